@@ -1,0 +1,26 @@
+#!/usr/bin/env node
+// The only plain JavaScript file: a host may run it with any Node from 18 on, which cannot read TypeScript.
+// It hands over to the Node that package-lock.json pins, with its compile cache on.
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { fileURLToPath } from 'node:url';
+
+const REQUIRED_MAJOR = 24;
+
+if (Number.parseInt(process.versions.node, 10) >= REQUIRED_MAJOR) {
+  const { enableCompileCache } = await import('node:module');
+  enableCompileCache();
+  const { main } = await import('./main.ts');
+  await main(process.argv.slice(2));
+} else {
+  const pinnedNode = fileURLToPath(new URL('../node_modules/node/bin/node', import.meta.url));
+  const child = spawn(pinnedNode, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  child.on('error', (error) => {
+    process.stderr.write(`paybox needs Node ${REQUIRED_MAJOR}: run "npm ci" in the project first (${error.message})\n`);
+    process.exitCode = 3;
+  });
+  child.on('exit', (code, signal) => {
+    process.exitCode = signal === null ? (code ?? 1) : 128 + constants.signals[signal];
+  });
+}

@@ -1,0 +1,80 @@
+import type { z } from 'zod';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/log.ts';
+import type { Scene } from '../scene.ts';
+
+/** A screen made of pixels. */
+export interface PixelSurface {
+  kind: 'pixels';
+  width: number;
+  height: number;
+}
+
+/** A screen made of character cells. `halfBlocks`: `▀` and colours work, so that a cell shows two square modules. */
+export interface CharacterSurface {
+  kind: 'characters';
+  columns: number;
+  rows: number;
+  halfBlocks: boolean;
+}
+
+export type Surface = PixelSurface | CharacterSurface;
+
+/** A finished picture. `data` holds 4 bytes a pixel (red, green, blue, 255), rows from the top, no padding. */
+export interface PixelFrame {
+  kind: 'pixels';
+  width: number;
+  height: number;
+  data: Uint8Array;
+}
+
+/** A finished page of text: `rows` strings; each cell of a row is one character of `columns`. */
+export interface CharacterFrame {
+  kind: 'characters';
+  columns: number;
+  rows: number;
+  /** The cells row by row. */
+  cells: readonly Cell[];
+}
+
+/** A cell: one character, dark on light unless `inverse`. */
+export interface Cell {
+  char: string;
+  /** 24-bit colours, 0xRRGGBB. */
+  ink: number;
+  paper: number;
+}
+
+export type Frame = PixelFrame | CharacterFrame;
+
+/** An open screen: opening makes one, closing spends it; there is no reopen. */
+export interface Display {
+  readonly surface: Surface;
+  /** Settles once the frame is on the screen; throws a PayboxError when the screen failed. */
+  draw(frame: Frame, scene: Scene): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What a driver may use of the world: everything that touches a device or time is here. */
+export interface DisplayIo {
+  clock: Clock;
+  log: Logger;
+  /** The terminal that the agent runs in, if any. */
+  terminal: NodeJS.WriteStream | undefined;
+  /** A folder of the agent's for files that may be made anew. */
+  cacheDir: string;
+  /** Called by a driver whose surface changed its size: the agent lays the scene out anew and draws it. */
+  onResize(): void;
+}
+
+/**
+ * One kind of screen. `options` decodes the driver's part of the configuration, `example` is a valid one.
+ * `open` throws a PayboxError that says what is missing and what to do.
+ */
+export interface DisplayDriver<Options> {
+  readonly name: string;
+  readonly summary: string;
+  readonly options: z.ZodType<Options>;
+  readonly example: Options;
+  open(options: Options, io: DisplayIo, signal: AbortSignal): Promise<Display>;
+}

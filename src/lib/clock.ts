@@ -1,0 +1,44 @@
+/** Time, injected: nothing else in src may ask the machine for it, so that scenarios run on a virtual clock. */
+export interface Clock {
+  /** Milliseconds from an arbitrary start; never goes back, unaffected by clock changes. For deadlines. */
+  monotonicMs(): number;
+  /** Milliseconds since 1970 by the machine's calendar clock. For people and for the wire. */
+  wallMs(): number;
+  /** Resolves after `ms` milliseconds, or at once when `signal` aborts; never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** The longest delay that a Node timer takes; longer ones would fire at once. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  monotonicMs: () => performance.now(),
+  wallMs: () => Date.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) {
+        resolve();
+        return;
+      }
+      const done = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = setTimeout(done, Math.min(Math.max(0, ms), TIMER_MAX_MS));
+      signal?.addEventListener('abort', done, { once: true });
+    }),
+};
+
+/**
+ * The result of `work`, or `undefined` once `ms` milliseconds have passed without one.
+ * The work itself is not stopped: hand it a signal where it can be.
+ */
+export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | undefined> {
+  const settled = new AbortController();
+  try {
+    return await Promise.race([work, clock.sleep(ms, settled.signal).then(() => undefined)]);
+  } finally {
+    settled.abort();
+  }
+}

@@ -1,0 +1,47 @@
+/** What may be done about an error, decided where it arises: `fatal` needs a person, `retryable` may pass by itself. */
+export type Severity = 'fatal' | 'retryable';
+
+/** An error with a stable code, a sentence of what happened, and what to do about it. */
+export class PayboxError extends Error {
+  readonly code: string;
+  readonly severity: Severity;
+  /** What a person can do about it; empty when there is nothing but to wait. */
+  readonly fix: string;
+
+  constructor(code: string, message: string, options: { severity: Severity; fix?: string; cause?: unknown }) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'PayboxError';
+    this.code = code;
+    this.severity = options.severity;
+    this.fix = options.fix ?? '';
+  }
+}
+
+/** Wrong usage or configuration: exit code 2. Names the file, the path in it and what was expected. */
+export class ConfigError extends PayboxError {
+  constructor(message: string, fix = '') {
+    super('CONFIG', message, { severity: 'fatal', fix });
+    this.name = 'ConfigError';
+  }
+}
+
+/** A needed device or peer is not there: exit code 3. */
+export class MissingPeerError extends PayboxError {
+  constructor(message: string, fix: string, cause?: unknown) {
+    super('PEER_MISSING', message, { severity: 'retryable', fix, cause });
+    this.name = 'MissingPeerError';
+  }
+}
+
+/** The message of anything thrown, in one line. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return error.errors.map(reasonOf).join('; ');
+  const text = error instanceof Error ? error.message || error.name : String(error);
+  return text.replaceAll(/\s+/g, ' ').trim();
+}
+
+/** The system error code (`ECONNREFUSED`, `EADDRINUSE`…) of anything thrown, if it carries one. */
+export function systemCodeOf(error: unknown): string | undefined {
+  if (error instanceof AggregateError && error.errors.length > 0) return systemCodeOf(error.errors[0]);
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}

@@ -1,0 +1,57 @@
+/** What a full queue does with one more item. */
+export type WhenFull = 'reject' | 'drop-oldest';
+
+/**
+ * A bounded first-in first-out queue with one asynchronous reader.
+ * `offer` never waits: when the queue is full it refuses the item or drops the oldest, as told.
+ */
+export class BoundedQueue<T> implements AsyncIterable<T> {
+  readonly #max: number;
+  readonly #whenFull: WhenFull;
+  readonly #items: T[] = [];
+  #wake: (() => void) | undefined;
+  #closed = false;
+
+  constructor(max: number, whenFull: WhenFull) {
+    this.#max = max;
+    this.#whenFull = whenFull;
+  }
+
+  get size(): number {
+    return this.#items.length;
+  }
+
+  /** Whether the item was taken; a closed queue takes nothing. */
+  offer(item: T): boolean {
+    if (this.#closed) return false;
+    if (this.#items.length >= this.#max) {
+      if (this.#whenFull === 'reject') return false;
+      this.#items.shift();
+    }
+    this.#items.push(item);
+    this.#wake?.();
+    return true;
+  }
+
+  /** Ends the iteration once the items already in the queue are read. */
+  close(): void {
+    this.#closed = true;
+    this.#wake?.();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<T, void, void> {
+    for (;;) {
+      const item = this.#items.shift();
+      if (item !== undefined) {
+        yield item;
+      } else if (this.#closed) {
+        return;
+      } else {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+        this.#wake = undefined;
+      }
+    }
+  }
+}

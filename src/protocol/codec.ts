@@ -1,0 +1,48 @@
+import type { z } from 'zod';
+import { LIMITS } from './fields.ts';
+import { type DownMessage, downMessage, type Presence, presence, type UpMessage, upMessage } from './messages.ts';
+
+/** A decoded value, or one line that says why the bytes were refused. */
+export type Decoded<T> = { ok: true; value: T } | { ok: false; reason: string };
+
+/** UTF-8 JSON, as it goes over MQTT and HTTP alike. */
+export function encode(message: DownMessage | UpMessage | Presence): string {
+  return JSON.stringify(message);
+}
+
+/** Decodes a message to a box; unknown fields are dropped (PROTOCOL.md, clause MSG-3). Never throws. */
+export function decodeDown(bytes: Uint8Array | string): Decoded<DownMessage> {
+  return decodeWith(downMessage, bytes);
+}
+
+/** Decodes a message from a box; unknown fields are dropped (PROTOCOL.md, clause MSG-3). Never throws. */
+export function decodeUp(bytes: Uint8Array | string): Decoded<UpMessage> {
+  return decodeWith(upMessage, bytes);
+}
+
+/** Decodes a presence. Never throws. */
+export function decodePresence(bytes: Uint8Array | string): Decoded<Presence> {
+  return decodeWith(presence, bytes);
+}
+
+function decodeWith<T>(schema: z.ZodType<T>, bytes: Uint8Array | string): Decoded<T> {
+  const size = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.byteLength;
+  if (size > LIMITS.messageBytesMax) {
+    return { ok: false, reason: `message of ${size} bytes, the limit is ${LIMITS.messageBytesMax}` };
+  }
+  let json: unknown;
+  try {
+    json = JSON.parse(typeof bytes === 'string' ? bytes : new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    return { ok: false, reason: 'message is not UTF-8 JSON' };
+  }
+  const parsed = schema.safeParse(json);
+  return parsed.success ? { ok: true, value: parsed.data } : { ok: false, reason: issuesOf(parsed.error) };
+}
+
+/** The first three problems that zod found, each as `path: problem`, in one line. */
+export function issuesOf(error: z.ZodError): string {
+  const shown = error.issues.slice(0, 3).map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`);
+  const more = error.issues.length - shown.length;
+  return shown.join('; ') + (more > 0 ? `; and ${more} more` : '');
+}

@@ -1,0 +1,57 @@
+/**
+ * The error table (PROTOCOL.md, clause ERR): every code that the service or a box may answer, with its meaning.
+ * Codes starting with E and the three-digit ones are the public service's; the named ones are paybox's own.
+ */
+export const CODES = {
+  E02: 'amount is not a whole number of đồng from 1 to 9999999999999',
+  E03: 'transType is not C or D',
+  E05: 'unknown error inside the service',
+  E09: 'content is not accepted',
+  E10: 'bankAccount is not 1 to 19 letters or digits',
+  E24: 'no bank has this bankCode',
+  E26: 'content is longer than 25 characters',
+  E34: 'content has an accent or a special character',
+  E35: 'no box in the system has this terminalCode and serialNumber',
+  E36: 'the account is not in the system, or not the one linked to this box',
+  E39: 'checkSum is not the MD5 of password, bankAccount, amount and bankCode',
+  E46: 'the body is not JSON, is too large, or a parameter is missing or of the wrong type',
+  E51: 'bankCode is not the bank of this account',
+  E67: 'user not found',
+  E74: 'the token or the credentials are missing, wrong or expired',
+  E75: 'the test callback works in the sandbox only',
+  E76: 'the partner has no transaction-sync endpoint configured',
+  E77: 'the account does not belong to this partner',
+  E96: 'transaction not found',
+  '002': 'amount is missing or not a whole number of đồng from 1 to 9999999999999',
+  '003': 'transType is not C or D',
+  '009': 'content is missing, longer than 19 characters, or has an accent or a special character',
+  '010': 'bankAccount is missing or not 1 to 19 letters or digits',
+  BOX_OFFLINE: 'the box is not connected',
+  BOX_TIMEOUT: 'the box did not confirm in time; the push is withdrawn',
+  QR_INVALID: 'the QR string is not a valid VietQR payload',
+  QR_MISMATCH:
+    'the account, bank or amount inside the QR differs from the request or from the account linked to the box',
+  QR_TOO_DENSE: "the box's display cannot show this QR scannably",
+  DISPLAY_FAULT: "the box's screen failed",
+  STORAGE_FAULT: "the box's disk failed",
+  REPLACED: 'a newer push took the screen before this one was on it',
+  WITHDRAWN: 'the push was withdrawn or had expired before it reached the screen',
+  NOT_REGISTERED: 'terminalCode, serialNumber or secret are not those of a box in the system',
+  SUPERSEDED: 'another agent registered with the identity of this box',
+} as const;
+
+export type Code = keyof typeof CODES;
+
+/** Codes with which a box may refuse a push. */
+export const BOX_REFUSALS = [
+  'E36',
+  'QR_INVALID',
+  'QR_MISMATCH',
+  'QR_TOO_DENSE',
+  'DISPLAY_FAULT',
+  'STORAGE_FAULT',
+  'REPLACED',
+  'WITHDRAWN',
+] as const satisfies readonly Code[];
+
+export type BoxRefusal = (typeof BOX_REFUSALS)[number];

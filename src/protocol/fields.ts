@@ -1,0 +1,34 @@
+import { z } from 'zod';
+
+/** Limits of the fields (PROTOCOL.md, clause LIM). Lengths are characters unless the name says bytes. */
+export const LIMITS = {
+  /** Tag 54 holds at most 13 characters. */
+  amountMax: 9_999_999_999_999,
+  bankAccountMax: 19,
+  orderIdMax: 64,
+  /** Tag 62-08 holds at most 25 characters. */
+  contentMax: 25,
+  /** Section 2.5 of the service specification. */
+  testCallbackContentMax: 19,
+  /** What a box shows beside its QR; longer content is refused. */
+  pushContentMax: 99,
+  userBankNameMax: 70,
+  codeFieldMax: 64,
+  urlMax: 512,
+  /** A VietQR payload; a version 20 QR at ECC L holds 858 bytes, real payloads stay under 300. */
+  qrCodeMax: 512,
+  httpBodyBytesMax: 65_536,
+  messageBytesMax: 16_384,
+  ackIdsMax: 100,
+} as const;
+
+/** `VVB` and six digits. */
+export const boxCode = z.string().regex(/^VVB\d{6}$/, 'VVB followed by six digits, as in VVB000001');
+
+export const amountVnd = z.int().min(1).max(LIMITS.amountMax);
+
+/** 1 to 19 ASCII letters or digits: real accounts are not all numeric. */
+export const bankAccount = z.string().regex(/^[A-Za-z0-9]{1,19}$/, '1 to 19 letters or digits');
+
+/** Milliseconds since 1970. */
+export const wallTimeMs = z.int().min(0);

@@ -1,0 +1,126 @@
+import { z } from 'zod';
+import { LIMITS } from './fields.ts';
+
+/**
+ * The service's HTTP API (service specification, sections 2 and 4). The schemas hold types and the widest sizes, so
+ * that a wrong type is E46; what a value must be beyond that has codes of its own (PROTOCOL.md, clauses GEN, SND, CBK).
+ */
+
+const text = (max: number) => z.string().max(max);
+
+export const tokenResponse = z.object({
+  access_token: z.string(),
+  token_type: z.literal('Bearer'),
+  expires_in: z.int().describe('seconds'),
+});
+
+/** `qrType`: 0 dynamic, 1 static, 3 semi-dynamic. */
+export const QR_TYPES = [0, 1, 3] as const;
+
+export const generateRequest = z.object({
+  bankCode: text(LIMITS.codeFieldMax),
+  bankAccount: text(LIMITS.codeFieldMax),
+  userBankName: text(LIMITS.userBankNameMax),
+  content: text(LIMITS.codeFieldMax),
+  qrType: z.literal(QR_TYPES).default(0),
+  amount: z.number().optional().describe('required for qrType 0 and 3'),
+  orderId: text(LIMITS.orderIdMax).optional().describe('required for qrType 0'),
+  transType: text(LIMITS.codeFieldMax).optional().describe('C or D; required for qrType 0'),
+  terminalCode: text(LIMITS.codeFieldMax).optional().describe('required for qrType 1 and 3'),
+  serviceCode: text(LIMITS.codeFieldMax).optional().describe('required for qrType 3'),
+  subTerminalCode: text(LIMITS.codeFieldMax).optional(),
+  sign: text(LIMITS.urlMax).optional(),
+  urlLink: text(LIMITS.urlMax).optional(),
+  note: text(LIMITS.urlMax).optional(),
+  additionalData: z.array(z.record(z.string(), z.unknown())).max(20).optional(),
+});
+
+export const generateResponse = z.object({
+  bankCode: z.string(),
+  bankName: z.string(),
+  bankAccount: z.string(),
+  userBankName: z.string(),
+  amount: z.string(),
+  content: z.string(),
+  qrCode: z.string(),
+  imgId: z.string(),
+  existing: z.literal([0, 1]),
+  transactionId: z.string(),
+  transactionRefId: z.string(),
+  qrLink: z.string(),
+  terminalCode: z.string(),
+  subTerminalCode: z.string(),
+  serviceCode: z.string(),
+  orderId: z.string(),
+  additionalData: z.array(z.record(z.string(), z.unknown())),
+});
+
+export const sendQrRequest = z.object({
+  bankAccount: text(LIMITS.codeFieldMax),
+  bankCode: text(LIMITS.codeFieldMax),
+  amount: text(LIMITS.codeFieldMax).describe('whole đồng, digits only'),
+  content: text(LIMITS.pushContentMax).default(''),
+  qrCode: text(LIMITS.qrCodeMax),
+  terminalCode: text(LIMITS.codeFieldMax).default(''),
+  serialNumber: text(LIMITS.codeFieldMax).default(''),
+  orderId: text(LIMITS.orderIdMax).default(''),
+  checkSum: text(LIMITS.codeFieldMax),
+});
+
+/** `message` is the error code, empty on success of a push, the transaction id on success of a test callback. */
+export const statusResponse = z.object({ status: z.enum(['SUCCESS', 'FAILED']), message: z.string() });
+
+export const testCallbackRequest = z.object({
+  bankAccount: text(LIMITS.codeFieldMax),
+  content: text(LIMITS.codeFieldMax),
+  amount: z.number(),
+  transType: text(LIMITS.codeFieldMax).default('C'),
+  bankCode: text(LIMITS.codeFieldMax).optional(),
+});
+
+/** The payload of the transaction-sync callback (PROTOCOL.md, clause SYN-2); the mixed case of its keys is the service's. */
+export const transactionSync = z.object({
+  transactionid: z.string(),
+  transactiontime: z.int(),
+  referencenumber: z.string(),
+  amount: z.int(),
+  content: z.string(),
+  bankaccount: z.string(),
+  transType: z.enum(['C', 'D']),
+  orderId: z.string(),
+  sign: z.string(),
+  terminalCode: z.string(),
+  urlLink: z.string(),
+  serviceCode: z.string(),
+  subTerminalCode: z.string(),
+});
+
+/** What a partner answers to a callback that it has processed (PROTOCOL.md, clause SYN-4). */
+export const transactionSyncReply = z.object({
+  error: z.boolean(),
+  errorReason: z.string(),
+  toastMessage: z.string(),
+  object: z.object({ reftransactionid: z.string() }),
+});
+
+export type GenerateRequest = z.infer<typeof generateRequest>;
+export type GenerateResponse = z.infer<typeof generateResponse>;
+export type SendQrRequest = z.infer<typeof sendQrRequest>;
+export type StatusResponse = z.infer<typeof statusResponse>;
+export type TestCallbackRequest = z.infer<typeof testCallbackRequest>;
+export type TransactionSync = z.infer<typeof transactionSync>;
+export type TokenResponse = z.infer<typeof tokenResponse>;
+
+/** Paths below `{base_url}` (service specification, section 4). */
+export const PATHS = {
+  token: '/api/token_generate',
+  generate: '/api/qr/generate-customer',
+  sendQr: '/api/tid/send-qr',
+  testCallback: '/bank/api/test/transaction-callback',
+} as const;
+
+/** Paths of the box's own connection over HTTP (PROTOCOL.md, clause BOX-HTTP), relative to the gateway's origin. */
+export const BOX_PATHS = { stream: '/box/v1/stream', messages: '/box/v1/messages' } as const;
+
+/** Header that names the session on every request of a box over HTTP. */
+export const BOX_SESSION_HEADER = 'paybox-session';

@@ -1,0 +1,135 @@
+import { z } from 'zod';
+import { BOX_REFUSALS, CODES, type Code } from './codes.ts';
+import { amountVnd, bankAccount, boxCode, LIMITS, wallTimeMs } from './fields.ts';
+
+/** Version of the messages between gateway and box (PROTOCOL.md, clause MSG-1). */
+export const MESSAGE_VERSION = 1;
+
+const shortText = z.string().max(LIMITS.codeFieldMax);
+const orderId = z.string().max(LIMITS.orderIdMax);
+const content = z.string().max(LIMITS.pushContentMax);
+const code = z.enum(Object.keys(CODES) as [Code, ...Code[]]);
+const reason = z.string().max(300);
+
+/** The account whose money a box asks for. */
+export const link = z.object({
+  bankAccount,
+  bankCode: shortText.min(1),
+  userBankName: z.string().max(LIMITS.userBankNameMax),
+});
+
+const head = { v: z.literal(MESSAGE_VERSION), id: z.uuid(), sentAtMs: wallTimeMs };
+
+const welcome = z.object({ ...head, type: z.literal('welcome'), sessionId: z.uuid(), link: link.nullable() });
+
+const refused = z.object({ ...head, type: z.literal('refused'), sessionId: z.uuid(), code, reason });
+
+/** Show this QR. The lifetime is told as a duration too, because a box's calendar clock may be wrong. */
+const show = z.object({
+  ...head,
+  type: z.literal('show'),
+  pushId: z.uuid(),
+  orderId,
+  amount: amountVnd,
+  content,
+  ...link.shape,
+  qrCode: z.string().min(1).max(LIMITS.qrCodeMax),
+  expiresAtMs: wallTimeMs,
+  expiresInMs: z.int().min(0).max(86_400_000),
+});
+
+/** Take this push back, or never show it if it has not arrived yet. */
+const withdraw = z.object({
+  ...head,
+  type: z.literal('withdraw'),
+  pushId: z.uuid(),
+  why: z.enum(['timeout', 'cancelled']),
+});
+
+const payment = z.object({
+  ...head,
+  type: z.literal('payment'),
+  transactionId: z.uuid(),
+  orderId,
+  amount: amountVnd,
+  content,
+  bankAccount,
+  bankCode: shortText,
+  paidAtMs: wallTimeMs,
+});
+
+/** The gateway has stored these reports: the box may forget them. */
+const ack = z.object({ ...head, type: z.literal('ack'), reportIds: z.array(z.uuid()).min(1).max(LIMITS.ackIdsMax) });
+
+/** What the gateway sends to a box. */
+export const downMessage = z.discriminatedUnion('type', [welcome, refused, show, withdraw, payment, ack]);
+
+const hello = z.object({
+  ...head,
+  type: z.literal('hello'),
+  sessionId: z.uuid(),
+  terminalCode: boxCode,
+  serialNumber: boxCode,
+  agentVersion: shortText,
+  display: shortText,
+});
+
+const accepted = z.object({ ...head, type: z.literal('accepted'), pushId: z.uuid() });
+
+const shown = z.object({ ...head, type: z.literal('shown'), pushId: z.uuid() });
+
+const rejected = z.object({
+  ...head,
+  type: z.literal('rejected'),
+  pushId: z.uuid(),
+  code: z.enum(BOX_REFUSALS),
+  reason,
+});
+
+const ended = z.object({
+  ...head,
+  type: z.literal('ended'),
+  pushId: z.uuid(),
+  orderId,
+  how: z.enum(['expired', 'replaced', 'withdrawn', 'dismissed']),
+});
+
+/** The box has announced this payment. `recorded` is false when its disk could not keep that. */
+const paid = z.object({
+  ...head,
+  type: z.literal('paid'),
+  transactionId: z.uuid(),
+  orderId,
+  amount: amountVnd,
+  recorded: z.boolean(),
+});
+
+/** What a box sends to the gateway. */
+export const upMessage = z.discriminatedUnion('type', [hello, accepted, shown, rejected, ended, paid]);
+
+export type Link = z.infer<typeof link>;
+export type DownMessage = z.infer<typeof downMessage>;
+export type UpMessage = z.infer<typeof upMessage>;
+export type DownOf<T extends DownMessage['type']> = Extract<DownMessage, { type: T }>;
+export type UpOf<T extends UpMessage['type']> = Extract<UpMessage, { type: T }>;
+
+type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
+/** A message before it is addressed: the sender's edge adds version, id and time. */
+export type DownBody = DistributiveOmit<DownMessage, 'v' | 'id' | 'sentAtMs'>;
+export type UpBody = DistributiveOmit<UpMessage, 'v' | 'id' | 'sentAtMs'>;
+
+/** Reports that a box keeps on disk and repeats until an `ack` names them (PROTOCOL.md, clause MSG-6). */
+export type DurableReport = UpOf<'ended' | 'paid'>;
+
+export function isDurable(message: UpMessage): message is DurableReport {
+  return message.type === 'ended' || message.type === 'paid';
+}
+
+/** Presence on the broker: the birth after every connect, and the last will (PROTOCOL.md, clause PRE). */
+export const presence = z.object({
+  v: z.literal(MESSAGE_VERSION),
+  online: z.boolean(),
+  /** The session of a box; the run of a gateway. */
+  sessionId: z.uuid(),
+});
+export type Presence = z.infer<typeof presence>;

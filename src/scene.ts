@@ -1,0 +1,85 @@
+/**
+ * What a screen can say: the vocabulary shared by the box's mind, which derives a scene from its state,
+ * and the displays, which lay it out. Amounts are whole Vietnamese đồng.
+ */
+
+/** Where the money of a box goes, as a person reads it. */
+export interface Holder {
+  userBankName: string;
+  bankAccount: string;
+  bankCode: string;
+}
+
+interface Shown {
+  /** False while the box has no registered connection to the gateway: screens carry an offline badge. */
+  online: boolean;
+}
+
+export interface StartingScene {
+  kind: 'starting';
+  version: string;
+}
+
+/** The box is looking for its gateway and has not been told its account yet. */
+export interface ConnectingScene {
+  kind: 'connecting';
+  terminalCode: string;
+  serialNumber: string;
+}
+
+/** Registered, but no account is linked to this box. */
+export interface UnlinkedScene extends Shown {
+  kind: 'unlinked';
+  terminalCode: string;
+  serialNumber: string;
+}
+
+export interface IdleScene extends Shown {
+  kind: 'idle';
+  holder: Holder;
+  terminalCode: string;
+}
+
+export interface PaymentScene extends Shown {
+  kind: 'payment';
+  /** Identifies the push, so that the display's confirmation can name what it drew. */
+  pushId: string;
+  /** The VietQR payload, drawn as it is. */
+  qrCode: string;
+  amount: number;
+  content: string;
+  holder: Holder;
+  /** Whole seconds until the order expires, at least 0. */
+  secondsLeft: number;
+}
+
+export interface PaidScene extends Shown {
+  kind: 'paid';
+  amount: number;
+  content: string;
+  holder: Holder;
+}
+
+/** The order on the screen ended without a payment. */
+export interface EndedScene extends Shown {
+  kind: 'expired' | 'cancelled';
+  amount: number;
+  content: string;
+}
+
+/** Something a person has to mend; `action` says what to do, in Vietnamese. */
+export interface FaultScene extends Shown {
+  kind: 'fault';
+  code: string;
+  action: string;
+}
+
+export type Scene =
+  | StartingScene
+  | ConnectingScene
+  | UnlinkedScene
+  | IdleScene
+  | PaymentScene
+  | PaidScene
+  | EndedScene
+  | FaultScene;

@@ -1,0 +1,21 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { findProgram, PROGRAMS } from './programs.ts';
+
+/** Installs the programs that tests need, where that is possible: as root on Debian. Elsewhere their tests skip by name. */
+export default function installPrograms(): void {
+  const missing = Object.values(PROGRAMS).filter((program) => findProgram(program) === undefined);
+  const canInstall = process.getuid?.() === 0 && existsSync('/etc/debian_version');
+  if (missing.length === 0 || !canInstall) return;
+  const packages = missing.map((program) => program.debianPackage);
+  process.stdout.write(`installing for the tests: ${packages.join(' ')}\n`);
+  const apt = (...args: string[]) =>
+    spawnSync('apt-get', ['-q', '-y', ...args], {
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+      encoding: 'utf8',
+      timeout: 600_000,
+    });
+  apt('update');
+  const installed = apt('install', '--no-install-recommends', ...packages);
+  if (installed.status !== 0) process.stdout.write(`${installed.stdout}${installed.stderr}\n`);
+}

@@ -1,0 +1,34 @@
+import { spawnSync } from 'node:child_process';
+
+/** A program beyond npm that some test needs, and the Debian package that holds it. */
+export interface Program {
+  command: string;
+  debianPackage: string;
+}
+
+export const PROGRAMS = {
+  mosquitto: { command: 'mosquitto', debianPackage: 'mosquitto' },
+  zbar: { command: 'zbarimg', debianPackage: 'zbar-tools' },
+  chromium: { command: 'chromium', debianPackage: 'chromium' },
+} as const satisfies Record<string, Program>;
+
+/** Where Debian puts daemons too, which is not on every user's PATH. */
+const PATH = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
+
+/** The path of the program, or `undefined` where it is not installed. */
+export function findProgram(program: Program): string | undefined {
+  const found = spawnSync('sh', ['-c', `command -v ${program.command}`], {
+    env: { ...process.env, PATH },
+    encoding: 'utf8',
+  });
+  return found.status === 0 ? found.stdout.trim() : undefined;
+}
+
+/** Whether to skip tests that need the program; the reason goes into the test's name. */
+export function without(program: Program): { missing: boolean; note: string } {
+  const missing = findProgram(program) === undefined;
+  return {
+    missing,
+    note: missing ? ` (${program.command} is not installed: sudo apt-get install ${program.debianPackage})` : '',
+  };
+}
