@@ -57,7 +57,8 @@ export interface PaidScene extends Shown {
   kind: 'paid';
   amount: number;
   content: string;
-  holder: Holder;
+  /** Null when the box has no linked account any more. */
+  holder: Holder | null;
 }
 
 /** The order on the screen ended without a payment. */

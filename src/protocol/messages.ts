@@ -50,6 +50,8 @@ const payment = z.object({
   ...head,
   type: z.literal('payment'),
   transactionId: z.uuid(),
+  /** The push that this pays for, when it was shown on the box that this is sent to. */
+  pushId: z.uuid().nullable(),
   orderId,
   amount: amountVnd,
   content,
@@ -118,7 +120,10 @@ type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K>
 export type DownBody = DistributiveOmit<DownMessage, 'v' | 'id' | 'sentAtMs'>;
 export type UpBody = DistributiveOmit<UpMessage, 'v' | 'id' | 'sentAtMs'>;
 
-/** Reports that a box keeps on disk and repeats until an `ack` names them (PROTOCOL.md, clause MSG-6). */
+/**
+ * Reports that a box keeps on disk and repeats until an `ack` names them (PROTOCOL.md, clause MSG-6). Their message id
+ * is what they report on, the pushId or the transactionId, so that a repetition carries the same id.
+ */
 export type DurableReport = UpOf<'ended' | 'paid'>;
 
 export function isDurable(message: UpMessage): message is DurableReport {

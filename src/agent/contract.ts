@@ -1,0 +1,83 @@
+import type { z } from 'zod';
+import type { Entry } from '../box/entry.ts';
+import type { StatusView } from '../box/view.ts';
+import type { Frame } from '../display/contract.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/log.ts';
+import type { DownMessage, UpMessage } from '../protocol/messages.ts';
+import type { Scene } from '../scene.ts';
+
+/** Who the box says it is, and the secret that proves it. */
+export interface BoxIdentity {
+  terminalCode: string;
+  serialNumber: string;
+  secret: string;
+}
+
+/**
+ * One connection to the gateway, opened once and spent; the link owns redial and backoff.
+ * `incoming` ends, or throws, when the connection is lost or the gateway has left.
+ */
+export interface Session {
+  readonly incoming: AsyncIterable<DownMessage>;
+  /** Settles once the message is handed over to the peer; throws a PayboxError when it cannot be. */
+  send(message: UpMessage): Promise<void>;
+  /** Says goodbye and ends `incoming`; safe to call twice. */
+  close(): Promise<void>;
+}
+
+export interface TransportIo {
+  clock: Clock;
+  log: Logger;
+  identity: BoxIdentity;
+  /** A fresh UUID for each session (PROTOCOL.md, clause MSG-4). */
+  sessionId: string;
+}
+
+/** A way to reach the gateway. `open` throws a PayboxError: retryable when the gateway may come back. */
+export interface Transport<Options> {
+  readonly name: string;
+  readonly summary: string;
+  readonly options: z.ZodType<Options>;
+  readonly example: Options;
+  open(options: Options, io: TransportIo, signal: AbortSignal): Promise<Session>;
+}
+
+/** What the box must not forget (house rule 2). */
+export interface Journal {
+  /** Every entry in the order in which it was written. */
+  load(): Entry[];
+  /** Settles once the entries are on disk, all or none; throws a PayboxError with code STORAGE_FAULT. */
+  append(entries: readonly Entry[]): Promise<void>;
+  close(): void;
+}
+
+/** What each configured display says of itself. */
+export interface DisplayStatus {
+  driver: string;
+  ok: boolean;
+  /** Why it is not ok. */
+  reason: string | null;
+  surface: string;
+}
+
+/** `/status` of the box. */
+export type BoxStatus = StatusView & {
+  display: DisplayStatus;
+  displays: DisplayStatus[];
+  link: { transport: string; gateway: string; connectedAt: string | null; reason: string | null };
+  version: string;
+};
+
+/** What the box's own pages may see and do. */
+export interface BoxWindow {
+  status(): BoxStatus;
+  scene(): Scene;
+  /** The newest frame that is on the first display; undefined before the first one. */
+  frame(): Frame | undefined;
+  /** Calls back after every change of scene, frame or status, until the returned function is called. */
+  onChange(listener: () => void): () => void;
+  press(key: 'dismiss'): void;
+  /** Prometheus text format. */
+  metrics(): string;
+}

@@ -1,0 +1,29 @@
+import { findBank } from '../protocol/banks.ts';
+import type { DownOf, Link } from '../protocol/messages.ts';
+import { decodeVietQr } from '../protocol/vietqr.ts';
+import type { Refusal, Verdict } from './state.ts';
+
+/**
+ * Why this box must not show this push, or undefined when it may (PROTOCOL.md, clause AGT-1). The box trusts neither
+ * the fields nor the QR alone: both must name the account that is linked to it, and the same amount.
+ */
+export function refusalOf(push: DownOf<'show'>, link: Link | null | undefined, verdict: Verdict): Refusal | undefined {
+  if (link === null || link === undefined) return { code: 'E36', reason: 'no account is linked to this box' };
+  const decoded = decodeVietQr(push.qrCode);
+  if (!decoded.ok) return { code: 'QR_INVALID', reason: decoded.reason };
+  const qr = decoded.value;
+  const mismatch = (what: string, got: string | number | undefined, expected: string | number): Refusal => ({
+    code: 'QR_MISMATCH',
+    reason: `${what} is ${got ?? 'absent'}, expected ${expected}`,
+  });
+  const linkedBin = findBank(link.bankCode)?.bin ?? link.bankCode;
+  if (push.bankAccount !== link.bankAccount) return mismatch('bankAccount', push.bankAccount, link.bankAccount);
+  const pushedBin = findBank(push.bankCode)?.bin;
+  if (pushedBin !== linkedBin) return mismatch('bank', pushedBin, linkedBin);
+  if (qr.account !== link.bankAccount) return mismatch('account in the QR', qr.account, link.bankAccount);
+  if (qr.bin !== linkedBin) return mismatch('bank in the QR', qr.bin, linkedBin);
+  if (qr.amount !== push.amount) return mismatch('amount in the QR', qr.amount, push.amount);
+  if (push.expiresInMs <= 0) return { code: 'WITHDRAWN', reason: 'the push had expired when it arrived' };
+  if (!verdict.ok) return { code: 'QR_TOO_DENSE', reason: verdict.reason };
+  return undefined;
+}

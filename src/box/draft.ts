@@ -1,0 +1,86 @@
+import type { Entry, Order } from './entry.ts';
+import {
+  type ActiveOrder,
+  type At,
+  activeOrder,
+  type BoxState,
+  type Notice,
+  REMEMBERED_MAX,
+  type Refusal,
+  type Send,
+  type Step,
+  UNSENT_MAX,
+  type UnsentReport,
+} from './state.ts';
+
+/** The changes of one event while they are collected. */
+export class Draft {
+  state: BoxState;
+  readonly at: At;
+  readonly writes: Entry[];
+  readonly sends: Send[];
+
+  constructor(start: Omit<Step, 'wakeAtMs'>, at: At) {
+    this.state = start.state;
+    this.writes = start.writes;
+    this.sends = start.sends;
+    this.at = at;
+  }
+
+  set(change: Partial<BoxState>): void {
+    this.state = { ...this.state, ...change };
+  }
+
+  step(): Step {
+    return { state: this.state, writes: this.writes, sends: this.sends, wakeAtMs: wakeAtMs(this.state) };
+  }
+
+  /** A report that is owed until acknowledged; sent now if there is a session, and on every welcome. */
+  owe(report: UnsentReport): void {
+    this.set({ unsent: bounded([...this.state.unsent, report]) });
+    if (this.state.connection === 'registered') this.sends.push(report);
+  }
+
+  close(order: Order, how: 'expired' | 'replaced' | 'withdrawn' | 'dismissed'): void {
+    this.writes.push({ kind: 'ended', pushId: order.pushId, orderId: order.orderId, how });
+    this.forget(order.pushId);
+    this.owe({ type: 'ended', id: order.pushId, pushId: order.pushId, orderId: order.orderId, how });
+  }
+
+  /** A push that never was on the screen is refused instead of ended: its partner still waits for the answer. */
+  reject(order: Order, refusal: Refusal): void {
+    this.writes.push({ kind: 'refused', pushId: order.pushId });
+    this.forget(order.pushId);
+    this.sends.push({ type: 'rejected', pushId: order.pushId, ...refusal });
+  }
+
+  forget(pushId: string): void {
+    this.set({ closedPushIds: remembered(this.state.closedPushIds, pushId) });
+  }
+
+  notice(notice: Notice, resume?: ActiveOrder): void {
+    const { paidHoldMs, endedHoldMs } = this.state.config;
+    const holdMs = notice.kind === 'paid' ? paidHoldMs : endedHoldMs;
+    this.set({ stage: { kind: 'notice', notice, untilMs: this.at.monotonicMs + holdMs, resume } });
+  }
+}
+
+/** `ids` with `id` as the newest, bounded. */
+export function remembered(ids: readonly string[], id: string): readonly string[] {
+  return ids.includes(id) ? ids : [...ids, id].slice(-REMEMBERED_MAX);
+}
+
+function bounded(reports: readonly UnsentReport[]): readonly UnsentReport[] {
+  if (reports.length <= UNSENT_MAX) return reports;
+  const oldestEnded = reports.findIndex((report) => report.type === 'ended');
+  return reports.toSpliced(Math.max(0, oldestEnded), 1);
+}
+
+/** When time alone changes what the box shows: the next countdown second, a deadline, the end of a notice. */
+function wakeAtMs({ stage, nowMs }: BoxState): number | undefined {
+  const active = activeOrder(stage);
+  if (stage.kind === 'notice') return Math.min(stage.untilMs, active?.deadlineMs ?? Number.POSITIVE_INFINITY);
+  if (active === undefined) return undefined;
+  const secondsLeft = Math.ceil((active.deadlineMs - nowMs) / 1000);
+  return active.deadlineMs - Math.max(0, secondsLeft - 1) * 1000;
+}

@@ -1,0 +1,234 @@
+import type { Link } from '../protocol/messages.ts';
+import { refusalOf } from './checks.ts';
+import { Draft, remembered } from './draft.ts';
+import type { Order, Payment } from './entry.ts';
+import {
+  type ActiveOrder,
+  type At,
+  activeOrder,
+  type BoxEvent,
+  type BoxState,
+  type Refusal,
+  type Stage,
+  type Step,
+  type UnsentReport,
+} from './state.ts';
+
+/*
+ * Every transition of a box (PROTOCOL.md, clauses AGT and MSG). The rules:
+ *
+ *   push        checked, journaled, shown; `accepted` at once, `shown` when the display has confirmed it
+ *   newer push  takes the screen; the older one is told `replaced`, or rejected if it never was on the screen
+ *   payment     always shown, always reported, once a transactionId; another order's QR comes back after the notice
+ *   time        ends an order at its deadline and a notice after its hold
+ *   withdrawal  ends its push, also one that has not arrived yet
+ *   faults      a dead display or disk refuses pushes by name, never a payment
+ *
+ * What does not fit the state changes nothing but the time.
+ */
+
+/** Applies one event. Pure: the time comes with the event, writes and sends are for the loop to carry out. */
+export function reduce(before: BoxState, event: BoxEvent, at: At): Step {
+  const draft = new Draft(endOverdue(before, at), at);
+  apply(draft, event);
+  return draft.step();
+}
+
+/** Time first: whatever the event is, an order past its deadline and a notice past its hold are over. */
+function endOverdue(before: BoxState, at: At): Omit<Step, 'wakeAtMs'> {
+  const nowMs = Math.max(before.nowMs, at.monotonicMs);
+  const draft = new Draft({ state: { ...before, nowMs }, writes: [], sends: [] }, { ...at, monotonicMs: nowMs });
+  const active = activeOrder(before.stage);
+  if (active !== undefined && nowMs >= active.deadlineMs) {
+    endActive(draft, active, 'expired');
+    const stage = draft.state.stage;
+    if (stage.kind === 'order') draft.notice({ kind: 'expired', order: active.order });
+    else if (stage.kind === 'notice') draft.set({ stage: { ...stage, resume: undefined } });
+  }
+  const stage = draft.state.stage;
+  if (stage.kind === 'notice' && nowMs >= stage.untilMs) draft.set({ stage: afterNotice(stage) });
+  return draft;
+}
+
+function apply(draft: Draft, event: BoxEvent): void {
+  switch (event.type) {
+    case 'connecting':
+      draft.set({ connection: 'connecting' });
+      break;
+    case 'registered':
+      onRegistered(draft, event.link);
+      break;
+    case 'refused':
+      draft.set({ connection: 'connecting', refusal: { code: event.code, reason: event.reason } });
+      break;
+    case 'push':
+      onPush(draft, event);
+      break;
+    case 'withdraw':
+      onWithdraw(draft, event.pushId, event.why);
+      break;
+    case 'payment':
+      onPayment(draft, event, true);
+      break;
+    case 'acked':
+      onAcked(draft, event.ids);
+      break;
+    case 'drawn':
+      onDrawn(draft, event.pushId);
+      break;
+    case 'draw-failed':
+      onDrawFailed(draft, event.pushId, event.reason);
+      break;
+    case 'key':
+      onDismiss(draft);
+      break;
+    case 'unrecorded':
+      onUnrecorded(draft, event.cause, event.reason);
+      break;
+    case 'recorded':
+      draft.set({ faults: { ...draft.state.faults, storage: undefined } });
+      break;
+    case 'tick':
+      break;
+  }
+}
+
+function onRegistered(draft: Draft, link: Link | null): void {
+  const active = activeOrder(draft.state.stage);
+  draft.set({ connection: 'registered', link, refusal: undefined });
+  draft.sends.push(...draft.state.unsent);
+  const { stage } = draft.state;
+  const otherAccount =
+    active !== undefined &&
+    (active.order.holder.bankAccount !== link?.bankAccount || active.order.holder.bankCode !== link.bankCode);
+  if (!otherAccount) return;
+  endActive(draft, active, 'withdrawn');
+  if (stage.kind === 'notice') draft.set({ stage: { ...stage, resume: undefined } });
+  else draft.notice({ kind: 'cancelled', order: active.order });
+}
+
+function onPush(draft: Draft, { push, verdict }: BoxEvent & { type: 'push' }): void {
+  const { state } = draft;
+  const current = activeOrder(state.stage);
+  if (current?.order.pushId === push.pushId) {
+    if (current.displayed) draft.sends.push({ type: 'shown', pushId: push.pushId });
+    return;
+  }
+  const refuse = (refusal: Refusal) => draft.sends.push({ type: 'rejected', pushId: push.pushId, ...refusal });
+  if (state.closedPushIds.includes(push.pushId)) {
+    refuse({ code: 'WITHDRAWN', reason: 'the push had ended before it arrived' });
+    return;
+  }
+  const refusal = refusalOf(push, state.link, verdict);
+  if (refusal !== undefined) {
+    refuse(refusal);
+    return;
+  }
+  if (state.faults.display !== undefined) {
+    refuse({ code: 'DISPLAY_FAULT', reason: state.faults.display });
+    return;
+  }
+  if (current !== undefined) endActive(draft, current, 'replaced');
+  const { pushId, orderId, amount, content, qrCode, bankAccount, bankCode, userBankName } = push;
+  const holder = { bankAccount, bankCode, userBankName };
+  const expiresAtMs = draft.at.wallMs + push.expiresInMs;
+  const order: Order = { pushId, orderId, amount, content, qrCode, holder, expiresAtMs };
+  draft.writes.push({ kind: 'push', order });
+  draft.sends.push({ type: 'accepted', pushId });
+  const deadlineMs = draft.at.monotonicMs + push.expiresInMs;
+  draft.set({ stage: { kind: 'order', active: { order, deadlineMs, displayed: false } } });
+}
+
+function onWithdraw(draft: Draft, pushId: string, why: 'timeout' | 'cancelled'): void {
+  const { stage } = draft.state;
+  const active = activeOrder(stage);
+  if (active?.order.pushId !== pushId) {
+    draft.forget(pushId);
+    return;
+  }
+  endActive(draft, active, 'withdrawn');
+  if (stage.kind === 'notice') draft.set({ stage: { ...stage, resume: undefined } });
+  else if (why === 'cancelled') draft.notice({ kind: 'cancelled', order: active.order });
+  else draft.set({ stage: { kind: 'quiet' } });
+}
+
+function onPayment(draft: Draft, { payment: told }: BoxEvent & { type: 'payment' }, recorded: boolean): void {
+  const { transactionId, orderId, amount, content, paidAtMs, pushId } = told;
+  const report: UnsentReport = { type: 'paid', id: transactionId, transactionId, orderId, amount, recorded };
+  if (draft.state.announced.includes(transactionId)) {
+    draft.sends.push(report);
+    return;
+  }
+  const payment: Payment = { transactionId, orderId, amount, content, paidAtMs };
+  const active = activeOrder(draft.state.stage);
+  const paysActive = active !== undefined && active.order.pushId === pushId;
+  if (recorded) draft.writes.push({ kind: 'payment', payment, pushId });
+  if (pushId !== null) draft.forget(pushId);
+  draft.set({ announced: remembered(draft.state.announced, transactionId), lastPayment: payment });
+  if (paysActive && !active.displayed) {
+    const reason = 'paid before it was on the screen';
+    draft.sends.push({ type: 'rejected', pushId: active.order.pushId, code: 'REPLACED', reason });
+  }
+  const holder = paysActive ? active.order.holder : (draft.state.link ?? null);
+  draft.notice({ kind: 'paid', payment, holder }, paysActive ? undefined : active);
+  draft.owe(report);
+}
+
+function onAcked(draft: Draft, ids: string[]): void {
+  const known = ids.filter((id) => draft.state.unsent.some((report) => report.id === id));
+  if (known.length === 0) return;
+  draft.writes.push({ kind: 'acked', ids: known });
+  draft.set({ unsent: draft.state.unsent.filter((report) => !known.includes(report.id)) });
+}
+
+function onDrawn(draft: Draft, pushId: string | undefined): void {
+  const { stage, faults } = draft.state;
+  if (faults.display !== undefined) draft.set({ faults: { ...faults, display: undefined } });
+  const active = activeOrder(stage);
+  if (active === undefined || active.order.pushId !== pushId || active.displayed) return;
+  const displayed = { ...active, displayed: true };
+  draft.writes.push({ kind: 'shown', pushId });
+  draft.sends.push({ type: 'shown', pushId });
+  draft.set({
+    stage: stage.kind === 'notice' ? { ...stage, resume: displayed } : { kind: 'order', active: displayed },
+  });
+}
+
+function onDrawFailed(draft: Draft, pushId: string | undefined, reason: string): void {
+  const { stage, faults } = draft.state;
+  draft.set({ faults: { ...faults, display: reason } });
+  if (stage.kind !== 'order' || stage.active.order.pushId !== pushId || stage.active.displayed) return;
+  draft.reject(stage.active.order, { code: 'DISPLAY_FAULT', reason });
+  draft.set({ stage: { kind: 'quiet' } });
+}
+
+function onDismiss(draft: Draft): void {
+  const { stage } = draft.state;
+  if (stage.kind === 'notice') draft.set({ stage: afterNotice(stage) });
+  if (stage.kind !== 'order') return;
+  endActive(draft, stage.active, 'dismissed');
+  draft.set({ stage: { kind: 'quiet' } });
+}
+
+/** The disk failed: a push is refused by name, a payment is shown and reported all the same (house rule 2). */
+function onUnrecorded(draft: Draft, cause: BoxEvent, reason: string): void {
+  draft.set({ faults: { ...draft.state.faults, storage: reason } });
+  if (cause.type === 'push') {
+    draft.sends.push({ type: 'rejected', pushId: cause.push.pushId, code: 'STORAGE_FAULT', reason });
+  } else if (cause.type === 'payment') {
+    onPayment(draft, cause, false);
+  } else {
+    apply(draft, cause);
+  }
+  draft.writes.length = 0;
+}
+
+function endActive(draft: Draft, active: ActiveOrder, how: 'expired' | 'replaced' | 'withdrawn' | 'dismissed'): void {
+  if (active.displayed) draft.close(active.order, how);
+  else if (how === 'replaced') draft.reject(active.order, { code: 'REPLACED', reason: 'a newer push took the screen' });
+  else draft.reject(active.order, { code: 'WITHDRAWN', reason: `${how} before it was on the screen` });
+}
+
+function afterNotice(stage: Stage & { kind: 'notice' }): Stage {
+  return stage.resume === undefined ? { kind: 'quiet' } : { kind: 'order', active: stage.resume };
+}

@@ -1,0 +1,113 @@
+import type { Code } from '../protocol/codes.ts';
+import type { Scene } from '../scene.ts';
+import type { Order, Payment } from './entry.ts';
+import { activeOrder, type BoxState } from './state.ts';
+
+/** What a person can do about a fault, as the screen says it. */
+const ACTIONS: Partial<Record<Code, string>> = {
+  NOT_REGISTERED: 'Kiểm tra mã thiết bị và mật khẩu trong cấu hình',
+  SUPERSEDED: 'Một thiết bị khác đang dùng mã này. Tắt một trong hai',
+  STORAGE_FAULT: 'Bộ nhớ lỗi. Kiểm tra thẻ nhớ rồi khởi động lại',
+};
+const CALL_FOR_HELP = 'Liên hệ bộ phận hỗ trợ';
+
+/** The picture of a state; the screen is derived, never commanded. */
+export function view(state: BoxState): Scene {
+  const online = state.connection === 'registered';
+  const { stage, link, config } = state;
+  if (stage.kind === 'notice') {
+    const { notice } = stage;
+    if (notice.kind !== 'paid') {
+      return { kind: notice.kind, amount: notice.order.amount, content: notice.order.content, online };
+    }
+    const { amount, content } = notice.payment;
+    return { kind: 'paid', amount, content, holder: notice.holder, online };
+  }
+  if (stage.kind === 'order') {
+    const { order, deadlineMs } = stage.active;
+    const secondsLeft = Math.max(0, Math.ceil((deadlineMs - state.nowMs) / 1000));
+    const { pushId, qrCode, amount, content, holder } = order;
+    return { kind: 'payment', pushId, qrCode, amount, content, holder, secondsLeft, online };
+  }
+  const fault = faultOf(state);
+  if (fault !== undefined) return { kind: 'fault', code: fault, action: ACTIONS[fault] ?? CALL_FOR_HELP, online };
+  if (state.connection === 'none') return { kind: 'starting', version: config.version };
+  const { terminalCode, serialNumber } = config;
+  if (link === undefined) return { kind: 'connecting', terminalCode, serialNumber };
+  if (link === null) return { kind: 'unlinked', terminalCode, serialNumber, online };
+  return { kind: 'idle', holder: link, terminalCode, online };
+}
+
+/** A fault that stands in the way of the next payment; a dead display is told by `/status`, it cannot show itself. */
+function faultOf({ refusal, faults }: BoxState): Code | undefined {
+  if (refusal !== undefined) return refusal.code;
+  return faults.storage === undefined ? undefined : 'STORAGE_FAULT';
+}
+
+/** `state` of the box's `/status`. */
+export type StatusState = 'starting' | 'registering' | 'unlinked' | 'idle' | 'showing' | 'paid' | 'expired' | 'fault';
+
+export interface StatusView {
+  terminalCode: string;
+  serialNumber: string;
+  state: StatusState;
+  online: boolean;
+  order: (Pick<Order, 'orderId' | 'amount' | 'content' | 'qrCode'> & { expiresAt: string }) | null;
+  lastPayment: (Omit<Payment, 'paidAtMs'> & { paidAt: string }) | null;
+  fault: { code: string; reason: string } | null;
+}
+
+/** The part of `/status` that follows from the box's mind. Times are ISO 8601 in UTC. */
+export function statusView(state: BoxState): StatusView {
+  const { config, lastPayment } = state;
+  const active = activeOrder(state.stage);
+  const order = state.stage.kind === 'order' ? active?.order : undefined;
+  const reason = state.refusal ?? storageOrDisplay(state);
+  return {
+    terminalCode: config.terminalCode,
+    serialNumber: config.serialNumber,
+    state: statusState(state),
+    online: state.connection === 'registered',
+    order:
+      order === undefined
+        ? null
+        : {
+            orderId: order.orderId,
+            amount: order.amount,
+            content: order.content,
+            qrCode: order.qrCode,
+            expiresAt: new Date(order.expiresAtMs).toISOString(),
+          },
+    lastPayment:
+      lastPayment === null
+        ? null
+        : {
+            transactionId: lastPayment.transactionId,
+            orderId: lastPayment.orderId,
+            amount: lastPayment.amount,
+            content: lastPayment.content,
+            paidAt: new Date(lastPayment.paidAtMs).toISOString(),
+          },
+    fault: reason ?? null,
+  };
+}
+
+function storageOrDisplay({ faults }: BoxState): { code: string; reason: string } | undefined {
+  if (faults.display !== undefined) return { code: 'DISPLAY_FAULT', reason: faults.display };
+  return faults.storage === undefined ? undefined : { code: 'STORAGE_FAULT', reason: faults.storage };
+}
+
+function statusState(state: BoxState): StatusState {
+  const scene = view(state);
+  if (state.faults.display !== undefined) return 'fault';
+  switch (scene.kind) {
+    case 'payment':
+      return 'showing';
+    case 'connecting':
+      return 'registering';
+    case 'cancelled':
+      return 'idle';
+    default:
+      return scene.kind;
+  }
+}
