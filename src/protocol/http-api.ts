@@ -2,11 +2,15 @@ import { z } from 'zod';
 import { LIMITS } from './fields.ts';
 
 /**
- * The service's HTTP API (service specification, sections 2 and 4). The schemas hold types and the widest sizes, so
- * that a wrong type is E46; what a value must be beyond that has codes of its own (PROTOCOL.md, clauses GEN, SND, CBK).
+ * The service's HTTP API (service specification, sections 2 and 4). The schemas hold types, and sizes where a field has
+ * no code of its own, so that what they refuse is E46 (PROTOCOL.md, clause ERR-3); what a value must be beyond that has
+ * codes of its own (clauses GEN, SND, CBK).
  */
 
 const text = (max: number) => z.string().max(max);
+
+/** A field whose wrong values, oversized ones included, have a code of their own; the limit of the body bounds it. */
+const coded = z.string();
 
 export const tokenResponse = z.object({
   access_token: z.string(),
@@ -18,15 +22,15 @@ export const tokenResponse = z.object({
 export const QR_TYPES = [0, 1, 3] as const;
 
 export const generateRequest = z.object({
-  bankCode: text(LIMITS.codeFieldMax),
-  bankAccount: text(LIMITS.codeFieldMax),
+  bankCode: coded,
+  bankAccount: coded,
   userBankName: text(LIMITS.userBankNameMax),
-  content: text(LIMITS.codeFieldMax),
+  content: coded,
   qrType: z.literal(QR_TYPES).default(0),
   amount: z.number().optional().describe('required for qrType 0 and 3'),
   orderId: text(LIMITS.orderIdMax).optional().describe('required for qrType 0'),
-  transType: text(LIMITS.codeFieldMax).optional().describe('C or D; required for qrType 0'),
-  terminalCode: text(LIMITS.codeFieldMax).optional().describe('required for qrType 1 and 3'),
+  transType: coded.optional().describe('C or D; required for qrType 0'),
+  terminalCode: coded.optional().describe('required for qrType 1 and 3'),
   serviceCode: text(LIMITS.codeFieldMax).optional().describe('required for qrType 3'),
   subTerminalCode: text(LIMITS.codeFieldMax).optional(),
   sign: text(LIMITS.urlMax).optional(),
@@ -56,26 +60,26 @@ export const generateResponse = z.object({
 });
 
 export const sendQrRequest = z.object({
-  bankAccount: text(LIMITS.codeFieldMax),
-  bankCode: text(LIMITS.codeFieldMax),
-  amount: text(LIMITS.codeFieldMax).describe('whole đồng, digits only'),
+  bankAccount: coded,
+  bankCode: coded,
+  amount: coded.describe('whole đồng, digits only'),
   content: text(LIMITS.pushContentMax).default(''),
-  qrCode: text(LIMITS.qrCodeMax),
-  terminalCode: text(LIMITS.codeFieldMax).default(''),
-  serialNumber: text(LIMITS.codeFieldMax).default(''),
+  qrCode: coded,
+  terminalCode: coded.default(''),
+  serialNumber: coded.default(''),
   orderId: text(LIMITS.orderIdMax).default(''),
-  checkSum: text(LIMITS.codeFieldMax),
+  checkSum: coded,
 });
 
 /** `message` is the error code, empty on success of a push, the transaction id on success of a test callback. */
 export const statusResponse = z.object({ status: z.enum(['SUCCESS', 'FAILED']), message: z.string() });
 
 export const testCallbackRequest = z.object({
-  bankAccount: text(LIMITS.codeFieldMax),
-  content: text(LIMITS.codeFieldMax),
+  bankAccount: coded,
+  content: coded,
   amount: z.number(),
-  transType: text(LIMITS.codeFieldMax).default('C'),
-  bankCode: text(LIMITS.codeFieldMax).optional(),
+  transType: coded.default('C'),
+  bankCode: coded.optional(),
 });
 
 /** The payload of the transaction-sync callback (PROTOCOL.md, clause SYN-2); the mixed case of its keys is the service's. */
@@ -95,7 +99,7 @@ export const transactionSync = z.object({
   subTerminalCode: z.string(),
 });
 
-/** What a partner answers to a callback that it has processed (PROTOCOL.md, clause SYN-4). */
+/** What a partner answers to a callback that it has processed (PROTOCOL.md, clause SYN-3). */
 export const transactionSyncReply = z.object({
   error: z.boolean(),
   errorReason: z.string(),
