@@ -1,0 +1,174 @@
+import { readFile } from 'node:fs/promises';
+import { basename, dirname, resolve } from 'node:path';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { ConfigError, reasonOf } from '../lib/errors.ts';
+import { findBank } from '../protocol/banks.ts';
+import { bankAccount, boxCode, LIMITS } from '../protocol/fields.ts';
+
+const PROBLEMS_SHOWN_MAX = 5;
+const CALLBACK_RETRIES_MAX = 50;
+
+/** The waits of PROTOCOL.md, clause SYN-4, in milliseconds. */
+const CALLBACK_RETRY_WAITS_MS = [1000, 2000, 3000, 4000, 5000, 60_000, 60_000, 60_000, 60_000, 60_000];
+
+const port = z.int().min(0).max(65_535);
+const host = z.string().min(1).max(255);
+const secret = z.string().min(8, 'a secret of at least 8 characters').max(200);
+const username = z.string().regex(/^[^:\s]{1,64}$/, '1 to 64 characters without spaces and colons');
+const password = z.string().min(1).max(200);
+const httpUrl = z
+  .url({ protocol: /^https?$/, error: 'an http:// or https:// address' })
+  .max(LIMITS.urlMax)
+  .refine((url) => new URL(url).username === '', 'an address without a user name: use auth');
+
+const callbackAuth = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('none') }),
+  z.strictObject({ kind: z.literal('bearer'), token: z.string().min(1).max(4096) }),
+  z.strictObject({ kind: z.literal('token'), url: httpUrl, username, password }).describe('fetched before each attempt'),
+]);
+
+const partner = z.strictObject({
+  username,
+  password,
+  accounts: z.array(bankAccount).default([]),
+  callback: z.strictObject({ url: httpUrl, auth: callbackAuth.default({ kind: 'none' }) }).optional(),
+});
+
+const account = z.strictObject({
+  bankAccount,
+  bankCode: z
+    .string()
+    .refine((code) => findBank(code) !== undefined, 'the short name of a bank, as MB, or a BIN, as 970422'),
+  userBankName: z.string().min(1).max(LIMITS.userBankNameMax),
+});
+
+const box = z.strictObject({
+  terminalCode: boxCode,
+  serialNumber: boxCode,
+  secret,
+  account: bankAccount.optional().describe('the account whose money the box asks for; without one it is unlinked'),
+});
+
+const mqtt = z
+  .strictObject({
+    embedded: z.strictObject({ host: host.default('127.0.0.1'), port: port.default(18_830) }).optional(),
+    url: z.url({ protocol: /^(mqtts?|wss?)$/, error: 'an mqtt://, mqtts://, ws:// or wss:// address' }).optional(),
+    username: z.string().max(200).optional(),
+    password: z.string().max(200).optional(),
+  })
+  .refine((it) => (it.embedded === undefined) !== (it.url === undefined), 'either embedded or url, not both')
+  .refine((it) => it.url !== undefined || it.username === undefined, 'username and password belong to url');
+
+/** The configuration of the gateway; `paybox config schema` prints it. Unknown keys are errors. */
+export const gatewayConfigSchema = z
+  .strictObject({
+    http: z.strictObject({ host: host.default('127.0.0.1'), port: port.default(8800) }).prefault({}),
+    mqtt: mqtt.nullable().prefault({ embedded: {} }).describe('null: boxes connect over HTTP only'),
+    basePath: z
+      .string()
+      .regex(/^(\/[\w-]+)*$/, "a path as /vqr, without a slash at its end, or ''")
+      .default('/vqr'),
+    sandbox: z.boolean().default(true).describe('whether the test callback works'),
+    confirm: z.enum(['displayed', 'accepted']).default('displayed').describe('what a push waits for'),
+    confirmTimeoutMs: z.int().min(1).max(60_000).default(5000),
+    qrLifetimeSeconds: z.int().min(1).max(86_400).default(300),
+    callbackRetryWaitsMs: z
+      .array(z.int().min(0).max(3_600_000))
+      .max(CALLBACK_RETRIES_MAX)
+      .default(CALLBACK_RETRY_WAITS_MS),
+    dataDir: z.string().min(1).describe('a folder; relative to the configuration file'),
+    adminToken: secret.optional().describe('opens /_mock to callers beyond loopback, and asks it of everyone'),
+    partners: z.array(partner).default([]),
+    accounts: z.array(account).default([]),
+    boxes: z.array(box).default([]),
+  })
+  .superRefine(crossCheck);
+
+export type GatewayConfig = z.output<typeof gatewayConfigSchema>;
+export type PartnerConfig = GatewayConfig['partners'][number];
+export type AccountConfig = GatewayConfig['accounts'][number];
+export type BoxConfig = GatewayConfig['boxes'][number];
+export type CallbackAuth = z.output<typeof callbackAuth>;
+
+interface Named {
+  partners: z.output<typeof partner>[];
+  accounts: z.output<typeof account>[];
+  boxes: z.output<typeof box>[];
+}
+
+/** What one field cannot know: names that must exist, and names that must be there only once. */
+function crossCheck(config: Named, context: z.RefinementCtx): void {
+  const complain = (path: (string | number)[], message: string) =>
+    context.addIssue({ code: 'custom', path, message, input: config });
+  const onlyOnce = (values: { path: (string | number)[]; value: string }[], what: string) => {
+    const seen = new Set<string>();
+    for (const { path, value } of values) {
+      if (seen.has(value)) complain(path, `${what} ${value} is already taken`);
+      seen.add(value);
+    }
+  };
+  const { partners, accounts, boxes } = config;
+  const known = new Set(accounts.map((it) => it.bankAccount));
+  const owned = partners.flatMap((it, i) =>
+    it.accounts.map((value, j) => ({ path: ['partners', i, 'accounts', j], value })),
+  );
+  onlyOnce(
+    partners.map((it, i) => ({ path: ['partners', i, 'username'], value: it.username })),
+    'the user name',
+  );
+  onlyOnce(
+    accounts.map((it, i) => ({ path: ['accounts', i, 'bankAccount'], value: it.bankAccount })),
+    'the account',
+  );
+  onlyOnce(owned, 'the account');
+  onlyOnce(
+    boxes.map((it, i) => ({ path: ['boxes', i, 'terminalCode'], value: it.terminalCode })),
+    'the terminalCode',
+  );
+  onlyOnce(
+    boxes.map((it, i) => ({ path: ['boxes', i, 'serialNumber'], value: it.serialNumber })),
+    'the serialNumber',
+  );
+  const linked = boxes.flatMap((it, i) =>
+    it.account === undefined ? [] : [{ path: ['boxes', i, 'account'], value: it.account }],
+  );
+  for (const { path, value } of [...owned, ...linked]) {
+    if (!known.has(value)) complain(path, `a bankAccount listed under accounts, not ${value}`);
+  }
+}
+
+/**
+ * Checks a configuration that is not from a file, as `name` in messages.
+ * Throws ConfigError with name, path and what was expected.
+ */
+export function parseGatewayConfig(value: unknown, name: string): GatewayConfig {
+  const parsed = gatewayConfigSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map((issue) => `${[name, ...where(issue)].join(': ')}: ${issue.message}`);
+  const more = problems.length - PROBLEMS_SHOWN_MAX;
+  throw new ConfigError(
+    [...problems.slice(0, PROBLEMS_SHOWN_MAX), ...(more > 0 ? [`and ${more} more`] : [])].join('\n'),
+    'see device-config/gateway.yaml for a valid example, and `paybox config schema` for every key',
+  );
+}
+
+function where(issue: z.core.$ZodIssue): string[] {
+  return issue.path.length === 0 ? [] : [issue.path.join('.')];
+}
+
+/** Reads a YAML file. `dataDir` is resolved against the file's folder. Throws ConfigError. */
+export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
+  const name = basename(path);
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw new ConfigError(`${path}: cannot be read: ${reasonOf(error)}`, 'name an existing file with --config');
+  });
+  let value: unknown;
+  try {
+    value = parse(text);
+  } catch (error) {
+    throw new ConfigError(`${name}: not valid YAML: ${reasonOf(error)}`);
+  }
+  const config = parseGatewayConfig(value, name);
+  return { ...config, dataDir: resolve(dirname(path), config.dataDir) };
+}

@@ -1,0 +1,52 @@
+import type { Bank } from '../protocol/banks.ts';
+import { findBank } from '../protocol/banks.ts';
+import type { Link } from '../protocol/messages.ts';
+import type { AccountConfig, BoxConfig, GatewayConfig, PartnerConfig } from './config.ts';
+
+/** An account of the system: its bank, and the partner who owns it, if any. */
+export interface Account extends AccountConfig {
+  bank: Bank;
+  owner: string | undefined;
+}
+
+/** Who and what the configuration knows, by name. */
+export interface Directory {
+  partner(username: string): PartnerConfig | undefined;
+  account(bankAccount: string): Account | undefined;
+  box(terminalCode: string): BoxConfig | undefined;
+  /** The box of a terminalCode, a serialNumber, or both; `undefined` when they do not name one and the same. */
+  boxNamed(terminalCode: string, serialNumber: string): BoxConfig | undefined;
+  boxesOf(bankAccount: string): BoxConfig[];
+  boxes(): readonly BoxConfig[];
+  /** What a box is told in its welcome (PROTOCOL.md, clause MSG-4). */
+  linkOf(box: BoxConfig): Link | null;
+}
+
+export function createDirectory(config: GatewayConfig): Directory {
+  const partners = new Map(config.partners.map((it) => [it.username, it]));
+  const owners = new Map(config.partners.flatMap((it) => it.accounts.map((account) => [account, it.username])));
+  const accounts = new Map<string, Account>();
+  for (const it of config.accounts) {
+    const bank = findBank(it.bankCode);
+    if (bank !== undefined) accounts.set(it.bankAccount, { ...it, bank, owner: owners.get(it.bankAccount) });
+  }
+  const byTerminal = new Map(config.boxes.map((it) => [it.terminalCode, it]));
+  const bySerial = new Map(config.boxes.map((it) => [it.serialNumber, it]));
+  return {
+    partner: (username) => partners.get(username),
+    account: (bankAccount) => accounts.get(bankAccount),
+    box: (terminalCode) => byTerminal.get(terminalCode),
+    boxNamed: (terminalCode, serialNumber) => {
+      const box = terminalCode === '' ? bySerial.get(serialNumber) : byTerminal.get(terminalCode);
+      return serialNumber === '' || box?.serialNumber === serialNumber ? box : undefined;
+    },
+    boxesOf: (bankAccount) => config.boxes.filter((it) => it.account === bankAccount),
+    boxes: () => config.boxes,
+    linkOf: (box) => {
+      const account = box.account === undefined ? undefined : accounts.get(box.account);
+      if (account === undefined) return null;
+      const { bankAccount, bankCode, userBankName } = account;
+      return { bankAccount, bankCode, userBankName };
+    },
+  };
+}

@@ -1,0 +1,225 @@
+import type { Kysely } from 'kysely';
+import type { Code } from '../../protocol/codes.ts';
+import type { NextSeq } from './store.ts';
+import type { OrderRow, OrderStatus, PushRow, Tables } from './schema.ts';
+
+/** Failures after which a box may still hold the push: it is told again to withdraw it. */
+const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
+/** More are not told in one welcome; they end by their lifetime. */
+const WITHDRAWALS_MAX = 100;
+
+export type NewOrder = Omit<
+  OrderRow,
+  'seq' | 'status' | 'failure' | 'last_push_id' | 'shown_on' | 'paid_at_ms' | 'updated_at_ms'
+>;
+export type NewPush = Pick<PushRow, 'id' | 'order_ref' | 'terminal_code' | 'created_at_ms' | 'expires_at_ms'>;
+/** What a payment and an order have in common (PROTOCOL.md, clause CBK-6). */
+export type Money = Pick<OrderRow, 'partner' | 'bank_account' | 'content' | 'amount' | 'trans_type'>;
+export type EndedHow = 'expired' | 'replaced' | 'withdrawn' | 'dismissed';
+
+/** Orders and their pushes. Every method settles once the change would survive the end of the process. */
+export class OrderStore {
+  readonly #db: Kysely<Tables>;
+  readonly #nextSeq: NextSeq;
+
+  constructor(db: Kysely<Tables>, nextSeq: NextSeq) {
+    this.#db = db;
+    this.#nextSeq = nextSeq;
+  }
+
+  async addQr(ref: string, qrCode: string, atMs: number): Promise<void> {
+    await this.#db.insertInto('qr_codes').values({ ref, qr_code: qrCode, created_at_ms: atMs }).execute();
+  }
+
+  async qrCode(ref: string): Promise<string | undefined> {
+    const row = await this.#db.selectFrom('qr_codes').select('qr_code').where('ref', '=', ref).executeTakeFirst();
+    return row?.qr_code;
+  }
+
+  async add(order: NewOrder): Promise<void> {
+    await this.#db.insertInto('orders').values(freshOrder(order, this.#nextSeq())).execute();
+  }
+
+  /** The order of a QR that the partner generated, under the same orderId where the push names one. */
+  async findPushed(partner: string, qrCode: string, orderId: string): Promise<OrderRow | undefined> {
+    let query = this.#db.selectFrom('orders').selectAll().where('qr_code', '=', qrCode).where('partner', '=', partner);
+    if (orderId !== '') query = query.where('order_id', '=', orderId);
+    return query.orderBy('seq', 'desc').limit(1).executeTakeFirst();
+  }
+
+  /** The newest unpaid order of this money, else the newest paid one (PROTOCOL.md, clause CBK-6). */
+  async findPaidBy(money: Money): Promise<OrderRow | undefined> {
+    const query = this.#db
+      .selectFrom('orders')
+      .selectAll()
+      .where('partner', '=', money.partner)
+      .where('bank_account', '=', money.bank_account)
+      .where('content', '=', money.content)
+      .where('amount', '=', money.amount)
+      .where('trans_type', '=', money.trans_type)
+      .orderBy('seq', 'desc')
+      .limit(1);
+    return (
+      (await query.where('status', '<>', 'paid').executeTakeFirst()) ??
+      (await query.where('status', '=', 'paid').executeTakeFirst())
+    );
+  }
+
+  /** By the gateway's own id, else the newest with this orderId. */
+  async find(idOrOrderId: string): Promise<OrderRow | undefined> {
+    const orders = this.#db.selectFrom('orders').selectAll();
+    return (
+      (await orders.where('id', '=', idOrOrderId).executeTakeFirst()) ??
+      (await orders.where('order_id', '=', idOrOrderId).orderBy('seq', 'desc').limit(1).executeTakeFirst())
+    );
+  }
+
+  async newest(limit: number): Promise<OrderRow[]> {
+    return this.#db.selectFrom('orders').selectAll().orderBy('seq', 'desc').limit(limit).execute();
+  }
+
+  async pushesOf(orderIds: string[]): Promise<PushRow[]> {
+    if (orderIds.length === 0) return [];
+    return this.#db.selectFrom('pushes').selectAll().where('order_ref', 'in', orderIds).orderBy('seq').execute();
+  }
+
+  /** Keeps a push before it is sent, with its order where that is new too. */
+  async startPush(push: NewPush, newOrder: NewOrder | undefined): Promise<void> {
+    await this.#db.transaction().execute(async (trx) => {
+      if (newOrder !== undefined)
+        await trx.insertInto('orders').values(freshOrder(newOrder, this.#nextSeq())).execute();
+      await trx
+        .insertInto('pushes')
+        .values({
+          ...push,
+          seq: this.#nextSeq(),
+          status: 'sent',
+          code: null,
+          confirmed_at_ms: null,
+          ended_at_ms: null,
+        })
+        .execute();
+      await trx
+        .updateTable('orders')
+        .set({ last_push_id: push.id, failure: null, updated_at_ms: push.created_at_ms })
+        .where('id', '=', push.order_ref)
+        .execute();
+      await setOrderStatus(trx, push.id, 'pushed', push.created_at_ms);
+    });
+  }
+
+  /** Whether the push was still open, so that this changed it; a withdrawn or ended one stays as it is. */
+  async confirmPush(pushId: string, terminalCode: string, how: 'accepted' | 'shown', atMs: number): Promise<boolean> {
+    return this.#db.transaction().execute(async (trx) => {
+      const changed = await trx
+        .updateTable('pushes')
+        .set({ status: how, confirmed_at_ms: atMs })
+        .where('id', '=', pushId)
+        .where('terminal_code', '=', terminalCode)
+        .where('status', 'in', how === 'shown' ? ['sent', 'accepted'] : ['sent'])
+        .executeTakeFirst();
+      if (changed.numUpdatedRows === 0n) return false;
+      if (how === 'shown') {
+        await setOrderStatus(trx, pushId, 'shown', atMs);
+        await trx.updateTable('orders').set({ shown_on: terminalCode }).where('last_push_id', '=', pushId).execute();
+      }
+      return true;
+    });
+  }
+
+  /** Ends an unfinished push as failed; `boxKnows` when the box itself refused it. Whether it was unfinished. */
+  async failPush(pushId: string, code: Code, atMs: number, boxKnows: boolean): Promise<boolean> {
+    return this.#db.transaction().execute(async (trx) => {
+      const changed = await trx
+        .updateTable('pushes')
+        .set({ status: 'failed', code, ended_at_ms: boxKnows ? atMs : null })
+        .where('id', '=', pushId)
+        .where('status', 'in', ['sent', 'accepted'])
+        .executeTakeFirst();
+      if (changed.numUpdatedRows === 0n) return false;
+      await setOrderStatus(trx, pushId, 'failed', atMs);
+      await trx.updateTable('orders').set({ failure: code }).where('last_push_id', '=', pushId).execute();
+      return true;
+    });
+  }
+
+  /** Cancels an order that is not paid. Its pushes that a box may still hold, which are to be withdrawn. */
+  async cancel(orderRef: string, atMs: number): Promise<Pick<PushRow, 'id' | 'terminal_code'>[]> {
+    return this.#db.transaction().execute(async (trx) => {
+      const open = await trx
+        .updateTable('pushes')
+        .set({ status: 'cancelled' })
+        .where('order_ref', '=', orderRef)
+        .where('status', 'in', ['sent', 'accepted', 'shown'])
+        .returning(['id', 'terminal_code'])
+        .execute();
+      await trx
+        .updateTable('orders')
+        .set({ status: 'cancelled', updated_at_ms: atMs })
+        .where('id', '=', orderRef)
+        .where('status', '<>', 'paid')
+        .execute();
+      return open;
+    });
+  }
+
+  /** The box has ended a push. Whether the push is one of this box. */
+  async endPush(pushId: string, terminalCode: string, how: EndedHow, atMs: number): Promise<boolean> {
+    return this.#db.transaction().execute(async (trx) => {
+      const push = await trx
+        .selectFrom('pushes')
+        .select('status')
+        .where('id', '=', pushId)
+        .where('terminal_code', '=', terminalCode)
+        .executeTakeFirst();
+      if (push === undefined) return false;
+      const decided = push.status === 'failed' || push.status === 'cancelled' || push.status === 'ended';
+      await trx
+        .updateTable('pushes')
+        .set({ status: decided ? push.status : 'ended', ended_at_ms: atMs })
+        .where('id', '=', pushId)
+        .execute();
+      if (!decided) await setOrderStatus(trx, pushId, how === 'withdrawn' ? 'cancelled' : how, atMs);
+      return true;
+    });
+  }
+
+  /** Pushes that failed or were cancelled while the box could not be told, and that it may still show. */
+  async toWithdraw(terminalCode: string, atMs: number): Promise<Pick<PushRow, 'id' | 'status'>[]> {
+    return this.#db
+      .selectFrom('pushes')
+      .select(['id', 'status'])
+      .where('terminal_code', '=', terminalCode)
+      .where('expires_at_ms', '>', atMs)
+      .where('ended_at_ms', 'is', null)
+      .where((it) => it.or([it('status', '=', 'cancelled'), it('code', 'in', UNSURE_CODES)]))
+      .orderBy('seq', 'desc')
+      .limit(WITHDRAWALS_MAX)
+      .execute();
+  }
+
+  /** Ends the pushes that an earlier run of the gateway left unanswered: nobody was told that they succeeded. */
+  async failUnfinished(atMs: number, confirm: 'accepted' | 'displayed'): Promise<void> {
+    const open = await this.#db
+      .selectFrom('pushes')
+      .select('id')
+      .where('status', 'in', confirm === 'displayed' ? ['sent', 'accepted'] : ['sent'])
+      .execute();
+    for (const { id } of open) await this.failPush(id, 'BOX_OFFLINE', atMs, false);
+  }
+}
+
+function freshOrder(order: NewOrder, seq: number): OrderRow {
+  const state = { status: 'created', failure: null, last_push_id: null, shown_on: null, paid_at_ms: null } as const;
+  return { ...order, ...state, seq, updated_at_ms: order.created_at_ms };
+}
+
+/** An order follows its newest push only, and a paid one stays paid. */
+async function setOrderStatus(db: Kysely<Tables>, pushId: string, status: OrderStatus, atMs: number): Promise<void> {
+  await db
+    .updateTable('orders')
+    .set({ status, updated_at_ms: atMs })
+    .where('last_push_id', '=', pushId)
+    .where('status', '<>', 'paid')
+    .execute();
+}

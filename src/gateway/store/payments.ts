@@ -1,0 +1,138 @@
+import type { Kysely } from 'kysely';
+import type { AttemptRow, CallbackRow, CallbackStatus, NoticeRow, PaymentRow, Tables } from './schema.ts';
+import type { NextSeq } from './store.ts';
+
+/** More are not told in one welcome; the rest follows at the next one. */
+const NOTICES_MAX = 1000;
+
+export type NewPayment = Omit<PaymentRow, 'seq'>;
+export type NewCallback = Pick<CallbackRow, 'id' | 'url' | 'body'>;
+export type NewAttempt = Omit<AttemptRow, 'seq'>;
+/** What an attempt changes in its callback. */
+export type AfterAttempt = Pick<CallbackRow, 'status' | 'warning' | 'tries' | 'next_at_ms'>;
+
+/** Payments, the notices of them to boxes, and the callbacks to partners. */
+export class PaymentStore {
+  readonly #db: Kysely<Tables>;
+  readonly #nextSeq: NextSeq;
+
+  constructor(db: Kysely<Tables>, nextSeq: NextSeq) {
+    this.#db = db;
+    this.#nextSeq = nextSeq;
+  }
+
+  /** Keeps a payment with all that follows from it: the order is paid, boxes and the partner are to be told. */
+  async add(payment: NewPayment, terminalCodes: string[], callback: NewCallback | undefined): Promise<void> {
+    const atMs = payment.paid_at_ms;
+    await this.#db.transaction().execute(async (trx) => {
+      await trx
+        .insertInto('payments')
+        .values({ ...payment, seq: this.#nextSeq() })
+        .execute();
+      if (payment.order_ref !== null) {
+        await trx
+          .updateTable('orders')
+          .set({ status: 'paid', paid_at_ms: atMs, updated_at_ms: atMs })
+          .where('id', '=', payment.order_ref)
+          .execute();
+      }
+      for (const terminal_code of terminalCodes) {
+        const told = { created_at_ms: atMs, reported_at_ms: null, recorded: null };
+        await trx
+          .insertInto('notices')
+          .values({ payment_id: payment.id, terminal_code, ...told })
+          .execute();
+      }
+      if (callback !== undefined) {
+        const begun = { status: 'pending', warning: null, tries: 0, next_at_ms: atMs, created_at_ms: atMs } as const;
+        const { id: payment_id, partner } = payment;
+        await trx
+          .insertInto('callbacks')
+          .values({ ...callback, ...begun, payment_id, partner, seq: this.#nextSeq() })
+          .execute();
+      }
+    });
+  }
+
+  async newest(limit: number): Promise<PaymentRow[]> {
+    return this.#db.selectFrom('payments').selectAll().orderBy('seq', 'desc').limit(limit).execute();
+  }
+
+  async noticesOf(paymentIds: string[]): Promise<NoticeRow[]> {
+    if (paymentIds.length === 0) return [];
+    return this.#db.selectFrom('notices').selectAll().where('payment_id', 'in', paymentIds).execute();
+  }
+
+  async callbacksOf(paymentIds: string[]): Promise<CallbackRow[]> {
+    if (paymentIds.length === 0) return [];
+    return this.#db.selectFrom('callbacks').selectAll().where('payment_id', 'in', paymentIds).execute();
+  }
+
+  /** Payments that a box has not yet reported as announced, oldest first (PROTOCOL.md, clause MSG-7). */
+  async unreported(terminalCode: string): Promise<PaymentRow[]> {
+    return this.#db
+      .selectFrom('payments')
+      .innerJoin('notices', 'notices.payment_id', 'payments.id')
+      .selectAll('payments')
+      .where('notices.terminal_code', '=', terminalCode)
+      .where('notices.reported_at_ms', 'is', null)
+      .orderBy('payments.seq')
+      .limit(NOTICES_MAX)
+      .execute();
+  }
+
+  /** The box has announced a payment. `undefined` when it was not told of one, else whether this is the first report. */
+  async report(
+    paymentId: string,
+    terminalCode: string,
+    recorded: boolean,
+    atMs: number,
+  ): Promise<'first' | 'repeated' | undefined> {
+    const notice = this.#db
+      .selectFrom('notices')
+      .select('reported_at_ms')
+      .where('payment_id', '=', paymentId)
+      .where('terminal_code', '=', terminalCode);
+    const found = await notice.executeTakeFirst();
+    if (found === undefined) return undefined;
+    if (found.reported_at_ms !== null) return 'repeated';
+    await this.#db
+      .updateTable('notices')
+      .set({ reported_at_ms: atMs, recorded: recorded ? 1 : 0 })
+      .where('payment_id', '=', paymentId)
+      .where('terminal_code', '=', terminalCode)
+      .execute();
+    return 'first';
+  }
+
+  async callback(id: string): Promise<CallbackRow | undefined> {
+    return this.#db.selectFrom('callbacks').selectAll().where('id', '=', id).executeTakeFirst();
+  }
+
+  async newestCallbacks(limit: number): Promise<CallbackRow[]> {
+    return this.#db.selectFrom('callbacks').selectAll().orderBy('seq', 'desc').limit(limit).execute();
+  }
+
+  /** Oldest first. */
+  async callbacksWith(status: CallbackStatus, limit: number): Promise<CallbackRow[]> {
+    const rows = this.#db.selectFrom('callbacks').selectAll().where('status', '=', status);
+    return rows.orderBy('seq').limit(limit).execute();
+  }
+
+  async attemptsOf(callbackIds: string[]): Promise<AttemptRow[]> {
+    if (callbackIds.length === 0) return [];
+    const rows = this.#db.selectFrom('callback_attempts').selectAll().where('callback_id', 'in', callbackIds);
+    return rows.orderBy('seq').execute();
+  }
+
+  /** Keeps an attempt together with what it changes (PROTOCOL.md, clause SYN-5). */
+  async addAttempt(attempt: NewAttempt, after: AfterAttempt): Promise<void> {
+    await this.#db.transaction().execute(async (trx) => {
+      await trx
+        .insertInto('callback_attempts')
+        .values({ ...attempt, seq: this.#nextSeq() })
+        .execute();
+      await trx.updateTable('callbacks').set(after).where('id', '=', attempt.callback_id).execute();
+    });
+  }
+}

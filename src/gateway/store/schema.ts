@@ -1,0 +1,201 @@
+import type { Kysely, Migration } from 'kysely';
+
+/** Tables. Times are milliseconds since 1970; `seq` orders rows by age; flags are 0 or 1, as every engine has numbers. */
+export interface Tables {
+  settings: { name: string; value: string };
+  qr_codes: { ref: string; qr_code: string; created_at_ms: number };
+  orders: OrderRow;
+  pushes: PushRow;
+  payments: PaymentRow;
+  callbacks: CallbackRow;
+  callback_attempts: AttemptRow;
+  notices: NoticeRow;
+}
+
+export type OrderStatus =
+  | 'created'
+  | 'pushed'
+  | 'shown'
+  | 'paid'
+  | 'expired'
+  | 'replaced'
+  | 'dismissed'
+  | 'cancelled'
+  | 'failed';
+
+export interface OrderRow {
+  id: string;
+  seq: number;
+  partner: string;
+  order_id: string;
+  bank_account: string;
+  bank_code: string;
+  user_bank_name: string;
+  amount: number;
+  content: string;
+  trans_type: 'C' | 'D';
+  qr_code: string;
+  terminal_code: string;
+  sub_terminal_code: string;
+  service_code: string;
+  sign: string;
+  url_link: string;
+  status: OrderStatus;
+  /** The code with which the newest push failed. */
+  failure: string | null;
+  last_push_id: string | null;
+  /** The box that last showed it (PROTOCOL.md, clause CBK-7). */
+  shown_on: string | null;
+  created_at_ms: number;
+  updated_at_ms: number;
+  paid_at_ms: number | null;
+}
+
+/** `sent` until the box or the deadline decides; `failed`, `cancelled` and `ended` are final. */
+export type PushStatus = 'sent' | 'accepted' | 'shown' | 'failed' | 'cancelled' | 'ended';
+
+export interface PushRow {
+  id: string;
+  seq: number;
+  /** `orders.id` */
+  order_ref: string;
+  terminal_code: string;
+  status: PushStatus;
+  code: string | null;
+  created_at_ms: number;
+  expires_at_ms: number;
+  confirmed_at_ms: number | null;
+  ended_at_ms: number | null;
+}
+
+export interface PaymentRow {
+  id: string;
+  seq: number;
+  partner: string;
+  /** `orders.id`, or null for a payment that fits no order. */
+  order_ref: string | null;
+  order_id: string;
+  reference_number: string;
+  bank_account: string;
+  bank_code: string;
+  amount: number;
+  content: string;
+  trans_type: 'C' | 'D';
+  paid_at_ms: number;
+}
+
+export type CallbackStatus = 'pending' | 'delivered' | 'failed';
+
+export interface CallbackRow {
+  id: string;
+  seq: number;
+  payment_id: string;
+  partner: string;
+  url: string;
+  /** The same bytes at every attempt (PROTOCOL.md, clause SYN-2). */
+  body: string;
+  status: CallbackStatus;
+  warning: string | null;
+  /** Attempts of the ladder so far; those by hand do not count. */
+  tries: number;
+  next_at_ms: number;
+  created_at_ms: number;
+}
+
+export interface AttemptRow {
+  id: string;
+  seq: number;
+  callback_id: string;
+  by_hand: number;
+  started_at_ms: number;
+  duration_ms: number;
+  /** JSON, with the authorization masked. */
+  request_headers: string;
+  response_status: number | null;
+  response_body: string | null;
+  error: string | null;
+}
+
+export interface NoticeRow {
+  payment_id: string;
+  terminal_code: string;
+  created_at_ms: number;
+  reported_at_ms: number | null;
+  recorded: number | null;
+}
+
+/** Numbered; a released one is never changed. */
+export const MIGRATIONS: Record<string, Migration> = {
+  '001-first-tables': { up: createFirstTables },
+};
+
+async function createFirstTables(db: Kysely<unknown>): Promise<void> {
+  const { schema } = db;
+  const table = async (name: string, texts: string[], numbers: string[], optional: string[]) => {
+    let builder = schema.createTable(name);
+    for (const [kind, columns] of [['text', texts] as const, ['bigint', numbers] as const]) {
+      for (const column of columns) {
+        builder = builder.addColumn(column, kind, (it) => (optional.includes(column) ? it : it.notNull()));
+      }
+    }
+    const key = { settings: 'name', qr_codes: 'ref', notices: 'payment_id' }[name] ?? 'id';
+    const keys = name === 'notices' ? [key, 'terminal_code'] : [key];
+    await builder.addPrimaryKeyConstraint(`${name}_key`, keys as never[]).execute();
+  };
+  await table('settings', ['name', 'value'], [], []);
+  await table('qr_codes', ['ref', 'qr_code'], ['created_at_ms'], []);
+  await table(
+    'orders',
+    [
+      ...['id', 'partner', 'order_id', 'bank_account', 'bank_code', 'user_bank_name', 'content', 'trans_type'],
+      ...['qr_code', 'terminal_code', 'sub_terminal_code', 'service_code', 'sign', 'url_link', 'status'],
+      ...['failure', 'last_push_id', 'shown_on'],
+    ],
+    ['seq', 'amount', 'created_at_ms', 'updated_at_ms', 'paid_at_ms'],
+    ['failure', 'last_push_id', 'shown_on', 'paid_at_ms'],
+  );
+  await table(
+    'pushes',
+    ['id', 'order_ref', 'terminal_code', 'status', 'code'],
+    ['seq', 'created_at_ms', 'expires_at_ms', 'confirmed_at_ms', 'ended_at_ms'],
+    ['code', 'confirmed_at_ms', 'ended_at_ms'],
+  );
+  await table(
+    'payments',
+    ['id', 'partner', 'order_ref', 'order_id', 'reference_number', 'bank_account', 'bank_code', 'content', 'trans_type'],
+    ['seq', 'amount', 'paid_at_ms'],
+    ['order_ref'],
+  );
+  await table(
+    'callbacks',
+    ['id', 'payment_id', 'partner', 'url', 'body', 'status', 'warning'],
+    ['seq', 'tries', 'next_at_ms', 'created_at_ms'],
+    ['warning'],
+  );
+  await table(
+    'callback_attempts',
+    ['id', 'callback_id', 'request_headers', 'response_body', 'error'],
+    ['seq', 'by_hand', 'started_at_ms', 'duration_ms', 'response_status'],
+    ['response_body', 'error', 'response_status'],
+  );
+  await table(
+    'notices',
+    ['payment_id', 'terminal_code'],
+    ['created_at_ms', 'reported_at_ms', 'recorded'],
+    ['reported_at_ms', 'recorded'],
+  );
+  const index = (name: string, on: string, columns: string[]) =>
+    schema.createIndex(name).on(on).columns(columns).execute();
+  await index('orders_by_seq', 'orders', ['seq']);
+  await index('orders_by_order_id', 'orders', ['order_id']);
+  await index('orders_by_qr', 'orders', ['qr_code']);
+  await index('orders_by_money', 'orders', ['bank_account', 'amount', 'content']);
+  await index('pushes_by_box', 'pushes', ['terminal_code', 'expires_at_ms']);
+  await index('pushes_by_status', 'pushes', ['status']);
+  await index('payments_by_seq', 'payments', ['seq']);
+  await index('callbacks_by_seq', 'callbacks', ['seq']);
+  await index('callbacks_by_status', 'callbacks', ['status']);
+  await index('callbacks_by_payment', 'callbacks', ['payment_id']);
+  await index('attempts_by_callback', 'callback_attempts', ['callback_id', 'seq']);
+  await index('notices_by_box', 'notices', ['terminal_code', 'reported_at_ms']);
+}
