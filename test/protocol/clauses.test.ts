@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest';
+import { allHoldingTests, clauseLines, clausesOf, generatedPart, holdingTestsOf, readProtocol } from './document.ts';
+
+const CLAUSES = clausesOf(readProtocol());
+const TESTS = allHoldingTests();
+
+it('finds the clauses of a document in its tables only', () => {
+  const document = ['| id | clause |', '| -- | --- |', '| SND-1 | a, see SND-9 |', '| BOX-HTTP-2  | b |', 'LIM-3'];
+  expect(clausesOf(document.join('\n'))).toEqual(['SND-1', 'BOX-HTTP-2']);
+});
+
+it('finds the tests of a source that hold clauses', () => {
+  const [one, two] = ['SND-4', 'BOX-HTTP-1'];
+  const source = [
+    `it('${one} ${two} says \\'no\\'', () => {});`,
+    `it.each([[1, 'x']])(\n  "${one} takes %s",`,
+    `it.skipIf(missing)(\`${two} works\${note}\`, async () => {`,
+    `describe('${one} is a chapter', () => {`,
+    `it('is like ${one} in this', () => {`,
+  ];
+  expect(holdingTestsOf(source.join('\n'), 'a.test.ts')).toEqual([
+    { ids: [one, two], name: "says 'no'", file: 'a.test.ts' },
+    { ids: [one], name: 'takes %s', file: 'a.test.ts' },
+    { ids: [two], name: 'works$' + '{note}', file: 'a.test.ts' },
+  ]);
+});
+
+it('no clause id is given twice', () => {
+  expect(CLAUSES.length).toBeGreaterThan(60);
+  expect(CLAUSES.filter((id, index) => CLAUSES.indexOf(id) !== index)).toEqual([]);
+});
+
+it('every clause is held by a test', () => {
+  const held = new Set(TESTS.flatMap((test) => test.ids));
+  expect(CLAUSES.filter((id) => !held.has(id))).toEqual([]);
+});
+
+it('every clause that a test names exists', () => {
+  const strangers = TESTS.flatMap((test) =>
+    test.ids.filter((id) => !CLAUSES.includes(id)).map((id) => `${test.file}: ${id} ${test.name}`),
+  );
+  expect(strangers).toEqual([]);
+});
+
+it('PROTOCOL.md lists the tests of each clause (UPDATE_CLAUSES=1 writes the list)', () => {
+  const expected = clauseLines(CLAUSES, TESTS);
+  expect(generatedPart('clauses', expected)).toBe(expected);
+});

@@ -1,0 +1,58 @@
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const PROTOCOL_FILE = new URL('../../src/protocol/PROTOCOL.md', import.meta.url);
+const TEST_FOLDER = fileURLToPath(new URL('..', import.meta.url));
+const ID = '(?:BOX-HTTP|[A-Z]{3})-\\d+';
+
+/** A test and the clauses that it holds. `file` is relative to the folder of the tests. */
+export interface HoldingTest {
+  ids: string[];
+  name: string;
+  file: string;
+}
+
+export function readProtocol(): string {
+  return readFileSync(PROTOCOL_FILE, 'utf8');
+}
+
+/** The ids of the clauses that a document defines: the first cells of its tables, in their order. */
+export function clausesOf(document: string): string[] {
+  return [...document.matchAll(new RegExp(`^\\| (${ID}) +\\|`, 'gm'))].map((match) => match[1] ?? '');
+}
+
+/** The tests of a source whose names begin with clause ids, read from the text; a name is the first argument of a call. */
+export function holdingTestsOf(source: string, file: string): HoldingTest[] {
+  const call = new RegExp(`(?<!describe)\\(\\s*(['"\`])((?:${ID} )+)((?:\\\\.|(?!\\1)[^\\\\])*)\\1`, 'g');
+  return [...source.matchAll(call)].map((match) => ({
+    ids: (match[2] ?? '').trim().split(' '),
+    name: (match[3] ?? '').replaceAll(/\\(.)/g, '$1').replaceAll(/\s+/g, ' '),
+    file,
+  }));
+}
+
+/** The same over every test file, in the order of their paths. */
+export function allHoldingTests(): HoldingTest[] {
+  return globSync('**/*.test.ts', { cwd: TEST_FOLDER })
+    .sort()
+    .flatMap((file) => holdingTestsOf(readFileSync(`${TEST_FOLDER}/${file}`, 'utf8'), file));
+}
+
+/** One line for each clause and test that holds it. */
+export function clauseLines(clauses: readonly string[], tests: readonly HoldingTest[]): string {
+  const lines = clauses.flatMap((id) =>
+    tests.filter((test) => test.ids.includes(id)).map((test) => `${id} | ${test.file}: ${test.name}`),
+  );
+  return ['```text', ...lines, '```'].join('\n');
+}
+
+/** What stands between the markers of a generated part of PROTOCOL.md. With UPDATE_CLAUSES=1 it is written anew first. */
+export function generatedPart(name: string, expected: string): string {
+  const [begin, end] = [`<!-- ${name}:begin -->\n`, `<!-- ${name}:end -->`];
+  const document = readProtocol();
+  const [from, to] = [document.indexOf(begin) + begin.length, document.indexOf(end)];
+  if (from < begin.length || to < from) throw new Error(`PROTOCOL.md has no part between ${begin.trim()} and ${end}`);
+  if (process.env.UPDATE_CLAUSES !== '1') return document.slice(from, to).trim();
+  writeFileSync(PROTOCOL_FILE, `${document.slice(0, from)}\n${expected}\n\n${document.slice(to)}`);
+  return expected;
+}
