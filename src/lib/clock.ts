@@ -42,3 +42,22 @@ export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>
     settled.abort();
   }
 }
+
+/** Runs `work` with a signal that aborts when `parent` does or `ms` milliseconds have passed, whichever is first. */
+export async function withAbortAfter<T>(
+  clock: Clock,
+  ms: number,
+  parent: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const settled = new AbortController();
+  const late = new AbortController();
+  void clock.sleep(ms, settled.signal).then(() => {
+    if (!settled.signal.aborted) late.abort(new Error(`not done within ${ms} ms`));
+  });
+  try {
+    return await work(AbortSignal.any([parent, late.signal]));
+  } finally {
+    settled.abort();
+  }
+}

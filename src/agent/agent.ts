@@ -1,0 +1,188 @@
+import { isDeepStrictEqual } from 'node:util';
+import { restore } from '../box/restore.ts';
+import type { BoxEvent, BoxState, Send } from '../box/state.ts';
+import { statusView, view } from '../box/view.ts';
+import { type Clock, withDeadline } from '../lib/clock.ts';
+import type { Logger } from '../lib/log.ts';
+import type { Random } from '../lib/random.ts';
+import type { Scene } from '../scene.ts';
+import type { BoxStatus, BoxWindow, Session, TransportIo } from './contract.ts';
+import { openJournal } from './journal.ts';
+import { Link } from './link.ts';
+import { startLocalHttp } from './local-http.ts';
+import { Loop } from './loop.ts';
+import { AgentMetrics } from './metrics.ts';
+import { type ConfiguredDisplay, Screen, type ScreenOutcome } from './screen.ts';
+
+/** How long the link waits for the displays' first attempt; a display that hangs must not keep a payment away. */
+const FIRST_DISPLAY_WAIT_MS = 5_000;
+
+/** Everything an agent is told from outside, already decoded. Durations are milliseconds. */
+export interface AgentSetup {
+  identity: { terminalCode: string; serialNumber: string; secret: string };
+  version: string;
+  /** The first display is the one that confirms a push. */
+  displays: readonly [ConfiguredDisplay, ...ConfiguredDisplay[]];
+  link: {
+    transport: string;
+    /** Where the gateway is, as a person would write it. */
+    gateway: string;
+    open(io: TransportIo, signal: AbortSignal): Promise<Session>;
+  };
+  http: { host: string; port: number };
+  dataDir: string;
+  paidHoldMs: number;
+  endedHoldMs: number;
+}
+
+export interface AgentDeps {
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  /** The terminal that the agent runs in, if a terminal display may draw on it. */
+  terminal: NodeJS.WriteStream | undefined;
+}
+
+export interface Agent {
+  /** Origin of the box's own pages, as in `http://127.0.0.1:8810`. */
+  readonly origin: string;
+  readonly window: BoxWindow;
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a box: journal, displays, the loop, its pages, and last the link, so that nothing arrives before it can be
+ * shown. Throws a PayboxError when the journal or the port cannot be had; a display that fails is a state, not an error.
+ */
+export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Agent> {
+  const { clock, log } = deps;
+  const journal = openJournal(setup.dataDir, deps);
+  const metrics = new AgentMetrics();
+  const listeners = new Set<() => void>();
+  const changed = () => {
+    for (const listener of listeners) listener();
+  };
+  let shown: Scene | undefined;
+
+  const loop: Loop = new Loop(
+    restore(boxConfig(setup), journal.load(), { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() }),
+    {
+      clock,
+      log,
+      journal,
+      show: (state) => {
+        const scene = view(state);
+        if (!isDeepStrictEqual(scene, shown)) {
+          shown = scene;
+          for (const screen of screens) screen.present(scene);
+        }
+        changed();
+      },
+      send: (sends) => {
+        metrics.countSends(sends);
+        logSends(log, sends);
+        link.send(sends);
+      },
+    },
+  );
+  const dispatch = (event: BoxEvent) => {
+    metrics.countEvent(event);
+    loop.dispatch(event);
+  };
+  const screens = setup.displays.map(
+    (display, index) =>
+      new Screen(display, {
+        clock,
+        log,
+        io: { clock, log, terminal: deps.terminal, cacheDir: setup.dataDir },
+        onOutcome: (outcome) => {
+          metrics.countDraw(outcome.ok);
+          if (index === 0) dispatch(eventOf(outcome));
+          changed();
+        },
+      }),
+  );
+  const [primary] = screens as [Screen, ...Screen[]];
+  const link = new Link({
+    ...deps,
+    identity: setup.identity,
+    agentVersion: setup.version,
+    display: setup.displays[0].driver.name,
+    open: setup.link.open,
+    verdict: (qrCode) => primary.verdict(qrCode) ?? { ok: true },
+    emit: dispatch,
+  });
+
+  const window: BoxWindow = {
+    status: () => statusOf(setup, loop.state, screens, link),
+    scene: () => view(loop.state),
+    frame: () => primary.frame(),
+    onChange: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    press: (key) => dispatch({ type: 'key', key }),
+    metrics: () => metrics.text(loop.state),
+  };
+  const http = await startLocalHttp(setup.http, window, deps).catch((error: unknown) => {
+    journal.close();
+    throw error;
+  });
+  const running = loop.run();
+  const opened = screens.map((screen) => screen.start());
+  await withDeadline(clock, FIRST_DISPLAY_WAIT_MS, Promise.all(opened));
+  link.start();
+
+  return {
+    origin: http.origin,
+    window,
+    close: async () => {
+      await link.close();
+      loop.stop();
+      await running;
+      await Promise.all(screens.map((screen) => screen.close()));
+      await http.close();
+      journal.close();
+    },
+  };
+}
+
+function logSends(log: Logger, sends: readonly Send[]): void {
+  for (const send of sends) {
+    const { type } = send;
+    if (type === 'rejected') log.warn('push-rejected', { pushId: send.pushId, code: send.code, reason: send.reason });
+    else if (type === 'shown') log.info('push-shown', { pushId: send.pushId });
+    else if (type === 'ended') log.info('order-ended', { orderId: send.orderId, how: send.how });
+    else if (type === 'paid') log.info('payment', { transactionId: send.transactionId, amount: send.amount });
+  }
+}
+
+function boxConfig(setup: AgentSetup) {
+  const { identity, version, paidHoldMs, endedHoldMs } = setup;
+  const { terminalCode, serialNumber } = identity;
+  return { terminalCode, serialNumber, version, paidHoldMs, endedHoldMs };
+}
+
+function eventOf(outcome: ScreenOutcome): BoxEvent {
+  const pushId = outcome.scene?.kind === 'payment' ? outcome.scene.pushId : undefined;
+  return outcome.ok ? { type: 'drawn', pushId } : { type: 'draw-failed', pushId, reason: outcome.reason };
+}
+
+function statusOf(setup: AgentSetup, state: BoxState, screens: readonly Screen[], link: Link): BoxStatus {
+  const displays = screens.map((screen) => screen.status());
+  const [display] = displays;
+  if (display === undefined) throw new Error('a box has at least one display');
+  const { connectedAtMs, reason } = link.status();
+  return {
+    ...statusView(state),
+    display,
+    displays,
+    link: {
+      transport: setup.link.transport,
+      gateway: setup.link.gateway,
+      connectedAt: connectedAtMs === undefined ? null : new Date(connectedAtMs).toISOString(),
+      reason: reason ?? null,
+    },
+    version: setup.version,
+  };
+}

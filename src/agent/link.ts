@@ -1,0 +1,214 @@
+import type { BoxEvent, Send, Verdict } from '../box/state.ts';
+import { type Clock, withAbortAfter, withDeadline } from '../lib/clock.ts';
+import { PayboxError, reasonOf } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
+import { BoundedQueue } from '../lib/queue.ts';
+import type { Random } from '../lib/random.ts';
+import { type DownMessage, MESSAGE_VERSION, type UpMessage } from '../protocol/messages.ts';
+import type { BoxIdentity, Session, TransportIo } from './contract.ts';
+
+export interface LinkDeps {
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  identity: BoxIdentity;
+  agentVersion: string;
+  /** How the display calls itself in the hello. */
+  display: string;
+  open(io: TransportIo, signal: AbortSignal): Promise<Session>;
+  /** What the display can do with a QR. */
+  verdict(qrCode: string): Verdict;
+  emit(event: BoxEvent): void;
+}
+
+const WELCOME_TIMEOUT_MS = 5_000;
+const OPEN_TIMEOUT_MS = 10_000;
+const REDIAL_FIRST_MS = 250;
+const REDIAL_MAX_MS = 30_000;
+/** Messages that wait for a slow session; one more ends it, and what is owed is sent on the next welcome. */
+const OUTGOING_MAX = 500;
+
+/** How the link is, for `/status`. */
+export interface LinkStatus {
+  connectedAtMs: number | undefined;
+  reason: string | undefined;
+}
+
+/**
+ * Keeps the box connected: dials, says hello, and turns what arrives into events. Redials with jittered backoff that is
+ * reset only by the gateway's welcome (house rule 6).
+ */
+export class Link {
+  readonly #deps: LinkDeps;
+  readonly #stop = new AbortController();
+  #outgoing: BoundedQueue<UpMessage> | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #status: LinkStatus = { connectedAtMs: undefined, reason: 'not connected yet' };
+
+  constructor(deps: LinkDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  status(): LinkStatus {
+    return this.#status;
+  }
+
+  /** Hands messages to the registered session, if there is one; what is owed comes again on the next welcome. */
+  send(sends: readonly Send[]): void {
+    for (const send of sends) {
+      const outgoing = this.#outgoing;
+      if (outgoing === undefined) return;
+      if (!outgoing.offer(this.#stamp(send))) outgoing.close();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.#outgoing?.close();
+    await this.#running;
+  }
+
+  #stamp(send: Send): UpMessage {
+    const { random, clock } = this.#deps;
+    return { v: MESSAGE_VERSION, sentAtMs: clock.wallMs(), ...send, id: send.id ?? random.uuid() };
+  }
+
+  async #run(): Promise<void> {
+    const { clock, random, log, emit } = this.#deps;
+    const { signal } = this.#stop;
+    let waitMs = REDIAL_FIRST_MS;
+    while (!signal.aborted) {
+      emit({ type: 'connecting' });
+      const end = await this.#oneSession(() => {
+        waitMs = REDIAL_FIRST_MS;
+      });
+      if (signal.aborted) break;
+      if (this.#status.reason !== end.reason) log.warn('link-down', { reason: end.reason });
+      this.#status = { connectedAtMs: undefined, reason: end.reason };
+      if (end.final) return;
+      await clock.sleep(waitMs * (0.5 + random.fraction() / 2), signal);
+      waitMs = Math.min(waitMs * 2, REDIAL_MAX_MS);
+    }
+  }
+
+  /** One session from dial to end; never throws. `final`: redialling would take the box away from its newer agent. */
+  async #oneSession(onWelcome: () => void): Promise<{ reason: string; final: boolean }> {
+    const { clock, random, log, identity } = this.#deps;
+    const sessionId = random.uuid();
+    let session: Session | undefined;
+    try {
+      session = await withAbortAfter(clock, OPEN_TIMEOUT_MS, this.#stop.signal, (signal) =>
+        this.#deps.open({ clock, log, identity, sessionId }, signal),
+      );
+      const opened = session;
+      this.#stop.signal.addEventListener('abort', () => void opened.close(), { once: true });
+      const messages = session.incoming[Symbol.asyncIterator]();
+      const refused = await this.#register(session, messages, sessionId);
+      if (refused !== undefined) return refused;
+      onWelcome();
+      return await this.#serve(session, messages);
+    } catch (error) {
+      const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
+      return { reason: `${reasonOf(error)}${fix}`, final: false };
+    } finally {
+      this.#outgoing?.close();
+      this.#outgoing = undefined;
+      await session?.close();
+    }
+  }
+
+  async #register(
+    session: Session,
+    messages: AsyncIterator<DownMessage>,
+    sessionId: string,
+  ): Promise<{ reason: string; final: boolean } | undefined> {
+    const { clock, identity, agentVersion, display, emit, log } = this.#deps;
+    const { terminalCode, serialNumber } = identity;
+    const hello = { type: 'hello', sessionId, terminalCode, serialNumber, agentVersion, display } as const;
+    await session.send(this.#stamp(hello));
+    const answer = await withDeadline(clock, WELCOME_TIMEOUT_MS, this.#answerTo(messages, sessionId));
+    if (answer === undefined) throw noWelcome();
+    if (answer.type === 'refused') return this.#refused(answer.code, answer.reason);
+    this.#outgoing = new BoundedQueue<UpMessage>(OUTGOING_MAX, 'reject');
+    this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };
+    log.info('registered', { terminalCode, account: answer.link?.bankAccount ?? null });
+    emit({ type: 'registered', link: answer.link });
+    return undefined;
+  }
+
+  /** Before the welcome nothing else counts (PROTOCOL.md, clause MSG-4). */
+  async #answerTo(messages: AsyncIterator<DownMessage>, sessionId: string) {
+    for (;;) {
+      const next = await messages.next();
+      if (next.done) throw noWelcome();
+      const message = next.value;
+      if ((message.type === 'welcome' || message.type === 'refused') && message.sessionId === sessionId) return message;
+    }
+  }
+
+  async #serve(session: Session, messages: AsyncIterator<DownMessage>): Promise<{ reason: string; final: boolean }> {
+    const outgoing = this.#outgoing;
+    if (outgoing === undefined) throw noWelcome();
+    const pump = this.#pump(session, outgoing);
+    try {
+      for (;;) {
+        const next = await messages.next();
+        if (next.done) return { reason: 'the gateway closed the connection', final: false };
+        if (next.value.type === 'refused') return this.#refused(next.value.code, next.value.reason);
+        this.#receive(next.value);
+      }
+    } finally {
+      outgoing.close();
+      await pump;
+    }
+  }
+
+  /** Sends in order; a session that cannot send is closed, which ends its reading side too. */
+  async #pump(session: Session, outgoing: BoundedQueue<UpMessage>): Promise<void> {
+    try {
+      for await (const message of outgoing) await session.send(message);
+    } catch (error) {
+      this.#deps.log.warn('send-failed', { reason: reasonOf(error) });
+    } finally {
+      await session.close();
+    }
+  }
+
+  #refused(code: RefusalCode, reason: string): { reason: string; final: boolean } {
+    this.#deps.emit({ type: 'refused', code, reason });
+    return { reason: `${code}: ${reason}`, final: code === 'SUPERSEDED' };
+  }
+
+  #receive(message: DownMessage): void {
+    const { emit, verdict, log } = this.#deps;
+    switch (message.type) {
+      case 'show':
+        emit({ type: 'push', push: message, verdict: verdict(message.qrCode) });
+        break;
+      case 'withdraw':
+        emit({ type: 'withdraw', pushId: message.pushId, why: message.why });
+        break;
+      case 'payment':
+        emit({ type: 'payment', payment: message });
+        break;
+      case 'ack':
+        emit({ type: 'acked', ids: message.reportIds });
+        break;
+      default:
+        log.warn('message-out-of-turn', { type: message.type });
+    }
+  }
+}
+
+type RefusalCode = Extract<BoxEvent, { type: 'refused' }>['code'];
+
+function noWelcome(): PayboxError {
+  return new PayboxError('PEER_MISSING', `the gateway did not answer the hello within ${WELCOME_TIMEOUT_MS} ms`, {
+    severity: 'retryable',
+    fix: 'check that the gateway runs and that the box is in its configuration',
+  });
+}

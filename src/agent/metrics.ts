@@ -1,0 +1,43 @@
+import type { BoxEvent, BoxState, Send } from '../box/state.ts';
+
+/** Counters of one agent, printed in the Prometheus text format. */
+export class AgentMetrics {
+  readonly #counts = new Map<string, number>();
+
+  countEvent(event: BoxEvent): void {
+    if (event.type === 'push' || event.type === 'payment' || event.type === 'unrecorded') {
+      this.#count(`paybox_box_events_total{type="${event.type}"}`);
+    }
+  }
+
+  countSends(sends: readonly Send[]): void {
+    for (const send of sends) {
+      const code = send.type === 'rejected' ? `,code="${send.code}"` : '';
+      this.#count(`paybox_box_messages_total{type="${send.type}"${code}}`);
+    }
+  }
+
+  countDraw(ok: boolean): void {
+    this.#count(`paybox_box_frames_total{result="${ok ? 'drawn' : 'failed'}"}`);
+  }
+
+  text(state: BoxState): string {
+    const gauges: [string, number][] = [
+      ['paybox_box_online', state.connection === 'registered' ? 1 : 0],
+      ['paybox_box_reports_unsent', state.unsent.length],
+      ['paybox_box_display_ok', state.faults.display === undefined ? 1 : 0],
+      ['paybox_box_storage_ok', state.faults.storage === undefined ? 1 : 0],
+      ['process_resident_memory_bytes', process.memoryUsage.rss()],
+    ];
+    const families = Map.groupBy([...this.#counts], ([name]) => name.replace(/\{.*/, ''));
+    const lines = gauges.flatMap(([name, value]) => [`# TYPE ${name} gauge`, `${name} ${value}`]);
+    for (const [family, counts] of families) {
+      lines.push(`# TYPE ${family} counter`, ...counts.map(([name, value]) => `${name} ${value}`));
+    }
+    return `${lines.join('\n')}\n`;
+  }
+
+  #count(name: string): void {
+    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
+  }
+}

@@ -1,0 +1,188 @@
+import type { Display, DisplayDriver, DisplayIo, Frame, Surface } from '../display/contract.ts';
+import { openRenderer, type QrVerdict, type Renderer } from '../display/render.ts';
+import { type Clock, withDeadline } from '../lib/clock.ts';
+import { PayboxError, reasonOf } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
+import type { Scene } from '../scene.ts';
+import type { DisplayStatus } from './contract.ts';
+
+/** A display with the options it is opened with. */
+export interface ConfiguredDisplay {
+  driver: DisplayDriver<unknown>;
+  options: unknown;
+}
+
+export interface ScreenDeps {
+  clock: Clock;
+  log: Logger;
+  io: Omit<DisplayIo, 'onResize'>;
+  /** Told after each scene that is on the screen, and after each failure. */
+  onOutcome(outcome: ScreenOutcome): void;
+}
+
+export type ScreenOutcome = { ok: true; scene: Scene } | { ok: false; scene: Scene | undefined; reason: string };
+
+/** A screen that takes longer for one frame has failed. */
+const DRAW_TIMEOUT_MS = 5_000;
+const REOPEN_FIRST_MS = 500;
+const REOPEN_MAX_MS = 30_000;
+/** Scenes that wait for a slow display; only paid scenes wait at all, so that a payment is seen before what follows. */
+const WAITING_MAX = 8;
+
+/**
+ * One display, kept alive: opened, drawn on, and opened anew with backoff after a failure. Scenes go through a
+ * newest-wins mailbox, so that a slow display cannot stall the box.
+ */
+export class Screen {
+  readonly #configured: ConfiguredDisplay;
+  readonly #deps: ScreenDeps;
+  readonly #stop = new AbortController();
+  readonly #firstAttempt = Promise.withResolvers<void>();
+  #running: Promise<void> = Promise.resolve();
+  #wake: (() => void) | undefined;
+  #waiting: Scene[] = [];
+  #latest: Scene | undefined;
+  #renderer: Renderer | undefined;
+  #frame: Frame | undefined;
+  #surface: Surface | undefined;
+  #failure: string | undefined = 'not opened yet';
+
+  constructor(configured: ConfiguredDisplay, deps: ScreenDeps) {
+    this.#configured = configured;
+    this.#deps = deps;
+  }
+
+  /** Begins to open the display; settles after the first attempt, whether it worked or not. */
+  start(): Promise<void> {
+    this.#running = this.#run();
+    return this.#firstAttempt.promise;
+  }
+
+  present(scene: Scene): void {
+    this.#latest = scene;
+    if (this.#waiting.at(-1)?.kind !== 'paid' || this.#waiting.length >= WAITING_MAX) this.#waiting.pop();
+    this.#waiting.push(scene);
+    this.#wake?.();
+  }
+
+  /** What this display can do with a QR; a display that is not open yet cannot say no. */
+  verdict(qrCode: string): QrVerdict | undefined {
+    return this.#renderer?.verdict(qrCode);
+  }
+
+  /** The newest frame that the display has confirmed. */
+  frame(): Frame | undefined {
+    return this.#frame;
+  }
+
+  status(): DisplayStatus {
+    return {
+      driver: this.#configured.driver.name,
+      ok: this.#failure === undefined,
+      reason: this.#failure ?? null,
+      surface: describe(this.#surface),
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.#wake?.();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    let waitMs = REOPEN_FIRST_MS;
+    while (!signal.aborted) {
+      try {
+        await this.#openAndDraw(() => {
+          waitMs = REOPEN_FIRST_MS;
+        });
+      } catch (error) {
+        this.#fail(error);
+        await this.#deps.clock.sleep(waitMs, signal);
+        waitMs = Math.min(waitMs * 2, REOPEN_MAX_MS);
+      }
+    }
+  }
+
+  async #openAndDraw(onDrawn: () => void): Promise<void> {
+    const { signal } = this.#stop;
+    const { driver, options } = this.#configured;
+    const { io } = this.#deps;
+    let resized = false;
+    const onResize = () => {
+      resized = true;
+      if (this.#latest !== undefined) this.present(this.#latest);
+    };
+    const display = await driver.open(options, { ...io, onResize }, signal);
+    try {
+      this.#renderer = await this.#rendererFor(display);
+      this.#failure = undefined;
+      this.#firstAttempt.resolve();
+      if (this.#latest !== undefined && this.#waiting.length === 0) this.#waiting.push(this.#latest);
+      while (!signal.aborted) {
+        const scene = this.#waiting.shift();
+        if (scene === undefined) {
+          await this.#sceneWaits();
+          continue;
+        }
+        if (resized) {
+          resized = false;
+          this.#renderer = await this.#rendererFor(display);
+        }
+        await this.#draw(display, this.#renderer, scene);
+        onDrawn();
+      }
+    } finally {
+      await withDeadline(this.#deps.clock, DRAW_TIMEOUT_MS, display.close());
+    }
+  }
+
+  async #rendererFor(display: Display): Promise<Renderer> {
+    this.#surface = display.surface;
+    return openRenderer(display.surface, { cacheDir: this.#deps.io.cacheDir });
+  }
+
+  async #draw(display: Display, renderer: Renderer, scene: Scene): Promise<void> {
+    const frame = renderer.render(scene);
+    const drawn = display.draw(frame, scene).then(() => true);
+    if ((await withDeadline(this.#deps.clock, DRAW_TIMEOUT_MS, drawn)) === undefined) {
+      throw new PayboxError('DISPLAY_FAULT', `the display did not take a frame within ${DRAW_TIMEOUT_MS} ms`, {
+        severity: 'retryable',
+        fix: 'check its cable and power',
+      });
+    }
+    this.#frame = frame;
+    this.#deps.onOutcome({ ok: true, scene });
+  }
+
+  #sceneWaits(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = () => {
+        this.#wake = undefined;
+        resolve();
+      };
+    });
+  }
+
+  #fail(error: unknown): void {
+    const fix = error instanceof PayboxError && error.fix !== '' ? `: ${error.fix}` : '';
+    const reason = `${reasonOf(error)}${fix}`;
+    if (this.#failure !== reason) {
+      this.#deps.log.error('display-failed', { driver: this.#configured.driver.name, reason });
+    }
+    this.#failure = reason;
+    this.#renderer = undefined;
+    this.#waiting = [];
+    this.#deps.onOutcome({ ok: false, scene: this.#latest, reason });
+    this.#firstAttempt.resolve();
+  }
+}
+
+function describe(surface: Surface | undefined): string {
+  if (surface === undefined) return '';
+  return surface.kind === 'pixels'
+    ? `${surface.width}×${surface.height} pixels`
+    : `${surface.columns}×${surface.rows} characters`;
+}

@@ -1,0 +1,118 @@
+import type { z } from 'zod';
+import { MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../lib/errors.ts';
+import { checkSum } from '../protocol/checksum.ts';
+import { issuesOf } from '../protocol/codec.ts';
+import {
+  type GenerateResponse,
+  generateResponse,
+  PATHS,
+  type SendQrRequest,
+  type StatusResponse,
+  statusResponse,
+  tokenResponse,
+} from '../protocol/http-api.ts';
+
+/** What a partner's program needs to call the service. */
+export interface PartnerAccess {
+  /** The service's base address including its path prefix, as in `http://127.0.0.1:8800/vqr`. */
+  baseUrl: string;
+  username: string;
+  password: string;
+}
+
+export interface Generate {
+  bankAccount: string;
+  bankCode: string;
+  userBankName: string;
+  amount: number;
+  content: string;
+  orderId: string;
+}
+
+const ANSWER_TIMEOUT_MS = 30_000;
+
+/** A partner's side of the service specification: token, generate, send-qr, test callback. */
+export class Partner {
+  readonly #access: PartnerAccess;
+
+  constructor(access: PartnerAccess) {
+    this.#access = access;
+  }
+
+  /** A fresh bearer token (specification 4.1). */
+  async token(): Promise<string> {
+    const { username, password } = this.#access;
+    const basic = Buffer.from(`${username}:${password}`).toString('base64');
+    const answer = await this.#post(PATHS.token, `Basic ${basic}`, {}, tokenResponse);
+    return answer.access_token;
+  }
+
+  /** A dynamic QR (specification 4.2, qrType 0). */
+  generate(token: string, order: Generate): Promise<GenerateResponse> {
+    return this.#post(PATHS.generate, `Bearer ${token}`, { ...order, transType: 'C', qrType: 0 }, generateResponse);
+  }
+
+  /** Pushes a QR to a box (specification 4.3); the checkSum is added. A refusal is an answer, not an error. */
+  sendQr(token: string, push: Omit<SendQrRequest, 'checkSum'>): Promise<StatusResponse> {
+    const signed = { ...push, checkSum: checkSum(this.#access.password, push) };
+    return this.#post(PATHS.sendQr, `Bearer ${token}`, signed, statusResponse, true);
+  }
+
+  /** The sandbox's simulated payment (specification 4.4). A refusal is an answer, not an error. */
+  testCallback(
+    token: string,
+    payment: { bankAccount: string; content: string; amount: number; transType: 'C' | 'D' },
+  ): Promise<StatusResponse> {
+    return this.#post(PATHS.testCallback, `Bearer ${token}`, payment, statusResponse, true);
+  }
+
+  async #post<T>(
+    path: string,
+    authorization: string,
+    body: object,
+    schema: z.ZodType<T>,
+    refusalIsAnswer = false,
+  ): Promise<T> {
+    const url = `${this.#access.baseUrl}${path}`;
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization },
+      body: JSON.stringify(body),
+      redirect: 'manual',
+      signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+    }).catch((error: unknown) => {
+      throw unreachable(this.#access.baseUrl, error);
+    });
+    const text = await response.text();
+    if (!response.ok && !refusalIsAnswer) {
+      throw new PayboxError('REFUSED', `${path} answered ${response.status} ${text}`, { severity: 'fatal' });
+    }
+    const parsed = schema.safeParse(parseJson(text));
+    if (parsed.success) return parsed.data;
+    throw new PayboxError(
+      'REFUSED',
+      `${path} answered ${response.status} in another shape: ${issuesOf(parsed.error)}`,
+      {
+        severity: 'fatal',
+      },
+    );
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function unreachable(baseUrl: string, error: unknown): MissingPeerError {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+  const why = systemCodeOf(cause) ?? reasonOf(cause);
+  return new MissingPeerError(
+    `no gateway answers at ${baseUrl} (${why})`,
+    'start one with "npx paybox up", or name another with --url',
+    error,
+  );
+}

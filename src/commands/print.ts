@@ -1,0 +1,30 @@
+import { CODES } from '../protocol/codes.ts';
+
+/** Prints each answer as a person reads it, or as JSON lines. */
+export function printer(json: boolean): (step: string, answer: object, line: string) => void {
+  return (step, answer, line) => {
+    process.stdout.write(json ? `${JSON.stringify({ step, ...answer })}\n` : `${step.padEnd(10)}${line}\n`);
+  };
+}
+
+/** A code with its meaning. */
+export function explained(code: string): string {
+  const meaning = Object.entries(CODES).find(([known]) => known === code)?.[1];
+  return meaning === undefined ? code : `${code}, ${meaning}`;
+}
+
+/** Rows as aligned columns. */
+export function table(rows: readonly (readonly string[])[]): string {
+  const widths = rows.reduce<number[]>(
+    (widest, row) => row.map((cell, column) => Math.max(widest[column] ?? 0, cell.length)),
+    [],
+  );
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}

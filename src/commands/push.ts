@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import { Partner } from '../bench/partner.ts';
+import { explained, printer } from './print.ts';
+
+export interface PartnerOptions {
+  url: string;
+  username: string;
+  password?: string;
+  account: string;
+  bank: string;
+  json?: boolean;
+}
+
+/** `paybox push`: token, generate, send-qr; exit code 1 when the service says no. */
+export async function push(
+  options: PartnerOptions & { amount: number; content: string; order?: string; box: string; holder: string },
+): Promise<void> {
+  const print = printer(options.json === true);
+  const partner = partnerOf(options);
+  const token = await partner.token();
+  print('token', { token_type: 'Bearer' }, 'token taken');
+  const orderId = options.order ?? `DH-${randomUUID().slice(0, 8)}`;
+  const account = { bankAccount: options.account, bankCode: options.bank };
+  const { amount, content } = options;
+  const generated = await partner.generate(token, {
+    ...account,
+    amount,
+    content,
+    orderId,
+    userBankName: options.holder,
+  });
+  print('generate', generated, `order ${orderId}: ${generated.qrCode}`);
+  const sent = await partner.sendQr(token, {
+    ...account,
+    amount: generated.amount,
+    content: generated.content,
+    qrCode: generated.qrCode,
+    terminalCode: options.box,
+    serialNumber: '',
+    orderId,
+  });
+  const shown = sent.status === 'SUCCESS';
+  print('send-qr', sent, shown ? `SUCCESS: ${options.box} shows the QR` : `FAILED: ${explained(sent.message)}`);
+  if (!shown) process.exitCode = 1;
+}
+
+export function partnerOf(options: PartnerOptions): Partner {
+  const password = options.password ?? process.env.PAYBOX_PASSWORD ?? 'demo-secret';
+  return new Partner({ baseUrl: options.url.replace(/\/+$/, ''), username: options.username, password });
+}

@@ -1,0 +1,143 @@
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { version } from './commands/version.ts';
+import { ConfigError, MissingPeerError, PayboxError, reasonOf } from './lib/errors.ts';
+
+/** Exit codes of every command. */
+const EXIT = { done: 0, no: 1, usage: 2, missing: 3 } as const;
+
+/** Runs one command and sets the process's exit code: 0 done, 1 the answer is no, 2 usage, 3 a peer is missing. */
+export async function main(args: readonly string[]): Promise<void> {
+  try {
+    await program().parseAsync(args, { from: 'user' });
+  } catch (error) {
+    process.exitCode = report(error);
+  }
+}
+
+function report(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+  const fix = error instanceof PayboxError && error.fix !== '' ? `\n  ${error.fix}` : '';
+  process.stderr.write(`paybox: ${reasonOf(error)}${fix}\n`);
+  if (error instanceof ConfigError) return EXIT.usage;
+  if (error instanceof MissingPeerError) return EXIT.missing;
+  return EXIT.no;
+}
+
+function program(): Command {
+  const root = new Command('paybox')
+    .description('The software inside a payment QR box, a mock of its payment service, and the bench that tests both.')
+    .version(version(), '--version')
+    .showHelpAfterError('(run the command with --help to see what it takes)')
+    .exitOverride()
+    .addHelpText('after', EXAMPLES);
+  addUp(root);
+  addDaemons(root);
+  addPartner(root);
+  addConfig(root);
+  for (const command of root.commands) command.exitOverride();
+  return root;
+}
+
+const EXAMPLES = `
+A first walk, in two terminals:
+  $ paybox up                                     the whole loop; open the box page that it names
+  $ paybox push --amount 50000 --content DH001    a QR appears on the box
+  $ paybox pay --amount 50000 --content DH001     the box says that it is paid
+
+Exit codes: 0 done, 1 it ran and the answer is no, 2 usage or configuration, 3 a device or peer is not there, 130 interrupted`;
+
+function addUp(root: Command): void {
+  root
+    .command('up')
+    .description('gateway, broker, one emulated box and its pages, ready in one line; Ctrl-C ends all')
+    .option('--data <dir>', "where state is kept (default: paybox in the user's state folder)")
+    .option('--http-port <port>', 'port of the gateway and its console', port, 8800)
+    .option('--mqtt-port <port>', 'port of the embedded MQTT broker', port, 18830)
+    .option('--box-port <port>', "port of the box's own page", port, 8810)
+    .option('--callback-url <url>', "the demo partner's transaction-sync endpoint (default: a bundled sample partner)")
+    .option('--callback-auth <how>', 'none, bearer:TOKEN, or token:USERNAME:PASSWORD@TOKEN-URL', 'none')
+    .option('--ready-file <file>', 'written once everything answers: addresses and demo identities as JSON')
+    .option('--display <name>', 'the display that confirms: browser, terminal or png (default: browser)')
+    .option('--transport <name>', 'how the box reaches the gateway: mqtt or http', 'mqtt')
+    .option('--no-open', 'do not open the box page in a browser')
+    .action(async (options) => (await import('./commands/up.ts')).up(options));
+}
+
+function addDaemons(root: Command): void {
+  root
+    .command('gateway')
+    .description('the mock of the payment QR service alone')
+    .requiredOption('--config <file>', 'configuration, see device-config/gateway.yaml')
+    .option('--ready-file <file>', 'written once it answers')
+    .action(async (options) => (await import('./commands/gateway.ts')).gateway(options));
+  root
+    .command('agent')
+    .description('the box daemon alone, as on a device')
+    .requiredOption('--config <file>', 'configuration, see device-config/laptop.yaml')
+    .option('--ready-file <file>', 'written once its own pages answer')
+    .action(async (options) => (await import('./commands/agent.ts')).agent(options));
+}
+
+function addPartner(root: Command): void {
+  const access = (command: Command) =>
+    command
+      .option('--url <url>', "the service's base address", 'http://127.0.0.1:8800/vqr')
+      .option('--username <name>', "the partner's user name", 'demo')
+      .option('--password <secret>', "the partner's password (or PAYBOX_PASSWORD)")
+      .option('--account <number>', 'bank account', '0123456789')
+      .option('--bank <code>', 'bank code', 'MB')
+      .option('--json', 'print the answers as JSON lines');
+  access(
+    root
+      .command('push')
+      .description('what a partner does: token, generate, send-qr; prints each answer')
+      .requiredOption('--amount <dong>', 'amount in whole đồng', dong)
+      .requiredOption('--content <text>', 'payment content, at most 25 letters, digits and spaces')
+      .option('--order <id>', 'order id (default: a new one)')
+      .option('--box <code>', 'terminalCode of the box', 'VVB000001')
+      .option('--holder <name>', 'account holder', 'NGUYEN VAN A'),
+  ).action(async (options) => (await import('./commands/push.ts')).push(options));
+  access(
+    root
+      .command('pay')
+      .description("the sandbox's test callback: a simulated payment of an order")
+      .requiredOption('--amount <dong>', 'amount in whole đồng', dong)
+      .requiredOption('--content <text>', 'payment content of the order, at most 19 letters, digits and spaces')
+      .option('--debit', 'a debit (transType D) instead of a credit'),
+  ).action(async (options) => (await import('./commands/pay.ts')).pay(options));
+}
+
+function addConfig(root: Command): void {
+  const config = root.command('config').description('checks, describes and prints configuration files');
+  config
+    .command('check <file>')
+    .description('says whether an agent or gateway configuration is valid, and what is wrong where')
+    .action(async (file) => (await import('./commands/config.ts')).check(file));
+  config
+    .command('schema <agent|gateway>')
+    .description('prints the JSON schema, for editors')
+    .action(async (kind) => (await import('./commands/config.ts')).schema(kind));
+  config
+    .command('print <file>')
+    .description('prints the effective configuration with defaults filled in and secrets masked')
+    .action(async (file) => (await import('./commands/config.ts')).print(file));
+  for (const command of config.commands) command.exitOverride();
+  root
+    .command('doctor')
+    .description('checks what a box needs and says what to do: display, storage, clock, ports, gateway')
+    .requiredOption('--config <file>', 'configuration of the agent')
+    .option('--json', 'print the findings as JSON')
+    .action(async (options) => (await import('./commands/doctor.ts')).doctor(options));
+}
+
+function port(text: string): number {
+  const value = Number(text);
+  if (/^\d{1,5}$/.test(text) && value >= 1 && value <= 65_535) return value;
+  throw new InvalidArgumentError('a port is a whole number from 1 to 65535');
+}
+
+function dong(text: string): number {
+  const value = Number(text);
+  if (/^\d{1,13}$/.test(text) && value >= 1) return value;
+  throw new InvalidArgumentError('an amount is whole đồng, digits only, from 1 to 9999999999999');
+}

@@ -1,0 +1,279 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { reduce } from '../../src/box/reduce.ts';
+import { activeOrder, type BoxEvent, type BoxState, UNSENT_MAX } from '../../src/box/state.ts';
+import { statusView, view } from '../../src/box/view.ts';
+import { encodeVietQr } from '../../src/protocol/vietqr.ts';
+import {
+  at,
+  drawn,
+  fresh,
+  LINK,
+  payment,
+  play,
+  push,
+  pushOf,
+  registered,
+  showing,
+  uuid,
+  WALL_START_MS,
+} from './support.ts';
+
+const ready = () => play(fresh(), [{ type: 'connecting' }, registered]).state;
+const types = (step: { sends: readonly { type: string }[] }) => step.sends.map((send) => send.type);
+const rejection = (step: { sends: readonly object[] }) =>
+  step.sends.map((send) => ('code' in send ? send.code : 'sent'));
+
+describe('a push', () => {
+  it('AGT-2 is journaled and accepted at once, but confirmed only when the display has drawn it', () => {
+    const pushed = play(ready(), [push(1)]);
+    expect(pushed.writes).toMatchObject([{ kind: 'push', order: { pushId: uuid(1), amount: 50_000 } }]);
+    expect(types(pushed)).toEqual(['accepted']);
+    expect(view(pushed.state)).toMatchObject({ kind: 'payment', pushId: uuid(1), secondsLeft: 300 });
+    const confirmed = play(pushed.state, [drawn(1)]);
+    expect(confirmed.writes).toEqual([{ kind: 'shown', pushId: uuid(1) }]);
+    expect(types(confirmed)).toEqual(['shown']);
+    expect(play(confirmed.state, [drawn(1)]).sends).toEqual([]);
+  });
+
+  it.each([
+    ['QR_INVALID', { qrCode: `${pushOf(1).qrCode.slice(0, -4)}0000` }],
+    ['QR_MISMATCH', { bankAccount: '9999999999' }],
+    ['QR_MISMATCH', { bankCode: 'VCB' }],
+    ['QR_MISMATCH', { amount: 60_000, qrCode: pushOf(1).qrCode }],
+    ['QR_MISMATCH', { qrCode: qr({ account: '9999999999' }) }],
+    ['QR_MISMATCH', { qrCode: qr({ bin: '970436' }) }],
+    ['QR_MISMATCH', { qrCode: qr({ amount: undefined, initiation: 'static' }) }],
+    ['WITHDRAWN', { expiresInMs: 0 }],
+  ])('AGT-1 is refused with %s and changes nothing', (code, change) => {
+    const before = ready();
+    const step = play(before, [push(1, change)]);
+    expect(rejection(step)).toEqual([code]);
+    expect(step.writes).toEqual([]);
+    expect({ ...step.state, nowMs: 0 }).toEqual({ ...before, nowMs: 0 });
+  });
+
+  it('AGT-1 is refused when the display cannot show it, or no account is linked', () => {
+    const dense: BoxEvent = { type: 'push', push: pushOf(1), verdict: { ok: false, reason: '41 modules, 38 pixels' } };
+    expect(play(ready(), [dense]).sends).toMatchObject([{ code: 'QR_TOO_DENSE', reason: '41 modules, 38 pixels' }]);
+    const unlinked = play(fresh(), [{ type: 'registered', link: null }, push(1)]);
+    expect(rejection(unlinked)).toEqual(['E36']);
+    expect(view(unlinked.state).kind).toBe('unlinked');
+  });
+
+  it('AGT-2 is refused by name while the display or the disk fails', () => {
+    const dark = play(ready(), [{ type: 'draw-failed', pushId: undefined, reason: 'unplugged' }, push(1)]);
+    expect(dark.sends).toMatchObject([{ code: 'DISPLAY_FAULT', reason: 'unplugged' }]);
+    expect(statusView(dark.state).state).toBe('fault');
+    const failedDraw = play(ready(), [push(1), { type: 'draw-failed', pushId: uuid(1), reason: 'stuck' }]);
+    expect(rejection(failedDraw)).toEqual(['sent', 'DISPLAY_FAULT']);
+    expect(activeOrder(failedDraw.state.stage)).toBeUndefined();
+    const back = play(failedDraw.state, [{ type: 'drawn', pushId: undefined }, push(2)]);
+    expect(types(back)).toEqual(['accepted']);
+    const full = play(ready(), [{ type: 'unrecorded', cause: push(1), reason: 'no space' }]);
+    expect(full.sends).toMatchObject([{ type: 'rejected', pushId: uuid(1), code: 'STORAGE_FAULT' }]);
+    expect(full.writes).toEqual([]);
+    expect(view(full.state)).toMatchObject({ kind: 'fault', code: 'STORAGE_FAULT' });
+    expect(view(play(full.state, [{ type: 'recorded' }]).state).kind).toBe('idle');
+  });
+
+  it('AGT-3 SND-8 takes the screen from an older one, which is told so', () => {
+    const replaced = play(showing(), [push(2)]);
+    expect(replaced.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'replaced' }, { type: 'accepted' }]);
+    const neverShown = play(ready(), [push(1), push(2)]);
+    expect(rejection(neverShown)).toEqual(['sent', 'REPLACED', 'sent']);
+    expect(statusView(neverShown.state).order?.orderId).toBe('DH2');
+  });
+
+  it('AGT-3 MSG-5 ends when its lifetime is over, by the monotonic clock', () => {
+    const before = showing();
+    const deadline = activeOrder(before.stage)?.deadlineMs ?? 0;
+    const clockSetBack = reduce(before, { type: 'tick' }, { monotonicMs: deadline - 1, wallMs: 0 });
+    expect(view(clockSetBack.state)).toMatchObject({ kind: 'payment', secondsLeft: 1 });
+    const step = play(before, [[deadline, { type: 'tick' }]]);
+    expect(step.sends).toMatchObject([{ type: 'ended', how: 'expired' }]);
+    expect(view(step.state)).toMatchObject({ kind: 'expired', amount: 50_000 });
+    expect(statusView(step.state)).toMatchObject({ state: 'expired', order: null });
+    expect(view(play(step.state, [[deadline + 5_000, { type: 'tick' }]]).state).kind).toBe('idle');
+  });
+
+  it('AGT-3 ends when it is withdrawn, dismissed, or when the linked account changes', () => {
+    const cancelled = play(showing(), [{ type: 'withdraw', pushId: uuid(1), why: 'cancelled' }]);
+    expect(cancelled.sends).toMatchObject([{ type: 'ended', how: 'withdrawn' }]);
+    expect(view(cancelled.state).kind).toBe('cancelled');
+    const timedOut = play(showing(), [{ type: 'withdraw', pushId: uuid(1), why: 'timeout' }]);
+    expect(view(timedOut.state).kind).toBe('idle');
+    const dismissed = play(showing(), [{ type: 'key', key: 'dismiss' }]);
+    expect(dismissed.sends).toMatchObject([{ type: 'ended', how: 'dismissed' }]);
+    const relinked = play(showing(), [{ type: 'registered', link: { ...LINK, bankAccount: '77' } }]);
+    expect(relinked.sends).toMatchObject([{ type: 'ended', how: 'withdrawn' }]);
+    expect(statusView(relinked.state).order).toBeNull();
+    expect(play(showing(), [registered]).sends).toEqual([]);
+  });
+
+  it('AGT-4 is never shown when its withdrawal came first, nor a second time after its end', () => {
+    const early = play(ready(), [{ type: 'withdraw', pushId: uuid(1), why: 'timeout' }, push(1)]);
+    expect(rejection(early)).toEqual(['WITHDRAWN']);
+    const again = play(showing(), [{ type: 'key', key: 'dismiss' }, push(1)]);
+    expect(rejection(again).at(-1)).toBe('WITHDRAWN');
+    expect(play(showing(), [push(1)]).sends).toEqual([{ type: 'shown', pushId: uuid(1) }]);
+  });
+});
+
+describe('a payment', () => {
+  it('turns the order to paid, is owed to the gateway, and goes back to idle after the hold or a key', () => {
+    const paid = play(showing(), [payment(1)]);
+    expect(paid.writes).toMatchObject([{ kind: 'payment', payment: { transactionId: uuid(0xc001) } }]);
+    expect(paid.sends).toMatchObject([{ type: 'paid', transactionId: uuid(0xc001), orderId: 'DH1', recorded: true }]);
+    expect(view(paid.state)).toMatchObject({ kind: 'paid', amount: 50_000, content: 'DH1', holder: LINK });
+    expect(statusView(paid.state)).toMatchObject({ state: 'paid', order: null, lastPayment: { orderId: 'DH1' } });
+    const held = paid.wakeAtMs ?? 0;
+    expect(held - paid.state.nowMs).toBe(10_000);
+    expect(view(play(paid.state, [[held, { type: 'tick' }]]).state).kind).toBe('idle');
+    expect(view(play(paid.state, [{ type: 'key', key: 'dismiss' }]).state).kind).toBe('idle');
+  });
+
+  it('AGT-5 MSG-7 is announced once and answered every time', () => {
+    const paid = play(showing(), [payment(1), { type: 'key', key: 'dismiss' }]);
+    const again = play(paid.state, [payment(1)]);
+    expect(types(again)).toEqual(['paid']);
+    expect(again.writes).toEqual([]);
+    expect(view(again.state).kind).toBe('idle');
+  });
+
+  it('AGT-5 is shown and reported when the disk fails, flagged as not recorded', () => {
+    const step = play(showing(), [{ type: 'unrecorded', cause: payment(1), reason: 'read-only' }]);
+    expect(step.writes).toEqual([]);
+    expect(step.sends).toMatchObject([{ type: 'paid', recorded: false }]);
+    expect(view(step.state).kind).toBe('paid');
+  });
+
+  it('lets an order end on time although the disk cannot take that down', () => {
+    const deadline = activeOrder(showing().stage)?.deadlineMs ?? 0;
+    const step = play(showing(), [[deadline, { type: 'unrecorded', cause: { type: 'tick' }, reason: 'read-only' }]]);
+    expect(step.writes).toEqual([]);
+    expect(step.sends).toMatchObject([{ type: 'ended', how: 'expired' }]);
+  });
+
+  it('AGT-5 AGT-6 for another order is told, then the QR on the screen comes back until its own deadline', () => {
+    const other = play(showing(), [payment(2, { pushId: null, amount: 7_000 })]);
+    expect(view(other.state)).toMatchObject({ kind: 'paid', amount: 7_000 });
+    const back = play(other.state, [[other.wakeAtMs ?? 0, { type: 'tick' }]]);
+    expect(view(back.state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
+    const late = play(showing(), [[299_000, payment(2, { pushId: null })]]);
+    const deadline = activeOrder(late.state.stage)?.deadlineMs ?? 0;
+    const expired = play(late.state, [[deadline, { type: 'tick' }]]);
+    expect(expired.sends).toMatchObject([{ type: 'ended', how: 'expired' }]);
+    expect(view(expired.state).kind).toBe('paid');
+  });
+
+  it('AGT-4 before its own push: the push is refused when it comes', () => {
+    expect(rejection(play(ready(), [payment(1), push(1)]))).toEqual(['sent', 'WITHDRAWN']);
+    expect(rejection(play(ready(), [push(1), payment(1)]))).toEqual(['sent', 'REPLACED', 'sent']);
+  });
+});
+
+describe('the connection', () => {
+  it('MSG-6 sends what is owed on every welcome until it is acknowledged', () => {
+    const offline = play(showing(), [{ type: 'connecting' }, payment(1)]);
+    expect(offline.sends).toEqual([]);
+    expect(view(offline.state)).toMatchObject({ kind: 'paid', online: false });
+    const back = play(offline.state, [registered]);
+    expect(types(back)).toEqual(['paid']);
+    expect(types(play(back.state, [{ type: 'connecting' }, registered]))).toEqual(['paid']);
+    const acked = play(back.state, [{ type: 'acked', ids: [uuid(0xc001), uuid(99)] }]);
+    expect(acked.writes).toEqual([{ kind: 'acked', ids: [uuid(0xc001)] }]);
+    expect(play(acked.state, [{ type: 'connecting' }, registered]).sends).toEqual([]);
+  });
+
+  it('keeps what is owed within its limit and gives up ended orders before payments', () => {
+    const events = Array.from({ length: UNSENT_MAX + 20 }, (_, n) => payment(n + 10, { pushId: null }));
+    const state = play(showing(), [{ type: 'connecting' }, { type: 'key', key: 'dismiss' }, ...events]).state;
+    expect(state.unsent).toHaveLength(UNSENT_MAX);
+    expect(state.unsent.every((report) => report.type === 'paid')).toBe(true);
+  });
+
+  it('says why the gateway refuses the box, until it no longer does', () => {
+    const refused = play(fresh(), [{ type: 'refused', code: 'NOT_REGISTERED', reason: 'unknown serialNumber' }]);
+    expect(view(refused.state)).toMatchObject({ kind: 'fault', code: 'NOT_REGISTERED', online: false });
+    expect(statusView(refused.state).fault).toMatchObject({ reason: 'unknown serialNumber' });
+    expect(view(play(refused.state, [registered]).state).kind).toBe('idle');
+  });
+
+  it('walks from starting over connecting to idle', () => {
+    expect(statusView(fresh()).state).toBe('starting');
+    const connecting = play(fresh(), [{ type: 'connecting' }]);
+    expect(statusView(connecting.state)).toMatchObject({ state: 'registering', online: false });
+    expect(statusView(play(connecting.state, [registered]).state)).toMatchObject({ state: 'idle', online: true });
+  });
+});
+
+const anyEvent: fc.Arbitrary<BoxEvent> = fc.oneof(
+  fc.constant<BoxEvent>({ type: 'connecting' }),
+  fc.constant(registered),
+  fc.constant<BoxEvent>({ type: 'registered', link: null }),
+  fc.constant<BoxEvent>({ type: 'refused', code: 'NOT_REGISTERED', reason: 'no' }),
+  fc.integer({ min: 1, max: 5 }).map((n) => push(n)),
+  fc.integer({ min: 1, max: 5 }).map((n) => push(n, { expiresInMs: n * 3_000 })),
+  fc.integer({ min: 1, max: 5 }).map(drawn),
+  fc.integer({ min: 1, max: 5 }).map((n) => payment(n)),
+  fc.integer({ min: 1, max: 5 }).map((n) => payment(n, { pushId: null })),
+  fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'withdraw', pushId: uuid(n), why: 'cancelled' })),
+  fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'draw-failed', pushId: uuid(n), reason: 'x' })),
+  fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'acked', ids: [uuid(n), uuid(0xc000 + n)] })),
+  fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'unrecorded', cause: payment(n), reason: 'disk' })),
+  fc.constant<BoxEvent>({ type: 'key', key: 'dismiss' }),
+  fc.constant<BoxEvent>({ type: 'tick' }),
+);
+
+describe('whatever happens', () => {
+  it('AGT-7 an event that does not fit the state changes nothing', () => {
+    const misfits: BoxEvent[] = [drawn(7), { type: 'acked', ids: [uuid(7)] }, { type: 'tick' }];
+    for (const before of [fresh(), ready(), showing()]) {
+      for (const event of misfits) {
+        const step = reduce(before, event, at(before.nowMs));
+        expect(step).toMatchObject({ writes: [], sends: [] });
+        expect(step.state).toEqual(before);
+      }
+    }
+    expect(reduce(ready(), { type: 'key', key: 'dismiss' }, at(2)).state).toEqual(ready());
+  });
+
+  it('announces no transaction twice, confirms no push twice, and shows no QR past its deadline', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(anyEvent, fc.integer({ min: 0, max: 4_000 })), { maxLength: 60 }), (events) => {
+        let state: BoxState = fresh();
+        let now = 0;
+        const announced: string[] = [];
+        const confirmed: string[] = [];
+        for (const [event, passed] of events) {
+          now += passed;
+          const step = reduce(state, event, at(now));
+          for (const entry of step.writes) {
+            if (entry.kind === 'payment') announced.push(entry.payment.transactionId);
+            if (entry.kind === 'shown') confirmed.push(entry.pushId);
+          }
+          state = step.state;
+          const active = activeOrder(state.stage);
+          expect(active === undefined || active.deadlineMs > now).toBe(true);
+          expect(active === undefined || !state.closedPushIds.includes(active.order.pushId)).toBe(true);
+          const wakeAtMs = step.wakeAtMs ?? Number.POSITIVE_INFINITY;
+          expect(wakeAtMs).toBeGreaterThan(now);
+          expect(state.stage.kind === 'quiet' || wakeAtMs < Number.POSITIVE_INFINITY).toBe(true);
+        }
+        expect(new Set(announced).size).toBe(announced.length);
+        expect(new Set(confirmed).size).toBe(confirmed.length);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('tells the expiry by the box calendar and the whole lifetime', () => {
+    expect(statusView(showing()).order?.expiresAt).toBe(new Date(WALL_START_MS + 300_003).toISOString());
+  });
+});
+
+function qr(change: Partial<Parameters<typeof encodeVietQr>[0]>): string {
+  const base = { bin: '970422', account: LINK.bankAccount, service: 'account', initiation: 'dynamic' } as const;
+  return encodeVietQr({ ...base, amount: 50_000, purpose: 'DH1', ...change });
+}

@@ -1,0 +1,95 @@
+import { reduce } from '../../src/box/reduce.ts';
+import { initialState } from '../../src/box/restore.ts';
+import type { At, BoxConfig, BoxEvent, BoxState, Step } from '../../src/box/state.ts';
+import type { DownOf, Link } from '../../src/protocol/messages.ts';
+import { encodeVietQr } from '../../src/protocol/vietqr.ts';
+
+export const CONFIG: BoxConfig = {
+  terminalCode: 'VVB000001',
+  serialNumber: 'VVB900001',
+  version: '0.0.0',
+  paidHoldMs: 10_000,
+  endedHoldMs: 5_000,
+};
+
+export const LINK: Link = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
+
+export const WALL_START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
+
+/** A UUID that is the same for the same number. */
+export const uuid = (n: number) => `00000000-0000-4000-8000-${n.toString(16).padStart(12, '0')}`;
+
+export const at = (monotonicMs: number): At => ({ monotonicMs, wallMs: WALL_START_MS + monotonicMs });
+
+export function pushOf(n: number, change: Partial<DownOf<'show'>> = {}): DownOf<'show'> {
+  const amount = change.amount ?? 50_000;
+  return {
+    v: 1,
+    id: uuid(0xa000 + n),
+    sentAtMs: WALL_START_MS,
+    type: 'show',
+    pushId: uuid(n),
+    orderId: `DH${n}`,
+    content: `DH${n}`,
+    ...LINK,
+    qrCode: encodeVietQr({
+      bin: '970422',
+      account: LINK.bankAccount,
+      service: 'account',
+      initiation: 'dynamic',
+      amount,
+      purpose: `DH${n}`,
+    }),
+    expiresAtMs: WALL_START_MS + 300_000,
+    expiresInMs: 300_000,
+    ...change,
+    amount,
+  };
+}
+
+export function paymentOf(n: number, change: Partial<DownOf<'payment'>> = {}): DownOf<'payment'> {
+  return {
+    v: 1,
+    id: uuid(0xb000 + n),
+    sentAtMs: WALL_START_MS,
+    type: 'payment',
+    transactionId: uuid(0xc000 + n),
+    pushId: uuid(n),
+    orderId: `DH${n}`,
+    amount: 50_000,
+    content: `DH${n}`,
+    bankAccount: LINK.bankAccount,
+    bankCode: LINK.bankCode,
+    paidAtMs: WALL_START_MS,
+    ...change,
+  };
+}
+
+/** Events that play one after another, a millisecond apart unless a time is named. */
+export function play(start: BoxState, events: readonly (BoxEvent | [number, BoxEvent])[]): Step {
+  let step: Step = { state: start, writes: [], sends: [], wakeAtMs: undefined };
+  const all: Pick<Step, 'writes' | 'sends'> = { writes: [], sends: [] };
+  for (const item of events) {
+    const [time, event] = Array.isArray(item) ? item : [step.state.nowMs + 1, item];
+    step = reduce(step.state, event, at(time));
+    all.writes.push(...step.writes);
+    all.sends.push(...step.sends);
+  }
+  return { ...step, ...all };
+}
+
+export const fresh = () => initialState(CONFIG, at(0));
+export const registered: BoxEvent = { type: 'registered', link: LINK };
+export const push = (n: number, change?: Partial<DownOf<'show'>>): BoxEvent => ({
+  type: 'push',
+  push: pushOf(n, change),
+  verdict: { ok: true },
+});
+export const drawn = (n: number): BoxEvent => ({ type: 'drawn', pushId: uuid(n) });
+export const payment = (n: number, change?: Partial<DownOf<'payment'>>): BoxEvent => ({
+  type: 'payment',
+  payment: paymentOf(n, change),
+});
+
+/** A registered box with push 1 confirmed on its screen. */
+export const showing = () => play(fresh(), [{ type: 'connecting' }, registered, push(1), drawn(1)]).state;
