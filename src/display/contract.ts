@@ -28,7 +28,10 @@ export interface PixelFrame {
   data: Uint8Array;
 }
 
-/** A finished page of text: `rows` strings; each cell of a row is one character of `columns`. */
+/** The character of a cell that shows two square modules: the upper in the colour of its ink, the lower in its paper's. */
+export const UPPER_HALF = '▀';
+
+/** A finished page of text. It may have fewer rows than its surface: the rest is not used. */
 export interface CharacterFrame {
   kind: 'characters';
   columns: number;
@@ -37,10 +40,9 @@ export interface CharacterFrame {
   cells: readonly Cell[];
 }
 
-/** A cell: one character, dark on light unless `inverse`. */
+/** One character, of width 1, and its colours as 0xRRGGBB. */
 export interface Cell {
   char: string;
-  /** 24-bit colours, 0xRRGGBB. */
   ink: number;
   paper: number;
 }
@@ -49,9 +51,11 @@ export type Frame = PixelFrame | CharacterFrame;
 
 /** An open screen: opening makes one, closing spends it; there is no reopen. */
 export interface Display {
+  /** What is there to draw on now; another one after `onResize`. */
   readonly surface: Surface;
   /** Settles once the frame is on the screen; throws a PayboxError when the screen failed. */
   draw(frame: Frame, scene: Scene): Promise<void>;
+  /** Gives the device back; a second call does nothing. After it, `draw` throws. */
   close(): Promise<void>;
 }
 

@@ -1,0 +1,52 @@
+const ASCII = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index)).join('');
+
+/** Every Vietnamese letter beyond ASCII, in both cases. */
+const VIETNAMESE = accented().join('') + accented().join('').toUpperCase();
+
+/** Every character that a screen can draw; anything else is replaced by `cleanText`. */
+export const CHARSET = `${ASCII}${VIETNAMESE}₫…“”‘’–—•·×`;
+
+/** The characters of an amount: `50.000 ₫`. */
+export const FIGURES = '0123456789. ₫';
+
+const KNOWN = new Set(CHARSET);
+
+function accented(): string[] {
+  const tones = ['', '\u0300', '\u0301', '\u0309', '\u0303', '\u0323'];
+  const letters = [...'aăâeêioôơuưy'].flatMap((vowel) => tones.map((tone) => (vowel + tone).normalize('NFC')));
+  return [...letters.filter((letter) => !ASCII.includes(letter)), 'đ'];
+}
+
+/**
+ * Text from outside as a screen can draw it: one line, composed, only characters of `CHARSET`. Control characters and
+ * line breaks become spaces; a letter with a foreign accent loses the accent; what no font here has becomes `?`.
+ */
+export function cleanText(text: string): string {
+  const composed = text
+    .toWellFormed()
+    .normalize('NFC')
+    .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ');
+  return Array.from(composed, drawable).join('').trim();
+}
+
+function drawable(char: string): string {
+  if (KNOWN.has(char)) return char;
+  if (/\p{M}/u.test(char)) return '';
+  const base = char.normalize('NFKD').charAt(0);
+  return KNOWN.has(base) ? base : '?';
+}
+
+/** The same text in ASCII letters, for displays whose characters have no accents. */
+export function withoutAccents(text: string): string {
+  return text
+    .normalize('NFD')
+    .replaceAll(/\p{M}/gu, '')
+    .replaceAll('đ', 'd')
+    .replaceAll('Đ', 'D')
+    .replaceAll('₫', 'd')
+    .replaceAll('…', '~')
+    .replaceAll(/[“”]/g, '"')
+    .replaceAll(/[‘’]/g, "'")
+    .replaceAll(/[–—•·]/g, '-')
+    .replaceAll('×', 'x');
+}

@@ -1,0 +1,60 @@
+import { access, constants, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { z } from 'zod';
+import { reasonOf } from '../../lib/errors.ts';
+import type { DisplayDriver, PixelSurface } from '../contract.ts';
+import { encodePng } from '../png.ts';
+import { closedFault, displayFault } from './fault.ts';
+import { expectPixels, sidePx } from './pixel-options.ts';
+
+const options = z.strictObject({
+  path: z.string().min(1),
+  width: sidePx.default(800),
+  height: sidePx.default(480),
+});
+
+/** A picture file that always holds the whole of one screen: it is written beside its place and renamed. */
+export const png: DisplayDriver<z.infer<typeof options>> = {
+  name: 'png',
+  summary: 'a PNG file, replaced whenever the screen changes',
+  options,
+  example: { path: '/tmp/paybox-screen.png', width: 800, height: 480 },
+  open: async ({ path, width, height }) => {
+    const surface: PixelSurface = { kind: 'pixels', width, height };
+    const target = resolve(path);
+    const temporary = `${target}.${process.pid}.tmp`;
+    const fix = `see that the folder ${dirname(target)} may be written and its disk is not full, or set another path`;
+    await tried(`${dirname(target)} cannot be written`, fix, async () => {
+      await mkdir(dirname(target), { recursive: true });
+      await access(dirname(target), constants.W_OK);
+    });
+    let open = true;
+    return {
+      surface,
+      draw: async (frame) => {
+        if (!open) throw closedFault();
+        const file = encodePng(expectPixels(frame, surface));
+        await tried(`the screen picture ${target} cannot be written`, fix, async () => {
+          try {
+            await writeFile(temporary, file);
+            await rename(temporary, target);
+          } catch (error) {
+            await rm(temporary, { force: true });
+            throw error;
+          }
+        });
+      },
+      close: async () => {
+        open = false;
+      },
+    };
+  },
+};
+
+async function tried(what: string, fix: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    throw displayFault(`${what}: ${reasonOf(error)}`, fix, error);
+  }
+}

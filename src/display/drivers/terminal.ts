@@ -1,0 +1,137 @@
+import type { WriteStream } from 'node:tty';
+import { z } from 'zod';
+import { MissingPeerError } from '../../lib/errors.ts';
+import type { Cell, CharacterFrame, CharacterSurface, Display, DisplayDriver, DisplayIo } from '../contract.ts';
+import { closedFault, displayFault } from './fault.ts';
+
+const COLUMNS_MAX = 100;
+const ROWS_MAX = 60;
+/** What a terminal that does not tell its size is taken for. */
+const COLUMNS_DEFAULT = 80;
+const ROWS_DEFAULT = 24;
+const TRUE_COLOR_BITS = 24;
+
+const options = z.strictObject({
+  /** Fixed sizes, for a terminal that tells a wrong one. */
+  columns: z.int().min(1).max(COLUMNS_MAX).optional(),
+  rows: z.int().min(1).max(ROWS_MAX).optional(),
+});
+type Options = z.infer<typeof options>;
+
+/**
+ * A block of lines in the terminal that the agent runs in, redrawn in its place. Every cell says its colours, so that a
+ * QR is black on white in dark and in light terminals. Nothing above the block is touched.
+ */
+export const terminal: DisplayDriver<Options> = {
+  name: 'terminal',
+  summary: 'half blocks in the terminal that the agent runs in',
+  options,
+  example: {},
+  open: async (given, io) => {
+    if (io.terminal === undefined || !io.terminal.isTTY) {
+      throw new MissingPeerError(
+        'the terminal display needs a terminal, but the output of this program is not one',
+        'run it in a terminal without redirecting its output, or choose another display',
+      );
+    }
+    return new TerminalDisplay(io.terminal, given, io);
+  },
+};
+
+class TerminalDisplay implements Display {
+  readonly #out: WriteStream;
+  readonly #options: Options;
+  readonly #onResize: () => void;
+  /** The lines of the block as they stand on the screen; the cursor rests at the start of the last one. */
+  #lines: string[] = [];
+  #open = true;
+
+  constructor(out: WriteStream, given: Options, io: DisplayIo) {
+    this.#out = out;
+    this.#options = given;
+    this.#onResize = () => {
+      this.#forget();
+      io.onResize();
+    };
+    out.on('resize', this.#onResize);
+  }
+
+  get surface(): CharacterSurface {
+    const columns = this.#options.columns ?? Math.min(this.#out.columns || COLUMNS_DEFAULT, COLUMNS_MAX);
+    const rows = this.#options.rows ?? Math.min(this.#out.rows || ROWS_DEFAULT, ROWS_MAX);
+    return { kind: 'characters', columns, rows, halfBlocks: true };
+  }
+
+  async draw(frame: Parameters<Display['draw']>[0]): Promise<void> {
+    if (!this.#open) throw closedFault();
+    if (frame.kind !== 'characters') throw displayFault('a frame was laid out for pixels, not for a terminal', '');
+    const lines = linesOf(frame, this.surface, this.#out.getColorDepth() >= TRUE_COLOR_BITS);
+    await this.#write(this.#update(lines));
+  }
+
+  async close(): Promise<void> {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#out.off('resize', this.#onResize);
+    if (this.#lines.length > 0) await this.#write('\r\n\x1b[?25h').catch(() => {});
+  }
+
+  /** What turns the block on the screen into `lines`: only lines that differ are written. */
+  #update(lines: readonly string[]): string {
+    const height = Math.max(lines.length, this.#lines.length);
+    const up = this.#lines.length > 1 ? `\x1b[${this.#lines.length - 1}A` : '';
+    const changed = Array.from({ length: height }, (_, row) => (lines[row] ?? '') !== this.#lines[row]);
+    if (!changed.includes(true)) return '';
+    const text = changed.map((differs, row) => (differs ? `${lines[row] ?? ''}\x1b[0m\x1b[K` : '')).join('\r\n');
+    this.#lines = Array.from({ length: height }, (_, row) => lines[row] ?? '');
+    return `\x1b[?25l\r${up}${text}\r`;
+  }
+
+  /** After a resize nobody knows how the terminal has broken the old lines: the block is wiped and begun anew. */
+  #forget(): void {
+    const up = Math.min(this.#lines.length, this.surface.rows) - 1;
+    if (this.#lines.length > 0) this.#out.write(`\r${up > 0 ? `\x1b[${up}A` : ''}\x1b[0m\x1b[J`);
+    this.#lines = [];
+  }
+
+  #write(text: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#out.write(text, (error) => {
+        if (error) reject(displayFault(`the terminal took no output: ${error.message}`, 'see that it is open', error));
+        else resolve();
+      });
+    });
+  }
+}
+
+/** The rows of a frame as text with colours, cut to what the terminal has room for now. */
+function linesOf(frame: CharacterFrame, surface: CharacterSurface, trueColor: boolean): string[] {
+  const columns = Math.min(frame.columns, surface.columns);
+  return Array.from({ length: Math.min(frame.rows, surface.rows) }, (_, row) =>
+    lineOf(frame.cells.slice(row * frame.columns, row * frame.columns + columns), trueColor),
+  );
+}
+
+function lineOf(cells: readonly Cell[], trueColor: boolean): string {
+  let colors = '';
+  let line = '';
+  for (const { char, ink, paper } of cells) {
+    const wanted = `\x1b[38;${colorOf(ink, trueColor)};48;${colorOf(paper, trueColor)}m`;
+    line += wanted === colors ? char : wanted + char;
+    colors = wanted;
+  }
+  return line;
+}
+
+function colorOf(color: number, trueColor: boolean): string {
+  const parts = [color >> 16, (color >> 8) & 0xff, color & 0xff];
+  if (trueColor) return `2;${parts.join(';')}`;
+  // The colour cube of 256-colour terminals: 6 steps of red, green and blue from entry 16.
+  const [red = 0, green = 0, blue = 0] = parts.map(cubeStep);
+  return `5;${16 + 36 * red + 6 * green + blue}`;
+}
+
+/** The nearest of the cube's steps 0, 95, 135, 175, 215, 255. */
+function cubeStep(value: number): number {
+  return value < 48 ? 0 : value < 115 ? 1 : Math.floor((value - 35) / 40);
+}

@@ -1,0 +1,100 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdir, readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { PayboxError, reasonOf } from '../../lib/errors.ts';
+import { CHARSET, FIGURES } from '../charset.ts';
+import type { Face, FaceSpec } from './faces.ts';
+import { decodeSheets, SHEET_FILE_VERSION, type SheetRequest } from './sheet-file.ts';
+
+const FONT_PACKAGE = '@expo-google-fonts/be-vietnam-pro';
+const FONT_FILES = {
+  400: `${FONT_PACKAGE}/400Regular/BeVietnamPro_400Regular.ttf`,
+  600: `${FONT_PACKAGE}/600SemiBold/BeVietnamPro_600SemiBold.ttf`,
+  700: `${FONT_PACKAGE}/700Bold/BeVietnamPro_700Bold.ttf`,
+} as const satisfies Record<FaceSpec['weight'], string>;
+
+const CHILD = fileURLToPath(new URL('./glyph-sheets.child.ts', import.meta.url));
+/** The slowest board takes about a tenth of this. */
+const DRAWING_TIMEOUT_MS = 60_000;
+const CHILD_OUTPUT_BYTES_MAX = 1 << 20;
+
+export interface FaceSource {
+  /** Where drawn sheets are kept; made when it is missing. */
+  cacheDir: string;
+  signal?: AbortSignal;
+}
+
+/**
+ * The faces of `specs`, in their order: read from the cache, or drawn once by a child process where the cache has none
+ * or a damaged one. Throws a PayboxError `FONT_MISSING` when they cannot be drawn.
+ */
+export async function openFaces(specs: readonly FaceSpec[], source: FaceSource): Promise<Face[]> {
+  const fontFiles = locateFonts();
+  const target = join(source.cacheDir, `glyphs-${cacheKey(specs)}.bin`);
+  const cached = await readSheets(target, specs);
+  if (cached !== undefined) return cached;
+  await mkdir(source.cacheDir, { recursive: true }).catch((error: unknown) => {
+    throw drawingFailed(`the folder ${source.cacheDir} cannot be made`, error);
+  });
+  await drawSheets({ specs: [...specs], fontFiles, target }, source.signal);
+  const drawn = await readSheets(target, specs);
+  if (drawn === undefined) throw drawingFailed(`${target} is not readable after it was drawn`);
+  return drawn;
+}
+
+async function readSheets(path: string, specs: readonly FaceSpec[]): Promise<Face[] | undefined> {
+  try {
+    return decodeSheets(await readFile(path), specs);
+  } catch {
+    return undefined;
+  }
+}
+
+function drawSheets(request: SheetRequest, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const limits = { timeout: DRAWING_TIMEOUT_MS, killSignal: 'SIGKILL', maxBuffer: CHILD_OUTPUT_BYTES_MAX } as const;
+    const child = execFile(
+      process.execPath,
+      [CHILD],
+      { ...limits, ...(signal && { signal }) },
+      (error, _output, complaint) => {
+        if (error === null) resolve();
+        else reject(drawingFailed(lastLineOf(complaint) ?? reasonOf(error), error));
+      },
+    );
+    // A child that dies early breaks the pipe; how it ended says more than that.
+    child.stdin?.on('error', () => {});
+    child.stdin?.end(JSON.stringify(request));
+  });
+}
+
+function lastLineOf(complaint: string): string | undefined {
+  return complaint.split('\n').find((line) => /\w*Error: /.test(line));
+}
+
+function locateFonts(): Record<string, string> {
+  const { resolve } = createRequire(import.meta.url);
+  try {
+    return Object.fromEntries(Object.entries(FONT_FILES).map(([weight, path]) => [weight, resolve(path)]));
+  } catch (error) {
+    throw drawingFailed(`the package ${FONT_PACKAGE} is not installed`, error);
+  }
+}
+
+/** Everything that the drawn bytes depend on; a font file is identified by its place, which names no other bytes within one installation. */
+function cacheKey(specs: readonly FaceSpec[]): string {
+  const { version } = createRequire(import.meta.url)(`${FONT_PACKAGE}/package.json`) as { version: string };
+  const parts = JSON.stringify([SHEET_FILE_VERSION, version, FONT_FILES, CHARSET, FIGURES, specs]);
+  return createHash('sha256').update(parts).digest('hex').slice(0, 24);
+}
+
+function drawingFailed(what: string, cause?: unknown): PayboxError {
+  return new PayboxError('FONT_MISSING', `the letters for the screen cannot be drawn: ${what}`, {
+    severity: 'fatal',
+    fix: 'run npm ci in the installation folder, and see that the cache folder is writable and its disk not full',
+    cause,
+  });
+}

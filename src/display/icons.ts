@@ -1,0 +1,116 @@
+import { blend, type Canvas } from './canvas.ts';
+import type { Box } from './layout/items.ts';
+
+import type { IconName } from './words.ts';
+
+/** Corners of a line in a square of side 1. */
+type Line = readonly (readonly [x: number, y: number])[];
+
+const THICKNESS = 0.085;
+const ARC_STEPS = 24;
+
+/** The lines of each icon. A line of one point is a dot. */
+const LINES: Readonly<Record<IconName, readonly Line[]>> = {
+  dots: [[[0.28, 0.5]], [[0.5, 0.5]], [[0.72, 0.5]]],
+  link: [arc(0.36, 0.5, 0.14, 0.17, 0.83), arc(0.64, 0.5, 0.14, 0.67, 1.33)],
+  dong: [
+    arc(0.47, 0.5, 0.13, 0, 1),
+    [
+      [0.6, 0.24],
+      [0.6, 0.64],
+    ],
+    [
+      [0.5, 0.32],
+      [0.7, 0.32],
+    ],
+    [
+      [0.36, 0.76],
+      [0.64, 0.76],
+    ],
+  ],
+  tick: [
+    [
+      [0.28, 0.53],
+      [0.44, 0.68],
+      [0.73, 0.36],
+    ],
+  ],
+  clock: [
+    arc(0.5, 0.5, 0.28, 0, 1),
+    [
+      [0.5, 0.36],
+      [0.5, 0.52],
+      [0.61, 0.58],
+    ],
+  ],
+  cross: [
+    [
+      [0.34, 0.34],
+      [0.66, 0.66],
+    ],
+    [
+      [0.66, 0.34],
+      [0.34, 0.66],
+    ],
+  ],
+  alert: [
+    [
+      [0.5, 0.27],
+      [0.5, 0.55],
+    ],
+    [[0.5, 0.72]],
+  ],
+};
+
+/** Points of a circle from one fraction of a turn to another, clockwise from the right. */
+function arc(x: number, y: number, radius: number, from: number, to: number): Line {
+  return Array.from({ length: ARC_STEPS + 1 }, (_, step) => {
+    const angle = 2 * Math.PI * (from + ((to - from) * step) / ARC_STEPS);
+    return [x + radius * Math.cos(angle), y + radius * Math.sin(angle)] as const;
+  });
+}
+
+/** A disc of colour `disc` that fills `box`, with the icon's lines on it. */
+export function paintIcon(canvas: Canvas, box: Box, name: IconName, disc: number, stroke: number): void {
+  const size = box.width;
+  paintDisc(canvas, box.x + size / 2, box.y + size / 2, size / 2, disc);
+  for (const line of LINES[name]) {
+    const points = line.map(([x, y]) => [box.x + x * size, box.y + y * size] as const);
+    const radius = (size * THICKNESS) / (line.length === 1 ? 1.5 : 2);
+    paintLine(canvas, points, Math.max(0.5, radius), stroke);
+  }
+}
+
+/** A filled circle with smooth edges. */
+export function paintDisc(canvas: Canvas, x: number, y: number, radius: number, color: number): void {
+  paintLine(canvas, [[x, y]], radius, color);
+}
+
+/** Everything nearer than `radius` to the line; the distance to the edge is the coverage. */
+function paintLine(canvas: Canvas, line: Line, radius: number, color: number): void {
+  const xs = line.map(([x]) => x);
+  const ys = line.map(([, y]) => y);
+  const reach = radius + 1;
+  for (let y = Math.floor(Math.min(...ys) - reach); y <= Math.max(...ys) + reach; y += 1) {
+    for (let x = Math.floor(Math.min(...xs) - reach); x <= Math.max(...xs) + reach; x += 1) {
+      const inside = radius - distance(line, x + 0.5, y + 0.5) + 0.5;
+      if (inside > 0) blend(canvas, x, y, color, Math.round(Math.min(1, inside) * 255));
+    }
+  }
+}
+
+function distance(line: Line, x: number, y: number): number {
+  let nearest = Number.POSITIVE_INFINITY;
+  let [fromX, fromY] = line[0] ?? [0, 0];
+  for (const [toX, toY] of line) {
+    const acrossX = toX - fromX;
+    const acrossY = toY - fromY;
+    const length = acrossX * acrossX + acrossY * acrossY;
+    const along = ((x - fromX) * acrossX + (y - fromY) * acrossY) / length;
+    const share = length === 0 ? 0 : Math.max(0, Math.min(1, along));
+    nearest = Math.min(nearest, Math.hypot(x - fromX - share * acrossX, y - fromY - share * acrossY));
+    fromX = toX;
+    fromY = toY;
+  }
+  return nearest;
+}

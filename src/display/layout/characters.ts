@@ -1,0 +1,141 @@
+import type { Scene } from '../../scene.ts';
+import { withoutAccents } from '../charset.ts';
+import { type Cell, type CharacterFrame, type CharacterSurface, UPPER_HALF } from '../contract.ts';
+import type { Qr, QrFit } from '../qr.ts';
+import { NO_ROOM_FOR_QR, OFFLINE, type Page, pageOf, TIME_LEFT } from '../words.ts';
+import { BLACK, THEMES, WARNING, WHITE } from './theme.ts';
+import { wrap } from './wrap.ts';
+
+/** Narrower than this beside a QR, texts are not worth reading. */
+const TEXT_COLUMNS_MIN = 16;
+/** From this width on a label stands in the line of its value. */
+const LABEL_COLUMNS_MIN = 40;
+const INK = 0x17233a;
+const MUTED = 0x5a6880;
+
+interface Line {
+  text: string;
+  ink: number;
+  paper: number;
+  /** What gives way first where there are too few rows: the highest. */
+  rank: number;
+}
+
+interface Area {
+  column: number;
+  row: number;
+  columns: number;
+  rows: number;
+}
+
+/**
+ * A scene as a page of characters, no larger than the surface; on one with half blocks it is only as high as what it
+ * says. Dark on a light ground of its own, whatever the colours of the terminal. `fit` is that of a payment's QR.
+ */
+export function layoutCharacters(scene: Scene, fit: QrFit | undefined, surface: CharacterSurface): CharacterFrame {
+  const page = pageOf(scene);
+  if (fit?.ok) return withQr(page, fit.qr, surface);
+  const { columns, rows, halfBlocks } = surface;
+  const note = fit !== undefined && halfBlocks ? roomNote(fit.sideMin) : undefined;
+  const area: Area = { column: 0, row: 0, columns, rows };
+  const lines = chosen(linesOf({ ...page, hint: note ?? page.hint }, halfBlocks ? columns - 2 : columns), rows);
+  const height = halfBlocks ? Math.max(1, lines.length) : rows;
+  const cells = blankCells(columns, height);
+  write(cells, columns, area, halfBlocks ? lines : lines.map((line) => ({ ...line, text: withoutAccents(line.text) })));
+  return { kind: 'characters', columns, rows: height, cells };
+}
+
+function roomNote(sideMin: number | undefined): string {
+  return sideMin === undefined
+    ? NO_ROOM_FOR_QR
+    : `${NO_ROOM_FOR_QR}: cần ${sideMin} cột × ${Math.ceil(sideMin / 2)} hàng`;
+}
+
+function withQr(page: Page, qr: Qr, surface: CharacterSurface): CharacterFrame {
+  const { columns } = surface;
+  const qrRows = Math.ceil(qr.side / 2);
+  const beside = columns - qr.side >= TEXT_COLUMNS_MIN;
+  const area: Area = beside
+    ? { column: qr.side, row: 0, columns: columns - qr.side, rows: qrRows }
+    : { column: 0, row: qrRows, columns, rows: surface.rows - qrRows };
+  const lines = chosen(linesOf(page, area.columns - 2), area.rows);
+  const rows = beside ? qrRows : qrRows + lines.length;
+  const cells = blankCells(columns, rows);
+  const left = beside ? 0 : Math.floor((columns - qr.side) / 2);
+  for (let row = 0; row < qrRows; row += 1) {
+    for (let column = 0; column < qr.side; column += 1) {
+      const ink = moduleColor(qr, column, row * 2);
+      const paper = moduleColor(qr, column, row * 2 + 1);
+      cells[row * columns + left + column] = { char: UPPER_HALF, ink, paper };
+    }
+  }
+  write(cells, columns, { ...area, row: area.row + (beside ? Math.floor((qrRows - lines.length) / 2) : 0) }, lines);
+  return { kind: 'characters', columns, rows, cells };
+}
+
+function moduleColor(qr: Qr, x: number, y: number): number {
+  const column = x - qr.quietModules;
+  const row = y - qr.quietModules;
+  const inside = column >= 0 && row >= 0 && column < qr.modules && row < qr.modules;
+  return inside && qr.dark[row * qr.modules + column] === 1 ? BLACK : WHITE;
+}
+
+/** Everything that the page says in lines of at most `width` characters, blank lines between, in the order of reading. */
+function linesOf(page: Page, width: number): Line[] {
+  const theme = THEMES[page.tone];
+  const lines: Line[] = [];
+  const add = (text: string, rank: number, ink = INK, paper = WHITE, linesMax = 3) => {
+    const wrapped = wrap(text, width, linesMax, (each) => each.length);
+    for (const line of wrapped.lines) lines.push({ text: line, ink, paper, rank });
+  };
+  const blank = () => lines.push({ text: '', ink: INK, paper: WHITE, rank: 20 });
+  add(page.title, 3, theme.ink, theme.paper, 2);
+  blank();
+  // An amount is shown whole or not at all: a cut one would lie.
+  if (page.amount !== undefined && page.amount.length <= width) add(page.amount, 0, INK, WHITE, 1);
+  if (page.hint !== undefined) add(page.hint, 2);
+  for (const [index, { label, value }] of page.facts.entries()) {
+    const inLine = width >= LABEL_COLUMNS_MIN;
+    if (!inLine) {
+      blank();
+      add(label, 10 + index, MUTED, WHITE, 1);
+    }
+    add(inLine ? `${label}: ${value}` : value, 4 + index, INK, WHITE, index === 0 ? 3 : 2);
+  }
+  if (page.timeLeft !== undefined) {
+    blank();
+    add(`${TIME_LEFT} ${page.timeLeft}`, 1, INK, WHITE, 1);
+  }
+  if (page.offline) {
+    blank();
+    add(OFFLINE, 0, WARNING.ink, WARNING.paper, 1);
+  }
+  return lines;
+}
+
+function chosen(lines: readonly Line[], rows: number): Line[] {
+  let kept = [...lines];
+  while (kept.length > Math.max(0, rows)) {
+    const worst = Math.max(...kept.map(({ rank }) => rank));
+    kept = kept.toSpliced(
+      kept.findLastIndex(({ rank }) => rank === worst),
+      1,
+    );
+  }
+  return kept;
+}
+
+function blankCells(columns: number, rows: number): Cell[] {
+  return Array.from({ length: columns * rows }, () => ({ char: ' ', ink: INK, paper: WHITE }));
+}
+
+/** Lines from the top of `area`, one column in from its left where that costs nothing. */
+function write(cells: Cell[], columns: number, area: Area, lines: readonly Line[]): void {
+  for (const [index, { text, ink, paper }] of lines.entries()) {
+    const start = (area.row + index) * columns + area.column;
+    const indent = text.length < area.columns ? 1 : 0;
+    for (let column = 0; column < area.columns; column += 1) {
+      cells[start + column] = { char: text.charAt(column - indent) || ' ', ink, paper };
+    }
+  }
+}

@@ -1,0 +1,153 @@
+import { type Face, measure } from '../fonts/faces.ts';
+import type { IconName } from '../words.ts';
+import type { Box, Item } from './items.ts';
+import { wrap } from './wrap.ts';
+
+interface Common {
+  /** Pixels above it, unless it comes first. */
+  gap: number;
+  /** What gives way first where there is no room: the highest rank. Rank 0 stays as long as anything does. */
+  rank: number;
+  /** Its share of the room that is left over, put above it. */
+  flex?: number;
+}
+
+export interface TextBlock extends Common {
+  kind: 'text';
+  text: string;
+  /** Largest first. */
+  ladder: readonly Face[];
+  ink: number;
+  linesMax: number;
+  /** A sentence: goes on in the next line rather than shrink. */
+  prose?: true;
+  /** An amount: shown whole or not at all, because a cut one would lie. */
+  whole?: true;
+  /** The figure that matters most: everything else shrinks first. */
+  steady?: true;
+  /** Set on a rounded ground of its own, after an icon. */
+  pill?: { paper: number; icon: IconName };
+}
+
+export interface IconBlock extends Common {
+  kind: 'icon';
+  name: IconName;
+  sizePx: number;
+  disc: number;
+  stroke: number;
+}
+
+export type Block = TextBlock | IconBlock;
+
+interface Fitted {
+  block: Block;
+  height: number;
+  width: number;
+  face?: Face;
+  lines: string[];
+}
+
+/** How far everything shrinks before something that can be left out is. */
+const LEVELS_BEFORE_DROPPING = 3;
+const LEVELS_MAX = 12;
+const STEADY_LEVELS = 2;
+/** Gaps close with the letters. */
+const GAP_AT_LEVEL = [1, 0.8, 0.6, 0.4];
+
+/**
+ * Blocks one below the other in `box`, none leaving it: texts take the largest face that fits, then wrap, then are cut;
+ * what still finds no room is left out by rank.
+ */
+export function column(blocks: readonly Block[], box: Box, align: 'left' | 'center'): Item[] {
+  for (let kept = [...blocks]; kept.length > 0; kept = withoutLeast(kept)) {
+    const levels = kept.some(({ rank }) => rank > 0) ? LEVELS_BEFORE_DROPPING : LEVELS_MAX;
+    for (let level = 0; level < levels; level += 1) {
+      const fitted = kept.flatMap((block) => shaped(block, box.width, level) ?? []);
+      const spacing = GAP_AT_LEVEL[Math.min(level, GAP_AT_LEVEL.length - 1)] ?? 1;
+      const gaps = fitted.map(({ block }, index) => (index === 0 ? 0 : Math.round(block.gap * spacing)));
+      const height = sum(gaps) + sum(fitted.map((each) => each.height));
+      if (height <= box.height) return place(fitted, gaps, box.height - height, box, align);
+    }
+  }
+  return [];
+}
+
+function withoutLeast(blocks: readonly Block[]): Block[] {
+  const worst = Math.max(...blocks.map(({ rank }) => rank));
+  const index = blocks.findLastIndex(({ rank }) => rank === worst);
+  return blocks.toSpliced(index, 1);
+}
+
+function shaped(block: Block, width: number, level: number): Fitted | undefined {
+  if (block.kind === 'icon') {
+    const size = Math.round(block.sizePx * (1 - level / LEVELS_MAX));
+    return size > width ? undefined : { block, width: size, height: size, lines: [] };
+  }
+  const step = block.steady ? Math.max(0, level - STEADY_LEVELS) : level;
+  const ladder = block.ladder.slice(Math.min(step, block.ladder.length - 1));
+  const smallest = ladder.at(-1);
+  if (smallest === undefined || block.text === '') return undefined;
+  const linesMax = Math.max(1, block.linesMax - Math.max(0, level - 1));
+  const wrapped = (face: Face, count: number) =>
+    wrap(block.text, width - pillExtra(block, face), count, (text) => measure(text, face));
+  const whole = (count: number) => ladder.find((face) => !wrapped(face, count).cut);
+  const face = (block.prose ? undefined : whole(1)) ?? whole(linesMax) ?? smallest;
+  const { lines, cut } = wrapped(face, linesMax);
+  if (block.whole && cut) return undefined;
+  if (lines.length === 0) return undefined;
+  const widest = Math.max(...lines.map((line) => measure(line, face)));
+  const height = lines.length * face.lineHeight + (block.pill ? 2 * pillPadding(face) : 0);
+  return { block, face, lines, width: widest + pillExtra(block, face), height };
+}
+
+function pillPadding(face: Face): number {
+  return Math.round(face.lineHeight / 6);
+}
+
+/** How much wider than its text a pill is: both ends, the icon and the space after it. */
+function pillExtra(block: TextBlock, face: Face): number {
+  return block.pill === undefined ? 0 : 2 * face.lineHeight;
+}
+
+function place(fitted: readonly Fitted[], gaps: readonly number[], spare: number, box: Box, align: string): Item[] {
+  const flexes = sum(fitted.map(({ block }) => block.flex ?? 0));
+  const items: Item[] = [];
+  let y = box.y + (flexes === 0 ? Math.floor(spare / 2) : 0);
+  for (const [index, each] of fitted.entries()) {
+    y += (gaps[index] ?? 0) + (flexes === 0 ? 0 : Math.floor((spare * (each.block.flex ?? 0)) / flexes));
+    const x = align === 'left' ? box.x : box.x + Math.floor((box.width - each.width) / 2);
+    items.push(...draw(each, { x, y, width: each.width, height: each.height }, align));
+    y += each.height;
+  }
+  return items;
+}
+
+function draw({ block, face, lines }: Fitted, box: Box, align: string): Item[] {
+  if (block.kind === 'icon') return [{ kind: 'icon', box, name: block.name, disc: block.disc, stroke: block.stroke }];
+  if (face === undefined) return [];
+  const line = (text: string, index: number, x: number, y: number): Item => {
+    const width = measure(text, face);
+    const left = align === 'left' || block.pill ? x : box.x + Math.floor((box.width - width) / 2);
+    const at = { x: left, y: y + index * face.lineHeight, width, height: face.lineHeight };
+    return { kind: 'text', box: at, text, face, ink: block.ink };
+  };
+  if (block.pill === undefined) return lines.map((text, index) => line(text, index, box.x, box.y));
+  const padding = pillPadding(face);
+  const icon = face.lineHeight;
+  const { paper } = block.pill;
+  return [
+    { kind: 'rect', box, radius: Math.floor(box.height / 2), color: paper },
+    {
+      kind: 'icon',
+      box: { x: box.x + Math.round(icon * 0.3), y: box.y + padding, width: icon, height: icon },
+      name: block.pill.icon,
+      disc: paper,
+      stroke: block.ink,
+    },
+    ...lines.map((text, index) => line(text, index, box.x + Math.round(icon * 1.5), box.y + padding)),
+  ];
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}

@@ -1,0 +1,43 @@
+import type { Face } from '../fonts/faces.ts';
+import { faceName } from '../fonts/faces.ts';
+import type { Qr } from '../qr.ts';
+import type { IconName } from '../words.ts';
+
+/** A rectangle in pixels from the top left of the screen. */
+export interface Box {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+/** One thing of a picture; colours are 0xRRGGBB. A picture is a list of them, painted in order. */
+export type Item =
+  | { kind: 'rect'; box: Box; radius: number; color: number }
+  | { kind: 'text'; box: Box; text: string; face: Face; ink: number }
+  | { kind: 'icon'; box: Box; name: IconName; disc: number; stroke: number }
+  | { kind: 'qr'; box: Box; qr: Qr };
+
+/** A picture as text, one line an item, for tests and for finding out what was drawn where. */
+export function describe(items: readonly Item[]): string {
+  return items.map((item) => `${describeItem(item)}\n`).join('');
+}
+
+function describeItem(item: Item): string {
+  const { x, y, width, height } = item.box;
+  const where = `${item.kind} ${x},${y} ${width}x${height}`;
+  switch (item.kind) {
+    case 'rect':
+      return `${where} radius ${item.radius} ${hex(item.color)}`;
+    case 'text':
+      return `${where} ${faceName(item.face.spec)} ${hex(item.ink)} "${item.text}"`;
+    case 'icon':
+      return `${where} ${item.name} ${hex(item.stroke)} on ${hex(item.disc)}`;
+    case 'qr':
+      return `${where} version ${item.qr.version} ${item.qr.ecc}, ${item.qr.modules} modules of ${item.qr.modulePixels} px, quiet ${item.qr.quietModules}`;
+  }
+}
+
+function hex(color: number): string {
+  return `#${color.toString(16).padStart(6, '0')}`;
+}

@@ -1,0 +1,163 @@
+import type { Scene } from '../../scene.ts';
+import type { PixelSurface } from '../contract.ts';
+import type { Face } from '../fonts/faces.ts';
+import type { Qr } from '../qr.ts';
+import { NO_ROOM_FOR_QR, OFFLINE, type Page, pageOf, TIME_LEFT } from '../words.ts';
+import { type Block, column, type TextBlock } from './column.ts';
+import type { Box, Item } from './items.ts';
+import { type Arrangement, arrangementOf } from './room.ts';
+import { THEMES, type Theme, WARNING, WHITE } from './theme.ts';
+import type { Typography } from './typography.ts';
+
+/** When the time left turns into a warning. */
+const HURRY_SECONDS = 30;
+const ICON_SHARE = 0.22;
+/** How much of a strip above and below the QR is above, where there is room for both. */
+const ABOVE_SHARE = 0.42;
+const EDGE_PX = 3;
+
+/** What a layout works with besides the scene. */
+export interface Stage {
+  surface: PixelSurface;
+  type: Typography<Face>;
+}
+
+/** A scene as a picture. `qr` is that of a payment, where this surface has room for it. */
+export function layoutPixels(scene: Scene, qr: Qr | undefined, stage: Stage): Item[] {
+  const page = pageOf(scene);
+  const theme = THEMES[page.tone];
+  const { width, height } = stage.surface;
+  const ground: Item = { kind: 'rect', box: { x: 0, y: 0, width, height }, radius: 0, color: theme.paper };
+  if (scene.kind === 'payment' && qr !== undefined) {
+    const hurry = scene.secondsLeft <= HURRY_SECONDS;
+    return [ground, ...payment(page, theme, qr, hurry, stage)];
+  }
+  return [ground, ...message(scene.kind === 'payment' ? { ...page, hint: NO_ROOM_FOR_QR } : page, theme, stage)];
+}
+
+function payment(page: Page, theme: Theme, qr: Qr, hurry: boolean, stage: Stage): Item[] {
+  const { width, height } = stage.surface;
+  const arrangement = arrangementOf(stage.surface, qr);
+  const { head, facts, foot } = paymentBlocks(page, theme, hurry, stage);
+  const panel = panelOf(arrangement, stage.surface, qr);
+  const x = panel.x + Math.floor((panel.width - qr.side) / 2);
+  const y = panel.y + Math.floor((panel.height - qr.side) / 2);
+  const code: Item[] = [
+    { kind: 'rect', box: panel, radius: 0, color: WHITE },
+    { kind: 'qr', box: { x, y, width: qr.side, height: qr.side }, qr },
+  ];
+  if (arrangement === 'alone') return code;
+  const margin = marginOf(stage);
+  if (arrangement === 'beside') {
+    const right = { x: panel.width, y: 0, width: width - panel.width, height };
+    const texts = column([...head, ...facts, ...foot], inset(right, margin, margin), 'left');
+    return [...code, ...withOffline(texts, page, right)];
+  }
+  const bottom = panel.y + panel.height;
+  const below = { x: 0, y: bottom, width, height: height - bottom };
+  const room = inset(below, margin, margin / 2);
+  if (panel.y === 0)
+    return [...code, ...withOffline(column([...head, ...facts, ...foot], room, 'center'), page, below)];
+  const above = inset({ x: 0, y: 0, width, height: panel.y }, margin, margin / 2);
+  const texts = column([...facts, ...foot], room, 'center');
+  return [...code, ...column(head, above, 'center'), ...withOffline(texts, page, below)];
+}
+
+/** Where the offline badge found no room, the lower edge of the texts says it. */
+function withOffline(texts: readonly Item[], page: Page, area: Box): Item[] {
+  if (!page.offline || texts.some((item) => item.kind === 'text' && item.text === OFFLINE)) return [...texts];
+  const height = Math.min(area.height, EDGE_PX);
+  const box = { x: area.x, y: area.y + area.height - height, width: area.width, height };
+  return [...texts, { kind: 'rect', box, radius: 0, color: WARNING.paper }];
+}
+
+/** The white ground of the QR: as large as the code beside texts, over the whole width between them, the screen alone. */
+function panelOf(arrangement: Arrangement, surface: PixelSurface, qr: Qr): Box {
+  const { width, height } = surface;
+  if (arrangement === 'alone') return { x: 0, y: 0, width, height };
+  if (arrangement === 'beside') return { x: 0, y: 0, width: qr.side, height };
+  const spare = height - qr.side;
+  const split = spare >= qr.side / 2;
+  return { x: 0, y: split ? Math.floor(spare * ABOVE_SHARE) : 0, width, height: qr.side };
+}
+
+function paymentBlocks(page: Page, theme: Theme, hurry: boolean, { type, surface }: Stage) {
+  const unit = unitOf(surface);
+  const value = type.value.slice(1);
+  const head: Block[] = [
+    line(page.title, value, theme.accent, { gap: 0, rank: 6, linesMax: 2 }),
+    line(page.amount ?? '', type.amount, theme.ink, { gap: unit / 4, rank: 0, whole: true }),
+  ];
+  const facts = page.facts.flatMap(({ label, value: text }, index): Block[] => [
+    line(label, type.label, theme.muted, { gap: unit * 0.7, rank: 10 + index, flex: index === 0 ? 1 : 0 }),
+    line(text, value, theme.ink, { gap: unit / 8, rank: 2 + index, linesMax: index === 0 ? 3 : 2 }),
+  ]);
+  const foot: Block[] = [];
+  if (page.timeLeft !== undefined) {
+    const pill = { paper: hurry ? WARNING.paper : theme.disc, icon: 'clock' } as const;
+    const text = `${TIME_LEFT} ${page.timeLeft}`;
+    foot.push(line(text, value, hurry ? WARNING.ink : WHITE, { gap: unit, rank: 1, flex: 1, whole: true, pill }));
+  }
+  if (page.offline) foot.push(offlineBadge(type, unit / 2));
+  return { head, facts, foot };
+}
+
+function message(page: Page, theme: Theme, stage: Stage): Item[] {
+  const { type, surface } = stage;
+  const unit = unitOf(surface);
+  const sizePx = Math.round(Math.min(surface.width, surface.height) * ICON_SHARE);
+  const blocks: Block[] = [
+    { kind: 'icon', name: page.icon, sizePx, disc: theme.disc, stroke: theme.stroke, gap: 0, rank: 9 },
+    line(page.title, type.title, theme.ink, { gap: unit * 0.7, rank: 0, linesMax: 2 }),
+  ];
+  if (page.amount !== undefined) {
+    blocks.push(line(page.amount, type.amount, theme.ink, { gap: unit / 4, rank: 0, whole: true, steady: true }));
+  }
+  if (page.hint !== undefined) {
+    blocks.push(line(page.hint, type.value, theme.accent, { gap: unit, rank: 5, linesMax: 4, prose: true }));
+  }
+  for (const [index, { label, value }] of page.facts.entries()) {
+    blocks.push(
+      line(label, type.label, theme.muted, { gap: unit, rank: 10 + index }),
+      line(value, type.value, theme.ink, { gap: unit / 8, rank: 2 + index, linesMax: 3 }),
+    );
+  }
+  if (page.offline) blocks.push(offlineBadge(type, unit));
+  const whole = { x: 0, y: 0, width: surface.width, height: surface.height };
+  const margin = marginOf(stage);
+  return withOffline(column(blocks, inset(whole, margin, margin), 'center'), page, whole);
+}
+
+function offlineBadge(type: Typography<Face>, gap: number): Block {
+  const pill = { paper: WARNING.paper, icon: 'alert' } as const;
+  return line(OFFLINE, type.value.slice(1), WARNING.ink, { gap, rank: 0, whole: true, pill });
+}
+
+function line(
+  text: string,
+  ladder: readonly Face[],
+  ink: number,
+  rest: Omit<TextBlock, 'kind' | 'text' | 'ladder' | 'ink' | 'linesMax'> & { linesMax?: number },
+): TextBlock {
+  return { kind: 'text', text, ladder, ink, linesMax: 1, ...rest };
+}
+
+/** Vertical rhythm: the height of plain text. */
+function unitOf({ width, height }: PixelSurface): number {
+  return Math.sqrt(width * height) / 31;
+}
+
+function marginOf({ surface }: Stage): number {
+  return Math.max(1, Math.round(unitOf(surface) * 1.1));
+}
+
+function inset(box: Box, across: number, down: number): Box {
+  const left = Math.round(across);
+  const top = Math.round(down);
+  return {
+    x: box.x + left,
+    y: box.y + top,
+    width: Math.max(0, box.width - 2 * left),
+    height: Math.max(0, box.height - 2 * top),
+  };
+}

@@ -1,0 +1,49 @@
+import type { CharacterSurface, PixelSurface, Surface } from '../contract.ts';
+import { fitQr, modulePixelsIn, type Qr, type QrFit } from '../qr.ts';
+
+/** Where the QR stands: left of the texts, above or between them, or with the whole screen to itself. */
+export type Arrangement = 'beside' | 'stacked' | 'alone';
+
+/** What is kept for the texts of a payment, as a share of the screen. */
+const BESIDE_SHARE = 0.63;
+const STACKED_SHARE = 0.76;
+/** Modules of this many pixels are read easily: the texts do not have to give way to larger ones. */
+const EASY_MODULE_PIXELS = 3;
+
+/** The QR of `payload` as this surface can show it, or why it cannot. */
+export function fitOn(surface: Surface, payload: string): QrFit {
+  return surface.kind === 'pixels' ? fitOnPixels(surface, payload) : fitOnCharacters(surface, payload);
+}
+
+/** The arrangement that `fitOn` chose for this code. */
+export function arrangementOf(surface: PixelSurface, qr: Qr): Arrangement {
+  if (qr.side > besideTexts(surface)) return 'alone';
+  return isWide(surface) ? 'beside' : 'stacked';
+}
+
+function fitOnPixels(surface: PixelSurface, payload: string): QrFit {
+  const shared = besideTexts(surface);
+  const whole = Math.min(surface.width, surface.height);
+  const modulePixels = modulePixelsIn(payload, shared);
+  if (modulePixels >= EASY_MODULE_PIXELS) return fitQr(payload, shared);
+  return fitQr(payload, modulePixelsIn(payload, whole) > modulePixels ? whole : shared);
+}
+
+function besideTexts({ width, height }: PixelSurface): number {
+  return isWide({ width, height })
+    ? Math.min(height, Math.floor(width * BESIDE_SHARE))
+    : Math.min(width, Math.floor(height * STACKED_SHARE));
+}
+
+function isWide({ width, height }: { width: number; height: number }): boolean {
+  return width >= height * 1.2;
+}
+
+/**
+ * A module is one column wide and half a row high. Modules cannot grow here, so that a stronger code would only take
+ * room from the texts: M is the strongest.
+ */
+function fitOnCharacters({ columns, rows, halfBlocks }: CharacterSurface, payload: string): QrFit {
+  if (!halfBlocks) return { ok: false, reason: 'this display has characters only, no pixels for a QR code' };
+  return fitQr(payload, Math.min(columns, rows * 2), 'M');
+}

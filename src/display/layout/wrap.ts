@@ -1,0 +1,42 @@
+const ELLIPSIS = '…';
+
+export interface Wrapped {
+  lines: string[];
+  /** Whether something of the text is missing. */
+  cut: boolean;
+}
+
+/**
+ * `text` in lines no wider than `width` by `measure`, broken between words where that is possible. What does not fit
+ * into `linesMax` lines is cut, and an ellipsis says so. No line when not even one character fits.
+ */
+export function wrap(text: string, width: number, linesMax: number, measure: (text: string) => number): Wrapped {
+  const lines: string[] = [];
+  let rest = text.trim();
+  while (rest !== '') {
+    if (measure(rest) <= width) return { lines: [...lines, rest], cut: false };
+    if (lines.length === linesMax - 1) {
+      const start = fitting(rest, width - measure(ELLIPSIS), measure).trimEnd();
+      return { lines: start === '' ? lines : [...lines, `${start}${ELLIPSIS}`], cut: true };
+    }
+    const taken = fitting(rest, width, measure);
+    if (taken === '') return { lines: [], cut: true };
+    const space = rest.charAt(taken.length) === ' ' ? taken.length : taken.lastIndexOf(' ');
+    const line = space > 0 ? rest.slice(0, space) : taken;
+    lines.push(line.trimEnd());
+    rest = rest.slice(line.length).trimStart();
+  }
+  return { lines, cut: false };
+}
+
+/** The longest beginning of `text` that is no wider than `width`. */
+function fitting(text: string, width: number, measure: (text: string) => number): string {
+  let low = 0;
+  let high = text.length;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (measure(text.slice(0, middle)) <= width) low = middle;
+    else high = middle - 1;
+  }
+  return text.slice(0, low);
+}

@@ -1,0 +1,93 @@
+import QRCode from 'qrcode';
+
+/** The white margin that the standard asks for, in modules, and the least that phones still read. */
+export const QUIET_MODULES = 4;
+export const QUIET_MODULES_MIN = 2;
+
+const LEVELS = ['H', 'Q', 'M', 'L'] as const;
+export type EccLevel = (typeof LEVELS)[number];
+
+/** A QR as it will be drawn: always dark modules on a light ground. */
+export interface Qr {
+  version: number;
+  ecc: EccLevel;
+  /** Modules on a side, without the quiet zone. */
+  modules: number;
+  /** Pixels on a side of one module. */
+  modulePixels: number;
+  quietModules: number;
+  /** Pixels on a side, quiet zone included. */
+  side: number;
+  /** One byte a module, row by row; 1 is dark. */
+  dark: Uint8Array;
+}
+
+/** `sideMin`: the pixels on a side with which it would fit, where there is such a size. */
+export type QrFit = { ok: true; qr: Qr } | { ok: false; reason: string; sideMin?: number };
+
+/**
+ * The QR of `payload` in a square of `space` pixels: the largest integer module size, a quiet zone of 4 modules (fewer,
+ * but never under 2, only where 4 do not fit at all), and the strongest error correction up to `strongest` that costs
+ * neither module size nor quiet zone.
+ */
+export function fitQr(payload: string, space: number, strongest: EccLevel = 'H'): QrFit {
+  const least = versionAt(payload, 'L');
+  if (least === undefined) return { ok: false, reason: `${payload.length} characters are more than any QR code holds` };
+  const modules = modulesOf(least);
+  const room = roomFor(modules, space);
+  if (room === undefined) {
+    const sideMin = modules + 2 * QUIET_MODULES_MIN;
+    return {
+      ok: false,
+      sideMin,
+      reason:
+        `the QR code has ${modules} x ${modules} modules and needs ${sideMin} x ${sideMin} pixels with a quiet zone of ` +
+        `${QUIET_MODULES_MIN}; this display gives it ${space} x ${space}`,
+    };
+  }
+  const modulesMax = Math.floor(space / room.modulePixels) - 2 * room.quietModules;
+  const ecc = LEVELS.slice(LEVELS.indexOf(strongest)).find((level) => {
+    const version = versionAt(payload, level);
+    return version !== undefined && modulesOf(version) <= modulesMax;
+  });
+  const made = QRCode.create(payload, { errorCorrectionLevel: ecc ?? 'L' });
+  const { size } = made.modules;
+  return {
+    ok: true,
+    qr: {
+      version: made.version,
+      ecc: ecc ?? 'L',
+      modules: size,
+      ...room,
+      side: (size + 2 * room.quietModules) * room.modulePixels,
+      dark: made.modules.data,
+    },
+  };
+}
+
+/** The module size in pixels that `payload` gets in a square of `space` pixels; 0 where it does not fit. */
+export function modulePixelsIn(payload: string, space: number): number {
+  const version = versionAt(payload, 'L');
+  return version === undefined ? 0 : (roomFor(modulesOf(version), space)?.modulePixels ?? 0);
+}
+
+function roomFor(modules: number, space: number): { modulePixels: number; quietModules: number } | undefined {
+  for (let quietModules = QUIET_MODULES; quietModules >= QUIET_MODULES_MIN; quietModules -= 1) {
+    const modulePixels = Math.floor(space / (modules + 2 * quietModules));
+    if (modulePixels >= 1) return { modulePixels, quietModules };
+  }
+  return undefined;
+}
+
+function modulesOf(version: number): number {
+  return 17 + 4 * version;
+}
+
+/** The smallest version at this level. A fixed mask spares the search for the best one, which is most of the work. */
+function versionAt(payload: string, errorCorrectionLevel: EccLevel): number | undefined {
+  try {
+    return QRCode.create(payload, { errorCorrectionLevel, maskPattern: 0 }).version;
+  } catch {
+    return undefined;
+  }
+}

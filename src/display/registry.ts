@@ -1,0 +1,35 @@
+import type { z } from 'zod';
+import type { Display, DisplayDriver, DisplayIo } from './contract.ts';
+import { browser } from './drivers/browser.ts';
+import { png } from './drivers/png.ts';
+import { terminal } from './drivers/terminal.ts';
+
+/** A driver whose options have been taken in: decoding them and opening are one step, so that no caller needs their type. */
+export interface RegisteredDriver {
+  readonly name: string;
+  readonly summary: string;
+  /** A valid `options` part, as it would stand in a configuration. */
+  readonly example: unknown;
+  readonly options: z.ZodType;
+  /** The driver with these options. Throws a ZodError whose paths begin at the options. */
+  configure(options: unknown): { open(io: DisplayIo, signal: AbortSignal): Promise<Display> };
+}
+
+function register<Options>(driver: DisplayDriver<Options>): RegisteredDriver {
+  const { name, summary, example, options } = driver;
+  return {
+    name,
+    summary,
+    example,
+    options,
+    configure: (given) => {
+      const decoded = options.parse(given);
+      return { open: (io, signal) => driver.open(decoded, io, signal) };
+    },
+  };
+}
+
+/** Every kind of screen, by the name that a configuration gives it. */
+export const DISPLAY_DRIVERS: ReadonlyMap<string, RegisteredDriver> = new Map(
+  [register(browser), register(terminal), register(png)].map((driver) => [driver.name, driver]),
+);

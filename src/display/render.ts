@@ -1,0 +1,62 @@
+import type { Scene } from '../scene.ts';
+import type { Frame, PixelSurface, Surface } from './contract.ts';
+import { type FaceSource, openFaces } from './fonts/glyph-sheets.ts';
+import { layoutCharacters } from './layout/characters.ts';
+import { layoutPixels, type Stage } from './layout/pixels.ts';
+import { fitOn } from './layout/room.ts';
+import { specsOf, typographyFor, withFaces } from './layout/typography.ts';
+import { paint } from './paint.ts';
+import type { EccLevel, QrFit } from './qr.ts';
+
+/** Whether a display can show a QR so that phones read it, and how. */
+export type QrVerdict =
+  | { ok: true; version: number; ecc: EccLevel; modules: number; modulePixels: number; quietModules: number }
+  | { ok: false; reason: string };
+
+/** Draws scenes for one surface. Both calls are quick and ask nothing of the machine. */
+export interface Renderer {
+  render(scene: Scene): Frame;
+  /** Whether this surface shows the payload scannably; the reason of a refusal names modules and pixels. */
+  verdict(qrCode: string): QrVerdict;
+}
+
+/**
+ * Opens what drawing on this surface needs: for pixels the letters, read from `cacheDir` or drawn there once.
+ * There is nothing to close. Throws a PayboxError `FONT_MISSING` when the letters cannot be made.
+ */
+export async function openRenderer(surface: Surface, deps: FaceSource): Promise<Renderer> {
+  const fitted = remembering((qrCode) => fitOn(surface, qrCode));
+  const fitFor = (scene: Scene) => (scene.kind === 'payment' ? fitted(scene.qrCode) : undefined);
+  const verdict = (qrCode: string) => verdictOf(fitted(qrCode));
+  if (surface.kind === 'characters') {
+    return { verdict, render: (scene) => layoutCharacters(scene, fitFor(scene), surface) };
+  }
+  const stage = await openStage(surface, deps);
+  const render = (scene: Scene): Frame => {
+    const fit = fitFor(scene);
+    return paint(layoutPixels(scene, fit?.ok ? fit.qr : undefined, stage), surface.width, surface.height);
+  };
+  return { verdict, render };
+}
+
+/** The letters for a surface of pixels, ready for `layoutPixels`. Throws as `openRenderer` does. */
+export async function openStage(surface: PixelSurface, deps: FaceSource): Promise<Stage> {
+  const typography = typographyFor(surface.width, surface.height);
+  const faces = await openFaces(specsOf(typography), deps);
+  return { surface, type: withFaces(typography, faces) };
+}
+
+/** Keeps the last answer: a payment is asked for again every second while its time counts down. */
+function remembering(work: (qrCode: string) => QrFit): (qrCode: string) => QrFit {
+  let last: { qrCode: string; fit: QrFit } | undefined;
+  return (qrCode) => {
+    if (last?.qrCode !== qrCode) last = { qrCode, fit: work(qrCode) };
+    return last.fit;
+  };
+}
+
+function verdictOf(fit: QrFit): QrVerdict {
+  if (!fit.ok) return { ok: false, reason: fit.reason };
+  const { version, ecc, modules, modulePixels, quietModules } = fit.qr;
+  return { ok: true, version, ecc, modules, modulePixels, quietModules };
+}

@@ -1,0 +1,135 @@
+import type { Holder, Scene } from '../scene.ts';
+import { cleanText } from './charset.ts';
+
+/** What a screen means, which layouts turn into colours. */
+export type Tone = 'calm' | 'ready' | 'good' | 'ended' | 'bad';
+export type IconName = 'dots' | 'link' | 'dong' | 'tick' | 'clock' | 'cross' | 'alert';
+
+export interface Fact {
+  label: string;
+  value: string;
+}
+
+/** The words of a scene, cleaned of anything that a screen cannot draw, in the order of reading. */
+export interface Page {
+  tone: Tone;
+  icon: IconName;
+  title: string;
+  amount: string | undefined;
+  /** What matters most first. */
+  facts: Fact[];
+  /** Whole seconds as `m:ss`, while they count. */
+  timeLeft: string | undefined;
+  /** What to do, or what happens next. */
+  hint: string | undefined;
+  offline: boolean;
+}
+
+export const OFFLINE = 'Mất kết nối';
+export const TIME_LEFT = 'Còn lại';
+/** Stands in for a QR that this screen cannot show scannably. */
+export const NO_ROOM_FOR_QR = 'Màn hình quá nhỏ cho mã QR';
+
+const BLANK = { amount: undefined, facts: [], timeLeft: undefined, hint: undefined, offline: false };
+
+/** The words of `scene` in Vietnamese. */
+export function pageOf(scene: Scene): Page {
+  const page = wordsOf(scene);
+  return {
+    ...page,
+    hint: page.hint === undefined ? undefined : cleanText(page.hint),
+    facts: page.facts
+      .map(({ label, value }) => ({ label, value: cleanText(value) }))
+      .filter(({ value }) => value !== ''),
+    offline: 'online' in scene && !scene.online,
+  };
+}
+
+function wordsOf(scene: Scene): Page {
+  switch (scene.kind) {
+    case 'starting':
+      return {
+        ...BLANK,
+        tone: 'calm',
+        icon: 'dots',
+        title: 'Đang khởi động',
+        facts: [{ label: 'Phiên bản', value: scene.version }],
+      };
+    case 'connecting':
+      return { ...BLANK, tone: 'calm', icon: 'dots', title: 'Đang kết nối…', facts: codes(scene) };
+    case 'unlinked':
+      return {
+        ...BLANK,
+        tone: 'calm',
+        icon: 'link',
+        title: 'Chưa liên kết tài khoản',
+        facts: codes(scene),
+        hint: 'Liên kết tài khoản nhận tiền với mã thiết bị này để bắt đầu',
+      };
+    case 'idle':
+      return { ...BLANK, tone: 'ready', icon: 'dong', title: 'Sẵn sàng thanh toán', facts: holderFacts(scene.holder) };
+    case 'payment':
+      return {
+        ...BLANK,
+        tone: 'ready',
+        icon: 'dong',
+        title: 'Quét mã để thanh toán',
+        amount: formatAmount(scene.amount),
+        facts: [{ label: 'Nội dung', value: scene.content }, ...holderFacts(scene.holder)],
+        timeLeft: formatTimeLeft(scene.secondsLeft),
+      };
+    case 'paid':
+      return {
+        ...BLANK,
+        tone: 'good',
+        icon: 'tick',
+        title: 'Đã nhận',
+        amount: formatAmount(scene.amount),
+        facts: [{ label: 'Nội dung', value: scene.content }, ...(scene.holder ? holderFacts(scene.holder) : [])],
+      };
+    case 'expired':
+    case 'cancelled':
+      return {
+        ...BLANK,
+        tone: 'ended',
+        icon: scene.kind === 'expired' ? 'clock' : 'cross',
+        title: scene.kind === 'expired' ? 'Mã QR đã hết hạn' : 'Đã hủy thanh toán',
+        amount: formatAmount(scene.amount),
+        facts: [{ label: 'Nội dung', value: scene.content }],
+      };
+    case 'fault':
+      return {
+        ...BLANK,
+        tone: 'bad',
+        icon: 'alert',
+        title: 'Lỗi',
+        facts: [{ label: 'Mã lỗi', value: scene.code }],
+        hint: scene.action,
+      };
+  }
+}
+
+function codes(scene: { terminalCode: string; serialNumber: string }): Fact[] {
+  return [
+    { label: 'Mã thiết bị', value: scene.terminalCode },
+    { label: 'Số sê-ri', value: scene.serialNumber },
+  ];
+}
+
+function holderFacts(holder: Holder): Fact[] {
+  return [
+    { label: 'Người nhận', value: holder.userBankName },
+    { label: 'Tài khoản', value: `${holder.bankCode} • ${holder.bankAccount}` },
+  ];
+}
+
+/** `50.000 ₫`: whole đồng, grouped by dots as Vietnamese does. */
+export function formatAmount(amount: number): string {
+  return `${String(Math.trunc(amount)).replaceAll(/\B(?=(\d{3})+$)/g, '.')} ₫`;
+}
+
+/** `m:ss`, from whole seconds. */
+export function formatTimeLeft(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;
+}
