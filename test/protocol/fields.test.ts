@@ -23,7 +23,19 @@ it('LIM-2 an account is 1 to 19 ASCII letters or digits', () => {
   for (const account of ['0', '0123456789', 'VQRQ0001abc', 'A'.repeat(19)]) {
     expect(bankAccount.safeParse(account).success).toBe(true);
   }
-  const wrong = ['', 'A'.repeat(20), '0123 456', '0123-456', '01é', '٠١٢', '0123456789\n', '+84', 123, null];
+  const wrong = [
+    '',
+    'A'.repeat(20),
+    '0123 456',
+    '0123-456',
+    '0123_456',
+    '01é',
+    '٠١٢',
+    '0123456789\n',
+    '+84',
+    123,
+    null,
+  ];
   expect(wrong.filter((account) => bankAccount.safeParse(account).success)).toEqual([]);
 });
 

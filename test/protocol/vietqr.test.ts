@@ -110,6 +110,7 @@ it.each<[string, Partial<typeof PARTS>, string]>([
   ['no account', { account: '' }, '38-01-01'],
   ['an account of 20 characters', { account: field('01', '01234567890123456789') }, '38-01-01'],
   ['an account with a space', { account: field('01', '0123 456') }, '38-01-01'],
+  ['an account with an underscore', { account: field('01', '0123_456') }, '38-01-01'],
   ['an account with a hyphen', { account: field('01', '0123-456') }, '38-01-01'],
   ['another tag beside the account', { account: PARTS.account + field('02', '1') }, '38-01-02'],
   ['no service', { service: '' }, '38-02'],
@@ -180,7 +181,8 @@ it.each([
   expect(decodeVietQr(payloadOf(changed))).toStrictEqual(decodeVietQr(payloadOf()));
 });
 
-it('QRP-7 refuses a skipped tag with a wrong length', () => {
+it('QRP-7 refuses a skipped tag that is empty or has a wrong length', () => {
+  expect(refusal(payloadOf({ labels: `${PARTS.labels}8000` })).tag).toBe('80');
   expect(refusal(payloadOf({ labels: `${PARTS.labels}80990` })).tag).toBe('80');
 });
 
@@ -190,7 +192,10 @@ it('QRP-3 refuses a wrong, a lower-case and a missing CRC', () => {
     .map((amount) => payloadOf({ amount: field('54', String(amount)) }))
     .find((text) => /[A-F]/.test(text.slice(-4)));
   if (withLetters === undefined) throw new Error('no CRC with a letter');
-  expect(refusal(withLetters.slice(0, -4) + withLetters.slice(-4).toLowerCase()).tag).toBe('63');
+  expect(refusal(withLetters.slice(0, -4) + withLetters.slice(-4).toLowerCase())).toMatchObject({
+    tag: '63',
+    reason: expect.stringContaining('upper-case'),
+  });
   expect(refusal(`${payload.slice(0, -4)}0000`)).toMatchObject({ tag: '63', reason: expect.stringContaining('0000') });
   expect(refusal(payload.slice(0, -8)).tag).toBe('63');
   expect(refusal(sealed(payload.slice(0, -8), '6304ABCD')).tag).toBe('63');
@@ -201,6 +206,7 @@ it('QRP-4 refuses anything after the CRC', () => {
   for (const tail of [' ', '\n', '0', field('64', 'X'), payload]) {
     expect(refusal(payload + tail).tag).toMatch(/^(63|00)$/);
   }
+  expect(refusal(payload + field('64', 'X')).reason).toBe('tag 63: tag 64 stands after it');
 });
 
 it('QRP-1 refuses other than printable ASCII, by its tag', () => {
