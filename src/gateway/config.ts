@@ -25,7 +25,9 @@ const httpUrl = z
 const callbackAuth = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('none') }),
   z.strictObject({ kind: z.literal('bearer'), token: z.string().min(1).max(4096) }),
-  z.strictObject({ kind: z.literal('token'), url: httpUrl, username, password }).describe('fetched before each attempt'),
+  z
+    .strictObject({ kind: z.literal('token'), url: httpUrl, username, password })
+    .describe('fetched before each attempt'),
 ]);
 
 const partner = z.strictObject({

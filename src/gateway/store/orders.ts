@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { Code } from '../../protocol/codes.ts';
-import type { NextSeq } from './store.ts';
 import type { OrderRow, OrderStatus, PushRow, Tables } from './schema.ts';
+import type { NextSeq } from './store.ts';
 
 /** Failures after which a box may still hold the push: it is told again to withdraw it. */
 const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
@@ -128,12 +128,13 @@ export class OrderStore {
   }
 
   /** Ends an unfinished push as failed; `boxKnows` when the box itself refused it. Whether it was unfinished. */
-  async failPush(pushId: string, code: Code, atMs: number, boxKnows: boolean): Promise<boolean> {
+  async failPush(pushId: string, terminalCode: string, code: Code, atMs: number, boxKnows: boolean): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
       const changed = await trx
         .updateTable('pushes')
         .set({ status: 'failed', code, ended_at_ms: boxKnows ? atMs : null })
         .where('id', '=', pushId)
+        .where('terminal_code', '=', terminalCode)
         .where('status', 'in', ['sent', 'accepted'])
         .executeTakeFirst();
       if (changed.numUpdatedRows === 0n) return false;
@@ -202,10 +203,11 @@ export class OrderStore {
   async failUnfinished(atMs: number, confirm: 'accepted' | 'displayed'): Promise<void> {
     const open = await this.#db
       .selectFrom('pushes')
-      .select('id')
+
+      .select(['id', 'terminal_code'])
       .where('status', 'in', confirm === 'displayed' ? ['sent', 'accepted'] : ['sent'])
       .execute();
-    for (const { id } of open) await this.failPush(id, 'BOX_OFFLINE', atMs, false);
+    for (const { id, terminal_code } of open) await this.failPush(id, terminal_code, 'BOX_OFFLINE', atMs, false);
   }
 }
 

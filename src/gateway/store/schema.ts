@@ -162,7 +162,17 @@ async function createFirstTables(db: Kysely<unknown>): Promise<void> {
   );
   await table(
     'payments',
-    ['id', 'partner', 'order_ref', 'order_id', 'reference_number', 'bank_account', 'bank_code', 'content', 'trans_type'],
+    [
+      'id',
+      'partner',
+      'order_ref',
+      'order_id',
+      'reference_number',
+      'bank_account',
+      'bank_code',
+      'content',
+      'trans_type',
+    ],
     ['seq', 'amount', 'paid_at_ms'],
     ['order_ref'],
   );

@@ -1,0 +1,240 @@
+import { type Clock, withDeadline } from '../../lib/clock.ts';
+import { reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Random } from '../../lib/random.ts';
+import type { Code } from '../../protocol/codes.ts';
+import {
+  type DownBody,
+  type DownMessage,
+  MESSAGE_VERSION,
+  type UpMessage,
+  type UpOf,
+} from '../../protocol/messages.ts';
+import type { Changes } from '../changes.ts';
+import type { BoxConfig } from '../config.ts';
+import type { Directory } from '../directory.ts';
+import type { NewOrder, NewPush } from '../store/orders.ts';
+import type { PaymentRow } from '../store/schema.ts';
+import type { Store } from '../store/store.ts';
+import { Confirmations, type PushResult } from './confirmations.ts';
+import type { Line } from './line.ts';
+import { keepReport } from './reports.ts';
+
+/** Messages of one box that wait for the one before them; more are dropped, and durable ones come again. */
+const INBOX_MAX = 1000;
+
+export interface HubDeps {
+  directory: Directory;
+  store: Store;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  changes: Changes;
+  confirm: 'displayed' | 'accepted';
+  confirmTimeoutMs: number;
+}
+
+/** A registered box (PROTOCOL.md, clause MSG-4). */
+export interface Session {
+  sessionId: string;
+  line: Line;
+  sinceMs: number;
+  agentVersion: string;
+  display: string;
+}
+
+type ShowBody = Extract<DownBody, { type: 'show' }>;
+
+/** The registered boxes, whatever their transport: who is there, what they are told and what they say. */
+export class Hub {
+  readonly #deps: HubDeps;
+  readonly #sessions = new Map<string, Session>();
+  readonly #inboxes = new Map<string, { last: Promise<void>; size: number }>();
+  readonly #confirmations = new Confirmations();
+
+  constructor(deps: HubDeps) {
+    this.#deps = deps;
+  }
+
+  session(terminalCode: string): Session | undefined {
+    return this.#sessions.get(terminalCode);
+  }
+
+  get online(): number {
+    return this.#sessions.size;
+  }
+
+  /**
+   * Takes a message of the box whose credential was `terminalCode`. What happens to one box is handled one after the
+   * other; settles once this message is, with all that it changes on disk. Never throws.
+   */
+  async receive(terminalCode: string, line: Line, message: UpMessage): Promise<void> {
+    const { type } = message;
+    if ((this.#inboxes.get(terminalCode)?.size ?? 0) >= INBOX_MAX) {
+      this.#deps.log.warn('message-dropped', { box: terminalCode, type, reason: 'its inbox is full' });
+      return;
+    }
+    await this.#inTurn(terminalCode, type, () => this.#handle(terminalCode, line, message));
+  }
+
+  /** The box is gone, if this is still its session or line (PROTOCOL.md, clause PRE-3). */
+  lost(terminalCode: string, by: { sessionId: string } | { line: Line }, why: string): void {
+    // In its turn, or a hello that came before would register a box that is gone.
+    void this.#inTurn(terminalCode, 'lost', async () => {
+      const session = this.#sessions.get(terminalCode);
+      if (session === undefined) return;
+      if ('line' in by ? session.line !== by.line : session.sessionId !== by.sessionId) return;
+      this.#sessions.delete(terminalCode);
+      this.#deps.log.info('box-offline', { box: terminalCode, why });
+      this.#confirmations.settleAll(terminalCode, failure('BOX_OFFLINE', `the box was lost: ${why}`));
+      this.#deps.changes.notify('boxes');
+    });
+  }
+
+  /**
+   * Pushes to a registered box and settles with its confirmation or the reason why there is none
+   * (PROTOCOL.md, clauses SND-3 to SND-6).
+   */
+  async push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<PushResult> {
+    const { clock, store, changes, confirmTimeoutMs } = this.#deps;
+    const { id, terminal_code: terminalCode } = push;
+    const session = this.#sessions.get(terminalCode);
+    if (session === undefined) return failure('BOX_OFFLINE', 'the box is not connected');
+    await store.orders.startPush(push, newOrder);
+    changes.notify('orders');
+    const confirmed = this.#confirmations.wait(id, terminalCode);
+    if (this.#sessions.get(terminalCode) === session) this.#send(session.line, show);
+    else this.#confirmations.settle(id, failure('BOX_OFFLINE', 'the box was lost'));
+
+    const answer = () => withDeadline(clock, confirmTimeoutMs, confirmed);
+    const timeout = failure('BOX_TIMEOUT', `no confirmation within ${confirmTimeoutMs} ms`);
+    const first = await answer();
+    let result = first ?? timeout;
+    if (!result.ok) {
+      const failed = await store.orders.failPush(id, terminalCode, result.code, clock.wallMs(), false);
+      if (failed) this.#withdraw(terminalCode, id, 'timeout');
+      // Something else was stored of it at the very end of the wait: that is what happened, and it settles next.
+      else if (first === undefined) result = (await answer()) ?? timeout;
+    }
+    this.#confirmations.settle(id, result);
+    changes.notify('orders');
+    return result;
+  }
+
+  /** Takes a cancelled push back from its box, or has it taken back at the next welcome. */
+  cancelled(terminalCode: string, pushId: string): void {
+    this.#confirmations.settle(pushId, { ok: false, code: 'WITHDRAWN', reason: 'the order was cancelled' });
+    this.#withdraw(terminalCode, pushId, 'cancelled');
+  }
+
+  /** Tells a registered box of a payment; one that is not there hears of it in its next welcome. */
+  tell(terminalCode: string, payment: PaymentRow | Omit<PaymentRow, 'seq'>): void {
+    const session = this.#sessions.get(terminalCode);
+    if (session !== undefined) this.#send(session.line, noticeOf(payment));
+  }
+
+  /** Settles what is awaited, and what is being handled. */
+  async close(): Promise<void> {
+    this.#confirmations.settleAll(undefined, failure('BOX_OFFLINE', 'the gateway is stopping'));
+    this.#sessions.clear();
+    await Promise.all([...this.#inboxes.values()].map((it) => it.last));
+  }
+
+  async #inTurn(terminalCode: string, what: string, work: () => Promise<void>): Promise<void> {
+    const inbox = this.#inboxes.get(terminalCode) ?? { last: Promise.resolve(), size: 0 };
+    this.#inboxes.set(terminalCode, inbox);
+    inbox.size += 1;
+    inbox.last = inbox.last.then(async () => {
+      try {
+        await work();
+      } catch (error) {
+        this.#deps.log.error('message-failed', { box: terminalCode, type: what, reason: reasonOf(error) });
+      } finally {
+        inbox.size -= 1;
+        if (inbox.size === 0) this.#inboxes.delete(terminalCode);
+      }
+    });
+    await inbox.last;
+  }
+
+  async #handle(terminalCode: string, line: Line, message: UpMessage): Promise<void> {
+    if (message.type === 'hello') {
+      await this.#welcome(terminalCode, line, message);
+      return;
+    }
+    if (this.#sessions.get(terminalCode)?.line !== line) {
+      const { log } = this.#deps;
+      log.warn('message-refused', { box: terminalCode, type: message.type, reason: 'no welcome came before it' });
+      return;
+    }
+    const { acked, confirmed } = await keepReport(this.#deps, terminalCode, message);
+    if (acked) this.#send(line, { type: 'ack', reportIds: [message.id] });
+    if (confirmed !== undefined && 'pushId' in message) this.#confirmations.settle(message.pushId, confirmed);
+  }
+
+  async #welcome(terminalCode: string, line: Line, hello: UpOf<'hello'>): Promise<void> {
+    const { directory, store, clock, log, changes } = this.#deps;
+    const box = directory.box(terminalCode);
+    if (!isThisBox(box, hello)) {
+      const reason = 'terminalCode and serialNumber are not those of a box in the system';
+      log.warn('box-refused', { box: terminalCode, code: 'NOT_REGISTERED', reason, saidToBe: hello.terminalCode });
+      this.#send(line, { type: 'refused', sessionId: hello.sessionId, code: 'NOT_REGISTERED', reason });
+      return;
+    }
+    this.#supersede(terminalCode, line, hello.sessionId);
+    const { sessionId, agentVersion, display } = hello;
+    this.#sessions.set(terminalCode, { sessionId, agentVersion, display, line, sinceMs: clock.wallMs() });
+    this.#send(line, { type: 'welcome', sessionId, link: directory.linkOf(box) });
+    log.info('box-online', { box: terminalCode, transport: line.transport, agentVersion, display });
+    changes.notify('boxes');
+    for (const { id, status } of await store.orders.toWithdraw(terminalCode, clock.wallMs())) {
+      this.#send(line, { type: 'withdraw', pushId: id, why: status === 'cancelled' ? 'cancelled' : 'timeout' });
+    }
+    for (const payment of await store.payments.unreported(terminalCode)) this.#send(line, noticeOf(payment));
+  }
+
+  /** Ends the older session of a box (PROTOCOL.md, clause MSG-8); a repeated hello of the same one is none. */
+  #supersede(terminalCode: string, line: Line, sessionId: string): void {
+    const older = this.#sessions.get(terminalCode);
+    if (older === undefined || (older.sessionId === sessionId && older.line === line)) return;
+    const reason = 'another agent registered with the identity of this box';
+    if (older.sessionId !== sessionId) {
+      this.#deps.log.warn('box-superseded', { box: terminalCode, code: 'SUPERSEDED', reason });
+      this.#send(older.line, { type: 'refused', sessionId: older.sessionId, code: 'SUPERSEDED', reason });
+    }
+    this.#confirmations.settleAll(terminalCode, failure('BOX_OFFLINE', 'a newer session of the box took over'));
+    if (older.line !== line) older.line.end();
+  }
+
+  #withdraw(terminalCode: string, pushId: string, why: 'timeout' | 'cancelled'): void {
+    const session = this.#sessions.get(terminalCode);
+    if (session !== undefined) this.#send(session.line, { type: 'withdraw', pushId, why });
+  }
+
+  #send(line: Line, body: DownBody): void {
+    const { random, clock } = this.#deps;
+    const message = { v: MESSAGE_VERSION, id: random.uuid(), sentAtMs: clock.wallMs(), ...body } satisfies DownMessage;
+    line.send(message);
+  }
+}
+
+function isThisBox(box: BoxConfig | undefined, hello: UpOf<'hello'>): box is BoxConfig {
+  return box?.terminalCode === hello.terminalCode && box.serialNumber === hello.serialNumber;
+}
+
+function failure(code: Code, reason: string): PushResult {
+  return { ok: false, code, reason };
+}
+
+function noticeOf(payment: Omit<PaymentRow, 'seq'>): DownBody {
+  return {
+    type: 'payment',
+    transactionId: payment.id,
+    orderId: payment.order_id,
+    amount: payment.amount,
+    content: payment.content,
+    bankAccount: payment.bank_account,
+    bankCode: payment.bank_code,
+    paidAtMs: payment.paid_at_ms,
+  };
+}

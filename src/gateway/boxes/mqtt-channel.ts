@@ -1,0 +1,196 @@
+import type { Duplex } from 'node:stream';
+import { connect, type IClientOptions, MqttClient } from 'mqtt';
+import { type Clock, withDeadline } from '../../lib/clock.ts';
+import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Random } from '../../lib/random.ts';
+import { decodePresence, decodeUp, encode } from '../../protocol/codec.ts';
+import { MESSAGE_VERSION } from '../../protocol/messages.ts';
+import { boxTopic, GATEWAY_PRESENCE_TOPIC, parseBoxTopic } from '../../protocol/topics.ts';
+import type { Directory } from '../directory.ts';
+import type { Hub } from './hub.ts';
+import type { Line } from './line.ts';
+
+/** Waits between attempts to reach a lost broker; the last one repeats. */
+const REDIAL_WAITS_MS = [250, 500, 1000, 2000, 5000, 10_000];
+const CONNECT_TIMEOUT_MS = 10_000;
+const GOODBYE_TIMEOUT_MS = 1000;
+const KEEPALIVE_SECONDS = 30;
+
+/** Where the broker is: a URL, or a connection inside this process. */
+export interface BrokerAddress {
+  where: string | (() => Duplex);
+  username?: string | undefined;
+  password?: string | undefined;
+}
+
+export interface MqttChannelDeps {
+  hub: Hub;
+  directory: Directory;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+}
+
+export interface MqttChannel {
+  /** The box has no connection to the broker any more. */
+  boxGone(terminalCode: string): void;
+  close(): Promise<void>;
+}
+
+/** One connection to the broker, opened once and spent. */
+interface Connection {
+  client: MqttClient;
+  lines: ReadonlyMap<string, Line>;
+  runId: string;
+  closed: Promise<void>;
+}
+
+/**
+ * Joins boxes on an MQTT broker to the hub (PROTOCOL.md, clauses TOP and PRE). A lost broker is dialled again.
+ * Throws MissingPeerError when the first connection fails.
+ */
+export async function openMqttChannel(address: BrokerAddress, deps: MqttChannelDeps): Promise<MqttChannel> {
+  const stop = new AbortController();
+  let current: Connection | undefined = await dial(address, deps).catch((error: unknown) => {
+    const where = typeof address.where === 'string' ? new URL(address.where).host : 'in this process';
+    throw new MissingPeerError(
+      `the MQTT broker ${where} cannot be reached: ${reasonOf(error)}`,
+      'start the broker, or check mqtt.url, mqtt.username and mqtt.password',
+      error,
+    );
+  });
+  const keep = async () => {
+    while (!stop.signal.aborted) {
+      if (current !== undefined) await current.closed;
+      if (stop.signal.aborted) return;
+      for (const [box, line] of current?.lines ?? []) deps.hub.lost(box, { line }, 'the broker was lost');
+      current = await redial(address, deps, stop.signal);
+    }
+  };
+  const kept = keep();
+  return {
+    boxGone: (terminalCode) => {
+      const line = current?.lines.get(terminalCode);
+      if (line !== undefined) deps.hub.lost(terminalCode, { line }, 'its connection to the broker ended');
+    },
+    close: async () => {
+      stop.abort();
+      if (current !== undefined) await sayGoodbye(current, deps.clock);
+      await kept;
+    },
+  };
+}
+
+async function redial(
+  address: BrokerAddress,
+  deps: MqttChannelDeps,
+  signal: AbortSignal,
+): Promise<Connection | undefined> {
+  for (let attempt = 0; !signal.aborted; attempt += 1) {
+    await deps.clock.sleep(REDIAL_WAITS_MS[Math.min(attempt, REDIAL_WAITS_MS.length - 1)] ?? 0, signal);
+    if (signal.aborted) break;
+    try {
+      const connection = await dial(address, deps);
+      deps.log.info('broker-back', { attempt: attempt + 1 });
+      if (!signal.aborted) return connection;
+      await sayGoodbye(connection, deps.clock);
+    } catch (error) {
+      deps.log.warn('broker-unreachable', { attempt: attempt + 1, reason: reasonOf(error) });
+    }
+  }
+  return undefined;
+}
+
+/** Connects, listens to every box, and only then says that the gateway is there (PROTOCOL.md, clause PRE-2). */
+async function dial(address: BrokerAddress, deps: MqttChannelDeps): Promise<Connection> {
+  // Fresh for every connection, not only for every start: boxes say hello anew to a run that they do not know.
+  const runId = deps.random.uuid();
+  const options: IClientOptions = {
+    protocolVersion: 4,
+    clean: true,
+    clientId: `gateway-${runId.slice(0, 8)}`,
+    ...(address.username === undefined ? {} : { username: address.username }),
+    ...(address.password === undefined ? {} : { password: address.password }),
+    reconnectPeriod: 0,
+    resubscribe: false,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    keepalive: KEEPALIVE_SECONDS,
+    will: { topic: GATEWAY_PRESENCE_TOPIC, payload: Buffer.from(presenceOf(runId, false)), qos: 1, retain: true },
+  };
+  const { where } = address;
+  const client = typeof where === 'string' ? connect(where, options) : new MqttClient(where, options);
+  const closed = new Promise<void>((resolve) => client.once('close', () => resolve()));
+  const lines = new Map(
+    deps.directory.boxes().map((box) => [box.terminalCode, lineTo(client, box.terminalCode, deps)]),
+  );
+  try {
+    await new Promise<void>((resolve, reject) => {
+      client.once('connect', () => resolve());
+      client.once('error', reject);
+      client.once('close', () => reject(new Error('the broker closed the connection')));
+    });
+    client.on('error', (error) => deps.log.warn('broker-error', { reason: reasonOf(error) }));
+    client.on('message', (topic, payload) => take(topic, payload, lines, client, deps));
+    await client.subscribeAsync([boxTopic('+', 'up'), boxTopic('+', 'presence')], { qos: 1 });
+    await client.publishAsync(GATEWAY_PRESENCE_TOPIC, presenceOf(runId, true), { qos: 1, retain: true });
+  } catch (error) {
+    client.on('error', () => undefined);
+    client.end(true);
+    throw error;
+  }
+  return { client, lines, runId, closed };
+}
+
+function lineTo(client: MqttClient, terminalCode: string, { log }: MqttChannelDeps): Line {
+  return {
+    transport: 'mqtt',
+    send: (message) => {
+      client.publish(boxTopic(terminalCode, 'down'), encode(message), { qos: 1 }, (error) => {
+        if (!error || client.disconnecting || !client.connected) return;
+        log.warn('message-unsent', { box: terminalCode, type: message.type, reason: reasonOf(error) });
+      });
+    },
+    // The connection to the broker is shared; the box reads from its `refused` that it is over.
+    end: () => undefined,
+  };
+}
+
+/** Takes what any box publishes; on a broker without topic rights that can be anything. */
+function take(
+  topic: string,
+  payload: Buffer,
+  lines: ReadonlyMap<string, Line>,
+  client: MqttClient,
+  deps: MqttChannelDeps,
+): void {
+  const { hub, log } = deps;
+  const from = parseBoxTopic(topic);
+  const decoded = from?.channel === 'presence' ? decodePresence(payload) : decodeUp(payload);
+  if (from === undefined || !decoded.ok) {
+    log.warn('message-refused', { topic, code: 'E46', reason: decoded.ok ? 'not a topic of a box' : decoded.reason });
+  } else if ('online' in decoded.value) {
+    const { online, sessionId } = decoded.value;
+    if (!online) hub.lost(from.terminalCode, { sessionId }, 'its presence ended');
+  } else {
+    const line = lines.get(from.terminalCode) ?? lineTo(client, from.terminalCode, deps);
+    void hub.receive(from.terminalCode, line, decoded.value);
+  }
+}
+
+async function sayGoodbye({ client, runId, closed }: Connection, clock: Clock): Promise<void> {
+  if (client.connected) {
+    const said = client.publishAsync(GATEWAY_PRESENCE_TOPIC, presenceOf(runId, false), { qos: 1, retain: true });
+    await withDeadline(
+      clock,
+      GOODBYE_TIMEOUT_MS,
+      said.catch(() => undefined),
+    );
+  }
+  client.end(true);
+  await closed;
+}
+
+function presenceOf(runId: string, online: boolean): string {
+  return encode({ v: MESSAGE_VERSION, online, sessionId: runId });
+}

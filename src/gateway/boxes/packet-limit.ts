@@ -1,0 +1,84 @@
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import { LIMITS } from '../../protocol/fields.ts';
+
+/** Room for the topic and the packet id, and in a login for the will, the names and the secret. */
+const OVERHEAD_BYTES_MAX = 1024;
+const PACKET_BYTES_MAX = LIMITS.messageBytesMax + OVERHEAD_BYTES_MAX;
+/** MQTT's remaining length takes at most four bytes of seven bits each. */
+const LENGTH_BYTES_MAX = 4;
+
+/** Follows MQTT packets through a stream of bytes by their fixed headers (MQTT 3.1.1, section 2.2). */
+class PacketMeter {
+  #state: 'type' | 'length' | 'body' = 'type';
+  #lengthBytes = 0;
+  #remaining = 0;
+
+  /** Whether every packet that begins in these bytes is within the limit. */
+  accepts(chunk: Buffer): boolean {
+    let at = 0;
+    while (at < chunk.length) {
+      if (this.#state === 'body') {
+        const taken = Math.min(this.#remaining, chunk.length - at);
+        this.#remaining -= taken;
+        at += taken;
+        if (this.#remaining === 0) this.#state = 'type';
+      } else if (this.#state === 'type') {
+        this.#state = 'length';
+        this.#lengthBytes = 0;
+        this.#remaining = 0;
+        at += 1;
+      } else {
+        const byte = chunk[at] ?? 0;
+        this.#remaining += (byte & 0x7f) * 128 ** this.#lengthBytes;
+        this.#lengthBytes += 1;
+        at += 1;
+        if (this.#lengthBytes > LENGTH_BYTES_MAX || this.#remaining > PACKET_BYTES_MAX) return false;
+        if (byte < 0x80) this.#state = this.#remaining === 0 ? 'type' : 'body';
+      }
+    }
+    return true;
+  }
+}
+
+/**
+ * A box's socket as the broker sees it: a packet over the limit ends it before the broker's parser has collected it
+ * (PROTOCOL.md, clause LIM-4). The broker itself knows no limit.
+ */
+export class LimitedSocket extends Duplex {
+  readonly #socket: Socket;
+
+  constructor(socket: Socket) {
+    super({ allowHalfOpen: false });
+    this.#socket = socket;
+    const meter = new PacketMeter();
+    socket.setNoDelay(true);
+    socket.on('data', (chunk: Buffer) => {
+      if (!meter.accepts(chunk)) {
+        this.destroy(new Error(`a packet is longer than ${PACKET_BYTES_MAX} bytes`));
+      } else if (!this.push(chunk)) {
+        socket.pause();
+      }
+    });
+    socket.on('end', () => this.push(null));
+    socket.on('error', (error) => this.destroy(error));
+    socket.on('close', () => this.destroy());
+  }
+
+  override _read(): void {
+    this.#socket.resume();
+  }
+
+  override _write(chunk: Buffer, encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#socket.write(chunk, encoding, done);
+  }
+
+  override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
+    this.#socket.write(Buffer.concat(chunks.map((it) => it.chunk)), done);
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#socket.destroy();
+    done(error);
+  }
+}

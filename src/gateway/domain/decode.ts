@@ -1,0 +1,41 @@
+import type { z } from 'zod';
+import { issuesOf } from '../../protocol/codec.ts';
+import type { Code } from '../../protocol/codes.ts';
+import { accept, refuse, type Verdict } from '../verdict.ts';
+
+/** Which code a field has of its own, in the order in which a clause names them. */
+export type FieldCodes = readonly (readonly [field: string, code: Code])[];
+
+/**
+ * A JSON object of a request, typed by `schema`. Problems are E46, but an oversized value of the right type has the
+ * code of its field, where `ownCodes` has one (PROTOCOL.md, clause ERR-3).
+ */
+export function decodeBody<T>(schema: z.ZodType<T>, json: unknown, ownCodes: FieldCodes): Verdict<T> {
+  if (!isObject(json)) return refuse('E46', 'the body is not a JSON object');
+  const parsed = schema.safeParse(json);
+  if (parsed.success) return accept(parsed.data);
+  const { issues } = parsed.error;
+  const oversized = issues.every((it) => it.code === 'too_big' && ownCodes.some(([field]) => field === it.path[0]));
+  const own = ownCodes.find(([field]) => issues.some((it) => it.path[0] === field));
+  return refuse(oversized && own !== undefined ? own[1] : 'E46', issuesOf(parsed.error));
+}
+
+/** Whether a decoded JSON value is an object, and no array. */
+export function isObject(json: unknown): json is Record<string, unknown> {
+  return typeof json === 'object' && json !== null && !Array.isArray(json);
+}
+
+/** Top-level fields of a body that its schema does not know (PROTOCOL.md, clause ERR-4). */
+export function unknownFields(schema: z.ZodObject, json: unknown): string[] {
+  return isObject(json) ? Object.keys(json).filter((key) => !Object.hasOwn(schema.shape, key)) : [];
+}
+
+/** JSON of a body as received, or the refusal of clause ERR-3. */
+export function parseJson(body: Buffer | undefined): Verdict<unknown> {
+  if (body === undefined || body.length === 0) return refuse('E46', 'the body is empty');
+  try {
+    return accept(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body)) as unknown);
+  } catch {
+    return refuse('E46', 'the body is not UTF-8 JSON');
+  }
+}

@@ -1,0 +1,79 @@
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
+import { reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import { LIMITS } from '../../protocol/fields.ts';
+import { answerRefusal, pathOf } from './requests.ts';
+
+const REQUEST_TIMEOUT_MS = 30_000;
+const PARAM_CHARS_MAX = 128;
+
+/**
+ * The HTTP server before it has routes. Bodies reach handlers as bytes, `application/json` only and within the limit;
+ * every failure is answered as PROTOCOL.md, clause ERR, says.
+ */
+export function createApp(log: Logger): FastifyInstance {
+  const app = Fastify({
+    logger: false,
+    bodyLimit: LIMITS.httpBodyBytesMax,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    forceCloseConnections: true,
+    exposeHeadRoutes: false,
+    routerOptions: { maxParamLength: PARAM_CHARS_MAX },
+    frameworkErrors: (error, request, reply) => {
+      answerRefusal(request, reply, log, { code: 'E46', reason: reasonOf(error) }, 404);
+    },
+    clientErrorHandler: (error, socket) => {
+      log.warn('request-refused', { status: 400, code: 'E46', reason: `not HTTP: ${reasonOf(error)}` });
+      const body = JSON.stringify({ status: 'FAILED', message: 'E46' });
+      const head = `content-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close`;
+      if (socket.writable) socket.end(`HTTP/1.1 400 Bad Request\r\n${head}\r\n\r\n${body}`);
+      else socket.destroy();
+    },
+  });
+  takeBodiesAsBytes(app);
+  answerUnknownPaths(app, log);
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const status = error.statusCode ?? 500;
+    if (status === 413 || status === 415) {
+      return answerRefusal(request, reply, log, { code: 'E46', reason: bodyProblem(request, status) }, status);
+    }
+    if (status >= 400 && status < 500) {
+      return answerRefusal(request, reply, log, { code: 'E46', reason: reasonOf(error) });
+    }
+    log.error('request-failed', { path: pathOf(request), code: 'E05', reason: reasonOf(error) });
+    return reply.code(500).send({ status: 'FAILED', message: 'E05' });
+  });
+  return app;
+}
+
+function takeBodiesAsBytes(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  app.addContentTypeParser('*', (_request, _payload, done) => {
+    done(Object.assign(new Error('unsupported media type'), { statusCode: 415 }));
+  });
+}
+
+function bodyProblem(request: FastifyRequest, status: 413 | 415): string {
+  if (status === 415) return `the body is ${request.headers['content-type'] ?? 'of no type'}, not application/json`;
+  return `the body is longer than ${request.routeOptions.bodyLimit} bytes`;
+}
+
+/** 404, or 405 where another method would do (PROTOCOL.md, clause ERR-2); before any body is read. */
+function answerUnknownPaths(app: FastifyInstance, log: Logger): void {
+  const routes: { pattern: RegExp; methods: string[] }[] = [];
+  app.addHook('onRoute', ({ url, method }) => {
+    const pattern = new RegExp(`^${url.replaceAll(/[.]/g, '\\$&').replaceAll(/:\w+/g, '[^/]+')}$`);
+    routes.push({ pattern, methods: [method].flat() });
+  });
+  app.addHook('onRequest', async (request, reply) => {
+    if (!request.is404) return;
+    const path = pathOf(request);
+    const allowed = routes.filter((it) => it.pattern.test(path)).flatMap((it) => it.methods);
+    if (allowed.length === 0) {
+      return answerRefusal(request, reply, log, { code: 'E46', reason: 'unknown path' }, 404);
+    }
+    reply.header('allow', [...new Set(allowed)].join(', '));
+    return answerRefusal(request, reply, log, { code: 'E46', reason: 'wrong method' }, 405);
+  });
+}

@@ -1,0 +1,122 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Courier } from '../callbacks/courier.ts';
+import type { Changes } from '../changes.ts';
+import type { GatewayConfig } from '../config.ts';
+import type { Service } from '../service.ts';
+import { answerRefusal, bearerToken, isSecret } from './requests.ts';
+import { type EventStream, openStream } from './streams.ts';
+import type { Views } from './views.ts';
+
+const ROWS_DEFAULT = 50;
+const ROWS_MAX = 500;
+const WATCHERS_MAX = 100;
+
+/** The demo's password is public: the console may show it. Others it shows as a blank to fill in. */
+const DEMO_PASSWORD = 'demo-secret';
+
+const listQuery = z.object({ limit: z.coerce.number().int().min(1).max(ROWS_MAX).default(ROWS_DEFAULT) });
+
+export interface MockRoutesDeps {
+  config: GatewayConfig;
+  service: Service;
+  courier: Courier;
+  views: Views;
+  changes: Changes;
+  clock: Clock;
+  log: Logger;
+  baseUrl: () => string;
+}
+
+/** What the mock adds to the service, for developers and their tests. Returns what ends its streams. */
+export function mockRoutes(scope: FastifyInstance, deps: MockRoutesDeps): () => void {
+  const { service, courier, views, changes, log, clock } = deps;
+  scope.addHook('onRequest', async (request, reply) => {
+    const problem = accessProblem(request, deps.config.adminToken);
+    if (problem === undefined) return;
+    reply.header('www-authenticate', 'Bearer');
+    return answerRefusal(request, reply, log, { code: 'E74', reason: problem });
+  });
+
+  const unknown = (request: FastifyRequest, reply: FastifyReply, reason: string) =>
+    answerRefusal(request, reply, log, { code: 'E96', reason }, 404);
+  const list = (path: string, read: (limit: number) => object[] | Promise<object[]>) =>
+    scope.get(path, async (request, reply) => {
+      const query = listQuery.safeParse(request.query);
+      if (query.success) return read(query.data.limit);
+      return answerRefusal(request, reply, log, { code: 'E46', reason: `limit: 1 to ${ROWS_MAX}` });
+    });
+
+  scope.get('/about', async () => about(deps));
+  list('/boxes', () => views.boxes());
+  list('/orders', (limit) => views.orders(limit));
+  list('/payments', (limit) => views.payments(limit));
+  list('/callbacks', (limit) => views.callbacks(limit));
+  scope.get<{ Params: { terminalCode: string } }>('/boxes/:terminalCode', async (request, reply) => {
+    return views.box(request.params.terminalCode) ?? unknown(request, reply, 'no such box');
+  });
+  scope.post<{ Params: { id: string } }>('/callbacks/:id/resend', async (request, reply) => {
+    const callback = await courier.resend(request.params.id);
+    return callback === undefined ? unknown(request, reply, 'no such callback') : views.callback(callback);
+  });
+  scope.post<{ Params: { orderId: string } }>('/orders/:orderId/cancel', async (request, reply) => {
+    const verdict = await service.cancelOrder(request.params.orderId);
+    if (verdict.ok) return { status: 'SUCCESS', message: '' };
+    return answerRefusal(request, reply, log, verdict, verdict.code === 'E96' ? 404 : 400);
+  });
+  scope.post<{ Params: { orderId: string } }>('/orders/:orderId/pay', async (request, reply) => {
+    const verdict = await service.payOrder(request.params.orderId);
+    if (verdict.ok) return { status: 'SUCCESS', message: verdict.value };
+    return answerRefusal(request, reply, log, verdict, verdict.code === 'E96' ? 404 : 400);
+  });
+  return watchRoute(scope, changes, clock);
+}
+
+function watchRoute(scope: FastifyInstance, changes: Changes, clock: Clock): () => void {
+  const watchers = new Set<EventStream>();
+  scope.get('/events', (_request, reply) => {
+    const [oldest] = watchers;
+    if (watchers.size >= WATCHERS_MAX) oldest?.end();
+    const stream = openStream(reply, clock);
+    watchers.add(stream);
+    const unwatch = changes.watch((topic) => stream.send(topic));
+    void stream.ended.then(() => {
+      unwatch();
+      watchers.delete(stream);
+    });
+  });
+  return () => {
+    for (const stream of watchers) stream.end();
+  };
+}
+
+/** Why a caller may not use `/_mock`, if so. */
+function accessProblem(request: FastifyRequest, adminToken: string | undefined): string | undefined {
+  if (adminToken !== undefined) {
+    return isSecret(bearerToken(request) ?? '', adminToken) ? undefined : 'no admin token, or a wrong one';
+  }
+  if (!/^(127\.|::1$|::ffff:127\.)/.test(request.socket.remoteAddress ?? '')) return 'not from this machine';
+  // A web page elsewhere can make this machine's browser ask, under a name that resolves to loopback or across sites.
+  if (!/^(localhost|127\.[\d.]+|\[::1\])(:\d+)?$/i.test(request.headers.host ?? '')) return 'not by a loopback name';
+  const { origin } = request.headers;
+  if (origin !== undefined && origin !== `http://${request.headers.host}`) return 'from a page of another origin';
+  return undefined;
+}
+
+function about({ config, baseUrl }: MockRoutesDeps): object {
+  const partner = config.partners.find((it) => it.accounts.length > 0);
+  const box = config.boxes.find((it) => it.account !== undefined && partner?.accounts.includes(it.account));
+  const account = config.accounts.find((it) => it.bankAccount === (box?.account ?? partner?.accounts[0]));
+  return {
+    baseUrl: baseUrl(),
+    sandbox: config.sandbox,
+    partner:
+      partner === undefined
+        ? null
+        : { username: partner.username, password: partner.password === DEMO_PASSWORD ? DEMO_PASSWORD : null },
+    account: account ?? null,
+    box: box === undefined ? null : { terminalCode: box.terminalCode, serialNumber: box.serialNumber },
+  };
+}

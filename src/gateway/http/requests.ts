@@ -1,0 +1,61 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { z } from 'zod';
+import type { Logger } from '../../lib/log.ts';
+import { equalSecrets } from '../../protocol/checksum.ts';
+import type { Code } from '../../protocol/codes.ts';
+import { parseJson, unknownFields } from '../domain/decode.ts';
+import type { Refusal, Verdict } from '../verdict.ts';
+
+/** Statuses of PROTOCOL.md, clause ERR-2; 404, 405, 413 and 415 are given where they arise. */
+const STATUS_OF: Partial<Record<Code, number>> = { E74: 401, E05: 500 };
+
+/** Answers a refusal and logs it once (PROTOCOL.md, clauses ERR-1, ERR-2 and ERR-5). */
+export function answerRefusal(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  log: Logger,
+  refusal: Omit<Refusal, 'ok'>,
+  status = STATUS_OF[refusal.code] ?? 400,
+): FastifyReply {
+  const { code, reason } = refusal;
+  log.warn('request-refused', { method: request.method, path: pathOf(request), status, code, reason });
+  return reply.code(status).send({ status: 'FAILED', message: code });
+}
+
+/** The path without its query, which may hold what a log should not. */
+export function pathOf(request: FastifyRequest): string {
+  return request.url.split('?', 1)[0] ?? '';
+}
+
+/** The JSON of a request's body; fields that `schema` does not know are named in the log (PROTOCOL.md, clause ERR-4). */
+export function readBody(request: FastifyRequest, log: Logger, schema?: z.ZodObject): Verdict<unknown> {
+  const json = parseJson(Buffer.isBuffer(request.body) ? request.body : undefined);
+  if (json.ok && schema !== undefined) {
+    const fields = unknownFields(schema, json.value);
+    if (fields.length > 0) log.info('unknown-fields', { path: pathOf(request), fields: fields.join(' ') });
+  }
+  return json;
+}
+
+export interface Credentials {
+  username: string;
+  password: string;
+}
+
+/** The Basic credentials of a request (RFC 7617), or `undefined` when there are none or they are malformed. */
+export function basicCredentials(request: FastifyRequest): Credentials | undefined {
+  const encoded = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(request.headers.authorization ?? '')?.[1];
+  const text = encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString('utf8');
+  const colon = text.indexOf(':');
+  return colon < 0 ? undefined : { username: text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+/** The bearer token of a request (RFC 6750). */
+export function bearerToken(request: FastifyRequest): string | undefined {
+  return /^Bearer +([\w.~+/=-]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
+}
+
+/** Whether a secret is the expected one; an unknown name (`undefined`) takes the same time as a wrong secret. */
+export function isSecret(given: string, expected: string | undefined): boolean {
+  return equalSecrets(given, expected ?? '') && expected !== undefined;
+}

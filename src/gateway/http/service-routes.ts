@@ -1,0 +1,98 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { z } from 'zod';
+import type { Logger } from '../../lib/log.ts';
+import {
+  generateRequest,
+  PATHS,
+  type StatusResponse,
+  sendQrRequest,
+  type TokenResponse,
+  testCallbackRequest,
+} from '../../protocol/http-api.ts';
+import type { PartnerConfig } from '../config.ts';
+import type { Directory } from '../directory.ts';
+import type { Service } from '../service.ts';
+import { TOKEN_SECONDS, type Tokens } from '../tokens.ts';
+import type { Verdict } from '../verdict.ts';
+import { answerRefusal, basicCredentials, bearerToken, isSecret, readBody } from './requests.ts';
+
+export interface ServiceRoutesDeps {
+  service: Service;
+  directory: Directory;
+  tokens: Tokens;
+  log: Logger;
+  /** Where a caller reaches the gateway. */
+  originOf: (request: FastifyRequest) => string;
+}
+
+/** The four endpoints of the payment QR service, below `{base_url}`. */
+export function serviceRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
+  scope.route({
+    method: 'POST',
+    url: PATHS.token,
+    // Answered before the body is read, whatever it is (PROTOCOL.md, clause TOK-3).
+    onRequest: (request, reply) => answerToken(request, reply, deps),
+    handler: () => undefined,
+  });
+  scope.register(async (bearers) => bearerRoutes(bearers, deps));
+}
+
+async function answerToken(request: FastifyRequest, reply: FastifyReply, deps: ServiceRoutesDeps) {
+  const given = basicCredentials(request);
+  const partner = deps.directory.partner(given?.username ?? '');
+  if (given === undefined || partner === undefined || !isSecret(given.password, partner.password)) {
+    // The same work for an unknown user, so that the time does not tell who is known (PROTOCOL.md, clause TOK-4).
+    if (partner === undefined) isSecret(given?.password ?? '', undefined);
+    reply.header('www-authenticate', 'Basic realm="paybox", charset="UTF-8"');
+    const reason = given === undefined ? 'no Basic credentials' : 'wrong Basic credentials';
+    return answerRefusal(request, reply, deps.log, { code: 'E74', reason });
+  }
+  const access_token = await deps.tokens.issue(partner.username);
+  const answer: TokenResponse = { access_token, token_type: 'Bearer', expires_in: TOKEN_SECONDS };
+  return reply.header('cache-control', 'no-store').send(answer);
+}
+
+function bearerRoutes(scope: FastifyInstance, { service, directory, tokens, log, originOf }: ServiceRoutesDeps): void {
+  const partners = new WeakMap<FastifyRequest, PartnerConfig>();
+  scope.addHook('onRequest', async (request, reply) => {
+    const token = bearerToken(request);
+    const username = token === undefined ? undefined : await tokens.read(token);
+    const partner = directory.partner(username ?? '');
+    if (partner !== undefined) {
+      partners.set(request, partner);
+      return;
+    }
+    reply.header('www-authenticate', token === undefined ? 'Bearer' : 'Bearer error="invalid_token"');
+    const reason = token === undefined ? 'no bearer token' : 'the bearer token is wrong or expired';
+    return answerRefusal(request, reply, log, { code: 'E74', reason });
+  });
+
+  const post = <T>(
+    url: string,
+    schema: z.ZodObject,
+    work: (partner: PartnerConfig, json: unknown, request: FastifyRequest) => Promise<Verdict<T>>,
+    answer: (value: T) => unknown,
+  ) =>
+    scope.post(url, async (request, reply) => {
+      const partner = partners.get(request);
+      if (partner === undefined) throw new Error('a request without a partner reached its handler');
+      const body = readBody(request, log, schema);
+      const verdict = body.ok ? await work(partner, body.value, request) : body;
+      return verdict.ok ? reply.send(answer(verdict.value)) : answerRefusal(request, reply, log, verdict);
+    });
+  const success = (message: string): StatusResponse => ({ status: 'SUCCESS', message });
+
+  post(
+    PATHS.generate,
+    generateRequest,
+    (partner, json, request) => service.generate(partner, json, originOf(request)),
+    (made) => made,
+  );
+  post(
+    PATHS.sendQr,
+    sendQrRequest,
+    (partner, json) => service.sendQr(partner, json),
+    () => success(''),
+  );
+  post(PATHS.testCallback, testCallbackRequest, (partner, json) => service.testCallback(partner, json), success);
+}

@@ -1,0 +1,145 @@
+import type { Hub } from '../boxes/hub.ts';
+import type { Directory } from '../directory.ts';
+import type { AttemptRow, CallbackRow, OrderRow, PaymentRow, PushRow } from '../store/schema.ts';
+import type { Store } from '../store/store.ts';
+
+/** What `/_mock` tells of the gateway, as JSON. Times are ISO 8601 in UTC. */
+export interface Views {
+  boxes(): object[];
+  box(terminalCode: string): object | undefined;
+  orders(limit: number): Promise<object[]>;
+  payments(limit: number): Promise<object[]>;
+  callbacks(limit: number): Promise<object[]>;
+  callback(row: CallbackRow): Promise<object>;
+}
+
+export function createViews(store: Store, hub: Hub, directory: Directory): Views {
+  const boxView = (terminalCode: string) => {
+    const box = directory.box(terminalCode);
+    if (box === undefined) return undefined;
+    const session = hub.session(terminalCode);
+    return {
+      terminalCode,
+      serialNumber: box.serialNumber,
+      account: directory.linkOf(box),
+      online: session !== undefined,
+      transport: session?.line.transport ?? null,
+      sessionId: session?.sessionId ?? null,
+      since: time(session?.sinceMs ?? null),
+      agentVersion: session?.agentVersion ?? null,
+      display: session?.display ?? null,
+    };
+  };
+  const callbackViews = async (rows: CallbackRow[]) => {
+    const attempts = await store.payments.attemptsOf(rows.map((it) => it.id));
+    return rows.map((it) => callbackView(it, attempts));
+  };
+  return {
+    boxes: () => directory.boxes().flatMap((it) => boxView(it.terminalCode) ?? []),
+    box: boxView,
+    orders: async (limit) => {
+      const rows = await store.orders.newest(limit);
+      const pushes = await store.orders.pushesOf(rows.map((it) => it.id));
+      return rows.map((it) => orderView(it, pushes));
+    },
+    payments: async (limit) => {
+      const rows = await store.payments.newest(limit);
+      const ids = rows.map((it) => it.id);
+      const [notices, callbacks] = await Promise.all([store.payments.noticesOf(ids), store.payments.callbacksOf(ids)]);
+      return rows.map((row) => ({
+        ...paymentView(row),
+        boxes: notices
+          .filter((it) => it.payment_id === row.id)
+          .map((it) => ({
+            terminalCode: it.terminal_code,
+            reportedAt: time(it.reported_at_ms),
+            recorded: it.recorded === null ? null : it.recorded === 1,
+          })),
+        callback:
+          callbacks
+            .filter((it) => it.payment_id === row.id)
+            .map((it) => ({ id: it.id, status: it.status, warning: it.warning }))[0] ?? null,
+      }));
+    },
+    callbacks: async (limit) => callbackViews(await store.payments.newestCallbacks(limit)),
+    callback: async (row) => (await callbackViews([row]))[0] ?? {},
+  };
+}
+
+function orderView(row: OrderRow, pushes: PushRow[]): object {
+  const own = pushes.filter((it) => it.order_ref === row.id);
+  const newest = own.at(-1);
+  return {
+    id: row.id,
+    orderId: row.order_id,
+    partner: row.partner,
+    status: row.status,
+    failure: row.failure,
+    bankAccount: row.bank_account,
+    bankCode: row.bank_code,
+    userBankName: row.user_bank_name,
+    amount: row.amount,
+    content: row.content,
+    transType: row.trans_type,
+    qrCode: row.qr_code,
+    box: newest?.terminal_code ?? null,
+    shownOn: row.shown_on,
+    createdAt: time(row.created_at_ms),
+    updatedAt: time(row.updated_at_ms),
+    expiresAt: time(newest?.expires_at_ms ?? null),
+    paidAt: time(row.paid_at_ms),
+    pushes: own.map((it) => ({
+      id: it.id,
+      terminalCode: it.terminal_code,
+      status: it.status,
+      code: it.code,
+      createdAt: time(it.created_at_ms),
+      confirmedAt: time(it.confirmed_at_ms),
+      endedAt: time(it.ended_at_ms),
+    })),
+  };
+}
+
+function paymentView(row: PaymentRow): object {
+  return {
+    transactionId: row.id,
+    referenceNumber: row.reference_number,
+    order: row.order_ref,
+    orderId: row.order_id,
+    partner: row.partner,
+    bankAccount: row.bank_account,
+    bankCode: row.bank_code,
+    amount: row.amount,
+    content: row.content,
+    transType: row.trans_type,
+    paidAt: time(row.paid_at_ms),
+  };
+}
+
+function callbackView(row: CallbackRow, attempts: AttemptRow[]): object {
+  return {
+    id: row.id,
+    transactionId: row.payment_id,
+    partner: row.partner,
+    url: row.url,
+    status: row.status,
+    warning: row.warning,
+    createdAt: time(row.created_at_ms),
+    nextAttemptAt: row.status === 'pending' ? time(row.next_at_ms) : null,
+    attempts: attempts
+      .filter((it) => it.callback_id === row.id)
+      .map((it) => ({
+        id: it.id,
+        byHand: it.by_hand === 1,
+        startedAt: time(it.started_at_ms),
+        durationMs: it.duration_ms,
+        request: { method: 'POST', url: row.url, headers: JSON.parse(it.request_headers) as unknown, body: row.body },
+        response: it.response_status === null ? null : { status: it.response_status, body: it.response_body },
+        error: it.error,
+      })),
+  };
+}
+
+function time(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}

@@ -1,0 +1,40 @@
+import type { Server } from 'node:net';
+import { ConfigError, systemCodeOf } from '../lib/errors.ts';
+
+/** Opens a server; the port it got. Throws ConfigError that names the option when the address cannot be had. */
+export async function listenOn(server: Server, at: { host: string; port: number }, option: string): Promise<number> {
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen({ host: at.host, port: at.port, backlog: 1024 }, () => {
+        server.off('error', reject);
+        resolve();
+      });
+    });
+  } catch (error) {
+    throw addressError(error, at, option);
+  }
+  const address = server.address();
+  return address === null || typeof address === 'string' ? at.port : address.port;
+}
+
+/** What a failed listen means to a person. */
+export function addressError(error: unknown, at: { host: string; port: number }, option: string): unknown {
+  const code = systemCodeOf(error);
+  if (code === 'EADDRINUSE') {
+    return new ConfigError(
+      `${option}.port: port ${at.port} is already in use on ${at.host}`,
+      `choose another ${option}.port, or end the program that uses it`,
+    );
+  }
+  if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+    return new ConfigError(`${option}: ${at.host}:${at.port} cannot be opened: ${code}`, `choose another ${option}`);
+  }
+  return error;
+}
+
+/** A host as it stands in a URL that a program on this machine can open. */
+export function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
+  return host.includes(':') ? `[${host}]` : host;
+}

@@ -1,0 +1,53 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+
+/** What the gateway counts, in a registry of its own. */
+export interface Metrics {
+  /** A push was answered: `SUCCESS` or the code of its failure. */
+  pushed(result: string, seconds: number): void;
+  /** An attempt of a callback ended. */
+  called(result: 'delivered' | 'retry' | 'failed'): void;
+  contentType: string;
+  text(): Promise<string>;
+}
+
+const SECONDS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10];
+
+export function createMetrics(boxesOnline: () => number): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const pushes = new Counter({
+    name: 'paybox_gateway_pushes_total',
+    help: 'send-qr requests by result: SUCCESS or the error code',
+    labelNames: ['result'],
+    registers,
+  });
+  const callbacks = new Counter({
+    name: 'paybox_gateway_callbacks_total',
+    help: 'attempts of transaction-sync callbacks by result: delivered, retry or failed',
+    labelNames: ['result'],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: 'paybox_gateway_send_qr_seconds',
+    help: 'time from a valid send-qr request to its answer',
+    buckets: SECONDS,
+    registers,
+  });
+  new Gauge({
+    name: 'paybox_gateway_boxes_online',
+    help: 'registered boxes',
+    registers,
+    collect() {
+      this.set(boxesOnline());
+    },
+  });
+  return {
+    pushed: (result, took) => {
+      pushes.inc({ result });
+      seconds.observe(took);
+    },
+    called: (result) => callbacks.inc({ result }),
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+  };
+}

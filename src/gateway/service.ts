@@ -1,0 +1,247 @@
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/log.ts';
+import type { Random } from '../lib/random.ts';
+import type { GenerateResponse, TransactionSync } from '../protocol/http-api.ts';
+import type { Hub } from './boxes/hub.ts';
+import type { Courier } from './callbacks/courier.ts';
+import type { Changes } from './changes.ts';
+import type { GatewayConfig, PartnerConfig } from './config.ts';
+import type { Directory } from './directory.ts';
+import { generate } from './domain/generate.ts';
+import { decideSendQr, type Sendable } from './domain/send-qr.ts';
+import { decideTestCallback } from './domain/test-callback.ts';
+import type { Metrics } from './metrics.ts';
+import type { Money, NewOrder } from './store/orders.ts';
+import type { OrderRow } from './store/schema.ts';
+import type { Store } from './store/store.ts';
+import { accept, refuse, type Verdict } from './verdict.ts';
+
+export interface ServiceDeps {
+  config: GatewayConfig;
+  directory: Directory;
+  store: Store;
+  hub: Hub;
+  courier: Courier;
+  changes: Changes;
+  metrics: Metrics;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+}
+
+/** What partners, and the people at the console, can have done. Every refusal changes nothing. */
+export class Service {
+  readonly #deps: ServiceDeps;
+
+  constructor(deps: ServiceDeps) {
+    this.#deps = deps;
+  }
+
+  /** Makes a QR; `origin` is where the caller reaches the gateway (PROTOCOL.md, clause GEN). */
+  async generate(partner: PartnerConfig, json: unknown, origin: string): Promise<Verdict<GenerateResponse>> {
+    const { directory, store, clock, random, changes } = this.#deps;
+    const verdict = generate(json, directory);
+    if (!verdict.ok) return verdict;
+    const { request, bank, amount, transType, qrCode, isOrder } = verdict.value;
+    const id = random.uuid();
+    const ref = Buffer.from(random.uuid().replaceAll('-', ''), 'hex').toString('base64url');
+    const names = {
+      terminalCode: request.terminalCode ?? '',
+      subTerminalCode: request.subTerminalCode ?? '',
+      serviceCode: request.serviceCode ?? '',
+      orderId: request.orderId ?? '',
+    };
+    const nowMs = clock.wallMs();
+    await store.orders.addQr(ref, qrCode, nowMs);
+    if (isOrder && amount !== undefined) {
+      await store.orders.add({
+        id,
+        partner: partner.username,
+        order_id: names.orderId,
+        bank_account: request.bankAccount,
+        bank_code: request.bankCode,
+        user_bank_name: request.userBankName,
+        amount,
+        content: request.content,
+        trans_type: transType,
+        qr_code: qrCode,
+        terminal_code: names.terminalCode,
+        sub_terminal_code: names.subTerminalCode,
+        service_code: names.serviceCode,
+        sign: request.sign ?? '',
+        url_link: request.urlLink ?? '',
+        created_at_ms: nowMs,
+      });
+      changes.notify('orders');
+    }
+    return accept({
+      bankCode: request.bankCode,
+      bankName: bank.name,
+      bankAccount: request.bankAccount,
+      userBankName: request.userBankName,
+      amount: amount === undefined ? '' : String(amount),
+      content: request.content,
+      qrCode,
+      imgId: random.uuid(),
+      existing: directory.account(request.bankAccount) === undefined ? 0 : 1,
+      transactionId: id,
+      transactionRefId: ref,
+      qrLink: `${origin}/qr/${ref}`,
+      ...names,
+      additionalData: request.additionalData ?? [],
+    });
+  }
+
+  /** Pushes a QR to a box and waits for its confirmation (PROTOCOL.md, clause SND). */
+  async sendQr(partner: PartnerConfig, json: unknown): Promise<Verdict<undefined>> {
+    const { clock, metrics, directory, hub } = this.#deps;
+    const begunMs = clock.monotonicMs();
+    const decided = decideSendQr(json, partner, directory);
+    const verdict = !decided.ok
+      ? decided
+      : hub.session(decided.value.box.terminalCode) === undefined
+        ? refuse('BOX_OFFLINE', 'the box is not connected')
+        : await this.#push(partner, decided.value);
+    metrics.pushed(verdict.ok ? 'SUCCESS' : verdict.code, (clock.monotonicMs() - begunMs) / 1000);
+    return verdict;
+  }
+
+  /** Simulates a completed payment (PROTOCOL.md, clause CBK); the transaction id. */
+  async testCallback(partner: PartnerConfig, json: unknown): Promise<Verdict<string>> {
+    const { config, directory, store } = this.#deps;
+    const decided = decideTestCallback(json, partner, directory, config.sandbox);
+    if (!decided.ok) return decided;
+    const { account, content, amount, transType } = decided.value;
+    const money: Money = {
+      partner: partner.username,
+      bank_account: account.bankAccount,
+      content,
+      amount,
+      trans_type: transType,
+    };
+    return accept(await this.#pay(money, account.bankCode, await store.orders.findPaidBy(money)));
+  }
+
+  /** Pays one order, as a test callback with its fields would; without a callback when the partner has no endpoint. */
+  async payOrder(idOrOrderId: string): Promise<Verdict<string>> {
+    const { config, store } = this.#deps;
+    if (!config.sandbox) return refuse('E75', 'not a sandbox');
+    const order = await store.orders.find(idOrOrderId);
+    if (order === undefined) return refuse('E96', 'no such order');
+    return accept(await this.#pay(order, order.bank_code, order));
+  }
+
+  /** Cancels an order that is not paid, and takes it back from its box. */
+  async cancelOrder(idOrOrderId: string): Promise<Verdict<undefined>> {
+    const { store, hub, clock, changes, log } = this.#deps;
+    const order = await store.orders.find(idOrOrderId);
+    if (order === undefined) return refuse('E96', 'no such order');
+    if (order.status === 'paid') return refuse('E46', 'the order is paid');
+    for (const push of await store.orders.cancel(order.id, clock.wallMs())) hub.cancelled(push.terminal_code, push.id);
+    log.info('order-cancelled', { order: order.id, orderId: order.order_id });
+    changes.notify('orders');
+    return accept(undefined);
+  }
+
+  async #push(partner: PartnerConfig, { request, amount, account, box, qr }: Sendable): Promise<Verdict<undefined>> {
+    const { store, hub, random, clock, config, log } = this.#deps;
+    const known = await store.orders.findPushed(partner.username, request.qrCode, request.orderId);
+    const nowMs = clock.wallMs();
+    const lifetimeMs = config.qrLifetimeSeconds * 1000;
+    const { bankAccount, bankCode, userBankName } = account;
+    const newOrder: NewOrder | undefined =
+      known === undefined
+        ? {
+            id: random.uuid(),
+            partner: partner.username,
+            order_id: request.orderId,
+            bank_account: bankAccount,
+            bank_code: bankCode,
+            user_bank_name: userBankName,
+            amount,
+            content: request.content === '' ? (qr.purpose ?? '') : request.content,
+            trans_type: 'C',
+            qr_code: request.qrCode,
+            terminal_code: box.terminalCode,
+            sub_terminal_code: '',
+            service_code: '',
+            sign: '',
+            url_link: '',
+            created_at_ms: nowMs,
+          }
+        : undefined;
+    const order = known ?? newOrder;
+    const pushId = random.uuid();
+    const push = {
+      id: pushId,
+      order_ref: order?.id ?? '',
+      terminal_code: box.terminalCode,
+      created_at_ms: nowMs,
+      expires_at_ms: nowMs + lifetimeMs,
+    };
+    const result = await hub.push(push, newOrder, {
+      type: 'show',
+      pushId,
+      orderId: order?.order_id ?? '',
+      amount,
+      content: request.content === '' ? (order?.content ?? '') : request.content,
+      bankAccount,
+      bankCode,
+      userBankName,
+      qrCode: request.qrCode,
+      expiresAtMs: push.expires_at_ms,
+      expiresInMs: lifetimeMs,
+    });
+    if (!result.ok) return result;
+    log.info('push-confirmed', { box: box.terminalCode, pushId, orderId: order?.order_id, amount });
+    return accept(undefined);
+  }
+
+  /** Keeps a payment, then tells its boxes and its partner (PROTOCOL.md, clauses CBK-4 to CBK-7, SYN-2). */
+  async #pay(money: Money, bankCode: string, order: OrderRow | undefined): Promise<string> {
+    const { store, hub, courier, directory, clock, random, changes, log } = this.#deps;
+    const payment = {
+      id: random.uuid(),
+      partner: money.partner,
+      order_ref: order?.id ?? null,
+      order_id: order?.order_id ?? '',
+      reference_number: `${money.partner}-${random.uuid()}`,
+      bank_account: money.bank_account,
+      bank_code: bankCode,
+      amount: money.amount,
+      content: money.content,
+      trans_type: money.trans_type,
+      paid_at_ms: clock.wallMs(),
+    };
+    const shownOn = order?.shown_on ?? undefined;
+    const boxes =
+      money.trans_type === 'D'
+        ? []
+        : shownOn !== undefined && directory.box(shownOn) !== undefined
+          ? [shownOn]
+          : directory.boxesOf(money.bank_account).map((it) => it.terminalCode);
+    const url = directory.partner(money.partner)?.callback?.url;
+    const payload: TransactionSync = {
+      transactionid: payment.id,
+      transactiontime: payment.paid_at_ms,
+      referencenumber: payment.reference_number,
+      amount: payment.amount,
+      content: payment.content,
+      bankaccount: payment.bank_account,
+      transType: payment.trans_type,
+      orderId: payment.order_id,
+      sign: order?.sign ?? '',
+      terminalCode: order === undefined ? '' : order.terminal_code || (order.shown_on ?? ''),
+      urlLink: order?.url_link ?? '',
+      serviceCode: order?.service_code ?? '',
+      subTerminalCode: order?.sub_terminal_code ?? '',
+    };
+    const callback = url === undefined ? undefined : { id: random.uuid(), url, body: JSON.stringify(payload) };
+    await store.payments.add(payment, boxes, callback);
+    log.info('payment', { transactionId: payment.id, orderId: payment.order_id, amount: payment.amount });
+    for (const box of boxes) hub.tell(box, payment);
+    if (callback !== undefined) courier.deliver(callback.id);
+    changes.notify('payments', 'orders', 'callbacks');
+    return payment.id;
+  }
+}
