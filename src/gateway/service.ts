@@ -12,6 +12,7 @@ import { decideSendQr, type Sendable } from './domain/send-qr.ts';
 import { decideTestCallback } from './domain/test-callback.ts';
 import type { Metrics } from './metrics.ts';
 import type { Money, NewOrder } from './store/orders.ts';
+import type { Told } from './store/payments.ts';
 import type { OrderRow } from './store/schema.ts';
 import type { Store } from './store/store.ts';
 import { accept, refuse, type Verdict } from './verdict.ts';
@@ -213,13 +214,7 @@ export class Service {
       trans_type: money.trans_type,
       paid_at_ms: clock.wallMs(),
     };
-    const shownOn = order?.shown_on ?? undefined;
-    const boxes =
-      money.trans_type === 'D'
-        ? []
-        : shownOn !== undefined && directory.box(shownOn) !== undefined
-          ? [shownOn]
-          : directory.boxesOf(money.bank_account).map((it) => it.terminalCode);
+    const told = this.#toTell(money, order);
     const url = directory.partner(money.partner)?.callback?.url;
     const payload: TransactionSync = {
       transactionid: payment.id,
@@ -237,11 +232,24 @@ export class Service {
       subTerminalCode: order?.sub_terminal_code ?? '',
     };
     const callback = url === undefined ? undefined : { id: random.uuid(), url, body: JSON.stringify(payload) };
-    await store.payments.add(payment, boxes, callback);
+    await store.payments.add(payment, told, callback);
     log.info('payment', { transactionId: payment.id, orderId: payment.order_id, amount: payment.amount });
-    for (const box of boxes) hub.tell(box, payment);
+    for (const { terminal_code, push_id } of told) hub.tell(terminal_code, { ...payment, push_id });
     if (callback !== undefined) courier.deliver(callback.id);
     changes.notify('payments', 'orders', 'callbacks');
     return payment.id;
+  }
+
+  /** Which boxes hear of a payment (PROTOCOL.md, clause CBK-7). */
+  #toTell(money: Money, order: OrderRow | undefined): Told[] {
+    const { directory } = this.#deps;
+    if (money.trans_type === 'D') return [];
+    const { shown_on = null, shown_push_id = null } = order ?? {};
+    if (shown_on !== null && directory.box(shown_on) !== undefined) {
+      return [{ terminal_code: shown_on, push_id: shown_push_id }];
+    }
+    return directory
+      .boxesOf(money.bank_account)
+      .map(({ terminalCode }) => ({ terminal_code: terminalCode, push_id: null }));
   }
 }

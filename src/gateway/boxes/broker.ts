@@ -67,6 +67,8 @@ export async function startBroker(at: { host: string; port: number }, deps: Brok
       return ours;
     },
     close: async () => {
+      // Connections that end because the broker does are no failures.
+      for (const event of ['clientError', 'connectionError', 'clientDisconnect']) aedes.removeAllListeners(event);
       const closed = new Promise((resolve) => server.close(resolve));
       await new Promise<void>((resolve) => aedes.close(resolve));
       for (const socket of sockets) socket.destroy();

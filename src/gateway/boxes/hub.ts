@@ -14,7 +14,7 @@ import type { Changes } from '../changes.ts';
 import type { BoxConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
 import type { NewOrder, NewPush } from '../store/orders.ts';
-import type { PaymentRow } from '../store/schema.ts';
+import type { Notice } from '../store/payments.ts';
 import type { Store } from '../store/store.ts';
 import { Confirmations, type PushResult } from './confirmations.ts';
 import type { Line } from './line.ts';
@@ -128,7 +128,7 @@ export class Hub {
   }
 
   /** Tells a registered box of a payment; one that is not there hears of it in its next welcome. */
-  tell(terminalCode: string, payment: PaymentRow | Omit<PaymentRow, 'seq'>): void {
+  tell(terminalCode: string, payment: Notice): void {
     const session = this.#sessions.get(terminalCode);
     if (session !== undefined) this.#send(session.line, noticeOf(payment));
   }
@@ -226,10 +226,11 @@ function failure(code: Code, reason: string): PushResult {
   return { ok: false, code, reason };
 }
 
-function noticeOf(payment: Omit<PaymentRow, 'seq'>): DownBody {
+function noticeOf(payment: Notice): DownBody {
   return {
     type: 'payment',
     transactionId: payment.id,
+    pushId: payment.push_id,
     orderId: payment.order_id,
     amount: payment.amount,
     content: payment.content,

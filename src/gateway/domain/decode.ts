@@ -1,23 +1,12 @@
 import type { z } from 'zod';
 import { issuesOf } from '../../protocol/codec.ts';
-import type { Code } from '../../protocol/codes.ts';
 import { accept, refuse, type Verdict } from '../verdict.ts';
 
-/** Which code a field has of its own, in the order in which a clause names them. */
-export type FieldCodes = readonly (readonly [field: string, code: Code])[];
-
-/**
- * A JSON object of a request, typed by `schema`. Problems are E46, but an oversized value of the right type has the
- * code of its field, where `ownCodes` has one (PROTOCOL.md, clause ERR-3).
- */
-export function decodeBody<T>(schema: z.ZodType<T>, json: unknown, ownCodes: FieldCodes): Verdict<T> {
+/** A JSON object of a request, typed by `schema`; problems are E46 (PROTOCOL.md, clause ERR-3). */
+export function decodeBody<T>(schema: z.ZodType<T>, json: unknown): Verdict<T> {
   if (!isObject(json)) return refuse('E46', 'the body is not a JSON object');
   const parsed = schema.safeParse(json);
-  if (parsed.success) return accept(parsed.data);
-  const { issues } = parsed.error;
-  const oversized = issues.every((it) => it.code === 'too_big' && ownCodes.some(([field]) => field === it.path[0]));
-  const own = ownCodes.find(([field]) => issues.some((it) => it.path[0] === field));
-  return refuse(oversized && own !== undefined ? own[1] : 'E46', issuesOf(parsed.error));
+  return parsed.success ? accept(parsed.data) : refuse('E46', issuesOf(parsed.error));
 }
 
 /** Whether a decoded JSON value is an object, and no array. */

@@ -9,15 +9,6 @@ import { decodeBody } from './decode.ts';
 
 const CONTENT = /^[A-Za-z0-9 .,\-_/:#]*$/;
 
-const OWN_CODES = [
-  ['amount', 'E02'],
-  ['transType', 'E03'],
-  ['bankAccount', 'E10'],
-  ['bankCode', 'E24'],
-  ['content', 'E26'],
-  ['terminalCode', 'E35'],
-] as const;
-
 /** A request that may be answered: `amount` is `undefined` for a static QR. */
 export interface Generated {
   request: GenerateRequest;
@@ -38,7 +29,7 @@ const REQUIRED_BY_TYPE = {
 
 /** Decides a generate request and makes its QR (PROTOCOL.md, clauses GEN-1 to GEN-6). */
 export function generate(json: unknown, directory: Directory): Verdict<Generated> {
-  const decoded = decodeBody(generateRequest, json, OWN_CODES);
+  const decoded = decodeBody(generateRequest, json);
   if (!decoded.ok) return decoded;
   const request = decoded.value;
   const missing = REQUIRED_BY_TYPE[request.qrType].find((field) => isMissing(request, field));

@@ -8,17 +8,6 @@ import type { Account, Directory } from '../directory.ts';
 import { accept, refuse, type Verdict } from '../verdict.ts';
 import { decodeBody } from './decode.ts';
 
-const OWN_CODES = [
-  ['amount', 'E02'],
-  ['checkSum', 'E39'],
-  ['bankAccount', 'E36'],
-  ['bankCode', 'E24'],
-  ['terminalCode', 'E35'],
-  ['serialNumber', 'E35'],
-  ['qrCode', 'QR_INVALID'],
-  ['content', 'E09'],
-] as const;
-
 /** A push that only the box itself may still refuse. */
 export interface Sendable {
   request: SendQrRequest;
@@ -30,7 +19,7 @@ export interface Sendable {
 
 /** Decides a send-qr request, in the order of PROTOCOL.md, clause SND-2, up to whether the box is connected. */
 export function decideSendQr(json: unknown, partner: PartnerConfig, directory: Directory): Verdict<Sendable> {
-  const decoded = decodeBody(sendQrRequest, json, OWN_CODES);
+  const decoded = decodeBody(sendQrRequest, json);
   if (!decoded.ok) return decoded;
   const request = decoded.value;
   if (request.terminalCode === '' && request.serialNumber === '') {

@@ -10,7 +10,7 @@ const WITHDRAWALS_MAX = 100;
 
 export type NewOrder = Omit<
   OrderRow,
-  'seq' | 'status' | 'failure' | 'last_push_id' | 'shown_on' | 'paid_at_ms' | 'updated_at_ms'
+  'seq' | 'status' | 'failure' | 'last_push_id' | 'shown_on' | 'shown_push_id' | 'paid_at_ms' | 'updated_at_ms'
 >;
 export type NewPush = Pick<PushRow, 'id' | 'order_ref' | 'terminal_code' | 'created_at_ms' | 'expires_at_ms'>;
 /** What a payment and an order have in common (PROTOCOL.md, clause CBK-6). */
@@ -121,7 +121,11 @@ export class OrderStore {
       if (changed.numUpdatedRows === 0n) return false;
       if (how === 'shown') {
         await setOrderStatus(trx, pushId, 'shown', atMs);
-        await trx.updateTable('orders').set({ shown_on: terminalCode }).where('last_push_id', '=', pushId).execute();
+        await trx
+          .updateTable('orders')
+          .set({ shown_on: terminalCode, shown_push_id: pushId })
+          .where('last_push_id', '=', pushId)
+          .execute();
       }
       return true;
     });
@@ -212,8 +216,8 @@ export class OrderStore {
 }
 
 function freshOrder(order: NewOrder, seq: number): OrderRow {
-  const state = { status: 'created', failure: null, last_push_id: null, shown_on: null, paid_at_ms: null } as const;
-  return { ...order, ...state, seq, updated_at_ms: order.created_at_ms };
+  const pushed = { failure: null, last_push_id: null, shown_on: null, shown_push_id: null };
+  return { ...order, ...pushed, status: 'created', paid_at_ms: null, seq, updated_at_ms: order.created_at_ms };
 }
 
 /** An order follows its newest push only, and a paid one stays paid. */

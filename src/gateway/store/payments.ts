@@ -6,6 +6,10 @@ import type { NextSeq } from './store.ts';
 const NOTICES_MAX = 1000;
 
 export type NewPayment = Omit<PaymentRow, 'seq'>;
+/** A box that is told of a payment. */
+export type Told = Pick<NoticeRow, 'terminal_code' | 'push_id'>;
+/** What a box is told. */
+export type Notice = NewPayment & Pick<NoticeRow, 'push_id'>;
 export type NewCallback = Pick<CallbackRow, 'id' | 'url' | 'body'>;
 export type NewAttempt = Omit<AttemptRow, 'seq'>;
 /** What an attempt changes in its callback. */
@@ -22,7 +26,7 @@ export class PaymentStore {
   }
 
   /** Keeps a payment with all that follows from it: the order is paid, boxes and the partner are to be told. */
-  async add(payment: NewPayment, terminalCodes: string[], callback: NewCallback | undefined): Promise<void> {
+  async add(payment: NewPayment, told: Told[], callback: NewCallback | undefined): Promise<void> {
     const atMs = payment.paid_at_ms;
     await this.#db.transaction().execute(async (trx) => {
       await trx
@@ -36,11 +40,11 @@ export class PaymentStore {
           .where('id', '=', payment.order_ref)
           .execute();
       }
-      for (const terminal_code of terminalCodes) {
-        const told = { created_at_ms: atMs, reported_at_ms: null, recorded: null };
+      for (const box of told) {
+        const state = { created_at_ms: atMs, reported_at_ms: null, recorded: null };
         await trx
           .insertInto('notices')
-          .values({ payment_id: payment.id, terminal_code, ...told })
+          .values({ payment_id: payment.id, ...box, ...state })
           .execute();
       }
       if (callback !== undefined) {
@@ -69,11 +73,12 @@ export class PaymentStore {
   }
 
   /** Payments that a box has not yet reported as announced, oldest first (PROTOCOL.md, clause MSG-7). */
-  async unreported(terminalCode: string): Promise<PaymentRow[]> {
+  async unreported(terminalCode: string): Promise<Notice[]> {
     return this.#db
       .selectFrom('payments')
       .innerJoin('notices', 'notices.payment_id', 'payments.id')
       .selectAll('payments')
+      .select('notices.push_id')
       .where('notices.terminal_code', '=', terminalCode)
       .where('notices.reported_at_ms', 'is', null)
       .orderBy('payments.seq')

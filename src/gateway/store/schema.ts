@@ -46,6 +46,8 @@ export interface OrderRow {
   last_push_id: string | null;
   /** The box that last showed it (PROTOCOL.md, clause CBK-7). */
   shown_on: string | null;
+  /** The push with which that box showed it. */
+  shown_push_id: string | null;
   created_at_ms: number;
   updated_at_ms: number;
   paid_at_ms: number | null;
@@ -119,6 +121,8 @@ export interface AttemptRow {
 export interface NoticeRow {
   payment_id: string;
   terminal_code: string;
+  /** The push that the box showed, where the payment is for that. */
+  push_id: string | null;
   created_at_ms: number;
   reported_at_ms: number | null;
   recorded: number | null;
@@ -149,10 +153,10 @@ async function createFirstTables(db: Kysely<unknown>): Promise<void> {
     [
       ...['id', 'partner', 'order_id', 'bank_account', 'bank_code', 'user_bank_name', 'content', 'trans_type'],
       ...['qr_code', 'terminal_code', 'sub_terminal_code', 'service_code', 'sign', 'url_link', 'status'],
-      ...['failure', 'last_push_id', 'shown_on'],
+      ...['failure', 'last_push_id', 'shown_on', 'shown_push_id'],
     ],
     ['seq', 'amount', 'created_at_ms', 'updated_at_ms', 'paid_at_ms'],
-    ['failure', 'last_push_id', 'shown_on', 'paid_at_ms'],
+    ['failure', 'last_push_id', 'shown_on', 'shown_push_id', 'paid_at_ms'],
   );
   await table(
     'pushes',
@@ -190,9 +194,9 @@ async function createFirstTables(db: Kysely<unknown>): Promise<void> {
   );
   await table(
     'notices',
-    ['payment_id', 'terminal_code'],
+    ['payment_id', 'terminal_code', 'push_id'],
     ['created_at_ms', 'reported_at_ms', 'recorded'],
-    ['reported_at_ms', 'recorded'],
+    ['push_id', 'reported_at_ms', 'recorded'],
   );
   const index = (name: string, on: string, columns: string[]) =>
     schema.createIndex(name).on(on).columns(columns).execute();
