@@ -107,7 +107,7 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
     ...deps,
     identity: setup.identity,
     agentVersion: setup.version,
-    display: setup.displays[0].driver.name,
+    display: setup.displays[0].driver,
     open: setup.link.open,
     verdict: (qrCode) => primary.verdict(qrCode) ?? { ok: true },
     emit: dispatch,

@@ -1,4 +1,4 @@
-import type { Display, DisplayDriver, DisplayIo, Frame, Surface } from '../display/contract.ts';
+import type { Display, DisplayIo, Frame, Surface } from '../display/contract.ts';
 import { openRenderer, type QrVerdict, type Renderer } from '../display/render.ts';
 import { type Clock, withDeadline } from '../lib/clock.ts';
 import { PayboxError, reasonOf } from '../lib/errors.ts';
@@ -6,10 +6,10 @@ import type { Logger } from '../lib/log.ts';
 import type { Scene } from '../scene.ts';
 import type { DisplayStatus } from './contract.ts';
 
-/** A display with the options it is opened with. */
+/** A display driver with its options taken in. */
 export interface ConfiguredDisplay {
-  driver: DisplayDriver<unknown>;
-  options: unknown;
+  driver: string;
+  open(io: DisplayIo, signal: AbortSignal): Promise<Display>;
 }
 
 export interface ScreenDeps {
@@ -77,7 +77,7 @@ export class Screen {
 
   status(): DisplayStatus {
     return {
-      driver: this.#configured.driver.name,
+      driver: this.#configured.driver,
       ok: this.#failure === undefined,
       reason: this.#failure ?? null,
       surface: describe(this.#surface),
@@ -108,14 +108,13 @@ export class Screen {
 
   async #openAndDraw(onDrawn: () => void): Promise<void> {
     const { signal } = this.#stop;
-    const { driver, options } = this.#configured;
     const { io } = this.#deps;
     let resized = false;
     const onResize = () => {
       resized = true;
       if (this.#latest !== undefined) this.present(this.#latest);
     };
-    const display = await driver.open(options, { ...io, onResize }, signal);
+    const display = await this.#configured.open({ ...io, onResize }, signal);
     try {
       this.#renderer = await this.#rendererFor(display);
       this.#failure = undefined;
@@ -141,7 +140,7 @@ export class Screen {
 
   async #rendererFor(display: Display): Promise<Renderer> {
     this.#surface = display.surface;
-    return openRenderer(display.surface, { cacheDir: this.#deps.io.cacheDir });
+    return openRenderer(display.surface, { cacheDir: this.#deps.io.cacheDir, signal: this.#stop.signal });
   }
 
   async #draw(display: Display, renderer: Renderer, scene: Scene): Promise<void> {
@@ -170,7 +169,7 @@ export class Screen {
     const fix = error instanceof PayboxError && error.fix !== '' ? `: ${error.fix}` : '';
     const reason = `${reasonOf(error)}${fix}`;
     if (this.#failure !== reason) {
-      this.#deps.log.error('display-failed', { driver: this.#configured.driver.name, reason });
+      this.#deps.log.error('display-failed', { driver: this.#configured.driver, reason });
     }
     this.#failure = reason;
     this.#renderer = undefined;

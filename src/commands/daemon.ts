@@ -1,8 +1,46 @@
+import { createWriteStream } from 'node:fs';
 import { rename, writeFile } from 'node:fs/promises';
+import { systemClock } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
-import type { Logger } from '../lib/log.ts';
+import { createLogger, type Logger } from '../lib/log.ts';
 
 const INTERRUPTED = 130;
+
+/** Things to close, the newest first. */
+export class Closers {
+  readonly #closers: (() => Promise<void>)[] = [];
+
+  add(close: () => Promise<void>): void {
+    this.#closers.push(close);
+  }
+
+  /** Remembers to close what was just opened, and hands it on. */
+  readonly adding = <T extends { close(): Promise<void> }>(opened: T): T => {
+    this.add(() => opened.close());
+    return opened;
+  };
+
+  /** Closes all, also when one of them fails; throws the first failure. Safe to call twice. */
+  async close(): Promise<void> {
+    const failures: unknown[] = [];
+    for (let close = this.#closers.pop(); close !== undefined; close = this.#closers.pop()) {
+      await close().catch((error: unknown) => failures.push(error));
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+}
+
+/** A log for people, appended to a file. */
+export function openLogFile(file: string): { log: Logger; close(): Promise<void> } {
+  const out = createWriteStream(file, { flags: 'a' });
+  out.on('error', (error) => process.stderr.write(`paybox: the log cannot be written: ${reasonOf(error)}\n`));
+  return { log: createLogger(out, systemClock, 'text'), close: () => new Promise((done) => out.end(done)) };
+}
+
+/** A log on standard error: lines for people on a terminal, JSON for a journal. */
+export function stderrLog(): Logger {
+  return createLogger(process.stderr, systemClock, process.stderr.isTTY ? 'text' : 'json');
+}
 
 /**
  * Waits for SIGINT or SIGTERM, then closes everything. Exit code 130 after Ctrl-C, 0 after SIGTERM. A second signal
@@ -21,9 +59,6 @@ export async function untilStopped(log: Logger, close: () => Promise<void>): Pro
   try {
     await close();
     process.exitCode = exitCode;
-  } catch (error) {
-    log.error('stop-failed', { reason: reasonOf(error) });
-    process.exitCode = 1;
   } finally {
     process.off('SIGINT', leaveNow);
     process.off('SIGTERM', leaveNow);

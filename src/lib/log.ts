@@ -14,6 +14,12 @@ export interface Logger {
 }
 
 const SECRET_NAME = /secret|password|token|authorization|bearer|salt|privatekey/i;
+
+/** Whether a field of this name may hold a secret and is masked wherever people read it. */
+export function isSecretName(name: string): boolean {
+  return SECRET_NAME.test(name);
+}
+
 /** A longer value is cut: a log line must not be a way to fill a disk. */
 const VALUE_CHARS_MAX = 500;
 
@@ -42,7 +48,7 @@ export function createLogger(out: Writable, clock: Clock, format: 'json' | 'text
 }
 
 function present(name: string, value: LogFields[string]): LogFields[string] {
-  if (SECRET_NAME.test(name)) return '***';
+  if (isSecretName(name)) return '***';
   if (typeof value === 'string' && value.length > VALUE_CHARS_MAX) return `${value.slice(0, VALUE_CHARS_MAX)}…`;
   return value;
 }

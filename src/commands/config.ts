@@ -1,0 +1,50 @@
+import { readFile } from 'node:fs/promises';
+import { stringify } from 'yaml';
+import { z } from 'zod';
+import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../agent/config.ts';
+import { type GatewayConfig, gatewayConfigSchema, loadGatewayConfig } from '../gateway/config.ts';
+import { ConfigError } from '../lib/errors.ts';
+import { isSecretName } from '../lib/log.ts';
+
+type Loaded = { kind: 'agent'; config: AgentConfig } | { kind: 'gateway'; config: GatewayConfig };
+
+/** `paybox config check`: exit code 2 with file, path and the expected value when the file is not valid. */
+export async function check(file: string): Promise<void> {
+  const { kind } = await load(file);
+  process.stdout.write(`${file} is a valid ${kind} configuration\n`);
+}
+
+/** `paybox config print`: what the program will work with, defaults included. */
+export async function print(file: string): Promise<void> {
+  const { config } = await load(file);
+  process.stdout.write(stringify(masked(config)));
+}
+
+/** `paybox config schema`: the JSON schema of what may be written, for editors. */
+export async function schema(kind: string): Promise<void> {
+  const schemas = { agent: agentConfigSchema, gateway: gatewayConfigSchema };
+  const found = kind === 'agent' || kind === 'gateway' ? schemas[kind] : undefined;
+  if (found === undefined) throw new ConfigError(`config schema: expected agent or gateway, not ${kind}`);
+  process.stdout.write(`${JSON.stringify(z.toJSONSchema(found, { io: 'input' }), null, 2)}\n`);
+}
+
+/** A gateway knows boxes, an agent is one. */
+async function load(file: string): Promise<Loaded> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  const isGateway = /^(partners|boxes|accounts|basePath)\s*:/m.test(text);
+  return isGateway
+    ? { kind: 'gateway', config: await loadGatewayConfig(file) }
+    : { kind: 'agent', config: await loadAgentConfig(file) };
+}
+
+/** The same value with every secret shown as `***`. */
+function masked(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(masked);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, part]) => [
+      name,
+      typeof part === 'string' && isSecretName(name) ? '***' : masked(part),
+    ]),
+  );
+}

@@ -1,0 +1,56 @@
+import { join } from 'node:path';
+import { type AgentConfig, parseAgentConfig } from '../agent/config.ts';
+import { type GatewayConfig, parseGatewayConfig } from '../gateway/config.ts';
+
+/** The identities of `paybox up`; obviously samples, and known to everybody. */
+export const DEMO = {
+  partner: { username: 'demo', password: 'demo-secret' },
+  account: { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' },
+  box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' },
+} as const;
+
+interface Ports {
+  httpPort: number;
+  mqttPort: number;
+  boxPort: number;
+  transport: string;
+}
+
+/** The gateway of `paybox up`. */
+export function demoGatewayConfig(
+  options: Ports & { dataDir: string; callback: NonNullable<GatewayConfig['partners'][number]['callback']> },
+): GatewayConfig {
+  const { bankAccount } = DEMO.account;
+  return parseGatewayConfig(
+    {
+      http: { port: options.httpPort },
+      mqtt: options.transport === 'mqtt' ? { embedded: { port: options.mqttPort } } : null,
+      dataDir: join(options.dataDir, 'gateway'),
+      partners: [{ ...DEMO.partner, accounts: [bankAccount], callback: options.callback }],
+      accounts: [DEMO.account],
+      boxes: [{ ...DEMO.box, account: bankAccount }],
+    },
+    'paybox up',
+  );
+}
+
+/** The box of `paybox up`. Throws ConfigError for an unknown display or transport. */
+export function demoAgentConfig(
+  options: Ports & { dataDir: string; display?: string; onTerminal: boolean },
+): AgentConfig {
+  const first = options.display ?? 'browser';
+  const own = first === 'png' ? { path: join(options.dataDir, 'screen.png') } : {};
+  const alsoTerminal = options.display === undefined && options.onTerminal;
+  const url =
+    options.transport === 'http' ? `http://127.0.0.1:${options.httpPort}` : `mqtt://127.0.0.1:${options.mqttPort}`;
+  return parseAgentConfig(
+    {
+      box: DEMO.box,
+      link: { transport: options.transport, url },
+      displays: [{ driver: first, ...own }, ...(alsoTerminal ? [{ driver: 'terminal' }] : [])],
+      http: { port: options.boxPort },
+      dataDir: join(options.dataDir, 'box'),
+    },
+    'paybox up',
+  );
+}

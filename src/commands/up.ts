@@ -1,0 +1,170 @@
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { startAgent } from '../agent/agent.ts';
+import { startSamplePartner } from '../bench/sample-partner.ts';
+import type { CallbackAuth } from '../gateway/config.ts';
+import { startGateway } from '../gateway/gateway.ts';
+import { systemClock } from '../lib/clock.ts';
+import { ConfigError, PayboxError } from '../lib/errors.ts';
+import { systemRandom } from '../lib/random.ts';
+import { setupOf } from './agent-setup.ts';
+import { Closers, openLogFile, untilStopped, writeReadyFile } from './daemon.ts';
+import { DEMO, demoAgentConfig, demoGatewayConfig } from './demo.ts';
+
+export interface UpOptions {
+  data?: string;
+  httpPort: number;
+  mqttPort: number;
+  boxPort: number;
+  callbackUrl?: string;
+  callbackAuth: string;
+  readyFile?: string;
+  display?: string;
+  transport: string;
+  open: boolean;
+}
+
+/** How long everything may take to answer; the box needs its first picture and its registration. */
+const READY_TIMEOUT_MS = 30_000;
+
+/** `paybox up`: gateway, broker, one emulated box and a partner in one process, until a signal. */
+export async function up(options: UpOptions): Promise<void> {
+  const startedMs = systemClock.monotonicMs();
+  const auth = callbackAuth(options.callbackAuth);
+  const dataDir = resolve(options.data ?? defaultDataDir());
+  await mkdir(dataDir, { recursive: true });
+  const agentConfig = demoAgentConfig({ ...options, dataDir, onTerminal: process.stdout.isTTY === true });
+  await assertFree(options.httpPort, '--http-port');
+  if (options.transport === 'mqtt') await assertFree(options.mqttPort, '--mqtt-port');
+  await assertFree(options.boxPort, '--box-port');
+
+  const logFile = join(dataDir, 'paybox.log');
+  // A terminal is redrawn in place by the box, so what a person should read stands above it before the box starts.
+  const terminal = process.stdout.isTTY ? process.stdout : undefined;
+  const closers = new Closers();
+  const { log, close: closeLog } = openLogFile(logFile);
+  closers.add(closeLog);
+  const deps = { clock: systemClock, random: systemRandom, log };
+  try {
+    const callback =
+      options.callbackUrl === undefined ? await bundledPartner(closers, deps) : { url: options.callbackUrl, auth };
+    if (terminal !== undefined)
+      terminal.write(`paybox: ${addresses(options)}\nCtrl-C ends all; the log is ${logFile}\n`);
+    const gatewayConfig = demoGatewayConfig({ ...options, dataDir, callback });
+    const starting = [
+      startGateway(gatewayConfig, { ...deps, log: log.with({ program: 'gateway' }) }).then(closers.adding),
+      startAgent(setupOf(agentConfig), { ...deps, log: log.with({ program: 'agent' }), terminal }).then(closers.adding),
+    ] as const;
+    await Promise.allSettled(starting);
+    const [gateway, agent] = await Promise.all(starting);
+    await untilIdle(agent.window);
+    const ready = {
+      baseUrl: gateway.baseUrl,
+      mqttUrl: gateway.mqttUrl,
+      boxUrl: agent.origin,
+      consoleUrl: `${gateway.origin}/`,
+      partner: DEMO.partner,
+      account: DEMO.account,
+      box: { terminalCode: DEMO.box.terminalCode, serialNumber: DEMO.box.serialNumber },
+    };
+    if (options.readyFile !== undefined) await writeReadyFile(options.readyFile, ready);
+    const tookMs = Math.round(systemClock.monotonicMs() - startedMs);
+    if (terminal === undefined) process.stdout.write(`paybox is ready in ${tookMs} ms: ${addresses(options)}\n`);
+    if (options.open && process.stdout.isTTY) await openPage(ready.boxUrl);
+    await untilStopped(log, () => closers.close());
+  } catch (error) {
+    await closers.close();
+    throw error;
+  }
+}
+
+function addresses({ httpPort, boxPort }: UpOptions): string {
+  const gateway = `http://127.0.0.1:${httpPort}`;
+  return `box http://127.0.0.1:${boxPort}  console ${gateway}/  service ${gateway}/vqr`;
+}
+
+function defaultDataDir(): string {
+  return join(process.env.XDG_STATE_HOME ?? join(homedir(), '.local', 'state'), 'paybox');
+}
+
+async function bundledPartner(closers: Closers, deps: Parameters<typeof startGateway>[1]) {
+  const log = deps.log.with({ program: 'partner' });
+  const partner = await startSamplePartner({
+    random: deps.random,
+    log,
+    onPayment: ({ transactionid, amount, orderId }) =>
+      log.info('callback-received', { transactionId: transactionid, amount, orderId }),
+  }).then(closers.adding);
+  const { callbackUrl, tokenUrl, username, password } = partner;
+  return { url: callbackUrl, auth: { kind: 'token' as const, url: tokenUrl, username, password } };
+}
+
+/** Settles once the box is registered and its idle screen is drawn; an order that a restart brought back counts too. */
+async function untilIdle(window: Awaited<ReturnType<typeof startAgent>>['window']): Promise<void> {
+  const isReady = () => {
+    const { state, online, display } = window.status();
+    return (
+      online && display.ok && ['idle', 'showing', 'paid', 'expired'].includes(state) && window.frame() !== undefined
+    );
+  };
+  const ready = Promise.withResolvers<true>();
+  const check = () => {
+    if (isReady()) ready.resolve(true);
+  };
+  const stop = window.onChange(check);
+  check();
+  const timeout = new AbortController();
+  try {
+    const late = systemClock.sleep(READY_TIMEOUT_MS, timeout.signal).then(() => false as const);
+    if (await Promise.race([ready.promise, late])) return;
+    const { state, display, link } = window.status();
+    const reason = display.reason ?? link.reason ?? 'no reason known';
+    throw new PayboxError('NOT_READY', `the box is still ${state} after ${READY_TIMEOUT_MS / 1000} s: ${reason}`, {
+      severity: 'retryable',
+      fix: 'see the log in the data folder',
+    });
+  } finally {
+    stop();
+    timeout.abort();
+  }
+}
+
+/** `none`, `bearer:TOKEN` or `token:USERNAME:PASSWORD@TOKEN-URL`. */
+function callbackAuth(how: string): CallbackAuth {
+  if (how === 'none') return { kind: 'none' };
+  const bearer = /^bearer:(.+)$/.exec(how)?.[1];
+  if (bearer !== undefined) return { kind: 'bearer', token: bearer };
+  const [, username, password, url] = /^token:([^:]+):(.+)@(https?:\/\/.+)$/.exec(how) ?? [];
+  if (username !== undefined && password !== undefined && url !== undefined) {
+    return { kind: 'token', username, password, url };
+  }
+  throw new ConfigError('--callback-auth: expected none, bearer:TOKEN or token:USERNAME:PASSWORD@TOKEN-URL');
+}
+
+async function assertFree(port: number, option: string): Promise<void> {
+  const probe = createServer();
+  await new Promise<void>((done, fail) => {
+    probe.once('error', () =>
+      fail(
+        new ConfigError(
+          `port ${port} of ${option} is in use or not allowed`,
+          `stop what uses it, or give another with ${option}`,
+        ),
+      ),
+    );
+    probe.listen(port, '127.0.0.1', done);
+  });
+  await new Promise((done) => probe.close(done));
+}
+
+/** Only where there is a screen to open it on. */
+async function openPage(url: string): Promise<void> {
+  const hasScreen = process.platform !== 'linux' || Boolean(process.env.DISPLAY ?? process.env.WAYLAND_DISPLAY);
+  if (!hasScreen || existsSync('/.dockerenv')) return;
+  const { default: open } = await import('open');
+  const opened = await open(url);
+  opened.on('error', () => process.stderr.write(`open ${url} in a browser to see the box\n`));
+}

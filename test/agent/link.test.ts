@@ -1,0 +1,158 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Session } from '../../src/agent/contract.ts';
+import { Link } from '../../src/agent/link.ts';
+import type { BoxEvent } from '../../src/box/state.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { BoundedQueue } from '../../src/lib/queue.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import {
+  type DownBody,
+  type DownMessage,
+  downMessage,
+  type UpMessage,
+  upMessage,
+} from '../../src/protocol/messages.ts';
+import { LINK, paymentOf, pushOf, uuid } from '../box/support.ts';
+import { eventually } from '../support/net.ts';
+
+/** The gateway's end of one session. It checks every message that the box sends and refuses to be used after its end. */
+class Far implements Session {
+  readonly incoming = new BoundedQueue<DownMessage>(100, 'reject');
+  readonly sent: UpMessage[] = [];
+  closed = false;
+  failing = false;
+
+  async send(message: UpMessage): Promise<void> {
+    if (this.closed) throw new Error('sent on a closed session');
+    if (this.failing) throw new Error('cable out');
+    this.sent.push(upMessage.parse(message));
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    this.incoming.close();
+  }
+
+  say(body: DownBody): void {
+    this.incoming.offer(downMessage.parse({ v: 1, id: systemRandom.uuid(), sentAtMs: systemClock.wallMs(), ...body }));
+  }
+
+  hello(): Extract<UpMessage, { type: 'hello' }> | undefined {
+    return this.sent.find((message) => message.type === 'hello');
+  }
+
+  async welcome(): Promise<void> {
+    const hello = await eventually('hello', () => this.hello());
+    this.say({ type: 'welcome', sessionId: hello.sessionId, link: LINK });
+  }
+}
+
+function linkOf(open: (attempt: number) => Promise<Session>) {
+  const events: BoxEvent[] = [];
+  let attempts = 0;
+  const link = new Link({
+    clock: systemClock,
+    random: systemRandom,
+    log: createLogger(new PassThrough(), systemClock, 'text'),
+    identity: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' },
+    agentVersion: '0.0.0',
+    display: 'browser',
+    open: () => open(attempts++),
+    verdict: (qrCode) => (qrCode.length > 400 ? { ok: false, reason: 'too dense' } : { ok: true }),
+    emit: (event) => events.push(event),
+  });
+  onTestFinished(() => link.close());
+  link.start();
+  return { link, events, types: () => events.map((event) => event.type), attempts: () => attempts };
+}
+
+describe('the link', () => {
+  it('MSG-4 says hello with a fresh session, and nothing else counts before the welcome', async () => {
+    const far = new Far();
+    const { link, events, types } = linkOf(async () => far);
+    const hello = await eventually('hello', () => far.hello());
+    expect(hello).toMatchObject({ terminalCode: 'VVB000001', serialNumber: 'VVB900001', display: 'browser' });
+    far.say(pushOf(1));
+    far.say({ type: 'welcome', sessionId: uuid(1), link: LINK });
+    link.send([{ type: 'accepted', pushId: uuid(1) }]);
+    await far.welcome();
+    await eventually('registered', () => types().includes('registered'));
+    expect(events).toEqual([{ type: 'connecting' }, { type: 'registered', link: LINK }]);
+    expect(far.sent.map((message) => message.type)).toEqual(['hello']);
+    expect(link.status()).toMatchObject({ reason: undefined, connectedAtMs: expect.any(Number) });
+  });
+
+  it('MSG-2 turns what the gateway says into events, in order, and sends in order', async () => {
+    const far = new Far();
+    const { link, events, types } = linkOf(async () => far);
+    await far.welcome();
+    await eventually('registered', () => types().includes('registered'));
+    far.say(pushOf(1));
+    far.say({ type: 'withdraw', pushId: uuid(1), why: 'cancelled' });
+    far.say(paymentOf(2));
+    far.say({ type: 'ack', reportIds: [uuid(3)] });
+    await eventually('all', () => types().includes('acked'));
+    expect(types().slice(2)).toEqual(['push', 'withdraw', 'payment', 'acked']);
+    expect(events[2]).toMatchObject({ verdict: { ok: true } });
+    const report = { type: 'paid', transactionId: uuid(4), orderId: '', amount: 1, recorded: true } as const;
+    link.send([
+      { type: 'accepted', pushId: uuid(1) },
+      { ...report, id: uuid(4) },
+    ]);
+    await eventually('sent', () => far.sent.length === 3);
+    expect(far.sent.slice(1)).toMatchObject([{ type: 'accepted' }, { type: 'paid', id: uuid(4) }]);
+  });
+
+  it('redials with a fresh session when the connection ends, cannot send, or cannot be had', async () => {
+    const fars = [new Far(), new Far(), new Far()] as const;
+    const { link, types, attempts } = linkOf(async (attempt) => {
+      if (attempt === 0) throw new Error('connection refused');
+      return fars[attempt - 1] ?? fars[2];
+    });
+    await fars[0].welcome();
+    await eventually('registered', () => types().includes('registered'));
+    await fars[0].close();
+    await fars[1].welcome();
+    await eventually('registered again', () => types().filter((type) => type === 'registered').length === 2);
+    fars[1].failing = true;
+    link.send([{ type: 'accepted', pushId: uuid(1) }]);
+    await fars[2].welcome();
+    await eventually('registered a third time', () => types().filter((type) => type === 'registered').length === 3);
+    expect(types()).toEqual([
+      'connecting',
+      'connecting',
+      'registered',
+      'connecting',
+      'registered',
+      'connecting',
+      'registered',
+    ]);
+    expect(attempts()).toBe(4);
+    expect(new Set(fars.map((far) => far.hello()?.sessionId)).size).toBe(3);
+    expect(fars[0].closed && fars[1].closed).toBe(true);
+  });
+
+  it('MSG-4 tells a refusal and tries again', async () => {
+    const fars = [new Far(), new Far()] as const;
+    const { events, types } = linkOf(async (attempt) => fars[attempt] ?? fars[1]);
+    const hello = await eventually('hello', () => fars[0].hello());
+    fars[0].say({ type: 'refused', sessionId: hello.sessionId, code: 'NOT_REGISTERED', reason: 'no such box' });
+    await fars[1].welcome();
+    await eventually('registered', () => types().includes('registered'));
+    expect(events[1]).toEqual({ type: 'refused', code: 'NOT_REGISTERED', reason: 'no such box' });
+  });
+
+  it('MSG-8 stops when a newer agent has this identity', async () => {
+    const far = new Far();
+    const { link, types, attempts } = linkOf(async () => far);
+    await far.welcome();
+    await eventually('registered', () => types().includes('registered'));
+    far.say({ type: 'refused', sessionId: uuid(1), code: 'SUPERSEDED', reason: 'another agent' });
+    await eventually('stopped', () => link.status().reason?.includes('SUPERSEDED') === true);
+    await link.close();
+    expect(types().slice(2)).toEqual(['refused']);
+    expect(attempts()).toBe(1);
+  });
+});

@@ -1,0 +1,133 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type ConfiguredDisplay, Screen, type ScreenOutcome } from '../../src/agent/screen.ts';
+import type { Display, DisplayIo, Frame, Surface } from '../../src/display/contract.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import type { Scene } from '../../src/scene.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+
+const SURFACE: Surface = { kind: 'characters', columns: 60, rows: 30, halfBlocks: true };
+
+const idle: Scene = {
+  kind: 'idle',
+  terminalCode: 'VVB000001',
+  holder: { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' },
+  online: true,
+};
+const paid = (amount: number): Scene => ({ kind: 'paid', amount, content: 'DH1', holder: null, online: true });
+
+/** A display that is stricter than a device: it throws on overlapping frames, a wrong size, and any use after its end. */
+class StrictDisplay implements Display {
+  surface = SURFACE;
+  readonly drawn: Scene[] = [];
+  #busy = false;
+  #closed = false;
+  next: () => Promise<void> = () => Promise.resolve();
+
+  async draw(frame: Frame, scene: Scene): Promise<void> {
+    if (this.#busy || this.#closed) throw new Error('drawn on while busy or closed');
+    if (frame.kind !== 'characters' || frame.columns > this.surface.columns) throw new Error('a frame of another size');
+    this.#busy = true;
+    try {
+      await this.next();
+      this.drawn.push(scene);
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closed = true;
+    return Promise.resolve();
+  }
+}
+
+async function screenOf(open: ConfiguredDisplay['open']) {
+  const outcomes: ScreenOutcome[] = [];
+  const logged = new PassThrough();
+  const log = createLogger(logged, systemClock, 'text');
+  const io = { clock: systemClock, log, terminal: undefined, cacheDir: await temporaryFolder() };
+  const deps = { clock: systemClock, log, io, onOutcome: (outcome: ScreenOutcome) => outcomes.push(outcome) };
+  const screen = new Screen({ driver: 'strict', open }, deps);
+  onTestFinished(() => screen.close());
+  return { screen, outcomes, logged };
+}
+
+describe('a screen', () => {
+  it('AGT-2 confirms a scene only after the display has taken it', async () => {
+    const display = new StrictDisplay();
+    const gate = Promise.withResolvers<void>();
+    display.next = () => gate.promise;
+    const { screen, outcomes } = await screenOf(async () => display);
+    await screen.start();
+    screen.present(idle);
+    await Promise.resolve();
+    expect(outcomes).toEqual([]);
+    expect(screen.frame()).toBeUndefined();
+    gate.resolve();
+    await eventually('drawn', () => outcomes.length === 1);
+    expect(outcomes).toEqual([{ ok: true, scene: idle }]);
+    expect(screen.frame()).toMatchObject({ kind: 'characters' });
+    expect(screen.status()).toMatchObject({ driver: 'strict', ok: true, surface: '60×30 characters' });
+  });
+
+  it('draws the newest scene only when the display is slow, but never leaves a paid one out', async () => {
+    const display = new StrictDisplay();
+    const gate = Promise.withResolvers<void>();
+    display.next = () => gate.promise;
+    const { screen } = await screenOf(async () => display);
+    screen.present(idle);
+    await screen.start();
+    for (const scene of [paid(1), idle, paid(2), paid(3), { ...idle, online: false }, idle]) screen.present(scene);
+    gate.resolve();
+    await eventually('all drawn', () => display.drawn.at(-1) === idle && display.drawn.length > 1);
+    expect(display.drawn.slice(-4)).toEqual([paid(1), paid(2), paid(3), idle]);
+  });
+
+  it('AGT-2 names a failure, opens the display anew and draws what is due', async () => {
+    const displays: StrictDisplay[] = [];
+    const { screen, outcomes } = await screenOf(async () => {
+      const display = new StrictDisplay();
+      if (displays.length === 0) display.next = () => Promise.reject(new Error('cable out'));
+      displays.push(display);
+      return display;
+    });
+    screen.present(idle);
+    await screen.start();
+    await eventually('failed', () => outcomes.some((outcome) => !outcome.ok));
+    expect(outcomes).toEqual([{ ok: false, scene: idle, reason: 'cable out' }]);
+    expect(screen.status()).toMatchObject({ ok: false, reason: 'cable out' });
+    await eventually('drawn again', () => displays[1]?.drawn.length === 1);
+    expect(screen.status().ok).toBe(true);
+    expect(displays[0]?.drawn).toEqual([]);
+  });
+
+  it('says why it cannot be opened and keeps trying', async () => {
+    let tries = 0;
+    const { screen, logged } = await screenOf(async () => {
+      tries += 1;
+      throw new Error('no such device');
+    });
+    await screen.start();
+    expect(screen.status()).toMatchObject({ ok: false, reason: 'no such device' });
+    await eventually('a second try', () => tries > 1);
+    expect(String(logged.read()).match(/no such device/g)).toHaveLength(1);
+  });
+
+  it('lays the scene out anew when the surface changes its size', async () => {
+    const display = new StrictDisplay();
+    let resize = () => {};
+    const { screen } = await screenOf(async (io: DisplayIo) => {
+      resize = io.onResize;
+      return display;
+    });
+    screen.present(idle);
+    await screen.start();
+    await eventually('drawn', () => display.drawn.length === 1);
+    display.surface = { ...SURFACE, columns: 40 };
+    resize();
+    await eventually('drawn smaller', () => display.drawn.length === 2);
+    expect(screen.frame()).toMatchObject({ columns: 40 });
+  });
+});

@@ -1,0 +1,55 @@
+import { writeFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import { payment, push } from './loop.ts';
+import { memory, up } from './process.ts';
+import type { Benchmark, Row } from './row.ts';
+
+const BENCHMARKS: readonly Benchmark[] = [up, push, payment, memory];
+
+const { values, positionals } = parseArgs({
+  options: { only: { type: 'boolean' }, json: { type: 'string' } },
+  allowPositionals: true,
+});
+const unknown = positionals.filter((name) => !BENCHMARKS.some((benchmark) => benchmark.name === name));
+if (unknown.length > 0 || (positionals.length > 0 && values.only !== true)) {
+  process.stderr.write(`usage: npm run bench -- [--only NAME…] [--json FILE]\nnames: ${names()}\n`);
+  process.exit(2);
+}
+
+const rows: Row[] = [];
+for (const benchmark of BENCHMARKS) {
+  if (values.only === true && !positionals.includes(benchmark.name)) continue;
+  const progress = (text: string) => process.stderr.write(`… ${text}\n`);
+  rows.push(...(await benchmark.run(progress)));
+}
+process.stdout.write(`${table(rows)}\n`);
+if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(rows, null, 2)}\n`);
+
+function names(): string {
+  return BENCHMARKS.map((benchmark) => benchmark.name).join(', ');
+}
+
+function table(all: readonly Row[]): string {
+  const number = (value: number) => (value >= 100 ? value.toFixed(0) : value.toFixed(1));
+  const cells = [
+    ['name', 'ours', 'against', 'theirs', 'ratio', 'aim', ''],
+    ...all.map((row) => [
+      row.name,
+      `${number(row.value)} ${row.unit}`,
+      row.against,
+      `${number(row.againstValue)} ${row.unit}`,
+      row.ratio.toFixed(1),
+      row.aim,
+      row.met ? 'met' : 'missed',
+    ]),
+  ];
+  const widths = cells[0]?.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0))) ?? [];
+  return cells
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}

@@ -1,0 +1,63 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Benchmark, percentile, rowUnder } from './row.ts';
+import { end, freePort, NODE, Stand, startPair } from './stand.ts';
+
+const STARTS = 7;
+const REST_MS = 3_000;
+
+/** `paybox up` to everything answering, on a data folder that has been used before, beside a bare Node. */
+export const up: Benchmark = {
+  name: 'up',
+  async run(progress) {
+    const stand = new Stand();
+    try {
+      const folder = await stand.folder();
+      const ports = [await freePort(), await freePort(), await freePort()];
+      const names = ['--http-port', '--mqtt-port', '--box-port'];
+      const args = ['up', '--no-open', '--data', folder, ...names.flatMap((name, index) => [name, `${ports[index]}`])];
+      const ours: number[] = [];
+      const bare: number[] = [];
+      for (let n = 0; n <= STARTS; n += 1) {
+        progress(`up ${n}/${STARTS}`);
+        const { child, tookMs } = await stand.paybox(folder, args);
+        await end(child);
+        const startedMs = performance.now();
+        spawnSync(NODE, ['-e', '0']);
+        if (n === 0) continue;
+        ours.push(tookMs);
+        bare.push(performance.now() - startedMs);
+      }
+      const against = { name: 'bare Node start', value: percentile(bare, 0.5) };
+      return [rowUnder('up to ready, p50', 'ms', percentile(ours, 0.5), against, 2_000)];
+    } finally {
+      await stand.close();
+    }
+  },
+};
+
+/** Resident memory of the agent process with an idle box, beside a bare Node that waits. */
+export const memory: Benchmark = {
+  name: 'memory',
+  async run(progress) {
+    const stand = new Stand();
+    const bare = spawn(NODE, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
+    try {
+      const pair = await startPair(stand);
+      progress('memory at rest');
+      await delay(REST_MS);
+      const against = { name: 'bare Node', value: await residentMegabytes(bare.pid) };
+      return [rowUnder('agent memory at rest', 'MB', await residentMegabytes(pair.agent.pid), against, 90)];
+    } finally {
+      await end(bare);
+      await stand.close();
+    }
+  },
+};
+
+async function residentMegabytes(pid: number | undefined): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(status)?.[1];
+  return (Number(kilobytes) * 1024) / 1e6;
+}

@@ -1,0 +1,169 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+export const ROOT = resolve(import.meta.dirname, '../..');
+export const NODE = join(ROOT, 'node_modules/node/bin/node');
+const CLI = join(ROOT, 'src/cli.js');
+const READY_TIMEOUT_MS = 60_000;
+
+/** Everything a benchmark starts, gone when it is done. */
+export class Stand {
+  readonly #children: ChildProcess[] = [];
+  readonly #folders: string[] = [];
+
+  async folder(): Promise<string> {
+    const folder = await mkdtemp(join(tmpdir(), 'paybox-bench-'));
+    this.#folders.push(folder);
+    return folder;
+  }
+
+  /** Starts `paybox …` on the pinned Node and waits for its ready file. */
+  async paybox<T>(folder: string, args: readonly string[]): Promise<{ child: ChildProcess; ready: T; tookMs: number }> {
+    const file = join(folder, `ready-${this.#children.length}.json`);
+    const startedMs = performance.now();
+    const child = spawn(NODE, [CLI, ...args, '--ready-file', file], { stdio: 'ignore' });
+    this.#children.push(child);
+    for (;;) {
+      const text = await readFile(file, 'utf8').catch(() => undefined);
+      if (text !== undefined) return { child, ready: JSON.parse(text) as T, tookMs: performance.now() - startedMs };
+      const tookMs = performance.now() - startedMs;
+      if (child.exitCode !== null || tookMs > READY_TIMEOUT_MS) throw new Error(`paybox ${args[0]} was not ready`);
+      await delay(2);
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const child of this.#children) await end(child);
+    for (const folder of this.#folders) await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+export async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((done) => child.once('exit', done));
+  child.kill('SIGKILL');
+  await ended;
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const address = server.address();
+  await new Promise((done) => server.close(done));
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+export const DEMO = {
+  partner: { username: 'demo', password: 'demo-secret' },
+  account: { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' },
+  box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' },
+} as const;
+
+/** A box that never comes: its login is for measuring the broker itself. */
+export const SPARE_BOX = { terminalCode: 'VVB000002', serialNumber: 'VVB900002', secret: 'sample-box-secret' };
+
+/** A gateway and an agent as two processes, as they are when deployed, with a browser display of 800×480. */
+export async function startPair(stand: Stand) {
+  const folder = await stand.folder();
+  const [httpPort, mqttPort, boxPort] = [await freePort(), await freePort(), await freePort()];
+  const gatewayFile = join(folder, 'gateway.yaml');
+  await writeFile(
+    gatewayFile,
+    JSON.stringify({
+      http: { port: httpPort },
+      mqtt: { embedded: { port: mqttPort } },
+      dataDir: 'gateway',
+      partners: [{ ...DEMO.partner, accounts: [DEMO.account.bankAccount], callback: { url: 'http://127.0.0.1:9/' } }],
+      accounts: [DEMO.account],
+      boxes: [{ ...DEMO.box, account: DEMO.account.bankAccount }, SPARE_BOX],
+    }),
+  );
+  const agentFile = join(folder, 'agent.yaml');
+  await writeFile(
+    agentFile,
+    JSON.stringify({
+      box: DEMO.box,
+      link: { transport: 'mqtt', url: `mqtt://127.0.0.1:${mqttPort}` },
+      displays: [{ driver: 'browser' }],
+      http: { port: boxPort },
+      dataDir: 'box',
+    }),
+  );
+  await stand.paybox(folder, ['gateway', '--config', gatewayFile]);
+  const agent = await stand.paybox(folder, ['agent', '--config', agentFile]);
+  const origin = `http://127.0.0.1:${httpPort}`;
+  const boxUrl = `http://127.0.0.1:${boxPort}`;
+  for (let tries = 0; (await statusOf(boxUrl)).state !== 'idle'; tries += 1) {
+    if (tries > 2_000) throw new Error('the box did not become idle');
+    await delay(10);
+  }
+  return { origin, baseUrl: `${origin}/vqr`, boxUrl, mqttPort, agent: agent.child };
+}
+
+export async function statusOf(boxUrl: string): Promise<{ state: string }> {
+  return (await (await fetch(`${boxUrl}/status`)).json()) as { state: string };
+}
+
+/** A partner that is ready to push: logged in, with a fresh order each time. */
+export class Shop {
+  readonly #baseUrl: string;
+  #bearer = '';
+  #orders = 0;
+
+  constructor(baseUrl: string) {
+    this.#baseUrl = baseUrl;
+  }
+
+  async login(): Promise<void> {
+    const { username, password } = DEMO.partner;
+    const basic = Buffer.from(`${username}:${password}`).toString('base64');
+    const answer = await this.#post('/api/token_generate', {}, `Basic ${basic}`);
+    this.#bearer = `Bearer ${String(answer.access_token)}`;
+  }
+
+  /** A send-qr body for a new order. */
+  async prepare(): Promise<Record<string, string>> {
+    this.#orders += 1;
+    const content = `DH${this.#orders}`;
+    const order = { ...DEMO.account, amount: 50_000, content, orderId: content, transType: 'C', qrType: 0 };
+    const qr = await this.#post('/api/qr/generate-customer', order, this.#bearer);
+    const { bankAccount, bankCode } = DEMO.account;
+    const covered = `${DEMO.partner.password}${bankAccount}50000${bankCode}`;
+    return {
+      bankAccount,
+      bankCode,
+      amount: '50000',
+      content,
+      qrCode: String(qr.qrCode),
+      terminalCode: DEMO.box.terminalCode,
+      orderId: content,
+      checkSum: createHash('md5').update(covered).digest('hex'),
+    };
+  }
+
+  async send(body: Record<string, string>): Promise<void> {
+    const answer = await this.#post('/api/tid/send-qr', body, this.#bearer);
+    if (answer.status !== 'SUCCESS') throw new Error(`send-qr: ${JSON.stringify(answer)}`);
+  }
+
+  async pay(content: string): Promise<void> {
+    const { bankAccount } = DEMO.account;
+    const payment = { bankAccount, content, amount: 50_000, transType: 'C' };
+    const answer = await this.#post('/bank/api/test/transaction-callback', payment, this.#bearer);
+    if (answer.status !== 'SUCCESS') throw new Error(`test callback: ${JSON.stringify(answer)}`);
+  }
+
+  async #post(path: string, body: object, authorization: string): Promise<Record<string, unknown>> {
+    const response = await fetch(`${this.#baseUrl}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization },
+      body: JSON.stringify(body),
+    });
+    return (await response.json()) as Record<string, unknown>;
+  }
+}

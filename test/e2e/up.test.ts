@@ -1,0 +1,108 @@
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { eventually, freePort, temporaryFolder } from '../support/net.ts';
+import { startPartnerServer } from '../support/partner-server.ts';
+import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
+import { getJson, Shop, walkTheLoop } from './walk.ts';
+
+interface Ready {
+  baseUrl: string;
+  mqttUrl?: string;
+  boxUrl: string;
+  consoleUrl: string;
+}
+
+async function up(...more: string[]) {
+  const data = await temporaryFolder();
+  const ports = [await freePort(), await freePort(), await freePort()];
+  const ready = join(data, 'ready.json');
+  const args = [
+    '--data',
+    data,
+    '--http-port',
+    `${ports[0]}`,
+    '--mqtt-port',
+    `${ports[1]}`,
+    '--box-port',
+    `${ports[2]}`,
+  ];
+  const running = paybox('up', ...args, '--no-open', '--ready-file', ready, ...more);
+  return { running, data, ports, at: await readyFile<Ready>(ready, running) };
+}
+
+describe('paybox up', () => {
+  it.each(['mqtt', 'http'])('walks the whole loop over %s and ends cleanly on Ctrl-C', async (transport) => {
+    const partner = await startPartnerServer();
+    const { running, at, ports } = await up('--transport', transport, '--callback-url', partner.url);
+    expect(at).toMatchObject({
+      baseUrl: `http://127.0.0.1:${ports[0]}/vqr`,
+      boxUrl: `http://127.0.0.1:${ports[2]}`,
+      consoleUrl: `http://127.0.0.1:${ports[0]}/`,
+      partner: { username: 'demo', password: 'demo-secret' },
+      account: { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' },
+      box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
+    });
+    expect((await getJson(`${at.boxUrl}/status`)).state).toBe('idle');
+    await walkTheLoop(at, partner.received);
+    expect(await running.stop('SIGINT')).toBe(130);
+    expect(running.output()).toMatch(/ready/);
+    expect(running.output()).not.toMatch(/error|warn/i);
+  });
+
+  it('AGT-8 shows the same QR again after the box was killed, and pays it', async () => {
+    const first = await up();
+    const shop = new Shop(first.at.baseUrl);
+    await shop.login();
+    const generated = await shop.generate({ amount: 70_000, content: 'DH7', orderId: 'DH7' });
+    expect((await shop.sendQr(generated.body)).body).toEqual({ status: 'SUCCESS', message: '' });
+    await first.running.stop('SIGKILL');
+
+    const [http, mqtt, box] = first.ports;
+    const ready = join(first.data, 'again.json');
+    const ports = ['--http-port', `${http}`, '--mqtt-port', `${mqtt}`, '--box-port', `${box}`];
+    const running = paybox('up', '--data', first.data, ...ports, '--no-open', '--ready-file', ready);
+    const at = await readyFile<Ready>(ready, running);
+    expect(await getJson(`${at.boxUrl}/status`)).toMatchObject({ state: 'showing', order: { orderId: 'DH7' } });
+    await shop.login();
+    expect((await shop.pay({ amount: 70_000, content: 'DH7' })).body.status).toBe('SUCCESS');
+    await eventually('paid', async () => (await getJson(`${at.boxUrl}/status`)).state === 'paid');
+    expect(await running.stop('SIGTERM')).toBe(0);
+  });
+
+  it('refuses what is wrong with the documented codes, and the QR stays', async () => {
+    const { at } = await up();
+    const shop = new Shop(at.baseUrl);
+    await shop.login();
+    const { body: qr } = await shop.generate({ amount: 50_000, content: 'DH1', orderId: 'DH1' });
+    const { body: other } = await shop.generate({ amount: 60_000, content: 'DH2', orderId: 'DH2' });
+    expect((await shop.sendQr(qr)).body.status).toBe('SUCCESS');
+    const failing = { terminalCode: '', serialNumber: '' };
+    const wrong: [string, Record<string, unknown>][] = [
+      ['E39', { checkSum: '0'.repeat(32) }],
+      ['E46', { amount: 50_000 }],
+      ['E46', failing],
+      ['E35', { terminalCode: 'VVB999999', serialNumber: '' }],
+      ['E35', { serialNumber: 'VVB999999' }],
+      ['QR_INVALID', { qrCode: `${String(qr.qrCode).slice(0, -4)}0000` }],
+      ['QR_MISMATCH', { qrCode: other.qrCode }],
+    ];
+    for (const [code, change] of wrong) {
+      const answer = await shop.sendQr(qr, change);
+      expect([code, answer]).toEqual([code, { status: 400, body: { status: 'FAILED', message: code } }]);
+    }
+    expect((await shop.post('/api/tid/send-qr', '{"amount":')).body.message).toBe('E46');
+    expect(await shop.post('/api/tid/send-qr', {}, { authorization: 'Bearer none' })).toMatchObject({ status: 401 });
+    expect((await getJson(`${at.boxUrl}/status`)).order).toMatchObject({ orderId: 'DH1' });
+  });
+
+  it('names the port and the option when a port is taken', async () => {
+    const { ports } = await up();
+    const free = [await freePort(), await freePort()];
+    const data = await temporaryFolder();
+    const args = ['up', '--data', data, '--no-open', '--mqtt-port', `${free[0]}`, '--box-port', `${free[1]}`];
+    const taken = await payboxToEnd(...args, '--http-port', `${ports[0]}`);
+    expect(taken.code).toBe(2);
+    expect(taken.output).toContain(`${ports[0]}`);
+    expect(taken.output).toContain('--http-port');
+  });
+});

@@ -1,0 +1,67 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { eventually } from './net.ts';
+
+const CLI = resolve(import.meta.dirname, '../../src/cli.js');
+const STOP_TIMEOUT_MS = 10_000;
+
+/** A child process whose output is kept, for the message of a failing test. */
+export interface Running {
+  child: ChildProcess;
+  output(): string;
+  /** Sends the signal and waits for the end; the exit code, or the signal's name. */
+  stop(signal?: NodeJS.Signals): Promise<number | string>;
+}
+
+/** Starts a program; it is killed by its own id when the test ends. */
+export function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
+  const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const chunks: string[] = [];
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => chunks.push(String(chunk)));
+  const ended = new Promise<number | string>((resolve) => {
+    child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown'));
+    child.once('error', (error) => {
+      chunks.push(String(error));
+      resolve('not started');
+    });
+  });
+  const stop = async (signal: NodeJS.Signals = 'SIGTERM') => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    const late = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    const result = await ended;
+    clearTimeout(late);
+    return result;
+  };
+  onTestFinished(async () => {
+    await stop('SIGKILL');
+  });
+  return { child, output: () => chunks.join(''), stop };
+}
+
+/** Starts `paybox …` as a user would, on the host's own Node. */
+export function paybox(...args: string[]): Running {
+  return run(CLI, args);
+}
+
+/** Runs `paybox …` to its end. */
+export async function payboxToEnd(...args: string[]): Promise<{ code: number | string; output: string }> {
+  const running = paybox(...args);
+  if (running.child.exitCode === null) await once(running.child, 'close');
+  return { code: running.child.exitCode ?? 'killed', output: running.output() };
+}
+
+/** The content of a ready file, once it is there; fails with the program's output when the program ends before. */
+export async function readyFile<T>(file: string, running: Running): Promise<T> {
+  return eventually(
+    `ready file ${file}`,
+    async () => {
+      if (running.child.exitCode !== null) throw new Error(`ended before it was ready: ${running.output()}`);
+      const text = await readFile(file, 'utf8').catch(() => undefined);
+      return text === undefined ? undefined : (JSON.parse(text) as T);
+    },
+    40_000,
+  );
+}
