@@ -82,7 +82,7 @@ class TerminalDisplay implements Display {
     const up = this.#lines.length > 1 ? `\x1b[${this.#lines.length - 1}A` : '';
     const changed = Array.from({ length: height }, (_, row) => (lines[row] ?? '') !== this.#lines[row]);
     if (!changed.includes(true)) return '';
-    const text = changed.map((differs, row) => (differs ? `${lines[row] ?? ''}\x1b[0m\x1b[K` : '')).join('\r\n');
+    const text = changed.map((differs, row) => (differs ? `\x1b[K${lines[row] ?? ''}\x1b[0m` : '')).join('\r\n');
     this.#lines = Array.from({ length: height }, (_, row) => lines[row] ?? '');
     return `\x1b[?25l\r${up}${text}\r`;
   }

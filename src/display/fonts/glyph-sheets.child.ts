@@ -11,6 +11,8 @@ import type { Face, FaceSpec, Glyph } from './faces.ts';
 import { encodeSheets, sheetRequest } from './sheet-file.ts';
 
 const SHEET_WIDTH = 2048;
+/** The air above and below an amount, as a share of its size. */
+const FIGURE_MARGIN = 0.12;
 
 interface Placed {
   char: string;
@@ -22,46 +24,68 @@ interface Placed {
 
 /** Masks that are cut out of one picture of all glyphs of the face, laid out in rows. */
 async function drawFace(font: OutlineFont, spec: FaceSpec): Promise<Face> {
-  const scale = spec.sizePx / font.unitsPerEm;
-  const baseline = Math.round(font.ascender * scale);
+  const { baseline, lineHeight } = lineOf(font, spec);
   const placed: Placed[] = [];
   let x = 0;
   let y = 0;
   let rowHeight = 0;
   let offset = 0;
-  for (const char of spec.charset === 'text' ? CHARSET : FIGURES) {
+  for (const char of charactersOf(spec)) {
     const outline = font.charToGlyph(char);
-    if (outline.index === 0) throw new Error(`the font has no glyph for ${JSON.stringify(char)}`);
-    const box = outline.getPath(0, baseline, spec.sizePx).getBoundingBox();
-    const left = Math.floor(box.x1);
-    const top = Math.floor(box.y1);
-    const width = Math.ceil(box.x2) - left;
-    const height = Math.ceil(box.y2) - top;
+    const { left, top, width, height } = boundsOf(font, spec, char, baseline);
     if (x + width > SHEET_WIDTH) {
       x = 0;
       y += rowHeight;
       rowHeight = 0;
     }
     const path = outline.getPath(x - left, y + baseline - top, spec.sizePx).toPathData(2);
-    const glyph = { advance: outline.advanceWidth * scale, left, top, width, height, offset };
-    placed.push({ char, glyph, path, x, y });
+    const advance = (outline.advanceWidth * spec.sizePx) / font.unitsPerEm;
+    placed.push({ char, glyph: { advance, left, top, width, height, offset }, path, x, y });
     x += width;
     rowHeight = Math.max(rowHeight, height);
     offset += width * height;
   }
-  const sheetHeight = y + rowHeight;
+  const alpha = await cutOut(placed, y + rowHeight, offset);
+  return { spec, lineHeight, glyphs: new Map(placed.map(({ char, glyph }) => [char, glyph])), alpha };
+}
+
+/**
+ * Where the letters stand in a line that is high enough for all of them: accents over capitals reach above the font's
+ * own ascender.
+ */
+function lineOf(font: OutlineFont, spec: FaceSpec): { baseline: number; lineHeight: number } {
+  const bounds = Array.from(charactersOf(spec), (char) => boundsOf(font, spec, char, 0));
+  const margin = spec.charset === 'figures' ? Math.round(spec.sizePx * FIGURE_MARGIN) : 0;
+  const baseline = margin - Math.min(...bounds.map(({ top }) => top));
+  const below = Math.max(...bounds.map(({ top, height }) => top + height));
+  return { baseline, lineHeight: baseline + below + margin };
+}
+
+function boundsOf(font: OutlineFont, spec: FaceSpec, char: string, baseline: number) {
+  const outline = font.charToGlyph(char);
+  if (outline.index === 0) throw new Error(`the font has no glyph for ${JSON.stringify(char)}`);
+  const box = outline.getPath(0, baseline, spec.sizePx).getBoundingBox();
+  const left = Math.floor(box.x1);
+  const top = Math.floor(box.y1);
+  return { left, top, width: Math.ceil(box.x2) - left, height: Math.ceil(box.y2) - top };
+}
+
+function charactersOf({ charset }: FaceSpec): string {
+  return charset === 'text' ? CHARSET : FIGURES;
+}
+
+async function cutOut(placed: readonly Placed[], sheetHeight: number, alphaBytes: number): Promise<Uint8Array> {
   const outlines = placed.map(({ path }) => `<path d="${path}"/>`).join('');
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${SHEET_WIDTH}" height="${sheetHeight}">${outlines}</svg>`;
   const sheet = await sharp(Buffer.from(svg)).extractChannel('alpha').raw().toBuffer();
-  const alpha = new Uint8Array(offset);
-  for (const { glyph, ...at } of placed) {
+  const alpha = new Uint8Array(alphaBytes);
+  for (const { glyph, x, y } of placed) {
     for (let row = 0; row < glyph.height; row += 1) {
-      const from = (at.y + row) * SHEET_WIDTH + at.x;
+      const from = (y + row) * SHEET_WIDTH + x;
       alpha.set(sheet.subarray(from, from + glyph.width), glyph.offset + row * glyph.width);
     }
   }
-  const lineHeight = baseline + Math.ceil(-font.descender * scale);
-  return { spec, lineHeight, glyphs: new Map(placed.map(({ char, glyph }) => [char, glyph])), alpha };
+  return alpha;
 }
 
 type OutlineFont = ReturnType<typeof opentype.parse>;

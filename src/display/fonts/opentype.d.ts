@@ -19,8 +19,6 @@ declare module 'opentype.js' {
   }
   interface Font {
     unitsPerEm: number;
-    ascender: number;
-    descender: number;
     charToGlyph(char: string): OutlineGlyph;
   }
   const opentype: { parse(file: ArrayBuffer): Font };

@@ -62,14 +62,28 @@ export function column(blocks: readonly Block[], box: Box, align: 'left' | 'cent
   for (let kept = [...blocks]; kept.length > 0; kept = withoutLeast(kept)) {
     const levels = kept.some(({ rank }) => rank > 0) ? LEVELS_BEFORE_DROPPING : LEVELS_MAX;
     for (let level = 0; level < levels; level += 1) {
-      const fitted = kept.flatMap((block) => shaped(block, box.width, level) ?? []);
-      const spacing = GAP_AT_LEVEL[Math.min(level, GAP_AT_LEVEL.length - 1)] ?? 1;
-      const gaps = fitted.map(({ block }, index) => (index === 0 ? 0 : Math.round(block.gap * spacing)));
-      const height = sum(gaps) + sum(fitted.map((each) => each.height));
-      if (height <= box.height) return place(fitted, gaps, box.height - height, box, align);
+      const fewerLines = Math.max(0, level - 1);
+      const items =
+        atLevel(kept, box, align, level, 0) ?? (fewerLines > 0 && atLevel(kept, box, align, level, fewerLines));
+      if (items) return items;
     }
   }
   return [];
+}
+
+/** The blocks, shrunk by `level` steps and with `fewerLines` than they may have, or `undefined` where that is too high. */
+function atLevel(
+  blocks: readonly Block[],
+  box: Box,
+  align: 'left' | 'center',
+  level: number,
+  fewerLines: number,
+): Item[] | undefined {
+  const fitted = blocks.flatMap((block) => shaped(block, box.width, level, fewerLines) ?? []);
+  const spacing = GAP_AT_LEVEL[Math.min(level, GAP_AT_LEVEL.length - 1)] ?? 1;
+  const gaps = fitted.map(({ block }, index) => (index === 0 ? 0 : Math.round(block.gap * spacing)));
+  const height = sum(gaps) + sum(fitted.map((each) => each.height));
+  return height <= box.height ? place(fitted, gaps, box.height - height, box, align) : undefined;
 }
 
 function withoutLeast(blocks: readonly Block[]): Block[] {
@@ -78,7 +92,7 @@ function withoutLeast(blocks: readonly Block[]): Block[] {
   return blocks.toSpliced(index, 1);
 }
 
-function shaped(block: Block, width: number, level: number): Fitted | undefined {
+function shaped(block: Block, width: number, level: number, fewerLines: number): Fitted | undefined {
   if (block.kind === 'icon') {
     const size = Math.round(block.sizePx * (1 - level / LEVELS_MAX));
     return size > width ? undefined : { block, width: size, height: size, lines: [] };
@@ -87,7 +101,7 @@ function shaped(block: Block, width: number, level: number): Fitted | undefined 
   const ladder = block.ladder.slice(Math.min(step, block.ladder.length - 1));
   const smallest = ladder.at(-1);
   if (smallest === undefined || block.text === '') return undefined;
-  const linesMax = Math.max(1, block.linesMax - Math.max(0, level - 1));
+  const linesMax = Math.max(1, block.linesMax - fewerLines);
   const wrapped = (face: Face, count: number) =>
     wrap(block.text, width - pillExtra(block, face), count, (text) => measure(text, face));
   const whole = (count: number) => ladder.find((face) => !wrapped(face, count).cut);
@@ -134,6 +148,8 @@ function draw({ block, face, lines }: Fitted, box: Box, align: string): Item[] {
   if (block.pill === undefined) return lines.map((text, index) => line(text, index, box.x, box.y));
   const padding = pillPadding(face);
   const icon = face.lineHeight;
+  // Room for accents is above the letters: without this they would sit low in the pill.
+  const lift = Math.round(padding / 2);
   const { paper } = block.pill;
   return [
     { kind: 'rect', box, radius: Math.floor(box.height / 2), color: paper },
@@ -144,7 +160,7 @@ function draw({ block, face, lines }: Fitted, box: Box, align: string): Item[] {
       disc: paper,
       stroke: block.ink,
     },
-    ...lines.map((text, index) => line(text, index, box.x + Math.round(icon * 1.5), box.y + padding)),
+    ...lines.map((text, index) => line(text, index, box.x + Math.round(icon * 1.5), box.y + padding - lift)),
   ];
 }
 

@@ -1,0 +1,124 @@
+import { describe, expect, it } from 'vitest';
+import { terminal } from '../../../src/display/drivers/terminal.ts';
+import { openRenderer } from '../../../src/display/render.ts';
+import type { Scene } from '../../../src/scene.ts';
+import { testIo } from '../io.ts';
+import { expectDecodes, expectGeometry } from '../pictures.ts';
+import { PAYMENT, payloadOf, QR_CODE, SCENES } from '../scenes.ts';
+import { DARK, LIGHT, TerminalEmulator } from '../terminal-emulator.ts';
+
+async function openOn(out: TerminalEmulator, options = {}, onResize = () => {}) {
+  const display = await terminal.open(options, testIo('', out, onResize), new AbortController().signal);
+  const show = async (scene: Scene) => {
+    const renderer = await openRenderer(display.surface, { cacheDir: '' });
+    await display.draw(renderer.render(scene), scene);
+    return renderer.verdict(QR_CODE);
+  };
+  return { display, show };
+}
+
+describe('the terminal display', () => {
+  it.each([
+    ['dark, 24-bit colours', DARK, 24],
+    ['light, 24-bit colours', LIGHT, 24],
+    ['dark, 256 colours', DARK, 8],
+    ['light, 256 colours', LIGHT, 8],
+  ])('shows a QR that phones read in 80 x 24: %s', async (_name, theme, colorBits) => {
+    const out = new TerminalEmulator(80, 24, theme, colorBits);
+    const { show } = await openOn(out);
+    const verdict = await show(PAYMENT);
+    if (!verdict.ok) throw new Error(verdict.reason);
+    expectDecodes(out.picture(), QR_CODE);
+    expectGeometry(out.picture(), { x: 12, y: 12 }, { ...verdict, modulePixels: 6 });
+    expect(out.text().join('\n')).toContain('50.000 ₫');
+  });
+
+  it('fits 41 modules into 80 x 24 with the texts beside them', async () => {
+    const out = new TerminalEmulator(80, 24, DARK, 24);
+    const { show } = await openOn(out);
+    const qrCode = payloadOf(106);
+    await show({ ...PAYMENT, qrCode });
+    expectDecodes(out.picture(), qrCode);
+    expect(out.text().join('\n')).toContain('Thanh toan don hang 1234');
+  });
+
+  it('is redrawn in its place, by the lines that changed, and leaves what was above', async () => {
+    const out = new TerminalEmulator(80, 30, DARK, 24);
+    out.write('$ paybox agent\r\n');
+    const { show } = await openOn(out);
+    await show(PAYMENT);
+    const whole = out.bytes;
+    for (let secondsLeft = 271; secondsLeft > 200; secondsLeft -= 1) await show({ ...PAYMENT, secondsLeft });
+    expect((out.bytes - whole) / 71).toBeLessThan(whole / 5);
+    for (const scene of Object.values(SCENES)) await show(scene);
+    const before = out.bytes;
+    await show(SCENES.fault ?? PAYMENT);
+    expect(out.bytes).toBe(before);
+    await show(PAYMENT);
+    expect([...out.scrollback, ...out.text()].filter((line) => line.includes('paybox agent'))).toHaveLength(1);
+    expectDecodes(out.picture(), QR_CODE);
+
+    const fresh = new TerminalEmulator(80, 30, DARK, 24);
+    fresh.write('$ paybox agent\r\n');
+    await (await openOn(fresh)).show(PAYMENT);
+    expect(out.cells().slice(0, 24)).toEqual(fresh.cells().slice(0, 24));
+  });
+
+  it('begins anew after a resize, and says in words what room a QR needs', async () => {
+    const out = new TerminalEmulator(80, 24, DARK, 24);
+    let resized = 0;
+    const { display, show } = await openOn(out, {}, () => {
+      resized += 1;
+    });
+    await show(PAYMENT);
+    out.resize(44, 18);
+    expect(resized).toBe(1);
+    expect(display.surface).toMatchObject({ columns: 44, rows: 18 });
+    const verdict = await show(PAYMENT);
+    expect(verdict).toMatchObject({ ok: false, reason: expect.stringContaining('36 x 36') });
+    const text = out.text().join('\n');
+    expect(text).toContain('cần 41 cột × 21');
+    expect(text).toContain('50.000 ₫');
+    expect(text).not.toContain('▀');
+    out.resize(100, 40);
+    await show(PAYMENT);
+    expectDecodes(out.picture(), QR_CODE);
+  });
+
+  it('cuts a frame that was laid out before the window shrank', async () => {
+    const out = new TerminalEmulator(80, 24, DARK, 24);
+    const { display } = await openOn(out);
+    const frame = (await openRenderer(display.surface, { cacheDir: '' })).render(PAYMENT);
+    out.resize(50, 10);
+    await display.draw(frame, PAYMENT);
+    expect(out.text().join('')).toContain('▀');
+  });
+
+  it('gives the cursor back when it is closed', async () => {
+    const out = new TerminalEmulator(80, 24, DARK, 24);
+    const { display, show } = await openOn(out);
+    await show(PAYMENT);
+    expect(out.cursorVisible).toBe(false);
+    await display.close();
+    expect(out.cursorVisible).toBe(true);
+    expect(out.listenerCount('resize')).toBe(0);
+    const { bytes } = out;
+    await display.close();
+    expect(out.bytes).toBe(bytes);
+    out.write('$');
+    const line = out.cells().find((cells) => cells[0]?.char === '$');
+    expect(line?.[0]).toEqual({ char: '$', ...DARK });
+  });
+
+  it('takes a size from the options', async () => {
+    const { display } = await openOn(new TerminalEmulator(200, 100, DARK, 24), { columns: 60, rows: 26 });
+    expect(display.surface).toMatchObject({ columns: 60, rows: 26 });
+  });
+
+  it('is refused without a terminal, and says what to do', async () => {
+    await expect(terminal.open({}, testIo(''), new AbortController().signal)).rejects.toMatchObject({
+      code: 'PEER_MISSING',
+      fix: expect.stringContaining('another display'),
+    });
+  });
+});

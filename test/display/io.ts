@@ -1,0 +1,17 @@
+import { PassThrough } from 'node:stream';
+import type { DisplayIo } from '../../src/display/contract.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import type { TerminalEmulator } from './terminal-emulator.ts';
+
+/** What a driver gets in a test: no device but the emulated terminal, if any. */
+export function testIo(cacheDir: string, terminal?: TerminalEmulator, onResize: () => void = () => {}): DisplayIo {
+  return {
+    clock: systemClock,
+    log: createLogger(new PassThrough().resume(), systemClock, 'json'),
+    // The emulator has what the driver uses of a terminal stream, and throws on the rest.
+    terminal: terminal as unknown as NodeJS.WriteStream | undefined,
+    cacheDir,
+    onResize,
+  };
+}

@@ -1,0 +1,169 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { PixelSurface } from '../../src/display/contract.ts';
+import { measure } from '../../src/display/fonts/faces.ts';
+import { type Box, describe as describePicture, type Item } from '../../src/display/layout/items.ts';
+import { layoutPixels, type Stage } from '../../src/display/layout/pixels.ts';
+import { fitOn } from '../../src/display/layout/room.ts';
+import { openRenderer, openStage } from '../../src/display/render.ts';
+import { formatAmount } from '../../src/display/words.ts';
+import type { Scene } from '../../src/scene.ts';
+import { expectGolden, glyphCache, textPicture } from './pictures.ts';
+import { anyScene, SCENES } from './scenes.ts';
+
+const DESIGNED: readonly (readonly [number, number])[] = [
+  [800, 480],
+  [480, 320],
+  [320, 240],
+  [240, 240],
+  [1280, 720],
+  [480, 800],
+];
+const SMALL: readonly (readonly [number, number])[] = [
+  [128, 64],
+  [64, 64],
+  [64, 128],
+  [128, 128],
+  [320, 480],
+  [1920, 200],
+  [16, 16],
+];
+const source = glyphCache();
+
+function pictureOf(scene: Scene, stage: Stage): Item[] {
+  const fit = scene.kind === 'payment' ? fitOn(stage.surface, scene.qrCode) : undefined;
+  return layoutPixels(scene, fit?.ok ? fit.qr : undefined, stage);
+}
+
+const stageOf = (width: number, height: number) => openStage({ kind: 'pixels', width, height }, source);
+
+const overlap = (a: Box, b: Box) =>
+  a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+
+const inside = (a: Box, { width, height }: PixelSurface) =>
+  a.x >= 0 && a.y >= 0 && a.x + a.width <= width && a.y + a.height <= height;
+
+/** Everything that is wrong with where things are. */
+function faults(items: readonly Item[], scene: Scene, surface: PixelSurface): string[] {
+  const texts = items.filter((item) => item.kind === 'text');
+  const code = items.findIndex((item) => item.kind === 'qr');
+  const wrong: string[] = [];
+  for (const item of items) if (!inside(item.box, surface)) wrong.push(`leaves the screen: ${item.kind}`);
+  for (const [index, text] of texts.entries()) {
+    if (measure(text.text, text.face) > text.box.width) wrong.push(`wider than its box: ${text.text}`);
+    if (/\p{Cc}/u.test(text.text)) wrong.push('a control character');
+    for (const char of text.text) {
+      const glyph = text.face.glyphs.get(char);
+      if (glyph === undefined) wrong.push(`no letter for ${char}`);
+      else if (glyph.top < 0 || glyph.top + glyph.height > text.box.height) wrong.push(`${char} leaves its line`);
+    }
+    for (const other of texts.slice(index + 1)) {
+      if (overlap(text.box, other.box)) wrong.push(`"${text.text}" and "${other.text}" overlap`);
+    }
+    const figure = /[\d.]+ ₫/.exec(text.text)?.[0];
+    if ('amount' in scene && text.face.spec.charset === 'figures' && figure !== formatAmount(scene.amount)) {
+      wrong.push(`an amount that is not the scene's: ${text.text}`);
+    }
+  }
+  const qr = items[code];
+  if (qr !== undefined) {
+    for (const item of items.slice(code + 1)) if (overlap(item.box, qr.box)) wrong.push(`${item.kind} on the QR`);
+  }
+  return wrong;
+}
+
+describe('a picture', () => {
+  it.each([...DESIGNED, ...SMALL])(
+    'of %i x %i keeps every text in its place, whatever the scene',
+    async (width, height) => {
+      const stage = await stageOf(width, height);
+      fc.assert(
+        fc.property(anyScene, (scene) => {
+          expect(faults(pictureOf(scene, stage), scene, stage.surface)).toEqual([]);
+        }),
+        { numRuns: 150 },
+      );
+      for (const scene of Object.values(SCENES)) {
+        expect(faults(pictureOf(scene, stage), scene, stage.surface)).toEqual([]);
+      }
+    },
+  );
+
+  it.each(DESIGNED)('of %i x %i is as agreed', async (width, height) => {
+    const stage = await stageOf(width, height);
+    const pictures = Object.entries(SCENES).map(
+      ([name, scene]) => `== ${name}\n${describePicture(pictureOf(scene, stage))}`,
+    );
+    await expectGolden(`${width}x${height}`, pictures.join('\n'));
+  });
+
+  it.each(DESIGNED)(
+    'of %i x %i says all that matters of a payment, and that the box is offline',
+    async (width, height) => {
+      const stage = await stageOf(width, height);
+      const says = (scene: Scene) =>
+        pictureOf(scene, stage).flatMap((item) => (item.kind === 'text' ? [item.text] : []));
+      for (const scene of Object.values(SCENES)) {
+        if ('amount' in scene) expect(says(scene)).toContain(formatAmount(scene.amount));
+        if ('online' in scene) expect(says(scene).includes('Mất kết nối')).toBe(!scene.online);
+      }
+    },
+  );
+
+  it('marks the edge where the words for being offline find no room', async () => {
+    const stage = await stageOf(64, 128);
+    const picture = pictureOf(
+      {
+        kind: 'idle',
+        online: false,
+        holder: { userBankName: 'A', bankAccount: '1', bankCode: 'MB' },
+        terminalCode: 'B',
+      },
+      stage,
+    );
+    expect(picture.at(-1)).toMatchObject({
+      kind: 'rect',
+      color: 0xffb938,
+      box: { x: 0, width: 64, y: 125, height: 3 },
+    });
+  });
+});
+
+describe('a page of characters', () => {
+  it.each([
+    [80, 24, true],
+    [60, 40, true],
+    [40, 12, true],
+    [20, 4, false],
+    [20, 2, false],
+  ])('of %i x %i is as agreed (half blocks: %s)', async (columns, rows, halfBlocks) => {
+    const renderer = await openRenderer({ kind: 'characters', columns, rows, halfBlocks }, source);
+    const pages = Object.entries(SCENES).map(([name, scene]) => {
+      const frame = renderer.render(scene);
+      return frame.kind === 'characters' ? `== ${name}\n${textPicture(frame)}` : '';
+    });
+    await expectGolden(`${columns}x${rows}-characters`, pages.join('\n'));
+  });
+
+  it('has single drawable characters only and keeps its size, whatever the scene', async () => {
+    const sizes = fc.record({
+      kind: fc.constant('characters' as const),
+      columns: fc.integer({ min: 1, max: 120 }),
+      rows: fc.integer({ min: 1, max: 60 }),
+      halfBlocks: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(anyScene, sizes, async (scene, surface) => {
+        const frame = (await openRenderer(surface, source)).render(scene);
+        if (frame.kind !== 'characters') throw new Error('not characters');
+        expect(frame.columns).toBeLessThanOrEqual(surface.columns);
+        expect(frame.rows).toBeLessThanOrEqual(surface.rows);
+        expect(frame.cells.length).toBe(frame.columns * frame.rows);
+        const odd = frame.cells.filter(({ char }) => char.length !== 1 || /\p{Cc}/u.test(char));
+        expect(odd).toEqual([]);
+        if (!surface.halfBlocks) expect(frame.cells.filter(({ char }) => char > '~')).toEqual([]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,89 @@
+import fc from 'fast-check';
+import type { Holder, PaymentScene, Scene } from '../../src/scene.ts';
+
+const holder: Holder = { userBankName: 'NGUYEN VAN A', bankAccount: '0123456789', bankCode: 'MB' };
+
+/** 142 characters, as a usual push has. */
+export const QR_CODE =
+  '00020101021238540010A00000072701240006970422011001234567890208QRIBFTTA53037045405500005802VN62400107NPS68690825Thanh toan don hang 123463048F1C';
+
+/** A payload of exactly this many characters, in the alphabet of payment codes. */
+export function payloadOf(length: number): string {
+  return Array.from({ length }, (_, index) => QR_CODE.charAt((index * 7) % QR_CODE.length)).join('');
+}
+
+export const PAYMENT: PaymentScene = {
+  kind: 'payment',
+  online: true,
+  pushId: '5f0c3f0e-7f5e-4c0a-8f58-0c4c3f0a9d11',
+  qrCode: QR_CODE,
+  amount: 50_000,
+  content: 'Thanh toan don hang 1234',
+  holder,
+  secondsLeft: 272,
+};
+
+const LONG: Holder = {
+  userBankName: 'CÔNG TY TRÁCH NHIỆM HỮU HẠN THƯƠNG MẠI VÀ DỊCH VỤ HOÀNG ANH',
+  bankAccount: '1234567890123456789',
+  bankCode: 'VIETINBANK',
+};
+
+/** One scene of every kind, and those with the most to say. */
+export const SCENES: Readonly<Record<string, Scene>> = {
+  starting: { kind: 'starting', version: '0.1.0' },
+  connecting: { kind: 'connecting', terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
+  unlinked: { kind: 'unlinked', online: true, terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
+  idle: { kind: 'idle', online: true, holder, terminalCode: 'VVB000001' },
+  'idle offline': { kind: 'idle', online: false, holder: LONG, terminalCode: 'VVB000001' },
+  payment: PAYMENT,
+  'payment, everything long': {
+    ...PAYMENT,
+    online: false,
+    amount: 1_234_567_890,
+    content: 'Thanh toán đơn hàng số 1234 tại cửa hàng Phở Gia Truyền Bát Đàn, bàn số 12, hai suất đặc biệt',
+    holder: LONG,
+    secondsLeft: 12,
+  },
+  paid: { kind: 'paid', online: true, amount: 50_000, content: 'Thanh toan don hang 1234', holder },
+  'paid without a link': { kind: 'paid', online: true, amount: 1_180_000, content: 'Cà phê', holder: null },
+  expired: { kind: 'expired', online: true, amount: 50_000, content: 'Thanh toan don hang 1234' },
+  cancelled: { kind: 'cancelled', online: false, amount: 1_250_000, content: 'Cà phê sữa đá' },
+  fault: {
+    kind: 'fault',
+    online: false,
+    code: 'STORAGE_FAULT',
+    action: 'Kiểm tra thẻ nhớ, rồi khởi động lại thiết bị',
+  },
+};
+
+const anyText = fc.oneof(
+  fc.string({ unit: 'grapheme', maxLength: 120 }),
+  fc.string({ unit: 'binary', maxLength: 120 }),
+  fc.string({ unit: fc.constantFrom(...'NGUYỄN VĂN ẤẬ ộ ợ đ ₫ \n\t\x1b[2J'), maxLength: 120 }),
+);
+const anyHolder = fc.record({ userBankName: anyText, bankAccount: anyText, bankCode: anyText });
+const amount = fc.integer({ min: 1, max: 9_999_999_999_999 });
+const codes = { terminalCode: anyText, serialNumber: anyText };
+const shown = { online: fc.boolean() };
+
+/** Any scene, with texts that nobody has cleaned. */
+export const anyScene: fc.Arbitrary<Scene> = fc.oneof(
+  fc.record({ kind: fc.constant('starting' as const), version: anyText }),
+  fc.record({ kind: fc.constant('connecting' as const), ...codes }),
+  fc.record({ kind: fc.constant('unlinked' as const), ...codes, ...shown }),
+  fc.record({ kind: fc.constant('idle' as const), holder: anyHolder, terminalCode: anyText, ...shown }),
+  fc.record({
+    kind: fc.constant('payment' as const),
+    pushId: fc.uuid(),
+    qrCode: fc.integer({ min: 20, max: 400 }).map(payloadOf),
+    amount,
+    content: anyText,
+    holder: anyHolder,
+    secondsLeft: fc.integer({ min: 0, max: 86_400 }),
+    ...shown,
+  }),
+  fc.record({ kind: fc.constant('paid' as const), amount, content: anyText, holder: fc.option(anyHolder), ...shown }),
+  fc.record({ kind: fc.constantFrom('expired' as const, 'cancelled' as const), amount, content: anyText, ...shown }),
+  fc.record({ kind: fc.constant('fault' as const), code: anyText, action: anyText, ...shown }),
+);
