@@ -1,0 +1,202 @@
+import { Agent, type IncomingMessage, type RequestOptions, request as requestPlain } from 'node:http';
+import { request as requestTls, Agent as TlsAgent } from 'node:https';
+import { createParser } from 'eventsource-parser';
+import { z } from 'zod';
+import { type Clock, withAbortAfter } from '../../lib/clock.ts';
+import { MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import { encode } from '../../protocol/codec.ts';
+import { LIMITS } from '../../protocol/fields.ts';
+import { BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';
+import type { UpMessage } from '../../protocol/messages.ts';
+import type { Session, Transport, TransportIo } from '../contract.ts';
+import { Incoming, lost, notRegistered } from './incoming.ts';
+
+const httpOptions = z.strictObject({
+  url: z
+    .url({ protocol: /^https?$/, error: 'an http:// or https:// address' })
+    .max(LIMITS.urlMax)
+    .refine((url) => isOrigin(new URL(url)), 'an origin only, as https://gateway.example: no user name, path or query')
+    .describe("the gateway's origin"),
+  connectTimeoutMs: z.int().min(500).max(60_000).default(8000).describe('until the stream is open'),
+});
+
+export type HttpOptions = z.infer<typeof httpOptions>;
+
+/** A stream that is silent for longer is dead (PROTOCOL.md, clause BOX-HTTP-3). */
+const SILENCE_MAX_MS = 25_000;
+/** A message that the gateway has not taken by then is not taken. */
+const SEND_TIMEOUT_MS = 10_000;
+/** Room for one message of the largest size beside the field names of the event. */
+const EVENT_CHARS_MAX = LIMITS.messageBytesMax + 1_024;
+
+/** A box that reaches its gateway over HTTP, from behind any NAT (PROTOCOL.md, clause BOX-HTTP). */
+export const httpTransport: Transport<HttpOptions> = {
+  name: 'http',
+  summary: 'a stream that the box opens to the gateway; nothing has to reach the box from outside',
+  options: httpOptions,
+  example: { url: 'http://127.0.0.1:8800', connectTimeoutMs: 8000 },
+  async open(options, io, signal) {
+    signal.throwIfAborted();
+    const session = new HttpSession(options, io);
+    try {
+      await withAbortAfter(io.clock, options.connectTimeoutMs, signal, (until) => session.begin(until));
+      return session;
+    } catch (error) {
+      await session.close();
+      throw error;
+    }
+  },
+};
+
+function isOrigin(url: URL): boolean {
+  return url.username === '' && url.pathname === '/' && url.search === '' && url.hash === '';
+}
+
+class HttpSession implements Session {
+  readonly incoming: Incoming;
+  readonly #origin: string;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #terminalCode: string;
+  readonly #headers: Record<string, string>;
+  /** One socket, so that messages arrive in the order in which they were sent. */
+  readonly #sender: Agent;
+  readonly #closed = new AbortController();
+  #lastReadMs: number;
+
+  constructor(options: HttpOptions, { clock, log, identity, sessionId }: TransportIo) {
+    this.#origin = new URL(options.url).origin;
+    this.#clock = clock;
+    this.#log = log;
+    this.#terminalCode = identity.terminalCode;
+    const credentials = Buffer.from(`${identity.terminalCode}:${identity.secret}`, 'utf8').toString('base64');
+    this.#headers = { authorization: `Basic ${credentials}`, [BOX_SESSION_HEADER]: sessionId };
+    const pool = { keepAlive: true, maxSockets: 1 };
+    this.#sender = this.#origin.startsWith('https:') ? new TlsAgent(pool) : new Agent(pool);
+    this.incoming = new Incoming(log);
+    this.#lastReadMs = clock.monotonicMs();
+  }
+
+  /** Opens the stream (PROTOCOL.md, clause BOX-HTTP-1). */
+  async begin(signal: AbortSignal): Promise<void> {
+    const giveUp = () => this.incoming.fail(this.#notThere(signal.reason));
+    signal.addEventListener('abort', giveUp, { once: true });
+    try {
+      const headers = { ...this.#headers, accept: 'text/event-stream' };
+      const opening = this.#request(BOX_PATHS.stream, { method: 'GET', headers, agent: false }, '').catch(
+        (error: unknown) => {
+          throw this.#notThere(error);
+        },
+      );
+      this.#read(await this.incoming.whileOpen(opening));
+    } finally {
+      signal.removeEventListener('abort', giveUp);
+    }
+  }
+
+  /** Sends one message (PROTOCOL.md, clause BOX-HTTP-2). */
+  async send(message: UpMessage): Promise<void> {
+    const body = encode(message);
+    const headers = {
+      ...this.#headers,
+      'content-type': 'application/json',
+      'content-length': String(Buffer.byteLength(body)),
+    };
+    const posting = withAbortAfter(this.#clock, SEND_TIMEOUT_MS, this.#closed.signal, (signal) =>
+      this.#post({ method: 'POST', headers, agent: this.#sender, signal }, body),
+    );
+    const response = await this.incoming.whileOpen(posting).catch((error: unknown) => {
+      throw error instanceof PayboxError ? error : lost(`${this.#origin} took no message: ${reasonOf(error)}`, error);
+    });
+    response.resume();
+    if (response.statusCode !== 202) throw this.#refusalOf(response, message.type);
+  }
+
+  async close(): Promise<void> {
+    this.incoming.close();
+    this.#closed.abort();
+    this.#sender.destroy();
+  }
+
+  /** A gateway may close an idle connection just as it is used again: that one request is sent anew, once. */
+  async #post(options: RequestOptions, body: string): Promise<IncomingMessage> {
+    try {
+      return await this.#request(BOX_PATHS.messages, options, body);
+    } catch (error) {
+      if (systemCodeOf(error) !== 'ECONNRESET' || options.signal?.aborted) throw error;
+      return this.#request(BOX_PATHS.messages, options, body);
+    }
+  }
+
+  #request(path: string, options: RequestOptions, body: string): Promise<IncomingMessage> {
+    const start = this.#origin.startsWith('https:') ? requestTls : requestPlain;
+    return new Promise((resolve, reject) => {
+      const request = start(new URL(path, this.#origin), { signal: this.#closed.signal, ...options });
+      request.on('error', reject);
+      request.on('response', resolve);
+      request.end(body);
+    });
+  }
+
+  #read(response: IncomingMessage): void {
+    // An error after the response must have a listener; `close` follows it.
+    response.on('error', () => undefined);
+    const type = response.headers['content-type'] ?? '';
+    if (response.statusCode !== 200 || !type.startsWith('text/event-stream')) {
+      response.resume();
+      throw this.#refusalOf(response, 'stream');
+    }
+    const parser = createParser({
+      maxBufferSize: EVENT_CHARS_MAX,
+      onEvent: ({ data }) => this.incoming.take(data),
+      onError: (error) => this.#log.warn('message-illegal', { reason: error.message }),
+    });
+    response.setEncoding('utf8');
+    response.on('data', (text: string) => {
+      this.#lastReadMs = this.#clock.monotonicMs();
+      try {
+        parser.feed(text);
+      } catch (error) {
+        this.incoming.fail(lost(`${this.#origin} sent an oversized event: ${reasonOf(error)}`, error));
+        this.#closed.abort();
+      }
+    });
+    response.on('close', () => {
+      this.incoming.fail(lost(`${this.#origin} ended the stream`));
+      this.#closed.abort();
+    });
+    void this.#watchSilence();
+  }
+
+  async #watchSilence(): Promise<void> {
+    const { signal } = this.#closed;
+    this.#lastReadMs = this.#clock.monotonicMs();
+    while (!signal.aborted) {
+      const leftMs = this.#lastReadMs + SILENCE_MAX_MS - this.#clock.monotonicMs();
+      if (leftMs <= 0) {
+        this.incoming.fail(lost(`${this.#origin} was silent for ${SILENCE_MAX_MS} ms`));
+        this.#closed.abort();
+        return;
+      }
+      await this.#clock.sleep(leftMs, signal);
+    }
+  }
+
+  /** What an answer other than the good one means (PROTOCOL.md, clause BOX-HTTP-4). */
+  #refusalOf({ statusCode }: IncomingMessage, what: string): PayboxError {
+    if (statusCode === 401) return notRegistered(`the gateway at ${this.#origin}`, this.#terminalCode);
+    if (statusCode === 409) return lost(`the gateway at ${this.#origin} does not know this stream any more`);
+    if (statusCode === 400) {
+      const message = `the gateway at ${this.#origin} refused a ${what} message as illegal`;
+      return new PayboxError('E46', message, { severity: 'fatal', fix: 'agent and gateway must be of one version' });
+    }
+    const fix = 'check that link.url is the origin of a gateway';
+    return new MissingPeerError(`${this.#origin} answered ${statusCode} to the ${what}`, fix);
+  }
+
+  #notThere(cause: unknown): MissingPeerError {
+    const fix = 'check link.url, and that the gateway runs and can be reached';
+    return new MissingPeerError(`the gateway at ${this.#origin} cannot be reached: ${reasonOf(cause)}`, fix, cause);
+  }
+}

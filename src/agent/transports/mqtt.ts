@@ -1,0 +1,206 @@
+import type { IClientOptions, IPublishPacket, MqttClient } from 'mqtt';
+import { z } from 'zod';
+import { type Clock, withAbortAfter, withDeadline } from '../../lib/clock.ts';
+import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import { decodePresence, encode } from '../../protocol/codec.ts';
+import { MESSAGE_VERSION, type UpMessage } from '../../protocol/messages.ts';
+import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../protocol/topics.ts';
+import type { Session, Transport, TransportIo } from '../contract.ts';
+import { Incoming, lost, notRegistered } from './incoming.ts';
+
+const mqttOptions = z.strictObject({
+  url: z
+    .url({ protocol: /^(mqtts?|wss?)$/, error: 'an mqtt://, mqtts://, ws:// or wss:// address' })
+    .max(512)
+    .refine((url) => new URL(url).username === '', 'an address without a user name: use username and box.secret')
+    .describe('the broker'),
+  username: z.string().min(1).max(200).optional().describe('login name; box.terminalCode if left out'),
+  keepaliveSeconds: z.int().min(5).max(600).default(15).describe('a broker silent for 1.5 times this is lost'),
+  connectTimeoutMs: z.int().min(500).max(60_000).default(8000).describe('from dialling to a present gateway'),
+});
+
+export type MqttOptions = z.infer<typeof mqttOptions>;
+
+/** A goodbye that takes longer is cut off; the broker then publishes the last will. */
+const GOODBYE_TIMEOUT_MS = 2_000;
+/** Brokers need not take client ids of more than 23 characters (MQTT 3.1.1, section 3.1.3.1). */
+const CLIENT_ID_CHARS_MAX = 23;
+/** CONNACK return codes (MQTT 3.1.1, section 3.2.2.3): bad user name or password, not authorized. */
+const REFUSED_LOGIN: readonly unknown[] = [4, 5];
+
+/** A box on an MQTT broker (PROTOCOL.md, clauses TOP and PRE). */
+export const mqttTransport: Transport<MqttOptions> = {
+  name: 'mqtt',
+  summary: 'a connection to an MQTT 3.1.1 broker that the gateway uses too',
+  options: mqttOptions,
+  example: { url: 'mqtt://127.0.0.1:18830', keepaliveSeconds: 15, connectTimeoutMs: 8000 },
+  async open(options, io, signal) {
+    signal.throwIfAborted();
+    // Loaded here because a box over HTTP has no use for it.
+    const { connect } = await import('mqtt');
+    const session = new MqttSession(connect(options.url, clientOptions(options, io)), options, io);
+    try {
+      await withAbortAfter(io.clock, options.connectTimeoutMs, signal, (until) => session.begin(until));
+      return session;
+    } catch (error) {
+      await session.close();
+      throw error;
+    }
+  },
+};
+
+/**
+ * The client id carries the session: with one id for the box, two agents of one identity would throw each other off
+ * the broker for ever, and the older could not be told that it is superseded (PROTOCOL.md, clause MSG-8).
+ */
+function clientOptions(options: MqttOptions, { identity, sessionId }: TransportIo): IClientOptions {
+  const clientId = `${identity.terminalCode}-${sessionId.replaceAll('-', '')}`.slice(0, CLIENT_ID_CHARS_MAX);
+  return {
+    protocolVersion: 4,
+    clean: true,
+    clientId,
+    username: options.username ?? identity.terminalCode,
+    password: identity.secret,
+    keepalive: options.keepaliveSeconds,
+    connectTimeout: options.connectTimeoutMs,
+    reconnectPeriod: 0,
+    resubscribe: false,
+    will: {
+      topic: boxTopic(identity.terminalCode, 'presence'),
+      payload: Buffer.from(encode({ v: MESSAGE_VERSION, online: false, sessionId })),
+      qos: 1,
+      retain: true,
+    },
+  };
+}
+
+class MqttSession implements Session {
+  readonly incoming: Incoming;
+  readonly #client: MqttClient;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #sessionId: string;
+  readonly #terminalCode: string;
+  readonly #broker: string;
+  readonly #gatewayIsThere = Promise.withResolvers<void>();
+  #gatewayRun: string | undefined;
+  #onBroker = false;
+  #goodbye: Promise<void> | undefined;
+
+  constructor(client: MqttClient, options: MqttOptions, io: TransportIo) {
+    this.#client = client;
+    this.#clock = io.clock;
+    this.#log = io.log;
+    this.#sessionId = io.sessionId;
+    this.#terminalCode = io.identity.terminalCode;
+    this.#broker = `the broker at ${options.url}`;
+    this.incoming = new Incoming(io.log);
+    client.on('message', (topic, payload, packet) => this.#receive(topic, payload, packet));
+    client.on('error', (error) => this.incoming.fail(this.#failureOf(error)));
+    client.on('close', () => this.incoming.fail(lost(`${this.#broker} ended the connection`)));
+  }
+
+  /** Settles once the box and the gateway are both at the broker (PROTOCOL.md, clauses PRE-1 and PRE-2). */
+  async begin(signal: AbortSignal): Promise<void> {
+    const giveUp = () => this.incoming.fail(this.#notThere(reasonOf(signal.reason)));
+    signal.addEventListener('abort', giveUp, { once: true });
+    try {
+      await this.incoming.whileOpen(this.#register());
+    } finally {
+      signal.removeEventListener('abort', giveUp);
+    }
+  }
+
+  async send(message: UpMessage): Promise<void> {
+    await this.incoming.whileOpen(this.#publish('up', encode(message), false));
+  }
+
+  close(): Promise<void> {
+    this.#goodbye ??= this.#sayGoodbye();
+    return this.#goodbye;
+  }
+
+  async #register(): Promise<void> {
+    await new Promise<void>((resolve) => this.#client.once('connect', () => resolve()));
+    this.#onBroker = true;
+    await this.#subscribe([boxTopic(this.#terminalCode, 'down'), GATEWAY_PRESENCE_TOPIC]);
+    await this.#announce(true);
+    await this.#gatewayIsThere.promise;
+  }
+
+  async #subscribe(topics: string[]): Promise<void> {
+    const cause = await this.#client.subscribeAsync(topics, { qos: 1 }).then(
+      (grants) => grants.find((grant) => grant.qos > 2),
+      (error: unknown) => error,
+    );
+    if (cause === undefined || this.incoming.ended) return;
+    throw new PayboxError('NOT_REGISTERED', `${this.#broker} does not let ${this.#terminalCode} read ${topics}`, {
+      severity: 'retryable',
+      fix: "give the box's login the topic rights of PROTOCOL.md, clause TOP-3",
+      cause,
+    });
+  }
+
+  #announce(online: boolean): Promise<void> {
+    return this.#publish('presence', encode({ v: MESSAGE_VERSION, online, sessionId: this.#sessionId }), true);
+  }
+
+  async #publish(channel: 'up' | 'presence', payload: string, retain: boolean): Promise<void> {
+    await this.#client.publishAsync(boxTopic(this.#terminalCode, channel), payload, { qos: 1, retain });
+  }
+
+  #receive(topic: string, payload: Buffer, packet: IPublishPacket): void {
+    if (topic === GATEWAY_PRESENCE_TOPIC) this.#onGatewayPresence(payload);
+    else if (topic !== boxTopic(this.#terminalCode, 'down')) this.#log.warn('message-on-foreign-topic', { topic });
+    // Only presence is retained: anything else that is was meant for another day.
+    else if (packet.retain) this.#log.warn('message-illegal', { reason: 'retained by the broker' });
+    else this.incoming.take(payload);
+  }
+
+  #onGatewayPresence(payload: Buffer): void {
+    const decoded = decodePresence(payload);
+    if (!decoded.ok) {
+      this.#log.warn('gateway-presence-illegal', { reason: decoded.reason });
+      return;
+    }
+    const { online, sessionId: run } = decoded.value;
+    if (online && this.#gatewayRun === undefined) {
+      this.#gatewayRun = run;
+      this.#gatewayIsThere.resolve();
+    } else if (online && run !== this.#gatewayRun) {
+      this.incoming.fail(lost('the gateway was restarted'));
+    } else if (!online && run === this.#gatewayRun) {
+      this.incoming.fail(lost('the gateway left the broker'));
+    }
+  }
+
+  #failureOf(error: Error): PayboxError {
+    if (this.#onBroker) return lost(`${this.#broker}: ${reasonOf(error)}`, error);
+    if ('code' in error && REFUSED_LOGIN.includes(error.code)) return notRegistered(this.#broker, this.#terminalCode);
+    return this.#notThere(reasonOf(error), error);
+  }
+
+  #notThere(reason: string, cause?: unknown): PayboxError {
+    if (this.#onBroker) {
+      const fix = 'start the gateway, or correct the broker address of one of the two';
+      return new MissingPeerError(`the gateway is not at ${this.#broker}: ${reason}`, fix, cause);
+    }
+    const fix = 'check link.url, and that the broker runs and can be reached';
+    return new MissingPeerError(`${this.#broker} cannot be reached: ${reason}`, fix, cause);
+  }
+
+  async #sayGoodbye(): Promise<void> {
+    const connected = this.#client.connected;
+    this.incoming.close();
+    if (connected) {
+      const polite = this.#announce(false).then(() => this.#client.endAsync());
+      const said = polite.then(
+        () => true,
+        () => false,
+      );
+      if (await withDeadline(this.#clock, GOODBYE_TIMEOUT_MS, said)) return;
+    }
+    this.#client.end(true);
+  }
+}
