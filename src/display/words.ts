@@ -37,7 +37,7 @@ export function pageOf(scene: Scene): Page {
   const page = wordsOf(scene);
   return {
     ...page,
-    hint: page.hint === undefined ? undefined : cleanText(page.hint),
+    hint: cleanText(page.hint ?? '') || undefined,
     facts: page.facts
       .map(({ label, value }) => ({ label, value: cleanText(value) }))
       .filter(({ value }) => value !== ''),

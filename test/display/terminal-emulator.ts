@@ -58,7 +58,7 @@ export class TerminalEmulator extends Writable {
     this.columns = columns;
     this.rows = rows;
     this.#grid = this.#grid.map((row) => [...row.slice(0, columns), ...this.#blankRow().slice(row.length)]);
-    while (this.#grid.length > rows) this.#scroll();
+    this.scrollback.push(...this.#grid.splice(0, Math.max(0, this.#grid.length - rows)).map(textOf));
     while (this.#grid.length < rows) this.#grid.push(this.#blankRow());
     this.#x = Math.min(this.#x, columns - 1);
     this.#y = Math.min(this.#y, rows - 1);

@@ -77,7 +77,7 @@ describe('the terminal display', () => {
     const verdict = await show(PAYMENT);
     expect(verdict).toMatchObject({ ok: false, reason: expect.stringContaining('36 x 36') });
     const text = out.text().join('\n');
-    expect(text).toContain('cần 41 cột × 21');
+    expect(text.replaceAll(/\s+/g, ' ')).toContain('cần 41 cột × 21 hàng');
     expect(text).toContain('50.000 ₫');
     expect(text).not.toContain('▀');
     out.resize(100, 40);

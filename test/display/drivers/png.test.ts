@@ -1,0 +1,75 @@
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { decode } from 'fast-png';
+import { describe, expect, it } from 'vitest';
+import { png } from '../../../src/display/drivers/png.ts';
+import { openRenderer } from '../../../src/display/render.ts';
+import { temporaryFolder } from '../../support/net.ts';
+import { PROGRAMS, without } from '../../support/programs.ts';
+import { testIo } from '../io.ts';
+import { zbarReads } from '../pictures.ts';
+import { PAYMENT, QR_CODE, SCENES } from '../scenes.ts';
+
+async function openIn(folder: string, path: string) {
+  const io = testIo(join(folder, 'cache'));
+  const display = await png.open({ path, width: 320, height: 240 }, io, new AbortController().signal);
+  return { display, renderer: await openRenderer(display.surface, io) };
+}
+
+const zbar = without(PROGRAMS.zbar);
+
+describe('the png display', () => {
+  it.skipIf(zbar.missing)(`keeps a picture file that a QR reader reads${zbar.note}`, async () => {
+    const folder = await temporaryFolder();
+    const path = join(folder, 'deeper', 'screen.png');
+    const { display, renderer } = await openIn(folder, path);
+    await display.draw(renderer.render(PAYMENT), PAYMENT);
+    expect(zbarReads(path)).toBe(QR_CODE);
+    await display.close();
+  });
+
+  it('never shows half a picture, and leaves nothing else beside it', async () => {
+    const folder = await temporaryFolder();
+    const path = join(folder, 'screens', 'screen.png');
+    const { display, renderer } = await openIn(folder, path);
+    const scenes = Object.values(SCENES);
+    await display.draw(renderer.render(PAYMENT), PAYMENT);
+    const writing = (async () => {
+      for (let round = 0; round < 5; round += 1) {
+        for (const scene of scenes) await display.draw(renderer.render(scene), scene);
+      }
+      return true;
+    })();
+    let done = false;
+    void writing.then(() => {
+      done = true;
+    });
+    while (!done) expect(decode(await readFile(path))).toMatchObject({ width: 320, height: 240 });
+    await writing;
+    expect(await readdir(join(folder, 'screens'))).toEqual(['screen.png']);
+  });
+
+  it('says what to do when the file cannot be written, and works again once it can', async () => {
+    const folder = await temporaryFolder();
+    const path = join(folder, 'screens', 'screen.png');
+    const { display, renderer } = await openIn(folder, path);
+    await mkdir(path);
+    const frame = renderer.render(PAYMENT);
+    await expect(display.draw(frame, PAYMENT)).rejects.toMatchObject({
+      code: 'DISPLAY_FAULT',
+      severity: 'retryable',
+      message: expect.stringContaining(path),
+      fix: expect.stringContaining('another path'),
+    });
+    expect(await readdir(join(folder, 'screens'))).toEqual(['screen.png']);
+    await rm(path, { recursive: true });
+    await display.draw(frame, PAYMENT);
+    expect(decode(await readFile(path)).width).toBe(320);
+  });
+
+  it('does not open where its folder cannot be', async () => {
+    const folder = await temporaryFolder();
+    await writeFile(join(folder, 'file'), '');
+    await expect(openIn(folder, join(folder, 'file', 'screen.png'))).rejects.toMatchObject({ code: 'DISPLAY_FAULT' });
+  });
+});

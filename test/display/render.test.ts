@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import type { Frame, PixelFrame } from '../../src/display/contract.ts';
+import { openRenderer } from '../../src/display/render.ts';
+import { expectDecodes, expectGeometry, glyphCache, pixelAt } from './pictures.ts';
+import { PAYMENT, payloadOf } from './scenes.ts';
+
+const source = glyphCache();
+const LENGTHS = [94, 142, 220, 280];
+
+function pixels(frame: Frame): PixelFrame {
+  if (frame.kind !== 'pixels') throw new Error('not pixels');
+  return frame;
+}
+
+/** The corner of the code's quiet zone, found from the finder pattern: the first black pixel from the top left. */
+function cornerOf(picture: PixelFrame, margin: number): { x: number; y: number } {
+  for (let y = 0; y < picture.height; y += 1) {
+    for (let x = 0; x < picture.width; x += 1) {
+      if (pixelAt(picture, x, y) === 0) return { x: x - margin, y: y - margin };
+    }
+  }
+  throw new Error('no code in the picture');
+}
+
+describe('the code on the screen', () => {
+  it.each([
+    [800, 480],
+    [480, 320],
+    [320, 240],
+    [240, 240],
+    [1280, 720],
+    [480, 800],
+    [240, 320],
+    [128, 128],
+    [128, 64],
+    [64, 128],
+    [64, 64],
+  ])('of %i x %i is read by two decoders, and is as the verdict says', async (width, height) => {
+    const renderer = await openRenderer({ kind: 'pixels', width, height }, source);
+    for (const length of LENGTHS) {
+      const qrCode = payloadOf(length);
+      const verdict = renderer.verdict(qrCode);
+      const picture = pixels(renderer.render({ ...PAYMENT, qrCode, online: length !== 142 }));
+      if (!verdict.ok) {
+        expect(verdict.reason).toMatch(/\d+ x \d+ modules.*\d+ x \d+ pixels.*gives it \d+ x \d+/);
+        expect(Math.min(width, height)).toBe(64);
+        expect(length).toBe(280);
+        continue;
+      }
+      expect(verdict.modules).toBe(17 + 4 * verdict.version);
+      expectGeometry(picture, cornerOf(picture, verdict.quietModules * verdict.modulePixels), verdict);
+      if (verdict.modulePixels > 1) expectDecodes(picture, qrCode);
+      else expectDecodes(enlarged(picture, 3), qrCode);
+    }
+  });
+
+  it('gets the whole screen where it would be hard to read beside texts', async () => {
+    const renderer = await openRenderer({ kind: 'pixels', width: 320, height: 240 }, source);
+    expect(renderer.verdict(payloadOf(220))).toMatchObject({ ok: true, modulePixels: 3 });
+    const small = await openRenderer({ kind: 'pixels', width: 240, height: 240 }, source);
+    expect(small.verdict(payloadOf(280))).toMatchObject({ ok: true, modulePixels: 3 });
+  });
+
+  it('is left out where there is no room, and the amount is shown instead', async () => {
+    const renderer = await openRenderer({ kind: 'pixels', width: 64, height: 32 }, source);
+    expect(renderer.verdict(payloadOf(142)).ok).toBe(false);
+    const picture = pixels(renderer.render(PAYMENT));
+    expect(new Set(picture.data).size).toBeGreaterThan(10);
+    expect([...Array(64).keys()].every((x) => pixelAt(picture, x, 0) === 0x0f2140)).toBe(true);
+  });
+
+  it('is opaque, of the right size, and the same every time', async () => {
+    const renderer = await openRenderer({ kind: 'pixels', width: 480, height: 320 }, source);
+    const first = pixels(renderer.render(PAYMENT));
+    expect(first.data.length).toBe(480 * 320 * 4);
+    expect(first.data.every((byte, index) => index % 4 !== 3 || byte === 255)).toBe(true);
+    renderer.render({ ...PAYMENT, qrCode: payloadOf(94) });
+    expect(Buffer.compare(first.data, pixels(renderer.render(PAYMENT)).data)).toBe(0);
+  });
+
+  it('is refused on a display of characters alone', async () => {
+    const renderer = await openRenderer({ kind: 'characters', columns: 20, rows: 4, halfBlocks: false }, source);
+    expect(renderer.verdict(payloadOf(94))).toMatchObject({ ok: false, reason: expect.stringContaining('characters') });
+  });
+});
+
+/** The same picture with each pixel as a square: one pixel a module is fewer than the decoders sample. */
+function enlarged({ width, height, data }: PixelFrame, factor: number): PixelFrame {
+  const large = new Uint8Array(width * height * factor * factor * 4);
+  for (let y = 0; y < height * factor; y += 1) {
+    for (let x = 0; x < width * factor; x += 1) {
+      const from = (Math.floor(y / factor) * width + Math.floor(x / factor)) * 4;
+      large.set(data.subarray(from, from + 4), (y * width * factor + x) * 4);
+    }
+  }
+  return { kind: 'pixels', width: width * factor, height: height * factor, data: large };
+}
