@@ -1,0 +1,148 @@
+import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { basename, dirname, resolve } from 'node:path';
+import { LineCounter, parseDocument } from 'yaml';
+import { z } from 'zod';
+import { DISPLAY_DRIVERS } from '../display/registry.ts';
+import { ConfigError, reasonOf } from '../lib/errors.ts';
+import { boxCode } from '../protocol/fields.ts';
+import type { BoxIdentity } from './contract.ts';
+import { TRANSPORTS } from './transports/registry.ts';
+
+const PROBLEMS_SHOWN_MAX = 5;
+const CONFIG_CHARS_MAX = 65_536;
+const DISPLAYS_MAX = 8;
+const HOLD_SECONDS_MAX = 3_600;
+
+const secret = z.string().min(8, 'expected a secret of at least 8 characters').max(200);
+const holdSeconds = z.number().min(0).max(HOLD_SECONDS_MAX);
+
+/** One schema for what a registry knows: the entry's own options beside the key that names it. */
+function oneOf(key: string, registry: ReadonlyMap<string, { name: string; options: z.ZodType }>) {
+  const members = [...registry.values()].map(({ name, options }) => {
+    if (!(options instanceof z.ZodObject)) throw new Error(`${key} ${name}: its options are not an object`);
+    return options.safeExtend({ [key]: z.literal(name) });
+  });
+  const [first, ...others] = members;
+  if (first === undefined) throw new Error(`no ${key} is registered`);
+  const names = [...registry.keys()].join(', ');
+  return z.discriminatedUnion(key, [first, ...others], { error: () => `expected one of ${names}` });
+}
+
+const box = z
+  .strictObject({
+    terminalCode: boxCode,
+    serialNumber: boxCode,
+    secret: secret.optional().describe('what the box proves itself with to the gateway'),
+    secretFile: z.string().min(1).optional().describe('a file that holds the secret instead'),
+  })
+  .refine((it) => (it.secret === undefined) !== (it.secretFile === undefined), 'expected either secret or secretFile');
+
+/** The configuration of a box; `paybox config schema` prints it. Unknown keys are errors. */
+export const agentConfigSchema = z.strictObject({
+  box,
+  link: oneOf('transport', TRANSPORTS).describe('how the gateway is reached'),
+  displays: z
+    .array(oneOf('driver', DISPLAY_DRIVERS))
+    .min(1)
+    .max(DISPLAYS_MAX)
+    .default([{ driver: 'browser', ...(DISPLAY_DRIVERS.get('browser')?.options.parse({}) as object) }])
+    .describe('the first is the one that confirms a push'),
+  http: z
+    .strictObject({
+      host: z.string().min(1).max(255).default('127.0.0.1'),
+      port: z.int().min(0).max(65_535).default(8810),
+    })
+    .prefault({})
+    .describe("the box's own pages"),
+  dataDir: z.string().min(1).describe('a folder for what the box must not forget; relative to the configuration file'),
+  paidHoldSeconds: holdSeconds.default(10).describe('how long a payment stays on the screen'),
+  endedHoldSeconds: holdSeconds.default(5).describe('how long an expired or cancelled order stays on the screen'),
+});
+
+/** A checked configuration: defaults filled in, paths absolute, the secret read. */
+export interface AgentConfig {
+  box: BoxIdentity;
+  /** The transport's name and its options. */
+  link: { transport: string; url: string; [option: string]: unknown };
+  /** Each display's driver and its options; at least one, and the first confirms. */
+  displays: { driver: string; [option: string]: unknown }[];
+  http: { host: string; port: number };
+  dataDir: string;
+  paidHoldSeconds: number;
+  endedHoldSeconds: number;
+}
+
+/**
+ * Checks a configuration that is not from a file, as `name` in messages; relative paths are taken from `folder`.
+ * Throws ConfigError with name, path and what was expected.
+ */
+export function parseAgentConfig(value: unknown, name: string, folder = '.'): AgentConfig {
+  const parsed = agentConfigSchema.safeParse(value);
+  if (!parsed.success) throw problemsOf(parsed.error, name);
+  const { box, displays, dataDir, link, ...rest } = parsed.data;
+  const { terminalCode, serialNumber } = box;
+  return {
+    ...rest,
+    box: { terminalCode, serialNumber, secret: box.secret ?? readSecret(box.secretFile, name, folder) },
+    link: link as AgentConfig['link'],
+    displays: displays.map((display) => withAbsolutePath(display as AgentConfig['displays'][number], folder)),
+    dataDir: resolve(folder, dataDir),
+  };
+}
+
+/** Reads and checks a YAML file. Throws ConfigError. */
+export async function loadAgentConfig(path: string): Promise<AgentConfig> {
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw new ConfigError(`${path}: cannot be read: ${reasonOf(error)}`, 'name an existing file with --config');
+  });
+  const name = basename(path);
+  if (text.length > CONFIG_CHARS_MAX) {
+    throw new ConfigError(`${name}: has ${text.length} characters, expected at most ${CONFIG_CHARS_MAX}`);
+  }
+  return parseAgentConfig(parseYaml(text, name), name, dirname(path));
+}
+
+function parseYaml(text: string, name: string): unknown {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const [problem] = document.errors;
+  if (problem === undefined) return document.toJS();
+  const { line, col } = lines.linePos(problem.pos[0]);
+  throw new ConfigError(`${name}:${line}:${col}: not valid YAML: ${problem.message}`);
+}
+
+function readSecret(file: string | undefined, name: string, folder: string): string {
+  const path = resolve(folder, file ?? '');
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new ConfigError(`${name}: box.secretFile: cannot be read: ${reasonOf(error)}`, `put the secret into ${path}`);
+  }
+  const parsed = secret.safeParse(text.trim());
+  if (parsed.success) return parsed.data;
+  throw new ConfigError(`${name}: box.secretFile: ${parsed.error.issues[0]?.message} in ${path}`);
+}
+
+/** Drivers that work on a file call the option `path`. */
+function withAbsolutePath<T extends { [option: string]: unknown }>(display: T, folder: string): T {
+  return typeof display.path === 'string' ? { ...display, path: resolve(folder, display.path) } : display;
+}
+
+function problemsOf(error: z.ZodError, name: string): ConfigError {
+  const lines = error.issues.map((issue) =>
+    [name, ...(issue.path.length === 0 ? [] : [issue.path.join('.')]), describe(issue)].join(': '),
+  );
+  const more = lines.length - PROBLEMS_SHOWN_MAX;
+  return new ConfigError(
+    [...lines.slice(0, PROBLEMS_SHOWN_MAX), ...(more > 0 ? [`and ${more} more`] : [])].join('\n'),
+    'see device-config/ for valid examples, and `paybox config schema agent` for every key',
+  );
+}
+
+function describe(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'unrecognized_keys') return `unknown key ${issue.keys.join(', ')}`;
+  const text = issue.message.replace(/^(Invalid input|Too small|Too big|Invalid string): /, '');
+  return text.startsWith('expected') ? text : `expected ${text}`;
+}

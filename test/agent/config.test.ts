@@ -1,0 +1,149 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { z } from 'zod';
+import { agentConfigSchema, loadAgentConfig, parseAgentConfig } from '../../src/agent/config.ts';
+import { TRANSPORTS } from '../../src/agent/transports/registry.ts';
+import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
+import { ConfigError } from '../../src/lib/errors.ts';
+import { temporaryFolder } from '../support/net.ts';
+
+const LAPTOP = new URL('../../device-config/laptop.yaml', import.meta.url).pathname;
+const LEAST = {
+  box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' },
+  link: { transport: 'mqtt', url: 'mqtt://127.0.0.1:18830' },
+  dataDir: 'data',
+};
+
+async function loaded(content: unknown) {
+  const folder = await temporaryFolder();
+  const path = join(folder, 'box.yaml');
+  await writeFile(path, typeof content === 'string' ? content : stringify(content));
+  return { folder, config: await loadAgentConfig(path) };
+}
+
+async function refusal(content: unknown): Promise<string> {
+  const error = await loaded(content).then(
+    () => undefined,
+    (it: unknown) => it,
+  );
+  expect(error).toBeInstanceOf(ConfigError);
+  return error instanceof ConfigError ? error.message : '';
+}
+
+describe('the configuration of a box', () => {
+  it('of device-config/laptop.yaml is valid and names every key', async () => {
+    const config = await loadAgentConfig(LAPTOP);
+    expect(config.displays.map((display) => display.driver)).toEqual(['browser', 'terminal']);
+    expect(Object.keys(config).toSorted()).toEqual(Object.keys(agentConfigSchema.shape).toSorted());
+    expect(config.link).toMatchObject({ transport: 'mqtt', url: 'mqtt://127.0.0.1:18830' });
+  });
+
+  it('needs no more than who the box is, its gateway and its folder', async () => {
+    const { folder, config } = await loaded(LEAST);
+    expect(config).toEqual({
+      box: LEAST.box,
+      link: { ...LEAST.link, keepaliveSeconds: 15, connectTimeoutMs: 8000 },
+      displays: [{ driver: 'browser', width: 800, height: 480 }],
+      http: { host: '127.0.0.1', port: 8810 },
+      dataDir: join(folder, 'data'),
+      paidHoldSeconds: 10,
+      endedHoldSeconds: 5,
+    });
+  });
+
+  it('reads a secret from a file beside it, and takes the path of a display from there too', async () => {
+    const folder = await temporaryFolder();
+    await writeFile(join(folder, 'secret'), 'from-a-file\n');
+    const { secret: _, ...box } = LEAST.box;
+    const displays = [{ driver: 'png', path: 'screen.png' }];
+    const config = parseAgentConfig({ ...LEAST, box: { ...box, secretFile: 'secret' }, displays }, 'test', folder);
+    expect(config.box.secret).toBe('from-a-file');
+    expect(config.displays[0]?.path).toBe(join(folder, 'screen.png'));
+    await writeFile(join(folder, 'secret'), 'short');
+    const parse = () => parseAgentConfig({ ...LEAST, box: { ...box, secretFile: 'secret' } }, 'test', folder);
+    expect(parse).toThrow(/test: box\.secretFile: expected a secret of at least 8 characters/);
+  });
+
+  for (const [kind, registry] of [
+    ['driver', DISPLAY_DRIVERS],
+    ['transport', TRANSPORTS],
+  ] as const) {
+    for (const { name, example } of registry.values()) {
+      it(`takes the example of the ${kind} ${name}`, () => {
+        const part = { [kind]: name, ...(example as object) };
+        const value = kind === 'driver' ? { ...LEAST, displays: [part] } : { ...LEAST, link: part };
+        const config = parseAgentConfig(value, 'test');
+        expect(kind === 'driver' ? config.displays[0] : config.link).toMatchObject(part);
+      });
+    }
+  }
+
+  const wrong: [string, unknown, RegExp][] = [
+    ['broken YAML', 'box:\n  terminalCode: [VVB000001\n', /^box\.yaml:3:1: not valid YAML/],
+    ['a doubled key', 'dataDir: a\ndataDir: b\n', /^box\.yaml:2:1: not valid YAML: Map keys must be unique/],
+    ['an unknown key', { ...LEAST, colour: 'red' }, /^box\.yaml: unknown key colour$/],
+    ['an unknown key inside', { ...LEAST, http: { prot: 1 } }, /^box\.yaml: http: unknown key prot$/],
+    [
+      'a wrong type',
+      { ...LEAST, http: { port: '80' } },
+      /^box\.yaml: http\.port: expected (number|int), received string$/,
+    ],
+    ['a value out of range', { ...LEAST, http: { port: 70_000 } }, /^box\.yaml: http\.port: expected .*65535/],
+    ['a missing part', { ...LEAST, box: undefined }, /^box\.yaml: box: expected object, received undefined$/],
+    ['an empty file', '', /^box\.yaml: expected object, received null$/],
+    [
+      'a wrong code',
+      { ...LEAST, box: { ...LEAST.box, terminalCode: 'VVB1' } },
+      /^box\.yaml: box\.terminalCode: expected VVB/,
+    ],
+    ['two secrets', { ...LEAST, box: { ...LEAST.box, secretFile: 'x' } }, /^box\.yaml: box: expected either secret or/],
+    [
+      'a missing secret file',
+      { ...LEAST, box: { ...LEAST.box, secret: undefined, secretFile: 'x' } },
+      /box\.secretFile: cannot be read/,
+    ],
+    [
+      'an unknown driver',
+      { ...LEAST, displays: [{ driver: 'lcd' }] },
+      /^box\.yaml: displays\.0\.driver: expected one of browser, /,
+    ],
+    [
+      'an unknown transport',
+      { ...LEAST, link: { transport: 'fax' } },
+      /^box\.yaml: link\.transport: expected one of mqtt, http$/,
+    ],
+    [
+      "another driver's option",
+      { ...LEAST, displays: [{ driver: 'browser', columns: 3 }] },
+      /^box\.yaml: displays\.0: unknown key columns$/,
+    ],
+    ['no display', { ...LEAST, displays: [] }, /^box\.yaml: displays: expected array to have >=1 items$/],
+    [
+      'a broker over http',
+      { ...LEAST, link: { transport: 'mqtt', url: 'http://x' } },
+      /^box\.yaml: link\.url: expected an mqtt:\/\//,
+    ],
+    [
+      'a gateway with a path',
+      { ...LEAST, link: { transport: 'http', url: 'http://x/vqr' } },
+      /^box\.yaml: link\.url: expected an origin only/,
+    ],
+    ['a file of any size', `dataDir: ${'x'.repeat(70_000)}`, /^box\.yaml: has 70009 characters/],
+  ];
+  for (const [name, content, message] of wrong) {
+    it(`refuses ${name}, naming file, path and what is expected`, async () => {
+      expect(await refusal(content)).toMatch(message);
+    });
+  }
+
+  it('never shows a secret in what it refuses', async () => {
+    expect(await refusal({ ...LEAST, box: { ...LEAST.box, secret: 'shh', serialNumber: 1 } })).not.toContain('shh');
+  });
+
+  it('has a JSON schema that knows every driver and transport', () => {
+    const text = JSON.stringify(z.toJSONSchema(agentConfigSchema, { io: 'input' }));
+    for (const name of [...DISPLAY_DRIVERS.keys(), ...TRANSPORTS.keys()]) expect(text).toContain(`"const":"${name}"`);
+  });
+});
