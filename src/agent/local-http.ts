@@ -1,0 +1,214 @@
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
+import { encodePng } from '../display/png.ts';
+import { sceneText } from '../display/text.ts';
+import type { Clock } from '../lib/clock.ts';
+import { ConfigError, reasonOf, systemCodeOf } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
+import type { Random } from '../lib/random.ts';
+import type { BoxWindow } from './contract.ts';
+import { LiveStatus } from './live-status.ts';
+
+export interface LocalHttpDeps {
+  clock: Clock;
+  log: Logger;
+  random: Random;
+  /** Why the box's loop does not turn, if it does not. */
+  stalled?: () => string | undefined;
+}
+
+export interface LocalHttp {
+  /** As in `http://127.0.0.1:8810`. */
+  readonly origin: string;
+  close(): Promise<void>;
+}
+
+const CONNECTIONS_MAX = 64;
+const HEADERS_TIMEOUT_MS = 10_000;
+const HEADER_BYTES_MAX = 8_192;
+
+interface Answer {
+  status: number;
+  type: string;
+  body: string | Uint8Array;
+  headers?: OutgoingHttpHeaders;
+}
+
+/** No page of another origin may run, frame or post to the box; nothing is loaded from outside. */
+const SECURITY_HEADERS: OutgoingHttpHeaders = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-site',
+  'cache-control': 'no-store',
+};
+
+/**
+ * Serves the box's own pages: what a person sees, `/status`, the screen as a picture and as text, events, health and
+ * metrics. Port 0 takes a free one. Throws ConfigError when the address cannot be had.
+ */
+export async function startLocalHttp(
+  { host, port }: { host: string; port: number },
+  window: BoxWindow,
+  deps: LocalHttpDeps,
+): Promise<LocalHttp> {
+  const live = new LiveStatus(window, deps);
+  const routes = routesOf(window, live, deps);
+  const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: HEADERS_TIMEOUT_MS });
+  server.maxConnections = CONNECTIONS_MAX;
+  server.on('request', (request, response) => {
+    request.resume();
+    try {
+      const answer = answerTo(request, response, { boundHost: host, routes, live });
+      if (answer !== undefined) finish(request, response, answer);
+    } catch (error) {
+      deps.log.error('page-failed', { path: request.url, reason: reasonOf(error) });
+      finish(request, response, plain(500, `the box failed to answer: ${reasonOf(error)}`));
+    }
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) => reject(addressError(error, host, port)));
+    server.listen(port, host, resolve);
+  }).catch((error: unknown) => {
+    live.close();
+    throw error;
+  });
+  const address = server.address();
+  const taken = typeof address === 'object' && address !== null ? address.port : port;
+  return {
+    origin: `http://${isIP(host) === 6 ? `[${host}]` : host}:${taken}`,
+    close: async () => {
+      live.close();
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+type Route = (request: IncomingMessage) => Answer;
+
+function routesOf(window: BoxWindow, live: LiveStatus, deps: LocalHttpDeps): Map<string, Route> {
+  const runId = deps.random.uuid();
+  const file = (name: string, type: string): Route => {
+    const body = readFileSync(new URL(`page/${name}`, import.meta.url));
+    return () => ({ status: 200, type, body });
+  };
+  let picture: { number: number; png: Uint8Array } | undefined;
+  return new Map<string, Route>([
+    ['GET /', file('box.html', 'text/html; charset=utf-8')],
+    ['GET /box.css', file('box.css', 'text/css; charset=utf-8')],
+    ['GET /box.js', file('box.js', 'text/javascript; charset=utf-8')],
+    ['GET /status', () => json(200, window.status())],
+    ['GET /screen.txt', () => plain(200, sceneText(window.scene()))],
+    ['GET /metrics', () => ({ status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: window.metrics() })],
+    ['GET /healthz', () => health(window, deps)],
+    [
+      'GET /screen.png',
+      (request) => {
+        const { frame, number } = live.currentFrame();
+        if (frame === undefined) return plain(503, 'nothing is on the screen yet');
+        const headers = { etag: `"${runId}-${number}"` };
+        if (request.headers['if-none-match'] === headers.etag)
+          return { status: 304, type: 'image/png', body: '', headers };
+        if (picture?.number !== number) picture = { number, png: encodePng(frame) };
+        return { status: 200, type: 'image/png', body: picture.png, headers };
+      },
+    ],
+    [
+      'POST /keys/dismiss',
+      (request) => {
+        if (!isSameOrigin(request)) return plain(403, 'keys are pressed from the page of the box only');
+        window.press('dismiss');
+        return { status: 204, type: 'text/plain', body: '' };
+      },
+    ],
+  ]);
+}
+
+/** The answer to a request; undefined once it is a page that watches. */
+function answerTo(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { boundHost, routes, live }: { boundHost: string; routes: ReadonlyMap<string, Route>; live: LiveStatus },
+): Answer | undefined {
+  const host = hostnameOf(request.headers.host);
+  if (host === undefined || !isOwnHost(host, boundHost)) {
+    return plain(403, `the box is not called ${request.headers.host ?? 'nothing'}: use its IP address`);
+  }
+  const [path = '/'] = (request.url ?? '/').split('?', 1);
+  if (path === '/events' && request.method === 'GET') {
+    if (live.subscribe(response, SECURITY_HEADERS)) return undefined;
+    return { ...plain(503, 'too many pages watch this box'), headers: { 'retry-after': '5' } };
+  }
+  const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
+  const route = routes.get(`${method} ${path}`);
+  if (route !== undefined) return route(request);
+  const allowed = path === '/events' ? 'GET' : allowedFor(path, routes);
+  return allowed === undefined
+    ? plain(404, 'not found')
+    : { ...plain(405, `only ${allowed}`), headers: { allow: allowed } };
+}
+
+function allowedFor(pathname: string, routes: ReadonlyMap<string, Route>): string | undefined {
+  if (routes.has(`GET ${pathname}`)) return 'GET, HEAD';
+  return routes.has(`POST ${pathname}`) ? 'POST' : undefined;
+}
+
+function finish(request: IncomingMessage, response: ServerResponse, { status, type, body, headers }: Answer): void {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const length =
+    status === 204 || status === 304 ? {} : { 'content-type': type, 'content-length': Buffer.byteLength(body) };
+  response.writeHead(status, { ...SECURITY_HEADERS, ...length, ...headers });
+  response.end(request.method === 'HEAD' ? undefined : body);
+}
+
+function plain(status: number, text: string): Answer {
+  return { status, type: 'text/plain; charset=utf-8', body: text.endsWith('\n') ? text : `${text}\n` };
+}
+
+function json(status: number, value: unknown): Answer {
+  return { status, type: 'application/json; charset=utf-8', body: JSON.stringify(value) };
+}
+
+function health(window: BoxWindow, { stalled }: LocalHttpDeps): Answer {
+  const { display } = window.status();
+  const reason = stalled?.() ?? (display.ok ? undefined : `display ${display.driver}: ${display.reason ?? 'not ok'}`);
+  return reason === undefined ? json(200, { ok: true }) : json(503, { ok: false, reason });
+}
+
+/**
+ * A page of another site can make its own name point to this machine (DNS rebinding) and then read and press as if it
+ * were the box's page. It cannot do so with an IP address, nor with localhost.
+ */
+function isOwnHost(hostname: string, boundHost: string): boolean {
+  return isIP(hostname) !== 0 || hostname === 'localhost' || hostname === boundHost.toLowerCase();
+}
+
+function hostnameOf(host: string | undefined): string | undefined {
+  const url = `http://${host ?? ''}`;
+  return host !== undefined && URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, '') : undefined;
+}
+
+/** Browsers name the page that posts in `Origin`; programs such as curl send none. */
+function isSameOrigin({ headers }: IncomingMessage): boolean {
+  return headers.origin === undefined || headers.origin === `http://${headers.host}`;
+}
+
+function addressError(error: Error, host: string, port: number): ConfigError {
+  const option = 'set http.port in the configuration or --box-port';
+  if (systemCodeOf(error) === 'EADDRINUSE') {
+    return new ConfigError(
+      `port ${port} on ${host}, for the box's pages, is in use`,
+      `stop what uses it, or ${option}`,
+    );
+  }
+  const fix = `set http.host to an address of this machine, or ${option}`;
+  return new ConfigError(`the box's pages cannot be served on ${host}, port ${port}: ${reasonOf(error)}`, fix);
+}

@@ -1,0 +1,92 @@
+const part = (id) => document.getElementById(id);
+const say = (id, text) => {
+  part(id).textContent = text || '–';
+};
+const dong = (amount) => `${String(amount).replace(/\B(?=(\d{3})+$)/g, '.')} ₫`;
+const time = (iso) => new Date(iso).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+
+const screenImage = part('screen');
+let shownFrame = 0;
+
+function setLink(kind, text) {
+  document.body.dataset.link = kind;
+  say('lamp-text', text);
+}
+
+function show({ frame, status }) {
+  setLink(status.online ? 'online' : 'offline', status.online ? 'online' : 'offline');
+  say('terminal', status.terminalCode);
+  say('serial', status.serialNumber);
+  say('state', status.fault === null ? status.state : `${status.state} · ${status.fault.code}: ${status.fault.reason}`);
+  const { order, lastPayment, link, display } = status;
+  say('order', order && `${dong(order.amount)} · ${order.content} · until ${time(order.expiresAt)}`);
+  say('payment', lastPayment && `${dong(lastPayment.amount)} · ${lastPayment.content} · ${time(lastPayment.paidAt)}`);
+  say('link', `${link.transport} · ${link.reason === null ? link.gateway : link.reason}`);
+  say('display', `${display.driver} · ${display.ok ? display.surface : display.reason}`);
+  part('version').textContent = `paybox ${status.version}`;
+  document.title = `${status.terminalCode} · ${status.state}`;
+  screenImage.alt = `Screen of the box: ${status.state}${order ? `, ${dong(order.amount)}, ${order.content}` : ''}`;
+  if (frame !== shownFrame) loadFrame(frame);
+}
+
+/** Loads a frame beside the one that is shown, so that the screen never flickers. */
+function loadFrame(frame) {
+  shownFrame = frame;
+  const next = new Image();
+  next.onload = () => {
+    if (frame !== shownFrame) return;
+    screenImage.src = next.src;
+    screenImage.hidden = false;
+    fitScreen(next.naturalWidth, next.naturalHeight);
+  };
+  next.src = `/screen.png?frame=${frame}`;
+}
+
+/**
+ * Gives every pixel of the box a whole number of the viewer's pixels, so that a phone can scan the QR from this
+ * screen; only where the picture does not fit at all is it made smaller, smoothly.
+ */
+function fitScreen(width = screenImage.naturalWidth, height = screenImage.naturalHeight) {
+  if (!width) return;
+  const ratio = window.devicePixelRatio || 1;
+  const frameWidth = document.querySelector('.face').offsetWidth - part('glass').offsetWidth;
+  const roomWide = (document.documentElement.clientWidth - frameWidth - 16) * ratio;
+  const roomHigh = (window.innerHeight - 190) * ratio;
+  const whole = Math.floor(Math.min(roomWide / width, roomHigh / height));
+  const scale = Math.max(whole, Math.min(1, roomWide / width));
+  screenImage.classList.toggle('crisp', scale >= 1);
+  screenImage.style.width = `${(width * scale) / ratio}px`;
+  screenImage.style.height = `${(height * scale) / ratio}px`;
+}
+
+async function dismiss() {
+  const key = part('dismiss');
+  key.classList.add('pressed');
+  try {
+    await fetch('/keys/dismiss', { method: 'POST' });
+  } catch {
+    setLink('lost', 'lost');
+  } finally {
+    key.classList.remove('pressed');
+  }
+}
+
+function watch() {
+  const events = new EventSource('/events');
+  events.addEventListener('status', (event) => show(JSON.parse(event.data)));
+  events.onerror = () => {
+    setLink('lost', 'lost');
+    shownFrame = 0;
+    if (events.readyState === EventSource.CLOSED) setTimeout(watch, 2000);
+  };
+}
+
+part('dismiss').addEventListener('click', dismiss);
+document.addEventListener('keydown', (event) => {
+  const isKey = event.key === 'Escape' || (event.key === ' ' && event.target === document.body);
+  if (!isKey || event.repeat) return;
+  event.preventDefault();
+  dismiss();
+});
+window.addEventListener('resize', () => fitScreen());
+watch();
