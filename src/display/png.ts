@@ -1,4 +1,4 @@
-import { encode } from 'fast-png';
+import { crc32, deflateSync } from 'node:zlib';
 import { blend, type Canvas, fill } from './canvas.ts';
 import { type CharacterFrame, type Frame, type PixelFrame, UPPER_HALF } from './contract.ts';
 import { BITMAP_HEIGHT, BITMAP_WIDTH, bitmapGlyph } from './fonts/bitmap.ts';
@@ -8,19 +8,53 @@ const CELL_WIDTH = BITMAP_WIDTH;
 const CELL_HEIGHT = CELL_WIDTH * 2;
 const GLYPH_TOP = Math.floor((CELL_HEIGHT - BITMAP_HEIGHT) / 2);
 
+const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
+/** Eight bits a channel, red green blue, the only compression and filter methods there are, not interlaced. */
+const FORMAT = [8, 2, 0, 0, 0];
+/** Each row says how it was filtered: with 2, by the difference to the row above, which is mostly 0 on a screen. */
+const FILTER_UP = 2;
 /** zlib's fastest level: a screen is mostly flat, and the picture is often asked for. */
 const COMPRESSION_LEVEL = 1;
 
 /** The frame as a PNG file. A page of characters is drawn cell by cell, as a terminal would show it. */
 export function encodePng(frame: Frame): Uint8Array {
   const { width, height, data } = frame.kind === 'pixels' ? frame : picture(frame);
-  const opaque = new Uint8Array(width * height * 3);
-  for (let from = 0, to = 0; to < opaque.length; from += 4, to += 3) {
-    opaque[to] = data[from] ?? 0;
-    opaque[to + 1] = data[from + 1] ?? 0;
-    opaque[to + 2] = data[from + 2] ?? 0;
+  const header = Buffer.alloc(8);
+  header.writeUInt32BE(width, 0);
+  header.writeUInt32BE(height, 4);
+  return Buffer.concat([
+    SIGNATURE,
+    chunk('IHDR', Buffer.concat([header, Buffer.from(FORMAT)])),
+    chunk('IDAT', deflateSync(filteredRows(width, height, data), { level: COMPRESSION_LEVEL })),
+    chunk('IEND', Buffer.alloc(0)),
+  ]);
+}
+
+function filteredRows(width: number, height: number, data: Uint8Array): Uint8Array {
+  const rows = new Uint8Array(height * (1 + width * 3));
+  const stride = width * 4;
+  let to = 0;
+  let from = 0;
+  for (let y = 0; y < height; y += 1) {
+    rows[to++] = FILTER_UP;
+    for (let x = 0; x < width; x += 1, from += 4) {
+      for (let channel = 0; channel < 3; channel += 1) {
+        const above = y === 0 ? 0 : (data[from + channel - stride] ?? 0);
+        rows[to++] = (data[from + channel] ?? 0) - above;
+      }
+    }
   }
-  return encode({ width, height, data: opaque, channels: 3, depth: 8 }, { zlib: { level: COMPRESSION_LEVEL } });
+  return rows;
+}
+
+/** Length, type, content, and the checksum of type and content. */
+function chunk(type: string, content: Uint8Array): Buffer {
+  const body = Buffer.concat([Buffer.from(type, 'latin1'), content]);
+  const framed = Buffer.alloc(body.length + 8);
+  framed.writeUInt32BE(content.length, 0);
+  framed.set(body, 4);
+  framed.writeUInt32BE(crc32(body), body.length + 4);
+  return framed;
 }
 
 function picture(frame: CharacterFrame): PixelFrame {

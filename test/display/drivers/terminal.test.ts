@@ -31,6 +31,8 @@ describe('the terminal display', () => {
     expectDecodes(out.picture(), QR_CODE);
     expectGeometry(out.picture(), { x: 12, y: 12 }, { ...verdict, modulePixels: 6 });
     expect(out.text().join('\n')).toContain('50.000 ₫');
+    const block = out.cells().slice(0, Math.ceil((verdict.modules + 2 * verdict.quietModules) / 2));
+    expect(block.flat().filter(({ paper }) => paper === theme.paper)).toEqual([]);
   });
 
   it('fits 41 modules into 80 x 24 with the texts beside them', async () => {
