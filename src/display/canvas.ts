@@ -1,3 +1,4 @@
+import type { PixelFrame } from './contract.ts';
 import type { Box } from './layout/items.ts';
 
 /** Pixels being painted: one 32-bit word each, little-endian red, green, blue, 255. */
@@ -5,6 +6,15 @@ export interface Canvas {
   width: number;
   height: number;
   words: Uint32Array;
+}
+
+export function createCanvas(width: number, height: number): Canvas {
+  return { width, height, words: new Uint32Array(width * height) };
+}
+
+/** The canvas as a frame, which shares its memory. */
+export function frameOf({ width, height, words }: Canvas): PixelFrame {
+  return { kind: 'pixels', width, height, data: new Uint8Array(words.buffer, words.byteOffset, words.byteLength) };
 }
 
 /** A colour 0xRRGGBB as a word of the canvas. */

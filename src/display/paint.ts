@@ -1,21 +1,19 @@
-import { blend, type Canvas, fill, wordOf } from './canvas.ts';
+import { blend, type Canvas, fill, frameOf, wordOf } from './canvas.ts';
 import type { PixelFrame } from './contract.ts';
 import { paintDisc, paintIcon } from './icons.ts';
 import type { Box, Item } from './layout/items.ts';
 import { BLACK, WHITE } from './layout/theme.ts';
 import type { Qr } from './qr.ts';
 
-/** Paints a picture, items in order, from nothing; what leaves the canvas is cut. */
-export function paint(items: readonly Item[], width: number, height: number): PixelFrame {
-  const words = new Uint32Array(width * height);
-  const canvas: Canvas = { width, height, words };
+/** Paints a picture over whatever the canvas holds, items in order; what leaves the canvas is cut. */
+export function paint(items: readonly Item[], canvas: Canvas): PixelFrame {
   for (const item of items) {
     if (item.kind === 'rect') paintRect(canvas, item.box, item.radius, item.color);
     else if (item.kind === 'text') paintText(canvas, item);
     else if (item.kind === 'icon') paintIcon(canvas, item.box, item.name, item.disc, item.stroke);
     else paintQr(canvas, item.box, item.qr);
   }
-  return { kind: 'pixels', width, height, data: new Uint8Array(words.buffer) };
+  return frameOf(canvas);
 }
 
 function paintRect(canvas: Canvas, box: Box, radius: number, color: number): void {

@@ -1,5 +1,5 @@
 import { crc32, deflateSync } from 'node:zlib';
-import { blend, type Canvas, fill } from './canvas.ts';
+import { blend, type Canvas, createCanvas, fill, frameOf } from './canvas.ts';
 import { type CharacterFrame, type Frame, type PixelFrame, UPPER_HALF } from './contract.ts';
 import { BITMAP_HEIGHT, BITMAP_WIDTH, bitmapGlyph } from './fonts/bitmap.ts';
 
@@ -60,7 +60,7 @@ function chunk(type: string, content: Uint8Array): Buffer {
 function picture(frame: CharacterFrame): PixelFrame {
   const width = frame.columns * CELL_WIDTH;
   const height = frame.rows * CELL_HEIGHT;
-  const canvas: Canvas = { width, height, words: new Uint32Array(width * height) };
+  const canvas = createCanvas(width, height);
   for (const [index, { char, ink, paper }] of frame.cells.entries()) {
     const x = (index % frame.columns) * CELL_WIDTH;
     const y = Math.floor(index / frame.columns) * CELL_HEIGHT;
@@ -68,7 +68,7 @@ function picture(frame: CharacterFrame): PixelFrame {
     if (char === UPPER_HALF) fill(canvas, { x, y, width: CELL_WIDTH, height: CELL_HEIGHT / 2 }, ink);
     else if (char !== ' ') drawGlyph(canvas, x, y + GLYPH_TOP, char, ink);
   }
-  return { kind: 'pixels', width, height, data: new Uint8Array(canvas.words.buffer) };
+  return frameOf(canvas);
 }
 
 function drawGlyph(canvas: Canvas, x: number, y: number, char: string, ink: number): void {

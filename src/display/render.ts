@@ -1,4 +1,5 @@
 import type { Scene } from '../scene.ts';
+import { createCanvas } from './canvas.ts';
 import type { Frame, PixelSurface, Surface } from './contract.ts';
 import { type FaceSource, openFaces } from './fonts/glyph-sheets.ts';
 import { layoutCharacters } from './layout/characters.ts';
@@ -15,6 +16,10 @@ export type QrVerdict =
 
 /** Draws scenes for one surface. Both calls are quick and ask nothing of the machine. */
 export interface Renderer {
+  /**
+   * The picture of a scene. Its pixels stay until the second `render` after it: two buffers take turns, because
+   * megabytes of new ones every second would lie about for long. Who keeps a frame for longer copies its data.
+   */
   render(scene: Scene): Frame;
   /** Whether this surface shows the payload scannably; the reason of a refusal names modules and pixels. */
   verdict(qrCode: string): QrVerdict;
@@ -32,9 +37,12 @@ export async function openRenderer(surface: Surface, deps: FaceSource): Promise<
     return { verdict, render: (scene) => layoutCharacters(scene, fitFor(scene), surface) };
   }
   const stage = await openStage(surface, deps);
+  let canvas = createCanvas(surface.width, surface.height);
+  let spare = createCanvas(surface.width, surface.height);
   const render = (scene: Scene): Frame => {
+    [canvas, spare] = [spare, canvas];
     const fit = fitFor(scene);
-    return paint(layoutPixels(scene, fit?.ok ? fit.qr : undefined, stage), surface.width, surface.height);
+    return paint(layoutPixels(scene, fit?.ok ? fit.qr : undefined, stage), canvas);
   };
   return { verdict, render };
 }
