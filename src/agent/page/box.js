@@ -21,7 +21,7 @@ function show({ frame, status }) {
   const { order, lastPayment, link, display } = status;
   say('order', order && `${dong(order.amount)} · ${order.content} · until ${time(order.expiresAt)}`);
   say('payment', lastPayment && `${dong(lastPayment.amount)} · ${lastPayment.content} · ${time(lastPayment.paidAt)}`);
-  say('link', `${link.transport} · ${link.reason === null ? link.gateway : link.reason}`);
+  say('link', link.reason === null ? link.gateway : link.reason);
   say('display', `${display.driver} · ${display.ok ? display.surface : display.reason}`);
   part('version').textContent = `paybox ${status.version}`;
   document.title = `${status.terminalCode} · ${status.state}`;
@@ -34,10 +34,7 @@ function loadFrame(frame) {
   shownFrame = frame;
   const next = new Image();
   next.onload = () => {
-    if (frame !== shownFrame) return;
-    screenImage.src = next.src;
-    screenImage.hidden = false;
-    fitScreen(next.naturalWidth, next.naturalHeight);
+    if (frame === shownFrame) screenImage.src = next.src;
   };
   next.src = `/screen.png?frame=${frame}`;
 }
@@ -46,8 +43,10 @@ function loadFrame(frame) {
  * Gives every pixel of the box a whole number of the viewer's pixels, so that a phone can scan the QR from this
  * screen; only where the picture does not fit at all is it made smaller, smoothly.
  */
-function fitScreen(width = screenImage.naturalWidth, height = screenImage.naturalHeight) {
-  if (!width) return;
+function fitScreen() {
+  const { naturalWidth: width, naturalHeight: height } = screenImage;
+  screenImage.hidden = width === 0;
+  if (width === 0) return;
   const ratio = window.devicePixelRatio || 1;
   const frameWidth = document.querySelector('.face').offsetWidth - part('glass').offsetWidth;
   const roomWide = (document.documentElement.clientWidth - frameWidth - 16) * ratio;
@@ -88,5 +87,7 @@ document.addEventListener('keydown', (event) => {
   event.preventDefault();
   dismiss();
 });
-window.addEventListener('resize', () => fitScreen());
+for (const happening of ['load', 'error']) screenImage.addEventListener(happening, fitScreen);
+window.addEventListener('resize', fitScreen);
+if (screenImage.complete) fitScreen();
 watch();
