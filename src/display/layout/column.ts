@@ -51,6 +51,8 @@ interface Fitted {
 const LEVELS_BEFORE_DROPPING = 3;
 const LEVELS_MAX = 12;
 const STEADY_LEVELS = 2;
+/** The most lines that any block asks for. */
+const LINES_MAX = 4;
 /** Gaps close with the letters. */
 const GAP_AT_LEVEL = [1, 0.8, 0.6, 0.4];
 
@@ -62,24 +64,23 @@ export function column(blocks: readonly Block[], box: Box, align: 'left' | 'cent
   for (let kept = [...blocks]; kept.length > 0; kept = withoutLeast(kept)) {
     const levels = kept.some(({ rank }) => rank > 0) ? LEVELS_BEFORE_DROPPING : LEVELS_MAX;
     for (let level = 0; level < levels; level += 1) {
-      const fewerLines = Math.max(0, level - 1);
-      const items =
-        atLevel(kept, box, align, level, 0) ?? (fewerLines > 0 && atLevel(kept, box, align, level, fewerLines));
+      const fewer = Math.max(1, LINES_MAX - level);
+      const items = atLevel(kept, box, align, level, LINES_MAX) ?? atLevel(kept, box, align, level, fewer);
       if (items) return items;
     }
   }
   return [];
 }
 
-/** The blocks, shrunk by `level` steps and with `fewerLines` than they may have, or `undefined` where that is too high. */
+/** The blocks, shrunk by `level` steps and with at most `linesMax` lines each, or `undefined` where that is too high. */
 function atLevel(
   blocks: readonly Block[],
   box: Box,
   align: 'left' | 'center',
   level: number,
-  fewerLines: number,
+  linesMax: number,
 ): Item[] | undefined {
-  const fitted = blocks.flatMap((block) => shaped(block, box.width, level, fewerLines) ?? []);
+  const fitted = blocks.flatMap((block) => shaped(block, box.width, level, linesMax) ?? []);
   const spacing = GAP_AT_LEVEL[Math.min(level, GAP_AT_LEVEL.length - 1)] ?? 1;
   const gaps = fitted.map(({ block }, index) => (index === 0 ? 0 : Math.round(block.gap * spacing)));
   const height = sum(gaps) + sum(fitted.map((each) => each.height));
@@ -92,7 +93,7 @@ function withoutLeast(blocks: readonly Block[]): Block[] {
   return blocks.toSpliced(index, 1);
 }
 
-function shaped(block: Block, width: number, level: number, fewerLines: number): Fitted | undefined {
+function shaped(block: Block, width: number, level: number, cap: number): Fitted | undefined {
   if (block.kind === 'icon') {
     const size = Math.round(block.sizePx * (1 - level / LEVELS_MAX));
     return size > width ? undefined : { block, width: size, height: size, lines: [] };
@@ -101,7 +102,7 @@ function shaped(block: Block, width: number, level: number, fewerLines: number):
   const ladder = block.ladder.slice(Math.min(step, block.ladder.length - 1));
   const smallest = ladder.at(-1);
   if (smallest === undefined || block.text === '') return undefined;
-  const linesMax = Math.max(1, block.linesMax - fewerLines);
+  const linesMax = Math.min(block.linesMax, cap);
   const wrapped = (face: Face, count: number) =>
     wrap(block.text, width - pillExtra(block, face), count, (text) => measure(text, face));
   const whole = (count: number) => ladder.find((face) => !wrapped(face, count).cut);
