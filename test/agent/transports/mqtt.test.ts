@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto';
+import { Writable } from 'node:stream';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { INCOMING_MAX } from '../../../src/agent/transports/incoming.ts';
+import { mqttTransport } from '../../../src/agent/transports/mqtt.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createLogger } from '../../../src/lib/log.ts';
+import { encode } from '../../../src/protocol/codec.ts';
+import type { DownMessage, UpMessage } from '../../../src/protocol/messages.ts';
+import { down, fakeBroker, IDENTITY } from '../../support/fake-gateway.ts';
+import { eventually, freePort } from '../../support/net.ts';
+
+const RUN = '3b241101-e2bb-4255-8caf-4136c566a962';
+const OTHER_RUN = '9b241101-e2bb-4255-8caf-4136c566a962';
+
+function box(url: string, change: { secret?: string; connectTimeoutMs?: number } = {}) {
+  const lines: string[] = [];
+  const out = new Writable({
+    write: (chunk, _encoding, done) => {
+      lines.push(String(chunk));
+      done();
+    },
+  });
+  const sessionId = randomUUID();
+  const abort = new AbortController();
+  const identity = { ...IDENTITY, secret: change.secret ?? IDENTITY.secret };
+  const io = { clock: systemClock, log: createLogger(out, systemClock, 'json'), identity, sessionId };
+  const options = mqttTransport.options.parse({ url, connectTimeoutMs: change.connectTimeoutMs ?? 20_000 });
+  const opening = mqttTransport.open(options, io, abort.signal);
+  opening.catch(() => undefined);
+  onTestFinished(async () => {
+    await (await opening.catch(() => undefined))?.close();
+  });
+  return { opening, abort, sessionId, lines, events: () => lines.map((line) => JSON.parse(line).event) };
+}
+
+/** What a session gives until it ends, and why it ended. */
+async function drain(incoming: AsyncIterable<DownMessage>): Promise<{ messages: DownMessage[]; reason: string }> {
+  const messages: DownMessage[] = [];
+  try {
+    for await (const message of incoming) messages.push(message);
+    return { messages, reason: '' };
+  } catch (error) {
+    return { messages, reason: String(error) };
+  }
+}
+
+const shown = (): UpMessage => ({ v: 1, id: randomUUID(), sentAtMs: 1, type: 'shown', pushId: randomUUID() });
+const withdraw = () => down({ type: 'withdraw', pushId: randomUUID(), why: 'timeout' });
+
+describe('the MQTT transport', () => {
+  it('TOP-1 TOP-2 talks MQTT 3.1.1 with QoS 1 on its own topics, and is refused nothing', async () => {
+    const broker = await fakeBroker();
+    await broker.gatewayIs(true, RUN);
+    const session = await box(broker.url).opening;
+    const [up, told] = [shown(), withdraw()];
+    await session.send(up);
+    await broker.tell(encode(told));
+    const first = await session.incoming[Symbol.asyncIterator]().next();
+    expect(first.value).toEqual(told);
+    expect(broker.received).toEqual([up]);
+    expect(broker.connects).toMatchObject([{ clean: true, version: 4, keepalive: 15 }]);
+    expect(broker.connects[0]?.clientId).toMatch(/^VVB000001-[0-9a-f]{13}$/);
+    expect(broker.faults).toEqual([]);
+  });
+
+  it('PRE-1 publishes a retained birth, and offline when it says goodbye', async () => {
+    const broker = await fakeBroker();
+    await broker.gatewayIs(true, RUN);
+    const { opening, sessionId } = box(broker.url);
+    const session = await opening;
+    const ending = drain(session.incoming);
+    await Promise.all([session.close(), session.close()]);
+    expect(await ending).toEqual({ messages: [], reason: '' });
+    expect(broker.presences.map(({ payload, retain, qos }) => ({ ...JSON.parse(payload), retain, qos }))).toEqual([
+      { v: 1, online: true, sessionId, retain: true, qos: 1 },
+      { v: 1, online: false, sessionId, retain: true, qos: 1 },
+    ]);
+    await expect(session.send(shown())).rejects.toMatchObject({ code: 'LINK_LOST' });
+  });
+
+  it('PRE-1 leaves a last will that says offline when the line is cut', async () => {
+    const broker = await fakeBroker();
+    await broker.gatewayIs(true, RUN);
+    const { opening, sessionId } = box(broker.url);
+    const ending = drain((await opening).incoming);
+    broker.cut();
+    expect((await ending).reason).toContain('ended the connection');
+    const will = await eventually('the will', () => broker.presences[1]);
+    expect(JSON.parse(will.payload)).toEqual({ v: 1, online: false, sessionId });
+    expect(will.retain).toBe(true);
+  });
+
+  it('PRE-2 waits for a gateway that comes later', async () => {
+    const broker = await fakeBroker();
+    await broker.gatewayIs(false, OTHER_RUN);
+    const { opening } = box(broker.url);
+    let open = false;
+    void opening.then(() => {
+      open = true;
+    });
+    await eventually('the birth', () => broker.presences.length === 1);
+    expect(open).toBe(false);
+    await broker.gatewayIs(true, RUN);
+    await opening;
+  });
+
+  it('PRE-2 says that the gateway is not there, and leaves the broker', async () => {
+    const broker = await fakeBroker();
+    const { opening } = box(broker.url, { connectTimeoutMs: 500 });
+    await expect(opening).rejects.toMatchObject({ code: 'PEER_MISSING', severity: 'retryable' });
+    await expect(opening).rejects.toThrow(/the gateway is not at the broker at mqtt:/);
+    expect(broker.presences.map(({ payload }) => JSON.parse(payload).online)).toEqual([true, false]);
+  });
+
+  const departures: [string, (broker: Awaited<ReturnType<typeof fakeBroker>>) => Promise<void>, RegExp][] = [
+    ['leaves', (broker) => broker.gatewayIs(false, RUN), /left the broker/],
+    ['runs anew', (broker) => broker.gatewayIs(true, OTHER_RUN), /was restarted/],
+  ];
+  for (const [name, depart, reason] of departures) {
+    it(`PRE-2 ends the session when the gateway ${name}`, async () => {
+      const broker = await fakeBroker();
+      await broker.gatewayIs(true, RUN);
+      const ending = drain((await box(broker.url).opening).incoming);
+      await depart(broker);
+      expect((await ending).reason).toMatch(reason);
+    });
+  }
+
+  it("PRE-2 is not misled by another run's last will, a repeated birth or an illegal presence", async () => {
+    const broker = await fakeBroker();
+    await broker.gatewayIs(true, RUN);
+    const { opening, events } = box(broker.url);
+    const session = await opening;
+    await broker.gatewayIs(false, OTHER_RUN);
+    await broker.gatewayIs(true, RUN);
+    await broker.gatewaySays('{"online":false}');
+    const told = withdraw();
+    await broker.tell(encode(told));
+    expect((await session.incoming[Symbol.asyncIterator]().next()).value).toEqual(told);
+    expect(events()).toEqual(['gateway-presence-illegal']);
+  });
+
+  it('MSG-3 logs an illegal message once with the reason, and goes on', async () => {
+    const broker = await fakeBroker();
+    await broker.gatewayIs(true, RUN);
+    const { opening, lines } = box(broker.url);
+    const session = await opening;
+    const told = withdraw();
+    const illegal = [
+      '',
+      '{',
+      '{"v":1}',
+      Buffer.from([0xff, 0xfe]),
+      'x'.repeat(20_000),
+      encode({ ...told, v: 2 } as never),
+    ];
+    for (const payload of illegal) await broker.tell(payload);
+    await broker.tell(encode(withdraw()), true);
+    await broker.tell(JSON.stringify({ ...told, colour: 'red' }));
+    const messages = session.incoming[Symbol.asyncIterator]();
+    await messages.next();
+    expect((await messages.next()).value).toEqual(told);
+    expect(lines.map((line) => JSON.parse(line).event)).toEqual(illegal.map(() => 'message-illegal'));
+    expect(lines[4]).toContain('20000 bytes');
+  });
+
+  it('TOP-1 drops a message that a broker kept from another day', async () => {
+    const broker = await fakeBroker();
+    await broker.tell(encode(withdraw()), true);
+    await broker.gatewayIs(true, RUN);
+    const { opening, events } = box(broker.url);
+    const session = await opening;
+    const told = withdraw();
+    await broker.tell(encode(told));
+    expect((await session.incoming[Symbol.asyncIterator]().next()).value).toEqual(told);
+    expect(events()).toEqual(['message-illegal']);
+  });
+
+  it('MSG-7 ends rather than lose a message when more wait than it keeps', async () => {
+    const broker = await fakeBroker();
+    await broker.gatewayIs(true, RUN);
+    const session = await box(broker.url).opening;
+    for (let sent = 0; sent <= INCOMING_MAX; sent += 1) await broker.tell(encode(withdraw()));
+    await expect(session.send(shown()).then(() => session.send(shown()))).rejects.toMatchObject({ code: 'LINK_LOST' });
+    const { messages, reason } = await drain(session.incoming);
+    expect(messages).toHaveLength(INCOMING_MAX);
+    expect(reason).toContain(`more than ${INCOMING_MAX}`);
+  });
+
+  it('TOP-2 tells a wrong secret from a broker that is away, and both may pass', async () => {
+    const broker = await fakeBroker();
+    const wrong = box(broker.url, { secret: 'another-secret' });
+    await expect(wrong.opening).rejects.toMatchObject({ code: 'NOT_REGISTERED', severity: 'retryable' });
+    await expect(wrong.opening).rejects.not.toThrow(/another-secret/);
+    const away = box(`mqtt://127.0.0.1:${await freePort()}`);
+    await expect(away.opening).rejects.toMatchObject({ code: 'PEER_MISSING', severity: 'retryable' });
+  });
+
+  it('stops dialling when told to', async () => {
+    const broker = await fakeBroker();
+    const { opening, abort } = box(broker.url);
+    await eventually('the birth', () => broker.presences.length === 1);
+    abort.abort(new Error('the box stops'));
+    await expect(opening).rejects.toThrow(/the box stops/);
+  });
+});
