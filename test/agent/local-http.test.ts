@@ -1,0 +1,334 @@
+import { execFile } from 'node:child_process';
+import { type IncomingMessage, request as startRequest } from 'node:http';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { decode } from 'fast-png';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { BoxStatus, BoxWindow } from '../../src/agent/contract.ts';
+import { startLocalHttp } from '../../src/agent/local-http.ts';
+import type { PixelFrame } from '../../src/display/contract.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { ConfigError } from '../../src/lib/errors.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import type { Scene } from '../../src/scene.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+import { findProgram, PROGRAMS, without } from '../support/programs.ts';
+
+const DISPLAY = { driver: 'browser', ok: true, reason: null, surface: '8×4 pixels' };
+const STATUS: BoxStatus = {
+  terminalCode: 'VVB000001',
+  serialNumber: 'VVB900001',
+  state: 'idle',
+  online: true,
+  order: null,
+  lastPayment: null,
+  fault: null,
+  display: DISPLAY,
+  displays: [DISPLAY],
+  link: { transport: 'mqtt', gateway: 'mqtt://127.0.0.1:18830', connectedAt: null, reason: null },
+  version: '0.1.0',
+};
+const IDLE: Scene = {
+  kind: 'idle',
+  holder: { userBankName: 'NGUYEN VAN A', bankAccount: '0123456789', bankCode: 'MB' },
+  terminalCode: 'VVB000001',
+  online: true,
+};
+
+function frameOf(red: number): PixelFrame {
+  const data = new Uint8Array(8 * 4 * 4).fill(255);
+  for (let at = 0; at < data.length; at += 4) data[at] = red;
+  return { kind: 'pixels', width: 8, height: 4, data };
+}
+
+/** A box that does as the test says. */
+async function box({ port = 0, stalled = undefined as string | undefined } = {}) {
+  const listeners = new Set<() => void>();
+  const lines: string[] = [];
+  const out = new Writable({
+    write: (chunk, _encoding, done) => {
+      lines.push(String(chunk));
+      done();
+    },
+  });
+  const it = { status: STATUS, frame: undefined as PixelFrame | undefined, keys: [] as string[] };
+  const window: BoxWindow = {
+    status: () => it.status,
+    scene: () => IDLE,
+    frame: () => it.frame,
+    onChange: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    press: (key) => it.keys.push(key),
+    metrics: () => 'paybox_box_online 1\n',
+  };
+  const log = createLogger(out, systemClock, 'json');
+  const deps = { clock: systemClock, random: systemRandom, log, stalled: () => stalled };
+  const server = await startLocalHttp({ host: '127.0.0.1', port }, window, deps);
+  onTestFinished(() => server.close());
+  const change = () => {
+    for (const listener of listeners) listener();
+  };
+  return { ...server, it, lines, listeners, change, port: Number(new URL(server.origin).port) };
+}
+
+/** A request with headers that fetch would not let through. */
+function ask(origin: string, path: string, method = 'GET', headers: Record<string, string> = {}) {
+  return new Promise<{ response: IncomingMessage; body: string }>((resolve, reject) => {
+    const request = startRequest(`${origin}${path}`, { method, headers }, (response) => {
+      let body = '';
+      response.setEncoding('utf8');
+      response.on('data', (text: string) => {
+        body += text;
+      });
+      response.on('end', () => resolve({ response, body }));
+    });
+    request.on('error', reject);
+    request.end();
+  });
+}
+
+/** The events of `/events` as they come. */
+async function watch(origin: string) {
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const response = await fetch(`${origin}/events`, { signal: stop.signal });
+  const seen: { frame: number; status: BoxStatus }[] = [];
+  const it = { response, seen, ended: false };
+  void (async () => {
+    let text = '';
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += chunk;
+      const blocks = text.split('\n\n');
+      text = blocks.pop() ?? '';
+      for (const block of blocks) {
+        if (block.startsWith('event: status\ndata: ')) seen.push(JSON.parse(block.slice(20)));
+      }
+    }
+  })()
+    .catch(() => undefined)
+    .finally(() => {
+      it.ended = true;
+    });
+  return it;
+}
+
+describe('the pages of a box', () => {
+  it('give status, text and metrics, to GET and HEAD alike', async () => {
+    const { origin } = await box();
+    const status = await fetch(`${origin}/status`);
+    expect(await status.json()).toEqual(STATUS);
+    expect(await (await fetch(`${origin}/screen.txt?x=1`)).text()).toContain('NGUYEN VAN A');
+    expect(await (await fetch(`${origin}/metrics`)).text()).toBe('paybox_box_online 1\n');
+    const head = await fetch(`${origin}/status`, { method: 'HEAD' });
+    expect(head.headers.get('content-length')).toBe(String(Buffer.byteLength(JSON.stringify(STATUS))));
+    expect(await head.text()).toBe('');
+  });
+
+  it('give the picture that is on the screen now, named by its number', async () => {
+    const { origin, it } = await box();
+    expect((await fetch(`${origin}/screen.png`)).status).toBe(503);
+    const tags = new Set<string | null>();
+    for (const red of [10, 200]) {
+      it.frame = frameOf(red);
+      const response = await fetch(`${origin}/screen.png`);
+      expect(response.headers.get('content-type')).toBe('image/png');
+      expect(response.headers.get('cache-control')).toBe('no-store');
+      const { width, height, data } = decode(await response.arrayBuffer());
+      expect([width, height, data[0], data[1]]).toEqual([8, 4, red, 255]);
+      tags.add(response.headers.get('etag'));
+    }
+    expect(tags.size).toBe(2);
+    const [, newest] = [...tags];
+    const again = await ask(origin, '/screen.png', 'GET', { 'if-none-match': String(newest) });
+    expect([again.response.statusCode, again.body]).toEqual([304, '']);
+  });
+
+  it('know their health: display, and whether the loop turns', async () => {
+    const { origin, it } = await box();
+    expect((await fetch(`${origin}/healthz`)).status).toBe(200);
+    it.status = { ...STATUS, display: { ...DISPLAY, ok: false, reason: 'cable out' } };
+    const sick = await fetch(`${origin}/healthz`);
+    expect([sick.status, await sick.json()]).toEqual([503, { ok: false, reason: 'display browser: cable out' }]);
+    const stalled = await fetch(`${(await box({ stalled: 'no event handled for 60 s' })).origin}/healthz`);
+    expect([stalled.status, await stalled.json()]).toEqual([503, { ok: false, reason: 'no event handled for 60 s' }]);
+  });
+
+  it('answer what is not there, and other methods, as HTTP asks', async () => {
+    const { origin } = await box();
+    for (const path of ['/nothing', '//', '/page/box.html', '/../package.json', '/%2e%2e/x']) {
+      expect((await ask(origin, path)).response.statusCode, path).toBe(404);
+    }
+    for (const [method, path, allow] of [
+      ['POST', '/status', 'GET, HEAD'],
+      ['DELETE', '/', 'GET, HEAD'],
+      ['POST', '/events', 'GET'],
+      ['GET', '/keys/dismiss', 'POST'],
+    ] as const) {
+      const { response } = await ask(origin, path, method);
+      expect([response.statusCode, response.headers.allow], `${method} ${path}`).toEqual([405, allow]);
+    }
+  });
+
+  it('load nothing from outside and may not be framed', async () => {
+    const { origin } = await box();
+    for (const path of ['/', '/box.css', '/box.js']) {
+      const response = await fetch(`${origin}${path}`);
+      expect(response.headers.get('content-security-policy')).toMatch(
+        /^default-src 'none'; script-src 'self';.*frame-ancestors 'none'$/,
+      );
+      expect(response.headers.get('x-content-type-options')).toBe('nosniff');
+      const text = (await response.text()).replaceAll('http://www.w3.org/2000/svg', '');
+      expect(text).not.toMatch(/https?:|\/\/\w+\.|innerHTML/);
+    }
+  });
+
+  it('name a failing box in a 500 and go on', async () => {
+    const { origin, it, lines } = await box();
+    it.status = Object.defineProperty({ ...STATUS }, 'state', {
+      enumerable: true,
+      get: () => {
+        throw new Error('broken');
+      },
+    });
+    expect((await fetch(`${origin}/status`)).status).toBe(500);
+    expect(lines.join('')).toContain('page-failed');
+    it.status = STATUS;
+    expect((await fetch(`${origin}/status`)).status).toBe(200);
+  });
+
+  it('say which port is taken and which option changes it', async () => {
+    const { port } = await box();
+    const error = await box({ port }).catch((it: unknown) => it);
+    expect(error).toBeInstanceOf(ConfigError);
+    expect(error).toMatchObject({
+      message: expect.stringContaining(String(port)),
+      fix: expect.stringMatching(/http\.port.*--box-port/),
+    });
+  });
+});
+
+describe('the key of a box', () => {
+  it('is pressed from its own page and from programs of this machine', async () => {
+    const { origin, it } = await box();
+    for (const headers of [{}, { origin }]) {
+      expect((await ask(origin, '/keys/dismiss', 'POST', headers as Record<string, string>)).response.statusCode).toBe(
+        204,
+      );
+    }
+    expect(it.keys).toEqual(['dismiss', 'dismiss']);
+  });
+
+  it('is not pressed from a page of another origin', async () => {
+    const { origin, it, port } = await box();
+    for (const other of ['https://evil.example', 'null', `http://127.0.0.1:${port + 1}`, `http://localhost:${port}`]) {
+      expect((await ask(origin, '/keys/dismiss', 'POST', { origin: other })).response.statusCode).toBe(403);
+    }
+    expect(it.keys).toEqual([]);
+  });
+});
+
+it('a page whose name was made to point here reads and presses nothing', async () => {
+  const { origin, it, port } = await box();
+  for (const host of ['evil.example', `evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example']) {
+    const { response, body } = await ask(origin, '/status', 'GET', { host });
+    expect([response.statusCode === 200, body.includes('VVB000001')], host).toEqual([false, false]);
+    await ask(origin, '/keys/dismiss', 'POST', { host, origin: `http://${host}` });
+  }
+  expect(it.keys).toEqual([]);
+  for (const host of [`localhost:${port}`, '[::1]:80', '192.168.1.2']) {
+    expect((await ask(origin, '/status', 'GET', { host })).response.statusCode, host).toBe(200);
+  }
+});
+
+describe('the events of a box', () => {
+  it('begin with how it is, and follow each change once', async () => {
+    const { origin, it, change, listeners, close } = await box();
+    const page = await watch(origin);
+    expect(page.response.headers.get('content-type')).toContain('text/event-stream');
+    await eventually('the first', () => page.seen.length === 1);
+    expect(page.seen[0]).toEqual({ frame: 0, status: STATUS });
+    it.frame = frameOf(1);
+    it.status = { ...STATUS, state: 'showing' };
+    for (let burst = 0; burst < 50; burst += 1) change();
+    await eventually('the second', () => page.seen.length === 2);
+    expect(page.seen[1]).toMatchObject({ frame: 1, status: { state: 'showing' } });
+    it.frame = frameOf(2);
+    change();
+    await eventually('the third', () => page.seen.length === 3);
+    expect(page.seen[2]?.frame).toBe(2);
+    await close();
+    await eventually('the end', () => page.ended);
+    expect(listeners.size).toBe(0);
+  });
+
+  it('have room for so many pages, and for another once one has gone', async () => {
+    const { origin } = await box();
+    const stops = Array.from({ length: 16 }, () => new AbortController());
+    const pages = await Promise.all(stops.map(({ signal }) => fetch(`${origin}/events`, { signal })));
+    expect(pages.map(({ status }) => status)).toEqual(stops.map(() => 200));
+    const refused = await fetch(`${origin}/events`);
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
+    for (const stop of stops) stop.abort();
+    await eventually('room', async () => {
+      const stop = new AbortController();
+      const { status } = await fetch(`${origin}/events`, { signal: stop.signal });
+      stop.abort();
+      return status === 200;
+    });
+  });
+
+  it('are not kept for a page that does not read', async () => {
+    const { port, it, change, lines } = await box();
+    const socket = connect(port, '127.0.0.1');
+    onTestFinished(() => {
+      socket.destroy();
+    });
+    socket.on('error', () => undefined);
+    socket.write('GET /events HTTP/1.1\r\nhost: localhost\r\n\r\n');
+    await new Promise((resolve) => socket.once('data', resolve));
+    socket.pause();
+    it.status = { ...STATUS, fault: { code: 'DISPLAY_FAULT', reason: 'x'.repeat(500_000) } };
+    await eventually('the page to be dropped', () => {
+      change();
+      return lines.some((line) => line.includes('slow-page-dropped'));
+    });
+  });
+});
+
+/** The page's document once its scripts have run; not synchronous, since the box answers from this process. */
+function runChromium(program: string, args: string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(program, args, { timeout: 40_000 }, (error, stdout) => (error ? reject(error) : resolve(stdout)));
+  });
+}
+
+const { missing, note } = without(PROGRAMS.chromium);
+it.skipIf(missing)(`the page runs in a browser under its own policy${note}`, async () => {
+  const { origin, it } = await box();
+  it.frame = frameOf(9);
+  it.status = {
+    ...STATUS,
+    order: {
+      orderId: 'DH1',
+      amount: 1_250_000,
+      content: '<b>Cà phê</b>',
+      qrCode: 'x',
+      expiresAt: '2026-01-02T03:04:05.000Z',
+    },
+  };
+  const folder = await temporaryFolder();
+  const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--timeout=3000'];
+  const chromium = findProgram(PROGRAMS.chromium) ?? '';
+  const args = [...flags, `--user-data-dir=${join(folder, 'profile')}`, '--dump-dom', `${origin}/`];
+  // The document is taken when all has loaded, which may be a moment before the first event.
+  const page = await eventually('the page to follow the box', async () => {
+    const dom = await runChromium(chromium, args);
+    return dom.includes('data-link="online"') && dom;
+  });
+  expect(page).toContain('1.250.000 ₫ · &lt;b&gt;Cà phê&lt;/b&gt;');
+  expect(page).toMatch(/<img id="screen"[^>]*class="crisp"/);
+});
