@@ -1,7 +1,5 @@
-import { execFile } from 'node:child_process';
 import { type IncomingMessage, request as startRequest } from 'node:http';
 import { connect } from 'node:net';
-import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { decode } from 'fast-png';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -13,8 +11,9 @@ import { ConfigError } from '../../src/lib/errors.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import type { Scene } from '../../src/scene.ts';
-import { eventually, temporaryFolder } from '../support/net.ts';
-import { findProgram, PROGRAMS, without } from '../support/programs.ts';
+import { openInBrowser } from '../support/browser.ts';
+import { eventually } from '../support/net.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
 
 const DISPLAY = { driver: 'browser', ok: true, reason: null, surface: '8×4 pixels' };
 const STATUS: BoxStatus = {
@@ -299,36 +298,28 @@ describe('the events of a box', () => {
   });
 });
 
-/** The page's document once its scripts have run; not synchronous, since the box answers from this process. */
-function runChromium(program: string, args: string[]): Promise<string> {
-  return new Promise((resolve, reject) => {
-    execFile(program, args, { timeout: 40_000 }, (error, stdout) => (error ? reject(error) : resolve(stdout)));
-  });
-}
-
 const { missing, note } = without(PROGRAMS.chromium);
-it.skipIf(missing)(`the page runs in a browser under its own policy${note}`, async () => {
-  const { origin, it } = await box();
+it.skipIf(missing)(`the page follows the box, in a browser and under its own policy${note}`, async () => {
+  const { origin, it, change, close } = await box();
   it.frame = frameOf(9);
-  it.status = {
-    ...STATUS,
-    order: {
-      orderId: 'DH1',
-      amount: 1_250_000,
-      content: '<b>Cà phê</b>',
-      qrCode: 'x',
-      expiresAt: '2026-01-02T03:04:05.000Z',
-    },
-  };
-  const folder = await temporaryFolder();
-  const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--timeout=3000'];
-  const chromium = findProgram(PROGRAMS.chromium) ?? '';
-  const args = [...flags, `--user-data-dir=${join(folder, 'profile')}`, '--dump-dom', `${origin}/`];
-  // The document is taken when all has loaded, which may be a moment before the first event.
-  const page = await eventually('the page to follow the box', async () => {
-    const dom = await runChromium(chromium, args);
-    return dom.includes('data-link="online"') && dom;
-  });
-  expect(page).toContain('1.250.000 ₫ · &lt;b&gt;Cà phê&lt;/b&gt;');
-  expect(page).toMatch(/<img id="screen"[^>]*class="crisp"/);
+  const order = { orderId: 'DH1', amount: 1_250_000, content: '<b>Cà phê</b>', qrCode: 'x' };
+  it.status = { ...STATUS, order: { ...order, expiresAt: '2026-01-02T03:04:05.000Z' } };
+  const page = await openInBrowser(origin);
+  const becomes = (expression: string) =>
+    eventually(expression, async () => (await page.evaluate(expression)) === true);
+  await becomes("document.body.dataset.link === 'online'");
+  await becomes("document.getElementById('order').textContent.startsWith('1.250.000 ₫ · <b>Cà phê</b>')");
+  await becomes("document.getElementById('screen').offsetWidth % 8 === 0");
+  await becomes("document.getElementById('screen').className === 'crisp'");
+  it.frame = frameOf(10);
+  it.status = { ...STATUS, online: false };
+  change();
+  await becomes("document.body.dataset.link === 'offline'");
+  await becomes("document.getElementById('screen').src.endsWith('?frame=2')");
+  await page.evaluate("document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }))");
+  await page.evaluate("document.body.dispatchEvent(new KeyboardEvent('keydown', { key: ' ', bubbles: true }))");
+  await page.evaluate("document.getElementById('dismiss').click()");
+  await eventually('the keys', () => it.keys.length === 3);
+  await close();
+  await becomes("getComputedStyle(document.getElementById('lost')).display === 'block'");
 });
