@@ -10,6 +10,8 @@ export const PROGRAMS = {
   mosquitto: { command: 'mosquitto', debianPackage: 'mosquitto' },
   zbar: { command: 'zbarimg', debianPackage: 'zbar-tools' },
   chromium: { command: 'chromium', debianPackage: 'chromium' },
+  espeak: { command: 'espeak-ng', debianPackage: 'espeak-ng' },
+  aplay: { command: 'aplay', debianPackage: 'alsa-utils' },
 } as const satisfies Record<string, Program>;
 
 /** Where Debian puts daemons too, which is not on every user's PATH. */

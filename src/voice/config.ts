@@ -1,0 +1,24 @@
+import { z } from 'zod';
+import { quietHoursOptions } from './quiet-hours.ts';
+import { SPEAKER_DRIVERS } from './registry.ts';
+import { ZERO_WORDS } from './words.ts';
+
+/** The voice's part of a configuration; `options` are the driver's own. */
+export const voiceOptions = z
+  .strictObject({
+    driver: z.enum([...SPEAKER_DRIVERS.keys()]),
+    options: z.record(z.string(), z.unknown()).default({}),
+    volumePercent: z.int().min(0).max(100).default(80),
+    chime: z.boolean().default(true),
+    /** How an empty tens place is read: `linh` in the north, `lẻ` in the south. */
+    zero: z.enum(ZERO_WORDS).default('linh'),
+    quietHours: quietHoursOptions.optional(),
+  })
+  .superRefine(({ driver, options }, context) => {
+    const checked = SPEAKER_DRIVERS.get(driver)?.options.safeParse(options);
+    for (const issue of checked?.error?.issues ?? []) {
+      context.addIssue({ code: 'custom', message: issue.message, path: ['options', ...issue.path] });
+    }
+  });
+
+export type VoiceOptions = z.infer<typeof voiceOptions>;

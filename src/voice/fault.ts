@@ -1,0 +1,12 @@
+import { PayboxError, reasonOf } from '../lib/errors.ts';
+
+/** Sound or light failed: `what` happened and the `fix`. It may be well again at the next try. */
+export function voiceFault(what: string, fix: string, cause?: unknown): PayboxError {
+  return new PayboxError('VOICE_FAULT', what, { severity: 'retryable', fix, cause });
+}
+
+/** What happened and what to do, in one line. */
+export function reasonAndFix(error: unknown): string {
+  const fix = error instanceof PayboxError && error.fix !== '' ? ` (${error.fix})` : '';
+  return `${reasonOf(error)}${fix}`;
+}

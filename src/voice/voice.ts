@@ -1,0 +1,203 @@
+import { ConfigError } from '../lib/errors.ts';
+import { chime, SPEECH_FORMAT } from './chime.ts';
+import type { VoiceOptions } from './config.ts';
+import type { Announcement, Phrase, Speaker, SpeakerIo } from './contract.ts';
+import { reasonAndFix } from './fault.ts';
+import { isQuiet } from './quiet-hours.ts';
+import { SPEAKER_DRIVERS } from './registry.ts';
+import { concat, type Pcm, silence, withVolume } from './wav.ts';
+import { announcementText, numberWords, vocabulary } from './words.ts';
+
+export type VoiceIo = SpeakerIo;
+
+export interface VoiceStatus {
+  driver: string;
+  ok: boolean;
+  /** What is wrong and what to do; null when all is well. */
+  reason: string | null;
+  /** Announcements that wait for their turn; the one being heard is not among them. */
+  queued: number;
+}
+
+/** What the box says aloud. Nothing here throws into the caller or makes it wait. */
+export interface Voice {
+  /** Has the payment heard after those before it; nothing when this transaction was announced before. */
+  announce(announcement: Announcement): void;
+  /** Has the last announcement heard again, before those that wait. */
+  repeatLast(): void;
+  status(): VoiceStatus;
+  /** Falls silent at once, what waits is not said any more. */
+  close(): Promise<void>;
+}
+
+/** Of more, the oldest is dropped: the newest payer is the one who stands before the box. */
+const WAITING_MAX = 8;
+/** An announcement that waited longer would be taken for another payment. */
+const WAITED_MAX_MS = 60_000;
+/** Transactions that are remembered as announced. */
+const REMEMBERED_MAX = 1_000;
+const PAUSE_AFTER_CHIME_MS = 150;
+
+interface Waiting extends Announcement {
+  sinceMs: number;
+  /** Asked for by a person, and so never late. */
+  repeated: boolean;
+}
+
+/** Starts the voice and tries it without a sound, so that what is missing is named before a payment comes. */
+export function openVoice(options: VoiceOptions, io: VoiceIo): Voice {
+  return new QueuedVoice(options, io);
+}
+
+class QueuedVoice implements Voice {
+  readonly #options: VoiceOptions;
+  readonly #io: VoiceIo;
+  readonly #speaker: Speaker;
+  readonly #stop = new AbortController();
+  readonly #announced = new Set<string>();
+  readonly #waiting: Waiting[] = [];
+  readonly #running: Promise<void>;
+  #wake: (() => void) | undefined;
+  #last: Announcement | undefined;
+  #failure: string | undefined = 'not tried yet';
+
+  constructor(options: VoiceOptions, io: VoiceIo) {
+    const driver = SPEAKER_DRIVERS.get(options.driver);
+    if (driver === undefined) throw new ConfigError(`voice: no driver ${options.driver}`);
+    this.#options = options;
+    this.#io = { ...io, log: io.log.with({ voice: options.driver }) };
+    this.#speaker = driver.configure(options.options).open(this.#io);
+    this.#running = this.#run();
+  }
+
+  announce({ transactionId, amount }: Announcement): void {
+    if (this.#stop.signal.aborted || this.#announced.has(transactionId)) return;
+    remember(this.#announced, transactionId);
+    if (this.#waiting.length >= WAITING_MAX) {
+      const dropped = this.#waiting.shift();
+      if (dropped !== undefined) this.#unspoken(dropped, `more than ${WAITING_MAX} announcements wait`);
+    }
+    this.#waiting.push({ transactionId, amount, sinceMs: this.#io.clock.monotonicMs(), repeated: false });
+    this.#wake?.();
+  }
+
+  repeatLast(): void {
+    if (this.#last === undefined || this.#waiting[0]?.repeated) return;
+    this.#waiting.unshift({ ...this.#last, sinceMs: this.#io.clock.monotonicMs(), repeated: true });
+    this.#wake?.();
+  }
+
+  status(): VoiceStatus {
+    const { driver } = this.#options;
+    return { driver, ok: this.#failure === undefined, reason: this.#failure ?? null, queued: this.#waiting.length };
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.#waiting.length = 0;
+    this.#wake?.();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    await this.#attempt(() => this.#tryOut());
+    while (!signal.aborted) {
+      const next = this.#waiting.shift();
+      if (next === undefined) await this.#somethingWaits();
+      else await this.#takeTurn(next);
+    }
+  }
+
+  #somethingWaits(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = () => {
+        this.#wake = undefined;
+        resolve();
+      };
+    });
+  }
+
+  async #takeTurn(item: Waiting): Promise<void> {
+    const { clock, log } = this.#io;
+    const { transactionId, amount, repeated } = item;
+    this.#last = { transactionId, amount };
+    const waitedMs = Math.round(clock.monotonicMs() - item.sinceMs);
+    if (!repeated && waitedMs > WAITED_MAX_MS) {
+      this.#unspoken(item, `it waited ${waitedMs} ms, longer than ${WAITED_MAX_MS} ms`);
+      return;
+    }
+    const { volumePercent, why } = this.#volume();
+    if (volumePercent === 0) {
+      this.#unspoken(item, why);
+      return;
+    }
+    await this.#attempt(async () => {
+      const { sound, text, flaw } = await this.#compose(amount);
+      await this.#speaker.output.play(withVolume(sound, volumePercent), text, this.#stop.signal);
+      if (!this.#stop.signal.aborted) log.info('announced', { transactionId, amount, repeated });
+      return flaw;
+    });
+  }
+
+  /** Does `work`, whose result is what is not as it should be, and keeps that for the status. */
+  async #attempt(work: () => Promise<string | undefined>): Promise<void> {
+    const failure = await work().catch(reasonAndFix);
+    const before = this.#failure;
+    if (this.#stop.signal.aborted || failure === before) return;
+    this.#failure = failure;
+    if (failure !== undefined) this.#io.log.error('voice-failed', { reason: failure });
+    else this.#io.log.info('voice-well');
+  }
+
+  async #tryOut(): Promise<string | undefined> {
+    const { zero } = this.#options;
+    const everyWord = vocabulary(zero).join(' ');
+    const { flaw } = await this.#speak({ text: announcementText(0), number: everyWord });
+    await this.#speaker.output.check(this.#stop.signal);
+    return flaw;
+  }
+
+  async #compose(amount: number): Promise<{ sound: Pcm; text: string; flaw: string | undefined }> {
+    const { zero } = this.#options;
+    const text = announcementText(amount, { zero });
+    const { spoken, flaw } = await this.#speak({ text, number: numberWords(amount, { zero }) });
+    if (spoken === undefined) return { sound: chime(SPEECH_FORMAT), text, flaw };
+    const { words } = spoken;
+    if (!this.#options.chime) return { sound: words, text, flaw };
+    const first = spoken.chime ?? chime(words);
+    return { sound: concat([first, silence(PAUSE_AFTER_CHIME_MS, words), words]), text, flaw };
+  }
+
+  /** The phrase as the first speech that can renders it, and what kept the ones before it from it. */
+  async #speak(phrase: Phrase) {
+    const flaws: string[] = [];
+    for (const speech of this.#speaker.speeches) {
+      try {
+        const spoken = await speech.render(phrase, this.#stop.signal);
+        return { spoken, flaw: flaws.length === 0 ? undefined : `${flaws.join('; ')}; another voice speaks instead` };
+      } catch (error) {
+        flaws.push(reasonAndFix(error));
+      }
+    }
+    return { spoken: undefined, flaw: flaws.length === 0 ? undefined : `${flaws.join('; ')}; only the chime rings` };
+  }
+
+  #volume(): { volumePercent: number; why: string } {
+    const { quietHours, volumePercent } = this.#options;
+    if (quietHours !== undefined && isQuiet(quietHours, this.#io.clock.wallMs())) {
+      return { volumePercent: Math.min(volumePercent, quietHours.volumePercent), why: 'quiet hours' };
+    }
+    return { volumePercent, why: 'the volume is 0' };
+  }
+
+  #unspoken({ transactionId, amount }: Announcement, reason: string): void {
+    this.#io.log.warn('announcement-not-spoken', { transactionId, amount, reason });
+  }
+}
+
+function remember(ids: Set<string>, id: string): void {
+  ids.add(id);
+  const [oldest] = ids;
+  if (ids.size > REMEMBERED_MAX && oldest !== undefined) ids.delete(oldest);
+}

@@ -1,0 +1,153 @@
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { onTestFinished } from 'vitest';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { voiceOptions } from '../../src/voice/config.ts';
+import type { PageAnnouncement } from '../../src/voice/contract.ts';
+import { openVoice, type Voice, type VoiceIo } from '../../src/voice/voice.ts';
+import { encodeWav, type PcmFormat } from '../../src/voice/wav.ts';
+import { vocabulary } from '../../src/voice/words.ts';
+import { temporaryFolder } from '../support/net.ts';
+
+/** The machine's clock, whose readings a test may move, and whose sleeps may be shortened. */
+export interface MovableClock extends Clock {
+  forward(ms: number): void;
+  setWall(ms: number): void;
+}
+
+export function movableClock(sleepDivisor = 1): MovableClock {
+  let aheadMs = 0;
+  let wallMs: number | undefined;
+  return {
+    monotonicMs: () => systemClock.monotonicMs() + aheadMs,
+    wallMs: () => wallMs ?? systemClock.wallMs(),
+    sleep: (ms, signal) => systemClock.sleep(ms / sleepDivisor, signal),
+    forward: (ms) => {
+      aheadMs += ms;
+    },
+    setWall: (ms) => {
+      wallMs = ms;
+    },
+  };
+}
+
+export interface LogLine {
+  level: string;
+  event: string;
+  [field: string]: unknown;
+}
+
+export function collectingIo(clock: Clock = systemClock): VoiceIo & { lines: LogLine[]; pages: PageAnnouncement[] } {
+  const lines: LogLine[] = [];
+  const pages: PageAnnouncement[] = [];
+  const out = new Writable({
+    write: (chunk, _encoding, done) => {
+      lines.push(JSON.parse(String(chunk)));
+      done();
+    },
+  });
+  return {
+    clock,
+    log: createLogger(out, clock, 'json'),
+    onPage: (announcement) => {
+      pages.push(announcement);
+    },
+    lines,
+    pages,
+  };
+}
+
+/** Opens a voice from its configuration; it is closed when the test ends. */
+export function startVoice(config: unknown, io: VoiceIo): Voice {
+  const voice = openVoice(voiceOptions.parse(config), io);
+  onTestFinished(() => voice.close());
+  return voice;
+}
+
+/** An executable shell script of the test's own. */
+export async function writeScript(name: string, ...body: string[]): Promise<string> {
+  const folder = await temporaryFolder();
+  const file = join(folder, name);
+  await writeFile(file, ['#!/bin/sh', `HERE=${folder}`, ...body, ''].join('\n'));
+  await chmod(file, 0o755);
+  return file;
+}
+
+/** Rewrites a script of writeScript in place. */
+export async function rewriteScript(file: string, ...body: string[]): Promise<void> {
+  const head = (await readFile(file, 'utf8')).split('\n').slice(0, 2);
+  await writeFile(file, [...head, ...body, ''].join('\n'));
+}
+
+export interface PlayedSound {
+  startMs: number;
+  endMs: number;
+  wav: Buffer;
+}
+
+/** A player program that takes `holdS` seconds and keeps what it was given and when. */
+export async function recordingPlayer(holdS = 0): Promise<{ command: string; played(): Promise<PlayedSound[]> }> {
+  const command = await writeScript(
+    'player',
+    'start=$(date +%s%N)',
+    'cat > "$HERE/$$.wav"',
+    `sleep ${holdS}`,
+    'echo "$$ $start $(date +%s%N)" >> "$HERE/times"',
+  );
+  const folder = join(command, '..');
+  return {
+    command,
+    /** Without the silence by which the voice tries its player out. */
+    played: async () => {
+      const text = await readFile(join(folder, 'times'), 'utf8').catch(() => '');
+      const all = await Promise.all(
+        text
+          .split('\n')
+          .filter((line) => line !== '')
+          .map(async (line) => {
+            const [id, start, end] = line.split(' ');
+            const wav = await readFile(join(folder, `${id}.wav`));
+            return { startMs: Number(start) / 1e6, endMs: Number(end) / 1e6, wav };
+          }),
+      );
+      return all.filter(({ wav }) => wav.subarray(44).some((byte) => byte !== 0));
+    },
+  };
+}
+
+export const CLIP_FORMAT: PcmFormat = { sampleRateHz: 16_000, channels: 1 };
+const CLIP_FRAMES = 160;
+
+/** The sample that fills each clip of writeClips, so that a sound can be read back as words. */
+export function clipLevel(name: string): number {
+  return 1000 + 100 * ['prefix', ...vocabulary('linh'), 'suffix', 'chime'].indexOf(name);
+}
+
+/** A folder of clips of 10 ms, each filled with its own level. */
+export async function writeClips(
+  names: readonly string[] = ['prefix', ...vocabulary('linh'), 'suffix'],
+): Promise<string> {
+  const folder = join(await temporaryFolder(), 'clips');
+  await mkdir(folder);
+  for (const name of names) await writeClip(folder, name);
+  return folder;
+}
+
+export async function writeClip(folder: string, name: string, format: PcmFormat = CLIP_FORMAT): Promise<void> {
+  const samples = new Int16Array(CLIP_FRAMES * format.channels).fill(clipLevel(name.normalize('NFC').toLowerCase()));
+  await writeFile(join(folder, `${name}.wav`), encodeWav({ ...format, samples }));
+}
+
+/** The clips of a sound put together from writeClips, played at full volume without a chime. */
+export function clipsIn(wav: Uint8Array): string[] {
+  const names = ['prefix', ...vocabulary('linh'), 'suffix', 'chime'];
+  const samples = Buffer.from(wav).subarray(44);
+  const found: string[] = [];
+  for (let at = 0; at < samples.length; at += CLIP_FRAMES * 2) {
+    const level = samples.readInt16LE(at);
+    found.push(names.find((name) => clipLevel(name) === level) ?? `level ${level}`);
+  }
+  return found;
+}

@@ -1,0 +1,296 @@
+import { readFile, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { decodeWav } from '../../src/voice/wav.ts';
+import { eventually } from '../support/net.ts';
+import {
+  clipsIn,
+  collectingIo,
+  movableClock,
+  recordingPlayer,
+  rewriteScript,
+  startVoice,
+  writeClips,
+  writeScript,
+} from './support.ts';
+
+const player = (command: string) => ({ kind: 'aplay', command });
+
+/** Clips through a player program at full volume without a chime, so that what is heard can be read back. */
+async function clipsConfig(command: string, more: object = {}) {
+  const options = { folder: await writeClips(), player: player(command) };
+  return { driver: 'clips', options, volumePercent: 100, chime: false, ...more };
+}
+
+const heard = (wav: Uint8Array) => clipsIn(wav).slice(1, -1).join(' ');
+const readBeside = (command: string, name: string) => readFile(join(dirname(command), name), 'utf8').catch(() => '');
+const at = (hours: number, minutes: number) => new Date(2025, 5, 1, hours, minutes).getTime();
+
+describe('a voice', () => {
+  it('says announcements in order, one after another and never two at once', async () => {
+    const { command, played } = await recordingPlayer(0.1);
+    const io = collectingIo();
+    const voice = startVoice(await clipsConfig(command), io);
+    for (let amount = 1; amount <= 5; amount += 1) voice.announce({ transactionId: `t${amount}`, amount });
+    const sounds = await eventually('five sounds', async () => {
+      const all = await played();
+      return all.length === 5 && all;
+    });
+    expect(sounds.map(({ wav }) => heard(wav))).toEqual(['một', 'hai', 'ba', 'bốn', 'năm']);
+    sounds.slice(1).forEach((sound, index) => {
+      expect(sound.startMs).toBeGreaterThanOrEqual(sounds[index]?.endMs ?? Number.NaN);
+    });
+    await eventually('all told', () => io.lines.filter(({ event }) => event === 'announced').length === 5);
+    expect(voice.status()).toEqual({ driver: 'clips', ok: true, reason: null, queued: 0 });
+  });
+
+  it('says a transaction once, whatever it is told, until a person asks for it again', async () => {
+    const { command, played } = await recordingPlayer();
+    const io = collectingIo();
+    const voice = startVoice(await clipsConfig(command), io);
+    voice.repeatLast();
+    voice.announce({ transactionId: 'a', amount: 21 });
+    voice.announce({ transactionId: 'a', amount: 21 });
+    await eventually('the first', async () => (await played()).length === 1);
+    voice.announce({ transactionId: 'a', amount: 21 });
+    voice.announce({ transactionId: 'b', amount: 5 });
+    await eventually('the second', () => io.lines.filter(({ event }) => event === 'announced').length === 2);
+    voice.repeatLast();
+    voice.repeatLast();
+    await eventually('the repetition', () => io.lines.filter(({ event }) => event === 'announced').length === 3);
+    voice.announce({ transactionId: 'c', amount: 1 });
+    await eventually('the last', () => io.lines.filter(({ event }) => event === 'announced').length === 4);
+    expect((await played()).map(({ wav }) => heard(wav))).toEqual(['hai mươi mốt', 'năm', 'năm', 'một']);
+  });
+
+  it('repeats before those that wait', async () => {
+    const { command, played } = await recordingPlayer(0.2);
+    const io = collectingIo();
+    const voice = startVoice(await clipsConfig(command), io);
+    voice.announce({ transactionId: 'a', amount: 1 });
+    voice.announce({ transactionId: 'b', amount: 2 });
+    await eventually('the first is being heard', () => voice.status().queued === 1);
+    voice.repeatLast();
+    await eventually('three sounds', async () => (await played()).length === 3);
+    expect((await played()).map(({ wav }) => heard(wav))).toEqual(['một', 'một', 'hai']);
+  });
+
+  it('forgets the oldest transactions, so that its memory has an end', async () => {
+    const io = collectingIo();
+    const voice = startVoice({ driver: 'page', options: { speech: { kind: 'none' } }, volumePercent: 0 }, io);
+    const unspoken = () => io.lines.filter(({ event }) => event === 'announcement-not-spoken').length;
+    for (let id = 0; id < 1_001; id += 1) {
+      voice.announce({ transactionId: `t${id}`, amount: 1 });
+    }
+    await eventually('all are through', () => unspoken() === 1_001);
+    voice.announce({ transactionId: 't1000', amount: 1 });
+    voice.announce({ transactionId: 't1', amount: 1 });
+    expect(voice.status().queued).toBe(0);
+    voice.announce({ transactionId: 't0', amount: 1 });
+    await eventually('the forgotten one', () => unspoken() === 1_002);
+  });
+
+  it('drops the oldest when too many wait, and says which', async () => {
+    const { command, played } = await recordingPlayer(0.3);
+    const io = collectingIo();
+    const voice = startVoice(await clipsConfig(command), io);
+    voice.announce({ transactionId: 't0', amount: 1 });
+    await eventually('the first is being heard', () => voice.status().ok && voice.status().queued === 0);
+    for (let id = 1; id <= 9; id += 1) voice.announce({ transactionId: `t${id}`, amount: id });
+    expect(voice.status().queued).toBe(8);
+    const dropped = io.lines.filter(({ event }) => event === 'announcement-not-spoken');
+    expect(dropped).toMatchObject([{ transactionId: 't1', reason: 'more than 8 announcements wait' }]);
+    await eventually('nine sounds', async () => (await played()).length === 9);
+    expect((await played()).map(({ wav }) => heard(wav)).slice(0, 3)).toEqual(['một', 'hai', 'ba']);
+  });
+
+  it('says nothing late: which, and how long it waited, is in the log', async () => {
+    const { command, played } = await recordingPlayer(0.3);
+    const clock = movableClock();
+    const io = collectingIo(clock);
+    const voice = startVoice(await clipsConfig(command), io);
+    voice.announce({ transactionId: 'now', amount: 1 });
+    await eventually('the first is being heard', () => voice.status().ok && voice.status().queued === 0);
+    voice.announce({ transactionId: 'late', amount: 2 });
+    clock.forward(61_000);
+    const [line] = await eventually('it is named', () => {
+      const found = io.lines.filter(({ event }) => event === 'announcement-not-spoken');
+      return found.length > 0 && found;
+    });
+    expect(line).toMatchObject({ transactionId: 'late', amount: 2 });
+    expect(line?.reason).toMatch(/^it waited 6\d{4} ms, longer than 60000 ms$/);
+    voice.repeatLast();
+    clock.forward(61_000);
+    await eventually('a repetition is never late', async () => (await played()).length === 2);
+    expect((await played()).map(({ wav }) => heard(wav))).toEqual(['một', 'hai']);
+  });
+
+  it('rings before it speaks, and scales both by the volume', async () => {
+    const peaks: number[] = [];
+    for (const volumePercent of [100, 50]) {
+      const { command, played } = await recordingPlayer();
+      const voice = startVoice(await clipsConfig(command, { chime: true, volumePercent }), collectingIo());
+      voice.announce({ transactionId: 'a', amount: 9 });
+      const [sound] = await eventually('a sound', async () => {
+        const all = await played();
+        return all.length === 1 && all;
+      });
+      const { samples, sampleRateHz } = decodeWav(sound?.wav ?? Buffer.alloc(0), 'it');
+      expect(sampleRateHz).toBe(16_000);
+      expect(samples.length / sampleRateHz).toBeCloseTo(0.6 + 0.15 + 0.03, 2);
+      peaks.push(Math.max(...samples.subarray(0, 9_600)), samples.at(-1) ?? 0);
+    }
+    const [chimeFull = 0, wordsFull = 0, chimeHalf, wordsHalf] = peaks;
+    expect([chimeHalf, wordsHalf]).toEqual([Math.round(chimeFull / 2), Math.round(wordsFull / 2)]);
+    expect(chimeFull).toBeGreaterThan(5_000);
+  });
+
+  it('is silent in quiet hours, across midnight, and names it', async () => {
+    const { command, played } = await recordingPlayer();
+    const clock = movableClock();
+    clock.setWall(at(5, 59));
+    const io = collectingIo(clock);
+    const voice = startVoice(await clipsConfig(command, { quietHours: { from: '22:00', to: '06:00' } }), io);
+    voice.announce({ transactionId: 'night', amount: 1 });
+    await eventually('it is named', () => io.lines.some(({ reason }) => reason === 'quiet hours'));
+    clock.setWall(at(6, 0));
+    voice.announce({ transactionId: 'morning', amount: 2 });
+    await eventually('the morning', async () => (await played()).length === 1);
+    expect((await played()).map(({ wav }) => heard(wav))).toEqual(['hai']);
+    expect(voice.status().ok).toBe(true);
+  });
+
+  it('speaks at the volume of quiet hours, never louder than by day', async () => {
+    for (const [quiet, expected] of [
+      [10, 10],
+      [90, 40],
+    ] as const) {
+      const { command, played } = await recordingPlayer();
+      const clock = movableClock();
+      clock.setWall(at(23, 0));
+      const quietHours = { from: '22:00', to: '06:00', volumePercent: quiet };
+      const voice = startVoice(await clipsConfig(command, { quietHours, volumePercent: 40 }), collectingIo(clock));
+      voice.announce({ transactionId: 'a', amount: 1 });
+      const [sound] = await eventually('a sound', async () => {
+        const all = await played();
+        return all.length === 1 && all;
+      });
+      expect(sound?.wav.readInt16LE(44)).toBe((1000 * expected) / 100);
+    }
+  });
+});
+
+describe('a voice whose parts fail', () => {
+  it('names a failing player once, goes on, and is well when the player is', async () => {
+    const command = await writeScript(
+      'player',
+      'echo first >&2',
+      'echo "audio open error: No such device" >&2',
+      'exit 7',
+    );
+    const io = collectingIo();
+    const voice = startVoice(await clipsConfig(command), io);
+    voice.announce({ transactionId: 'a', amount: 1 });
+    voice.announce({ transactionId: 'b', amount: 2 });
+    const reason = `${command} failed with exit code 7: audio open error: No such device (see \`aplay -L\` for devices, and that this user is in the group audio)`;
+    await eventually('both have failed', () => voice.status().queued === 0 && voice.status().reason === reason);
+    await rewriteScript(command, 'cat > "$HERE/heard.wav"');
+    voice.announce({ transactionId: 'c', amount: 3 });
+    await eventually('it is heard', () => voice.status().ok);
+    expect(io.lines.map(({ level, event }) => `${level} ${event}`)).toEqual([
+      'error voice-failed',
+      'info announced',
+      'info voice-well',
+    ]);
+    expect(io.lines[0]).toMatchObject({ voice: 'clips', reason });
+  });
+
+  it('names a player that is not installed', async () => {
+    const io = collectingIo();
+    const voice = startVoice(await clipsConfig('/nowhere/aplay'), io);
+    await eventually('it is named', () =>
+      voice.status().reason?.startsWith('/nowhere/aplay is not installed (sudo apt-get install alsa-utils)'),
+    );
+    voice.announce({ transactionId: 'a', amount: 1 });
+    await eventually('it is through', () => voice.status().queued === 0);
+    expect(voice.status().ok).toBe(false);
+  });
+
+  it('kills a player that hangs, names it once, and goes on', async () => {
+    const command = await writeScript('player', 'echo $$ >> "$HERE/ids"', 'exec sleep 1000');
+    const io = collectingIo(movableClock(10));
+    const voice = startVoice(await clipsConfig(command), io);
+    voice.announce({ transactionId: 'a', amount: 1 });
+    voice.announce({ transactionId: 'b', amount: 1_234_567 });
+    const ids = await eventually('the third attempt', async () => {
+      const all = (await readBeside(command, 'ids')).trim().split('\n');
+      return all.length === 3 && all;
+    });
+    expect(voice.status().reason).toContain(`${command} hung and was killed`);
+    await rewriteScript(command, 'cat > /dev/null');
+    voice.announce({ transactionId: 'c', amount: 2 });
+    await eventually('the next is heard', () => voice.status().ok);
+    expect(io.lines.map(({ event }) => event)).toEqual(['voice-failed', 'announced', 'voice-well']);
+    for (const id of ids) expect(() => process.kill(Number(id), 0)).toThrow(/ESRCH/);
+  });
+
+  it('falls silent at once when it is closed, and leaves no process behind', async () => {
+    const command = await writeScript('player', 'echo $$ > "$HERE/id"', 'exec sleep 1000');
+    const io = collectingIo();
+    const voice = startVoice(await clipsConfig(command), io);
+    voice.announce({ transactionId: 'a', amount: 1 });
+    const id = await eventually('it runs', async () => Number(await readBeside(command, 'id')) || undefined);
+    await voice.close();
+    expect(() => process.kill(id, 0)).toThrow(/ESRCH/);
+    voice.announce({ transactionId: 'b', amount: 1 });
+    expect(voice.status().queued).toBe(0);
+    expect(io.lines).toEqual([]);
+  });
+
+  it('rings alone when nothing can speak, and names the clip that is missing', async () => {
+    const { command, played } = await recordingPlayer();
+    const io = collectingIo();
+    const config = await clipsConfig(command);
+    await rm(`${config.options.folder}/năm.wav`);
+    await rm(`${config.options.folder}/tư.wav`);
+    const voice = startVoice(config, io);
+    await eventually('all that is missing', () =>
+      voice.status().reason?.startsWith(`no clip năm.wav, tư.wav in ${config.options.folder}`),
+    );
+    voice.announce({ transactionId: 'a', amount: 5 });
+    const [sound] = await eventually('a chime', async () => {
+      const all = await played();
+      return all.length === 1 && all;
+    });
+    expect(sound?.wav.length).toBe(44 + 2 * 0.6 * 22_050);
+    await eventually('it is named', () => voice.status().reason?.startsWith('no clip năm.wav in '));
+    voice.announce({ transactionId: 'b', amount: 6 });
+    await eventually('what needs no missing clip is well', () => voice.status().ok);
+  });
+
+  it('speaks with the fallback when a clip is missing, and names it', async () => {
+    const { command, played } = await recordingPlayer();
+    const folder = await writeClips(['prefix', 'hai']);
+    const io = collectingIo();
+    const options = { folder, player: player(command), fallback: 'espeak' };
+    const voice = startVoice({ driver: 'clips', options, chime: false }, io);
+    voice.announce({ transactionId: 'a', amount: 1 });
+    await eventually('a sound', async () => (await played()).length === 1);
+    expect(voice.status().reason).toMatch(
+      /^no clip một\.wav in .*; (another voice speaks instead|espeak-ng is not inst)/,
+    );
+  });
+
+  it('outlives a page that throws', async () => {
+    const io = collectingIo();
+    const failing = {
+      ...io,
+      onPage: () => {
+        throw new Error('no page');
+      },
+    };
+    const voice = startVoice({ driver: 'page', options: { speech: { kind: 'none' } } }, failing);
+    voice.announce({ transactionId: 'a', amount: 1 });
+    await eventually('it is named', () => voice.status().reason === 'no page');
+  });
+});
