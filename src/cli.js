@@ -1,6 +1,7 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --max-semi-space-size=2
 // The only plain JavaScript file: a host may run it with any Node from 18 on, which cannot read TypeScript.
-// It hands over to the Node that package-lock.json pins, with its compile cache on.
+// It hands over to the Node that package-lock.json pins, with its compile cache on. The flag above keeps some 25 MB of
+// memory back that a box at rest would never give up again.
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -14,7 +15,9 @@ if (Number.parseInt(process.versions.node, 10) >= REQUIRED_MAJOR) {
   await main(process.argv.slice(2));
 } else {
   const pinnedNode = fileURLToPath(new URL('../node_modules/node/bin/node', import.meta.url));
-  const child = spawn(pinnedNode, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' });
+  const child = spawn(pinnedNode, [...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+    stdio: 'inherit',
+  });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('error', (error) => {
     process.stderr.write(`paybox needs Node ${REQUIRED_MAJOR}: run "npm ci" in the project first (${error.message})\n`);

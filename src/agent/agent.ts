@@ -2,6 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { restore } from '../box/restore.ts';
 import type { BoxEvent, BoxState, Send } from '../box/state.ts';
 import { statusView, view } from '../box/view.ts';
+import type { SerialSettings } from '../display/contract.ts';
+import { openSerial } from '../display/io/serial.ts';
 import { type Clock, withDeadline } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
@@ -94,7 +96,7 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
       new Screen(display, {
         clock,
         log,
-        io: { clock, log, terminal: deps.terminal, cacheDir: setup.dataDir },
+        io: { ...displayIo(deps), cacheDir: setup.dataDir },
         onOutcome: (outcome) => {
           metrics.countDraw(outcome.ok);
           if (index === 0) dispatch(eventOf(outcome));
@@ -145,6 +147,12 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
       journal.close();
     },
   };
+}
+
+/** The world as displays may use it. */
+export function displayIo({ clock, log, terminal }: Pick<AgentDeps, 'clock' | 'log' | 'terminal'>) {
+  const openPort = (settings: SerialSettings, signal: AbortSignal) => openSerial(settings, signal, clock);
+  return { clock, log, terminal, openSerial: openPort };
 }
 
 function logSends(log: Logger, sends: readonly Send[]): void {

@@ -2,7 +2,6 @@ import type { BoxEvent, Send, Verdict } from '../box/state.ts';
 import { type Clock, withAbortAfter, withDeadline } from '../lib/clock.ts';
 import { PayboxError, reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
-import { BoundedQueue } from '../lib/queue.ts';
 import type { Random } from '../lib/random.ts';
 import { type DownMessage, MESSAGE_VERSION, type UpMessage } from '../protocol/messages.ts';
 import type { BoxIdentity, Session, TransportIo } from './contract.ts';
@@ -25,7 +24,7 @@ const WELCOME_TIMEOUT_MS = 5_000;
 const OPEN_TIMEOUT_MS = 10_000;
 const REDIAL_FIRST_MS = 250;
 const REDIAL_MAX_MS = 30_000;
-/** Messages that wait for a slow session; one more ends it, and what is owed is sent on the next welcome. */
+/** Messages under way on a slow session; one more ends it, and what is owed is sent on the next welcome. */
 const OUTGOING_MAX = 500;
 
 /** How the link is, for `/status`. */
@@ -41,7 +40,9 @@ export interface LinkStatus {
 export class Link {
   readonly #deps: LinkDeps;
   readonly #stop = new AbortController();
-  #outgoing: BoundedQueue<UpMessage> | undefined;
+  /** The session that the gateway has welcomed. */
+  #welcomed: Session | undefined;
+  #underWay = 0;
   #running: Promise<void> = Promise.resolve();
   #status: LinkStatus = { connectedAtMs: undefined, reason: 'not connected yet' };
 
@@ -60,15 +61,35 @@ export class Link {
   /** Hands messages to the registered session, if there is one; what is owed comes again on the next welcome. */
   send(sends: readonly Send[]): void {
     for (const send of sends) {
-      const outgoing = this.#outgoing;
-      if (outgoing === undefined) return;
-      if (!outgoing.offer(this.#stamp(send))) outgoing.close();
+      const session = this.#welcomed;
+      if (session === undefined) return;
+      if (this.#underWay >= OUTGOING_MAX) this.#giveUp(session, `${OUTGOING_MAX} messages wait to be sent`);
+      else void this.#sendOn(session, this.#stamp(send));
     }
+  }
+
+  /** The session keeps the order; nothing here waits for the peer, so that two messages take one way to it, not two. */
+  async #sendOn(session: Session, message: UpMessage): Promise<void> {
+    this.#underWay += 1;
+    try {
+      await session.send(message);
+    } catch (error) {
+      this.#giveUp(session, reasonOf(error));
+    } finally {
+      this.#underWay -= 1;
+    }
+  }
+
+  /** A session that cannot send is closed, which ends its reading side too. */
+  #giveUp(session: Session, reason: string): void {
+    if (this.#welcomed !== session) return;
+    this.#welcomed = undefined;
+    this.#deps.log.warn('send-failed', { reason });
+    void session.close();
   }
 
   async close(): Promise<void> {
     this.#stop.abort();
-    this.#outgoing?.close();
     await this.#running;
   }
 
@@ -110,13 +131,12 @@ export class Link {
       const refused = await this.#register(session, messages, sessionId);
       if (refused !== undefined) return refused;
       onWelcome();
-      return await this.#serve(session, messages);
+      return await this.#serve(messages);
     } catch (error) {
       const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
       return { reason: `${reasonOf(error)}${fix}`, final: false };
     } finally {
-      this.#outgoing?.close();
-      this.#outgoing = undefined;
+      this.#welcomed = undefined;
       await session?.close();
     }
   }
@@ -133,7 +153,7 @@ export class Link {
     const answer = await withDeadline(clock, WELCOME_TIMEOUT_MS, this.#answerTo(messages, sessionId));
     if (answer === undefined) throw noWelcome();
     if (answer.type === 'refused') return this.#refused(answer.code, answer.reason);
-    this.#outgoing = new BoundedQueue<UpMessage>(OUTGOING_MAX, 'reject');
+    this.#welcomed = session;
     this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };
     log.info('registered', { terminalCode, account: answer.link?.bankAccount ?? null });
     emit({ type: 'registered', link: answer.link });
@@ -150,31 +170,12 @@ export class Link {
     }
   }
 
-  async #serve(session: Session, messages: AsyncIterator<DownMessage>): Promise<{ reason: string; final: boolean }> {
-    const outgoing = this.#outgoing;
-    if (outgoing === undefined) throw noWelcome();
-    const pump = this.#pump(session, outgoing);
-    try {
-      for (;;) {
-        const next = await messages.next();
-        if (next.done) return { reason: 'the gateway closed the connection', final: false };
-        if (next.value.type === 'refused') return this.#refused(next.value.code, next.value.reason);
-        this.#receive(next.value);
-      }
-    } finally {
-      outgoing.close();
-      await pump;
-    }
-  }
-
-  /** Sends in order; a session that cannot send is closed, which ends its reading side too. */
-  async #pump(session: Session, outgoing: BoundedQueue<UpMessage>): Promise<void> {
-    try {
-      for await (const message of outgoing) await session.send(message);
-    } catch (error) {
-      this.#deps.log.warn('send-failed', { reason: reasonOf(error) });
-    } finally {
-      await session.close();
+  async #serve(messages: AsyncIterator<DownMessage>): Promise<{ reason: string; final: boolean }> {
+    for (;;) {
+      const next = await messages.next();
+      if (next.done) return { reason: 'the gateway closed the connection', final: false };
+      if (next.value.type === 'refused') return this.#refused(next.value.code, next.value.reason);
+      this.#receive(next.value);
     }
   }
 

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { encodePng } from '../display/png.ts';
 import { sceneText } from '../display/text.ts';
 import type { Clock } from '../lib/clock.ts';
 import { ConfigError, reasonOf, systemCodeOf } from '../lib/errors.ts';
+import { createServer } from '../lib/http.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import type { BoxWindow } from './contract.ts';

@@ -180,8 +180,7 @@ export class Screen {
 }
 
 function describe(surface: Surface | undefined): string {
-  if (surface === undefined) return '';
-  return surface.kind === 'pixels'
-    ? `${surface.width}×${surface.height} pixels`
-    : `${surface.columns}×${surface.rows} characters`;
+  if (surface?.kind === 'pixels') return `${surface.width}×${surface.height} pixels`;
+  if (surface?.kind === 'characters') return `${surface.columns}×${surface.rows} characters`;
+  return surface === undefined ? '' : 'smart panel';
 }

@@ -1,6 +1,7 @@
 import { access, constants, mkdir, statfs } from 'node:fs/promises';
 import { createConnection, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { displayIo } from '../agent/agent.ts';
 import { type AgentConfig, loadAgentConfig } from '../agent/config.ts';
 import { openRenderer } from '../display/render.ts';
 import { systemClock, withDeadline } from '../lib/clock.ts';
@@ -78,13 +79,10 @@ async function displayFindings(config: AgentConfig): Promise<Finding[]> {
   for (const { driver, open } of setupOf(config).displays) {
     const check = `display ${driver}`;
     const abort = new AbortController();
-    const io = {
-      clock: systemClock,
-      log: createLogger(process.stderr, systemClock, 'text'),
-      terminal: process.stdout.isTTY ? process.stdout : undefined,
-      cacheDir: config.dataDir,
-      onResize: () => undefined,
-    };
+    const log = createLogger(process.stderr, systemClock, 'text');
+    const terminal = process.stdout.isTTY ? process.stdout : undefined;
+    const world = displayIo({ clock: systemClock, log, terminal });
+    const io = { ...world, cacheDir: config.dataDir, onResize: () => undefined };
     try {
       const opened = await withDeadline(systemClock, OPEN_TIMEOUT_MS, open(io, abort.signal));
       if (opened === undefined) throw new Error(`did not open within ${OPEN_TIMEOUT_MS} ms`);

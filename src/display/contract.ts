@@ -18,7 +18,16 @@ export interface CharacterSurface {
   halfBlocks: boolean;
 }
 
-export type Surface = PixelSurface | CharacterSurface;
+/** A panel that draws texts and a QR string by itself: it is told what to show, not how. */
+export interface PanelSurface {
+  kind: 'panel';
+  /** The square that the panel draws its QR in, and the longest string that it takes; null without a QR component. */
+  qr: { sidePixels: number; charsMax: number } | null;
+  /** Whether its fonts have Vietnamese letters; otherwise diacritics are stripped. */
+  accents: boolean;
+}
+
+export type Surface = PixelSurface | CharacterSurface | PanelSurface;
 
 /** A finished picture. `data` holds 4 bytes a pixel (red, green, blue, 255), rows from the top, no padding. */
 export interface PixelFrame {
@@ -47,7 +56,24 @@ export interface Cell {
   paper: number;
 }
 
-export type Frame = PixelFrame | CharacterFrame;
+/** What a smart panel is told to show. Texts are cleaned of control characters; empty ones are to be hidden or cleared. */
+export interface PanelFrame {
+  kind: 'panel';
+  screen: Scene['kind'];
+  title: string;
+  /** As `50.000 ₫`, or `50.000 d` without accents. */
+  amount: string;
+  content: string;
+  holder: string;
+  account: string;
+  timeLeft: string;
+  hint: string;
+  offline: string;
+  /** The payload to draw, null on every screen without a QR. */
+  qrCode: string | null;
+}
+
+export type Frame = PixelFrame | CharacterFrame | PanelFrame;
 
 /** An open screen: opening makes one, closing spends it; there is no reopen. */
 export interface Display {
@@ -59,12 +85,36 @@ export interface Display {
   close(): Promise<void>;
 }
 
+/** How a serial port is opened; 8 data bits, no parity, one stop bit, no flow control unless told otherwise. */
+export interface SerialSettings {
+  path: string;
+  baudRate: number;
+  rtscts?: boolean;
+}
+
+/** One open serial port, spent when it is lost. */
+export interface SerialLine {
+  /**
+   * Settles once the bytes have left for the device. Throws a PayboxError `DISPLAY_FAULT` when they have not within
+   * `timeoutMs` (a stuck peer) or the port is lost.
+   */
+  write(bytes: Uint8Array, timeoutMs: number): Promise<void>;
+  /** Bytes as they arrive, in any portions, until the returned function is called. */
+  onData(listener: (bytes: Uint8Array) => void): () => void;
+  /** Settles, with the reason, when the port is lost or closed. */
+  readonly lost: Promise<string>;
+  /** Safe to call twice. */
+  close(): Promise<void>;
+}
+
 /** What a driver may use of the world: everything that touches a device or time is here. */
 export interface DisplayIo {
   clock: Clock;
   log: Logger;
   /** The terminal that the agent runs in, if any. */
   terminal: NodeJS.WriteStream | undefined;
+  /** Opens a serial port. Throws a PayboxError that names the port and what to do: absent, busy, not permitted. */
+  openSerial(settings: SerialSettings, signal: AbortSignal): Promise<SerialLine>;
   /** A folder of the agent's for files that may be made anew. */
   cacheDir: string;
   /** Called by a driver whose surface changed its size: the agent lays the scene out anew and draws it. */

@@ -2,6 +2,7 @@ import { crc32, deflateSync } from 'node:zlib';
 import { blend, type Canvas, createCanvas, fill, frameOf } from './canvas.ts';
 import { type CharacterFrame, type Frame, type PixelFrame, UPPER_HALF } from './contract.ts';
 import { BITMAP_HEIGHT, BITMAP_WIDTH, bitmapGlyph } from './fonts/bitmap.ts';
+import { picturePanel } from './layout/panel.ts';
 
 /** A cell twice as high as wide, so that the two halves of a `▀` are square. */
 const CELL_WIDTH = BITMAP_WIDTH;
@@ -16,9 +17,13 @@ const FILTER_UP = 2;
 /** zlib's fastest level: a screen is mostly flat, and the picture is often asked for. */
 const COMPRESSION_LEVEL = 1;
 
-/** The frame as a PNG file. A page of characters is drawn cell by cell, as a terminal would show it. */
+/**
+ * The frame as a PNG file. A page of characters is drawn cell by cell, as a terminal would show it; what a smart panel is
+ * told, as such a page.
+ */
 export function encodePng(frame: Frame): Uint8Array {
-  const { width, height, data } = frame.kind === 'pixels' ? frame : picture(frame);
+  const { width, height, data } =
+    frame.kind === 'pixels' ? frame : picture(frame.kind === 'panel' ? picturePanel(frame) : frame);
   const header = Buffer.alloc(8);
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);

@@ -3,6 +3,7 @@ import { createCanvas } from './canvas.ts';
 import type { Frame, PixelSurface, Surface } from './contract.ts';
 import { type FaceSource, openFaces } from './fonts/glyph-sheets.ts';
 import { layoutCharacters } from './layout/characters.ts';
+import { layoutPanel } from './layout/panel.ts';
 import { layoutPixels, type Stage } from './layout/pixels.ts';
 import { fitOn } from './layout/room.ts';
 import { specsOf, typographyFor, withFaces } from './layout/typography.ts';
@@ -35,6 +36,9 @@ export async function openRenderer(surface: Surface, deps: FaceSource): Promise<
   const verdict = (qrCode: string) => verdictOf(fitted(qrCode));
   if (surface.kind === 'characters') {
     return { verdict, render: (scene) => layoutCharacters(scene, fitFor(scene), surface) };
+  }
+  if (surface.kind === 'panel') {
+    return { verdict, render: (scene) => layoutPanel(scene, fitFor(scene), surface) };
   }
   const stage = await openStage(surface, deps);
   let canvas = createCanvas(surface.width, surface.height);

@@ -1,13 +1,14 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { displayIo } from '../../src/agent/agent.ts';
 import { type ConfiguredDisplay, Screen, type ScreenOutcome } from '../../src/agent/screen.ts';
-import type { Display, DisplayIo, Frame, Surface } from '../../src/display/contract.ts';
+import type { CharacterSurface, Display, DisplayIo, Frame } from '../../src/display/contract.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import type { Scene } from '../../src/scene.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 
-const SURFACE: Surface = { kind: 'characters', columns: 60, rows: 30, halfBlocks: true };
+const SURFACE: CharacterSurface = { kind: 'characters', columns: 60, rows: 30, halfBlocks: true };
 
 const idle: Scene = {
   kind: 'idle',
@@ -47,7 +48,7 @@ async function screenOf(open: ConfiguredDisplay['open']) {
   const outcomes: ScreenOutcome[] = [];
   const logged = new PassThrough();
   const log = createLogger(logged, systemClock, 'text');
-  const io = { clock: systemClock, log, terminal: undefined, cacheDir: await temporaryFolder() };
+  const io = { ...displayIo({ clock: systemClock, log, terminal: undefined }), cacheDir: await temporaryFolder() };
   const deps = { clock: systemClock, log, io, onOutcome: (outcome: ScreenOutcome) => outcomes.push(outcome) };
   const screen = new Screen({ driver: 'strict', open }, deps);
   onTestFinished(() => screen.close());

@@ -9,6 +9,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 export const ROOT = resolve(import.meta.dirname, '../..');
 export const NODE = join(ROOT, 'node_modules/node/bin/node');
 const CLI = join(ROOT, 'src/cli.js');
+/** As npm and npx set it, so that the program's first line finds the pinned Node. */
+const env = { ...process.env, PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH ?? ''}` };
 const READY_TIMEOUT_MS = 60_000;
 
 /** Everything a benchmark starts, gone when it is done. */
@@ -26,7 +28,7 @@ export class Stand {
   async paybox<T>(folder: string, args: readonly string[]): Promise<{ child: ChildProcess; ready: T; tookMs: number }> {
     const file = join(folder, `ready-${this.#children.length}.json`);
     const startedMs = performance.now();
-    const child = spawn(NODE, [CLI, ...args, '--ready-file', file], { stdio: 'ignore' });
+    const child = spawn(CLI, [...args, '--ready-file', file], { stdio: 'ignore', env });
     this.#children.push(child);
     for (;;) {
       const text = await readFile(file, 'utf8').catch(() => undefined);

@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream';
 import type { DisplayIo } from '../../src/display/contract.ts';
+import { openSerial } from '../../src/display/io/serial.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import type { TerminalEmulator } from './terminal-emulator.ts';
@@ -11,6 +12,7 @@ export function testIo(cacheDir: string, terminal?: TerminalEmulator, onResize: 
     log: createLogger(new PassThrough().resume(), systemClock, 'json'),
     // The emulator has what the driver uses of a terminal stream, and throws on the rest.
     terminal: terminal as unknown as NodeJS.WriteStream | undefined,
+    openSerial: (settings, signal) => openSerial(settings, signal, systemClock),
     cacheDir,
     onResize,
   };

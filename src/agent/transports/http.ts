@@ -1,9 +1,10 @@
-import { Agent, type IncomingMessage, type RequestOptions, request as requestPlain } from 'node:http';
+import type { IncomingMessage, RequestOptions } from 'node:http';
 import { request as requestTls, Agent as TlsAgent } from 'node:https';
 import { createParser } from 'eventsource-parser';
 import { z } from 'zod';
 import { type Clock, withAbortAfter } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { Agent, request as requestPlain } from '../../lib/http.ts';
 import type { Logger } from '../../lib/log.ts';
 import { encode } from '../../protocol/codec.ts';
 import { LIMITS } from '../../protocol/fields.ts';
@@ -61,7 +62,7 @@ class HttpSession implements Session {
   readonly #terminalCode: string;
   readonly #headers: Record<string, string>;
   /** One socket, so that messages arrive in the order in which they were sent. */
-  readonly #sender: Agent;
+  readonly #sender: InstanceType<typeof Agent>;
   readonly #closed = new AbortController();
   #lastReadMs: number;
 

@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import type { IClientOptions, IPublishPacket, MqttClient } from 'mqtt';
 import { z } from 'zod';
 import { type Clock, withAbortAfter, withDeadline } from '../../lib/clock.ts';
@@ -123,6 +124,8 @@ class MqttSession implements Session {
 
   async #register(): Promise<void> {
     await new Promise<void>((resolve) => this.#client.once('connect', () => resolve()));
+    // Otherwise a message behind an acknowledgement waits 40 ms for the peer's delayed ACK.
+    if (this.#client.stream instanceof Socket) this.#client.stream.setNoDelay(true);
     this.#onBroker = true;
     await this.#subscribe([boxTopic(this.#terminalCode, 'down'), GATEWAY_PRESENCE_TOPIC]);
     await this.#announce(true);

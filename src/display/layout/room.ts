@@ -1,5 +1,6 @@
 import type { CharacterSurface, PixelSurface, Surface } from '../contract.ts';
 import { fitQr, modulePixelsIn, type Qr, type QrFit } from '../qr.ts';
+import { fitOnPanel } from './panel.ts';
 
 /** Where the QR stands: left of the texts, above or between them, or with the whole screen to itself. */
 export type Arrangement = 'beside' | 'stacked' | 'alone';
@@ -12,6 +13,7 @@ const EASY_MODULE_PIXELS = 3;
 
 /** The QR of `payload` as this surface can show it, or why it cannot. */
 export function fitOn(surface: Surface, payload: string): QrFit {
+  if (surface.kind === 'panel') return fitOnPanel(surface, payload);
   return surface.kind === 'pixels' ? fitOnPixels(surface, payload) : fitOnCharacters(surface, payload);
 }
 
