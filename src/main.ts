@@ -17,7 +17,8 @@ export async function main(args: readonly string[]): Promise<void> {
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   const fix = error instanceof PayboxError && error.fix !== '' ? `\n  ${error.fix}` : '';
-  process.stderr.write(`paybox: ${reasonOf(error)}${fix}\n`);
+  const what = error instanceof PayboxError ? error.message : reasonOf(error);
+  process.stderr.write(`paybox: ${what}${fix}\n`);
   if (error instanceof ConfigError) return EXIT.usage;
   if (error instanceof MissingPeerError) return EXIT.missing;
   return EXIT.no;

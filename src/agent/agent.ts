@@ -126,10 +126,12 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
     press: (key) => dispatch({ type: 'key', key }),
     metrics: () => metrics.text(loop.state),
   };
-  const http = await startLocalHttp(setup.http, window, deps).catch((error: unknown) => {
-    journal.close();
-    throw error;
-  });
+  const http = await startLocalHttp(setup.http, window, { ...deps, stalled: () => loop.stalled() }).catch(
+    (error: unknown) => {
+      journal.close();
+      throw error;
+    },
+  );
   const running = loop.run();
   const opened = screens.map((screen) => screen.start());
   await withDeadline(clock, FIRST_DISPLAY_WAIT_MS, Promise.all(opened));

@@ -19,6 +19,9 @@ export interface LoopDeps {
 /** Events that wait while the disk is slow. One more is refused: the gateway repeats what matters. */
 const INBOX_MAX = 2_000;
 
+/** An entry that takes longer means a disk that hangs. */
+const STALLED_MS = 5_000;
+
 /** The agent's one loop: event → reduce → disk → screen → gateway, in this order. */
 export class Loop {
   readonly #deps: LoopDeps;
@@ -26,6 +29,7 @@ export class Loop {
   #state: BoxState;
   #wakeCancel = new AbortController();
   #wakeAtMs: number | undefined;
+  #busySinceMs: number | undefined;
 
   constructor(start: BoxState, deps: LoopDeps) {
     this.#state = start;
@@ -34,6 +38,13 @@ export class Loop {
 
   get state(): BoxState {
     return this.#state;
+  }
+
+  /** Why the loop does not turn, if one event has been in work for too long. */
+  stalled(): string | undefined {
+    if (this.#busySinceMs === undefined) return undefined;
+    const busyMs = this.#deps.clock.monotonicMs() - this.#busySinceMs;
+    return busyMs < STALLED_MS ? undefined : `the disk has not taken an entry for ${Math.round(busyMs)} ms`;
   }
 
   dispatch(event: BoxEvent): void {
@@ -54,11 +65,13 @@ export class Loop {
 
   async #handle(event: BoxEvent): Promise<void> {
     const { clock, show, send } = this.#deps;
+    this.#busySinceMs = clock.monotonicMs();
     const step = await this.#record(event, { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() });
     this.#state = step.state;
     show(step.state);
     send(step.sends);
     this.#wakeAt(step.wakeAtMs);
+    this.#busySinceMs = undefined;
   }
 
   /** On disk before it is shown or reported (house rule 2). */

@@ -37,7 +37,7 @@ export class Draft {
 
   /** A report that is owed until acknowledged; sent now if there is a session, and on every welcome. */
   owe(report: UnsentReport): void {
-    this.set({ unsent: bounded([...this.state.unsent, report]) });
+    this.set({ unsent: withinLimit([...this.state.unsent, report]) });
     if (this.state.connection === 'registered') this.sends.push(report);
   }
 
@@ -70,10 +70,13 @@ export function remembered(ids: readonly string[], id: string): readonly string[
   return ids.includes(id) ? ids : [...ids, id].slice(-REMEMBERED_MAX);
 }
 
-function bounded(reports: readonly UnsentReport[]): readonly UnsentReport[] {
-  if (reports.length <= UNSENT_MAX) return reports;
-  const oldestEnded = reports.findIndex((report) => report.type === 'ended');
-  return reports.toSpliced(Math.max(0, oldestEnded), 1);
+/** The reports that may be owed: where there are too many, the oldest `ended` go first, `paid` only when no other is left. */
+export function withinLimit(reports: readonly UnsentReport[]): readonly UnsentReport[] {
+  const excess = reports.length - UNSENT_MAX;
+  if (excess <= 0) return reports;
+  const dropped = new Set(reports.filter((report) => report.type === 'ended').slice(0, excess));
+  const kept = reports.filter((report) => !dropped.has(report));
+  return kept.slice(Math.max(0, kept.length - UNSENT_MAX));
 }
 
 /** When time alone changes what the box shows: the next countdown second, a deadline, the end of a notice. */

@@ -1,3 +1,4 @@
+import { withinLimit } from './draft.ts';
 import type { Entry, Order } from './entry.ts';
 import { type At, type BoxConfig, type BoxState, REMEMBERED_MAX, type UnsentReport } from './state.ts';
 
@@ -77,7 +78,7 @@ export function restore(config: BoxConfig, entries: readonly Entry[], at: At): B
     lastPayment,
     announced: announced.slice(-REMEMBERED_MAX),
     closedPushIds: closed.slice(-REMEMBERED_MAX),
-    unsent: [...unsent.values()],
+    unsent: withinLimit([...unsent.values()]),
     stage:
       newest === undefined
         ? fresh.stage

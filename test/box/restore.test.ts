@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { restore } from '../../src/box/restore.ts';
-import type { BoxState } from '../../src/box/state.ts';
+import { type BoxState, UNSENT_MAX } from '../../src/box/state.ts';
 import { view } from '../../src/box/view.ts';
 import { at, CONFIG, drawn, fresh, payment, play, push, registered, uuid } from './support.ts';
 
@@ -37,6 +37,12 @@ describe('a restart', () => {
     const acked = play(before.state, [{ type: 'acked', ids: [uuid(1), uuid(0xc002)] }]);
     const settled = restore(CONFIG, [...before.writes, ...acked.writes], at(50));
     expect(play(settled, [[50, registered]]).sends).toEqual([]);
+  });
+
+  it('keeps what is owed within the same limit as the living box', () => {
+    const payments = Array.from({ length: UNSENT_MAX + 5 }, (_, n) => payment(n + 10, { pushId: null }));
+    const before = play(start(), [push(1), drawn(1), { type: 'key', key: 'dismiss' }, ...payments]);
+    expect(restore(CONFIG, before.writes, at(50)).unsent).toEqual(before.state.unsent);
   });
 
   it('remembers exactly what the living box knew, at every point of any history', () => {
