@@ -12,6 +12,7 @@ export const PROGRAMS = {
   chromium: { command: 'chromium', debianPackage: 'chromium' },
   espeak: { command: 'espeak-ng', debianPackage: 'espeak-ng' },
   aplay: { command: 'aplay', debianPackage: 'alsa-utils' },
+  socat: { command: 'socat', debianPackage: 'socat' },
 } as const satisfies Record<string, Program>;
 
 /** Where Debian puts daemons too, which is not on every user's PATH. */
