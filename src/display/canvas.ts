@@ -17,6 +17,11 @@ export function frameOf({ width, height, words }: Canvas): PixelFrame {
   return { kind: 'pixels', width, height, data: new Uint8Array(words.buffer, words.byteOffset, words.byteLength) };
 }
 
+/** The pixels of a frame as words of a canvas; shares its memory. The frame's bytes begin at a multiple of 4. */
+export function wordsOf({ data }: PixelFrame): Uint32Array {
+  return new Uint32Array(data.buffer, data.byteOffset, data.byteLength / 4);
+}
+
 /** A colour 0xRRGGBB as a word of the canvas. */
 export function wordOf(color: number): number {
   return (0xff000000 | ((color & 0xff) << 16) | (color & 0xff00) | (color >> 16)) >>> 0;

@@ -1,18 +1,19 @@
 import { z } from 'zod';
-import type { DisplayDriver, PixelSurface } from '../contract.ts';
+import type { DisplayDriver } from '../contract.ts';
+import { rotated } from '../rotate.ts';
 import { closedFault } from './fault.ts';
-import { expectPixels, sidePx } from './pixel-options.ts';
+import { expectPixels, rotation, sidePx } from './pixel-options.ts';
 
-const options = z.strictObject({ width: sidePx.default(800), height: sidePx.default(480) });
+const options = z.strictObject({ width: sidePx.default(800), height: sidePx.default(480), rotation });
 
-/** A screen that exists in the box's own page: the agent serves its pictures, and nothing else is needed. */
+/** A screen that exists in the box's own page: the agent serves its pictures as a person sees them, and nothing else is needed. */
 export const browser: DisplayDriver<z.infer<typeof options>> = {
   name: 'browser',
   summary: 'a screen in the web page of the box',
   options,
-  example: { width: 800, height: 480 },
-  open: async ({ width, height }) => {
-    const surface: PixelSurface = { kind: 'pixels', width, height };
+  example: { width: 800, height: 480, rotation: 0 },
+  open: async ({ width, height, rotation }) => {
+    const { surface } = rotated({ width, height }, rotation);
     let open = true;
     return {
       surface,

@@ -2,15 +2,17 @@ import { access, constants, mkdir, rename, rm, writeFile } from 'node:fs/promise
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { reasonOf } from '../../lib/errors.ts';
-import type { DisplayDriver, PixelSurface } from '../contract.ts';
+import type { DisplayDriver } from '../contract.ts';
 import { encodePng } from '../png.ts';
+import { rotated } from '../rotate.ts';
 import { closedFault, displayFault } from './fault.ts';
-import { expectPixels, sidePx } from './pixel-options.ts';
+import { expectPixels, rotation, sidePx } from './pixel-options.ts';
 
 const options = z.strictObject({
   path: z.string().min(1),
   width: sidePx.default(800),
   height: sidePx.default(480),
+  rotation,
 });
 
 /** A picture file that always holds the whole of one screen: it is written beside its place and renamed. */
@@ -18,9 +20,9 @@ export const png: DisplayDriver<z.infer<typeof options>> = {
   name: 'png',
   summary: 'a PNG file, replaced whenever the screen changes',
   options,
-  example: { path: '/tmp/paybox-screen.png', width: 800, height: 480 },
-  open: async ({ path, width, height }) => {
-    const surface: PixelSurface = { kind: 'pixels', width, height };
+  example: { path: '/tmp/paybox-screen.png', width: 800, height: 480, rotation: 0 },
+  open: async ({ path, width, height, rotation }) => {
+    const { surface, turn } = rotated({ width, height }, rotation);
     const target = resolve(path);
     const temporary = `${target}.${process.pid}.tmp`;
     const fix = `see that the folder ${dirname(target)} may be written and its disk is not full, or set another path`;
@@ -33,7 +35,7 @@ export const png: DisplayDriver<z.infer<typeof options>> = {
       surface,
       draw: async (frame) => {
         if (!open) throw closedFault();
-        const file = encodePng(expectPixels(frame, surface));
+        const file = encodePng(turn(expectPixels(frame, surface)));
         await tried(`the screen picture ${target} cannot be written`, fix, async () => {
           try {
             await writeFile(temporary, file);

@@ -12,7 +12,7 @@ import { PAYMENT, QR_CODE, SCENES } from '../scenes.ts';
 
 async function openIn(folder: string, path: string) {
   const io = testIo(join(folder, 'cache'));
-  const display = await png.open({ path, width: 320, height: 240 }, io, new AbortController().signal);
+  const display = await png.open({ path, width: 320, height: 240, rotation: 0 }, io, new AbortController().signal);
   return { display, renderer: await openRenderer(display.surface, io) };
 }
 
