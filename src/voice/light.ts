@@ -6,7 +6,7 @@ import { holdProgram, type Program, runProgram } from './program.ts';
 
 /**
  * A light on a GPIO line, set by `gpioset` of the libgpiod tools. `chip` and `line` are those that `gpioinfo` lists.
- * `offMs` 0 is a steady light.
+ * It blinks until `durationMs` are over, the last time in full; with `offMs` 0 it is steady.
  */
 export const lightOptions = z.strictObject({
   chip: z
@@ -44,8 +44,8 @@ export interface Light {
 }
 
 const VERSION_TIMEOUT_MS = 5_000;
-/** A line is driven off for at least this long before it is let go: what it does then is up to the board. */
-const OFF_MIN_MS = 50;
+/** A line is driven for at least this long before it is let go: what it does then is up to the board. */
+const HELD_MIN_MS = 50;
 
 /** A light that stays dark, and starts no program, until `flash` is called. */
 export function openLight(options: LightOptions, io: LightIo): Light {
@@ -88,11 +88,11 @@ class GpioLight implements Light {
     try {
       this.#major ??= await this.#majorVersion();
       for (let leftMs = this.#leftMs(); leftMs > 0 && !signal.aborted; leftMs = this.#leftMs()) {
-        await holdProgram(this.#program(1), clock, offMs === 0 ? leftMs : Math.min(onMs, leftMs), signal);
+        await holdProgram(this.#program(1), clock, offMs === 0 ? Math.max(leftMs, HELD_MIN_MS) : onMs, signal);
         this.#settle(undefined);
-        await holdProgram(this.#program(0), clock, Math.max(offMs, OFF_MIN_MS), signal);
+        await holdProgram(this.#program(0), clock, Math.max(offMs, HELD_MIN_MS), signal);
       }
-      if (signal.aborted) await holdProgram(this.#program(0), clock, OFF_MIN_MS, new AbortController().signal);
+      if (signal.aborted) await holdProgram(this.#program(0), clock, HELD_MIN_MS, new AbortController().signal);
     } catch (error) {
       this.#settle(reasonAndFix(error));
     }

@@ -25,7 +25,7 @@ const V2 = [
 
 function lit(command: string, more: object = {}) {
   const io = collectingIo();
-  const options = { line: 17, command, onMs: 100, offMs: 100, durationMs: 350, ...more };
+  const options = { line: 17, command, onMs: 300, offMs: 300, durationMs: 1_000, ...more };
   const light = openLight(lightOptions.parse(options), io);
   onTestFinished(() => light.close());
   return { light, io };
@@ -89,7 +89,7 @@ describe('a light', () => {
 
   it('blinks on while payments come, one process at a time', async () => {
     const command = await writeScript('gpioset', ...V2);
-    const { light } = lit(command, { durationMs: 150 });
+    const { light } = lit(command, { durationMs: 350 });
     for (let flashes = 1; flashes <= 4; flashes += 1) {
       light.flash();
       light.flash();

@@ -4,7 +4,7 @@ import { SPEAKER_DRIVERS } from '../../src/voice/registry.ts';
 import { decodeWav } from '../../src/voice/wav.ts';
 import { eventually } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
-import { clipsIn, collectingIo, movableClock, startVoice, writeClips } from './support.ts';
+import { clipsIn, collectingIo, startVoice, writeClips } from './support.ts';
 
 const espeak = without(PROGRAMS.espeak);
 const aplay = without(PROGRAMS.aplay);
@@ -101,7 +101,7 @@ describe.skipIf(espeak.missing || aplay.missing)(`espeak-ng and aplay${espeak.no
   it('make a chime and a sentence that neither clip nor fall silent, as loud as the volume says', async () => {
     const peaks: number[] = [];
     for (const volumePercent of [100, 25]) {
-      const io = collectingIo(movableClock(20));
+      const io = collectingIo();
       const voice = startVoice({ driver: 'page', volumePercent }, io);
       voice.announce({ transactionId: 'a', amount: 1_180_000 });
       const [announcement] = await eventually('the sound', () => io.pages.length === 1 && io.pages);

@@ -1,4 +1,4 @@
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
@@ -75,10 +75,11 @@ export async function writeScript(name: string, ...body: string[]): Promise<stri
   return file;
 }
 
-/** Rewrites a script of writeScript in place. */
+/** Replaces a script of writeScript at one stroke: a shell that runs it reads on in the old one. */
 export async function rewriteScript(file: string, ...body: string[]): Promise<void> {
   const head = (await readFile(file, 'utf8')).split('\n').slice(0, 2);
-  await writeFile(file, [...head, ...body, ''].join('\n'));
+  await writeFile(`${file}.new`, [...head, ...body, ''].join('\n'), { mode: 0o755 });
+  await rename(`${file}.new`, file);
 }
 
 export interface PlayedSound {

@@ -12,7 +12,8 @@ export const paplayOptions = z.strictObject({
 /** PulseAudio's and PipeWire's player; of its standard input it takes raw samples only. */
 export function paplay({ command, sink }: z.infer<typeof paplayOptions>, sound: Pcm): Program {
   const { sampleRateHz, channels, samples } = sound;
-  const args = ['--raw', '--format=s16le', `--rate=${sampleRateHz}`, `--channels=${channels}`];
+  // Without a latency, a sound that has ended is held for two seconds more.
+  const args = ['--raw', '--latency-msec=100', '--format=s16le', `--rate=${sampleRateHz}`, `--channels=${channels}`];
   if (sink !== undefined) args.push(`--device=${sink}`);
   const advice = 'see that PulseAudio or PipeWire runs for this user: `pactl info`';
   return { command, args, debianPackage: 'pulseaudio-utils', advice, input: encodeSamples(samples) };

@@ -34,7 +34,14 @@ describe('players', () => {
     const command = await recorder();
     await player({ kind: 'paplay', sink: 'speaker', command }).play(sound, '', signal);
     const { args, input } = await recorded(command);
-    expect(args).toEqual(['--raw', '--format=s16le', '--rate=22050', '--channels=1', '--device=speaker']);
+    expect(args).toEqual([
+      '--raw',
+      '--latency-msec=100',
+      '--format=s16le',
+      '--rate=22050',
+      '--channels=1',
+      '--device=speaker',
+    ]);
     expect(input.equals(encodeWav(sound).subarray(44))).toBe(true);
   });
 
