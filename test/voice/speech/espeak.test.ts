@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { espeakOptions, espeakSpeech } from '../../../src/voice/speech/espeak.ts';
 import { decodeWav, durationMs } from '../../../src/voice/wav.ts';
@@ -78,12 +78,14 @@ describe('speech of espeak-ng', () => {
     ['writes without end', ['exec cat /dev/zero'], 'wrote more than 8388608 bytes'],
   ])('names a program that %s', async (_, body, message) => {
     const command = await writeScript('espeak', ...body);
+    onTestFinished(async () => {
+      const child = await readFile(join(dirname(command), 'child'), 'utf8').catch(() => undefined);
+      if (child !== undefined) process.kill(Number(child), 'SIGKILL');
+    });
     const before = openPipes();
     await expect(
       speech({ command }, message.startsWith('hung') ? movableClock(20) : systemClock).render(phrase(1), signal),
     ).rejects.toThrow(`${command} ${message}`);
     await eventually('its pipes are closed', () => openPipes() === before);
-    const child = await readFile(join(dirname(command), 'child'), 'utf8').catch(() => undefined);
-    if (child !== undefined) process.kill(Number(child), 'SIGKILL');
   });
 });
