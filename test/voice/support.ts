@@ -152,3 +152,11 @@ export function clipsIn(wav: Uint8Array): string[] {
   }
   return found;
 }
+
+export const player = (command: string) => ({ kind: 'aplay', command });
+
+/** Clips through a player program at full volume without a chime, so that what is heard can be read back. */
+export async function clipsConfig(command: string, more: object = {}) {
+  const options = { folder: await writeClips(), player: player(command) };
+  return { driver: 'clips', options, volumePercent: 100, chime: false, ...more };
+}

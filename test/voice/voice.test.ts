@@ -1,29 +1,18 @@
-import { readFile, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { decodeWav } from '../../src/voice/wav.ts';
 import { eventually } from '../support/net.ts';
 import {
+  clipsConfig,
   clipsIn,
   collectingIo,
   movableClock,
+  player,
   recordingPlayer,
-  rewriteScript,
   startVoice,
   writeClips,
-  writeScript,
 } from './support.ts';
 
-const player = (command: string) => ({ kind: 'aplay', command });
-
-/** Clips through a player program at full volume without a chime, so that what is heard can be read back. */
-async function clipsConfig(command: string, more: object = {}) {
-  const options = { folder: await writeClips(), player: player(command) };
-  return { driver: 'clips', options, volumePercent: 100, chime: false, ...more };
-}
-
 const heard = (wav: Uint8Array) => clipsIn(wav).slice(1, -1).join(' ');
-const readBeside = (command: string, name: string) => readFile(join(dirname(command), name), 'utf8').catch(() => '');
 const at = (hours: number, minutes: number) => new Date(2025, 5, 1, hours, minutes).getTime();
 
 describe('a voice', () => {
@@ -190,120 +179,5 @@ describe('a voice', () => {
       });
       expect(sound?.wav.readInt16LE(44)).toBe((1000 * expected) / 100);
     }
-  });
-});
-
-describe('a voice whose parts fail', () => {
-  it('names a failing player once, goes on, and is well when the player is', async () => {
-    const command = await writeScript(
-      'player',
-      'echo first >&2',
-      'echo "audio open error: No such device" >&2',
-      'exit 7',
-    );
-    const io = collectingIo();
-    const voice = startVoice(await clipsConfig(command), io);
-    voice.announce({ transactionId: 'a', amount: 1 });
-    voice.announce({ transactionId: 'b', amount: 2 });
-    const reason = `${command} failed with exit code 7: audio open error: No such device (see \`aplay -L\` for devices, and that this user is in the group audio)`;
-    await eventually('both have failed', () => voice.status().queued === 0 && voice.status().reason === reason);
-    await rewriteScript(command, 'cat > /dev/null');
-    voice.announce({ transactionId: 'c', amount: 3 });
-    await eventually('it is heard', () =>
-      io.lines.some((line) => line.event === 'announced' && line.transactionId === 'c'),
-    );
-    await eventually('it is well', () => voice.status().ok);
-    const changes = io.lines.filter(({ event }) => event !== 'announced');
-    expect(changes.map(({ level, event }) => `${level} ${event}`)).toEqual(['error voice-failed', 'info voice-well']);
-    expect(io.lines[0]).toMatchObject({ voice: 'clips', reason });
-  });
-
-  it('names a player that is not installed', async () => {
-    const io = collectingIo();
-    const voice = startVoice(await clipsConfig('/nowhere/aplay'), io);
-    await eventually('it is named', () =>
-      voice.status().reason?.startsWith('/nowhere/aplay is not installed (sudo apt-get install alsa-utils)'),
-    );
-    voice.announce({ transactionId: 'a', amount: 1 });
-    await eventually('it is through', () => voice.status().queued === 0);
-    expect(voice.status().ok).toBe(false);
-  });
-
-  it('kills a player that hangs, names it once, and goes on', async () => {
-    const command = await writeScript('player', 'echo $$ >> "$HERE/ids"', 'exec sleep 1000');
-    const io = collectingIo(movableClock(5));
-    const voice = startVoice(await clipsConfig(command), io);
-    voice.announce({ transactionId: 'a', amount: 1 });
-    voice.announce({ transactionId: 'b', amount: 1_234_567 });
-    const ids = await eventually('the third attempt', async () => {
-      const all = (await readBeside(command, 'ids')).trim().split('\n');
-      return all.length === 3 && all;
-    });
-    expect(voice.status().reason).toContain(`${command} hung and was killed`);
-    await rewriteScript(command, 'cat > /dev/null');
-    voice.announce({ transactionId: 'c', amount: 2 });
-    await eventually('the next is heard', () => voice.status().ok);
-    expect(io.lines.map(({ event }) => event)).toEqual(['voice-failed', 'announced', 'voice-well']);
-    for (const id of ids) expect(() => process.kill(Number(id), 0)).toThrow(/ESRCH/);
-  });
-
-  it('falls silent at once when it is closed, and leaves no process behind', async () => {
-    const command = await writeScript('player', 'echo $$ > "$HERE/id"', 'exec sleep 1000');
-    const io = collectingIo();
-    const voice = startVoice(await clipsConfig(command), io);
-    voice.announce({ transactionId: 'a', amount: 1 });
-    const id = await eventually('it runs', async () => Number(await readBeside(command, 'id')) || undefined);
-    await voice.close();
-    expect(() => process.kill(id, 0)).toThrow(/ESRCH/);
-    voice.announce({ transactionId: 'b', amount: 1 });
-    expect(voice.status().queued).toBe(0);
-    expect(io.lines).toEqual([]);
-  });
-
-  it('rings alone when nothing can speak, and names the clip that is missing', async () => {
-    const { command, played } = await recordingPlayer();
-    const io = collectingIo();
-    const config = await clipsConfig(command);
-    await rm(`${config.options.folder}/năm.wav`);
-    await rm(`${config.options.folder}/tư.wav`);
-    const voice = startVoice(config, io);
-    await eventually('all that is missing', () =>
-      voice.status().reason?.startsWith(`no clip năm.wav, tư.wav in ${config.options.folder}`),
-    );
-    voice.announce({ transactionId: 'a', amount: 5 });
-    const [sound] = await eventually('a chime', async () => {
-      const all = await played();
-      return all.length === 1 && all;
-    });
-    expect(sound?.wav.length).toBe(44 + 2 * 0.6 * 22_050);
-    await eventually('it is named', () => voice.status().reason?.startsWith('no clip năm.wav in '));
-    voice.announce({ transactionId: 'b', amount: 6 });
-    await eventually('what needs no missing clip is well', () => voice.status().ok);
-  });
-
-  it('speaks with the fallback when a clip is missing, and names it', async () => {
-    const { command, played } = await recordingPlayer();
-    const folder = await writeClips(['prefix', 'hai']);
-    const io = collectingIo();
-    const options = { folder, player: player(command), fallback: 'espeak' };
-    const voice = startVoice({ driver: 'clips', options, chime: false }, io);
-    voice.announce({ transactionId: 'a', amount: 1 });
-    await eventually('a sound', async () => (await played()).length === 1);
-    expect(voice.status().reason).toMatch(
-      /^no clip một\.wav in .*; (another voice speaks instead|espeak-ng is not inst)/,
-    );
-  });
-
-  it('outlives a page that throws', async () => {
-    const io = collectingIo();
-    const failing = {
-      ...io,
-      onPage: () => {
-        throw new Error('no page');
-      },
-    };
-    const voice = startVoice({ driver: 'page', options: { speech: { kind: 'none' } } }, failing);
-    voice.announce({ transactionId: 'a', amount: 1 });
-    await eventually('it is named', () => voice.status().reason === 'no page');
   });
 });
