@@ -1,18 +1,19 @@
 import type { SerialPort } from 'serialport';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
-import { PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { SerialLine, SerialSettings } from '../contract.ts';
 
 const CLOSE_TIMEOUT_MS = 1_000;
 
-/** What to do about each way in which a port cannot be opened. */
-const FIXES: Record<string, string> = {
-  ENOENT: 'plug the device in, or correct path: see ls /dev/serial/by-id',
-  EACCES: 'let the user that runs the agent use it: add it to the group dialout',
-  EBUSY: 'another program has it open: stop that one',
-};
+/** What to do about each way in which a port cannot be opened; serialport gives only the system's words for them. */
+const FIXES: readonly (readonly [RegExp, string])[] = [
+  [/no such file/i, 'plug the device in, or correct path: ls /dev/serial/by-id lists what is there'],
+  [/permission denied/i, 'let the user that runs the agent use it: add it to the group dialout'],
+  [/cannot lock|busy|temporarily unavailable/i, 'another program has it open: stop that one'],
+  [/inappropriate ioctl|is a directory/i, 'it is not a serial port: correct path'],
+];
 
-/** Opens a serial port of the machine, or a pty. Throws a PayboxError `DISPLAY_FAULT`. */
+/** Opens a serial port of the machine, or a pty. Throws a PayboxError `DISPLAY_FAULT` that says what to do. */
 export async function openSerial(settings: SerialSettings, signal: AbortSignal, clock: Clock): Promise<SerialLine> {
   signal.throwIfAborted();
   // Loaded here because most boxes have no serial display.
@@ -24,15 +25,18 @@ export async function openSerial(settings: SerialSettings, signal: AbortSignal, 
   await new Promise<void>((resolve, reject) => {
     port.open((error) => (error === null ? resolve() : reject(openFailed(path, error))));
   });
-  return new Line(port, path, clock);
+  const line = new Line(port, path, clock);
+  if (signal.aborted) await line.close();
+  signal.throwIfAborted();
+  return line;
 }
 
 function openFailed(path: string, error: Error): PayboxError {
-  const known = Object.keys(FIXES).find((code) => systemCodeOf(error) === code || error.message.includes(code));
-  const busy = /lock|busy|temporarily unavailable/i.test(error.message) ? 'EBUSY' : undefined;
-  const absent = /no such file|cannot open/i.test(error.message) ? 'ENOENT' : undefined;
-  const fix = FIXES[known ?? busy ?? absent ?? ''] ?? 'check path and cable';
-  return fault(`${path} cannot be opened: ${reasonOf(error)}`, fix, error);
+  const [, fix = 'check path, baudRate and cable'] = FIXES.find(([words]) => words.test(error.message)) ?? [];
+  const reason = reasonOf(error)
+    .replace(/^Error:? /, '')
+    .replace(/,? cannot open .*$/i, '');
+  return fault(`${path} cannot be opened: ${reason}`, fix, error);
 }
 
 function fault(message: string, fix: string, cause?: unknown): PayboxError {
@@ -45,19 +49,23 @@ class Line implements SerialLine {
   readonly #path: string;
   readonly #clock: Clock;
   readonly #listeners = new Set<(bytes: Uint8Array) => void>();
+  #lose: (reason: string) => void = () => {};
   #lostReason: string | undefined;
+  #stuck = false;
+  #closing: Promise<void> | undefined;
 
   constructor(port: SerialPort, path: string, clock: Clock) {
     this.#port = port;
     this.#path = path;
     this.#clock = clock;
     this.lost = new Promise((resolve) => {
-      // `close` may come twice, and with the reason of an unplug.
-      port.on('close', (error: Error | null | undefined) => {
-        this.#lostReason ??= error ? reasonOf(error) : 'closed';
+      this.#lose = (reason) => {
+        this.#lostReason ??= reason;
         resolve(this.#lostReason);
-      });
+      };
     });
+    // `close` may come twice, and with the reason of an unplug.
+    port.on('close', (error: Error | null | undefined) => this.#lose(error ? reasonOf(error) : 'closed'));
     // Without a reader an unplug is only noticed at the next write.
     port.on('data', (bytes: Buffer) => {
       for (const listener of this.#listeners) listener(bytes);
@@ -66,17 +74,15 @@ class Line implements SerialLine {
 
   async write(bytes: Uint8Array, timeoutMs: number): Promise<void> {
     if (this.#lostReason !== undefined) throw this.#unplugged(this.#lostReason);
-    const written = new Promise<true>((resolve, reject) => {
-      this.#port.write(Buffer.from(bytes), (error) => error && reject(this.#unplugged(reasonOf(error))));
-      this.#port.drain((error) => (error ? reject(this.#unplugged(reasonOf(error))) : resolve(true)));
-    });
     const lost = this.lost.then((reason): never => {
       throw this.#unplugged(reason);
     });
-    if ((await withDeadline(this.#clock, timeoutMs, Promise.race([written, lost]))) === undefined) {
+    const left = Promise.race([this.#send(bytes), lost]);
+    if ((await withDeadline(this.#clock, timeoutMs, left)) === undefined) {
+      this.#stuck = true;
       throw fault(
         `${this.#path} did not take ${bytes.length} bytes within ${timeoutMs} ms`,
-        'check power and flow control',
+        'check the power of the device, and flow control',
       );
     }
   }
@@ -86,10 +92,32 @@ class Line implements SerialLine {
     return () => this.#listeners.delete(listener);
   }
 
-  async close(): Promise<void> {
-    if (!this.#port.isOpen) return;
-    const closed = new Promise<void>((resolve) => this.#port.close(() => resolve()));
-    await withDeadline(this.#clock, CLOSE_TIMEOUT_MS, closed);
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  #send(bytes: Uint8Array): Promise<true> {
+    return new Promise((resolve, reject) => {
+      const failed = (error: Error) => reject(this.#unplugged(reasonOf(error)));
+      this.#port.write(Buffer.from(bytes), (error) => {
+        if (error) failed(error);
+        else this.#port.drain((drainError) => (drainError ? failed(drainError) : resolve(true)));
+      });
+    });
+  }
+
+  async #close(): Promise<void> {
+    if (this.#port.isOpen) {
+      // A device that takes nothing keeps the system waiting in drain and close, unless what waits is thrown away.
+      if (this.#stuck) await this.#bounded((done) => this.#port.flush(done));
+      await this.#bounded((done) => this.#port.close(done));
+    }
+    this.#lose('closed');
+  }
+
+  async #bounded(work: (done: () => void) => void): Promise<void> {
+    await withDeadline(this.#clock, CLOSE_TIMEOUT_MS, new Promise<void>((resolve) => work(() => resolve())));
   }
 
   #unplugged(reason: string): PayboxError {
