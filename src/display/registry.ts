@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Display, DisplayDriver, DisplayIo } from './contract.ts';
 import { browser } from './drivers/browser.ts';
+import { framebuffer } from './drivers/framebuffer.ts';
 import { png } from './drivers/png.ts';
 import { terminal } from './drivers/terminal.ts';
 
@@ -31,5 +32,5 @@ function register<Options>(driver: DisplayDriver<Options>): RegisteredDriver {
 
 /** Every kind of screen, by the name that a configuration gives it. */
 export const DISPLAY_DRIVERS: ReadonlyMap<string, RegisteredDriver> = new Map(
-  [register(browser), register(terminal), register(png)].map((driver) => [driver.name, driver]),
+  [register(browser), register(terminal), register(png), register(framebuffer)].map((driver) => [driver.name, driver]),
 );

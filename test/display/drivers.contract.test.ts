@@ -4,6 +4,7 @@ import { ZodError } from 'zod';
 import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
 import { openRenderer } from '../../src/display/render.ts';
 import { temporaryFolder } from '../support/net.ts';
+import { FakeFramebuffer } from './emulators/framebuffer.ts';
 import { testIo } from './io.ts';
 import { PAYMENT, SCENES } from './scenes.ts';
 import { DARK, TerminalEmulator } from './terminal-emulator.ts';
@@ -11,6 +12,10 @@ import { DARK, TerminalEmulator } from './terminal-emulator.ts';
 /** What each driver's example is changed in, so that a test touches nothing outside its folder. */
 const LOCAL: Readonly<Record<string, (folder: string) => object>> = {
   png: (folder) => ({ path: join(folder, 'screen.png') }),
+  framebuffer: (root) => {
+    const { root: made } = new FakeFramebuffer(root, { width: 320, height: 240, bitsPerPixel: 16, strideBytes: 704 });
+    return { root: made };
+  },
 };
 
 async function openExample(name: string) {

@@ -1,0 +1,191 @@
+import { z } from 'zod';
+import { reasonOf } from '../../lib/errors.ts';
+import type { Scene } from '../../scene.ts';
+import { wordsOf } from '../canvas.ts';
+import type { Display, DisplayDriver, DisplayIo, Frame, PixelSurface } from '../contract.ts';
+import { detachConsole } from '../io/console.ts';
+import { type Framebuffer, type FramebufferInfo, findFramebuffer, openFramebuffer } from '../io/framebuffer.ts';
+import { packRgb565, packXrgb8888 } from '../io/pixel-bytes.ts';
+import { isNight, type Night } from '../night.ts';
+import { type Rotated, rotated } from '../rotate.ts';
+import { closedFault } from './fault.ts';
+import { expectPixels, rotation } from './pixel-options.ts';
+
+const REPAINT_SECONDS_MAX = 86_400;
+/** How late the screen may go dark or be lit again. */
+const NIGHT_CHECK_MS = 15_000;
+
+const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'expected a time of day as HH:MM');
+
+const options = z
+  .strictObject({
+    name: z.string().min(1).optional().describe('which one, as cat /sys/class/graphics/fb*/name says'),
+    device: z
+      .string()
+      .regex(/^\/dev\/fb\d+$/, 'expected a device as /dev/fb0')
+      .optional()
+      .describe('which one by its number, which may change when another display is attached'),
+    rotation,
+    repaintSeconds: z
+      .int()
+      .min(0)
+      .max(REPAINT_SECONDS_MAX)
+      .default(60)
+      .describe('how often everything is written anew, in case something drew over it; 0 is never'),
+    blankFrom: timeOfDay.optional().describe('local time from which an idle screen is dark'),
+    blankTo: timeOfDay.optional().describe('local time from which it is lit again'),
+    root: z.string().min(1).default('/').describe('the folder that holds sys and dev'),
+  })
+  .refine(
+    (it) => (it.blankFrom === undefined) === (it.blankTo === undefined),
+    'expected blankFrom and blankTo together',
+  )
+  .refine((it) => it.blankFrom === undefined || it.blankFrom !== it.blankTo, 'expected blankFrom other than blankTo');
+type Options = z.infer<typeof options>;
+
+/** A screen of the machine itself (HDMI, DSI, SPI with a kernel driver), by its framebuffer device. */
+export const framebuffer: DisplayDriver<Options> = {
+  name: 'framebuffer',
+  summary: 'a screen with a Linux framebuffer: HDMI, DSI or SPI',
+  options,
+  example: { name: 'vc4drmfb', rotation: 0, repaintSeconds: 60, blankFrom: '23:00', blankTo: '06:00', root: '/' },
+  open: async (given, io, signal) => {
+    const info = await findFramebuffer(given, given.root);
+    signal.throwIfAborted();
+    const device = await openFramebuffer(info);
+    const giveConsoleBack = await detachConsole(given.root, io.log);
+    return new FramebufferDisplay(info, device, giveConsoleBack, given, io);
+  },
+};
+
+class FramebufferDisplay implements Display {
+  readonly surface: PixelSurface;
+  readonly #info: FramebufferInfo;
+  readonly #device: Framebuffer;
+  readonly #giveConsoleBack: () => Promise<void>;
+  readonly #io: DisplayIo;
+  readonly #turn: Rotated['turn'];
+  readonly #night: Night | undefined;
+  readonly #closing = new AbortController();
+  /** What the device is to show, in its own bytes, rows padded to the stride. Takes turns with `#spare`. */
+  #image: Uint8Array;
+  #spare: Uint8Array;
+  /** What it shows; undefined when that is not known. */
+  #shown: Uint8Array | undefined;
+  #scene: Scene['kind'] = 'starting';
+  #dark = false;
+  #failed: unknown;
+  /** Writes go one after another. */
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(
+    info: FramebufferInfo,
+    device: Framebuffer,
+    giveConsoleBack: () => Promise<void>,
+    given: Options,
+    io: DisplayIo,
+  ) {
+    const turned = rotated(info, given.rotation);
+    this.surface = turned.surface;
+    this.#turn = turned.turn;
+    this.#info = info;
+    this.#device = device;
+    this.#giveConsoleBack = giveConsoleBack;
+    this.#io = io;
+    this.#image = new Uint8Array(info.strideBytes * info.height);
+    this.#spare = new Uint8Array(info.strideBytes * info.height);
+    const { blankFrom, blankTo, repaintSeconds } = given;
+    if (blankFrom !== undefined && blankTo !== undefined) this.#night = { from: blankFrom, to: blankTo };
+    if (repaintSeconds > 0) void this.#every(repaintSeconds * 1000, () => this.#forget());
+    if (this.#night !== undefined) void this.#every(NIGHT_CHECK_MS, () => {});
+  }
+
+  async draw(frame: Frame, scene: Scene): Promise<void> {
+    if (this.#closing.signal.aborted) throw closedFault();
+    const pixels = expectPixels(frame, this.surface);
+    await this.#sync(() => {
+      [this.#image, this.#spare] = [this.#spare, this.#image];
+      pack(wordsOf(this.#turn(pixels)), this.#image, this.#info);
+      this.#scene = scene.kind;
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort();
+    await this.#writing;
+    if (this.#dark) await this.#device.blank(false);
+    await this.#device.close();
+    await this.#giveConsoleBack();
+  }
+
+  /** Makes the change, then brings the device to what it is to show. After a failure the display is spent. */
+  #sync(change: () => void): Promise<void> {
+    const work = this.#writing.then(async () => {
+      if (this.#failed !== undefined) throw this.#failed;
+      change();
+      const dark = this.#isDark();
+      const blanked = dark && (await this.#device.blank(true));
+      await this.#write(dark && !blanked ? new Uint8Array(this.#image.length) : this.#image);
+      // The picture is whole before the light goes on.
+      if (this.#dark && !dark) await this.#device.blank(false);
+      this.#dark = dark;
+    });
+    this.#writing = work.catch((error: unknown) => {
+      this.#failed = error;
+    });
+    return work;
+  }
+
+  #forget(): void {
+    this.#shown = undefined;
+  }
+
+  /** Payments are shown at any hour; what only waits for one is dark at night. */
+  #isDark(): boolean {
+    const waits = ['starting', 'connecting', 'unlinked', 'idle'].includes(this.#scene);
+    return waits && this.#night !== undefined && isNight(this.#night, this.#io.clock.wallMs());
+  }
+
+  /** Writes each run of rows that differ from what is shown. */
+  async #write(image: Uint8Array): Promise<void> {
+    const shown = this.#shown;
+    this.#shown = undefined;
+    const { height, strideBytes } = this.#info;
+    const rowOf = (bytes: Uint8Array, row: number) => bytes.subarray(row * strideBytes, (row + 1) * strideBytes);
+    const differs = (row: number) => shown === undefined || Buffer.compare(rowOf(image, row), rowOf(shown, row)) !== 0;
+    for (let row = 0; row < height; row += 1) {
+      if (!differs(row)) continue;
+      const first = row;
+      while (row + 1 < height && differs(row + 1)) row += 1;
+      await this.#device.writeRows(image.subarray(first * strideBytes, (row + 1) * strideBytes), first);
+    }
+    this.#shown = image;
+  }
+
+  async #every(ms: number, change: () => void): Promise<void> {
+    const { signal } = this.#closing;
+    for (;;) {
+      await this.#io.clock.sleep(ms, signal);
+      if (signal.aborted) return;
+      try {
+        await this.#sync(change);
+      } catch (error) {
+        this.#io.log.warn('repaint-failed', { reason: reasonOf(error) });
+        // Has the agent draw, which throws the failure to whoever opens the display anew.
+        this.#io.onResize();
+        return;
+      }
+    }
+  }
+}
+
+/** Lays the pixels into the rows of `image`; the padding of rows stays as it is. */
+function pack(words: Uint32Array, image: Uint8Array, info: FramebufferInfo): void {
+  const { width, height, strideBytes, bitsPerPixel } = info;
+  const view = new DataView(image.buffer);
+  const packRow = bitsPerPixel === 16 ? packRgb565 : packXrgb8888;
+  for (let row = 0; row < height; row += 1) {
+    packRow(words.subarray(row * width, (row + 1) * width), view, row * strideBytes);
+  }
+}

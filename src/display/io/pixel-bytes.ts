@@ -1,0 +1,30 @@
+/** How a device lays out one pixel in memory, by its size in bits. */
+export const PIXEL_BYTES = { 16: 2, 32: 4 } as const;
+export type BitsPerPixel = keyof typeof PIXEL_BYTES;
+
+/**
+ * Writes `words.length` pixels (little-endian red, green, blue, 255) as RGB565, two bytes each, low byte first, into
+ * `out` from byte `at`.
+ */
+export function packRgb565(words: Uint32Array, out: DataView, at: number): void {
+  let place = at;
+  for (const word of words) {
+    const red = (word & 0xf8) << 8;
+    const green = (word >> 5) & 0x7e0;
+    const blue = (word >> 19) & 0x1f;
+    out.setUint16(place, red | green | blue, true);
+    place += 2;
+  }
+}
+
+/**
+ * Writes pixels as XRGB8888: four bytes each, blue first. The unused byte is 255, because a device that takes it for
+ * opacity would show nothing with 0.
+ */
+export function packXrgb8888(words: Uint32Array, out: DataView, at: number): void {
+  let place = at;
+  for (const word of words) {
+    out.setUint32(place, 0xff000000 | ((word & 0xff) << 16) | (word & 0xff00) | ((word >> 16) & 0xff), true);
+    place += 4;
+  }
+}
