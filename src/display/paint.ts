@@ -2,7 +2,7 @@ import { blend, type Canvas, fill, frameOf, wordOf } from './canvas.ts';
 import type { PixelFrame } from './contract.ts';
 import { paintDisc, paintIcon } from './icons.ts';
 import type { Box, Item } from './layout/items.ts';
-import { BLACK, WHITE } from './layout/theme.ts';
+import { BLACK } from './layout/theme.ts';
 import type { Qr } from './qr.ts';
 
 /** Paints a picture over whatever the canvas holds, items in order; what leaves the canvas is cut. */
@@ -11,7 +11,7 @@ export function paint(items: readonly Item[], canvas: Canvas): PixelFrame {
     if (item.kind === 'rect') paintRect(canvas, item.box, item.radius, item.color);
     else if (item.kind === 'text') paintText(canvas, item);
     else if (item.kind === 'icon') paintIcon(canvas, item.box, item.name, item.disc, item.stroke);
-    else paintQr(canvas, item.box, item.qr);
+    else paintQr(canvas, item.box, item.qr, item.light);
   }
   return frameOf(canvas);
 }
@@ -47,9 +47,9 @@ function paintText(canvas: Canvas, item: Extract<Item, { kind: 'text' }>): void 
   }
 }
 
-/** Dark modules on a white ground that includes the quiet zone. */
-function paintQr(canvas: Canvas, box: Box, qr: Qr): void {
-  fill(canvas, box, WHITE);
+/** Dark modules on a light ground that includes the quiet zone. */
+function paintQr(canvas: Canvas, box: Box, qr: Qr, light: number): void {
+  fill(canvas, box, light);
   const { modules, modulePixels } = qr;
   const black = wordOf(BLACK);
   const left = box.x + qr.quietModules * modulePixels;

@@ -6,7 +6,7 @@ import { layoutCharacters } from './layout/characters.ts';
 import { layoutPanel } from './layout/panel.ts';
 import { layoutPixels, type Stage } from './layout/pixels.ts';
 import { fitOn } from './layout/room.ts';
-import { specsOf, typographyFor, withFaces } from './layout/typography.ts';
+import { bitmapTypography, isSmall, specsOf, typographyFor, withFaces } from './layout/typography.ts';
 import { paint } from './paint.ts';
 import type { EccLevel, QrFit } from './qr.ts';
 
@@ -53,6 +53,7 @@ export async function openRenderer(surface: Surface, deps: FaceSource): Promise<
 
 /** The letters for a surface of pixels, ready for `layoutPixels`. Throws as `openRenderer` does. */
 export async function openStage(surface: PixelSurface, deps: FaceSource): Promise<Stage> {
+  if (isSmall(surface)) return { surface, type: bitmapTypography() };
   const typography = typographyFor(surface.width, surface.height);
   const faces = await openFaces(specsOf(typography), deps);
   return { surface, type: withFaces(typography, faces) };

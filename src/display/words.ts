@@ -26,6 +26,8 @@ export interface Page {
 }
 
 export const OFFLINE = 'Mất kết nối';
+/** The same for a panel too narrow for it. */
+export const OFFLINE_SHORT = 'Mất mạng';
 export const TIME_LEFT = 'Còn lại';
 /** Stands in for a QR that this screen cannot show scannably. */
 export const NO_ROOM_FOR_QR = 'Màn hình quá nhỏ cho mã QR';

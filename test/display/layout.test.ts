@@ -9,7 +9,7 @@ import { openRenderer, openStage } from '../../src/display/render.ts';
 import { formatAmount } from '../../src/display/words.ts';
 import type { Scene } from '../../src/scene.ts';
 import { expectGolden, glyphCache, textPicture } from './pictures.ts';
-import { anyScene, SCENES } from './scenes.ts';
+import { anyScene, PAYMENT, payloadOf, SCENES } from './scenes.ts';
 
 const DESIGNED: readonly (readonly [number, number])[] = [
   [800, 480],
@@ -24,7 +24,11 @@ const SMALL: readonly (readonly [number, number])[] = [
   [64, 64],
   [64, 128],
   [128, 128],
+];
+const OTHER: readonly (readonly [number, number])[] = [
   [320, 480],
+  [320, 170],
+  [64, 32],
   [1920, 200],
   [16, 16],
 ];
@@ -73,7 +77,7 @@ function faults(items: readonly Item[], scene: Scene, surface: PixelSurface): st
 }
 
 describe('a picture', () => {
-  it.each([...DESIGNED, ...SMALL])(
+  it.each([...DESIGNED, ...SMALL, ...OTHER])(
     'of %i x %i keeps every text in its place, whatever the scene',
     async (width, height) => {
       const stage = await stageOf(width, height);
@@ -89,7 +93,7 @@ describe('a picture', () => {
     },
   );
 
-  it.each(DESIGNED)('of %i x %i is as agreed', async (width, height) => {
+  it.each([...DESIGNED, ...SMALL])('of %i x %i is as agreed', async (width, height) => {
     const stage = await stageOf(width, height);
     const pictures = Object.entries(SCENES).map(
       ([name, scene]) => `== ${name}\n${describePicture(pictureOf(scene, stage))}`,
@@ -110,22 +114,33 @@ describe('a picture', () => {
     },
   );
 
-  it('marks the edge where the words for being offline find no room', async () => {
-    const stage = await stageOf(64, 128);
-    const picture = pictureOf(
-      {
-        kind: 'idle',
-        online: false,
-        holder: { userBankName: 'A', bankAccount: '1', bankCode: 'MB' },
-        terminalCode: 'B',
-      },
-      stage,
-    );
-    expect(picture.at(-1)).toMatchObject({
-      kind: 'rect',
-      color: 0xffb938,
-      box: { x: 0, width: 64, y: 125, height: 3 },
-    });
+  it.each(SMALL)(
+    'of %i x %i says every amount of up to ten figures, and that the box is offline',
+    async (width, height) => {
+      const stage = await stageOf(width, height);
+      for (const scene of Object.values(SCENES)) {
+        const picture = pictureOf(scene, stage);
+        const says = picture.flatMap((item) => (item.kind === 'text' ? [item.text] : []));
+        if ('amount' in scene) expect(says).toContain(formatAmount(scene.amount));
+        if (!('online' in scene)) continue;
+        const amber = picture.some((item) => item.kind === 'rect' && item.color === 0xffb938);
+        const words = says.some((text) => text === 'Mất kết nối' || text === 'Mất mạng');
+        expect(amber || words, describePicture(picture)).toBe(!scene.online);
+      }
+    },
+  );
+
+  it.each([
+    [64, 64, 220],
+    [240, 240, 280],
+  ])('of %i x %i that is all code marks its lower edge while the box is offline', async (width, height, length) => {
+    const stage = await stageOf(width, height);
+    const picture = (online: boolean) => pictureOf({ ...PAYMENT, qrCode: payloadOf(length), online }, stage);
+    expect(picture(true).at(-1)?.kind).toBe('qr');
+    const [code, edge] = picture(false).slice(-2);
+    expect(edge).toMatchObject({ kind: 'rect', color: 0xffb938, box: { x: 0, width } });
+    expect(edge && edge.box.y + edge.box.height).toBe(height);
+    expect(code && edge && code.box.y + code.box.height).toBeLessThanOrEqual(edge?.box.y ?? 0);
   });
 });
 

@@ -33,13 +33,14 @@ export function pixelAt({ width, data }: Picture, x: number, y: number): number 
 }
 
 /**
- * The code at `x`, `y` in the picture is black and white in whole squares of `modulePixels`, with a white margin of
+ * The code at `x`, `y` in the picture is black on `light` in whole squares of `modulePixels`, with a light margin of
  * `quietModules` around it, and finder patterns in three corners.
  */
 export function expectGeometry(
   picture: Picture,
   at: { x: number; y: number },
   code: { modules: number; modulePixels: number; quietModules: number },
+  light = 0xffffff,
 ): void {
   const side = code.modules + 2 * code.quietModules;
   const wrong: string[] = [];
@@ -53,7 +54,7 @@ export function expectGeometry(
       }
       const [color = -1] = colors;
       const quiet = Math.min(row, column, side - 1 - row, side - 1 - column) < code.quietModules;
-      if (colors.size !== 1 || !(color === 0xffffff || (color === 0 && !quiet))) wrong.push(`${column},${row}`);
+      if (colors.size !== 1 || !(color === light || (color === 0 && !quiet))) wrong.push(`${column},${row}`);
     }
   }
   expect(wrong).toEqual([]);

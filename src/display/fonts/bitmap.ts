@@ -1,61 +1,84 @@
-import { CHARSET } from '../charset.ts';
+import { CHARSET, FIGURES } from '../charset.ts';
+import { BITMAP_ROWS } from './bitmap-rows.ts';
+import type { BitmapSpec, Face, Glyph } from './faces.ts';
 
-/**
- * The fixed font 8x13 of the X Window System (public domain, "Share and enjoy"), the characters of `CHARSET` in its
- * order: 13 bytes a glyph, one byte a row from the top, the leftmost pixel in the highest bit.
- */
+/** The cell of the font that pages of characters are pictured in. */
 export const BITMAP_WIDTH = 8;
 export const BITMAP_HEIGHT = 13;
 
-const ROWS = Buffer.from(
-  [
-    'AAAAAAAAAAAAAAAAAAAAEBAQEBAQEAAQAAAAACQkJAAAAAAAAAAAAAAAJCR+JH4kJAAAAAAAEDxQUDgUFHgQAAAAACJSJAgIECQqRAAAAAAA',
-    'ADBISDBKRDoAAAAAEBAQAAAAAAAAAAAAAAQICBAQEAgIBAAAAAAgEBAICAgQECAAAAAAJBh+GCQAAAAAAAAAAAAAEBB8EBAAAAAAAAAAAAAA',
-    'AAAAODBAAAAAAAAAAHwAAAAAAAAAAAAAAAAAAAAQOBAAAAACAgQIECBAgIAAAAAAGCRCQkJCQiQYAAAAABAwUBAQEBAQfAAAAAA8QkICBBgg',
-    'QH4AAAAAfgIECBwCAkI8AAAAAAQMFCRERH4EBAAAAAB+QEBcYgICQjwAAAAAHCBAQFxiQkI8AAAAAH4CBAgIEBAgIAAAAAA8QkJCPEJCQjwA',
-    'AAAAPEJCRjoCAgQ4AAAAAAAAEDgQAAAQOBAAAAAAABA4EAAAODBAAAAAAgQIECAQCAQCAAAAAAAAAH4AAH4AAAAAAABAIBAIBAgQIEAAAAAA',
-    'PEJCAgQICAAIAAAAADxCQk5SVkpAPAAAAAAYJEJCQn5CQkIAAAAAeERCRHhEQkR4AAAAADxCQEBAQEBCPAAAAAB4REJCQkJCRHgAAAAAfkBA',
-    'QHhAQEB+AAAAAH5AQEB4QEBAQAAAAAA8QkBAQE5CRjoAAAAAQkJCQn5CQkJCAAAAAHwQEBAQEBAQfAAAAAAfBAQEBAQERDgAAAAAQkRIUGBQ',
-    'SERCAAAAAEBAQEBAQEBAfgAAAACCgsaqkpKCgoIAAAAAQkJiUkpGQkJCAAAAADxCQkJCQkJCPAAAAAB8QkJCfEBAQEAAAAAAPEJCQkJCUko8',
-    'AgAAAHxCQkJ8UEhEQgAAAAA8QkBAPAICQjwAAAAA/hAQEBAQEBAQAAAAAEJCQkJCQkJCPAAAAACCgkRERCgoKBAAAAAAgoKCgpKSkqpEAAAA',
-    'AIKCRCgQKESCggAAAACCgkQoEBAQEBAAAAAAfgIECBAgQEB+AAAAADwgICAgICAgPAAAAACAgEAgEAgEAgIAAAAAeAgICAgICAh4AAAAABAo',
-    'RAAAAAAAAAAAAAAAAAAAAAAAAAD+AAAQCAAAAAAAAAAAAAAAAAAAADwCPkJGOgAAAABAQEBcYkJCYlwAAAAAAAAAPEJAQEI8AAAAAAICAjpG',
-    'QkJGOgAAAAAAAAA8Qn5AQjwAAAAAHCIgIHwgICAgAAAAAAAAADpERDhAPEI8AABAQEBcYkJCQkIAAAAAABAAMBAQEBB8AAAAAAAEAAwEBAQE',
-    'REQ4AABAQEBESHBIREIAAAAAMBAQEBAQEBB8AAAAAAAAAOySkpKSggAAAAAAAABcYkJCQkIAAAAAAAAAPEJCQkI8AAAAAAAAAFxiQmJcQEBA',
-    'AAAAAAA6RkJGOgICAgAAAAAAXCIgICAgAAAAAAAAADxCMAxCPAAAAAAAICB8ICAgIhwAAAAAAAAAREREREQ6AAAAAAAAAERERCgoEAAAAAAA',
-    'AACCgpKSqkQAAAAAAAAAQiQYGCRCAAAAAAAAAEJCQkY6AkI8AAAAAAB+BAgQIH4AAAAADhAQCDAIEBAOAAAAABAQEBAQEBAQEAAAAABwCAgQ',
-    'DBAICHAAAAAAJFRIAAAAAAAAAAAAABAIADwCPkJGOgAAAAAECAA8Aj5CRjoAAAAYJAQIPAI+QkY6AAAAADJMADwCPkJGOgAAAAAAAAA8Aj5C',
-    'RjoAGAAAQjwAPAI+QkY6AAAgEEI8ADwCPkJGOgAABAhCPAA8Aj5CRjoAABgIUjwAPAI+QkY6AAAyTEI8ADwCPkJGOgAAAABCPAA8Aj5CRjoA',
-    'GAAAGCQAPAI+QkY6AAAAAIRKAHgEfISMdAAAAABCpAB4BHyEjHQAAAAESiIEPAI+QkY6AAAyTBAoADwCPkJGOgAAAAAYJAA8Aj5CRjoAGAAA',
-    'EAgAPEJ+QEI8AAAAAAgQADxCfkBCPAAAGCQECAg8Qn5AQjwAAAAAMkwAPEJ+QEI8AAAAAAAAADxCfkBCPAAYAAAYJAA8Qn5AQjwAAAAAhEoA',
-    'PEJ+QEI8AAAAAEKkAHiE/ICEeAAABAoiVAQ8Qn5AQjwAADJMECgAPEJ+QEI8AAAAABgkADxCfkBCPAAYAAAgEAAwEBAQEHwAAAAAECAAMBAQ',
-    'EBB8AAAQKAgQADAQEBAQfAAAAABkmAAwEBAQEHwAAAAAABAAMBAQEBB8ADAAACAQADxCQkJCPAAAAAAIEAA8QkJCQjwAAAAYJAQIPEJCQkI8',
-    'AAAAADJMADxCQkJCPAAAAAAAAAA8QkJCQjwAGAAAGCQAPEJCQkI8AAAAAEQqADxCQkJCPAAAAAAiVAA8QkJCQjwAAAAESqIEPEJCQkI8AAAy',
-    'TAAYJAA8QkJCPAAAAAAYJAA8QkJCQjwAGAAAAAABPUJCQkI8AAAAACAQAHmFhoSEeAAAAAAIEAB5hYaEhHgAAAAwSAgQeYWGhIR4AAAAADJM',
-    'AHmFhoSEeAAAAAAAAAB5hYaEhHgAMAAAIBAAREREREQ6AAAAAAgQAEREREREOgAAMEgIEBBERERERDoAAAAAMkwAREREREQ6AAAAAAAAAERE',
-    'REREOgAYAAAAAgJERERERDoAAAAAQCAAioqMiIh0AAAAABAgAIqKjIiIdAAAIFAQICCKioyIiHQAAAAAZJgAioqMiIh0AAAAAAAAAIqKjIiI',
-    'dAAwAAAQCABCQkJGOgJCPAAACBAAQkJCRjoCQjwYJAQICEJCQkY6AkI8AAAyTABCQkJGOgJCPAAAAABCQkY6AkI8ABgAAAQeBHSMhISMdAAA',
-    'ABAIABgkQkJ+QkIAAAAIEAAYJEJCfkJCAAAYJAQIGCRCQn5CQgAAADJMABgkQkJ+QkIAAAAAGCRCQkJ+QkJCABgAQjwAGCRCQn5CQgAAIBBC',
-    'PAAYJEJ+QkIAAAhSPAAYJEJCfkJCAAAYCFI8ABgkQkJ+QgAAMkxCPAAYJEJ+QkIAAABCPAAYJEJCfkJCABgAGCQAGCRCQn5CQgAAAIRKABgk',
-    'QkJ+QkIAAAAhUgAYJEJCfkJCAAAESiIEHCRCQn5CQgAAMkwQKAAYJEJ+QkIAAAAYJAAYJEJCfkJCABgAEAgAfkBAeEBAfgAAAAgQAH5AQHhA',
-    'QH4AABgkBAh+QEB4QEB+AAAAMkwAfkBAeEBAfgAAAAB+QEBAeEBAQH4AGAAYJAB+QEB4QEB+AAAAhEoAfkBAeEBAfgAAAEKkAPyAgPCAgPwA',
-    'AARKogR+QEB4QEB+AAAyTBAoAH5AeEBAfgAAABgkAH5AQHhAQH4AGAAgEAB8EBAQEBB8AAAACBAAfBAQEBAQfAAAECgIEHwQEBAQEHwAAABk',
-    'mAB8EBAQEBB8AAAAAHwQEBAQEBAQfAAwACAQAHyCgoKCgnwAAAAIEAB8goKCgoJ8AAAwSAgQfIKCgoKCfAAAAGSYAHyCgoKCgnwAAAAAPEJC',
-    'QkJCQkI8ABgAGCQAfIKCgoKCfAAAAIRKAHyCgoKCgnwAAABCpAB8goKCgoJ8AAAESqIEfIKCgoKCfAAAMkwQKAB8goKCgnwAAAAYJAB8goKC',
-    'goJ8ABgAAT1CQkJCQkJCPAAAAAgQAHmFhoSEhHgAAAAIEAB5hYaEhIR4AAAwSAgQeYWGhISEeAAAADJMAHmFhoSEhHgAAAAAeYWGhISEhIR4',
-    'ADAAIBAAQkJCQkJCPAAAAAgQAEJCQkJCQjwAABgkBAhKQkJCQkI8AAAAMkwAQkJCQkJCPAAAAABCQkJCQkJCQjwAGAICREREREREREQ4AAAA',
-    'QCAAioqMiIiIcAAAABAgAIqKjIiIiHAAACBQECCqioyIiIhwAAAAZJgAioqMiIiIcAAAAACKioyIiIiIiHAAMAAgEACCRCgQEBAQAAAACBAA',
-    'REQoEBAQEAAAMEgIEJJEKBAQEBAAAAAyTACCRCgQEBAQAAAAAIKCRCgQEBAQEAAYAAB4REJC8kJCRHgAAAAAAj4COkZCQkY6ADwAAAAAAAAA',
-    'AAAAVAAAACRIbAAAAAAAAAAAAAAAbCRIAAAAAAAAAAAACBAYAAAAAAAAAAAAAAAYCBAAAAAAAAAAAAAAAAAAAH4AAAAAAAAAAAAAAAD/AAAA',
-    'AAAAAAAAADh8fHw4AAAAAAAAAAAAABgAAAAAAAAAAAAAQiQYGCRCAAAA',
-  ].join(''),
-  'base64',
-);
+interface Font {
+  height: number;
+  characters: string;
+  /** A blank is narrower than the cell that a font of fixed width gives it. */
+  spacePx: number;
+  /** Between two letters. */
+  gapPx: number;
+}
 
-const INDEX: ReadonlyMap<string, number> = new Map(Array.from(CHARSET, (char, index) => [char, index]));
+const FONTS: Readonly<Record<BitmapSpec['bitmap'], Font>> = {
+  '5x7': { height: 7, characters: FIGURES, spacePx: 0, gapPx: 1 },
+  '6x13': { height: 13, characters: CHARSET, spacePx: 3, gapPx: 1 },
+  '8x13': { height: 13, characters: CHARSET, spacePx: 4, gapPx: 1 },
+  '10x20': { height: 20, characters: FIGURES, spacePx: 4, gapPx: 2 },
+};
 
-/** The rows of one glyph; of `?` for a character that the font lacks. */
+/** No figure has ink outside the columns of this one: all take its width. */
+const WIDEST_FIGURE = '4';
+
+const CELL_ROWS = Buffer.from(BITMAP_ROWS['8x13'], 'base64');
+const CELL_INDEX: ReadonlyMap<string, number> = new Map(Array.from(CHARSET, (char, index) => [char, index]));
+
+/** The rows of one glyph of 8x13, a byte each; of `?` for a character that the font lacks. */
 export function bitmapGlyph(char: string): Uint8Array {
-  const index = INDEX.get(char) ?? INDEX.get('?') ?? 0;
-  return ROWS.subarray(index * BITMAP_HEIGHT, (index + 1) * BITMAP_HEIGHT);
+  const index = CELL_INDEX.get(char) ?? CELL_INDEX.get('?') ?? 0;
+  return CELL_ROWS.subarray(index * BITMAP_HEIGHT, (index + 1) * BITMAP_HEIGHT);
+}
+
+/**
+ * A fixed font as a face: its pixels as they are, or as squares of `scale`. Each letter takes its own width and a gap,
+ * because small panels are narrow; figures share one width, so that a number does not move while it counts.
+ */
+export function bitmapFace(spec: BitmapSpec): Face {
+  const { height, characters, spacePx, gapPx } = FONTS[spec.bitmap];
+  const { scale } = spec;
+  const bytes = Buffer.from(BITMAP_ROWS[spec.bitmap], 'base64');
+  const rowBytes = bytes.length / (characters.length * height);
+  const rowsOf = (char: string) => {
+    const first = characters.indexOf(char) * height;
+    return Array.from({ length: height }, (_, row) => bytes.readUIntBE((first + row) * rowBytes, rowBytes));
+  };
+  const glyphs = new Map<string, Glyph>();
+  const masks: Uint8Array[] = [];
+  let offset = 0;
+  for (const char of spec.charset === 'figures' ? FIGURES : CHARSET) {
+    const { left, width } = inkOf(rowsOf(/\d/.test(char) ? WIDEST_FIGURE : char), rowBytes * 8);
+    const mask = maskOf(rowsOf(char), rowBytes * 8 - left, width, scale);
+    const advance = (width === 0 ? spacePx : width + gapPx) * scale;
+    glyphs.set(char, { advance, left: 0, top: 0, width: width * scale, height: height * scale, offset });
+    masks.push(mask);
+    offset += mask.length;
+  }
+  return { spec, lineHeight: height * scale, glyphs, alpha: Buffer.concat(masks) };
+}
+
+/** The columns that have ink, of rows of so many bits. */
+function inkOf(rows: readonly number[], bits: number): { left: number; width: number } {
+  const all = rows.reduce((sum, row) => sum | row, 0);
+  if (all === 0) return { left: 0, width: 0 };
+  const left = Math.clz32(all) - (32 - bits);
+  const right = 31 - Math.clz32(all & -all);
+  return { left, width: bits - right - left };
+}
+
+function maskOf(rows: readonly number[], shift: number, width: number, scale: number): Uint8Array {
+  const mask = new Uint8Array(rows.length * width * scale * scale);
+  let at = 0;
+  for (const row of rows) {
+    for (let copy = 0; copy < scale; copy += 1) {
+      for (let x = 0; x < width * scale; x += 1) {
+        mask[at++] = (row >> (shift - 1 - Math.floor(x / scale))) & 1 ? 255 : 0;
+      }
+    }
+  }
+  return mask;
 }

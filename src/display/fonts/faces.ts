@@ -6,6 +6,14 @@ export interface FaceSpec {
   charset: 'text' | 'figures';
 }
 
+/** A font of fixed pixels for panels too small for outlines, each pixel drawn as a square of `scale`. */
+export interface BitmapSpec {
+  /** `5x7` and `10x20` are there for figures only. */
+  bitmap: '5x7' | '6x13' | '8x13' | '10x20';
+  scale: 1 | 2;
+  charset: FaceSpec['charset'];
+}
+
 /** Where a glyph's mask lies in its sheet and where it goes, in pixels from the pen position and the top of the line. */
 export interface Glyph {
   advance: number;
@@ -19,15 +27,16 @@ export interface Glyph {
 
 /** A face that is ready to be drawn. */
 export interface Face {
-  spec: FaceSpec;
+  spec: FaceSpec | BitmapSpec;
   lineHeight: number;
   glyphs: ReadonlyMap<string, Glyph>;
   /** Coverage of every glyph, one byte a pixel: 0 is nothing, 255 full. */
   alpha: Uint8Array;
 }
 
-export function faceName({ weight, sizePx, charset }: FaceSpec): string {
-  return `${charset}-${weight}-${sizePx}`;
+export function faceName(spec: FaceSpec | BitmapSpec): string {
+  if ('bitmap' in spec) return `${spec.charset}-${spec.bitmap}${spec.scale === 1 ? '' : `-times-${spec.scale}`}`;
+  return `${spec.charset}-${spec.weight}-${spec.sizePx}`;
 }
 
 /** The width of `text` in pixels, rounded up. */

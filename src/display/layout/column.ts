@@ -15,6 +15,8 @@ interface Common {
 export interface TextBlock extends Common {
   kind: 'text';
   text: string;
+  /** Said instead where the text is too wide for one line of the smallest face. */
+  short?: string;
   /** Largest first. */
   ladder: readonly Face[];
   ink: number;
@@ -25,8 +27,8 @@ export interface TextBlock extends Common {
   whole?: true;
   /** The figure that matters most: everything else shrinks first. */
   steady?: true;
-  /** Set on a rounded ground of its own, after an icon. */
-  pill?: { paper: number; icon: IconName };
+  /** Set on a rounded ground of its own, after an icon, if any. */
+  pill?: { paper: number; icon?: IconName };
 }
 
 export interface IconBlock extends Common {
@@ -103,8 +105,9 @@ function shaped(block: Block, width: number, level: number, cap: number): Fitted
   const smallest = ladder.at(-1);
   if (smallest === undefined || block.text === '') return undefined;
   const linesMax = Math.min(block.linesMax, cap);
-  const wrapped = (face: Face, count: number) =>
-    wrap(block.text, width - pillExtra(block, face), count, (text) => measure(text, face));
+  const inner = (face: Face) => width - pillExtra(block, face);
+  const text = block.short !== undefined && measure(block.text, smallest) > inner(smallest) ? block.short : block.text;
+  const wrapped = (face: Face, count: number) => wrap(text, inner(face), count, (each) => measure(each, face));
   const whole = (count: number) => ladder.find((face) => !wrapped(face, count).cut);
   const face = (block.prose ? undefined : whole(1)) ?? whole(linesMax) ?? smallest;
   const { lines, cut } = wrapped(face, linesMax);
@@ -121,7 +124,8 @@ function pillPadding(face: Face): number {
 
 /** How much wider than its text a pill is: both ends, the icon and the space after it. */
 function pillExtra(block: TextBlock, face: Face): number {
-  return block.pill === undefined ? 0 : 2 * face.lineHeight;
+  if (block.pill === undefined) return 0;
+  return block.pill.icon === undefined ? 2 * pillPadding(face) : 2 * face.lineHeight;
 }
 
 function place(fitted: readonly Fitted[], gaps: readonly number[], spare: number, box: Box, align: string): Item[] {
@@ -148,20 +152,18 @@ function draw({ block, face, lines }: Fitted, box: Box, align: string): Item[] {
   };
   if (block.pill === undefined) return lines.map((text, index) => line(text, index, box.x, box.y));
   const padding = pillPadding(face);
-  const icon = face.lineHeight;
+  const side = face.lineHeight;
   // Room for accents is above the letters: without this they would sit low in the pill.
   const lift = Math.round(padding / 2);
-  const { paper } = block.pill;
+  const { paper, icon } = block.pill;
+  const ground: Item = { kind: 'rect', box, radius: Math.floor(box.height / 2), color: paper };
+  const words = (left: number) => lines.map((text, index) => line(text, index, left, box.y + padding - lift));
+  if (icon === undefined) return [{ ...ground, radius: padding }, ...words(box.x + padding)];
+  const iconBox = { x: box.x + Math.round(side * 0.3), y: box.y + padding, width: side, height: side };
   return [
-    { kind: 'rect', box, radius: Math.floor(box.height / 2), color: paper },
-    {
-      kind: 'icon',
-      box: { x: box.x + Math.round(icon * 0.3), y: box.y + padding, width: icon, height: icon },
-      name: block.pill.icon,
-      disc: paper,
-      stroke: block.ink,
-    },
-    ...lines.map((text, index) => line(text, index, box.x + Math.round(icon * 1.5), box.y + padding - lift)),
+    ground,
+    { kind: 'icon', box: iconBox, name: icon, disc: paper, stroke: block.ink },
+    ...words(box.x + Math.round(side * 1.5)),
   ];
 }
 

@@ -16,7 +16,7 @@ export type Item =
   | { kind: 'rect'; box: Box; radius: number; color: number }
   | { kind: 'text'; box: Box; text: string; face: Face; ink: number }
   | { kind: 'icon'; box: Box; name: IconName; disc: number; stroke: number }
-  | { kind: 'qr'; box: Box; qr: Qr };
+  | { kind: 'qr'; box: Box; qr: Qr; light: number };
 
 /** A picture as text, one line an item, for tests and for finding out what was drawn where. */
 export function describe(items: readonly Item[]): string {
@@ -34,7 +34,7 @@ function describeItem(item: Item): string {
     case 'icon':
       return `${where} ${item.name} ${hex(item.stroke)} on ${hex(item.disc)}`;
     case 'qr':
-      return `${where} version ${item.qr.version} ${item.qr.ecc}, ${item.qr.modules} modules of ${item.qr.modulePixels} px, quiet ${item.qr.quietModules}`;
+      return `${where} version ${item.qr.version} ${item.qr.ecc}, ${item.qr.modules} modules of ${item.qr.modulePixels} px, quiet ${item.qr.quietModules}, black on ${hex(item.light)}`;
   }
 }
 

@@ -2,19 +2,20 @@ import type { Scene } from '../../scene.ts';
 import type { PixelSurface } from '../contract.ts';
 import type { Face } from '../fonts/faces.ts';
 import type { Qr } from '../qr.ts';
-import { NO_ROOM_FOR_QR, OFFLINE, type Page, pageOf, TIME_LEFT } from '../words.ts';
+import { type IconName, NO_ROOM_FOR_QR, OFFLINE, OFFLINE_SHORT, type Page, pageOf, TIME_LEFT } from '../words.ts';
 import { type Block, column, type TextBlock } from './column.ts';
 import type { Box, Item } from './items.ts';
-import { type Arrangement, arrangementOf } from './room.ts';
-import { THEMES, type Theme, WARNING, WHITE } from './theme.ts';
-import type { Typography } from './typography.ts';
+import { type Arrangement, arrangementOf, EDGE_PX } from './room.ts';
+import { lookOf, type Theme, WARNING, WHITE } from './theme.ts';
+import { isSmall, type Typography } from './typography.ts';
 
 /** When the time left turns into a warning. */
 const HURRY_SECONDS = 30;
 const ICON_SHARE = 0.22;
+/** Margins of a small panel: 1 pixel of 64, so that ten figures fit. */
+const SMALL_SIDES_PER_MARGIN = 48;
 /** How much of a strip above and below the QR is above, where there is room for both. */
 const ABOVE_SHARE = 0.42;
-const EDGE_PX = 3;
 
 /** What a layout works with besides the scene. */
 export interface Stage {
@@ -25,7 +26,7 @@ export interface Stage {
 /** A scene as a picture. `qr` is that of a payment, where this surface has room for it. */
 export function layoutPixels(scene: Scene, qr: Qr | undefined, stage: Stage): Item[] {
   const page = pageOf(scene);
-  const theme = THEMES[page.tone];
+  const theme = lookOf(isSmall(stage.surface)).themes[page.tone];
   const { width, height } = stage.surface;
   const ground: Item = { kind: 'rect', box: { x: 0, y: 0, width, height }, radius: 0, color: theme.paper };
   if (scene.kind === 'payment' && qr !== undefined) {
@@ -42,11 +43,15 @@ function payment(page: Page, theme: Theme, qr: Qr, hurry: boolean, stage: Stage)
   const panel = panelOf(arrangement, stage.surface, qr);
   const x = panel.x + Math.floor((panel.width - qr.side) / 2);
   const y = panel.y + Math.floor((panel.height - qr.side) / 2);
+  const { light } = lookOf(isSmall(stage.surface));
   const code: Item[] = [
-    { kind: 'rect', box: panel, radius: 0, color: WHITE },
-    { kind: 'qr', box: { x, y, width: qr.side, height: qr.side }, qr },
+    { kind: 'rect', box: panel, radius: 0, color: light },
+    { kind: 'qr', box: { x, y, width: qr.side, height: qr.side }, qr, light },
   ];
-  if (arrangement === 'alone') return code;
+  if (arrangement === 'alone') {
+    const under = { x: 0, y: y + qr.side, width, height: height - y - qr.side };
+    return [...code, ...withOffline([], page, under)];
+  }
   const margin = marginOf(stage);
   if (arrangement === 'beside') {
     const right = { x: panel.width, y: 0, width: width - panel.width, height };
@@ -65,15 +70,20 @@ function payment(page: Page, theme: Theme, qr: Qr, hurry: boolean, stage: Stage)
 
 /** Where the offline badge found no room, the lower edge of the texts says it. */
 function withOffline(texts: readonly Item[], page: Page, area: Box): Item[] {
-  if (!page.offline || texts.some((item) => item.kind === 'text' && item.text === OFFLINE)) return [...texts];
+  const said = (item: Item) => item.kind === 'text' && (item.text === OFFLINE || item.text === OFFLINE_SHORT);
   const height = Math.min(area.height, EDGE_PX);
+  if (!page.offline || height <= 0 || texts.some(said)) return [...texts];
   const box = { x: area.x, y: area.y + area.height - height, width: area.width, height };
   return [...texts, { kind: 'rect', box, radius: 0, color: WARNING.paper }];
 }
 
-/** The white ground of the QR: as large as the code beside texts, over the whole width between them, the screen alone. */
+/**
+ * The light ground of the QR: as large as the code beside texts, over the whole width between them, the screen alone.
+ * On a small panel nothing but the code: light costs an LED panel current, and cameras their contrast.
+ */
 function panelOf(arrangement: Arrangement, surface: PixelSurface, qr: Qr): Box {
   const { width, height } = surface;
+  if (isSmall(surface)) return codeOnly(arrangement, surface, qr.side);
   if (arrangement === 'alone') return { x: 0, y: 0, width, height };
   if (arrangement === 'beside') return { x: 0, y: 0, width: qr.side, height };
   const spare = height - qr.side;
@@ -81,7 +91,14 @@ function panelOf(arrangement: Arrangement, surface: PixelSurface, qr: Qr): Box {
   return { x: 0, y: split ? Math.floor(spare * ABOVE_SHARE) : 0, width, height: qr.side };
 }
 
-function paymentBlocks(page: Page, theme: Theme, hurry: boolean, { type, surface }: Stage) {
+function codeOnly(arrangement: Arrangement, { width, height }: PixelSurface, side: number): Box {
+  const across = arrangement === 'beside' ? 0 : Math.floor((width - side) / 2);
+  const down = arrangement === 'stacked' ? 0 : Math.floor((height - side) / 2);
+  return { x: across, y: down, width: side, height: side };
+}
+
+function paymentBlocks(page: Page, theme: Theme, hurry: boolean, stage: Stage) {
+  const { type, surface } = stage;
   const unit = unitOf(surface);
   const value = type.value.slice(1);
   const head: Block[] = [
@@ -94,11 +111,11 @@ function paymentBlocks(page: Page, theme: Theme, hurry: boolean, { type, surface
   ]);
   const foot: Block[] = [];
   if (page.timeLeft !== undefined) {
-    const pill = { paper: hurry ? WARNING.paper : theme.disc, icon: 'clock' } as const;
-    const text = `${TIME_LEFT} ${page.timeLeft}`;
-    foot.push(line(text, value, hurry ? WARNING.ink : WHITE, { gap: unit, rank: 1, flex: 1, whole: true, pill }));
+    const pill = pillOf(hurry ? WARNING.paper : theme.disc, 'clock', surface);
+    const rest = { gap: unit, rank: 1, flex: 1, whole: true, short: page.timeLeft, pill } as const;
+    foot.push(line(`${TIME_LEFT} ${page.timeLeft}`, value, hurry ? WARNING.ink : WHITE, rest));
   }
-  if (page.offline) foot.push(offlineBadge(type, unit / 2));
+  if (page.offline) foot.push(offlineBadge(stage, unit / 2));
   return { head, facts, foot };
 }
 
@@ -108,7 +125,7 @@ function message(page: Page, theme: Theme, stage: Stage): Item[] {
   const sizePx = Math.round(Math.min(surface.width, surface.height) * ICON_SHARE);
   const blocks: Block[] = [
     { kind: 'icon', name: page.icon, sizePx, disc: theme.disc, stroke: theme.stroke, gap: 0, rank: 9 },
-    line(page.title, type.title, theme.ink, { gap: unit * 0.7, rank: 0, linesMax: 2 }),
+    line(page.title, type.title, theme.ink, { gap: unit * 0.7, rank: 0, linesMax: isSmall(surface) ? 3 : 2 }),
   ];
   if (page.amount !== undefined) {
     blocks.push(line(page.amount, type.amount, theme.ink, { gap: unit / 4, rank: 0, whole: true, steady: true }));
@@ -122,15 +139,20 @@ function message(page: Page, theme: Theme, stage: Stage): Item[] {
       line(value, type.value, theme.ink, { gap: unit / 8, rank: 2 + index, linesMax: 3 }),
     );
   }
-  if (page.offline) blocks.push(offlineBadge(type, unit));
+  if (page.offline) blocks.push(offlineBadge(stage, unit));
   const whole = { x: 0, y: 0, width: surface.width, height: surface.height };
   const margin = marginOf(stage);
   return withOffline(column(blocks, inset(whole, margin, margin), 'center'), page, whole);
 }
 
-function offlineBadge(type: Typography<Face>, gap: number): Block {
-  const pill = { paper: WARNING.paper, icon: 'alert' } as const;
-  return line(OFFLINE, type.value.slice(1), WARNING.ink, { gap, rank: 0, whole: true, pill });
+function offlineBadge({ type, surface }: Stage, gap: number): Block {
+  const pill = pillOf(WARNING.paper, 'alert', surface);
+  return line(OFFLINE, type.value.slice(1), WARNING.ink, { gap, rank: 0, whole: true, short: OFFLINE_SHORT, pill });
+}
+
+/** A small panel has no width to spare for an icon. */
+function pillOf(paper: number, icon: IconName, surface: PixelSurface): NonNullable<TextBlock['pill']> {
+  return isSmall(surface) ? { paper } : { paper, icon };
 }
 
 function line(
@@ -148,7 +170,8 @@ function unitOf({ width, height }: PixelSurface): number {
 }
 
 function marginOf({ surface }: Stage): number {
-  return Math.max(1, Math.round(unitOf(surface) * 1.1));
+  if (isSmall(surface)) return Math.round(Math.min(surface.width, surface.height) / SMALL_SIDES_PER_MARGIN);
+  return Math.round(unitOf(surface) * 1.1);
 }
 
 function inset(box: Box, across: number, down: number): Box {

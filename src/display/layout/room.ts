@@ -8,6 +8,8 @@ export type Arrangement = 'beside' | 'stacked' | 'alone';
 /** What is kept for the texts of a payment, as a share of the screen. */
 const BESIDE_SHARE = 0.63;
 const STACKED_SHARE = 0.76;
+/** The mark at the edge that says that the box is offline, where words have no room. */
+export const EDGE_PX = 3;
 /** Modules of this many pixels are read easily: the texts do not have to give way to larger ones. */
 const EASY_MODULE_PIXELS = 3;
 
@@ -28,7 +30,20 @@ function fitOnPixels(surface: PixelSurface, payload: string): QrFit {
   const whole = Math.min(surface.width, surface.height);
   const modulePixels = modulePixelsIn(payload, shared);
   if (modulePixels >= EASY_MODULE_PIXELS) return fitQr(payload, shared);
-  return fitQr(payload, modulePixelsIn(payload, whole) > modulePixels ? whole : shared);
+  if (modulePixelsIn(payload, whole) <= modulePixels) return fitQr(payload, shared);
+  return fitAlone(payload, whole);
+}
+
+/** Leaves room for the edge mark above and below where that costs nothing but stronger correction. */
+function fitAlone(payload: string, whole: number): QrFit {
+  const fit = fitQr(payload, whole);
+  const framed = fitQr(payload, whole - 2 * EDGE_PX);
+  const same =
+    fit.ok &&
+    framed.ok &&
+    fit.qr.modulePixels === framed.qr.modulePixels &&
+    fit.qr.quietModules === framed.qr.quietModules;
+  return same ? framed : fit;
 }
 
 function besideTexts({ width, height }: PixelSurface): number {

@@ -22,6 +22,24 @@ export const THEMES: Readonly<Record<Tone, Theme>> = {
   bad: { paper: 0x98181f, ink: 0xffffff, muted: 0xfbd0d2, accent: 0xffe0e1, disc: 0xffffff, stroke: 0x98181f },
 };
 
+const NIGHT = { paper: 0x000000, ink: 0xd8d8d8, muted: 0x8fa6c4, accent: 0x4fb8ff, disc: 0x10408c, stroke: 0xd8d8d8 };
+
+/** For small panels: black takes no light on an LED or OLED panel, and full light blooms over its neighbours. */
+const NIGHT_THEMES: Readonly<Record<Tone, Theme>> = {
+  calm: NIGHT,
+  ready: NIGHT,
+  good: { paper: 0x004020, ink: 0xffffff, muted: 0xa0d8bc, accent: 0xa0ffd0, disc: 0xd8d8d8, stroke: 0x004020 },
+  ended: { ...NIGHT, accent: 0xffb938, disc: 0x303030, stroke: 0xffb938 },
+  bad: { paper: 0x500006, ink: 0xffffff, muted: 0xf0b0b4, accent: 0xffc8ca, disc: 0xd8d8d8, stroke: 0x500006 },
+};
+/** The light modules of a QR on a small panel: bright enough for any camera, dim enough not to bloom. */
+const LED_WHITE = 0xd8d8d8;
+
 export const WHITE = 0xffffff;
 export const BLACK = 0x000000;
 export const WARNING = { paper: 0xffb938, ink: 0x2b1a00 } as const;
+
+/** How a screen of this size looks: its themes, and the light of its QR. */
+export function lookOf(small: boolean): { themes: Readonly<Record<Tone, Theme>>; light: number } {
+  return small ? { themes: NIGHT_THEMES, light: LED_WHITE } : { themes: THEMES, light: WHITE };
+}

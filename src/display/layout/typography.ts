@@ -1,9 +1,13 @@
-import { type Face, type FaceSpec, faceName } from '../fonts/faces.ts';
+import { bitmapFace } from '../fonts/bitmap.ts';
+import { type BitmapSpec, type Face, type FaceSpec, faceName } from '../fonts/faces.ts';
 
 /** Below this no letter of the typeface is legible. */
 const SIZE_MIN_PX = 10;
 /** Nothing is read better for being larger, and the sheets must stay small. */
 const BASE_MAX_PX = 40;
+
+/** On a side below this, outlines are a blur: letters are pixels, and the ground is dark as on an LED panel. */
+const SMALL_BELOW_PX = 200;
 
 /** The faces of each role, largest first: a text that is too long takes the next. */
 export interface Typography<T> {
@@ -11,6 +15,33 @@ export interface Typography<T> {
   value: readonly T[];
   title: readonly T[];
   amount: readonly T[];
+}
+
+/** Whether a screen is one of the small panels: LED matrices, little OLEDs. */
+export function isSmall({ width, height }: { width: number; height: number }): boolean {
+  return Math.min(width, height) < SMALL_BELOW_PX;
+}
+
+/** The faces of a small panel. They are part of the program: nothing has to be drawn for them. */
+export function bitmapTypography(): Typography<Face> {
+  const text = (bitmap: BitmapSpec['bitmap'], scale: 1 | 2) => bitmapFace({ bitmap, scale, charset: 'text' });
+  const figures = (bitmap: BitmapSpec['bitmap'], scale: 1 | 2) => bitmapFace({ bitmap, scale, charset: 'figures' });
+  const plain = text('6x13', 1);
+  const wide = text('8x13', 1);
+  return {
+    label: [plain],
+    value: [wide, plain],
+    title: [text('8x13', 2), text('6x13', 2), wide, plain],
+    amount: [
+      figures('10x20', 2),
+      figures('8x13', 2),
+      figures('6x13', 2),
+      figures('10x20', 1),
+      figures('8x13', 1),
+      figures('6x13', 1),
+      figures('5x7', 1),
+    ],
+  };
 }
 
 /** The size of plain text on a screen of this size, in pixels; everything else is in proportion to it. */
