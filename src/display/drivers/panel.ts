@@ -1,0 +1,97 @@
+import { z } from 'zod';
+import { PayboxError, reasonOf } from '../../lib/errors.ts';
+import type { Scene } from '../../scene.ts';
+import type { Display, DisplayIo, Frame, PanelFrame, PanelSurface, SerialLine } from '../contract.ts';
+import { closedFault, displayFault } from './fault.ts';
+
+/** A draw gives up before the agent does, so that what failed is named. */
+export const DRAW_TIMEOUT_MS = 4_000;
+
+export const serialPath = z.string().min(1).describe('the serial port, best by a name that stays: /dev/serial/by-id/…');
+
+/** The texts of a panel frame, by the name that configurations give them too. */
+export const PANEL_TEXTS = [
+  'title',
+  'amount',
+  'content',
+  'holder',
+  'account',
+  'timeLeft',
+  'hint',
+  'offline',
+] as const satisfies readonly (keyof PanelFrame)[];
+export type PanelText = (typeof PANEL_TEXTS)[number];
+
+/** An option for each screen that a scene can be, with the same default. */
+export function eachScreen<T extends z.ZodType>(option: T) {
+  const screens = {
+    starting: option,
+    connecting: option,
+    unlinked: option,
+    idle: option,
+    payment: option,
+    paid: option,
+    expired: option,
+    cancelled: option,
+    fault: option,
+    history: option,
+  } satisfies Record<Scene['kind'], T>;
+  return z.strictObject(screens);
+}
+
+/** The text, or as much of it as `fits` with a `…` at its end. */
+export function shortened(text: string, fits: (text: string) => boolean, ellipsis: string): string {
+  if (fits(text)) return text;
+  const chars = Array.from(text);
+  while (chars.length > 0 && !fits(chars.join('') + ellipsis)) chars.pop();
+  return chars.length === 0 ? '' : chars.join('') + ellipsis;
+}
+
+/** An open smart panel: what is the same for all of them. After a failure it is spent, as the contract asks. */
+export class PanelDisplay implements Display {
+  readonly surface: PanelSurface;
+  readonly #line: SerialLine;
+  readonly #io: DisplayIo;
+  readonly #show: (frame: PanelFrame, scene: Scene) => Promise<void>;
+  #failure: PayboxError | undefined;
+  #open = true;
+
+  /** `show` brings the panel from what it shows to the frame, and settles when it does show it. */
+  constructor(
+    surface: PanelSurface,
+    line: SerialLine,
+    path: string,
+    io: DisplayIo,
+    show: (frame: PanelFrame, scene: Scene) => Promise<void>,
+  ) {
+    this.surface = surface;
+    this.#line = line;
+    this.#io = io;
+    this.#show = show;
+    void line.lost.then((reason) => this.fail(displayFault(`${path} is lost: ${reason}`, 'plug the device in again')));
+  }
+
+  async draw(frame: Frame, scene: Scene): Promise<void> {
+    if (!this.#open) throw closedFault();
+    if (this.#failure !== undefined) throw this.#failure;
+    if (frame.kind !== 'panel') throw displayFault(`a frame was laid out for ${frame.kind}, not for a panel`, '');
+    try {
+      await this.#show(frame, scene);
+    } catch (error) {
+      this.#failure ??= error instanceof PayboxError ? error : displayFault(reasonOf(error), '', error);
+      throw this.#failure;
+    }
+  }
+
+  /** Spends a display that is not as it was left. The agent is asked for a drawing, which then meets the failure. */
+  fail(failure: PayboxError): void {
+    if (!this.#open || this.#failure !== undefined) return;
+    this.#failure = failure;
+    this.#io.onResize();
+  }
+
+  async close(): Promise<void> {
+    this.#open = false;
+    await this.#line.close();
+  }
+}

@@ -1,0 +1,171 @@
+import { readDrawnQr } from './drawn-qr.ts';
+
+const END = Buffer.from([0xff, 0xff, 0xff]);
+const BUFFER_BYTES_MAX = 1_024;
+
+/** A page of an HMI file: its components, and the longest text that each takes. */
+export interface HmiPage {
+  name: string;
+  texts: Readonly<Record<string, number>>;
+  qr: { name: string; charsMax: number } | null;
+}
+
+const TEXTS = Object.fromEntries(Array.from({ length: 8 }, (_, index) => [`t${index}`, 100]));
+const ONE_PAGE: readonly HmiPage[] = [{ name: 'main', texts: TEXTS, qr: { name: 'qr0', charsMax: 300 } }];
+
+const DONE = 0x01;
+const ANSWERS_MANY = 2;
+
+/**
+ * A Nextion panel by its instruction set, stricter than one: whatever a real one would garble, cut or let pass is held
+ * against the sender in `violations`.
+ */
+export class NextionEmulator {
+  readonly violations: string[] = [];
+  /** Answers nothing at all while true. */
+  silent = false;
+  /** Answers this to each command that begins with `to`, and does nothing. */
+  refusal: { to: string; code: number } | undefined;
+  dim: number | undefined;
+  readonly #send: (bytes: Uint8Array) => void;
+  readonly #hmi: readonly HmiPage[];
+  #buffer = Buffer.alloc(0);
+  #answering = 2;
+  #page: HmiPage;
+  #texts = new Map<string, string>();
+  #qrVisible = true;
+
+  constructor(send: (bytes: Uint8Array) => void, hmi: readonly HmiPage[] = ONE_PAGE) {
+    const [first] = hmi;
+    if (first === undefined) throw new Error('an HMI file has a page');
+    this.#send = send;
+    this.#hmi = hmi;
+    this.#page = first;
+  }
+
+  get pageName(): string {
+    return this.#page.name;
+  }
+
+  /** What stands in a text component; undefined when it does not exist on this page. */
+  text(component: string): string | undefined {
+    return component in this.#page.texts ? (this.#texts.get(component) ?? '') : undefined;
+  }
+
+  shownTexts(): string[] {
+    return Object.keys(this.#page.texts).map((name) => this.text(name) ?? '');
+  }
+
+  shownQr(): string | undefined {
+    const { qr } = this.#page;
+    const text = qr === null ? '' : (this.#texts.get(qr.name) ?? '');
+    return this.#qrVisible && text !== '' ? readDrawnQr(text) : undefined;
+  }
+
+  /** Power goes and comes: page 0, nothing on it, and the two greetings of a panel. */
+  restart(): void {
+    this.#buffer = Buffer.alloc(0);
+    this.#answering = ANSWERS_MANY;
+    this.#load(this.#hmi[0] ?? this.#page);
+    this.say(0, 0, 0);
+    this.say(0x88);
+  }
+
+  /** Says something unasked: a touch is `65 pp cc ev`. */
+  say(...bytes: number[]): void {
+    this.#send(Uint8Array.from([...bytes, ...END]));
+  }
+
+  receive(bytes: Uint8Array): void {
+    this.#buffer = Buffer.concat([this.#buffer, bytes]);
+    if (this.#buffer.length > BUFFER_BYTES_MAX) {
+      this.#buffer = Buffer.alloc(0);
+      this.#violation('more bytes than the buffer holds');
+      this.#answer(0x24);
+      return;
+    }
+    for (let end = this.#buffer.indexOf(END); end >= 0; end = this.#buffer.indexOf(END)) {
+      const command = this.#buffer.subarray(0, end);
+      this.#buffer = this.#buffer.subarray(end + END.length);
+      if (command.length === 0) continue;
+      if (this.#buffer.length > 0) this.#violation(`${command} was not waited for`);
+      this.#execute(command);
+    }
+  }
+
+  #execute(bytes: Buffer): void {
+    if (this.silent) return;
+    let command: string;
+    try {
+      command = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    } catch {
+      this.#violation(`not UTF-8: ${bytes.toString('hex')}`);
+      this.#answer(0x00);
+      return;
+    }
+    if (this.refusal !== undefined && command.startsWith(this.refusal.to)) this.#answer(this.refusal.code);
+    else this.#answer(this.#run(command));
+  }
+
+  /** Does what the command says; the code of the answer. */
+  #run(command: string): number {
+    const [, answering] = /^bkcmd=([0-3])$/.exec(command) ?? [];
+    if (answering !== undefined) {
+      this.#answering = Number(answering);
+      return DONE;
+    }
+    const [, dim] = /^dim=(\d{1,3})$/.exec(command) ?? [];
+    if (dim !== undefined) {
+      if (Number(dim) > 100) this.#violation(`dim of ${dim} percent`);
+      this.dim = Number(dim);
+      return DONE;
+    }
+    const [, page] = /^page (\w+)$/.exec(command) ?? [];
+    if (page !== undefined) {
+      const found = this.#hmi.find(({ name }, index) => name === page || String(index) === page);
+      if (found === undefined) return 0x03;
+      this.#load(found);
+      return DONE;
+    }
+    const [, hidden, visible] = /^vis (\w+),([01])$/.exec(command) ?? [];
+    if (hidden !== undefined) {
+      if (hidden !== this.#page.qr?.name) return 0x02;
+      this.#qrVisible = visible === '1';
+      return DONE;
+    }
+    const [, component, text] = /^(\w+)\.txt="(.*)"$/s.exec(command) ?? [];
+    if (component !== undefined && text !== undefined) return this.#assign(component, text);
+    this.#violation(`unknown command ${command}`);
+    return 0x00;
+  }
+
+  #assign(component: string, raw: string): number {
+    const charsMax = component === this.#page.qr?.name ? this.#page.qr.charsMax : this.#page.texts[component];
+    if (charsMax === undefined) return 0x1a;
+    if (!/^(?:[^"\\]|\\["\\])*$/.test(raw)) {
+      this.#violation(`not escaped: ${raw}`);
+      return 0x20;
+    }
+    const text = raw.replaceAll(/\\(["\\])/g, '$1');
+    if (/\p{Cc}/u.test(text)) this.#violation(`control characters in ${component}`);
+    if (Buffer.byteLength(text) > charsMax) this.#violation(`${component} is cut to its txt_maxl of ${charsMax}`);
+    this.#texts.set(component, text);
+    return DONE;
+  }
+
+  #load(page: HmiPage): void {
+    this.#page = page;
+    this.#texts = new Map();
+    this.#qrVisible = true;
+  }
+
+  /** 0 answers nothing, 1 successes, 2 failures, 3 all. */
+  #answer(code: number): void {
+    const wanted = code === DONE ? [1, 3] : [2, 3];
+    if (wanted.includes(this.#answering)) this.say(code);
+  }
+
+  #violation(what: string): void {
+    this.violations.push(what);
+  }
+}
