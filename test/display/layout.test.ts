@@ -151,6 +151,7 @@ describe('a page of characters', () => {
     [40, 12, true],
     [20, 4, false],
     [20, 2, false],
+    [16, 2, false],
   ])('of %i x %i is as agreed (half blocks: %s)', async (columns, rows, halfBlocks) => {
     const renderer = await openRenderer({ kind: 'characters', columns, rows, halfBlocks }, source);
     const pages = Object.entries(SCENES).map(([name, scene]) => {
@@ -158,6 +159,20 @@ describe('a page of characters', () => {
       return frame.kind === 'characters' ? `== ${name}\n${textPicture(frame)}` : '';
     });
     await expectGolden(`${columns}x${rows}-characters`, pages.join('\n'));
+  });
+
+  it.each([
+    [20, 4],
+    [20, 2],
+    [16, 2],
+  ])('of %i x %i begins with the amount of an order, and says that the box is offline', async (columns, rows) => {
+    const renderer = await openRenderer({ kind: 'characters', columns, rows, halfBlocks: false }, source);
+    for (const scene of Object.values(SCENES)) {
+      const frame = renderer.render(scene);
+      const text = frame.kind === 'characters' ? textPicture(frame) : '';
+      if ('amount' in scene) expect(text).toMatch(new RegExp(`^${formatAmount(scene.amount).replace('₫', 'd')}`));
+      if ('online' in scene) expect(/Mat (ket noi|mang)/.test(text)).toBe(!scene.online);
+    }
   });
 
   it('has single drawable characters only and keeps its size, whatever the scene', async () => {

@@ -1,8 +1,8 @@
 import type { Scene } from '../../scene.ts';
-import { withoutAccents } from '../charset.ts';
 import { type Cell, type CharacterFrame, type CharacterSurface, UPPER_HALF } from '../contract.ts';
 import type { Qr, QrFit } from '../qr.ts';
 import { NO_ROOM_FOR_QR, OFFLINE, type Page, pageOf, TIME_LEFT } from '../words.ts';
+import { layoutPlain } from './plain.ts';
 import { BLACK, THEMES, WARNING, WHITE } from './theme.ts';
 import { wrap } from './wrap.ts';
 
@@ -29,19 +29,18 @@ interface Area {
 }
 
 /**
- * A scene as a page of characters, no larger than the surface; on one with half blocks it is only as high as what it
- * says. Dark on a light ground of its own, whatever the colours of the terminal. `fit` is that of a payment's QR.
+ * A scene as a page of characters, no larger than the surface; with half blocks it is only as high as what it says. Dark on a light ground of its own, whatever the colours of the terminal. `fit` is that of a payment's QR.
  */
 export function layoutCharacters(scene: Scene, fit: QrFit | undefined, surface: CharacterSurface): CharacterFrame {
+  if (!surface.halfBlocks) return layoutPlain(scene, surface);
   const page = pageOf(scene);
   if (fit?.ok) return withQr(page, fit.qr, surface);
-  const { columns, rows, halfBlocks } = surface;
-  const note = fit !== undefined && halfBlocks ? roomNote(fit.sideMin) : undefined;
-  const area: Area = { column: 0, row: 0, columns, rows };
-  const lines = chosen(linesOf({ ...page, hint: note ?? page.hint }, halfBlocks ? columns - 2 : columns), rows);
-  const height = halfBlocks ? Math.max(1, lines.length) : rows;
+  const { columns, rows } = surface;
+  const hint = fit === undefined ? page.hint : roomNote(fit.sideMin);
+  const lines = chosen(linesOf({ ...page, hint }, columns - 2), rows);
+  const height = Math.max(1, lines.length);
   const cells = blankCells(columns, height);
-  write(cells, columns, area, halfBlocks ? lines : lines.map((line) => ({ ...line, text: withoutAccents(line.text) })));
+  write(cells, columns, { column: 0, row: 0, columns, rows }, lines);
   return { kind: 'characters', columns, rows: height, cells };
 }
 

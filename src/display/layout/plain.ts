@@ -1,0 +1,92 @@
+import type { Scene } from '../../scene.ts';
+import { withoutAccents } from '../charset.ts';
+import type { Cell, CharacterFrame, CharacterSurface } from '../contract.ts';
+import { OFFLINE, OFFLINE_SHORT, type Page, pageOf } from '../words.ts';
+import { wrap } from './wrap.ts';
+
+const INK = 0x17233a;
+const PAPER = 0xffffff;
+
+/** What becomes of an order, where a title has no room. */
+const STATES = { payment: 'Chờ thanh toán', paid: 'Đã nhận', expired: 'Hết hạn', cancelled: 'Đã hủy' } as const;
+type OrderKind = keyof typeof STATES;
+
+/** Titles for displays too narrow for the whole one. */
+const SHORT_TITLES: Partial<Record<Scene['kind'], string>> = {
+  unlinked: 'Chưa liên kết',
+  idle: 'Sẵn sàng',
+  history: 'Gần đây',
+};
+
+/**
+ * A scene on a customer display of a few rows of ASCII characters, which shows no QR: of an order first the amount, then
+ * its content, then what becomes of it. It always fills the surface.
+ */
+export function layoutPlain(scene: Scene, { columns, rows }: CharacterSurface): CharacterFrame {
+  const page = plainPage(pageOf(scene));
+  const lines = scene.kind in STATES ? orderLines(page, scene.kind as OrderKind, columns, rows) : [];
+  const text = lines.length > 0 ? lines : messageLines(page, scene.kind, columns, rows);
+  const cells: Cell[] = Array.from({ length: rows }, (_, row) => (text[row] ?? '').padEnd(columns).slice(0, columns))
+    .flatMap((line) => Array.from(line))
+    .map((char) => ({ char, ink: INK, paper: PAPER }));
+  return { kind: 'characters', columns, rows, cells };
+}
+
+function plainPage(page: Page): Page {
+  const plain = (text: string | undefined) => (text === undefined ? undefined : withoutAccents(text));
+  return {
+    ...page,
+    title: withoutAccents(page.title),
+    amount: plain(page.amount),
+    hint: plain(page.hint),
+    facts: page.facts.map(({ label, value }) => ({ label, value: withoutAccents(value) })),
+  };
+}
+
+/** None where the amount does not fit: a cut one would lie. */
+function orderLines(page: Page, kind: OrderKind, columns: number, rows: number): string[] {
+  const { amount = '', timeLeft = '', offline } = page;
+  if (amount.length > columns) return [];
+  const content = page.facts.find(({ label }) => label === 'Nội dung')?.value ?? '';
+  const state = withoutAccents(STATES[kind]);
+  const lost = withoutAccents(offline ? OFFLINE : '');
+  const lostShort = withoutAccents(offline ? OFFLINE_SHORT : '');
+  if (rows >= 3) {
+    const body = linesOf(content, columns, rows - 2);
+    const last = kind === 'payment' ? spread(lost || state, timeLeft, columns) : spread(state, lostShort, columns);
+    return [amount, ...body, ...Array<string>(rows - 2 - body.length).fill(''), last];
+  }
+  const note = kind === 'payment' ? timeLeft : state;
+  const first = spread(amount, note, columns);
+  const said = first.length > amount.length;
+  const second = [said ? '' : note, said ? lost : lostShort, content].filter((part) => part !== '').join(' ');
+  return [first, ...linesOf(second, columns, 1)].slice(0, rows);
+}
+
+/** The title, then one line for each fact, and more for the first ones where rows are left over. */
+function messageLines(page: Page, kind: Scene['kind'], columns: number, rows: number): string[] {
+  const short = withoutAccents(SHORT_TITLES[kind] ?? page.title);
+  const title = page.title.length <= columns ? page.title : short;
+  const values = page.facts.map(({ value }) => value);
+  const body = [...(kind === 'fault' ? values : [title, ...values]), ...(page.hint === undefined ? [] : [page.hint])];
+  const room = rows - (page.offline && rows > 1 ? 1 : 0);
+  const lines: string[] = [];
+  for (const [index, text] of body.entries()) {
+    const left = room - lines.length;
+    if (left <= 0) break;
+    lines.push(...linesOf(text, columns, Math.max(1, left - (body.length - 1 - index))));
+  }
+  if (room === rows) return lines;
+  return [...lines, ...Array<string>(room - lines.length).fill(''), ...linesOf(withoutAccents(OFFLINE), columns, 1)];
+}
+
+function linesOf(text: string, columns: number, linesMax: number): string[] {
+  return wrap(text, columns, linesMax, (each) => each.length).lines.map(withoutAccents);
+}
+
+/** One text at the left, one at the right; the left alone where both do not fit, with a blank between. */
+function spread(left: string, right: string, columns: number): string {
+  const gap = columns - left.length - right.length;
+  if (right === '' || gap < 1) return left.slice(0, columns);
+  return `${left}${' '.repeat(gap)}${right}`;
+}
