@@ -83,7 +83,7 @@ function rights({ directory, log }: BrokerDeps, login: BrokerLogin): AedesOption
   return {
     preConnect: (client, packet, done) => {
       const { will, username } = packet;
-      if (will === undefined || username === login.username || boxMayPublish(username ?? '', will.topic)) {
+      if (will === undefined || username === login.username || mayPublish(username ?? '', will)) {
         done(null, true);
         return;
       }
@@ -127,9 +127,9 @@ function rights({ directory, log }: BrokerDeps, login: BrokerLogin): AedesOption
   };
 }
 
-/** A retained message on `up` would come again to every later gateway. */
-function mayPublish(box: string, packet: { topic: string; retain: boolean }): boolean {
-  return boxMayPublish(box, packet.topic) && (!packet.retain || packet.topic === boxTopic(box, 'presence'));
+/** Clause TOP-3, for publishing and for last wills; a retained message on `up` would come again to every later gateway. */
+function mayPublish(box: string, packet: { topic: string; retain?: boolean }): boolean {
+  return boxMayPublish(box, packet.topic) && (packet.retain !== true || packet.topic === boxTopic(box, 'presence'));
 }
 
 function loginProblem(

@@ -1,5 +1,6 @@
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { connect, type IClientOptions, MqttClient } from 'mqtt';
+import { connect, type IClientOptions, type IPublishPacket, MqttClient } from 'mqtt';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -131,9 +132,14 @@ async function dial(address: BrokerAddress, deps: MqttChannelDeps): Promise<Conn
       client.once('close', () => reject(new Error('the broker closed the connection')));
     });
     client.on('error', (error) => deps.log.warn('broker-error', { reason: reasonOf(error) }));
-    client.on('message', (topic, payload) => take(topic, payload, lines, client, deps));
-    await client.subscribeAsync([boxTopic('+', 'up'), boxTopic('+', 'presence')], { qos: 1 });
-    await client.publishAsync(GATEWAY_PRESENCE_TOPIC, presenceOf(runId, true), { qos: 1, retain: true });
+    // Otherwise a message behind an acknowledgement waits 40 ms for the broker's delayed ACK.
+    if (client.stream instanceof Socket) client.stream.setNoDelay(true);
+    client.on('message', (topic, payload, packet) => {
+      if (topic === GATEWAY_PRESENCE_TOPIC) keepPresent(client, runId, payload, packet, deps);
+      else take(topic, payload, packet, lines, client, deps);
+    });
+    await client.subscribeAsync([boxTopic('+', 'up'), boxTopic('+', 'presence'), GATEWAY_PRESENCE_TOPIC], { qos: 1 });
+    await announce(client, runId, true);
   } catch (error) {
     client.on('error', () => undefined);
     client.end(true);
@@ -156,10 +162,33 @@ function lineTo(client: MqttClient, terminalCode: string, { log }: MqttChannelDe
   };
 }
 
+/**
+ * Says again that this run is there when its topic comes to say otherwise, as the late last will of an earlier run
+ * does (PROTOCOL.md, clause PRE-2). Another run that is online is told, not answered: two gateways would never stop.
+ */
+function keepPresent(
+  client: MqttClient,
+  runId: string,
+  payload: Buffer,
+  packet: IPublishPacket,
+  { log }: MqttChannelDeps,
+): void {
+  // The past, told because of the subscription: the birth that follows takes its place.
+  if (packet.retain) return;
+  const decoded = decodePresence(payload);
+  if (decoded.ok && decoded.value.online) {
+    if (decoded.value.sessionId !== runId) log.warn('gateway-rival', { reason: 'another gateway uses this broker' });
+    return;
+  }
+  log.warn('gateway-presence-restored', { reason: decoded.ok ? 'an earlier run ended late' : decoded.reason });
+  announce(client, runId, true).catch((error: unknown) => log.warn('broker-error', { reason: reasonOf(error) }));
+}
+
 /** Takes what any box publishes; on a broker without topic rights that can be anything. */
 function take(
   topic: string,
   payload: Buffer,
+  packet: IPublishPacket,
   lines: ReadonlyMap<string, Line>,
   client: MqttClient,
   deps: MqttChannelDeps,
@@ -172,6 +201,8 @@ function take(
   } else if ('online' in decoded.value) {
     const { online, sessionId } = decoded.value;
     if (!online) hub.lost(from.terminalCode, { sessionId }, 'its presence ended');
+  } else if (packet.retain) {
+    log.warn('message-refused', { topic, code: 'E46', reason: 'retained by the broker' });
   } else {
     const line = lines.get(from.terminalCode) ?? lineTo(client, from.terminalCode, deps);
     void hub.receive(from.terminalCode, line, decoded.value);
@@ -179,8 +210,10 @@ function take(
 }
 
 async function sayGoodbye({ client, runId, closed }: Connection, clock: Clock): Promise<void> {
+  // The broker sends the goodbye to this run too, which must not contradict it.
+  client.removeAllListeners('message');
   if (client.connected) {
-    const said = client.publishAsync(GATEWAY_PRESENCE_TOPIC, presenceOf(runId, false), { qos: 1, retain: true });
+    const said = announce(client, runId, false);
     await withDeadline(
       clock,
       GOODBYE_TIMEOUT_MS,
@@ -189,6 +222,10 @@ async function sayGoodbye({ client, runId, closed }: Connection, clock: Clock): 
   }
   client.end(true);
   await closed;
+}
+
+async function announce(client: MqttClient, runId: string, online: boolean): Promise<void> {
+  await client.publishAsync(GATEWAY_PRESENCE_TOPIC, presenceOf(runId, online), { qos: 1, retain: true });
 }
 
 function presenceOf(runId: string, online: boolean): string {

@@ -1,7 +1,6 @@
 import type { Kysely } from 'kysely';
 import type { Code } from '../../protocol/codes.ts';
-import type { OrderRow, OrderStatus, PushRow, Tables } from './schema.ts';
-import type { NextSeq } from './store.ts';
+import type { NextSeq, OrderRow, OrderStatus, PushRow, Tables } from './schema.ts';
 
 /** Failures after which a box may still hold the push: it is told again to withdraw it. */
 const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
@@ -207,7 +206,6 @@ export class OrderStore {
   async failUnfinished(atMs: number, confirm: 'accepted' | 'displayed'): Promise<void> {
     const open = await this.#db
       .selectFrom('pushes')
-
       .select(['id', 'terminal_code'])
       .where('status', 'in', confirm === 'displayed' ? ['sent', 'accepted'] : ['sent'])
       .execute();

@@ -1,6 +1,5 @@
 import type { Kysely } from 'kysely';
-import type { AttemptRow, CallbackRow, CallbackStatus, NoticeRow, PaymentRow, Tables } from './schema.ts';
-import type { NextSeq } from './store.ts';
+import type { AttemptRow, CallbackRow, CallbackStatus, NextSeq, NoticeRow, PaymentRow, Tables } from './schema.ts';
 
 /** More are not told in one welcome; the rest follows at the next one. */
 const NOTICES_MAX = 1000;

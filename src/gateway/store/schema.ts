@@ -12,6 +12,9 @@ export interface Tables {
   notices: NoticeRow;
 }
 
+/** The next `seq` of a row; one counter for all tables, as one process writes. */
+export type NextSeq = () => number;
+
 export type OrderStatus =
   | 'created'
   | 'pushed'

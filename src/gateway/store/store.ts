@@ -4,11 +4,8 @@ import { Kysely, Migrator, SqliteDialect } from 'kysely';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { OrderStore } from './orders.ts';
 import { PaymentStore } from './payments.ts';
-import { MIGRATIONS, type Tables } from './schema.ts';
+import { MIGRATIONS, type NextSeq, type Tables } from './schema.ts';
 import { openSqlite } from './sqlite.ts';
-
-/** The next number of a row; one counter for all tables, as one process writes. */
-export type NextSeq = () => number;
 
 /** Everything that the gateway must not forget. */
 export interface Store {
