@@ -1,0 +1,160 @@
+import { describe, expect, it } from 'vitest';
+import { decodeVietQr } from '../../src/protocol/vietqr.ts';
+import { ACCOUNT, GENERATE, order, testGateway } from './harness.ts';
+
+const staticQr = (change = {}) => order({ qrType: 1, terminalCode: 'VVB000001', amount: undefined, ...change });
+const semi = (change = {}) => order({ qrType: 3, terminalCode: 'VVB000001', serviceCode: 'S1', ...change });
+
+const decoded = (payload: unknown) => {
+  const qr = decodeVietQr(String(payload));
+  if (!qr.ok) throw new Error(qr.reason);
+  return qr.value;
+};
+
+describe('GEN', () => {
+  it('GEN-4 GEN-5 GEN-6 answers with every field and a QR that carries what was asked', async () => {
+    const gateway = await testGateway();
+    const { status, body } = await gateway.post(GENERATE, order({ additionalData: [{ a: 1 }] }));
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      ...ACCOUNT,
+      bankName: expect.stringContaining('Quân đội'),
+      amount: '50000',
+      content: 'DH001',
+      qrCode: expect.any(String),
+      imgId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      existing: 1,
+      transactionId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      transactionRefId: expect.stringMatching(/^[\w-]{22}$/),
+      qrLink: expect.stringContaining(gateway.origin),
+      terminalCode: '',
+      subTerminalCode: '',
+      serviceCode: '',
+      orderId: 'DH001',
+      additionalData: [{ a: 1 }],
+    });
+    expect(decoded(body.qrCode)).toEqual({
+      bin: '970422',
+      account: '0123456789',
+      service: 'account',
+      initiation: 'dynamic',
+      amount: 50_000,
+      purpose: 'DH001',
+    });
+    const picture = await fetch(String(body.qrLink));
+    expect(picture.headers.get('content-type')).toContain('image/svg+xml');
+    expect(await picture.text()).toContain('<svg');
+  });
+
+  it('GEN-1 takes a missing qrType for 0', async () => {
+    const gateway = await testGateway();
+    const { body } = await gateway.post(GENERATE, order({ qrType: undefined }));
+    expect(decoded(body.qrCode).initiation).toBe('dynamic');
+  });
+
+  it('GEN-5 GEN-7 makes a static QR without an amount, which is no order', async () => {
+    const gateway = await testGateway();
+    const { body } = await gateway.post(GENERATE, staticQr({ amount: 5 }));
+    expect(decoded(body.qrCode)).toMatchObject({ initiation: 'static', amount: undefined });
+    expect(body).toMatchObject({ amount: '', terminalCode: 'VVB000001' });
+    expect((await fetch(String(body.qrLink))).status).toBe(200);
+    expect(await gateway.mock('/orders')).toEqual([]);
+  });
+
+  it('GEN-7 keeps types 0 and 3 as orders, newest first', async () => {
+    const gateway = await testGateway();
+    await gateway.post(GENERATE, order());
+    await gateway.post(GENERATE, semi({ orderId: 'DH002' }));
+    const orders = await gateway.mock('/orders');
+    expect(orders.map((it) => [it.orderId, it.status, it.amount])).toEqual([
+      ['DH002', 'created', 50_000],
+      ['DH001', 'created', 50_000],
+    ]);
+  });
+
+  it('GEN-3 GEN-4 takes a BIN for a bankCode, and an account that is not in the system', async () => {
+    const gateway = await testGateway();
+    const { body } = await gateway.post(GENERATE, order({ bankCode: '970436', bankAccount: 'NEW1' }));
+    expect(body).toMatchObject({ existing: 0, bankCode: '970436' });
+    expect(decoded(body.qrCode).bin).toBe('970436');
+  });
+
+  it.each<[string, object]>([
+    ...['bankCode', 'bankAccount', 'userBankName', 'content', 'amount', 'orderId', 'transType'].map(
+      (field): [string, object] => [`without ${field}`, order({ [field]: undefined })],
+    ),
+    ['static without terminalCode', staticQr({ terminalCode: undefined })],
+    ...['amount', 'terminalCode', 'serviceCode'].map((field): [string, object] => [
+      `semi-dynamic without ${field}`,
+      semi({ [field]: undefined }),
+    ]),
+    ['an empty orderId', order({ orderId: '' })],
+    ['a qrType of 2', order({ qrType: 2 })],
+    ['a qrType of text', order({ qrType: '0' })],
+    ['an amount of text', order({ amount: '50000' })],
+    ['a null', order({ content: null })],
+    ['an orderId that is too long', order({ orderId: 'x'.repeat(65) })],
+  ])('GEN-1 ERR-3 refuses with E46: %s', async (_name, request) => {
+    const gateway = await testGateway();
+    const { status, body } = await gateway.post(GENERATE, request);
+    expect([status, body]).toEqual([400, { status: 'FAILED', message: 'E46' }]);
+    expect(gateway.refusals()).toEqual(['E46']);
+    expect(await gateway.mock('/orders')).toEqual([]);
+  });
+
+  const WRONG: [string, object][] = [
+    ['E02', { amount: 0 }],
+    ['E03', { transType: 'X' }],
+    ['E10', { bankAccount: '01-23' }],
+    ['E24', { bankCode: 'NOBANK' }],
+    ['E26', { content: 'é'.repeat(26) }],
+    ['E34', { content: 'Cà phê' }],
+    ['E35', { terminalCode: 'VVB999999' }],
+  ];
+  const title = (change: object) => JSON.stringify(change).slice(0, 60);
+
+  it.each<[string, string, object]>(
+    [
+      ...WRONG,
+      ...[1.5, -1, 10_000_000_000_000, 1e300].map((amount): [string, object] => ['E02', { amount }]),
+      ['E03', { transType: '' }],
+      ['E03', { transType: 'c' }],
+      ['E10', { bankAccount: '' }],
+      ['E10', { bankAccount: '1'.repeat(20) }],
+      ['E10', { bankAccount: '1'.repeat(2000) }],
+      ['E24', { bankCode: '' }],
+      ['E24', { bankCode: '97042' }],
+      ['E24', { bankCode: '9704222' }],
+      ['E26', { content: 'x'.repeat(2000) }],
+      ['E34', { content: 'a\nb' }],
+      ['E34', { content: 'a\0b' }],
+      ['E34', { content: '\ud800' }],
+      ['E34', { content: 'a&b' }],
+      ['E34', { content: '<script>' }],
+      ['E35', { terminalCode: 'x'.repeat(2000) }],
+    ].map(([code, change]): [string, string, object] => [String(code), title(Object(change)), Object(change)]),
+  )('GEN-2 ERR-1 ERR-3 LIM-3 refuses with %s: %s', async (code, _title, change) => {
+    const gateway = await testGateway();
+    const { status, body } = await gateway.post(GENERATE, order(change));
+    expect([status, body]).toEqual([400, { status: 'FAILED', message: code }]);
+    expect(gateway.refusals()).toEqual([code]);
+    expect(await gateway.mock('/orders')).toEqual([]);
+  });
+
+  it('GEN-2 refuses in its order when several things are wrong', async () => {
+    const gateway = await testGateway();
+    for (const [i, [code]] of WRONG.entries()) {
+      const changes = WRONG.slice(i).map(([, change]) => change);
+      expect((await gateway.post(GENERATE, order(Object.assign({}, ...changes.reverse())))).body.message).toBe(code);
+    }
+  });
+
+  it('LIM-1 LIM-2 LIM-3 GEN-5 takes the longest of everything', async () => {
+    const gateway = await testGateway();
+    const longest = { amount: 9_999_999_999_999, bankAccount: 'Z'.repeat(19), content: 'aZ0 .,-_/:#'.padEnd(25, 'x') };
+    const { body } = await gateway.post(GENERATE, order({ ...longest, orderId: 'x'.repeat(64) }));
+    const { amount, bankAccount, content } = longest;
+    expect(decoded(body.qrCode)).toMatchObject({ amount, account: bankAccount, purpose: content });
+    expect(body.orderId).toHaveLength(64);
+  });
+});

@@ -1,0 +1,200 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Writable } from 'node:stream';
+import { onTestFinished } from 'vitest';
+import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { type Gateway, startGateway } from '../../src/gateway/gateway.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { checkSum } from '../../src/protocol/checksum.ts';
+import { encodeVietQr } from '../../src/protocol/vietqr.ts';
+import { temporaryFolder } from '../support/net.ts';
+
+export const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
+export const OTHER_ACCOUNT = { bankAccount: 'SHOP2ACC', bankCode: 'VCB', userBankName: 'TRAN THI B' };
+export const FOREIGN_ACCOUNT = { bankAccount: '5550001', bankCode: '970418', userBankName: 'LE VAN C' };
+
+/** Boxes 1 and 2 are linked to ACCOUNT, 3 to nothing, 4 to OTHER_ACCOUNT. */
+export const BOXES = [1, 2, 3, 4].map((n) => ({
+  terminalCode: `VVB00000${n}`,
+  serialNumber: `VVB90000${n}`,
+  secret: `secret-of-box-${n}`,
+  ...(n === 3 ? {} : { account: n === 4 ? OTHER_ACCOUNT.bankAccount : ACCOUNT.bankAccount }),
+}));
+export const [BOX1, BOX2, BOX3, BOX4] = BOXES as [Identity, Identity, Identity, Identity];
+type Identity = (typeof BOXES)[number];
+
+export type LogLine = Record<string, unknown> & { event: string; level: string };
+/** A JSON answer of the gateway. */
+export type Answer = { status: number; body: Record<string, unknown>; headers: Headers };
+
+export interface TestGateway extends Gateway {
+  log: LogLine[];
+  /** Refusals in the log, as `code`. */
+  refusals(): unknown[];
+  token(username?: string, password?: string): Promise<string>;
+  /** POSTs JSON below base_url as the partner `demo`, or with the headers given. */
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
+  mock<T = Record<string, unknown>[]>(path: string, method?: 'GET' | 'POST'): Promise<T>;
+}
+
+export interface TestOptions {
+  config?: Record<string, unknown>;
+  callback?: unknown;
+  dataDir?: string;
+  clock?: Clock;
+}
+
+/** A real gateway on free ports with the identities above; closed when the test ends. */
+export async function testGateway(options: TestOptions = {}): Promise<TestGateway> {
+  const { clock = systemClock } = options;
+  const config = parseGatewayConfig(
+    {
+      http: { port: 0 },
+      mqtt: { embedded: { port: 0 } },
+      dataDir: options.dataDir ?? (await temporaryFolder()),
+      accounts: [ACCOUNT, OTHER_ACCOUNT, FOREIGN_ACCOUNT],
+      boxes: BOXES,
+      partners: [
+        {
+          username: 'demo',
+          password: 'demo-secret',
+          accounts: [ACCOUNT.bankAccount, OTHER_ACCOUNT.bankAccount],
+          ...(options.callback === undefined ? {} : { callback: options.callback }),
+        },
+        { username: 'other', password: 'other-secret', accounts: [FOREIGN_ACCOUNT.bankAccount] },
+      ],
+      ...options.config,
+    },
+    'test',
+  );
+  const log: LogLine[] = [];
+  const lines = new Writable({
+    write: (chunk, _encoding, done) => {
+      log.push(JSON.parse(String(chunk)) as LogLine);
+      done();
+    },
+  });
+  const gateway = await startGateway(config, { clock, random: systemRandom, log: createLogger(lines, clock, 'json') });
+  onTestFinished(() => gateway.close());
+  return { ...gateway, log, ...callsTo(gateway, log) };
+}
+
+function callsTo(gateway: Gateway, log: LogLine[]): Omit<TestGateway, keyof Gateway | 'log'> {
+  const tokens = new Map<string, string>();
+  const token = async (username = 'demo', password = `${username}-secret`) => {
+    const basic = Buffer.from(`${username}:${password}`).toString('base64');
+    const headers = { authorization: `Basic ${basic}` };
+    const answer = await fetch(`${gateway.baseUrl}/api/token_generate`, { method: 'POST', headers });
+    return String(((await answer.json()) as { access_token: unknown }).access_token);
+  };
+  return {
+    token,
+    refusals: () => log.filter((it) => it.event === 'request-refused').map((it) => it.code),
+    post: async (path, body, headers = {}) => {
+      if (headers.authorization === undefined && !tokens.has('demo')) tokens.set('demo', await token());
+      const sent = {
+        'content-type': 'application/json',
+        authorization: `Bearer ${tokens.get('demo')}`,
+        ...headers,
+      };
+      const answer = await fetch(`${gateway.baseUrl}${path}`, {
+        method: 'POST',
+        headers: Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== '')),
+        body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+      });
+      const text = await answer.text();
+      return { status: answer.status, body: text === '' ? {} : JSON.parse(text), headers: answer.headers };
+    },
+    mock: async <T>(path: string, method: 'GET' | 'POST' = 'GET') =>
+      (await (await fetch(`${gateway.origin}/_mock${path}`, { method })).json()) as T,
+  };
+}
+
+export const GENERATE = '/api/qr/generate-customer';
+export const SEND_QR = '/api/tid/send-qr';
+export const TEST_CALLBACK = '/bank/api/test/transaction-callback';
+
+/** A generate request of type 0 that is answered with a QR. */
+export const order = (change: Record<string, unknown> = {}) => ({
+  ...ACCOUNT,
+  amount: 50_000,
+  content: 'DH001',
+  orderId: 'DH001',
+  transType: 'C',
+  qrType: 0,
+  ...change,
+});
+
+export const qrFor = (change: Partial<Parameters<typeof encodeVietQr>[0]> = {}) =>
+  encodeVietQr({
+    bin: '970422',
+    account: ACCOUNT.bankAccount,
+    service: 'account',
+    initiation: 'dynamic',
+    amount: 50_000,
+    purpose: 'DH001',
+    ...change,
+  });
+
+/** A send-qr request to box 1 that is right, its checkSum over what it really says unless that is changed too. */
+export const push = (change: Record<string, unknown> = {}) => {
+  const { bankAccount, bankCode } = ACCOUNT;
+  const fields = { bankAccount, bankCode, amount: '50000', content: 'DH001', orderId: 'DH001', qrCode: qrFor() };
+  const request = { ...fields, terminalCode: BOX1.terminalCode, serialNumber: BOX1.serialNumber, ...change };
+  return { checkSum: checkSum('demo-secret', request), ...request };
+};
+
+export const testCallback = (change: Record<string, unknown> = {}) => ({
+  bankAccount: ACCOUNT.bankAccount,
+  content: 'DH001',
+  amount: 50_000,
+  transType: 'C',
+  ...change,
+});
+
+export interface PartnerCall {
+  method: string;
+  path: string;
+  authorization: string | undefined;
+  body: string;
+}
+type Reply = (call: PartnerCall, response: ServerResponse, request: IncomingMessage) => void;
+
+/** What a partner should answer to a callback (service specification, section 6). */
+export const processed: Reply = (_call, response) => {
+  response.end(
+    JSON.stringify({ error: false, errorReason: '000', toastMessage: '', object: { reftransactionid: 'r1' } }),
+  );
+};
+
+/** A partner's server that answers as the test says, one reply after the other; the last one repeats. */
+export async function partnerServer(
+  ...replies: Reply[]
+): Promise<{ origin: string; url: string; calls: PartnerCall[] }> {
+  const calls: PartnerCall[] = [];
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const { method = '', url = '', headers } = request;
+    const call = { method, path: url, authorization: headers.authorization, body: Buffer.concat(chunks).toString() };
+    const reply = replies[Math.min(calls.length, replies.length - 1)] ?? processed;
+    calls.push(call);
+    reply(call, response, request);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { origin, url: `${origin}/hook/sync?x=1`, calls };
+}
+
+export const status =
+  (code: number, body = ''): Reply =>
+  (_call, response) => {
+    response.statusCode = code;
+    response.end(body);
+  };

@@ -1,0 +1,94 @@
+import { expect, it } from 'vitest';
+import { temporaryFolder } from '../support/net.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+import { GENERATE, order, SEND_QR, TEST_CALLBACK, testGateway } from './harness.ts';
+
+const TOKEN = '/api/token_generate';
+const basic = (text: string) => ({ authorization: `Basic ${Buffer.from(text).toString('base64')}` });
+
+it('TOK-1 TOK-2 gives a signed token of 300 seconds for Basic credentials', async () => {
+  const gateway = await testGateway();
+  const { status, body } = await gateway.post(TOKEN, '{}', basic('demo:demo-secret'));
+  expect(status).toBe(200);
+  expect(body).toEqual({ access_token: expect.any(String), token_type: 'Bearer', expires_in: 300 });
+  const [head, claims] = String(body.access_token)
+    .split('.', 2)
+    .map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()));
+  expect(head.alg).toBe('HS256');
+  expect(claims.sub).toBe('demo');
+  expect(claims.exp - claims.iat).toBe(300);
+});
+
+it('TOK-2 ends a token after 300 seconds, to the second', async () => {
+  const clock = new VirtualClock();
+  const gateway = await testGateway({ clock });
+  const authorization = `Bearer ${await gateway.token()}`;
+  const generate = () => gateway.post(GENERATE, order(), { authorization });
+  await clock.advance(299_999);
+  expect((await generate()).status).toBe(200);
+  await clock.advance(1);
+  const late = await generate();
+  expect([late.status, late.body]).toEqual([401, { status: 'FAILED', message: 'E74' }]);
+});
+
+it('TOK-2 keeps a token valid over a restart, but not at another gateway', async () => {
+  const dataDir = await temporaryFolder();
+  const first = await testGateway({ dataDir });
+  const headers = { authorization: `Bearer ${await first.token()}` };
+  await first.close();
+  const again = await testGateway({ dataDir });
+  expect((await again.post(GENERATE, order(), headers)).status).toBe(200);
+  const other = await testGateway();
+  expect((await other.post(GENERATE, order(), headers)).status).toBe(401);
+});
+
+it.each([
+  ['no body and no type', undefined, ''],
+  ['broken JSON', '{"a":', 'application/json'],
+  ['another type', '<a/>', 'text/xml'],
+  ['more than the limit', 'x'.repeat(200_000), 'application/json'],
+])('TOK-3 does not read the body: %s', async (_name, body, type) => {
+  const gateway = await testGateway();
+  const answer = await fetch(`${gateway.baseUrl}${TOKEN}`, {
+    method: 'POST',
+    headers: { ...basic('demo:demo-secret'), ...(type === '' ? {} : { 'content-type': type }) },
+    ...(body === undefined ? {} : { body }),
+  });
+  expect(answer.status).toBe(200);
+});
+
+it.each([
+  ['none', {}],
+  ['a wrong password', basic('demo:demo-secre')],
+  ['an unknown user', basic('nobody:demo-secret')],
+  ['no colon', basic('demo')],
+  ['another scheme', { authorization: 'Bearer demo:demo-secret' }],
+  ['not base64', { authorization: 'Basic demo:demo-secret' }],
+  ['an empty user', basic(':')],
+])('TOK-4 refuses credentials: %s', async (_name, headers) => {
+  const gateway = await testGateway();
+  const answer = await fetch(`${gateway.baseUrl}${TOKEN}`, { method: 'POST', headers });
+  expect(answer.status).toBe(401);
+  expect(answer.headers.get('www-authenticate')).toMatch(/^Basic /);
+  expect(await answer.json()).toEqual({ status: 'FAILED', message: 'E74' });
+  expect(gateway.refusals()).toEqual(['E74']);
+  expect(JSON.stringify(gateway.log)).not.toContain('demo-secre');
+});
+
+it.each([GENERATE, SEND_QR, TEST_CALLBACK])('TOK-5 asks %s for a bearer before it looks at the body', async (path) => {
+  const gateway = await testGateway();
+  const token = await gateway.token();
+  for (const authorization of [
+    '',
+    'Bearer',
+    'Bearer x.y.z',
+    `Basic ${token}`,
+    `Bearer ${token}x`,
+    `Bearer ${token.split('.').slice(0, 2).join('.')}.`,
+    basic('demo:demo-secret').authorization,
+  ]) {
+    const { status, body, headers } = await gateway.post(path, '{"a":', { authorization, 'content-type': 'text/xml' });
+    expect([status, body]).toEqual([401, { status: 'FAILED', message: 'E74' }]);
+    expect(headers.get('www-authenticate')).toMatch(/^Bearer/);
+  }
+});

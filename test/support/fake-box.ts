@@ -1,0 +1,196 @@
+import { deepStrictEqual } from 'node:assert';
+import { request } from 'node:http';
+import { connectAsync, type MqttClient } from 'mqtt';
+import { onTestFinished } from 'vitest';
+import { decodeDown, decodePresence, encode } from '../../src/protocol/codec.ts';
+import { BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
+import type { DownMessage, DownOf, UpBody, UpMessage } from '../../src/protocol/messages.ts';
+import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
+import { eventually } from './net.ts';
+
+export interface FakeBoxIdentity {
+  terminalCode: string;
+  serialNumber: string;
+  secret: string;
+}
+
+export interface FakeBoxOptions {
+  gateway: { origin: string; mqttUrl: string | undefined };
+  identity: FakeBoxIdentity;
+  transport: 'mqtt' | 'http';
+  sessionId?: string;
+  /** What it does about a push; shows it unless told otherwise. */
+  onShow?: (box: FakeBox, show: DownOf<'show'>) => unknown;
+  /** Whether it says hello and waits for the answer; it does unless told otherwise. */
+  hello?: boolean;
+}
+
+/** A connection as a box has it, whatever the transport. */
+interface Wire {
+  send(text: string): Promise<void>;
+  /** Goes as a power cut would: without a word. */
+  vanish(): void;
+  close(): Promise<void>;
+}
+
+/** A box that speaks the messages of PROTOCOL.md strictly; anything else from the gateway fails the test. */
+export class FakeBox {
+  readonly sessionId: string;
+  readonly received: DownMessage[] = [];
+  readonly faults: unknown[] = [];
+  readonly #identity: FakeBoxIdentity;
+  readonly #onShow: NonNullable<FakeBoxOptions['onShow']>;
+  #wire: Wire | undefined;
+
+  constructor({ identity, sessionId = crypto.randomUUID(), onShow = (box, show) => box.shown(show) }: FakeBoxOptions) {
+    this.#identity = identity;
+    this.sessionId = sessionId;
+    this.#onShow = onShow;
+  }
+
+  connected(wire: Wire): void {
+    this.#wire = wire;
+  }
+
+  /** Takes what came from the gateway; called by the wire. */
+  take(text: string): void {
+    try {
+      const decoded = decodeDown(text);
+      if (!decoded.ok) throw new Error(`illegal message: ${decoded.reason}: ${text}`);
+      deepStrictEqual(JSON.parse(text), decoded.value, 'the gateway sends no field that the schema lacks');
+      this.received.push(decoded.value);
+      if (decoded.value.type === 'show') this.#onShow(this, decoded.value);
+    } catch (error) {
+      this.faults.push(error);
+    }
+  }
+
+  async send(body: UpBody, id: string = crypto.randomUUID()): Promise<void> {
+    const message = { v: 1, id, sentAtMs: Date.now(), ...body } as UpMessage;
+    await this.sendText(encode(message));
+  }
+
+  async sendText(text: string): Promise<void> {
+    if (this.#wire === undefined) throw new Error('not connected');
+    await this.#wire.send(text);
+  }
+
+  hello(change: Partial<FakeBoxIdentity> = {}): Promise<void> {
+    const { terminalCode, serialNumber } = { ...this.#identity, ...change };
+    const version = { agentVersion: 'fake', display: 'fake' };
+    return this.send({ type: 'hello', sessionId: this.sessionId, terminalCode, serialNumber, ...version });
+  }
+
+  async shown({ pushId }: { pushId: string }): Promise<void> {
+    await this.send({ type: 'accepted', pushId });
+    await this.send({ type: 'shown', pushId });
+  }
+
+  /** The `nth` message of a type that came, from 1; waits for it. */
+  async next<T extends DownMessage['type']>(type: T, nth = 1): Promise<DownOf<T>> {
+    return eventually(`message ${nth} of type ${type} to ${this.#identity.terminalCode}`, () => this.of(type)[nth - 1]);
+  }
+
+  of<T extends DownMessage['type']>(type: T): DownOf<T>[] {
+    return this.received.filter((it): it is DownOf<T> => it.type === type);
+  }
+
+  vanish(): void {
+    this.#wire?.vanish();
+  }
+
+  async close(): Promise<void> {
+    await this.#wire?.close();
+  }
+}
+
+/** Connects a fake box; it is closed, and its faults fail the test, when the test ends. */
+export async function connectFakeBox(options: FakeBoxOptions): Promise<FakeBox> {
+  const box = new FakeBox(options);
+  onTestFinished(async () => {
+    await box.close();
+    if (box.faults.length > 0) throw new AggregateError(box.faults, `faults of a fake box: ${box.faults.join('; ')}`);
+  });
+  box.connected(options.transport === 'mqtt' ? await overMqtt(box, options) : await overHttp(box, options));
+  if (options.hello === false) return box;
+  await box.hello();
+  await box.next('welcome');
+  return box;
+}
+
+async function overMqtt(box: FakeBox, { gateway, identity }: FakeBoxOptions): Promise<Wire> {
+  const { terminalCode, secret } = identity;
+  const presence = (online: boolean) => encode({ v: 1, online, sessionId: box.sessionId });
+  const presenceTopic = boxTopic(terminalCode, 'presence');
+  const client: MqttClient = await connectAsync(gateway.mqttUrl ?? '', {
+    username: terminalCode,
+    password: secret,
+    clientId: `fake-${box.sessionId.slice(0, 8)}`,
+    reconnectPeriod: 0,
+    will: { topic: presenceTopic, payload: Buffer.from(presence(false)), qos: 1, retain: true },
+  });
+  client.on('error', () => undefined);
+  let gatewayIsThere = false;
+  client.on('message', (topic, payload) => {
+    if (topic === boxTopic(terminalCode, 'down')) {
+      box.take(payload.toString('utf8'));
+      return;
+    }
+    const decoded = decodePresence(payload);
+    if (topic !== GATEWAY_PRESENCE_TOPIC || !decoded.ok) box.faults.push(new Error(`unexpected message on ${topic}`));
+    else gatewayIsThere = decoded.value.online;
+  });
+  await client.subscribeAsync([boxTopic(terminalCode, 'down'), GATEWAY_PRESENCE_TOPIC], { qos: 1 });
+  await client.publishAsync(presenceTopic, presence(true), { qos: 1, retain: true });
+  await eventually('a present gateway', () => gatewayIsThere);
+  return {
+    send: async (text) => {
+      await client.publishAsync(boxTopic(terminalCode, 'up'), text, { qos: 1 });
+    },
+    vanish: () => client.stream.destroy(),
+    close: async () => {
+      if (client.connected) await client.endAsync(true);
+    },
+  };
+}
+
+async function overHttp(box: FakeBox, { gateway, identity }: FakeBoxOptions): Promise<Wire> {
+  const basic = Buffer.from(`${identity.terminalCode}:${identity.secret}`).toString('base64');
+  const headers = { authorization: `Basic ${basic}`, [BOX_SESSION_HEADER]: box.sessionId };
+  const stream = request(`${gateway.origin}${BOX_PATHS.stream}`, { headers, agent: false });
+  stream.on('error', () => undefined);
+  await new Promise<void>((resolve, reject) => {
+    stream.once('error', reject);
+    stream.once('response', (response) => {
+      if (response.statusCode !== 200) reject(new Error(`stream: HTTP ${response.statusCode}`));
+      let rest = '';
+      response.setEncoding('utf8');
+      response.on('error', () => undefined);
+      response.on('data', (chunk: string) => {
+        const events = (rest + chunk).split('\n\n');
+        rest = events.pop() ?? '';
+        for (const event of events) {
+          if (event.startsWith('data: ')) box.take(event.slice('data: '.length));
+          else if (event !== ':') box.faults.push(new Error(`unexpected event: ${event}`));
+        }
+      });
+      resolve();
+    });
+    stream.end();
+  });
+  return {
+    send: async (text) => {
+      const url = `${gateway.origin}${BOX_PATHS.messages}`;
+      const answer = await fetch(url, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json' },
+        body: text,
+      });
+      if (answer.status !== 202) throw new Error(`message: HTTP ${answer.status} ${await answer.text()}`);
+    },
+    vanish: () => stream.destroy(),
+    close: async () => {
+      stream.destroy();
+    },
+  };
+}
