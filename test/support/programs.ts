@@ -13,6 +13,8 @@ export const PROGRAMS = {
   espeak: { command: 'espeak-ng', debianPackage: 'espeak-ng' },
   aplay: { command: 'aplay', debianPackage: 'alsa-utils' },
   socat: { command: 'socat', debianPackage: 'socat' },
+  qemu: { command: 'qemu-system-x86_64', debianPackage: 'qemu-system-x86' },
+  busybox: { command: 'busybox', debianPackage: 'busybox-static' },
 } as const satisfies Record<string, Program>;
 
 /** Where Debian puts daemons too, which is not on every user's PATH. */
