@@ -68,6 +68,12 @@ export interface EndedScene extends Shown {
   content: string;
 }
 
+/** A look back, the newest payment first. Times are milliseconds since 1970. */
+export interface HistoryScene extends Shown {
+  kind: 'history';
+  payments: readonly { amount: number; content: string; paidAtMs: number }[];
+}
+
 /** Something a person has to mend; `action` says what to do, in Vietnamese. */
 export interface FaultScene extends Shown {
   kind: 'fault';
@@ -83,4 +89,5 @@ export type Scene =
   | PaymentScene
   | PaidScene
   | EndedScene
+  | HistoryScene
   | FaultScene;

@@ -8,12 +8,13 @@ import { type Clock, withDeadline } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import type { Scene } from '../scene.ts';
-import type { BoxStatus, BoxWindow, Session, TransportIo } from './contract.ts';
+import type { BoxStatus, BoxWindow, Key, Session, TransportIo } from './contract.ts';
 import { openJournal } from './journal.ts';
 import { Link } from './link.ts';
 import { startLocalHttp } from './local-http.ts';
 import { Loop } from './loop.ts';
 import { AgentMetrics } from './metrics.ts';
+import { Parts, type PartsSetup } from './parts.ts';
 import { type ConfiguredDisplay, Screen, type ScreenOutcome } from './screen.ts';
 
 /** How long the link waits for the displays' first attempt; a display that hangs must not keep a payment away. */
@@ -32,6 +33,7 @@ export interface AgentSetup {
     open(io: TransportIo, signal: AbortSignal): Promise<Session>;
   };
   http: { host: string; port: number };
+  parts: PartsSetup;
   dataDir: string;
   paidHoldMs: number;
   endedHoldMs: number;
@@ -85,12 +87,18 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
         logSends(log, sends);
         link.send(sends);
       },
+      announce: (payments) => parts.announce(payments),
     },
   );
   const dispatch = (event: BoxEvent) => {
     metrics.countEvent(event);
     loop.dispatch(event);
   };
+  const press = (key: Key) => {
+    if (key === 'repeat') parts.repeat(loop.state.recentPayments[0]);
+    else dispatch({ type: 'key', key });
+  };
+  const parts = new Parts(setup.parts, { clock, log, press, changed });
   const screens = setup.displays.map(
     (display, index) =>
       new Screen(display, {
@@ -116,18 +124,20 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
   });
 
   const window: BoxWindow = {
-    status: () => statusOf(setup, loop.state, screens, link),
+    status: () => statusOf(setup, loop.state, { screens, link, parts }),
     scene: () => view(loop.state),
     frame: () => primary.frame(),
     onChange: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    press: (key) => dispatch({ type: 'key', key }),
+    press,
+    sound: () => parts.sound(),
     metrics: () => metrics.text(loop.state),
   };
   const http = await startLocalHttp(setup.http, window, { ...deps, stalled: () => loop.stalled() }).catch(
-    (error: unknown) => {
+    async (error: unknown) => {
+      await parts.close();
       journal.close();
       throw error;
     },
@@ -144,7 +154,7 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
       await link.close();
       loop.stop();
       await running;
-      await Promise.all(screens.map((screen) => screen.close()));
+      await Promise.all([parts.close(), ...screens.map((screen) => screen.close())]);
       await http.close();
       journal.close();
     },
@@ -178,7 +188,11 @@ function eventOf(outcome: ScreenOutcome): BoxEvent {
   return outcome.ok ? { type: 'drawn', pushId } : { type: 'draw-failed', pushId, reason: outcome.reason };
 }
 
-function statusOf(setup: AgentSetup, state: BoxState, screens: readonly Screen[], link: Link): BoxStatus {
+function statusOf(
+  setup: AgentSetup,
+  state: BoxState,
+  { screens, link, parts }: { screens: readonly Screen[]; link: Link; parts: Parts },
+): BoxStatus {
   const displays = screens.map((screen) => screen.status());
   const [display] = displays;
   if (display === undefined) throw new Error('a box has at least one display');
@@ -187,6 +201,7 @@ function statusOf(setup: AgentSetup, state: BoxState, screens: readonly Screen[]
     ...statusView(state),
     display,
     displays,
+    ...parts.status(),
     link: {
       transport: setup.link.transport,
       gateway: setup.link.gateway,

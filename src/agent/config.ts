@@ -1,16 +1,17 @@
 import { readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { basename, dirname, resolve } from 'node:path';
-import { LineCounter, parseDocument } from 'yaml';
+import { resolve } from 'node:path';
 import { z } from 'zod';
 import { DISPLAY_DRIVERS } from '../display/registry.ts';
+import { checkConfig, readConfigFile } from '../lib/config-file.ts';
 import { ConfigError, reasonOf } from '../lib/errors.ts';
 import { boxCode } from '../protocol/fields.ts';
+import { type VoiceOptions, voiceOptions } from '../voice/config.ts';
+import { type LightOptions, lightOptions } from '../voice/light.ts';
+import { type ButtonOptions, buttonOptions } from './buttons.ts';
 import type { BoxIdentity } from './contract.ts';
 import { TRANSPORTS } from './transports/registry.ts';
 
-const PROBLEMS_SHOWN_MAX = 5;
-const CONFIG_CHARS_MAX = 65_536;
+const FIX = 'see device-config/ for valid examples, and `paybox config schema agent` for every key';
 const DISPLAYS_MAX = 8;
 const HOLD_SECONDS_MAX = 3_600;
 
@@ -55,6 +56,9 @@ export const agentConfigSchema = z.strictObject({
     })
     .prefault({})
     .describe("the box's own pages"),
+  voice: voiceOptions.optional().describe('says payments aloud'),
+  light: lightOptions.optional().describe('flashes on a payment'),
+  buttons: buttonOptions.optional().describe('push buttons of the box'),
   dataDir: z.string().min(1).describe('a folder for what the box must not forget; relative to the configuration file'),
   paidHoldSeconds: holdSeconds.default(10).describe('how long a payment stays on the screen'),
   endedHoldSeconds: holdSeconds.default(5).describe('how long an expired or cancelled order stays on the screen'),
@@ -68,6 +72,9 @@ export interface AgentConfig {
   /** Each display's driver and its options; at least one, and the first confirms. */
   displays: { driver: string; [option: string]: unknown }[];
   http: { host: string; port: number };
+  voice?: VoiceOptions | undefined;
+  light?: LightOptions | undefined;
+  buttons?: ButtonOptions | undefined;
   dataDir: string;
   paidHoldSeconds: number;
   endedHoldSeconds: number;
@@ -78,9 +85,7 @@ export interface AgentConfig {
  * Throws ConfigError with name, path and what was expected.
  */
 export function parseAgentConfig(value: unknown, name: string, folder = '.'): AgentConfig {
-  const parsed = agentConfigSchema.safeParse(value);
-  if (!parsed.success) throw problemsOf(parsed.error, name);
-  const { box, displays, dataDir, link, ...rest } = parsed.data;
+  const { box, displays, dataDir, link, ...rest } = checkConfig(agentConfigSchema, value, name, FIX);
   const { terminalCode, serialNumber } = box;
   return {
     ...rest,
@@ -93,23 +98,8 @@ export function parseAgentConfig(value: unknown, name: string, folder = '.'): Ag
 
 /** Reads and checks a YAML file. Throws ConfigError. */
 export async function loadAgentConfig(path: string): Promise<AgentConfig> {
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new ConfigError(`${path}: cannot be read: ${reasonOf(error)}`, 'name an existing file with --config');
-  });
-  const name = basename(path);
-  if (text.length > CONFIG_CHARS_MAX) {
-    throw new ConfigError(`${name}: has ${text.length} characters, expected at most ${CONFIG_CHARS_MAX}`);
-  }
-  return parseAgentConfig(parseYaml(text, name), name, dirname(path));
-}
-
-function parseYaml(text: string, name: string): unknown {
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  const [problem] = document.errors;
-  if (problem === undefined) return document.toJS();
-  const { line, col } = lines.linePos(problem.pos[0]);
-  throw new ConfigError(`${name}:${line}:${col}: not valid YAML: ${problem.message}`);
+  const { name, folder, value } = await readConfigFile(path);
+  return parseAgentConfig(value, name, folder);
 }
 
 function readSecret(file: string | undefined, name: string, folder: string): string {
@@ -128,21 +118,4 @@ function readSecret(file: string | undefined, name: string, folder: string): str
 /** Drivers that work on a file call the option `path`. */
 function withAbsolutePath<T extends { [option: string]: unknown }>(display: T, folder: string): T {
   return typeof display.path === 'string' ? { ...display, path: resolve(folder, display.path) } : display;
-}
-
-function problemsOf(error: z.ZodError, name: string): ConfigError {
-  const lines = error.issues.map((issue) =>
-    [name, ...(issue.path.length === 0 ? [] : [issue.path.join('.')]), describe(issue)].join(': '),
-  );
-  const more = lines.length - PROBLEMS_SHOWN_MAX;
-  return new ConfigError(
-    [...lines.slice(0, PROBLEMS_SHOWN_MAX), ...(more > 0 ? [`and ${more} more`] : [])].join('\n'),
-    'see device-config/ for valid examples, and `paybox config schema agent` for every key',
-  );
-}
-
-function describe(issue: z.core.$ZodIssue): string {
-  if (issue.code === 'unrecognized_keys') return `unknown key ${issue.keys.join(', ')}`;
-  const text = issue.message.replace(/^(Invalid input|Too small|Too big|Invalid string): /, '');
-  return text.startsWith('expected') ? text : `expected ${text}`;
 }

@@ -61,10 +61,31 @@ export interface DisplayStatus {
   surface: string;
 }
 
+/** Keys of a box: take away what is on the screen, say the last payment again, show the last payments. */
+export type Key = 'dismiss' | 'repeat' | 'history';
+
+/** How something that is attached does: a voice, a light, buttons. */
+export interface PartStatus {
+  ok: boolean;
+  /** What is wrong and what to do. */
+  reason: string | null;
+}
+
+/** The newest announcement for a page to play; another number is another announcement. */
+export interface PageSound {
+  number: number;
+  text: string;
+  wav: Uint8Array;
+}
+
 /** `/status` of the box. */
 export type BoxStatus = StatusView & {
   display: DisplayStatus;
   displays: DisplayStatus[];
+  /** Null where none is configured. */
+  voice: (PartStatus & { driver: string; queued: number }) | null;
+  light: PartStatus | null;
+  buttons: PartStatus | null;
   link: { transport: string; gateway: string; connectedAt: string | null; reason: string | null };
   version: string;
 };
@@ -77,7 +98,9 @@ export interface BoxWindow {
   frame(): Frame | undefined;
   /** Calls back after every change of scene, frame or status, until the returned function is called. */
   onChange(listener: () => void): () => void;
-  press(key: 'dismiss'): void;
+  press(key: Key): void;
+  /** What was last said through the page; undefined when the page has nothing to play. */
+  sound(): PageSound | undefined;
   /** Prometheus text format. */
   metrics(): string;
 }

@@ -70,7 +70,8 @@ export class LiveStatus {
 
   #event(): string {
     const { number } = this.currentFrame();
-    return `event: status\ndata: ${JSON.stringify({ frame: number, status: this.#window.status() })}\n\n`;
+    const sound = this.#window.sound()?.number ?? 0;
+    return `event: status\ndata: ${JSON.stringify({ frame: number, sound, status: this.#window.status() })}\n\n`;
   }
 
   #tell(text: string): void {

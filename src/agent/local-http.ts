@@ -8,7 +8,7 @@ import { ConfigError, reasonOf, systemCodeOf } from '../lib/errors.ts';
 import { createServer } from '../lib/http.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
-import type { BoxWindow } from './contract.ts';
+import type { BoxWindow, Key } from './contract.ts';
 import { LiveStatus } from './live-status.ts';
 
 export interface LocalHttpDeps {
@@ -29,6 +29,8 @@ const CONNECTIONS_MAX = 64;
 const HEADERS_TIMEOUT_MS = 10_000;
 const HEADER_BYTES_MAX = 8_192;
 
+const KEYS: readonly Key[] = ['dismiss', 'repeat', 'history'];
+
 interface Answer {
   status: number;
   type: string;
@@ -39,7 +41,7 @@ interface Answer {
 /** No page of another origin may run, frame or post to the box; nothing is loaded from outside. */
 const SECURITY_HEADERS: OutgoingHttpHeaders = {
   'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; connect-src 'self'; " +
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
@@ -120,13 +122,21 @@ function routesOf(window: BoxWindow, live: LiveStatus, deps: LocalHttpDeps): Map
       },
     ],
     [
-      'POST /keys/dismiss',
-      (request) => {
-        if (!isSameOrigin(request)) return plain(403, 'keys are pressed from the page of the box only');
-        window.press('dismiss');
-        return { status: 204, type: 'text/plain', body: '' };
+      'GET /sound.wav',
+      () => {
+        const sound = window.sound();
+        if (sound === undefined) return plain(404, 'nothing has been said through the page yet');
+        return { status: 200, type: 'audio/wav', body: sound.wav };
       },
     ],
+    ...KEYS.map((key): [string, Route] => [
+      `POST /keys/${key}`,
+      (request) => {
+        if (!isSameOrigin(request)) return plain(403, 'keys are pressed from the page of the box only');
+        window.press(key);
+        return { status: 204, type: 'text/plain', body: '' };
+      },
+    ]),
   ]);
 }
 

@@ -1,3 +1,4 @@
+import type { Payment } from '../box/entry.ts';
 import { reduce } from '../box/reduce.ts';
 import type { At, BoxEvent, BoxState, Send, Step } from '../box/state.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -14,6 +15,8 @@ export interface LoopDeps {
   show(state: BoxState): void;
   /** Sends to the gateway; must return at once. */
   send(sends: readonly Send[]): void;
+  /** Says payments aloud; must return at once. */
+  announce(payments: readonly Payment[]): void;
 }
 
 /** Events that wait while the disk is slow. One more is refused: the gateway repeats what matters. */
@@ -22,7 +25,7 @@ const INBOX_MAX = 2_000;
 /** An entry that takes longer means a disk that hangs. */
 const STALLED_MS = 5_000;
 
-/** The agent's one loop: event → reduce → disk → screen → gateway, in this order. */
+/** The agent's one loop: event → reduce → disk → screen → gateway → voice, in this order. */
 export class Loop {
   readonly #deps: LoopDeps;
   readonly #inbox = new BoundedQueue<BoxEvent>(INBOX_MAX, 'reject');
@@ -64,12 +67,13 @@ export class Loop {
   }
 
   async #handle(event: BoxEvent): Promise<void> {
-    const { clock, show, send } = this.#deps;
+    const { clock, show, send, announce } = this.#deps;
     this.#busySinceMs = clock.monotonicMs();
     const step = await this.#record(event, { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() });
     this.#state = step.state;
     show(step.state);
     send(step.sends);
+    announce(step.announcements);
     this.#wakeAt(step.wakeAtMs);
     this.#busySinceMs = undefined;
   }

@@ -1,10 +1,11 @@
-import type { Entry, Order } from './entry.ts';
+import type { Entry, Order, Payment } from './entry.ts';
 import {
   type ActiveOrder,
   type At,
   activeOrder,
   type BoxState,
   type Notice,
+  RECENT_MAX,
   REMEMBERED_MAX,
   type Refusal,
   type Send,
@@ -19,11 +20,13 @@ export class Draft {
   readonly at: At;
   readonly writes: Entry[];
   readonly sends: Send[];
+  readonly announcements: Payment[];
 
   constructor(start: Omit<Step, 'wakeAtMs'>, at: At) {
     this.state = start.state;
     this.writes = start.writes;
     this.sends = start.sends;
+    this.announcements = start.announcements;
     this.at = at;
   }
 
@@ -32,7 +35,8 @@ export class Draft {
   }
 
   step(): Step {
-    return { state: this.state, writes: this.writes, sends: this.sends, wakeAtMs: wakeAtMs(this.state) };
+    const { state, writes, sends, announcements } = this;
+    return { state, writes, sends, announcements, wakeAtMs: wakeAtMs(state) };
   }
 
   /** A report that is owed until acknowledged; sent now if there is a session, and on every welcome. */
@@ -70,11 +74,17 @@ export function remembered(ids: readonly string[], id: string): readonly string[
   return ids.includes(id) ? ids : [...ids, id].slice(-REMEMBERED_MAX);
 }
 
+/** The newest payments, `payment` first. */
+export function recent(payments: readonly Payment[], payment: Payment): readonly Payment[] {
+  return [payment, ...payments].slice(0, RECENT_MAX);
+}
+
 /** The reports that may be owed: where there are too many, the oldest `ended` go first, `paid` only when no other is left. */
 export function withinLimit(reports: readonly UnsentReport[]): readonly UnsentReport[] {
   const excess = reports.length - UNSENT_MAX;
   if (excess <= 0) return reports;
-  const dropped = new Set(reports.filter((report) => report.type === 'ended').slice(0, excess));
+  const ended = reports.filter((report) => report.type === 'ended');
+  const dropped = new Set<UnsentReport>(ended.slice(0, excess));
   const kept = reports.filter((report) => !dropped.has(report));
   return kept.slice(Math.max(0, kept.length - UNSENT_MAX));
 }

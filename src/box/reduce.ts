@@ -1,6 +1,6 @@
 import type { Link } from '../protocol/messages.ts';
 import { refusalOf } from './checks.ts';
-import { Draft, remembered } from './draft.ts';
+import { Draft, recent, remembered } from './draft.ts';
 import type { Order, Payment } from './entry.ts';
 import {
   type ActiveOrder,
@@ -37,7 +37,8 @@ export function reduce(before: BoxState, event: BoxEvent, at: At): Step {
 /** Time first: whatever the event is, an order past its deadline and a notice past its hold are over. */
 function endOverdue(before: BoxState, at: At): Omit<Step, 'wakeAtMs'> {
   const nowMs = Math.max(before.nowMs, at.monotonicMs);
-  const draft = new Draft({ state: { ...before, nowMs }, writes: [], sends: [] }, { ...at, monotonicMs: nowMs });
+  const start = { state: { ...before, nowMs }, writes: [], sends: [], announcements: [] };
+  const draft = new Draft(start, { ...at, monotonicMs: nowMs });
   const active = activeOrder(before.stage);
   if (active !== undefined && nowMs >= active.deadlineMs) {
     endActive(draft, active, 'expired');
@@ -80,7 +81,8 @@ function apply(draft: Draft, event: BoxEvent): void {
       onDrawFailed(draft, event.pushId, event.reason);
       break;
     case 'key':
-      onDismiss(draft);
+      if (event.key === 'dismiss') onDismiss(draft);
+      else onHistory(draft);
       break;
     case 'unrecorded':
       onUnrecorded(draft, event.cause, event.reason);
@@ -164,7 +166,11 @@ function onPayment(draft: Draft, { payment: told }: BoxEvent & { type: 'payment'
   const paysActive = active !== undefined && active.order.pushId === pushId;
   if (recorded) draft.writes.push({ kind: 'payment', payment, pushId });
   if (pushId !== null) draft.forget(pushId);
-  draft.set({ announced: remembered(draft.state.announced, transactionId), lastPayment: payment });
+  draft.set({
+    announced: remembered(draft.state.announced, transactionId),
+    recentPayments: recent(draft.state.recentPayments, payment),
+  });
+  draft.announcements.push(payment);
   if (paysActive && !active.displayed) {
     const reason = 'paid before it was on the screen';
     draft.sends.push({ type: 'rejected', pushId: active.order.pushId, code: 'REPLACED', reason });
@@ -208,6 +214,12 @@ function onDismiss(draft: Draft): void {
   if (stage.kind !== 'order') return;
   endActive(draft, stage.active, 'dismissed');
   draft.set({ stage: { kind: 'quiet' } });
+}
+
+/** A look back takes nobody's place: an order on the screen stays, and so does a payment that is being told. */
+function onHistory(draft: Draft): void {
+  const { stage, recentPayments } = draft.state;
+  if (stage.kind === 'quiet' && recentPayments.length > 0) draft.notice({ kind: 'history' });
 }
 
 /** The disk failed: a push is refused by name, a payment is shown and reported all the same (house rule 2). */

@@ -1,4 +1,4 @@
-import { withinLimit } from './draft.ts';
+import { recent, withinLimit } from './draft.ts';
 import type { Entry, Order } from './entry.ts';
 import { type At, type BoxConfig, type BoxState, REMEMBERED_MAX, type UnsentReport } from './state.ts';
 
@@ -12,7 +12,7 @@ export function initialState(config: BoxConfig, at: At): BoxState {
     stage: { kind: 'quiet' },
     refusal: undefined,
     faults: { display: undefined, storage: undefined },
-    lastPayment: null,
+    recentPayments: [],
     announced: [],
     closedPushIds: [],
     unsent: [],
@@ -31,7 +31,7 @@ export function restore(config: BoxConfig, entries: readonly Entry[], at: At): B
   const unsent = new Map<string, UnsentReport>();
   const closed: string[] = [];
   const announced: string[] = [];
-  let lastPayment = fresh.lastPayment;
+  let recentPayments = fresh.recentPayments;
   const close = (pushId: string) => {
     open.delete(pushId);
     closed.push(pushId);
@@ -63,7 +63,7 @@ export function restore(config: BoxConfig, entries: readonly Entry[], at: At): B
         const { transactionId, orderId, amount } = entry.payment;
         if (entry.pushId !== null) close(entry.pushId);
         announced.push(transactionId);
-        lastPayment = entry.payment;
+        recentPayments = recent(recentPayments, entry.payment);
         unsent.set(transactionId, { type: 'paid', id: transactionId, transactionId, orderId, amount, recorded: true });
         break;
       }
@@ -75,7 +75,7 @@ export function restore(config: BoxConfig, entries: readonly Entry[], at: At): B
   const newest = [...open.values()].filter((push) => push.displayed).at(-1);
   return {
     ...fresh,
-    lastPayment,
+    recentPayments,
     announced: announced.slice(-REMEMBERED_MAX),
     closedPushIds: closed.slice(-REMEMBERED_MAX),
     unsent: withinLimit([...unsent.values()]),

@@ -13,6 +13,8 @@ export interface BoxConfig {
 
 /** The newest transaction ids and pushes that are remembered against repetitions; older ones are forgotten. */
 export const REMEMBERED_MAX = 1000;
+/** Payments that a person can look back on. */
+export const RECENT_MAX = 5;
 /** Reports owed to the gateway. When more are owed, the oldest `ended` goes first; `paid` only when nothing else is left. */
 export const UNSENT_MAX = 1000;
 
@@ -27,7 +29,8 @@ export interface ActiveOrder {
 /** What is told for a while before the screen goes back to what it was. */
 export type Notice =
   | { kind: 'paid'; payment: Payment; holder: Link | null }
-  | { kind: 'expired' | 'cancelled'; order: Order };
+  | { kind: 'expired' | 'cancelled'; order: Order }
+  | { kind: 'history' };
 
 /** What the screen is busy with. `quiet` covers idle, unlinked and connecting, which follow from the connection. */
 export type Stage =
@@ -46,7 +49,8 @@ export interface BoxState {
   /** Why the gateway does not take this box. */
   readonly refusal: { code: Code; reason: string } | undefined;
   readonly faults: { readonly display: string | undefined; readonly storage: string | undefined };
-  readonly lastPayment: Payment | null;
+  /** The newest first, at most `RECENT_MAX`. */
+  readonly recentPayments: readonly Payment[];
   readonly announced: readonly string[];
   readonly closedPushIds: readonly string[];
   readonly unsent: readonly UnsentReport[];
@@ -79,7 +83,7 @@ export type BoxEvent =
   | { type: 'acked'; ids: string[] }
   | { type: 'drawn'; pushId: string | undefined }
   | { type: 'draw-failed'; pushId: string | undefined; reason: string }
-  | { type: 'key'; key: 'dismiss' }
+  | { type: 'key'; key: 'dismiss' | 'history' }
   | { type: 'tick' }
   /** The writes of a step that `cause` led to could not be kept: the loop took that step back. */
   | { type: 'unrecorded'; cause: BoxEvent; reason: string }
@@ -90,6 +94,8 @@ export interface Step {
   state: BoxState;
   writes: Entry[];
   sends: Send[];
+  /** Payments to be announced aloud, each once. */
+  announcements: Payment[];
   /** When the box wants a `tick`, in monotonic milliseconds. */
   wakeAtMs: number | undefined;
 }

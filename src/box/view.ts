@@ -17,6 +17,10 @@ export function view(state: BoxState): Scene {
   const { stage, link, config } = state;
   if (stage.kind === 'notice') {
     const { notice } = stage;
+    if (notice.kind === 'history') {
+      const payments = state.recentPayments.map(({ amount, content, paidAtMs }) => ({ amount, content, paidAtMs }));
+      return { kind: 'history', payments, online };
+    }
     if (notice.kind !== 'paid') {
       return { kind: notice.kind, amount: notice.order.amount, content: notice.order.content, online };
     }
@@ -59,7 +63,8 @@ export interface StatusView {
 
 /** The part of `/status` that follows from the box's mind. Times are ISO 8601 in UTC. */
 export function statusView(state: BoxState): StatusView {
-  const { config, lastPayment } = state;
+  const { config } = state;
+  const [lastPayment = null] = state.recentPayments;
   const active = activeOrder(state.stage);
   const order = state.stage.kind === 'order' ? active?.order : undefined;
   const reason = state.refusal ?? storageOrDisplay(state);
@@ -106,6 +111,7 @@ function statusState(state: BoxState): StatusState {
     case 'connecting':
       return 'registering';
     case 'cancelled':
+    case 'history':
       return 'idle';
     default:
       return scene.kind;

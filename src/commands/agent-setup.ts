@@ -7,7 +7,7 @@ import { version } from './version.ts';
 
 /** What the agent needs to start, from its configuration. */
 export function setupOf(config: AgentConfig): AgentSetup {
-  const { box, link, displays, http, dataDir, paidHoldSeconds, endedHoldSeconds } = config;
+  const { box, link, displays, http, voice, light, buttons, dataDir, paidHoldSeconds, endedHoldSeconds } = config;
   const transport = TRANSPORTS.get(link.transport);
   if (transport === undefined) throw new ConfigError(`link.transport: no transport ${link.transport}`);
   const [first, ...others] = displays.map(({ driver, ...options }) => {
@@ -24,6 +24,7 @@ export function setupOf(config: AgentConfig): AgentSetup {
     displays: [first, ...others],
     link: { transport: name, gateway: linkOptions.url, open: (io, signal) => transport.open(linkOptions, io, signal) },
     http,
+    parts: { voice, light, buttons },
     dataDir,
     paidHoldMs: paidHoldSeconds * 1000,
     endedHoldMs: endedHoldSeconds * 1000,

@@ -49,6 +49,7 @@ export function demoAgentConfig(
       link: { transport: options.transport, url },
       displays: [{ driver: first, ...own }, ...(alsoTerminal ? [{ driver: 'terminal' }] : [])],
       http: { port: options.boxPort },
+      voice: { driver: 'page' },
       dataDir: join(options.dataDir, 'box'),
     },
     'paybox up',

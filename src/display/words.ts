@@ -99,6 +99,17 @@ function wordsOf(scene: Scene): Page {
         amount: formatAmount(scene.amount),
         facts: [{ label: 'Nội dung', value: scene.content }],
       };
+    case 'history':
+      return {
+        ...BLANK,
+        tone: 'calm',
+        icon: 'clock',
+        title: 'Giao dịch gần đây',
+        facts: scene.payments.map(({ amount, content, paidAtMs }) => ({
+          label: formatTime(paidAtMs),
+          value: `${formatAmount(amount)}  ${content}`,
+        })),
+      };
     case 'fault':
       return {
         ...BLANK,
@@ -123,6 +134,15 @@ function holderFacts(holder: Holder): Fact[] {
     { label: 'Người nhận', value: holder.userBankName },
     { label: 'Tài khoản', value: `${holder.bankCode} • ${holder.bankAccount}` },
   ];
+}
+
+const VIETNAM_OFFSET_MS = 7 * 3_600_000;
+
+/** `09:05 02/01`: hours, minutes, day and month in Vietnam, which has one time zone and no daylight saving. */
+export function formatTime(wallMs: number): string {
+  const [date = '', time = ''] = new Date(wallMs + VIETNAM_OFFSET_MS).toISOString().split('T');
+  const [, month, day] = date.split('-');
+  return `${time.slice(0, 5)} ${day}/${month}`;
 }
 
 /** `50.000 ₫`: whole đồng, grouped by dots as Vietnamese does. */

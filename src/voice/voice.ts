@@ -23,8 +23,8 @@ export interface VoiceStatus {
 export interface Voice {
   /** Has the payment heard after those before it; nothing when this transaction was announced before. */
   announce(announcement: Announcement): void;
-  /** Has the last announcement heard again, before those that wait. */
-  repeatLast(): void;
+  /** Has an announcement heard again because a person asks for it, before those that wait. */
+  repeat(announcement: Announcement): void;
   status(): VoiceStatus;
   /** Falls silent at once, what waits is not said any more. */
   close(): Promise<void>;
@@ -58,7 +58,6 @@ class QueuedVoice implements Voice {
   readonly #waiting: Waiting[] = [];
   readonly #running: Promise<void>;
   #wake: (() => void) | undefined;
-  #last: Announcement | undefined;
   #failure: string | undefined = 'not tried yet';
 
   constructor(options: VoiceOptions, io: VoiceIo) {
@@ -81,9 +80,9 @@ class QueuedVoice implements Voice {
     this.#wake?.();
   }
 
-  repeatLast(): void {
-    if (this.#last === undefined || this.#waiting[0]?.repeated) return;
-    this.#waiting.unshift({ ...this.#last, sinceMs: this.#io.clock.monotonicMs(), repeated: true });
+  repeat({ transactionId, amount }: Announcement): void {
+    if (this.#stop.signal.aborted || this.#waiting[0]?.repeated) return;
+    this.#waiting.unshift({ transactionId, amount, sinceMs: this.#io.clock.monotonicMs(), repeated: true });
     this.#wake?.();
   }
 
@@ -121,7 +120,6 @@ class QueuedVoice implements Voice {
   async #takeTurn(item: Waiting): Promise<void> {
     const { clock, log } = this.#io;
     const { transactionId, amount, repeated } = item;
-    this.#last = { transactionId, amount };
     const waitedMs = Math.round(clock.monotonicMs() - item.sinceMs);
     if (!repeated && waitedMs > WAITED_MAX_MS) {
       this.#unspoken(item, `it waited ${waitedMs} ms, longer than ${WAITED_MAX_MS} ms`);

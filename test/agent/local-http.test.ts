@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { Writable } from 'node:stream';
 import { decode } from 'fast-png';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { BoxStatus, BoxWindow } from '../../src/agent/contract.ts';
+import type { BoxStatus, BoxWindow, PageSound } from '../../src/agent/contract.ts';
 import { startLocalHttp } from '../../src/agent/local-http.ts';
 import type { PixelFrame } from '../../src/display/contract.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -26,6 +26,9 @@ const STATUS: BoxStatus = {
   fault: null,
   display: DISPLAY,
   displays: [DISPLAY],
+  voice: null,
+  light: null,
+  buttons: null,
   link: { transport: 'mqtt', gateway: 'mqtt://127.0.0.1:18830', connectedAt: null, reason: null },
   version: '0.1.0',
 };
@@ -52,7 +55,12 @@ async function box({ port = 0, stalled = undefined as string | undefined } = {})
       done();
     },
   });
-  const it = { status: STATUS, frame: undefined as PixelFrame | undefined, keys: [] as string[] };
+  const it = {
+    status: STATUS,
+    frame: undefined as PixelFrame | undefined,
+    keys: [] as string[],
+    sound: undefined as PageSound | undefined,
+  };
   const window: BoxWindow = {
     status: () => it.status,
     scene: () => IDLE,
@@ -62,6 +70,7 @@ async function box({ port = 0, stalled = undefined as string | undefined } = {})
       return () => listeners.delete(listener);
     },
     press: (key) => it.keys.push(key),
+    sound: () => it.sound,
     metrics: () => 'paybox_box_online 1\n',
   };
   const log = createLogger(out, systemClock, 'json');
@@ -249,7 +258,7 @@ describe('the events of a box', () => {
     const page = await watch(origin);
     expect(page.response.headers.get('content-type')).toContain('text/event-stream');
     await eventually('the first', () => page.seen.length === 1);
-    expect(page.seen[0]).toEqual({ frame: 0, status: STATUS });
+    expect(page.seen[0]).toEqual({ frame: 0, sound: 0, status: STATUS });
     it.frame = frameOf(1);
     it.status = { ...STATUS, state: 'showing' };
     for (let burst = 0; burst < 50; burst += 1) change();

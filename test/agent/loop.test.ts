@@ -37,6 +37,7 @@ function loopOf(journal: MemoryJournal, config = CONFIG) {
     journal,
     show: (state) => trace.push(`show ${view(state).kind}`),
     send: (sends) => trace.push(...sends.map((send) => `send ${send.type}`)),
+    announce: (payments) => trace.push(...payments.map((payment) => `say ${payment.amount}`)),
   });
   const ended = loop.run();
   return {
@@ -68,6 +69,7 @@ describe('the loop', () => {
       'write payment',
       'show paid',
       'send paid',
+      'say 50000',
     ]);
   });
 
@@ -80,7 +82,7 @@ describe('the loop', () => {
     loop.dispatch(payment(2, { pushId: null }));
     await new Promise(setImmediate);
     expect(loop.state.faults.storage).toBe('disk full');
-    expect(trace.slice(-4)).toEqual(['show fault', 'send rejected', 'show paid', 'send paid']);
+    expect(trace.slice(-5)).toEqual(['show fault', 'send rejected', 'show paid', 'send paid', 'say 50000']);
     journal.broken = false;
     loop.dispatch(push(3));
     await new Promise(setImmediate);
@@ -95,7 +97,7 @@ describe('the loop', () => {
     loop.dispatch(payment(1));
     await new Promise<void>((resolve) => {
       const look = () =>
-        view(loop.state).kind === 'idle' && loop.state.lastPayment !== null ? resolve() : setTimeout(look, 5);
+        view(loop.state).kind === 'idle' && loop.state.recentPayments.length > 0 ? resolve() : setTimeout(look, 5);
       look();
     });
     await finish();

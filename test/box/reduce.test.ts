@@ -141,6 +141,19 @@ describe('a payment', () => {
     expect(view(again.state).kind).toBe('idle');
   });
 
+  it('AGT-5 is said aloud once, and can be looked back on', () => {
+    const paid = play(showing(), [payment(1), payment(1), payment(2, { pushId: null, amount: 7_000 })]);
+    expect(paid.announcements.map((said) => said.transactionId)).toEqual([uuid(0xc001), uuid(0xc002)]);
+    const history: BoxEvent = { type: 'key', key: 'history' };
+    expect(view(play(paid.state, [history]).state).kind).toBe('paid');
+    const looking = play(paid.state, [{ type: 'key', key: 'dismiss' }, history]);
+    expect(view(looking.state)).toMatchObject({ kind: 'history', payments: [{ amount: 7_000 }, { amount: 50_000 }] });
+    expect(statusView(looking.state)).toMatchObject({ state: 'idle', order: null });
+    expect(view(play(looking.state, [push(3)]).state).kind).toBe('payment');
+    expect(view(play(showing(), [history]).state).kind).toBe('payment');
+    expect(view(play(ready(), [history]).state).kind).toBe('idle');
+  });
+
   it('AGT-5 is shown and reported when the disk fails, flagged as not recorded', () => {
     const step = play(showing(), [{ type: 'unrecorded', cause: payment(1), reason: 'read-only' }]);
     expect(step.writes).toEqual([]);

@@ -27,7 +27,7 @@ describe('a restart', () => {
     const after = play(restore(CONFIG, before.writes, at(50)), [[50, registered], payment(1)]);
     expect(after.writes).toEqual([]);
     expect(view(after.state).kind).toBe('idle');
-    expect(after.state.lastPayment?.orderId).toBe('DH1');
+    expect(after.state.recentPayments[0]?.orderId).toBe('DH1');
   });
 
   it('MSG-6 still owes what was not acknowledged, and nothing else', () => {
@@ -60,7 +60,7 @@ describe('a restart', () => {
       fc.property(events, (history) => {
         const lived = play(start(), history);
         const revived = restore(CONFIG, lived.writes, at(lived.state.nowMs));
-        const known = ({ announced, unsent, lastPayment }: BoxState) => ({ announced, unsent, lastPayment });
+        const known = ({ announced, unsent, recentPayments }: BoxState) => ({ announced, unsent, recentPayments });
         expect(known(revived)).toEqual(known(lived.state));
       }),
       { numRuns: 1_000 },

@@ -67,13 +67,14 @@ export function paymentOf(n: number, change: Partial<DownOf<'payment'>> = {}): D
 
 /** Events that play one after another, a millisecond apart unless a time is named. */
 export function play(start: BoxState, events: readonly (BoxEvent | [number, BoxEvent])[]): Step {
-  let step: Step = { state: start, writes: [], sends: [], wakeAtMs: undefined };
-  const all: Pick<Step, 'writes' | 'sends'> = { writes: [], sends: [] };
+  let step: Step = { state: start, writes: [], sends: [], announcements: [], wakeAtMs: undefined };
+  const all: Pick<Step, 'writes' | 'sends' | 'announcements'> = { writes: [], sends: [], announcements: [] };
   for (const item of events) {
     const [time, event] = Array.isArray(item) ? item : [step.state.nowMs + 1, item];
     step = reduce(step.state, event, at(time));
     all.writes.push(...step.writes);
     all.sends.push(...step.sends);
+    all.announcements.push(...step.announcements);
   }
   return { ...step, ...all };
 }

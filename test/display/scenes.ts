@@ -49,6 +49,14 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   'paid without a link': { kind: 'paid', online: true, amount: 1_180_000, content: 'Cà phê', holder: null },
   expired: { kind: 'expired', online: true, amount: 50_000, content: 'Thanh toan don hang 1234' },
   cancelled: { kind: 'cancelled', online: false, amount: 1_250_000, content: 'Cà phê sữa đá' },
+  history: {
+    kind: 'history',
+    online: true,
+    payments: [
+      { amount: 50_000, content: 'DH001', paidAtMs: Date.UTC(2026, 0, 2, 2, 5) },
+      { amount: 1_180_000, content: 'Thanh toan don hang 1234', paidAtMs: Date.UTC(2026, 0, 1, 17, 30) },
+    ],
+  },
   fault: {
     kind: 'fault',
     online: false,

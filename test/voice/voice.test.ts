@@ -37,15 +37,14 @@ describe('a voice', () => {
     const { command, played } = await recordingPlayer();
     const io = collectingIo();
     const voice = startVoice(await clipsConfig(command), io);
-    voice.repeatLast();
     voice.announce({ transactionId: 'a', amount: 21 });
     voice.announce({ transactionId: 'a', amount: 21 });
     await eventually('the first', async () => (await played()).length === 1);
     voice.announce({ transactionId: 'a', amount: 21 });
     voice.announce({ transactionId: 'b', amount: 5 });
     await eventually('the second', () => io.lines.filter(({ event }) => event === 'announced').length === 2);
-    voice.repeatLast();
-    voice.repeatLast();
+    voice.repeat({ transactionId: 'b', amount: 5 });
+    voice.repeat({ transactionId: 'b', amount: 5 });
     await eventually('the repetition', () => io.lines.filter(({ event }) => event === 'announced').length === 3);
     voice.announce({ transactionId: 'c', amount: 1 });
     await eventually('the last', () => io.lines.filter(({ event }) => event === 'announced').length === 4);
@@ -59,7 +58,7 @@ describe('a voice', () => {
     voice.announce({ transactionId: 'a', amount: 1 });
     voice.announce({ transactionId: 'b', amount: 2 });
     await eventually('the first is being heard', () => voice.status().queued === 1);
-    voice.repeatLast();
+    voice.repeat({ transactionId: 'a', amount: 1 });
     await eventually('three sounds', async () => (await played()).length === 3);
     expect((await played()).map(({ wav }) => heard(wav))).toEqual(['một', 'một', 'hai']);
   });
@@ -108,7 +107,7 @@ describe('a voice', () => {
     });
     expect(line).toMatchObject({ transactionId: 'late', amount: 2 });
     expect(line?.reason).toMatch(/^it waited 6\d{4} ms, longer than 60000 ms$/);
-    voice.repeatLast();
+    voice.repeat({ transactionId: 'late', amount: 2 });
     clock.forward(61_000);
     await eventually('a repetition is never late', async () => (await played()).length === 2);
     expect((await played()).map(({ wav }) => heard(wav))).toEqual(['một', 'hai']);

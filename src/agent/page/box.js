@@ -7,13 +7,15 @@ const time = (iso) => new Date(iso).toLocaleTimeString([], { hour: '2-digit', mi
 
 const screenImage = part('screen');
 let shownFrame = 0;
+let heardSound;
+let soundOn = false;
 
 function setLink(kind, text) {
   document.body.dataset.link = kind;
   say('lamp-text', text);
 }
 
-function show({ frame, status }) {
+function show({ frame, sound, status }) {
   setLink(status.online ? 'online' : 'offline', status.online ? 'online' : 'offline');
   say('terminal', status.terminalCode);
   say('serial', status.serialNumber);
@@ -27,6 +29,19 @@ function show({ frame, status }) {
   document.title = `${status.terminalCode} · ${status.state}`;
   screenImage.alt = `Screen of the box: ${status.state}${order ? `, ${dong(order.amount)}, ${order.content}` : ''}`;
   if (frame !== shownFrame) loadFrame(frame);
+  // What was said before this page was opened is not said again.
+  if (heardSound !== undefined && sound > heardSound && soundOn) play(sound);
+  heardSound = sound;
+}
+
+/** Browsers play nothing before a person has touched the page: hence the key that turns the sound on. */
+function play(sound) {
+  new Audio(`/sound.wav?sound=${sound}`).play().catch(() => setSound(false));
+}
+
+function setSound(on) {
+  soundOn = on;
+  part('sound').setAttribute('aria-pressed', String(on));
 }
 
 /** Loads a frame beside the one that is shown, so that the screen never flickers. */
@@ -58,11 +73,11 @@ function fitScreen() {
   screenImage.style.height = `${(height * scale) / ratio}px`;
 }
 
-async function dismiss() {
-  const key = part('dismiss');
+async function press(name) {
+  const key = part(name);
   key.classList.add('pressed');
   try {
-    await fetch('/keys/dismiss', { method: 'POST' });
+    await fetch(`/keys/${name}`, { method: 'POST' });
   } catch {
     setLink('lost', 'lost');
   } finally {
@@ -80,12 +95,20 @@ function watch() {
   };
 }
 
-part('dismiss').addEventListener('click', dismiss);
+const KEYS = { Escape: 'dismiss', ' ': 'dismiss', r: 'repeat', h: 'history' };
+
+for (const name of ['dismiss', 'repeat', 'history']) part(name).addEventListener('click', () => press(name));
+part('sound').addEventListener('click', () => setSound(!soundOn));
 document.addEventListener('keydown', (event) => {
-  const isKey = event.key === 'Escape' || (event.key === ' ' && event.target === document.body);
-  if (!isKey || event.repeat) return;
-  event.preventDefault();
-  dismiss();
+  const isTyped = event.key === 'Escape' || event.target === document.body;
+  if (!isTyped || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
+  const name = KEYS[event.key];
+  if (name !== undefined) {
+    event.preventDefault();
+    press(name);
+  } else if (event.key === 's') {
+    setSound(!soundOn);
+  }
 });
 for (const happening of ['load', 'error']) screenImage.addEventListener(happening, fitScreen);
 window.addEventListener('resize', fitScreen);

@@ -17,7 +17,10 @@ const httpOptions = z.strictObject({
   url: z
     .url({ protocol: /^https?$/, error: 'an http:// or https:// address' })
     .max(LIMITS.urlMax)
-    .refine((url) => isOrigin(new URL(url)), 'an origin only, as https://gateway.example: no user name, path or query')
+    .refine(
+      (url) => isOrigin(new URL(url)),
+      'expected an origin only, as https://gateway.example: no user name, path or query',
+    )
     .describe("the gateway's origin"),
   connectTimeoutMs: z.int().min(500).max(60_000).default(8000).describe('until the stream is open'),
 });

@@ -14,7 +14,10 @@ const mqttOptions = z.strictObject({
   url: z
     .url({ protocol: /^(mqtts?|wss?)$/, error: 'an mqtt://, mqtts://, ws:// or wss:// address' })
     .max(512)
-    .refine((url) => new URL(url).username === '', 'an address without a user name: use username and box.secret')
+    .refine(
+      (url) => new URL(url).username === '',
+      'expected an address without a user name: use username and box.secret',
+    )
     .describe('the broker'),
   username: z.string().min(1).max(200).optional().describe('login name; box.terminalCode if left out'),
   keepaliveSeconds: z.int().min(5).max(600).default(15).describe('a broker silent for 1.5 times this is lost'),

@@ -1,0 +1,49 @@
+import { readdirSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../support/net.ts';
+import { payboxToEnd } from '../support/processes.ts';
+
+const EXAMPLES = resolve(import.meta.dirname, '../../device-config');
+
+describe('paybox config', () => {
+  it.each(readdirSync(EXAMPLES))('finds the example %s valid', async (name) => {
+    const file = join(EXAMPLES, name);
+    const kind = name === 'gateway.yaml' ? 'gateway' : 'agent';
+    expect(await payboxToEnd('config', 'check', file)).toEqual({
+      code: 0,
+      output: `${file} is a valid ${kind} configuration\n`,
+    });
+  });
+
+  it('names file, path and what was expected, and ends with 2', async () => {
+    const file = join(await temporaryFolder(), 'box.yaml');
+    await writeFile(file, 'box: {terminalCode: X1}\ndisplays: [{driver: cinema}]\nspeling: 1\n');
+    const { code, output } = await payboxToEnd('config', 'check', file);
+    expect(code).toBe(2);
+    expect(output).toContain('box.yaml: box.terminalCode: expected VVB followed by six digits');
+    expect(output).toMatch(/box\.yaml: displays\.0\.driver: expected one of .*browser/);
+    expect(output).toContain('speling');
+    await writeFile(file, 'box: {\n');
+    expect(await payboxToEnd('config', 'check', file)).toMatchObject({
+      code: 2,
+      output: expect.stringMatching(/box\.yaml:\d/),
+    });
+    expect(await payboxToEnd('config', 'check', `${file}.none`)).toMatchObject({ code: 2 });
+  });
+
+  it('prints what it works with, defaults filled in and secrets masked', async () => {
+    const { code, output } = await payboxToEnd('config', 'print', join(EXAMPLES, 'gateway.yaml'));
+    expect(code).toBe(0);
+    expect(output).toContain('confirmTimeoutMs: 5000');
+    expect(output).toContain('username: demo');
+    expect(output).not.toMatch(/demo-secret|sample-box-secret/);
+  });
+
+  it.each(['agent', 'gateway'])('prints the JSON schema of the %s', async (kind) => {
+    const { code, output } = await payboxToEnd('config', 'schema', kind);
+    expect(code).toBe(0);
+    expect(JSON.parse(output)).toMatchObject({ type: 'object', additionalProperties: false });
+  });
+});

@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { freePort } from '../support/net.ts';
+import { payboxToEnd } from '../support/processes.ts';
+
+const readme = readFileSync(resolve(import.meta.dirname, '../../README.md'), 'utf8');
+
+describe('the command line', () => {
+  it('tells its version and teaches with --help', async () => {
+    expect(await payboxToEnd('--version')).toEqual({ code: 0, output: '0.1.0\n' });
+    const { code, output } = await payboxToEnd('--help');
+    expect(code).toBe(0);
+    expect(output).toContain('paybox push --amount 50000 --content DH001');
+    expect(output).toContain('130 interrupted');
+  });
+
+  it('has every command and every option of up in the README', async () => {
+    const { output: help } = await payboxToEnd('--help');
+    const commands = [...help.matchAll(/^ {2}(\w+) (?:\[options\]| {2})/gm)].map((match) => match[1] ?? '');
+    expect(commands).toEqual(expect.arrayContaining(['up', 'gateway', 'agent', 'push', 'pay', 'config', 'doctor']));
+    for (const command of commands.filter((name) => name !== 'help')) expect(readme).toContain(`paybox ${command}`);
+    const { output: upHelp } = await payboxToEnd('up', '--help');
+    const options = [...upHelp.matchAll(/^ {2}(--[\w-]+)/gm)].map((match) => match[1] ?? '');
+    expect(options.length).toBeGreaterThan(8);
+    for (const option of options) expect(readme).toContain(option);
+  });
+
+  it.each([
+    ['no command', []],
+    ['an unknown command', ['dance']],
+    ['an unknown option', ['up', '--sideways']],
+    ['a port that is none', ['up', '--http-port', '70000']],
+    ['an amount that is none', ['push', '--amount', '50,000', '--content', 'DH1']],
+    ['a missing option', ['agent']],
+    ['an unknown display', ['up', '--no-open', '--display', 'cinema', '--data', '/nonexistent/paybox']],
+    ['an unknown way to authorize', ['up', '--no-open', '--callback-auth', 'maybe', '--data', '/nonexistent/paybox']],
+  ])('ends with 2 and says what is wrong for %s', async (_what, args) => {
+    const { code, output } = await payboxToEnd(...args);
+    expect(code).toBe(2);
+    expect(output.length).toBeGreaterThan(20);
+    expect(output).not.toMatch(/\n\s+at /);
+  });
+
+  it('ends with 3 and says what to do when no gateway answers', async () => {
+    const url = `http://127.0.0.1:${await freePort()}/vqr`;
+    for (const args of [['push'], ['pay']]) {
+      const { code, output } = await payboxToEnd(...args, '--amount', '50000', '--content', 'DH1', '--url', url);
+      expect(code).toBe(3);
+      expect(output).toContain(url);
+      expect(output).toContain('npx paybox up');
+    }
+  });
+});
