@@ -6,10 +6,12 @@ export interface Canvas {
   width: number;
   height: number;
   words: Uint32Array;
+  /** Within the canvas; nothing outside of it is painted. */
+  clip: Box;
 }
 
 export function createCanvas(width: number, height: number): Canvas {
-  return { width, height, words: new Uint32Array(width * height) };
+  return { width, height, words: new Uint32Array(width * height), clip: { x: 0, y: 0, width, height } };
 }
 
 /** The canvas as a frame, which shares its memory. */
@@ -29,7 +31,8 @@ export function wordOf(color: number): number {
 
 /** Lays `color` over one pixel; `coverage` is 0 to 255. */
 export function blend(canvas: Canvas, x: number, y: number, color: number, coverage: number): void {
-  if (coverage <= 0 || x < 0 || y < 0 || x >= canvas.width || y >= canvas.height) return;
+  const { clip } = canvas;
+  if (coverage <= 0 || x < clip.x || y < clip.y || x >= clip.x + clip.width || y >= clip.y + clip.height) return;
   const at = y * canvas.width + x;
   if (coverage >= 255) {
     canvas.words[at] = wordOf(color);
@@ -43,13 +46,21 @@ export function blend(canvas: Canvas, x: number, y: number, color: number, cover
   canvas.words[at] = (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-/** Fills a rectangle; what leaves the canvas is cut. */
+/** Fills a rectangle, within the clip. */
 export function fill(canvas: Canvas, box: Box, color: number): void {
   const word = wordOf(color);
-  const left = Math.max(0, box.x);
-  const right = Math.min(canvas.width, box.x + box.width);
-  const bottom = Math.min(canvas.height, box.y + box.height);
-  for (let y = Math.max(0, box.y); y < bottom; y += 1) {
-    if (right > left) canvas.words.fill(word, y * canvas.width + left, y * canvas.width + right);
+  const { x, y, width, height } = intersection(box, canvas.clip);
+  for (let row = y; row < y + height; row += 1) {
+    const start = row * canvas.width + x;
+    canvas.words.fill(word, start, start + width);
   }
+}
+
+/** What two rectangles have in common; without a size where that is nothing. */
+export function intersection(a: Box, b: Box): Box {
+  const x = Math.max(a.x, b.x);
+  const y = Math.max(a.y, b.y);
+  const width = Math.max(0, Math.min(a.x + a.width, b.x + b.width) - x);
+  const height = Math.max(0, Math.min(a.y + a.height, b.y + b.height) - y);
+  return width > 0 && height > 0 ? { x, y, width, height } : { x, y, width: 0, height: 0 };
 }

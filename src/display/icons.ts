@@ -1,6 +1,5 @@
-import { blend, type Canvas } from './canvas.ts';
+import { blend, type Canvas, fill, intersection } from './canvas.ts';
 import type { Box } from './layout/items.ts';
-
 import type { IconName } from './words.ts';
 
 /** Corners of a line in a square of side 1. */
@@ -83,7 +82,20 @@ export function paintIcon(canvas: Canvas, box: Box, name: IconName, disc: number
 
 /** A filled circle with smooth edges. */
 export function paintDisc(canvas: Canvas, x: number, y: number, radius: number, color: number): void {
-  paintLine(canvas, [[x, y]], radius, color);
+  const reach = Math.ceil(radius + 1);
+  for (let row = Math.floor(y) - reach; row <= y + reach; row += 1) {
+    const down = row + 0.5 - y;
+    const solid = Math.floor(Math.sqrt(Math.max(0, (radius - 1) ** 2 - down * down)));
+    const from = Math.ceil(x) - solid;
+    const to = Math.floor(x) + solid;
+    fill(canvas, { x: from, y: row, width: to - from, height: 1 }, color);
+    const edge = (column: number) => {
+      const inside = radius - Math.sqrt((column + 0.5 - x) ** 2 + down * down) + 0.5;
+      blend(canvas, column, row, color, Math.round(Math.min(1, inside) * 255));
+    };
+    for (let column = Math.floor(x) - reach; column < from; column += 1) edge(column);
+    for (let column = Math.max(from, to); column <= x + reach; column += 1) edge(column);
+  }
 }
 
 /** Everything nearer than `radius` to the line; the distance to the edge is the coverage. */
@@ -91,14 +103,19 @@ function paintLine(canvas: Canvas, line: Line, radius: number, color: number): v
   const xs = line.map(([x]) => x);
   const ys = line.map(([, y]) => y);
   const reach = radius + 1;
-  for (let y = Math.floor(Math.min(...ys) - reach); y <= Math.max(...ys) + reach; y += 1) {
-    for (let x = Math.floor(Math.min(...xs) - reach); x <= Math.max(...xs) + reach; x += 1) {
-      const inside = radius - distance(line, x + 0.5, y + 0.5) + 0.5;
-      if (inside > 0) blend(canvas, x, y, color, Math.round(Math.min(1, inside) * 255));
+  const left = Math.floor(Math.min(...xs) - reach);
+  const top = Math.floor(Math.min(...ys) - reach);
+  const size = { width: Math.ceil(Math.max(...xs) + reach) - left, height: Math.ceil(Math.max(...ys) + reach) - top };
+  const { x, y, width, height } = intersection({ x: left, y: top, ...size }, canvas.clip);
+  for (let row = y; row < y + height; row += 1) {
+    for (let column = x; column < x + width; column += 1) {
+      const inside = radius - distance(line, column + 0.5, row + 0.5) + 0.5;
+      if (inside > 0) blend(canvas, column, row, color, Math.round(Math.min(1, inside) * 255));
     }
   }
 }
 
+/** From a point to the nearest one of the line. */
 function distance(line: Line, x: number, y: number): number {
   let nearest = Number.POSITIVE_INFINITY;
   let [fromX, fromY] = line[0] ?? [0, 0];
@@ -108,9 +125,11 @@ function distance(line: Line, x: number, y: number): number {
     const length = acrossX * acrossX + acrossY * acrossY;
     const along = ((x - fromX) * acrossX + (y - fromY) * acrossY) / length;
     const share = length === 0 ? 0 : Math.max(0, Math.min(1, along));
-    nearest = Math.min(nearest, Math.hypot(x - fromX - share * acrossX, y - fromY - share * acrossY));
+    const offX = x - fromX - share * acrossX;
+    const offY = y - fromY - share * acrossY;
+    nearest = Math.min(nearest, offX * offX + offY * offY);
     fromX = toX;
     fromY = toY;
   }
-  return nearest;
+  return Math.sqrt(nearest);
 }

@@ -1,19 +1,59 @@
-import { blend, type Canvas, fill, frameOf, wordOf } from './canvas.ts';
+import { blend, type Canvas, fill, frameOf, intersection } from './canvas.ts';
 import type { PixelFrame } from './contract.ts';
 import { paintDisc, paintIcon } from './icons.ts';
-import type { Box, Item } from './layout/items.ts';
+import { type Box, type Item, sameItem } from './layout/items.ts';
 import { BLACK } from './layout/theme.ts';
 import type { Qr } from './qr.ts';
 
-/** Paints a picture over whatever the canvas holds, items in order; what leaves the canvas is cut. */
-export function paint(items: readonly Item[], canvas: Canvas): PixelFrame {
+/** A canvas with the picture that is on it. */
+export interface Sheet {
+  canvas: Canvas;
+  items: readonly Item[];
+}
+
+/**
+ * Makes the sheet show this picture, items in order; what leaves the canvas is cut. Only the rectangle around the items
+ * that differ from those on the sheet is painted. The first item of every picture covers the whole of it.
+ */
+export function paint(items: readonly Item[], sheet: Sheet): PixelFrame {
+  const { canvas } = sheet;
+  const whole = { x: 0, y: 0, width: canvas.width, height: canvas.height };
+  canvas.clip = intersection(changedPart(sheet.items, items) ?? whole, whole);
   for (const item of items) {
-    if (item.kind === 'rect') paintRect(canvas, item.box, item.radius, item.color);
-    else if (item.kind === 'text') paintText(canvas, item);
-    else if (item.kind === 'icon') paintIcon(canvas, item.box, item.name, item.disc, item.stroke);
-    else paintQr(canvas, item.box, item.qr, item.light);
+    if (intersection(inkBox(item), canvas.clip).width > 0) paintItem(canvas, item);
   }
+  canvas.clip = whole;
+  sheet.items = items;
   return frameOf(canvas);
+}
+
+/** Around everything that differs; `undefined` where the pictures have nothing to do with each other. */
+function changedPart(before: readonly Item[], after: readonly Item[]): Box | undefined {
+  if (before.length !== after.length) return undefined;
+  const changed = after.flatMap((item, index) => {
+    const old = before[index];
+    return old === undefined || sameItem(old, item) ? [] : [inkBox(old), inkBox(item)];
+  });
+  const left = Math.min(...changed.map(({ x }) => x));
+  const top = Math.min(...changed.map(({ y }) => y));
+  const right = Math.max(...changed.map(({ x, width }) => x + width));
+  const bottom = Math.max(...changed.map(({ y, height }) => y + height));
+  return changed.length === 0
+    ? { x: 0, y: 0, width: 0, height: 0 }
+    : { x: left, y: top, width: right - left, height: bottom - top };
+}
+
+/** Letters may reach a little over their box at its sides. */
+function inkBox({ kind, box }: Item): Box {
+  const reach = kind === 'text' ? Math.ceil(box.height / 4) : 1;
+  return { x: box.x - reach, y: box.y - 1, width: box.width + 2 * reach, height: box.height + 2 };
+}
+
+function paintItem(canvas: Canvas, item: Item): void {
+  if (item.kind === 'rect') paintRect(canvas, item.box, item.radius, item.color);
+  else if (item.kind === 'text') paintText(canvas, item);
+  else if (item.kind === 'icon') paintIcon(canvas, item.box, item.name, item.disc, item.stroke);
+  else paintQr(canvas, item.box, item.qr, item.light);
 }
 
 function paintRect(canvas: Canvas, box: Box, radius: number, color: number): void {
@@ -51,18 +91,14 @@ function paintText(canvas: Canvas, item: Extract<Item, { kind: 'text' }>): void 
 function paintQr(canvas: Canvas, box: Box, qr: Qr, light: number): void {
   fill(canvas, box, light);
   const { modules, modulePixels } = qr;
-  const black = wordOf(BLACK);
   const left = box.x + qr.quietModules * modulePixels;
   const top = box.y + qr.quietModules * modulePixels;
   for (let row = 0; row < modules; row += 1) {
-    const first = (top + row * modulePixels) * canvas.width + left;
+    const y = top + row * modulePixels;
     for (let column = 0; column < modules; column += 1) {
       if (qr.dark[row * modules + column] !== 1) continue;
-      const start = first + column * modulePixels;
-      canvas.words.fill(black, start, start + modulePixels);
-    }
-    for (let copy = 1; copy < modulePixels; copy += 1) {
-      canvas.words.copyWithin(first + copy * canvas.width, first, first + modules * modulePixels);
+      const x = left + column * modulePixels;
+      fill(canvas, { x, y, width: modulePixels, height: modulePixels }, BLACK);
     }
   }
 }

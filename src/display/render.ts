@@ -7,7 +7,7 @@ import { layoutPanel } from './layout/panel.ts';
 import { layoutPixels, type Stage } from './layout/pixels.ts';
 import { fitOn } from './layout/room.ts';
 import { bitmapTypography, isSmall, specsOf, typographyFor, withFaces } from './layout/typography.ts';
-import { paint } from './paint.ts';
+import { paint, type Sheet } from './paint.ts';
 import type { EccLevel, QrFit } from './qr.ts';
 
 /** Whether a display can show a QR so that phones read it, and how. */
@@ -41,12 +41,13 @@ export async function openRenderer(surface: Surface, deps: FaceSource): Promise<
     return { verdict, render: (scene) => layoutPanel(scene, fitFor(scene), surface) };
   }
   const stage = await openStage(surface, deps);
-  let canvas = createCanvas(surface.width, surface.height);
-  let spare = createCanvas(surface.width, surface.height);
+  const blank = (): Sheet => ({ canvas: createCanvas(surface.width, surface.height), items: [] });
+  let sheet = blank();
+  let spare = blank();
   const render = (scene: Scene): Frame => {
-    [canvas, spare] = [spare, canvas];
+    [sheet, spare] = [spare, sheet];
     const fit = fitFor(scene);
-    return paint(layoutPixels(scene, fit?.ok ? fit.qr : undefined, stage), canvas);
+    return paint(layoutPixels(scene, fit?.ok ? fit.qr : undefined, stage), sheet);
   };
   return { verdict, render };
 }

@@ -18,6 +18,17 @@ export type Item =
   | { kind: 'icon'; box: Box; name: IconName; disc: number; stroke: number }
   | { kind: 'qr'; box: Box; qr: Qr; light: number };
 
+/** Whether both look the same at the same place. */
+export function sameItem(a: Item, b: Item): boolean {
+  const { box } = a;
+  const still = box.x === b.box.x && box.y === b.box.y && box.width === b.box.width && box.height === b.box.height;
+  if (!still) return false;
+  if (a.kind === 'rect' && b.kind === 'rect') return a.radius === b.radius && a.color === b.color;
+  if (a.kind === 'text' && b.kind === 'text') return a.text === b.text && a.face === b.face && a.ink === b.ink;
+  if (a.kind === 'icon' && b.kind === 'icon') return a.name === b.name && a.disc === b.disc && a.stroke === b.stroke;
+  return a.kind === 'qr' && b.kind === 'qr' && a.qr === b.qr && a.light === b.light;
+}
+
 /** A picture as text, one line an item, for tests and for finding out what was drawn where. */
 export function describe(items: readonly Item[]): string {
   return items.map((item) => `${describeItem(item)}\n`).join('');
