@@ -226,7 +226,7 @@ export class Service {
       transType: payment.trans_type,
       orderId: payment.order_id,
       sign: order?.sign ?? '',
-      terminalCode: order === undefined ? '' : order.terminal_code || (order.shown_on ?? ''),
+      terminalCode: order?.shown_on ?? order?.terminal_code ?? '',
       urlLink: order?.url_link ?? '',
       serviceCode: order?.service_code ?? '',
       subTerminalCode: order?.sub_terminal_code ?? '',

@@ -6,7 +6,7 @@ import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { type Gateway, startGateway } from '../../src/gateway/gateway.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { systemRandom } from '../../src/lib/random.ts';
+import { type Random, systemRandom } from '../../src/lib/random.ts';
 import { checkSum } from '../../src/protocol/checksum.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 import { temporaryFolder } from '../support/net.ts';
@@ -44,11 +44,12 @@ export interface TestOptions {
   callback?: unknown;
   dataDir?: string;
   clock?: Clock;
+  random?: Random;
 }
 
 /** A real gateway on free ports with the identities above; closed when the test ends. */
 export async function testGateway(options: TestOptions = {}): Promise<TestGateway> {
-  const { clock = systemClock } = options;
+  const { clock = systemClock, random = systemRandom } = options;
   const config = parseGatewayConfig(
     {
       http: { port: 0 },
@@ -76,7 +77,7 @@ export async function testGateway(options: TestOptions = {}): Promise<TestGatewa
       done();
     },
   });
-  const gateway = await startGateway(config, { clock, random: systemRandom, log: createLogger(lines, clock, 'json') });
+  const gateway = await startGateway(config, { clock, random, log: createLogger(lines, clock, 'json') });
   onTestFinished(() => gateway.close());
   return { ...gateway, log, ...callsTo(gateway, log) };
 }
@@ -111,6 +112,10 @@ function callsTo(gateway: Gateway, log: LogLine[]): Omit<TestGateway, keyof Gate
       (await (await fetch(`${gateway.origin}/_mock${path}`, { method })).json()) as T,
   };
 }
+
+/** Everything that a refusal must leave as it is (PROTOCOL.md, clause ERR-5). */
+export const kept = (gateway: TestGateway) =>
+  Promise.all(['/boxes', '/orders', '/payments', '/callbacks'].map((path) => gateway.mock(path)));
 
 export const GENERATE = '/api/qr/generate-customer';
 export const SEND_QR = '/api/tid/send-qr';

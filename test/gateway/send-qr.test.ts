@@ -1,0 +1,246 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { BOX_REFUSALS } from '../../src/protocol/codes.ts';
+import { connectFakeBox, type FakeBoxOptions } from '../support/fake-box.ts';
+import { eventually } from '../support/net.ts';
+import {
+  BOX1,
+  BOX2,
+  BOX3,
+  BOX4,
+  FOREIGN_ACCOUNT,
+  GENERATE,
+  kept,
+  OTHER_ACCOUNT,
+  order,
+  push,
+  qrFor,
+  SEND_QR,
+  type TestGateway,
+  testGateway,
+} from './harness.ts';
+
+const md5 = (text: string) => createHash('md5').update(text, 'utf8').digest('hex');
+const SUCCESS = { status: 'SUCCESS', message: '' };
+const boxOf = (gateway: TestGateway, onShow?: FakeBoxOptions['onShow']) =>
+  connectFakeBox({ gateway, identity: BOX1, transport: 'http', ...(onShow === undefined ? {} : { onShow }) });
+
+describe('SUM', () => {
+  it('SUM-1 takes the MD5 of password, bankAccount, amount and bankCode as other programs compute it', async () => {
+    const gateway = await testGateway();
+    await boxOf(gateway);
+    // printf '%s' demo-secret012345678950000MB | md5sum
+    const answer = await gateway.post(SEND_QR, push({ checkSum: '2e8427e49a7f6eec53c231a941c059ab' }));
+    expect([answer.status, answer.body]).toEqual([200, SUCCESS]);
+  });
+
+  it('SUM-1 takes the password as UTF-8', async () => {
+    const password = 'mật-khẩu';
+    const accounts = ['0123456789'];
+    const gateway = await testGateway({ config: { partners: [{ username: 'demo', password, accounts }] } });
+    const authorization = `Bearer ${await gateway.token('demo', password)}`;
+    const answer = await gateway.post(SEND_QR, push({ checkSum: md5(`${password}012345678950000MB`) }), {
+      authorization,
+    });
+    expect(answer.body.message).toBe('BOX_OFFLINE');
+  });
+
+  it.each([
+    ['in upper case', md5('demo-secret012345678950000MB').toUpperCase()],
+    ['of another order of fields', md5('0123456789demo-secret50000MB')],
+    ['of another password', md5('other-secret012345678950000MB')],
+    ['of another amount', md5('demo-secret012345678950001MB')],
+    ['without a bank', md5('demo-secret012345678950000')],
+    ['cut short', md5('demo-secret012345678950000MB').slice(0, 31)],
+    ['empty', ''],
+    ['far too long', 'a'.repeat(20_000)],
+  ])('SUM-1 SND-2 refuses a checkSum %s with E39', async (_name, checkSum) => {
+    const gateway = await testGateway();
+    expect((await gateway.post(SEND_QR, push({ checkSum }))).body.message).toBe('E39');
+    expect(gateway.refusals()).toEqual(['E39']);
+    const log = JSON.stringify(gateway.log);
+    expect(log).not.toContain(push().checkSum);
+    expect(log).not.toContain('demo-secret');
+  });
+
+  it('SUM-1 compares bankCode as sent, a BIN as a BIN', async () => {
+    const gateway = await testGateway();
+    const bin = { bankCode: '970422' };
+    expect((await gateway.post(SEND_QR, push(bin))).body.message).toBe('BOX_OFFLINE');
+    expect((await gateway.post(SEND_QR, push({ ...bin, checkSum: push().checkSum }))).body.message).toBe('E39');
+  });
+});
+
+/** One wrong thing for each refusal, in the order of clause SND-2. */
+const WRONG: [string, Record<string, unknown>][] = [
+  ['E46', { qrCode: undefined }],
+  ['E02', { amount: '0' }],
+  ['E39', { checkSum: '0'.repeat(32) }],
+  ['E36', { bankAccount: 'NOSUCH' }],
+  ['E77', { bankAccount: FOREIGN_ACCOUNT.bankAccount }],
+  ['E24', { bankCode: 'NOBANK' }],
+  ['E51', { bankCode: 'VCB' }],
+  ['E35', { terminalCode: 'VVB999999', serialNumber: '' }],
+  ['E36', { terminalCode: BOX3.terminalCode, serialNumber: '' }],
+  ['QR_INVALID', { qrCode: 'x' }],
+  ['QR_MISMATCH', { qrCode: qrFor({ amount: 1 }) }],
+  ['BOX_OFFLINE', {}],
+];
+
+const MORE: [string, Record<string, unknown>][] = [
+  ...['', '-1', '1.5', '050000', '5e4', '50,000', ' 50000', '10000000000000', '9'.repeat(400), '٥', '50000\0'].map(
+    (amount): [string, Record<string, unknown>] => ['E02', { amount }],
+  ),
+  ['E36', { bankAccount: '' }],
+  ['E36', { bankAccount: '0'.repeat(2000) }],
+  ['E24', { bankCode: '' }],
+  ['E51', { bankCode: '970436' }],
+  ['E35', { serialNumber: BOX2.serialNumber }],
+  ['E35', { terminalCode: '', serialNumber: 'VVB999999' }],
+  ['E35', { terminalCode: BOX1.serialNumber, serialNumber: '' }],
+  ['E35', { terminalCode: 'x'.repeat(2000), serialNumber: '' }],
+  ['QR_INVALID', { qrCode: '' }],
+  ['QR_INVALID', { qrCode: qrFor().replace(/.$/, (last) => (last === '0' ? '1' : '0')) }],
+  ['QR_INVALID', { qrCode: `${qrFor()} ` }],
+  ['QR_INVALID', { qrCode: 'x'.repeat(20_000) }],
+  ['QR_MISMATCH', { qrCode: qrFor({ account: OTHER_ACCOUNT.bankAccount }) }],
+  ['QR_MISMATCH', { qrCode: qrFor({ bin: '970436' }) }],
+  ['QR_MISMATCH', { qrCode: qrFor({ amount: undefined }) }],
+  ['QR_MISMATCH', { qrCode: qrFor({ service: 'card' }) }],
+  ['QR_MISMATCH', { terminalCode: BOX4.terminalCode, serialNumber: BOX4.serialNumber }],
+  ['E46', { content: 'x'.repeat(100) }],
+  ['E46', { orderId: 'x'.repeat(65) }],
+];
+
+describe('SND', () => {
+  it.each([
+    ...['bankAccount', 'bankCode', 'amount', 'qrCode', 'checkSum'].map((field): [string, Record<string, unknown>] => [
+      `no ${field}`,
+      { [field]: undefined },
+    ]),
+    ['no terminalCode and no serialNumber', { terminalCode: undefined, serialNumber: undefined }],
+    ['neither of both', { terminalCode: '', serialNumber: '' }],
+    ...[50_000, null, true, ['50000'], {}].map((amount): [string, Record<string, unknown>] => [
+      `amount ${JSON.stringify(amount)}`,
+      { amount },
+    ]),
+  ])('SND-1 ERR-3 refuses with E46: %s', async (_name, change) => {
+    const gateway = await testGateway();
+    const { status, body } = await gateway.post(SEND_QR, { ...push(), ...change });
+    expect([status, body.message]).toEqual([400, 'E46']);
+  });
+
+  it.each([
+    { terminalCode: '' },
+    { serialNumber: '' },
+    { terminalCode: undefined },
+    { serialNumber: undefined },
+    { content: undefined, orderId: undefined },
+    { content: '' },
+  ])('SND-1 SND-3 takes a push without what is not required: %j', async (change) => {
+    const gateway = await testGateway();
+    const box = await boxOf(gateway);
+    expect((await gateway.post(SEND_QR, push(change))).body).toEqual(SUCCESS);
+    expect(box.of('show')).toHaveLength(1);
+  });
+
+  it('LIM-3 SND-1 takes 99 characters of content in any script, and an orderId of 64', async () => {
+    const gateway = await testGateway();
+    const box = await boxOf(gateway);
+    const long = { content: 'Thanh toán <b>"đơn" \u{1F4B5}</b>'.padEnd(99, 'ế'), orderId: 'x'.repeat(64) };
+    expect((await gateway.post(SEND_QR, push(long))).body).toEqual(SUCCESS);
+    expect(await box.next('show')).toMatchObject(long);
+    expect(await gateway.mock('/orders')).toMatchObject([long]);
+  });
+
+  it.each(
+    [...WRONG, ...MORE].map(([code, change]): [string, string, Record<string, unknown>] => [
+      code,
+      JSON.stringify(change).slice(0, 60),
+      change,
+    ]),
+  )('SND-2 ERR-1 ERR-5 refuses with %s: %s', async (code, _title, change) => {
+    const gateway = await testGateway();
+    const before = await kept(gateway);
+    const { status, body } = await gateway.post(SEND_QR, push(change));
+    expect([status, body]).toEqual([400, { status: 'FAILED', message: code }]);
+    expect(gateway.refusals()).toEqual([code]);
+    expect(await kept(gateway)).toEqual(before);
+  });
+
+  it('SND-2 refuses in its order when several things are wrong', async () => {
+    const gateway = await testGateway();
+    for (const [i, [code]] of WRONG.entries()) {
+      const change: Record<string, unknown> = {};
+      for (const [, its] of WRONG.slice(i).reverse()) Object.assign(change, its);
+      expect([i, (await gateway.post(SEND_QR, push(change))).body.message]).toEqual([i, code]);
+    }
+  });
+
+  it('SND-2 SND-5 refuses a push to a box that is not connected although others of the account are', async () => {
+    const gateway = await testGateway();
+    const other = await connectFakeBox({ gateway, identity: BOX2, transport: 'http' });
+    expect((await gateway.post(SEND_QR, push())).body.message).toBe('BOX_OFFLINE');
+    expect(other.of('show')).toEqual([]);
+  });
+
+  it.each(BOX_REFUSALS)('SND-6 answers the refusal of the box: %s', async (code) => {
+    const gateway = await testGateway();
+    await boxOf(gateway, (box, { pushId }) => box.send({ type: 'rejected', pushId, code, reason: 'as the test says' }));
+    const { status, body } = await gateway.post(SEND_QR, push());
+    expect([status, body]).toEqual([400, { status: 'FAILED', message: code }]);
+    expect(gateway.refusals()).toEqual([code]);
+    expect(await gateway.mock('/orders')).toMatchObject([{ status: 'failed', failure: code, shownOn: null }]);
+  });
+
+  it('SND-7 keeps a push as an order of its own unless a generate call made its QR', async () => {
+    const gateway = await testGateway();
+    await boxOf(gateway);
+    const own = push({ orderId: 'OWN', content: '', qrCode: qrFor({ purpose: 'from the QR' }) });
+    expect((await gateway.post(SEND_QR, own)).body).toEqual(SUCCESS);
+    const { body: made } = await gateway.post(GENERATE, order());
+    expect((await gateway.post(SEND_QR, push({ qrCode: made.qrCode }))).body).toEqual(SUCCESS);
+    expect((await gateway.post(SEND_QR, push({ qrCode: made.qrCode, orderId: '' }))).body).toEqual(SUCCESS);
+    const orders = await gateway.mock('/orders');
+    expect(orders.map((it) => [it.orderId, it.content, Array.isArray(it.pushes) && it.pushes.length])).toEqual([
+      ['DH001', 'DH001', 2],
+      ['OWN', 'from the QR', 1],
+    ]);
+    expect((await gateway.post(SEND_QR, push({ qrCode: made.qrCode, orderId: 'NEW' }))).body).toEqual(SUCCESS);
+    expect(await gateway.mock('/orders')).toMatchObject([{ orderId: 'NEW' }, { orderId: 'DH001' }, { orderId: 'OWN' }]);
+  });
+
+  it('SND-8 replaces the push on the screen by a newer one', async () => {
+    const gateway = await testGateway();
+    const box = await boxOf(gateway, async (it, show) => {
+      const [first] = it.of('show');
+      if (first !== undefined && first !== show) {
+        const { pushId, orderId } = first;
+        await it.send({ type: 'ended', pushId, orderId, how: 'replaced' }, pushId);
+      }
+      await it.shown(show);
+    });
+    expect((await gateway.post(SEND_QR, push())).body).toEqual(SUCCESS);
+    expect((await gateway.post(SEND_QR, push({ orderId: 'DH002' }))).body).toEqual(SUCCESS);
+    await box.next('ack');
+    const orders = await gateway.mock('/orders');
+    expect(orders.map((it) => [it.orderId, it.status])).toEqual([
+      ['DH002', 'shown'],
+      ['DH001', 'replaced'],
+    ]);
+  });
+
+  it('SND-8 gives the screen to the newer of two pushes that are both awaited', async () => {
+    const gateway = await testGateway();
+    const box = await boxOf(gateway, async (it, show) => {
+      const [first] = it.of('show');
+      if (first === undefined || first === show) return;
+      await it.send({ type: 'rejected', pushId: first.pushId, code: 'REPLACED', reason: 'a newer push' });
+      await it.shown(show);
+    });
+    const older = gateway.post(SEND_QR, push());
+    await eventually('the older push to arrive', () => box.of('show').length === 1);
+    expect((await gateway.post(SEND_QR, push({ orderId: 'DH002' }))).body).toEqual(SUCCESS);
+    expect((await older).body.message).toBe('REPLACED');
+  });
+});
