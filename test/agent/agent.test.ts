@@ -1,0 +1,152 @@
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Agent, type AgentSetup, startAgent } from '../../src/agent/agent.ts';
+import type { Session } from '../../src/agent/contract.ts';
+import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { BoundedQueue } from '../../src/lib/queue.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import {
+  type DownBody,
+  type DownMessage,
+  downMessage,
+  type UpMessage,
+  upMessage,
+} from '../../src/protocol/messages.ts';
+import { LINK, paymentOf, pushOf, uuid } from '../box/support.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+import { decodeQrTwice } from '../support/qr-decoders.ts';
+
+const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
+
+/** A gateway at the other end of a session in memory: it welcomes the box and keeps what it says. */
+class Gateway implements Session {
+  readonly incoming = new BoundedQueue<DownMessage>(100, 'reject');
+  readonly said: UpMessage[] = [];
+
+  async send(message: UpMessage): Promise<void> {
+    this.said.push(upMessage.parse(message));
+    if (message.type === 'hello') this.tell({ type: 'welcome', sessionId: message.sessionId, link: LINK });
+  }
+
+  async close(): Promise<void> {
+    this.incoming.close();
+  }
+
+  tell(body: DownBody): void {
+    const head = { v: 1, id: systemRandom.uuid(), sentAtMs: systemClock.wallMs() };
+    this.incoming.offer(downMessage.parse({ ...head, ...body }));
+  }
+
+  types(): string[] {
+    return this.said.map((message) => (message.type === 'rejected' ? message.code : message.type));
+  }
+}
+
+function display(driver: string, options: object) {
+  const registered = DISPLAY_DRIVERS.get(driver);
+  if (registered === undefined) throw new Error(`no driver ${driver}`);
+  return { driver, open: registered.configure(options).open };
+}
+
+async function boxWith(
+  change: Partial<AgentSetup> & Pick<AgentSetup, 'displays'>,
+): Promise<{ agent: Agent; gateway: Gateway }> {
+  const gateway = new Gateway();
+  const setup: AgentSetup = {
+    identity: IDENTITY,
+    version: '0.0.0',
+    link: { transport: 'memory', gateway: 'memory:', open: async () => gateway },
+    http: { host: '127.0.0.1', port: 0 },
+    parts: {},
+    dataDir: await temporaryFolder(),
+    paidHoldMs: 10_000,
+    endedHoldMs: 5_000,
+    ...change,
+  };
+  const log = createLogger(new PassThrough().resume(), systemClock, 'json');
+  const agent = await startAgent(setup, { clock: systemClock, random: systemRandom, log, terminal: undefined });
+  onTestFinished(() => agent.close());
+  await eventually('registered', () => agent.window.status().online);
+  return { agent, gateway };
+}
+
+describe('an agent', () => {
+  it('AGT-2 confirms by its first display and is not hurt by a second one that fails', async () => {
+    const folder = await temporaryFolder();
+    const path = join(folder, 'screen.png');
+    const pole = display('cd5220', { path: join(folder, 'no-such-port') });
+    const { agent, gateway } = await boxWith({ displays: [display('png', { path }), pole] });
+    gateway.tell(pushOf(1));
+    await eventually('shown', () => gateway.types().includes('shown'));
+    expect(gateway.types()).toEqual(['hello', 'accepted', 'shown']);
+    expect(decodeQrTwice(await readFile(path))).toEqual([pushOf(1).qrCode, pushOf(1).qrCode]);
+    const { state, display: first, displays } = agent.window.status();
+    expect(state).toBe('showing');
+    expect(first).toMatchObject({ driver: 'png', ok: true });
+    expect(displays[1]).toMatchObject({ driver: 'cd5220', ok: false, reason: expect.stringContaining('no-such-port') });
+    gateway.tell(paymentOf(1));
+    await eventually('paid', () => gateway.types().includes('paid'));
+  });
+
+  it('AGT-2 AGT-5 refuses pushes by name while its display is gone, takes payments, and draws again when it is back', async () => {
+    const folder = join(await temporaryFolder(), 'pictures');
+    const path = join(folder, 'screen.png');
+    const { agent, gateway } = await boxWith({ displays: [display('png', { path })] });
+    await rm(folder, { recursive: true });
+    await writeFile(folder, 'a file where the folder was');
+    gateway.tell(pushOf(1));
+    await eventually('refused', () => gateway.types().includes('DISPLAY_FAULT'));
+    expect(agent.window.status()).toMatchObject({
+      state: 'fault',
+      display: { ok: false },
+      fault: { code: 'DISPLAY_FAULT' },
+    });
+    gateway.tell(pushOf(2));
+    gateway.tell(paymentOf(3, { pushId: null }));
+    await eventually('paid', () => gateway.types().includes('paid'));
+    expect(gateway.types()).toEqual(['hello', 'accepted', 'DISPLAY_FAULT', 'DISPLAY_FAULT', 'paid']);
+    expect(agent.window.status().lastPayment?.transactionId).toBe(uuid(0xc003));
+    await rm(folder);
+    await mkdir(folder);
+    await eventually('well again', () => agent.window.status().display.ok && agent.window.status().fault === null);
+    gateway.tell(pushOf(4));
+    await eventually('shown', () => gateway.types().includes('shown'));
+    expect(decodeQrTwice(await readFile(path))[0]).toBe(pushOf(4).qrCode);
+  });
+
+  it('says a payment through the page once, and again by the key', async () => {
+    const { agent, gateway } = await boxWith({
+      displays: [display('browser', {})],
+      parts: {
+        voice: { driver: 'page', options: { speech: { kind: 'none' } }, volumePercent: 50, chime: true, zero: 'linh' },
+      },
+    });
+    expect(agent.window.sound()).toBeUndefined();
+    gateway.tell(paymentOf(1));
+    gateway.tell(paymentOf(1));
+    const first = await eventually('the sound', () => agent.window.sound());
+    expect(first).toMatchObject({ number: 1, text: 'Đã nhận năm mươi nghìn đồng' });
+    await eventually('answered twice', () => gateway.types().filter((type) => type === 'paid').length === 2);
+    agent.window.press('repeat');
+    await eventually('again', () => agent.window.sound()?.number === 2);
+    expect(agent.window.status().voice).toMatchObject({ driver: 'page', queued: 0 });
+    const served = await fetch(`${agent.origin}/sound.wav`);
+    expect(served.headers.get('content-type')).toBe('audio/wav');
+    expect(Buffer.from(await served.arrayBuffer()).toString('latin1', 0, 4)).toBe('RIFF');
+  });
+
+  it('AGT-6 goes back to idle by a key, and shows the last payments by another', async () => {
+    const { agent, gateway } = await boxWith({ displays: [display('browser', {})] });
+    gateway.tell(paymentOf(1, { pushId: null }));
+    await eventually('paid', () => agent.window.status().state === 'paid');
+    await fetch(`${agent.origin}/keys/dismiss`, { method: 'POST' });
+    await eventually('idle', () => agent.window.status().state === 'idle');
+    await fetch(`${agent.origin}/keys/history`, { method: 'POST' });
+    await eventually('the look back', () => agent.window.scene().kind === 'history');
+    expect(await (await fetch(`${agent.origin}/screen.txt`)).text()).toContain('50.000 ₫');
+  });
+});
