@@ -5,6 +5,7 @@ import { openRenderer } from '../../src/display/render.ts';
 import type { Scene } from '../../src/scene.ts';
 import type { Hardware } from './emulators/hardware.ts';
 import { testIo } from './io.ts';
+import { SCENES } from './scenes.ts';
 
 export interface Opened {
   display: Display;
@@ -60,4 +61,11 @@ export async function wireOf(
     text += `# ${name}\n${hexText(hardware.received())}`;
   }
   return text;
+}
+
+/** One of the sample scenes. */
+export function scene(name: string): Scene {
+  const found = SCENES[name];
+  if (found === undefined) throw new Error(`no scene ${name}`);
+  return found;
 }

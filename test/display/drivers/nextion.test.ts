@@ -7,14 +7,15 @@ import { eventually } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
 import { onPty } from '../emulators/hardware.ts';
 import { type HmiPage, NextionEmulator } from '../emulators/nextion.ts';
-import { openOn, wireOf } from '../opened.ts';
+import { openOn, scene, wireOf } from '../opened.ts';
 import { expectGolden } from '../pictures.ts';
-import { PAYMENT, payloadOf, SCENES } from '../scenes.ts';
+import { PAYMENT, payloadOf } from '../scenes.ts';
 
 const { missing, note } = without(PROGRAMS.socat);
 const driver = DISPLAY_DRIVERS.get('nextion');
-const { idle, paid, starting } = SCENES as Required<typeof SCENES>;
-if (idle === undefined || paid === undefined || starting === undefined) throw new Error('scenes');
+const idle = scene('idle');
+const paid = scene('paid');
+const starting = scene('starting');
 
 async function panel(hmi?: readonly HmiPage[]) {
   const hardware = await onPty((send) => new NextionEmulator(send, hmi));

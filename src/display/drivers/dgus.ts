@@ -1,0 +1,72 @@
+import type { Cut } from '../io/answers.ts';
+
+/** Frames of DWIN DGUS II: `5A A5`, the length of what follows, a command, its data, and a CRC where it is turned on. */
+const HEAD = [0x5a, 0xa5];
+const WRITE = 0x82;
+const READ = 0x83;
+const PAGE_REGISTER = 0x0084;
+/** Data bytes of one write: the length byte also counts the command and the address, and the CRC. */
+const DATA_BYTES_MAX = 249;
+const CRC_BYTES = 2;
+const LENGTH_AT = 2;
+const COMMAND_AT = 3;
+
+export type Answer = { kind: 'done' } | { kind: 'read'; vp: number; words: number[] };
+
+/** Writes whole words from address `vp` on; at most 249 bytes. Throws a RangeError for more, or for half a word. */
+export function writeFrame(vp: number, data: Uint8Array): Uint8Array {
+  if (data.length > DATA_BYTES_MAX || data.length % 2 === 1) throw new RangeError(`a write of ${data.length} bytes`);
+  return frameOf(WRITE, [vp >> 8, vp & 0xff, ...data]);
+}
+
+/** Asks for `words` words from address `vp` on. */
+export function readFrame(vp: number, words: number): Uint8Array {
+  return frameOf(READ, [vp >> 8, vp & 0xff, words]);
+}
+
+/** Shows page `page`. */
+export function switchPage(page: number): Uint8Array {
+  return writeFrame(PAGE_REGISTER, Uint8Array.of(0x5a, 0x01, page >> 8, page & 0xff));
+}
+
+function frameOf(command: number, data: readonly number[]): Uint8Array {
+  return Uint8Array.from([...HEAD, data.length + 1, command, ...data]);
+}
+
+/** The same frame with a CRC at its end, which the length counts. */
+export function crcOf(frame: Uint8Array): Uint8Array {
+  const body = frame.slice(COMMAND_AT);
+  const crc = modbusCrc(body);
+  return Uint8Array.from([...HEAD, body.length + CRC_BYTES, ...body, crc & 0xff, crc >> 8]);
+}
+
+/** What a panel says, undefined when it is no answer or its CRC is wrong. */
+export function parseAnswer(frame: Uint8Array, withCrc: boolean): Answer | undefined {
+  const body = frame.slice(COMMAND_AT, withCrc ? -CRC_BYTES : undefined);
+  if (withCrc && !crcOf(Uint8Array.from([...HEAD, 0, ...body])).every((byte, at) => byte === frame[at]))
+    return undefined;
+  const [command, high = 0, low = 0, count = 0, ...data] = body;
+  if (command === WRITE && body.length === 3 && high === 0x4f && low === 0x4b) return { kind: 'done' };
+  if (command !== READ || data.length !== 2 * count) return undefined;
+  const words = Array.from({ length: count }, (_, at) => ((data[2 * at] ?? 0) << 8) | (data[2 * at + 1] ?? 0));
+  return { kind: 'read', vp: (high << 8) | low, words };
+}
+
+/** Cuts frames off a stream of bytes; whatever stands before a head is dropped with it. */
+export const cutDgus: Cut = (bytes) => {
+  const start = bytes.findIndex((byte, at) => byte === HEAD[0] && bytes[at + 1] === HEAD[1]);
+  const length = bytes[start + LENGTH_AT];
+  if (start < 0 || length === undefined) return undefined;
+  const end = start + COMMAND_AT + length;
+  return end > bytes.length ? undefined : { answer: bytes.slice(start, end), length: end };
+};
+
+/** CRC-16 of Modbus: polynomial A001 reflected, from FFFF. */
+export function modbusCrc(bytes: Uint8Array): number {
+  let crc = 0xffff;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit += 1) crc = crc & 1 ? (crc >> 1) ^ 0xa001 : crc >> 1;
+  }
+  return crc;
+}

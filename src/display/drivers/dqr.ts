@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import type { Scene } from '../../scene.ts';
+import type { DisplayDriver, PanelFrame, PanelSurface } from '../contract.ts';
+import { writeTimeoutMs } from '../io/answers.ts';
+import { displayFault } from './fault.ts';
+import { PanelDisplay, serialPath, shortened } from './panel.ts';
+
+const BETWEEN_FIELDS = '**';
+/** The box has one line for each text; its manual names no limit. */
+const FIELD_CHARS_MAX = 60;
+
+const options = z.strictObject({
+  path: serialPath,
+  baudRate: z.literal([9_600, 115_200]).default(115_200).describe('the rate of the box; models differ'),
+  id: z
+    .string()
+    .regex(
+      /^(?![* ])(?!.*\*\*)[ -~]{0,39}[!-)+-~]$/,
+      'expected 1 to 40 ASCII characters, no * at the ends nor two in a row',
+    )
+    .optional()
+    .describe('the name under the welcome and the QR; the account when left out'),
+  qrSidePixels: z.int().min(29).max(1_024).default(240).describe('the square that this model draws the QR in'),
+  charsMax: z.int().min(20).max(1_000).default(400).describe('the longest payload that this model takes'),
+});
+
+/**
+ * Bonrix DQR payment QR boxes: one line of ASCII for each screen. They answer nothing: a frame counts as shown once its
+ * bytes have left, and a box without power behind a USB adapter looks well.
+ */
+export const dqr: DisplayDriver<z.infer<typeof options>> = {
+  name: 'dqr',
+  summary: 'a Bonrix DQR payment QR box on its serial port',
+  options,
+  example: options.parse({ path: '/dev/serial/by-id/usb-1a86_USB_Serial-if00-port0' }),
+  open: async ({ path, baudRate, id, qrSidePixels, charsMax }, io, signal) => {
+    const line = await io.openSerial({ path, baudRate }, signal);
+    const surface: PanelSurface = { kind: 'panel', qr: { sidePixels: qrSidePixels, charsMax }, accents: false };
+    let shown = '';
+    return new PanelDisplay(surface, line, path, io, async (frame, scene) => {
+      const wanted = lineOf(frame, scene, id);
+      if (wanted === shown) return;
+      const bytes = new TextEncoder().encode(`${wanted}\n`);
+      await line.write(bytes, writeTimeoutMs(bytes.length, baudRate));
+      shown = wanted;
+    });
+  },
+};
+
+/** The line of a frame. Its screens have no place for the time left, so that a countdown sends nothing. */
+function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined): string {
+  const { title, amount, content, account, qrCode } = frame;
+  const name = id ?? fieldOf(account || title);
+  switch (scene.kind) {
+    case 'payment':
+      // A payload that cannot be shown is replaced by words, as on every screen.
+      if (qrCode === null) return ['WelcomeScreen', fieldOf(`${amount} ${content}`)].join(BETWEEN_FIELDS);
+      return ['DisplayQRCodeScreen', payloadField(qrCode), String(scene.amount), name].join(BETWEEN_FIELDS);
+    case 'paid':
+      return lineWith('DisplaySuccessQRCodeScreen', content, amount, title);
+    case 'cancelled':
+      return lineWith('DisplayCancelQRCodeScreen', content, amount, title);
+    case 'expired':
+    case 'fault':
+      return lineWith('DisplayFailQRCodeScreen', content, amount, title);
+    default:
+      return ['WelcomeScreen', scene.kind === 'idle' ? name : fieldOf(title)].join(BETWEEN_FIELDS);
+  }
+}
+
+/** A line of three fields, none of which may be empty: the box would count wrong. */
+function lineWith(screen: string, ...fields: [string, string, string]): string {
+  return [screen, ...fields.map((field) => fieldOf(field) || '-')].join(BETWEEN_FIELDS);
+}
+
+/** A text as a field: printable ASCII, not long, and without anything that could pass for the end of the field. */
+function fieldOf(text: string): string {
+  const plain = text
+    .replaceAll(/[^ -~]/g, ' ')
+    .replaceAll(/\*+/g, '*')
+    .replaceAll(/^[* ]+|[* ]+$/g, '');
+  return shortened(plain, (value) => value.length <= FIELD_CHARS_MAX, '~');
+}
+
+/** A payload is sent as it is or not at all. */
+function payloadField(payload: string): string {
+  if (/^[ -~]*$/.test(payload) && !payload.includes(BETWEEN_FIELDS) && !/^\*|\*$/.test(payload)) return payload;
+  throw displayFault(
+    'this payload cannot be sent to a DQR box: it has ** or characters beyond ASCII in it',
+    'use another content for this order, without **',
+  );
+}

@@ -1,0 +1,169 @@
+import { readDrawnQr } from './drawn-qr.ts';
+
+const DATA_BYTES_MAX = 249;
+const PAGE_REGISTER = 0x0084;
+const USER_VP_MIN = 0x1000;
+
+/** The controls of a panel's project: where its texts and its QR are, in words. */
+export interface DgusProject {
+  texts: readonly { vp: number; words: number; unicode: boolean }[];
+  qr: { vp: number; bytesMax: number } | null;
+  pages: number;
+  crc: boolean;
+}
+
+export const PROJECT: DgusProject = {
+  texts: Array.from({ length: 8 }, (_, index) => ({ vp: 0x1000 + 0x80 * index, words: 0x80, unicode: true })),
+  qr: { vp: 0x2000, bytesMax: 458 },
+  pages: 4,
+  crc: false,
+};
+
+/**
+ * A DWIN DGUS II panel by its development guide, stricter than one: whatever a real one would ignore, garble or write
+ * over something else is held against the sender in `violations`.
+ */
+export class DwinEmulator {
+  readonly violations: string[] = [];
+  /** Does as it is told and answers nothing while true. */
+  silent = false;
+  page = 0;
+  /** Payloads that were on the screen at any time, whole or not. */
+  readonly everShown: string[] = [];
+  readonly #send: (bytes: Uint8Array) => void;
+  readonly #project: DgusProject;
+  #memory = new Map<number, number>();
+  #buffer = Buffer.alloc(0);
+
+  constructor(send: (bytes: Uint8Array) => void, project: DgusProject = PROJECT) {
+    this.#send = send;
+    this.#project = project;
+  }
+
+  shownTexts(): string[] {
+    return this.#project.texts.map(({ vp, words, unicode }) => {
+      const bytes = this.#bytesAt(vp, words);
+      return unicode ? new TextDecoder('utf-16be').decode(bytes) : bytes.toString('latin1');
+    });
+  }
+
+  shownQr(): string | undefined {
+    const text = this.#qrText();
+    return text === '' ? undefined : readDrawnQr(text);
+  }
+
+  /** Power goes and comes: page 0, its memory empty. It says nothing about it. */
+  restart(): void {
+    this.#memory = new Map();
+    this.#buffer = Buffer.alloc(0);
+    this.page = 0;
+  }
+
+  /** A touch control uploads the key that was pressed. */
+  touch(vp: number, key: number): void {
+    this.#answer(Buffer.from([0x83, vp >> 8, vp & 0xff, 1, key >> 8, key & 0xff]));
+  }
+
+  receive(bytes: Uint8Array): void {
+    this.#buffer = Buffer.concat([this.#buffer, bytes]);
+    while (this.#buffer.length >= 3) {
+      if (this.#buffer[0] !== 0x5a || this.#buffer[1] !== 0xa5) {
+        this.violations.push(`no frame head: ${this.#buffer.toString('hex')}`);
+        this.#buffer = Buffer.alloc(0);
+        return;
+      }
+      const end = 3 + (this.#buffer[2] ?? 0);
+      if (this.#buffer.length < end) return;
+      const frame = this.#buffer.subarray(3, end);
+      this.#buffer = this.#buffer.subarray(end);
+      if (this.#buffer.length > 0) this.violations.push(`${frame.toString('hex')} was not waited for`);
+      this.#execute(frame);
+    }
+  }
+
+  #execute(frame: Buffer): void {
+    let body = frame;
+    if (this.#project.crc) {
+      body = frame.subarray(0, -2);
+      // A panel with the CRC on ignores frames without a good one.
+      if (frame.readUInt16LE(frame.length - 2) !== crc16(body)) return;
+    }
+    const command = body[0];
+    if (command === 0x82 && body.length > 3) this.#write(body.readUInt16BE(1), body.subarray(3));
+    else if (command === 0x83 && body.length === 4) this.#read(body.readUInt16BE(1), body[3] ?? 0);
+    else this.violations.push(`unknown command ${body.toString('hex')}`);
+  }
+
+  #write(vp: number, data: Buffer): void {
+    if (data.length > DATA_BYTES_MAX) this.violations.push(`${data.length} data bytes in one frame`);
+    if (data.length % 2 === 1) this.violations.push(`half a word for 0x${vp.toString(16)}`);
+    if (vp === PAGE_REGISTER) this.#switch(data);
+    else if (vp < USER_VP_MIN) this.violations.push(`a write to the system register 0x${vp.toString(16)}`);
+    else this.#store(vp, data);
+    this.#answer(Buffer.from([0x82, 0x4f, 0x4b]));
+  }
+
+  #switch(data: Buffer): void {
+    const page = data.length === 4 && data.readUInt16BE(0) === 0x5a01 ? data.readUInt16BE(2) : -1;
+    if (page < 0 || page >= this.#project.pages) this.violations.push(`no page: ${data.toString('hex')}`);
+    else this.page = page;
+  }
+
+  #store(vp: number, data: Buffer): void {
+    const last = vp + Math.ceil(data.length / 2) - 1;
+    for (const { vp: from, words } of this.#controls()) {
+      const starts = vp >= from && vp < from + words;
+      if (starts && last >= from + words)
+        this.violations.push(`0x${vp.toString(16)}: more than its control has room for`);
+      if (vp < from && last >= from) this.violations.push(`0x${vp.toString(16)}: runs into 0x${from.toString(16)}`);
+    }
+    for (let word = 0; word <= last - vp; word += 1) this.#memory.set(vp + word, data.readUInt16BE(word * 2));
+    const text = this.#qrText();
+    if (text !== '' && this.everShown.at(-1) !== text) this.everShown.push(text);
+  }
+
+  #controls(): { vp: number; words: number }[] {
+    const { texts, qr } = this.#project;
+    return [...texts, ...(qr === null ? [] : [{ vp: qr.vp, words: Math.ceil(qr.bytesMax / 2) + 1 }])];
+  }
+
+  #read(vp: number, words: number): void {
+    const data = Array.from({ length: words }, (_, at) => this.#memory.get(vp + at) ?? 0);
+    this.#answer(Buffer.from([0x83, vp >> 8, vp & 0xff, words, ...data.flatMap((word) => [word >> 8, word & 0xff])]));
+  }
+
+  #answer(body: Buffer): void {
+    if (this.silent) return;
+    const crc = Buffer.alloc(this.#project.crc ? 2 : 0);
+    if (this.#project.crc) crc.writeUInt16LE(crc16(body));
+    this.#send(Buffer.concat([Buffer.from([0x5a, 0xa5, body.length + crc.length]), body, crc]));
+  }
+
+  #qrText(): string {
+    const { qr } = this.#project;
+    return qr === null ? '' : this.#bytesAt(qr.vp, Math.ceil(qr.bytesMax / 2) + 1).toString('latin1');
+  }
+
+  /** The bytes from an address to their end, which is FF FF or 00 00, or FF before it. */
+  #bytesAt(vp: number, words: number): Buffer {
+    const bytes: number[] = [];
+    for (let at = 0; at < words; at += 1) {
+      const word = this.#memory.get(vp + at) ?? 0;
+      if (word === 0xffff || word === 0) break;
+      bytes.push(word >> 8);
+      if ((word & 0xff) === 0xff) break;
+      bytes.push(word & 0xff);
+    }
+    return Buffer.from(bytes);
+  }
+}
+
+/** By table, unlike the driver's: CRC-16 with polynomial 8005 reflected. */
+function crc16(bytes: Uint8Array): number {
+  const table = Array.from({ length: 256 }, (_, index) => {
+    let value = index;
+    for (let bit = 0; bit < 8; bit += 1) value = (value >>> 1) ^ (value % 2 === 1 ? 0xa001 : 0);
+    return value;
+  });
+  return bytes.reduce((crc, byte) => (crc >>> 8) ^ (table[(crc ^ byte) & 0xff] ?? 0), 0xffff);
+}
