@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import type { DisplayDriver } from '../contract.ts';
+import { openCharacters } from './character-screen.ts';
+import { serialOptions } from './serial-screen.ts';
+
+const COLUMNS = 20;
+const ROWS = 2;
+/** ESC Q A and ESC Q B … CR write the upper and the lower line. */
+const LINES = [0x41, 0x42];
+const ESC = 0x1b;
+const CLEAR = 0x0c;
+const CR = 0x0d;
+
+const options = z.strictObject({
+  ...serialOptions(9600),
+  brightness: z.int().min(1).max(4).default(4).describe('1 (dim) to 4 (bright)'),
+});
+
+/** A customer display of two lines that speaks CD5220, as most poles beside a till do. It cannot show a QR. */
+export const cd5220: DisplayDriver<z.infer<typeof options>> = {
+  name: 'cd5220',
+  summary: 'a customer pole of 2 x 20 characters that speaks CD5220; no QR',
+  options,
+  example: { path: '/dev/ttyUSB0', baudRate: 9600, brightness: 4 },
+  open: ({ brightness, ...settings }, io, signal) =>
+    openCharacters(
+      settings,
+      {
+        columns: COLUMNS,
+        rows: ROWS,
+        instead: {},
+        // An earlier program may have left half a line, which CR ends, and after ESC Q nothing but CLR is understood.
+        setup: Uint8Array.of(CR, CLEAR, ESC, 0x40, ESC, 0x2a, brightness),
+        goodbye: Uint8Array.of(CLEAR),
+        update: (before, after) =>
+          Buffer.concat(
+            LINES.map((line, row) => {
+              const text = after[row] ?? '';
+              if (text === before[row]) return Buffer.alloc(0);
+              return Buffer.from([ESC, 0x51, line, ...Buffer.from(text, 'latin1'), CR]);
+            }),
+          ),
+      },
+      io,
+      signal,
+    ),
+};

@@ -1,0 +1,83 @@
+import type { CharacterSurface, Display, DisplayIo, Frame, SerialSettings } from '../contract.ts';
+import { displayFault } from './fault.ts';
+import { SerialScreen } from './serial-screen.ts';
+
+/** How a make of character display is told what to show. Pages are rows of exactly `columns` printable ASCII characters. */
+export interface CharacterDialect {
+  columns: number;
+  rows: number;
+  /** Characters that this device draws as something else, and what is shown instead of them. */
+  instead: Readonly<Record<string, string>>;
+  /** Makes the device ready and its page blank, whatever it did before. */
+  setup: Uint8Array;
+  /** Makes the page blank: nobody may go on reading an amount when this program has ended. */
+  goodbye: Uint8Array;
+  /** What turns the page `before` into `after`. */
+  update(before: readonly string[], after: readonly string[]): Uint8Array;
+}
+
+/** Opens a character display; only what changed since the last page is sent. Throws as `DisplayIo.openSerial` does. */
+export async function openCharacters(
+  settings: SerialSettings,
+  dialect: CharacterDialect,
+  io: DisplayIo,
+  signal: AbortSignal,
+): Promise<Display> {
+  const { columns, rows } = dialect;
+  const surface: CharacterSurface = { kind: 'characters', columns, rows, halfBlocks: false };
+  const screen = await SerialScreen.open(settings, io, signal);
+  let page = Array.from({ length: rows }, () => ' '.repeat(columns));
+  await screen.send(dialect.setup).catch(async (error: unknown) => {
+    await screen.close(new Uint8Array());
+    throw error;
+  });
+  return {
+    surface,
+    draw: async (frame) => {
+      screen.expectOpen();
+      const wanted = pageOf(frame, dialect);
+      await screen.send(dialect.update(page, wanted));
+      page = wanted;
+    },
+    close: () => screen.close(dialect.goodbye),
+  };
+}
+
+/** The rows of a frame in the characters of the device; what it does not have becomes `?`. */
+function pageOf(frame: Frame, { columns, rows, instead }: CharacterDialect): string[] {
+  if (frame.kind !== 'characters' || frame.columns !== columns || frame.rows > rows) {
+    throw displayFault(`a frame was laid out for another screen than this one of ${columns} x ${rows} characters`, '');
+  }
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (_, column) => {
+      const char = row < frame.rows ? (frame.cells[row * columns + column]?.char ?? ' ') : ' ';
+      const shown = instead[char] ?? char;
+      return /^[ -~]$/.test(shown) ? shown : '?';
+    }).join(''),
+  );
+}
+
+/** Characters to write one after another from a place on the page, counted from 0. */
+export interface Run {
+  row: number;
+  column: number;
+  text: string;
+}
+
+/** What differs between two pages, row by row. Runs with up to `gapMax` equal characters between them are written as one. */
+export function changedRuns(before: readonly string[], after: readonly string[], gapMax: number): Run[] {
+  return after.flatMap((text, row) => {
+    const old = before[row] ?? '';
+    const runs: Run[] = [];
+    for (let column = 0; column < text.length; column += 1) {
+      if (text[column] === old[column]) continue;
+      const last = runs.at(-1);
+      if (last !== undefined && column - (last.column + last.text.length) <= gapMax) {
+        last.text = text.slice(last.column, column + 1);
+      } else {
+        runs.push({ row, column, text: text.charAt(column) });
+      }
+    }
+    return runs;
+  });
+}

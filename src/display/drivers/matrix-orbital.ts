@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import type { DisplayDriver } from '../contract.ts';
+import { changedRuns, openCharacters } from './character-screen.ts';
+import { HD44780_INSTEAD } from './hd44780.ts';
+import { serialOptions } from './serial-screen.ts';
+
+const COMMAND = 0xfe;
+const CLEAR = [COMMAND, 0x58];
+/** Completes a command that an earlier program left half sent; otherwise characters that the clearing takes away. */
+const SYNC = [0, 0];
+/** Writing the last cell would scroll the page, and does so by default. */
+const AUTO_SCROLL_OFF = [COMMAND, 0x52];
+/** Followed by the minutes after which it goes dark; 0 is never. */
+const BACKLIGHT_ON = [COMMAND, 0x42, 0];
+const BRIGHTNESS = [COMMAND, 0x99];
+const CONTRAST = [COMMAND, 0x50];
+/** Followed by column and row, counted from 1. */
+const MOVE = [COMMAND, 0x47];
+/** A move takes 4 bytes: up to that many equal characters are cheaper written again. */
+const GAP_MAX = 4;
+
+const level = z.int().min(0).max(255);
+const options = z.strictObject({
+  ...serialOptions(19200),
+  columns: z.int().min(8).max(40).default(20),
+  rows: z.int().min(1).max(4).default(4),
+  contrast: level.optional().describe('0 (light) to 255 (dark); left as the display has it when not given'),
+  brightness: level.optional().describe('0 (dim) to 255 (bright); left as the display has it when not given'),
+});
+
+/** A character display of Matrix Orbital (LCD and LK series) or one that speaks its commands. It cannot show a QR. */
+export const matrixOrbital: DisplayDriver<z.infer<typeof options>> = {
+  name: 'matrix-orbital',
+  summary: 'a Matrix Orbital character display, as 4 x 20; no QR',
+  options,
+  example: { path: '/dev/ttyUSB0', baudRate: 19200, columns: 20, rows: 4, contrast: 128, brightness: 255 },
+  open: ({ columns, rows, contrast, brightness, ...settings }, io, signal) =>
+    openCharacters(
+      settings,
+      {
+        columns,
+        rows,
+        instead: HD44780_INSTEAD,
+        setup: Uint8Array.from([
+          ...SYNC,
+          ...AUTO_SCROLL_OFF,
+          ...(contrast === undefined ? [] : [...CONTRAST, contrast]),
+          ...BACKLIGHT_ON,
+          ...(brightness === undefined ? [] : [...BRIGHTNESS, brightness]),
+          ...CLEAR,
+        ]),
+        goodbye: Uint8Array.from(CLEAR),
+        update: (before, after) =>
+          Uint8Array.from(
+            changedRuns(before, after, GAP_MAX).flatMap(({ row, column, text }) => [
+              ...MOVE,
+              column + 1,
+              row + 1,
+              ...Buffer.from(text, 'latin1'),
+            ]),
+          ),
+      },
+      io,
+      signal,
+    ),
+};

@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import { reasonOf } from '../../lib/errors.ts';
+import type { DisplayIo, SerialLine, SerialSettings } from '../contract.ts';
+import { writeTimeoutMs } from '../io/answers.ts';
+import { closedFault, displayFault } from './fault.ts';
+import { DRAW_TIMEOUT_MS, serialPath } from './panel.ts';
+
+const BAUD_RATES = [1200, 2400, 4800, 9600, 14400, 19200, 38400, 57600, 115200, 230400, 460800, 921600] as const;
+const GOODBYE_TIMEOUT_MS = 500;
+
+/** The options of a display that only listens; `usual` is the baud rate that such devices leave the factory with. */
+export function serialOptions(usual: (typeof BAUD_RATES)[number]) {
+  return {
+    path: serialPath,
+    baudRate: z
+      .literal(BAUD_RATES, { error: () => `expected one of ${BAUD_RATES.join(', ')}` })
+      .default(usual)
+      .describe('bits per second, as the device is set by its switches or firmware'),
+  };
+}
+
+/**
+ * The port of an open display: it ends with the first failure, and every write has a deadline by its length. An unplug
+ * while nothing is drawn asks the agent for a draw, because the agent learns of a failure only there.
+ */
+export class SerialScreen {
+  readonly #line: SerialLine;
+  readonly #baudRate: number;
+  #failure: string | undefined;
+  #closed = false;
+
+  /** Opens the port. Throws as `DisplayIo.openSerial` does. */
+  static async open(settings: SerialSettings, io: DisplayIo, signal: AbortSignal): Promise<SerialScreen> {
+    const screen = new SerialScreen(await io.openSerial(settings, signal), settings.baudRate);
+    void screen.#line.lost.then((reason) => {
+      screen.#failure ??= reason;
+      if (!screen.#closed) io.onResize();
+    });
+    return screen;
+  }
+
+  private constructor(line: SerialLine, baudRate: number) {
+    this.#line = line;
+    this.#baudRate = baudRate;
+  }
+
+  /** Throws when this display has been closed; drawing on it begins with this. */
+  expectOpen(): void {
+    if (this.#closed) throw closedFault();
+  }
+
+  /** Settles once the device has been sent all of it. Throws a PayboxError `DISPLAY_FAULT`, as does every later call. */
+  async send(bytes: Uint8Array): Promise<void> {
+    this.expectOpen();
+    if (this.#failure !== undefined) throw displayFault(`the display is lost: ${this.#failure}`, 'plug it in again');
+    if (bytes.length === 0) return;
+    try {
+      await this.#line.write(bytes, Math.min(DRAW_TIMEOUT_MS, writeTimeoutMs(bytes.length, this.#baudRate)));
+    } catch (error) {
+      this.#failure ??= reasonOf(error);
+      throw error;
+    }
+  }
+
+  onData(listener: (bytes: Uint8Array) => void): () => void {
+    return this.#line.onData(listener);
+  }
+
+  /** Sends `goodbye` where the device still listens, and gives the port back. A second call does nothing. */
+  async close(goodbye: Uint8Array): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.#failure === undefined && goodbye.length > 0) {
+      await this.#line.write(goodbye, GOODBYE_TIMEOUT_MS).catch(() => {});
+    }
+    await this.#line.close();
+  }
+}

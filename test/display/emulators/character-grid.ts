@@ -1,0 +1,33 @@
+/** The cells of an emulated character display, and what went wrong on it. */
+export class CharacterGrid {
+  readonly columns: number;
+  readonly rows: number;
+  readonly violations: string[] = [];
+  #cells: string[][] = [];
+
+  constructor(columns: number, rows: number) {
+    this.columns = columns;
+    this.rows = rows;
+    this.clear();
+  }
+
+  clear(): void {
+    this.#cells = Array.from({ length: this.rows }, () => Array.from({ length: this.columns }, () => ' '));
+  }
+
+  /** Places counted from 0. */
+  put(column: number, row: number, char: string): void {
+    const cells = this.#cells[row];
+    if (cells === undefined || column < 0 || column >= this.columns) this.violations.push(`no cell ${column}, ${row}`);
+    else cells[column] = char;
+  }
+
+  /** What one reads, line by line. */
+  text(): string[] {
+    return this.#cells.map((row) => row.join('').trimEnd());
+  }
+}
+
+export function hex(bytes: readonly number[]): string {
+  return Buffer.from(bytes).toString('hex');
+}

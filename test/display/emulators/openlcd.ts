@@ -1,0 +1,105 @@
+import { CharacterGrid, hex } from './character-grid.ts';
+
+const SETTING = 0x7c;
+const COMMAND = 0xfe;
+/** Parameters of each setting that is known here. */
+const PARAMETERS: ReadonlyMap<number, number> = new Map([
+  [0x18, 1],
+  [0x2b, 3],
+  [0x2d, 0],
+  [0x2f, 0],
+]);
+
+/**
+ * A SerLCD by the command set of its firmware. What is written before a clearing is not seen. Settings made while the screen still announces them would hide what is shown for seconds.
+ */
+export class OpenLcdEmulator {
+  readonly #grid: CharacterGrid;
+  contrast: number | undefined;
+  backlight: number[] | undefined;
+  #pending: number[] = [];
+  #announces = true;
+  /** Until it is cleared, nobody knows what stands on the page. */
+  #cleared = false;
+  /** A place in the memory of the HD44780; undefined after the end of a line. */
+  #address: number | undefined = 0;
+
+  constructor(columns = 20, rows = 4) {
+    this.#grid = new CharacterGrid(columns, rows);
+  }
+
+  get violations(): readonly string[] {
+    return this.#grid.violations;
+  }
+
+  shownTexts(): string[] {
+    return this.#grid.text();
+  }
+
+  shownQr(): undefined {
+    return undefined;
+  }
+
+  receive(bytes: Uint8Array): void {
+    for (const byte of bytes) {
+      const command = [...this.#pending, byte];
+      const [first] = command;
+      if (first === SETTING) this.#setting(command);
+      else if (first === COMMAND) this.#command(command);
+      else this.#print(byte);
+    }
+  }
+
+  #setting(command: number[]): void {
+    const [, name, ...values] = command;
+    const parameters = name === undefined ? 1 : PARAMETERS.get(name);
+    this.#pending = [];
+    if (parameters === undefined) this.#grid.violations.push(`unknown setting: ${hex(command)}`);
+    else if (name === undefined || values.length < parameters) this.#pending = command;
+    else if (name === 0x2f) this.#announces = false;
+    else if (name === 0x2d) {
+      this.#grid.clear();
+      this.#cleared = true;
+      this.#address = 0;
+    } else {
+      if (this.#announces) this.#grid.violations.push(`announced on the screen: ${hex(command)}`);
+      if (name === 0x18) this.contrast = values[0];
+      else this.backlight = values;
+    }
+  }
+
+  #command(command: number[]): void {
+    const [, place] = command;
+    this.#pending = place === undefined ? command : [];
+    if (place === undefined) return;
+    const address = place & 0x7f;
+    if (place < 0x80 || this.#cellAt(address) === undefined) this.#grid.violations.push(`no place: ${hex(command)}`);
+    this.#address = address;
+  }
+
+  #print(byte: number): void {
+    // Its own character 0, which clearing takes away.
+    if (byte === 0) this.#cleared = false;
+    if (!this.#cleared) return;
+    const char = String.fromCharCode(byte);
+    if (byte < 0x20 || byte > 0x7e || char === '\\') {
+      this.#grid.violations.push(`not a character of its ROM: ${hex([byte])}`);
+    }
+    const cell = this.#address === undefined ? undefined : this.#cellAt(this.#address);
+    if (cell === undefined) {
+      this.#grid.violations.push(`${char} runs over the edge`);
+      return;
+    }
+    this.#grid.put(cell.column, cell.row, char);
+    this.#address = cell.column === this.#grid.columns - 1 ? undefined : (this.#address ?? 0) + 1;
+  }
+
+  /** HD44780: the memory has two halves of 40, and a display of 4 lines shows two of its lines from each. */
+  #cellAt(address: number): { column: number; row: number } | undefined {
+    const { columns, rows } = this.#grid;
+    const half = address >= 0x40 ? 1 : 0;
+    const offset = address - half * 0x40;
+    const row = half + 2 * Math.floor(offset / columns);
+    return row < rows ? { column: offset % columns, row } : undefined;
+  }
+}
