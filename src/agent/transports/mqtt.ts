@@ -42,7 +42,9 @@ export const mqttTransport: Transport<MqttOptions> = {
   async open(options, io, signal) {
     signal.throwIfAborted();
     // Loaded here because a box over HTTP has no use for it.
-    const { connect } = await import('mqtt');
+    const [{ connect }, { writeToStream }] = await Promise.all([import('mqtt'), import('mqtt-packet')]);
+    // Its cache of every 16-bit number, for brokers, keeps 10 MB that a box has no use for.
+    Object.assign(writeToStream, { cacheNumbers: false });
     const session = new MqttSession(connect(options.url, clientOptions(options, io)), options, io);
     try {
       await withAbortAfter(io.clock, options.connectTimeoutMs, signal, (until) => session.begin(until));
