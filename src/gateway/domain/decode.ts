@@ -23,8 +23,14 @@ export function unknownFields(schema: z.ZodObject, json: unknown): string[] {
 export function parseJson(body: Buffer | undefined): Verdict<unknown> {
   if (body === undefined || body.length === 0) return refuse('E46', 'the body is empty');
   try {
-    return accept(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body)) as unknown);
+    return accept(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body), finite) as unknown);
   } catch {
     return refuse('E46', 'the body is not UTF-8 JSON');
   }
+}
+
+/** A number beyond a double, as 1e400, stays a number: too large has its field's code (PROTOCOL.md, clause ERR-3). */
+function finite(_key: string, value: unknown): unknown {
+  if (typeof value !== 'number' || Number.isFinite(value)) return value;
+  return Math.sign(value) * Number.MAX_VALUE;
 }

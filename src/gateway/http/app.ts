@@ -19,8 +19,9 @@ export function createApp(log: Logger): FastifyInstance {
     forceCloseConnections: true,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: PARAM_CHARS_MAX },
-    frameworkErrors: (error, request, reply) => {
-      answerRefusal(request, reply, log, { code: 'E46', reason: reasonOf(error) }, 404);
+    // Its own message would quote the whole address into the log, the query too.
+    frameworkErrors: (_error, request, reply) => {
+      answerRefusal(request, reply, log, { code: 'E46', reason: 'malformed path' }, 404);
     },
     clientErrorHandler: (error, socket) => {
       log.warn('request-refused', { status: 400, code: 'E46', reason: `not HTTP: ${reasonOf(error)}` });

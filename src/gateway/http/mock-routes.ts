@@ -6,7 +6,8 @@ import type { Courier } from '../callbacks/courier.ts';
 import type { Changes } from '../changes.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Service } from '../service.ts';
-import { answerRefusal, bearerToken, isSecret } from './requests.ts';
+import { forOwnersOnly } from './owners.ts';
+import { answerRefusal } from './requests.ts';
 import { type EventStream, openStream } from './streams.ts';
 import type { Views } from './views.ts';
 
@@ -33,12 +34,7 @@ export interface MockRoutesDeps {
 /** What the mock adds to the service, for developers and their tests. Returns what ends its streams. */
 export function mockRoutes(scope: FastifyInstance, deps: MockRoutesDeps): () => void {
   const { service, courier, views, changes, log, clock } = deps;
-  scope.addHook('onRequest', async (request, reply) => {
-    const problem = accessProblem(request, deps.config.adminToken);
-    if (problem === undefined) return;
-    reply.header('www-authenticate', 'Bearer');
-    return answerRefusal(request, reply, log, { code: 'E74', reason: problem });
-  });
+  forOwnersOnly(scope, deps.config.adminToken, log);
 
   const unknown = (request: FastifyRequest, reply: FastifyReply, reason: string) =>
     answerRefusal(request, reply, log, { code: 'E96', reason }, 404);
@@ -90,19 +86,6 @@ function watchRoute(scope: FastifyInstance, changes: Changes, clock: Clock): () 
   return () => {
     for (const stream of watchers) stream.end();
   };
-}
-
-/** Why a caller may not use `/_mock`, if so. */
-function accessProblem(request: FastifyRequest, adminToken: string | undefined): string | undefined {
-  if (adminToken !== undefined) {
-    return isSecret(bearerToken(request) ?? '', adminToken) ? undefined : 'no admin token, or a wrong one';
-  }
-  if (!/^(127\.|::1$|::ffff:127\.)/.test(request.socket.remoteAddress ?? '')) return 'not from this machine';
-  // A web page elsewhere can make this machine's browser ask, under a name that resolves to loopback or across sites.
-  if (!/^(localhost|127\.[\d.]+|\[::1\])(:\d+)?$/i.test(request.headers.host ?? '')) return 'not by a loopback name';
-  const { origin } = request.headers;
-  if (origin !== undefined && origin !== `http://${request.headers.host}`) return 'from a page of another origin';
-  return undefined;
 }
 
 function about({ config, baseUrl }: MockRoutesDeps): object {

@@ -28,7 +28,7 @@ const SCHEMAS = {
 const REFUSALS = {
   generate: ['E46', 'E02', 'E03', 'E10', 'E24', 'E26', 'E34', 'E35'],
   sendQr: [
-    ...['E46', 'E02', 'E39', 'E36', 'E77', 'E24', 'E51', 'E35', 'E09', 'QR_INVALID', 'QR_MISMATCH'],
+    ...['E46', 'E02', 'E39', 'E36', 'E77', 'E24', 'E51', 'E35', 'QR_INVALID', 'QR_MISMATCH'],
     ...['BOX_OFFLINE', 'BOX_TIMEOUT', 'QR_TOO_DENSE', 'DISPLAY_FAULT', 'STORAGE_FAULT', 'REPLACED', 'WITHDRAWN'],
   ],
   testCallback: ['E75', 'E46', '010', '009', '002', '003', 'E77', 'E51', 'E76'],

@@ -1,0 +1,295 @@
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it } from 'vitest';
+import { systemRandom } from '../../src/lib/random.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
+import { eventually } from '../support/net.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+import {
+  BOX1,
+  GENERATE,
+  kept,
+  order,
+  partnerServer,
+  push,
+  SEND_QR,
+  TEST_CALLBACK,
+  type TestGateway,
+  testCallback,
+  testGateway,
+} from './harness.ts';
+
+const BODY_BYTES_MAX = 65_536;
+const ENDPOINTS = [GENERATE, SEND_QR, TEST_CALLBACK];
+const RIGHT: Record<string, Record<string, unknown>> = {
+  [GENERATE]: order(),
+  [SEND_QR]: push(),
+  [TEST_CALLBACK]: testCallback(),
+};
+const failed = (message: string) => ({ status: 'FAILED', message });
+
+/** A partner with an endpoint and a connected box: whatever could be changed would be. */
+async function ready() {
+  const partner = await partnerServer();
+  const gateway = await testGateway({ callback: { url: partner.url } });
+  const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+  return { gateway, partner, box };
+}
+
+/** That this one request was refused as documented, and nothing else happened. */
+async function expectRefusal(
+  { gateway, partner, box }: Awaited<ReturnType<typeof ready>>,
+  send: () => Promise<{ status: number; body: unknown }>,
+  expected: [number, string],
+): Promise<void> {
+  await gateway.token();
+  const before = await kept(gateway);
+  const [status, code] = expected;
+  const answer = await send();
+  expect([answer.status, answer.body]).toEqual([status, failed(code)]);
+  const lines = gateway.log.filter((it) => it.event === 'request-refused');
+  expect(lines).toEqual([
+    expect.objectContaining({ level: 'warn', status, code, reason: expect.stringMatching(/\S/) }),
+  ]);
+  expect(await kept(gateway)).toEqual(before);
+  expect([partner.calls, box.of('show'), box.of('payment')]).toEqual([[], [], []]);
+  const log = JSON.stringify(gateway.log);
+  for (const secret of ['demo-secret', BOX1.secret, push().checkSum, 'eyJ']) expect(log).not.toContain(secret);
+}
+
+const BODIES: [string, string | Buffer][] = [
+  ['nothing', ''],
+  ['white space', ' \n'],
+  ['half an object', '{"amount":'],
+  ['a trailing comma', '{"amount":1,}'],
+  ['single quotes', "{'amount':1}"],
+  ['two values', '{} {}'],
+  ['NaN', '{"amount":NaN}'],
+  ['a raw NUL byte in a text', '{"content":"\0"}'],
+  ['a NUL byte after the end', `${JSON.stringify(order())}\0`],
+  ['a form', 'amount=1'],
+  ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
+  ['UTF-16', Buffer.from(JSON.stringify(order()), 'utf16le')],
+  ['null', 'null'],
+  ['an array', '[]'],
+  ['an array of a right request', JSON.stringify([order()])],
+  ['a text', '"{}"'],
+  ['a number', '42'],
+  ['true', 'true'],
+  ['brackets in brackets', '['.repeat(60_000)],
+  ['brackets in brackets that end', '['.repeat(30_000) + ']'.repeat(30_000)],
+];
+
+describe.each(ENDPOINTS)('a request to %s that is not one', (path) => {
+  it.each(BODIES)('ERR-1 ERR-3 ERR-5 is E46: %s', async (_name, body) => {
+    const stage = await ready();
+    await expectRefusal(stage, () => stage.gateway.post(path, body), [400, 'E46']);
+  });
+
+  it.each([
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/jsonx',
+    'text/json',
+    'application/json, text/plain',
+    'nonsense',
+    '',
+  ])('ERR-2 ERR-3 is 415 E46 with the content type "%s"', async (type) => {
+    const stage = await ready();
+    const body = Buffer.from(JSON.stringify(RIGHT[path]));
+    await expectRefusal(stage, () => stage.gateway.post(path, body, { 'content-type': type }), [415, 'E46']);
+  });
+
+  it('ERR-2 ERR-3 LIM-4 is 413 E46 one byte beyond the limit, and taken at the limit', async () => {
+    const stage = await ready();
+    const right = JSON.stringify(RIGHT[path]);
+    const tooLong = right.padEnd(BODY_BYTES_MAX + 1);
+    await expectRefusal(stage, () => stage.gateway.post(path, tooLong), [413, 'E46']);
+    expect((await stage.gateway.post(path, right.padEnd(BODY_BYTES_MAX))).status).toBe(200);
+  });
+
+  it('ERR-2 LIM-4 is 413 E46 when the length is not told before', async () => {
+    const stage = await ready();
+    const authorization = `Bearer ${await stage.gateway.token()}`;
+    await expectRefusal(stage, () => chunked(stage.gateway, path, authorization), [413, 'E46']);
+  });
+
+  it('ERR-2 ERR-5 is 401 E74 with a token that has expired', async () => {
+    const clock = new VirtualClock();
+    const gateway = await testGateway({ clock });
+    const headers = { authorization: `Bearer ${await gateway.token()}` };
+    await clock.advance(300_000);
+    const answer = await gateway.post(path, RIGHT[path], headers);
+    expect([answer.status, answer.body]).toEqual([401, failed('E74')]);
+    expect(gateway.refusals()).toEqual(['E74']);
+    expect(JSON.stringify(gateway.log)).not.toContain('eyJ');
+    expect((await kept(gateway)).slice(1)).toEqual([[], [], []]);
+  });
+
+  it('ERR-2 ERR-5 is 405 with another method', async () => {
+    const gateway = await testGateway();
+    for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+      const answer = await fetch(`${gateway.baseUrl}${path}`, { method });
+      expect([method, answer.status, answer.headers.get('allow')]).toEqual([method, 405, 'POST']);
+      if (method !== 'HEAD') expect(await answer.json()).toEqual(failed('E46'));
+    }
+    expect(gateway.refusals()).toHaveLength(6);
+  });
+
+  it('ERR-4 drops unknown fields and names them in the log once', async () => {
+    const stage = await ready();
+    const strange = `{"__proto__":{"amount":1},"constructor":1,"extra":"private",${JSON.stringify(RIGHT[path]).slice(1)}`;
+    const { status, body } = await stage.gateway.post(path, strange);
+    expect(status).toBe(200);
+    expect(JSON.stringify(body)).not.toContain('extra');
+    const lines = stage.gateway.log.filter((it) => it.event === 'unknown-fields');
+    expect(lines).toEqual([expect.objectContaining({ path: `/vqr${path}`, fields: '__proto__ constructor extra' })]);
+    expect(JSON.stringify(stage.gateway.log)).not.toContain('private');
+    expect(JSON.stringify(await kept(stage.gateway))).not.toContain('extra');
+  });
+});
+
+/** A body of unknown length, sent as long as the server reads it. */
+function chunked(
+  gateway: TestGateway,
+  path: string,
+  authorization: string,
+): Promise<{ status: number; body: unknown }> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization, 'content-type': 'application/json', 'transfer-encoding': 'chunked' };
+    const sending = request(`${gateway.baseUrl}${path}`, { method: 'POST', headers });
+    sending.on('response', async (response) => {
+      resolve({ status: response.statusCode ?? 0, body: JSON.parse(await text(response)) });
+      sending.destroy();
+    });
+    sending.on('error', reject);
+    sending.write(`{"a":"${'x'.repeat(BODY_BYTES_MAX)}`);
+  });
+}
+
+describe('values that no field should hold', () => {
+  it.each<[string, string, string, string]>([
+    [GENERATE, 'amount', '1e400', 'E02'],
+    [GENERATE, 'amount', '-1e400', 'E02'],
+    [GENERATE, 'amount', '99999999999999999999', 'E02'],
+    [GENERATE, 'amount', '0.1', 'E02'],
+    [GENERATE, 'content', '"\\u0000"', 'E34'],
+    [GENERATE, 'content', '"\\ud800"', 'E34'],
+    [GENERATE, 'bankAccount', '"0123456789\\u0000"', 'E10'],
+    [GENERATE, 'qrType', '1e400', 'E46'],
+    [SEND_QR, 'amount', '"1e400"', 'E02'],
+    [SEND_QR, 'bankAccount', '"\\ud800"', 'E39'],
+    [SEND_QR, 'terminalCode', '"VVB000001\\u0000"', 'E35'],
+    [SEND_QR, 'qrCode', '"\\ud800"', 'QR_INVALID'],
+    [TEST_CALLBACK, 'amount', '1e400', '002'],
+    [TEST_CALLBACK, 'content', '"DH\\ud800"', '009'],
+    [TEST_CALLBACK, 'bankAccount', '"\\u0000"', '010'],
+  ])('ERR-3 ERR-5 is refused by %s: %s %s is %s', async (path, field, value, code) => {
+    const stage = await ready();
+    const body = JSON.stringify({ ...RIGHT[path], [field]: '@' }).replace('"@"', value);
+    await expectRefusal(stage, () => stage.gateway.post(path, body), [400, code]);
+  });
+
+  it('ERR-3 takes the last of two equal keys, for the checkSum too', async () => {
+    const { gateway, box } = await ready();
+    const twice = (first: string, right: object) => `{${first},${JSON.stringify(right).slice(1)}`;
+    expect((await gateway.post(GENERATE, twice('"amount":1', order()))).body.amount).toBe('50000');
+    expect((await gateway.post(SEND_QR, twice('"amount":"1"', push()))).body.status).toBe('SUCCESS');
+    expect(box.of('show')).toMatchObject([{ amount: 50_000 }]);
+  });
+
+  it('LIM-3 keeps NUL and lone surrogates out of nothing but what they are in', async () => {
+    const { gateway, box } = await ready();
+    const { content, orderId } = { content: 'a\0b\ud800c', orderId: '\0\ud800' };
+    expect((await gateway.post(SEND_QR, push({ content, orderId }))).body.status).toBe('SUCCESS');
+    expect(box.of('show')).toMatchObject([{ content, orderId }]);
+    const [kept] = await gateway.mock('/orders');
+    expect([kept?.content, kept?.orderId]).toEqual([content.toWellFormed(), orderId.toWellFormed()]);
+  });
+});
+
+describe('addresses that are not there', () => {
+  it.each([
+    '/nothing',
+    '/vqr',
+    '/vqr/',
+    '/vqr/api/token_generate/',
+    '/vqr/api/TOKEN_GENERATE',
+    '/api/token_generate',
+    '/_mock/nothing',
+    '/docs/nothing',
+    '/docs/..%2fpackage.json',
+    '/docs/package.json',
+    '/docs/constructor',
+    '/%zz',
+    '/%00',
+    `/${'x'.repeat(5000)}`,
+  ])('ERR-2 ERR-5 is 404: %s', async (path) => {
+    const gateway = await testGateway();
+    const answer = await fetch(`${gateway.origin}${path}?token=abc-private`);
+    expect([answer.status, await answer.json()]).toEqual([404, failed('E46')]);
+    expect(gateway.refusals()).toEqual(['E46']);
+    expect(JSON.stringify(gateway.log)).not.toContain('abc-private');
+  });
+
+  it.each<[string, string, string]>([
+    ['POST', '/', 'GET'],
+    ['DELETE', '/healthz', 'GET'],
+    ['PUT', '/_mock/orders', 'GET'],
+    ['GET', '/_mock/orders/1/pay', 'POST'],
+    ['GET', '/vqr/api/token_generate', 'POST'],
+    ['POST', '/qr/abc', 'GET'],
+    ['POST', '/box/v1/stream', 'GET'],
+    ['GET', '/box/v1/messages', 'POST'],
+  ])('ERR-2 is 405: %s %s', async (method, path, allow) => {
+    const gateway = await testGateway();
+    const answer = await fetch(`${gateway.origin}${path}`, { method });
+    expect([answer.status, answer.headers.get('allow'), await answer.json()]).toEqual([405, allow, failed('E46')]);
+    expect(gateway.refusals()).toEqual(['E46']);
+  });
+
+  it.each([
+    'nonsense\r\n\r\n',
+    'GET / HTTP/9.9\r\n\r\n',
+    `GET / HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(20_000)}\r\n\r\n`,
+  ])('ERR-1 ERR-5 is answered, and logged, although it is not HTTP: %#', async (bytes) => {
+    const gateway = await testGateway();
+    const socket = connect(Number(new URL(gateway.origin).port), '127.0.0.1');
+    socket.write(bytes);
+    const answer = await text(socket);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer.split('\r\n\r\n')[1]).toBe(JSON.stringify(failed('E46')));
+    expect(gateway.refusals()).toEqual(['E46']);
+  });
+});
+
+it('ERR-1 ERR-2 ERR-5 answers a fault of its own with 500 E05, says why in the log only, and goes on', async () => {
+  let broken = false;
+  const uuid = () => {
+    if (broken) throw new Error('no entropy today');
+    return systemRandom.uuid();
+  };
+  const gateway = await testGateway({ random: { ...systemRandom, uuid } });
+  await gateway.post(GENERATE, order({ amount: -1 }));
+  broken = true;
+  const answer = await gateway.post(GENERATE, order());
+  expect([answer.status, answer.body]).toEqual([500, failed('E05')]);
+  const lines = gateway.log.filter((it) => it.level === 'error');
+  expect(lines).toMatchObject([{ code: 'E05', reason: 'no entropy today' }]);
+  broken = false;
+  expect((await gateway.post(GENERATE, order())).status).toBe(200);
+});
+
+it('ERR-5 leaves a gateway that works after a thousand bad requests', async () => {
+  const { gateway, box } = await ready();
+  await Promise.all(
+    Array.from({ length: 1000 }, (_, i) =>
+      gateway.post(ENDPOINTS[i % 3] ?? GENERATE, BODIES[i % BODIES.length]?.[1] ?? '').then((it) => it.body),
+    ),
+  );
+  expect(gateway.refusals()).toHaveLength(1000);
+  expect((await gateway.post(SEND_QR, push())).body.status).toBe('SUCCESS');
+  await eventually('the push', () => box.of('show').length === 1);
+});

@@ -1,0 +1,152 @@
+import { writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { z } from 'zod';
+import { gatewayConfigSchema, loadGatewayConfig, parseGatewayConfig } from '../../src/gateway/config.ts';
+import { startGateway } from '../../src/gateway/gateway.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { ConfigError } from '../../src/lib/errors.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { temporaryFolder } from '../support/net.ts';
+import { ACCOUNT, BOX1, BOX2, testGateway } from './harness.ts';
+
+const EXAMPLE = resolve(import.meta.dirname, '../../device-config/gateway.yaml');
+const LEAST = { dataDir: 'data' };
+const FULL = {
+  ...LEAST,
+  accounts: [ACCOUNT],
+  boxes: [BOX1],
+  partners: [{ username: 'demo', password: 'demo-secret', accounts: [ACCOUNT.bankAccount] }],
+};
+const callback = (change: object) => ({
+  partners: [{ username: 'demo', password: 'demo-secret', callback: { url: 'http://127.0.0.1:1/', ...change } }],
+});
+
+function problemOf(change: object): string {
+  try {
+    parseGatewayConfig({ ...FULL, ...change }, 'gateway.yaml');
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return error instanceof ConfigError ? error.message : '';
+  }
+  return 'none';
+}
+
+describe('the configuration of a gateway', () => {
+  it('of device-config/gateway.yaml is valid, names every key, and shows the defaults', async () => {
+    const config = await loadGatewayConfig(EXAMPLE);
+    const optional = ['adminToken'];
+    expect([...Object.keys(config), ...optional].toSorted()).toEqual(Object.keys(gatewayConfigSchema.shape).toSorted());
+    const { partners, accounts, boxes, dataDir, ...rest } = config;
+    expect({ ...parseGatewayConfig(LEAST, 'least'), ...rest, dataDir: 'data' }).toEqual(
+      parseGatewayConfig(LEAST, 'least'),
+    );
+    expect(dataDir).toBe(resolve(EXAMPLE, '../../data/gateway'));
+    expect([partners[0]?.username, accounts, boxes[0]?.terminalCode]).toEqual(['demo', [ACCOUNT], BOX1.terminalCode]);
+  });
+
+  it('needs a folder and nothing else, and takes the service as the protocol says it', () => {
+    expect(parseGatewayConfig(LEAST, 'least')).toMatchObject({
+      http: { host: '127.0.0.1', port: 8800 },
+      mqtt: { embedded: { host: '127.0.0.1', port: 18_830 } },
+      basePath: '/vqr',
+      sandbox: true,
+      confirm: 'displayed',
+      confirmTimeoutMs: 5000,
+      callbackRetryWaitsMs: [1000, 2000, 3000, 4000, 5000, 60_000, 60_000, 60_000, 60_000, 60_000],
+    });
+  });
+
+  it.each<[string, object, string]>([
+    ['no folder', { dataDir: undefined }, 'gateway.yaml: dataDir: '],
+    ['an unknown key', { colour: 'red' }, 'Unrecognized key: "colour"'],
+    ['an unknown key inside', { http: { prot: 1 } }, 'gateway.yaml: http: Unrecognized key: "prot"'],
+    ['a port beyond all', { http: { port: 65_536 } }, 'gateway.yaml: http.port: '],
+    ['two brokers', { mqtt: { embedded: {}, url: 'mqtt://x' } }, 'mqtt: either embedded or url, not both'],
+    ['no broker', { mqtt: {} }, 'mqtt: either embedded or url, not both'],
+    ['a login for the own broker', { mqtt: { embedded: {}, username: 'x' } }, 'username and password belong to url'],
+    ['a broker over http', { mqtt: { url: 'http://x' } }, 'mqtt.url: an mqtt://'],
+    ['a base path with a slash at its end', { basePath: '/vqr/' }, 'basePath: a path as /vqr'],
+    ['a base path with a parameter', { basePath: '/:x' }, 'basePath: a path as /vqr'],
+    ['a confirmation that is none', { confirm: 'sent' }, 'gateway.yaml: confirm: '],
+    ['a deadline of nothing', { confirmTimeoutMs: 0 }, 'gateway.yaml: confirmTimeoutMs: '],
+    ['a short admin token', { adminToken: 'short' }, 'adminToken: a secret of at least 8 characters'],
+    ['a short secret of a box', { boxes: [{ ...BOX1, secret: 'short' }] }, 'boxes.0.secret: a secret of at least 8'],
+    [
+      'a box code of another form',
+      { boxes: [{ ...BOX1, terminalCode: 'BOX1' }] },
+      'boxes.0.terminalCode: VVB followed',
+    ],
+    [
+      'two boxes of one code',
+      { boxes: [BOX1, { ...BOX2, terminalCode: BOX1.terminalCode }] },
+      'boxes.1.terminalCode: the',
+    ],
+    [
+      'two boxes of one serial',
+      { boxes: [BOX1, { ...BOX2, serialNumber: BOX1.serialNumber }] },
+      'boxes.1.serialNumber: the',
+    ],
+    [
+      'a box of an unknown account',
+      { boxes: [{ ...BOX1, account: 'NOSUCH' }] },
+      'boxes.0.account: a bankAccount listed',
+    ],
+    ['an unknown bank', { accounts: [{ ...ACCOUNT, bankCode: 'NOBANK' }] }, 'accounts.0.bankCode: the short name'],
+    ['one account twice', { accounts: [ACCOUNT, ACCOUNT] }, 'accounts.1.bankAccount: the account 0123456789 is'],
+    ['a colon in a user name', { partners: [{ username: 'a:b', password: 'x' }] }, 'partners.0.username: 1 to 64'],
+    [
+      'one account for two',
+      { partners: [...FULL.partners, { ...FULL.partners[0], username: 'b' }] },
+      'partners.1.accounts.0',
+    ],
+    ['a callback over ftp', callback({ url: 'ftp://x/' }), 'partners.0.callback.url: an http://'],
+    ['a callback with a login in its address', callback({ url: 'http://a:b@x/' }), 'an address without a user name'],
+    ['a bearer without a token', callback({ auth: { kind: 'bearer' } }), 'partners.0.callback.auth.token: '],
+    ['another authorization', callback({ auth: { kind: 'basic' } }), 'partners.0.callback.auth'],
+  ])('is refused with %s, by file, path and what was expected', (_name, change, expected) => {
+    expect(problemOf(change)).toContain(expected);
+  });
+
+  it('is refused with at most a few of its problems', () => {
+    const boxes = Array.from({ length: 30 }, () => ({ ...BOX1, secret: 'short' }));
+    expect(problemOf({ boxes }).split('\n')).toHaveLength(6);
+    expect(problemOf({ boxes })).toMatch(/and \d+ more$/);
+  });
+
+  it('never tells a secret in a refusal', () => {
+    expect(problemOf({ adminToken: 'hunter2' })).not.toContain('hunter2');
+    expect(problemOf({ boxes: [{ ...BOX1, secret: 'hunter2' }] })).not.toContain('hunter2');
+  });
+
+  it('is read from a file, its folder relative to it; a file that is not there or no YAML is named', async () => {
+    const folder = await temporaryFolder();
+    const file = join(folder, 'my.yaml');
+    await expect(loadGatewayConfig(file)).rejects.toThrow(`${file}: cannot be read`);
+    await writeFile(file, 'a: [');
+    await expect(loadGatewayConfig(file)).rejects.toThrow('my.yaml: not valid YAML');
+    await writeFile(file, stringify(FULL));
+    expect((await loadGatewayConfig(file)).dataDir).toBe(join(folder, 'data'));
+    await writeFile(file, '');
+    await expect(loadGatewayConfig(file)).rejects.toThrow('my.yaml');
+  });
+
+  it('has a JSON schema', () => {
+    expect(z.toJSONSchema(gatewayConfigSchema, { io: 'input' })).toMatchObject({ required: ['dataDir'] });
+  });
+
+  it('names the option of a port that is taken', async () => {
+    const taken = await testGateway();
+    const port = Number(new URL(taken.origin).port);
+    const log = { info: () => undefined, warn: () => undefined, error: () => undefined, with: () => log };
+    const start = async (change: object) => {
+      const config = { http: { port: 0 }, mqtt: null, dataDir: await temporaryFolder(), ...change };
+      return startGateway(parseGatewayConfig(config, 'test'), { clock: systemClock, random: systemRandom, log });
+    };
+    await expect(start({ http: { port } })).rejects.toThrow(`http.port: port ${port} is already in use`);
+    await expect(start({ mqtt: { embedded: { port } } })).rejects.toThrow(
+      `mqtt.embedded.port: port ${port} is already`,
+    );
+  });
+});

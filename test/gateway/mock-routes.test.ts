@@ -1,0 +1,296 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createApp } from '../../src/gateway/http/app.ts';
+import { forOwnersOnly } from '../../src/gateway/http/owners.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
+import { eventually } from '../support/net.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+import {
+  ACCOUNT,
+  BOX1,
+  BOX3,
+  GENERATE,
+  kept,
+  order,
+  partnerServer,
+  processed,
+  push,
+  SEND_QR,
+  status,
+  TEST_CALLBACK,
+  testCallback,
+  testGateway,
+} from './harness.ts';
+
+const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+const UUID = expect.stringMatching(/^[0-9a-f-]{36}$/);
+
+/** A gateway with an order on the screen of box 1. */
+async function shown(...replies: Parameters<typeof partnerServer>) {
+  const partner = await partnerServer(...replies);
+  const gateway = await testGateway({
+    callback: { url: partner.url, auth: { kind: 'bearer', token: 'private-bearer' } },
+  });
+  const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+  const { body } = await gateway.post(GENERATE, order());
+  await gateway.post(SEND_QR, push({ qrCode: body.qrCode }));
+  const act = async (path: string) => {
+    const answer = await fetch(`${gateway.origin}/_mock${path}`, { method: 'POST' });
+    return [answer.status, await answer.json()];
+  };
+  return { partner, gateway, box, act };
+}
+
+describe('the lists of a gateway', () => {
+  it('tell each box with its link and its session', async () => {
+    const { gateway, box } = await shown();
+    const online = { online: true, transport: 'mqtt', sessionId: box.sessionId, since: TIME };
+    const [first] = await gateway.mock('/boxes');
+    expect(first).toEqual({
+      terminalCode: BOX1.terminalCode,
+      serialNumber: BOX1.serialNumber,
+      account: ACCOUNT,
+      ...online,
+      agentVersion: 'fake',
+      display: 'fake',
+    });
+    expect(await gateway.mock<object>(`/boxes/${BOX1.terminalCode}`)).toEqual(first);
+    expect(await gateway.mock<object>(`/boxes/${BOX3.terminalCode}`)).toMatchObject({ account: null, online: false });
+    expect((await fetch(`${gateway.origin}/_mock/boxes/VVB999999`)).status).toBe(404);
+  });
+
+  it('tell orders with their pushes', async () => {
+    const { gateway } = await shown();
+    expect(await gateway.mock('/orders')).toEqual([
+      expect.objectContaining({
+        ...ACCOUNT,
+        id: UUID,
+        orderId: 'DH001',
+        partner: 'demo',
+        status: 'shown',
+        failure: null,
+        amount: 50_000,
+        box: BOX1.terminalCode,
+        shownOn: BOX1.terminalCode,
+        createdAt: TIME,
+        expiresAt: TIME,
+        paidAt: null,
+        pushes: [
+          {
+            id: UUID,
+            terminalCode: BOX1.terminalCode,
+            status: 'shown',
+            code: null,
+            createdAt: TIME,
+            confirmedAt: TIME,
+            endedAt: null,
+          },
+        ],
+      }),
+    ]);
+  });
+
+  it('tell payments, what boxes said of them, and every attempt of a callback', async () => {
+    const { gateway, box } = await shown();
+    await gateway.post(TEST_CALLBACK, testCallback());
+    const { transactionId, orderId, amount } = await box.next('payment');
+    await box.send({ type: 'paid', transactionId, orderId, amount, recorded: true }, transactionId);
+    await box.next('ack');
+    const [callback] = await eventually('a delivered callback', async () => {
+      const callbacks = await gateway.mock('/callbacks');
+      return callbacks[0]?.status === 'delivered' && callbacks;
+    });
+    expect(callback).toMatchObject({ id: UUID, transactionId, partner: 'demo', warning: null, nextAttemptAt: null });
+    expect(callback?.attempts).toEqual([
+      {
+        id: UUID,
+        byHand: false,
+        startedAt: TIME,
+        durationMs: expect.any(Number),
+        request: expect.objectContaining({ method: 'POST', body: expect.stringContaining(transactionId) }),
+        response: { status: 200, body: expect.stringContaining('reftransactionid') },
+        error: null,
+      },
+    ]);
+    expect(JSON.stringify(callback)).not.toContain('private-bearer');
+    expect(await gateway.mock('/payments')).toMatchObject([
+      {
+        transactionId,
+        orderId: 'DH001',
+        boxes: [{ terminalCode: BOX1.terminalCode, reportedAt: TIME, recorded: true }],
+        callback: { id: callback?.id, status: 'delivered' },
+      },
+    ]);
+  });
+
+  it.each(['orders', 'payments', 'callbacks'])('give as many %s as asked, newest first', async (list) => {
+    const { gateway } = await shown();
+    await gateway.post(GENERATE, order({ orderId: 'DH002' }));
+    for (const amount of [1, 2]) await gateway.post(TEST_CALLBACK, testCallback({ amount }));
+    expect(await gateway.mock(`/${list}`)).toHaveLength(2);
+    const [newest] = await gateway.mock(`/${list}`);
+    expect((await gateway.mock(`/${list}?limit=1`)).map((it) => it.id ?? it.transactionId)).toEqual([
+      newest?.id ?? newest?.transactionId,
+    ]);
+    for (const limit of ['0', '501', '-1', '1.5', 'x', '']) {
+      const answer = await fetch(`${gateway.origin}/_mock/${list}?limit=${limit}`);
+      expect([limit, answer.status, await answer.json()]).toEqual([limit, 400, { status: 'FAILED', message: 'E46' }]);
+    }
+  });
+
+  it('tell a page where to begin, and no password but that of the demo', async () => {
+    const demo = await testGateway();
+    expect(await demo.mock<object>('/about')).toMatchObject({
+      baseUrl: demo.baseUrl,
+      partner: { username: 'demo', password: 'demo-secret' },
+      account: ACCOUNT,
+      box: { terminalCode: BOX1.terminalCode },
+    });
+    const accounts = [ACCOUNT.bankAccount];
+    const own = await testGateway({ config: { partners: [{ username: 'me', password: 'my-own', accounts }] } });
+    expect(await own.mock<object>('/about')).toMatchObject({ partner: { username: 'me', password: null } });
+    const empty = await testGateway({ config: { partners: [], accounts: [], boxes: [] } });
+    expect(await empty.mock<object>('/about')).toMatchObject({ partner: null, account: null, box: null });
+  });
+});
+
+describe('what a person can do', () => {
+  it('cancels an order and takes it from the box', async () => {
+    const { gateway, box, act } = await shown();
+    expect(await act('/orders/DH001/cancel')).toEqual([200, { status: 'SUCCESS', message: '' }]);
+    const { pushId } = await box.next('show');
+    expect(await box.next('withdraw')).toMatchObject({ pushId, why: 'cancelled' });
+    expect(await gateway.mock('/orders')).toMatchObject([{ status: 'cancelled' }]);
+  });
+
+  it('pays an order, by its orderId or its id, and then cannot cancel it', async () => {
+    const { gateway, box, act, partner } = await shown();
+    const [{ id } = { id: '' }] = await gateway.mock('/orders');
+    expect(await act(`/orders/${id}/pay`)).toEqual([200, { status: 'SUCCESS', message: UUID }]);
+    const { pushId } = await box.next('show');
+    expect(await box.next('payment')).toMatchObject({ orderId: 'DH001', pushId });
+    await eventually('the callback', () => partner.calls.length === 1);
+    const before = await kept(gateway);
+    expect(await act('/orders/DH001/cancel')).toEqual([400, { status: 'FAILED', message: 'E46' }]);
+    expect(await kept(gateway)).toEqual(before);
+    expect(box.of('withdraw')).toEqual([]);
+  });
+
+  it('sends a callback again', async () => {
+    const { gateway, act, partner } = await shown(status(400, 'no'), processed);
+    await gateway.post(TEST_CALLBACK, testCallback());
+    const [failed] = await eventually('a failed callback', async () => {
+      const callbacks = await gateway.mock('/callbacks');
+      return callbacks[0]?.status === 'failed' && callbacks;
+    });
+    const [code, again] = await act(`/callbacks/${failed?.id}/resend`);
+    expect([code, again]).toEqual([200, expect.objectContaining({ id: failed?.id, status: 'delivered' })]);
+    expect(await gateway.mock('/callbacks')).toMatchObject([{ attempts: [{ byHand: false }, { byHand: true }] }]);
+    expect(partner.calls.map((it) => it.body)).toEqual([partner.calls[0]?.body, partner.calls[0]?.body]);
+  });
+
+  it.each(['/orders/none/cancel', '/orders/none/pay', '/callbacks/none/resend'])(
+    'names what is not there: %s',
+    async (path) => {
+      const { gateway, act } = await shown();
+      const before = await kept(gateway);
+      expect(await act(path)).toEqual([404, { status: 'FAILED', message: 'E96' }]);
+      expect(gateway.refusals()).toEqual(['E96']);
+      expect(await kept(gateway)).toEqual(before);
+    },
+  );
+
+  it('CBK-1 pays nothing outside a sandbox', async () => {
+    const gateway = await testGateway({ config: { sandbox: false } });
+    await gateway.post(GENERATE, order());
+    expect(await gateway.mock<object>('/orders/DH001/pay', 'POST')).toEqual({ status: 'FAILED', message: 'E75' });
+    expect(await gateway.mock('/payments')).toEqual([]);
+  });
+});
+
+it('tells watchers what changed, and ends their streams when it closes', async () => {
+  const gateway = await testGateway();
+  const stream = await fetch(`${gateway.origin}/_mock/events`);
+  expect(stream.headers.get('content-type')).toContain('text/event-stream');
+  let told = '';
+  const ended = (async () => {
+    for await (const chunk of stream.body ?? []) told += Buffer.from(chunk).toString();
+  })();
+  await gateway.post(GENERATE, order());
+  await eventually('orders', () => told.includes('data: orders\n\n'));
+  await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+  await eventually('boxes', () => told.includes('data: boxes\n\n'));
+  await gateway.mock('/orders/DH001/pay', 'POST');
+  await eventually('payments', () => told.includes('data: payments\n\n'));
+  await gateway.close();
+  await ended.catch(() => undefined);
+});
+
+describe('who may see and do it', () => {
+  it.each([
+    ['by a name that is not loopback', { host: 'gateway.example' }],
+    ['by a name that only begins like one', { host: '127.0.0.1.evil.example' }],
+    ['from a page of another origin', { origin: 'http://evil.example' }],
+    ['from a page of another port', { origin: 'http://127.0.0.1:1' }],
+    ['from a sandboxed page', { origin: 'null' }],
+  ])('is nobody who asks %s', async (_name, headers) => {
+    const app = await guarded(undefined);
+    const answer = await app.inject({ url: '/about', headers: { host: '127.0.0.1:8800', ...headers } });
+    expect([answer.statusCode, answer.json()]).toEqual([401, { status: 'FAILED', message: 'E74' }]);
+    expect(answer.headers['www-authenticate']).toBe('Bearer');
+  });
+
+  it.each<[string, number]>([
+    ['127.0.0.1', 200],
+    ['127.8.9.10', 200],
+    ['::1', 200],
+    ['::ffff:127.0.0.1', 200],
+    ['192.0.2.7', 401],
+    ['::ffff:192.0.2.7', 401],
+    ['2001:db8::1', 401],
+    ['::127.0.0.1', 401],
+  ])('is this machine only, without an admin token: %s gets %d', async (remoteAddress, expected) => {
+    const app = await guarded(undefined);
+    const answer = await app.inject({ url: '/about', remoteAddress, headers: { host: 'localhost:8800' } });
+    expect(answer.statusCode).toBe(expected);
+  });
+
+  it('is whoever has the admin token, from anywhere', async () => {
+    const app = await guarded('a-long-admin-token');
+    const ask = async (authorization: string) => {
+      const host = 'gateway.example';
+      return (await app.inject({ url: '/about', remoteAddress: '192.0.2.7', headers: { host, authorization } }))
+        .statusCode;
+    };
+    expect(await ask('Bearer a-long-admin-token')).toBe(200);
+    expect(await ask('bearer a-long-admin-token')).toBe(200);
+    for (const wrong of ['', 'Bearer', 'Bearer a-long-admin-toke', 'Bearer a-long-admin-tokenx', 'Basic YTpi']) {
+      expect([wrong, await ask(wrong)]).toEqual([wrong, 401]);
+    }
+  });
+
+  it('is nobody of this machine without the admin token where there is one', async () => {
+    const gateway = await testGateway({ config: { adminToken: 'a-long-admin-token' } });
+    for (const path of ['/about', '/boxes', '/orders', '/payments', '/callbacks', '/events']) {
+      const without = await fetch(`${gateway.origin}/_mock${path}`);
+      expect([path, without.status]).toEqual([path, 401]);
+    }
+    const cancel = await fetch(`${gateway.origin}/_mock/orders/DH001/cancel`, { method: 'POST' });
+    expect(cancel.status).toBe(401);
+    const headers = { authorization: 'Bearer a-long-admin-token' };
+    expect((await fetch(`${gateway.origin}/_mock/boxes`, { headers })).status).toBe(200);
+    expect(JSON.stringify(gateway.log)).not.toContain('a-long-admin-token');
+  });
+});
+
+/** A route behind the guard alone, so that a test can choose whence a request comes. */
+async function guarded(adminToken: string | undefined) {
+  const clock = new VirtualClock();
+  const log = createLogger(new PassThrough().resume(), clock, 'json');
+  const app = createApp(log);
+  onTestFinished(() => app.close());
+  forOwnersOnly(app, adminToken, log);
+  app.get('/about', () => ({}));
+  return app;
+}
