@@ -1,0 +1,141 @@
+import { z } from 'zod';
+import { wordsOf } from '../canvas.ts';
+import type { DisplayDriver, PixelFrame } from '../contract.ts';
+import { packRgb565 } from '../io/pixel-bytes.ts';
+import { rotated } from '../rotate.ts';
+import { expectPixels, rotation } from './pixel-options.ts';
+import { SerialScreen, serialOptions } from './serial-screen.ts';
+
+const PANEL = { width: 320, height: 480 };
+const BYTES_PER_PIXEL = 2;
+const HEADER_BYTES = 6;
+const COMMANDS = { screenOff: 108, screenOn: 109, brightness: 110, orientation: 121, bitmap: 197 } as const;
+/** The orientations are counted from 100; the first is portrait. */
+const PORTRAIT = 100;
+/** Longer than its parameters need: the panel takes this command in this length. */
+const ORIENTATION_BYTES = 16;
+const DARKEST = 255;
+/** So many rows without a change part two rectangles; fewer are cheaper sent along. */
+const GAP_ROWS_MIN = 4;
+
+const options = z.strictObject({
+  ...serialOptions(115_200),
+  rotation,
+  brightness: z.int().min(0).max(100).default(60).describe('the backlight in percent'),
+});
+
+/**
+ * USB-serial panels of the Turing 3.5" class. They draw bitmaps in rectangles and answer nothing. The picture is turned
+ * here and the panel left in portrait, because panels differ in what their own orientations do.
+ */
+export const usbBitmap: DisplayDriver<z.infer<typeof options>> = {
+  name: 'usb-bitmap',
+  summary: 'a 3.5" USB-serial panel of the Turing class, 320 x 480 pixels',
+  options,
+  example: { path: '/dev/ttyACM0', baudRate: 115_200, rotation: 0, brightness: 60 },
+  open: async ({ path, baudRate, rotation, brightness }, io, signal) => {
+    const { surface, turn } = rotated(PANEL, rotation);
+    const screen = await SerialScreen.open({ path, baudRate }, io, signal);
+    const off = headerOf(COMMANDS.screenOff);
+    let shown: Uint8Array | undefined;
+    try {
+      await screen.send(Buffer.concat([orientation(), brightnessOf(brightness), headerOf(COMMANDS.screenOn)]));
+    } catch (error) {
+      await screen.close(new Uint8Array());
+      throw error;
+    }
+    return {
+      surface,
+      draw: async (frame) => {
+        screen.expectOpen();
+        const wanted = bytesOf(turn(expectPixels(frame, surface)));
+        const parts = changedAreas(shown, wanted).map((area) => bitmapOf(area, wanted));
+        await screen.send(Buffer.concat(parts));
+        shown = wanted;
+      },
+      close: () => screen.close(off),
+    };
+  },
+};
+
+/** Corners of a rectangle, both inside it. */
+interface Area {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+}
+
+/** The six bytes that begin every command: four numbers of 10 bits, of which the last byte but one ends at bit 0. */
+function headerOf(command: number, { left, top, right, bottom }: Area = NOWHERE): Uint8Array {
+  return Uint8Array.of(
+    left >> 2,
+    ((left & 3) << 6) | (top >> 4),
+    ((top & 15) << 4) | (right >> 6),
+    ((right & 63) << 2) | (bottom >> 8),
+    bottom & 255,
+    command,
+  );
+}
+
+const NOWHERE: Area = { left: 0, top: 0, right: 0, bottom: 0 };
+
+function orientation(): Uint8Array {
+  const { width, height } = PANEL;
+  const bytes = new Uint8Array(ORIENTATION_BYTES);
+  bytes.set(headerOf(COMMANDS.orientation));
+  bytes.set([PORTRAIT, width >> 8, width & 255, height >> 8, height & 255], HEADER_BYTES);
+  return bytes;
+}
+
+/** 0 is the brightest that the panel has; the level stands in the place of the first number. */
+function brightnessOf(percent: number): Uint8Array {
+  const left = Math.round(DARKEST * (1 - percent / 100));
+  return headerOf(COMMANDS.brightness, { ...NOWHERE, left });
+}
+
+/** The pixels of a frame as the panel takes them. */
+function bytesOf(frame: PixelFrame): Uint8Array {
+  const bytes = new Uint8Array(PANEL.width * PANEL.height * BYTES_PER_PIXEL);
+  packRgb565(wordsOf(frame), new DataView(bytes.buffer), 0);
+  return bytes;
+}
+
+/** Rectangles that hold every pixel in which the pictures differ; the whole panel when nothing is known of it. */
+function changedAreas(before: Uint8Array | undefined, after: Uint8Array): Area[] {
+  if (before === undefined) return [{ left: 0, top: 0, right: PANEL.width - 1, bottom: PANEL.height - 1 }];
+  const areas: Area[] = [];
+  for (let row = 0; row < PANEL.height; row += 1) {
+    const changed = changedColumns(before, after, row);
+    if (changed === undefined) continue;
+    const last = areas.at(-1);
+    if (last !== undefined && row - last.bottom <= GAP_ROWS_MIN) {
+      last.bottom = row;
+      last.left = Math.min(last.left, changed.left);
+      last.right = Math.max(last.right, changed.right);
+    } else {
+      areas.push({ ...changed, top: row, bottom: row });
+    }
+  }
+  return areas;
+}
+
+function changedColumns(before: Uint8Array, after: Uint8Array, row: number): Pick<Area, 'left' | 'right'> | undefined {
+  const bytes = PANEL.width * BYTES_PER_PIXEL;
+  const start = row * bytes;
+  if (Buffer.compare(before.subarray(start, start + bytes), after.subarray(start, start + bytes)) === 0)
+    return undefined;
+  let first = 0;
+  while (before[start + first] === after[start + first]) first += 1;
+  let last = bytes - 1;
+  while (before[start + last] === after[start + last]) last -= 1;
+  return { left: Math.floor(first / BYTES_PER_PIXEL), right: Math.floor(last / BYTES_PER_PIXEL) };
+}
+
+function bitmapOf(area: Area, picture: Uint8Array): Uint8Array {
+  const rows = Array.from({ length: area.bottom - area.top + 1 }, (_, index) => {
+    const start = (area.top + index) * PANEL.width;
+    return picture.subarray((start + area.left) * BYTES_PER_PIXEL, (start + area.right + 1) * BYTES_PER_PIXEL);
+  });
+  return Buffer.concat([headerOf(COMMANDS.bitmap, area), ...rows]);
+}
