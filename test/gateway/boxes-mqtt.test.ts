@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
+import { eventually } from '../support/net.ts';
+import { BOX1, BOX2, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
+import { loginAs } from './mqtt-login.ts';
+
+const UUID = expect.stringMatching(/^[0-9a-f-]{36}$/);
+const refusals = (gateway: TestGateway) => gateway.log.filter((it) => it.event === 'message-refused');
+const isOnline = async (gateway: TestGateway) =>
+  (await gateway.mock<{ online: boolean }>(`/boxes/${BOX1.terminalCode}`)).online;
+const presence = (online: boolean, sessionId: string) => JSON.stringify({ v: 1, online, sessionId });
+
+describe('a box over MQTT', () => {
+  it('TOP-1 is told with QoS 1 on its own topic, and nothing of it is retained', async () => {
+    const gateway = await testGateway();
+    const watcher = await loginAs(gateway, BOX1);
+    await watcher.client.subscribeAsync(boxTopic(BOX1.terminalCode, 'down'), { qos: 1 });
+    await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+    const told = await eventually('welcome and show', () => watcher.received.length === 2 && watcher.received);
+    expect(told.map((it) => JSON.parse(it.payload).type)).toEqual(['welcome', 'show']);
+    for (const { topic, qos, retain } of told) {
+      expect({ topic, qos, retain }).toEqual({ topic: 'paybox/v1/boxes/VVB000001/down', qos: 1, retain: false });
+    }
+    const late = await loginAs(gateway, BOX1);
+    await late.client.subscribeAsync([boxTopic(BOX1.terminalCode, 'down'), GATEWAY_PRESENCE_TOPIC], { qos: 1 });
+    await eventually('the retained presence', () => late.received.length > 0);
+    expect(late.received.map((it) => it.topic)).toEqual([GATEWAY_PRESENCE_TOPIC]);
+  });
+
+  it('PRE-1 PRE-2 finds the retained birth of the gateway', async () => {
+    const gateway = await testGateway();
+    const { client, received } = await loginAs(gateway, BOX1);
+    await client.subscribeAsync(GATEWAY_PRESENCE_TOPIC, { qos: 1 });
+    const [birth] = await eventually('the birth', () => received.length > 0 && received);
+    expect(birth).toMatchObject({ topic: 'paybox/v1/gateway/presence', retain: true, qos: 1 });
+    expect(JSON.parse(birth?.payload ?? '')).toEqual({ v: 1, online: true, sessionId: UUID });
+  });
+
+  it('PRE-3 is offline with the presence of its session, and not with that of an earlier one', async () => {
+    const gateway = await testGateway();
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    const { client } = await loginAs(gateway, BOX1);
+    const topic = boxTopic(BOX1.terminalCode, 'presence');
+    await client.publishAsync(topic, presence(false, crypto.randomUUID()), { qos: 1, retain: true });
+    // What is refused is logged in the order of its arrival: the presence before it was seen.
+    await client.publishAsync(topic, 'no presence', { qos: 1 });
+    await eventually('the refusal', () => refusals(gateway).length === 1);
+    expect(await isOnline(gateway)).toBe(true);
+    await client.publishAsync(topic, presence(false, box.sessionId), { qos: 1, retain: true });
+    await eventually('offline', async () => !(await isOnline(gateway)));
+    expect((await gateway.post(SEND_QR, push())).body.message).toBe('BOX_OFFLINE');
+  });
+
+  it('PRE-3 is offline when its only connection ends without a last will', async () => {
+    const gateway = await testGateway();
+    const login = await loginAs(gateway, BOX1);
+    const { terminalCode, serialNumber } = BOX1;
+    const hello = { v: 1, id: crypto.randomUUID(), sentAtMs: 1, type: 'hello', sessionId: crypto.randomUUID() };
+    const text = JSON.stringify({ ...hello, terminalCode, serialNumber, agentVersion: '', display: '' });
+    await login.client.publishAsync(boxTopic(terminalCode, 'up'), text, { qos: 1 });
+    await eventually('online', () => isOnline(gateway));
+    await login.client.endAsync();
+    await eventually('offline', async () => !(await isOnline(gateway)));
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['no JSON', 'x'],
+    ['no object', '[]'],
+    ['null', 'null'],
+    ['no fields', '{}'],
+    ['a cut message', '{"v":1,"type":"hel'],
+    ['no UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
+    ['another version', '{"v":2,"id":"3b241101-e2bb-4255-8caf-4136c566a962","sentAtMs":1,"type":"shown"}'],
+    ['a message of the gateway', JSON.stringify({ v: 1, id: crypto.randomUUID(), sentAtMs: 1, type: 'ack' })],
+    ['deep nesting', '['.repeat(8000)],
+    ['more than a message may have', ' '.repeat(16_385)],
+  ])('MSG-3 changes nothing and is logged once: %s', async (_name, payload) => {
+    const gateway = await testGateway();
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    const { client } = await loginAs(gateway, BOX1);
+    for (const channel of ['up', 'presence'] as const) {
+      await client.publishAsync(boxTopic(BOX1.terminalCode, channel), payload, { qos: 1 });
+    }
+    // Handled after the illegal ones, as it came after them.
+    expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+    expect(refusals(gateway)).toMatchObject([
+      { topic: boxTopic(BOX1.terminalCode, 'up'), code: 'E46', reason: expect.any(String) },
+      { topic: boxTopic(BOX1.terminalCode, 'presence'), code: 'E46', reason: expect.any(String) },
+    ]);
+    expect(await isOnline(gateway)).toBe(true);
+    expect(box.received.map((it) => it.type)).toEqual(['welcome', 'show']);
+  });
+
+  it('TOP-2 TOP-3 says hello with its own login only', async () => {
+    const gateway = await testGateway();
+    const other = await connectFakeBox({ gateway, identity: BOX2, transport: 'mqtt', hello: false });
+    const { terminalCode, serialNumber } = BOX1;
+    await other.hello({ terminalCode, serialNumber });
+    expect((await other.next('refused')).code).toBe('NOT_REGISTERED');
+    expect(await isOnline(gateway)).toBe(false);
+  });
+});

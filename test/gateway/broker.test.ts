@@ -1,0 +1,166 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import type { IClientOptions } from 'mqtt';
+import { describe, expect, it } from 'vitest';
+import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
+import { eventually } from '../support/net.ts';
+import { BOX1, BOX2, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
+import { loginAs } from './mqtt-login.ts';
+
+const own = BOX1.terminalCode;
+const others = BOX2.terminalCode;
+const logged = (gateway: TestGateway, event: string) => gateway.log.filter((it) => it.event === event);
+
+/** Box 2 works and has heard nothing but its own messages; box 1's login has heard nothing of it. */
+async function expectUntouched(gateway: TestGateway): Promise<void> {
+  const box2 = await connectFakeBox({ gateway, identity: BOX2, transport: 'mqtt' });
+  const { terminalCode, serialNumber } = BOX2;
+  expect((await gateway.post(SEND_QR, push({ terminalCode, serialNumber }))).status).toBe(200);
+  expect(box2.received.map((it) => it.type)).toEqual(['welcome', 'show']);
+}
+
+describe('the embedded broker', () => {
+  it.each<[string, Partial<typeof BOX1>, IClientOptions, number]>([
+    ['a wrong secret', { secret: 'secret-of-box-2' }, {}, 4],
+    ['an empty secret', { secret: '' }, {}, 4],
+    ['an unknown box', { terminalCode: 'VVB999999' }, {}, 4],
+    ['a serial number for a name', { terminalCode: BOX1.serialNumber }, {}, 4],
+    ["the gateway's name", { terminalCode: 'gateway' }, {}, 4],
+    ['a session that is kept', {}, { clean: false, clientId: 'kept' }, 5],
+  ])('TOP-1 TOP-2 refuses a login with %s', async (_name, change, options, code) => {
+    const gateway = await testGateway();
+    await expect(loginAs(gateway, { ...BOX1, ...change }, options)).rejects.toMatchObject({ code });
+    expect(logged(gateway, 'mqtt-login-refused')).toHaveLength(1);
+    expect(JSON.stringify(gateway.log)).not.toContain('secret-of-box');
+  });
+
+  it('TOP-2 refuses a login without a name', async () => {
+    const gateway = await testGateway();
+    const { username, password } = {} as IClientOptions;
+    await expect(loginAs(gateway, BOX1, { username, password })).rejects.toMatchObject({ code: 4 });
+  });
+
+  it.each([
+    boxTopic(own, 'down'),
+    boxTopic(others, 'down'),
+    boxTopic(others, 'up'),
+    boxTopic(others, 'presence'),
+    GATEWAY_PRESENCE_TOPIC,
+    `${boxTopic(own, 'up')}/`,
+    `/${boxTopic(own, 'up')}`,
+    boxTopic(own, 'up').toUpperCase(),
+    '$SYS/broker',
+    'anything',
+  ])('TOP-3 ends the connection of a box that publishes to %s', async (topic) => {
+    const gateway = await testGateway();
+    for (const options of [{ qos: 1, retain: true } as const, { qos: 0 } as const, { qos: 2 } as const]) {
+      const { client, ended } = await loginAs(gateway, BOX1);
+      client.publish(topic, '{"v":1}', options);
+      await ended;
+    }
+    expect(logged(gateway, 'mqtt-publish-refused')).toHaveLength(3);
+    expect(logged(gateway, 'message-refused')).toEqual([]);
+    const { client, received } = await loginAs(gateway, BOX1);
+    await client.subscribeAsync([boxTopic(own, 'down'), GATEWAY_PRESENCE_TOPIC], { qos: 1 });
+    await eventually('the presence', () => received.length > 0);
+    expect(received.map((it) => JSON.parse(it.payload))).toMatchObject([{ online: true }]);
+    await expectUntouched(gateway);
+  });
+
+  it('TOP-3 ends the connection of a box that retains a message to the gateway', async () => {
+    const gateway = await testGateway();
+    const { client, ended } = await loginAs(gateway, BOX1);
+    client.publish(boxTopic(own, 'up'), '{}', { qos: 1, retain: true });
+    await ended;
+    expect(logged(gateway, 'message-refused')).toEqual([]);
+  });
+
+  it.each([
+    '#',
+    '+',
+    '+/#',
+    '$SYS/#',
+    'paybox/#',
+    'paybox/v1/boxes/+/down',
+    `paybox/v1/boxes/${own}/+`,
+    `paybox/v1/boxes/${own}/#`,
+    `$share/all/${boxTopic(own, 'down')}`,
+    `$share/all/${boxTopic(others, 'down')}`,
+    boxTopic(own, 'up'),
+    boxTopic(own, 'presence'),
+    boxTopic(others, 'down'),
+    boxTopic(others, 'up'),
+    'paybox/v1/gateway/+',
+    'a+',
+    'a/#/b',
+  ])('TOP-3 refuses a box the subscription %s', async (filter) => {
+    const gateway = await testGateway();
+    const { client, received, refused } = await loginAs(gateway, BOX1);
+    // As bytes, because a client library refuses to send some of these itself.
+    expect(await Promise.race([refused(filter), once(client, 'close').then(() => true)])).toBe(true);
+    await expectUntouched(gateway);
+    expect(received).toEqual([]);
+  });
+
+  it('TOP-3 grants of several subscriptions only those that are allowed', async () => {
+    const gateway = await testGateway();
+    const { client, received } = await loginAs(gateway, BOX1);
+    const filters = [boxTopic(others, 'down'), GATEWAY_PRESENCE_TOPIC, '#'];
+    await client.subscribeAsync(filters, { qos: 1 }).catch(() => undefined);
+    await eventually('the presence', () => received.length > 0);
+    await expectUntouched(gateway);
+    expect(received.map((it) => it.topic)).toEqual([GATEWAY_PRESENCE_TOPIC]);
+  });
+
+  it.each([
+    [GATEWAY_PRESENCE_TOPIC, false],
+    [boxTopic(others, 'presence'), true],
+    [boxTopic(others, 'down'), false],
+    [boxTopic(own, 'down'), true],
+    [boxTopic(own, 'up'), true],
+  ])('TOP-3 refuses a last will on %s (retained: %s)', async (topic, retain) => {
+    const gateway = await testGateway();
+    const will = { topic, payload: Buffer.from('{}'), qos: 1 as const, retain };
+    await expect(loginAs(gateway, BOX1, { will })).rejects.toThrow();
+    expect(logged(gateway, 'mqtt-login-refused')).toHaveLength(1);
+    await expectUntouched(gateway);
+  });
+
+  it('TOP-3 lets no box take over the connection of another by its client id', async () => {
+    const gateway = await testGateway();
+    const box1 = await loginAs(gateway, BOX1, { clientId: 'same' });
+    await loginAs(gateway, BOX2, { clientId: 'same' });
+    await loginAs(gateway, BOX2, { clientId: `${own}/same` });
+    await box1.client.publishAsync(boxTopic(own, 'up'), '{}', { qos: 1 });
+    expect(box1.client.connected).toBe(true);
+  });
+
+  it('LIM-4 ends a connection with a packet over the limit before it has come whole', async () => {
+    const gateway = await testGateway();
+    const { client, ended } = await loginAs(gateway, BOX1);
+    client.publish(boxTopic(own, 'up'), Buffer.alloc(20_000, 'x'), { qos: 1 });
+    await ended;
+    const reason = 'a packet is longer than 17408 bytes';
+    await eventually('the reason', () => logged(gateway, 'mqtt-connection-failed').some((it) => it.reason === reason));
+    expect(logged(gateway, 'message-refused')).toEqual([]);
+    await expectUntouched(gateway);
+  });
+
+  it.each([
+    ['a login of 256 MB', Buffer.from([0x10, 0xff, 0xff, 0xff, 0x7f])],
+    ['a length of five bytes', Buffer.from([0x10, 0x80, 0x80, 0x80, 0x80, 0x01])],
+    ['a publish before the login', Buffer.from([0x30, 0x03, 0x00, 0x01, 0x61])],
+    ['another protocol', Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n')],
+    ['MQTT 5', Buffer.from('100f00044d5154540502003c00000261' + '62', 'hex')],
+  ])('TOP-1 LIM-4 ends a connection that begins with %s', async (_name, bytes) => {
+    const gateway = await testGateway();
+    const socket = connect(Number(new URL(gateway.mqttUrl ?? '').port), '127.0.0.1');
+    socket.on('error', () => undefined);
+    const closed = once(socket, 'close');
+    socket.resume();
+    socket.write(bytes);
+    await closed;
+    await expectUntouched(gateway);
+  });
+});

@@ -1,0 +1,121 @@
+import { describe, expect, it } from 'vitest';
+import { connectFakeBox, type FakeBoxOptions } from '../support/fake-box.ts';
+import { eventually } from '../support/net.ts';
+import {
+  ACCOUNT,
+  BOX1,
+  BOX2,
+  BOX3,
+  partnerServer,
+  processed,
+  push,
+  SEND_QR,
+  TEST_CALLBACK,
+  type TestGateway,
+  testCallback,
+  testGateway,
+} from './harness.ts';
+
+const online = async (gateway: TestGateway) =>
+  (await gateway.mock('/boxes')).filter((it) => it.online).map((it) => it.terminalCode);
+const events = (gateway: TestGateway, event: string) => gateway.log.filter((it) => it.event === event);
+
+describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
+  const connecting =
+    (gateway: TestGateway) =>
+    (change: Partial<FakeBoxOptions> = {}) =>
+      connectFakeBox({ gateway, identity: BOX1, transport, ...change });
+
+  it('MSG-2 MSG-4 begins with the welcome, which names the linked account', async () => {
+    const gateway = await testGateway();
+    const box = await connecting(gateway)();
+    const { bankAccount, bankCode, userBankName } = ACCOUNT;
+    expect(box.received).toMatchObject([
+      { type: 'welcome', sessionId: box.sessionId, link: { bankAccount, bankCode, userBankName } },
+    ]);
+    expect(await gateway.mock<unknown>(`/boxes/${BOX1.terminalCode}`)).toMatchObject({
+      online: true,
+      transport,
+      sessionId: box.sessionId,
+      agentVersion: 'fake',
+      display: 'fake',
+    });
+  });
+
+  it('MSG-4 begins with null for a box that is not linked', async () => {
+    const gateway = await testGateway();
+    const box = await connecting(gateway)({ identity: BOX3 });
+    expect((await box.next('welcome')).link).toBeNull();
+  });
+
+  it.each([
+    ['another serial number', { serialNumber: BOX2.serialNumber }],
+    ['the identity of another box', { terminalCode: BOX2.terminalCode, serialNumber: BOX2.serialNumber }],
+    ['no box at all', { terminalCode: 'VVB999999', serialNumber: 'VVB999999' }],
+  ])('MSG-4 is refused for %s', async (_name, change) => {
+    const gateway = await testGateway();
+    const box = await connecting(gateway)({ hello: false });
+    await box.hello(change);
+    expect(await box.next('refused')).toMatchObject({ sessionId: box.sessionId, code: 'NOT_REGISTERED' });
+    expect(box.of('welcome')).toEqual([]);
+    expect(await online(gateway)).toEqual([]);
+    expect(events(gateway, 'box-refused')).toHaveLength(1);
+    expect((await gateway.post(SEND_QR, push())).body.message).toBe('BOX_OFFLINE');
+  });
+
+  it('MSG-4 does not count what comes before the welcome', async () => {
+    const gateway = await testGateway({ callback: { url: (await partnerServer(processed)).url } });
+    await gateway.post(TEST_CALLBACK, testCallback());
+    const [payment] = await gateway.mock('/payments');
+    const box = await connecting(gateway)({ hello: false });
+    const transactionId = String(payment?.transactionId);
+    const paid = { type: 'paid', transactionId, orderId: '', amount: 50_000, recorded: true } as const;
+    await box.send(paid, transactionId);
+    await eventually('the refusal', () => events(gateway, 'message-refused').length === 1);
+    await box.hello();
+    expect(await box.next('payment')).toMatchObject({ transactionId });
+    expect(box.received.map((it) => it.type)).toEqual(['welcome', 'payment']);
+  });
+
+  it('MSG-8 ends the older one, which is told', async () => {
+    const gateway = await testGateway();
+    const connect = connecting(gateway);
+    const older = await connect();
+    const newer = await connect();
+    const { sessionId } = older;
+    expect(await older.next('refused')).toMatchObject({ sessionId, code: 'SUPERSEDED' });
+    expect(events(gateway, 'box-superseded')).toHaveLength(1);
+    older.vanish();
+    expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+    expect(newer.of('show')).toHaveLength(1);
+    expect(events(gateway, 'box-offline')).toEqual([]);
+  });
+
+  it('MSG-8 is not ended by its own repeated hello', async () => {
+    const gateway = await testGateway();
+    const box = await connecting(gateway)();
+    await box.hello();
+    await box.next('welcome', 2);
+    expect(box.of('refused')).toEqual([]);
+    expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+  });
+
+  it('PRE-3 BOX-HTTP-3 is over at once when the box vanishes', async () => {
+    const gateway = await testGateway();
+    const box = await connecting(gateway)();
+    expect(await online(gateway)).toEqual([BOX1.terminalCode]);
+    box.vanish();
+    await eventually('offline', async () => (await online(gateway)).length === 0);
+  });
+
+  it('MSG-3 drops unknown fields', async () => {
+    const gateway = await testGateway();
+    const box = await connecting(gateway)({ hello: false });
+    const { terminalCode, serialNumber } = BOX1;
+    const names = { sessionId: box.sessionId, terminalCode, serialNumber, agentVersion: '9', display: 'new' };
+    const head = { v: 1, id: crypto.randomUUID(), sentAtMs: 1, type: 'hello' };
+    await box.sendText(JSON.stringify({ ...head, ...names, mood: 'good', __proto__x: 1 }));
+    await box.next('welcome');
+    expect(await gateway.mock<unknown>(`/boxes/${terminalCode}`)).not.toHaveProperty('mood');
+  });
+});
