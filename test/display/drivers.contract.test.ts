@@ -1,10 +1,14 @@
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { ZodError } from 'zod';
+import type { Surface } from '../../src/display/contract.ts';
 import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
 import { openRenderer } from '../../src/display/render.ts';
-import { temporaryFolder } from '../support/net.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
 import { FakeFramebuffer } from './emulators/framebuffer.ts';
+import type { Hardware } from './emulators/hardware.ts';
+import { HARDWARE } from './emulators/registry.ts';
 import { testIo } from './io.ts';
 import { PAYMENT, SCENES } from './scenes.ts';
 import { DARK, TerminalEmulator } from './terminal-emulator.ts';
@@ -18,17 +22,39 @@ const LOCAL: Readonly<Record<string, (folder: string) => object>> = {
   },
 };
 
-async function openExample(name: string) {
+const socat = without(PROGRAMS.socat);
+const noPort = (name: string) => HARDWARE.has(name) && socat.missing;
+
+/** The emulated device of a driver that needs one. It must have no complaints when the test ends. */
+async function deviceOf(name: string): Promise<Hardware | undefined> {
+  const device = await HARDWARE.get(name)?.();
+  onTestFinished(async () => {
+    await device?.close();
+    expect(device?.violations() ?? []).toEqual([]);
+  });
+  return device;
+}
+
+function drawsQr(surface: Surface): boolean {
+  return surface.kind === 'panel' ? surface.qr !== null : surface.kind === 'pixels' || surface.halfBlocks;
+}
+
+async function openExample(name: string, hardware?: Hardware) {
   const driver = DISPLAY_DRIVERS.get(name);
   if (driver === undefined) throw new Error(`no driver ${name}`);
+  const device = hardware ?? (await deviceOf(name));
   const folder = await temporaryFolder();
-  const options = { ...(driver.example as object), ...LOCAL[name]?.(folder) };
+  const options = { ...(driver.example as object), ...LOCAL[name]?.(folder), ...device?.options };
   const io = testIo(join(folder, 'cache'), new TerminalEmulator(80, 24, DARK, 24));
   const display = await driver.configure(options).open(io, new AbortController().signal);
+  onTestFinished(() => display.close());
   return { display, renderer: await openRenderer(display.surface, io) };
 }
 
 describe.each([...DISPLAY_DRIVERS.keys()])('the display driver %s', (name) => {
+  const drawing = it.skipIf(noPort(name));
+  const note = noPort(name) ? socat.note : '';
+
   it('is registered under its own name, with a summary and an example that its options accept', () => {
     const driver = DISPLAY_DRIVERS.get(name);
     expect(driver?.name).toBe(name);
@@ -36,14 +62,14 @@ describe.each([...DISPLAY_DRIVERS.keys()])('the display driver %s', (name) => {
     expect(driver?.options.safeParse(driver.example).success).toBe(true);
   });
 
-  it('draws every scene', async () => {
+  drawing(`draws every scene${note}`, async () => {
     const { display, renderer } = await openExample(name);
     for (const scene of Object.values(SCENES)) await display.draw(renderer.render(scene), scene);
-    expect(renderer.verdict(PAYMENT.qrCode).ok).toBe(true);
+    expect(renderer.verdict(PAYMENT.qrCode).ok).toBe(drawsQr(display.surface));
     await display.close();
   });
 
-  it('refuses a frame of another kind of screen', async () => {
+  drawing(`refuses a frame of another kind of screen${note}`, async () => {
     const { display } = await openExample(name);
     const other =
       display.surface.kind === 'pixels'
@@ -53,7 +79,7 @@ describe.each([...DISPLAY_DRIVERS.keys()])('the display driver %s', (name) => {
     await display.close();
   });
 
-  it('closes once, and draws no more', async () => {
+  drawing(`closes once, and draws no more${note}`, async () => {
     const { display, renderer } = await openExample(name);
     await display.close();
     await display.close();
@@ -70,6 +96,59 @@ describe.each([...DISPLAY_DRIVERS.keys()])('the display driver %s', (name) => {
     expect(configure).toThrow('widht');
   });
 });
+
+describe.skipIf(socat.missing).each([...HARDWARE.keys()])(
+  `the device of the display driver %s${socat.note}`,
+  (name) => {
+    it('shows what is drawn: the content, and the QR where it has one', async () => {
+      const device = await deviceOf(name);
+      const { display, renderer } = await openExample(name, device);
+      await display.draw(renderer.render(PAYMENT), PAYMENT);
+      const wanted = drawsQr(display.surface) ? PAYMENT.qrCode : undefined;
+      // A screen of pixels has no words to read: its QR is enough.
+      const pixels = display.surface.kind === 'pixels';
+      const amount = () => device?.shownTexts().some((text) => /50\.?000/.test(text));
+      await eventually('the payment', () => (pixels ? device?.shownQr() !== undefined : amount()));
+      expect(device?.shownQr()).toBe(wanted);
+    });
+
+    it('is named when it is not there, with what to do', async () => {
+      const device = await deviceOf(name);
+      await device?.unplug();
+      await expect(openExample(name, device)).rejects.toMatchObject({
+        code: 'DISPLAY_FAULT',
+        severity: 'retryable',
+        fix: expect.stringContaining('plug the device in'),
+      });
+    });
+
+    it('is named when another program has it open', async () => {
+      const device = await deviceOf(name);
+      await openExample(name, device);
+      await expect(openExample(name, device)).rejects.toMatchObject({
+        code: 'DISPLAY_FAULT',
+        severity: 'retryable',
+        fix: expect.stringContaining('another program'),
+      });
+    });
+
+    it('may be unplugged: the next drawing names it, and a new opening works once it is back', async () => {
+      const device = await deviceOf(name);
+      const { display, renderer } = await openExample(name, device);
+      await display.draw(renderer.render(PAYMENT), PAYMENT);
+      await device?.unplug();
+      const idle = SCENES.idle ?? PAYMENT;
+      await expect(display.draw(renderer.render(idle), idle)).rejects.toMatchObject({
+        code: 'DISPLAY_FAULT',
+        severity: 'retryable',
+      });
+      await display.close();
+      await device?.plug();
+      const again = await openExample(name, device);
+      await again.display.draw(again.renderer.render(PAYMENT), PAYMENT);
+    });
+  },
+);
 
 describe('options of displays', () => {
   it.each([

@@ -1,14 +1,19 @@
 import type { Scene } from '../../scene.ts';
 import { withoutAccents } from '../charset.ts';
 import { type CharacterFrame, type PanelFrame, type PanelSurface, UPPER_HALF } from '../contract.ts';
-import { fitQr, type QrFit, QUIET_MODULES_MIN } from '../qr.ts';
+import { fitQr, type QrFit, QUIET_MODULES } from '../qr.ts';
 import { NO_ROOM_FOR_QR, OFFLINE, pageOf, TIME_LEFT } from '../words.ts';
 
 /** Whether a panel can draw this payload scannably in the square that it draws QR codes in. */
 export function fitOnPanel({ qr }: PanelSurface, payload: string): QrFit {
   if (qr === null) return { ok: false, reason: 'this panel has no QR component' };
-  if (payload.length > qr.charsMax) {
-    return { ok: false, reason: `${payload.length} characters; this panel's QR component takes ${qr.charsMax}` };
+  // Panels count bytes, and letters beyond ASCII take more than one.
+  const { length } = new TextEncoder().encode(payload);
+  if (length > qr.charsMax) {
+    return {
+      ok: false,
+      reason: `the QR code has ${length} characters; this panel's QR component takes ${qr.charsMax}`,
+    };
   }
   return fitQr(payload, qr.sidePixels, 'L');
 }
@@ -34,7 +39,9 @@ export function layoutPanel(scene: Scene, fit: QrFit | undefined, surface: Panel
   };
 }
 
-const PICTURE_COLUMNS = 64;
+const PICTURE_COLUMNS_MIN = 64;
+/** Room for the largest QR code, of 177 modules. */
+const QR_SIDE_MAX = 185;
 const INK = 0x17233a;
 const PAPER = 0xffffff;
 
@@ -43,33 +50,35 @@ export function picturePanel(frame: PanelFrame): CharacterFrame {
   const { title, amount, content, holder, account, timeLeft, hint, offline } = frame;
   const lines = [title, amount, content, holder, account, timeLeft, hint, offline].filter((text) => text !== '');
   const qrRows = frame.qrCode === null ? [] : halfBlocks(frame.qrCode);
-  const rows = [...lines.map((line) => Array.from(line.slice(0, PICTURE_COLUMNS))), ...qrRows.map((row) => [...row])];
-  const cells = rows.flatMap((row, index) => {
-    const isText = index < lines.length;
-    return Array.from({ length: PICTURE_COLUMNS }, (_, column) => {
-      const code = row[column] ?? (isText ? ' ' : '0');
-      if (isText) return { char: code, ink: INK, paper: PAPER };
-      const shade = (bit: number) => (Number(code) & bit ? 0 : PAPER);
-      return { char: UPPER_HALF, ink: shade(1), paper: shade(2) };
-    });
+  const columns = Math.max(PICTURE_COLUMNS_MIN, qrRows[0]?.length ?? 0);
+  const across = Array.from({ length: columns }, (_, column) => column);
+  const texts = lines.map((line) => {
+    const chars = Array.from(line);
+    return across.map((column) => ({ char: chars[column] ?? ' ', ink: INK, paper: PAPER }));
   });
-  return { kind: 'characters', columns: PICTURE_COLUMNS, rows: rows.length, cells };
+  const codes = qrRows.map((row) =>
+    across.map((column) => ({
+      char: UPPER_HALF,
+      ink: row[column]?.upper ?? PAPER,
+      paper: row[column]?.lower ?? PAPER,
+    })),
+  );
+  const cells = [...texts, ...codes].flat();
+  return { kind: 'characters', columns, rows: texts.length + codes.length, cells };
 }
 
-/** Rows of digits, one a cell: bit 0 is a dark upper module, bit 1 a dark lower one. */
-function halfBlocks(payload: string): string[] {
-  const fit = fitQr(payload, PICTURE_COLUMNS, 'L');
+/** The code with its quiet zone, two modules to a cell, as colours. */
+function halfBlocks(payload: string): { upper: number; lower: number }[][] {
+  const fit = fitQr(payload, QR_SIDE_MAX, 'L');
   if (!fit.ok) return [];
   const { dark, modules } = fit.qr;
-  const quiet = Math.max(QUIET_MODULES_MIN, fit.qr.quietModules);
-  const side = modules + 2 * quiet;
-  const isDark = (x: number, y: number) =>
-    x >= quiet &&
-    y >= quiet &&
-    x < quiet + modules &&
-    y < quiet + modules &&
-    dark[(y - quiet) * modules + x - quiet] === 1;
+  const side = modules + 2 * QUIET_MODULES;
+  const shade = (x: number, y: number) => {
+    const [column, row] = [x - QUIET_MODULES, y - QUIET_MODULES];
+    const inside = column >= 0 && row >= 0 && column < modules && row < modules;
+    return inside && dark[row * modules + column] === 1 ? 0 : PAPER;
+  };
   return Array.from({ length: Math.ceil(side / 2) }, (_, row) =>
-    Array.from({ length: side }, (_, x) => (isDark(x, 2 * row) ? 1 : 0) | (isDark(x, 2 * row + 1) ? 2 : 0)).join(''),
+    Array.from({ length: side }, (_, x) => ({ upper: shade(x, 2 * row), lower: shade(x, 2 * row + 1) })),
   );
 }

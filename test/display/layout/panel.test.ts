@@ -1,0 +1,128 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { CharacterFrame, PanelSurface } from '../../../src/display/contract.ts';
+import { fitOnPanel, layoutPanel, picturePanel } from '../../../src/display/layout/panel.ts';
+import { scene } from '../opened.ts';
+import { expectDecodes, textPicture } from '../pictures.ts';
+import { anyScene, PAYMENT, payloadOf, SCENES } from '../scenes.ts';
+
+const PANEL: PanelSurface = { kind: 'panel', qr: { sidePixels: 200, charsMax: 300 }, accents: true };
+const PLAIN: PanelSurface = { ...PANEL, accents: false };
+
+const frameOf = (name: string, surface = PANEL) => {
+  const it = scene(name);
+  return layoutPanel(it, it.kind === 'payment' ? fitOnPanel(surface, it.qrCode) : undefined, surface);
+};
+
+describe('what a panel is told', () => {
+  it('is the payment: its texts and its payload', () => {
+    expect(frameOf('payment')).toEqual({
+      kind: 'panel',
+      screen: 'payment',
+      title: 'Quét mã để thanh toán',
+      amount: '50.000 ₫',
+      content: PAYMENT.content,
+      holder: 'NGUYEN VAN A',
+      account: 'MB • 0123456789',
+      timeLeft: 'Còn lại 4:32',
+      hint: '',
+      offline: '',
+      qrCode: PAYMENT.qrCode,
+    });
+  });
+
+  it('says on every screen what it is, and draws a QR on that of a payment only', () => {
+    for (const name of Object.keys(SCENES)) {
+      const frame = frameOf(name);
+      expect(frame.title, name).not.toBe('');
+      expect(frame.qrCode !== null, name).toBe(scene(name).kind === 'payment');
+    }
+    expect(frameOf('idle offline').offline).toBe('Mất kết nối');
+    expect(frameOf('unlinked')).toMatchObject({
+      content: 'VVB000001 VVB900001',
+      hint: expect.stringContaining('Liên kết'),
+    });
+    expect(frameOf('fault')).toMatchObject({ content: 'STORAGE_FAULT', hint: expect.stringContaining('thẻ nhớ') });
+  });
+
+  it('is ASCII where its fonts have no Vietnamese letters', () => {
+    expect(frameOf('payment', PLAIN)).toMatchObject({ title: 'Quet ma de thanh toan', amount: '50.000 d' });
+    fc.assert(
+      fc.property(anyScene, (any) => {
+        const { qrCode: _, ...texts } = layoutPanel(any, undefined, PLAIN);
+        for (const text of Object.values(texts)) expect(text).toMatch(/^[ -~]*$/);
+      }),
+    );
+  });
+
+  it('is never a control character', () => {
+    fc.assert(
+      fc.property(anyScene, (any) => {
+        const { qrCode: _, ...texts } = layoutPanel(any, undefined, PANEL);
+        for (const text of Object.values(texts)) expect(text).not.toMatch(/\p{Cc}/u);
+      }),
+    );
+  });
+
+  it('says so instead where it cannot draw the QR', () => {
+    const tiny = { ...PANEL, qr: { sidePixels: 40, charsMax: 300 } };
+    expect(frameOf('payment', tiny)).toMatchObject({
+      qrCode: null,
+      hint: 'Màn hình quá nhỏ cho mã QR',
+      amount: '50.000 ₫',
+    });
+  });
+});
+
+describe('whether a panel can draw a payload', () => {
+  const reason = (surface: PanelSurface, payload: string) => {
+    const fit = fitOnPanel(surface, payload);
+    return fit.ok ? undefined : fit.reason;
+  };
+
+  it('depends on its QR component, its square and its memory, which counts bytes', () => {
+    expect(reason(PANEL, payloadOf(300))).toBeUndefined();
+    expect(reason(PANEL, payloadOf(301))).toBe("the QR code has 301 characters; this panel's QR component takes 300");
+    expect(reason(PANEL, `${payloadOf(298)}é`)).toBeUndefined();
+    expect(reason(PANEL, `${payloadOf(298)}ế`)).toContain('301 characters');
+    expect(reason({ ...PANEL, qr: null }, PAYMENT.qrCode)).toContain('no QR component');
+    expect(reason({ ...PANEL, qr: { sidePixels: 40, charsMax: 300 } }, PAYMENT.qrCode)).toContain('40 x 40');
+  });
+});
+
+describe("a panel's picture on the box's own pages", () => {
+  const MODULE_PIXELS = 4;
+  /** The half blocks of a page as pixels; letters are left out. */
+  const pixelsOf = ({ columns, rows, cells }: CharacterFrame) => {
+    const [width, height] = [columns * MODULE_PIXELS, rows * 2 * MODULE_PIXELS];
+    const data = new Uint8Array(width * height * 4).fill(255);
+    for (let y = 0; y < height; y += 1) {
+      for (let x = 0; x < width; x += 1) {
+        const row = Math.floor(y / MODULE_PIXELS);
+        const cell = cells[Math.floor(row / 2) * columns + Math.floor(x / MODULE_PIXELS)];
+        const shade = cell?.char !== '▀' ? 0xffffff : row % 2 === 0 ? cell.ink : cell.paper;
+        data.fill(shade & 0xff, (y * width + x) * 4, (y * width + x) * 4 + 3);
+      }
+    }
+    return { width, height, data };
+  };
+
+  it.each([94, 142, 280, 458])('shows a payload of %d characters so that it can be read', (length) => {
+    const frame = { ...frameOf('payment'), qrCode: payloadOf(length) };
+    const picture = picturePanel(frame);
+    expect(picture.cells.length).toBe(picture.columns * picture.rows);
+    expectDecodes(pixelsOf(picture), frame.qrCode);
+  });
+
+  it('shows its texts, one to a line, without the empty ones', () => {
+    const frame = frameOf('paid');
+    expect(textPicture(picturePanel(frame)).split('\n')).toEqual([
+      'Đã nhận',
+      '50.000 ₫',
+      PAYMENT.content,
+      'NGUYEN VAN A',
+      'MB • 0123456789',
+      '',
+    ]);
+  });
+});
