@@ -1,9 +1,16 @@
 import type { z } from 'zod';
 import type { Display, DisplayDriver, DisplayIo } from './contract.ts';
 import { browser } from './drivers/browser.ts';
+import { cd5220 } from './drivers/cd5220.ts';
+import { dqr } from './drivers/dqr.ts';
+import { dwin } from './drivers/dwin.ts';
 import { framebuffer } from './drivers/framebuffer.ts';
+import { matrixOrbital } from './drivers/matrix-orbital.ts';
+import { nextion } from './drivers/nextion.ts';
+import { openlcd } from './drivers/openlcd.ts';
 import { png } from './drivers/png.ts';
 import { terminal } from './drivers/terminal.ts';
+import { usbBitmap } from './drivers/usb-bitmap.ts';
 
 /** A driver whose options have been taken in: decoding them and opening are one step, so that no caller needs their type. */
 export interface RegisteredDriver {
@@ -32,5 +39,17 @@ function register<Options>(driver: DisplayDriver<Options>): RegisteredDriver {
 
 /** Every kind of screen, by the name that a configuration gives it. */
 export const DISPLAY_DRIVERS: ReadonlyMap<string, RegisteredDriver> = new Map(
-  [register(browser), register(terminal), register(png), register(framebuffer)].map((driver) => [driver.name, driver]),
+  [
+    register(browser),
+    register(terminal),
+    register(png),
+    register(nextion),
+    register(dwin),
+    register(dqr),
+    register(framebuffer),
+    register(cd5220),
+    register(matrixOrbital),
+    register(openlcd),
+    register(usbBitmap),
+  ].map((driver) => [driver.name, driver]),
 );
