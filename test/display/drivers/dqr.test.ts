@@ -1,4 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { z } from 'zod';
+import { loadAgentConfig } from '../../../src/agent/config.ts';
 import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
 import { eventually } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
@@ -139,6 +141,14 @@ describe.skipIf(missing)(`a DQR box${note}`, () => {
 });
 
 describe('the options of a DQR box', () => {
+  it('are all in device-config/dqr.yaml', async () => {
+    const { displays } = await loadAgentConfig(`${import.meta.dirname}/../../../device-config/dqr.yaml`);
+    const [{ driver: name, ...given } = { driver: '' }] = displays;
+    expect(name).toBe('dqr');
+    const known = z.toJSONSchema(driver?.options ?? z.never(), { io: 'input' }).properties ?? {};
+    expect(Object.keys(given).toSorted()).toEqual(Object.keys(known).toSorted());
+  });
+
   it.each([
     [{ baudRate: 19_200 }, 'baudRate'],
     [{ id: 'Quầy 1' }, 'id'],

@@ -1,5 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { z } from 'zod';
+import { loadAgentConfig } from '../../../src/agent/config.ts';
 import { crcOf, modbusCrc, readFrame, switchPage, writeFrame } from '../../../src/display/drivers/dgus.ts';
 import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -200,6 +202,14 @@ describe('frames of DGUS II', () => {
 });
 
 describe('the options of a DWIN panel', () => {
+  it('are all in device-config/dwin.yaml', async () => {
+    const { displays } = await loadAgentConfig(`${import.meta.dirname}/../../../device-config/dwin.yaml`);
+    const [{ driver: name, ...given } = { driver: '' }] = displays;
+    expect(name).toBe('dwin');
+    const known = z.toJSONSchema(driver?.options ?? z.never(), { io: 'input' }).properties ?? {};
+    expect(Object.keys(given).toSorted()).toEqual(Object.keys(known).toSorted());
+  });
+
   it.each([
     [{ qr: { charsMax: 459 } }, ['qr.charsMax']],
     [{ texts: { amount: 0x0f00 } }, ['texts.amount']],

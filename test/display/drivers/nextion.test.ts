@@ -1,5 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { z } from 'zod';
+import { loadAgentConfig } from '../../../src/agent/config.ts';
 import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
@@ -248,6 +250,14 @@ describe.skipIf(missing)(`a Nextion panel${note}`, () => {
 });
 
 describe('the options of a Nextion panel', () => {
+  it('are all in device-config/nextion.yaml', async () => {
+    const { displays } = await loadAgentConfig(`${import.meta.dirname}/../../../device-config/nextion.yaml`);
+    const [{ driver: name, ...given } = { driver: '' }] = displays;
+    expect(name).toBe('nextion');
+    const known = z.toJSONSchema(driver?.options ?? z.never(), { io: 'input' }).properties ?? {};
+    expect(Object.keys(given).toSorted()).toEqual(Object.keys(known).toSorted());
+  });
+
   it.each([
     [{ baudRate: 9_601 }, 'baudRate'],
     [{ dim: 101 }, 'dim'],
