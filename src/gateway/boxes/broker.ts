@@ -78,16 +78,16 @@ export async function startBroker(at: { host: string; port: number }, deps: Brok
 }
 
 function rights({ directory, log }: BrokerDeps, login: BrokerLogin): AedesOptions {
-  const refuse = (client: Client | null, event: string, fields: Record<string, string>) =>
-    log.warn(event, { client: client?.id, box: client === null ? undefined : boxOf(client), ...fields });
+  const refuse = (event: string, box: string | undefined, fields: Record<string, string>) =>
+    log.warn(event, { box, ...fields });
   return {
-    preConnect: (client, packet, done) => {
+    preConnect: (_client, packet, done) => {
       const { will, username } = packet;
       if (will === undefined || username === login.username || mayPublish(username ?? '', will)) {
         done(null, true);
         return;
       }
-      refuse(client, 'mqtt-login-refused', { reason: `a last will on ${will.topic} is not allowed` });
+      refuse('mqtt-login-refused', username, { reason: `a last will on ${will.topic} is not allowed` });
       done(new Error('the last will is not allowed'), false);
     },
     authenticate: (client, username, password, done) => {
@@ -98,7 +98,7 @@ function rights({ directory, log }: BrokerDeps, login: BrokerLogin): AedesOption
         done(null, true);
         return;
       }
-      refuse(client, 'mqtt-login-refused', { reason: reason.text });
+      refuse('mqtt-login-refused', username, { client: client.id, reason: reason.text });
       done(Object.assign(new Error(reason.text), { returnCode: reason.code }) as AuthenticateError, false);
     },
     authorizePublish: (client, packet, done) => {
@@ -107,7 +107,7 @@ function rights({ directory, log }: BrokerDeps, login: BrokerLogin): AedesOption
         done(null);
         return;
       }
-      refuse(client, 'mqtt-publish-refused', { topic: packet.topic, reason: 'not a topic of this box' });
+      refuse('mqtt-publish-refused', box, { topic: packet.topic, reason: 'not a topic of this box' });
       done(new Error('publish refused'));
     },
     authorizeSubscribe: (client, subscription, done) => {
@@ -116,7 +116,7 @@ function rights({ directory, log }: BrokerDeps, login: BrokerLogin): AedesOption
         done(null, subscription);
         return;
       }
-      refuse(client, 'mqtt-subscribe-refused', { topic: subscription.topic, reason: 'not a topic of this box' });
+      refuse('mqtt-subscribe-refused', box, { topic: subscription.topic, reason: 'not a topic of this box' });
       done(null, null);
     },
     // A second lock on what matters most: a push or payment never reaches another box than its own.
