@@ -4,6 +4,9 @@ import QRCode from 'qrcode';
 export const QUIET_MODULES = 4;
 export const QUIET_MODULES_MIN = 2;
 
+/** Whichever: where only the size of a code is asked for, the search for the best mask is spared. */
+const ANY_MASK = 0;
+
 const LEVELS = ['H', 'Q', 'M', 'L'] as const;
 export type EccLevel = (typeof LEVELS)[number];
 
@@ -25,14 +28,42 @@ export interface Qr {
 /** `sideMin`: the pixels on a side with which it would fit, where there is such a size. */
 export type QrFit = { ok: true; qr: Qr } | { ok: false; reason: string; sideMin?: number };
 
+/** A payload that has been cut into segments, which is most of the work, and the version that it takes at each level. */
+export interface Encoding {
+  payload: string;
+  versionAt(level: EccLevel): number | undefined;
+  create(level: EccLevel): QRCode.QRCode;
+}
+
+export function encodingOf(payload: string): Encoding {
+  const least = tried(() => QRCode.create(payload, { errorCorrectionLevel: 'L', maskPattern: ANY_MASK }));
+  // The encoder takes its own segments back, though its declarations ask for the names of their modes.
+  const segments = (least?.segments ?? []) as unknown as QRCode.QRCodeSegment[];
+  const versions = new Map<EccLevel, number | undefined>([['L', least?.version]]);
+  return {
+    payload,
+    versionAt: (level) => {
+      if (least !== undefined && !versions.has(level)) {
+        const made = tried(() => QRCode.create(segments, { errorCorrectionLevel: level, maskPattern: ANY_MASK }));
+        versions.set(level, made?.version);
+      }
+      return versions.get(level);
+    },
+    create: (level) => QRCode.create(segments, { errorCorrectionLevel: level }),
+  };
+}
+
 /**
  * The QR of `payload` in a square of `space` pixels: the largest integer module size, a quiet zone of 4 modules (fewer,
  * but never under 2, only where 4 do not fit at all), and the strongest error correction up to `strongest` that costs
- * neither module size nor quiet zone.
+ * neither module size nor quiet zone. One pixel a module is allowed: how large that is, only the panel's pitch says.
  */
-export function fitQr(payload: string, space: number, strongest: EccLevel = 'H'): QrFit {
-  const least = versionAt(payload, 'L');
-  if (least === undefined) return { ok: false, reason: `${payload.length} characters are more than any QR code holds` };
+export function fitQr(payload: string | Encoding, space: number, strongest: EccLevel = 'H'): QrFit {
+  const encoding = typeof payload === 'string' ? encodingOf(payload) : payload;
+  const least = encoding.versionAt('L');
+  if (least === undefined) {
+    return { ok: false, reason: `${encoding.payload.length} characters are more than any QR code holds` };
+  }
   const modules = modulesOf(least);
   const room = roomFor(modules, space);
   if (room === undefined) {
@@ -47,10 +78,10 @@ export function fitQr(payload: string, space: number, strongest: EccLevel = 'H')
   }
   const modulesMax = Math.floor(space / room.modulePixels) - 2 * room.quietModules;
   const ecc = LEVELS.slice(LEVELS.indexOf(strongest)).find((level) => {
-    const version = versionAt(payload, level);
+    const version = encoding.versionAt(level);
     return version !== undefined && modulesOf(version) <= modulesMax;
   });
-  const made = QRCode.create(payload, { errorCorrectionLevel: ecc ?? 'L' });
+  const made = encoding.create(ecc ?? 'L');
   const { size } = made.modules;
   return {
     ok: true,
@@ -66,8 +97,9 @@ export function fitQr(payload: string, space: number, strongest: EccLevel = 'H')
 }
 
 /** The module size in pixels that `payload` gets in a square of `space` pixels; 0 where it does not fit. */
-export function modulePixelsIn(payload: string, space: number): number {
-  const version = versionAt(payload, 'L');
+export function modulePixelsIn(payload: string | Encoding, space: number): number {
+  const encoding = typeof payload === 'string' ? encodingOf(payload) : payload;
+  const version = encoding.versionAt('L');
   return version === undefined ? 0 : (roomFor(modulesOf(version), space)?.modulePixels ?? 0);
 }
 
@@ -83,10 +115,9 @@ function modulesOf(version: number): number {
   return 17 + 4 * version;
 }
 
-/** The smallest version at this level. A fixed mask spares the search for the best one, which is most of the work. */
-function versionAt(payload: string, errorCorrectionLevel: EccLevel): number | undefined {
+function tried<T>(work: () => T): T | undefined {
   try {
-    return QRCode.create(payload, { errorCorrectionLevel, maskPattern: 0 }).version;
+    return work();
   } catch {
     return undefined;
   }

@@ -1,5 +1,5 @@
 import type { CharacterSurface, PixelSurface, Surface } from '../contract.ts';
-import { fitQr, modulePixelsIn, type Qr, type QrFit } from '../qr.ts';
+import { type Encoding, encodingOf, fitQr, modulePixelsIn, type Qr, type QrFit } from '../qr.ts';
 import { fitOnPanel } from './panel.ts';
 
 /** Where the QR stands: left of the texts, above or between them, or with the whole screen to itself. */
@@ -16,7 +16,7 @@ const EASY_MODULE_PIXELS = 3;
 /** The QR of `payload` as this surface can show it, or why it cannot. */
 export function fitOn(surface: Surface, payload: string): QrFit {
   if (surface.kind === 'panel') return fitOnPanel(surface, payload);
-  return surface.kind === 'pixels' ? fitOnPixels(surface, payload) : fitOnCharacters(surface, payload);
+  return surface.kind === 'pixels' ? fitOnPixels(surface, encodingOf(payload)) : fitOnCharacters(surface, payload);
 }
 
 /** The arrangement that `fitOn` chose for this code. */
@@ -25,7 +25,7 @@ export function arrangementOf(surface: PixelSurface, qr: Qr): Arrangement {
   return isWide(surface) ? 'beside' : 'stacked';
 }
 
-function fitOnPixels(surface: PixelSurface, payload: string): QrFit {
+function fitOnPixels(surface: PixelSurface, payload: Encoding): QrFit {
   const shared = besideTexts(surface);
   const whole = Math.min(surface.width, surface.height);
   const modulePixels = modulePixelsIn(payload, shared);
@@ -35,7 +35,7 @@ function fitOnPixels(surface: PixelSurface, payload: string): QrFit {
 }
 
 /** Leaves room for the edge mark above and below where that costs nothing but stronger correction. */
-function fitAlone(payload: string, whole: number): QrFit {
+function fitAlone(payload: Encoding, whole: number): QrFit {
   const fit = fitQr(payload, whole);
   const framed = fitQr(payload, whole - 2 * EDGE_PX);
   const same =
