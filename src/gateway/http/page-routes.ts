@@ -6,13 +6,21 @@ import type { Store } from '../store/store.ts';
 import { openApi } from './openapi.ts';
 import { answerRefusal } from './requests.ts';
 
-const SWAGGER_FILES: Record<string, string> = {
-  'swagger-ui.css': 'text/css; charset=utf-8',
-  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+const OWN = new URL('../pages/', import.meta.url);
+const SWAGGER = new URL('.', import.meta.resolve('swagger-ui-dist/package.json'));
+
+/** What pages load, by path. */
+const ASSETS: Record<string, URL> = {
+  '/console.css': new URL('console.css', OWN),
+  '/console.js': new URL('console.js', OWN),
+  '/docs/docs.js': new URL('docs.js', OWN),
+  '/docs/swagger-ui.css': new URL('swagger-ui.css', SWAGGER),
+  '/docs/swagger-ui-bundle.js': new URL('swagger-ui-bundle.js', SWAGGER),
 };
-/** Pages load nothing from elsewhere, whatever gets into them. */
+/** Pages load nothing from elsewhere and stand in no other page, whatever gets into them. */
 const PAGE_POLICY =
-  "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:";
+  "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const QR_SVG_WIDTH_PX = 480;
 
 export interface PageRoutesDeps {
@@ -24,7 +32,7 @@ export interface PageRoutesDeps {
 
 /** Pages for people, and the two addresses for machines that watch the gateway. */
 export async function pageRoutes(scope: FastifyInstance, { store, metrics, log, basePath }: PageRoutesDeps) {
-  const page = (name: string) => readFile(new URL(`../pages/${name}`, import.meta.url), 'utf8');
+  const page = (name: string) => readFile(new URL(name, OWN), 'utf8');
   const [consolePage, docsPage] = await Promise.all([page('console.html'), page('docs.html')]);
   const html = (reply: FastifyReply, text: string) =>
     reply.type('text/html; charset=utf-8').header('content-security-policy', PAGE_POLICY).send(text);
@@ -35,18 +43,10 @@ export async function pageRoutes(scope: FastifyInstance, { store, metrics, log, 
   scope.get('/healthz', () => ({ status: 'ok' }));
   scope.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()));
 
-  scope.get<{ Params: { file: string } }>('/docs/:file', async (request, reply) => {
-    const { file } = request.params;
-    const type = SWAGGER_FILES[file];
-    if (type === undefined || !Object.hasOwn(SWAGGER_FILES, file)) {
-      return answerRefusal(request, reply, log, { code: 'E46', reason: 'unknown path' }, 404);
-    }
-    const url = new URL(file, import.meta.resolve('swagger-ui-dist/package.json'));
-    return reply
-      .type(type)
-      .header('cache-control', 'max-age=3600')
-      .send(await readFile(url));
-  });
+  for (const [path, file] of Object.entries(ASSETS)) {
+    const type = path.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8';
+    scope.get(path, async (_request, reply) => reply.type(type).send(await readFile(file)));
+  }
 
   scope.get<{ Params: { ref: string } }>('/qr/:ref', async (request, reply) => {
     const qrCode = await store.orders.qrCode(request.params.ref);

@@ -1,0 +1,194 @@
+import sharp from 'sharp';
+import { describe, expect, it } from 'vitest';
+import { openInBrowser } from '../support/browser.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
+import { eventually } from '../support/net.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
+import { decodeQrTwice } from '../support/qr-decoders.ts';
+import {
+  BOX1,
+  GENERATE,
+  order,
+  partnerServer,
+  push,
+  qrFor,
+  SEND_QR,
+  TEST_CALLBACK,
+  testCallback,
+  testGateway,
+} from './harness.ts';
+
+const { missing, note } = without(PROGRAMS.chromium);
+
+it.each([
+  ['/', ['/console.css', '/console.js']],
+  ['/docs', ['/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js', '/docs/docs.js']],
+])('the page %s loads, with all that it needs, from the gateway alone', async (path, assets) => {
+  const gateway = await testGateway();
+  const page = await fetch(`${gateway.origin}${path}`);
+  expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+  const policy = page.headers.get('content-security-policy') ?? '';
+  expect(policy).toContain("default-src 'self'");
+  expect(policy).toContain("frame-ancestors 'none'");
+  expect(policy).not.toMatch(/script-src|https?:|\*/);
+  const html = await page.text();
+  const links = [...html.matchAll(/(?:src|href|action)="([^"]*)"/g)].map((match) => match[1] ?? '');
+  expect(links).toEqual(expect.arrayContaining(assets));
+  expect(links.filter((link) => !/^\/(?!\/)|^data:,$/.test(link))).toEqual([]);
+  for (const link of links.filter((it) => it.startsWith('/'))) {
+    const answer = await fetch(`${gateway.origin}${link}`);
+    expect([link, answer.status]).toEqual([link, 200]);
+    const type = answer.headers.get('content-type');
+    if (link.endsWith('.js')) expect(type).toContain('text/javascript');
+    if (link.endsWith('.css')) expect(type).toContain('text/css');
+    expect((await answer.text()).length).toBeGreaterThan(50);
+  }
+});
+
+it.each(['console.js', 'console.css', 'console.html', 'docs.html', 'docs.js'])(
+  'the page file %s has no address outside of the gateway',
+  async (file) => {
+    const { readFile } = await import('node:fs/promises');
+    const text = await readFile(new URL(`../../src/gateway/pages/${file}`, import.meta.url), 'utf8');
+    expect(text).not.toMatch(/https?:\/\/|["'(]\/\/|innerHTML|insertAdjacentHTML|document\.write/);
+  },
+);
+
+it('tells that it is well', async () => {
+  const gateway = await testGateway();
+  const answer = await fetch(`${gateway.origin}/healthz`);
+  expect([answer.status, await answer.json()]).toEqual([200, { status: 'ok' }]);
+});
+
+it('counts pushes by result, callbacks and boxes for Prometheus', async () => {
+  const partner = await partnerServer();
+  const gateway = await testGateway({ callback: { url: partner.url } });
+  await gateway.post(SEND_QR, push());
+  await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+  await gateway.post(SEND_QR, push());
+  await gateway.post(TEST_CALLBACK, testCallback());
+  const lines = await eventually('a delivered callback', async () => {
+    const answer = await fetch(`${gateway.origin}/metrics`);
+    expect(answer.headers.get('content-type')).toContain('text/plain; version=0.0.4');
+    const text = await answer.text();
+    return text.includes('{result="delivered"} 1') && text.split('\n');
+  });
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      'paybox_gateway_pushes_total{result="BOX_OFFLINE"} 1',
+      'paybox_gateway_pushes_total{result="SUCCESS"} 1',
+      'paybox_gateway_boxes_online 1',
+      'paybox_gateway_send_qr_seconds_count 2',
+    ]),
+  );
+});
+
+describe('the picture of a QR', () => {
+  it.each([
+    ['short', order()],
+    ['long', order({ amount: 9_999_999_999_999, bankAccount: 'Z'.repeat(19), content: 'x'.repeat(25) })],
+    ['static', order({ qrType: 1, terminalCode: BOX1.terminalCode })],
+  ])('GEN-4 GEN-5 is read by two decoders as the qrCode of the answer: %s', async (_name, request) => {
+    const gateway = await testGateway();
+    const { body } = await gateway.post(GENERATE, request);
+    const picture = await fetch(String(body.qrLink));
+    expect(picture.headers.get('content-type')).toBe('image/svg+xml');
+    const png = await sharp(Buffer.from(await picture.arrayBuffer()))
+      .png()
+      .toBuffer();
+    expect(decodeQrTwice(png)).toEqual([body.qrCode, body.qrCode]);
+  });
+
+  it('GEN-4 is linked by the name under which the caller found the gateway', async () => {
+    const gateway = await testGateway();
+    const { port } = new URL(gateway.origin);
+    const headers = { authorization: `Bearer ${await gateway.token()}`, 'content-type': 'application/json' };
+    const url = `http://localhost:${port}/vqr${GENERATE}`;
+    const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(order()) });
+    const { qrLink } = (await answer.json()) as { qrLink: string };
+    expect(qrLink).toMatch(new RegExp(`^http://localhost:${port}/qr/`));
+    expect((await fetch(qrLink)).status).toBe(200);
+  });
+
+  it.each(['none', '../x', 'A'.repeat(22), "'; drop table qr_codes; --"])(
+    'is 404 for what is no reference: %s',
+    async (ref) => {
+      const gateway = await testGateway();
+      const answer = await fetch(`${gateway.origin}/qr/${encodeURIComponent(ref)}`);
+      expect([answer.status, await answer.json()]).toEqual([404, { status: 'FAILED', message: 'E96' }]);
+    },
+  );
+});
+
+describe('in a browser', () => {
+  const open = async (url: string) => {
+    const page = await openInBrowser(url);
+    const becomes = (expression: string) =>
+      eventually(expression, async () => (await page.evaluate(expression)) === true);
+    await becomes(`location.href === '${url}' && document.readyState === 'complete'`);
+    await page.evaluate(`
+      window.faults = [];
+      for (const type of ['error', 'unhandledrejection', 'securitypolicyviolation']) {
+        addEventListener(type, (event) => faults.push(type + ' ' + (event.message ?? event.reason ?? event.violatedDirective)));
+      }
+      console.error = (...args) => faults.push(args.join(' '));
+    `);
+    const shows = (text: string) => becomes(`document.body.innerText.includes(${JSON.stringify(text)})`);
+    const click = (label: string) =>
+      becomes(`(() => {
+        const button = [...document.querySelectorAll('button')].find((it) => it.textContent.includes('${label}') && !it.disabled);
+        button?.click();
+        return button !== undefined;
+      })()`);
+    return { ...page, becomes, shows, click };
+  };
+
+  it.skipIf(missing)(`the console shows an order from push to payment, hostile texts as texts${note}`, async () => {
+    const partner = await partnerServer((_call, response) => response.end('<script>document.title = "pwned"</script>'));
+    const gateway = await testGateway({ callback: { url: partner.url } });
+    const page = await open(`${gateway.origin}/`);
+    await page.shows('No orders yet');
+    await page.shows('0 of 4 online');
+    await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+    await page.shows('1 of 4 online');
+    const hostile = '<script>document.title="pwned"</script><img src=x onerror="document.title=1">';
+    const orderId = '"><b>DH</b>';
+    await gateway.post(SEND_QR, push({ content: hostile, orderId, qrCode: qrFor() }));
+    await page.shows(hostile);
+    await page.shows(orderId);
+    await page.shows('50.000 ₫');
+    await page.becomes("document.querySelector('#orders .pill.live')?.textContent === 'shown'");
+    await page.click('Pay');
+    await page.becomes("document.querySelector('#orders .pill.good')?.textContent === 'paid'");
+    await page.becomes("document.querySelector('#callbacks .pill')?.textContent === 'delivered'");
+    await page.click('▸');
+    await page.shows('<script>document.title = "pwned"</script>');
+    await page.click('Resend');
+    await page.shows('Attempt 2');
+    await page.becomes("document.title === 'paybox gateway'");
+    await page.becomes("document.querySelectorAll('main script, main img, main b').length === 0");
+    expect(await page.evaluate('faults')).toEqual([]);
+  });
+
+  it.skipIf(missing)(`the console asks for the admin token and then opens${note}`, async () => {
+    const gateway = await testGateway({ config: { adminToken: 'a-long-admin-token' } });
+    const page = await open(`${gateway.origin}/`);
+    await page.becomes("!document.getElementById('gate').hidden");
+    await page.evaluate(`
+      document.querySelector('[name=token]').value = 'a-long-admin-token';
+      document.getElementById('login').requestSubmit();
+    `);
+    await page.shows('0 of 4 online');
+    await page.becomes("document.getElementById('gate').hidden");
+    expect(await page.evaluate('faults')).toEqual([]);
+  });
+
+  it.skipIf(missing)(`the documentation shows every endpoint${note}`, async () => {
+    const gateway = await testGateway();
+    const page = await open(`${gateway.origin}/docs`);
+    for (const path of [GENERATE, SEND_QR, TEST_CALLBACK])
+      await page.becomes(`document.querySelector('[data-path="${path}"]') !== null`);
+    await page.becomes("performance.getEntriesByType('resource').every((it) => it.name.startsWith(location.origin))");
+    expect(await page.evaluate('faults')).toEqual([]);
+  });
+});
