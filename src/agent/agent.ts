@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { restore } from '../box/restore.ts';
 import type { BoxEvent, BoxState, Send } from '../box/state.ts';
 import { statusView, view } from '../box/view.ts';
-import type { SerialSettings } from '../display/contract.ts';
+import type { SerialSettings, TerminalInput } from '../display/contract.ts';
 import { openSerial } from '../display/io/serial.ts';
 import { type Clock, withDeadline } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
@@ -45,6 +45,7 @@ export interface AgentDeps {
   log: Logger;
   /** The terminal that the agent runs in, if a terminal display may draw on it. */
   terminal: NodeJS.WriteStream | undefined;
+  terminalInput: TerminalInput | undefined;
 }
 
 export interface Agent {
@@ -162,9 +163,9 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
 }
 
 /** The world as displays may use it. */
-export function displayIo({ clock, log, terminal }: Pick<AgentDeps, 'clock' | 'log' | 'terminal'>) {
+export function displayIo({ clock, log, terminal, terminalInput }: Omit<AgentDeps, 'random'>) {
   const openPort = (settings: SerialSettings, signal: AbortSignal) => openSerial(settings, signal, clock);
-  return { clock, log, terminal, openSerial: openPort };
+  return { clock, log, terminal, terminalInput, openSerial: openPort };
 }
 
 function logSends(log: Logger, sends: readonly Send[]): void {

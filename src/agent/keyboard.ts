@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { ReadStream } from 'node:tty';
+import type { TerminalInput } from '../display/contract.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
@@ -11,12 +12,7 @@ export interface KeyboardIo {
 }
 
 /** The keys of the terminal that the agent runs in. It owns the terminal's input, in raw mode, until it is closed. */
-export interface Keyboard {
-  /**
-   * Calls back with all that the terminal sends, typed keys and the terminal's replies to queries, until the returned
-   * function is called.
-   */
-  onData(listener: (bytes: Uint8Array) => void): () => void;
+export interface Keyboard extends TerminalInput {
   /** Gives the terminal back as a shell expects it. Safe to call twice. */
   close(): void;
 }

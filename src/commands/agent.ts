@@ -1,17 +1,28 @@
-import { startAgent } from '../agent/agent.ts';
+import { type Agent, startAgent } from '../agent/agent.ts';
 import { loadAgentConfig } from '../agent/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
 import { setupOf } from './agent-setup.ts';
 import { stderrLog, untilStopped, writeReadyFile } from './daemon.ts';
+import { takeTerminal } from './terminal.ts';
 
 /** `paybox agent`: the box daemon until a signal. */
 export async function agent(options: { config: string; readyFile?: string }): Promise<void> {
   const config = await loadAgentConfig(options.config);
   const log = stderrLog();
-  const terminal = process.stdout.isTTY ? process.stdout : undefined;
-  const running = await startAgent(setupOf(config), { clock: systemClock, random: systemRandom, log, terminal });
+  const io = { clock: systemClock, random: systemRandom, log };
+  let box: Agent | undefined;
+  const { output, keyboard } = takeTerminal(io, (key) => box?.window.press(key));
+  const deps = { ...io, terminal: output, terminalInput: keyboard };
+  const running = await startAgent(setupOf(config), deps).catch((error: unknown) => {
+    keyboard?.close();
+    throw error;
+  });
+  box = running;
   if (options.readyFile !== undefined) await writeReadyFile(options.readyFile, { boxUrl: running.origin });
   log.info('ready', { box: running.origin });
-  await untilStopped(log, () => running.close());
+  await untilStopped(log, () => {
+    keyboard?.close();
+    return running.close();
+  });
 }

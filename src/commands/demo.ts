@@ -24,7 +24,7 @@ export function demoGatewayConfig(
   return parseGatewayConfig(
     {
       http: { port: options.httpPort },
-      mqtt: options.transport === 'mqtt' ? { embedded: { port: options.mqttPort } } : null,
+      mqtt: { embedded: { port: options.mqttPort } },
       dataDir: join(options.dataDir, 'gateway'),
       partners: [{ ...DEMO.partner, accounts: [bankAccount], callback: options.callback }],
       accounts: [DEMO.account],

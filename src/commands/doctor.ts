@@ -81,7 +81,7 @@ async function displayFindings(config: AgentConfig): Promise<Finding[]> {
     const abort = new AbortController();
     const log = createLogger(process.stderr, systemClock, 'text');
     const terminal = process.stdout.isTTY ? process.stdout : undefined;
-    const world = displayIo({ clock: systemClock, log, terminal });
+    const world = displayIo({ clock: systemClock, log, terminal, terminalInput: undefined });
     const io = { ...world, cacheDir: config.dataDir, onResize: () => undefined };
     try {
       const opened = await withDeadline(systemClock, OPEN_TIMEOUT_MS, open(io, abort.signal));

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { startAgent } from '../agent/agent.ts';
+import { type Agent, startAgent } from '../agent/agent.ts';
 import { startSamplePartner } from '../bench/sample-partner.ts';
 import type { CallbackAuth } from '../gateway/config.ts';
 import { startGateway } from '../gateway/gateway.ts';
@@ -13,6 +13,7 @@ import { systemRandom } from '../lib/random.ts';
 import { setupOf } from './agent-setup.ts';
 import { Closers, openLogFile, untilStopped, writeReadyFile } from './daemon.ts';
 import { DEMO, demoAgentConfig, demoGatewayConfig } from './demo.ts';
+import { KEYS_HELP, takeTerminal } from './terminal.ts';
 
 export interface UpOptions {
   data?: string;
@@ -38,28 +39,35 @@ export async function up(options: UpOptions): Promise<void> {
   await mkdir(dataDir, { recursive: true });
   const agentConfig = demoAgentConfig({ ...options, dataDir, onTerminal: process.stdout.isTTY === true });
   await assertFree(options.httpPort, '--http-port');
-  if (options.transport === 'mqtt') await assertFree(options.mqttPort, '--mqtt-port');
+  await assertFree(options.mqttPort, '--mqtt-port');
   await assertFree(options.boxPort, '--box-port');
 
   const logFile = join(dataDir, 'paybox.log');
-  // A terminal is redrawn in place by the box, so what a person should read stands above it before the box starts.
-  const terminal = process.stdout.isTTY ? process.stdout : undefined;
   const closers = new Closers();
   const { log, close: closeLog } = openLogFile(logFile);
   closers.add(closeLog);
   const deps = { clock: systemClock, random: systemRandom, log };
+  let box: Agent | undefined;
+  const { output: terminal, keyboard } = takeTerminal(deps, (key) => box?.window.press(key));
+  closers.add(async () => keyboard?.close());
   try {
     const callback =
       options.callbackUrl === undefined ? await bundledPartner(closers, deps) : { url: options.callbackUrl, auth };
-    if (terminal !== undefined)
-      terminal.write(`paybox: ${addresses(options)}\nCtrl-C ends all; the log is ${logFile}\n`);
+    // A terminal is redrawn in place by the box, so what a person should read stands above it before the box starts.
+    terminal?.write(`paybox: ${addresses(options)}\nCtrl-C ends all. ${KEYS_HELP}.\nThe log is ${logFile}\n`);
     const gatewayConfig = demoGatewayConfig({ ...options, dataDir, callback });
     const starting = [
       startGateway(gatewayConfig, { ...deps, log: log.with({ program: 'gateway' }) }).then(closers.adding),
-      startAgent(setupOf(agentConfig), { ...deps, log: log.with({ program: 'agent' }), terminal }).then(closers.adding),
+      startAgent(setupOf(agentConfig), {
+        ...deps,
+        log: log.with({ program: 'agent' }),
+        terminal,
+        terminalInput: keyboard,
+      }).then(closers.adding),
     ] as const;
     await Promise.allSettled(starting);
     const [gateway, agent] = await Promise.all(starting);
+    box = agent;
     await untilIdle(agent.window);
     const ready = {
       baseUrl: gateway.baseUrl,
@@ -74,7 +82,10 @@ export async function up(options: UpOptions): Promise<void> {
     const tookMs = Math.round(systemClock.monotonicMs() - startedMs);
     if (terminal === undefined) process.stdout.write(`paybox is ready in ${tookMs} ms: ${addresses(options)}\n`);
     if (options.open && process.stdout.isTTY) await openPage(ready.boxUrl);
-    await untilStopped(log, () => closers.close());
+    await untilStopped(log, () => {
+      keyboard?.close();
+      return closers.close();
+    });
   } catch (error) {
     await closers.close();
     throw error;

@@ -107,12 +107,20 @@ export interface SerialLine {
   close(): Promise<void>;
 }
 
+/** The input of a terminal, read by one owner for all. */
+export interface TerminalInput {
+  /** Calls back with the bytes as they come, until the returned function is called. They are not to be kept. */
+  onData(listener: (bytes: Uint8Array) => void): () => void;
+}
+
 /** What a driver may use of the world: everything that touches a device or time is here. */
 export interface DisplayIo {
   clock: Clock;
   log: Logger;
   /** The terminal that the agent runs in, if any. */
   terminal: NodeJS.WriteStream | undefined;
+  /** What that terminal sends, keys and replies to queries. Where it is undefined, nothing may be asked of the terminal. */
+  terminalInput: TerminalInput | undefined;
   /** Opens a serial port. Throws a PayboxError that names the port and what to do: absent, busy, not permitted. */
   openSerial(settings: SerialSettings, signal: AbortSignal): Promise<SerialLine>;
   /** A folder of the agent's for files that may be made anew. */

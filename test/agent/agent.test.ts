@@ -68,7 +68,13 @@ async function boxWith(
     ...change,
   };
   const log = createLogger(new PassThrough().resume(), systemClock, 'json');
-  const agent = await startAgent(setup, { clock: systemClock, random: systemRandom, log, terminal: undefined });
+  const agent = await startAgent(setup, {
+    clock: systemClock,
+    random: systemRandom,
+    log,
+    terminal: undefined,
+    terminalInput: undefined,
+  });
   onTestFinished(() => agent.close());
   await eventually('registered', () => agent.window.status().online);
   return { agent, gateway };

@@ -48,7 +48,10 @@ async function screenOf(open: ConfiguredDisplay['open']) {
   const outcomes: ScreenOutcome[] = [];
   const logged = new PassThrough();
   const log = createLogger(logged, systemClock, 'text');
-  const io = { ...displayIo({ clock: systemClock, log, terminal: undefined }), cacheDir: await temporaryFolder() };
+  const io = {
+    ...displayIo({ clock: systemClock, log, terminal: undefined, terminalInput: undefined }),
+    cacheDir: await temporaryFolder(),
+  };
   const deps = { clock: systemClock, log, io, onOutcome: (outcome: ScreenOutcome) => outcomes.push(outcome) };
   const screen = new Screen({ driver: 'strict', open }, deps);
   onTestFinished(() => screen.close());

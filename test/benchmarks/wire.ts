@@ -59,6 +59,7 @@ const io: DisplayIo = {
   clock: systemClock,
   log: createLogger(process.stderr, systemClock, 'text'),
   terminal: undefined,
+  terminalInput: undefined,
   openSerial: (settings, signal) => openSerial(settings, signal, systemClock),
   cacheDir: '/nowhere',
   onResize: () => {},

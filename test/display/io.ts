@@ -12,6 +12,7 @@ export function testIo(cacheDir: string, terminal?: TerminalEmulator, onResize: 
     log: createLogger(new PassThrough().resume(), systemClock, 'json'),
     // The emulator has what the driver uses of a terminal stream, and throws on the rest.
     terminal: terminal as unknown as NodeJS.WriteStream | undefined,
+    terminalInput: undefined,
     openSerial: (settings, signal) => openSerial(settings, signal, systemClock),
     cacheDir,
     onResize,
