@@ -17,7 +17,7 @@ const NIGHT_CHECK_MS = 15_000;
 
 const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'expected a time of day as HH:MM');
 
-const options = z
+export const framebufferOptions = z
   .strictObject({
     name: z.string().min(1).optional().describe('which one, as cat /sys/class/graphics/fb*/name says'),
     device: z
@@ -41,13 +41,13 @@ const options = z
     'expected blankFrom and blankTo together',
   )
   .refine((it) => it.blankFrom === undefined || it.blankFrom !== it.blankTo, 'expected blankFrom other than blankTo');
-type Options = z.infer<typeof options>;
+type Options = z.infer<typeof framebufferOptions>;
 
 /** A screen of the machine itself (HDMI, DSI, SPI with a kernel driver), by its framebuffer device. */
 export const framebuffer: DisplayDriver<Options> = {
   name: 'framebuffer',
   summary: 'a screen with a Linux framebuffer: HDMI, DSI or SPI',
-  options,
+  options: framebufferOptions,
   example: { name: 'vc4drmfb', rotation: 0, repaintSeconds: 60, blankFrom: '23:00', blankTo: '06:00', root: '/' },
   open: async (given, io, signal) => {
     const info = await findFramebuffer(given, given.root);

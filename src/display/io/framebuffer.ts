@@ -43,10 +43,10 @@ export async function findFramebuffer(choice: FramebufferChoice, root: string): 
   const { name, device } = choice;
   const fits = all.filter((it) => (name === undefined || it.name === name) && (device ?? it.device) === it.device);
   const [found, second] = fits;
-  const wanted = [name && `named ${name}`, device].filter(Boolean).join(' at ');
+  const wanted = `${name === undefined ? '' : ` named ${name}`}${device === undefined ? '' : ` at ${device}`}`;
   if (found === undefined) {
     const there = all.map((it) => `${it.device} (${it.name})`).join(', ') || 'none';
-    throw displayFault(`there is no framebuffer ${wanted}`.trimEnd().concat(`; the machine has: ${there}`), ABSENT_FIX);
+    throw displayFault(`there is no framebuffer${wanted}; the machine has: ${there}`, ABSENT_FIX);
   }
   if (second !== undefined) {
     const there = fits.map((it) => `${it.device} (${it.name})`).join(', ');

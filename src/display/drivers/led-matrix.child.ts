@@ -1,0 +1,78 @@
+/**
+ * A program of its own: holds the LED matrix addon, which ends its process on many faults. Reads messages from stdin,
+ * each with its length in 4 bytes before it: first the setup as JSON, then frames of 3 bytes a pixel. Answers each with
+ * a line of JSON on file descriptor 3. Ends, with the panels dark, when stdin does.
+ */
+import { writeSync } from 'node:fs';
+import { reasonOf } from '../../lib/errors.ts';
+import { LENGTH_BYTES } from '../io/child.ts';
+import { type LedMatrixAnswer, type LedMatrixSetup, ledMatrixSetup } from './led-matrix.options.ts';
+
+const ANSWERS_FD = 3;
+const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
+
+/** What is used of the addon. */
+interface Matrix {
+  drawBuffer(buffer: Buffer): unknown;
+  clear(): unknown;
+  sync(): unknown;
+  width(): number;
+  height(): number;
+}
+interface Addon {
+  LedMatrix: {
+    new (matrix: object, runtime: object): Matrix;
+    defaultMatrixOptions(): object;
+    defaultRuntimeOptions(): object;
+  };
+}
+
+function answer(value: LedMatrixAnswer): void {
+  writeSync(ANSWERS_FD, `${JSON.stringify(value)}\n`);
+}
+
+async function openMatrix({ addon, width, height, matrix, runtime }: LedMatrixSetup): Promise<Matrix> {
+  const { LedMatrix } = (await import(addon)) as Addon;
+  const made = new LedMatrix(
+    { ...LedMatrix.defaultMatrixOptions(), ...matrix },
+    { ...LedMatrix.defaultRuntimeOptions(), ...runtime },
+  );
+  if (made.width() === width && made.height() === height) return made;
+  throw new Error(`the panels have ${made.width()} x ${made.height()} LEDs, expected ${width} x ${height}`);
+}
+
+async function* messages(): AsyncGenerator<Buffer> {
+  let rest = Buffer.alloc(0);
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    rest = Buffer.concat([rest, chunk]);
+    while (rest.length >= LENGTH_BYTES) {
+      const length = rest.readUInt32LE();
+      if (length > MESSAGE_BYTES_MAX) throw new Error(`a message of ${length} bytes, at most ${MESSAGE_BYTES_MAX}`);
+      if (rest.length < LENGTH_BYTES + length) break;
+      yield rest.subarray(LENGTH_BYTES, LENGTH_BYTES + length);
+      rest = rest.subarray(LENGTH_BYTES + length);
+    }
+  }
+}
+
+let matrix: Matrix | undefined;
+try {
+  for await (const message of messages()) {
+    if (matrix === undefined) {
+      matrix = await openMatrix(ledMatrixSetup.parse(JSON.parse(message.toString())));
+    } else {
+      const expected = matrix.width() * matrix.height() * 3;
+      // The addon would abort.
+      if (message.length !== expected) throw new Error(`a frame of ${message.length} bytes, expected ${expected}`);
+      matrix.drawBuffer(Buffer.from(message));
+      matrix.sync();
+    }
+    answer({ ok: true });
+  }
+  matrix?.clear();
+  matrix?.sync();
+  process.exit(0);
+} catch (error) {
+  answer({ error: reasonOf(error) });
+  process.exit(1);
+}

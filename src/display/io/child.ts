@@ -1,0 +1,92 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import { type Clock, withDeadline } from '../../lib/clock.ts';
+import { reasonOf } from '../../lib/errors.ts';
+
+/** One message in the pipe to a child: its length in 4 bytes, low byte first, then its bytes. */
+export const LENGTH_BYTES = 4;
+const ANSWER_CHARS_MAX = 10_000;
+const COMPLAINT_CHARS_MAX = 2_000;
+const CLOSE_TIMEOUT_MS = 1_000;
+
+/** A program that may crash or hang, in a process of its own; spent when it has ended. */
+export interface Child {
+  /**
+   * Sends one message and waits for its answer, one line on file descriptor 3. Throws an Error that says how it failed:
+   * ended, or gave no answer within `timeoutMs`; it is killed then. One message at a time.
+   */
+  ask(message: Uint8Array, timeoutMs: number): Promise<string>;
+  /** Settles, with how, when it has ended. */
+  readonly ended: Promise<string>;
+  /** Lets it end by itself and kills it when it does not; safe to call twice. */
+  close(): Promise<void>;
+}
+
+/** Starts `file` with this program's own Node. Does not throw: a child that cannot start has ended. */
+export function startChild(file: string, clock: Clock): Child {
+  const child = spawn(process.execPath, [file], { stdio: ['pipe', 'ignore', 'pipe', 'pipe'] });
+  const [input, , errors, answers] = child.stdio as unknown as [Writable, null, Readable, Readable];
+  // A child that dies early breaks the pipe; how it ended says more than that.
+  input.on('error', () => {});
+  const complaint = lastOf(errors);
+  const ended = new Promise<string>((resolve) => {
+    child.once('error', (error) => resolve(`could not be started: ${reasonOf(error)}`));
+    child.once('close', (code, signal) => {
+      const how = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`;
+      const said = complaint();
+      resolve(said === '' ? how : `${how}: ${said}`);
+    });
+  });
+  const nextLine = linesOf(answers);
+  return {
+    ended,
+    ask: async (message, timeoutMs) => {
+      const head = Buffer.alloc(LENGTH_BYTES);
+      head.writeUInt32LE(message.length);
+      input.write(head);
+      input.write(message);
+      const failed = ended.then((how): never => {
+        throw new Error(how);
+      });
+      const answer = await withDeadline(clock, timeoutMs, Promise.race([nextLine(), failed]));
+      if (answer !== undefined) return answer;
+      child.kill('SIGKILL');
+      throw new Error(`gave no answer within ${timeoutMs} ms and was killed`);
+    },
+    close: () => close(child, input, ended, clock),
+  };
+}
+
+async function close(child: ChildProcess, input: Writable, ended: Promise<string>, clock: Clock): Promise<void> {
+  input.end();
+  if ((await withDeadline(clock, CLOSE_TIMEOUT_MS, ended)) !== undefined) return;
+  child.kill('SIGKILL');
+  await withDeadline(clock, CLOSE_TIMEOUT_MS, ended);
+}
+
+/** The last lines of what a program complained about, in one line. */
+function lastOf(stream: Readable): () => string {
+  let text = '';
+  stream.setEncoding('utf8').on('data', (chunk: string) => {
+    text = (text + chunk).slice(-COMPLAINT_CHARS_MAX);
+  });
+  return () => text.replaceAll(/\s+/g, ' ').trim();
+}
+
+/** Answers in their order; only one is ever waited for. */
+function linesOf(stream: Readable): () => Promise<string> {
+  let rest = '';
+  let arrived = Promise.withResolvers<string>();
+  stream.setEncoding('utf8').on('data', (chunk: string) => {
+    rest = (rest + chunk).slice(-ANSWER_CHARS_MAX);
+    const end = rest.indexOf('\n');
+    if (end < 0) return;
+    arrived.resolve(rest.slice(0, end));
+    rest = rest.slice(end + 1);
+  });
+  return async () => {
+    const line = await arrived.promise;
+    arrived = Promise.withResolvers();
+    return line;
+  };
+}

@@ -1,0 +1,305 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join, resolve } from 'node:path';
+import decodeQr from 'qr/decode.js';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { loadAgentConfig } from '../../../src/agent/config.ts';
+import {
+  type LedMatrixOptions,
+  ledMatrixOptions,
+  matrixSize,
+} from '../../../src/display/drivers/led-matrix.options.ts';
+import { ledMatrix } from '../../../src/display/drivers/led-matrix.ts';
+import { startChild } from '../../../src/display/io/child.ts';
+import { encodePng } from '../../../src/display/png.ts';
+import { openRenderer } from '../../../src/display/render.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { eventually, temporaryFolder } from '../../support/net.ts';
+import { PROGRAMS, without } from '../../support/programs.ts';
+import type { Misbehaviour } from '../emulators/led-matrix.addon.ts';
+import { asDots, FakeLedMatrix } from '../emulators/led-matrix.ts';
+import { testIo } from '../io.ts';
+import { glyphCache, zbarReads } from '../pictures.ts';
+import { PAYMENT, QR_CODE, SCENES } from '../scenes.ts';
+
+const CHILD = resolve(import.meta.dirname, '../../../src/display/drivers/led-matrix.child.ts');
+const glyphs = glyphCache();
+const zbar = without(PROGRAMS.zbar);
+
+interface World {
+  model?: string;
+  modules?: string;
+  misbehaviour?: Misbehaviour;
+}
+
+async function fakePanels({ model, modules, misbehaviour }: World = {}): Promise<FakeLedMatrix> {
+  const panels = new FakeLedMatrix(await temporaryFolder(), model, misbehaviour);
+  if (modules !== undefined) panels.loadModule(modules);
+  return panels;
+}
+
+async function openOn(panels: FakeLedMatrix, more: Partial<LedMatrixOptions> = {}) {
+  let asked = 0;
+  const io = testIo(glyphs.cacheDir, undefined, () => {
+    asked += 1;
+  });
+  const options = ledMatrixOptions.parse({ ...panels.options, ...more });
+  const display = await ledMatrix.open(options, io, new AbortController().signal);
+  onTestFinished(() => display.close());
+  const renderer = await openRenderer(display.surface, io);
+  const show = (scene: (typeof SCENES)[string]) => display.draw(renderer.render(scene), scene);
+  return { display, renderer, show, asked: () => asked };
+}
+
+const alive = (pid: number) => spawnSync('kill', ['-0', String(pid)]).status === 0;
+
+describe('the LED matrix display', () => {
+  it.skipIf(zbar.missing).each<[Partial<LedMatrixOptions>, string]>([
+    [{}, '64 x 64'],
+    [{ chainLength: 2 }, '128 x 64'],
+    [{ chainLength: 2, pixelMapper: 'V-mapper' }, '64 x 128'],
+    [{ chainLength: 2, rotation: 90 }, 'turned 64 x 128'],
+  ])(`with %j shows a payment on %s LEDs that two decoders read off its dots${zbar.note}`, async (more) => {
+    const panels = await fakePanels();
+    const { show } = await openOn(panels, more);
+    await show(PAYMENT);
+    const { data, ...size } = panels.shown();
+    const upright = more.rotation === 90 ? turnedBack({ data, ...size }) : { data, ...size };
+    const dots = asDots(upright);
+    expect(decodeQr(dots), 'qr').toBe(QR_CODE);
+    const path = join(await temporaryFolder(), 'dots.png');
+    await writeFile(path, encodePng({ kind: 'pixels', ...dots }));
+    expect(zbarReads(path), 'zbar').toBe(QR_CODE);
+  });
+
+  it('is made with the options, by the names of the addon', async () => {
+    const panels = await fakePanels();
+    const more = { brightness: 55, pwmBits: 5, gpioSlowdown: 4, limitRefreshHz: 400, rgbSequence: 'GRB' } as const;
+    await openOn(panels, { ...more, parallel: 2, hardwareMapping: 'adafruit-hat', dropPrivileges: false });
+    const { matrix, runtime } = panels.made();
+    expect(matrix).toMatchObject({
+      rows: 64,
+      cols: 64,
+      parallel: 2,
+      brightness: 55,
+      pwmBits: 5,
+      limitRefreshRateHz: 400,
+      ledRgbSequence: 'GRB',
+      hardwareMapping: 'adafruit-hat',
+      disableHardwarePulsing: false,
+    });
+    expect(runtime).toMatchObject({ gpioSlowdown: 4, dropPrivileges: 0, daemon: 0 });
+  });
+
+  it('runs the addon in another process, which ends with dark panels', async () => {
+    const panels = await fakePanels();
+    const { display, show } = await openOn(panels);
+    await show(PAYMENT);
+    const { pid } = panels.made();
+    expect(pid).not.toBe(process.pid);
+    await display.close();
+    expect(alive(pid)).toBe(false);
+    const { data } = panels.shown();
+    expect(data.some((byte, index) => index % 4 !== 3 && byte !== 0)).toBe(false);
+  });
+
+  it('sends a frame only when it is another', async () => {
+    const panels = await fakePanels();
+    const { show } = await openOn(panels);
+    await show(PAYMENT);
+    await show(PAYMENT);
+    expect(panels.shown().frames).toBe(1);
+    await show({ ...PAYMENT, kind: 'expired' });
+    expect(panels.shown().frames).toBe(2);
+  });
+
+  it.each([
+    ['Raspberry Pi 5 Model B Rev 1.0', 'Raspberry Pi 5 Model B Rev 1.0'],
+    ['Raspberry Pi Compute Module 5 Rev 1.0', 'Compute Module 5'],
+    ['Raspberry Pi 500 Rev 1.0', 'Raspberry Pi 500'],
+    ['Radxa ROCK 4C+', 'Radxa ROCK 4C+ is none'],
+    ['', 'this machine is none'],
+  ])('refuses the machine %j by its name', async (model, words) => {
+    const panels = await fakePanels({ model });
+    await expect(openOn(panels)).rejects.toMatchObject({
+      code: 'DISPLAY_FAULT',
+      message: expect.stringContaining(words),
+      fix: expect.stringContaining('another display'),
+    });
+    expect(() => panels.made()).toThrow('ENOENT');
+  });
+
+  it('refuses to start beside the sound of the Pi, unless without hardware pulses', async () => {
+    const panels = await fakePanels({ modules: 'snd_bcm2835 24576 2 - Live 0x0' });
+    await expect(openOn(panels)).rejects.toMatchObject({
+      code: 'DISPLAY_FAULT',
+      message: expect.stringContaining('snd_bcm2835'),
+      fix: expect.stringContaining('dtparam=audio=off'),
+    });
+    await openOn(panels, { hardwarePulsing: false });
+    expect(panels.made().matrix).toMatchObject({ disableHardwarePulsing: true });
+  });
+
+  it('says how to get the addon where it is not installed', async () => {
+    const panels = await fakePanels();
+    await expect(openOn(panels, { addon: join(panels.options.root, 'none.mjs') })).rejects.toMatchObject({
+      code: 'DISPLAY_FAULT',
+      fix: expect.stringContaining('npm install rpi-led-matrix'),
+    });
+  });
+
+  it.each([
+    ['crash', 'was ended by SIGSEGV: Must run as root'],
+    ['exit', 'ended with exit code 1'],
+    ['throw', 'refused: Failed to sync'],
+    ['hang', 'gave no answer within'],
+  ] as const)('names the addon in mid-draw (%s), and a fresh open works', async (how, words) => {
+    const panels = await fakePanels({ misbehaviour: { at: 2, how } });
+    const { show, display } = await openOn(panels);
+    await show(SCENES.idle ?? PAYMENT);
+    const { pid } = panels.made();
+    const fault = { code: 'DISPLAY_FAULT', severity: 'retryable', message: expect.stringContaining(words) };
+    await expect(show(PAYMENT)).rejects.toMatchObject(fault);
+    await expect(show(PAYMENT)).rejects.toMatchObject(fault);
+    await display.close();
+    expect(alive(pid)).toBe(false);
+    panels.misbehave();
+    const again = await openOn(panels);
+    await again.show(PAYMENT);
+    expect(decodeQr(asDots(panels.shown()))).toBe(QR_CODE);
+  });
+
+  it('names a crash at the start', async () => {
+    const panels = await fakePanels({ misbehaviour: { at: 0, how: 'crash' } });
+    await expect(openOn(panels)).rejects.toMatchObject({
+      code: 'DISPLAY_FAULT',
+      message: expect.stringContaining('SIGSEGV'),
+      fix: expect.stringContaining('as root'),
+    });
+  });
+
+  it('has the agent draw when the addon dies while nothing is drawn', async () => {
+    const panels = await fakePanels();
+    const { show, asked } = await openOn(panels);
+    await show(PAYMENT);
+    process.kill(panels.made().pid, 'SIGKILL');
+    await eventually('asked for a drawing', () => asked() === 1);
+    await expect(show(PAYMENT)).rejects.toMatchObject({ message: expect.stringContaining('SIGKILL') });
+  });
+
+  it('never gives the addon a frame of another length', async () => {
+    const panels = await fakePanels();
+    const child = startChild(CHILD, systemClock);
+    onTestFinished(() => child.close());
+    const { root, addon } = panels.options;
+    const setup = { addon, root, width: 64, height: 64, matrix: { rows: 64, cols: 64 }, runtime: {} };
+    expect(await child.ask(Buffer.from(JSON.stringify(setup)), 20_000)).toBe('{"ok":true}');
+    expect(await child.ask(Buffer.alloc(64 * 64 * 3), 20_000)).toBe('{"ok":true}');
+    expect(JSON.parse(await child.ask(Buffer.alloc(64 * 64 * 3 - 1), 20_000))).toEqual({
+      error: 'a frame of 12287 bytes, expected 12288',
+    });
+    expect(await child.ended).toMatch(/exit code 1/);
+  });
+
+  it('ends when the agent is killed', async () => {
+    const panels = await fakePanels();
+    const driver = resolve(import.meta.dirname, '../../../src/display/io/child.ts');
+    const script = `const { startChild } = await import(${JSON.stringify(driver)});
+      const { systemClock } = await import(${JSON.stringify(resolve(driver, '../../../lib/clock.ts'))});
+      const setup = ${JSON.stringify({ addon: panels.options.addon, width: 32, height: 32, matrix: {}, runtime: {} })};
+      await startChild(${JSON.stringify(CHILD)}, systemClock).ask(Buffer.from(JSON.stringify(setup)), 20000);
+      process.stdout.write('up');
+      await new Promise(() => setInterval(() => {}, 1000));`;
+    const agent = spawn(process.execPath, ['--input-type=module', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void agent.kill('SIGKILL'));
+    await new Promise((up) => agent.stdout.once('data', up));
+    const { pid } = panels.made();
+    agent.kill('SIGKILL');
+    await eventually('gone', () => !alive(pid));
+  });
+
+  it.each([
+    [{ brightness: 90 }, 'brightness'],
+    [{ rows: 63 }, 'rows'],
+    [{ pwmBits: 1 }, 'pwmBits'],
+    [{ pixelMapper: 'U-mapper', chainLength: 3 }, 'pixelMapper'],
+    [{ hardwareMapping: 'none' }, 'hardwareMapping'],
+  ])('refuses the options %j by the path', (options, path) => {
+    expect(ledMatrixOptions.safeParse(options).error?.issues[0]?.path).toEqual([path]);
+  });
+});
+
+describe('the options of the LED matrix', () => {
+  it('are all in device-config/led-matrix.yaml', async () => {
+    const { displays } = await loadAgentConfig(`${import.meta.dirname}/../../../device-config/led-matrix.yaml`);
+    const { driver, ...given } = displays[0] ?? {};
+    expect(driver).toBe('led-matrix');
+    expect(Object.keys(given).toSorted()).toEqual(Object.keys(ledMatrixOptions.shape).toSorted());
+  });
+});
+
+function turnedBack({ width, height, data }: { width: number; height: number; data: Uint8Array }) {
+  const out = new Uint8Array(data.length);
+  for (let y = 0; y < height; y += 1) {
+    for (let x = 0; x < width; x += 1) {
+      const from = (y * width + x) * 4;
+      out.set(data.subarray(from, from + 4), ((width - 1 - x) * height + y) * 4);
+    }
+  }
+  return { width: height, height: width, data: out };
+}
+
+function installedAddon(): string | undefined {
+  try {
+    return createRequire(import.meta.url).resolve('rpi-led-matrix');
+  } catch {
+    return undefined;
+  }
+}
+
+const addon = installedAddon();
+const note = addon === undefined ? ' (not installed: sudo apt-get install g++ make python3, then npm ci)' : '';
+
+describe.skipIf(addon === undefined)(`rpi-led-matrix${note}`, () => {
+  /** Without pins it works up to `sync`. */
+  function runWithoutPins(options: Partial<LedMatrixOptions>): { width: number; height: number; drawn: boolean } {
+    const given = ledMatrixOptions.parse(options);
+    const { rows, cols, chainLength, parallel, pixelMapper } = given;
+    const matrix = { rows, cols, chainLength, parallel, pixelMapperConfig: pixelMapper };
+    const script = `import { LedMatrix } from 'rpi-led-matrix';
+      const matrix = new LedMatrix({ ...LedMatrix.defaultMatrixOptions(), ...${JSON.stringify(matrix)} },
+        { ...LedMatrix.defaultRuntimeOptions(), doGpioInit: false, dropPrivileges: 0 });
+      const [width, height] = [matrix.width(), matrix.height()];
+      matrix.drawBuffer(Buffer.alloc(width * height * 3, 255)).clear();
+      process.stdout.write(JSON.stringify({ width, height, drawn: true }));
+      process.exit(0);`;
+    const run = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+    if (run.status !== 0) throw new Error(run.stderr);
+    return JSON.parse(run.stdout);
+  }
+
+  it.each([
+    { rows: 64, cols: 64 },
+    { rows: 32, cols: 64, chainLength: 3, parallel: 2 },
+    { rows: 64, cols: 64, chainLength: 2, pixelMapper: 'V-mapper' },
+    { rows: 32, cols: 64, chainLength: 4, parallel: 2, pixelMapper: 'V-mapper:Z' },
+    { rows: 64, cols: 64, chainLength: 2, pixelMapper: 'U-mapper' },
+    { rows: 32, cols: 32, chainLength: 6, parallel: 2, pixelMapper: 'U-mapper' },
+  ] as const)('has as many LEDs with %j as the driver counts', (options) => {
+    expect(runWithoutPins(options)).toEqual({ ...matrixSize(ledMatrixOptions.parse(options)), drawn: true });
+  });
+
+  it('is made with the very options that the stand-in checks', async () => {
+    const panels = await fakePanels();
+    await openOn(panels);
+    const script = `import { LedMatrix } from 'rpi-led-matrix';
+      process.stdout.write(JSON.stringify([LedMatrix.defaultMatrixOptions(), LedMatrix.defaultRuntimeOptions()]));`;
+    const run = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+    const { matrix, runtime } = panels.made();
+    const keys = (it: object) => Object.keys(it).toSorted();
+    expect(JSON.parse(run.stdout).map(keys)).toEqual([keys(matrix), keys(runtime)]);
+  });
+});
