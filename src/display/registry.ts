@@ -5,6 +5,7 @@ import { cd5220 } from './drivers/cd5220.ts';
 import { dqr } from './drivers/dqr.ts';
 import { dwin } from './drivers/dwin.ts';
 import { framebuffer } from './drivers/framebuffer.ts';
+import { ledMatrix } from './drivers/led-matrix.ts';
 import { matrixOrbital } from './drivers/matrix-orbital.ts';
 import { nextion } from './drivers/nextion.ts';
 import { openlcd } from './drivers/openlcd.ts';
@@ -47,6 +48,7 @@ export const DISPLAY_DRIVERS: ReadonlyMap<string, RegisteredDriver> = new Map(
     register(dwin),
     register(dqr),
     register(framebuffer),
+    register(ledMatrix),
     register(cd5220),
     register(matrixOrbital),
     register(openlcd),

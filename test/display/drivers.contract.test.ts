@@ -8,6 +8,7 @@ import { eventually, temporaryFolder } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { FakeFramebuffer } from './emulators/framebuffer.ts';
 import type { Hardware } from './emulators/hardware.ts';
+import { FakeLedMatrix } from './emulators/led-matrix.ts';
 import { HARDWARE } from './emulators/registry.ts';
 import { testIo } from './io.ts';
 import { PAYMENT, SCENES } from './scenes.ts';
@@ -20,6 +21,7 @@ const LOCAL: Readonly<Record<string, (folder: string) => object>> = {
     const { root: made } = new FakeFramebuffer(root, { width: 320, height: 240, bitsPerPixel: 16, strideBytes: 704 });
     return { root: made };
   },
+  'led-matrix': (folder) => new FakeLedMatrix(folder).options,
 };
 
 const socat = without(PROGRAMS.socat);
