@@ -1,0 +1,158 @@
+import { z } from 'zod';
+import { withDeadline } from '../../lib/clock.ts';
+import type { Scene } from '../../scene.ts';
+import type { Display, DisplayDriver, DisplayIo, Frame, PanelFrame, PanelSurface } from '../contract.ts';
+import { NOTHING_PRINTED, type Printed, readPrinted, recordPath, writePrinted } from './escpos-record.ts';
+import { type Medium, slipOf } from './escpos-slip.ts';
+import { displayFault } from './fault.ts';
+import { SerialScreen, serialOptions } from './serial-screen.ts';
+
+/** Printable dots across, at 203 dots an inch. */
+const PAPER_DOTS = { '58mm': 384, '80mm': 576 } as const;
+const STATUS_TIMEOUT_MS = 1_000;
+/** DLE EOT 4: transmit the status of the paper sensors, at once. */
+const PAPER_STATUS = Uint8Array.of(0x10, 0x04, 4);
+/** In every status byte bits 1 and 4 are set, 0 and 7 are not. */
+const STATUS_FIXED = { mask: 0x93, value: 0x12 };
+/** Bits 5 and 6: no paper. */
+const PAPER_END = 0x60;
+const CLEAR = Uint8Array.of(0x1b, 0x40, 0x0c);
+
+const options = z.strictObject({
+  ...serialOptions(9600),
+  mode: z.enum(['print', 'show']).default('print').describe('a printer, or a customer display that draws a QR'),
+  paper: z.enum(['58mm', '80mm']).default('80mm').describe('the width of the paper'),
+  dots: z.int().min(128).max(1_024).optional().describe('dots across, where they differ: 58mm has 384, 80mm 576'),
+  moduleDotsMax: z.int().min(1).max(16).default(8).describe('the largest QR module that the device takes, in dots'),
+  charsMax: z.int().min(20).max(2_000).default(512).describe('the longest QR payload that the device takes'),
+  cut: z.boolean().default(true).describe('whether the printer has a knife'),
+  checkPaper: z.boolean().default(true).describe('ask for paper before printing; false where nothing answers'),
+});
+type Options = z.infer<typeof options>;
+
+/**
+ * ESC/POS devices that make a QR themselves. A printer gives one slip a push and one receipt a payment, whatever is
+ * drawn again; a customer display shows every scene.
+ */
+export const escpos: DisplayDriver<Options> = {
+  name: 'escpos',
+  summary: 'an ESC/POS receipt printer, or a customer display, that makes the QR itself',
+  options,
+  example: options.parse({ path: '/dev/ttyUSB0', paper: '80mm' }),
+  open: async (given, io, signal) => {
+    const { path, baudRate, charsMax } = given;
+    const screen = await SerialScreen.open({ path, baudRate }, io, signal);
+    try {
+      // Completes whatever an earlier program left half sent, at most a payload; otherwise NULs, which do nothing.
+      await screen.send(new Uint8Array(charsMax));
+      if (given.mode === 'show') return shower(screen, given);
+      const printer = new Printer(screen, given, io);
+      await printer.begin();
+      return printer;
+    } catch (error) {
+      await screen.close(new Uint8Array());
+      throw error;
+    }
+  },
+};
+
+function surfaceOf({ paper, dots, charsMax }: Options): PanelSurface {
+  return { kind: 'panel', accents: false, qr: { sidePixels: dots ?? PAPER_DOTS[paper], charsMax } };
+}
+
+function mediumOf(given: Options): Medium {
+  const { mode, paper, dots, moduleDotsMax, cut } = given;
+  return { dots: dots ?? PAPER_DOTS[paper], moduleDotsMax, cut: mode === 'show' ? undefined : cut };
+}
+
+function expectPanel(frame: Frame): PanelFrame {
+  if (frame.kind === 'panel') return frame;
+  throw displayFault('a frame was laid out for another screen than one that makes the QR itself', '');
+}
+
+/** Time is not shown: a second would draw the whole screen with its QR anew. */
+function shower(screen: SerialScreen, given: Options): Display {
+  let shown: Buffer | undefined;
+  return {
+    surface: surfaceOf(given),
+    draw: async (frame) => {
+      screen.expectOpen();
+      const wanted = Buffer.from(slipOf(expectPanel(frame), mediumOf(given)));
+      await screen.send(shown?.equals(wanted) ? new Uint8Array() : wanted);
+      shown = wanted;
+    },
+    close: () => screen.close(CLEAR),
+  };
+}
+
+class Printer implements Display {
+  readonly surface: PanelSurface;
+  readonly #screen: SerialScreen;
+  readonly #options: Options;
+  readonly #io: DisplayIo;
+  readonly #recordPath: string;
+  #printed: Printed = NOTHING_PRINTED;
+
+  constructor(screen: SerialScreen, given: Options, io: DisplayIo) {
+    this.surface = surfaceOf(given);
+    this.#screen = screen;
+    this.#options = given;
+    this.#io = io;
+    this.#recordPath = recordPath(io.cacheDir, given.path);
+  }
+
+  /** A printer without paper is refused at once, before anybody relies on it. */
+  async begin(): Promise<void> {
+    this.#printed = await readPrinted(this.#recordPath);
+    await this.#checkPaper();
+  }
+
+  async draw(frame: Frame, scene: Scene): Promise<void> {
+    this.#screen.expectOpen();
+    const panel = expectPanel(frame);
+    const after = printedAfter(scene, this.#printed);
+    const { pushId, receipt } = this.#printed;
+    const isNew = after.pushId !== pushId || (after.receipt !== null && after.receipt !== receipt);
+    // Even nothing is sent, because a lost printer has to be noticed.
+    if (isNew) await this.#checkPaper();
+    await this.#screen.send(isNew ? slipOf({ ...panel, offline: '' }, mediumOf(this.#options)) : new Uint8Array());
+    if (!isNew && after.receipt === receipt) return;
+    this.#printed = after;
+    await writePrinted(this.#recordPath, after, this.#io.log);
+  }
+
+  close(): Promise<void> {
+    return this.#screen.close(new Uint8Array());
+  }
+
+  async #checkPaper(): Promise<void> {
+    if (!this.#options.checkPaper) return;
+    const { path } = this.#options;
+    const answered = Promise.withResolvers<number>();
+    const stop = this.#screen.onData((bytes) => {
+      const status = bytes.find((byte) => (byte & STATUS_FIXED.mask) === STATUS_FIXED.value);
+      if (status !== undefined) answered.resolve(status);
+    });
+    try {
+      await this.#screen.send(PAPER_STATUS);
+      const status = await withDeadline(this.#io.clock, STATUS_TIMEOUT_MS, answered.promise);
+      if (status === undefined) {
+        throw displayFault(
+          `the printer on ${path} does not answer`,
+          'check that it is on, closed and at this baudRate; set checkPaper: false when its answers are not wired',
+        );
+      }
+      if ((status & PAPER_END) !== 0) throw displayFault(`the printer on ${path} has no paper`, 'put in a new roll');
+    } finally {
+      stop();
+    }
+  }
+}
+
+/** What will have been printed once this scene has been drawn. */
+function printedAfter(scene: Scene, { pushId, receipt }: Printed): Printed {
+  if (scene.kind === 'payment') return { pushId: scene.pushId, receipt: null };
+  if (scene.kind === 'paid') return { pushId, receipt: JSON.stringify([scene.amount, scene.content]) };
+  // A look back does not end the payment that it interrupts.
+  return { pushId, receipt: scene.kind === 'history' ? receipt : null };
+}

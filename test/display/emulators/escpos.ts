@@ -1,0 +1,188 @@
+import encodeQR from 'qr';
+import type { Picture } from '../pictures.ts';
+import { hex } from './character-grid.ts';
+
+const CHAR_DOTS = 12;
+const LEVELS = ['low', 'medium', 'quartile', 'high'] as const;
+const BIT_4_AND_1 = 0x12;
+const NO_PAPER = 0x60;
+
+/** A code as it comes out: its text, and what it was told to look like. */
+export interface PrintedQr {
+  payload: string;
+  ecc: (typeof LEVELS)[number];
+  moduleDots: number;
+}
+
+/** One piece of paper, or one screen. */
+export interface Slip {
+  lines: { text: string; double: boolean; centred: boolean }[];
+  qr: PrintedQr | undefined;
+}
+
+/**
+ * An ESC/POS device by its command reference, of 576 dots unless told otherwise. It knows only what is named here, and
+ * holds against the sender what a device would drop, break or misprint.
+ */
+export class EscposEmulator {
+  readonly violations: string[] = [];
+  /** What has been cut off, or shown before the screen was cleared. */
+  readonly slips: Slip[] = [];
+  silent = false;
+  paper = true;
+  current: Slip = { lines: [], qr: undefined };
+  readonly #send: (bytes: Uint8Array) => void;
+  readonly #dots: number;
+  #pending: number[] = [];
+  #line = '';
+  #double = false;
+  #centred = false;
+  #model2 = false;
+  #moduleDots = 3;
+  #ecc: PrintedQr['ecc'] = 'low';
+  #stored: string | undefined;
+
+  constructor(send: (bytes: Uint8Array) => void, dots = 576) {
+    this.#send = send;
+    this.#dots = dots;
+  }
+
+  receive(bytes: Uint8Array): void {
+    for (const byte of bytes) {
+      const command = [...this.#pending, byte];
+      this.#pending = this.#take(command) ? [] : command;
+    }
+  }
+
+  /** Whether the command is at its end. */
+  #take(command: readonly number[]): boolean {
+    const [first = 0, second, third] = command;
+    if (first >= 0x20 && first < 0x7f) this.#line += String.fromCharCode(first);
+    else if (first === 0x0a) this.#endLine();
+    else if (first === 0x0c) this.#end();
+    else if (![0, 0x10, 0x1b, 0x1d].includes(first)) this.#refuse(command);
+    else if (first !== 0) {
+      if (second === undefined) return false;
+      if (first === 0x1b && second === 0x40) this.#initialise();
+      else if (third === undefined) return false;
+      else if (first === 0x10) this.#status(command);
+      else if (first === 0x1b) this.#escape(second, third, command);
+      else if (second === 0x21) this.#size(third, command);
+      else return this.#long(second, command);
+    }
+    return true;
+  }
+
+  #status(command: readonly number[]): void {
+    if (command[1] !== 4 || command[2] !== 4) this.#refuse(command);
+    else if (!this.silent) this.#send(Uint8Array.of(BIT_4_AND_1 | (this.paper ? 0 : NO_PAPER)));
+  }
+
+  #escape(name: number, value: number, command: readonly number[]): void {
+    if (name === 0x61 && value <= 2 && this.#line === '') this.#centred = value === 1;
+    else if (name === 0x64 && this.#line === '') this.#end();
+    else this.#refuse(command);
+  }
+
+  #size(value: number, command: readonly number[]): void {
+    if (value !== 0 && value !== 0x11) this.#refuse(command);
+    this.#double = value === 0x11;
+  }
+
+  /** GS V and GS ( k. */
+  #long(name: number, command: readonly number[]): boolean {
+    if (name === 0x56) {
+      if (command.length < 4) return false;
+      if (command[2] !== 66 || this.#line !== '') this.#refuse(command);
+      this.#end();
+      return true;
+    }
+    if (name !== 0x28 || command[2] !== 0x6b) return this.#refuse(command);
+    if (command.length < 5) return false;
+    const length = (command[3] ?? 0) + (command[4] ?? 0) * 256;
+    if (command.length < 5 + length) return false;
+    this.#symbol(command.slice(5), command);
+    return true;
+  }
+
+  #symbol([kind, name, ...values]: readonly number[], command: readonly number[]): void {
+    const [value = -1] = values;
+    const single = values.length === 1;
+    if (kind !== 0x31) this.#refuse(command);
+    else if (name === 0x41 && values.length === 2 && value === 0x32 && values[1] === 0) this.#model2 = true;
+    else if (name === 0x43 && single && value >= 1 && value <= 16) this.#moduleDots = value;
+    else if (name === 0x45 && single && value >= 0x30 && value <= 0x33) this.#ecc = LEVELS[value - 0x30] ?? 'low';
+    else if (name === 0x50 && value === 0x30 && values.length > 1) {
+      this.#stored = Buffer.from(values.slice(1)).toString('utf8');
+    } else if (name === 0x51 && single && value === 0x30) this.#printSymbol();
+    else this.#refuse(command);
+  }
+
+  /** Nothing comes out of a device when a code is too wide, or when the line before it has not ended. */
+  #printSymbol(): void {
+    if (this.#stored === undefined || !this.#model2 || this.#line !== '' || this.current.qr !== undefined) {
+      this.violations.push('a code that does not print');
+      return;
+    }
+    const qr: PrintedQr = { payload: this.#stored, ecc: this.#ecc, moduleDots: this.#moduleDots };
+    const { width } = pictureOf(qr, 0);
+    if (width > this.#dots) this.violations.push(`a code of ${width} dots on ${this.#dots}`);
+    this.current.qr = qr;
+  }
+
+  #initialise(): void {
+    this.#line = '';
+    this.#double = false;
+    this.#centred = false;
+    this.#model2 = false;
+    this.#moduleDots = 3;
+    this.#ecc = 'low';
+    this.#stored = undefined;
+  }
+
+  #endLine(): void {
+    const text = this.#line;
+    this.#line = '';
+    const width = text.length * CHAR_DOTS * (this.#double ? 2 : 1);
+    if (width > this.#dots) this.violations.push(`a line of ${width} dots: ${text}`);
+    this.current.lines.push({ text, double: this.#double, centred: this.#centred });
+  }
+
+  #end(): void {
+    if (this.current.lines.length > 0) this.slips.push(this.current);
+    this.current = { lines: [], qr: undefined };
+  }
+
+  #refuse(command: readonly number[]): true {
+    this.violations.push(`unknown: ${hex(command)}`);
+    return true;
+  }
+
+  /** What a person holds last: what is on the screen, or else the last slip. */
+  last(): Slip | undefined {
+    return this.current.lines.length > 0 ? this.current : this.slips.at(-1);
+  }
+
+  shownQr(): string | undefined {
+    return this.last()?.qr?.payload;
+  }
+
+  shownTexts(): string[] {
+    return this.last()?.lines.map(({ text }) => text) ?? [];
+  }
+}
+
+/** The code as a device makes it from all of its bytes in one segment, by an encoder that paybox does not use. */
+export function pictureOf({ payload, ecc, moduleDots }: PrintedQr, quietModules: number): Picture {
+  const options = { ecc, scale: moduleDots, border: Math.max(1, quietModules), encoding: 'byte' as const };
+  const rows = encodeQR(payload, 'raw', options);
+  const cut = quietModules === 0 ? moduleDots : 0;
+  const side = rows.length - 2 * cut;
+  const data = new Uint8Array(side * side * 4).fill(255);
+  for (let y = 0; y < side; y += 1) {
+    for (let x = 0; x < side; x += 1) {
+      if (rows[y + cut]?.[x + cut]) data.fill(0, (y * side + x) * 4, (y * side + x) * 4 + 3);
+    }
+  }
+  return { width: side, height: side, data };
+}
