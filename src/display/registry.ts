@@ -4,6 +4,7 @@ import { browser } from './drivers/browser.ts';
 import { cd5220 } from './drivers/cd5220.ts';
 import { dqr } from './drivers/dqr.ts';
 import { dwin } from './drivers/dwin.ts';
+import { escpos } from './drivers/escpos.ts';
 import { framebuffer } from './drivers/framebuffer.ts';
 import { ledMatrix } from './drivers/led-matrix.ts';
 import { matrixOrbital } from './drivers/matrix-orbital.ts';
@@ -53,5 +54,6 @@ export const DISPLAY_DRIVERS: ReadonlyMap<string, RegisteredDriver> = new Map(
     register(matrixOrbital),
     register(openlcd),
     register(usbBitmap),
+    register(escpos),
   ].map((driver) => [driver.name, driver]),
 );
