@@ -43,7 +43,7 @@ export class Service {
     const { directory, store, clock, random, changes } = this.#deps;
     const verdict = generate(json, directory);
     if (!verdict.ok) return verdict;
-    const { request, bank, amount, transType, qrCode, isOrder } = verdict.value;
+    const { request, bank, amount, transType, qrCode } = verdict.value;
     const id = random.uuid();
     const ref = Buffer.from(random.uuid().replaceAll('-', ''), 'hex').toString('base64url');
     const names = {
@@ -54,7 +54,7 @@ export class Service {
     };
     const nowMs = clock.wallMs();
     await store.orders.addQr(ref, qrCode, nowMs);
-    if (isOrder && amount !== undefined) {
+    if (amount !== undefined) {
       await store.orders.add({
         id,
         partner: partner.username,

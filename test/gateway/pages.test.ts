@@ -45,7 +45,7 @@ it.each([
   }
 });
 
-it.each(['console.js', 'console.css', 'console.html', 'docs.html', 'docs.js'])(
+it.each(['console.js', 'elements.js', 'begin.js', 'console.css', 'console.html', 'docs.html', 'docs.js'])(
   'the page file %s has no address outside of the gateway',
   async (file) => {
     const { readFile } = await import('node:fs/promises');

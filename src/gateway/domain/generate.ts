@@ -9,15 +9,13 @@ import { decodeBody } from './decode.ts';
 
 const CONTENT = /^[A-Za-z0-9 .,\-_/:#]*$/;
 
-/** A request that may be answered: `amount` is `undefined` for a static QR. */
+/** A request that may be answered: `amount` is `undefined` for a static QR, which is no order (PROTOCOL.md, clause GEN-7). */
 export interface Generated {
   request: GenerateRequest;
   bank: Bank;
   amount: number | undefined;
   transType: 'C' | 'D';
   qrCode: string;
-  /** Whether it is kept as an order (PROTOCOL.md, clause GEN-7). */
-  isOrder: boolean;
 }
 
 /** Which fields a qrType asks for beyond those of every request (PROTOCOL.md, clause GEN-1). */
@@ -55,7 +53,7 @@ export function generate(json: unknown, directory: Directory): Verdict<Generated
     amount,
     ...(request.content === '' ? {} : { purpose: request.content }),
   });
-  return accept({ request, bank, amount, transType, qrCode, isOrder: request.qrType !== 1 });
+  return accept({ request, bank, amount, transType, qrCode });
 }
 
 /** An empty orderId or code names nothing; a wrong transType has a code of its own. */

@@ -13,6 +13,8 @@ const SWAGGER = new URL('.', import.meta.resolve('swagger-ui-dist/package.json')
 const ASSETS: Record<string, URL> = {
   '/console.css': new URL('console.css', OWN),
   '/console.js': new URL('console.js', OWN),
+  '/elements.js': new URL('elements.js', OWN),
+  '/begin.js': new URL('begin.js', OWN),
   '/docs/docs.js': new URL('docs.js', OWN),
   '/docs/swagger-ui.css': new URL('swagger-ui.css', SWAGGER),
   '/docs/swagger-ui-bundle.js': new URL('swagger-ui-bundle.js', SWAGGER),

@@ -1,19 +1,9 @@
-const $ = (id) => document.getElementById(id);
+import { curls } from './begin.js';
+import { $, el, money, notice, pill, stack, table, time } from './elements.js';
+
 const TOPICS = ['boxes', 'orders', 'payments', 'callbacks'];
 const opened = new Set();
 let token = sessionStorage.getItem('token') ?? '';
-
-/** An element; text always goes in as text, because a payer wrote some of it. */
-function el(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (key === 'onclick') made.addEventListener('click', value);
-    else if (value === true) made.setAttribute(key, '');
-    else if (value !== false && value !== undefined) made.setAttribute(key, value);
-  }
-  made.append(...children.filter((it) => it !== null && it !== undefined && it !== ''));
-  return made;
-}
 
 async function ask(path, options = {}) {
   const headers = token === '' ? {} : { authorization: `Bearer ${token}` };
@@ -23,27 +13,6 @@ async function ask(path, options = {}) {
   if (answer.ok) return answer;
   const { message } = await answer.json().catch(() => ({ message: `HTTP ${answer.status}` }));
   throw new Error(`refused: ${message}`);
-}
-
-const money = (amount) => `${amount.toLocaleString('vi-VN')} ₫`;
-const time = (iso) => (iso === null ? '–' : new Date(iso).toLocaleTimeString('en-GB'));
-const KIND = {
-  shown: 'live',
-  pushed: 'wait',
-  paid: 'good',
-  delivered: 'good',
-  online: 'good',
-  pending: 'wait',
-  failed: 'bad',
-};
-const pill = (text, kind = KIND[text] ?? '') => el('span', { class: `pill ${kind}` }, text);
-const stack = (first, second) => el('div', {}, el('div', {}, first), second ? el('div', { class: 'sub' }, second) : '');
-
-function notice(text) {
-  $('notice').textContent = text;
-  $('notice').classList.add('on');
-  clearTimeout(notice.timer);
-  notice.timer = setTimeout(() => $('notice').classList.remove('on'), 3500);
 }
 
 function act(label, path, done) {
@@ -64,16 +33,6 @@ function act(label, path, done) {
     label,
   );
   return button;
-}
-
-function table(columns, rows, emptyText) {
-  if (rows.length === 0) return el('div', { class: 'empty' }, emptyText);
-  const head = columns.map(([name, kind]) => el('th', { class: kind }, name));
-  const body = rows.flatMap(({ cells, below }) => {
-    const row = el('tr', { class: 'row' }, ...cells.map((cell, i) => el('td', { class: columns[i][1] }, cell)));
-    return below ? [row, el('tr', { class: 'attempts' }, el('td', { colspan: columns.length }, ...below))] : [row];
-  });
-  return el('table', {}, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...body));
 }
 
 const draw = {
@@ -260,58 +219,6 @@ function refresh(topic) {
         $('live').title = error.message;
       }
     }, 60),
-  );
-}
-
-function curls({ baseUrl, partner, account, box }) {
-  $('base').textContent = baseUrl;
-  const user = partner?.username ?? 'PARTNER';
-  const password = partner?.password ?? 'PASSWORD';
-  const to = account ?? { bankAccount: 'ACCOUNT', bankCode: 'MB', userBankName: 'NAME' };
-  const json = '-H \'content-type: application/json\' -H "authorization: Bearer $TOKEN"';
-  const order = {
-    amount: 50000,
-    content: 'DH001',
-    bankAccount: to.bankAccount,
-    bankCode: to.bankCode,
-    userBankName: to.userBankName,
-    transType: 'C',
-    orderId: 'DH001',
-    qrType: 0,
-  };
-  const sum = `printf '%s' '${password}${to.bankAccount}50000${to.bankCode}' | md5sum | cut -c1-32`;
-  const lines = [
-    [
-      'A token, good for 300 seconds',
-      `TOKEN=$(curl -s -X POST -u '${user}:${password}' ${baseUrl}/api/token_generate | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')`,
-    ],
-    [
-      'A QR for an order',
-      `QR=$(curl -s ${baseUrl}/api/qr/generate-customer ${json} \\\n  -d '${JSON.stringify(order)}' | sed 's/.*"qrCode":"\\([^"]*\\)".*/\\1/'); echo "$QR"`,
-    ],
-    [
-      `Onto the box ${box?.terminalCode ?? ''}`,
-      `curl -s ${baseUrl}/api/tid/send-qr ${json} \\\n  -d "{\\"bankAccount\\":\\"${to.bankAccount}\\",\\"bankCode\\":\\"${to.bankCode}\\",\\"amount\\":\\"50000\\",\\"content\\":\\"DH001\\",\\"qrCode\\":\\"$QR\\",\\"terminalCode\\":\\"${box?.terminalCode ?? 'VVB…'}\\",\\"orderId\\":\\"DH001\\",\\"checkSum\\":\\"$(${sum})\\"}"`,
-    ],
-    [
-      'The payer pays',
-      `curl -s ${baseUrl}/bank/api/test/transaction-callback ${json} \\\n  -d '${JSON.stringify({ bankAccount: to.bankAccount, content: 'DH001', amount: 50000, transType: 'C' })}'`,
-    ],
-  ];
-  $('curls').replaceChildren(
-    ...lines.map(([title, line]) =>
-      el(
-        'div',
-        { class: 'curl' },
-        el('p', {}, title),
-        el(
-          'button',
-          { type: 'button', onclick: () => navigator.clipboard.writeText(line).then(() => notice('copied')) },
-          'Copy',
-        ),
-        el('pre', {}, line),
-      ),
-    ),
   );
 }
 
