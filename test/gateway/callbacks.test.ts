@@ -1,0 +1,287 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { eventually } from '../support/net.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+import {
+  ACCOUNT,
+  GENERATE,
+  order,
+  type PartnerCall,
+  partnerServer,
+  processed,
+  status,
+  TEST_CALLBACK,
+  type TestGateway,
+  testCallback,
+  testGateway,
+} from './harness.ts';
+
+const LADDER_MS = [1000, 2000, 3000, 4000, 5000, 60_000, 60_000, 60_000, 60_000, 60_000];
+
+interface CallbackView {
+  id: string;
+  status: string;
+  warning: string | null;
+  nextAttemptAt: string | null;
+  attempts: {
+    byHand: boolean;
+    request: { url: string; headers: Record<string, string>; body: string };
+    response: { status: number; body: string } | null;
+    error: string | null;
+  }[];
+}
+
+async function newest(gateway: TestGateway): Promise<CallbackView> {
+  const [callback] = await gateway.mock<CallbackView[]>('/callbacks');
+  if (callback === undefined) throw new Error('no callback');
+  return callback;
+}
+
+/** The newest callback once so many attempts were made. */
+const afterAttempts = (gateway: TestGateway, count: number) =>
+  eventually(`${count} attempts`, async () => {
+    const callback = await newest(gateway);
+    return callback.attempts.length === count && callback;
+  });
+
+/** A gateway on a clock that stands still, whose partner answers as told, and one payment. */
+async function paidGateway(replies: Parameters<typeof partnerServer>, auth?: (origin: string) => unknown) {
+  const clock = new VirtualClock();
+  const partner = await partnerServer(...replies);
+  const callback = { url: partner.url, ...(auth === undefined ? {} : { auth: auth(partner.origin) }) };
+  const gateway = await testGateway({ clock, callback, config: { mqtt: null } });
+  const paid = await gateway.post(TEST_CALLBACK, testCallback());
+  expect(paid).toMatchObject({ status: 200, body: { status: 'SUCCESS' } });
+  await clock.advance(0);
+  return { clock, gateway, partner, transactionId: String(paid.body.message) };
+}
+
+const silent = () => undefined;
+const reset = (_call: PartnerCall, response: ServerResponse) => response.destroy();
+
+describe('SYN', () => {
+  it('SYN-1 SYN-2 CBK-4 posts the payment with every field to exactly the URL, at once', async () => {
+    const clock = new VirtualClock();
+    const partner = await partnerServer(processed);
+    const gateway = await testGateway({ clock, callback: { url: partner.url }, config: { mqtt: null } });
+    const names = { terminalCode: 'VVB000002', subTerminalCode: 'sub', serviceCode: 'svc', sign: 's1', urlLink: 'u' };
+    await gateway.post(GENERATE, order(names));
+    const paidAtMs = clock.wallMs();
+    const { body } = await gateway.post(TEST_CALLBACK, testCallback());
+    await clock.advance(0);
+    await afterAttempts(gateway, 1);
+    const [call] = partner.calls;
+    expect(call).toMatchObject({ method: 'POST', path: '/hook/sync?x=1', authorization: undefined });
+    expect(JSON.parse(call?.body ?? '')).toEqual({
+      transactionid: body.message,
+      transactiontime: paidAtMs,
+      referencenumber: expect.stringMatching(/^demo-[0-9a-f-]{36}$/),
+      amount: 50_000,
+      content: 'DH001',
+      bankaccount: ACCOUNT.bankAccount,
+      transType: 'C',
+      orderId: 'DH001',
+      ...names,
+    });
+    expect(await newest(gateway)).toMatchObject({
+      status: 'delivered',
+      warning: null,
+      nextAttemptAt: null,
+      attempts: [{ byHand: false, request: { url: partner.url, body: call?.body }, response: { status: 200 } }],
+    });
+  });
+
+  it('SYN-1 sends a fixed bearer, and shows it to nobody', async () => {
+    const { gateway, partner } = await paidGateway([processed], () => ({ kind: 'bearer', token: 'fixed-token' }));
+    const { attempts } = await afterAttempts(gateway, 1);
+    expect(partner.calls.map((it) => it.authorization)).toEqual(['Bearer fixed-token']);
+    expect(attempts[0]?.request.headers.authorization).toBe('Bearer ***');
+    expect(JSON.stringify(gateway.log)).not.toContain('fixed-token');
+  });
+
+  it('SYN-1 SYN-2 SYN-4 fetches a token before each attempt, and repeats the same bytes', async () => {
+    let tokens = 0;
+    const answer = (call: PartnerCall, response: ServerResponse, request: Parameters<typeof processed>[2]) => {
+      if (call.path !== '/token') return hooks.shift()?.(call, response, request);
+      tokens += 1;
+      response.end(JSON.stringify({ access_token: `t${tokens}`, token_type: 'Bearer', expires_in: 300 }));
+    };
+    const hooks = [status(500), processed];
+    const login = { kind: 'token', username: 'them', password: 'their-secret' };
+    const { clock, gateway, partner } = await paidGateway([answer], (origin) => ({ ...login, url: `${origin}/token` }));
+    await afterAttempts(gateway, 1);
+    await clock.advance(1000);
+    await afterAttempts(gateway, 2);
+    const basic = `Basic ${Buffer.from('them:their-secret').toString('base64')}`;
+    const hook = '/hook/sync?x=1';
+    expect(partner.calls.map((it) => [it.path, it.authorization])).toEqual([
+      ['/token', basic],
+      [hook, 'Bearer t1'],
+      ['/token', basic],
+      [hook, 'Bearer t2'],
+    ]);
+    const [token1, first, token2, second] = partner.calls.map((it) => it.body);
+    expect([token1, token2, second]).toEqual(['{}', '{}', first]);
+    expect(JSON.stringify([gateway.log, await newest(gateway)])).not.toMatch(/their-secret|Bearer t\d/);
+  });
+
+  it.each([
+    ['a refusal', status(401)],
+    ['no token', status(200, '{}')],
+    ['no JSON', status(200, 'no')],
+  ])('SYN-1 SYN-4 tries again when the token request is answered with %s', async (_name, reply) => {
+    const login = { kind: 'token', username: 'them', password: 'their-secret' };
+    const { gateway, partner } = await paidGateway([reply], (origin) => ({ ...login, url: `${origin}/token` }));
+    const { status: state, attempts } = await afterAttempts(gateway, 1);
+    expect([state, partner.calls.length]).toEqual(['pending', 1]);
+    expect(attempts[0]).toMatchObject({ response: null, error: expect.stringContaining('token request') });
+  });
+
+  it.each([
+    ['201', status(201)],
+    ['204', status(204)],
+    ['another body', status(200, 'OK')],
+    ['an empty body', status(200)],
+    ['a reply that has an error', status(200, '{"error":true,"errorReason":"E1","toastMessage":"","object":null}')],
+  ])('SYN-3 is delivered with a warning by %s', async (_name, reply) => {
+    const { gateway, clock, partner } = await paidGateway([reply]);
+    const { status: state, warning } = await afterAttempts(gateway, 1);
+    expect([state, warning]).toEqual(['delivered', expect.any(String)]);
+    await clock.advance(100_000);
+    expect(partner.calls).toHaveLength(1);
+  });
+
+  it.each([
+    ['500', status(500)],
+    ['401', status(401)],
+    ['404', status(404)],
+    ['a lost connection', reset],
+  ])('SYN-4 is tried again after 1, 2, 3, 4, 5 s and five times 60 s, then failed: %s', async (_name, reply) => {
+    const { gateway, clock, partner } = await paidGateway([reply]);
+    for (const [i, waitMs] of LADDER_MS.entries()) {
+      await eventually(`wait ${i + 1}`, () => partner.calls.length === i + 1 && clock.sleeping()[0] === waitMs);
+      await clock.advance(waitMs - 1);
+      expect(partner.calls).toHaveLength(i + 1);
+      await clock.advance(1);
+    }
+    const last = await afterAttempts(gateway, LADDER_MS.length + 1);
+    expect(last).toMatchObject({ status: 'failed', nextAttemptAt: null });
+    await clock.advance(600_000);
+    expect(partner.calls).toHaveLength(LADDER_MS.length + 1);
+    expect(new Set(partner.calls.map((it) => it.body)).size).toBe(1);
+  });
+
+  it('SYN-4 is failed at once by 400', async () => {
+    const { gateway, clock, partner } = await paidGateway([status(400, 'no')]);
+    expect(await afterAttempts(gateway, 1)).toMatchObject({
+      status: 'failed',
+      attempts: [{ response: { status: 400, body: 'no' }, error: null }],
+    });
+    await clock.advance(100_000);
+    expect(partner.calls).toHaveLength(1);
+  });
+
+  it('SYN-4 tries again when nobody listens, and names why', async () => {
+    const clock = new VirtualClock();
+    const callback = { url: 'http://127.0.0.1:1/hook' };
+    const gateway = await testGateway({ clock, callback, config: { mqtt: null } });
+    await gateway.post(TEST_CALLBACK, testCallback());
+    await clock.advance(0);
+    const { status: state, attempts } = await afterAttempts(gateway, 1);
+    expect([state, attempts[0]?.error]).toEqual(['pending', expect.stringContaining('ECONNREFUSED')]);
+  });
+});
+
+describe('SYN by hand', () => {
+  const resend = (gateway: TestGateway, id: string) => gateway.mock<CallbackView>(`/callbacks/${id}/resend`, 'POST');
+
+  it('SYN-5 is sent once more after it failed', async () => {
+    const { gateway, partner } = await paidGateway([status(400), processed]);
+    const { id } = await afterAttempts(gateway, 1);
+    const after = await resend(gateway, id);
+    expect([after.status, after.attempts.map((it) => it.byHand)]).toEqual(['delivered', [false, true]]);
+    expect(partner.calls[1]?.body).toBe(partner.calls[0]?.body);
+  });
+
+  it('SYN-5 ends the ladder when it is delivered', async () => {
+    const { gateway, clock, partner } = await paidGateway([status(500), processed]);
+    const { id } = await afterAttempts(gateway, 1);
+    expect((await resend(gateway, id)).status).toBe('delivered');
+    await clock.advance(100_000);
+    expect(partner.calls).toHaveLength(2);
+    expect(clock.sleeping()).toEqual([]);
+  });
+
+  it('SYN-4 SYN-5 leaves the ladder as it stands when it fails', async () => {
+    const { gateway, clock, partner } = await paidGateway([status(500), status(400), processed]);
+    const { id } = await afterAttempts(gateway, 1);
+    expect((await resend(gateway, id)).status).toBe('pending');
+    await clock.advance(999);
+    expect(partner.calls).toHaveLength(2);
+    await clock.advance(1);
+    expect((await afterAttempts(gateway, 3)).status).toBe('delivered');
+  });
+
+  it('SYN-5 takes back no delivery when it fails', async () => {
+    const { gateway } = await paidGateway([processed, status(500)]);
+    const { id } = await afterAttempts(gateway, 1);
+    expect(await resend(gateway, id)).toMatchObject({ status: 'delivered', attempts: [{}, { byHand: true }] });
+  });
+});
+
+describe('SYN limits', () => {
+  it.each([301, 302, 303, 307, 308])('SYN-6 does not follow a redirect by %i', async (code) => {
+    const redirect = (_call: PartnerCall, response: ServerResponse) =>
+      response.writeHead(code, { location: '/elsewhere' }).end();
+    const { gateway, partner } = await paidGateway([redirect]);
+    expect((await afterAttempts(gateway, 1)).status).toBe('pending');
+    expect(partner.calls.map((it) => it.path)).toEqual(['/hook/sync?x=1']);
+  });
+
+  it('SYN-6 reads an answer up to 64 KiB, and no further', async () => {
+    let ended = false;
+    const endless = (_call: PartnerCall, response: ServerResponse) => {
+      const more = () => {
+        while (!ended && response.write('x'.repeat(16_384)));
+      };
+      response.on('drain', more);
+      response.on('close', () => {
+        ended = true;
+      });
+      more();
+    };
+    const { gateway } = await paidGateway([endless]);
+    const { status: state, warning, attempts } = await afterAttempts(gateway, 1);
+    expect([state, warning]).toEqual(['delivered', expect.stringContaining('65536')]);
+    expect(attempts[0]?.response?.body.length).toBeLessThanOrEqual(65_536);
+    await eventually('the end of the connection', () => ended);
+  });
+
+  it('SYN-6 reads an answer of exactly 64 KiB', async () => {
+    const reply = { error: false, errorReason: '000', toastMessage: '', object: { reftransactionid: 'r' } };
+    const text = JSON.stringify(reply).padEnd(65_536);
+    const { gateway } = await paidGateway([status(200, text)]);
+    expect(await afterAttempts(gateway, 1)).toMatchObject({ status: 'delivered', warning: null });
+  });
+
+  it.each<[string, Parameters<typeof partnerServer>[number]]>([
+    ['no answer', silent],
+    ['an answer without an end', (_call, response) => void response.write('{')],
+  ])('SYN-6 ends an attempt with %s after 10 s', async (_name, reply) => {
+    const { gateway, clock, partner } = await paidGateway([reply]);
+    await eventually('the call', () => partner.calls.length === 1);
+    await clock.advance(9999);
+    expect((await newest(gateway)).attempts).toEqual([]);
+    await clock.advance(1);
+    const { status: state, attempts } = await afterAttempts(gateway, 1);
+    expect([state, attempts[0]?.error]).toEqual(['pending', 'no answer within 10000 ms']);
+  });
+
+  it('SYN-6 counts the token into the 10 s', async () => {
+    const login = { kind: 'token', username: 'them', password: 'their-secret' };
+    const { gateway, clock, partner } = await paidGateway([silent], (origin) => ({ ...login, url: `${origin}/token` }));
+    await eventually('the call', () => partner.calls.length === 1);
+    await clock.advance(10_000);
+    expect((await afterAttempts(gateway, 1)).attempts[0]?.error).toBe('no answer within 10000 ms');
+  });
+});
