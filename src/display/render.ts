@@ -10,10 +10,23 @@ import { bitmapTypography, isSmall, specsOf, typographyFor, withFaces } from './
 import { paint, type Sheet } from './paint.ts';
 import type { EccLevel, QrFit } from './qr.ts';
 
-/** Whether a display can show a QR so that phones read it, and how. */
-export type QrVerdict =
-  | { ok: true; version: number; ecc: EccLevel; modules: number; modulePixels: number; quietModules: number }
-  | { ok: false; reason: string };
+/** How a display shows a QR. */
+export interface QrShown {
+  /** 1 to 40: a side has 17 + 4 × version modules. */
+  version: number;
+  ecc: EccLevel;
+  /** On a side, without the quiet zone. */
+  modules: number;
+  /** On a side of one module: whole ones, at least 1. */
+  modulePixels: number;
+  /** The light margin in modules: 4, or down to 2 where 4 do not fit. */
+  quietModules: number;
+  /** Never inverted: most decoders read nothing else. */
+  polarity: 'dark on light';
+}
+
+/** Whether a display can show a QR so that phones read it, and how; the reason names modules and pixels. */
+export type QrVerdict = ({ ok: true } & QrShown) | { ok: false; reason: string };
 
 /** Draws scenes for one surface. Both calls are quick and ask nothing of the machine. */
 export interface Renderer {
@@ -72,5 +85,5 @@ function remembering(work: (qrCode: string) => QrFit): (qrCode: string) => QrFit
 function verdictOf(fit: QrFit): QrVerdict {
   if (!fit.ok) return { ok: false, reason: fit.reason };
   const { version, ecc, modules, modulePixels, quietModules } = fit.qr;
-  return { ok: true, version, ecc, modules, modulePixels, quietModules };
+  return { ok: true, version, ecc, modules, modulePixels, quietModules, polarity: 'dark on light' };
 }

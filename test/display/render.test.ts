@@ -41,6 +41,9 @@ describe('the code on the screen', () => {
     [1280, 720],
     [480, 800],
     [240, 320],
+    [320, 480],
+    [720, 1280],
+    [320, 170],
     [128, 128],
     [128, 64],
     [64, 128],
@@ -58,6 +61,7 @@ describe('the code on the screen', () => {
         continue;
       }
       expect(verdict.modules).toBe(17 + 4 * verdict.version);
+      expect(verdict).toMatchObject({ polarity: 'dark on light', ecc: expect.stringMatching(/^[LMQH]$/) });
       const light = Math.min(width, height) < 200 ? 0xd8d8d8 : 0xffffff;
       expectGeometry(picture, codeAt(picture, light, verdict), verdict, light);
       if (verdict.modulePixels > 1) expectDecodes(picture, qrCode);

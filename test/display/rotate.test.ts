@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { PixelFrame } from '../../src/display/contract.ts';
+import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
 import { openRenderer } from '../../src/display/render.ts';
 import { type Rotation, rotated } from '../../src/display/rotate.ts';
 import { expectDecodes, glyphCache, pixelAt } from './pictures.ts';
@@ -70,6 +71,13 @@ describe('a panel that hangs turned', () => {
     expectDecodes(back, QR_CODE);
     expect(Buffer.compare(back.data, seen.data)).toBe(0);
     if (rotation === 90) expect(pixelAt(onPanel, onPanel.width - 1, 0)).toBe(pixelAt(seen, 0, 0));
+  });
+
+  it.each(['browser', 'png'])('is an option of the display %s, which takes right angles only', (name) => {
+    const driver = DISPLAY_DRIVERS.get(name);
+    const given = (rotation: unknown) => driver?.options.safeParse({ ...(driver.example as object), rotation });
+    for (const rotation of [0, 90, 180, 270]) expect(given(rotation)?.success).toBe(true);
+    for (const rotation of [45, -90, 360, '90']) expect(given(rotation)?.error?.issues[0]?.path).toEqual(['rotation']);
   });
 
   it('keeps a turned picture while the next one is made', () => {

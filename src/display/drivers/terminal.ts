@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { MissingPeerError } from '../../lib/errors.ts';
 import type { Cell, CharacterFrame, CharacterSurface, Display, DisplayDriver, DisplayIo } from '../contract.ts';
 import { closedFault, displayFault } from './fault.ts';
+import { askTerminal } from './terminal-graphics.ts';
+import { TerminalPicture } from './terminal-picture.ts';
 
 const COLUMNS_MAX = 100;
 const ROWS_MAX = 60;
@@ -15,40 +17,54 @@ const options = z.strictObject({
   /** Fixed sizes, for a terminal that tells a wrong one. */
   columns: z.int().min(1).max(COLUMNS_MAX).optional(),
   rows: z.int().min(1).max(ROWS_MAX).optional(),
+  graphics: z
+    .enum(['auto', 'blocks', 'kitty', 'sixel'])
+    .default('auto')
+    .describe('how pictures are drawn; auto asks the terminal, and takes blocks where it does not answer'),
 });
 type Options = z.infer<typeof options>;
 
 /**
- * A block of lines in the terminal that the agent runs in, redrawn in its place. Every cell says its colours, so that a
+ * A block of lines in the terminal that the agent runs in, or a picture there where it can draw pictures, redrawn in its place. Every cell says its colours, so that a
  * QR is black on white in dark and in light terminals. Nothing above the block is touched.
  */
 export const terminal: DisplayDriver<Options> = {
   name: 'terminal',
-  summary: 'half blocks in the terminal that the agent runs in',
+  summary: 'the terminal that the agent runs in: pictures where it draws them, else half blocks',
   options,
-  example: {},
+  example: { graphics: 'auto' },
   open: async (given, io) => {
-    if (io.terminal === undefined || !io.terminal.isTTY) {
+    const out = io.terminal;
+    if (out === undefined || !out.isTTY) {
       throw new MissingPeerError(
         'the terminal display needs a terminal, but the output of this program is not one',
         'run it in a terminal without redirecting its output, or choose another display',
       );
     }
-    return new TerminalDisplay(io.terminal, given, io);
+    const size = () => ({
+      columns: given.columns ?? Math.min(out.columns || COLUMNS_DEFAULT, COLUMNS_MAX),
+      rows: given.rows ?? Math.min(out.rows || ROWS_DEFAULT, ROWS_MAX),
+    });
+    const write = (text: string) => writeTo(out, text);
+    const input = given.graphics === 'blocks' ? undefined : io.terminalInput;
+    const answers = input && (await askTerminal(write, input, io.clock));
+    const graphics = given.graphics === 'auto' ? (answers?.graphics ?? 'blocks') : given.graphics;
+    if (graphics === 'blocks') return new TerminalDisplay(out, size, io);
+    return new TerminalPicture({ out, write, size, graphics, cell: answers?.cell, onResize: () => io.onResize() });
   },
 };
 
 class TerminalDisplay implements Display {
   readonly #out: WriteStream;
-  readonly #options: Options;
+  readonly #size: () => { columns: number; rows: number };
   readonly #onResize: () => void;
   /** The lines of the block as they stand on the screen; the cursor rests at the start of the last one. */
   #lines: string[] = [];
   #open = true;
 
-  constructor(out: WriteStream, given: Options, io: DisplayIo) {
+  constructor(out: WriteStream, size: () => { columns: number; rows: number }, io: DisplayIo) {
     this.#out = out;
-    this.#options = given;
+    this.#size = size;
     this.#onResize = () => {
       this.#forget();
       io.onResize();
@@ -57,23 +73,21 @@ class TerminalDisplay implements Display {
   }
 
   get surface(): CharacterSurface {
-    const columns = this.#options.columns ?? Math.min(this.#out.columns || COLUMNS_DEFAULT, COLUMNS_MAX);
-    const rows = this.#options.rows ?? Math.min(this.#out.rows || ROWS_DEFAULT, ROWS_MAX);
-    return { kind: 'characters', columns, rows, halfBlocks: true };
+    return { kind: 'characters', ...this.#size(), halfBlocks: true };
   }
 
   async draw(frame: Parameters<Display['draw']>[0]): Promise<void> {
     if (!this.#open) throw closedFault();
     if (frame.kind !== 'characters') throw displayFault('a frame was laid out for pixels, not for a terminal', '');
     const lines = linesOf(frame, this.surface, this.#out.getColorDepth() >= TRUE_COLOR_BITS);
-    await this.#write(this.#update(lines));
+    await writeTo(this.#out, this.#update(lines));
   }
 
   async close(): Promise<void> {
     if (!this.#open) return;
     this.#open = false;
     this.#out.off('resize', this.#onResize);
-    if (this.#lines.length > 0) await this.#write('\r\n\x1b[?25h').catch(() => {});
+    if (this.#lines.length > 0) await writeTo(this.#out, '\r\n\x1b[?25h').catch(() => {});
   }
 
   /** What turns the block on the screen into `lines`: only lines that differ are written. */
@@ -93,15 +107,15 @@ class TerminalDisplay implements Display {
     if (this.#lines.length > 0) this.#out.write(`\r${up > 0 ? `\x1b[${up}A` : ''}\x1b[0m\x1b[J`);
     this.#lines = [];
   }
+}
 
-  #write(text: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#out.write(text, (error) => {
-        if (error) reject(displayFault(`the terminal took no output: ${error.message}`, 'see that it is open', error));
-        else resolve();
-      });
+function writeTo(out: WriteStream, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    out.write(text, (error) => {
+      if (error) reject(displayFault(`the terminal took no output: ${error.message}`, 'see that it is open', error));
+      else resolve();
     });
-  }
+  });
 }
 
 /** The rows of a frame as text with colours, cut to what the terminal has room for now. */

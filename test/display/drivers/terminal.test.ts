@@ -8,7 +8,11 @@ import { PAYMENT, payloadOf, QR_CODE, SCENES } from '../scenes.ts';
 import { DARK, LIGHT, TerminalEmulator } from '../terminal-emulator.ts';
 
 async function openOn(out: TerminalEmulator, options = {}, onResize = () => {}) {
-  const display = await terminal.open(options, testIo('', out, onResize), new AbortController().signal);
+  const display = await terminal.open(
+    { graphics: 'auto', ...options },
+    testIo('', out, onResize),
+    new AbortController().signal,
+  );
   const show = async (scene: Scene) => {
     const renderer = await openRenderer(display.surface, { cacheDir: '' });
     await display.draw(renderer.render(scene), scene);
@@ -118,7 +122,7 @@ describe('the terminal display', () => {
   });
 
   it('is refused without a terminal, and says what to do', async () => {
-    await expect(terminal.open({}, testIo(''), new AbortController().signal)).rejects.toMatchObject({
+    await expect(terminal.open({ graphics: 'auto' }, testIo(''), new AbortController().signal)).rejects.toMatchObject({
       code: 'PEER_MISSING',
       fix: expect.stringContaining('another display'),
     });

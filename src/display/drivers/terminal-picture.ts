@@ -1,0 +1,79 @@
+import type { WriteStream } from 'node:tty';
+import { changedBox } from '../changes.ts';
+import type { Display, PixelFrame, PixelSurface } from '../contract.ts';
+import { closedFault } from './fault.ts';
+import { expectPixels } from './pixel-options.ts';
+import { KITTY_DELETE, kittyPicture, sixelPicture } from './terminal-graphics.ts';
+
+/** What a cell is taken for where the terminal does not tell. */
+const CELL_DEFAULT = { width: 8, height: 16 };
+const WIDTH_MAX_PX = 960;
+const HEIGHT_MAX_PX = 576;
+/** A picture is no taller than this share of its width, so that texts stand beside the code. */
+const HEIGHT_SHARE = 0.6;
+const SIDE_MIN_PX = 64;
+
+export interface PictureOptions {
+  out: WriteStream;
+  write(text: string): Promise<void>;
+  size(): { columns: number; rows: number };
+  graphics: 'kitty' | 'sixel';
+  cell: { width: number; height: number } | undefined;
+  onResize(): void;
+}
+
+/** A picture in the terminal, in a block of lines of its own that the cursor rests at the start of. */
+export class TerminalPicture implements Display {
+  readonly #options: PictureOptions;
+  readonly #cell: { width: number; height: number };
+  readonly #onResize: () => void;
+  /** What is on the screen. */
+  #shown: PixelFrame | undefined;
+  /** Lines of the block, 0 before it is made. */
+  #lines = 0;
+  #open = true;
+
+  constructor(options: PictureOptions) {
+    this.#options = options;
+    this.#cell = options.cell ?? CELL_DEFAULT;
+    this.#onResize = () => {
+      this.#shown = undefined;
+      options.onResize();
+    };
+    options.out.on('resize', this.#onResize);
+  }
+
+  get surface(): PixelSurface {
+    const { columns, rows } = this.#options.size();
+    const { width: across, height: down } = this.#cell;
+    const width = Math.max(SIDE_MIN_PX, Math.min(WIDTH_MAX_PX, columns * across));
+    // One line stays free: a picture that reaches the last one makes some terminals scroll.
+    const height = Math.max(SIDE_MIN_PX, Math.min(HEIGHT_MAX_PX, (rows - 1) * down, Math.floor(width * HEIGHT_SHARE)));
+    return { kind: 'pixels', width, height };
+  }
+
+  async draw(given: Parameters<Display['draw']>[0]): Promise<void> {
+    if (!this.#open) throw closedFault();
+    const frame = expectPixels(given, this.surface);
+    if (changedBox(this.#shown, frame) === undefined) return;
+    const picture = this.#options.graphics === 'kitty' ? kittyPicture(frame) : sixelPicture(frame);
+    await this.#options.write(`\x1b[?25l${this.#room(frame)}${picture}`);
+    this.#shown = frame;
+  }
+
+  async close(): Promise<void> {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#options.out.off('resize', this.#onResize);
+    if (this.#lines === 0) return;
+    const clear = this.#options.graphics === 'kitty' ? KITTY_DELETE : '';
+    await this.#options.write(`${clear}\r\x1b[J\x1b[?25h`).catch(() => {});
+  }
+
+  /** Lines for a picture of this height: what has been there before is wiped, what was above stays. */
+  #room({ height }: PixelFrame): string {
+    if (this.#shown !== undefined) return '';
+    this.#lines = Math.ceil(height / this.#cell.height);
+    return `\r\x1b[J${'\r\n'.repeat(this.#lines)}\x1b[${this.#lines}A`;
+  }
+}
