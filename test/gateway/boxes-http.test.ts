@@ -1,0 +1,119 @@
+import { request } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { connectFakeBox } from '../support/fake-box.ts';
+import { eventually } from '../support/net.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+import { BOX1, BOX2, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
+
+const SESSION = '3b241101-e2bb-4255-8caf-4136c566a962';
+const httpOnly = { config: { mqtt: null } };
+
+function headersOf({ terminalCode, secret } = BOX1, sessionId: string = SESSION): Record<string, string> {
+  const basic = Buffer.from(`${terminalCode}:${secret}`).toString('base64');
+  return { authorization: `Basic ${basic}`, 'paybox-session': sessionId, 'content-type': 'application/json' };
+}
+
+const post = async (gateway: TestGateway, body: string | Buffer, headers = headersOf()) => {
+  const answer = await fetch(`${gateway.origin}/box/v1/messages`, { method: 'POST', headers, body });
+  return [answer.status, JSON.parse((await answer.text()) || 'null')];
+};
+const message = (type: string, more = {}) =>
+  JSON.stringify({ v: 1, id: crypto.randomUUID(), sentAtMs: 1, type, ...more });
+const shown = () => message('shown', { pushId: crypto.randomUUID() });
+const failed = (code: string) => ({ status: 'FAILED', message: code });
+
+describe('a box over HTTP', () => {
+  it('BOX-HTTP-1 BOX-HTTP-2 reads its stream and posts its messages', async () => {
+    const gateway = await testGateway(httpOnly);
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+    expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+    expect(box.received.map((it) => it.type)).toEqual(['welcome', 'show']);
+    expect(await post(gateway, shown(), headersOf(BOX1, box.sessionId))).toEqual([202, null]);
+  });
+
+  it.each([
+    ['a wrong secret', headersOf({ ...BOX1, secret: BOX2.secret })],
+    ['an unknown box', headersOf({ ...BOX1, terminalCode: 'VVB999999' })],
+    ['its serial number for a name', headersOf({ ...BOX1, terminalCode: BOX1.serialNumber })],
+    ['no credentials', { 'paybox-session': SESSION, 'content-type': 'application/json' }],
+  ])('BOX-HTTP-4 answers 401 to %s', async (_name, headers) => {
+    const gateway = await testGateway(httpOnly);
+    const stream = await fetch(`${gateway.origin}/box/v1/stream`, { headers });
+    expect([stream.status, await stream.json()]).toEqual([401, failed('E74')]);
+    expect(stream.headers.get('www-authenticate')).toContain('Basic');
+    expect(await post(gateway, shown(), headers)).toEqual([401, failed('E74')]);
+    expect(gateway.refusals()).toEqual(['E74', 'E74']);
+    expect(JSON.stringify(gateway.log)).not.toContain('secret-of-box');
+  });
+
+  it.each(['', 'x', `${SESSION}0`])('BOX-HTTP-1 BOX-HTTP-4 answers 400 to the session "%s"', async (sessionId) => {
+    const gateway = await testGateway(httpOnly);
+    const headers = headersOf(BOX1, sessionId);
+    const stream = await fetch(`${gateway.origin}/box/v1/stream`, { headers });
+    expect([stream.status, await stream.json()]).toEqual([400, failed('E46')]);
+    expect(await post(gateway, shown(), headers)).toEqual([400, failed('E46')]);
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['no JSON', 'x'],
+    ['no fields', '{}'],
+    ['no UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
+    ['a message of the gateway', message('welcome')],
+    [
+      'a hello of another session',
+      message('hello', { sessionId: crypto.randomUUID(), ...BOX1, agentVersion: '', display: '' }),
+    ],
+  ])('MSG-3 BOX-HTTP-4 answers 400 E46 to %s, logs it once and changes nothing', async (_name, body) => {
+    const gateway = await testGateway(httpOnly);
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+    expect(await post(gateway, body, headersOf(BOX1, box.sessionId))).toEqual([400, failed('E46')]);
+    expect(gateway.refusals()).toEqual(['E46']);
+    expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+  });
+
+  it('LIM-4 BOX-HTTP-4 answers 413 to more than a message may have', async () => {
+    const gateway = await testGateway(httpOnly);
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+    const headers = headersOf(BOX1, box.sessionId);
+    expect(await post(gateway, shown().padEnd(16_384), headers)).toEqual([202, null]);
+    expect(await post(gateway, shown().padEnd(16_385), headers)).toEqual([413, failed('E46')]);
+    expect(gateway.refusals()).toEqual(['E46']);
+  });
+
+  it('BOX-HTTP-4 answers 409 to a message without its stream', async () => {
+    const gateway = await testGateway(httpOnly);
+    expect(await post(gateway, shown())).toEqual([409, failed('E46')]);
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+    expect(await post(gateway, shown())).toEqual([409, failed('E46')]);
+    expect(await post(gateway, shown(), headersOf(BOX2, box.sessionId))).toEqual([409, failed('E46')]);
+  });
+
+  it('BOX-HTTP-3 hears a comment every 10 s', async () => {
+    const clock = new VirtualClock();
+    const gateway = await testGateway({ ...httpOnly, clock });
+    let text = '';
+    const stream = request(`${gateway.origin}/box/v1/stream`, { headers: headersOf(), agent: false });
+    stream.on('error', () => undefined);
+    stream.on('response', (response) => response.on('data', (chunk) => (text += String(chunk))));
+    stream.end();
+    await eventually('the first comment', () => text === ':\n\n');
+    await clock.advance(9999);
+    expect(clock.sleeping()).toEqual([1]);
+    await clock.advance(1);
+    await eventually('the second comment', () => text === ':\n\n:\n\n');
+    stream.destroy();
+    await eventually('no more comments', () => clock.sleeping().length === 0);
+  });
+
+  it('BOX-HTTP-1 a stream of the same session takes the place of the one that was lost unseen', async () => {
+    const gateway = await testGateway(httpOnly);
+    const [first, second] = [
+      await connectFakeBox({ gateway, identity: BOX1, transport: 'http', sessionId: SESSION }),
+      await connectFakeBox({ gateway, identity: BOX1, transport: 'http', sessionId: SESSION }),
+    ];
+    expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+    expect(first.of('show')).toEqual([]);
+    expect(second.of('show')).toHaveLength(1);
+  });
+});

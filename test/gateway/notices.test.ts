@@ -1,0 +1,143 @@
+import { describe, expect, it } from 'vitest';
+import { connectFakeBox, type FakeBox } from '../support/fake-box.ts';
+import { eventually } from '../support/net.ts';
+import {
+  ACCOUNT,
+  BOX1,
+  BOX2,
+  BOX4,
+  partnerServer,
+  processed,
+  push,
+  SEND_QR,
+  TEST_CALLBACK,
+  type TestGateway,
+  type TestOptions,
+  testCallback,
+  testGateway,
+} from './harness.ts';
+
+const payingGateway = async (options: TestOptions = {}) =>
+  testGateway({ callback: { url: (await partnerServer(processed)).url }, ...options });
+const pay = async (gateway: TestGateway, change = {}) =>
+  String((await gateway.post(TEST_CALLBACK, testCallback(change))).body.message);
+const paid = (transactionId: string, recorded = true) =>
+  ({ type: 'paid', transactionId, orderId: 'DH001', amount: 50_000, recorded }) as const;
+const toldBoxes = async (gateway: TestGateway) => {
+  const [payment] = await gateway.mock<{ boxes: { terminalCode: string; recorded: boolean | null }[] }[]>('/payments');
+  return payment?.boxes.map((it) => [it.terminalCode, it.recorded]);
+};
+
+describe.each(['mqtt', 'http'] as const)('a payment over %s', (transport) => {
+  const connecting = (gateway: TestGateway) => (identity: typeof BOX1) =>
+    connectFakeBox({ gateway, identity, transport });
+
+  it('CBK-7 is told to the box that shows the order, with its push', async () => {
+    const gateway = await payingGateway();
+    const connect = connecting(gateway);
+    const [box1, box2] = [await connect(BOX1), await connect(BOX2)];
+    await gateway.post(SEND_QR, push());
+    const { pushId } = await box1.next('show');
+    const transactionId = await pay(gateway);
+    const { bankAccount, bankCode } = ACCOUNT;
+    const money = { orderId: 'DH001', amount: 50_000, content: 'DH001', bankAccount, bankCode };
+    expect(await box1.next('payment')).toMatchObject({ transactionId, pushId, ...money });
+    await box1.send(paid(transactionId), transactionId);
+    expect((await box1.next('ack')).reportIds).toEqual([transactionId]);
+    expect(await toldBoxes(gateway)).toEqual([[BOX1.terminalCode, true]]);
+    expect(box2.of('payment')).toEqual([]);
+  });
+
+  it('MSG-6 MSG-7 is repeated at each welcome until it is reported, and each report is acknowledged', async () => {
+    const gateway = await payingGateway();
+    const connect = connecting(gateway);
+    const transactionId = await pay(gateway);
+    const told: FakeBox[] = [];
+    for (let i = 0; i < 2; i += 1) {
+      const box = await connect(BOX1);
+      expect(await box.next('payment')).toMatchObject({ transactionId, pushId: null });
+      told.push(box);
+      await box.close();
+    }
+    const reporting = await connect(BOX1);
+    await reporting.next('payment');
+    await reporting.send(paid(transactionId, false), transactionId);
+    await reporting.next('ack');
+    expect(await toldBoxes(gateway)).toEqual([
+      [BOX1.terminalCode, false],
+      [BOX2.terminalCode, null],
+    ]);
+    await reporting.send(paid(transactionId), transactionId);
+    expect((await reporting.next('ack', 2)).reportIds).toEqual([transactionId]);
+    expect((await toldBoxes(gateway))?.[0]).toEqual([BOX1.terminalCode, false]);
+    await reporting.close();
+    const last = await connect(BOX1);
+    await last.send(paid(transactionId), transactionId);
+    await last.next('ack');
+    expect(last.of('payment')).toEqual([]);
+  });
+});
+
+describe('CBK-7', () => {
+  it('CBK-7 is told to every box of the account when no box has shown an order of it', async () => {
+    const gateway = await payingGateway();
+    const boxes = [];
+    for (const identity of [BOX1, BOX2, BOX4]) {
+      boxes.push(await connectFakeBox({ gateway, identity, transport: 'mqtt' }));
+    }
+    const transactionId = await pay(gateway);
+    const [box1, box2, box4] = boxes;
+    expect(await box1?.next('payment')).toMatchObject({ transactionId, pushId: null, orderId: '' });
+    expect(await box2?.next('payment')).toMatchObject({ transactionId, pushId: null });
+    expect((await toldBoxes(gateway))?.map(([box]) => box)).toEqual([BOX1.terminalCode, BOX2.terminalCode]);
+    expect(box4?.of('payment')).toEqual([]);
+  });
+
+  it('CBK-7 tells no box of a debit', async () => {
+    const gateway = await payingGateway();
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    await pay(gateway, { transType: 'D' });
+    await pay(gateway);
+    await box.next('payment');
+    expect(box.of('payment')).toHaveLength(1);
+  });
+
+  it('CBK-4 CBK-7 each call is told as a payment of its own', async () => {
+    const gateway = await payingGateway();
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    const ids = [await pay(gateway), await pay(gateway)];
+    await box.next('payment', 2);
+    expect(box.of('payment').map((it) => it.transactionId)).toEqual(ids);
+  });
+});
+
+describe('MSG-6', () => {
+  it('MSG-6 acknowledges an end once it is stored, again when it is repeated, and one of a stranger', async () => {
+    const gateway = await payingGateway();
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    await gateway.post(SEND_QR, push());
+    const { pushId, orderId } = await box.next('show');
+    const ended = { type: 'ended', pushId, orderId, how: 'dismissed' } as const;
+    const stranger = crypto.randomUUID();
+    await box.send(ended, pushId);
+    await box.next('ack');
+    expect((await gateway.mock('/orders'))[0]).toMatchObject({ status: 'dismissed' });
+    await box.send({ ...ended, how: 'expired' }, pushId);
+    await box.send({ ...ended, pushId: stranger }, stranger);
+    await box.send(paid(stranger), stranger);
+    await box.next('ack', 4);
+    expect(box.of('ack').map((it) => it.reportIds)).toEqual([[pushId], [pushId], [stranger], [stranger]]);
+    expect((await gateway.mock('/orders'))[0]).toMatchObject({ status: 'dismissed' });
+    expect(gateway.log.filter((it) => it.event === 'report-ignored').map((it) => it.type)).toEqual(['ended', 'paid']);
+  });
+
+  it('MSG-6 takes no report of a payment from a box that was not told', async () => {
+    const gateway = await payingGateway();
+    const other = await connectFakeBox({ gateway, identity: BOX4, transport: 'mqtt' });
+    const transactionId = await pay(gateway);
+    await other.send(paid(transactionId), transactionId);
+    await other.next('ack');
+    await eventually('the stray', () => gateway.log.some((it) => it.event === 'report-ignored'));
+    expect((await toldBoxes(gateway))?.map(([, recorded]) => recorded)).toEqual([null, null]);
+  });
+});
