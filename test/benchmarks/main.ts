@@ -1,10 +1,13 @@
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
+import { frame } from './frame.ts';
 import { payment, push } from './loop.ts';
 import { memory, up } from './process.ts';
 import type { Benchmark, Row } from './row.ts';
+import { scan } from './scan.ts';
+import { wire } from './wire.ts';
 
-const BENCHMARKS: readonly Benchmark[] = [up, push, payment, memory];
+const BENCHMARKS: readonly Benchmark[] = [up, push, payment, memory, frame, wire, scan];
 
 const { values, positionals } = parseArgs({
   options: { only: { type: 'boolean' }, json: { type: 'string' } },

@@ -1,7 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Benchmark, percentile, rowUnder } from './row.ts';
+import { HARDWARE } from '../display/emulators/registry.ts';
+import { type Benchmark, percentile, type Row, rowUnder } from './row.ts';
 import { end, freePort, NODE, Stand, startPair } from './stand.ts';
 
 const STARTS = 7;
@@ -37,24 +38,39 @@ export const up: Benchmark = {
   },
 };
 
-/** Resident memory of the agent process with an idle box, beside a bare Node that waits. */
+/** Resident memory of the agent process with an idle box on each kind of display, beside a bare Node that waits. */
 export const memory: Benchmark = {
   name: 'memory',
   async run(progress) {
-    const stand = new Stand();
     const bare = spawn(NODE, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
     try {
-      const pair = await startPair(stand);
-      progress('memory at rest');
       await delay(REST_MS);
       const against = { name: 'bare Node', value: await residentMegabytes(bare.pid) };
-      return [rowUnder('agent memory at rest', 'MB', await residentMegabytes(pair.agent.pid), against, 90)];
+      const rows: Row[] = [];
+      for (const driver of ['browser', 'png', ...HARDWARE.keys()]) {
+        progress(`memory at rest: ${driver}`);
+        rows.push(rowUnder(`agent memory at rest, ${driver}`, 'MB', await atRest(driver), against, 90));
+      }
+      return rows;
     } finally {
       await end(bare);
-      await stand.close();
     }
   },
 };
+
+async function atRest(driver: string): Promise<number> {
+  const stand = new Stand();
+  const device = await HARDWARE.get(driver)?.();
+  try {
+    const file = driver === 'png' ? { path: 'screen.png' } : {};
+    const pair = await startPair(stand, { driver, ...file, ...device?.options });
+    await delay(REST_MS);
+    return await residentMegabytes(pair.agent.pid);
+  } finally {
+    await stand.close();
+    await device?.close();
+  }
+}
 
 async function residentMegabytes(pid: number | undefined): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');

@@ -69,8 +69,8 @@ export const DEMO = {
 /** A box that never comes: its login is for measuring the broker itself. */
 export const SPARE_BOX = { terminalCode: 'VVB000002', serialNumber: 'VVB900002', secret: 'sample-box-secret' };
 
-/** A gateway and an agent as two processes, as they are when deployed, with a browser display of 800×480. */
-export async function startPair(stand: Stand) {
+/** A gateway and an agent as two processes, as they are when deployed. */
+export async function startPair(stand: Stand, display: object = { driver: 'browser' }) {
   const folder = await stand.folder();
   const [httpPort, mqttPort, boxPort] = [await freePort(), await freePort(), await freePort()];
   const gatewayFile = join(folder, 'gateway.yaml');
@@ -91,7 +91,7 @@ export async function startPair(stand: Stand) {
     JSON.stringify({
       box: DEMO.box,
       link: { transport: 'mqtt', url: `mqtt://127.0.0.1:${mqttPort}` },
-      displays: [{ driver: 'browser' }],
+      displays: [display],
       http: { port: boxPort },
       dataDir: 'box',
     }),

@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { DisplayIo } from '../../src/display/contract.ts';
 import { openSerial } from '../../src/display/io/serial.ts';
 import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
@@ -9,8 +12,27 @@ import { PAYMENT, SCENES } from '../display/scenes.ts';
 import { findProgram, PROGRAMS } from '../support/programs.ts';
 import { type Benchmark, type Row, rowUnder } from './row.ts';
 
-/** What a driver may send beyond the payload from idle to payment: smart panels draw the rest themselves. */
-const BEYOND_PAYLOAD_BYTES: Readonly<Record<string, number>> = { nextion: 200, dwin: 200, dqr: 200 };
+/** What nobody can send less than, and what a driver may send beyond it. */
+interface Aim {
+  floor: { name: string; value: number };
+  beyondBytes: number;
+}
+
+/** Panels and printers make the rest themselves. */
+const PAYLOAD: Aim = {
+  floor: { name: 'the payload alone', value: Buffer.byteLength(PAYMENT.qrCode) },
+  beyondBytes: 200,
+};
+const AIMS: Readonly<Record<string, Aim>> = {
+  nextion: PAYLOAD,
+  dwin: PAYLOAD,
+  dqr: PAYLOAD,
+  escpos: PAYLOAD,
+  cd5220: { floor: { name: 'its page of characters', value: 2 * 20 }, beyondBytes: 10 },
+  'matrix-orbital': { floor: { name: 'its page of characters', value: 4 * 20 }, beyondBytes: 20 },
+  openlcd: { floor: { name: 'its page of characters', value: 4 * 20 }, beyondBytes: 20 },
+  'usb-bitmap': { floor: { name: 'the whole picture', value: 320 * 480 * 2 }, beyondBytes: 0 },
+};
 const ARRIVES_WITHIN_MS = 10_000;
 const LOOK_EVERY_MS = 5;
 
@@ -23,12 +45,11 @@ export const wire: Benchmark = {
       return [];
     }
     const rows: Row[] = [];
-    for (const [name, beyond] of Object.entries(BEYOND_PAYLOAD_BYTES)) {
+    for (const [name, { floor, beyondBytes }] of Object.entries(AIMS)) {
       progress(`wire: ${name}`);
       const bytes = await bytesFromIdleToPayment(name);
-      const floor = { name: 'the payload alone', value: Buffer.byteLength(PAYMENT.qrCode) };
       // The aim is at most so many bytes, and a row's limit is the first that is too many.
-      rows.push(rowUnder(`wire ${name}, idle to payment`, 'bytes', bytes, floor, floor.value + beyond + 1));
+      rows.push(rowUnder(`wire ${name}, idle to payment`, 'bytes', bytes, floor, floor.value + beyondBytes + 1));
     }
     return rows;
   },
@@ -39,31 +60,48 @@ async function bytesFromIdleToPayment(name: string): Promise<number> {
   const device = await HARDWARE.get(name)?.();
   const { idle } = SCENES;
   if (driver === undefined || device === undefined || idle === undefined) throw new Error(`no device for ${name}`);
+  const cacheDir = await mkdtemp(join(tmpdir(), 'paybox-wire-'));
+  let sent = 0;
+  const io: DisplayIo = {
+    clock: systemClock,
+    log: createLogger(process.stderr, systemClock, 'text'),
+    terminal: undefined,
+    terminalInput: undefined,
+    openSerial: async (settings, signal) => {
+      const line = await openSerial(settings, signal, systemClock);
+      return {
+        lost: line.lost,
+        onData: (listener) => line.onData(listener),
+        close: () => line.close(),
+        write: (bytes, timeoutMs) => {
+          sent += bytes.length;
+          return line.write(bytes, timeoutMs);
+        },
+      };
+    },
+    cacheDir,
+    onResize: () => {},
+  };
   try {
     const options = { ...(driver.example as object), ...device.options };
     const display = await driver.configure(options).open(io, new AbortController().signal);
     const renderer = await openRenderer(display.surface, io);
     await display.draw(renderer.render(idle), idle);
-    await until(`${name} is idle`, () => device.received().length > 0);
+    await until(`${name} is idle`, () => device.received().length === sent);
     device.forget();
+    sent = 0;
     await display.draw(renderer.render(PAYMENT), PAYMENT);
-    await until(`${name} shows the payment`, () => device.shownQr() === PAYMENT.qrCode);
+    await until(`${name} has the payment`, () => device.received().length === sent);
+    const bytes = sent;
+    const shown = display.surface.kind === 'characters' || device.shownQr() === PAYMENT.qrCode;
     await display.close();
-    return device.received().length;
+    if (!shown) throw new Error(`${name} does not show the payment`);
+    return bytes;
   } finally {
     await device.close();
+    await rm(cacheDir, { recursive: true, force: true });
   }
 }
-
-const io: DisplayIo = {
-  clock: systemClock,
-  log: createLogger(process.stderr, systemClock, 'text'),
-  terminal: undefined,
-  terminalInput: undefined,
-  openSerial: (settings, signal) => openSerial(settings, signal, systemClock),
-  cacheDir: '/nowhere',
-  onResize: () => {},
-};
 
 async function until(what: string, probe: () => boolean): Promise<void> {
   const deadline = performance.now() + ARRIVES_WITHIN_MS;
