@@ -104,6 +104,14 @@ describe('the LED matrix display', () => {
     expect(data.some((byte, index) => index % 4 !== 3 && byte !== 0)).toBe(false);
   });
 
+  it('gives every LED its own colour', async () => {
+    const panels = await fakePanels();
+    const { display } = await openOn(panels);
+    const data = Uint8Array.from({ length: 64 * 64 * 4 }, (_, at) => (at % 4 === 3 ? 255 : (at * 7 + (at >> 8)) & 255));
+    await display.draw({ kind: 'pixels', width: 64, height: 64, data }, PAYMENT);
+    expect(Buffer.from(panels.shown().data).equals(data)).toBe(true);
+  });
+
   it('sends a frame only when it is another', async () => {
     const panels = await fakePanels();
     const { show } = await openOn(panels);
