@@ -1,0 +1,161 @@
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { Aedes } from 'aedes';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
+import { eventually, freePort } from '../support/net.ts';
+import { BOX1, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
+import { loginAs } from './mqtt-login.ts';
+
+const urlOf = (server: Server) => `mqtt://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const logged = (gateway: TestGateway, event: string) => gateway.log.filter((it) => it.event === event);
+
+async function listening(handle: (socket: Socket) => void, port = 0) {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    handle(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const stop = () => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  };
+  onTestFinished(stop);
+  return { url: urlOf(server), stop };
+}
+
+/** A broker that lets everybody do everything. */
+async function openBroker(port = 0) {
+  const aedes = await Aedes.createBroker();
+  const { url, stop } = await listening((socket) => aedes.handle(socket), port);
+  const close = async () => {
+    stop();
+    await new Promise<void>((resolve) => aedes.close(resolve));
+  };
+  onTestFinished(close);
+  return { url, close };
+}
+
+/** A cable to a broker that can be cut at the broker's end, late. */
+async function cable(url: string) {
+  const farEnds: Socket[] = [];
+  const { url: here, stop } = await listening((socket) => {
+    const far = connect(Number(new URL(url).port), '127.0.0.1');
+    far.on('error', () => undefined);
+    farEnds.push(far);
+    socket.pipe(far).pipe(socket);
+  });
+  return { url: here, cut: () => [stop, ...farEnds.map((it) => () => it.destroy())].map((end) => end()) };
+}
+
+const gatewayAt = (url: string) => testGateway({ config: { mqtt: { url } } });
+
+/** Everything that the gateways say of their presence from now on; the retained one first. */
+async function presences(url: string) {
+  const { client, received } = await loginAs({ mqttUrl: url }, BOX1);
+  await client.subscribeAsync(GATEWAY_PRESENCE_TOPIC, { qos: 1 });
+  return () => received.map((it) => JSON.parse(it.payload) as { online: boolean; sessionId: string });
+}
+
+/** What a box that comes now is told. */
+async function retained(url: string) {
+  const said = await presences(url);
+  return (await eventually('the presence', () => said().length > 0 && said()))[0];
+}
+
+describe('a gateway on an external broker', () => {
+  it('PRE-2 says that it is there, and that it leaves; each run is another', async () => {
+    const { url } = await openBroker();
+    const first = await gatewayAt(url);
+    const birth = await retained(url);
+    expect(birth).toMatchObject({ online: true });
+    await first.close();
+    expect(await retained(url)).toEqual({ ...birth, online: false });
+    expect(logged(first, 'gateway-presence-restored')).toEqual([]);
+    await gatewayAt(url);
+    const next = await retained(url);
+    expect(next).toMatchObject({ online: true });
+    expect(next?.sessionId).not.toBe(birth?.sessionId);
+  });
+
+  it('PRE-2 is there again after the late last will of an earlier run', async () => {
+    const { url } = await openBroker();
+    const oldWay = await cable(url);
+    await gatewayAt(oldWay.url);
+    const old = await retained(url);
+    const gateway = await gatewayAt(url);
+    const said = await presences(url);
+    const birth = (await eventually('the new run', () => said().length > 0 && said()))[0];
+    expect(birth?.sessionId).not.toBe(old?.sessionId);
+    oldWay.cut();
+    await eventually('the late will and what follows', () => said().length === 3);
+    expect(said()).toEqual([birth, { ...old, online: false }, birth]);
+    expect(await retained(url)).toEqual(birth);
+    await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+  });
+
+  it.each(['', 'nonsense', '{"v":1,"online":false,"sessionId":"3b241101-e2bb-4255-8caf-4136c566a962"}'])(
+    'PRE-2 is there again after anyone wrote "%s" on its topic',
+    async (payload) => {
+      const { url } = await openBroker();
+      const gateway = await gatewayAt(url);
+      const birth = await retained(url);
+      const { client } = await loginAs({ mqttUrl: url }, BOX1);
+      await client.publishAsync(GATEWAY_PRESENCE_TOPIC, payload, { qos: 1, retain: true });
+      await eventually('the restoring', () => logged(gateway, 'gateway-presence-restored').length === 1);
+      await eventually('the birth', async () => (await retained(url))?.sessionId === birth?.sessionId);
+      expect(await retained(url)).toEqual(birth);
+    },
+  );
+
+  it('PRE-2 names a second gateway on the broker, and does not quarrel with it', async () => {
+    const { url } = await openBroker();
+    const first = await gatewayAt(url);
+    const second = await gatewayAt(url);
+    await eventually('the warning', () => logged(first, 'gateway-rival').length === 1);
+    expect(logged(second, 'gateway-rival')).toEqual([]);
+    for (const it of [first, second]) expect(logged(it, 'gateway-presence-restored')).toEqual([]);
+  });
+
+  it('TOP-1 MSG-3 takes no message that the broker retained', async () => {
+    const { url } = await openBroker();
+    const { client } = await loginAs({ mqttUrl: url }, BOX1);
+    const { terminalCode, serialNumber } = BOX1;
+    const hello = { v: 1, id: crypto.randomUUID(), sentAtMs: 1, type: 'hello', sessionId: crypto.randomUUID() };
+    const text = JSON.stringify({ ...hello, terminalCode, serialNumber, agentVersion: '', display: '' });
+    await client.publishAsync(boxTopic(terminalCode, 'up'), text, { qos: 1, retain: true });
+    const gateway = await gatewayAt(url);
+    await eventually('the refusal', () => logged(gateway, 'message-refused').length === 1);
+    expect(logged(gateway, 'box-online')).toEqual([]);
+  });
+
+  it('SND-5 PRE-2 loses its boxes with the broker, and is there again as a new run when it is back', async () => {
+    const port = await freePort();
+    const broker = await openBroker(port);
+    const gateway = await gatewayAt(broker.url);
+    const birth = await retained(broker.url);
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt', onShow: () => undefined });
+    const answered = gateway.post(SEND_QR, push());
+    await box.next('show');
+    await broker.close();
+    expect((await answered).body.message).toBe('BOX_OFFLINE');
+    const again = await openBroker(port);
+    await eventually('the gateway is back', () => logged(gateway, 'broker-back').length === 1);
+    const next = await retained(again.url);
+    expect(next?.online).toBe(true);
+    expect(next?.sessionId).not.toBe(birth?.sessionId);
+    await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+  });
+
+  it('names the broker that is not there, and what to do', async () => {
+    const url = `mqtt://127.0.0.1:${await freePort()}`;
+    await expect(gatewayAt(url)).rejects.toMatchObject({
+      message: expect.stringContaining(new URL(url).host),
+      fix: expect.stringContaining('mqtt.url'),
+    });
+  });
+});
