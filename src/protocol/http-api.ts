@@ -7,7 +7,12 @@ import { LIMITS } from './fields.ts';
  * codes of its own (clauses GEN, SND, CBK).
  */
 
-const text = (max: number) => z.string().max(max);
+/** Free text as people write it: screens, logs and other databases would each do something else with the rest. */
+const text = (max: number) =>
+  z
+    .string()
+    .max(max)
+    .refine((it) => it.isWellFormed() && !/\p{Cc}/u.test(it), 'control characters or half a character');
 
 /** A field whose wrong values, oversized ones included, have a code of their own; the limit of the body bounds it. */
 const coded = z.string();

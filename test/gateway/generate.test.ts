@@ -117,17 +117,17 @@ describe('GEN', () => {
     ['E03', { transType: 'c' }],
     ['E10', { bankAccount: '' }],
     ['E10', { bankAccount: '1'.repeat(20) }],
-    ['E10', { bankAccount: '1'.repeat(65) }],
+    ['E10', { bankAccount: '1'.repeat(2000) }],
     ['E24', { bankCode: '' }],
     ['E24', { bankCode: '97042' }],
     ['E24', { bankCode: '9704222' }],
-    ['E26', { content: 'x'.repeat(65) }],
+    ['E26', { content: 'x'.repeat(2000) }],
     ['E34', { content: 'a\nb' }],
     ['E34', { content: 'a\0b' }],
     ['E34', { content: '\ud800' }],
     ['E34', { content: 'a&b' }],
     ['E34', { content: '<script>' }],
-    ['E35', { terminalCode: 'x'.repeat(65) }],
+    ['E35', { terminalCode: 'x'.repeat(2000) }],
   ];
 
   it.each(
