@@ -1,48 +1,15 @@
 import { chmodSync, rmSync } from 'node:fs';
-import { PassThrough } from 'node:stream';
-import { text } from 'node:stream/consumers';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { loadAgentConfig } from '../../../src/agent/config.ts';
 import type { PixelFrame } from '../../../src/display/contract.ts';
-import { framebuffer, framebufferOptions } from '../../../src/display/drivers/framebuffer.ts';
-import { openRenderer } from '../../../src/display/render.ts';
-import { createLogger } from '../../../src/lib/log.ts';
+import { framebufferOptions } from '../../../src/display/drivers/framebuffer.ts';
 import type { Scene } from '../../../src/scene.ts';
-import { temporaryFolder } from '../../support/net.ts';
-import { VirtualClock } from '../../support/virtual-clock.ts';
-import { FakeFramebuffer, type FakeFramebufferSettings } from '../emulators/framebuffer.ts';
-import { testIo } from '../io.ts';
+import { FakeFramebuffer } from '../emulators/framebuffer.ts';
 import { expectDecodes, expectGolden, glyphCache } from '../pictures.ts';
 import { PAYMENT, QR_CODE, SCENES } from '../scenes.ts';
+import { fake, openOn, RGB565, XRGB } from './framebuffer-support.ts';
 
-/** Rows that are longer than their pixels, by a number that is no multiple of a pixel of any depth. */
-const RGB565: FakeFramebufferSettings = { width: 320, height: 240, bitsPerPixel: 16, strideBytes: 647 };
-const XRGB: FakeFramebufferSettings = { width: 320, height: 240, bitsPerPixel: 32, strideBytes: 1285 };
-const IDLE = SCENES.idle as Scene;
 const glyphs = glyphCache();
-
-async function fake(settings: FakeFramebufferSettings): Promise<FakeFramebuffer> {
-  return new FakeFramebuffer(await temporaryFolder(), settings);
-}
-
-async function openOn(device: FakeFramebuffer, options: object = {}, clock = new VirtualClock()) {
-  const lines = new PassThrough();
-  let asked = 0;
-  const io = {
-    ...testIo(glyphs.cacheDir, undefined, () => {
-      asked += 1;
-    }),
-    clock,
-    log: createLogger(lines, clock, 'text'),
-  };
-  const given = framebuffer.options.parse({ root: device.root, ...options });
-  const display = await framebuffer.open(given, io, new AbortController().signal);
-  onTestFinished(() => display.close());
-  const renderer = await openRenderer(display.surface, io);
-  const show = (scene: Scene) => display.draw(renderer.render(scene), scene);
-  const logged = () => text(lines.end());
-  return { display, show, clock, logged, asked: () => asked };
-}
 
 /** A 16 × 16 picture with every corner and many shades of its own. */
 function testFrame(): PixelFrame {
@@ -59,7 +26,7 @@ describe('the framebuffer display', () => {
     [32, 69],
   ])('writes %i bits a pixel, byte for byte', async (bitsPerPixel, strideBytes) => {
     const device = await fake({ width: 16, height: 16, bitsPerPixel, strideBytes });
-    const { display } = await openOn(device);
+    const { display } = await openOn(device, glyphs.cacheDir);
     await display.draw(testFrame(), PAYMENT);
     const rows = Array.from({ length: 16 }, (_, row) =>
       device
@@ -72,14 +39,14 @@ describe('the framebuffer display', () => {
 
   it.each([RGB565, XRGB])('shows a payment that two decoders read off the memory (%j)', async (settings) => {
     const device = await fake(settings);
-    const { show } = await openOn(device);
+    const { show } = await openOn(device, glyphs.cacheDir);
     await show(PAYMENT);
     expectDecodes(device.picture(), QR_CODE);
   });
 
   it('fills the visible rows only, where the memory holds two screens', async () => {
     const device = await fake({ ...XRGB, virtualHeight: 480 });
-    const { display, show } = await openOn(device);
+    const { display, show } = await openOn(device, glyphs.cacheDir);
     expect(display.surface).toEqual({ kind: 'pixels', width: 320, height: 240 });
     await show(PAYMENT);
     const hidden = device.memory().subarray(240 * XRGB.strideBytes);
@@ -88,7 +55,7 @@ describe('the framebuffer display', () => {
 
   it('turns the picture for a panel that hangs sideways', async () => {
     const device = await fake(XRGB);
-    const { display, show } = await openOn(device, { rotation: 90 });
+    const { display, show } = await openOn(device, glyphs.cacheDir, { rotation: 90 });
     expect(display.surface).toMatchObject({ width: 240, height: 320 });
     await show(PAYMENT);
     expectDecodes(device.picture(), QR_CODE);
@@ -96,7 +63,7 @@ describe('the framebuffer display', () => {
 
   it('writes only the rows that have changed', async () => {
     const device = await fake(RGB565);
-    const { display } = await openOn(device);
+    const { display } = await openOn(device, glyphs.cacheDir);
     const data = new Uint8Array(320 * 240 * 4).fill(255);
     const frame = { kind: 'pixels', width: 320, height: 240, data } as const;
     await display.draw(frame, PAYMENT);
@@ -112,7 +79,7 @@ describe('the framebuffer display', () => {
 
   it('writes everything anew now and then', async () => {
     const device = await fake(RGB565);
-    const { show, clock } = await openOn(device, { repaintSeconds: 30 });
+    const { show, clock } = await openOn(device, glyphs.cacheDir, { repaintSeconds: 30 });
     await show(PAYMENT);
     const whole = device.memory();
     device.scribble();
@@ -127,11 +94,11 @@ describe('which framebuffer', () => {
   it('is chosen by its name, whatever its number', async () => {
     const small = await fake({ ...RGB565, name: 'fb_ili9341', number: 0 });
     const large = new FakeFramebuffer(small.root, { ...XRGB, name: 'vc4drmfb', number: 1 });
-    const { show } = await openOn(large, { name: 'vc4drmfb' });
+    const { show } = await openOn(large, glyphs.cacheDir, { name: 'vc4drmfb' });
     await show(PAYMENT);
     expectDecodes(large.picture(), QR_CODE);
     expect(small.memory().every((byte) => byte === 0xa5)).toBe(true);
-    const other = await openOn(small, { device: '/dev/fb0' });
+    const other = await openOn(small, glyphs.cacheDir, { device: '/dev/fb0' });
     await other.show(PAYMENT);
     expectDecodes(small.picture(), QR_CODE);
   });
@@ -139,7 +106,7 @@ describe('which framebuffer', () => {
   it('must be said where there are several', async () => {
     const device = await fake({ ...RGB565, name: 'fb_ili9341' });
     new FakeFramebuffer(device.root, { ...XRGB, number: 1 }).tell('name', 'vc4drmfb');
-    await expect(openOn(device)).rejects.toMatchObject({
+    await expect(openOn(device, glyphs.cacheDir)).rejects.toMatchObject({
       code: 'DISPLAY_FAULT',
       message: 'several framebuffers fit: /dev/fb0 (fb_ili9341), /dev/fb1 (vc4drmfb)',
       fix: expect.stringContaining('by name'),
@@ -151,7 +118,7 @@ describe('which framebuffer', () => {
     [{ device: '/dev/fb7' }, 'there is no framebuffer at /dev/fb7; the machine has: /dev/fb0 (vc4drmfb)'],
   ])('is named when it is absent: %j', async (options, message) => {
     const device = await fake(RGB565);
-    await expect(openOn(device, options)).rejects.toMatchObject({
+    await expect(openOn(device, glyphs.cacheDir, options)).rejects.toMatchObject({
       code: 'DISPLAY_FAULT',
       severity: 'retryable',
       message,
@@ -162,7 +129,7 @@ describe('which framebuffer', () => {
   it('is none on a machine without any', async () => {
     const device = await fake(RGB565);
     rmSync(`${device.root}/sys`, { recursive: true });
-    await expect(openOn(device)).rejects.toMatchObject({
+    await expect(openOn(device, glyphs.cacheDir)).rejects.toMatchObject({
       message: 'there is no framebuffer; the machine has: none',
     });
   });
@@ -170,7 +137,7 @@ describe('which framebuffer', () => {
   it.each([8, 24, 1])('is refused with %i bits a pixel', async (bits) => {
     const device = await fake(RGB565);
     device.tell('bits_per_pixel', String(bits));
-    await expect(openOn(device)).rejects.toMatchObject({
+    await expect(openOn(device, glyphs.cacheDir)).rejects.toMatchObject({
       code: 'DISPLAY_FAULT',
       message: `the framebuffer vc4drmfb has ${bits} bits a pixel, and 16 or 32 are supported`,
     });
@@ -186,7 +153,7 @@ describe('which framebuffer', () => {
   ])('is refused when its %s is %j', async (attribute, value) => {
     const device = await fake(RGB565);
     device.tell(attribute, value);
-    await expect(openOn(device)).rejects.toMatchObject({ code: 'DISPLAY_FAULT' });
+    await expect(openOn(device, glyphs.cacheDir)).rejects.toMatchObject({ code: 'DISPLAY_FAULT' });
   });
 });
 
@@ -194,9 +161,9 @@ describe('a framebuffer that fails', () => {
   it('names a missing device file, and opens once it is there', async () => {
     const device = await fake(RGB565);
     rmSync(device.node);
-    await expect(openOn(device)).rejects.toMatchObject({ fix: expect.stringContaining('modprobe') });
+    await expect(openOn(device, glyphs.cacheDir)).rejects.toMatchObject({ fix: expect.stringContaining('modprobe') });
     new FakeFramebuffer(device.root, RGB565);
-    await (await openOn(device)).show(PAYMENT);
+    await (await openOn(device, glyphs.cacheDir)).show(PAYMENT);
     expectDecodes(device.picture(), QR_CODE);
   });
 
@@ -207,7 +174,7 @@ describe('a framebuffer that fails', () => {
     // Root may do anything: for a moment this is somebody else.
     const isRoot = process.getuid?.() === 0;
     if (isRoot) process.seteuid?.('nobody');
-    await expect(openOn(device).finally(() => isRoot && process.seteuid?.(0))).rejects.toMatchObject({
+    await expect(openOn(device, glyphs.cacheDir).finally(() => isRoot && process.seteuid?.(0))).rejects.toMatchObject({
       code: 'DISPLAY_FAULT',
       message: expect.stringContaining('EACCES'),
       fix: expect.stringContaining('usermod -aG video'),
@@ -217,21 +184,21 @@ describe('a framebuffer that fails', () => {
   it('names a device that takes no pixels, stays spent, and works when opened anew', async () => {
     const device = await fake(RGB565);
     device.refuseBytes();
-    const { show, display } = await openOn(device);
+    const { show, display } = await openOn(device, glyphs.cacheDir);
     const fault = { code: 'DISPLAY_FAULT', message: expect.stringContaining('takes no pixels') };
     await expect(show(PAYMENT)).rejects.toMatchObject(fault);
-    await expect(show(IDLE)).rejects.toMatchObject(fault);
+    await expect(show(SCENES.idle as Scene)).rejects.toMatchObject(fault);
     await display.close();
     rmSync(device.node);
     const back = new FakeFramebuffer(device.root, RGB565);
-    await (await openOn(back)).show(PAYMENT);
+    await (await openOn(back, glyphs.cacheDir)).show(PAYMENT);
     expectDecodes(back.picture(), QR_CODE);
   });
 
   it('has the agent draw when a repaint fails', async () => {
     const device = await fake(RGB565);
     device.refuseBytes();
-    const { show, asked, clock } = await openOn(device);
+    const { show, asked, clock } = await openOn(device, glyphs.cacheDir);
     await clock.advance(60_000);
     await expect.poll(asked).toBe(1);
     await expect(show(PAYMENT)).rejects.toMatchObject({ code: 'DISPLAY_FAULT' });
@@ -241,7 +208,7 @@ describe('a framebuffer that fails', () => {
 describe('the console on a framebuffer', () => {
   it('is detached while the display is open, and no other console is', async () => {
     const device = await fake(RGB565);
-    const { display } = await openOn(device);
+    const { display } = await openOn(device, glyphs.cacheDir);
     expect(device.told('vtconsole/vtcon1/bind')).toBe('0');
     await display.close();
     expect(device.told('vtconsole/vtcon1/bind')).toBe('1');
@@ -251,7 +218,7 @@ describe('the console on a framebuffer', () => {
   it('is left alone where somebody else has detached it', async () => {
     const device = await fake(RGB565);
     device.console('vtcon1', '(M) frame buffer device', '0');
-    const { display } = await openOn(device);
+    const { display } = await openOn(device, glyphs.cacheDir);
     await display.close();
     expect(device.told('vtconsole/vtcon1/bind')).toBe('0');
   });
@@ -259,68 +226,10 @@ describe('the console on a framebuffer', () => {
   it('is only logged when it cannot be detached', async () => {
     const device = await fake(RGB565);
     rmSync(`${device.root}/sys/class/vtconsole/vtcon1/bind`);
-    const { show, logged } = await openOn(device);
+    const { show, logged } = await openOn(device, glyphs.cacheDir);
     await show(PAYMENT);
     expectDecodes(device.picture(), QR_CODE);
     expect(await logged()).toMatch(/warn +console-not-detached .*echo 0 >/);
-  });
-});
-
-describe('a framebuffer at night', () => {
-  const NIGHT = { blankFrom: '23:00', blankTo: '06:00' };
-  const at = (hours: number, minutes: number) => new VirtualClock(new Date(2026, 0, 2, hours, minutes).getTime());
-
-  it('is dark while it waits for a payment, and lit for one', async () => {
-    const device = await fake(RGB565);
-    const { show } = await openOn(device, NIGHT, at(23, 0));
-    await show(IDLE);
-    expect(device.blank()).toBe('4');
-    for (const scene of [PAYMENT, SCENES.paid, SCENES.expired, SCENES.cancelled, SCENES.fault]) {
-      await show(scene as Scene);
-      expect(device.blank()).toBe('0');
-    }
-    await show(IDLE);
-    expect(device.blank()).toBe('4');
-  });
-
-  it('begins and ends by the clock, without anything to draw', async () => {
-    const device = await fake(RGB565);
-    const { show, clock } = await openOn(device, NIGHT, at(22, 59));
-    await show(IDLE);
-    expect(device.blank()).toBe('');
-    await clock.advance(75_000);
-    await expect.poll(() => device.blank()).toBe('4');
-    await clock.advance(7 * 3_600_000);
-    await expect.poll(() => device.blank()).toBe('0');
-  });
-
-  it('is black where the light cannot be switched', async () => {
-    const device = await fake(RGB565);
-    rmSync(`${device.root}/sys/class/graphics/fb0/blank`);
-    const { show } = await openOn(device, NIGHT, at(1, 0));
-    await show(IDLE);
-    expect(device.memory().every((byte) => byte === 0)).toBe(true);
-    await show(PAYMENT);
-    expectDecodes(device.picture(), QR_CODE);
-  });
-
-  it('is lit again when it is given back', async () => {
-    const device = await fake(RGB565);
-    const { show, display } = await openOn(device, NIGHT, at(1, 0));
-    await show(IDLE);
-    await display.close();
-    expect(device.blank()).toBe('0');
-  });
-
-  it.each([
-    [{ blankFrom: '23:00' }, []],
-    [{ blankFrom: '23:00', blankTo: '23:00' }, []],
-    [{ blankFrom: '24:00', blankTo: '06:00' }, ['blankFrom']],
-    [{ repaintSeconds: -1 }, ['repaintSeconds']],
-    [{ rotation: 45 }, ['rotation']],
-    [{ device: 'fb0' }, ['device']],
-  ])('refuses the options %j', (options, path) => {
-    expect(framebuffer.options.safeParse(options).error?.issues[0]?.path).toEqual(path);
   });
 });
 
@@ -331,5 +240,16 @@ describe('the options of the framebuffer', () => {
     expect(driver).toBe('framebuffer');
     const all = Object.keys(framebufferOptions.shape).filter((key) => key !== 'device');
     expect(Object.keys(given).toSorted()).toEqual(all.toSorted());
+  });
+
+  it.each([
+    [{ blankFrom: '23:00' }, []],
+    [{ blankFrom: '23:00', blankTo: '23:00' }, []],
+    [{ blankFrom: '24:00', blankTo: '06:00' }, ['blankFrom']],
+    [{ repaintSeconds: -1 }, ['repaintSeconds']],
+    [{ rotation: 45 }, ['rotation']],
+    [{ device: 'fb0' }, ['device']],
+  ])('refuses the options %j', (options, path) => {
+    expect(framebufferOptions.safeParse(options).error?.issues[0]?.path).toEqual(path);
   });
 });

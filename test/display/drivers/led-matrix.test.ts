@@ -1,15 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import decodeQr from 'qr/decode.js';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadAgentConfig } from '../../../src/agent/config.ts';
-import {
-  type LedMatrixOptions,
-  ledMatrixOptions,
-  matrixSize,
-} from '../../../src/display/drivers/led-matrix.options.ts';
+import { type LedMatrixOptions, ledMatrixOptions } from '../../../src/display/drivers/led-matrix.options.ts';
 import { ledMatrix } from '../../../src/display/drivers/led-matrix.ts';
 import { startChild } from '../../../src/display/io/child.ts';
 import { encodePng } from '../../../src/display/png.ts';
@@ -259,55 +254,3 @@ function turnedBack({ width, height, data }: { width: number; height: number; da
   }
   return { width: height, height: width, data: out };
 }
-
-function installedAddon(): string | undefined {
-  try {
-    return createRequire(import.meta.url).resolve('rpi-led-matrix');
-  } catch {
-    return undefined;
-  }
-}
-
-const addon = installedAddon();
-const note = addon === undefined ? ' (not installed: sudo apt-get install g++ make python3, then npm ci)' : '';
-
-describe.skipIf(addon === undefined)(`rpi-led-matrix${note}`, () => {
-  /** Without pins it works up to `sync`. */
-  function runWithoutPins(options: Partial<LedMatrixOptions>): { width: number; height: number; drawn: boolean } {
-    const given = ledMatrixOptions.parse(options);
-    const { rows, cols, chainLength, parallel, pixelMapper } = given;
-    const matrix = { rows, cols, chainLength, parallel, pixelMapperConfig: pixelMapper };
-    const script = `import { LedMatrix } from 'rpi-led-matrix';
-      const matrix = new LedMatrix({ ...LedMatrix.defaultMatrixOptions(), ...${JSON.stringify(matrix)} },
-        { ...LedMatrix.defaultRuntimeOptions(), doGpioInit: false, dropPrivileges: 0 });
-      const [width, height] = [matrix.width(), matrix.height()];
-      matrix.drawBuffer(Buffer.alloc(width * height * 3, 255)).clear();
-      process.stdout.write(JSON.stringify({ width, height, drawn: true }));
-      process.exit(0);`;
-    const run = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
-    if (run.status !== 0) throw new Error(run.stderr);
-    return JSON.parse(run.stdout);
-  }
-
-  it.each([
-    { rows: 64, cols: 64 },
-    { rows: 32, cols: 64, chainLength: 3, parallel: 2 },
-    { rows: 64, cols: 64, chainLength: 2, pixelMapper: 'V-mapper' },
-    { rows: 32, cols: 64, chainLength: 4, parallel: 2, pixelMapper: 'V-mapper:Z' },
-    { rows: 64, cols: 64, chainLength: 2, pixelMapper: 'U-mapper' },
-    { rows: 32, cols: 32, chainLength: 6, parallel: 2, pixelMapper: 'U-mapper' },
-  ] as const)('has as many LEDs with %j as the driver counts', (options) => {
-    expect(runWithoutPins(options)).toEqual({ ...matrixSize(ledMatrixOptions.parse(options)), drawn: true });
-  });
-
-  it('is made with the very options that the stand-in checks', async () => {
-    const panels = await fakePanels();
-    await openOn(panels);
-    const script = `import { LedMatrix } from 'rpi-led-matrix';
-      process.stdout.write(JSON.stringify([LedMatrix.defaultMatrixOptions(), LedMatrix.defaultRuntimeOptions()]));`;
-    const run = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
-    const { matrix, runtime } = panels.made();
-    const keys = (it: object) => Object.keys(it).toSorted();
-    expect(JSON.parse(run.stdout).map(keys)).toEqual([keys(matrix), keys(runtime)]);
-  });
-});
