@@ -32,10 +32,10 @@ function changedColumns(before: Uint32Array, after: Uint32Array, width: number, 
     const row = y * width;
     let x = 0;
     while (x < left && before[row + x] === after[row + x]) x += 1;
-    left = Math.min(left, x);
+    left = x;
     x = width - 1;
     while (x > right && before[row + x] === after[row + x]) x -= 1;
-    right = Math.max(right, x);
+    right = x;
   }
   return { left, right };
 }

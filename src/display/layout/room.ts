@@ -30,20 +30,7 @@ function fitOnPixels(surface: PixelSurface, payload: Encoding): QrFit {
   const whole = Math.min(surface.width, surface.height);
   const modulePixels = modulePixelsIn(payload, shared);
   if (modulePixels >= EASY_MODULE_PIXELS) return fitQr(payload, shared);
-  if (modulePixelsIn(payload, whole) <= modulePixels) return fitQr(payload, shared);
-  return fitAlone(payload, whole);
-}
-
-/** Leaves room for the edge mark above and below where that costs nothing but stronger correction. */
-function fitAlone(payload: Encoding, whole: number): QrFit {
-  const fit = fitQr(payload, whole);
-  const framed = fitQr(payload, whole - 2 * EDGE_PX);
-  const same =
-    fit.ok &&
-    framed.ok &&
-    fit.qr.modulePixels === framed.qr.modulePixels &&
-    fit.qr.quietModules === framed.qr.quietModules;
-  return same ? framed : fit;
+  return fitQr(payload, modulePixelsIn(payload, whole) > modulePixels ? whole : shared);
 }
 
 function besideTexts({ width, height }: PixelSurface): number {
