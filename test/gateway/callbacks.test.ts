@@ -137,8 +137,8 @@ describe('SYN', () => {
     expect(attempts[0]).toMatchObject({ response: null, error: expect.stringContaining('token request') });
   });
 
-  it.each([
-    ['201', status(201)],
+  it.each<[string, Parameters<typeof partnerServer>[number]]>([
+    ['201', (call, response, request) => processed(call, Object.assign(response, { statusCode: 201 }), request)],
     ['204', status(204)],
     ['another body', status(200, 'OK')],
     ['an empty body', status(200)],
@@ -207,9 +207,9 @@ describe('SYN by hand', () => {
     const { gateway, clock, partner } = await paidGateway([status(500), processed]);
     const { id } = await afterAttempts(gateway, 1);
     expect((await resend(gateway, id)).status).toBe('delivered');
+    expect(clock.sleeping()).toEqual([]);
     await clock.advance(100_000);
     expect(partner.calls).toHaveLength(2);
-    expect(clock.sleeping()).toEqual([]);
   });
 
   it('SYN-4 SYN-5 leaves the ladder as it stands when it fails', async () => {
