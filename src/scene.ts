@@ -55,6 +55,8 @@ export interface PaymentScene extends Shown {
 
 export interface PaidScene extends Shown {
   kind: 'paid';
+  /** Tells two payments apart that read the same. */
+  transactionId: string;
   amount: number;
   content: string;
   /** Null when the box has no linked account any more. */

@@ -24,8 +24,8 @@ export function view(state: BoxState): Scene {
     if (notice.kind !== 'paid') {
       return { kind: notice.kind, amount: notice.order.amount, content: notice.order.content, online };
     }
-    const { amount, content } = notice.payment;
-    return { kind: 'paid', amount, content, holder: notice.holder, online };
+    const { transactionId, amount, content } = notice.payment;
+    return { kind: 'paid', transactionId, amount, content, holder: notice.holder, online };
   }
   if (stage.kind === 'order') {
     const { order, deadlineMs } = stage.active;

@@ -8,16 +8,3 @@ export const quietHoursOptions = z
   .refine(({ from, to }) => from !== to, 'quiet hours that begin when they end are none or all: leave them out');
 
 export type QuietHours = z.infer<typeof quietHoursOptions>;
-
-/** Whether the wall clock of this machine, at `wallMs`, shows a time in the quiet hours; `to` itself is not quiet. */
-export function isQuiet({ from, to }: QuietHours, wallMs: number): boolean {
-  const now = new Date(wallMs);
-  const minute = now.getHours() * 60 + now.getMinutes();
-  const begin = minuteOf(from);
-  const end = minuteOf(to);
-  return begin < end ? minute >= begin && minute < end : minute >= begin || minute < end;
-}
-
-function minuteOf(time: string): number {
-  return Number(time.slice(0, 2)) * 60 + Number(time.slice(3));
-}

@@ -1,9 +1,9 @@
+import { isWithin } from '../lib/daily-span.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { chime, SPEECH_FORMAT } from './chime.ts';
 import type { VoiceOptions } from './config.ts';
 import type { Announcement, Phrase, Speaker, SpeakerIo } from './contract.ts';
 import { reasonAndFix } from './fault.ts';
-import { isQuiet } from './quiet-hours.ts';
 import { SPEAKER_DRIVERS } from './registry.ts';
 import { concat, type Pcm, silence, withVolume } from './wav.ts';
 import { announcementText, numberWords, vocabulary } from './words.ts';
@@ -183,7 +183,7 @@ class QueuedVoice implements Voice {
 
   #volume(): { volumePercent: number; why: string } {
     const { quietHours, volumePercent } = this.#options;
-    if (quietHours !== undefined && isQuiet(quietHours, this.#io.clock.wallMs())) {
+    if (quietHours !== undefined && isWithin(quietHours, this.#io.clock.wallMs())) {
       return { volumePercent: Math.min(volumePercent, quietHours.volumePercent), why: 'quiet hours' };
     }
     return { volumePercent, why: 'the volume is 0' };

@@ -102,7 +102,7 @@ describe('an agent', () => {
     const folder = join(await temporaryFolder(), 'pictures');
     const path = join(folder, 'screen.png');
     const { agent, gateway } = await boxWith({ displays: [display('png', { path })] });
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, maxRetries: 10 });
     await writeFile(folder, 'a file where the folder was');
     gateway.tell(pushOf(1));
     await eventually('refused', () => gateway.types().includes('DISPLAY_FAULT'));

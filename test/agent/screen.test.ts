@@ -16,7 +16,14 @@ const idle: Scene = {
   holder: { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' },
   online: true,
 };
-const paid = (amount: number): Scene => ({ kind: 'paid', amount, content: 'DH1', holder: null, online: true });
+const paid = (amount: number): Scene => ({
+  kind: 'paid',
+  transactionId: `t${amount}`,
+  amount,
+  content: 'DH1',
+  holder: null,
+  online: true,
+});
 
 /** A display that is stricter than a device: it throws on overlapping frames, a wrong size, and any use after its end. */
 class StrictDisplay implements Display {

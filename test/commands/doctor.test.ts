@@ -60,7 +60,10 @@ describe('paybox doctor', () => {
   it('warns where a display cannot show a QR, and fails where it cannot be opened', async () => {
     const small = await configWith({ displays: [{ driver: 'png', path: 'screen.png', width: 32, height: 32 }] });
     const dense = await findings(small.file);
-    expect(dense.of('QR of 94 characters')).toMatchObject({ result: 'warning', found: expect.stringMatching(/24 x 24/) });
+    expect(dense.of('QR of 94 characters')).toMatchObject({
+      result: 'warning',
+      found: expect.stringMatching(/24 x 24/),
+    });
     const absent = await configWith({ displays: [{ driver: 'terminal' }] });
     expect((await findings(absent.file)).of('display terminal')).toMatchObject({ result: 'failed' });
   });

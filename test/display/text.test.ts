@@ -74,7 +74,7 @@ describe('odd texts on a screen', () => {
   ])('look like the same texts cleaned: %j', async (surface) => {
     const renderer = await openRenderer(surface, source);
     const frameOf = (content: string) =>
-      renderer.render({ kind: 'paid', online: true, amount: 1, content, holder: null });
+      renderer.render({ kind: 'paid', transactionId: 't1', online: true, amount: 1, content, holder: null });
     const given = frameOf(odd);
     expect(cleanText(odd)).toMatch(/^Nguyễn [? A]+$/);
     expect(frameOf(cleanText(odd))).toEqual(given);

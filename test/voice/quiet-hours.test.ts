@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { isQuiet, quietHoursOptions } from '../../src/voice/quiet-hours.ts';
+import { isWithin } from '../../src/lib/daily-span.ts';
+import { quietHoursOptions } from '../../src/voice/quiet-hours.ts';
 
 const quietAt = (from: string, to: string, hours: number, minutes: number) =>
-  isQuiet(quietHoursOptions.parse({ from, to }), new Date(2025, 5, 1, hours, minutes, 59, 999).getTime());
+  isWithin(quietHoursOptions.parse({ from, to }), new Date(2025, 5, 1, hours, minutes, 59, 999).getTime());
 
 describe('quiet hours', () => {
   it.each([

@@ -7,7 +7,7 @@ import type { DisplayIo } from '../contract.ts';
 const record = z.object({
   /** The push whose slip was printed last. */
   pushId: z.string().nullable(),
-  /** The payment whose receipt was printed and that is still on the screens. */
+  /** The transactionId of the payment whose receipt was printed last. */
   receipt: z.string().nullable(),
 });
 

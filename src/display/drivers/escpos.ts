@@ -151,8 +151,7 @@ class Printer implements Display {
 
 /** What will have been printed once this scene has been drawn. */
 function printedAfter(scene: Scene, { pushId, receipt }: Printed): Printed {
-  if (scene.kind === 'payment') return { pushId: scene.pushId, receipt: null };
-  if (scene.kind === 'paid') return { pushId, receipt: JSON.stringify([scene.amount, scene.content]) };
-  // A look back does not end the payment that it interrupts.
-  return { pushId, receipt: scene.kind === 'history' ? receipt : null };
+  if (scene.kind === 'payment') return { pushId: scene.pushId, receipt };
+  if (scene.kind === 'paid') return { pushId, receipt: scene.transactionId };
+  return { pushId, receipt };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type DailySpan, isWithin } from '../../lib/daily-span.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Scene } from '../../scene.ts';
 import { wordsOf } from '../canvas.ts';
@@ -6,7 +7,6 @@ import type { Display, DisplayDriver, DisplayIo, Frame, PixelSurface } from '../
 import { detachConsole } from '../io/console.ts';
 import { type Framebuffer, type FramebufferInfo, findFramebuffer, openFramebuffer } from '../io/framebuffer.ts';
 import { packRgb565, packXrgb8888 } from '../io/pixel-bytes.ts';
-import { isNight, type Night } from '../night.ts';
 import { type Rotated, rotated } from '../rotate.ts';
 import { closedFault } from './fault.ts';
 import { expectPixels, rotation } from './pixel-options.ts';
@@ -65,7 +65,7 @@ class FramebufferDisplay implements Display {
   readonly #giveConsoleBack: () => Promise<void>;
   readonly #io: DisplayIo;
   readonly #turn: Rotated['turn'];
-  readonly #night: Night | undefined;
+  readonly #night: DailySpan | undefined;
   readonly #closing = new AbortController();
   /** What the device is to show, in its own bytes, rows padded to the stride. Takes turns with `#spare`. */
   #image: Uint8Array;
@@ -144,7 +144,7 @@ class FramebufferDisplay implements Display {
   /** Payments are shown at any hour; what only waits for one is dark at night. */
   #isDark(): boolean {
     const waits = ['starting', 'connecting', 'unlinked', 'idle'].includes(this.#scene);
-    return waits && this.#night !== undefined && isNight(this.#night, this.#io.clock.wallMs());
+    return waits && this.#night !== undefined && isWithin(this.#night, this.#io.clock.wallMs());
   }
 
   /** Writes each run of rows that differ from what is shown. */

@@ -84,7 +84,14 @@ describe.skipIf(missing)(`a DQR box${note}`, () => {
   it('lets no text pass for the end of a field or of the line', async () => {
     const hardware = await box();
     const { show } = await openOn(driver, hardware);
-    await show({ kind: 'paid', online: true, amount: 1, holder: null, content: '**Bàn** 1***2\nWelcomeScreen**x*' });
+    await show({
+      kind: 'paid',
+      transactionId: 't1',
+      online: true,
+      amount: 1,
+      holder: null,
+      content: '**Bàn** 1***2\nWelcomeScreen**x*',
+    });
     await hardware.showing('DisplaySuccessQRCodeScreen');
     expect(hardware.shownTexts()[0]).toBe('Ban* 1*2 WelcomeScreen*x');
     await show({ kind: 'cancelled', online: true, amount: 1, content: '**' });

@@ -109,7 +109,7 @@ describe.skipIf(missing)(`an ESC/POS printer${note}`, () => {
     await third.show(paid);
     await third.show(idle);
     expect(slips.map(({ lines }) => lines[0]?.text)).toEqual(['Quet ma de thanh toan', 'Da nhan']);
-    await third.show(paid);
+    await third.show({ ...paid, transactionId: 'the same again from another payer' } as typeof paid);
     await third.show({ ...PAYMENT, pushId: 'another' });
     await third.show(expired);
     await third.show(PAYMENT);

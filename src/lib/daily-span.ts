@@ -1,11 +1,11 @@
-/** A span of local time as HH:MM, across midnight when `to` is the earlier; `to` itself is outside. */
-export interface Night {
+/** A span of every day in the machine's local time, as HH:MM; across midnight when `to` is the earlier. */
+export interface DailySpan {
   from: string;
   to: string;
 }
 
-/** Whether the wall clock of this machine, at `wallMs`, shows a time in the night. */
-export function isNight({ from, to }: Night, wallMs: number): boolean {
+/** Whether `wallMs` (milliseconds since 1970) lies in the span; `from` is inside, `to` is outside. */
+export function isWithin({ from, to }: DailySpan, wallMs: number): boolean {
   const now = new Date(wallMs);
   const minute = now.getHours() * 60 + now.getMinutes();
   const begin = minuteOf(from);
