@@ -137,7 +137,7 @@ describe('SND', () => {
     expect(told(await answered)).toEqual(failed('BOX_TIMEOUT'));
   });
 
-  it('SND-4 tells the withdrawal again at each welcome, until the box has ended the push', async () => {
+  it('MSG-9 SND-4 tells the withdrawal again at each welcome, until the box has ended the push', async () => {
     const { clock, gateway, box, connect } = await gatewayWithBox();
     const { answered } = pushTo(gateway);
     const { pushId, orderId } = await box.next('show');
@@ -158,7 +158,7 @@ describe('SND', () => {
     expect(await newestOrder(gateway)).toMatchObject({ status: 'failed', failure: 'BOX_TIMEOUT' });
   });
 
-  it('SND-4 forgets a withdrawal when the push is over by its lifetime', async () => {
+  it('MSG-9 SND-4 forgets a withdrawal when the push is over by its lifetime', async () => {
     const { clock, gateway, box, connect } = await gatewayWithBox();
     const { answered } = pushTo(gateway);
     const { pushId, orderId } = await box.next('show');

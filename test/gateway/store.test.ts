@@ -118,7 +118,7 @@ describe('the store', () => {
     expect((await store.orders.pushesOf(['a'])).map((it) => it.status)).toEqual([status]);
   });
 
-  it('withdraws what a box may still show: unsure or cancelled, not ended, not over', async () => {
+  it('MSG-9 withdraws what a box may still show: unsure or cancelled, not ended, not over', async () => {
     const store = await opened();
     for (const id of ['sure', 'unsure', 'cancelled', 'ended']) await store.orders.startPush(push(id, id), order(id));
     await store.orders.failPush('sure', BOX, 'DISPLAY_FAULT', 3, true);
