@@ -55,7 +55,7 @@ export function encodingOf(payload: string): Encoding {
 
 /**
  * The QR of `payload` in a square of `space` pixels: the largest integer module size, a quiet zone of 4 modules (fewer,
- * but never under 2, only where 4 do not fit at all), and the strongest error correction up to `strongest` that costs
+ * but never under 2, only where 4 do not fit, or cost the second pixel of a module, which helps cameras more), and the strongest error correction up to `strongest` that costs
  * neither module size nor quiet zone. One pixel a module is allowed: how large that is, only the panel's pitch says.
  */
 export function fitQr(payload: string | Encoding, space: number, strongest: EccLevel = 'H'): QrFit {
@@ -104,11 +104,11 @@ export function modulePixelsIn(payload: string | Encoding, space: number): numbe
 }
 
 function roomFor(modules: number, space: number): { modulePixels: number; quietModules: number } | undefined {
+  const rooms = [];
   for (let quietModules = QUIET_MODULES; quietModules >= QUIET_MODULES_MIN; quietModules -= 1) {
-    const modulePixels = Math.floor(space / (modules + 2 * quietModules));
-    if (modulePixels >= 1) return { modulePixels, quietModules };
+    rooms.push({ modulePixels: Math.floor(space / (modules + 2 * quietModules)), quietModules });
   }
-  return undefined;
+  return rooms.find(({ modulePixels }) => modulePixels >= 2) ?? rooms.find(({ modulePixels }) => modulePixels >= 1);
 }
 
 function modulesOf(version: number): number {

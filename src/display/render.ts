@@ -19,7 +19,7 @@ export interface QrShown {
   modules: number;
   /** On a side of one module: whole ones, at least 1. */
   modulePixels: number;
-  /** The light margin in modules: 4, or down to 2 where 4 do not fit. */
+  /** The light margin in modules: 4, or down to 2 where there is no room for 4 with modules of 2 pixels. */
   quietModules: number;
   /** Never inverted: most decoders read nothing else. */
   polarity: 'dark on light';

@@ -50,6 +50,8 @@ describe('a QR in a square', () => {
       return fit.ok ? fit.qr.quietModules : undefined;
     };
     expect([45, 44, 43, 42, 41, 40].map(quiet)).toEqual([4, 3, 3, 2, 2, undefined]);
+    expect([90, 89, 86, 85, 82, 81].map(quiet), 'for a second pixel too').toEqual([4, 3, 3, 2, 2, 4]);
+    expect([135, 134].map(quiet), 'but not for a third').toEqual([4, 4]);
   });
 
   it('names modules and pixels when it refuses', () => {

@@ -73,8 +73,8 @@ function withQr(page: Page, qr: Qr, surface: CharacterSurface): CharacterFrame {
 }
 
 function moduleColor(qr: Qr, x: number, y: number): number {
-  const column = x - qr.quietModules;
-  const row = y - qr.quietModules;
+  const column = Math.floor(x / qr.modulePixels) - qr.quietModules;
+  const row = Math.floor(y / qr.modulePixels) - qr.quietModules;
   const inside = column >= 0 && row >= 0 && column < qr.modules && row < qr.modules;
   return inside && qr.dark[row * qr.modules + column] === 1 ? BLACK : WHITE;
 }

@@ -39,6 +39,17 @@ describe('the terminal display', () => {
     expect(block.flat().filter(({ paper }) => paper === theme.paper)).toEqual([]);
   });
 
+  it('draws modules of two columns where there is room', async () => {
+    const out = new TerminalEmulator(100, 60, DARK, 24);
+    const { show } = await openOn(out);
+    const verdict = await show(PAYMENT);
+    if (!verdict.ok) throw new Error(verdict.reason);
+    expect(verdict).toMatchObject({ modulePixels: 2, quietModules: 4 });
+    expectDecodes(out.picture(), QR_CODE);
+    const left = Math.floor((100 - (verdict.modules + 8) * 2) / 2);
+    expectGeometry(out.picture(), { x: 12 + left * 6, y: 12 }, { ...verdict, modulePixels: 12 });
+  });
+
   it('fits 41 modules into 80 x 24 with the texts beside them', async () => {
     const out = new TerminalEmulator(80, 24, DARK, 24);
     const { show } = await openOn(out);
