@@ -15,7 +15,7 @@ export interface ConfiguredDisplay {
 export interface ScreenDeps {
   clock: Clock;
   log: Logger;
-  io: Omit<DisplayIo, 'onResize'>;
+  io: Omit<DisplayIo, 'requestDraw'>;
   /** Told after each scene that is on the screen, and after each failure. */
   onOutcome(outcome: ScreenOutcome): void;
 }
@@ -109,12 +109,12 @@ export class Screen {
   async #openAndDraw(onDrawn: () => void): Promise<void> {
     const { signal } = this.#stop;
     const { io } = this.#deps;
-    let resized = false;
-    const onResize = () => {
-      resized = true;
+    let mayHaveResized = false;
+    const requestDraw = () => {
+      mayHaveResized = true;
       if (this.#latest !== undefined) this.present(this.#latest);
     };
-    const display = await this.#configured.open({ ...io, onResize }, signal);
+    const display = await this.#configured.open({ ...io, requestDraw }, signal);
     try {
       this.#renderer = await this.#rendererFor(display);
       this.#failure = undefined;
@@ -126,8 +126,8 @@ export class Screen {
           await this.#sceneWaits();
           continue;
         }
-        if (resized) {
-          resized = false;
+        if (mayHaveResized) {
+          mayHaveResized = false;
           this.#renderer = await this.#rendererFor(display);
         }
         await this.#draw(display, this.#renderer, scene);

@@ -82,7 +82,7 @@ async function displayFindings(config: AgentConfig): Promise<Finding[]> {
     const log = createLogger(process.stderr, systemClock, 'text');
     const terminal = process.stdout.isTTY ? process.stdout : undefined;
     const world = displayIo({ clock: systemClock, log, terminal, terminalInput: undefined });
-    const io = { ...world, cacheDir: config.dataDir, onResize: () => undefined };
+    const io = { ...world, cacheDir: config.dataDir, requestDraw: () => undefined };
     try {
       const opened = await withDeadline(systemClock, OPEN_TIMEOUT_MS, open(io, abort.signal));
       if (opened === undefined) throw new Error(`did not open within ${OPEN_TIMEOUT_MS} ms`);

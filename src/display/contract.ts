@@ -77,7 +77,7 @@ export type Frame = PixelFrame | CharacterFrame | PanelFrame;
 
 /** An open screen: opening makes one, closing spends it; there is no reopen. */
 export interface Display {
-  /** What is there to draw on now; another one after `onResize`. */
+  /** What is there to draw on now; another one after `requestDraw`. */
   readonly surface: Surface;
   /** Settles once the frame is on the screen; throws a PayboxError when the screen failed. */
   draw(frame: Frame, scene: Scene): Promise<void>;
@@ -125,8 +125,11 @@ export interface DisplayIo {
   openSerial(settings: SerialSettings, signal: AbortSignal): Promise<SerialLine>;
   /** A folder of the agent's for files that may be made anew. */
   cacheDir: string;
-  /** Called by a driver whose surface changed its size: the agent lays the scene out anew and draws it. */
-  onResize(): void;
+  /**
+   * Has the agent lay the scene out anew and draw it: because the surface changed its size, or because the device was
+   * found lost while nothing was drawn, which `draw` then throws.
+   */
+  requestDraw(): void;
 }
 
 /**

@@ -130,7 +130,7 @@ describe('a screen', () => {
     const display = new StrictDisplay();
     let resize = () => {};
     const { screen } = await screenOf(async (io: DisplayIo) => {
-      resize = io.onResize;
+      resize = io.requestDraw;
       return display;
     });
     screen.present(idle);

@@ -80,7 +80,7 @@ async function bytesFromIdleToPayment(name: string): Promise<number> {
       };
     },
     cacheDir,
-    onResize: () => {},
+    requestDraw: () => {},
   };
   try {
     const options = { ...(driver.example as object), ...device.options };

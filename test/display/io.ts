@@ -6,7 +6,7 @@ import { createLogger } from '../../src/lib/log.ts';
 import type { TerminalEmulator } from './terminal-emulator.ts';
 
 /** What a driver gets in a test: no device but the emulated terminal, if any. */
-export function testIo(cacheDir: string, terminal?: TerminalEmulator, onResize: () => void = () => {}): DisplayIo {
+export function testIo(cacheDir: string, terminal?: TerminalEmulator, requestDraw: () => void = () => {}): DisplayIo {
   return {
     clock: systemClock,
     log: createLogger(new PassThrough().resume(), systemClock, 'json'),
@@ -15,6 +15,6 @@ export function testIo(cacheDir: string, terminal?: TerminalEmulator, onResize: 
     terminalInput: undefined,
     openSerial: (settings, signal) => openSerial(settings, signal, systemClock),
     cacheDir,
-    onResize,
+    requestDraw,
   };
 }

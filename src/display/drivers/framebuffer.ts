@@ -173,7 +173,7 @@ class FramebufferDisplay implements Display {
       } catch (error) {
         this.#io.log.warn('repaint-failed', { reason: reasonOf(error) });
         // Has the agent draw, which throws the failure to whoever opens the display anew.
-        this.#io.onResize();
+        this.#io.requestDraw();
         return;
       }
     }

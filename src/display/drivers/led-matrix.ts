@@ -92,7 +92,7 @@ class LedMatrixDisplay implements Display {
       if (this.#closed) return;
       this.#fail(how);
       // Has the agent draw, which throws the failure to whoever opens the display anew.
-      io.onResize();
+      io.requestDraw();
     });
   }
 

@@ -87,7 +87,7 @@ export class PanelDisplay implements Display {
   fail(failure: PayboxError): void {
     if (!this.#open || this.#failure !== undefined) return;
     this.#failure = failure;
-    this.#io.onResize();
+    this.#io.requestDraw();
   }
 
   async close(): Promise<void> {

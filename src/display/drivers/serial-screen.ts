@@ -34,7 +34,7 @@ export class SerialScreen {
     const screen = new SerialScreen(await io.openSerial(settings, signal), settings.baudRate);
     void screen.#line.lost.then((reason) => {
       screen.#failure ??= reason;
-      if (!screen.#closed) io.onResize();
+      if (!screen.#closed) io.requestDraw();
     });
     return screen;
   }

@@ -19,14 +19,14 @@ export interface PictureOptions {
   size(): { columns: number; rows: number };
   graphics: 'kitty' | 'sixel';
   cell: { width: number; height: number } | undefined;
-  onResize(): void;
+  requestDraw(): void;
 }
 
 /** A picture in the terminal, in a block of lines of its own that the cursor rests at the start of. */
 export class TerminalPicture implements Display {
   readonly #options: PictureOptions;
   readonly #cell: { width: number; height: number };
-  readonly #onResize: () => void;
+  readonly #requestDraw: () => void;
   /** What is on the screen. */
   #shown: PixelFrame | undefined;
   /** Lines of the block, 0 before it is made. */
@@ -36,11 +36,11 @@ export class TerminalPicture implements Display {
   constructor(options: PictureOptions) {
     this.#options = options;
     this.#cell = options.cell ?? CELL_DEFAULT;
-    this.#onResize = () => {
+    this.#requestDraw = () => {
       this.#shown = undefined;
-      options.onResize();
+      options.requestDraw();
     };
-    options.out.on('resize', this.#onResize);
+    options.out.on('resize', this.#requestDraw);
   }
 
   get surface(): PixelSurface {
@@ -64,7 +64,7 @@ export class TerminalPicture implements Display {
   async close(): Promise<void> {
     if (!this.#open) return;
     this.#open = false;
-    this.#options.out.off('resize', this.#onResize);
+    this.#options.out.off('resize', this.#requestDraw);
     if (this.#lines === 0) return;
     const clear = this.#options.graphics === 'kitty' ? KITTY_DELETE : '';
     await this.#options.write(`${clear}\r\x1b[J\x1b[?25h`).catch(() => {});

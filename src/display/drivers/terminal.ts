@@ -50,14 +50,14 @@ export const terminal: DisplayDriver<Options> = {
     const answers = input && (await askTerminal(write, input, io.clock));
     const graphics = given.graphics === 'auto' ? (answers?.graphics ?? 'blocks') : given.graphics;
     if (graphics === 'blocks') return new TerminalDisplay(out, size, io);
-    return new TerminalPicture({ out, write, size, graphics, cell: answers?.cell, onResize: () => io.onResize() });
+    return new TerminalPicture({ out, write, size, graphics, cell: answers?.cell, requestDraw: () => io.requestDraw() });
   },
 };
 
 class TerminalDisplay implements Display {
   readonly #out: WriteStream;
   readonly #size: () => { columns: number; rows: number };
-  readonly #onResize: () => void;
+  readonly #requestDraw: () => void;
   /** The lines of the block as they stand on the screen; the cursor rests at the start of the last one. */
   #lines: string[] = [];
   #open = true;
@@ -65,11 +65,11 @@ class TerminalDisplay implements Display {
   constructor(out: WriteStream, size: () => { columns: number; rows: number }, io: DisplayIo) {
     this.#out = out;
     this.#size = size;
-    this.#onResize = () => {
+    this.#requestDraw = () => {
       this.#forget();
-      io.onResize();
+      io.requestDraw();
     };
-    out.on('resize', this.#onResize);
+    out.on('resize', this.#requestDraw);
   }
 
   get surface(): CharacterSurface {
@@ -86,7 +86,7 @@ class TerminalDisplay implements Display {
   async close(): Promise<void> {
     if (!this.#open) return;
     this.#open = false;
-    this.#out.off('resize', this.#onResize);
+    this.#out.off('resize', this.#requestDraw);
     if (this.#lines.length > 0) await writeTo(this.#out, '\r\n\x1b[?25h').catch(() => {});
   }
 

