@@ -50,7 +50,14 @@ export const terminal: DisplayDriver<Options> = {
     const answers = input && (await askTerminal(write, input, io.clock));
     const graphics = given.graphics === 'auto' ? (answers?.graphics ?? 'blocks') : given.graphics;
     if (graphics === 'blocks') return new TerminalDisplay(out, size, io);
-    return new TerminalPicture({ out, write, size, graphics, cell: answers?.cell, requestDraw: () => io.requestDraw() });
+    return new TerminalPicture({
+      out,
+      write,
+      size,
+      graphics,
+      cell: answers?.cell,
+      requestDraw: () => io.requestDraw(),
+    });
   },
 };
 
