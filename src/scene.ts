@@ -70,6 +70,14 @@ export interface EndedScene extends Shown {
   content: string;
 }
 
+/** A payment whose QR this display cannot show scannably: it says so and gives what a customer can type instead. */
+export interface TooDenseScene extends Shown {
+  kind: 'too-dense';
+  amount: number;
+  content: string;
+  holder: Holder;
+}
+
 /** A look back, the newest payment first. Times are milliseconds since 1970. */
 export interface HistoryScene extends Shown {
   kind: 'history';
@@ -91,5 +99,6 @@ export type Scene =
   | PaymentScene
   | PaidScene
   | EndedScene
+  | TooDenseScene
   | HistoryScene
   | FaultScene;

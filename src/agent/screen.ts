@@ -44,6 +44,7 @@ export class Screen {
   #latest: Scene | undefined;
   #renderer: Renderer | undefined;
   #frame: Frame | undefined;
+  #qr: DisplayStatus['qr'] = null;
   #surface: Surface | undefined;
   #failure: string | undefined = 'not opened yet';
 
@@ -81,6 +82,7 @@ export class Screen {
       ok: this.#failure === undefined,
       reason: this.#failure ?? null,
       surface: describe(this.#surface),
+      qr: this.#qr,
     };
   }
 
@@ -153,6 +155,7 @@ export class Screen {
       });
     }
     this.#frame = frame;
+    this.#qr = qrOf(renderer, scene);
     this.#deps.onOutcome({ ok: true, scene });
   }
 
@@ -177,6 +180,13 @@ export class Screen {
     this.#deps.onOutcome({ ok: false, scene: this.#latest, reason });
     this.#firstAttempt.resolve();
   }
+}
+
+function qrOf(renderer: Renderer, scene: Scene): DisplayStatus['qr'] {
+  const verdict = scene.kind === 'payment' ? renderer.verdict(scene.qrCode) : undefined;
+  if (verdict === undefined || !verdict.ok) return null;
+  const { ok: _, ...drawn } = verdict;
+  return drawn;
 }
 
 function describe(surface: Surface | undefined): string {

@@ -64,7 +64,7 @@ export class Draft {
 
   notice(notice: Notice, resume?: ActiveOrder): void {
     const { paidHoldMs, endedHoldMs } = this.state.config;
-    const holdMs = notice.kind === 'paid' ? paidHoldMs : endedHoldMs;
+    const holdMs = notice.kind === 'paid' || notice.kind === 'too-dense' ? paidHoldMs : endedHoldMs;
     this.set({ stage: { kind: 'notice', notice, untilMs: this.at.monotonicMs + holdMs, resume } });
   }
 }

@@ -1,4 +1,4 @@
-import type { Link } from '../protocol/messages.ts';
+import type { DownOf, Link } from '../protocol/messages.ts';
 import { refusalOf } from './checks.ts';
 import { Draft, recent, remembered } from './draft.ts';
 import type { Order, Payment } from './entry.ts';
@@ -124,6 +124,7 @@ function onPush(draft: Draft, { push, verdict }: BoxEvent & { type: 'push' }): v
   const refusal = refusalOf(push, state.link, verdict);
   if (refusal !== undefined) {
     refuse(refusal);
+    if (refusal.code === 'QR_TOO_DENSE' && current === undefined) tellTooDense(draft, push);
     return;
   }
   if (state.faults.display !== undefined) {
@@ -139,6 +140,12 @@ function onPush(draft: Draft, { push, verdict }: BoxEvent & { type: 'push' }): v
   draft.sends.push({ type: 'accepted', pushId });
   const deadlineMs = draft.at.monotonicMs + push.expiresInMs;
   draft.set({ stage: { kind: 'order', active: { order, deadlineMs, displayed: false } } });
+}
+
+/** Words in place of a QR that could not be read; never in place of one that can. */
+function tellTooDense(draft: Draft, push: DownOf<'show'>): void {
+  const { amount, content, bankAccount, bankCode, userBankName } = push;
+  draft.notice({ kind: 'too-dense', amount, content, holder: { bankAccount, bankCode, userBankName } });
 }
 
 function onWithdraw(draft: Draft, pushId: string, why: 'timeout' | 'cancelled'): void {

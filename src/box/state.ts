@@ -30,6 +30,7 @@ export interface ActiveOrder {
 export type Notice =
   | { kind: 'paid'; payment: Payment; holder: Link | null }
   | { kind: 'expired' | 'cancelled'; order: Order }
+  | { kind: 'too-dense'; amount: number; content: string; holder: Link }
   | { kind: 'history' };
 
 /** What the screen is busy with. `quiet` covers idle, unlinked and connecting, which follow from the connection. */

@@ -21,6 +21,7 @@ export function view(state: BoxState): Scene {
       const payments = state.recentPayments.map(({ amount, content, paidAtMs }) => ({ amount, content, paidAtMs }));
       return { kind: 'history', payments, online };
     }
+    if (notice.kind === 'too-dense') return { ...notice, online };
     if (notice.kind !== 'paid') {
       return { kind: notice.kind, amount: notice.order.amount, content: notice.order.content, online };
     }
@@ -112,6 +113,7 @@ function statusState(state: BoxState): StatusState {
       return 'registering';
     case 'cancelled':
     case 'history':
+    case 'too-dense':
       return 'idle';
     default:
       return scene.kind;

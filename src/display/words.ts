@@ -99,6 +99,15 @@ function wordsOf(scene: Scene): Page {
         amount: formatAmount(scene.amount),
         facts: [{ label: 'Nội dung', value: scene.content }],
       };
+    case 'too-dense':
+      return {
+        ...BLANK,
+        tone: 'bad',
+        icon: 'alert',
+        title: NO_ROOM_FOR_QR,
+        amount: formatAmount(scene.amount),
+        facts: [{ label: 'Nội dung', value: scene.content }, ...holderFacts(scene.holder)],
+      };
     case 'history':
       return {
         ...BLANK,

@@ -15,7 +15,7 @@ import { openInBrowser } from '../support/browser.ts';
 import { eventually } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 
-const DISPLAY = { driver: 'browser', ok: true, reason: null, surface: '8×4 pixels' };
+const DISPLAY = { driver: 'browser', ok: true, reason: null, surface: '8×4 pixels', qr: null };
 const STATUS: BoxStatus = {
   terminalCode: 'VVB000001',
   serialNumber: 'VVB900001',

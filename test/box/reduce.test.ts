@@ -61,6 +61,18 @@ describe('a push', () => {
     expect(view(unlinked.state).kind).toBe('unlinked');
   });
 
+  it('AGT-9 tells in words what its QR would have said, but takes no other QR away for that', () => {
+    const dense: BoxEvent = { type: 'push', push: pushOf(2), verdict: { ok: false, reason: '41 modules' } };
+    const told = play(ready(), [dense]);
+    expect(told.writes).toEqual([]);
+    expect(view(told.state)).toEqual({ kind: 'too-dense', amount: 50_000, content: 'DH2', holder: LINK, online: true });
+    expect(statusView(told.state)).toMatchObject({ state: 'idle', order: null });
+    expect(view(play(told.state, [[told.wakeAtMs ?? 0, { type: 'tick' }]]).state).kind).toBe('idle');
+    const kept = play(showing(), [dense]);
+    expect(view(kept.state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
+    expect(rejection(kept)).toEqual(['QR_TOO_DENSE']);
+  });
+
   it('AGT-2 is refused by name while the display or the disk fails', () => {
     const dark = play(ready(), [{ type: 'draw-failed', pushId: undefined, reason: 'unplugged' }, push(1)]);
     expect(dark.sends).toMatchObject([{ code: 'DISPLAY_FAULT', reason: 'unplugged' }]);

@@ -63,6 +63,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   },
   expired: { kind: 'expired', online: true, amount: 50_000, content: 'Thanh toan don hang 1234' },
   cancelled: { kind: 'cancelled', online: false, amount: 1_250_000, content: 'Cà phê sữa đá' },
+  'too dense': { kind: 'too-dense', online: true, amount: 50_000, content: 'Thanh toan don hang 1234', holder },
   history: {
     kind: 'history',
     online: true,

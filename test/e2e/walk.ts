@@ -90,6 +90,8 @@ export async function walkTheLoop(
     online: true,
     order: { ...order, qrCode },
   });
+  const { display } = await getJson<{ display: { qr: Record<string, unknown> } }>(`${at.boxUrl}/status`);
+  expect(display.qr).toMatchObject({ modules: 33, quietModules: 4, polarity: 'dark on light' });
   const picture = new Uint8Array(await (await fetch(`${at.boxUrl}/screen.png`)).arrayBuffer());
   expect(decodeQrTwice(picture)).toEqual([qrCode, qrCode]);
   expect(await (await fetch(`${at.boxUrl}/screen.txt`)).text()).toContain('50.000 ₫');

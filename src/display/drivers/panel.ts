@@ -35,6 +35,7 @@ export function eachScreen<T extends z.ZodType>(option: T) {
     cancelled: option,
     fault: option,
     history: option,
+    'too-dense': option,
   } satisfies Record<Scene['kind'], T>;
   return z.strictObject(screens);
 }

@@ -8,7 +8,13 @@ const INK = 0x17233a;
 const PAPER = 0xffffff;
 
 /** What becomes of an order, where a title has no room. */
-const STATES = { payment: 'Chờ thanh toán', paid: 'Đã nhận', expired: 'Hết hạn', cancelled: 'Đã hủy' } as const;
+const STATES = {
+  payment: 'Chờ thanh toán',
+  paid: 'Đã nhận',
+  expired: 'Hết hạn',
+  cancelled: 'Đã hủy',
+  'too-dense': 'Không có mã QR',
+} as const;
 type OrderKind = keyof typeof STATES;
 
 /** Titles for displays too narrow for the whole one. */
