@@ -21,6 +21,7 @@ while sleep 1; do
   echo "[console $n]"
 done &
 cd /data
-/paybox/node_modules/node/bin/node /paybox/src/cli.js agent --config /etc/agent.yaml
+# Its compiler's own threads now and then trip over each other on an emulated processor, and over nothing else.
+/paybox/node_modules/node/bin/node --single-threaded /paybox/src/cli.js agent --config /etc/agent.yaml
 echo "[agent ended: $?]"
 poweroff -f

@@ -49,7 +49,7 @@ export async function bootGuest(folder: string, settings: GuestSettings): Promis
     ['-device', `virtio-9p-pci,fsdev=${tag},mount_tag=${tag}`],
   ];
   const args = [
-    ['-M', 'q35', '-accel', 'tcg,thread=multi', '-m', String(MEMORY_MIB), '-smp', '2', '-nodefaults', '-no-reboot'],
+    ['-M', 'q35', '-accel', 'tcg', '-m', String(MEMORY_MIB), '-smp', '1', '-nodefaults', '-no-reboot'],
     // QEMU 7.2 emulates cmpxchg16b in a way that stops Debian's kernel.
     ['-cpu', 'Nehalem,cx16=off'],
     ['-display', 'none', '-serial', 'stdio', '-qmp', `unix:${qmp},server=on,wait=off`],
