@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { restore } from '../box/restore.ts';
-import type { BoxEvent, BoxState, Send } from '../box/state.ts';
+import type { BoxEvent, BoxState, Send, Verdict } from '../box/state.ts';
 import { statusView, view } from '../box/view.ts';
 import type { SerialSettings, TerminalInput } from '../display/contract.ts';
 import { openSerial } from '../display/io/serial.ts';
@@ -120,7 +120,7 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
     agentVersion: setup.version,
     display: setup.displays[0].driver,
     open: setup.link.open,
-    verdict: (qrCode) => primary.verdict(qrCode) ?? { ok: true },
+    verdict: (qrCode) => verdictOf(primary, qrCode),
     emit: dispatch,
   });
 
@@ -184,8 +184,18 @@ function boxConfig(setup: AgentSetup) {
   return { terminalCode, serialNumber, version, paidHoldMs, endedHoldMs };
 }
 
+/** A display that is not open can show nothing. */
+function verdictOf(screen: Screen, qrCode: string): Verdict {
+  const verdict = screen.verdict(qrCode);
+  if (verdict === undefined) return { ok: false, code: 'DISPLAY_FAULT', reason: screen.status().reason ?? 'not open' };
+  return verdict.ok ? { ok: true } : { ok: false, code: 'QR_TOO_DENSE', reason: verdict.reason };
+}
+
 function eventOf(outcome: ScreenOutcome): BoxEvent {
   const pushId = outcome.scene?.kind === 'payment' ? outcome.scene.pushId : undefined;
+  if (outcome.ok && outcome.unreadable !== undefined && pushId !== undefined) {
+    return { type: 'unreadable', pushId, reason: outcome.unreadable };
+  }
   return outcome.ok ? { type: 'drawn', pushId } : { type: 'draw-failed', pushId, reason: outcome.reason };
 }
 

@@ -20,10 +20,17 @@ export interface ScreenDeps {
   onOutcome(outcome: ScreenOutcome): void;
 }
 
-export type ScreenOutcome = { ok: true; scene: Scene } | { ok: false; scene: Scene | undefined; reason: string };
+/** `unreadable`: why the QR of the scene is not on the screen although the scene is. */
+export type ScreenOutcome =
+  | { ok: true; scene: Scene; unreadable?: string }
+  | { ok: false; scene: Scene | undefined; reason: string };
 
 /** A screen that takes longer for one frame has failed. */
 const DRAW_TIMEOUT_MS = 5_000;
+/** A display that takes longer to open has failed; an LED matrix may take some seconds. */
+const OPEN_TIMEOUT_MS = 15_000;
+/** How long a box that ends waits for a display that hangs. */
+const CLOSE_TIMEOUT_MS = 1_500;
 const REOPEN_FIRST_MS = 500;
 const REOPEN_MAX_MS = 30_000;
 /** Scenes that wait for a slow display; only paid scenes wait at all, so that a payment is seen before what follows. */
@@ -89,7 +96,7 @@ export class Screen {
   async close(): Promise<void> {
     this.#stop.abort();
     this.#wake?.();
-    await this.#running;
+    await withDeadline(this.#deps.clock, CLOSE_TIMEOUT_MS, this.#running);
   }
 
   async #run(): Promise<void> {
@@ -116,10 +123,9 @@ export class Screen {
       mayHaveResized = true;
       if (this.#latest !== undefined) this.present(this.#latest);
     };
-    const display = await this.#configured.open({ ...io, requestDraw }, signal);
+    const display = await this.#opened({ ...io, requestDraw });
     try {
       this.#renderer = await this.#rendererFor(display);
-      this.#failure = undefined;
       this.#firstAttempt.resolve();
       if (this.#latest !== undefined && this.#waiting.length === 0) this.#waiting.push(this.#latest);
       while (!signal.aborted) {
@@ -128,7 +134,7 @@ export class Screen {
           await this.#sceneWaits();
           continue;
         }
-        if (mayHaveResized) {
+        while (mayHaveResized) {
           mayHaveResized = false;
           this.#renderer = await this.#rendererFor(display);
         }
@@ -138,6 +144,19 @@ export class Screen {
     } finally {
       await withDeadline(this.#deps.clock, DRAW_TIMEOUT_MS, display.close());
     }
+  }
+
+  /** The opened display; one that comes after its time is closed again. */
+  async #opened(io: DisplayIo): Promise<Display> {
+    const { clock } = this.#deps;
+    const opening = this.#configured.open(io, this.#stop.signal);
+    const display = await withDeadline(clock, OPEN_TIMEOUT_MS, opening);
+    if (display !== undefined) return display;
+    void opening.then((late) => late.close()).catch(() => undefined);
+    throw new PayboxError('DISPLAY_FAULT', `the display did not open within ${OPEN_TIMEOUT_MS} ms`, {
+      severity: 'retryable',
+      fix: 'check its cable and power',
+    });
   }
 
   async #rendererFor(display: Display): Promise<Renderer> {
@@ -154,9 +173,12 @@ export class Screen {
         fix: 'check its cable and power',
       });
     }
+    if (this.#failure !== undefined) this.#deps.log.info('display-well', { driver: this.#configured.driver });
+    this.#failure = undefined;
     this.#frame = frame;
-    this.#qr = qrOf(renderer, scene);
-    this.#deps.onOutcome({ ok: true, scene });
+    const verdict = scene.kind === 'payment' ? renderer.verdict(scene.qrCode) : undefined;
+    this.#qr = verdict?.ok ? drawnBy(verdict) : null;
+    this.#deps.onOutcome({ ok: true, scene, ...(verdict?.ok === false ? { unreadable: verdict.reason } : {}) });
   }
 
   #sceneWaits(): Promise<void> {
@@ -175,6 +197,7 @@ export class Screen {
       this.#deps.log.error('display-failed', { driver: this.#configured.driver, reason });
     }
     this.#failure = reason;
+    this.#qr = null;
     this.#renderer = undefined;
     this.#waiting = [];
     this.#deps.onOutcome({ ok: false, scene: this.#latest, reason });
@@ -182,10 +205,7 @@ export class Screen {
   }
 }
 
-function qrOf(renderer: Renderer, scene: Scene): DisplayStatus['qr'] {
-  const verdict = scene.kind === 'payment' ? renderer.verdict(scene.qrCode) : undefined;
-  if (verdict === undefined || !verdict.ok) return null;
-  const { ok: _, ...drawn } = verdict;
+function drawnBy({ ok: _, ...drawn }: Extract<QrVerdict, { ok: true }>): DisplayStatus['qr'] {
   return drawn;
 }
 

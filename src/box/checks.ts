@@ -24,6 +24,6 @@ export function refusalOf(push: DownOf<'show'>, link: Link | null | undefined, v
   if (qr.bin !== linkedBin) return mismatch('bank in the QR', qr.bin, linkedBin);
   if (qr.amount !== push.amount) return mismatch('amount in the QR', qr.amount, push.amount);
   if (push.expiresInMs <= 0) return { code: 'WITHDRAWN', reason: 'the push had expired when it arrived' };
-  if (!verdict.ok) return { code: 'QR_TOO_DENSE', reason: verdict.reason };
+  if (!verdict.ok) return { code: verdict.code, reason: verdict.reason };
   return undefined;
 }

@@ -62,9 +62,12 @@ export class Draft {
     this.set({ closedPushIds: remembered(this.state.closedPushIds, pushId) });
   }
 
-  notice(notice: Notice, resume?: ActiveOrder): void {
+  notice(notice: Exclude<Notice, { kind: 'too-dense' }>, resume?: ActiveOrder): void {
     const { paidHoldMs, endedHoldMs } = this.state.config;
-    const holdMs = notice.kind === 'paid' || notice.kind === 'too-dense' ? paidHoldMs : endedHoldMs;
+    this.tell(notice, notice.kind === 'paid' ? paidHoldMs : endedHoldMs, resume);
+  }
+
+  tell(notice: Notice, holdMs: number, resume?: ActiveOrder): void {
     this.set({ stage: { kind: 'notice', notice, untilMs: this.at.monotonicMs + holdMs, resume } });
   }
 }

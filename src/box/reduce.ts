@@ -77,6 +77,9 @@ function apply(draft: Draft, event: BoxEvent): void {
     case 'drawn':
       onDrawn(draft, event.pushId);
       break;
+    case 'unreadable':
+      onUnreadable(draft, event.pushId, event.reason);
+      break;
     case 'draw-failed':
       onDrawFailed(draft, event.pushId, event.reason);
       break;
@@ -124,7 +127,10 @@ function onPush(draft: Draft, { push, verdict }: BoxEvent & { type: 'push' }): v
   const refusal = refusalOf(push, state.link, verdict);
   if (refusal !== undefined) {
     refuse(refusal);
-    if (refusal.code === 'QR_TOO_DENSE' && current === undefined) tellTooDense(draft, push);
+    const paidIsTold = state.stage.kind === 'notice' && state.stage.notice.kind === 'paid';
+    if (refusal.code === 'QR_TOO_DENSE' && current === undefined && !paidIsTold) {
+      tellTooDense(draft, orderOf(push, draft.at), push.expiresInMs);
+    }
     return;
   }
   if (state.faults.display !== undefined) {
@@ -132,20 +138,22 @@ function onPush(draft: Draft, { push, verdict }: BoxEvent & { type: 'push' }): v
     return;
   }
   if (current !== undefined) endActive(draft, current, 'replaced');
-  const { pushId, orderId, amount, content, qrCode, bankAccount, bankCode, userBankName } = push;
-  const holder = { bankAccount, bankCode, userBankName };
-  const expiresAtMs = draft.at.wallMs + push.expiresInMs;
-  const order: Order = { pushId, orderId, amount, content, qrCode, holder, expiresAtMs };
+  const order = orderOf(push, draft.at);
   draft.writes.push({ kind: 'push', order });
-  draft.sends.push({ type: 'accepted', pushId });
+  draft.sends.push({ type: 'accepted', pushId: order.pushId });
   const deadlineMs = draft.at.monotonicMs + push.expiresInMs;
   draft.set({ stage: { kind: 'order', active: { order, deadlineMs, displayed: false } } });
 }
 
-/** Words in place of a QR that could not be read; never in place of one that can. */
-function tellTooDense(draft: Draft, push: DownOf<'show'>): void {
-  const { amount, content, bankAccount, bankCode, userBankName } = push;
-  draft.notice({ kind: 'too-dense', amount, content, holder: { bankAccount, bankCode, userBankName } });
+/** Words in place of a QR that could not be read, for as long as the QR would have been there. */
+function tellTooDense(draft: Draft, { pushId, amount, content, holder }: Order, holdMs: number): void {
+  draft.tell({ kind: 'too-dense', pushId, amount, content, holder }, holdMs);
+}
+
+function orderOf(push: DownOf<'show'>, at: At): Order {
+  const { pushId, orderId, amount, content, qrCode, bankAccount, bankCode, userBankName } = push;
+  const holder = { bankAccount, bankCode, userBankName };
+  return { pushId, orderId, amount, content, qrCode, holder, expiresAtMs: at.wallMs + push.expiresInMs };
 }
 
 function onWithdraw(draft: Draft, pushId: string, why: 'timeout' | 'cancelled'): void {
@@ -153,6 +161,8 @@ function onWithdraw(draft: Draft, pushId: string, why: 'timeout' | 'cancelled'):
   const active = activeOrder(stage);
   if (active?.order.pushId !== pushId) {
     draft.forget(pushId);
+    const told = stage.kind === 'notice' ? stage.notice : undefined;
+    if (told?.kind === 'too-dense' && told.pushId === pushId) draft.set({ stage: { kind: 'quiet' } });
     return;
   }
   endActive(draft, active, 'withdrawn');
@@ -194,9 +204,14 @@ function onAcked(draft: Draft, ids: string[]): void {
   draft.set({ unsent: draft.state.unsent.filter((report) => !known.includes(report.id)) });
 }
 
-function onDrawn(draft: Draft, pushId: string | undefined): void {
-  const { stage, faults } = draft.state;
+function displayWorks(draft: Draft): void {
+  const { faults } = draft.state;
   if (faults.display !== undefined) draft.set({ faults: { ...faults, display: undefined } });
+}
+
+function onDrawn(draft: Draft, pushId: string | undefined): void {
+  displayWorks(draft);
+  const { stage } = draft.state;
   const active = activeOrder(stage);
   if (active === undefined || active.order.pushId !== pushId || active.displayed) return;
   const displayed = { ...active, displayed: true };
@@ -205,6 +220,16 @@ function onDrawn(draft: Draft, pushId: string | undefined): void {
   draft.set({
     stage: stage.kind === 'notice' ? { ...stage, resume: displayed } : { kind: 'order', active: displayed },
   });
+}
+
+/** A QR that was readable once, before its display became smaller, stays: its partner has been told that it is there. */
+function onUnreadable(draft: Draft, pushId: string, reason: string): void {
+  displayWorks(draft);
+  const { stage, nowMs } = draft.state;
+  if (stage.kind !== 'order' || stage.active.order.pushId !== pushId || stage.active.displayed) return;
+  const { order, deadlineMs } = stage.active;
+  draft.reject(order, { code: 'QR_TOO_DENSE', reason });
+  tellTooDense(draft, order, deadlineMs - nowMs);
 }
 
 function onDrawFailed(draft: Draft, pushId: string | undefined, reason: string): void {

@@ -30,7 +30,7 @@ export interface ActiveOrder {
 export type Notice =
   | { kind: 'paid'; payment: Payment; holder: Link | null }
   | { kind: 'expired' | 'cancelled'; order: Order }
-  | { kind: 'too-dense'; amount: number; content: string; holder: Link }
+  | { kind: 'too-dense'; pushId: string; amount: number; content: string; holder: Link }
   | { kind: 'history' };
 
 /** What the screen is busy with. `quiet` covers idle, unlinked and connecting, which follow from the connection. */
@@ -70,7 +70,7 @@ export interface At {
 }
 
 /** What the configured display can do with a QR string, computed outside because it needs the QR's size. */
-export type Verdict = { ok: true } | { ok: false; reason: string };
+export type Verdict = { ok: true } | { ok: false; code: 'QR_TOO_DENSE' | 'DISPLAY_FAULT'; reason: string };
 
 /** Everything that can happen to a box. */
 export type BoxEvent =
@@ -83,6 +83,8 @@ export type BoxEvent =
   | { type: 'payment'; payment: DownOf<'payment'> }
   | { type: 'acked'; ids: string[] }
   | { type: 'drawn'; pushId: string | undefined }
+  /** The display took the scene of this push but could not show its QR scannably after all. */
+  | { type: 'unreadable'; pushId: string; reason: string }
   | { type: 'draw-failed'; pushId: string | undefined; reason: string }
   | { type: 'key'; key: 'dismiss' | 'history' }
   | { type: 'tick' }

@@ -21,7 +21,10 @@ export function view(state: BoxState): Scene {
       const payments = state.recentPayments.map(({ amount, content, paidAtMs }) => ({ amount, content, paidAtMs }));
       return { kind: 'history', payments, online };
     }
-    if (notice.kind === 'too-dense') return { ...notice, online };
+    if (notice.kind === 'too-dense') {
+      const { pushId: _, ...told } = notice;
+      return { ...told, online };
+    }
     if (notice.kind !== 'paid') {
       return { kind: notice.kind, amount: notice.order.amount, content: notice.order.content, online };
     }

@@ -60,7 +60,8 @@ function linkOf(open: (attempt: number) => Promise<Session>) {
     agentVersion: '0.0.0',
     display: 'browser',
     open: () => open(attempts++),
-    verdict: (qrCode) => (qrCode.length > 400 ? { ok: false, reason: 'too dense' } : { ok: true }),
+    verdict: (qrCode) =>
+      qrCode.length > 400 ? { ok: false, code: 'QR_TOO_DENSE', reason: 'too dense' } : { ok: true },
     emit: (event) => events.push(event),
   });
   onTestFinished(() => link.close());

@@ -6,6 +6,7 @@ import type { CharacterSurface, Display, DisplayIo, Frame } from '../../src/disp
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import type { Scene } from '../../src/scene.ts';
+import { PAYMENT } from '../display/scenes.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 
 const SURFACE: CharacterSurface = { kind: 'characters', columns: 60, rows: 30, halfBlocks: true };
@@ -140,5 +141,27 @@ describe('a screen', () => {
     resize();
     await eventually('drawn smaller', () => display.drawn.length === 2);
     expect(screen.frame()).toMatchObject({ columns: 40 });
+  });
+
+  it('AGT-9 says when a scene is on the screen but its QR is not', async () => {
+    const display = new StrictDisplay();
+    display.surface = { ...SURFACE, columns: 20, rows: 4 };
+    const { screen, outcomes } = await screenOf(async () => display);
+    await screen.start();
+    screen.present(PAYMENT);
+    await eventually('drawn', () => outcomes.length > 0);
+    expect(outcomes).toEqual([{ ok: true, scene: PAYMENT, unreadable: expect.stringMatching(/modules/) }]);
+    expect(screen.status()).toMatchObject({ ok: true, qr: null });
+  });
+
+  it('is not well before something is on it, and can be closed while its opening hangs', async () => {
+    const { screen } = await screenOf(() => new Promise(() => {}));
+    void screen.start();
+    expect(screen.status()).toMatchObject({ ok: false, reason: 'not opened yet' });
+    expect(screen.verdict(PAYMENT.qrCode)).toBeUndefined();
+    await screen.close();
+    const opened = await screenOf(async () => new StrictDisplay());
+    await opened.screen.start();
+    expect(opened.screen.status().ok).toBe(false);
   });
 });

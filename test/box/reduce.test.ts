@@ -54,7 +54,11 @@ describe('a push', () => {
   });
 
   it('AGT-1 is refused when the display cannot show it, or no account is linked', () => {
-    const dense: BoxEvent = { type: 'push', push: pushOf(1), verdict: { ok: false, reason: '41 modules, 38 pixels' } };
+    const dense: BoxEvent = {
+      type: 'push',
+      push: pushOf(1),
+      verdict: { ok: false, code: 'QR_TOO_DENSE', reason: '41 modules, 38 pixels' },
+    };
     expect(play(ready(), [dense]).sends).toMatchObject([{ code: 'QR_TOO_DENSE', reason: '41 modules, 38 pixels' }]);
     const unlinked = play(fresh(), [{ type: 'registered', link: null }, push(1)]);
     expect(rejection(unlinked)).toEqual(['E36']);
@@ -62,15 +66,38 @@ describe('a push', () => {
   });
 
   it('AGT-9 tells in words what its QR would have said, but takes no other QR away for that', () => {
-    const dense: BoxEvent = { type: 'push', push: pushOf(2), verdict: { ok: false, reason: '41 modules' } };
+    const dense: BoxEvent = {
+      type: 'push',
+      push: pushOf(2),
+      verdict: { ok: false, code: 'QR_TOO_DENSE', reason: '41 modules' },
+    };
     const told = play(ready(), [dense]);
     expect(told.writes).toEqual([]);
     expect(view(told.state)).toEqual({ kind: 'too-dense', amount: 50_000, content: 'DH2', holder: LINK, online: true });
     expect(statusView(told.state)).toMatchObject({ state: 'idle', order: null });
     expect(view(play(told.state, [[told.wakeAtMs ?? 0, { type: 'tick' }]]).state).kind).toBe('idle');
+    expect((told.wakeAtMs ?? 0) - told.state.nowMs).toBe(300_000);
+    const withdrawn = play(told.state, [{ type: 'withdraw', pushId: uuid(2), why: 'cancelled' }]);
+    expect(view(withdrawn.state).kind).toBe('idle');
+    expect(view(play(ready(), [payment(1), dense]).state).kind).toBe('paid');
     const kept = play(showing(), [dense]);
     expect(view(kept.state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
     expect(rejection(kept)).toEqual(['QR_TOO_DENSE']);
+  });
+
+  it('AGT-9 is not confirmed when the display had no room for it after all', () => {
+    const late: BoxEvent = { type: 'unreadable', pushId: uuid(1), reason: '41 modules' };
+    const step = play(ready(), [push(1), late]);
+    expect(rejection(step)).toEqual(['sent', 'QR_TOO_DENSE']);
+    expect(step.writes.at(-1)).toEqual({ kind: 'refused', pushId: uuid(1) });
+    expect(view(step.state).kind).toBe('too-dense');
+    expect(play(showing(), [late]).sends).toEqual([]);
+    const closed: BoxEvent = {
+      type: 'push',
+      push: pushOf(1),
+      verdict: { ok: false, code: 'DISPLAY_FAULT', reason: 'not open' },
+    };
+    expect(rejection(play(ready(), [closed]))).toEqual(['DISPLAY_FAULT']);
   });
 
   it('AGT-2 is refused by name while the display or the disk fails', () => {
@@ -245,6 +272,7 @@ const anyEvent: fc.Arbitrary<BoxEvent> = fc.oneof(
   fc.integer({ min: 1, max: 5 }).map((n) => payment(n, { pushId: null })),
   fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'withdraw', pushId: uuid(n), why: 'cancelled' })),
   fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'draw-failed', pushId: uuid(n), reason: 'x' })),
+  fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'unreadable', pushId: uuid(n), reason: 'x' })),
   fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'acked', ids: [uuid(n), uuid(0xc000 + n)] })),
   fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'unrecorded', cause: payment(n), reason: 'disk' })),
   fc.constant<BoxEvent>({ type: 'key', key: 'dismiss' }),
