@@ -1,9 +1,16 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { openPty } from '../display/emulators/pty.ts';
+import { UsbBitmapEmulator } from '../display/emulators/usb-bitmap.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { payboxToEnd } from '../support/processes.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
+import { clipsConfig, recordingPlayer, writeClips, writeScript } from '../voice/support.ts';
+
+const socat = without(PROGRAMS.socat);
+const espeak = without(PROGRAMS.espeak);
 
 interface Finding {
   check: string;
@@ -45,7 +52,9 @@ describe('paybox doctor', () => {
     expect(output).not.toContain('failed');
     expect(code).toBe(0);
     for (const chars of [94, 142, 220, 280])
-      expect(output).toMatch(new RegExp(`QR of ${chars} characters .*modules of \\d+ px`));
+      expect(output).toMatch(
+        new RegExp(`QR of ${chars} characters .*error correction [LMQH], .*modules of \\d+ px, .*dark on light`),
+      );
   });
 
   it('ends with 1 and says what to do when no gateway listens', async () => {
@@ -79,5 +88,115 @@ describe('paybox doctor', () => {
 
   it('ends with 2 for a configuration that it cannot read', async () => {
     expect(await payboxToEnd('doctor', '--config', '/nonexistent/box.yaml')).toMatchObject({ code: 2 });
+  });
+
+  it('tries the voice with every word and a silence', async () => {
+    const recording = await recordingPlayer();
+    const { file } = await configWith({ voice: await clipsConfig(recording.command) });
+    const { of } = await findings(file);
+    expect(of('voice clips')).toEqual({ check: 'voice clips', result: 'ok', found: 'speaks', fix: '' });
+    expect(await readdir(join(recording.command, '..'))).toContain('times');
+    expect(await recording.played()).toEqual([]);
+  });
+
+  it('names a clip that is missing, and that only the chime would ring', async () => {
+    const { command } = await recordingPlayer();
+    const voice = await clipsConfig(command);
+    await rm(join(voice.options.folder, 'mốt.wav'));
+    const { code, of } = await findings((await configWith({ voice })).file);
+    expect(code).toBe(1);
+    expect(of('voice clips')).toMatchObject({
+      result: 'failed',
+      found: expect.stringMatching(/^only the chime rings: no clip mốt\.wav in /),
+      fix: expect.stringContaining('record it'),
+    });
+  });
+
+  it.skipIf(espeak.missing)(`warns where another voice has to speak${espeak.note}`, async () => {
+    const { command } = await recordingPlayer();
+    const options = { folder: await writeClips(['một']), fallback: 'espeak', player: { kind: 'aplay', command } };
+    const { of } = await findings((await configWith({ voice: { driver: 'clips', options } })).file);
+    expect(of('voice clips')).toMatchObject({
+      result: 'warning',
+      found: expect.stringContaining('another voice speaks instead: no clip'),
+    });
+  });
+
+  it.each([
+    ['is missing', undefined, /is not installed/, 'sudo apt-get install alsa-utils'],
+    ['fails', 'echo no such device >&2; exit 1', /failed with exit code 1: no such device/, 'aplay -L'],
+    ['hangs', 'exec sleep 1000', /hung and was killed/, 'aplay -L'],
+  ])('names a player that %s', async (_, body, found, fix) => {
+    const command = body === undefined ? '/nonexistent/player' : await writeScript('player', body);
+    const { file } = await configWith({ voice: await clipsConfig(command) });
+    const { code, of } = await findings(file);
+    expect(code).toBe(1);
+    expect(of('voice clips')).toMatchObject({
+      result: 'failed',
+      found: expect.stringMatching(found),
+      fix: expect.stringContaining(fix),
+    });
+  });
+
+  it('finds the tools and the chip of light and buttons, and sets no line', async () => {
+    const command = await writeScript('gpio', 'echo "$*" >> "$HERE/calls"', 'echo "gpio (libgpiod) v2.2.1"');
+    // Any device will do: its lines are not touched.
+    const part = { chip: '/dev/null', command };
+    const { file } = await configWith({ light: { line: 1, ...part }, buttons: { lines: { dismiss: 2 }, ...part } });
+    const { of } = await findings(file);
+    for (const check of ['light', 'buttons']) {
+      expect(of(check)).toMatchObject({ result: 'ok', found: '/dev/null, gpio (libgpiod) v2.2.1' });
+    }
+    expect(await readFile(join(command, '..', 'calls'), 'utf8')).toBe('--version\n--version\n');
+  });
+
+  it('names the tool or the chip that light and buttons lack', async () => {
+    const good = await writeScript('gpio', 'echo "gpio (libgpiod) v1.6.3"');
+    const strange = await writeScript('gpio', 'echo "gpio (libgpiod) v9.0"');
+    const lines = { dismiss: 2 };
+    const absent = await configWith({ light: { line: 1, chip: 'gpiochip987', command: good } });
+    expect((await findings(absent.file)).of('light')).toMatchObject({
+      result: 'failed',
+      found: '/dev/gpiochip987: ENOENT',
+      fix: expect.stringContaining('gpiodetect'),
+    });
+    const missing = await configWith({
+      light: { line: 1, chip: '/dev/null', command: '/nonexistent/gpioset' },
+      buttons: { lines, chip: '/dev/null', command: strange },
+    });
+    const { code, of } = await findings(missing.file);
+    expect(code).toBe(1);
+    expect(of('light')).toMatchObject({
+      found: '/nonexistent/gpioset is not installed',
+      fix: 'sudo apt-get install gpiod',
+    });
+    expect(of('buttons')).toMatchObject({
+      result: 'failed',
+      found: expect.stringContaining('unknown version: gpio (libgpiod) v9.0'),
+    });
+  });
+
+  it('says nothing of parts and ports that are not configured', async () => {
+    const { of } = await findings((await configWith({})).file);
+    for (const check of ['light', 'buttons', 'serial ports']) expect(of(check)).toBeUndefined();
+  });
+
+  it.skipIf(socat.missing)(`opens a serial display and lists the ports there are${socat.note}`, async () => {
+    const device = new UsbBitmapEmulator();
+    const pty = await openPty((bytes) => device.receive(bytes));
+    onTestFinished(() => pty.close());
+    const { file } = await configWith({ displays: [{ driver: 'usb-bitmap', path: pty.path }] });
+    const { of } = await findings(file);
+    expect(of('display usb-bitmap')?.result).toBe('ok');
+    // Which ports there are is up to the machine.
+    const ports = of('serial ports');
+    expect(ports?.found).toMatch(/^(none|\/dev\/\S.*|cannot be listed: .*)$/);
+    expect(ports?.result).toBe(ports?.found.startsWith('/dev/') ? 'ok' : 'warning');
+    await pty.unplug();
+    expect((await findings(file)).of('display usb-bitmap')).toMatchObject({
+      result: 'failed',
+      found: expect.stringContaining('No such file'),
+      fix: expect.stringContaining('plug the device in'),
+    });
   });
 });

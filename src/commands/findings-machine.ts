@@ -1,0 +1,87 @@
+import { access, constants, mkdir, statfs } from 'node:fs/promises';
+import { createConnection, createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { systemClock, withDeadline } from '../lib/clock.ts';
+import { reasonOf, systemCodeOf } from '../lib/errors.ts';
+import type { Finding } from './findings.ts';
+
+const FREE_BYTES_MIN = 50 * 1024 * 1024;
+const CONNECT_TIMEOUT_MS = 3_000;
+/** A device without a battery for its clock starts in the past. */
+const EARLIEST_WALL_MS = Date.UTC(2025, 0, 1);
+
+/** Whether the calendar clock of the machine can be right. */
+export function clockFinding(): Finding {
+  const now = systemClock.wallMs();
+  const found = new Date(now).toISOString();
+  if (now >= EARLIEST_WALL_MS) return { check: 'clock', result: 'ok', found, fix: '' };
+  return { check: 'clock', result: 'failed', found, fix: 'set the time, or let systemd-timesyncd do it' };
+}
+
+/** Whether the box can write into its folder, and has room there. */
+export async function storageFinding(dataDir: string): Promise<Finding> {
+  try {
+    await mkdir(dataDir, { recursive: true });
+    await access(dataDir, constants.W_OK);
+    const { bavail, bsize } = await statfs(dataDir);
+    const free = bavail * bsize;
+    const found = `${dataDir}, ${Math.round(free / 1024 / 1024)} MiB free`;
+    if (free >= FREE_BYTES_MIN) return { check: 'storage', result: 'ok', found, fix: '' };
+    return { check: 'storage', result: 'warning', found, fix: 'free some space: payments could not be written down' };
+  } catch (error) {
+    const fix = 'let the user that runs the agent write there, or set dataDir';
+    return { check: 'storage', result: 'failed', found: reasonOf(error), fix };
+  }
+}
+
+/** Whether the pages of the box can be served at this address. */
+export async function portFinding({ host, port }: { host: string; port: number }): Promise<Finding> {
+  const check = 'box page';
+  const server = createServer();
+  const failure = await new Promise<unknown>((resolve) => {
+    server.once('error', resolve);
+    server.listen(port, host, () => resolve(undefined));
+  });
+  if (failure === undefined) {
+    await new Promise((resolve) => server.close(resolve));
+    return { check, result: 'ok', found: `port ${port} is free`, fix: '' };
+  }
+  const found = `port ${port}: ${systemCodeOf(failure) ?? reasonOf(failure)}`;
+  return { check, result: 'warning', found, fix: 'an agent already runs here, or set http.port' };
+}
+
+/** Whether the machine has an address beyond loopback. */
+export function networkFinding(): Finding {
+  const addresses = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
+  const outward = addresses.filter((address) => !address.internal);
+  const found = outward.map((address) => address.address).join(', ');
+  if (outward.length > 0) return { check: 'network', result: 'ok', found, fix: '' };
+  return { check: 'network', result: 'warning', found: 'loopback only', fix: 'plug in the network, or set up Wi-Fi' };
+}
+
+const DEFAULT_PORTS: Record<string, number> = {
+  'http:': 80,
+  'https:': 443,
+  'mqtt:': 1883,
+  'mqtts:': 8883,
+  'ws:': 80,
+  'wss:': 443,
+};
+
+/** Whether something listens at the gateway's address. No hello: that would take the box from a running agent. */
+export async function gatewayFinding(address: string): Promise<Finding> {
+  const check = 'gateway';
+  const url = new URL(address);
+  const port = url.port === '' ? (DEFAULT_PORTS[url.protocol] ?? 0) : Number(url.port);
+  const socket = createConnection({ host: url.hostname, port });
+  const answered = new Promise<unknown>((resolve) => {
+    socket.once('connect', () => resolve('connected'));
+    socket.once('error', resolve);
+  });
+  const outcome = await withDeadline(systemClock, CONNECT_TIMEOUT_MS, answered);
+  socket.destroy();
+  if (outcome === 'connected') return { check, result: 'ok', found: `${address} listens`, fix: '' };
+  const why =
+    outcome === undefined ? `no answer within ${CONNECT_TIMEOUT_MS} ms` : (systemCodeOf(outcome) ?? reasonOf(outcome));
+  return { check, result: 'failed', found: `${address}: ${why}`, fix: 'start the gateway, or correct link.url' };
+}
