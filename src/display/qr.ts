@@ -55,8 +55,8 @@ export function encodingOf(payload: string): Encoding {
 
 /**
  * The QR of `payload` in a square of `space` pixels: the largest integer module size, a quiet zone of 4 modules (fewer,
- * but never under 2, only where 4 do not fit, or cost the second pixel of a module, which helps cameras more), and the strongest error correction up to `strongest` that costs
- * neither module size nor quiet zone. One pixel a module is allowed: how large that is, only the panel's pitch says.
+ * but never under 2, only where 4 do not fit, or cost the second pixel of a module, which helps cameras more), and the
+ * strongest error correction up to `strongest` that costs neither module size nor quiet zone. One pixel a module is allowed: how large that is, only the panel's pitch says.
  */
 export function fitQr(payload: string | Encoding, space: number, strongest: EccLevel = 'H'): QrFit {
   const encoding = typeof payload === 'string' ? encodingOf(payload) : payload;
@@ -96,14 +96,20 @@ export function fitQr(payload: string | Encoding, space: number, strongest: EccL
   };
 }
 
-/** The module size in pixels that `payload` gets in a square of `space` pixels; 0 where it does not fit. */
-export function modulePixelsIn(payload: string | Encoding, space: number): number {
-  const encoding = typeof payload === 'string' ? encodingOf(payload) : payload;
-  const version = encoding.versionAt('L');
-  return version === undefined ? 0 : (roomFor(modulesOf(version), space)?.modulePixels ?? 0);
+/** Pixels on a side of one module, and modules of the quiet zone. */
+export interface QrRoom {
+  modulePixels: number;
+  quietModules: number;
 }
 
-function roomFor(modules: number, space: number): { modulePixels: number; quietModules: number } | undefined {
+/** What `payload` gets in a square of `space` pixels; `undefined` where it does not fit. */
+export function qrRoomIn(payload: string | Encoding, space: number): QrRoom | undefined {
+  const encoding = typeof payload === 'string' ? encodingOf(payload) : payload;
+  const version = encoding.versionAt('L');
+  return version === undefined ? undefined : roomFor(modulesOf(version), space);
+}
+
+function roomFor(modules: number, space: number): QrRoom | undefined {
   const rooms = [];
   for (let quietModules = QUIET_MODULES; quietModules >= QUIET_MODULES_MIN; quietModules -= 1) {
     rooms.push({ modulePixels: Math.floor(space / (modules + 2 * quietModules)), quietModules });

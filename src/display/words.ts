@@ -15,9 +15,13 @@ export interface Page {
   tone: Tone;
   icon: IconName;
   title: string;
+  /** The same for a screen too narrow for it. */
+  shortTitle: string;
   amount: string | undefined;
   /** What matters most first. */
   facts: Fact[];
+  /** Whether the facts are of one kind, so that their labels are all said or none. */
+  list: boolean;
   /** Whole seconds as `m:ss`, while they count. */
   timeLeft: string | undefined;
   /** What to do, or what happens next. */
@@ -32,13 +36,22 @@ export const TIME_LEFT = 'Còn lại';
 /** Stands in for a QR that this screen cannot show scannably. */
 export const NO_ROOM_FOR_QR = 'Màn hình quá nhỏ cho mã QR';
 
-const BLANK = { amount: undefined, facts: [], timeLeft: undefined, hint: undefined, offline: false };
+const BLANK = { amount: undefined, facts: [], list: false, timeLeft: undefined, hint: undefined, offline: false };
+
+/** Titles for screens too narrow for the whole one. */
+const SHORT_TITLES: Partial<Record<Scene['kind'], string>> = {
+  unlinked: 'Chưa liên kết',
+  idle: 'Sẵn sàng',
+  history: 'Gần đây',
+  'too-dense': 'Không có QR',
+};
 
 /** The words of `scene` in Vietnamese. */
 export function pageOf(scene: Scene): Page {
   const page = wordsOf(scene);
   return {
     ...page,
+    shortTitle: SHORT_TITLES[scene.kind] ?? page.title,
     hint: cleanText(page.hint ?? '') || undefined,
     facts: page.facts
       .map(({ label, value }) => ({ label, value: cleanText(value) }))
@@ -47,7 +60,7 @@ export function pageOf(scene: Scene): Page {
   };
 }
 
-function wordsOf(scene: Scene): Page {
+function wordsOf(scene: Scene): Omit<Page, 'shortTitle'> {
   switch (scene.kind) {
     case 'starting':
       return {
@@ -114,6 +127,7 @@ function wordsOf(scene: Scene): Page {
         tone: 'calm',
         icon: 'clock',
         title: 'Giao dịch gần đây',
+        list: true,
         facts: scene.payments.map(({ amount, content, paidAtMs }) => ({
           label: formatTime(paidAtMs),
           value: `${formatAmount(amount)}  ${content}`,

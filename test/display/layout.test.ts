@@ -5,6 +5,7 @@ import { measure } from '../../src/display/fonts/faces.ts';
 import { type Box, describe as describePicture, type Item } from '../../src/display/layout/items.ts';
 import { layoutPixels, type Stage } from '../../src/display/layout/pixels.ts';
 import { fitOn } from '../../src/display/layout/room.ts';
+import { fitQr } from '../../src/display/qr.ts';
 import { openRenderer, openStage } from '../../src/display/render.ts';
 import { formatAmount } from '../../src/display/words.ts';
 import type { Scene } from '../../src/scene.ts';
@@ -24,6 +25,10 @@ const SMALL: readonly (readonly [number, number])[] = [
   [64, 64],
   [64, 128],
   [128, 128],
+];
+const LOW: readonly (readonly [number, number])[] = [
+  [64, 32],
+  [96, 32],
 ];
 const OTHER: readonly (readonly [number, number])[] = [
   [320, 480],
@@ -130,6 +135,16 @@ describe('a picture', () => {
     },
   );
 
+  it('of 64 x 64 keeps the whole quiet zone where the code alone has it', async () => {
+    const surface = { kind: 'pixels', width: 64, height: 64 } as const;
+    for (let length = 20; length <= 230; length += 5) {
+      const alone = fitQr(payloadOf(length), 64);
+      const fit = fitOn(surface, payloadOf(length));
+      if (!alone.ok || !fit.ok) throw new Error('no room');
+      if (fit.qr.modulePixels === 1) expect(fit.qr.quietModules).toBe(alone.qr.quietModules);
+    }
+  });
+
   it.each([
     [64, 64, 220],
     [240, 240, 280],
@@ -142,6 +157,54 @@ describe('a picture', () => {
     expect(edge && edge.box.y + edge.box.height).toBe(height);
     expect(code && edge && code.box.y + code.box.height).toBeLessThanOrEqual(edge?.box.y ?? 0);
   });
+});
+
+describe('the last payments', () => {
+  const history = SCENES['history of five, offline'];
+  const textsOf = (scene: Scene | undefined, stage: Stage) =>
+    (scene ? pictureOf(scene, stage) : []).flatMap((item) => (item.kind === 'text' ? [item.text] : []));
+
+  it.each(DESIGNED)('on %i x %i have each their time', async (width, height) => {
+    const said = textsOf(history, await stageOf(width, height)).join(' ');
+    const times = said.match(/\d\d:\d\d \d\d\/\d\d/g) ?? [];
+    expect(times.length).toBe(said.match(/[\d.]+ ₫/g)?.length);
+    expect(times.length).toBeGreaterThanOrEqual(Math.min(width, height) < 300 ? 4 : 5);
+  });
+
+  it.each(SMALL)('on %i x %i say the first amount, and no time', async (width, height) => {
+    const said = textsOf(history, await stageOf(width, height)).join(' ');
+    expect(said).toContain('1.234.567 ₫');
+    expect(said).not.toContain(':');
+  });
+
+  it.each([
+    [120, true],
+    [30, true],
+    [20, false],
+  ])('in %i columns have all or none of their times', async (columns, halfBlocks) => {
+    for (let rows = 2; rows < 24; rows += 1) {
+      const renderer = await openRenderer({ kind: 'characters', columns, rows, halfBlocks }, source);
+      const frame = history && renderer.render(history);
+      const text = frame?.kind === 'characters' ? textPicture(frame) : '';
+      const times = text.match(/\d\d:\d\d/g)?.length ?? 0;
+      expect([0, text.match(/₫/g)?.length], text).toContain(times);
+    }
+  });
+});
+
+describe('an order without its code', () => {
+  it.each([...LOW, ...SMALL])(
+    'on %i x %i says amount and content before anything else, and no cut title',
+    async (width, height) => {
+      const scene = SCENES['too dense'];
+      const texts = scene ? pictureOf(scene, await stageOf(width, height)) : [];
+      const said = texts.flatMap((item) => (item.kind === 'text' ? [item.text] : [])).join(' ');
+      expect(said).toContain('50.000 ₫');
+      expect(said).toMatch(/Thanh toa/);
+      const titled = /Không có QR|Màn hình quá nhỏ cho mã QR/.test(said);
+      expect(titled, said).toBe(/Không|Màn hình/.test(said));
+    },
+  );
 });
 
 describe('a page of characters', () => {

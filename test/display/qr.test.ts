@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fitQr, modulePixelsIn } from '../../src/display/qr.ts';
+import { fitQr, qrRoomIn } from '../../src/display/qr.ts';
 import { payloadOf, QR_CODE } from './scenes.ts';
 
 const LEVELS = ['L', 'M', 'Q', 'H'];
@@ -17,7 +17,8 @@ describe('a QR in a square', () => {
         const { qr } = fit;
         expect(qr.side).toBe((qr.modules + 2 * qr.quietModules) * qr.modulePixels);
         expect(qr.side).toBeLessThanOrEqual(space);
-        expect(qr.modulePixels).toBe(modulePixelsIn(payloadOf(length), space));
+        const { modulePixels, quietModules } = qr;
+        expect(qrRoomIn(payloadOf(length), space)).toEqual({ modulePixels, quietModules });
         expect(qr.quietModules).toBeGreaterThanOrEqual(2);
         expect(qr.quietModules).toBeLessThanOrEqual(4);
         expect(qr.dark.length).toBe(qr.modules ** 2);

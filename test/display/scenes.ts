@@ -64,6 +64,15 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   expired: { kind: 'expired', online: true, amount: 50_000, content: 'Thanh toan don hang 1234' },
   cancelled: { kind: 'cancelled', online: false, amount: 1_250_000, content: 'Cà phê sữa đá' },
   'too dense': { kind: 'too-dense', online: true, amount: 50_000, content: 'Thanh toan don hang 1234', holder },
+  'history of five, offline': {
+    kind: 'history',
+    online: false,
+    payments: [1, 2, 3, 4, 5].map((each) => ({
+      amount: 1_234_567 * each,
+      content: `Thanh toan don hang so ${each} ban 12`,
+      paidAtMs: Date.UTC(2026, 0, 2, 2, 5 + each),
+    })),
+  },
   history: {
     kind: 'history',
     online: true,
@@ -115,5 +124,13 @@ export const anyScene: fc.Arbitrary<Scene> = fc.oneof(
     ...shown,
   }),
   fc.record({ kind: fc.constantFrom('expired' as const, 'cancelled' as const), amount, content: anyText, ...shown }),
+  fc.record({ kind: fc.constant('too-dense' as const), amount, content: anyText, holder: anyHolder, ...shown }),
+  fc.record({
+    kind: fc.constant('history' as const),
+    payments: fc.array(fc.record({ amount, content: anyText, paidAtMs: fc.integer({ min: 0, max: 4e12 }) }), {
+      maxLength: 5,
+    }),
+    ...shown,
+  }),
   fc.record({ kind: fc.constant('fault' as const), code: anyText, action: anyText, ...shown }),
 );

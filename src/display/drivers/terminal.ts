@@ -25,8 +25,9 @@ const options = z.strictObject({
 type Options = z.infer<typeof options>;
 
 /**
- * A block of lines in the terminal that the agent runs in, or a picture there where it can draw pictures, redrawn in its place. Every cell says its colours, so that a
- * QR is black on white in dark and in light terminals. Nothing above the block is touched.
+ * A block of lines in the terminal that the agent runs in, or a picture there where it can draw pictures, redrawn in
+ * its place. Every cell says its colours, so that a QR is black on white in dark and in light terminals. Nothing above
+ * the block is touched.
  */
 export const terminal: DisplayDriver<Options> = {
   name: 'terminal',

@@ -29,7 +29,8 @@ interface Area {
 }
 
 /**
- * A scene as a page of characters, no larger than the surface; with half blocks it is only as high as what it says. Dark on a light ground of its own, whatever the colours of the terminal. `fit` is that of a payment's QR.
+ * A scene as a page of characters, no larger than the surface; with half blocks it is only as high as what it says. Dark
+ * on a light ground of its own, whatever the colours of the terminal. `fit` is that of a payment's QR.
  */
 export function layoutCharacters(scene: Scene, fit: QrFit | undefined, surface: CharacterSurface): CharacterFrame {
   if (!surface.halfBlocks) return layoutPlain(scene, surface);
@@ -95,7 +96,7 @@ function linesOf(page: Page, width: number): Line[] {
   if (page.hint !== undefined) add(page.hint, 2);
   for (const [index, { label, value }] of page.facts.entries()) {
     const inLine = width >= LABEL_COLUMNS_MIN;
-    if (!inLine) {
+    if (!inLine && !page.list) {
       blank();
       add(label, 10 + index, MUTED, WHITE, 1);
     }

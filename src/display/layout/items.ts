@@ -45,8 +45,12 @@ function describeItem(item: Item): string {
     case 'icon':
       return `${where} ${item.name} ${hex(item.stroke)} on ${hex(item.disc)}`;
     case 'qr':
-      return `${where} version ${item.qr.version} ${item.qr.ecc}, ${item.qr.modules} modules of ${item.qr.modulePixels} px, quiet ${item.qr.quietModules}, black on ${hex(item.light)}`;
+      return `${where} ${describeQr(item.qr)}, black on ${hex(item.light)}`;
   }
+}
+
+function describeQr({ version, ecc, modules, modulePixels, quietModules }: Qr): string {
+  return `version ${version} ${ecc}, ${modules} modules of ${modulePixels} px, quiet ${quietModules}`;
 }
 
 function hex(color: number): string {

@@ -17,6 +17,12 @@ const SMALL_SIDES_PER_MARGIN = 48;
 /** How much of a strip above and below the QR is above, where there is room for both. */
 const ABOVE_SHARE = 0.42;
 
+/** Under this height there is one line for the amount, and one for what it is for. */
+const LOW_BELOW_PX = 48;
+const FIRST_FACT_RANK = 2;
+/** Just after the first fact. */
+const TITLE_YIELDS_RANK = FIRST_FACT_RANK + 0.5;
+
 /** What a layout works with besides the scene. */
 export interface Stage {
   surface: PixelSurface;
@@ -125,24 +131,47 @@ function message(page: Page, theme: Theme, stage: Stage): Item[] {
   const sizePx = Math.round(Math.min(surface.width, surface.height) * ICON_SHARE);
   const blocks: Block[] = [
     { kind: 'icon', name: page.icon, sizePx, disc: theme.disc, stroke: theme.stroke, gap: 0, rank: 9 },
-    line(page.title, type.title, theme.ink, { gap: unit * 0.7, rank: 0, linesMax: isSmall(surface) ? 3 : 2 }),
+    titleBlock(page, theme, stage),
   ];
   if (page.amount !== undefined) {
-    blocks.push(line(page.amount, type.amount, theme.ink, { gap: unit / 4, rank: 0, whole: true, steady: true }));
+    const low = surface.height < LOW_BELOW_PX;
+    const faces = low ? type.amount.filter(({ lineHeight }) => lineHeight <= surface.height / 2) : type.amount;
+    blocks.push(line(page.amount, faces, theme.ink, { gap: unit / 4, rank: 0, whole: true, steady: true }));
   }
   if (page.hint !== undefined) {
     blocks.push(line(page.hint, type.value, theme.accent, { gap: unit, rank: 5, linesMax: 4, prose: true }));
   }
-  for (const [index, { label, value }] of page.facts.entries()) {
-    blocks.push(
-      line(label, type.label, theme.muted, { gap: unit, rank: 10 + index }),
-      line(value, type.value, theme.ink, { gap: unit / 8, rank: 2 + index, linesMax: 3 }),
-    );
-  }
+  blocks.push(...factBlocks(page, theme, stage));
   if (page.offline) blocks.push(offlineBadge(stage, unit));
   const whole = { x: 0, y: 0, width: surface.width, height: surface.height };
   const margin = marginOf(stage);
   return withOffline(column(blocks, inset(whole, margin, margin), 'center'), page, whole);
+}
+
+/** On a small panel it gives way to the first fact of a list, and to the content of an order without its code. */
+function titleBlock(page: Page, theme: Theme, { type, surface }: Stage): Block {
+  const small = isSmall(surface);
+  const yields = small && page.facts.length > 0 && (page.list || (page.tone === 'bad' && page.amount !== undefined));
+  const rest = { gap: unitOf(surface) * 0.7, linesMax: small ? 3 : 2 };
+  if (!yields) return line(page.title, type.title, theme.ink, { ...rest, rank: 0 });
+  return line(page.title, type.title, theme.ink, { ...rest, rank: TITLE_YIELDS_RANK, short: page.shortTitle });
+}
+
+function factBlocks(page: Page, theme: Theme, { type, surface }: Stage): Block[] {
+  const gap = unitOf(surface);
+  const small = isSmall(surface);
+  const linesMax = surface.height < LOW_BELOW_PX ? 1 : 3;
+  return page.facts.flatMap(({ label, value }, index): Block[] => {
+    const rank = FIRST_FACT_RANK + index;
+    if (page.list) {
+      const text = small ? value : `${label}  ${value}`;
+      return [line(text, type.value, theme.ink, { gap: gap / 2, rank, linesMax: Math.min(2, linesMax) })];
+    }
+    return [
+      line(label, type.label, theme.muted, { gap, rank: 10 + index }),
+      line(value, type.value, theme.ink, { gap: gap / 8, rank, linesMax }),
+    ];
+  });
 }
 
 function offlineBadge({ type, surface }: Stage, gap: number): Block {

@@ -17,13 +17,6 @@ const STATES = {
 } as const;
 type OrderKind = keyof typeof STATES;
 
-/** Titles for displays too narrow for the whole one. */
-const SHORT_TITLES: Partial<Record<Scene['kind'], string>> = {
-  unlinked: 'Chưa liên kết',
-  idle: 'Sẵn sàng',
-  history: 'Gần đây',
-};
-
 /**
  * A scene on a customer display of a few rows of ASCII characters, which shows no QR: of an order first the amount, then
  * its content, then what becomes of it. It always fills the surface.
@@ -71,7 +64,7 @@ function orderLines(page: Page, kind: OrderKind, columns: number, rows: number):
 
 /** The title, then one line for each fact, and more for the first ones where rows are left over. */
 function messageLines(page: Page, kind: Scene['kind'], columns: number, rows: number): string[] {
-  const short = withoutAccents(SHORT_TITLES[kind] ?? page.title);
+  const short = withoutAccents(page.shortTitle);
   const title = page.title.length <= columns ? page.title : short;
   const values = page.facts.map(({ value }) => value);
   const body = [...(kind === 'fault' ? values : [title, ...values]), ...(page.hint === undefined ? [] : [page.hint])];

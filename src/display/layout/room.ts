@@ -1,5 +1,5 @@
 import type { CharacterSurface, PixelSurface, Surface } from '../contract.ts';
-import { type Encoding, encodingOf, fitQr, modulePixelsIn, type Qr, type QrFit } from '../qr.ts';
+import { type Encoding, encodingOf, fitQr, type Qr, type QrFit, qrRoomIn } from '../qr.ts';
 import { fitOnPanel } from './panel.ts';
 
 /** Where the QR stands: left of the texts, above or between them, or with the whole screen to itself. */
@@ -28,9 +28,14 @@ export function arrangementOf(surface: PixelSurface, qr: Qr): Arrangement {
 function fitOnPixels(surface: PixelSurface, payload: Encoding): QrFit {
   const shared = besideTexts(surface);
   const whole = Math.min(surface.width, surface.height);
-  const modulePixels = modulePixelsIn(payload, shared);
+  const besideRoom = qrRoomIn(payload, shared);
+  if (besideRoom === undefined) return fitQr(payload, whole);
+  const { modulePixels, quietModules } = besideRoom;
   if (modulePixels >= EASY_MODULE_PIXELS) return fitQr(payload, shared);
-  return fitQr(payload, modulePixelsIn(payload, whole) > modulePixels ? whole : shared);
+  const alone = qrRoomIn(payload, whole) ?? besideRoom;
+  // Decoders lose a code of single pixels in a narrow margin first.
+  const costsQuiet = modulePixels === 1 && alone.quietModules > quietModules;
+  return fitQr(payload, alone.modulePixels > modulePixels || costsQuiet ? whole : shared);
 }
 
 function besideTexts({ width, height }: PixelSurface): number {
