@@ -22,7 +22,7 @@ export const ledMatrixOptions = z
     pixelMapper: z.enum(PIXEL_MAPPERS).default('').describe('how a chain is folded'),
     hardwareMapping: z.enum(HARDWARE_MAPPINGS).default('regular').describe('how the panels are wired to the pins'),
     rotation,
-    brightness: z.int().min(30).max(60).default(40).describe('percent; more blooms in cameras, less is too dark'),
+    brightness: z.int().min(1).max(100).default(40).describe('percent; more blooms in cameras, less is too dark'),
     pwmBits: z.int().min(2).max(11).default(7).describe('shades as a power of two; fewer refresh faster'),
     gpioSlowdown: z.int().min(0).max(5).default(2).describe('1 on a Pi 3, 2 to 4 on a Pi 4: more when it flickers'),
     limitRefreshHz: z.int().min(0).max(1_000).default(0).describe('0 is as fast as it goes; phones need 300 or more'),

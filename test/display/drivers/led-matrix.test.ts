@@ -225,7 +225,8 @@ describe('the LED matrix display', () => {
   });
 
   it.each([
-    [{ brightness: 90 }, 'brightness'],
+    [{ brightness: 0 }, 'brightness'],
+    [{ brightness: 101 }, 'brightness'],
     [{ rows: 63 }, 'rows'],
     [{ pwmBits: 1 }, 'pwmBits'],
     [{ pixelMapper: 'U-mapper', chainLength: 3 }, 'pixelMapper'],
