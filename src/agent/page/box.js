@@ -69,6 +69,7 @@ function fitScreen() {
   const whole = Math.floor(Math.min(roomWide / width, roomHigh / height));
   const scale = Math.max(whole, Math.min(1, roomWide / width));
   screenImage.classList.toggle('crisp', scale >= 1);
+  part('small').hidden = scale >= 1;
   screenImage.style.width = `${(width * scale) / ratio}px`;
   screenImage.style.height = `${(height * scale) / ratio}px`;
 }
