@@ -1,3 +1,8 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { DisplayIo, SerialLine } from '../../../src/display/contract.ts';
+import { displayFault } from '../../../src/display/drivers/fault.ts';
+import { openSerial } from '../../../src/display/io/serial.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { openPty, type Pty } from './pty.ts';
 
 /** A device that a driver can be opened on in a test: an emulator at the far end of a real port. */
@@ -26,21 +31,65 @@ export interface SerialEmulator {
   shownTexts(): readonly string[];
 }
 
+/** How the cable and the device's end of it behave; without it bytes arrive at once, and are read at once. */
+export interface LineLimits {
+  /** The device's, which the driver's must be too. */
+  baudRate?: number;
+  /** What the device holds while it is busy, where its emulator has no buffer of its own. */
+  bufferBytes?: number;
+}
+
+export interface OnPty<E> extends Hardware {
+  emulator: E;
+  pty: Pty;
+  /** For the driver's world: a port whose writes settle when the bytes have passed the wire; a pty's settle before. */
+  openSerial: DisplayIo['openSerial'];
+  /** The device reads nothing until `ready`: what arrives waits in its buffer, and what that does not hold is lost. */
+  busy(): void;
+  ready(): void;
+}
+
 /** An emulator at the end of a plugged cable, and the cable. */
 export async function onPty<E extends SerialEmulator>(
   make: (send: (bytes: Uint8Array) => void) => E,
-): Promise<Hardware & { emulator: E; pty: Pty }> {
+  { baudRate, bufferBytes = Number.POSITIVE_INFINITY }: LineLimits = {},
+): Promise<OnPty<E>> {
   let chunks: Uint8Array[] = [];
+  let arrived = 0;
+  let held: Uint8Array | undefined;
+  const violations: string[] = [];
   const emulator = make((bytes) => pty.send(bytes));
-  const pty = await openPty((bytes) => {
-    chunks.push(bytes);
-    emulator.receive(bytes);
-  });
+  const pty = await openPty(
+    (bytes) => {
+      chunks.push(bytes);
+      arrived += bytes.length;
+      if (held === undefined) {
+        emulator.receive(bytes);
+        return;
+      }
+      const all = Buffer.concat([held, bytes]);
+      held = all.subarray(0, bufferBytes);
+      if (held.length < all.length) violations.push(`${all.length - held.length} bytes lost, its buffer is full`);
+    },
+    { baudRate },
+  );
   return {
     emulator,
     pty,
+    openSerial: async (settings, signal) => {
+      if (settings.baudRate !== baudRate) violations.push(`opened at ${settings.baudRate} baud, not ${baudRate}`);
+      return overWire(await openSerial(settings, signal, systemClock), settings.path, () => arrived);
+    },
+    busy: () => {
+      held ??= new Uint8Array();
+    },
+    ready: () => {
+      const bytes = held;
+      held = undefined;
+      if (bytes !== undefined && bytes.length > 0) emulator.receive(bytes);
+    },
     options: { path: pty.path },
-    violations: () => emulator.violations,
+    violations: () => [...violations, ...emulator.violations],
     shownQr: () => emulator.shownQr(),
     shownTexts: () => emulator.shownTexts(),
     received: () => Buffer.concat(chunks),
@@ -50,5 +99,25 @@ export async function onPty<E extends SerialEmulator>(
     unplug: pty.unplug,
     plug: pty.plug,
     close: pty.close,
+  };
+}
+
+/** The line, whose writes settle once the device's end has counted their bytes. */
+function overWire(line: SerialLine, path: string, arrived: () => number): SerialLine {
+  let expected = arrived();
+  return {
+    lost: line.lost,
+    onData: (listener) => line.onData(listener),
+    close: () => line.close(),
+    write: async (bytes, timeoutMs) => {
+      const untilMs = performance.now() + timeoutMs;
+      expected += bytes.length;
+      const target = expected;
+      await line.write(bytes, timeoutMs);
+      while (arrived() < target) {
+        if (performance.now() > untilMs) throw displayFault(`${path} did not take ${bytes.length} bytes`, 'wait');
+        await delay(1);
+      }
+    },
   };
 }
