@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { decode } from 'fast-png';
 import QRCode from 'qrcode';
 import type { PixelFrame } from '../../src/display/contract.ts';
+import { fitQr } from '../../src/display/qr.ts';
 import { openRenderer } from '../../src/display/render.ts';
 import { readShare } from '../display/scanning.ts';
 import { PAYMENT, payloadOf } from '../display/scenes.ts';
@@ -27,7 +28,7 @@ const RATIO_MIN = 0.9;
 
 /**
  * How often two decoders read photographs of each screen that are blurred, turned, seen from the side, noisy or bloomed,
- * beside the code that `QRCode.toBuffer` makes as large as the screen allows, photographed the same way.
+ * beside the code that `QRCode.toBuffer` makes as large as the screen allows in whole pixels, photographed the same way.
  */
 export const scan: Benchmark = {
   name: 'scan',
@@ -78,15 +79,17 @@ function row(name: string, value: number, againstValue: number): Row {
   };
 }
 
-/** The code alone in the middle of a black screen of the same size. */
+/** The code alone in the middle of a black screen of the same size, with the largest whole modules and our margins. */
 async function peerScreen(qrCode: string, width: number, height: number): Promise<PixelFrame> {
-  const side = Math.min(width, height);
-  const code = decode(await QRCode.toBuffer(qrCode, { width: side, errorCorrectionLevel: 'M' }));
+  const fit = fitQr(qrCode, Math.min(width, height));
+  if (!fit.ok) throw new Error(fit.reason);
+  const { modulePixels: scale, quietModules: margin, ecc: errorCorrectionLevel } = fit.qr;
+  const code = decode(await QRCode.toBuffer(qrCode, { scale, margin, errorCorrectionLevel }));
   const data = new Uint8Array(width * height * 4).fill(0);
   const left = Math.floor((width - code.width) / 2);
   const top = Math.floor((height - code.height) / 2);
-  for (let y = Math.max(0, top); y < Math.min(height, top + code.height); y += 1) {
-    for (let x = Math.max(0, left); x < Math.min(width, left + code.width); x += 1) {
+  for (let y = top; y < top + code.height; y += 1) {
+    for (let x = left; x < left + code.width; x += 1) {
       const light = code.data[((y - top) * code.width + x - left) * code.channels] ?? 0;
       data.set([light, light, light, 255], (y * width + x) * 4);
     }
