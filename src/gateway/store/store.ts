@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Kysely, Migrator, SqliteDialect } from 'kysely';
+import { type DialectAdapter, Kysely, Migrator, SqliteAdapter, SqliteDialect } from 'kysely';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { OrderStore } from './orders.ts';
 import { PaymentStore } from './payments.ts';
@@ -37,10 +37,23 @@ export async function openStore(dataDir: string): Promise<Store> {
   };
 }
 
+/** SQLite, whose migrations are made whole or not at all: one that is killed midway is made anew by the next start. */
+class WholeMigrations extends SqliteDialect {
+  override createAdapter(): DialectAdapter {
+    return new TransactionalAdapter();
+  }
+}
+
+class TransactionalAdapter extends SqliteAdapter {
+  override get supportsTransactionalDdl(): boolean {
+    return true;
+  }
+}
+
 async function connect(dataDir: string, file: string): Promise<Kysely<Tables>> {
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
-    const db = new Kysely<Tables>({ dialect: new SqliteDialect({ database: openSqlite(file) }) });
+    const db = new Kysely<Tables>({ dialect: new WholeMigrations({ database: openSqlite(file) }) });
     const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
     const { error } = await migrator.migrateToLatest();
     if (error !== undefined) {
