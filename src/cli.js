@@ -11,14 +11,21 @@ const REQUIRED_MAJOR = 24;
 if (Number.parseInt(process.versions.node, 10) >= REQUIRED_MAJOR) {
   const { enableCompileCache } = await import('node:module');
   enableCompileCache();
+  if (process.channel !== undefined) {
+    // Started by the branch below: it ends with its parent, also when that is killed.
+    process.channel.unref();
+    process.on('disconnect', () => process.kill(process.pid, 'SIGTERM'));
+  }
   const { main } = await import('./main.ts');
   await main(process.argv.slice(2));
 } else {
   const pinnedNode = fileURLToPath(new URL('../node_modules/node/bin/node', import.meta.url));
   const child = spawn(pinnedNode, [...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
-    stdio: 'inherit',
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  // A terminal sends Ctrl-C to both.
+  process.on('SIGINT', () => process.stdin.isTTY || child.kill('SIGINT'));
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('error', (error) => {
     process.stderr.write(`paybox needs Node ${REQUIRED_MAJOR}: run "npm ci" in the project first (${error.message})\n`);
     process.exitCode = 3;

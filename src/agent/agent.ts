@@ -52,6 +52,7 @@ export interface Agent {
   /** Origin of the box's own pages, as in `http://127.0.0.1:8810`. */
   readonly origin: string;
   readonly window: BoxWindow;
+  /** Says goodbye to the gateway and ends all that it started; safe to call twice. */
   close(): Promise<void>;
 }
 
@@ -148,16 +149,21 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
   await withDeadline(clock, FIRST_DISPLAY_WAIT_MS, Promise.all(opened));
   link.start();
 
+  const close = async () => {
+    await link.close();
+    loop.stop();
+    await running;
+    await Promise.all([parts.close(), ...screens.map((screen) => screen.close())]);
+    await http.close();
+    journal.close();
+  };
+  let closing: Promise<void> | undefined;
   return {
     origin: http.origin,
     window,
-    close: async () => {
-      await link.close();
-      loop.stop();
-      await running;
-      await Promise.all([parts.close(), ...screens.map((screen) => screen.close())]);
-      await http.close();
-      journal.close();
+    close: () => {
+      closing ??= close();
+      return closing;
     },
   };
 }

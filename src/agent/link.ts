@@ -120,22 +120,24 @@ export class Link {
   async #oneSession(onWelcome: () => void): Promise<{ reason: string; final: boolean }> {
     const { clock, random, log, identity } = this.#deps;
     const sessionId = random.uuid();
+    const over = new AbortController();
     let session: Session | undefined;
     try {
       session = await withAbortAfter(clock, OPEN_TIMEOUT_MS, this.#stop.signal, (signal) =>
         this.#deps.open({ clock, log, identity, sessionId }, signal),
       );
       const opened = session;
-      this.#stop.signal.addEventListener('abort', () => void opened.close(), { once: true });
+      this.#stop.signal.addEventListener('abort', () => void opened.close(), { signal: over.signal });
       const messages = session.incoming[Symbol.asyncIterator]();
       const refused = await this.#register(session, messages, sessionId);
       if (refused !== undefined) return refused;
       onWelcome();
-      return await this.#serve(messages);
+      return await this.#serve(messages, sessionId);
     } catch (error) {
       const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
       return { reason: `${reasonOf(error)}${fix}`, final: false };
     } finally {
+      over.abort();
       this.#welcomed = undefined;
       await session?.close();
     }
@@ -170,12 +172,14 @@ export class Link {
     }
   }
 
-  async #serve(messages: AsyncIterator<DownMessage>): Promise<{ reason: string; final: boolean }> {
+  /** A refusal of another session is for another agent that shares this box's topic. */
+  async #serve(messages: AsyncIterator<DownMessage>, sessionId: string): Promise<{ reason: string; final: boolean }> {
     for (;;) {
       const next = await messages.next();
       if (next.done) return { reason: 'the gateway closed the connection', final: false };
-      if (next.value.type === 'refused') return this.#refused(next.value.code, next.value.reason);
-      this.#receive(next.value);
+      const message = next.value;
+      if (message.type !== 'refused') this.#receive(message);
+      else if (message.sessionId === sessionId) return this.#refused(message.code, message.reason);
     }
   }
 

@@ -10,6 +10,8 @@ const order = z.object({
   qrCode: z.string().max(LIMITS.qrCodeMax),
   holder: link,
   expiresAtMs: wallTimeMs,
+  /** The whole lifetime that the push came with, in milliseconds. */
+  lifetimeMs: z.int().min(0),
 });
 
 const payment = z.object({

@@ -153,7 +153,16 @@ function tellTooDense(draft: Draft, { pushId, amount, content, holder }: Order, 
 function orderOf(push: DownOf<'show'>, at: At): Order {
   const { pushId, orderId, amount, content, qrCode, bankAccount, bankCode, userBankName } = push;
   const holder = { bankAccount, bankCode, userBankName };
-  return { pushId, orderId, amount, content, qrCode, holder, expiresAtMs: at.wallMs + push.expiresInMs };
+  return {
+    pushId,
+    orderId,
+    amount,
+    content,
+    qrCode,
+    holder,
+    expiresAtMs: at.wallMs + push.expiresInMs,
+    lifetimeMs: push.expiresInMs,
+  };
 }
 
 function onWithdraw(draft: Draft, pushId: string, why: 'timeout' | 'cancelled'): void {

@@ -86,7 +86,9 @@ export function restore(config: BoxConfig, entries: readonly Entry[], at: At): B
             kind: 'order',
             active: {
               ...newest,
-              deadlineMs: at.monotonicMs + Math.max(0, newest.order.expiresAtMs - at.wallMs),
+              // A device whose clock has lost its battery starts in the past: never longer than the push came with.
+              deadlineMs:
+                at.monotonicMs + Math.min(newest.order.lifetimeMs, Math.max(0, newest.order.expiresAtMs - at.wallMs)),
             },
           },
   };

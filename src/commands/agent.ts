@@ -3,12 +3,14 @@ import { loadAgentConfig } from '../agent/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
 import { setupOf } from './agent-setup.ts';
-import { stderrLog, untilStopped, writeReadyFile } from './daemon.ts';
+import { forgetReadyFile, StopSignal, stderrLog, untilStopped, writeReadyFile } from './daemon.ts';
 import { takeTerminal } from './terminal.ts';
 
 /** `paybox agent`: the box daemon until a signal. */
 export async function agent(options: { config: string; readyFile?: string }): Promise<void> {
+  const stop = new StopSignal();
   const config = await loadAgentConfig(options.config);
+  if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
   const log = stderrLog();
   const io = { clock: systemClock, random: systemRandom, log };
   let box: Agent | undefined;
@@ -21,7 +23,7 @@ export async function agent(options: { config: string; readyFile?: string }): Pr
   box = running;
   if (options.readyFile !== undefined) await writeReadyFile(options.readyFile, { boxUrl: running.origin });
   log.info('ready', { box: running.origin });
-  await untilStopped(log, () => {
+  await untilStopped(stop, log, () => {
     keyboard?.close();
     return running.close();
   });

@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../agent/config.ts';
 import { type GatewayConfig, gatewayConfigSchema, loadGatewayConfig } from '../gateway/config.ts';
+import { readConfigFile } from '../lib/config-file.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { isSecretName } from '../lib/log.ts';
 
@@ -28,13 +28,13 @@ export async function schema(kind: string): Promise<void> {
   process.stdout.write(`${JSON.stringify(z.toJSONSchema(found, { io: 'input' }), null, 2)}\n`);
 }
 
-/** A gateway knows boxes, an agent is one. */
+/** An agent's configuration says which box it is; a gateway's does not. */
 async function load(file: string): Promise<Loaded> {
-  const text = await readFile(file, 'utf8').catch(() => '');
-  const isGateway = /^(partners|boxes|accounts|basePath)\s*:/m.test(text);
-  return isGateway
-    ? { kind: 'gateway', config: await loadGatewayConfig(file) }
-    : { kind: 'agent', config: await loadAgentConfig(file) };
+  const { value } = await readConfigFile(file);
+  const isAgent = typeof value === 'object' && value !== null && 'box' in value;
+  return isAgent
+    ? { kind: 'agent', config: await loadAgentConfig(file) }
+    : { kind: 'gateway', config: await loadGatewayConfig(file) };
 }
 
 /** The same value with every secret shown as `***`. */

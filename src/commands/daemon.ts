@@ -1,8 +1,9 @@
 import { createWriteStream } from 'node:fs';
-import { rename, writeFile } from 'node:fs/promises';
+import { access, constants, rename, rm, writeFile } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
+import { dirname } from 'node:path';
 import { systemClock } from '../lib/clock.ts';
-import { reasonOf } from '../lib/errors.ts';
+import { ConfigError, reasonOf } from '../lib/errors.ts';
 import { createLogger, type Logger } from '../lib/log.ts';
 
 const INTERRUPTED = 130;
@@ -40,32 +41,45 @@ export function openLogFile(file: string): { log: Logger; close(): Promise<void>
 
 /** A log on standard error: lines for people on a terminal, JSON for a journal. */
 export function stderrLog(): Logger {
+  // Whoever read the log may go away; a box goes on.
+  process.stderr.on('error', () => undefined);
   return createLogger(process.stderr, systemClock, process.stderr.isTTY ? 'text' : 'json');
 }
 
 /**
- * Waits for SIGINT or SIGTERM, then closes everything. Exit code 130 after Ctrl-C, 0 after SIGTERM. A second signal
- * does not wait any longer.
+ * Catches SIGINT and SIGTERM from now on, so that a program that is still starting ends as cleanly as one that runs.
+ * A second signal does not wait any longer.
  */
-export async function untilStopped(log: Logger, close: () => Promise<void>): Promise<void> {
+export class StopSignal {
+  readonly received: Promise<NodeJS.Signals>;
+  #first: NodeJS.Signals | undefined;
+
+  constructor() {
+    this.received = new Promise((resolve) => {
+      const take = (signal: NodeJS.Signals) => {
+        if (this.#first !== undefined) process.exit(exitCodeOf(this.#first));
+        this.#first = signal;
+        resolve(signal);
+      };
+      process.on('SIGINT', take);
+      process.on('SIGTERM', take);
+    });
+  }
+}
+
+function exitCodeOf(signal: NodeJS.Signals): number {
+  return signal === 'SIGINT' ? INTERRUPTED : 0;
+}
+
+/** Waits for the signal, then closes everything. Exit code 130 after Ctrl-C, 0 after SIGTERM. */
+export async function untilStopped(stop: StopSignal, log: Logger, close: () => Promise<void>): Promise<void> {
   // Now, because a power cut or a kill would leave the next start without it: slower, and with the compiler in memory.
   flushCompileCache();
-  const signal = await new Promise<NodeJS.Signals>((resolve) => {
-    process.once('SIGINT', resolve);
-    process.once('SIGTERM', resolve);
-  });
-  const exitCode = signal === 'SIGINT' ? INTERRUPTED : 0;
-  const leaveNow = () => process.exit(exitCode);
-  process.once('SIGINT', leaveNow);
-  process.once('SIGTERM', leaveNow);
+  const signal = await stop.received;
   log.info('stopping', { signal });
-  try {
-    await close();
-    process.exitCode = exitCode;
-  } finally {
-    process.off('SIGINT', leaveNow);
-    process.off('SIGTERM', leaveNow);
-  }
+  await close();
+  // What is left of a device that hangs must not keep the program.
+  process.exit(exitCodeOf(signal));
 }
 
 /** Writes JSON so that a reader sees all of it or nothing. */
@@ -73,4 +87,17 @@ export async function writeReadyFile(file: string, content: object): Promise<voi
   const unfinished = `${file}.${process.pid}.tmp`;
   await writeFile(unfinished, `${JSON.stringify(content)}\n`);
   await rename(unfinished, file);
+}
+
+/** A file that an earlier run left must not be believed. Throws ConfigError when it could not be written later. */
+export async function forgetReadyFile(file: string): Promise<void> {
+  try {
+    await rm(file, { force: true });
+    await access(dirname(file), constants.W_OK);
+  } catch (error) {
+    throw new ConfigError(
+      `--ready-file ${file} cannot be written: ${reasonOf(error)}`,
+      'name a file in an existing folder',
+    );
+  }
 }

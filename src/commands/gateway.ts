@@ -2,11 +2,13 @@ import { loadGatewayConfig } from '../gateway/config.ts';
 import { startGateway } from '../gateway/gateway.ts';
 import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
-import { stderrLog, untilStopped, writeReadyFile } from './daemon.ts';
+import { forgetReadyFile, StopSignal, stderrLog, untilStopped, writeReadyFile } from './daemon.ts';
 
 /** `paybox gateway`: the mock of the payment QR service until a signal. */
 export async function gateway(options: { config: string; readyFile?: string }): Promise<void> {
+  const stop = new StopSignal();
   const config = await loadGatewayConfig(options.config);
+  if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
   const log = stderrLog();
   const running = await startGateway(config, { clock: systemClock, random: systemRandom, log });
   const { baseUrl, mqttUrl, origin } = running;
@@ -14,5 +16,5 @@ export async function gateway(options: { config: string; readyFile?: string }): 
     await writeReadyFile(options.readyFile, { baseUrl, mqttUrl, consoleUrl: `${origin}/` });
   }
   log.info('ready', { baseUrl, mqttUrl, console: `${origin}/` });
-  await untilStopped(log, () => running.close());
+  await untilStopped(stop, log, () => running.close());
 }

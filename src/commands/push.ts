@@ -1,5 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { Partner } from '../bench/partner.ts';
+import { ConfigError } from '../lib/errors.ts';
+import { systemRandom } from '../lib/random.ts';
 import { explained, printer } from './print.ts';
 
 export interface PartnerOptions {
@@ -19,7 +20,7 @@ export async function push(
   const partner = partnerOf(options);
   const token = await partner.token();
   print('token', { token_type: 'Bearer' }, 'token taken');
-  const orderId = options.order ?? `DH-${randomUUID().slice(0, 8)}`;
+  const orderId = options.order ?? `DH-${systemRandom.uuid().slice(0, 8)}`;
   const account = { bankAccount: options.account, bankCode: options.bank };
   const { amount, content } = options;
   const generated = await partner.generate(token, {
@@ -45,6 +46,9 @@ export async function push(
 }
 
 export function partnerOf(options: PartnerOptions): Partner {
+  if (!URL.canParse(options.url) || !/^https?:$/.test(new URL(options.url).protocol)) {
+    throw new ConfigError(`--url ${options.url}: expected an address as http://127.0.0.1:8800/vqr`);
+  }
   const password = options.password ?? process.env.PAYBOX_PASSWORD ?? 'demo-secret';
   return new Partner({ baseUrl: options.url.replace(/\/+$/, ''), username: options.username, password });
 }

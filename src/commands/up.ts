@@ -1,17 +1,17 @@
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { homedir } from 'node:os';
+import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Agent, startAgent } from '../agent/agent.ts';
 import { startSamplePartner } from '../bench/sample-partner.ts';
 import type { CallbackAuth } from '../gateway/config.ts';
 import { startGateway } from '../gateway/gateway.ts';
 import { systemClock } from '../lib/clock.ts';
-import { ConfigError, PayboxError } from '../lib/errors.ts';
+import { ConfigError, PayboxError, reasonOf } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';
 import { setupOf } from './agent-setup.ts';
-import { Closers, openLogFile, untilStopped, writeReadyFile } from './daemon.ts';
+import { Closers, forgetReadyFile, openLogFile, StopSignal, untilStopped, writeReadyFile } from './daemon.ts';
 import { DEMO, demoAgentConfig, demoGatewayConfig } from './demo.ts';
 import { KEYS_HELP, takeTerminal } from './terminal.ts';
 
@@ -33,10 +33,15 @@ const READY_TIMEOUT_MS = 30_000;
 
 /** `paybox up`: gateway, broker, one emulated box and a partner in one process, until a signal. */
 export async function up(options: UpOptions): Promise<void> {
+  const stop = new StopSignal();
   const startedMs = systemClock.monotonicMs();
   const auth = callbackAuth(options.callbackAuth);
   const dataDir = resolve(options.data ?? defaultDataDir());
-  await mkdir(dataDir, { recursive: true });
+  await mkdir(dataDir, { recursive: true }).catch((error: unknown) => {
+    throw new ConfigError(`--data ${dataDir} cannot be made: ${reasonOf(error)}`, 'name a folder that may be written');
+  });
+  if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
+  assertDifferent(options);
   const agentConfig = demoAgentConfig({ ...options, dataDir, onTerminal: process.stdout.isTTY === true });
   await assertFree(options.httpPort, '--http-port');
   await assertFree(options.mqttPort, '--mqtt-port');
@@ -82,9 +87,11 @@ export async function up(options: UpOptions): Promise<void> {
     const tookMs = Math.round(systemClock.monotonicMs() - startedMs);
     if (terminal === undefined) process.stdout.write(`paybox is ready in ${tookMs} ms: ${addresses(options)}\n`);
     if (options.open && process.stdout.isTTY) await openPage(ready.boxUrl);
-    await untilStopped(log, () => {
+    await untilStopped(stop, log, async () => {
       keyboard?.close();
-      return closers.close();
+      // First the box: it says goodbye to a gateway that still listens.
+      await agent.close();
+      await closers.close();
     });
   } catch (error) {
     await closers.close();
@@ -98,7 +105,8 @@ function addresses({ httpPort, boxPort }: UpOptions): string {
 }
 
 function defaultDataDir(): string {
-  return join(process.env.XDG_STATE_HOME ?? join(homedir(), '.local', 'state'), 'paybox');
+  // Empty means unset (XDG Base Directory Specification).
+  return join(process.env.XDG_STATE_HOME || join(process.env.HOME || userInfo().homedir, '.local', 'state'), 'paybox');
 }
 
 async function bundledPartner(closers: Closers, deps: Parameters<typeof startGateway>[1]) {
@@ -153,6 +161,11 @@ function callbackAuth(how: string): CallbackAuth {
     return { kind: 'token', username, password, url };
   }
   throw new ConfigError('--callback-auth: expected none, bearer:TOKEN or token:USERNAME:PASSWORD@TOKEN-URL');
+}
+
+function assertDifferent({ httpPort, mqttPort, boxPort }: UpOptions): void {
+  if (new Set([httpPort, mqttPort, boxPort]).size === 3) return;
+  throw new ConfigError('--http-port, --mqtt-port and --box-port: expected three different ports');
 }
 
 async function assertFree(port: number, option: string): Promise<void> {

@@ -150,7 +150,9 @@ describe('the link', () => {
     const { link, types, attempts } = linkOf(async () => far);
     await far.welcome();
     await eventually('registered', () => types().includes('registered'));
-    far.say({ type: 'refused', sessionId: uuid(1), code: 'SUPERSEDED', reason: 'another agent' });
+    const sessionId = far.hello()?.sessionId ?? '';
+    far.say({ type: 'refused', sessionId: uuid(1), code: 'SUPERSEDED', reason: 'said to another agent' });
+    far.say({ type: 'refused', sessionId, code: 'SUPERSEDED', reason: 'another agent' });
     await eventually('stopped', () => link.status().reason?.includes('SUPERSEDED') === true);
     await link.close();
     expect(types().slice(2)).toEqual(['refused']);

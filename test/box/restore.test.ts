@@ -13,6 +13,8 @@ describe('a restart', () => {
     const after = restore(CONFIG, before.writes, at(100_000));
     expect(view(after)).toMatchObject({ kind: 'payment', pushId: uuid(1), secondsLeft: 201 });
     expect(play(after, [drawn(1)]).sends).toEqual([]);
+    const inThePast = restore(CONFIG, before.writes, { monotonicMs: 0, wallMs: 0 });
+    expect(view(inThePast)).toMatchObject({ kind: 'payment', secondsLeft: 300 });
     const late = restore(CONFIG, before.writes, at(400_000));
     expect(play(late, [[400_000, { type: 'tick' }]]).writes).toMatchObject([{ kind: 'ended', how: 'expired' }]);
   });

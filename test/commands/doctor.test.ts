@@ -71,7 +71,7 @@ describe('paybox doctor', () => {
     const dense = await findings(small.file);
     expect(dense.of('QR of 94 characters')).toMatchObject({
       result: 'warning',
-      found: expect.stringMatching(/24 x 24/),
+      found: expect.stringMatching(/33 x 33 modules and needs/),
     });
     const absent = await configWith({ displays: [{ driver: 'terminal' }] });
     expect((await findings(absent.file)).of('display terminal')).toMatchObject({ result: 'failed' });
