@@ -29,10 +29,13 @@ export class Dialogue {
   #unread: Uint8Array = new Uint8Array();
   /** Whether the answer is the one that is waited for. */
   #offer: ((answer: Uint8Array) => boolean) | undefined;
+  /** Ends the question under way. Were each a reaction to `lost`, a line of many days would keep all of them. */
+  #giveUp: ((reason: string) => void) | undefined;
 
   constructor(deps: DialogueDeps) {
     this.#deps = deps;
     deps.line.onData((bytes) => this.#take(bytes));
+    void deps.line.lost.then((reason) => this.#giveUp?.(reason));
   }
 
   /**
@@ -47,6 +50,8 @@ export class Dialogue {
   ): Promise<T | undefined> {
     const answered = Promise.withResolvers<T>();
     answered.promise.catch(() => {});
+    this.#giveUp = (reason) =>
+      answered.reject(displayFault(`${this.#deps.path} is lost: ${reason}`, 'plug the device in again'));
     this.#offer = (answer) => {
       try {
         const made = accept(answer);
@@ -59,9 +64,10 @@ export class Dialogue {
     };
     try {
       await this.send(command);
-      return await withDeadline(this.#deps.clock, timeoutMs, Promise.race([answered.promise, this.#lost()]));
+      return await withDeadline(this.#deps.clock, timeoutMs, answered.promise);
     } finally {
       this.#offer = undefined;
+      this.#giveUp = undefined;
     }
   }
 
@@ -82,11 +88,6 @@ export class Dialogue {
       if (this.#offer?.(cut.answer)) this.#offer = undefined;
       else this.#deps.onUnasked(cut.answer);
     }
-  }
-
-  async #lost(): Promise<never> {
-    const reason = await this.#deps.line.lost;
-    throw displayFault(`${this.#deps.path} is lost: ${reason}`, 'plug the device in again');
   }
 }
 

@@ -38,17 +38,26 @@ export function startChild(file: string, clock: Clock): Child {
     });
   });
   const nextLine = linesOf(answers);
+  let endedHow: string | undefined;
+  // One reaction for all questions: were each its own, a child of many days would keep all of them.
+  let giveUp: ((how: string) => void) | undefined;
+  void ended.then((how) => {
+    endedHow = how;
+    giveUp?.(how);
+  });
   return {
     ended,
     ask: async (message, timeoutMs) => {
+      if (endedHow !== undefined) throw new Error(endedHow);
       const head = Buffer.alloc(LENGTH_BYTES);
       head.writeUInt32LE(message.length);
       input.write(head);
       input.write(message);
-      const failed = ended.then((how): never => {
-        throw new Error(how);
+      const failed = Promise.withResolvers<never>();
+      giveUp = (how) => failed.reject(new Error(how));
+      const answer = await withDeadline(clock, timeoutMs, Promise.race([nextLine(), failed.promise])).finally(() => {
+        giveUp = undefined;
       });
-      const answer = await withDeadline(clock, timeoutMs, Promise.race([nextLine(), failed]));
       if (answer !== undefined) return answer;
       child.kill('SIGKILL');
       throw new Error(`gave no answer within ${timeoutMs} ms and was killed`);

@@ -49,6 +49,8 @@ class Line implements SerialLine {
   readonly #path: string;
   readonly #clock: Clock;
   readonly #listeners = new Set<(bytes: Uint8Array) => void>();
+  /** Writes under way. Were each a reaction to `lost`, a line of many days would keep all of them. */
+  readonly #writing = new Set<(reason: string) => void>();
   #lose: (reason: string) => void = () => {};
   #lostReason: string | undefined;
   #stuck = false;
@@ -61,6 +63,7 @@ class Line implements SerialLine {
     this.lost = new Promise((resolve) => {
       this.#lose = (reason) => {
         this.#lostReason ??= reason;
+        for (const giveUp of this.#writing) giveUp(this.#lostReason);
         resolve(this.#lostReason);
       };
     });
@@ -74,17 +77,20 @@ class Line implements SerialLine {
 
   async write(bytes: Uint8Array, timeoutMs: number): Promise<void> {
     if (this.#lostReason !== undefined) throw this.#unplugged(this.#lostReason);
-    const lost = this.lost.then((reason): never => {
-      throw this.#unplugged(reason);
-    });
-    const left = Promise.race([this.#send(bytes), lost]);
-    if ((await withDeadline(this.#clock, timeoutMs, left)) === undefined) {
-      this.#stuck = true;
-      throw fault(
-        `${this.#path} did not take ${bytes.length} bytes within ${timeoutMs} ms`,
-        'check the power of the device, and flow control',
-      );
+    const lost = Promise.withResolvers<never>();
+    const giveUp = (reason: string) => lost.reject(this.#unplugged(reason));
+    this.#writing.add(giveUp);
+    try {
+      const left = Promise.race([this.#send(bytes), lost.promise]);
+      if ((await withDeadline(this.#clock, timeoutMs, left)) !== undefined) return;
+    } finally {
+      this.#writing.delete(giveUp);
     }
+    this.#stuck = true;
+    throw fault(
+      `${this.#path} did not take ${bytes.length} bytes within ${timeoutMs} ms`,
+      'check the power of the device, and flow control',
+    );
   }
 
   onData(listener: (bytes: Uint8Array) => void): () => void {
@@ -110,7 +116,7 @@ class Line implements SerialLine {
   async #close(): Promise<void> {
     if (this.#port.isOpen) {
       // A device that takes nothing keeps the system waiting in drain and close, unless what waits is thrown away.
-      if (this.#stuck) await this.#bounded((done) => this.#port.flush(done));
+      if (this.#stuck || this.#writing.size > 0) await this.#bounded((done) => this.#port.flush(done));
       await this.#bounded((done) => this.#port.close(done));
     }
     this.#lose('closed');

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { SerialLine } from '../../../src/display/contract.ts';
 import { openSerial } from '../../../src/display/io/serial.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -40,6 +40,14 @@ describe.skipIf(missing)(`a serial port${note}`, () => {
     pty.send(all);
     await eventually('the driver has them', () => got.length === 256);
     expect(got).toEqual([...all]);
+  });
+
+  it('keeps nothing of a write that is over, however long the line lives', async () => {
+    const { pty } = await cable();
+    const line = await opened(pty);
+    const reactions = vi.spyOn(line.lost, 'then');
+    for (let count = 0; count < 5; count += 1) await line.write(Uint8Array.of(1), WRITE_TIMEOUT_MS);
+    expect(reactions).not.toHaveBeenCalled();
   });
 
   it('notices an unplug while idle', async () => {
