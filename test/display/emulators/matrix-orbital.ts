@@ -83,7 +83,7 @@ export class MatrixOrbitalEmulator {
     if (!this.#cleared) return;
     const { columns, rows, violations } = this.#grid;
     const char = String.fromCharCode(byte);
-    if (byte < 0x20 || byte > 0x7e || char === '\\') violations.push(`not a character of its ROM: ${hex([byte])}`);
+    if (byte < 0x20 || byte >= 0x7e || char === '\\') violations.push(`not a character of its ROM: ${hex([byte])}`);
     if (this.#cursor === undefined) {
       violations.push(`${char} runs over the edge`);
       return;

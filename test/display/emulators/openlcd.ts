@@ -82,7 +82,7 @@ export class OpenLcdEmulator {
     if (byte === 0) this.#cleared = false;
     if (!this.#cleared) return;
     const char = String.fromCharCode(byte);
-    if (byte < 0x20 || byte > 0x7e || char === '\\') {
+    if (byte < 0x20 || byte >= 0x7e || char === '\\') {
       this.#grid.violations.push(`not a character of its ROM: ${hex([byte])}`);
     }
     const cell = this.#address === undefined ? undefined : this.#cellAt(this.#address);
