@@ -21,10 +21,21 @@ export interface CharacterSurface {
 /** A panel that draws texts and a QR string by itself: it is told what to show, not how. */
 export interface PanelSurface {
   kind: 'panel';
-  /** The square that the panel draws its QR in, and the longest string that it takes; null without a QR component. */
-  qr: { sidePixels: number; charsMax: number } | null;
+  /** How the panel draws its QR; null without a QR component. */
+  qr: PanelQr | null;
   /** Whether its fonts have Vietnamese letters; otherwise diacritics are stripped. */
   accents: boolean;
+}
+
+export interface PanelQr {
+  /** The square that it draws in. */
+  sidePixels: number;
+  /** The longest string that it takes, in bytes. */
+  charsMax: number;
+  /** The largest module that it draws, in pixels, whatever room there is. */
+  modulePixelsMax?: number;
+  /** Where it does not draw the smallest code: modules on a side of what it draws of so many bytes, margin beyond the square. */
+  modulesFor?(bytes: number): number;
 }
 
 export type Surface = PixelSurface | CharacterSurface | PanelSurface;

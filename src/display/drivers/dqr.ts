@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Scene } from '../../scene.ts';
 import type { DisplayDriver, PanelFrame, PanelSurface } from '../contract.ts';
 import { writeTimeoutMs } from '../io/answers.ts';
+import { formatTime } from '../words.ts';
 import { displayFault } from './fault.ts';
 import { PanelDisplay, serialPath, shortened } from './panel.ts';
 
@@ -37,38 +38,51 @@ export const dqr: DisplayDriver<z.infer<typeof options>> = {
     const line = await io.openSerial({ path, baudRate }, signal);
     const surface: PanelSurface = { kind: 'panel', qr: { sidePixels: qrSidePixels, charsMax }, accents: false };
     let shown = '';
-    return new PanelDisplay(surface, line, path, io, async (frame, scene) => {
-      const wanted = lineOf(frame, scene, id);
-      if (wanted === shown) return;
-      const bytes = new TextEncoder().encode(`${wanted}\n`);
+    const send = async (text: string) => {
+      const bytes = new TextEncoder().encode(`${text}\n`);
       await line.write(bytes, writeTimeoutMs(bytes.length, baudRate));
+    };
+    const show = async (frame: PanelFrame, scene: Scene) => {
+      // A result keeps the time at which it was first shown.
+      const wanted = lineOf(frame, scene, id, '');
+      if (wanted === shown) return;
+      await send(lineOf(frame, scene, id, formatTime(io.clock.wallMs())));
       shown = wanted;
-    });
+    };
+    const goodbye = () => send(['WelcomeScreen', id ?? '-'].join(BETWEEN_FIELDS));
+    return new PanelDisplay(surface, line, path, io, show, goodbye);
   },
 };
 
 /** The line of a frame. Its screens have no place for the time left, so that a countdown sends nothing. */
-function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined): string {
+function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined, time: string): string {
   const { title, amount, content, account, qrCode } = frame;
   const name = id ?? fieldOf(account || title);
+  const order = `${amount} ${content}`;
   switch (scene.kind) {
+    case 'too-dense':
+      return ['WelcomeScreen', fieldOf(order)].join(BETWEEN_FIELDS);
     case 'payment':
       // A payload that cannot be shown is replaced by words, as on every screen.
-      if (qrCode === null) return ['WelcomeScreen', fieldOf(`${amount} ${content}`)].join(BETWEEN_FIELDS);
+      if (qrCode === null) return ['WelcomeScreen', fieldOf(order)].join(BETWEEN_FIELDS);
       return ['DisplayQRCodeScreen', payloadField(qrCode), String(scene.amount), name].join(BETWEEN_FIELDS);
     case 'paid':
-      return lineWith('DisplaySuccessQRCodeScreen', content, amount, title);
+      return lineWith('DisplaySuccessQRCodeScreen', scene.transactionId, order, time);
     case 'cancelled':
-      return lineWith('DisplayCancelQRCodeScreen', content, amount, title);
+      return lineWith('DisplayCancelQRCodeScreen', '', order, time);
     case 'expired':
+      return lineWith('DisplayFailQRCodeScreen', '', order, time);
     case 'fault':
-      return lineWith('DisplayFailQRCodeScreen', content, amount, title);
+      return lineWith('DisplayFailQRCodeScreen', '', `${title} ${content}`, time);
     default:
       return ['WelcomeScreen', scene.kind === 'idle' ? name : fieldOf(title)].join(BETWEEN_FIELDS);
   }
 }
 
-/** A line of three fields, none of which may be empty: the box would count wrong. */
+/**
+ * A result: its transaction, order and date. The box has no field for the amount, which therefore stands before the
+ * order. None may be empty: the box would count wrong.
+ */
 function lineWith(screen: string, ...fields: [string, string, string]): string {
   return [screen, ...fields.map((field) => fieldOf(field) || '-')].join(BETWEEN_FIELDS);
 }

@@ -22,6 +22,9 @@ const VP_MAX = 0xffff;
 const BYTES_A_WORD = 2;
 /** Bytes a frame may write so that the next one begins at a whole word; 249 is the limit. */
 const CHUNK_BYTES_MAX = 248;
+/** The QR control draws one of two versions, 7 and 14, whichever holds the bytes; a module has Unit_Pixels in both. */
+const QR_MODULES = { small: 45, large: 73 };
+const QR_SMALL_BYTES_MAX = 154;
 /** Ends a text and a QR string. */
 const TEXT_END = 0xff;
 /** What stands in `markerVp` while the panel has not lost its memory. */
@@ -54,7 +57,12 @@ const options = z
     qr: z
       .strictObject({
         vp: address.default(0x2000),
-        sidePixels: z.int().min(29).max(1_024).default(292).describe('73 x Unit_Pixels of the QR control'),
+        sidePixels: z
+          .int()
+          .min(QR_MODULES.large)
+          .max(1_024)
+          .default(292)
+          .describe('73 x Unit_Pixels of the QR control'),
         charsMax: z.int().min(20).max(458).default(458).describe('the longest payload that it takes'),
       })
       .nullable()
@@ -104,8 +112,16 @@ class Dwin {
     this.#options = given;
     this.#io = io;
     const { path, baudRate, qr, encoding } = given;
-    const surface: PanelSurface = { kind: 'panel', qr, accents: encoding === 'unicode' };
-    this.display = new PanelDisplay(surface, line, path, io, (frame) => this.#show(frame));
+    const square = qr && { ...qr, modulePixelsMax: Math.floor(qr.sidePixels / QR_MODULES.large), modulesFor };
+    const surface: PanelSurface = { kind: 'panel', qr: square, accents: encoding === 'unicode' };
+    this.display = new PanelDisplay(
+      surface,
+      line,
+      path,
+      io,
+      (frame) => this.#show(frame),
+      () => this.#emptyQr(),
+    );
     const onUnasked = () => this.#logOnce();
     this.#dialogue = new Dialogue({ line, path, baudRate, clock: io.clock, cut: cutDgus, onUnasked });
   }
@@ -133,17 +149,30 @@ class Dwin {
     if (marker !== MARKER) await this.#beginAnew();
     const changesQr = qr !== null && frame.qrCode !== this.#qrShown;
     // A QR never stands beside the texts of another payment.
-    if (changesQr && this.#qrShown !== null) await this.#writeText(qr.vp, Uint8Array.of());
-    if (changesQr) this.#qrShown = null;
+    if (changesQr) await this.#clearQr(qr.vp);
     for (const name of PANEL_TEXTS) await this.#setText(name, frame[name]);
     if (changesQr && frame.qrCode !== null) {
-      await this.#writeText(qr.vp, this.#encoded(frame.qrCode, 'ascii'));
+      const bytes = this.#encoded(frame.qrCode, 'ascii');
+      // Half of it may be there when this fails.
+      this.#qrShown = undefined;
+      await this.#writeText(qr.vp, bytes);
       this.#qrShown = frame.qrCode;
     }
     const page = pages[frame.screen];
     if (page === this.#page) return;
     await this.#write(switchPage(page), `the switch to page ${page}`);
     this.#page = page;
+  }
+
+  async #emptyQr(): Promise<void> {
+    const { qr } = this.#options;
+    this.#untilMs = this.#io.clock.monotonicMs() + ANSWER_TIMEOUT_MS;
+    if (qr !== null) await this.#clearQr(qr.vp);
+  }
+
+  async #clearQr(vp: number): Promise<void> {
+    if (this.#qrShown !== null) await this.#writeText(vp, Uint8Array.of());
+    this.#qrShown = null;
   }
 
   /** A panel that was without power has forgotten everything. */
@@ -222,6 +251,11 @@ class Dwin {
     this.#touched = true;
     this.#io.log.info('panel-event-ignored', { path: this.#options.path });
   }
+}
+
+/** Modules on a side of the QR that the panel draws of so many bytes. */
+function modulesFor(bytes: number): number {
+  return bytes <= QR_SMALL_BYTES_MAX ? QR_MODULES.small : QR_MODULES.large;
 }
 
 /** Memory is written in whole words: an odd text gets its end one byte early. */

@@ -56,8 +56,9 @@ export const escpos: DisplayDriver<Options> = {
   },
 };
 
-function surfaceOf({ paper, dots, charsMax }: Options): PanelSurface {
-  return { kind: 'panel', accents: false, qr: { sidePixels: dots ?? PAPER_DOTS[paper], charsMax } };
+function surfaceOf({ paper, dots, charsMax, moduleDotsMax }: Options): PanelSurface {
+  const sidePixels = dots ?? PAPER_DOTS[paper];
+  return { kind: 'panel', accents: false, qr: { sidePixels, charsMax, modulePixelsMax: moduleDotsMax } };
 }
 
 function mediumOf(given: Options): Medium {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { withDeadline } from '../../lib/clock.ts';
 import { type DailySpan, isWithin } from '../../lib/daily-span.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Scene } from '../../scene.ts';
@@ -14,6 +15,7 @@ import { expectPixels, rotation } from './pixel-options.ts';
 const REPAINT_SECONDS_MAX = 86_400;
 /** How late the screen may go dark or be lit again. */
 const NIGHT_CHECK_MS = 15_000;
+const GOODBYE_TIMEOUT_MS = 1_000;
 
 const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'expected a time of day as HH:MM');
 
@@ -114,6 +116,9 @@ class FramebufferDisplay implements Display {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort();
     await this.#writing;
+    // Nobody may pay by a QR that stands there when this program has ended.
+    const emptied = this.#device.writeRows(new Uint8Array(this.#image.length), 0).catch(() => {});
+    await withDeadline(this.#io.clock, GOODBYE_TIMEOUT_MS, emptied);
     if (this.#dark) await this.#device.blank(false);
     await this.#device.close();
     await this.#giveConsoleBack();

@@ -126,7 +126,14 @@ class Nextion {
     const { path, baudRate, qr, encoding } = given;
     const accents = encoding === 'utf-8';
     const surface: PanelSurface = { kind: 'panel', qr, accents };
-    const display = new PanelDisplay(surface, line, path, io, (frame) => this.#show(frame));
+    const display = new PanelDisplay(
+      surface,
+      line,
+      path,
+      io,
+      (frame) => this.#show(frame),
+      () => this.#hideQr(),
+    );
     this.display = display;
     this.#dialogue = new Dialogue({
       line,
@@ -189,8 +196,15 @@ class Nextion {
     await this.#setVisible(qr.component, true);
   }
 
+  async #hideQr(): Promise<void> {
+    const { qr, pages } = this.#options;
+    this.#untilMs = this.#io.clock.monotonicMs() + ANSWER_TIMEOUT_MS;
+    if (qr !== null && this.#page === pages.payment) await this.#setVisible(qr.component, false);
+  }
+
   async #setVisible(component: string, visible: boolean): Promise<void> {
     if (this.#qrVisible === visible) return;
+    this.#qrVisible = undefined;
     await this.#command(`vis ${component},${visible ? 1 : 0}`, { component });
     this.#qrVisible = visible;
     if (!visible) this.#qrShown = undefined;

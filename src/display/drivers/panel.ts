@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { withDeadline } from '../../lib/clock.ts';
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Scene } from '../../scene.ts';
 import type { Display, DisplayIo, Frame, PanelFrame, PanelSurface, SerialLine } from '../contract.ts';
@@ -6,6 +7,8 @@ import { closedFault, displayFault } from './fault.ts';
 
 /** A draw gives up before the agent does, so that what failed is named. */
 export const DRAW_TIMEOUT_MS = 4_000;
+/** The end of the agent does not wait longer than this for a panel to take its QR away. */
+const GOODBYE_TIMEOUT_MS = 700;
 
 export const serialPath = z.string().min(1).describe('the serial port, best by a name that stays: /dev/serial/by-id/…');
 
@@ -54,21 +57,29 @@ export class PanelDisplay implements Display {
   readonly #line: SerialLine;
   readonly #io: DisplayIo;
   readonly #show: (frame: PanelFrame, scene: Scene) => Promise<void>;
+  readonly #goodbye: () => Promise<void>;
   #failure: PayboxError | undefined;
   #open = true;
+  #drawing: Promise<void> = Promise.resolve();
+  #closing: Promise<void> | undefined;
 
-  /** `show` brings the panel from what it shows to the frame, and settles when it does show it. */
+  /**
+   * `show` brings the panel from what it shows to the frame, and settles when it does show it. `goodbye` takes the QR
+   * away: nobody may pay by it when this program has ended.
+   */
   constructor(
     surface: PanelSurface,
     line: SerialLine,
     path: string,
     io: DisplayIo,
     show: (frame: PanelFrame, scene: Scene) => Promise<void>,
+    goodbye: () => Promise<void>,
   ) {
     this.surface = surface;
     this.#line = line;
     this.#io = io;
     this.#show = show;
+    this.#goodbye = goodbye;
     void line.lost.then((reason) => this.fail(displayFault(`${path} is lost: ${reason}`, 'plug the device in again')));
   }
 
@@ -77,7 +88,9 @@ export class PanelDisplay implements Display {
     if (this.#failure !== undefined) throw this.#failure;
     if (frame.kind !== 'panel') throw displayFault(`a frame was laid out for ${frame.kind}, not for a panel`, '');
     try {
-      await this.#show(frame, scene);
+      const drawing = this.#show(frame, scene);
+      this.#drawing = drawing;
+      await drawing;
     } catch (error) {
       this.#failure ??= error instanceof PayboxError ? error : displayFault(reasonOf(error), '', error);
       throw this.#failure;
@@ -91,8 +104,20 @@ export class PanelDisplay implements Display {
     this.#io.requestDraw();
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     this.#open = false;
+    // A panel that has failed may still show a QR, so that it is told as well.
+    const told = this.#drawing.catch(() => {}).then(this.#goodbye);
+    await withDeadline(
+      this.#io.clock,
+      GOODBYE_TIMEOUT_MS,
+      told.catch(() => {}),
+    );
     await this.#line.close();
   }
 }

@@ -1,12 +1,15 @@
 import { access, constants, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
+import { withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { DisplayDriver } from '../contract.ts';
 import { encodePng } from '../png.ts';
 import { rotated } from '../rotate.ts';
 import { closedFault, displayFault } from './fault.ts';
 import { expectPixels, rotation, sidePx } from './pixel-options.ts';
+
+const GOODBYE_TIMEOUT_MS = 1_000;
 
 const options = z.strictObject({
   path: z.string().min(1),
@@ -15,13 +18,16 @@ const options = z.strictObject({
   rotation,
 });
 
-/** A picture file that always holds the whole of one screen: it is written beside its place and renamed. */
+/**
+ * A picture file that always holds the whole of one screen: it is written beside its place and renamed. In the end it is
+ * white rather than gone, because viewers keep the last picture of a file that is gone, and its QR could still be paid.
+ */
 export const png: DisplayDriver<z.infer<typeof options>> = {
   name: 'png',
   summary: 'a PNG file, replaced whenever the screen changes',
   options,
   example: { path: '/tmp/paybox-screen.png', width: 800, height: 480, rotation: 0 },
-  open: async ({ path, width, height, rotation }) => {
+  open: async ({ path, width, height, rotation }, io) => {
     const { surface, turn } = rotated({ width, height }, rotation);
     const target = resolve(path);
     const temporary = `${target}.${process.pid}.tmp`;
@@ -31,23 +37,32 @@ export const png: DisplayDriver<z.infer<typeof options>> = {
       await access(dirname(target), constants.W_OK);
     });
     let open = true;
+    let drawn = false;
+    const write = (file: Uint8Array) =>
+      tried(`the screen picture ${target} cannot be written`, fix, async () => {
+        try {
+          await writeFile(temporary, file);
+          await rename(temporary, target);
+        } catch (error) {
+          await rm(temporary, { force: true });
+          throw error;
+        }
+      });
     return {
       surface,
       draw: async (frame) => {
         if (!open) throw closedFault();
         const file = encodePng(turn(expectPixels(frame, surface)));
-        await tried(`the screen picture ${target} cannot be written`, fix, async () => {
-          try {
-            await writeFile(temporary, file);
-            await rename(temporary, target);
-          } catch (error) {
-            await rm(temporary, { force: true });
-            throw error;
-          }
-        });
+        drawn = true;
+        await write(file);
       },
       close: async () => {
+        if (!open) return;
         open = false;
+        if (!drawn) return;
+        const data = new Uint8Array(width * height * 4).fill(255);
+        const written = write(encodePng({ kind: 'pixels', width, height, data })).catch(() => {});
+        await withDeadline(io.clock, GOODBYE_TIMEOUT_MS, written);
       },
     };
   },

@@ -1,6 +1,7 @@
+import QRCode from 'qrcode';
 import type { Scene } from '../../scene.ts';
 import { withoutAccents } from '../charset.ts';
-import { type CharacterFrame, type PanelFrame, type PanelSurface, UPPER_HALF } from '../contract.ts';
+import { type CharacterFrame, type PanelFrame, type PanelQr, type PanelSurface, UPPER_HALF } from '../contract.ts';
 import { fitQr, type QrFit, QUIET_MODULES } from '../qr.ts';
 import { NO_ROOM_FOR_QR, OFFLINE, pageOf, TIME_LEFT } from '../words.ts';
 
@@ -15,7 +16,35 @@ export function fitOnPanel({ qr }: PanelSurface, payload: string): QrFit {
       reason: `the QR code has ${length} characters; this panel's QR component takes ${qr.charsMax}`,
     };
   }
-  return fitQr(payload, qr.sidePixels, 'L');
+  return qr.modulesFor === undefined ? capped(fitQr(payload, qr.sidePixels, 'L'), qr) : ownSize(payload, length, qr);
+}
+
+/** `fit` with modules no larger than the panel draws them. */
+function capped(fit: QrFit, { modulePixelsMax = Infinity }: PanelQr): QrFit {
+  if (!fit.ok || fit.qr.modulePixels <= modulePixelsMax) return fit;
+  const { modules, quietModules } = fit.qr;
+  const side = (modules + 2 * quietModules) * modulePixelsMax;
+  return { ok: true, qr: { ...fit.qr, modulePixels: modulePixelsMax, side } };
+}
+
+/** The QR of a panel that chooses the version by the bytes of the payload, its margin beyond the square. */
+function ownSize(payload: string, bytes: number, qr: PanelQr): QrFit {
+  const { sidePixels, modulePixelsMax = Infinity, modulesFor } = qr;
+  const modules = modulesFor?.(bytes) ?? 0;
+  const modulePixels = Math.min(Math.floor(sidePixels / modules), modulePixelsMax);
+  if (modulePixels < 1) {
+    return {
+      ok: false,
+      sideMin: modules,
+      reason: `the panel draws ${modules} x ${modules} modules; its square has ${sidePixels} x ${sidePixels} pixels`,
+    };
+  }
+  const segments = [{ data: new TextEncoder().encode(payload), mode: 'byte' as const }];
+  const version = (modules - 17) / 4;
+  const made = QRCode.create(segments, { version, errorCorrectionLevel: 'L' });
+  const side = (modules + 2 * QUIET_MODULES) * modulePixels;
+  const { data: dark } = made.modules;
+  return { ok: true, qr: { version, ecc: 'L', modules, modulePixels, quietModules: QUIET_MODULES, side, dark } };
 }
 
 /** A scene as the texts and the QR string of a smart panel. `fit` is that of a payment's QR. */

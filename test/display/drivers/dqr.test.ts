@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { loadAgentConfig } from '../../../src/agent/config.ts';
 import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { eventually } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
 import { DqrEmulator } from '../emulators/dqr.ts';
@@ -13,6 +14,7 @@ import { PAYMENT, payloadOf } from '../scenes.ts';
 const { missing, note } = without(PROGRAMS.socat);
 const driver = DISPLAY_DRIVERS.get('dqr');
 const idle = scene('idle');
+const AT_NOON: Clock = { ...systemClock, wallMs: () => Date.UTC(2026, 0, 2, 5) };
 
 async function box() {
   const hardware = await onPty(() => new DqrEmulator());
@@ -28,7 +30,7 @@ async function box() {
 describe.skipIf(missing)(`a DQR box${note}`, () => {
   it('gets exactly these bytes', async () => {
     const hardware = await box();
-    const { show } = await openOn(driver, hardware);
+    const { show } = await openOn(driver, hardware, {}, { clock: AT_NOON });
     const names = [
       'starting',
       'unlinked',
@@ -37,6 +39,7 @@ describe.skipIf(missing)(`a DQR box${note}`, () => {
       'payment, everything long',
       'paid',
       'expired',
+      'too dense',
       'cancelled',
       'fault',
     ];
@@ -52,14 +55,14 @@ describe.skipIf(missing)(`a DQR box${note}`, () => {
 
   it.each([9_600, 115_200])('shows a payment at %d baud', async (baudRate) => {
     const hardware = await box();
-    const { show } = await openOn(driver, hardware, { baudRate, id: 'Quay 1' });
+    const { show } = await openOn(driver, hardware, { baudRate, id: 'Quay 1' }, { clock: AT_NOON });
     await show(PAYMENT);
     await hardware.showing('DisplayQRCodeScreen');
     expect(hardware.shownQr()).toBe(PAYMENT.qrCode);
     expect(hardware.shownTexts()).toEqual(['50000', 'Quay 1']);
     await show(scene('paid'));
     await hardware.showing('DisplaySuccessQRCodeScreen');
-    expect(hardware.shownTexts()).toEqual([PAYMENT.content, '50.000 d', 'Da nhan']);
+    expect(hardware.shownTexts()).toEqual(['t1', `50.000 d ${PAYMENT.content}`, '12:00 02/01']);
     await show(idle);
     await hardware.showing('WelcomeScreen');
     expect(hardware.shownTexts()).toEqual(['Quay 1']);
@@ -93,10 +96,10 @@ describe.skipIf(missing)(`a DQR box${note}`, () => {
       content: '**Bàn** 1***2\nWelcomeScreen**x*',
     });
     await hardware.showing('DisplaySuccessQRCodeScreen');
-    expect(hardware.shownTexts()[0]).toBe('Ban* 1*2 WelcomeScreen*x');
+    expect(hardware.shownTexts()[1]).toBe('1 d *Ban* 1*2 WelcomeScreen*x');
     await show({ kind: 'cancelled', online: true, amount: 1, content: '**' });
     await hardware.showing('DisplayCancelQRCodeScreen');
-    expect(hardware.shownTexts()[0]).toBe('-');
+    expect(hardware.shownTexts().slice(0, 2)).toEqual(['-', '1 d']);
   });
 
   it.each(['12**34', '*1234', '1234*', '12\n34', '12é34'])('refuses the payload %j by name', async (part) => {
@@ -114,6 +117,41 @@ describe.skipIf(missing)(`a DQR box${note}`, () => {
     const hardware = await box();
     const { show } = await openOn(driver, hardware, { qrSidePixels: 30 });
     await show(PAYMENT);
+    await hardware.showing('WelcomeScreen');
+    expect(hardware.shownTexts()).toEqual([`50.000 d ${PAYMENT.content}`]);
+  });
+
+  it('keeps the time of a result, whatever is drawn again', async () => {
+    const hardware = await box();
+    let wallMs = Date.UTC(2026, 0, 2, 5);
+    const clock = { ...systemClock, wallMs: () => wallMs };
+    const { show } = await openOn(driver, hardware, {}, { clock });
+    await show(scene('paid'));
+    wallMs += 60_000;
+    await show(scene('paid'));
+    await show(idle);
+    await hardware.showing('WelcomeScreen');
+    expect(
+      Buffer.from(hardware.received())
+        .toString('latin1')
+        .match(/Success/g),
+    ).toHaveLength(1);
+  });
+
+  it('takes its QR away when it is closed', async () => {
+    const hardware = await box();
+    const { show, display } = await openOn(driver, hardware);
+    await show(PAYMENT);
+    await hardware.showing('DisplayQRCodeScreen');
+    await display.close();
+    await hardware.showing('WelcomeScreen');
+    expect(hardware.shownQr()).toBeUndefined();
+  });
+
+  it('gives the amount and the content of a payment whose QR is too dense', async () => {
+    const hardware = await box();
+    const { show } = await openOn(driver, hardware);
+    await show(scene('too dense'));
     await hardware.showing('WelcomeScreen');
     expect(hardware.shownTexts()).toEqual([`50.000 d ${PAYMENT.content}`]);
   });

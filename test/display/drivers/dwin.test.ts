@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { loadAgentConfig } from '../../../src/agent/config.ts';
 import { crcOf, modbusCrc, readFrame, switchPage, writeFrame } from '../../../src/display/drivers/dgus.ts';
 import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
+import { openRenderer } from '../../../src/display/render.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { eventually } from '../../support/net.ts';
@@ -12,7 +13,7 @@ import { DwinEmulator, PROJECT } from '../emulators/dwin.ts';
 import { onPty } from '../emulators/hardware.ts';
 import { openOn, scene, wireOf } from '../opened.ts';
 import { expectGolden } from '../pictures.ts';
-import { PAYMENT, payloadOf } from '../scenes.ts';
+import { PAYMENT, payloadOf, SCENES } from '../scenes.ts';
 
 const { missing, note } = without(PROGRAMS.socat);
 const driver = DISPLAY_DRIVERS.get('dwin');
@@ -65,6 +66,24 @@ describe.skipIf(missing)(`a DWIN panel${note}`, () => {
     expect(hardware.emulator.page).toBe(0);
   });
 
+  it('takes its QR away when it is closed', async () => {
+    const hardware = await panel();
+    const { show, display } = await openOn(driver, hardware);
+    await show(PAYMENT);
+    expect(hardware.shownQr()).toBe(PAYMENT.qrCode);
+    await display.close();
+    expect(hardware.shownQr()).toBeUndefined();
+  });
+
+  it('closes where nothing answers, and twice', async () => {
+    const hardware = await panel();
+    const { show, display } = await openOn(driver, hardware);
+    await show(PAYMENT);
+    hardware.emulator.silent = true;
+    await display.close();
+    await display.close();
+  });
+
   it('takes at most 200 bytes more than the payload from idle to payment', async () => {
     const hardware = await panel();
     const { show } = await openOn(driver, hardware, { pages: { payment: 1 } });
@@ -89,6 +108,13 @@ describe.skipIf(missing)(`a DWIN panel${note}`, () => {
       expect(hardware.emulator.everShown).toEqual([PAYMENT.qrCode, qrCode]);
     },
   );
+
+  it.each([154, 155, 458])('is judged by the code of %d bytes that it draws', async (length) => {
+    const hardware = await panel();
+    const { display } = await openOn(driver, hardware);
+    const renderer = await openRenderer(display.surface, { cacheDir: '/nowhere' });
+    expect(renderer.verdict(payloadOf(length))).toMatchObject({ modules: length < 155 ? 45 : 73, modulePixels: 4 });
+  });
 
   it('keeps texts within their memory', async () => {
     const texts = [{ vp: 0x1000, words: 16, unicode: true }];
@@ -208,6 +234,7 @@ describe('the options of a DWIN panel', () => {
     expect(name).toBe('dwin');
     const known = z.toJSONSchema(driver?.options ?? z.never(), { io: 'input' }).properties ?? {};
     expect(Object.keys(given).toSorted()).toEqual(Object.keys(known).toSorted());
+    expect(new Set(Object.keys(Object(given.pages)))).toEqual(new Set(Object.values(SCENES).map((it) => it.kind)));
   });
 
   it.each([

@@ -9,7 +9,7 @@ import { PROGRAMS, without } from '../../support/programs.ts';
 import { EscposEmulator, pictureOf } from '../emulators/escpos.ts';
 import { onPty } from '../emulators/hardware.ts';
 import { openOneWay } from '../one-way.ts';
-import { openOn, wireOf } from '../opened.ts';
+import { openOn, scene, wireOf } from '../opened.ts';
 import { expectDecodes, expectGolden } from '../pictures.ts';
 import { anyScene, PAYMENT, payloadOf, SCENES } from '../scenes.ts';
 
@@ -18,6 +18,7 @@ const driver = DISPLAY_DRIVERS.get('escpos');
 const { idle, paid, expired, history } = SCENES;
 if (idle === undefined || paid === undefined || expired === undefined || history === undefined)
   throw new Error('scenes');
+const tooDense = scene('too dense');
 const named = { code: 'DISPLAY_FAULT', severity: 'retryable', fix: expect.not.stringMatching(/^$/) };
 
 /** A plugged device, and how to open it with a memory of its own. */
@@ -64,7 +65,7 @@ describe.skipIf(missing)(`an ESC/POS printer${note}`, () => {
     const renderer = await openRenderer(display.surface, { cacheDir: '/nowhere' });
     const verdict = renderer.verdict(qrCode);
     if (!verdict.ok) throw new Error(verdict.reason);
-    expect(slip.qr.moduleDots).toBeLessThanOrEqual(Math.min(verdict.modulePixels, 8));
+    expect(slip.qr.moduleDots).toBe(verdict.modulePixels);
     expect(slip.qr.moduleDots).toBeGreaterThanOrEqual(4);
     expect(hardware.shownQr()).toBe(qrCode);
   });
@@ -106,6 +107,7 @@ describe.skipIf(missing)(`an ESC/POS printer${note}`, () => {
     const third = await open();
     await third.show(paid);
     await third.show(history);
+    await third.show(tooDense);
     await third.show(paid);
     await third.show(idle);
     expect(slips.map(({ lines }) => lines[0]?.text)).toEqual(['Quet ma de thanh toan', 'Da nhan']);

@@ -195,6 +195,18 @@ describe('a framebuffer that fails', () => {
     expectDecodes(back.picture(), QR_CODE);
   });
 
+  it('is black in the end, also where the pixels are not taken any more', async () => {
+    const device = await fake(RGB565);
+    const { show, display } = await openOn(device, glyphs.cacheDir);
+    await show(PAYMENT);
+    await display.close();
+    expect(device.memory().every((byte) => byte === 0)).toBe(true);
+    device.refuseBytes();
+    const refusing = await openOn(device, glyphs.cacheDir);
+    await expect(refusing.show(PAYMENT)).rejects.toMatchObject({ code: 'DISPLAY_FAULT' });
+    await refusing.display.close();
+  });
+
   it('has the agent draw when a repaint fails', async () => {
     const device = await fake(RGB565);
     device.refuseBytes();

@@ -11,7 +11,7 @@ import { onPty } from '../emulators/hardware.ts';
 import { type HmiPage, NextionEmulator } from '../emulators/nextion.ts';
 import { openOn, scene, wireOf } from '../opened.ts';
 import { expectGolden } from '../pictures.ts';
-import { PAYMENT, payloadOf } from '../scenes.ts';
+import { PAYMENT, payloadOf, SCENES } from '../scenes.ts';
 
 const { missing, note } = without(PROGRAMS.socat);
 const driver = DISPLAY_DRIVERS.get('nextion');
@@ -45,6 +45,24 @@ describe.skipIf(missing)(`a Nextion panel${note}`, () => {
       'idle again': () => show(idle),
     });
     await expectGolden('nextion-wire', wire);
+  });
+
+  it('takes its QR away when it is closed', async () => {
+    const hardware = await panel();
+    const { show, display } = await openOn(driver, hardware);
+    await show(PAYMENT);
+    expect(hardware.shownQr()).toBe(PAYMENT.qrCode);
+    await display.close();
+    expect(hardware.shownQr()).toBeUndefined();
+  });
+
+  it('closes where nothing answers, and twice', async () => {
+    const hardware = await panel();
+    const { show, display } = await openOn(driver, hardware);
+    await show(PAYMENT);
+    hardware.emulator.silent = true;
+    await display.close();
+    await display.close();
   });
 
   it('shows a payment: its texts, and a QR that reads as the payload', async () => {
@@ -256,6 +274,7 @@ describe('the options of a Nextion panel', () => {
     expect(name).toBe('nextion');
     const known = z.toJSONSchema(driver?.options ?? z.never(), { io: 'input' }).properties ?? {};
     expect(Object.keys(given).toSorted()).toEqual(Object.keys(known).toSorted());
+    expect(new Set(Object.keys(Object(given.pages)))).toEqual(new Set(Object.values(SCENES).map((it) => it.kind)));
   });
 
   it.each([

@@ -49,6 +49,25 @@ describe('the png display', () => {
     expect(await readdir(join(folder, 'screens'))).toEqual(['screen.png']);
   });
 
+  it('is a white picture in the end, and no more than that where it cannot be', async () => {
+    const folder = await temporaryFolder();
+    const path = join(folder, 'screens', 'screen.png');
+    const unused = await openIn(folder, path);
+    await unused.display.close();
+    expect(await readdir(join(folder, 'screens'))).toEqual([]);
+    const { display, renderer } = await openIn(folder, path);
+    await display.draw(renderer.render(PAYMENT), PAYMENT);
+    await display.close();
+    const { width, height, data } = decode(await readFile(path));
+    expect([width, height]).toEqual([320, 240]);
+    expect(data.every((sample) => sample === 255)).toBe(true);
+    const lost = await openIn(folder, path);
+    await lost.display.draw(renderer.render(PAYMENT), PAYMENT);
+    await rm(join(folder, 'screens'), { recursive: true });
+    await lost.display.close();
+    await lost.display.close();
+  });
+
   it('says what to do when the file cannot be written, and works again once it can', async () => {
     const folder = await temporaryFolder();
     const path = join(folder, 'screens', 'screen.png');

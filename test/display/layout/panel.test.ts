@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { CharacterFrame, PanelSurface } from '../../../src/display/contract.ts';
+import type { CharacterFrame, PanelQr, PanelSurface } from '../../../src/display/contract.ts';
 import { fitOnPanel, layoutPanel, picturePanel } from '../../../src/display/layout/panel.ts';
 import { scene } from '../opened.ts';
 import { expectDecodes, textPicture } from '../pictures.ts';
-import { anyScene, PAYMENT, payloadOf, SCENES } from '../scenes.ts';
+import { anyScene, PAYMENT, payloadOf, QR_CODE, SCENES } from '../scenes.ts';
 
 const PANEL: PanelSurface = { kind: 'panel', qr: { sidePixels: 200, charsMax: 300 }, accents: true };
 const PLAIN: PanelSurface = { ...PANEL, accents: false };
@@ -87,6 +87,38 @@ describe('whether a panel can draw a payload', () => {
     expect(reason(PANEL, `${payloadOf(298)}ế`)).toContain('301 characters');
     expect(reason({ ...PANEL, qr: null }, PAYMENT.qrCode)).toContain('no QR component');
     expect(reason({ ...PANEL, qr: { sidePixels: 40, charsMax: 300 } }, PAYMENT.qrCode)).toContain('40 x 40');
+  });
+});
+
+describe('how large a panel draws a payload', () => {
+  const sizeOf = (qr: PanelQr, payload: string) => {
+    const fit = fitOnPanel({ ...PANEL, qr }, payload);
+    if (!fit.ok) throw new Error(fit.reason);
+    return fit.qr;
+  };
+
+  it('is no larger than the panel can', () => {
+    const qr = { sidePixels: 576, charsMax: 300 };
+    const [free, capped] = [sizeOf(qr, QR_CODE), sizeOf({ ...qr, modulePixelsMax: 8 }, QR_CODE)];
+    expect(free.modulePixels).toBeGreaterThan(8);
+    expect(capped).toEqual({ ...free, modulePixels: 8, side: 8 * (free.modules + 2 * free.quietModules) });
+    expect(sizeOf({ ...qr, modulePixelsMax: 64 }, QR_CODE)).toEqual(free);
+  });
+
+  it('is the size of the code that the panel chooses', () => {
+    const qr = {
+      sidePixels: 292,
+      charsMax: 458,
+      modulePixelsMax: 4,
+      modulesFor: (bytes: number) => (bytes < 155 ? 45 : 73),
+    };
+    expect(sizeOf(qr, payloadOf(154))).toMatchObject({ version: 7, modules: 45, modulePixels: 4, ecc: 'L' });
+    expect(sizeOf(qr, payloadOf(155))).toMatchObject({ version: 14, modules: 73, modulePixels: 4, ecc: 'L' });
+    expect(sizeOf(qr, payloadOf(458)).dark.length).toBe(73 * 73);
+    expect(fitOnPanel({ ...PANEL, qr: { ...qr, sidePixels: 72 } }, payloadOf(155))).toMatchObject({
+      ok: false,
+      reason: 'the panel draws 73 x 73 modules; its square has 72 x 72 pixels',
+    });
   });
 });
 
