@@ -109,7 +109,7 @@ export class Service {
 
   /** Simulates a completed payment (PROTOCOL.md, clause CBK); the transaction id. */
   async testCallback(partner: PartnerConfig, json: unknown): Promise<Verdict<string>> {
-    const { config, directory, store } = this.#deps;
+    const { config, directory, store, clock } = this.#deps;
     const decided = decideTestCallback(json, partner, directory, config.sandbox);
     if (!decided.ok) return decided;
     const { account, content, amount, transType } = decided.value;
@@ -120,7 +120,7 @@ export class Service {
       amount,
       trans_type: transType,
     };
-    return accept(await this.#pay(money, account.bankCode, await store.orders.findPaidBy(money)));
+    return accept(await this.#pay(money, account.bankCode, await store.orders.findPaidBy(money, clock.wallMs())));
   }
 
   /** Pays one order, as a test callback with its fields would; without a callback when the partner has no endpoint. */
@@ -138,7 +138,9 @@ export class Service {
     const order = await store.orders.find(idOrOrderId);
     if (order === undefined) return refuse('E96', 'no such order');
     if (order.status === 'paid') return refuse('E46', 'the order is paid');
-    for (const push of await store.orders.cancel(order.id, clock.wallMs())) hub.cancelled(push.terminal_code, push.id);
+    for (const { id, terminal_code } of await store.orders.cancel(order.id, clock.wallMs())) {
+      hub.cancelled(terminal_code, id, 'the order was cancelled');
+    }
     log.info('order-cancelled', { order: order.id, orderId: order.order_id });
     changes.notify('orders');
     return accept(undefined);
@@ -232,9 +234,10 @@ export class Service {
       subTerminalCode: order?.sub_terminal_code ?? '',
     };
     const callback = url === undefined ? undefined : { id: random.uuid(), url, body: JSON.stringify(payload) };
-    await store.payments.add(payment, told, callback);
+    const withdrawn = await store.payments.add(payment, told, callback);
     log.info('payment', { transactionId: payment.id, orderId: payment.order_id, amount: payment.amount });
     for (const { terminal_code, push_id } of told) hub.tell(terminal_code, { ...payment, push_id });
+    for (const { id, terminal_code } of withdrawn) hub.cancelled(terminal_code, id, 'the order was paid');
     if (callback !== undefined) courier.deliver(callback.id);
     changes.notify('payments', 'orders', 'callbacks');
     return payment.id;

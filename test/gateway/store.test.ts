@@ -105,7 +105,7 @@ describe('the store', () => {
   it('lets a paid order stay paid, whatever its push comes to', async () => {
     const store = await opened();
     await store.orders.startPush(push('p', 'a'), order('a'));
-    await store.payments.add(payment('t', 'a'), [], undefined);
+    await store.payments.add(payment('t', 'a'), [{ terminal_code: BOX, push_id: 'p' }], undefined);
     expect(await store.orders.confirmPush('p', BOX, 'shown', 6)).toBe(true);
     expect(await store.orders.endPush('p', BOX, 'replaced', 7)).toBe(true);
     expect((await store.orders.find('a'))?.status).toBe('paid');
@@ -118,6 +118,21 @@ describe('the store', () => {
     await store.orders.confirmPush('p2', BOX, 'shown', 3);
     expect(await store.orders.endPush('p1', BOX, 'replaced', 4)).toBe(true);
     expect(await store.orders.find('a')).toMatchObject({ status: 'shown', shown_push_id: 'p2' });
+  });
+
+  it('CBK-6 pays what a box shows, else what it is about to show, else the newest unpaid, else the newest paid', async () => {
+    const store = await opened();
+    const paidBy = async (atMs = 5) => (await store.orders.findPaidBy(order('any'), atMs))?.id;
+    for (const id of ['shown', 'sent']) await store.orders.startPush(push(id, id), order(id));
+    for (const id of ['old', 'new']) await store.orders.add(order(id));
+    await store.orders.confirmPush('shown', BOX, 'shown', 3);
+    expect(await paidBy()).toBe('shown');
+    expect(await paidBy(1000)).toBe('new');
+    for (const id of ['shown', 'sent', 'new', 'old']) {
+      expect(await paidBy()).toBe(id);
+      await store.payments.add(payment(`of ${id}`, id), [], undefined);
+    }
+    expect(await paidBy()).toBe('new');
   });
 
   it.each(['failed', 'cancelled', 'ended'] as const)('MSG-3 flips nothing of a push that is %s', async (status) => {

@@ -181,6 +181,35 @@ describe('CBK', () => {
     expect(await gateway.mock('/payments')).toMatchObject([{ boxes: [{ terminalCode: BOX1.terminalCode }] }]);
   });
 
+  it.each(['connected', 'away'])('CBK-7 takes a paid order back from another box that is %s', async (where) => {
+    const { gateway } = await withPartner();
+    const connect = (identity: typeof BOX1) => connectFakeBox({ gateway, identity, transport: 'http' });
+    const [other, paid] = [await connect(BOX2), await connect(BOX1)];
+    for (const { terminalCode, serialNumber } of [BOX2, BOX1]) {
+      expect((await gateway.post(SEND_QR, push({ terminalCode, serialNumber }))).body.status).toBe('SUCCESS');
+    }
+    const { pushId } = await other.next('show');
+    if (where === 'away') await other.close();
+    await pay(gateway);
+    const box = where === 'away' ? await connect(BOX2) : other;
+    expect(await box.next('withdraw')).toMatchObject({ pushId, why: 'cancelled' });
+    await paid.next('payment');
+    expect(paid.of('withdraw')).toEqual([]);
+    expect(await gateway.mock('/orders')).toMatchObject([{ status: 'paid' }]);
+  });
+
+  it('CBK-7 takes a paid order back from a box that is about to show it', async () => {
+    const { gateway } = await withPartner();
+    const onShow = () => undefined;
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http', onShow });
+    const answer = gateway.post(SEND_QR, push());
+    const { pushId } = await box.next('show');
+    const transactionId = await pay(gateway);
+    expect(await box.next('payment')).toMatchObject({ transactionId, pushId: null });
+    expect(await box.next('withdraw')).toMatchObject({ pushId, why: 'cancelled' });
+    expect((await answer).body).toEqual({ status: 'FAILED', message: 'WITHDRAWN' });
+  });
+
   it('CBK-7 tells a credit of no shown order to every box of the account', async () => {
     const { gateway } = await withPartner();
     const boxes = await Promise.all(

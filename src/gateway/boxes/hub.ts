@@ -122,8 +122,8 @@ export class Hub {
   }
 
   /** Takes a cancelled push back from its box, or has it taken back at the next welcome. */
-  cancelled(terminalCode: string, pushId: string): void {
-    this.#confirmations.settle(pushId, { ok: false, code: 'WITHDRAWN', reason: 'the order was cancelled' });
+  cancelled(terminalCode: string, pushId: string, why: 'the order was cancelled' | 'the order was paid'): void {
+    this.#confirmations.settle(pushId, failure('WITHDRAWN', why));
     this.#withdraw(terminalCode, pushId, 'cancelled');
   }
 

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import type { Code } from '../../protocol/codes.ts';
-import type { NextSeq, OrderRow, OrderStatus, PushRow, Tables } from './schema.ts';
+import { type NextSeq, OPEN_PUSH, type OrderRow, type OrderStatus, type PushRow, type Tables } from './schema.ts';
 
 /** Failures after which a box may still hold the push: it is told again to withdraw it. */
 const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
@@ -46,21 +46,29 @@ export class OrderStore {
     return query.orderBy('seq', 'desc').limit(1).executeTakeFirst();
   }
 
-  /** The newest unpaid order of this money, else the newest paid one (PROTOCOL.md, clause CBK-6). */
-  async findPaidBy(money: Money): Promise<OrderRow | undefined> {
-    const query = this.#db
+  /** The unpaid order of this money that a box shows, else the newest unpaid, else the newest paid (clause CBK-6). */
+  async findPaidBy(money: Money, atMs: number): Promise<OrderRow | undefined> {
+    const ofMoney = this.#db
       .selectFrom('orders')
-      .selectAll()
+      .selectAll('orders')
       .where('partner', '=', money.partner)
       .where('bank_account', '=', money.bank_account)
       .where('content', '=', money.content)
       .where('amount', '=', money.amount)
       .where('trans_type', '=', money.trans_type)
-      .orderBy('seq', 'desc')
       .limit(1);
+    const onBox = ofMoney
+      .innerJoin('pushes', 'pushes.order_ref', 'orders.id')
+      .where('orders.status', '<>', 'paid')
+      .where('pushes.status', 'in', OPEN_PUSH)
+      .where('pushes.expires_at_ms', '>', atMs)
+      .orderBy((it) => it('pushes.status', '=', 'shown'), 'desc')
+      .orderBy('pushes.seq', 'desc');
+    const newest = ofMoney.orderBy('seq', 'desc');
     return (
-      (await query.where('status', '<>', 'paid').executeTakeFirst()) ??
-      (await query.where('status', '=', 'paid').executeTakeFirst())
+      (await onBox.executeTakeFirst()) ??
+      (await newest.where('status', '<>', 'paid').executeTakeFirst()) ??
+      (await newest.where('status', '=', 'paid').executeTakeFirst())
     );
   }
 
@@ -154,7 +162,7 @@ export class OrderStore {
         .updateTable('pushes')
         .set({ status: 'cancelled' })
         .where('order_ref', '=', orderRef)
-        .where('status', 'in', ['sent', 'accepted', 'shown'])
+        .where('status', 'in', OPEN_PUSH)
         .returning(['id', 'terminal_code'])
         .execute();
       await trx

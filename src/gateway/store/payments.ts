@@ -1,5 +1,15 @@
 import type { Kysely } from 'kysely';
-import type { AttemptRow, CallbackRow, CallbackStatus, NextSeq, NoticeRow, PaymentRow, Tables } from './schema.ts';
+import {
+  type AttemptRow,
+  type CallbackRow,
+  type CallbackStatus,
+  type NextSeq,
+  type NoticeRow,
+  OPEN_PUSH,
+  type PaymentRow,
+  type PushRow,
+  type Tables,
+} from './schema.ts';
 
 /** More are not told in one welcome; the rest follows at the next one. */
 const NOTICES_MAX = 1000;
@@ -24,10 +34,17 @@ export class PaymentStore {
     this.#nextSeq = nextSeq;
   }
 
-  /** Keeps a payment with all that follows from it: the order is paid, boxes and the partner are to be told. */
-  async add(payment: NewPayment, told: Told[], callback: NewCallback | undefined): Promise<void> {
+  /**
+   * Keeps a payment with all that follows from it: the order is paid, boxes and the partner are to be told. Its other
+   * pushes that a box may still hold, now cancelled, which are to be withdrawn (PROTOCOL.md, clause CBK-7).
+   */
+  async add(
+    payment: NewPayment,
+    told: Told[],
+    callback: NewCallback | undefined,
+  ): Promise<Pick<PushRow, 'id' | 'terminal_code'>[]> {
     const atMs = payment.paid_at_ms;
-    await this.#db.transaction().execute(async (trx) => {
+    return this.#db.transaction().execute(async (trx) => {
       await trx
         .insertInto('payments')
         .values({ ...payment, seq: this.#nextSeq() })
@@ -54,6 +71,19 @@ export class PaymentStore {
           .values({ ...callback, ...begun, payment_id, partner, seq: this.#nextSeq() })
           .execute();
       }
+      if (payment.order_ref === null) return [];
+      return trx
+        .updateTable('pushes')
+        .set({ status: 'cancelled' })
+        .where('order_ref', '=', payment.order_ref)
+        .where(
+          'id',
+          'not in',
+          told.map((it) => it.push_id ?? ''),
+        )
+        .where('status', 'in', OPEN_PUSH)
+        .returning(['id', 'terminal_code'])
+        .execute();
     });
   }
 

@@ -59,6 +59,9 @@ export interface OrderRow {
 /** `sent` until the box or the deadline decides; `failed`, `cancelled` and `ended` are final. */
 export type PushStatus = 'sent' | 'accepted' | 'shown' | 'failed' | 'cancelled' | 'ended';
 
+/** A box may show the push, or be about to. */
+export const OPEN_PUSH: readonly PushStatus[] = ['sent', 'accepted', 'shown'];
+
 export interface PushRow {
   id: string;
   seq: number;
