@@ -1,12 +1,9 @@
-import { readFile } from 'node:fs/promises';
-import { basename, dirname, resolve } from 'node:path';
-import { parse } from 'yaml';
+import { resolve } from 'node:path';
 import { z } from 'zod';
-import { ConfigError, reasonOf } from '../lib/errors.ts';
+import { checkConfig, readConfigFile } from '../lib/config-file.ts';
 import { findBank } from '../protocol/banks.ts';
 import { bankAccount, boxCode, LIMITS } from '../protocol/fields.ts';
 
-const PROBLEMS_SHOWN_MAX = 5;
 const CALLBACK_RETRIES_MAX = 50;
 
 /** The waits of PROTOCOL.md, clause SYN-4, in milliseconds. */
@@ -18,9 +15,15 @@ const secret = z.string().min(8, 'a secret of at least 8 characters').max(200);
 const username = z.string().regex(/^[^:\s]{1,64}$/, '1 to 64 characters without spaces and colons');
 const password = z.string().min(1).max(200);
 const httpUrl = z
-  .url({ protocol: /^https?$/, error: 'an http:// or https:// address' })
+  .url({ protocol: /^https?$/, error: 'an http:// or https:// address', abort: true })
   .max(LIMITS.urlMax)
-  .refine((url) => new URL(url).username === '', 'an address without a user name: use auth');
+  .refine((url) => !hasUserInfo(url), 'expected an address without a user name and password: use auth');
+
+/** Addresses are told in logs and at the console, so none may hold a password. */
+function hasUserInfo(address: string): boolean {
+  const url = new URL(address);
+  return url.username !== '' || url.password !== '';
+}
 
 const callbackAuth = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('none') }),
@@ -41,7 +44,7 @@ const account = z.strictObject({
   bankAccount,
   bankCode: z
     .string()
-    .refine((code) => findBank(code) !== undefined, 'the short name of a bank, as MB, or a BIN, as 970422'),
+    .refine((code) => findBank(code) !== undefined, 'expected the short name of a bank, as MB, or a BIN, as 970422'),
   userBankName: z.string().min(1).max(LIMITS.userBankNameMax),
 });
 
@@ -55,11 +58,17 @@ const box = z.strictObject({
 const mqtt = z
   .strictObject({
     embedded: z.strictObject({ host: host.default('127.0.0.1'), port: port.default(18_830) }).optional(),
-    url: z.url({ protocol: /^(mqtts?|wss?)$/, error: 'an mqtt://, mqtts://, ws:// or wss:// address' }).optional(),
+    url: z
+      .url({ protocol: /^(mqtts?|wss?)$/, error: 'an mqtt://, mqtts://, ws:// or wss:// address', abort: true })
+      .refine(
+        (url) => !hasUserInfo(url),
+        'expected an address without a user name: use mqtt.username and mqtt.password',
+      )
+      .optional(),
     username: z.string().max(200).optional(),
     password: z.string().max(200).optional(),
   })
-  .refine((it) => (it.embedded === undefined) !== (it.url === undefined), 'either embedded or url, not both')
+  .refine((it) => (it.embedded === undefined) !== (it.url === undefined), 'expected either embedded or url, not both')
   .refine((it) => it.url !== undefined || it.username === undefined, 'username and password belong to url');
 
 /** The configuration of the gateway; `paybox config schema` prints it. Unknown keys are errors. */
@@ -136,7 +145,7 @@ function crossCheck(config: Named, context: z.RefinementCtx): void {
     it.account === undefined ? [] : [{ path: ['boxes', i, 'account'], value: it.account }],
   );
   for (const { path, value } of [...owned, ...linked]) {
-    if (!known.has(value)) complain(path, `a bankAccount listed under accounts, not ${value}`);
+    if (!known.has(value)) complain(path, `expected a bankAccount listed under accounts, not ${value}`);
   }
 }
 
@@ -145,32 +154,17 @@ function crossCheck(config: Named, context: z.RefinementCtx): void {
  * Throws ConfigError with name, path and what was expected.
  */
 export function parseGatewayConfig(value: unknown, name: string): GatewayConfig {
-  const parsed = gatewayConfigSchema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map((issue) => `${[name, ...where(issue)].join(': ')}: ${issue.message}`);
-  const more = problems.length - PROBLEMS_SHOWN_MAX;
-  throw new ConfigError(
-    [...problems.slice(0, PROBLEMS_SHOWN_MAX), ...(more > 0 ? [`and ${more} more`] : [])].join('\n'),
+  return checkConfig(
+    gatewayConfigSchema,
+    value,
+    name,
     'see device-config/gateway.yaml for a valid example, and `paybox config schema` for every key',
   );
 }
 
-function where(issue: z.core.$ZodIssue): string[] {
-  return issue.path.length === 0 ? [] : [issue.path.join('.')];
-}
-
 /** Reads a YAML file. `dataDir` is resolved against the file's folder. Throws ConfigError. */
 export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
-  const name = basename(path);
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new ConfigError(`${path}: cannot be read: ${reasonOf(error)}`, 'name an existing file with --config');
-  });
-  let value: unknown;
-  try {
-    value = parse(text);
-  } catch (error) {
-    throw new ConfigError(`${name}: not valid YAML: ${reasonOf(error)}`);
-  }
+  const { name, folder, value } = await readConfigFile(path);
   const config = parseGatewayConfig(value, name);
-  return { ...config, dataDir: resolve(dirname(path), config.dataDir) };
+  return { ...config, dataDir: resolve(folder, config.dataDir) };
 }

@@ -60,23 +60,30 @@ describe('the configuration of a gateway', () => {
 
   it.each<[string, object, string]>([
     ['no folder', { dataDir: undefined }, 'gateway.yaml: dataDir: '],
-    ['an unknown key', { colour: 'red' }, 'Unrecognized key: "colour"'],
-    ['an unknown key inside', { http: { prot: 1 } }, 'gateway.yaml: http: Unrecognized key: "prot"'],
+    ['an unknown key', { colour: 'red' }, 'gateway.yaml: unknown key colour'],
+    ['an unknown key inside', { http: { prot: 1 } }, 'gateway.yaml: http: unknown key prot'],
     ['a port beyond all', { http: { port: 65_536 } }, 'gateway.yaml: http.port: '],
-    ['two brokers', { mqtt: { embedded: {}, url: 'mqtt://x' } }, 'mqtt: either embedded or url, not both'],
-    ['no broker', { mqtt: {} }, 'mqtt: either embedded or url, not both'],
+    ['two brokers', { mqtt: { embedded: {}, url: 'mqtt://x' } }, 'mqtt: expected either embedded or url, not both'],
+    ['no broker', { mqtt: {} }, 'mqtt: expected either embedded or url, not both'],
     ['a login for the own broker', { mqtt: { embedded: {}, username: 'x' } }, 'username and password belong to url'],
-    ['a broker over http', { mqtt: { url: 'http://x' } }, 'mqtt.url: an mqtt://'],
-    ['a base path with a slash at its end', { basePath: '/vqr/' }, 'basePath: a path as /vqr'],
-    ['a base path with a parameter', { basePath: '/:x' }, 'basePath: a path as /vqr'],
+    ['a broker at no address', { mqtt: { url: 'broker:port' } }, 'mqtt.url: expected an mqtt://'],
+    ['a login in the address of a broker', { mqtt: { url: 'mqtt://a:b@x' } }, 'use mqtt.username and mqtt.password'],
+    ['a password in the address of a broker', { mqtt: { url: 'mqtt://:b@x' } }, 'use mqtt.username and mqtt.password'],
+    ['a broker over http', { mqtt: { url: 'http://x' } }, 'mqtt.url: expected an mqtt://'],
+    ['a base path with a slash at its end', { basePath: '/vqr/' }, 'basePath: expected a path as /vqr'],
+    ['a base path with a parameter', { basePath: '/:x' }, 'basePath: expected a path as /vqr'],
     ['a confirmation that is none', { confirm: 'sent' }, 'gateway.yaml: confirm: '],
     ['a deadline of nothing', { confirmTimeoutMs: 0 }, 'gateway.yaml: confirmTimeoutMs: '],
-    ['a short admin token', { adminToken: 'short' }, 'adminToken: a secret of at least 8 characters'],
-    ['a short secret of a box', { boxes: [{ ...BOX1, secret: 'short' }] }, 'boxes.0.secret: a secret of at least 8'],
+    ['a short admin token', { adminToken: 'short' }, 'adminToken: expected a secret of at least 8 characters'],
+    [
+      'a short secret of a box',
+      { boxes: [{ ...BOX1, secret: 'short' }] },
+      'boxes.0.secret: expected a secret of at least 8',
+    ],
     [
       'a box code of another form',
       { boxes: [{ ...BOX1, terminalCode: 'BOX1' }] },
-      'boxes.0.terminalCode: VVB followed',
+      'boxes.0.terminalCode: expected VVB followed',
     ],
     [
       'two boxes of one code',
@@ -91,18 +98,36 @@ describe('the configuration of a gateway', () => {
     [
       'a box of an unknown account',
       { boxes: [{ ...BOX1, account: 'NOSUCH' }] },
-      'boxes.0.account: a bankAccount listed',
+      'boxes.0.account: expected a bankAccount listed',
     ],
-    ['an unknown bank', { accounts: [{ ...ACCOUNT, bankCode: 'NOBANK' }] }, 'accounts.0.bankCode: the short name'],
+    [
+      'an unknown bank',
+      { accounts: [{ ...ACCOUNT, bankCode: 'NOBANK' }] },
+      'accounts.0.bankCode: expected the short name',
+    ],
     ['one account twice', { accounts: [ACCOUNT, ACCOUNT] }, 'accounts.1.bankAccount: the account 0123456789 is'],
-    ['a colon in a user name', { partners: [{ username: 'a:b', password: 'x' }] }, 'partners.0.username: 1 to 64'],
+    [
+      'a colon in a user name',
+      { partners: [{ username: 'a:b', password: 'x' }] },
+      'partners.0.username: expected 1 to 64',
+    ],
     [
       'one account for two',
       { partners: [...FULL.partners, { ...FULL.partners[0], username: 'b' }] },
       'partners.1.accounts.0',
     ],
-    ['a callback over ftp', callback({ url: 'ftp://x/' }), 'partners.0.callback.url: an http://'],
-    ['a callback with a login in its address', callback({ url: 'http://a:b@x/' }), 'an address without a user name'],
+    ['a callback over ftp', callback({ url: 'ftp://x/' }), 'partners.0.callback.url: expected an http://'],
+    [
+      'a callback with a login in its address',
+      callback({ url: 'http://a:b@x/' }),
+      'an address without a user name and password: use auth',
+    ],
+    [
+      'a callback with a password alone in its address',
+      callback({ url: 'http://:b@x/' }),
+      'an address without a user name',
+    ],
+    ['a callback to no address', callback({ url: 'partner.example' }), 'partners.0.callback.url: expected an http://'],
     ['a bearer without a token', callback({ auth: { kind: 'bearer' } }), 'partners.0.callback.auth.token: '],
     ['another authorization', callback({ auth: { kind: 'basic' } }), 'partners.0.callback.auth'],
   ])('is refused with %s, by file, path and what was expected', (_name, change, expected) => {
@@ -111,13 +136,15 @@ describe('the configuration of a gateway', () => {
 
   it('is refused with at most a few of its problems', () => {
     const boxes = Array.from({ length: 30 }, () => ({ ...BOX1, secret: 'short' }));
-    expect(problemOf({ boxes }).split('\n')).toHaveLength(6);
+    expect(problemOf({ boxes }).split('\n')).toHaveLength(9);
     expect(problemOf({ boxes })).toMatch(/and \d+ more$/);
   });
 
   it('never tells a secret in a refusal', () => {
     expect(problemOf({ adminToken: 'hunter2' })).not.toContain('hunter2');
     expect(problemOf({ boxes: [{ ...BOX1, secret: 'hunter2' }] })).not.toContain('hunter2');
+    expect(problemOf({ mqtt: { url: 'mqtt://a:hunter2@x' } })).not.toContain('hunter2');
+    expect(problemOf(callback({ url: 'http://a:hunter2@x/' }))).not.toContain('hunter2');
   });
 
   it('is read from a file, its folder relative to it; a file that is not there or no YAML is named', async () => {
@@ -125,7 +152,7 @@ describe('the configuration of a gateway', () => {
     const file = join(folder, 'my.yaml');
     await expect(loadGatewayConfig(file)).rejects.toThrow(`${file}: cannot be read`);
     await writeFile(file, 'a: [');
-    await expect(loadGatewayConfig(file)).rejects.toThrow('my.yaml: not valid YAML');
+    await expect(loadGatewayConfig(file)).rejects.toThrow('my.yaml:1:5: not valid YAML');
     await writeFile(file, stringify(FULL));
     expect((await loadGatewayConfig(file)).dataDir).toBe(join(folder, 'data'));
     await writeFile(file, '');
