@@ -62,7 +62,7 @@ export interface Agent {
  */
 export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Agent> {
   const { clock, log } = deps;
-  const journal = openJournal(setup.dataDir, deps);
+  const journal = openJournal(setup.dataDir, setup.identity.terminalCode, deps);
   const metrics = new AgentMetrics();
   const listeners = new Set<() => void>();
   const changed = () => {

@@ -25,6 +25,8 @@ const FORMAT_VERSION = 1;
 const LOCK_WAIT_MS = 250;
 /** Result codes of SQLite for a file whose content is damaged: SQLITE_CORRUPT, SQLITE_NOTADB. */
 const DAMAGE_CODES: readonly unknown[] = [11, 26];
+/** Result codes of SQLite for a file that another program holds: SQLITE_BUSY, SQLITE_BUSY_RECOVERY. */
+const BUSY_CODES: readonly unknown[] = [5, 261];
 
 interface Row {
   seq: number;
@@ -40,12 +42,13 @@ interface Store {
 }
 
 /**
- * The journal in `dataDir`, which is made if it is missing (house rule 2). A damaged file is set aside under a new name
- * and a fresh one begins. A disk that does not work is no error here: the box still has to take payments (PROTOCOL.md,
- * clause AGT-5). `load` is then empty, and each `append` tries anew.
+ * The journal of the box `terminalCode` in `dataDir`, which is made if it is missing (house rule 2). A file that is
+ * damaged or another box's is set aside under a new name and a fresh one begins. A disk that does not work, or a file
+ * that another program has open, is no error here: the box still has to take payments (PROTOCOL.md, clause AGT-5).
+ * `load` is then empty, and each `append` tries anew.
  */
-export function openJournal(dataDir: string, deps: JournalDeps): Journal {
-  const journal = new SqliteJournal(join(dataDir, JOURNAL_FILE), dataDir, deps);
+export function openJournal(dataDir: string, terminalCode: string, deps: JournalDeps): Journal {
+  const journal = new SqliteJournal(dataDir, terminalCode, deps);
   journal.openOrLog();
   return journal;
 }
@@ -53,12 +56,14 @@ export function openJournal(dataDir: string, deps: JournalDeps): Journal {
 class SqliteJournal implements Journal {
   readonly #file: string;
   readonly #folder: string;
+  readonly #terminalCode: string;
   readonly #deps: JournalDeps;
   #store: Store | undefined;
 
-  constructor(file: string, folder: string, deps: JournalDeps) {
-    this.#file = file;
+  constructor(folder: string, terminalCode: string, deps: JournalDeps) {
+    this.#file = join(folder, JOURNAL_FILE);
     this.#folder = folder;
+    this.#terminalCode = terminalCode;
     this.#deps = deps;
   }
 
@@ -87,7 +92,10 @@ class SqliteJournal implements Journal {
       this.close();
       throw new PayboxError('STORAGE_FAULT', `the journal ${this.#file} cannot be written: ${reasonOf(error)}`, {
         severity: 'retryable',
-        fix: 'check the disk: free space, write permission, its health',
+        fix:
+          error instanceof BusyError
+            ? 'end the other program, or give each box a folder of its own'
+            : 'check the disk: free space, write permission, its health',
         cause: error,
       });
     }
@@ -122,28 +130,57 @@ class SqliteJournal implements Journal {
   #openOrSetAside(): Store {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     try {
-      return openStore(this.#file);
+      return openStore(this.#file, this.#terminalCode);
     } catch (error) {
-      if (!isDamage(error)) throw error;
-      const time = new Date(this.#deps.clock.wallMs()).toISOString().replaceAll(/[:.]/g, '-');
-      const aside = `${this.#file}.damaged-${time}`;
-      for (const suffix of ['', '-wal', '-shm']) moveIfThere(this.#file + suffix, aside + suffix);
-      this.#deps.log.error('journal-damaged', { file: this.#file, setAsideAs: aside, reason: reasonOf(error) });
-      return openStore(this.#file);
+      if (error instanceof AnothersError) {
+        const setAsideAs = this.#setAside('another-box');
+        this.#deps.log.error('journal-of-another-box', { terminalCode: error.owner, file: this.#file, setAsideAs });
+      } else if (isDamage(error)) {
+        const setAsideAs = this.#setAside('damaged');
+        this.#deps.log.error('journal-damaged', { file: this.#file, setAsideAs, reason: reasonOf(error) });
+      } else if (hasCode(error, BUSY_CODES)) {
+        throw new BusyError('another program has the journal open', { cause: error });
+      } else {
+        throw error;
+      }
+      return openStore(this.#file, this.#terminalCode);
     }
+  }
+
+  #setAside(why: string): string {
+    const time = new Date(this.#deps.clock.wallMs()).toISOString().replaceAll(/[:.]/g, '-');
+    const aside = `${this.#file}.${why}-${time}`;
+    for (const suffix of ['', '-wal', '-shm']) moveIfThere(this.#file + suffix, aside + suffix);
+    return aside;
   }
 }
 
+class BusyError extends Error {}
+
 class DamagedError extends Error {}
 
-function isDamage(error: unknown): boolean {
-  if (error instanceof DamagedError) return true;
-  return error instanceof Error && 'errcode' in error && DAMAGE_CODES.includes(error.errcode);
+class AnothersError extends Error {
+  readonly owner: string;
+
+  constructor(owner: string) {
+    super(`it is the journal of ${owner}`);
+    this.owner = owner;
+  }
 }
 
-function openStore(file: string): Store {
+function isDamage(error: unknown): boolean {
+  return error instanceof DamagedError || hasCode(error, DAMAGE_CODES);
+}
+
+function hasCode(error: unknown, codes: readonly unknown[]): boolean {
+  return error instanceof Error && 'errcode' in error && codes.includes(error.errcode);
+}
+
+function openStore(file: string, terminalCode: string): Store {
   const db = new DatabaseSync(file, { timeout: LOCK_WAIT_MS });
   try {
+    // Two boxes that share a journal would show and report each other's orders.
+    db.exec('PRAGMA locking_mode = EXCLUSIVE');
     // A commit is on the disk, not merely on its way there, when it returns.
     db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
     const check = db.prepare('PRAGMA quick_check(1)').get()?.quick_check;
@@ -154,8 +191,10 @@ function openStore(file: string): Store {
     }
     db.exec(
       `CREATE TABLE IF NOT EXISTS entries (seq INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, json TEXT NOT NULL) STRICT;
+       CREATE TABLE IF NOT EXISTS owner (terminalCode TEXT NOT NULL) STRICT;
        PRAGMA user_version = ${FORMAT_VERSION}`,
     );
+    claim(db, terminalCode);
     const insert = db.prepare('INSERT INTO entries (kind, json) VALUES (?, ?)');
     db.exec('BEGIN IMMEDIATE');
     insert.run('', '');
@@ -165,6 +204,13 @@ function openStore(file: string): Store {
     db.close();
     throw error;
   }
+}
+
+/** A new file becomes this box's, for good. */
+function claim(db: DatabaseSync, terminalCode: string): void {
+  db.prepare('INSERT INTO owner SELECT ? WHERE NOT EXISTS (SELECT 1 FROM owner)').run(terminalCode);
+  const owner = String(db.prepare('SELECT terminalCode FROM owner').get()?.terminalCode);
+  if (owner !== terminalCode) throw new AnothersError(owner);
 }
 
 function write(store: Store, entries: readonly Entry[]): void {

@@ -18,7 +18,7 @@ import { temporaryFolder } from '../support/net.ts';
 const CONFIG = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', version: '1', paidHoldMs: 1, endedHoldMs: 1 };
 const AT = { monotonicMs: 1000, wallMs: 1_700_000_000_000 };
 
-function open(folder: string) {
+function open(folder: string, terminalCode = CONFIG.terminalCode) {
   const lines: string[] = [];
   const out = new Writable({
     write: (chunk, _encoding, done) => {
@@ -26,7 +26,10 @@ function open(folder: string) {
       done();
     },
   });
-  const journal = openJournal(folder, { clock: systemClock, log: createLogger(out, systemClock, 'json') });
+  const journal = openJournal(folder, terminalCode, {
+    clock: systemClock,
+    log: createLogger(out, systemClock, 'json'),
+  });
   onTestFinished(() => journal.close());
   return { journal, lines };
 }
@@ -34,7 +37,7 @@ function open(folder: string) {
 function push(pushId: string = randomUUID()): Entry & { kind: 'push' } {
   const holder = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
   const order = { pushId, orderId: 'DH1', amount: 50_000, content: 'Cà phê', qrCode: '000201', holder };
-  return { kind: 'push', order: { ...order, expiresAtMs: AT.wallMs + 60_000 } };
+  return { kind: 'push', order: { ...order, expiresAtMs: AT.wallMs + 60_000, lifetimeMs: 60_000 } };
 }
 
 function payment(transactionId: string = randomUUID(), pushId: string | null = null): Entry {
@@ -100,18 +103,46 @@ describe('the journal on disk', () => {
     expect(lines.join('')).toContain('not JSON');
   });
 
-  it('STORAGE_FAULT tells of a locked file, and the next append works once the lock is gone', async () => {
+  it('STORAGE_FAULT tells of another program that has it open, and the next append works once that has ended', async () => {
     const folder = await temporaryFolder();
-    const { journal } = open(folder);
-    await journal.append([push()]);
-    const other = new DatabaseSync(join(folder, JOURNAL_FILE));
-    other.exec('BEGIN IMMEDIATE');
-    await expect(journal.append([payment()])).rejects.toMatchObject({ code: 'STORAGE_FAULT', severity: 'retryable' });
-    other.exec('ROLLBACK');
-    other.close();
+    const theirs = push();
+    const first = open(folder).journal;
+    await first.append([theirs]);
+    const { journal, lines } = open(folder);
+    expect(lines.map((line) => JSON.parse(line).event)).toEqual(['journal-unavailable']);
+    expect(journal.load()).toEqual([]);
+    const refused = journal.append([payment()]);
+    await expect(refused).rejects.toMatchObject({ code: 'STORAGE_FAULT', severity: 'retryable' });
+    await expect(refused).rejects.toThrow(/another program has the journal open/);
+    await expect(refused).rejects.toHaveProperty('fix', expect.stringContaining('end the other program'));
+    const more = payment();
+    await first.append([more]);
+    first.close();
     const last = payment();
     await journal.append([last]);
-    expect(journal.load().slice(1)).toEqual([last]);
+    expect(journal.load()).toEqual([theirs, more, last]);
+  });
+
+  it("is one box's only: that of another terminalCode is set aside as it is, and a fresh one begins", async () => {
+    const folder = await temporaryFolder();
+    const theirs = [push(), payment()];
+    const before = open(folder, 'VVB000002');
+    await before.journal.append(theirs);
+    before.journal.close();
+    const { journal, lines } = open(folder);
+    expect(journal.load()).toEqual([]);
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { event: 'journal-of-another-box', terminalCode: 'VVB000002' },
+    ]);
+    const mine = push();
+    await journal.append([mine]);
+    journal.close();
+    const [aside, ...more] = readdirSync(folder).filter((it) => /\.another-box-[\dTZ-]+$/.test(it));
+    expect(more).toEqual([]);
+    const elsewhere = await temporaryFolder();
+    copyFileSync(join(folder, String(aside)), join(elsewhere, JOURNAL_FILE));
+    expect(open(elsewhere, 'VVB000002').journal.load()).toEqual(theirs);
+    expect(open(folder).journal.load()).toEqual([mine]);
   });
 
   it('STORAGE_FAULT tells of a file that cannot be opened, again and again, until it can be', async () => {
