@@ -18,7 +18,7 @@ const httpOptions = z.strictObject({
     .url({ protocol: /^https?$/, error: 'an http:// or https:// address' })
     .max(LIMITS.urlMax)
     .refine(
-      (url) => isOrigin(new URL(url)),
+      (url) => !URL.canParse(url) || isOrigin(new URL(url)),
       'expected an origin only, as https://gateway.example: no user name, path or query',
     )
     .describe("the gateway's origin"),

@@ -15,7 +15,7 @@ const mqttOptions = z.strictObject({
     .url({ protocol: /^(mqtts?|wss?)$/, error: 'an mqtt://, mqtts://, ws:// or wss:// address' })
     .max(512)
     .refine(
-      (url) => new URL(url).username === '',
+      (url) => !URL.canParse(url) || new URL(url).username === '',
       'expected an address without a user name: use username and box.secret',
     )
     .describe('the broker'),
@@ -207,7 +207,9 @@ class MqttSession implements Session {
         () => true,
         () => false,
       );
-      if (await withDeadline(this.#clock, GOODBYE_TIMEOUT_MS, said)) return;
+      // A broker that is leaving never answers, and an unanswered publish does not fail when the connection ends.
+      const left = new Promise<boolean>((resolve) => this.#client.once('close', () => resolve(false)));
+      if (await withDeadline(this.#clock, GOODBYE_TIMEOUT_MS, Promise.race([said, left]))) return;
     }
     this.#client.end(true);
   }

@@ -48,6 +48,13 @@ const withdraw = () => down({ type: 'withdraw', pushId: randomUUID(), why: 'time
 const event = (data: string) => `data: ${data}\n\n`;
 
 describe('the HTTP transport', () => {
+  it('names what is wrong with its options instead of throwing', () => {
+    for (const url of ['', 'not a url', 'http://', 'ftp://gateway.example', 'http://gateway.example/path']) {
+      const issues = httpTransport.options.safeParse({ url }).error?.issues;
+      expect(issues, url).toMatchObject([{ path: ['url'], message: expect.stringMatching(/address|origin/) }]);
+    }
+  });
+
   it('BOX-HTTP-1 BOX-HTTP-2 reads a stream that it opens and posts messages in order over one connection', async () => {
     const gateway = await fakeHttpGateway();
     const session = await box(gateway.url).opening;

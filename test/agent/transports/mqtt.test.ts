@@ -3,17 +3,18 @@ import { Writable } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { INCOMING_MAX } from '../../../src/agent/transports/incoming.ts';
 import { mqttTransport } from '../../../src/agent/transports/mqtt.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { encode } from '../../../src/protocol/codec.ts';
 import type { DownMessage, UpMessage } from '../../../src/protocol/messages.ts';
 import { down, fakeBroker, IDENTITY } from '../../support/fake-gateway.ts';
 import { eventually, freePort } from '../../support/net.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const RUN = '3b241101-e2bb-4255-8caf-4136c566a962';
 const OTHER_RUN = '9b241101-e2bb-4255-8caf-4136c566a962';
 
-function box(url: string, change: { secret?: string; connectTimeoutMs?: number } = {}) {
+function box(url: string, change: { secret?: string; connectTimeoutMs?: number; clock?: Clock } = {}) {
   const lines: string[] = [];
   const out = new Writable({
     write: (chunk, _encoding, done) => {
@@ -24,7 +25,8 @@ function box(url: string, change: { secret?: string; connectTimeoutMs?: number }
   const sessionId = randomUUID();
   const abort = new AbortController();
   const identity = { ...IDENTITY, secret: change.secret ?? IDENTITY.secret };
-  const io = { clock: systemClock, log: createLogger(out, systemClock, 'json'), identity, sessionId };
+  const log = createLogger(out, systemClock, 'json');
+  const io = { clock: change.clock ?? systemClock, log, identity, sessionId };
   const options = mqttTransport.options.parse({ url, connectTimeoutMs: change.connectTimeoutMs ?? 20_000 });
   const opening = mqttTransport.open(options, io, abort.signal);
   opening.catch(() => undefined);
@@ -195,6 +197,22 @@ describe('the MQTT transport', () => {
     await expect(wrong.opening).rejects.not.toThrow(/another-secret/);
     const away = box(`mqtt://127.0.0.1:${await freePort()}`);
     await expect(away.opening).rejects.toMatchObject({ code: 'PEER_MISSING', severity: 'retryable' });
+  });
+
+  it('waits for no answer to its goodbye from a broker that is leaving', async () => {
+    const broker = await fakeBroker();
+    await broker.gatewayIs(true, RUN);
+    // Its time stands still, so that the goodbye's deadline never comes.
+    const session = await box(broker.url, { clock: new VirtualClock() }).opening;
+    broker.cut();
+    await session.close();
+  });
+
+  it('names what is wrong with its options instead of throwing', () => {
+    for (const url of ['', 'not a url', 'http://broker.example', 'mqtt://name@broker.example']) {
+      const issues = mqttTransport.options.safeParse({ url }).error?.issues;
+      expect(issues, url).toMatchObject([{ path: ['url'], message: expect.stringContaining('address') }]);
+    }
   });
 
   it('stops dialling when told to', async () => {
