@@ -64,7 +64,9 @@ export class Dialogue {
     };
     try {
       await this.send(command);
-      return await withDeadline(this.#deps.clock, timeoutMs, answered.promise);
+      // Adapters may say that bytes have left while they are still on the wire.
+      const onTheWireMs = wireMs(command.length, this.#deps.baudRate);
+      return await withDeadline(this.#deps.clock, timeoutMs + onTheWireMs, answered.promise);
     } finally {
       this.#offer = undefined;
       this.#giveUp = undefined;
@@ -93,5 +95,9 @@ export class Dialogue {
 
 /** How long a line may take for so many bytes before it counts as stuck. */
 export function writeTimeoutMs(bytes: number, baudRate: number): number {
-  return WRITE_SLACK_MS + Math.ceil((2 * bytes * BITS_A_BYTE * 1_000) / baudRate);
+  return WRITE_SLACK_MS + 2 * wireMs(bytes, baudRate);
+}
+
+function wireMs(bytes: number, baudRate: number): number {
+  return Math.ceil((bytes * BITS_A_BYTE * 1_000) / baudRate);
 }

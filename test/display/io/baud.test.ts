@@ -82,6 +82,7 @@ describe.skipIf(missing)(`a serial line at its baud rate${note}`, () => {
   });
 
   it.each([
+    ['nextion', 2_400, (send: (bytes: Uint8Array) => void) => new NextionEmulator(send)],
     ['nextion', 9_600, (send: (bytes: Uint8Array) => void) => new NextionEmulator(send)],
     ['dwin', 9_600, (send: (bytes: Uint8Array) => void) => new DwinEmulator(send)],
   ] as const)('%s at %i baud does so behind an adapter that holds bytes back', async (name, rate, make) => {
