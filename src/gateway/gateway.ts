@@ -110,7 +110,7 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
   });
   // First of all to close: whoever awaits a box's confirmation is answered while the server still can.
   opened.add(() => hub.close());
-  await courier.resume();
+  courier.start();
 
   const origin = originAt(app, config);
   log.info('gateway-ready', { origin, mqttUrl: mqtt });

@@ -238,7 +238,7 @@ export class Service {
     log.info('payment', { transactionId: payment.id, orderId: payment.order_id, amount: payment.amount });
     for (const { terminal_code, push_id } of told) hub.tell(terminal_code, { ...payment, push_id });
     for (const { id, terminal_code } of withdrawn) hub.cancelled(terminal_code, id, 'the order was paid');
-    if (callback !== undefined) courier.deliver(callback.id);
+    if (callback !== undefined) courier.look();
     changes.notify('payments', 'orders', 'callbacks');
     return payment.id;
   }

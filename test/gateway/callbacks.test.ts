@@ -192,6 +192,23 @@ describe('SYN', () => {
   });
 });
 
+describe('SYN with a dead partner', () => {
+  it('SYN-4 delivers at once, however many others wait for their next attempt', async () => {
+    const answer = (call: PartnerCall, response: ServerResponse, request: Parameters<typeof processed>[2]) =>
+      (JSON.parse(call.body).content === 'LIVE' ? processed : status(500))(call, response, request);
+    const clock = new VirtualClock();
+    const partner = await partnerServer(answer);
+    const gateway = await testGateway({ clock, callback: { url: partner.url }, config: { mqtt: null } });
+    for (let i = 0; i < 20; i += 1) {
+      await Promise.all(Array.from({ length: 26 }, () => gateway.post(TEST_CALLBACK, testCallback())));
+    }
+    await eventually('520 failed attempts', () => gateway.log.filter((it) => it.event === 'callback').length >= 520);
+    await gateway.post(TEST_CALLBACK, testCallback({ content: 'LIVE' }));
+    await eventually('the live one', () => partner.calls.some((it) => it.body.includes('LIVE')));
+    expect(partner.calls).toHaveLength(521);
+  });
+});
+
 describe('SYN by hand', () => {
   const resend = (gateway: TestGateway, id: string) => gateway.mock<CallbackView>(`/callbacks/${id}/resend`, 'POST');
 

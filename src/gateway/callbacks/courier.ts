@@ -9,8 +9,10 @@ import type { CallbackRow } from '../store/schema.ts';
 import type { Store } from '../store/store.ts';
 import { type Attempt, attemptCallback } from './attempt.ts';
 
-/** Callbacks on their ladder at the same time; the others wait in the store, oldest first. */
-const UNDERWAY_MAX = 500;
+/** Attempts of ladders at the same time; those that only wait for their next one wait in the store. */
+const RUNNING_MAX = 500;
+/** After a failure of the store, which is no answer of a partner. */
+const STUCK_WAIT_MS = 10_000;
 
 export interface CourierDeps {
   store: Store;
@@ -24,67 +26,92 @@ export interface CourierDeps {
   retryWaitsMs: readonly number[];
 }
 
-interface Underway {
-  /** Ends the wait for the next attempt. */
-  stop: AbortController;
-  done: Promise<void>;
-}
-
 /** Brings stored callbacks to partners, again and again as the ladder says; it outlives the gateway's restarts. */
 export class Courier {
   readonly #deps: CourierDeps;
-  readonly #underway = new Map<string, Underway>();
+  readonly #running = new Map<string, Promise<void>>();
   /** One attempt of a callback at a time, by the ladder or by hand. */
   readonly #attempts = new Map<string, Promise<unknown>>();
   readonly #closing = new AbortController();
+  /** Aborted when the store may have something due sooner than was known. */
+  #news = new AbortController();
+  #pumping: Promise<void> = Promise.resolve();
 
   constructor(deps: CourierDeps) {
     this.#deps = deps;
   }
 
-  /** Takes up what the store has to deliver, each callback where it stood. */
-  async resume(): Promise<void> {
-    if (this.#closing.signal.aborted) return;
-    const pending = await this.#deps.store.payments.callbacksWith('pending', UNDERWAY_MAX);
-    for (const { id } of pending) this.deliver(id);
+  /** Begins to deliver what the store has to deliver, each callback where it stood. */
+  start(): void {
+    this.#pumping = this.#pump();
   }
 
-  /** Begins the ladder of a stored callback, or goes on with it. */
-  deliver(id: string): void {
-    if (this.#closing.signal.aborted || this.#underway.has(id) || this.#underway.size >= UNDERWAY_MAX) return;
-    const stop = new AbortController();
-    const done = this.#climb(id, AbortSignal.any([stop.signal, this.#closing.signal]))
-      .finally(() => this.#underway.delete(id))
-      .then(() => (this.#underway.size === UNDERWAY_MAX - 1 ? this.resume() : undefined))
-      .catch((error: unknown) => this.#deps.log.error('callback-stuck', { callback: id, reason: reasonOf(error) }));
-    this.#underway.set(id, { stop, done });
+  /** Looks into the store again: a callback came, or an attempt ended. */
+  look(): void {
+    this.#news.abort();
   }
 
   /** One attempt more, by hand (PROTOCOL.md, clause SYN-5). `undefined` when there is no such callback. */
   async resend(id: string): Promise<CallbackRow | undefined> {
     await this.#attempt(id, true);
-    const callback = await this.#deps.store.payments.callback(id);
-    if (callback?.status !== 'pending') this.#underway.get(id)?.stop.abort();
-    return callback;
+    this.look();
+    return this.#deps.store.payments.callback(id);
   }
 
   /** Ends every wait and attempt; an attempt that is cut off is made anew at the next start. */
   async close(): Promise<void> {
     this.#closing.abort(new Error('the gateway is stopping'));
-    await Promise.all([...this.#underway.values()].map((it) => it.done));
+    this.look();
+    await this.#pumping;
+    await Promise.all(this.#running.values());
     await Promise.allSettled(this.#attempts.values());
   }
 
-  async #climb(id: string, signal: AbortSignal): Promise<void> {
+  async #pump(): Promise<void> {
+    const { clock } = this.#deps;
+    const { signal: closing } = this.#closing;
+    while (!closing.aborted) {
+      // Before the store is read, or news that come meanwhile would be missed.
+      this.#news = new AbortController();
+      const { signal } = this.#news;
+      try {
+        const waitMs = await this.#runDue();
+        if (closing.aborted) return;
+        if (waitMs !== undefined) await clock.sleep(waitMs, signal);
+        else if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      } catch (error) {
+        this.#deps.log.error('callbacks-stuck', { reason: reasonOf(error) });
+        await clock.sleep(STUCK_WAIT_MS, closing);
+      }
+    }
+  }
+
+  /** Begins the attempts that are due. The wait for the next one; `undefined` when only news can bring one. */
+  async #runDue(): Promise<number | undefined> {
     const { store, clock, retryWaitsMs } = this.#deps;
     const longestMs = Math.max(0, ...retryWaitsMs);
-    for (;;) {
-      const callback = await store.payments.callback(id);
-      if (callback?.status !== 'pending') return;
+    // Those that run are among the first, as they were due: so no more than the limit need be looked at.
+    const pending = await store.payments.nextPending(RUNNING_MAX);
+    for (const { id, next_at_ms } of pending) {
+      if (this.#closing.signal.aborted || this.#running.size >= RUNNING_MAX) return undefined;
+      if (this.#running.has(id)) continue;
+      const waitMs = next_at_ms - clock.wallMs();
       // Kept as wall time for the sake of a restart, so a clock that was set must not hold it up for long.
-      await clock.sleep(Math.min(Math.max(0, callback.next_at_ms - clock.wallMs()), longestMs), signal);
-      if (signal.aborted) return;
+      if (waitMs > 0 && waitMs <= longestMs) return waitMs;
+      this.#running.set(id, this.#run(id));
+    }
+    return undefined;
+  }
+
+  async #run(id: string): Promise<void> {
+    try {
       await this.#attempt(id, false);
+    } catch (error) {
+      this.#deps.log.error('callback-stuck', { callback: id, reason: reasonOf(error) });
+      await this.#deps.clock.sleep(STUCK_WAIT_MS, this.#closing.signal);
+    } finally {
+      this.#running.delete(id);
+      this.look();
     }
   }
 

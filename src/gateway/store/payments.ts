@@ -2,7 +2,6 @@ import type { Kysely } from 'kysely';
 import {
   type AttemptRow,
   type CallbackRow,
-  type CallbackStatus,
   type NextSeq,
   type NoticeRow,
   OPEN_PUSH,
@@ -147,10 +146,10 @@ export class PaymentStore {
     return this.#db.selectFrom('callbacks').selectAll().orderBy('seq', 'desc').limit(limit).execute();
   }
 
-  /** Oldest first. */
-  async callbacksWith(status: CallbackStatus, limit: number): Promise<CallbackRow[]> {
-    const rows = this.#db.selectFrom('callbacks').selectAll().where('status', '=', status);
-    return rows.orderBy('seq').limit(limit).execute();
+  /** Soonest due first. */
+  async nextPending(limit: number): Promise<Pick<CallbackRow, 'id' | 'next_at_ms'>[]> {
+    const rows = this.#db.selectFrom('callbacks').select(['id', 'next_at_ms']).where('status', '=', 'pending');
+    return rows.orderBy('next_at_ms').orderBy('seq').limit(limit).execute();
   }
 
   async attemptsOf(callbackIds: string[]): Promise<AttemptRow[]> {
