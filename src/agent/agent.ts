@@ -58,7 +58,7 @@ export interface Agent {
 
 /**
  * Starts a box: journal, displays, the loop, its pages, and last the link, so that nothing arrives before it can be
- * shown. Throws a PayboxError when the journal or the port cannot be had; a display that fails is a state, not an error.
+ * shown. Throws a ConfigError when the port cannot be had; a display or a disk that fails is a state, not an error.
  */
 export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Agent> {
   const { clock, log } = deps;
