@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../lib/errors.ts';
 import { checkSum } from '../protocol/checksum.ts';
 import { issuesOf } from '../protocol/codec.ts';
+import { explained } from '../protocol/codes.ts';
 import {
   type GenerateResponse,
   generateResponse,
@@ -85,7 +86,9 @@ export class Partner {
     });
     const text = await response.text();
     if (!response.ok && !refusalIsAnswer) {
-      throw new PayboxError('REFUSED', `${path} answered ${response.status} ${text}`, { severity: 'fatal' });
+      const refusal = statusResponse.safeParse(parseJson(text));
+      const why = refusal.success ? explained(refusal.data.message) : text;
+      throw new PayboxError('REFUSED', `${path} answered ${response.status}: ${why}`, { severity: 'fatal' });
     }
     const parsed = schema.safeParse(parseJson(text));
     if (parsed.success) return parsed.data;

@@ -1,4 +1,5 @@
-import { explained, printer } from './print.ts';
+import { explained } from '../protocol/codes.ts';
+import { printer } from './print.ts';
 import { type PartnerOptions, partnerOf } from './push.ts';
 
 /** `paybox pay`: the sandbox's test callback; exit code 1 when the service says no. */

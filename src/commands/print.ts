@@ -1,16 +1,8 @@
-import { CODES } from '../protocol/codes.ts';
-
 /** Prints each answer as a person reads it, or as JSON lines. */
 export function printer(json: boolean): (step: string, answer: object, line: string) => void {
   return (step, answer, line) => {
     process.stdout.write(json ? `${JSON.stringify({ step, ...answer })}\n` : `${step.padEnd(10)}${line}\n`);
   };
-}
-
-/** A code with its meaning. */
-export function explained(code: string): string {
-  const meaning = Object.entries(CODES).find(([known]) => known === code)?.[1];
-  return meaning === undefined ? code : `${code}, ${meaning}`;
 }
 
 /** Rows as aligned columns. */

@@ -1,7 +1,8 @@
 import { Partner } from '../bench/partner.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';
-import { explained, printer } from './print.ts';
+import { explained } from '../protocol/codes.ts';
+import { printer } from './print.ts';
 
 export interface PartnerOptions {
   url: string;

@@ -42,6 +42,12 @@ export const CODES = {
 
 export type Code = keyof typeof CODES;
 
+/** A code with its meaning. */
+export function explained(code: string): string {
+  const meaning = Object.entries(CODES).find(([known]) => known === code)?.[1];
+  return meaning === undefined ? code : `${code}, ${meaning}`;
+}
+
 /** Codes with which a box may refuse a push. */
 export const BOX_REFUSALS = [
   'E36',

@@ -95,6 +95,24 @@ describe('paybox up', () => {
     expect((await getJson(`${at.boxUrl}/status`)).order).toMatchObject({ orderId: 'DH1' });
   });
 
+  it('explains a refusal to who pushes from the command line', async () => {
+    const { at } = await up();
+    const refused = await payboxToEnd('push', '--url', at.baseUrl, '--amount', '50000', '--content', 'Cà phê');
+    expect(refused).toEqual({ code: 1, output: expect.stringMatching(/E34, content has an accent/) });
+    const offline = await payboxToEnd(
+      'push',
+      '--url',
+      at.baseUrl,
+      '--amount',
+      '1',
+      '--content',
+      'X',
+      '--box',
+      'VVB000009',
+    );
+    expect(offline).toEqual({ code: 1, output: expect.stringMatching(/FAILED: E35, no box/) });
+  });
+
   it('names the port and the option when a port is taken', async () => {
     const { ports } = await up();
     const free = [await freePort(), await freePort()];
