@@ -25,7 +25,7 @@ export function wordsOf({ data }: PixelFrame): Uint32Array {
 }
 
 /** A colour 0xRRGGBB as a word of the canvas. */
-export function wordOf(color: number): number {
+function wordOf(color: number): number {
   return (0xff000000 | ((color & 0xff) << 16) | (color & 0xff00) | (color >> 16)) >>> 0;
 }
 

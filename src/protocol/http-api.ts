@@ -24,7 +24,7 @@ export const tokenResponse = z.object({
 });
 
 /** `qrType`: 0 dynamic, 1 static, 3 semi-dynamic. */
-export const QR_TYPES = [0, 1, 3] as const;
+const QR_TYPES = [0, 1, 3] as const;
 
 export const generateRequest = z.object({
   bankCode: coded,

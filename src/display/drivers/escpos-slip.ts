@@ -85,7 +85,7 @@ function qrOf(payload: string, medium: Medium): number[] {
  * the medium. Devices do not print a code that is too wide, and they may put all of it into one byte segment, which
  * takes larger versions than the verdict counted on: the size gives way to that.
  */
-export function qrSizeFor(payload: string, { dots, moduleDotsMax }: Medium): { moduleDots: number; ecc: EccLevel } {
+function qrSizeFor(payload: string, { dots, moduleDotsMax }: Medium): { moduleDots: number; ecc: EccLevel } {
   const fit = fitQr(payload, dots, 'L');
   const wanted = fit.ok ? Math.min(fit.qr.modulePixels, moduleDotsMax) : 1;
   for (let moduleDots = wanted; moduleDots > 1; moduleDots -= 1) {

@@ -45,7 +45,7 @@ export function bitmapTypography(): Typography<Face> {
 }
 
 /** The size of plain text on a screen of this size, in pixels; everything else is in proportion to it. */
-export function basePx(width: number, height: number): number {
+function basePx(width: number, height: number): number {
   const fitting = Math.min(Math.sqrt(width * height) / 31, Math.min(width, height) / 17);
   return Math.max(SIZE_MIN_PX, Math.min(BASE_MAX_PX, Math.round(fitting)));
 }

@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import type { Clock } from '../../lib/clock.ts';
 
 /** A comment this often tells a quiet stream from a dead one (PROTOCOL.md, clause BOX-HTTP-3). */
-export const STREAM_PING_MS = 10_000;
+const STREAM_PING_MS = 10_000;
 /** A reader that is this far behind is cut off. */
 const UNREAD_BYTES_MAX = 1_048_576;
 
