@@ -198,11 +198,15 @@ function verdictOf(screen: Screen, qrCode: string): Verdict {
 }
 
 function eventOf(outcome: ScreenOutcome): BoxEvent {
-  const pushId = outcome.scene?.kind === 'payment' ? outcome.scene.pushId : undefined;
+  const { scene } = outcome;
+  const pushId = scene?.kind === 'payment' ? scene.pushId : undefined;
+  const transactionId = scene?.kind === 'paid' ? scene.transactionId : undefined;
   if (outcome.ok && outcome.unreadable !== undefined && pushId !== undefined) {
     return { type: 'unreadable', pushId, reason: outcome.unreadable };
   }
-  return outcome.ok ? { type: 'drawn', pushId } : { type: 'draw-failed', pushId, reason: outcome.reason };
+  return outcome.ok
+    ? { type: 'drawn', pushId, transactionId }
+    : { type: 'draw-failed', pushId, reason: outcome.reason };
 }
 
 function statusOf(
