@@ -1,7 +1,7 @@
-import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { writeMosquittoConfig } from '../support/mosquitto.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { startPartnerServer } from '../support/partner-server.ts';
 import { paybox, readyFile, run } from '../support/processes.ts';
@@ -10,39 +10,13 @@ import { ACCOUNT, getJson, PARTNER, walkTheLoop } from './walk.ts';
 
 const { missing, note } = without(PROGRAMS.mosquitto);
 
-/** The topic rights of clause TOP-3, as an external broker is told them. */
-const ACL = `user gateway
-topic readwrite paybox/v1/#
-
-pattern read paybox/v1/boxes/%u/down
-pattern write paybox/v1/boxes/%u/up
-pattern write paybox/v1/boxes/%u/presence
-pattern read paybox/v1/gateway/presence
-`;
-
-async function startMosquitto(folder: string, port: number) {
-  const passwords = join(folder, 'passwords');
-  await writeFile(passwords, 'gateway:sample-gateway-secret\nVVB000001:sample-box-secret\n');
-  const hashed = spawnSync('mosquitto_passwd', ['-U', passwords], { encoding: 'utf8' });
-  expect(hashed.stderr).toBe('');
-  await writeFile(join(folder, 'acl'), ACL);
-  const lines = [
-    `listener ${port} 127.0.0.1`,
-    'allow_anonymous false',
-    `password_file ${passwords}`,
-    `acl_file ${join(folder, 'acl')}`,
-    'persistence false',
-    ...(process.getuid?.() === 0 ? ['user root'] : []),
-  ];
-  await writeFile(join(folder, 'mosquitto.conf'), `${lines.join('\n')}\n`);
-  return run(findProgram(PROGRAMS.mosquitto) ?? '', ['-c', join(folder, 'mosquitto.conf')]);
-}
-
 describe.skipIf(missing)(`an external broker${note}`, () => {
   it('carries the whole loop between gateway and agent as separate programs', async () => {
     const folder = await temporaryFolder();
     const [mqttPort, httpPort, boxPort] = [await freePort(), await freePort(), await freePort()];
-    const broker = await startMosquitto(folder, mqttPort);
+    const logins = { gateway: 'sample-gateway-secret', VVB000001: 'sample-box-secret' };
+    const brokerFile = await writeMosquittoConfig(folder, mqttPort, logins);
+    const broker = run(findProgram(PROGRAMS.mosquitto) ?? '', ['-c', brokerFile]);
     const partner = await startPartnerServer();
     const url = `mqtt://127.0.0.1:${mqttPort}`;
     const gatewayFile = join(folder, 'gateway.yaml');

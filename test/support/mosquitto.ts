@@ -1,0 +1,38 @@
+import { spawnSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** The topic rights of clause TOP-3, as an external broker is told them. */
+const ACL = `user gateway
+topic readwrite paybox/v1/#
+
+pattern read paybox/v1/boxes/%u/down
+pattern write paybox/v1/boxes/%u/up
+pattern write paybox/v1/boxes/%u/presence
+pattern read paybox/v1/gateway/presence
+`;
+
+/** Writes the configuration of a Mosquitto that knows these logins into `folder`; its file. */
+export async function writeMosquittoConfig(
+  folder: string,
+  port: number,
+  logins: Readonly<Record<string, string>>,
+): Promise<string> {
+  const passwords = join(folder, 'passwords');
+  const lines = Object.entries(logins).map(([name, password]) => `${name}:${password}\n`);
+  await writeFile(passwords, lines.join(''));
+  const hashed = spawnSync('mosquitto_passwd', ['-U', passwords], { encoding: 'utf8' });
+  if (hashed.status !== 0) throw new Error(`mosquitto_passwd failed: ${hashed.stderr}`);
+  await writeFile(join(folder, 'acl'), ACL);
+  const config = [
+    `listener ${port} 127.0.0.1`,
+    'allow_anonymous false',
+    `password_file ${passwords}`,
+    `acl_file ${join(folder, 'acl')}`,
+    'persistence false',
+    ...(process.getuid?.() === 0 ? ['user root'] : []),
+  ];
+  const file = join(folder, 'mosquitto.conf');
+  await writeFile(file, `${config.join('\n')}\n`);
+  return file;
+}
