@@ -129,7 +129,15 @@ export const PATHS = {
 } as const;
 
 /** Paths of the box's own connection over HTTP (PROTOCOL.md, clause BOX-HTTP), relative to the gateway's origin. */
-export const BOX_PATHS = { stream: '/box/v1/stream', messages: '/box/v1/messages' } as const;
+export const BOX_PATHS = {
+  stream: '/box/v1/stream',
+  messages: '/box/v1/messages',
+  alive: '/box/v1/alive',
+} as const;
+
+/** Both sides say that they are there this often, and take the other for lost after 1.5 times of it (clause BOX-HTTP-3). */
+export const BOX_ALIVE_MS = 10_000;
+export const BOX_SILENCE_MAX_MS = 15_000;
 
 /** Header that names the session on every request of a box over HTTP. */
 export const BOX_SESSION_HEADER = 'paybox-session';
