@@ -27,6 +27,12 @@ const REDIAL_MAX_MS = 30_000;
 /** Messages under way on a slow session; one more ends it, and what is owed is sent on the next welcome. */
 const OUTGOING_MAX = 500;
 
+/** The session that the gateway has welcomed. */
+interface Welcomed {
+  session: Session;
+  sessionId: string;
+}
+
 /** How the link is, for `/status`. */
 export interface LinkStatus {
   connectedAtMs: number | undefined;
@@ -40,8 +46,7 @@ export interface LinkStatus {
 export class Link {
   readonly #deps: LinkDeps;
   readonly #stop = new AbortController();
-  /** The session that the gateway has welcomed. */
-  #welcomed: Session | undefined;
+  #welcomed: Welcomed | undefined;
   #underWay = 0;
   #running: Promise<void> = Promise.resolve();
   #status: LinkStatus = { connectedAtMs: undefined, reason: 'not connected yet' };
@@ -61,10 +66,11 @@ export class Link {
   /** Hands messages to the registered session, if there is one; what is owed comes again on the next welcome. */
   send(sends: readonly Send[]): void {
     for (const send of sends) {
-      const session = this.#welcomed;
-      if (session === undefined) return;
+      const welcomed = this.#welcomed;
+      if (welcomed === undefined) return;
+      const { session, sessionId } = welcomed;
       if (this.#underWay >= OUTGOING_MAX) this.#giveUp(session, `${OUTGOING_MAX} messages wait to be sent`);
-      else void this.#sendOn(session, this.#stamp(send));
+      else void this.#sendOn(session, this.#stamp(send, sessionId));
     }
   }
 
@@ -82,7 +88,7 @@ export class Link {
 
   /** A session that cannot send is closed, which ends its reading side too. */
   #giveUp(session: Session, reason: string): void {
-    if (this.#welcomed !== session) return;
+    if (this.#welcomed?.session !== session) return;
     this.#welcomed = undefined;
     this.#deps.log.warn('send-failed', { reason });
     void session.close();
@@ -93,9 +99,9 @@ export class Link {
     await this.#running;
   }
 
-  #stamp(send: Send): UpMessage {
+  #stamp(send: Send, sessionId: string): UpMessage {
     const { random, clock } = this.#deps;
-    return { v: MESSAGE_VERSION, sentAtMs: clock.wallMs(), ...send, id: send.id ?? random.uuid() };
+    return { v: MESSAGE_VERSION, sentAtMs: clock.wallMs(), sessionId, ...send, id: send.id ?? random.uuid() };
   }
 
   async #run(): Promise<void> {
@@ -129,10 +135,12 @@ export class Link {
       const opened = session;
       this.#stop.signal.addEventListener('abort', () => void opened.close(), { signal: over.signal });
       const messages = session.incoming[Symbol.asyncIterator]();
+      // Before the gateway can have taken the hello: what is counted from here is never later than what it counts.
+      const helloAtMs = clock.monotonicMs();
       const refused = await this.#register(session, messages, sessionId);
       if (refused !== undefined) return refused;
       onWelcome();
-      return await this.#serve(messages, sessionId);
+      return await this.#serve(messages, sessionId, helloAtMs);
     } catch (error) {
       const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
       return { reason: `${reasonOf(error)}${fix}`, final: false };
@@ -150,15 +158,15 @@ export class Link {
   ): Promise<{ reason: string; final: boolean } | undefined> {
     const { clock, identity, agentVersion, display, emit, log } = this.#deps;
     const { terminalCode, serialNumber } = identity;
-    const hello = { type: 'hello', sessionId, terminalCode, serialNumber, agentVersion, display } as const;
-    await session.send(this.#stamp(hello));
+    const hello = { type: 'hello', terminalCode, serialNumber, agentVersion, display } as const;
+    await session.send(this.#stamp(hello, sessionId));
     const answer = await withDeadline(clock, WELCOME_TIMEOUT_MS, this.#answerTo(messages, sessionId));
     if (answer === undefined) throw noWelcome();
     if (answer.type === 'refused') return this.#refused(answer.code, answer.reason);
-    this.#welcomed = session;
+    this.#welcomed = { session, sessionId };
     this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };
     log.info('registered', { terminalCode, account: answer.link?.bankAccount ?? null });
-    emit({ type: 'registered', link: answer.link });
+    emit({ type: 'registered', link: answer.link, gatewayMs: answer.sentAtMs });
     return undefined;
   }
 
@@ -172,14 +180,23 @@ export class Link {
     }
   }
 
-  /** A refusal of another session is for another agent that shares this box's topic. */
-  async #serve(messages: AsyncIterator<DownMessage>, sessionId: string): Promise<{ reason: string; final: boolean }> {
+  /** A message of another session is for another agent that shares this box's topic, or late (clause MSG-4). */
+  async #serve(
+    messages: AsyncIterator<DownMessage>,
+    sessionId: string,
+    helloAtMs: number,
+  ): Promise<{ reason: string; final: boolean }> {
     for (;;) {
       const next = await messages.next();
       if (next.done) return { reason: 'the gateway closed the connection', final: false };
       const message = next.value;
-      if (message.type !== 'refused') this.#receive(message);
-      else if (message.sessionId === sessionId) return this.#refused(message.code, message.reason);
+      if (message.sessionId !== sessionId) {
+        this.#deps.log.warn('message-of-another-session', { type: message.type });
+      } else if (message.type === 'refused') {
+        return this.#refused(message.code, message.reason);
+      } else {
+        this.#receive(message, helloAtMs);
+      }
     }
   }
 
@@ -188,11 +205,16 @@ export class Link {
     return { reason: `${code}: ${reason}`, final: code === 'SUPERSEDED' };
   }
 
-  #receive(message: DownMessage): void {
+  #receive(message: DownMessage, helloAtMs: number): void {
     const { emit, verdict, log } = this.#deps;
     switch (message.type) {
       case 'show':
-        emit({ type: 'push', push: message, verdict: verdict(message.qrCode) });
+        emit({
+          type: 'push',
+          push: message,
+          bornAtMs: helloAtMs + message.sessionMs,
+          verdict: verdict(message.qrCode),
+        });
         break;
       case 'withdraw':
         emit({ type: 'withdraw', pushId: message.pushId, why: message.why });

@@ -5,9 +5,15 @@ import type { Refusal, Verdict } from './state.ts';
 
 /**
  * Why this box must not show this push, or undefined when it may (PROTOCOL.md, clause AGT-1). The box trusts neither
- * the fields nor the QR alone: both must name the account that is linked to it, and the same amount.
+ * the fields nor the QR alone: both must name the account that is linked to it, and the same amount. `leftMs` is what is
+ * left of its lifetime.
  */
-export function refusalOf(push: DownOf<'show'>, link: Link | null | undefined, verdict: Verdict): Refusal | undefined {
+export function refusalOf(
+  push: DownOf<'show'>,
+  leftMs: number,
+  link: Link | null | undefined,
+  verdict: Verdict,
+): Refusal | undefined {
   if (link === null || link === undefined) return { code: 'E36', reason: 'no account is linked to this box' };
   const decoded = decodeVietQr(push.qrCode);
   if (!decoded.ok) return { code: 'QR_INVALID', reason: decoded.reason };
@@ -23,7 +29,7 @@ export function refusalOf(push: DownOf<'show'>, link: Link | null | undefined, v
   if (qr.account !== link.bankAccount) return mismatch('account in the QR', qr.account, link.bankAccount);
   if (qr.bin !== linkedBin) return mismatch('bank in the QR', qr.bin, linkedBin);
   if (qr.amount !== push.amount) return mismatch('amount in the QR', qr.amount, push.amount);
-  if (push.expiresInMs <= 0) return { code: 'WITHDRAWN', reason: 'the push had expired when it arrived' };
+  if (leftMs <= 0) return { code: 'WITHDRAWN', reason: 'the push had expired when it arrived' };
   if (!verdict.ok) return { code: verdict.code, reason: verdict.reason };
   return undefined;
 }

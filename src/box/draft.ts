@@ -1,4 +1,6 @@
+import type { EndedHow } from '../protocol/messages.ts';
 import type { Entry, Order, Payment } from './entry.ts';
+import { mail, withinLimit } from './outbox.ts';
 import {
   type ActiveOrder,
   type At,
@@ -10,7 +12,6 @@ import {
   type Refusal,
   type Send,
   type Step,
-  UNSENT_MAX,
   type UnsentReport,
 } from './state.ts';
 
@@ -39,13 +40,21 @@ export class Draft {
     return { state, writes, sends, announcements, wakeAtMs: wakeAtMs(state) };
   }
 
-  /** A report that is owed until acknowledged; sent now if there is a session, and on every welcome. */
+  /** A report that is owed until acknowledged; sent in its turn, as soon as there is a session. */
   owe(report: UnsentReport): void {
-    this.set({ unsent: withinLimit([...this.state.unsent, report]) });
-    if (this.state.connection === 'registered') this.sends.push(report);
+    const unsent = withinLimit([...this.state.unsent, report]);
+    const ids = new Set(unsent.map(({ id }) => id));
+    this.set({ unsent, inFlight: this.state.inFlight.filter((id) => ids.has(id)) });
+    this.mail();
   }
 
-  close(order: Order, how: 'expired' | 'replaced' | 'withdrawn' | 'dismissed'): void {
+  mail(): void {
+    const { state, sends } = mail(this.state);
+    this.state = state;
+    this.sends.push(...sends);
+  }
+
+  close(order: Pick<Order, 'pushId' | 'orderId'>, how: EndedHow): void {
     this.writes.push({ kind: 'ended', pushId: order.pushId, orderId: order.orderId, how });
     this.forget(order.pushId);
     this.owe({ type: 'ended', id: order.pushId, pushId: order.pushId, orderId: order.orderId, how });
@@ -70,6 +79,26 @@ export class Draft {
   tell(notice: Notice, holdMs: number, resume?: ActiveOrder): void {
     this.set({ stage: { kind: 'notice', notice, untilMs: this.at.monotonicMs + holdMs, resume } });
   }
+
+  /** The order that has the screen, or would have it back, is over; a notice that has the screen stays. */
+  leave(notice: { kind: 'cancelled' | 'expired'; order: Order } | undefined): void {
+    const { stage } = this.state;
+    if (stage.kind === 'notice') this.set({ stage: { ...stage, resume: undefined } });
+    else if (notice !== undefined) this.notice(notice);
+    else this.rest();
+  }
+
+  /**
+   * Nothing has the screen: a payment that nobody has seen takes it, else it is quiet. `seen`: the payment that had it
+   * until here; where no display has confirmed that one either, only later ones follow, or it would come back for ever.
+   */
+  rest(seen?: Payment): void {
+    const { untold, faults, link } = this.state;
+    const unconfirmed = untold.findIndex(({ transactionId }) => transactionId === seen?.transactionId);
+    const payment = untold[unconfirmed + 1];
+    if (payment === undefined || faults.display !== undefined) this.set({ stage: { kind: 'quiet' } });
+    else this.notice({ kind: 'paid', payment, holder: link ?? null });
+  }
 }
 
 /** `ids` with `id` as the newest, bounded. */
@@ -77,26 +106,24 @@ export function remembered(ids: readonly string[], id: string): readonly string[
   return ids.includes(id) ? ids : [...ids, id].slice(-REMEMBERED_MAX);
 }
 
+/** Ids of two times, the newer ones last, bounded. */
+export function united(older: readonly string[], newer: readonly string[]): readonly string[] {
+  return [...older.filter((id) => !newer.includes(id)), ...newer].slice(-REMEMBERED_MAX);
+}
+
 /** The newest payments, `payment` first. */
 export function recent(payments: readonly Payment[], payment: Payment): readonly Payment[] {
   return [payment, ...payments].slice(0, RECENT_MAX);
 }
 
-/** The reports that may be owed: where there are too many, the oldest `ended` go first, `paid` only when no other is left. */
-export function withinLimit(reports: readonly UnsentReport[]): readonly UnsentReport[] {
-  const excess = reports.length - UNSENT_MAX;
-  if (excess <= 0) return reports;
-  const ended = reports.filter((report) => report.type === 'ended');
-  const dropped = new Set<UnsentReport>(ended.slice(0, excess));
-  const kept = reports.filter((report) => !dropped.has(report));
-  return kept.slice(Math.max(0, kept.length - UNSENT_MAX));
-}
-
-/** When time alone changes what the box shows: the next countdown second, a deadline, the end of a notice. */
-function wakeAtMs({ stage, nowMs }: BoxState): number | undefined {
+/** When time alone changes something: the next countdown second, a deadline, the end of a notice, a report sent again. */
+function wakeAtMs({ stage, nowMs, resendAtMs }: BoxState): number | undefined {
+  const times: number[] = resendAtMs === undefined ? [] : [resendAtMs];
   const active = activeOrder(stage);
-  if (stage.kind === 'notice') return Math.min(stage.untilMs, active?.deadlineMs ?? Number.POSITIVE_INFINITY);
-  if (active === undefined) return undefined;
-  const secondsLeft = Math.ceil((active.deadlineMs - nowMs) / 1000);
-  return active.deadlineMs - Math.max(0, secondsLeft - 1) * 1000;
+  if (stage.kind === 'notice') times.push(stage.untilMs);
+  if (active !== undefined) {
+    const secondsLeft = stage.kind === 'order' ? Math.ceil((active.deadlineMs - nowMs) / 1000) : 1;
+    times.push(active.deadlineMs - Math.max(0, secondsLeft - 1) * 1000);
+  }
+  return times.length === 0 ? undefined : Math.min(...times);
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { amountVnd, LIMITS, wallTimeMs } from '../protocol/fields.ts';
-import { link } from '../protocol/messages.ts';
+import { ENDS, link } from '../protocol/messages.ts';
 
 const order = z.object({
   pushId: z.uuid(),
@@ -9,6 +9,7 @@ const order = z.object({
   content: z.string().max(LIMITS.pushContentMax),
   qrCode: z.string().max(LIMITS.qrCodeMax),
   holder: link,
+  /** By the gateway's calendar clock. */
   expiresAtMs: wallTimeMs,
   /** The whole lifetime that the push came with, in milliseconds. */
   lifetimeMs: z.int().min(0),
@@ -24,7 +25,8 @@ const payment = z.object({
 
 /**
  * What a box writes down before it acts (house rule 2). `push` and `payment` are facts; `ended` and `payment` are also
- * reports that are owed to the gateway until `acked` names their pushId or transactionId.
+ * reports that are owed to the gateway until `acked` names their pushId or transactionId, and a `payment` is a screen
+ * that is owed to people until `told` names it.
  */
 export const entry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('push'), order }),
@@ -33,14 +35,15 @@ export const entry = z.discriminatedUnion('kind', [
     kind: z.literal('ended'),
     pushId: z.uuid(),
     orderId: z.string().max(LIMITS.orderIdMax),
-    how: z.enum(['expired', 'replaced', 'withdrawn', 'dismissed']),
+    how: z.enum(ENDS),
   }),
   z.object({ kind: z.literal('refused'), pushId: z.uuid() }),
   z.object({ kind: z.literal('payment'), payment, pushId: z.uuid().nullable() }),
+  z.object({ kind: z.literal('told'), transactionId: z.uuid() }),
   z.object({ kind: z.literal('acked'), ids: z.array(z.uuid()).max(LIMITS.ackIdsMax) }),
 ]);
 
 export type Entry = z.infer<typeof entry>;
-/** An order as the box holds it; `expiresAtMs` is calendar time, in milliseconds since 1970. */
+/** An order as the box holds it. */
 export type Order = z.infer<typeof order>;
 export type Payment = z.infer<typeof payment>;

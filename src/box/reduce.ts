@@ -1,13 +1,17 @@
-import type { DownOf, Link } from '../protocol/messages.ts';
+import type { DownOf, EndedHow, Link } from '../protocol/messages.ts';
 import { refusalOf } from './checks.ts';
 import { Draft, recent, remembered } from './draft.ts';
 import type { Order, Payment } from './entry.ts';
+import { orderOf } from './order.ts';
+import { delivered, unmail } from './outbox.ts';
+import { redate, remember } from './restart.ts';
 import {
   type ActiveOrder,
   type At,
   activeOrder,
   type BoxEvent,
   type BoxState,
+  RECENT_MAX,
   type Refusal,
   type Stage,
   type Step,
@@ -20,7 +24,8 @@ import {
  *   push        checked, journaled, shown; `accepted` at once, `shown` when the display has confirmed it
  *   newer push  takes the screen; the older one is told `replaced`, or rejected if it never was on the screen
  *   payment     always shown, always reported, once a transactionId; another order's QR comes back after the notice
- *   time        ends an order at its deadline and a notice after its hold
+ *   restart     the order is dated by the gateway's time, payments whose screen nobody saw are shown, nothing is said twice
+ *   time        ends an order at its deadline and a notice after its hold; sends again what is not acknowledged
  *   withdrawal  ends its push, also one that has not arrived yet
  *   faults      a dead display or disk refuses pushes by name, never a payment
  *
@@ -31,6 +36,7 @@ import {
 export function reduce(before: BoxState, event: BoxEvent, at: At): Step {
   const draft = new Draft(endOverdue(before, at), at);
   apply(draft, event);
+  resendOverdue(draft);
   return draft.step();
 }
 
@@ -47,20 +53,31 @@ function endOverdue(before: BoxState, at: At): Omit<Step, 'wakeAtMs'> {
     else if (stage.kind === 'notice') draft.set({ stage: { ...stage, resume: undefined } });
   }
   const stage = draft.state.stage;
-  if (stage.kind === 'notice' && nowMs >= stage.untilMs) draft.set({ stage: afterNotice(stage) });
+  if (stage.kind === 'notice' && nowMs >= stage.untilMs) afterNotice(draft, stage);
   return draft;
+}
+
+function resendOverdue(draft: Draft): void {
+  const { resendAtMs, nowMs } = draft.state;
+  if (resendAtMs === undefined || nowMs < resendAtMs) return;
+  draft.state = unmail(draft.state);
+  draft.mail();
 }
 
 function apply(draft: Draft, event: BoxEvent): void {
   switch (event.type) {
     case 'connecting':
-      draft.set({ connection: 'connecting' });
+      draft.set({ ...unmail(draft.state), connection: 'connecting' });
       break;
     case 'registered':
-      onRegistered(draft, event.link);
+      onRegistered(draft, event.link, event.gatewayMs);
       break;
     case 'refused':
-      draft.set({ connection: 'connecting', refusal: { code: event.code, reason: event.reason } });
+      draft.set({
+        ...unmail(draft.state),
+        connection: 'connecting',
+        refusal: { code: event.code, reason: event.reason },
+      });
       break;
     case 'push':
       onPush(draft, event);
@@ -75,7 +92,7 @@ function apply(draft: Draft, event: BoxEvent): void {
       onAcked(draft, event.ids);
       break;
     case 'drawn':
-      onDrawn(draft, event.pushId);
+      onDrawn(draft, event.pushId, event.transactionId);
       break;
     case 'unreadable':
       onUnreadable(draft, event.pushId, event.reason);
@@ -93,26 +110,27 @@ function apply(draft: Draft, event: BoxEvent): void {
     case 'recorded':
       draft.set({ faults: { ...draft.state.faults, storage: undefined } });
       break;
+    case 'remembered':
+      remember(draft, event.entries);
+      break;
     case 'tick':
       break;
   }
 }
 
-function onRegistered(draft: Draft, link: Link | null): void {
+function onRegistered(draft: Draft, link: Link | null, gatewayMs: number): void {
+  draft.set({ ...unmail(draft.state), connection: 'registered', link, refusal: undefined });
+  redate(draft, gatewayMs);
   const active = activeOrder(draft.state.stage);
-  draft.set({ connection: 'registered', link, refusal: undefined });
-  draft.sends.push(...draft.state.unsent);
-  const { stage } = draft.state;
-  const otherAccount =
-    active !== undefined &&
-    (active.order.holder.bankAccount !== link?.bankAccount || active.order.holder.bankCode !== link.bankCode);
-  if (!otherAccount) return;
-  endActive(draft, active, 'withdrawn');
-  if (stage.kind === 'notice') draft.set({ stage: { ...stage, resume: undefined } });
-  else draft.notice({ kind: 'cancelled', order: active.order });
+  const { bankAccount, bankCode } = active?.order.holder ?? {};
+  if (active !== undefined && (bankAccount !== link?.bankAccount || bankCode !== link?.bankCode)) {
+    endActive(draft, active, 'withdrawn');
+    draft.leave({ kind: 'cancelled', order: active.order });
+  }
+  draft.mail();
 }
 
-function onPush(draft: Draft, { push, verdict }: BoxEvent & { type: 'push' }): void {
+function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'push' }): void {
   const { state } = draft;
   const current = activeOrder(state.stage);
   if (current?.order.pushId === push.pushId) {
@@ -124,12 +142,13 @@ function onPush(draft: Draft, { push, verdict }: BoxEvent & { type: 'push' }): v
     refuse({ code: 'WITHDRAWN', reason: 'the push had ended before it arrived' });
     return;
   }
-  const refusal = refusalOf(push, state.link, verdict);
+  const deadlineMs = Math.min(bornAtMs, state.nowMs) + push.expiresInMs;
+  const refusal = refusalOf(push, deadlineMs - state.nowMs, state.link, verdict);
   if (refusal !== undefined) {
     refuse(refusal);
     const paidIsTold = state.stage.kind === 'notice' && state.stage.notice.kind === 'paid';
     if (refusal.code === 'QR_TOO_DENSE' && current === undefined && !paidIsTold) {
-      tellTooDense(draft, orderOf(push, draft.at), push.expiresInMs);
+      tellTooDense(draft, orderOf(push), deadlineMs - state.nowMs);
     }
     return;
   }
@@ -138,11 +157,12 @@ function onPush(draft: Draft, { push, verdict }: BoxEvent & { type: 'push' }): v
     return;
   }
   if (current !== undefined) endActive(draft, current, 'replaced');
-  const order = orderOf(push, draft.at);
+  if (state.held !== undefined) draft.close(state.held, 'replaced');
+  const order = orderOf(push);
   draft.writes.push({ kind: 'push', order });
   draft.sends.push({ type: 'accepted', pushId: order.pushId });
-  const deadlineMs = draft.at.monotonicMs + push.expiresInMs;
-  draft.set({ stage: { kind: 'order', active: { order, deadlineMs, displayed: false } } });
+  const active = { order, deadlineMs, displayed: false, restored: false };
+  draft.set({ held: undefined, stage: { kind: 'order', active } });
 }
 
 /** Words in place of a QR that could not be read, for as long as the QR would have been there. */
@@ -150,34 +170,20 @@ function tellTooDense(draft: Draft, { pushId, amount, content, holder }: Order, 
   draft.tell({ kind: 'too-dense', pushId, amount, content, holder }, holdMs);
 }
 
-function orderOf(push: DownOf<'show'>, at: At): Order {
-  const { pushId, orderId, amount, content, qrCode, bankAccount, bankCode, userBankName } = push;
-  const holder = { bankAccount, bankCode, userBankName };
-  return {
-    pushId,
-    orderId,
-    amount,
-    content,
-    qrCode,
-    holder,
-    expiresAtMs: at.wallMs + push.expiresInMs,
-    lifetimeMs: push.expiresInMs,
-  };
-}
-
-function onWithdraw(draft: Draft, pushId: string, why: 'timeout' | 'cancelled'): void {
-  const { stage } = draft.state;
+function onWithdraw(draft: Draft, pushId: string, why: DownOf<'withdraw'>['why']): void {
+  const { stage, held } = draft.state;
   const active = activeOrder(stage);
-  if (active?.order.pushId !== pushId) {
+  if (held?.pushId === pushId) {
+    draft.close(held, 'withdrawn');
+    draft.set({ held: undefined });
+  } else if (active?.order.pushId === pushId) {
+    endActive(draft, active, 'withdrawn');
+    draft.leave(why === 'cancelled' ? { kind: 'cancelled', order: active.order } : undefined);
+  } else {
     draft.forget(pushId);
-    const told = stage.kind === 'notice' ? stage.notice : undefined;
-    if (told?.kind === 'too-dense' && told.pushId === pushId) draft.set({ stage: { kind: 'quiet' } });
-    return;
+    draft.sends.push({ type: 'rejected', pushId, code: 'WITHDRAWN', reason: 'it is not on the screen' });
+    if (stage.kind === 'notice' && stage.notice.kind === 'too-dense' && stage.notice.pushId === pushId) draft.rest();
   }
-  endActive(draft, active, 'withdrawn');
-  if (stage.kind === 'notice') draft.set({ stage: { ...stage, resume: undefined } });
-  else if (why === 'cancelled') draft.notice({ kind: 'cancelled', order: active.order });
-  else draft.set({ stage: { kind: 'quiet' } });
 }
 
 function onPayment(draft: Draft, { payment: told }: BoxEvent & { type: 'payment' }, recorded: boolean): void {
@@ -190,11 +196,14 @@ function onPayment(draft: Draft, { payment: told }: BoxEvent & { type: 'payment'
   const payment: Payment = { transactionId, orderId, amount, content, paidAtMs };
   const active = activeOrder(draft.state.stage);
   const paysActive = active !== undefined && active.order.pushId === pushId;
-  if (recorded) draft.writes.push({ kind: 'payment', payment, pushId });
+  draft.writes.push({ kind: 'payment', payment, pushId });
   if (pushId !== null) draft.forget(pushId);
+  const { announced, recentPayments, untold, held } = draft.state;
   draft.set({
-    announced: remembered(draft.state.announced, transactionId),
-    recentPayments: recent(draft.state.recentPayments, payment),
+    announced: remembered(announced, transactionId),
+    recentPayments: recent(recentPayments, payment),
+    untold: [...untold, payment].slice(-RECENT_MAX),
+    held: held?.pushId === pushId ? undefined : held,
   });
   draft.announcements.push(payment);
   if (paysActive && !active.displayed) {
@@ -210,15 +219,23 @@ function onAcked(draft: Draft, ids: string[]): void {
   const known = ids.filter((id) => draft.state.unsent.some((report) => report.id === id));
   if (known.length === 0) return;
   draft.writes.push({ kind: 'acked', ids: known });
-  draft.set({ unsent: draft.state.unsent.filter((report) => !known.includes(report.id)) });
+  draft.state = delivered(draft.state, known);
+  draft.mail();
 }
 
 function displayWorks(draft: Draft): void {
-  const { faults } = draft.state;
-  if (faults.display !== undefined) draft.set({ faults: { ...faults, display: undefined } });
+  const { faults, stage } = draft.state;
+  if (faults.display === undefined) return;
+  draft.set({ faults: { ...faults, display: undefined } });
+  if (stage.kind === 'quiet') draft.rest();
 }
 
-function onDrawn(draft: Draft, pushId: string | undefined): void {
+function onDrawn(draft: Draft, pushId: string | undefined, transactionId: string | undefined): void {
+  const { untold } = draft.state;
+  if (transactionId !== undefined && untold.some((payment) => payment.transactionId === transactionId)) {
+    draft.writes.push({ kind: 'told', transactionId });
+    draft.set({ untold: untold.filter((payment) => payment.transactionId !== transactionId) });
+  }
   displayWorks(draft);
   const { stage } = draft.state;
   const active = activeOrder(stage);
@@ -251,10 +268,10 @@ function onDrawFailed(draft: Draft, pushId: string | undefined, reason: string):
 
 function onDismiss(draft: Draft): void {
   const { stage } = draft.state;
-  if (stage.kind === 'notice') draft.set({ stage: afterNotice(stage) });
+  if (stage.kind === 'notice') afterNotice(draft, stage);
   if (stage.kind !== 'order') return;
   endActive(draft, stage.active, 'dismissed');
-  draft.set({ stage: { kind: 'quiet' } });
+  draft.rest();
 }
 
 /** A look back takes nobody's place: an order on the screen stays, and so does a payment that is being told. */
@@ -273,15 +290,15 @@ function onUnrecorded(draft: Draft, cause: BoxEvent, reason: string): void {
   } else {
     apply(draft, cause);
   }
-  draft.writes.length = 0;
 }
 
-function endActive(draft: Draft, active: ActiveOrder, how: 'expired' | 'replaced' | 'withdrawn' | 'dismissed'): void {
+function endActive(draft: Draft, active: ActiveOrder, how: EndedHow): void {
   if (active.displayed) draft.close(active.order, how);
   else if (how === 'replaced') draft.reject(active.order, { code: 'REPLACED', reason: 'a newer push took the screen' });
   else draft.reject(active.order, { code: 'WITHDRAWN', reason: `${how} before it was on the screen` });
 }
 
-function afterNotice(stage: Stage & { kind: 'notice' }): Stage {
-  return stage.resume === undefined ? { kind: 'quiet' } : { kind: 'order', active: stage.resume };
+function afterNotice(draft: Draft, { notice, resume }: Stage & { kind: 'notice' }): void {
+  if (resume !== undefined) draft.set({ stage: { kind: 'order', active: resume } });
+  else draft.rest(notice.kind === 'paid' ? notice.payment : undefined);
 }

@@ -17,6 +17,10 @@ export const REMEMBERED_MAX = 1000;
 export const RECENT_MAX = 5;
 /** Reports owed to the gateway. When more are owed, the oldest `ended` goes first; `paid` only when nothing else is left. */
 export const UNSENT_MAX = 1000;
+/** Reports under way to the gateway at the same time; the others follow as these are acknowledged, in their order. */
+export const IN_FLIGHT_MAX = 100;
+/** What is under way and not acknowledged is sent again after this (PROTOCOL.md, clause MSG-6). */
+export const RESEND_MS = 10_000;
 
 /** An order that has the screen, or will have it back after a notice. Times are monotonic milliseconds. */
 export interface ActiveOrder {
@@ -24,6 +28,8 @@ export interface ActiveOrder {
   deadlineMs: number;
   /** Whether the display has confirmed this order's picture. */
   displayed: boolean;
+  /** Whether the deadline is known by calendar time only, as after a restart, until the gateway has told its own. */
+  restored: boolean;
 }
 
 /** What is told for a while before the screen goes back to what it was. */
@@ -54,10 +60,18 @@ export interface BoxState {
   readonly recentPayments: readonly Payment[];
   readonly announced: readonly string[];
   readonly closedPushIds: readonly string[];
+  /** In the order in which they happened. */
   readonly unsent: readonly UnsentReport[];
+  /** The ids of the reports at the head of `unsent` that were sent in this session. */
+  readonly inFlight: readonly string[];
+  readonly resendAtMs: number | undefined;
+  /** Payments whose screen no display has confirmed yet, the oldest first, at most `RECENT_MAX`. */
+  readonly untold: readonly Payment[];
+  /** An order from before a restart that this box's calendar clock cannot date; the gateway's welcome can. */
+  readonly held: Order | undefined;
 }
 
-type Bare<T> = T extends unknown ? Omit<T, 'v' | 'sentAtMs'> : never;
+type Bare<T> = T extends unknown ? Omit<T, 'v' | 'sentAtMs' | 'sessionId'> : never;
 export type UnsentReport = Bare<DurableReport>;
 
 /** A message to the gateway. Reports that are owed carry their id; the sender gives the others one. */
@@ -76,13 +90,16 @@ export type Verdict = { ok: true } | { ok: false; code: 'QR_TOO_DENSE' | 'DISPLA
 export type BoxEvent =
   /** The box is looking for its gateway, at first or again. */
   | { type: 'connecting' }
-  | { type: 'registered'; link: Link | null }
+  /** `gatewayMs`: the gateway's calendar clock. */
+  | { type: 'registered'; link: Link | null; gatewayMs: number }
   | { type: 'refused'; code: Code; reason: string }
-  | { type: 'push'; push: DownOf<'show'>; verdict: Verdict }
-  | { type: 'withdraw'; pushId: string; why: 'timeout' | 'cancelled' }
+  /** `bornAtMs`: when the push's lifetime began or earlier, in this box's monotonic milliseconds. */
+  | { type: 'push'; push: DownOf<'show'>; bornAtMs: number; verdict: Verdict }
+  | { type: 'withdraw'; pushId: string; why: DownOf<'withdraw'>['why'] }
   | { type: 'payment'; payment: DownOf<'payment'> }
   | { type: 'acked'; ids: string[] }
-  | { type: 'drawn'; pushId: string | undefined }
+  /** What is on the screen: the QR of a push, the screen of a payment, or neither. */
+  | { type: 'drawn'; pushId: string | undefined; transactionId: string | undefined }
   /** The display took the scene of this push but could not show its QR scannably after all. */
   | { type: 'unreadable'; pushId: string; reason: string }
   | { type: 'draw-failed'; pushId: string | undefined; reason: string }
@@ -90,7 +107,9 @@ export type BoxEvent =
   | { type: 'tick' }
   /** The writes of a step that `cause` led to could not be kept: the loop took that step back. */
   | { type: 'unrecorded'; cause: BoxEvent; reason: string }
-  | { type: 'recorded' };
+  | { type: 'recorded' }
+  /** A journal that could not be read at the start can be: this is what it holds. */
+  | { type: 'remembered'; entries: Entry[] };
 
 /** What one event changes. The loop obeys the fields in this order. */
 export interface Step {

@@ -33,6 +33,7 @@ export interface ServiceDeps {
 /** What partners, and the people at the console, can have done. Every refusal changes nothing. */
 export class Service {
   readonly #deps: ServiceDeps;
+  readonly #awaited = new Map<string, Promise<Verdict<undefined>>>();
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
@@ -102,7 +103,7 @@ export class Service {
       ? decided
       : hub.session(decided.value.box.terminalCode) === undefined
         ? refuse('BOX_OFFLINE', 'the box is not connected')
-        : await this.#push(partner, decided.value);
+        : await this.#pushOnce(partner, decided.value);
     metrics.pushed(verdict.ok ? 'SUCCESS' : verdict.code, (clock.monotonicMs() - begunMs) / 1000);
     return verdict;
   }
@@ -146,10 +147,25 @@ export class Service {
     return accept(undefined);
   }
 
+  /** The same order on the same box is one push, while it is awaited and while it is on the screen (clause SND-9). */
+  async #pushOnce(partner: PartnerConfig, sendable: Sendable): Promise<Verdict<undefined>> {
+    const { request, box } = sendable;
+    if (request.orderId === '') return this.#push(partner, sendable);
+    const key = JSON.stringify([partner.username, box.terminalCode, request.orderId, request.qrCode]);
+    const awaited = this.#awaited.get(key);
+    if (awaited !== undefined) return awaited;
+    const pushed = this.#push(partner, sendable).finally(() => this.#awaited.delete(key));
+    this.#awaited.set(key, pushed);
+    return pushed;
+  }
+
   async #push(partner: PartnerConfig, { request, amount, account, box, qr }: Sendable): Promise<Verdict<undefined>> {
     const { store, hub, random, clock, config, log } = this.#deps;
     const known = await store.orders.findPushed(partner.username, request.qrCode, request.orderId);
     const nowMs = clock.wallMs();
+    if (request.orderId !== '' && known !== undefined) {
+      if (await store.orders.isOnBox(known.id, box.terminalCode, config.confirm, nowMs)) return accept(undefined);
+    }
     const lifetimeMs = config.qrLifetimeSeconds * 1000;
     const { bankAccount, bankCode, userBankName } = account;
     const newOrder: NewOrder | undefined =

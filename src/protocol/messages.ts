@@ -5,6 +5,10 @@ import { amountVnd, bankAccount, boxCode, LIMITS, wallTimeMs } from './fields.ts
 /** Version of the messages between gateway and box (PROTOCOL.md, clause MSG-1). */
 export const MESSAGE_VERSION = 1;
 
+/** How a push that a box took can end. `interrupted`: the box died before the push was on its screen. */
+export const ENDS = ['expired', 'replaced', 'withdrawn', 'dismissed', 'interrupted'] as const;
+export type EndedHow = (typeof ENDS)[number];
+
 const shortText = z.string().max(LIMITS.codeFieldMax);
 const orderId = z.string().max(LIMITS.orderIdMax);
 const content = z.string().max(LIMITS.pushContentMax);
@@ -18,13 +22,17 @@ export const link = z.object({
   userBankName: z.string().max(LIMITS.userBankNameMax),
 });
 
-const head = { v: z.literal(MESSAGE_VERSION), id: z.uuid(), sentAtMs: wallTimeMs };
+/** A message of another session than the one in use changes nothing (PROTOCOL.md, clause MSG-4). */
+const head = { v: z.literal(MESSAGE_VERSION), id: z.uuid(), sentAtMs: wallTimeMs, sessionId: z.uuid() };
 
-const welcome = z.object({ ...head, type: z.literal('welcome'), sessionId: z.uuid(), link: link.nullable() });
+const welcome = z.object({ ...head, type: z.literal('welcome'), link: link.nullable() });
 
-const refused = z.object({ ...head, type: z.literal('refused'), sessionId: z.uuid(), code, reason });
+const refused = z.object({ ...head, type: z.literal('refused'), code, reason });
 
-/** Show this QR. The lifetime is told as a duration too, because a box's calendar clock may be wrong. */
+/**
+ * Show this QR. The lifetime is told as a duration too, because a box's calendar clock may be wrong, and when it began,
+ * because a message may be late (PROTOCOL.md, clause MSG-5).
+ */
 const show = z.object({
   ...head,
   type: z.literal('show'),
@@ -36,6 +44,8 @@ const show = z.object({
   qrCode: z.string().min(1).max(LIMITS.qrCodeMax),
   expiresAtMs: wallTimeMs,
   expiresInMs: z.int().min(0).max(86_400_000),
+  /** When the lifetime began: milliseconds of the gateway's monotonic clock since it took this session's hello. */
+  sessionMs: z.int().min(0),
 });
 
 /** Take this push back, or never show it if it has not arrived yet. */
@@ -43,7 +53,7 @@ const withdraw = z.object({
   ...head,
   type: z.literal('withdraw'),
   pushId: z.uuid(),
-  why: z.enum(['timeout', 'cancelled']),
+  why: z.enum(['timeout', 'cancelled', 'paid']),
 });
 
 const payment = z.object({
@@ -69,7 +79,6 @@ export const downMessage = z.discriminatedUnion('type', [welcome, refused, show,
 const hello = z.object({
   ...head,
   type: z.literal('hello'),
-  sessionId: z.uuid(),
   terminalCode: boxCode,
   serialNumber: boxCode,
   agentVersion: shortText,
@@ -93,7 +102,7 @@ const ended = z.object({
   type: z.literal('ended'),
   pushId: z.uuid(),
   orderId,
-  how: z.enum(['expired', 'replaced', 'withdrawn', 'dismissed']),
+  how: z.enum(ENDS),
 });
 
 /** The box has announced this payment. `recorded` is false when its disk could not keep that. */
@@ -116,19 +125,15 @@ export type DownOf<T extends DownMessage['type']> = Extract<DownMessage, { type:
 export type UpOf<T extends UpMessage['type']> = Extract<UpMessage, { type: T }>;
 
 type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
-/** A message before it is addressed: the sender's edge adds version, id and time. */
-export type DownBody = DistributiveOmit<DownMessage, 'v' | 'id' | 'sentAtMs'>;
-export type UpBody = DistributiveOmit<UpMessage, 'v' | 'id' | 'sentAtMs'>;
+/** A message before it is addressed: the sender's edge adds version, id, time and session. */
+export type DownBody = DistributiveOmit<DownMessage, 'v' | 'id' | 'sentAtMs' | 'sessionId'>;
+export type UpBody = DistributiveOmit<UpMessage, 'v' | 'id' | 'sentAtMs' | 'sessionId'>;
 
 /**
  * Reports that a box keeps on disk and repeats until an `ack` names them (PROTOCOL.md, clause MSG-6). Their message id
  * is what they report on, the pushId or the transactionId, so that a repetition carries the same id.
  */
 export type DurableReport = UpOf<'ended' | 'paid'>;
-
-export function isDurable(message: UpMessage): message is DurableReport {
-  return message.type === 'ended' || message.type === 'paid';
-}
 
 /** Presence on the broker: the birth after every connect, and the last will (PROTOCOL.md, clause PRE). */
 export const presence = z.object({

@@ -34,6 +34,9 @@ export interface HubDeps {
   confirmTimeoutMs: number;
 }
 
+/** What a box owes an answer to is said again after this (PROTOCOL.md, clauses MSG-7 and MSG-9). */
+const RESEND_MS = 10_000;
+
 /** A registered box (PROTOCOL.md, clause MSG-4). */
 export interface Session {
   sessionId: string;
@@ -43,12 +46,23 @@ export interface Session {
   display: string;
 }
 
-type ShowBody = Extract<DownBody, { type: 'show' }>;
+interface LiveSession extends Session {
+  /** When its hello was taken, by the monotonic clock. */
+  helloAtMs: number;
+  /** Payments and withdrawals that it was told and has not answered. */
+  unanswered: Set<string>;
+  /** The store may hold more to tell than it was told at a time, or could not be read. */
+  moreWaits: boolean;
+  over: AbortController;
+}
+
+type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
+type CancelReason = 'the order was cancelled' | 'the order was paid';
 
 /** The registered boxes, whatever their transport: who is there, what they are told and what they say. */
 export class Hub {
   readonly #deps: HubDeps;
-  readonly #sessions = new Map<string, Session>();
+  readonly #sessions = new Map<string, LiveSession>();
   readonly #inboxes = new Map<string, { last: Promise<void>; size: number }>();
   readonly #confirmations = new Confirmations();
 
@@ -85,6 +99,7 @@ export class Hub {
       if (session === undefined) return;
       if ('line' in by ? session.line !== by.line : session.sessionId !== by.sessionId) return;
       this.#sessions.delete(terminalCode);
+      session.over.abort();
       this.#deps.log.info('box-offline', { box: terminalCode, why });
       this.#confirmations.settleAll(terminalCode, failure('BOX_OFFLINE', `the box was lost: ${why}`));
       this.#deps.changes.notify('boxes');
@@ -100,10 +115,11 @@ export class Hub {
     const { id, terminal_code: terminalCode } = push;
     const session = this.#sessions.get(terminalCode);
     if (session === undefined) return failure('BOX_OFFLINE', 'the box is not connected');
+    const sessionMs = Math.floor(clock.monotonicMs() - session.helloAtMs);
     await store.orders.startPush(push, newOrder);
     changes.notify('orders');
     const confirmed = this.#confirmations.wait(id, terminalCode);
-    if (this.#sessions.get(terminalCode) === session) this.#send(session.line, show);
+    if (this.#sessions.get(terminalCode) === session) this.#send(session, { ...show, sessionMs });
     else this.#confirmations.settle(id, failure('BOX_OFFLINE', 'the box was lost'));
 
     const answer = () => withDeadline(clock, confirmTimeoutMs, confirmed);
@@ -122,20 +138,21 @@ export class Hub {
   }
 
   /** Takes a cancelled push back from its box, or has it taken back at the next welcome. */
-  cancelled(terminalCode: string, pushId: string, why: 'the order was cancelled' | 'the order was paid'): void {
+  cancelled(terminalCode: string, pushId: string, why: CancelReason): void {
     this.#confirmations.settle(pushId, failure('WITHDRAWN', why));
-    this.#withdraw(terminalCode, pushId, 'cancelled');
+    this.#withdraw(terminalCode, pushId, why === 'the order was paid' ? 'paid' : 'cancelled');
   }
 
   /** Tells a registered box of a payment; one that is not there hears of it in its next welcome. */
   tell(terminalCode: string, payment: Notice): void {
     const session = this.#sessions.get(terminalCode);
-    if (session !== undefined) this.#send(session.line, noticeOf(payment));
+    if (session !== undefined) this.#ask(session, payment.id, noticeOf(payment));
   }
 
   /** Settles what is awaited, and what is being handled. */
   async close(): Promise<void> {
     this.#confirmations.settleAll(undefined, failure('BOX_OFFLINE', 'the gateway is stopping'));
+    for (const { over } of this.#sessions.values()) over.abort();
     this.#sessions.clear();
     await Promise.all([...this.#inboxes.values()].map((it) => it.last));
   }
@@ -162,35 +179,68 @@ export class Hub {
       await this.#welcome(terminalCode, line, message);
       return;
     }
-    if (this.#sessions.get(terminalCode)?.line !== line) {
+    const session = this.#sessions.get(terminalCode);
+    if (session?.line !== line || session.sessionId !== message.sessionId) {
       const { log } = this.#deps;
-      log.warn('message-refused', { box: terminalCode, type: message.type, reason: 'no welcome came before it' });
+      log.warn('message-refused', { box: terminalCode, type: message.type, reason: 'not of the session in use' });
       return;
     }
     const { acked, confirmed } = await keepReport(this.#deps, terminalCode, message);
-    if (acked) this.#send(line, { type: 'ack', reportIds: [message.id] });
+    if (acked) this.#send(session, { type: 'ack', reportIds: [message.id] });
     if (confirmed !== undefined && 'pushId' in message) this.#confirmations.settle(message.pushId, confirmed);
+    session.unanswered.delete('pushId' in message ? message.pushId : message.transactionId);
+    if (session.moreWaits && session.unanswered.size === 0) await this.#tellAll(session, terminalCode);
   }
 
   async #welcome(terminalCode: string, line: Line, hello: UpOf<'hello'>): Promise<void> {
-    const { directory, store, clock, log, changes } = this.#deps;
+    const { directory, clock, log, changes } = this.#deps;
     const box = directory.box(terminalCode);
+    const { sessionId, agentVersion, display } = hello;
     if (!isThisBox(box, hello)) {
       const reason = 'terminalCode and serialNumber are not those of a box in the system';
       log.warn('box-refused', { box: terminalCode, code: 'NOT_REGISTERED', reason, saidToBe: hello.terminalCode });
-      this.#send(line, { type: 'refused', sessionId: hello.sessionId, code: 'NOT_REGISTERED', reason });
+      this.#send({ line, sessionId }, { type: 'refused', code: 'NOT_REGISTERED', reason });
       return;
     }
-    this.#supersede(terminalCode, line, hello.sessionId);
-    const { sessionId, agentVersion, display } = hello;
-    this.#sessions.set(terminalCode, { sessionId, agentVersion, display, line, sinceMs: clock.wallMs() });
-    this.#send(line, { type: 'welcome', sessionId, link: directory.linkOf(box) });
+    this.#supersede(terminalCode, line, sessionId);
+    const session: LiveSession = {
+      ...{ sessionId, agentVersion, display, line, sinceMs: clock.wallMs(), helloAtMs: clock.monotonicMs() },
+      ...{ unanswered: new Set(), moreWaits: true, over: new AbortController() },
+    };
+    this.#sessions.set(terminalCode, session);
+    this.#send(session, { type: 'welcome', link: directory.linkOf(box) });
     log.info('box-online', { box: terminalCode, transport: line.transport, agentVersion, display });
     changes.notify('boxes');
-    for (const { id, status } of await store.orders.toWithdraw(terminalCode, clock.wallMs())) {
-      this.#send(line, { type: 'withdraw', pushId: id, why: status === 'cancelled' ? 'cancelled' : 'timeout' });
+    void this.#remind(session, terminalCode);
+    await this.#tellAll(session, terminalCode);
+  }
+
+  /** Tells a box what it has not answered yet, as the store knows it (PROTOCOL.md, clauses MSG-7 and MSG-9). */
+  async #tellAll(session: LiveSession, terminalCode: string): Promise<void> {
+    const { store } = this.#deps;
+    const withdrawals = await store.orders.toWithdraw(terminalCode);
+    const { notices, more } = await store.payments.unreported(terminalCode);
+    session.unanswered.clear();
+    session.moreWaits = more;
+    for (const { id, why } of withdrawals) this.#ask(session, id, { type: 'withdraw', pushId: id, why });
+    for (const payment of notices) this.#ask(session, payment.id, noticeOf(payment));
+  }
+
+  /** Sends what wants an answer and is said again until there is one. */
+  #ask(session: LiveSession, id: string, body: DownBody): void {
+    session.unanswered.add(id);
+    this.#send(session, body);
+  }
+
+  async #remind(session: LiveSession, terminalCode: string): Promise<void> {
+    const { signal } = session.over;
+    while (!signal.aborted) {
+      await this.#deps.clock.sleep(RESEND_MS, signal);
+      if (signal.aborted || (session.unanswered.size === 0 && !session.moreWaits)) continue;
+      await this.#inTurn(terminalCode, 'remind', async () => {
+        if (!signal.aborted) await this.#tellAll(session, terminalCode);
+      });
     }
-    for (const payment of await store.payments.unreported(terminalCode)) this.#send(line, noticeOf(payment));
   }
 
   /** Ends the older session of a box (PROTOCOL.md, clause MSG-8); a repeated hello of the same one is none. */
@@ -200,21 +250,22 @@ export class Hub {
     const reason = 'another agent registered with the identity of this box';
     if (older.sessionId !== sessionId) {
       this.#deps.log.warn('box-superseded', { box: terminalCode, code: 'SUPERSEDED', reason });
-      this.#send(older.line, { type: 'refused', sessionId: older.sessionId, code: 'SUPERSEDED', reason });
+      this.#send(older, { type: 'refused', code: 'SUPERSEDED', reason });
     }
+    older.over.abort();
     this.#confirmations.settleAll(terminalCode, failure('BOX_OFFLINE', 'a newer session of the box took over'));
     if (older.line !== line) older.line.end();
   }
 
-  #withdraw(terminalCode: string, pushId: string, why: 'timeout' | 'cancelled'): void {
+  #withdraw(terminalCode: string, pushId: string, why: 'timeout' | 'cancelled' | 'paid'): void {
     const session = this.#sessions.get(terminalCode);
-    if (session !== undefined) this.#send(session.line, { type: 'withdraw', pushId, why });
+    if (session !== undefined) this.#ask(session, pushId, { type: 'withdraw', pushId, why });
   }
 
-  #send(line: Line, body: DownBody): void {
+  #send({ line, sessionId }: Pick<Session, 'line' | 'sessionId'>, body: DownBody): void {
     const { random, clock } = this.#deps;
-    const message = { v: MESSAGE_VERSION, id: random.uuid(), sentAtMs: clock.wallMs(), ...body } satisfies DownMessage;
-    line.send(message);
+    const head = { v: MESSAGE_VERSION, id: random.uuid(), sentAtMs: clock.wallMs(), sessionId } as const;
+    line.send({ ...head, ...body } satisfies DownMessage);
   }
 }
 

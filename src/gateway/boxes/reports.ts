@@ -43,6 +43,7 @@ export async function keepReport(
     }
     case 'rejected': {
       const { pushId, code, reason } = report;
+      if (await store.orders.knownToBox(pushId, terminalCode, clock.wallMs())) return { acked: false };
       if (!(await store.orders.failPush(pushId, terminalCode, code, clock.wallMs(), true))) {
         stray('the push is over, or was not sent to this box');
         return { acked: false };

@@ -1,11 +1,20 @@
 import type { Kysely } from 'kysely';
 import type { Code } from '../../protocol/codes.ts';
-import { type NextSeq, OPEN_PUSH, type OrderRow, type OrderStatus, type PushRow, type Tables } from './schema.ts';
+import type { DownOf, EndedHow } from '../../protocol/messages.ts';
+import { OPEN_PUSH, type OrderRow, type OrderStatus, type PushRow, type Tables } from './schema.ts';
+import { nextSeq } from './seq.ts';
 
 /** Failures after which a box may still hold the push: it is told again to withdraw it. */
 const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
-/** More are not told in one welcome; they end by their lifetime. */
+/** More are not told at a time. */
 const WITHDRAWALS_MAX = 100;
+const ORDER_AFTER: Record<EndedHow, OrderStatus> = {
+  expired: 'expired',
+  replaced: 'replaced',
+  withdrawn: 'cancelled',
+  dismissed: 'dismissed',
+  interrupted: 'failed',
+};
 
 export type NewOrder = Omit<
   OrderRow,
@@ -14,16 +23,13 @@ export type NewOrder = Omit<
 export type NewPush = Pick<PushRow, 'id' | 'order_ref' | 'terminal_code' | 'created_at_ms' | 'expires_at_ms'>;
 /** What a payment and an order have in common (PROTOCOL.md, clause CBK-6). */
 export type Money = Pick<OrderRow, 'partner' | 'bank_account' | 'content' | 'amount' | 'trans_type'>;
-export type EndedHow = 'expired' | 'replaced' | 'withdrawn' | 'dismissed';
 
 /** Orders and their pushes. Every method settles once the change would survive the end of the process. */
 export class OrderStore {
   readonly #db: Kysely<Tables>;
-  readonly #nextSeq: NextSeq;
 
-  constructor(db: Kysely<Tables>, nextSeq: NextSeq) {
+  constructor(db: Kysely<Tables>) {
     this.#db = db;
-    this.#nextSeq = nextSeq;
   }
 
   async addQr(ref: string, qrCode: string, atMs: number): Promise<void> {
@@ -36,7 +42,7 @@ export class OrderStore {
   }
 
   async add(order: NewOrder): Promise<void> {
-    await this.#db.insertInto('orders').values(freshOrder(order, this.#nextSeq())).execute();
+    await insertOrder(this.#db, order);
   }
 
   /** The order of a QR that the partner generated, under the same orderId where the push names one. */
@@ -44,32 +50,6 @@ export class OrderStore {
     let query = this.#db.selectFrom('orders').selectAll().where('qr_code', '=', qrCode).where('partner', '=', partner);
     if (orderId !== '') query = query.where('order_id', '=', orderId);
     return query.orderBy('seq', 'desc').limit(1).executeTakeFirst();
-  }
-
-  /** The unpaid order of this money that a box shows, else the newest unpaid, else the newest paid (clause CBK-6). */
-  async findPaidBy(money: Money, atMs: number): Promise<OrderRow | undefined> {
-    const ofMoney = this.#db
-      .selectFrom('orders')
-      .selectAll('orders')
-      .where('partner', '=', money.partner)
-      .where('bank_account', '=', money.bank_account)
-      .where('content', '=', money.content)
-      .where('amount', '=', money.amount)
-      .where('trans_type', '=', money.trans_type)
-      .limit(1);
-    const onBox = ofMoney
-      .innerJoin('pushes', 'pushes.order_ref', 'orders.id')
-      .where('orders.status', '<>', 'paid')
-      .where('pushes.status', 'in', OPEN_PUSH)
-      .where('pushes.expires_at_ms', '>', atMs)
-      .orderBy((it) => it('pushes.status', '=', 'shown'), 'desc')
-      .orderBy('pushes.seq', 'desc');
-    const newest = ofMoney.orderBy('seq', 'desc');
-    return (
-      (await onBox.executeTakeFirst()) ??
-      (await newest.where('status', '<>', 'paid').executeTakeFirst()) ??
-      (await newest.where('status', '=', 'paid').executeTakeFirst())
-    );
   }
 
   /** By the gateway's own id, else the newest with this orderId. */
@@ -93,18 +73,11 @@ export class OrderStore {
   /** Keeps a push before it is sent, with its order where that is new too. */
   async startPush(push: NewPush, newOrder: NewOrder | undefined): Promise<void> {
     await this.#db.transaction().execute(async (trx) => {
-      if (newOrder !== undefined)
-        await trx.insertInto('orders').values(freshOrder(newOrder, this.#nextSeq())).execute();
+      if (newOrder !== undefined) await insertOrder(trx, newOrder);
+      const begun = { status: 'sent', code: null, confirmed_at_ms: null, ended_at_ms: null } as const;
       await trx
         .insertInto('pushes')
-        .values({
-          ...push,
-          seq: this.#nextSeq(),
-          status: 'sent',
-          code: null,
-          confirmed_at_ms: null,
-          ended_at_ms: null,
-        })
+        .values({ ...push, ...begun, seq: nextSeq('pushes') })
         .execute();
       await trx
         .updateTable('orders')
@@ -113,6 +86,26 @@ export class OrderStore {
         .execute();
       await setOrderStatus(trx, push.id, 'pushed', push.created_at_ms);
     });
+  }
+
+  /** Whether an unpaid order is on a box, as far as a push with this kind of confirmation tells (clause SND-9). */
+  async isOnBox(
+    orderRef: string,
+    terminalCode: string,
+    confirm: 'accepted' | 'displayed',
+    atMs: number,
+  ): Promise<boolean> {
+    const push = await this.#db
+      .selectFrom('pushes')
+      .innerJoin('orders', 'orders.last_push_id', 'pushes.id')
+      .select('pushes.id')
+      .where('orders.id', '=', orderRef)
+      .where('orders.status', '<>', 'paid')
+      .where('pushes.terminal_code', '=', terminalCode)
+      .where('pushes.status', 'in', confirm === 'displayed' ? ['shown'] : ['accepted', 'shown'])
+      .where('pushes.expires_at_ms', '>', atMs)
+      .executeTakeFirst();
+    return push !== undefined;
   }
 
   /** Whether the push was still open, so that this changed it; a withdrawn or ended one stays as it is. */
@@ -191,23 +184,42 @@ export class OrderStore {
         .set({ status: decided ? push.status : 'ended', ended_at_ms: atMs })
         .where('id', '=', pushId)
         .execute();
-      if (!decided) await setOrderStatus(trx, pushId, how === 'withdrawn' ? 'cancelled' : how, atMs);
+      if (!decided) await setOrderStatus(trx, pushId, ORDER_AFTER[how], atMs);
       return true;
     });
   }
 
-  /** Pushes that failed or were cancelled while the box could not be told, and that it may still show. */
-  async toWithdraw(terminalCode: string, atMs: number): Promise<Pick<PushRow, 'id' | 'status'>[]> {
-    return this.#db
-      .selectFrom('pushes')
-      .select(['id', 'status'])
+  /** The box knows that a push that had failed or was cancelled is over. Whether it was one of those, of this box. */
+  async knownToBox(pushId: string, terminalCode: string, atMs: number): Promise<boolean> {
+    const changed = await this.#db
+      .updateTable('pushes')
+      .set({ ended_at_ms: atMs })
+      .where('id', '=', pushId)
       .where('terminal_code', '=', terminalCode)
-      .where('expires_at_ms', '>', atMs)
-      .where('ended_at_ms', 'is', null)
-      .where((it) => it.or([it('status', '=', 'cancelled'), it('code', 'in', UNSURE_CODES)]))
-      .orderBy('seq', 'desc')
+      .where('status', 'in', ['failed', 'cancelled'])
+      .executeTakeFirst();
+    return changed.numUpdatedRows > 0n;
+  }
+
+  /**
+   * Pushes that failed or were cancelled and that the box may still show, as it has not said that they are over
+   * (PROTOCOL.md, clause MSG-9).
+   */
+  async toWithdraw(terminalCode: string): Promise<{ id: string; why: DownOf<'withdraw'>['why'] }[]> {
+    const pushes = await this.#db
+      .selectFrom('pushes')
+      .innerJoin('orders', 'orders.id', 'pushes.order_ref')
+      .select(['pushes.id', 'pushes.status', 'orders.status as order_status'])
+      .where('pushes.terminal_code', '=', terminalCode)
+      .where('pushes.ended_at_ms', 'is', null)
+      .where((it) => it.or([it('pushes.status', '=', 'cancelled'), it('pushes.code', 'in', UNSURE_CODES)]))
+      .orderBy('pushes.seq', 'desc')
       .limit(WITHDRAWALS_MAX)
       .execute();
+    return pushes.map(({ id, status, order_status }) => {
+      if (status !== 'cancelled') return { id, why: 'timeout' };
+      return { id, why: order_status === 'paid' ? 'paid' : 'cancelled' };
+    });
   }
 
   /** Ends the pushes that an earlier run of the gateway left unanswered: nobody was told that they succeeded. */
@@ -221,9 +233,39 @@ export class OrderStore {
   }
 }
 
-function freshOrder(order: NewOrder, seq: number): OrderRow {
+/** The unpaid order of this money that a box shows, else the newest unpaid, else the newest paid (clause CBK-6). */
+export async function findPaidBy(db: Kysely<Tables>, money: Money, atMs: number): Promise<OrderRow | undefined> {
+  const ofMoney = db
+    .selectFrom('orders')
+    .selectAll('orders')
+    .where('partner', '=', money.partner)
+    .where('bank_account', '=', money.bank_account)
+    .where('content', '=', money.content)
+    .where('amount', '=', money.amount)
+    .where('trans_type', '=', money.trans_type)
+    .limit(1);
+  const onBox = ofMoney
+    .innerJoin('pushes', 'pushes.order_ref', 'orders.id')
+    .where('orders.status', '<>', 'paid')
+    .where('pushes.status', 'in', OPEN_PUSH)
+    .where('pushes.expires_at_ms', '>', atMs)
+    .orderBy((it) => it('pushes.status', '=', 'shown'), 'desc')
+    .orderBy('pushes.seq', 'desc');
+  const newest = ofMoney.orderBy('seq', 'desc');
+  return (
+    (await onBox.executeTakeFirst()) ??
+    (await newest.where('status', '<>', 'paid').executeTakeFirst()) ??
+    (await newest.where('status', '=', 'paid').executeTakeFirst())
+  );
+}
+
+async function insertOrder(db: Kysely<Tables>, order: NewOrder): Promise<void> {
   const pushed = { failure: null, last_push_id: null, shown_on: null, shown_push_id: null };
-  return { ...order, ...pushed, status: 'created', paid_at_ms: null, seq, updated_at_ms: order.created_at_ms };
+  const begun = { status: 'created', paid_at_ms: null, updated_at_ms: order.created_at_ms } as const;
+  await db
+    .insertInto('orders')
+    .values({ ...order, ...pushed, ...begun, seq: nextSeq('orders') })
+    .execute();
 }
 
 /** An order follows its newest push only, and a paid one stays paid. */

@@ -1,17 +1,19 @@
 import type { Kysely } from 'kysely';
+import { findPaidBy, type Money } from './orders.ts';
 import {
   type AttemptRow,
   type CallbackRow,
-  type NextSeq,
   type NoticeRow,
   OPEN_PUSH,
+  type OrderRow,
   type PaymentRow,
   type PushRow,
   type Tables,
 } from './schema.ts';
+import { nextAttemptSeq, nextSeq } from './seq.ts';
 
-/** More are not told in one welcome; the rest follows at the next one. */
-const NOTICES_MAX = 1000;
+/** More are not told at a time; the rest follows as these are answered. */
+const NOTICES_MAX = 100;
 
 export type NewPayment = Omit<PaymentRow, 'seq'>;
 /** A box that is told of a payment. */
@@ -19,6 +21,16 @@ export type Told = Pick<NoticeRow, 'terminal_code' | 'push_id'>;
 /** What a box is told. */
 export type Notice = NewPayment & Pick<NoticeRow, 'push_id'>;
 export type NewCallback = Pick<CallbackRow, 'id' | 'url' | 'body'>;
+/** A payment with all that follows from it. */
+export interface Consequences {
+  payment: NewPayment;
+  told: Told[];
+  callback: NewCallback | undefined;
+}
+/** What was kept of a payment, and the pushes that are to be withdrawn because of it. */
+export interface Kept extends Consequences {
+  withdrawn: Pick<PushRow, 'id' | 'terminal_code'>[];
+}
 export type NewAttempt = Omit<AttemptRow, 'seq'>;
 /** What an attempt changes in its callback. */
 export type AfterAttempt = Pick<CallbackRow, 'status' | 'warning' | 'tries' | 'next_at_ms'>;
@@ -26,35 +38,33 @@ export type AfterAttempt = Pick<CallbackRow, 'status' | 'warning' | 'tries' | 'n
 /** Payments, the notices of them to boxes, and the callbacks to partners. */
 export class PaymentStore {
   readonly #db: Kysely<Tables>;
-  readonly #nextSeq: NextSeq;
 
-  constructor(db: Kysely<Tables>, nextSeq: NextSeq) {
+  constructor(db: Kysely<Tables>) {
     this.#db = db;
-    this.#nextSeq = nextSeq;
   }
 
   /**
-   * Keeps a payment with all that follows from it: the order is paid, boxes and the partner are to be told. Its other
-   * pushes that a box may still hold, now cancelled, which are to be withdrawn (PROTOCOL.md, clause CBK-7).
+   * Finds the order that the money pays, or takes the one that is named, and keeps the payment with all that follows
+   * from it, which `consequencesOf` says without side effects: the order is paid, boxes and the partner are to be told.
+   * Nothing comes between, so that two payments at once pay two orders (PROTOCOL.md, clause CBK-6). The other pushes of
+   * the order that a box may still hold are cancelled, and are to be withdrawn (clause CBK-7).
    */
   async add(
-    payment: NewPayment,
-    told: Told[],
-    callback: NewCallback | undefined,
-  ): Promise<Pick<PushRow, 'id' | 'terminal_code'>[]> {
-    const atMs = payment.paid_at_ms;
+    pays: Money | { orderRef: string },
+    atMs: number,
+    consequencesOf: (order: OrderRow | undefined) => Consequences,
+  ): Promise<Kept> {
     return this.#db.transaction().execute(async (trx) => {
+      const order =
+        'orderRef' in pays
+          ? await trx.selectFrom('orders').selectAll().where('id', '=', pays.orderRef).executeTakeFirst()
+          : await findPaidBy(trx, pays, atMs);
+      const consequences = consequencesOf(order);
+      const { payment, told, callback } = consequences;
       await trx
         .insertInto('payments')
-        .values({ ...payment, seq: this.#nextSeq() })
+        .values({ ...payment, seq: nextSeq('payments') })
         .execute();
-      if (payment.order_ref !== null) {
-        await trx
-          .updateTable('orders')
-          .set({ status: 'paid', paid_at_ms: atMs, updated_at_ms: atMs })
-          .where('id', '=', payment.order_ref)
-          .execute();
-      }
       for (const box of told) {
         const state = { created_at_ms: atMs, reported_at_ms: null, recorded: null };
         await trx
@@ -67,22 +77,11 @@ export class PaymentStore {
         const { id: payment_id, partner } = payment;
         await trx
           .insertInto('callbacks')
-          .values({ ...callback, ...begun, payment_id, partner, seq: this.#nextSeq() })
+          .values({ ...callback, ...begun, payment_id, partner, seq: nextSeq('callbacks') })
           .execute();
       }
-      if (payment.order_ref === null) return [];
-      return trx
-        .updateTable('pushes')
-        .set({ status: 'cancelled' })
-        .where('order_ref', '=', payment.order_ref)
-        .where(
-          'id',
-          'not in',
-          told.map((it) => it.push_id ?? ''),
-        )
-        .where('status', 'in', OPEN_PUSH)
-        .returning(['id', 'terminal_code'])
-        .execute();
+      const withdrawn = order === undefined ? [] : await payOrder(trx, order.id, told, atMs);
+      return { ...consequences, withdrawn };
     });
   }
 
@@ -100,9 +99,9 @@ export class PaymentStore {
     return this.#db.selectFrom('callbacks').selectAll().where('payment_id', 'in', paymentIds).execute();
   }
 
-  /** Payments that a box has not yet reported as announced, oldest first (PROTOCOL.md, clause MSG-7). */
-  async unreported(terminalCode: string): Promise<Notice[]> {
-    return this.#db
+  /** Payments that a box has not yet reported as announced, oldest first; `more` when others wait (clause MSG-7). */
+  async unreported(terminalCode: string): Promise<{ notices: Notice[]; more: boolean }> {
+    const unreported = await this.#db
       .selectFrom('payments')
       .innerJoin('notices', 'notices.payment_id', 'payments.id')
       .selectAll('payments')
@@ -110,8 +109,9 @@ export class PaymentStore {
       .where('notices.terminal_code', '=', terminalCode)
       .where('notices.reported_at_ms', 'is', null)
       .orderBy('payments.seq')
-      .limit(NOTICES_MAX)
+      .limit(NOTICES_MAX + 1)
       .execute();
+    return { notices: unreported.slice(0, NOTICES_MAX), more: unreported.length > NOTICES_MAX };
   }
 
   /** The box has announced a payment. `undefined` when it was not told of one, else whether this is the first report. */
@@ -121,21 +121,20 @@ export class PaymentStore {
     recorded: boolean,
     atMs: number,
   ): Promise<'first' | 'repeated' | undefined> {
-    const notice = this.#db
-      .selectFrom('notices')
-      .select('reported_at_ms')
-      .where('payment_id', '=', paymentId)
-      .where('terminal_code', '=', terminalCode);
-    const found = await notice.executeTakeFirst();
-    if (found === undefined) return undefined;
-    if (found.reported_at_ms !== null) return 'repeated';
-    await this.#db
+    const changed = await this.#db
       .updateTable('notices')
       .set({ reported_at_ms: atMs, recorded: recorded ? 1 : 0 })
       .where('payment_id', '=', paymentId)
       .where('terminal_code', '=', terminalCode)
-      .execute();
-    return 'first';
+      .where('reported_at_ms', 'is', null)
+      .executeTakeFirst();
+    if (changed.numUpdatedRows > 0n) return 'first';
+    const notice = this.#db
+      .selectFrom('notices')
+      .select('payment_id')
+      .where('payment_id', '=', paymentId)
+      .where('terminal_code', '=', terminalCode);
+    return (await notice.executeTakeFirst()) === undefined ? undefined : 'repeated';
   }
 
   async callback(id: string): Promise<CallbackRow | undefined> {
@@ -146,10 +145,23 @@ export class PaymentStore {
     return this.#db.selectFrom('callbacks').selectAll().orderBy('seq', 'desc').limit(limit).execute();
   }
 
-  /** Soonest due first. */
-  async nextPending(limit: number): Promise<Pick<CallbackRow, 'id' | 'next_at_ms'>[]> {
-    const rows = this.#db.selectFrom('callbacks').select(['id', 'next_at_ms']).where('status', '=', 'pending');
-    return rows.orderBy('next_at_ms').orderBy('seq').limit(limit).execute();
+  /** Partners to whom something is still to be told. */
+  async pendingPartners(): Promise<string[]> {
+    const rows = this.#db.selectFrom('callbacks').select('partner').distinct().where('status', '=', 'pending');
+    return (await rows.execute()).map((it) => it.partner);
+  }
+
+  /** What is to be told to a partner, soonest due first. */
+  async nextPending(partner: string, limit: number): Promise<Pick<CallbackRow, 'id' | 'next_at_ms'>[]> {
+    return this.#db
+      .selectFrom('callbacks')
+      .select(['id', 'next_at_ms'])
+      .where('status', '=', 'pending')
+      .where('partner', '=', partner)
+      .orderBy('next_at_ms')
+      .orderBy('seq')
+      .limit(limit)
+      .execute();
   }
 
   async attemptsOf(callbackIds: string[]): Promise<AttemptRow[]> {
@@ -163,9 +175,26 @@ export class PaymentStore {
     await this.#db.transaction().execute(async (trx) => {
       await trx
         .insertInto('callback_attempts')
-        .values({ ...attempt, seq: this.#nextSeq() })
+        .values({ ...attempt, seq: nextAttemptSeq(attempt.callback_id) })
         .execute();
       await trx.updateTable('callbacks').set(after).where('id', '=', attempt.callback_id).execute();
     });
   }
+}
+
+/** Marks an order as paid. Its pushes to boxes that are told of no payment for them, which are cancelled. */
+async function payOrder(db: Kysely<Tables>, orderRef: string, told: Told[], atMs: number): Promise<Kept['withdrawn']> {
+  await db
+    .updateTable('orders')
+    .set({ status: 'paid', paid_at_ms: atMs, updated_at_ms: atMs })
+    .where('id', '=', orderRef)
+    .execute();
+  const toldOf = told.flatMap((it) => it.push_id ?? []);
+  let open = db
+    .updateTable('pushes')
+    .set({ status: 'cancelled' })
+    .where('order_ref', '=', orderRef)
+    .where('status', 'in', OPEN_PUSH);
+  if (toldOf.length > 0) open = open.where('id', 'not in', toldOf);
+  return open.returning(['id', 'terminal_code']).execute();
 }

@@ -1,0 +1,18 @@
+import type { DownOf } from '../protocol/messages.ts';
+import type { Order } from './entry.ts';
+
+/** The order that a push asks for. */
+export function orderOf(push: DownOf<'show'>): Order {
+  const { pushId, orderId, amount, content, qrCode, bankAccount, bankCode, userBankName, expiresAtMs } = push;
+  const holder = { bankAccount, bankCode, userBankName };
+  return { pushId, orderId, amount, content, qrCode, holder, expiresAtMs, lifetimeMs: push.expiresInMs };
+}
+
+/**
+ * What is left of an order's lifetime at a calendar time, in milliseconds. `undefined` when nothing is left, or more than
+ * the whole: then the order is over, or one of the clocks was set.
+ */
+export function leftMs(order: Order, wallMs: number): number | undefined {
+  const left = order.expiresAtMs - wallMs;
+  return left > 0 && left <= order.lifetimeMs ? left : undefined;
+}

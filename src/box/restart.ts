@@ -1,0 +1,47 @@
+import { type Draft, united } from './draft.ts';
+import type { Entry } from './entry.ts';
+import { recall } from './memory.ts';
+import { leftMs } from './order.ts';
+import { withinLimit } from './outbox.ts';
+import { activeOrder, RECENT_MAX } from './state.ts';
+
+/** Dates an order from before a restart by the gateway's calendar clock, which also set its end (clause AGT-8). */
+export function redate(draft: Draft, gatewayMs: number): void {
+  const { held, stage, nowMs } = draft.state;
+  const active = activeOrder(stage);
+  const order = held ?? (active?.restored === true ? active.order : undefined);
+  if (order === undefined) return;
+  const left = leftMs(order, gatewayMs);
+  if (left === undefined) {
+    draft.close(order, 'expired');
+    draft.set({ held: undefined });
+    if (active?.order.pushId === order.pushId) draft.leave({ kind: 'expired', order });
+    return;
+  }
+  const deadlineMs = Math.min(active?.deadlineMs ?? Number.POSITIVE_INFINITY, nowMs + left);
+  const dated = { order, deadlineMs, displayed: true, restored: false };
+  draft.set({
+    held: undefined,
+    stage: stage.kind === 'notice' ? { ...stage, resume: dated } : { kind: 'order', active: dated },
+  });
+}
+
+/** What this life of the box knows is newer; an order that was on the screen before it is over. */
+export function remember(draft: Draft, entries: Entry[]): void {
+  const { shown, ...before } = recall(entries);
+  const { announced, closedPushIds, unsent, recentPayments, untold, stage } = draft.state;
+  const known = new Set([...announced, ...unsent.map(({ id }) => id)]);
+  draft.set({
+    announced: united(before.announced, announced),
+    closedPushIds: united(before.closedPushIds, closedPushIds),
+    unsent: withinLimit([...before.unsent.filter(({ id }) => !known.has(id)), ...unsent]),
+    recentPayments: [...recentPayments, ...before.recentPayments.filter((it) => !known.has(it.transactionId))].slice(
+      0,
+      RECENT_MAX,
+    ),
+    untold: [...before.untold.filter((it) => !known.has(it.transactionId)), ...untold].slice(-RECENT_MAX),
+  });
+  if (shown !== undefined && !closedPushIds.includes(shown.pushId)) draft.close(shown, 'interrupted');
+  draft.mail();
+  if (stage.kind === 'quiet') draft.rest();
+}
