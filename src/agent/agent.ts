@@ -191,13 +191,14 @@ function boxConfig(setup: AgentSetup) {
 }
 
 /** A display that is not open can show nothing. */
-function verdictOf(screen: Screen, qrCode: string): Verdict {
+export function verdictOf(screen: Screen, qrCode: string): Verdict {
   const verdict = screen.verdict(qrCode);
   if (verdict === undefined) return { ok: false, code: 'DISPLAY_FAULT', reason: screen.status().reason ?? 'not open' };
   return verdict.ok ? { ok: true } : { ok: false, code: 'QR_TOO_DENSE', reason: verdict.reason };
 }
 
-function eventOf(outcome: ScreenOutcome): BoxEvent {
+/** What the first display's outcome means to the box. */
+export function eventOf(outcome: ScreenOutcome): BoxEvent {
   const { scene } = outcome;
   const pushId = scene?.kind === 'payment' ? scene.pushId : undefined;
   const transactionId = scene?.kind === 'paid' ? scene.transactionId : undefined;

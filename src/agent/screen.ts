@@ -16,6 +16,8 @@ export interface ScreenDeps {
   clock: Clock;
   log: Logger;
   io: Omit<DisplayIo, 'requestDraw'>;
+  /** Lays scenes out; where it is absent, as every display of the house does. */
+  openRenderer?: typeof openRenderer;
   /** Told after each scene that is on the screen, and after each failure. */
   onOutcome(outcome: ScreenOutcome): void;
 }
@@ -161,7 +163,8 @@ export class Screen {
 
   async #rendererFor(display: Display): Promise<Renderer> {
     this.#surface = display.surface;
-    return openRenderer(display.surface, { cacheDir: this.#deps.io.cacheDir, signal: this.#stop.signal });
+    const open = this.#deps.openRenderer ?? openRenderer;
+    return open(display.surface, { cacheDir: this.#deps.io.cacheDir, signal: this.#stop.signal });
   }
 
   async #draw(display: Display, renderer: Renderer, scene: Scene): Promise<void> {
