@@ -26,10 +26,12 @@ const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret:
 class Gateway implements Session {
   readonly incoming = new BoundedQueue<DownMessage>(100, 'reject');
   readonly said: UpMessage[] = [];
+  #sessionId = '';
 
   async send(message: UpMessage): Promise<void> {
     this.said.push(upMessage.parse(message));
-    if (message.type === 'hello') this.tell({ type: 'welcome', sessionId: message.sessionId, link: LINK });
+    this.#sessionId = message.sessionId;
+    if (message.type === 'hello') this.tell({ type: 'welcome', link: LINK });
   }
 
   async close(): Promise<void> {
@@ -38,7 +40,7 @@ class Gateway implements Session {
 
   tell(body: DownBody): void {
     const head = { v: 1, id: systemRandom.uuid(), sentAtMs: systemClock.wallMs() };
-    this.incoming.offer(downMessage.parse({ ...head, ...body }));
+    this.incoming.offer(downMessage.parse({ ...head, ...body, sessionId: this.#sessionId }));
   }
 
   types(): string[] {

@@ -35,8 +35,9 @@ class Far implements Session {
     this.incoming.close();
   }
 
-  say(body: DownBody): void {
-    this.incoming.offer(downMessage.parse({ v: 1, id: systemRandom.uuid(), sentAtMs: systemClock.wallMs(), ...body }));
+  say(body: DownBody, sessionId = this.hello()?.sessionId): void {
+    const head = { v: 1, id: systemRandom.uuid(), sentAtMs: systemClock.wallMs() };
+    this.incoming.offer(downMessage.parse({ ...head, ...body, sessionId }));
   }
 
   hello(): Extract<UpMessage, { type: 'hello' }> | undefined {
@@ -44,8 +45,8 @@ class Far implements Session {
   }
 
   async welcome(): Promise<void> {
-    const hello = await eventually('hello', () => this.hello());
-    this.say({ type: 'welcome', sessionId: hello.sessionId, link: LINK });
+    await eventually('hello', () => this.hello());
+    this.say({ type: 'welcome', link: LINK });
   }
 }
 
@@ -76,27 +77,34 @@ describe('the link', () => {
     const hello = await eventually('hello', () => far.hello());
     expect(hello).toMatchObject({ terminalCode: 'VVB000001', serialNumber: 'VVB900001', display: 'browser' });
     far.say(pushOf(1));
-    far.say({ type: 'welcome', sessionId: uuid(1), link: LINK });
+    far.say({ type: 'welcome', link: LINK }, uuid(1));
     link.send([{ type: 'accepted', pushId: uuid(1) }]);
     await far.welcome();
     await eventually('registered', () => types().includes('registered'));
-    expect(events).toEqual([{ type: 'connecting' }, { type: 'registered', link: LINK }]);
+    expect(events).toEqual([{ type: 'connecting' }, { type: 'registered', link: LINK, gatewayMs: expect.any(Number) }]);
     expect(far.sent.map((message) => message.type)).toEqual(['hello']);
     expect(link.status()).toMatchObject({ reason: undefined, connectedAtMs: expect.any(Number) });
   });
 
-  it('MSG-2 turns what the gateway says into events, in order, and sends in order', async () => {
+  it('MSG-2 MSG-4 MSG-5 turns what the gateway says in this session into events, in order, and sends in order', async () => {
     const far = new Far();
+    const begunMs = systemClock.monotonicMs();
     const { link, events, types } = linkOf(async () => far);
     await far.welcome();
+    const welcomedMs = systemClock.monotonicMs();
     await eventually('registered', () => types().includes('registered'));
-    far.say(pushOf(1));
+    far.say(pushOf(9), uuid(1));
+    far.say(pushOf(1, { sessionMs: 700 }));
     far.say({ type: 'withdraw', pushId: uuid(1), why: 'cancelled' });
     far.say(paymentOf(2));
     far.say({ type: 'ack', reportIds: [uuid(3)] });
     await eventually('all', () => types().includes('acked'));
     expect(types().slice(2)).toEqual(['push', 'withdraw', 'payment', 'acked']);
-    expect(events[2]).toMatchObject({ verdict: { ok: true } });
+    const push = events[2];
+    expect(push).toMatchObject({ push: { pushId: uuid(1) }, verdict: { ok: true } });
+    const bornMs = push?.type === 'push' ? push.bornAtMs - 700 : Number.NaN;
+    expect(bornMs).toBeGreaterThanOrEqual(begunMs);
+    expect(bornMs).toBeLessThanOrEqual(welcomedMs);
     const report = { type: 'paid', transactionId: uuid(4), orderId: '', amount: 1, recorded: true } as const;
     link.send([
       { type: 'accepted', pushId: uuid(1) },
@@ -138,8 +146,8 @@ describe('the link', () => {
   it('MSG-4 tells a refusal and tries again', async () => {
     const fars = [new Far(), new Far()] as const;
     const { events, types } = linkOf(async (attempt) => fars[attempt] ?? fars[1]);
-    const hello = await eventually('hello', () => fars[0].hello());
-    fars[0].say({ type: 'refused', sessionId: hello.sessionId, code: 'NOT_REGISTERED', reason: 'no such box' });
+    await eventually('hello', () => fars[0].hello());
+    fars[0].say({ type: 'refused', code: 'NOT_REGISTERED', reason: 'no such box' });
     await fars[1].welcome();
     await eventually('registered', () => types().includes('registered'));
     expect(events[1]).toEqual({ type: 'refused', code: 'NOT_REGISTERED', reason: 'no such box' });
@@ -150,9 +158,8 @@ describe('the link', () => {
     const { link, types, attempts } = linkOf(async () => far);
     await far.welcome();
     await eventually('registered', () => types().includes('registered'));
-    const sessionId = far.hello()?.sessionId ?? '';
-    far.say({ type: 'refused', sessionId: uuid(1), code: 'SUPERSEDED', reason: 'said to another agent' });
-    far.say({ type: 'refused', sessionId, code: 'SUPERSEDED', reason: 'another agent' });
+    far.say({ type: 'refused', code: 'SUPERSEDED', reason: 'said to another agent' }, uuid(1));
+    far.say({ type: 'refused', code: 'SUPERSEDED', reason: 'another agent' });
     await eventually('stopped', () => link.status().reason?.includes('SUPERSEDED') === true);
     await link.close();
     expect(types().slice(2)).toEqual(['refused']);

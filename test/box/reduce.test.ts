@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { reduce } from '../../src/box/reduce.ts';
-import { activeOrder, type BoxEvent, type BoxState, UNSENT_MAX } from '../../src/box/state.ts';
+import {
+  activeOrder,
+  type BoxEvent,
+  type BoxState,
+  IN_FLIGHT_MAX,
+  RESEND_MS,
+  UNSENT_MAX,
+} from '../../src/box/state.ts';
 import { statusView, view } from '../../src/box/view.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 import {
@@ -9,11 +16,13 @@ import {
   drawn,
   fresh,
   LINK,
+  paidDrawn,
   payment,
   play,
   push,
   pushOf,
   registered,
+  registeredAt,
   showing,
   uuid,
   WALL_START_MS,
@@ -57,10 +66,11 @@ describe('a push', () => {
     const dense: BoxEvent = {
       type: 'push',
       push: pushOf(1),
+      bornAtMs: Number.POSITIVE_INFINITY,
       verdict: { ok: false, code: 'QR_TOO_DENSE', reason: '41 modules, 38 pixels' },
     };
     expect(play(ready(), [dense]).sends).toMatchObject([{ code: 'QR_TOO_DENSE', reason: '41 modules, 38 pixels' }]);
-    const unlinked = play(fresh(), [{ type: 'registered', link: null }, push(1)]);
+    const unlinked = play(fresh(), [registeredAt(0, null), push(1)]);
     expect(rejection(unlinked)).toEqual(['E36']);
     expect(view(unlinked.state).kind).toBe('unlinked');
   });
@@ -69,6 +79,7 @@ describe('a push', () => {
     const dense: BoxEvent = {
       type: 'push',
       push: pushOf(2),
+      bornAtMs: Number.POSITIVE_INFINITY,
       verdict: { ok: false, code: 'QR_TOO_DENSE', reason: '41 modules' },
     };
     const told = play(ready(), [dense]);
@@ -95,6 +106,7 @@ describe('a push', () => {
     const closed: BoxEvent = {
       type: 'push',
       push: pushOf(1),
+      bornAtMs: Number.POSITIVE_INFINITY,
       verdict: { ok: false, code: 'DISPLAY_FAULT', reason: 'not open' },
     };
     expect(rejection(play(ready(), [closed]))).toEqual(['DISPLAY_FAULT']);
@@ -107,7 +119,7 @@ describe('a push', () => {
     const failedDraw = play(ready(), [push(1), { type: 'draw-failed', pushId: uuid(1), reason: 'stuck' }]);
     expect(rejection(failedDraw)).toEqual(['sent', 'DISPLAY_FAULT']);
     expect(activeOrder(failedDraw.state.stage)).toBeUndefined();
-    const back = play(failedDraw.state, [{ type: 'drawn', pushId: undefined }, push(2)]);
+    const back = play(failedDraw.state, [{ type: 'drawn', pushId: undefined, transactionId: undefined }, push(2)]);
     expect(types(back)).toEqual(['accepted']);
     const full = play(ready(), [{ type: 'unrecorded', cause: push(1), reason: 'no space' }]);
     expect(full.sends).toMatchObject([{ type: 'rejected', pushId: uuid(1), code: 'STORAGE_FAULT' }]);
@@ -144,15 +156,35 @@ describe('a push', () => {
     expect(view(timedOut.state).kind).toBe('idle');
     const dismissed = play(showing(), [{ type: 'key', key: 'dismiss' }]);
     expect(dismissed.sends).toMatchObject([{ type: 'ended', how: 'dismissed' }]);
-    const relinked = play(showing(), [{ type: 'registered', link: { ...LINK, bankAccount: '77' } }]);
+    const relinked = play(showing(), [registeredAt(0, { ...LINK, bankAccount: '77' })]);
     expect(relinked.sends).toMatchObject([{ type: 'ended', how: 'withdrawn' }]);
     expect(statusView(relinked.state).order).toBeNull();
     expect(play(showing(), [registered]).sends).toEqual([]);
   });
 
+  it('AGT-3 MSG-5 lives no longer for having been on its way, and is not shown when it comes too late', () => {
+    const start = play(ready(), [[10_000, { type: 'tick' }]]).state;
+    const slow = play(start, [[250_000, push(1, {}, 10_000)]]);
+    expect(view(slow.state)).toMatchObject({ kind: 'payment', secondsLeft: 60 });
+    const late = play(start, [[310_000, push(1, {}, 10_000)]]);
+    expect(rejection(late)).toEqual(['WITHDRAWN']);
+    expect(view(late.state).kind).toBe('idle');
+    const clockSetForward = reduce(start, push(1, {}, 10_000), { monotonicMs: 10_001, wallMs: WALL_START_MS * 2 });
+    expect(view(clockSetForward.state)).toMatchObject({ kind: 'payment', secondsLeft: 300 });
+  });
+
+  it('MSG-9 answers a withdrawal, whether the push is on the screen or not', () => {
+    const withdraw = (n: number): BoxEvent => ({ type: 'withdraw', pushId: uuid(n), why: 'paid' });
+    const shown = play(showing(), [withdraw(1)]);
+    expect(shown.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'withdrawn' }]);
+    expect(view(shown.state).kind).toBe('idle');
+    expect(play(showing(), [withdraw(2)]).sends).toMatchObject([{ pushId: uuid(2), code: 'WITHDRAWN' }]);
+    expect(rejection(play(shown.state, [withdraw(1)]))).toEqual(['WITHDRAWN']);
+  });
+
   it('AGT-4 is never shown when its withdrawal came first, nor a second time after its end', () => {
     const early = play(ready(), [{ type: 'withdraw', pushId: uuid(1), why: 'timeout' }, push(1)]);
-    expect(rejection(early)).toEqual(['WITHDRAWN']);
+    expect(rejection(early)).toEqual(['WITHDRAWN', 'WITHDRAWN']);
     const again = play(showing(), [{ type: 'key', key: 'dismiss' }, push(1)]);
     expect(rejection(again).at(-1)).toBe('WITHDRAWN');
     expect(play(showing(), [push(1)]).sends).toEqual([{ type: 'shown', pushId: uuid(1) }]);
@@ -195,7 +227,7 @@ describe('a payment', () => {
 
   it('AGT-5 is shown and reported when the disk fails, flagged as not recorded', () => {
     const step = play(showing(), [{ type: 'unrecorded', cause: payment(1), reason: 'read-only' }]);
-    expect(step.writes).toEqual([]);
+    expect(step.writes).toMatchObject([{ kind: 'payment', payment: { transactionId: uuid(0xc001) } }]);
     expect(step.sends).toMatchObject([{ type: 'paid', recorded: false }]);
     expect(view(step.state).kind).toBe('paid');
   });
@@ -203,7 +235,7 @@ describe('a payment', () => {
   it('lets an order end on time although the disk cannot take that down', () => {
     const deadline = activeOrder(showing().stage)?.deadlineMs ?? 0;
     const step = play(showing(), [[deadline, { type: 'unrecorded', cause: { type: 'tick' }, reason: 'read-only' }]]);
-    expect(step.writes).toEqual([]);
+    expect(step.writes).toMatchObject([{ kind: 'ended', how: 'expired' }]);
     expect(step.sends).toMatchObject([{ type: 'ended', how: 'expired' }]);
   });
 
@@ -238,6 +270,52 @@ describe('the connection', () => {
     expect(play(acked.state, [{ type: 'connecting' }, registered]).sends).toEqual([]);
   });
 
+  it('MSG-6 sends again what is not acknowledged in time, for as long as the session lasts', () => {
+    const paid = play(showing(), [payment(1), { type: 'key', key: 'dismiss' }]);
+    expect(paid.wakeAtMs).toBe(paid.state.nowMs - 1 + RESEND_MS);
+    const again = play(paid.state, [[paid.wakeAtMs ?? 0, { type: 'tick' }]]);
+    expect(types(again)).toEqual(['paid']);
+    expect(again.wakeAtMs).toBe(again.state.nowMs + RESEND_MS);
+    const cut = play(again.state, [{ type: 'connecting' }]);
+    expect(cut.wakeAtMs).toBeUndefined();
+    expect(play(cut.state, [[90_000, { type: 'tick' }]]).sends).toEqual([]);
+    expect(play(again.state, [{ type: 'acked', ids: [uuid(0xc001)] }]).wakeAtMs).toBeUndefined();
+  });
+
+  it('MSG-6 has so many reports under way at a time, oldest first, and sends the others as those are acknowledged', () => {
+    const events = Array.from({ length: IN_FLIGHT_MAX + 30 }, (_, n) => payment(n, { pushId: null }));
+    const offline = play(ready(), [{ type: 'connecting' }, ...events]).state;
+    const ids = (step: { sends: readonly { id?: string }[] }) => step.sends.map((send) => send.id);
+    const owed = offline.unsent.map(({ id }) => id);
+    const back = play(offline, [registered]);
+    expect(ids(back)).toEqual(owed.slice(0, IN_FLIGHT_MAX));
+    const rest = play(back.state, [{ type: 'acked', ids: owed.slice(0, 20) }]);
+    expect(ids(rest)).toEqual(owed.slice(IN_FLIGHT_MAX, IN_FLIGHT_MAX + 20));
+    const silent = play(rest.state, [[rest.state.nowMs + RESEND_MS, { type: 'tick' }]]);
+    expect(ids(silent)).toEqual(owed.slice(20, 20 + IN_FLIGHT_MAX));
+    const settled = play(silent.state, [{ type: 'acked', ids: owed }]);
+    expect(settled.state).toMatchObject({ unsent: [], inFlight: [], resendAtMs: undefined });
+  });
+
+  it('AGT-10 shows a payment that the display failed to show, once it works again', () => {
+    const dark = play(showing(), [{ type: 'draw-failed', pushId: undefined, reason: 'cable out' }, payment(1)]);
+    const over = play(dark.state, [[dark.state.nowMs + 10_000, { type: 'tick' }]]);
+    expect(view(over.state).kind).toBe('idle');
+    const back = play(over.state, [drawn(7)]);
+    expect(view(back.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc001) });
+    expect(back.announcements).toEqual([]);
+    const seen = play(back.state, [paidDrawn(1), [60_000, { type: 'tick' }]]);
+    expect(view(seen.state).kind).toBe('idle');
+    expect(seen.state.untold).toEqual([]);
+  });
+
+  it('AGT-10 a display that never confirms does not hold the box on one payment', () => {
+    const paid = play(ready(), [payment(1), payment(2)]);
+    const over = play(paid.state, [[paid.state.nowMs + 10_000, { type: 'tick' }]]);
+    expect(view(over.state).kind).toBe('idle');
+    expect(over.state.untold).toHaveLength(2);
+  });
+
   it('keeps what is owed within its limit and gives up ended orders before payments', () => {
     const events = Array.from({ length: UNSENT_MAX + 20 }, (_, n) => payment(n + 10, { pushId: null }));
     const state = play(showing(), [{ type: 'connecting' }, { type: 'key', key: 'dismiss' }, ...events]).state;
@@ -263,11 +341,12 @@ describe('the connection', () => {
 const anyEvent: fc.Arbitrary<BoxEvent> = fc.oneof(
   fc.constant<BoxEvent>({ type: 'connecting' }),
   fc.constant(registered),
-  fc.constant<BoxEvent>({ type: 'registered', link: null }),
+  fc.constant(registeredAt(0, null)),
   fc.constant<BoxEvent>({ type: 'refused', code: 'NOT_REGISTERED', reason: 'no' }),
   fc.integer({ min: 1, max: 5 }).map((n) => push(n)),
   fc.integer({ min: 1, max: 5 }).map((n) => push(n, { expiresInMs: n * 3_000 })),
   fc.integer({ min: 1, max: 5 }).map(drawn),
+  fc.integer({ min: 1, max: 5 }).map(paidDrawn),
   fc.integer({ min: 1, max: 5 }).map((n) => payment(n)),
   fc.integer({ min: 1, max: 5 }).map((n) => payment(n, { pushId: null })),
   fc.integer({ min: 1, max: 5 }).map<BoxEvent>((n) => ({ type: 'withdraw', pushId: uuid(n), why: 'cancelled' })),
@@ -321,8 +400,8 @@ describe('whatever happens', () => {
     );
   });
 
-  it('tells the expiry by the box calendar and the whole lifetime', () => {
-    expect(statusView(showing()).order?.expiresAt).toBe(new Date(WALL_START_MS + 300_003).toISOString());
+  it('tells the expiry by the calendar of the gateway', () => {
+    expect(statusView(showing()).order?.expiresAt).toBe(new Date(WALL_START_MS + 300_000).toISOString());
   });
 });
 

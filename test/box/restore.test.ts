@@ -1,9 +1,22 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { restore } from '../../src/box/restore.ts';
-import { type BoxState, UNSENT_MAX } from '../../src/box/state.ts';
+import { activeOrder, type BoxState, UNSENT_MAX } from '../../src/box/state.ts';
 import { view } from '../../src/box/view.ts';
-import { at, CONFIG, drawn, fresh, payment, play, push, registered, uuid } from './support.ts';
+import {
+  at,
+  CONFIG,
+  drawn,
+  fresh,
+  paidDrawn,
+  payment,
+  play,
+  push,
+  registered,
+  registeredAt,
+  uuid,
+  WALL_START_MS,
+} from './support.ts';
 
 const start = () => play(fresh(), [{ type: 'connecting' }, registered]).state;
 
@@ -11,25 +24,87 @@ describe('a restart', () => {
   it('AGT-8 shows the order again that was on the screen, with the time that is left', () => {
     const before = play(start(), [push(1), drawn(1)]);
     const after = restore(CONFIG, before.writes, at(100_000));
-    expect(view(after)).toMatchObject({ kind: 'payment', pushId: uuid(1), secondsLeft: 201 });
+    expect(view(after)).toMatchObject({ kind: 'payment', pushId: uuid(1), secondsLeft: 200 });
     expect(play(after, [drawn(1)]).sends).toEqual([]);
-    const inThePast = restore(CONFIG, before.writes, { monotonicMs: 0, wallMs: 0 });
-    expect(view(inThePast)).toMatchObject({ kind: 'payment', secondsLeft: 300 });
-    const late = restore(CONFIG, before.writes, at(400_000));
-    expect(play(late, [[400_000, { type: 'tick' }]]).writes).toMatchObject([{ kind: 'ended', how: 'expired' }]);
+    const welcomed = play(after, [[100_000, registeredAt(100_000)]]);
+    expect(view(welcomed.state)).toMatchObject({ kind: 'payment', secondsLeft: 200 });
+    expect(welcomed.sends).toEqual([]);
   });
 
-  it('AGT-4 does not show a push that was never confirmed: its partner was told that it failed', () => {
-    const after = restore(CONFIG, play(start(), [push(1)]).writes, at(10));
+  it.each([
+    ['lost', -WALL_START_MS],
+    ['set back by hours', -3 * 3_600_000],
+    ['set forward by hours', 3 * 3_600_000],
+  ])('AGT-8 waits for the gateway to date the order when the calendar clock was %s', (_how, jumpMs) => {
+    const { writes } = play(start(), [push(1), drawn(1)]);
+    const on = (monotonicMs: number) => ({ monotonicMs, wallMs: WALL_START_MS + monotonicMs + jumpMs });
+    const after = restore(CONFIG, writes, on(10));
     expect(view(after).kind).toBe('starting');
+    const inTime = play(after, [[20, registeredAt(100_000)]]);
+    expect(view(inTime.state)).toMatchObject({ kind: 'payment', pushId: uuid(1), secondsLeft: 200 });
+    const tooLate = play(after, [[20, registeredAt(300_000)]]);
+    expect(view(tooLate.state).kind).toBe('idle');
+    expect(tooLate.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'expired' }]);
+    const replaced = play(after, [[20, { type: 'connecting' }], push(2)]);
+    expect(replaced.state.held?.pushId).toBe(uuid(1));
+    const ended = play(after, [{ type: 'withdraw', pushId: uuid(1), why: 'cancelled' }, registeredAt(0)]);
+    expect(ended.sends).toMatchObject([{ type: 'ended', how: 'withdrawn' }]);
+    expect(view(play(after, [payment(1), registeredAt(100_000)]).state).kind).toBe('paid');
+  });
+
+  it('AGT-8 shows it no longer than the gateway says, although its own calendar clock is behind', () => {
+    const { writes } = play(start(), [push(1), drawn(1)]);
+    const after = restore(CONFIG, writes, at(10_000));
+    const welcomed = play(after, [[10_001, registeredAt(290_000)]]);
+    expect(view(welcomed.state)).toMatchObject({ kind: 'payment', secondsLeft: 10 });
+    const over = play(after, [[10_001, registeredAt(300_000)]]);
+    expect(view(over.state).kind).toBe('expired');
+    expect(over.sends).toMatchObject([{ type: 'ended', how: 'expired' }]);
+    // Later welcomes do not date it again: from the first one on the monotonic clock counts.
+    const again = play(welcomed.state, [{ type: 'connecting' }, registeredAt(900_000)]);
+    expect(view(again.state).kind).toBe('payment');
+  });
+
+  it('AGT-4 AGT-10 ends a push that was never confirmed: nobody waits for its QR', () => {
+    const { writes } = play(start(), [push(1)]);
+    const after = restore(CONFIG, writes, at(10));
+    expect(view(after).kind).toBe('starting');
+    const welcomed = play(after, [registered]);
+    expect(welcomed.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'interrupted' }]);
+    const acked = play(welcomed.state, [{ type: 'acked', ids: [uuid(1)] }]);
+    expect(restore(CONFIG, [...writes, ...acked.writes], at(20)).unsent).toEqual([]);
+    expect(play(after, [registered, push(1)]).sends.at(-1)).toMatchObject({ code: 'WITHDRAWN' });
   });
 
   it('AGT-5 announces nothing a second time', () => {
-    const before = play(start(), [push(1), drawn(1), payment(1)]);
+    const before = play(start(), [push(1), drawn(1), payment(1), paidDrawn(1)]);
     const after = play(restore(CONFIG, before.writes, at(50)), [[50, registered], payment(1)]);
     expect(after.writes).toEqual([]);
+    expect(after.announcements).toEqual([]);
     expect(view(after.state).kind).toBe('idle');
     expect(after.state.recentPayments[0]?.orderId).toBe('DH1');
+  });
+
+  it('AGT-5 AGT-10 shows the payments whose screen was not seen, one after the other, without a word', () => {
+    const { writes } = play(start(), [payment(1, { amount: 1_000 }), paidDrawn(1), payment(2), payment(3)]);
+    const after = restore(CONFIG, writes, at(50));
+    expect(view(after)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
+    const drawnOnce = play(after, [paidDrawn(2)]);
+    expect(drawnOnce.writes).toEqual([{ kind: 'told', transactionId: uuid(0xc002) }]);
+    const next = play(drawnOnce.state, [[10_050, { type: 'tick' }]]);
+    expect(view(next.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc003) });
+    const last = play(next.state, [paidDrawn(3), [30_000, { type: 'tick' }]]);
+    expect(view(last.state).kind).toBe('starting');
+    expect([...drawnOnce.announcements, ...next.announcements, ...last.announcements]).toEqual([]);
+    const all = [...writes, ...drawnOnce.writes, ...last.writes];
+    expect(view(restore(CONFIG, all, at(60))).kind).toBe('starting');
+  });
+
+  it('AGT-10 shows a payment that is owed its screen before the order that has it', () => {
+    const { writes } = play(start(), [push(1), drawn(1), payment(2, { pushId: null })]);
+    const after = restore(CONFIG, writes, at(50));
+    expect(view(after)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
+    expect(view(play(after, [[10_050, { type: 'tick' }]]).state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
   });
 
   it('MSG-6 still owes what was not acknowledged, and nothing else', () => {
@@ -54,6 +129,7 @@ describe('a restart', () => {
         fc.integer({ min: 1, max: 4 }).map(drawn),
         fc.integer({ min: 1, max: 4 }).map((n) => payment(n)),
         fc.integer({ min: 1, max: 4 }).map((n) => ({ type: 'acked' as const, ids: [uuid(n), uuid(0xc000 + n)] })),
+        fc.integer({ min: 1, max: 4 }).map(paidDrawn),
         fc.constant({ type: 'key' as const, key: 'dismiss' as const }),
       ),
       { maxLength: 30 },
@@ -62,10 +138,43 @@ describe('a restart', () => {
       fc.property(events, (history) => {
         const lived = play(start(), history);
         const revived = restore(CONFIG, lived.writes, at(lived.state.nowMs));
-        const known = ({ announced, unsent, recentPayments }: BoxState) => ({ announced, unsent, recentPayments });
+        const { stage } = lived.state;
+        const active = activeOrder(stage);
+        const unconfirmed = active?.displayed === false ? [active.order.pushId] : [];
+        const known = ({ announced, unsent, recentPayments, untold }: BoxState) => ({
+          announced,
+          unsent: unsent.filter(({ id }) => !unconfirmed.includes(id)),
+          recentPayments,
+          untold,
+        });
         expect(known(revived)).toEqual(known(lived.state));
+        expect(activeOrder(revived.stage)?.order).toEqual(active?.displayed ? active.order : undefined);
       }),
       { numRuns: 1_000 },
     );
+  });
+});
+
+describe('a journal that comes late', () => {
+  const before = () => play(start(), [push(1), drawn(1), payment(2, { pushId: null }), payment(3), paidDrawn(3)]);
+  const late = () => ({ type: 'remembered' as const, entries: before().writes });
+
+  it('AGT-5 AGT-10 brings back what was announced, what is owed, and the screens that nobody saw', () => {
+    const after = play(fresh(), [{ type: 'connecting' }, registered, late()]);
+    expect(after.announcements).toEqual([]);
+    expect(after.sends.map((send) => send.type)).toEqual(['paid', 'paid', 'ended']);
+    expect(after.sends[2]).toMatchObject({ pushId: uuid(1), how: 'interrupted' });
+    expect(view(after.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
+    const told = play(after.state, [payment(2, { pushId: null }), payment(3)]);
+    expect(told.announcements).toEqual([]);
+  });
+
+  it('takes nothing from what this life of the box knows', () => {
+    const living = play(fresh(), [registered, payment(3), push(4), drawn(4)]);
+    const after = play(living.state, [late()]);
+    expect(view(after.state)).toMatchObject({ kind: 'payment', pushId: uuid(4) });
+    expect(after.state.announced).toEqual([uuid(0xc002), uuid(0xc003)]);
+    expect(after.state.recentPayments.map((it) => it.orderId)).toEqual(['DH3', 'DH2']);
+    expect(after.state.unsent.map(({ id }) => id)).toEqual([uuid(0xc002), uuid(0xc003), uuid(1)]);
   });
 });

@@ -14,6 +14,7 @@ export const CONFIG: BoxConfig = {
 
 export const LINK: Link = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
 
+export const SESSION_ID = '0a3c1d52-8d6b-4b7e-8f0e-5d2f1c7b9a02';
 export const WALL_START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
 
 /** A UUID that is the same for the same number. */
@@ -27,6 +28,7 @@ export function pushOf(n: number, change: Partial<DownOf<'show'>> = {}): DownOf<
     v: 1,
     id: uuid(0xa000 + n),
     sentAtMs: WALL_START_MS,
+    sessionId: SESSION_ID,
     type: 'show',
     pushId: uuid(n),
     orderId: `DH${n}`,
@@ -42,6 +44,7 @@ export function pushOf(n: number, change: Partial<DownOf<'show'>> = {}): DownOf<
     }),
     expiresAtMs: WALL_START_MS + 300_000,
     expiresInMs: 300_000,
+    sessionMs: 0,
     ...change,
     amount,
   };
@@ -52,6 +55,7 @@ export function paymentOf(n: number, change: Partial<DownOf<'payment'>> = {}): D
     v: 1,
     id: uuid(0xb000 + n),
     sentAtMs: WALL_START_MS,
+    sessionId: SESSION_ID,
     type: 'payment',
     transactionId: uuid(0xc000 + n),
     pushId: uuid(n),
@@ -80,13 +84,27 @@ export function play(start: BoxState, events: readonly (BoxEvent | [number, BoxE
 }
 
 export const fresh = () => initialState(CONFIG, at(0));
-export const registered: BoxEvent = { type: 'registered', link: LINK };
-export const push = (n: number, change?: Partial<DownOf<'show'>>): BoxEvent => ({
+/** The welcome of a gateway whose clock says so many milliseconds after `WALL_START_MS`. */
+export const registeredAt = (ms: number, link: Link | null = LINK): BoxEvent => ({
+  type: 'registered',
+  link,
+  gatewayMs: WALL_START_MS + ms,
+});
+export const registered = registeredAt(0);
+/** A push that took no time from the gateway to the box, unless told when its lifetime began. */
+export const push = (n: number, change?: Partial<DownOf<'show'>>, bornAtMs = Number.POSITIVE_INFINITY): BoxEvent => ({
   type: 'push',
   push: pushOf(n, change),
+  bornAtMs,
   verdict: { ok: true },
 });
-export const drawn = (n: number): BoxEvent => ({ type: 'drawn', pushId: uuid(n) });
+export const drawn = (n: number): BoxEvent => ({ type: 'drawn', pushId: uuid(n), transactionId: undefined });
+/** The paid screen of payment `n` is on the display. */
+export const paidDrawn = (n: number): BoxEvent => ({
+  type: 'drawn',
+  pushId: undefined,
+  transactionId: uuid(0xc000 + n),
+});
 export const payment = (n: number, change?: Partial<DownOf<'payment'>>): BoxEvent => ({
   type: 'payment',
   payment: paymentOf(n, change),

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type Decoded, decodeDown, decodePresence, decodeUp, encode } from '../../src/protocol/codec.ts';
-import { type DownMessage, isDurable, type UpMessage } from '../../src/protocol/messages.ts';
+import type { DownMessage, UpMessage } from '../../src/protocol/messages.ts';
 import { DOWN, PRESENCE, UP } from './examples.ts';
 
 type Shape = Record<string, unknown>;
@@ -143,8 +143,4 @@ it('MSG-3 any bytes are refused without an exception', () => {
     }),
     { numRuns: 2000 },
   );
-});
-
-it('MSG-6 the durable reports are ended and paid', () => {
-  expect(Object.values(UP).filter(isDurable)).toStrictEqual([UP.ended, UP.paid]);
 });

@@ -1,15 +1,15 @@
 import type { DownMessage, DownOf, Presence, UpMessage, UpOf } from '../../src/protocol/messages.ts';
 
-const head = { v: 1, id: '6f1f2b8e-3a55-4c0f-9d54-0a4c4f6c1a01', sentAtMs: 1_721_372_634_000 } as const;
 const sessionId = '0a3c1d52-8d6b-4b7e-8f0e-5d2f1c7b9a02';
+const head = { v: 1, id: '6f1f2b8e-3a55-4c0f-9d54-0a4c4f6c1a01', sentAtMs: 1_721_372_634_000, sessionId } as const;
 const pushId = 'b7e0c6a4-2f3d-4a19-8c5b-7e6d5f4a3b03';
 const transactionId = 'c4d5e6f7-1a2b-4c3d-9e8f-0a1b2c3d4e04';
 const link = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
 
 /** One legal message of every type to a box. */
 export const DOWN: { [T in DownMessage['type']]: DownOf<T> } = {
-  welcome: { ...head, type: 'welcome', sessionId, link },
-  refused: { ...head, type: 'refused', sessionId, code: 'SUPERSEDED', reason: 'another agent has this identity' },
+  welcome: { ...head, type: 'welcome', link },
+  refused: { ...head, type: 'refused', code: 'SUPERSEDED', reason: 'another agent has this identity' },
   show: {
     ...head,
     type: 'show',
@@ -21,6 +21,7 @@ export const DOWN: { [T in DownMessage['type']]: DownOf<T> } = {
     qrCode: '000201',
     expiresAtMs: 1_721_372_934_000,
     expiresInMs: 300_000,
+    sessionMs: 1_500,
   },
   withdraw: { ...head, type: 'withdraw', pushId, why: 'timeout' },
   payment: {
@@ -43,7 +44,6 @@ export const UP: { [T in UpMessage['type']]: UpOf<T> } = {
   hello: {
     ...head,
     type: 'hello',
-    sessionId,
     terminalCode: 'VVB000001',
     serialNumber: 'VVB900001',
     agentVersion: '0.1.0',

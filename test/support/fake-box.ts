@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { connectAsync, type MqttClient } from 'mqtt';
 import { onTestFinished } from 'vitest';
 import { decodeDown, decodePresence, encode } from '../../src/protocol/codec.ts';
-import { BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
+import { BOX_ALIVE_MS, BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
 import type { DownMessage, DownOf, UpBody, UpMessage } from '../../src/protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { eventually } from './net.ts';
@@ -66,7 +66,8 @@ export class FakeBox {
   }
 
   async send(body: UpBody, id: string = crypto.randomUUID()): Promise<void> {
-    const message = { v: 1, id, sentAtMs: Date.now(), ...body } as UpMessage;
+    const head = { v: 1, id, sentAtMs: Date.now(), sessionId: this.sessionId };
+    const message = { ...head, ...body } as UpMessage;
     await this.sendText(encode(message));
   }
 
@@ -78,7 +79,7 @@ export class FakeBox {
   hello(change: Partial<FakeBoxIdentity> = {}): Promise<void> {
     const { terminalCode, serialNumber } = { ...this.#identity, ...change };
     const version = { agentVersion: 'fake', display: 'fake' };
-    return this.send({ type: 'hello', sessionId: this.sessionId, terminalCode, serialNumber, ...version });
+    return this.send({ type: 'hello', terminalCode, serialNumber, ...version });
   }
 
   async shown({ pushId }: { pushId: string }): Promise<void> {
@@ -178,6 +179,13 @@ async function overHttp(box: FakeBox, { gateway, identity }: FakeBoxOptions): Pr
     });
     stream.end();
   });
+  // In real time, also where the gateway's clock is virtual: there a test says itself that the box is alive.
+  const alive = setInterval(() => {
+    const url = `${gateway.origin}${BOX_PATHS.alive}`;
+    // A gateway that is gone ends the stream too.
+    fetch(url, { method: 'POST', headers }).catch(() => undefined);
+  }, BOX_ALIVE_MS);
+  stream.once('close', () => clearInterval(alive));
   return {
     send: async (text) => {
       const url = `${gateway.origin}${BOX_PATHS.messages}`;

@@ -10,9 +10,9 @@ import { boxMayPublish, boxMaySubscribe, boxTopic, GATEWAY_PRESENCE_TOPIC } from
 
 export const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
 
-/** A message to a box, stamped as a gateway does. */
-export function down(body: DownBody): DownMessage {
-  return { v: 1, id: randomUUID(), sentAtMs: Date.now(), ...body };
+/** A message to a box in a session of it, stamped as a gateway does. */
+export function down(body: DownBody, sessionId: string = randomUUID()): DownMessage {
+  return { v: 1, id: randomUUID(), sentAtMs: Date.now(), sessionId, ...body };
 }
 
 /** A gateway as a broker and HTTP stand-in that takes nothing off protocol: what it objects to is in `faults`. */
@@ -97,6 +97,8 @@ export async function fakeBroker() {
 export async function fakeHttpGateway() {
   const received: UpMessage[] = [];
   const faults: string[] = [];
+  /** The session of each sign of life. */
+  const alive: string[] = [];
   const streams = new Map<string, ServerResponse>();
   const sockets = new Set<Socket>();
   let answer: ((request: IncomingMessage, response: ServerResponse) => boolean) | undefined;
@@ -115,6 +117,10 @@ export async function fakeHttpGateway() {
       response.flushHeaders();
       streams.set(session, response);
       response.on('close', () => streams.delete(session));
+    } else if (request.method === 'POST' && request.url === BOX_PATHS.alive) {
+      request.resume();
+      alive.push(session);
+      response.writeHead(streams.has(session) ? 204 : 409).end();
     } else if (request.method === 'POST' && request.url === BOX_PATHS.messages) {
       const chunks: Buffer[] = [];
       request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -147,6 +153,7 @@ export async function fakeHttpGateway() {
   const fake: Fake = { received, faults };
   return {
     ...fake,
+    alive,
     streams,
     sockets,
     url: `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`,

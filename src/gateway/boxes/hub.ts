@@ -202,6 +202,7 @@ export class Hub {
       this.#send({ line, sessionId }, { type: 'refused', code: 'NOT_REGISTERED', reason });
       return;
     }
+    this.#sessions.get(terminalCode)?.over.abort();
     this.#supersede(terminalCode, line, sessionId);
     const session: LiveSession = {
       ...{ sessionId, agentVersion, display, line, sinceMs: clock.wallMs(), helloAtMs: clock.monotonicMs() },
@@ -252,7 +253,6 @@ export class Hub {
       this.#deps.log.warn('box-superseded', { box: terminalCode, code: 'SUPERSEDED', reason });
       this.#send(older, { type: 'refused', code: 'SUPERSEDED', reason });
     }
-    older.over.abort();
     this.#confirmations.settleAll(terminalCode, failure('BOX_OFFLINE', 'a newer session of the box took over'));
     if (older.line !== line) older.line.end();
   }
