@@ -68,7 +68,7 @@ export function recall(entries: readonly Entry[]): Memory {
         break;
     }
   }
-  const shown = [...open.values()].filter((push) => push.displayed).at(-1)?.order;
+  const shown = [...open.values()].filter((push) => push.displayed && !acked.has(push.order.pushId)).at(-1)?.order;
   for (const { order } of [...open.values()]) {
     if (order.pushId !== shown?.pushId) end(order.pushId, order.orderId, 'interrupted');
   }
