@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { restore } from '../box/restore.ts';
-import type { BoxEvent, BoxState, Send, Verdict } from '../box/state.ts';
+import type { BoxEvent, BoxState, Send } from '../box/state.ts';
 import { statusView, view } from '../box/view.ts';
 import type { SerialSettings, TerminalInput } from '../display/contract.ts';
 import { openSerial } from '../display/io/serial.ts';
@@ -14,8 +14,9 @@ import { Link } from './link.ts';
 import { startLocalHttp } from './local-http.ts';
 import { Loop } from './loop.ts';
 import { AgentMetrics } from './metrics.ts';
+import { eventOf, verdictOf } from './outcome.ts';
 import { Parts, type PartsSetup } from './parts.ts';
-import { type ConfiguredDisplay, Screen, type ScreenOutcome } from './screen.ts';
+import { type ConfiguredDisplay, Screen } from './screen.ts';
 
 /** How long the link waits for the displays' first attempt; a display that hangs must not keep a payment away. */
 const FIRST_DISPLAY_WAIT_MS = 5_000;
@@ -188,26 +189,6 @@ function boxConfig(setup: AgentSetup) {
   const { identity, version, paidHoldMs, endedHoldMs } = setup;
   const { terminalCode, serialNumber } = identity;
   return { terminalCode, serialNumber, version, paidHoldMs, endedHoldMs };
-}
-
-/** A display that is not open can show nothing. */
-export function verdictOf(screen: Screen, qrCode: string): Verdict {
-  const verdict = screen.verdict(qrCode);
-  if (verdict === undefined) return { ok: false, code: 'DISPLAY_FAULT', reason: screen.status().reason ?? 'not open' };
-  return verdict.ok ? { ok: true } : { ok: false, code: 'QR_TOO_DENSE', reason: verdict.reason };
-}
-
-/** What the first display's outcome means to the box. */
-export function eventOf(outcome: ScreenOutcome): BoxEvent {
-  const { scene } = outcome;
-  const pushId = scene?.kind === 'payment' ? scene.pushId : undefined;
-  const transactionId = scene?.kind === 'paid' ? scene.transactionId : undefined;
-  if (outcome.ok && outcome.unreadable !== undefined && pushId !== undefined) {
-    return { type: 'unreadable', pushId, reason: outcome.unreadable };
-  }
-  return outcome.ok
-    ? { type: 'drawn', pushId, transactionId }
-    : { type: 'draw-failed', pushId, reason: outcome.reason };
 }
 
 function statusOf(

@@ -1,0 +1,22 @@
+import type { BoxEvent, Verdict } from '../box/state.ts';
+import type { Screen, ScreenOutcome } from './screen.ts';
+
+/** A display that is not open can show nothing. */
+export function verdictOf(screen: Screen, qrCode: string): Verdict {
+  const verdict = screen.verdict(qrCode);
+  if (verdict === undefined) return { ok: false, code: 'DISPLAY_FAULT', reason: screen.status().reason ?? 'not open' };
+  return verdict.ok ? { ok: true } : { ok: false, code: 'QR_TOO_DENSE', reason: verdict.reason };
+}
+
+/** What the first display's outcome means to the box. */
+export function eventOf(outcome: ScreenOutcome): BoxEvent {
+  const { scene } = outcome;
+  const pushId = scene?.kind === 'payment' ? scene.pushId : undefined;
+  const transactionId = scene?.kind === 'paid' ? scene.transactionId : undefined;
+  if (outcome.ok && outcome.unreadable !== undefined && pushId !== undefined) {
+    return { type: 'unreadable', pushId, reason: outcome.unreadable };
+  }
+  return outcome.ok
+    ? { type: 'drawn', pushId, transactionId }
+    : { type: 'draw-failed', pushId, reason: outcome.reason };
+}
