@@ -8,6 +8,7 @@ import { type Answer, BOX1, BOX2, push, SEND_QR, type TestGateway, type TestOpti
 
 const DEADLINE_MS = 5000;
 const LIFETIME_MS = 300_000;
+const RESEND_MS = 10_000;
 const SUCCESS = { status: 'SUCCESS', message: '' };
 
 /** A gateway whose clock stands still, with box 1 connected: what is answered is answered before the deadline. */
@@ -21,9 +22,9 @@ async function gatewayWithBox(change: Partial<FakeBoxOptions> = {}, options: Tes
 }
 
 /** Sends a push that nothing answers yet. */
-function pushTo(gateway: TestGateway) {
+function pushTo(gateway: TestGateway, change: Record<string, unknown> = {}) {
   const state: { answer: Answer | undefined } = { answer: undefined };
-  const answered = gateway.post(SEND_QR, push()).then((answer) => {
+  const answered = gateway.post(SEND_QR, push(change)).then((answer) => {
     state.answer = answer;
     return answer;
   });
@@ -158,18 +159,34 @@ describe('SND', () => {
     expect(await newestOrder(gateway)).toMatchObject({ status: 'failed', failure: 'BOX_TIMEOUT' });
   });
 
-  it('MSG-9 SND-4 forgets a withdrawal when the push is over by its lifetime', async () => {
-    const { clock, gateway, box, connect } = await gatewayWithBox();
+  it('MSG-9 SND-4 tells it again every 10 s, and not after the box has said that it has no such push', async () => {
+    const { clock, gateway, box } = await gatewayWithBox();
     const { answered } = pushTo(gateway);
-    const { pushId, orderId } = await box.next('show');
+    const { pushId } = await box.next('show');
     await clock.advance(DEADLINE_MS);
     await answered;
-    await box.close();
+    await box.next('withdraw');
+    await clock.advance(RESEND_MS);
+    expect(await box.next('withdraw', 2)).toMatchObject({ pushId, why: 'timeout' });
+    await box.send({ type: 'rejected', pushId, code: 'WITHDRAWN', reason: 'it is not on the screen' });
+    const stranger = crypto.randomUUID();
+    await box.send({ type: 'ended', pushId: stranger, orderId: '', how: 'expired' }, stranger);
+    await box.next('ack');
     await clock.advance(LIFETIME_MS);
-    const again = await connect();
-    await again.send({ type: 'ended', pushId, orderId, how: 'expired' }, pushId);
-    await again.next('ack');
-    expect(again.of('withdraw')).toEqual([]);
+    expect(box.of('withdraw')).toHaveLength(2);
+    expect(gateway.log.filter((it) => it.event === 'report-ignored')).toHaveLength(1);
+  });
+
+  it('MSG-4 takes no confirmation of an earlier session of the box', async () => {
+    const { gateway, box, connect } = await gatewayWithBox();
+    box.vanish();
+    const newer = await connect({ onShow: () => undefined });
+    const { answered } = pushTo(gateway);
+    const { pushId } = await newer.next('show');
+    const head = { v: 1, id: crypto.randomUUID(), sentAtMs: 1, sessionId: box.sessionId };
+    await newer.sendText(JSON.stringify({ ...head, type: 'shown', pushId })).catch(() => undefined);
+    await newer.send({ type: 'rejected', pushId, code: 'DISPLAY_FAULT', reason: 'unplugged' });
+    expect(told(await answered)).toEqual(failed('DISPLAY_FAULT'));
   });
 
   it('SND-5 is answered at once when the box is not connected, and nothing is kept', async () => {
@@ -230,7 +247,7 @@ describe('SND', () => {
     const { gateway, box } = await gatewayWithBox();
     const first = pushTo(gateway);
     const oldest = await box.next('show');
-    const others = Array.from({ length: 16 }, () => pushTo(gateway));
+    const others = Array.from({ length: 16 }, (_, n) => pushTo(gateway, { orderId: `DH1${n}` }));
     expect(told(await first.answered)).toEqual(failed('REPLACED'));
     expect(await box.next('withdraw')).toMatchObject({ pushId: oldest.pushId });
     await box.next('show', 17);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { connectFakeBox, type FakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
 import {
   ACCOUNT,
   BOX1,
@@ -16,6 +17,8 @@ import {
   testCallback,
   testGateway,
 } from './harness.ts';
+
+const RESEND_MS = 10_000;
 
 const payingGateway = async (options: TestOptions = {}) =>
   testGateway({ callback: { url: (await partnerServer(processed)).url }, ...options });
@@ -76,6 +79,36 @@ describe.each(['mqtt', 'http'] as const)('a payment over %s', (transport) => {
     await last.next('ack');
     expect(last.of('payment')).toEqual([]);
   });
+});
+
+it('MSG-7 is said again every 10 s for as long as the box does not report it', async () => {
+  const clock = new VirtualClock();
+  const gateway = await payingGateway({ clock });
+  const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+  const transactionId = await pay(gateway);
+  await box.next('payment');
+  await clock.advance(RESEND_MS);
+  expect(await box.next('payment', 2)).toMatchObject({ transactionId });
+  await box.send(paid(transactionId), transactionId);
+  await box.next('ack');
+  await clock.advance(3 * RESEND_MS);
+  await box.send(paid(transactionId), transactionId);
+  await box.next('ack', 2);
+  expect(box.of('payment')).toHaveLength(2);
+});
+
+it('MSG-7 is said at most 100 at a time, the oldest first, the others as those are reported', async () => {
+  const gateway = await payingGateway();
+  const all: string[] = [];
+  for (let n = 0; n < 130; n += 1) all.push(await pay(gateway));
+  const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+  await box.next('payment', 100);
+  for (const id of all.slice(0, 99)) await box.send(paid(id), id);
+  await box.next('ack', 99);
+  expect(box.of('payment').map((it) => it.transactionId)).toEqual(all.slice(0, 100));
+  await box.send(paid(all[99] ?? ''), all[99] ?? '');
+  await box.next('payment', 130);
+  expect(box.of('payment').map((it) => it.transactionId)).toEqual(all);
 });
 
 describe('CBK-7', () => {

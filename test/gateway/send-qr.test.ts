@@ -16,7 +16,9 @@ import {
   push,
   qrFor,
   SEND_QR,
+  TEST_CALLBACK,
   type TestGateway,
+  testCallback,
   testGateway,
 } from './harness.ts';
 
@@ -24,6 +26,55 @@ const md5 = (text: string) => createHash('md5').update(text, 'utf8').digest('hex
 const SUCCESS = { status: 'SUCCESS', message: '' };
 const boxOf = (gateway: TestGateway, onShow?: FakeBoxOptions['onShow']) =>
   connectFakeBox({ gateway, identity: BOX1, transport: 'http', ...(onShow === undefined ? {} : { onShow }) });
+
+describe('SND-9', () => {
+  const shows = (box: { of(type: 'show'): unknown[] }) => box.of('show').length;
+
+  it('SND-9 is one push while it is awaited and while it is on the screen', async () => {
+    const gateway = await testGateway();
+    const box = await boxOf(gateway);
+    const both = await Promise.all([gateway.post(SEND_QR, push()), gateway.post(SEND_QR, push())]);
+    expect(both.map((it) => it.body)).toEqual([SUCCESS, SUCCESS]);
+    expect((await gateway.post(SEND_QR, push())).body).toEqual(SUCCESS);
+    expect(shows(box)).toBe(1);
+    expect((await gateway.mock('/orders')).length).toBe(1);
+  });
+
+  it('SND-9 answers both calls with one refusal', async () => {
+    const gateway = await testGateway();
+    const box = await boxOf(gateway, (it, { pushId }) =>
+      it.send({ type: 'rejected', pushId, code: 'DISPLAY_FAULT', reason: 'unplugged' }),
+    );
+    const both = await Promise.all([gateway.post(SEND_QR, push()), gateway.post(SEND_QR, push())]);
+    expect(both.map((it) => it.body.message)).toEqual(['DISPLAY_FAULT', 'DISPLAY_FAULT']);
+    expect(shows(box)).toBe(1);
+    await gateway.post(SEND_QR, push());
+    expect(shows(box)).toBe(2);
+  });
+
+  it('SND-9 is a new push with another QR, without an orderId, and once the first has ended or is paid', async () => {
+    const gateway = await testGateway({ callback: { url: 'http://127.0.0.1:9/' } });
+    const box = await boxOf(gateway);
+    const sent = async (request: object) => {
+      expect((await gateway.post(SEND_QR, request)).body).toEqual(SUCCESS);
+      return shows(box);
+    };
+    expect(await sent(push())).toBe(1);
+    expect(await sent(push({ amount: '60000', qrCode: qrFor({ amount: 60_000 }) }))).toBe(2);
+    expect(await sent(push())).toBe(3);
+    expect(await sent(push({ orderId: '' }))).toBe(4);
+    expect(await sent(push({ orderId: '' }))).toBe(5);
+    // A push without an orderId is one of the order that has its QR.
+    expect(await sent(push())).toBe(5);
+    const last = box.of('show').at(-1);
+    const pushId = last?.pushId ?? '';
+    await box.send({ type: 'ended', pushId, orderId: 'DH001', how: 'dismissed' }, pushId);
+    await box.next('ack');
+    expect(await sent(push())).toBe(6);
+    expect((await gateway.post(TEST_CALLBACK, testCallback())).status).toBe(200);
+    expect(await sent(push())).toBe(7);
+  });
+});
 
 describe('SUM', () => {
   it('SUM-1 takes the MD5 of password, bankAccount, amount and bankCode as other programs compute it', async () => {

@@ -79,33 +79,38 @@ export class OrderStore {
         .insertInto('pushes')
         .values({ ...push, ...begun, seq: nextSeq('pushes') })
         .execute();
-      await trx
+      const pushed = await trx
         .updateTable('orders')
         .set({ last_push_id: push.id, failure: null, updated_at_ms: push.created_at_ms })
         .where('id', '=', push.order_ref)
-        .execute();
+        .executeTakeFirst();
+      if (pushed.numUpdatedRows === 0n) throw new Error('the order of the push is there no longer');
       await setOrderStatus(trx, push.id, 'pushed', push.created_at_ms);
     });
   }
 
-  /** Whether an unpaid order is on a box, as far as a push with this kind of confirmation tells (clause SND-9). */
+  /**
+   * Whether an unpaid order has the screen of a box, as far as this kind of confirmation tells: the newest push that is
+   * there, or on its way, is the order's (clause SND-9).
+   */
   async isOnBox(
     orderRef: string,
     terminalCode: string,
     confirm: 'accepted' | 'displayed',
     atMs: number,
   ): Promise<boolean> {
-    const push = await this.#db
+    const newest = await this.#db
       .selectFrom('pushes')
-      .innerJoin('orders', 'orders.last_push_id', 'pushes.id')
-      .select('pushes.id')
-      .where('orders.id', '=', orderRef)
-      .where('orders.status', '<>', 'paid')
+      .innerJoin('orders', 'orders.id', 'pushes.order_ref')
+      .select(['pushes.order_ref', 'pushes.status', 'orders.status as order_status'])
       .where('pushes.terminal_code', '=', terminalCode)
-      .where('pushes.status', 'in', confirm === 'displayed' ? ['shown'] : ['accepted', 'shown'])
+      .where('pushes.status', 'in', OPEN_PUSH)
       .where('pushes.expires_at_ms', '>', atMs)
+      .orderBy('pushes.seq', 'desc')
+      .limit(1)
       .executeTakeFirst();
-    return push !== undefined;
+    if (newest?.order_ref !== orderRef || newest.order_status === 'paid') return false;
+    return newest.status === 'shown' || (confirm === 'accepted' && newest.status === 'accepted');
   }
 
   /** Whether the push was still open, so that this changed it; a withdrawn or ended one stays as it is. */
