@@ -91,6 +91,11 @@ export interface FaultScene extends Shown {
   action: string;
 }
 
+/** Nothing at all, as on a screen that is off: the box has ended. */
+export interface BlankScene {
+  kind: 'blank';
+}
+
 export type Scene =
   | StartingScene
   | ConnectingScene
@@ -101,4 +106,5 @@ export type Scene =
   | EndedScene
   | TooDenseScene
   | HistoryScene
-  | FaultScene;
+  | FaultScene
+  | BlankScene;

@@ -86,13 +86,20 @@ export interface PanelFrame {
 
 export type Frame = PixelFrame | CharacterFrame | PanelFrame;
 
+/** No longer than this does `close` wait for a device that may hang: a box that ends has little time. */
+export const GOODBYE_TIMEOUT_MS = 300;
+
 /** An open screen: opening makes one, closing spends it; there is no reopen. */
 export interface Display {
   /** What is there to draw on now; another one after `requestDraw`. */
   readonly surface: Surface;
   /** Settles once the frame is on the screen; throws a PayboxError when the screen failed. */
   draw(frame: Frame, scene: Scene): Promise<void>;
-  /** Gives the device back; a second call does nothing. After it, `draw` throws. */
+  /**
+   * Gives the device back; a second call does nothing. After it, `draw` throws. What was drawn last stays where the
+   * device can keep it, but never a QR: nobody may pay by it when nobody listens. Whoever wants nothing to stay draws a
+   * blank scene first.
+   */
   close(): Promise<void>;
 }
 

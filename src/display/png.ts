@@ -64,7 +64,8 @@ function chunk(type: string, content: Uint8Array): Buffer {
 
 function picture(frame: CharacterFrame): PixelFrame {
   const width = frame.columns * CELL_WIDTH;
-  const height = frame.rows * CELL_HEIGHT;
+  // A picture has at least one row, also that of a blank page.
+  const height = Math.max(1, frame.rows) * CELL_HEIGHT;
   const canvas = createCanvas(width, height);
   for (const [index, { char, ink, paper }] of frame.cells.entries()) {
     const x = (index % frame.columns) * CELL_WIDTH;

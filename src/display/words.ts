@@ -46,7 +46,7 @@ const SHORT_TITLES: Partial<Record<Scene['kind'], string>> = {
   'too-dense': 'Không có QR',
 };
 
-/** The words of `scene` in Vietnamese. */
+/** The words of `scene` in Vietnamese; none of a blank one. */
 export function pageOf(scene: Scene): Page {
   const page = wordsOf(scene);
   return {
@@ -142,6 +142,8 @@ function wordsOf(scene: Scene): Omit<Page, 'shortTitle'> {
         facts: [{ label: 'Mã lỗi', value: scene.code }],
         hint: scene.action,
       };
+    case 'blank':
+      return { ...BLANK, tone: 'calm', icon: 'dots', title: '' };
   }
 }
 

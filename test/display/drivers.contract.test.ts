@@ -24,6 +24,10 @@ const LOCAL: Readonly<Record<string, (folder: string) => object>> = {
   'led-matrix': (folder) => new FakeLedMatrix(folder).options,
 };
 
+const PAID = SCENES.paid ?? PAYMENT;
+const BLANK = { kind: 'blank' } as const;
+const SILENCE_MS = 300;
+
 const socat = without(PROGRAMS.socat);
 const noPort = (name: string) => HARDWARE.has(name) && socat.missing;
 
@@ -39,6 +43,18 @@ async function deviceOf(name: string): Promise<Hardware | undefined> {
 
 function drawsQr(surface: Surface): boolean {
   return surface.kind === 'panel' ? surface.qr !== null : surface.kind === 'pixels' || surface.halfBlocks;
+}
+
+/** Settles once the device has been silent for a moment: the port says too early that bytes have left. */
+async function arrived(device: Hardware | undefined): Promise<void> {
+  let bytes = -1;
+  let sinceMs = performance.now();
+  await eventually('silence on the line', () => {
+    const length = device?.received().length ?? 0;
+    if (length !== bytes) sinceMs = performance.now();
+    bytes = length;
+    return performance.now() - sinceMs > SILENCE_MS;
+  });
 }
 
 async function openExample(name: string, hardware?: Hardware) {
@@ -112,6 +128,42 @@ describe.skipIf(socat.missing).each([...HARDWARE.keys()])(
       const amount = () => device?.shownTexts().some((text) => /50\.?000/.test(text));
       await eventually('the payment', () => (pixels ? device?.shownQr() !== undefined : amount()));
       expect(device?.shownQr()).toBe(wanted);
+    });
+
+    it('leaves no QR behind when it is closed', async () => {
+      const device = await deviceOf(name);
+      const { display, renderer } = await openExample(name, device);
+      await display.draw(renderer.render(PAYMENT), PAYMENT);
+      await eventually('the payment', () => device?.shownQr() !== undefined || !drawsQr(display.surface));
+      await display.close();
+      // Paper is paper: what has been printed stays in the customer's hand.
+      const paper = name === 'escpos';
+      await eventually('the end of the QR', () => paper || device?.shownQr() === undefined);
+    });
+
+    it('leaves everything else where it is when it is closed', async () => {
+      const device = await deviceOf(name);
+      const { display, renderer } = await openExample(name, device);
+      await display.draw(renderer.render(PAID), PAID);
+      await arrived(device);
+      const before = device?.shownTexts();
+      device?.forget();
+      await display.close();
+      await arrived(device);
+      expect(Buffer.from(device?.received() ?? []).toString('latin1')).toBe('');
+      expect(device?.shownTexts()).toEqual(before);
+    });
+
+    it('shows nothing once it is told to be blank', async () => {
+      const device = await deviceOf(name);
+      const { display, renderer } = await openExample(name, device);
+      await display.draw(renderer.render(PAYMENT), PAYMENT);
+      await arrived(device);
+      await display.draw(renderer.render(BLANK), BLANK);
+      if (name === 'escpos') return;
+      // The DQR box has no empty screen: its welcome, with a dash, says least.
+      const words = () => device?.shownTexts().filter((text) => text.replaceAll(/[- ]/g, '') !== '') ?? [];
+      await eventually('a blank screen', () => device?.shownQr() === undefined && words().length === 0);
     });
 
     it('is named when it is not there, with what to do', async () => {

@@ -87,6 +87,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     code: 'STORAGE_FAULT',
     action: 'Kiểm tra thẻ nhớ, rồi khởi động lại thiết bị',
   },
+  blank: { kind: 'blank' },
 };
 
 const anyText = fc.oneof(
@@ -133,4 +134,5 @@ export const anyScene: fc.Arbitrary<Scene> = fc.oneof(
     ...shown,
   }),
   fc.record({ kind: fc.constant('fault' as const), code: anyText, action: anyText, ...shown }),
+  fc.record({ kind: fc.constant('blank' as const) }),
 );

@@ -115,7 +115,7 @@ describe('the screen in words', () => {
   it('is whole lines without control characters, whatever the scene', () => {
     fc.assert(
       fc.property(anyScene, (scene) => {
-        expect(sceneText(scene)).toMatch(/^(\P{Cc}+\n)+$/u);
+        expect(sceneText(scene)).toMatch(/^(\P{Cc}+\n)*$/u);
       }),
     );
   });

@@ -31,7 +31,6 @@ export const cd5220: DisplayDriver<z.infer<typeof options>> = {
         instead: {},
         // An earlier program may have left half a line, which CR ends, and after ESC Q nothing but CLR is understood.
         setup: Uint8Array.of(CR, CLEAR, ESC, 0x40, ESC, 0x2a, brightness),
-        goodbye: Uint8Array.of(CLEAR),
         update: (before, after) =>
           Buffer.concat(
             LINES.map((line, row) => {

@@ -10,8 +10,6 @@ export interface CharacterDialect {
   instead: Readonly<Record<string, string>>;
   /** Makes the device ready and its page blank, whatever it did before. */
   setup: Uint8Array;
-  /** Makes the page blank: nobody may go on reading an amount when this program has ended. */
-  goodbye: Uint8Array;
   /** What turns the page `before` into `after`. */
   update(before: readonly string[], after: readonly string[]): Uint8Array;
 }
@@ -28,7 +26,7 @@ export async function openCharacters(
   const screen = await SerialScreen.open(settings, io, signal);
   let page = Array.from({ length: rows }, () => ' '.repeat(columns));
   await screen.send(dialect.setup).catch(async (error: unknown) => {
-    await screen.close(new Uint8Array());
+    await screen.close();
     throw error;
   });
   return {
@@ -39,7 +37,7 @@ export async function openCharacters(
       await screen.send(dialect.update(page, wanted));
       page = wanted;
     },
-    close: () => screen.close(dialect.goodbye),
+    close: () => screen.close(),
   };
 }
 

@@ -7,6 +7,7 @@ import { displayFault } from './fault.ts';
 import { PanelDisplay, serialPath, shortened } from './panel.ts';
 
 const BETWEEN_FIELDS = '**';
+const QR_SCREEN = 'DisplayQRCodeScreen';
 /** The box has one line for each text; its manual names no limit. */
 const FIELD_CHARS_MAX = 60;
 
@@ -38,6 +39,7 @@ export const dqr: DisplayDriver<z.infer<typeof options>> = {
     const line = await io.openSerial({ path, baudRate }, signal);
     const surface: PanelSurface = { kind: 'panel', qr: { sidePixels: qrSidePixels, charsMax }, accents: false };
     let shown = '';
+    let qrMayShow = false;
     const send = async (text: string) => {
       const bytes = new TextEncoder().encode(`${text}\n`);
       await line.write(bytes, writeTimeoutMs(bytes.length, baudRate));
@@ -46,10 +48,14 @@ export const dqr: DisplayDriver<z.infer<typeof options>> = {
       // A result keeps the time at which it was first shown.
       const wanted = lineOf(frame, scene, id, '');
       if (wanted === shown) return;
+      qrMayShow ||= wanted.startsWith(QR_SCREEN);
       await send(lineOf(frame, scene, id, formatTime(io.clock.wallMs())));
       shown = wanted;
+      qrMayShow = wanted.startsWith(QR_SCREEN);
     };
-    const goodbye = () => send(['WelcomeScreen', id ?? '-'].join(BETWEEN_FIELDS));
+    const goodbye = async () => {
+      if (qrMayShow) await send(welcome(id ?? '-'));
+    };
     return new PanelDisplay(surface, line, path, io, show, goodbye);
   },
 };
@@ -61,11 +67,11 @@ function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined, time: s
   const order = `${amount} ${content}`;
   switch (scene.kind) {
     case 'too-dense':
-      return ['WelcomeScreen', fieldOf(order)].join(BETWEEN_FIELDS);
+      return welcome(fieldOf(order));
     case 'payment':
       // A payload that cannot be shown is replaced by words, as on every screen.
-      if (qrCode === null) return ['WelcomeScreen', fieldOf(order)].join(BETWEEN_FIELDS);
-      return ['DisplayQRCodeScreen', payloadField(qrCode), String(scene.amount), name].join(BETWEEN_FIELDS);
+      if (qrCode === null) return welcome(fieldOf(order));
+      return [QR_SCREEN, payloadField(qrCode), String(scene.amount), name].join(BETWEEN_FIELDS);
     case 'paid':
       return lineWith('DisplaySuccessQRCodeScreen', scene.transactionId, order, time);
     case 'cancelled':
@@ -74,9 +80,16 @@ function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined, time: s
       return lineWith('DisplayFailQRCodeScreen', '', order, time);
     case 'fault':
       return lineWith('DisplayFailQRCodeScreen', '', `${title} ${content}`, time);
+    case 'blank':
+      // The box has no empty screen; its welcome says least.
+      return welcome(id ?? '-');
     default:
-      return ['WelcomeScreen', scene.kind === 'idle' ? name : fieldOf(title)].join(BETWEEN_FIELDS);
+      return welcome(scene.kind === 'idle' ? name : fieldOf(title));
   }
+}
+
+function welcome(field: string): string {
+  return ['WelcomeScreen', field].join(BETWEEN_FIELDS);
 }
 
 /**

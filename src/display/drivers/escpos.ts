@@ -50,7 +50,7 @@ export const escpos: DisplayDriver<Options> = {
       await printer.begin();
       return printer;
     } catch (error) {
-      await screen.close(new Uint8Array());
+      await screen.close();
       throw error;
     }
   },
@@ -74,15 +74,19 @@ function expectPanel(frame: Frame): PanelFrame {
 /** Time is not shown: a second would draw the whole screen with its QR anew. */
 function shower(screen: SerialScreen, given: Options): Display {
   let shown: Buffer | undefined;
+  let qrMayShow = false;
   return {
     surface: surfaceOf(given),
     draw: async (frame) => {
       screen.expectOpen();
-      const wanted = Buffer.from(slipOf(expectPanel(frame), mediumOf(given)));
+      const panel = expectPanel(frame);
+      const wanted = Buffer.from(slipOf(panel, mediumOf(given)));
+      qrMayShow ||= panel.qrCode !== null;
       await screen.send(shown?.equals(wanted) ? new Uint8Array() : wanted);
       shown = wanted;
+      qrMayShow = panel.qrCode !== null;
     },
-    close: () => screen.close(CLEAR),
+    close: () => screen.close(qrMayShow ? CLEAR : new Uint8Array()),
   };
 }
 
@@ -123,7 +127,7 @@ class Printer implements Display {
   }
 
   close(): Promise<void> {
-    return this.#screen.close(new Uint8Array());
+    return this.#screen.close();
   }
 
   async #checkPaper(): Promise<void> {

@@ -4,7 +4,14 @@ import { type DailySpan, isWithin } from '../../lib/daily-span.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Scene } from '../../scene.ts';
 import { wordsOf } from '../canvas.ts';
-import type { Display, DisplayDriver, DisplayIo, Frame, PixelSurface } from '../contract.ts';
+import {
+  type Display,
+  type DisplayDriver,
+  type DisplayIo,
+  type Frame,
+  GOODBYE_TIMEOUT_MS,
+  type PixelSurface,
+} from '../contract.ts';
 import { detachConsole } from '../io/console.ts';
 import { type Framebuffer, type FramebufferInfo, findFramebuffer, openFramebuffer } from '../io/framebuffer.ts';
 import { packRgb565, packXrgb8888 } from '../io/pixel-bytes.ts';
@@ -15,7 +22,6 @@ import { expectPixels, rotation } from './pixel-options.ts';
 const REPAINT_SECONDS_MAX = 86_400;
 /** How late the screen may go dark or be lit again. */
 const NIGHT_CHECK_MS = 15_000;
-const GOODBYE_TIMEOUT_MS = 1_000;
 
 const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'expected a time of day as HH:MM');
 
@@ -74,8 +80,9 @@ class FramebufferDisplay implements Display {
   #spare: Uint8Array;
   /** What it shows; undefined when that is not known. */
   #shown: Uint8Array | undefined;
-  #scene: Scene['kind'] = 'starting';
-  #dark = false;
+  #scene: Scene['kind'] | undefined;
+  /** Undefined: nobody knows what an earlier program that was killed has left. */
+  #dark: boolean | undefined;
   #failed: unknown;
   /** Writes go one after another. */
   #writing: Promise<void> = Promise.resolve();
@@ -115,13 +122,24 @@ class FramebufferDisplay implements Display {
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort();
-    await this.#writing;
-    // Nobody may pay by a QR that stands there when this program has ended.
-    const emptied = this.#device.writeRows(new Uint8Array(this.#image.length), 0).catch(() => {});
-    await withDeadline(this.#io.clock, GOODBYE_TIMEOUT_MS, emptied);
-    if (this.#dark) await this.#device.blank(false);
+    const written = this.#writing.then(() => this.#restore());
+    await withDeadline(
+      this.#io.clock,
+      GOODBYE_TIMEOUT_MS,
+      written.catch(() => {}),
+    );
     await this.#device.close();
-    await this.#giveConsoleBack();
+    // The console would draw over a picture that stays.
+    if (!this.#pictureStays()) await this.#giveConsoleBack();
+  }
+
+  #pictureStays(): boolean {
+    return this.#failed === undefined && this.#scene !== undefined && !['payment', 'blank'].includes(this.#scene);
+  }
+
+  async #restore(): Promise<void> {
+    if (!this.#pictureStays()) await this.#device.writeRows(new Uint8Array(this.#image.length), 0);
+    if (this.#dark) await this.#device.blank(false);
   }
 
   /** Makes the change, then brings the device to what it is to show. After a failure the display is spent. */
@@ -133,7 +151,7 @@ class FramebufferDisplay implements Display {
       const blanked = dark && (await this.#device.blank(true));
       await this.#write(dark && !blanked ? new Uint8Array(this.#image.length) : this.#image);
       // The picture is whole before the light goes on.
-      if (this.#dark && !dark) await this.#device.blank(false);
+      if (this.#dark !== false && !dark) await this.#device.blank(false);
       this.#dark = dark;
     });
     this.#writing = work.catch((error: unknown) => {
@@ -148,7 +166,7 @@ class FramebufferDisplay implements Display {
 
   /** Payments are shown at any hour; what only waits for one is dark at night. */
   #isDark(): boolean {
-    const waits = ['starting', 'connecting', 'unlinked', 'idle'].includes(this.#scene);
+    const waits = ['starting', 'connecting', 'unlinked', 'idle', 'blank'].includes(this.#scene ?? 'starting');
     return waits && this.#night !== undefined && isWithin(this.#night, this.#io.clock.wallMs());
   }
 

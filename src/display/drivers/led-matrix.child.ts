@@ -1,7 +1,8 @@
 /**
  * A program of its own: holds the LED matrix addon, which ends its process on many faults. Reads messages from stdin,
  * each with its length in 4 bytes before it: first the setup as JSON, then frames of 3 bytes a pixel. Answers each with
- * a line of JSON on file descriptor 3. Ends, with the panels dark, when stdin does.
+ * a line of JSON on file descriptor 3. Ends, with the panels dark, when stdin does: LEDs show nothing that is not sent to
+ * them all the time.
  */
 import { writeSync } from 'node:fs';
 import { reasonOf } from '../../lib/errors.ts';
@@ -54,6 +55,9 @@ async function* messages(): AsyncGenerator<Buffer> {
     }
   }
 }
+
+// A service manager and a terminal send them to the whole group; the panels would be left with a single bright row.
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => undefined);
 
 let matrix: Matrix | undefined;
 try {

@@ -49,7 +49,6 @@ export const matrixOrbital: DisplayDriver<z.infer<typeof options>> = {
           ...(brightness === undefined ? [] : [...BRIGHTNESS, brightness]),
           ...CLEAR,
         ]),
-        goodbye: Uint8Array.from(CLEAR),
         update: (before, after) =>
           Uint8Array.from(
             changedRuns(before, after, GAP_MAX).flatMap(({ row, column, text }) => [

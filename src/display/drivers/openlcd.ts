@@ -55,7 +55,6 @@ export const openlcd: DisplayDriver<z.infer<typeof options>> = {
           ...(backlight === undefined ? [] : [...BACKLIGHT, ...backlight]),
           ...CLEAR,
         ]),
-        goodbye: Uint8Array.from(CLEAR),
         update: (before, after) =>
           Uint8Array.from(
             changedRuns(before, after, GAP_MAX).flatMap(({ row, column, text }) => [

@@ -2,13 +2,19 @@ import { z } from 'zod';
 import { withDeadline } from '../../lib/clock.ts';
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Scene } from '../../scene.ts';
-import type { Display, DisplayIo, Frame, PanelFrame, PanelSurface, SerialLine } from '../contract.ts';
+import {
+  type Display,
+  type DisplayIo,
+  type Frame,
+  GOODBYE_TIMEOUT_MS,
+  type PanelFrame,
+  type PanelSurface,
+  type SerialLine,
+} from '../contract.ts';
 import { closedFault, displayFault } from './fault.ts';
 
 /** A draw gives up before the agent does, so that what failed is named. */
 export const DRAW_TIMEOUT_MS = 4_000;
-/** The end of the agent does not wait longer than this for a panel to take its QR away. */
-const GOODBYE_TIMEOUT_MS = 700;
 
 export const serialPath = z.string().min(1).describe('the serial port, best by a name that stays: /dev/serial/by-id/…');
 
@@ -39,6 +45,7 @@ export function eachScreen<T extends z.ZodType>(option: T) {
     fault: option,
     history: option,
     'too-dense': option,
+    blank: option,
   } satisfies Record<Scene['kind'], T>;
   return z.strictObject(screens);
 }
@@ -65,7 +72,7 @@ export class PanelDisplay implements Display {
 
   /**
    * `show` brings the panel from what it shows to the frame, and settles when it does show it. `goodbye` takes the QR
-   * away: nobody may pay by it when this program has ended.
+   * away where one is, or may be, on the panel.
    */
   constructor(
     surface: PanelSurface,

@@ -3,13 +3,11 @@ import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
-import type { DisplayDriver } from '../contract.ts';
+import { type DisplayDriver, GOODBYE_TIMEOUT_MS } from '../contract.ts';
 import { encodePng } from '../png.ts';
 import { rotated } from '../rotate.ts';
 import { closedFault, displayFault } from './fault.ts';
 import { expectPixels, rotation, sidePx } from './pixel-options.ts';
-
-const GOODBYE_TIMEOUT_MS = 1_000;
 
 const options = z.strictObject({
   path: z.string().min(1),
@@ -19,8 +17,8 @@ const options = z.strictObject({
 });
 
 /**
- * A picture file that always holds the whole of one screen: it is written beside its place and renamed. In the end it is
- * white rather than gone, because viewers keep the last picture of a file that is gone, and its QR could still be paid.
+ * A picture file that always holds the whole of one screen: it is written beside its place and renamed. A QR
+ * is replaced by black in the end rather than removed, because viewers keep the last picture of a file that is gone.
  */
 export const png: DisplayDriver<z.infer<typeof options>> = {
   name: 'png',
@@ -37,7 +35,7 @@ export const png: DisplayDriver<z.infer<typeof options>> = {
       await access(dirname(target), constants.W_OK);
     });
     let open = true;
-    let drawn = false;
+    let qrMayShow = false;
     const write = (file: Uint8Array) =>
       tried(`the screen picture ${target} cannot be written`, fix, async () => {
         try {
@@ -50,17 +48,18 @@ export const png: DisplayDriver<z.infer<typeof options>> = {
       });
     return {
       surface,
-      draw: async (frame) => {
+      draw: async (frame, scene) => {
         if (!open) throw closedFault();
         const file = encodePng(turn(expectPixels(frame, surface)));
-        drawn = true;
+        qrMayShow ||= scene.kind === 'payment';
         await write(file);
+        qrMayShow = scene.kind === 'payment';
       },
       close: async () => {
         if (!open) return;
         open = false;
-        if (!drawn) return;
-        const data = new Uint8Array(width * height * 4).fill(255);
+        if (!qrMayShow) return;
+        const data = new Uint8Array(width * height * 4);
         const written = write(encodePng({ kind: 'pixels', width, height, data })).catch(() => {});
         await withDeadline(io.clock, GOODBYE_TIMEOUT_MS, written);
       },

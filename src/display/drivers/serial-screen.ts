@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import { reasonOf } from '../../lib/errors.ts';
-import type { DisplayIo, SerialLine, SerialSettings } from '../contract.ts';
+import { type DisplayIo, GOODBYE_TIMEOUT_MS, type SerialLine, type SerialSettings } from '../contract.ts';
 import { writeTimeoutMs } from '../io/answers.ts';
 import { closedFault, displayFault } from './fault.ts';
 import { DRAW_TIMEOUT_MS, serialPath } from './panel.ts';
 
 const BAUD_RATES = [1200, 2400, 4800, 9600, 14400, 19200, 38400, 57600, 115200, 230400, 460800, 921600] as const;
-const GOODBYE_TIMEOUT_MS = 500;
 
 /** The options of a display that only listens; `usual` is the baud rate that such devices leave the factory with. */
 export function serialOptions(usual: (typeof BAUD_RATES)[number]) {
@@ -66,8 +65,8 @@ export class SerialScreen {
     return this.#line.onData(listener);
   }
 
-  /** Sends `goodbye` where the device still listens, and gives the port back. A second call does nothing. */
-  async close(goodbye: Uint8Array): Promise<void> {
+  /** Sends `goodbye`, if any, where the device still listens, and gives the port back. A second call does nothing. */
+  async close(goodbye: Uint8Array = new Uint8Array()): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     if (this.#failure === undefined && goodbye.length > 0) {

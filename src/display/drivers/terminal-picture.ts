@@ -1,6 +1,7 @@
 import type { WriteStream } from 'node:tty';
+import type { Scene } from '../../scene.ts';
 import { changedBox } from '../changes.ts';
-import type { Display, PixelFrame, PixelSurface } from '../contract.ts';
+import type { Display, Frame, PixelFrame, PixelSurface } from '../contract.ts';
 import { closedFault } from './fault.ts';
 import { expectPixels } from './pixel-options.ts';
 import { KITTY_DELETE, kittyPicture, sixelPicture } from './terminal-graphics.ts';
@@ -31,6 +32,8 @@ export class TerminalPicture implements Display {
   #shown: PixelFrame | undefined;
   /** Lines of the block, 0 before it is made. */
   #lines = 0;
+  #cursorHidden = false;
+  #qrShows = false;
   #open = true;
 
   constructor(options: PictureOptions) {
@@ -52,11 +55,17 @@ export class TerminalPicture implements Display {
     return { kind: 'pixels', width, height };
   }
 
-  async draw(given: Parameters<Display['draw']>[0]): Promise<void> {
+  async draw(given: Frame, scene: Scene): Promise<void> {
     if (!this.#open) throw closedFault();
     const frame = expectPixels(given, this.surface);
+    this.#qrShows = scene.kind === 'payment';
+    if (scene.kind === 'blank') {
+      await this.#options.write(this.#wiped());
+      return;
+    }
     if (changedBox(this.#shown, frame) === undefined) return;
     const picture = this.#options.graphics === 'kitty' ? kittyPicture(frame) : sixelPicture(frame);
+    this.#cursorHidden = true;
     await this.#options.write(`\x1b[?25l${this.#room(frame)}${picture}`);
     this.#shown = frame;
   }
@@ -65,9 +74,19 @@ export class TerminalPicture implements Display {
     if (!this.#open) return;
     this.#open = false;
     this.#options.out.off('resize', this.#requestDraw);
-    if (this.#lines === 0) return;
+    const wiped = this.#qrShows ? this.#wiped() : '';
+    const below = this.#lines > 0 ? `\x1b[${this.#lines}B\r` : '';
+    const cursor = this.#cursorHidden ? '\x1b[?25h' : '';
+    await this.#options.write(`${wiped}${below}${cursor}`).catch(() => {});
+  }
+
+  /** What takes the block away; the cursor is where it began. */
+  #wiped(): string {
     const clear = this.#options.graphics === 'kitty' ? KITTY_DELETE : '';
-    await this.#options.write(`${clear}\r\x1b[J\x1b[?25h`).catch(() => {});
+    const isThere = this.#lines > 0;
+    this.#lines = 0;
+    this.#shown = undefined;
+    return isThere ? `${clear}\r\x1b[J` : '';
   }
 
   /** Lines for a picture of this height: what has been there before is wiped, what was above stays. */

@@ -1,7 +1,8 @@
 import type { WriteStream } from 'node:tty';
 import { z } from 'zod';
 import { MissingPeerError } from '../../lib/errors.ts';
-import type { Cell, CharacterFrame, CharacterSurface, Display, DisplayDriver, DisplayIo } from '../contract.ts';
+import type { Scene } from '../../scene.ts';
+import type { Cell, CharacterFrame, CharacterSurface, Display, DisplayDriver, DisplayIo, Frame } from '../contract.ts';
 import { closedFault, displayFault } from './fault.ts';
 import { askTerminal } from './terminal-graphics.ts';
 import { TerminalPicture } from './terminal-picture.ts';
@@ -68,6 +69,8 @@ class TerminalDisplay implements Display {
   readonly #requestDraw: () => void;
   /** The lines of the block as they stand on the screen; the cursor rests at the start of the last one. */
   #lines: string[] = [];
+  #cursorHidden = false;
+  #qrShows = false;
   #open = true;
 
   constructor(out: WriteStream, size: () => { columns: number; rows: number }, io: DisplayIo) {
@@ -84,18 +87,22 @@ class TerminalDisplay implements Display {
     return { kind: 'characters', ...this.#size(), halfBlocks: true };
   }
 
-  async draw(frame: Parameters<Display['draw']>[0]): Promise<void> {
+  async draw(frame: Frame, scene: Scene): Promise<void> {
     if (!this.#open) throw closedFault();
     if (frame.kind !== 'characters') throw displayFault('a frame was laid out for pixels, not for a terminal', '');
     const lines = linesOf(frame, this.surface, this.#out.getColorDepth() >= TRUE_COLOR_BITS);
-    await writeTo(this.#out, this.#update(lines));
+    this.#qrShows = scene.kind === 'payment';
+    await writeTo(this.#out, lines.length === 0 ? this.#wiped() : this.#update(lines));
   }
 
   async close(): Promise<void> {
     if (!this.#open) return;
     this.#open = false;
     this.#out.off('resize', this.#requestDraw);
-    if (this.#lines.length > 0) await writeTo(this.#out, '\r\n\x1b[?25h').catch(() => {});
+    const wiped = this.#qrShows ? this.#wiped() : '';
+    const below = this.#lines.length > 0 ? '\r\n' : '';
+    const cursor = this.#cursorHidden ? '\x1b[?25h' : '';
+    await writeTo(this.#out, `${wiped}${below}${cursor}`).catch(() => {});
   }
 
   /** What turns the block on the screen into `lines`: only lines that differ are written. */
@@ -106,14 +113,21 @@ class TerminalDisplay implements Display {
     if (!changed.includes(true)) return '';
     const text = changed.map((differs, row) => (differs ? `\x1b[K${lines[row] ?? ''}\x1b[0m` : '')).join('\r\n');
     this.#lines = Array.from({ length: height }, (_, row) => lines[row] ?? '');
+    this.#cursorHidden = true;
     return `\x1b[?25l\r${up}${text}\r`;
   }
 
   /** After a resize nobody knows how the terminal has broken the old lines: the block is wiped and begun anew. */
   #forget(): void {
+    this.#out.write(this.#wiped());
+  }
+
+  /** What takes the block away and puts the cursor where it began. */
+  #wiped(): string {
     const up = Math.min(this.#lines.length, this.surface.rows) - 1;
-    if (this.#lines.length > 0) this.#out.write(`\r${up > 0 ? `\x1b[${up}A` : ''}\x1b[0m\x1b[J`);
+    const isThere = this.#lines.length > 0;
     this.#lines = [];
+    return isThere ? `\r${up > 0 ? `\x1b[${up}A` : ''}\x1b[0m\x1b[J` : '';
   }
 }
 

@@ -37,23 +37,36 @@ export const usbBitmap: DisplayDriver<z.infer<typeof options>> = {
     const { surface, turn } = rotated(PANEL, rotation);
     const screen = await SerialScreen.open({ path, baudRate }, io, signal);
     const off = headerOf(COMMANDS.screenOff);
+    const on = headerOf(COMMANDS.screenOn);
     let shown: Uint8Array | undefined;
+    let lit = false;
+    let qrMayShow = false;
     try {
-      await screen.send(Buffer.concat([orientation(), brightnessOf(brightness), headerOf(COMMANDS.screenOn)]));
+      await screen.send(Buffer.concat([off, orientation()]));
     } catch (error) {
-      await screen.close(new Uint8Array());
+      await screen.close();
       throw error;
     }
     return {
       surface,
-      draw: async (frame) => {
+      draw: async (frame, scene) => {
         screen.expectOpen();
         const wanted = bytesOf(turn(expectPixels(frame, surface)));
+        if (scene.kind === 'blank') {
+          await screen.send(lit ? off : new Uint8Array());
+          lit = false;
+          qrMayShow = false;
+          return;
+        }
+        qrMayShow ||= scene.kind === 'payment';
         const parts = changedAreas(shown, wanted).map((area) => bitmapOf(area, wanted));
-        await screen.send(Buffer.concat(parts));
+        // Without light until the picture is whole: the panel may still hold one, with a QR, of an earlier program.
+        await screen.send(Buffer.concat(lit ? parts : [brightnessOf(0), on, ...parts, brightnessOf(brightness)]));
         shown = wanted;
+        lit = true;
+        qrMayShow = scene.kind === 'payment';
       },
-      close: () => screen.close(off),
+      close: () => screen.close(qrMayShow ? off : new Uint8Array()),
     };
   },
 };

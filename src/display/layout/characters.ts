@@ -29,11 +29,13 @@ interface Area {
 }
 
 /**
- * A scene as a page of characters, no larger than the surface; with half blocks it is only as high as what it says. Dark
- * on a light ground of its own, whatever the colours of the terminal. `fit` is that of a payment's QR.
+ * A scene as a page of characters, no larger than the surface; with half blocks it is only as high as what it says, and
+ * a blank one has no rows. Dark on a light ground of its own, whatever the colours of the terminal. `fit` is that of a
+ * payment's QR.
  */
 export function layoutCharacters(scene: Scene, fit: QrFit | undefined, surface: CharacterSurface): CharacterFrame {
   if (!surface.halfBlocks) return layoutPlain(scene, surface);
+  if (scene.kind === 'blank') return { kind: 'characters', columns: surface.columns, rows: 0, cells: [] };
   const page = pageOf(scene);
   if (fit?.ok) return withQr(page, fit.qr, surface);
   const { columns, rows } = surface;

@@ -6,7 +6,7 @@ import { type IconName, NO_ROOM_FOR_QR, OFFLINE, OFFLINE_SHORT, type Page, pageO
 import { type Block, column, type TextBlock } from './column.ts';
 import type { Box, Item } from './items.ts';
 import { type Arrangement, arrangementOf, EDGE_PX } from './room.ts';
-import { lookOf, type Theme, WARNING, WHITE } from './theme.ts';
+import { BLACK, lookOf, type Theme, WARNING, WHITE } from './theme.ts';
 import { isSmall, type Typography } from './typography.ts';
 
 /** When the time left turns into a warning. */
@@ -31,9 +31,10 @@ export interface Stage {
 
 /** A scene as a picture. `qr` is that of a payment, where this surface has room for it. */
 export function layoutPixels(scene: Scene, qr: Qr | undefined, stage: Stage): Item[] {
+  const { width, height } = stage.surface;
+  if (scene.kind === 'blank') return [{ kind: 'rect', box: { x: 0, y: 0, width, height }, radius: 0, color: BLACK }];
   const page = pageOf(scene);
   const theme = lookOf(isSmall(stage.surface)).themes[page.tone];
-  const { width, height } = stage.surface;
   const ground: Item = { kind: 'rect', box: { x: 0, y: 0, width, height }, radius: 0, color: theme.paper };
   if (scene.kind === 'payment' && qr !== undefined) {
     const hurry = scene.secondsLeft <= HURRY_SECONDS;

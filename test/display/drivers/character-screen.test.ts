@@ -131,14 +131,6 @@ describe.skipIf(missing).each(DISPLAYS)(`the character display $name $size${note
     expect(hardware.shownTexts()[0]).toBe('a?b?@c?d?');
   });
 
-  it('leaves no amount behind when it closes', async () => {
-    const { hardware, driver } = await plugged(each);
-    const { display, show } = await openOneWay(driver, hardware, each.size);
-    await show(PAYMENT);
-    await display.close();
-    expect(hardware.shownTexts().join('')).toBe('');
-  });
-
   it('is right after another program that stopped in the middle of anything', async () => {
     const hardware = await onPty(each.make);
     onTestFinished(() => hardware.close());

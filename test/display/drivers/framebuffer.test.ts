@@ -227,6 +227,20 @@ describe('the console on a framebuffer', () => {
     expect(device.told('vtconsole/vtcon0/bind')).toBe('0');
   });
 
+  it('stays detached where a picture stays, which it would draw over', async () => {
+    const device = await fake(RGB565);
+    const { show, display } = await openOn(device, glyphs.cacheDir);
+    await show(SCENES.paid as Scene);
+    const before = device.memory();
+    await display.close();
+    expect(device.told('vtconsole/vtcon1/bind')).toBe('0');
+    expect(Buffer.compare(device.memory(), before)).toBe(0);
+    const next = await openOn(device, glyphs.cacheDir);
+    await next.show({ kind: 'blank' });
+    await next.display.close();
+    expect(device.memory().every((byte) => byte === 0)).toBe(true);
+  });
+
   it('is left alone where somebody else has detached it', async () => {
     const device = await fake(RGB565);
     device.console('vtcon1', '(M) frame buffer device', '0');

@@ -49,7 +49,7 @@ describe('the png display', () => {
     expect(await readdir(join(folder, 'screens'))).toEqual(['screen.png']);
   });
 
-  it('is a white picture in the end, and no more than that where it cannot be', async () => {
+  it('ends with a black picture in the place of a QR, and with no fault where it cannot', async () => {
     const folder = await temporaryFolder();
     const path = join(folder, 'screens', 'screen.png');
     const unused = await openIn(folder, path);
@@ -60,7 +60,14 @@ describe('the png display', () => {
     await display.close();
     const { width, height, data } = decode(await readFile(path));
     expect([width, height]).toEqual([320, 240]);
-    expect(data.every((sample) => sample === 255)).toBe(true);
+    expect(data.every((sample) => sample === 0)).toBe(true);
+    const left = await openIn(folder, path);
+    await left.display.draw(renderer.render(PAYMENT), PAYMENT);
+    const { paid = PAYMENT } = SCENES;
+    await left.display.draw(renderer.render(paid), paid);
+    const before = await readFile(path);
+    await left.display.close();
+    expect(await readFile(path), 'what is no QR stays').toEqual(before);
     const lost = await openIn(folder, path);
     await lost.display.draw(renderer.render(PAYMENT), PAYMENT);
     await rm(join(folder, 'screens'), { recursive: true });

@@ -68,6 +68,7 @@ describe('the terminal display', () => {
     for (let secondsLeft = 271; secondsLeft > 200; secondsLeft -= 1) await show({ ...PAYMENT, secondsLeft });
     expect((out.bytes - whole) / 71).toBeLessThan(whole / 5);
     for (const scene of Object.values(SCENES)) await show(scene);
+    await show(SCENES.fault ?? PAYMENT);
     const before = out.bytes;
     await show(SCENES.fault ?? PAYMENT);
     expect(out.bytes).toBe(before);
@@ -125,6 +126,32 @@ describe('the terminal display', () => {
     out.write('$');
     const line = out.cells().find((cells) => cells[0]?.char === '$');
     expect(line?.[0]).toEqual({ char: '$', ...DARK });
+  });
+
+  it('is wiped in its place by a blank scene, and leaves the lines above', async () => {
+    const out = new TerminalEmulator(80, 30, DARK, 24);
+    out.write('$ paybox agent\r\n');
+    const { display, show } = await openOn(out);
+    await show(PAYMENT);
+    await show({ kind: 'blank' });
+    await display.close();
+    expect(out.text().filter((line) => line !== '')).toEqual(['$ paybox agent']);
+    expect(out.cursorVisible).toBe(true);
+    out.write('$');
+    expect(out.text()[1]).toBe('$');
+  });
+
+  it('leaves its last picture above the prompt when it is closed, but no QR', async () => {
+    const out = new TerminalEmulator(80, 30, DARK, 24);
+    const left = await openOn(out);
+    await left.show(SCENES.paid ?? PAYMENT);
+    await left.display.close();
+    expect(out.text().join('\n')).toContain('50.000 ₫');
+    const { display, show } = await openOn(out);
+    await show(PAYMENT);
+    await display.close();
+    expect(out.text().join('\n')).not.toContain('▀');
+    expect(out.text().join('\n')).toContain('50.000 ₫');
   });
 
   it('takes a size from the options', async () => {

@@ -19,6 +19,8 @@ const driver = DISPLAY_DRIVERS.get('usb-bitmap');
 const { idle, paid } = SCENES;
 if (idle === undefined || paid === undefined) throw new Error('scenes');
 const WHOLE_BYTES = 320 * 480 * 2 + 6;
+/** Darkest, on, and as bright as configured: around the first picture. */
+const LIGHT_BYTES = 18;
 
 async function panel() {
   const hardware = await onPty(() => new UsbBitmapEmulator());
@@ -58,9 +60,11 @@ describe.skipIf(missing)(`a USB panel that draws bitmaps${note}`, () => {
     let text = `# opening\n${Buffer.from(hardware.received()).toString('hex')}\n`;
     hardware.forget();
     await display.draw(frame, idle);
-    const whole = Buffer.from(hardware.received());
+    const all = Buffer.from(hardware.received());
+    const [dark, whole, light] = [all.subarray(0, 12), all.subarray(12, -6), all.subarray(-6)];
     const digest = createHash('sha256').update(whole.subarray(6)).digest('hex');
-    text += `# all white\n${whole.subarray(0, 6).toString('hex')} ${whole.length - 6} bytes, sha256 ${digest}\n`;
+    const picture = `${whole.subarray(0, 6).toString('hex')} ${whole.length - 6} bytes, sha256 ${digest}`;
+    text += `# all white\n${dark.toString('hex')}\n${picture}\n${light.toString('hex')}\n`;
     hardware.forget();
     paint(319, 479, [255, 0, 0]);
     paint(318, 478, [0, 255, 0]);
@@ -88,6 +92,8 @@ describe.skipIf(missing)(`a USB panel that draws bitmaps${note}`, () => {
     const renderer = await openRenderer(display.surface, source);
     for (const scene of [...Object.values(SCENES), PAYMENT, idle]) {
       await show(scene);
+      expect(hardware.emulator.lit).toBe(scene.kind !== 'blank');
+      if (scene.kind === 'blank') continue;
       const frame = renderer.render(scene);
       if (frame.kind !== 'pixels') throw new Error('not pixels');
       expect(Buffer.compare(hardware.emulator.picture().data, coarse(frame).data), scene.kind).toBe(0);
@@ -111,7 +117,7 @@ describe.skipIf(missing)(`a USB panel that draws bitmaps${note}`, () => {
     const { show } = await openOneWay(driver, hardware, {}, source);
     hardware.forget();
     await show(PAYMENT);
-    expect(hardware.received().length).toBe(WHOLE_BYTES);
+    expect(hardware.received().length).toBe(WHOLE_BYTES + LIGHT_BYTES);
     hardware.forget();
     await show({ ...PAYMENT, secondsLeft: PAYMENT.secondsLeft - 1 });
     expect(hardware.received().length).toBeGreaterThan(0);
@@ -127,10 +133,14 @@ describe.skipIf(missing)(`a USB panel that draws bitmaps${note}`, () => {
     [0, 255],
   ])('has a brightness of %i percent at level %i', async (brightness, level) => {
     const hardware = await panel();
-    const { display } = await openOneWay(driver, hardware, { brightness }, source);
+    const { show } = await openOneWay(driver, hardware, { brightness }, source);
+    expect(hardware.emulator.lit, 'dark until there is a picture').toBe(false);
+    await show(PAYMENT);
     expect(hardware.emulator).toMatchObject({ level, lit: true });
-    await display.close();
+    await show({ kind: 'blank' });
     expect(hardware.emulator.lit).toBe(false);
+    await show(PAYMENT);
+    expect(hardware.emulator).toMatchObject({ level, lit: true });
   });
 
   it.each([

@@ -102,7 +102,7 @@ describe.skipIf(missing)(`a serial line at its baud rate${note}`, () => {
     await expect(show(LONGEST)).rejects.toMatchObject({
       code: 'DISPLAY_FAULT',
       severity: 'retryable',
-      message: expect.stringMatching(/did not take 307206 bytes/),
+      message: expect.stringMatching(/did not take 307224 bytes/),
     });
   });
 

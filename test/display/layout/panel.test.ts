@@ -34,7 +34,7 @@ describe('what a panel is told', () => {
   it('says on every screen what it is, and draws a QR on that of a payment only', () => {
     for (const name of Object.keys(SCENES)) {
       const frame = frameOf(name);
-      expect(frame.title, name).not.toBe('');
+      expect(frame.title === '', name).toBe(name === 'blank');
       expect(frame.qrCode !== null, name).toBe(scene(name).kind === 'payment');
     }
     expect(frameOf('idle offline').offline).toBe('Mất kết nối');
