@@ -19,7 +19,7 @@ const post = async (gateway: TestGateway, body: string | Buffer, headers = heade
 };
 const message = (type: string, more = {}) =>
   JSON.stringify({ v: 1, id: crypto.randomUUID(), sentAtMs: 1, type, ...more });
-const shown = () => message('shown', { pushId: crypto.randomUUID() });
+const shown = (sessionId: string = SESSION) => message('shown', { sessionId, pushId: crypto.randomUUID() });
 const failed = (code: string) => ({ status: 'FAILED', message: code });
 
 describe('a box over HTTP', () => {
@@ -28,7 +28,7 @@ describe('a box over HTTP', () => {
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     expect((await gateway.post(SEND_QR, push())).status).toBe(200);
     expect(box.received.map((it) => it.type)).toEqual(['welcome', 'show']);
-    expect(await post(gateway, shown(), headersOf(BOX1, box.sessionId))).toEqual([202, null]);
+    expect(await post(gateway, shown(box.sessionId), headersOf(BOX1, box.sessionId))).toEqual([202, null]);
   });
 
   it.each([
@@ -60,6 +60,7 @@ describe('a box over HTTP', () => {
     ['no fields', '{}'],
     ['no UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
     ['a message of the gateway', message('welcome')],
+    ['a report of another session', shown(crypto.randomUUID())],
     [
       'a hello of another session',
       message('hello', { sessionId: crypto.randomUUID(), ...BOX1, agentVersion: '', display: '' }),
@@ -76,8 +77,8 @@ describe('a box over HTTP', () => {
     const gateway = await testGateway(httpOnly);
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     const headers = headersOf(BOX1, box.sessionId);
-    expect(await post(gateway, shown().padEnd(16_384), headers)).toEqual([202, null]);
-    expect(await post(gateway, shown().padEnd(16_385), headers)).toEqual([413, failed('E46')]);
+    expect(await post(gateway, shown(box.sessionId).padEnd(16_384), headers)).toEqual([202, null]);
+    expect(await post(gateway, shown(box.sessionId).padEnd(16_385), headers)).toEqual([413, failed('E46')]);
     expect(gateway.refusals()).toEqual(['E46']);
   });
 
@@ -86,24 +87,69 @@ describe('a box over HTTP', () => {
     expect(await post(gateway, shown())).toEqual([409, failed('E46')]);
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     expect(await post(gateway, shown())).toEqual([409, failed('E46')]);
-    expect(await post(gateway, shown(), headersOf(BOX2, box.sessionId))).toEqual([409, failed('E46')]);
+    expect(await post(gateway, shown(box.sessionId), headersOf(BOX2, box.sessionId))).toEqual([409, failed('E46')]);
   });
+
+  /** A stream as bare as possible, and all that came of it. */
+  const listen = (gateway: TestGateway) => {
+    const heard = { text: '', ended: false, destroy: () => stream.destroy() };
+    const stream = request(`${gateway.origin}/box/v1/stream`, { headers: headersOf(), agent: false });
+    stream.on('error', () => undefined);
+    stream.on('response', (response) => {
+      response.on('error', () => undefined);
+      response.on('data', (chunk) => (heard.text += String(chunk)));
+      response.on('close', () => (heard.ended = true));
+    });
+    stream.end();
+    return heard;
+  };
+  const postAlive = async (gateway: TestGateway, headers = headersOf()) => {
+    const { 'content-type': _none, ...bare } = headers;
+    return (await fetch(`${gateway.origin}/box/v1/alive`, { method: 'POST', headers: bare })).status;
+  };
 
   it('BOX-HTTP-3 hears a comment every 10 s', async () => {
     const clock = new VirtualClock();
     const gateway = await testGateway({ ...httpOnly, clock });
-    let text = '';
-    const stream = request(`${gateway.origin}/box/v1/stream`, { headers: headersOf(), agent: false });
-    stream.on('error', () => undefined);
-    stream.on('response', (response) => response.on('data', (chunk) => (text += String(chunk))));
-    stream.end();
-    await eventually('the first comment', () => text === ':\n\n');
+    const heard = listen(gateway);
+    await eventually('the first comment', () => heard.text === ':\n\n');
     await clock.advance(9999);
-    expect(clock.sleeping()).toEqual([1]);
+    expect(heard.text).toBe(':\n\n');
     await clock.advance(1);
-    await eventually('the second comment', () => text === ':\n\n:\n\n');
-    stream.destroy();
-    await eventually('no more comments', () => clock.sleeping().length === 0);
+    await eventually('the second comment', () => heard.text === ':\n\n:\n\n');
+    const during = clock.sleeping().length;
+    heard.destroy();
+    await eventually('neither comments nor a watch over it', () => clock.sleeping().length === during - 2);
+  });
+
+  it('BOX-HTTP-3 is cut off and offline when it has posted nothing for 15 s; a sign of life keeps it', async () => {
+    const clock = new VirtualClock();
+    const gateway = await testGateway({ ...httpOnly, clock });
+    const heard = listen(gateway);
+    await eventually('the stream', () => heard.text !== '');
+    const hello = { ...BOX1, sessionId: SESSION, agentVersion: '', display: '' };
+    await clock.advance(14_999);
+    expect(await post(gateway, message('hello', hello))).toEqual([202, null]);
+    await clock.advance(14_999);
+    expect(await postAlive(gateway)).toBe(204);
+    await clock.advance(14_999);
+    expect(heard.ended).toBe(false);
+    expect((await gateway.mock(`/boxes/${BOX1.terminalCode}`)) as object).toMatchObject({ online: true });
+    await clock.advance(1);
+    await eventually('the end of the stream', () => heard.ended);
+    const offline = () => gateway.log.find((it) => it.event === 'box-offline');
+    expect(await eventually('offline', offline)).toMatchObject({ why: 'it was silent for 15000 ms' });
+    expect((await gateway.post(SEND_QR, push())).body.message).toBe('BOX_OFFLINE');
+    expect(await postAlive(gateway)).toBe(409);
+  });
+
+  it('BOX-HTTP-4 answers a sign of life as it does a message: 401 to a stranger, 409 without a stream', async () => {
+    const gateway = await testGateway(httpOnly);
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+    expect(await postAlive(gateway, headersOf(BOX1, box.sessionId))).toBe(204);
+    expect(await postAlive(gateway, headersOf({ ...BOX1, secret: BOX2.secret }, box.sessionId))).toBe(401);
+    expect(await postAlive(gateway, headersOf(BOX2, box.sessionId))).toBe(409);
+    expect(await postAlive(gateway)).toBe(409);
   });
 
   it('BOX-HTTP-1 a stream of the same session takes the place of the one that was lost unseen', async () => {

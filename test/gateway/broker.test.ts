@@ -1,11 +1,20 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { connectAsync, type IClientOptions } from 'mqtt';
-import { describe, expect, it } from 'vitest';
+import { Writable } from 'node:stream';
+import { connectAsync, type IClientOptions, MqttClient } from 'mqtt';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startBroker } from '../../src/gateway/boxes/broker.ts';
+import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { createDirectory } from '../../src/gateway/directory.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { systemRandom } from '../../src/lib/random.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
+import { keptBytes } from '../support/memory.ts';
 import { eventually } from '../support/net.ts';
-import { BOX1, BOX2, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
+import { startProxy } from '../support/proxy.ts';
+import { ACCOUNT, BOX1, BOX2, BOXES, OTHER_ACCOUNT, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
 import { loginAs } from './mqtt-login.ts';
 
 const own = BOX1.terminalCode;
@@ -162,4 +171,77 @@ describe('the embedded broker', () => {
     await closed;
     await expectUntouched(gateway);
   });
+
+  it.each([0, 601])('TOP-4 refuses a login with a keepalive of %i s', async (keepalive) => {
+    const gateway = await testGateway();
+    await expect(loginAs(gateway, BOX1, { keepalive })).rejects.toThrow();
+    await loginAs(gateway, BOX1, { keepalive: 600 });
+  });
+
+  it('TOP-4 ends a connection that is silent for 1.5 times its keepalive, and its box is offline', async () => {
+    const gateway = await testGateway();
+    const { proxy, mqttUrl } = await cableTo(gateway.mqttUrl ?? '');
+    const { client } = await loginAs({ mqttUrl }, BOX1, { keepalive: 1 });
+    const { terminalCode, serialNumber } = BOX1;
+    const hello = { v: 1, id: crypto.randomUUID(), sentAtMs: 1, type: 'hello', sessionId: crypto.randomUUID() };
+    const text = JSON.stringify({ ...hello, terminalCode, serialNumber, agentVersion: '', display: '' });
+    await client.publishAsync(boxTopic(terminalCode, 'up'), text, { qos: 1 });
+    await eventually('online', () => logged(gateway, 'box-online').length === 1);
+    proxy.stall(['up']);
+    await eventually('offline', () => logged(gateway, 'box-offline').length === 1);
+    expect(logged(gateway, 'mqtt-connection-failed')).toMatchObject([{ reason: 'keep alive timeout' }]);
+    expect((await gateway.post(SEND_QR, push())).body.message).toBe('BOX_OFFLINE');
+  });
+
+  it('TOP-5 cuts off a box that reads nothing: it costs little memory, and no other box waits for it', async () => {
+    const { broker, events } = await bareBroker();
+    const { proxy, mqttUrl } = await cableTo(broker.url);
+    const deaf = await loginAs({ mqttUrl }, BOX1, { keepalive: 600 });
+    const other = await loginAs({ mqttUrl: broker.url }, BOX2);
+    await deaf.client.subscribeAsync(boxTopic(own, 'down'), { qos: 1 });
+    await other.client.subscribeAsync(boxTopic(others, 'down'), { qos: 1 });
+    const gateway = new MqttClient(() => broker.connect(), { ...broker.login, reconnectPeriod: 0 });
+    onTestFinished(() => gateway.endAsync(true));
+    proxy.stall(['down']);
+    const payload = 'x'.repeat(500);
+    const beforeBytes = keptBytes();
+    for (let sent = 0; sent < 100_000; sent += 200) {
+      await Promise.all(
+        Array.from({ length: 200 }, () => gateway.publishAsync(boxTopic(own, 'down'), payload, { qos: 1 })),
+      );
+    }
+    await gateway.publishAsync(boxTopic(others, 'down'), 'told', { qos: 1 });
+    await eventually('the other box to be told', () => other.received.length === 1);
+    expect(events()).toContainEqual(expect.stringContaining('more than 1048576 bytes are unread'));
+    expect(keptBytes() - beforeBytes).toBeLessThan(10_000_000);
+  });
 });
+
+async function cableTo(url: string) {
+  const proxy = await startProxy({ port: Number(new URL(url).port) });
+  onTestFinished(() => proxy.close());
+  return { proxy, mqttUrl: `mqtt://127.0.0.1:${proxy.port}` };
+}
+
+/** The embedded broker without a gateway. */
+async function bareBroker() {
+  const lines: string[] = [];
+  const out = new Writable({
+    write: (chunk, _encoding, done) => {
+      lines.push(String(chunk));
+      done();
+    },
+  });
+  const config = parseGatewayConfig({ dataDir: 'none', accounts: [ACCOUNT, OTHER_ACCOUNT], boxes: BOXES }, 'test');
+  const broker = await startBroker(
+    { host: '127.0.0.1', port: 0 },
+    {
+      directory: createDirectory(config),
+      random: systemRandom,
+      log: createLogger(out, systemClock, 'json'),
+      onBoxGone: () => undefined,
+    },
+  );
+  onTestFinished(() => broker.close());
+  return { broker, events: () => lines };
+}

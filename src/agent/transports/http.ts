@@ -8,7 +8,7 @@ import { Agent, request as requestPlain } from '../../lib/http.ts';
 import type { Logger } from '../../lib/log.ts';
 import { encode } from '../../protocol/codec.ts';
 import { LIMITS } from '../../protocol/fields.ts';
-import { BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';
+import { BOX_ALIVE_MS, BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
 import type { UpMessage } from '../../protocol/messages.ts';
 import type { Session, Transport, TransportIo } from '../contract.ts';
 import { Incoming, lost, notRegistered } from './incoming.ts';
@@ -27,10 +27,8 @@ const httpOptions = z.strictObject({
 
 export type HttpOptions = z.infer<typeof httpOptions>;
 
-/** A stream that is silent for longer is dead (PROTOCOL.md, clause BOX-HTTP-3). */
-const SILENCE_MAX_MS = 25_000;
-/** A message that the gateway has not taken by then is not taken. */
-const SEND_TIMEOUT_MS = 10_000;
+/** A post that the gateway has not answered by then never arrives: the rest of the silence after its last answer. */
+const POST_TIMEOUT_MS = BOX_SILENCE_MAX_MS - BOX_ALIVE_MS;
 /** Room for one message of the largest size beside the field names of the event. */
 const EVENT_CHARS_MAX = LIMITS.messageBytesMax + 1_024;
 
@@ -67,7 +65,10 @@ class HttpSession implements Session {
   /** One socket, so that messages arrive in the order in which they were sent. */
   readonly #sender: InstanceType<typeof Agent>;
   readonly #closed = new AbortController();
+  /** The post that is under way, and those that wait for it: one after the other, so that each has its full time. */
+  #posts: Promise<unknown> = Promise.resolve();
   #lastReadMs: number;
+  #lastPostMs: number;
 
   constructor(options: HttpOptions, { clock, log, identity, sessionId }: TransportIo) {
     this.#origin = new URL(options.url).origin;
@@ -80,6 +81,7 @@ class HttpSession implements Session {
     this.#sender = this.#origin.startsWith('https:') ? new TlsAgent(pool) : new Agent(pool);
     this.incoming = new Incoming(log);
     this.#lastReadMs = clock.monotonicMs();
+    this.#lastPostMs = this.#lastReadMs;
   }
 
   /** Opens the stream (PROTOCOL.md, clause BOX-HTTP-1). */
@@ -102,19 +104,9 @@ class HttpSession implements Session {
   /** Sends one message (PROTOCOL.md, clause BOX-HTTP-2). */
   async send(message: UpMessage): Promise<void> {
     const body = encode(message);
-    const headers = {
-      ...this.#headers,
-      'content-type': 'application/json',
-      'content-length': String(Buffer.byteLength(body)),
-    };
-    const posting = withAbortAfter(this.#clock, SEND_TIMEOUT_MS, this.#closed.signal, (signal) =>
-      this.#post({ method: 'POST', headers, agent: this.#sender, signal }, body),
-    );
-    const response = await this.incoming.whileOpen(posting).catch((error: unknown) => {
-      throw error instanceof PayboxError ? error : lost(`${this.#origin} took no message: ${reasonOf(error)}`, error);
-    });
-    response.resume();
-    if (response.statusCode !== 202) throw this.#refusalOf(response, message.type);
+    const headers = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) };
+    const { statusCode } = await this.#post(BOX_PATHS.messages, headers, body);
+    if (statusCode !== 202) throw this.#refusalOf(statusCode, message.type);
   }
 
   async close(): Promise<void> {
@@ -123,13 +115,34 @@ class HttpSession implements Session {
     this.#sender.destroy();
   }
 
+  /** Posts when the posts before it are answered; the answer, once its connection is free for the next. */
+  #post(path: string, headers: Record<string, string>, body: string): Promise<IncomingMessage> {
+    const posting = this.#posts.then(async () => {
+      const answer = await withAbortAfter(this.#clock, POST_TIMEOUT_MS, this.#closed.signal, (signal) =>
+        this.#postOrRepeat(path, { method: 'POST', headers: { ...this.#headers, ...headers }, signal }, body),
+      );
+      this.#lastPostMs = this.#clock.monotonicMs();
+      return answer;
+    });
+    this.#posts = posting.catch(() => undefined);
+    return this.incoming.whileOpen(posting).catch((error: unknown) => {
+      throw error instanceof PayboxError ? error : lost(`${this.#origin} took no post: ${reasonOf(error)}`, error);
+    });
+  }
+
   /** A gateway may close an idle connection just as it is used again: that one request is sent anew, once. */
-  async #post(options: RequestOptions, body: string): Promise<IncomingMessage> {
+  async #postOrRepeat(path: string, options: RequestOptions, body: string): Promise<IncomingMessage> {
+    const attempt = async () => {
+      const answer = await this.#request(path, { ...options, agent: this.#sender }, body);
+      answer.on('error', () => undefined).resume();
+      return answer;
+    };
     try {
-      return await this.#request(BOX_PATHS.messages, options, body);
+      return await attempt();
     } catch (error) {
-      if (systemCodeOf(error) !== 'ECONNRESET' || options.signal?.aborted) throw error;
-      return this.#request(BOX_PATHS.messages, options, body);
+      options.signal?.throwIfAborted();
+      if (systemCodeOf(error) !== 'ECONNRESET') throw error;
+      return attempt();
     }
   }
 
@@ -149,7 +162,7 @@ class HttpSession implements Session {
     const type = response.headers['content-type'] ?? '';
     if (response.statusCode !== 200 || !type.startsWith('text/event-stream')) {
       response.resume();
-      throw this.#refusalOf(response, 'stream');
+      throw this.#refusalOf(response.statusCode, 'stream');
     }
     const parser = createParser({
       maxBufferSize: EVENT_CHARS_MAX,
@@ -162,33 +175,47 @@ class HttpSession implements Session {
       try {
         parser.feed(text);
       } catch (error) {
-        this.incoming.fail(lost(`${this.#origin} sent an oversized event: ${reasonOf(error)}`, error));
-        this.#closed.abort();
+        this.#giveUp(lost(`${this.#origin} sent an oversized event: ${reasonOf(error)}`, error));
       }
     });
-    response.on('close', () => {
-      this.incoming.fail(lost(`${this.#origin} ended the stream`));
-      this.#closed.abort();
-    });
+    response.on('close', () => this.#giveUp(lost(`${this.#origin} ended the stream`)));
     void this.#watchSilence();
+    void this.#sayAlive();
   }
 
   async #watchSilence(): Promise<void> {
     const { signal } = this.#closed;
     this.#lastReadMs = this.#clock.monotonicMs();
     while (!signal.aborted) {
-      const leftMs = this.#lastReadMs + SILENCE_MAX_MS - this.#clock.monotonicMs();
-      if (leftMs <= 0) {
-        this.incoming.fail(lost(`${this.#origin} was silent for ${SILENCE_MAX_MS} ms`));
-        this.#closed.abort();
-        return;
-      }
-      await this.#clock.sleep(leftMs, signal);
+      const leftMs = this.#lastReadMs + BOX_SILENCE_MAX_MS - this.#clock.monotonicMs();
+      if (leftMs <= 0) this.#giveUp(lost(`${this.#origin} was silent for ${BOX_SILENCE_MAX_MS} ms`));
+      else await this.#clock.sleep(leftMs, signal);
     }
   }
 
+  /** Lets the gateway know that the box is there while it has nothing to say (PROTOCOL.md, clause BOX-HTTP-3). */
+  async #sayAlive(): Promise<void> {
+    const { signal } = this.#closed;
+    this.#lastPostMs = this.#clock.monotonicMs();
+    while (!signal.aborted) {
+      const leftMs = this.#lastPostMs + BOX_ALIVE_MS - this.#clock.monotonicMs();
+      if (leftMs > 0) await this.#clock.sleep(leftMs, signal);
+      else await this.#postAlive().catch((error: PayboxError) => this.#giveUp(error));
+    }
+  }
+
+  async #postAlive(): Promise<void> {
+    const { statusCode } = await this.#post(BOX_PATHS.alive, {}, '');
+    if (statusCode !== 204) throw this.#refusalOf(statusCode, 'sign of life');
+  }
+
+  #giveUp(reason: PayboxError): void {
+    this.incoming.fail(reason);
+    this.#closed.abort();
+  }
+
   /** What an answer other than the good one means (PROTOCOL.md, clause BOX-HTTP-4). */
-  #refusalOf({ statusCode }: IncomingMessage, what: string): PayboxError {
+  #refusalOf(statusCode: number | undefined, what: string): PayboxError {
     if (statusCode === 401) return notRegistered(`the gateway at ${this.#origin}`, this.#terminalCode);
     if (statusCode === 409) return lost(`the gateway at ${this.#origin} does not know this stream any more`);
     if (statusCode === 400) {

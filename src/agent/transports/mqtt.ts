@@ -26,6 +26,8 @@ const mqttOptions = z.strictObject({
 
 export type MqttOptions = z.infer<typeof mqttOptions>;
 
+/** A broker that has not acknowledged a message by then is lost, although it may answer pings. */
+const ACKNOWLEDGE_TIMEOUT_MS = 10_000;
 /** A goodbye that takes longer is cut off; the broker then publishes the last will. */
 const GOODBYE_TIMEOUT_MS = 2_000;
 /** Brokers need not take client ids of more than 23 characters (MQTT 3.1.1, section 3.1.3.1). */
@@ -119,7 +121,10 @@ class MqttSession implements Session {
   }
 
   async send(message: UpMessage): Promise<void> {
-    await this.incoming.whileOpen(this.#publish('up', encode(message), false));
+    const acknowledged = this.#publish('up', encode(message), false).then(() => true);
+    const inTime = withDeadline(this.#clock, ACKNOWLEDGE_TIMEOUT_MS, acknowledged);
+    if (await this.incoming.whileOpen(inTime)) return;
+    throw lost(`${this.#broker} did not acknowledge a message within ${ACKNOWLEDGE_TIMEOUT_MS} ms`);
   }
 
   close(): Promise<void> {

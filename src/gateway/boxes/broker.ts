@@ -13,6 +13,8 @@ import { LimitedSocket } from './packet-limit.ts';
 
 const CONNECTIONS_MAX = 20_000;
 const CONNECT_TIMEOUT_MS = 10_000;
+/** A box that asks for a longer keepalive, or for none, is refused: its end would be seen too late, or never. */
+const KEEPALIVE_SECONDS_MAX = 600;
 /** MQTT's CONNACK codes for wrong credentials and for missing rights. */
 const BAD_CREDENTIALS = 4;
 const NOT_AUTHORIZED = 5;
@@ -45,7 +47,11 @@ export interface BrokerDeps {
  */
 export async function startBroker(at: { host: string; port: number }, deps: BrokerDeps): Promise<EmbeddedBroker> {
   const login = { username: 'gateway', password: deps.random.secret(32) };
-  const aedes = await Aedes.createBroker({ ...rights(deps, login), connectTimeout: CONNECT_TIMEOUT_MS });
+  const aedes = await Aedes.createBroker({
+    ...rights(deps, login),
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    keepaliveLimit: KEEPALIVE_SECONDS_MAX,
+  });
   watch(aedes, deps, login);
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {

@@ -1,5 +1,8 @@
 import type { DownMessage } from '../../protocol/messages.ts';
 
+/** What a box may leave unread of what it is sent; one byte more ends its connection. */
+export const UNREAD_BYTES_MAX = 1_048_576;
+
 /** How one connected box is reached, whatever the transport. */
 export interface Line {
   readonly transport: 'mqtt' | 'http';

@@ -11,12 +11,14 @@ import { boxTopic, GATEWAY_PRESENCE_TOPIC, parseBoxTopic } from '../../protocol/
 import type { Directory } from '../directory.ts';
 import type { Hub } from './hub.ts';
 import type { Line } from './line.ts';
+import { Outgoing } from './outgoing.ts';
 
 /** Waits between attempts to reach a lost broker; the last one repeats. */
 const REDIAL_WAITS_MS = [250, 500, 1000, 2000, 5000, 10_000];
 const CONNECT_TIMEOUT_MS = 10_000;
 const GOODBYE_TIMEOUT_MS = 1000;
-const KEEPALIVE_SECONDS = 30;
+/** A broker silent for 1.5 times this is lost. */
+const KEEPALIVE_SECONDS = 15;
 
 /** Where the broker is: a URL, or a connection inside this process. */
 export interface BrokerAddress {
@@ -122,9 +124,9 @@ async function dial(address: BrokerAddress, deps: MqttChannelDeps): Promise<Conn
   const { where } = address;
   const client = typeof where === 'string' ? connect(where, options) : new MqttClient(where, options);
   const closed = new Promise<void>((resolve) => client.once('close', () => resolve()));
-  const lines = new Map(
-    deps.directory.boxes().map((box) => [box.terminalCode, lineTo(client, box.terminalCode, deps)]),
-  );
+  const outgoing = new Outgoing(deps.clock);
+  const lineOf = (terminalCode: string) => lineTo(client, outgoing, terminalCode, deps);
+  const lines = new Map(deps.directory.boxes().map((box) => [box.terminalCode, lineOf(box.terminalCode)]));
   try {
     await new Promise<void>((resolve, reject) => {
       client.once('connect', () => resolve());
@@ -136,7 +138,7 @@ async function dial(address: BrokerAddress, deps: MqttChannelDeps): Promise<Conn
     if (client.stream instanceof Socket) client.stream.setNoDelay(true);
     client.on('message', (topic, payload, packet) => {
       if (topic === GATEWAY_PRESENCE_TOPIC) keepPresent(client, runId, payload, packet, deps);
-      else take(topic, payload, packet, lines, client, deps);
+      else take(topic, payload, packet, (box) => lines.get(box) ?? lineOf(box), deps);
     });
     await client.subscribeAsync([boxTopic('+', 'up'), boxTopic('+', 'presence'), GATEWAY_PRESENCE_TOPIC], { qos: 1 });
     await announce(client, runId, true);
@@ -148,13 +150,21 @@ async function dial(address: BrokerAddress, deps: MqttChannelDeps): Promise<Conn
   return { client, lines, runId, closed };
 }
 
-function lineTo(client: MqttClient, terminalCode: string, { log }: MqttChannelDeps): Line {
+function lineTo(client: MqttClient, outgoing: Outgoing, terminalCode: string, { log }: MqttChannelDeps): Line {
   return {
     transport: 'mqtt',
     send: (message) => {
+      const unsent = (reason: string) => log.warn('message-unsent', { box: terminalCode, type: message.type, reason });
+      const problem = outgoing.problem();
+      if (problem !== undefined) {
+        unsent(problem.reason);
+        if (problem.stalled) client.end(true);
+        return;
+      }
+      const settled = outgoing.begin();
       client.publish(boxTopic(terminalCode, 'down'), encode(message), { qos: 1 }, (error) => {
-        if (!error || client.disconnecting || !client.connected) return;
-        log.warn('message-unsent', { box: terminalCode, type: message.type, reason: reasonOf(error) });
+        settled();
+        if (error && !client.disconnecting && client.connected) unsent(reasonOf(error));
       });
     },
     // The connection to the broker is shared; the box reads from its `refused` that it is over.
@@ -189,8 +199,7 @@ function take(
   topic: string,
   payload: Buffer,
   packet: IPublishPacket,
-  lines: ReadonlyMap<string, Line>,
-  client: MqttClient,
+  lineOf: (terminalCode: string) => Line,
   deps: MqttChannelDeps,
 ): void {
   const { hub, log } = deps;
@@ -204,8 +213,7 @@ function take(
   } else if (packet.retain) {
     log.warn('message-refused', { topic, code: 'E46', reason: 'retained by the broker' });
   } else {
-    const line = lines.get(from.terminalCode) ?? lineTo(client, from.terminalCode, deps);
-    void hub.receive(from.terminalCode, line, decoded.value);
+    void hub.receive(from.terminalCode, lineOf(from.terminalCode), decoded.value);
   }
 }
 

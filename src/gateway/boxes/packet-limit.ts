@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { LIMITS } from '../../protocol/fields.ts';
+import { UNREAD_BYTES_MAX } from './line.ts';
 
 /** Room for the topic and the packet id, and in a login for the will, the names and the secret. */
 const OVERHEAD_BYTES_MAX = 1024;
@@ -42,8 +43,10 @@ class PacketMeter {
 }
 
 /**
- * A box's socket as the broker sees it: a packet over the limit ends it before the broker's parser has collected it
- * (PROTOCOL.md, clause LIM-4). The broker itself knows no limit.
+ * A box's socket as the broker sees it, with the limits that the broker itself does not know. A packet over the limit
+ * ends it before the broker's parser has collected it (PROTOCOL.md, clause LIM-4). What is written is taken at once:
+ * the broker would hold up the messages of every box until a full socket has room; a box that leaves too much unread
+ * is cut off instead.
  */
 export class LimitedSocket extends Duplex {
   readonly #socket: Socket;
@@ -69,12 +72,18 @@ export class LimitedSocket extends Duplex {
     this.#socket.resume();
   }
 
-  override _write(chunk: Buffer, encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    this.#socket.write(chunk, encoding, done);
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#pass(chunk, done);
   }
 
   override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
-    this.#socket.write(Buffer.concat(chunks.map((it) => it.chunk)), done);
+    this.#pass(Buffer.concat(chunks.map((it) => it.chunk)), done);
+  }
+
+  #pass(bytes: Buffer, done: (error?: Error | null) => void): void {
+    this.#socket.write(bytes);
+    if (this.#socket.writableLength <= UNREAD_BYTES_MAX) done();
+    else done(new Error(`more than ${UNREAD_BYTES_MAX} bytes are unread`));
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {

@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import { decodeUp, encode } from '../../protocol/codec.ts';
 import { LIMITS } from '../../protocol/fields.ts';
-import { BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';
+import { BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { Line } from '../boxes/line.ts';
 import type { BoxConfig } from '../config.ts';
@@ -24,59 +24,95 @@ export interface BoxRoutesDeps {
   log: Logger;
 }
 
+/** The stream of one session of a box. */
+interface BoxStream {
+  line: Line;
+  /** When the box last posted anything, on the monotonic clock. */
+  heardMs: number;
+  cut(): void;
+}
+
 /** The connection of boxes over HTTP (PROTOCOL.md, clause BOX-HTTP). Returns what ends every stream. */
 export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => void {
   const { hub, clock, log } = deps;
   /** terminalCode → sessionId → its stream, oldest first. */
-  const streams = new Map<string, Map<string, Line>>();
-  const boxes = new WeakMap<FastifyRequest, { box: BoxConfig; sessionId: string }>();
+  const streams = new Map<string, Map<string, BoxStream>>();
+  const boxes: Boxes = new WeakMap();
   scope.addHook('onRequest', (request, reply) => identify(request, reply, deps, boxes));
 
   scope.get(BOX_PATHS.stream, (request, reply) => {
     const { box, sessionId } = identityOf(request, boxes);
     const { terminalCode } = box;
-    const own = streams.get(terminalCode) ?? new Map<string, Line>();
+    const own = streams.get(terminalCode) ?? new Map<string, BoxStream>();
     streams.set(terminalCode, own);
     // The same session on a new connection: the old one was lost without its end being seen.
-    own.get(sessionId)?.end();
+    own.get(sessionId)?.cut();
     own.delete(sessionId);
     const [oldest] = own.values();
-    if (own.size >= STREAMS_PER_BOX_MAX) oldest?.end();
+    if (own.size >= STREAMS_PER_BOX_MAX) oldest?.cut();
 
-    const stream = openStream(reply, clock);
+    const events = openStream(reply, clock);
     const line: Line = {
       transport: 'http',
-      send: (message) => stream.send(encode(message)),
-      end: () => stream.end(),
+      send: (message) => events.send(encode(message)),
+      end: () => events.end(),
     };
-    own.set(sessionId, line);
-    void stream.ended.then(() => {
-      if (own.get(sessionId) === line) own.delete(sessionId);
+    const stream: BoxStream = { line, heardMs: clock.monotonicMs(), cut: () => events.cut() };
+    own.set(sessionId, stream);
+    const silent = watchSilence(stream, events.ended, clock);
+    void events.ended.then(async () => {
+      if (own.get(sessionId) === stream) own.delete(sessionId);
       if (own.size === 0 && streams.get(terminalCode) === own) streams.delete(terminalCode);
-      hub.lost(terminalCode, { line }, 'its stream ended');
+      const why = (await silent) ? `it was silent for ${BOX_SILENCE_MAX_MS} ms` : 'its stream ended';
+      hub.lost(terminalCode, { line }, why);
     });
   });
+
+  /** The stream that a post belongs to, which is a sign of life; answered with 409 without one. */
+  const streamOf = (request: FastifyRequest, reply: FastifyReply): BoxStream | undefined => {
+    const { box, sessionId } = identityOf(request, boxes);
+    const stream = streams.get(box.terminalCode)?.get(sessionId);
+    if (stream !== undefined) stream.heardMs = clock.monotonicMs();
+    else answerRefusal(request, reply, log, { code: 'E46', reason: 'a post without the stream of its session' }, 409);
+    return stream;
+  };
 
   scope.post(BOX_PATHS.messages, { bodyLimit: LIMITS.messageBytesMax }, async (request, reply) => {
     const { box, sessionId } = identityOf(request, boxes);
     const message = decodeUp(Buffer.isBuffer(request.body) ? request.body : '');
     if (!message.ok) return answerRefusal(request, reply, log, { code: 'E46', reason: message.reason });
-    if (message.value.type === 'hello' && message.value.sessionId !== sessionId) {
-      const reason = `hello with another session than the header ${BOX_SESSION_HEADER}`;
+    if (message.value.sessionId !== sessionId) {
+      const reason = `a message of another session than the header ${BOX_SESSION_HEADER}`;
       return answerRefusal(request, reply, log, { code: 'E46', reason });
     }
-    const line = streams.get(box.terminalCode)?.get(sessionId);
-    if (line === undefined) {
-      const reason = 'a message without the stream of its session';
-      return answerRefusal(request, reply, log, { code: 'E46', reason }, 409);
-    }
-    await hub.receive(box.terminalCode, line, message.value);
+    const stream = streamOf(request, reply);
+    if (stream === undefined) return reply;
+    await hub.receive(box.terminalCode, stream.line, message.value);
     return reply.code(202).send();
   });
 
+  scope.post(BOX_PATHS.alive, async (request, reply) => {
+    return streamOf(request, reply) === undefined ? reply : reply.code(204).send();
+  });
+
   return () => {
-    for (const own of streams.values()) for (const line of own.values()) line.end();
+    for (const own of streams.values()) for (const { line } of own.values()) line.end();
   };
+}
+
+/** Cuts a stream whose box posts nothing for too long (PROTOCOL.md, clause BOX-HTTP-3); whether it came to that. */
+async function watchSilence(stream: BoxStream, ended: Promise<void>, clock: Clock): Promise<boolean> {
+  const over = new AbortController();
+  void ended.then(() => over.abort());
+  while (!over.signal.aborted) {
+    const leftMs = stream.heardMs + BOX_SILENCE_MAX_MS - clock.monotonicMs();
+    if (leftMs <= 0) {
+      stream.cut();
+      return true;
+    }
+    await clock.sleep(leftMs, over.signal);
+  }
+  return false;
 }
 
 type Boxes = WeakMap<FastifyRequest, { box: BoxConfig; sessionId: string }>;

@@ -1,16 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../../lib/clock.ts';
-
-/** A comment this often tells a quiet stream from a dead one (PROTOCOL.md, clause BOX-HTTP-3). */
-const STREAM_PING_MS = 10_000;
-/** A reader that is this far behind is cut off. */
-const UNREAD_BYTES_MAX = 1_048_576;
+import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
+import { UNREAD_BYTES_MAX } from '../boxes/line.ts';
 
 /** A stream of server-sent events to one reader. */
 export interface EventStream {
   send(data: string): void;
   end(): void;
+  /** Ends it at once, for a reader that may never read what is still to come. */
+  cut(): void;
   /** Settles once the stream has ended, from either side. */
   ended: Promise<void>;
 }
@@ -39,10 +38,16 @@ export function openStream(reply: FastifyReply, clock: Clock): EventStream {
   };
   const ping = async () => {
     while (!over.signal.aborted) {
+      // Tells a quiet stream from a dead one (PROTOCOL.md, clause BOX-HTTP-3).
       write(':\n\n');
-      await clock.sleep(STREAM_PING_MS, over.signal);
+      await clock.sleep(BOX_ALIVE_MS, over.signal);
     }
   };
   void ping();
-  return { send: (data) => write(`data: ${data}\n\n`), end: () => raw.end(), ended };
+  return {
+    send: (data) => write(`data: ${data}\n\n`),
+    end: () => raw.end(),
+    cut: () => raw.destroy(),
+    ended,
+  };
 }

@@ -43,7 +43,10 @@ async function drain(incoming: AsyncIterable<DownMessage>): Promise<{ messages: 
   }
 }
 
-const shown = (): UpMessage => ({ v: 1, id: randomUUID(), sentAtMs: 1, type: 'shown', pushId: randomUUID() });
+const SESSION = randomUUID();
+const shown = (): UpMessage => {
+  return { v: 1, id: randomUUID(), sentAtMs: 1, sessionId: SESSION, type: 'shown', pushId: randomUUID() };
+};
 const withdraw = () => down({ type: 'withdraw', pushId: randomUUID(), why: 'timeout' });
 const event = (data: string) => `data: ${data}\n\n`;
 
@@ -84,22 +87,63 @@ describe('the HTTP transport', () => {
     await eventually('the end of the stream', () => gateway.streams.size === 0);
   });
 
-  it('BOX-HTTP-3 gives up a stream that is silent for 25 s; a comment keeps it', async () => {
+  it('BOX-HTTP-3 gives up a stream that is silent for 15 s; a comment keeps it', async () => {
     const gateway = await fakeHttpGateway();
     const clock = new VirtualClock();
     const session = await box(gateway.url, { clock }).opening;
     const told = withdraw();
-    await clock.advance(20_000);
+    await clock.advance(9_000);
     gateway.write(`: alive\n\n${event(encode(told))}`);
     const messages = session.incoming[Symbol.asyncIterator]();
     expect((await messages.next()).value).toEqual(told);
-    await clock.advance(24_900);
+    await clock.advance(1_000);
+    await eventually('the sign of life', () => gateway.alive.length === 1);
+    await clock.advance(13_900);
     expect(gateway.streams.size).toBe(1);
     const next = messages.next();
-    const refused = expect(next).rejects.toThrow(/was silent for 25000 ms/);
+    const refused = expect(next).rejects.toThrow(/was silent for 15000 ms/);
     await clock.advance(200);
     await refused;
     await eventually('the end of the stream', () => gateway.streams.size === 0);
+  });
+
+  it('BOX-HTTP-3 posts a sign of life 10 s after its last post, and not while it has something to say', async () => {
+    const gateway = await fakeHttpGateway();
+    const clock = new VirtualClock();
+    const session = await box(gateway.url, { clock }).opening;
+    await clock.advance(9_000);
+    gateway.write(':\n\n');
+    await session.send(shown());
+    await clock.advance(9_900);
+    expect(gateway.alive).toEqual([]);
+    await clock.advance(200);
+    await eventually('the sign of life', () => gateway.alive.length === 1);
+    expect(gateway.faults).toEqual([]);
+  });
+
+  it('BOX-HTTP-3 gives up when its sign of life is not answered within 5 s, or the stream is not known', async () => {
+    const answers = [
+      [() => true, /took no post: not done within 5000 ms/],
+      [undefined, /does not know this stream any more/],
+    ] as const;
+    for (const [answer, reason] of answers) {
+      const gateway = await fakeHttpGateway();
+      const clock = new VirtualClock();
+      const ending = drain((await box(gateway.url, { clock }).opening).incoming);
+      let asked = 0;
+      gateway.answerWith((request, response) => {
+        if (request.url !== BOX_PATHS.alive) return false;
+        asked += 1;
+        if (answer === undefined) response.writeHead(409).end();
+        return true;
+      });
+      await clock.advance(9_000);
+      gateway.write(':\n\n');
+      await clock.advance(1_000);
+      await eventually('the sign of life', () => asked === 1);
+      await clock.advance(answer === undefined ? 0 : 5_000);
+      expect((await ending).reason).toMatch(reason);
+    }
   });
 
   it('BOX-HTTP-4 tells wrong credentials, a lost stream and an illegal message apart', async () => {

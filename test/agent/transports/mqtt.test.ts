@@ -47,7 +47,10 @@ async function drain(incoming: AsyncIterable<DownMessage>): Promise<{ messages: 
   }
 }
 
-const shown = (): UpMessage => ({ v: 1, id: randomUUID(), sentAtMs: 1, type: 'shown', pushId: randomUUID() });
+const SESSION = randomUUID();
+const shown = (): UpMessage => {
+  return { v: 1, id: randomUUID(), sentAtMs: 1, sessionId: SESSION, type: 'shown', pushId: randomUUID() };
+};
 const withdraw = () => down({ type: 'withdraw', pushId: randomUUID(), why: 'timeout' });
 
 describe('the MQTT transport', () => {
