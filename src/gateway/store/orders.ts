@@ -90,8 +90,8 @@ export class OrderStore {
   }
 
   /**
-   * Whether an unpaid order has the screen of a box, as far as this kind of confirmation tells: the newest push that is
-   * there, or on its way, is the order's (clause SND-9).
+   * Whether an unpaid order has the screen of a box, as far as this kind of confirmation tells: the newest push to that
+   * box is the order's, whatever became of the others (clause SND-9).
    */
   async isOnBox(
     orderRef: string,
@@ -104,7 +104,6 @@ export class OrderStore {
       .innerJoin('orders', 'orders.id', 'pushes.order_ref')
       .select(['pushes.order_ref', 'pushes.status', 'orders.status as order_status'])
       .where('pushes.terminal_code', '=', terminalCode)
-      .where('pushes.status', 'in', OPEN_PUSH)
       .where('pushes.expires_at_ms', '>', atMs)
       .orderBy('pushes.seq', 'desc')
       .limit(1)
