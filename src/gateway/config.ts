@@ -19,6 +19,17 @@ const httpUrl = z
   .max(LIMITS.urlMax)
   .refine((url) => !hasUserInfo(url), 'expected an address without a user name and password: use auth');
 
+/** Those that weaken nothing: a limit or a lock that the gateway sets itself is none of them. */
+const DATABASE_PARAMETERS = ['sslmode', 'sslrootcert'];
+const databaseUrl = z
+  .url({ protocol: /^postgres(ql)?$/, error: 'postgres://user:password@host:5432/database', abort: true })
+  .max(LIMITS.urlMax)
+  .refine((url) => /^\/[^/]+$/.test(new URL(url).pathname), 'expected postgres://user:password@host:5432/database')
+  .refine(
+    (url) => [...new URL(url).searchParams.keys()].every((it) => DATABASE_PARAMETERS.includes(it)),
+    `expected no parameters but ${DATABASE_PARAMETERS.join(' and ')}`,
+  );
+
 /** Addresses are told in logs and at the console, so none may hold a password. */
 function hasUserInfo(address: string): boolean {
   const url = new URL(address);
@@ -89,6 +100,7 @@ export const gatewayConfigSchema = z
       .max(CALLBACK_RETRIES_MAX)
       .default(CALLBACK_RETRY_WAITS_MS),
     dataDir: z.string().min(1).describe('a folder; relative to the configuration file'),
+    databaseUrl: databaseUrl.optional().describe('a PostgreSQL database, in place of a file in dataDir'),
     adminToken: secret.optional().describe('opens /_mock to callers beyond loopback, and asks it of everyone'),
     partners: z.array(partner).default([]),
     accounts: z.array(account).default([]),

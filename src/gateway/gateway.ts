@@ -5,6 +5,7 @@ import type { Random } from '../lib/random.ts';
 import { Hub } from './boxes/hub.ts';
 import type { BrokerAddress, MqttChannel } from './boxes/mqtt-channel.ts';
 import { Courier } from './callbacks/courier.ts';
+import { postJson } from './callbacks/post.ts';
 import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import { createDirectory, type Directory } from './directory.ts';
@@ -17,6 +18,7 @@ import { createViews } from './http/views.ts';
 import { addressError, urlHost } from './listen.ts';
 import { createMetrics } from './metrics.ts';
 import { Service } from './service.ts';
+import { Pruner } from './store/pruner.ts';
 import { openStore } from './store/store.ts';
 import { createTokens } from './tokens.ts';
 
@@ -53,7 +55,7 @@ class Opened {
 
 /**
  * Starts the mock of the payment QR service. Settles once it answers over HTTP and MQTT. Throws ConfigError when a
- * port or the data folder cannot be had, MissingPeerError when an external broker does not answer.
+ * port or the store cannot be had, MissingPeerError when an external broker or a database server does not answer.
  */
 export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Promise<Gateway> {
   const opened = new Opened();
@@ -69,7 +71,7 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
   const { clock, random, log } = deps;
   const directory = createDirectory(config);
   const changes = new Changes();
-  const store = await openStore(config.dataDir);
+  const store = await openStore(config, log);
   opened.add(() => store.close());
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
   const tokens = await createTokens(store, clock, random);
@@ -81,9 +83,12 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
     store,
     changes,
     metrics,
+    post: postJson,
     retryWaitsMs: config.callbackRetryWaitsMs,
   });
   opened.add(() => courier.close());
+  const pruner = new Pruner({ store, clock, log });
+  opened.add(() => pruner.close());
 
   const mqtt = await startMqtt(config, deps, hub, directory, opened);
   const service = new Service({ ...deps, config, directory, store, hub, courier, changes, metrics });
@@ -111,6 +116,7 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
   // First of all to close: whoever awaits a box's confirmation is answered while the server still can.
   opened.add(() => hub.close());
   courier.start();
+  pruner.start();
 
   const origin = originAt(app, config);
   log.info('gateway-ready', { origin, mqttUrl: mqtt });

@@ -1,19 +1,18 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
-import type { GenerateResponse, TransactionSync } from '../protocol/http-api.ts';
+import type { GenerateResponse } from '../protocol/http-api.ts';
 import type { Hub } from './boxes/hub.ts';
 import type { Courier } from './callbacks/courier.ts';
 import type { Changes } from './changes.ts';
 import type { GatewayConfig, PartnerConfig } from './config.ts';
 import type { Directory } from './directory.ts';
 import { generate } from './domain/generate.ts';
+import { consequencesOf } from './domain/payment.ts';
 import { decideSendQr, type Sendable } from './domain/send-qr.ts';
 import { decideTestCallback } from './domain/test-callback.ts';
 import type { Metrics } from './metrics.ts';
 import type { Money, NewOrder } from './store/orders.ts';
-import type { Told } from './store/payments.ts';
-import type { OrderRow } from './store/schema.ts';
 import type { Store } from './store/store.ts';
 import { accept, refuse, type Verdict } from './verdict.ts';
 
@@ -110,7 +109,7 @@ export class Service {
 
   /** Simulates a completed payment (PROTOCOL.md, clause CBK); the transaction id. */
   async testCallback(partner: PartnerConfig, json: unknown): Promise<Verdict<string>> {
-    const { config, directory, store, clock } = this.#deps;
+    const { config, directory } = this.#deps;
     const decided = decideTestCallback(json, partner, directory, config.sandbox);
     if (!decided.ok) return decided;
     const { account, content, amount, transType } = decided.value;
@@ -121,7 +120,7 @@ export class Service {
       amount,
       trans_type: transType,
     };
-    return accept(await this.#pay(money, account.bankCode, await store.orders.findPaidBy(money, clock.wallMs())));
+    return accept(await this.#pay(money, account.bankCode, money));
   }
 
   /** Pays one order, as a test callback with its fields would; without a callback when the partner has no endpoint. */
@@ -130,7 +129,7 @@ export class Service {
     if (!config.sandbox) return refuse('E75', 'not a sandbox');
     const order = await store.orders.find(idOrOrderId);
     if (order === undefined) return refuse('E96', 'no such order');
-    return accept(await this.#pay(order, order.bank_code, order));
+    return accept(await this.#pay(order, order.bank_code, { orderRef: order.id }));
   }
 
   /** Cancels an order that is not paid, and takes it back from its box. */
@@ -216,59 +215,20 @@ export class Service {
     return accept(undefined);
   }
 
-  /** Keeps a payment, then tells its boxes and its partner (PROTOCOL.md, clauses CBK-4 to CBK-7, SYN-2). */
-  async #pay(money: Money, bankCode: string, order: OrderRow | undefined): Promise<string> {
+  /** Keeps a payment of an order, then tells its boxes and its partner (PROTOCOL.md, clauses CBK-4 to CBK-7). */
+  async #pay(money: Money, bankCode: string, pays: Money | { orderRef: string }): Promise<string> {
     const { store, hub, courier, directory, clock, random, changes, log } = this.#deps;
-    const payment = {
-      id: random.uuid(),
-      partner: money.partner,
-      order_ref: order?.id ?? null,
-      order_id: order?.order_id ?? '',
-      reference_number: `${money.partner}-${random.uuid()}`,
-      bank_account: money.bank_account,
-      bank_code: bankCode,
-      amount: money.amount,
-      content: money.content,
-      trans_type: money.trans_type,
-      paid_at_ms: clock.wallMs(),
-    };
-    const told = this.#toTell(money, order);
-    const url = directory.partner(money.partner)?.callback?.url;
-    const payload: TransactionSync = {
-      transactionid: payment.id,
-      transactiontime: payment.paid_at_ms,
-      referencenumber: payment.reference_number,
-      amount: payment.amount,
-      content: payment.content,
-      bankaccount: payment.bank_account,
-      transType: payment.trans_type,
-      orderId: payment.order_id,
-      sign: order?.sign ?? '',
-      terminalCode: order?.shown_on ?? order?.terminal_code ?? '',
-      urlLink: order?.url_link ?? '',
-      serviceCode: order?.service_code ?? '',
-      subTerminalCode: order?.sub_terminal_code ?? '',
-    };
-    const callback = url === undefined ? undefined : { id: random.uuid(), url, body: JSON.stringify(payload) };
-    const withdrawn = await store.payments.add(payment, told, callback);
-    log.info('payment', { transactionId: payment.id, orderId: payment.order_id, amount: payment.amount });
+    const paidAtMs = clock.wallMs();
+    const [transactionId, callbackId] = [random.uuid(), random.uuid()];
+    const referenceNumber = `${money.partner}-${random.uuid()}`;
+    const incoming = { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs };
+    const kept = await store.payments.add(pays, paidAtMs, (order) => consequencesOf(incoming, order, directory));
+    const { payment, told, callback, withdrawn } = kept;
+    log.info('payment', { transactionId, orderId: payment.order_id, amount: payment.amount });
     for (const { terminal_code, push_id } of told) hub.tell(terminal_code, { ...payment, push_id });
     for (const { id, terminal_code } of withdrawn) hub.cancelled(terminal_code, id, 'the order was paid');
-    if (callback !== undefined) courier.look();
+    if (callback !== undefined) courier.look(payment.partner);
     changes.notify('payments', 'orders', 'callbacks');
-    return payment.id;
-  }
-
-  /** Which boxes hear of a payment (PROTOCOL.md, clause CBK-7). */
-  #toTell(money: Money, order: OrderRow | undefined): Told[] {
-    const { directory } = this.#deps;
-    if (money.trans_type === 'D') return [];
-    const { shown_on = null, shown_push_id = null } = order ?? {};
-    if (shown_on !== null && directory.box(shown_on) !== undefined) {
-      return [{ terminal_code: shown_on, push_id: shown_push_id }];
-    }
-    return directory
-      .boxesOf(money.bank_account)
-      .map(({ terminalCode }) => ({ terminal_code: terminalCode, push_id: null }));
+    return transactionId;
   }
 }

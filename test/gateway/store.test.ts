@@ -1,165 +1,181 @@
-import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { openStore } from '../../src/gateway/store/store.ts';
+import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/lib/errors.ts';
-import { temporaryFolder } from '../support/net.ts';
+import { ENGINES } from '../support/stores.ts';
+import { attempt, BOX, opened, order, pay, push } from './store-rows.ts';
 
-const BOX = 'VVB000001';
-const order = (id: string) => ({
-  id,
-  partner: 'demo',
-  order_id: id,
-  bank_account: '1',
-  bank_code: 'MB',
-  user_bank_name: 'A',
-  amount: 9_999_999_999_999,
-  content: 'x',
-  trans_type: 'C' as const,
-  qr_code: `qr-${id}`,
-  terminal_code: '',
-  sub_terminal_code: '',
-  service_code: '',
-  sign: '',
-  url_link: '',
-  created_at_ms: 1,
-});
-const push = (id: string, order_ref: string) => ({
-  id,
-  order_ref,
-  terminal_code: BOX,
-  created_at_ms: 2,
-  expires_at_ms: 1000,
-});
-const payment = (id: string, order_ref: string | null) => ({
-  ...{ id, order_ref, partner: 'demo', order_id: '', reference_number: 'r', bank_account: '1', bank_code: 'MB' },
-  ...{ amount: 9_999_999_999_999, content: 'x', trans_type: 'C' as const, paid_at_ms: 5 },
-});
+describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
+  const place = places();
 
-async function opened(folder?: string) {
-  const store = await openStore(folder ?? (await temporaryFolder()));
-  onTestFinished(() => store.close().catch(() => undefined));
-  return store;
-}
+  describe.skipIf(missing)('keeps', () => {
+    it('everything over a new start, in its order', async () => {
+      const given = await place();
+      const made = { ...given, dataDir: join(given.dataDir, 'made', 'anew') };
+      const first = await opened(made);
+      await first.orders.add(order('a'));
+      await first.orders.startPush(push('p1', 'b'), order('b'));
+      expect(await first.setting('key', () => 'one')).toBe('one');
+      await first.close();
+      const second = await opened(made);
+      await second.orders.add(order('c'));
+      const orders = await second.orders.newest(10);
+      expect(orders.map((it) => [it.id, it.status, it.amount])).toEqual([
+        ['c', 'created', 9_999_999_999_999],
+        ['b', 'pushed', 9_999_999_999_999],
+        ['a', 'created', 9_999_999_999_999],
+      ]);
+      expect(await second.setting('key', () => 'two')).toBe('one');
+    });
 
-describe('the store', () => {
-  it('keeps everything over a new start, in its order', async () => {
-    const folder = join(await temporaryFolder(), 'made', 'anew');
-    const first = await opened(folder);
-    await first.orders.add(order('a'));
-    await first.orders.startPush(push('p1', 'b'), order('b'));
-    expect(await first.setting('key', () => 'one')).toBe('one');
-    await first.close();
-    const second = await opened(folder);
-    await second.orders.add(order('c'));
-    const orders = await second.orders.newest(10);
-    expect(orders.map((it) => [it.id, it.status, it.amount])).toEqual([
-      ['c', 'created', 9_999_999_999_999],
-      ['b', 'pushed', 9_999_999_999_999],
-      ['a', 'created', 9_999_999_999_999],
-    ]);
-    expect(await second.setting('key', () => 'two')).toBe('one');
+    it('out a second gateway', { timeout: 60_000 }, async () => {
+      const given = await place();
+      await opened(given);
+      const second = opened(given);
+      await expect(second).rejects.toThrow(ConfigError);
+      await expect(second).rejects.toMatchObject({ fix: expect.stringContaining('other gateway') });
+    });
+
+    it('every kind of number and text as it was', async () => {
+      const store = await opened(await place());
+      const content = 'Đã nhận "50.000 ₫" 😀 \\';
+      await store.orders.add(order('a', { content, amount: Number.MAX_SAFE_INTEGER }));
+      await pay(store, 't', { orderRef: 'a', told: [{ terminal_code: BOX, push_id: null }] });
+      expect(await store.orders.find('a')).toMatchObject({ content, amount: Number.MAX_SAFE_INTEGER, paid_at_ms: 5 });
+      expect(await store.payments.noticesOf(['t'])).toEqual([
+        { payment_id: 't', terminal_code: BOX, push_id: null, created_at_ms: 5, reported_at_ms: null, recorded: null },
+      ]);
+    });
+
+    it('a payment whole or not at all', async () => {
+      const store = await opened(await place());
+      await store.orders.add(order('a'));
+      const told = [BOX, BOX].map((terminal_code) => ({ terminal_code, push_id: null }));
+      await expect(pay(store, 't', { orderRef: 'a', told })).rejects.toThrow();
+      expect(await store.payments.newest(10)).toEqual([]);
+      expect((await store.orders.find('a'))?.status).toBe('created');
+      await pay(store, 't', { orderRef: 'a' });
+      expect((await store.orders.find('a'))?.status).toBe('paid');
+    });
+
+    it('nothing of a push to an order that is not there', async () => {
+      const store = await opened(await place());
+      await expect(store.orders.startPush(push('p', 'gone'), undefined)).rejects.toThrow('order');
+      expect(await store.orders.pushesOf(['gone'])).toEqual([]);
+    });
+
+    it('the attempts of each callback in their order, and none of one that is not there', async () => {
+      const store = await opened(await place());
+      for (const id of ['c1', 'c2']) await pay(store, `of ${id}`, { callback: { id, url: 'u', body: 'b' } });
+      const after = { status: 'pending', warning: null, tries: 1, next_at_ms: 9 } as const;
+      for (const [id, of] of [
+        ['a', 'c1'],
+        ['b', 'c2'],
+        ['c', 'c1'],
+        ['d', 'none'],
+      ] as const) {
+        await store.payments.addAttempt(attempt(id, of), after);
+      }
+      const rows = await store.payments.attemptsOf(['c1', 'none']);
+      expect(rows.map((it) => it.id)).toEqual(['a', 'c']);
+      expect(await store.payments.nextPending('demo', 10)).toEqual([
+        { id: 'c1', next_at_ms: 9 },
+        { id: 'c2', next_at_ms: 9 },
+      ]);
+      expect(await store.payments.pendingPartners()).toEqual(['demo']);
+    });
+
+    it('one first report of each payment, whoever repeats it at once', async () => {
+      const store = await opened(await place());
+      await pay(store, 't', { told: [{ terminal_code: BOX, push_id: null }] });
+      const reports = Array.from({ length: 5 }, () => store.payments.report('t', BOX, true, 6));
+      expect((await Promise.all(reports)).toSorted()).toEqual(['first', ...Array(4).fill('repeated')]);
+      expect(await store.payments.report('t', 'VVB000002', true, 6)).toBe(undefined);
+      expect((await store.payments.unreported(BOX)).notices).toEqual([]);
+    });
   });
 
-  it('opens a folder whose first start broke off in mid-migration', async () => {
-    const folder = await temporaryFolder();
-    const file = join(folder, 'gateway.sqlite');
-    const before = new DatabaseSync(file);
-    // The last table of the migration is in the way: it breaks off there with all the others made.
-    before.exec('CREATE TABLE notices (x)');
-    before.close();
-    await expect(openStore(folder)).rejects.toThrow('notices');
-    const after = new DatabaseSync(file);
-    after.exec('DROP TABLE notices');
-    after.close();
-    const store = await opened(folder);
-    await store.orders.add(order('a'));
-    expect(await store.orders.newest(10)).toHaveLength(1);
-  });
+  describe.skipIf(missing)('decides', () => {
+    it('that a paid order stays paid, whatever its push comes to', async () => {
+      const store = await opened(await place());
+      await store.orders.startPush(push('p', 'a'), order('a'));
+      await pay(store, 't', { orderRef: 'a', told: [{ terminal_code: BOX, push_id: 'p' }] });
+      expect(await store.orders.confirmPush('p', BOX, 'shown', 6)).toBe(true);
+      expect(await store.orders.endPush('p', BOX, 'replaced', 7)).toBe(true);
+      expect((await store.orders.find('a'))?.status).toBe('paid');
+    });
 
-  it('refuses a folder that another gateway uses', async () => {
-    const folder = await temporaryFolder();
-    await opened(folder);
-    await expect(openStore(folder)).rejects.toThrow(ConfigError);
-  });
+    it('that an order follows its newest push only', async () => {
+      const store = await opened(await place());
+      await store.orders.startPush(push('p1', 'a'), order('a'));
+      await store.orders.startPush(push('p2', 'a'), undefined);
+      await store.orders.confirmPush('p2', BOX, 'shown', 3);
+      expect(await store.orders.endPush('p1', BOX, 'replaced', 4)).toBe(true);
+      expect(await store.orders.find('a')).toMatchObject({ status: 'shown', shown_push_id: 'p2' });
+    });
 
-  it.each([
-    ['no database', (file: string) => writeFile(file, 'something else that is long enough to be looked at'.repeat(50))],
-    ['a folder', (file: string) => mkdir(file)],
-  ])('refuses a file that is %s, by name', async (_name, spoil) => {
-    const folder = await temporaryFolder();
-    await spoil(join(folder, 'gateway.sqlite'));
-    await expect(openStore(folder)).rejects.toThrow(/dataDir: the store .*gateway\.sqlite cannot be opened/);
-  });
+    it('CBK-6 pays what a box shows, else what it is about to show, else the newest unpaid, else the newest paid', async () => {
+      const store = await opened(await place());
+      for (const id of ['shown', 'sent']) await store.orders.startPush(push(id, id), order(id));
+      for (const id of ['old', 'new']) await store.orders.add(order(id));
+      await store.orders.confirmPush('shown', BOX, 'shown', 3);
+      const paid: (string | null)[] = [];
+      for (let i = 0; i < 5; i += 1) paid.push((await pay(store, `t${i}`)).payment.order_ref);
+      expect(paid).toEqual(['shown', 'sent', 'new', 'old', 'new']);
+    });
 
-  it('keeps a payment whole or not at all', async () => {
-    const store = await opened();
-    await store.orders.add(order('a'));
-    const twice = [BOX, BOX].map((terminal_code) => ({ terminal_code, push_id: null }));
-    await expect(store.payments.add(payment('t', 'a'), twice, undefined)).rejects.toThrow();
-    expect(await store.payments.newest(10)).toEqual([]);
-    expect((await store.orders.find('a'))?.status).toBe('created');
-  });
+    it('CBK-6 pays the newest when what a box showed is over', async () => {
+      const store = await opened(await place());
+      await store.orders.startPush(push('shown', 'shown'), order('shown'));
+      await store.orders.add(order('new'));
+      await store.orders.confirmPush('shown', BOX, 'shown', 3);
+      expect((await pay(store, 't', { atMs: 1000 })).payment.order_ref).toBe('new');
+    });
 
-  it('lets a paid order stay paid, whatever its push comes to', async () => {
-    const store = await opened();
-    await store.orders.startPush(push('p', 'a'), order('a'));
-    await store.payments.add(payment('t', 'a'), [{ terminal_code: BOX, push_id: 'p' }], undefined);
-    expect(await store.orders.confirmPush('p', BOX, 'shown', 6)).toBe(true);
-    expect(await store.orders.endPush('p', BOX, 'replaced', 7)).toBe(true);
-    expect((await store.orders.find('a'))?.status).toBe('paid');
-  });
+    it('CBK-6 pays as many orders as there are payments at once', async () => {
+      const store = await opened(await place());
+      const ids = Array.from({ length: 20 }, (_, i) => `o${i}`);
+      for (const id of ids) await store.orders.add(order(id));
+      const paid = await Promise.all(ids.map((id) => pay(store, `of ${id}`)));
+      expect(new Set(paid.map((it) => it.payment.order_ref))).toEqual(new Set(ids));
+    });
 
-  it('lets an order follow its newest push only', async () => {
-    const store = await opened();
-    await store.orders.startPush(push('p1', 'a'), order('a'));
-    await store.orders.startPush(push('p2', 'a'), undefined);
-    await store.orders.confirmPush('p2', BOX, 'shown', 3);
-    expect(await store.orders.endPush('p1', BOX, 'replaced', 4)).toBe(true);
-    expect(await store.orders.find('a')).toMatchObject({ status: 'shown', shown_push_id: 'p2' });
-  });
+    it('CBK-7 cancels every other open push of an order that is paid', async () => {
+      const store = await opened(await place());
+      await store.orders.startPush(push('p1', 'a'), order('a'));
+      for (const id of ['p2', 'p3']) await store.orders.startPush(push(id, 'a'), undefined);
+      await store.orders.endPush('p3', BOX, 'expired', 3);
+      const { withdrawn } = await pay(store, 't', { orderRef: 'a', told: [{ terminal_code: BOX, push_id: 'p2' }] });
+      expect(withdrawn).toEqual([{ id: 'p1', terminal_code: BOX }]);
+      expect((await pay(store, 'again', { orderRef: 'a' })).withdrawn).toEqual([{ id: 'p2', terminal_code: BOX }]);
+    });
 
-  it('CBK-6 pays what a box shows, else what it is about to show, else the newest unpaid, else the newest paid', async () => {
-    const store = await opened();
-    const paidBy = async (atMs = 5) => (await store.orders.findPaidBy(order('any'), atMs))?.id;
-    for (const id of ['shown', 'sent']) await store.orders.startPush(push(id, id), order(id));
-    for (const id of ['old', 'new']) await store.orders.add(order(id));
-    await store.orders.confirmPush('shown', BOX, 'shown', 3);
-    expect(await paidBy()).toBe('shown');
-    expect(await paidBy(1000)).toBe('new');
-    for (const id of ['shown', 'sent', 'new', 'old']) {
-      expect(await paidBy()).toBe(id);
-      await store.payments.add(payment(`of ${id}`, id), [], undefined);
-    }
-    expect(await paidBy()).toBe('new');
-  });
+    it.each(['failed', 'cancelled', 'ended'] as const)('MSG-3 flips nothing of a push that is %s', async (status) => {
+      const store = await opened(await place());
+      await store.orders.startPush(push('p', 'a'), order('a'));
+      if (status === 'failed') await store.orders.failPush('p', BOX, 'BOX_TIMEOUT', 3, false);
+      if (status === 'cancelled') await store.orders.cancel('a', 3);
+      if (status === 'ended') await store.orders.endPush('p', BOX, 'expired', 3);
+      const before = await store.orders.find('a');
+      expect(await store.orders.confirmPush('p', BOX, 'accepted', 4)).toBe(false);
+      expect(await store.orders.confirmPush('p', BOX, 'shown', 4)).toBe(false);
+      expect(await store.orders.failPush('p', BOX, 'DISPLAY_FAULT', 4, true)).toBe(false);
+      expect(await store.orders.confirmPush('p', 'VVB000002', 'shown', 4)).toBe(false);
+      expect(await store.orders.find('a')).toEqual(before);
+      expect((await store.orders.pushesOf(['a'])).map((it) => it.status)).toEqual([status]);
+    });
 
-  it.each(['failed', 'cancelled', 'ended'] as const)('MSG-3 flips nothing of a push that is %s', async (status) => {
-    const store = await opened();
-    await store.orders.startPush(push('p', 'a'), order('a'));
-    if (status === 'failed') await store.orders.failPush('p', BOX, 'BOX_TIMEOUT', 3, false);
-    if (status === 'cancelled') await store.orders.cancel('a', 3);
-    if (status === 'ended') await store.orders.endPush('p', BOX, 'expired', 3);
-    const before = await store.orders.find('a');
-    expect(await store.orders.confirmPush('p', BOX, 'accepted', 4)).toBe(false);
-    expect(await store.orders.confirmPush('p', BOX, 'shown', 4)).toBe(false);
-    expect(await store.orders.failPush('p', BOX, 'DISPLAY_FAULT', 4, true)).toBe(false);
-    expect(await store.orders.confirmPush('p', 'VVB000002', 'shown', 4)).toBe(false);
-    expect(await store.orders.find('a')).toEqual(before);
-    expect((await store.orders.pushesOf(['a'])).map((it) => it.status)).toEqual([status]);
-  });
-
-  it('MSG-9 withdraws what a box may still show: unsure or cancelled, not ended, not over', async () => {
-    const store = await opened();
-    for (const id of ['sure', 'unsure', 'cancelled', 'ended']) await store.orders.startPush(push(id, id), order(id));
-    await store.orders.failPush('sure', BOX, 'DISPLAY_FAULT', 3, true);
-    await store.orders.failPush('unsure', BOX, 'BOX_TIMEOUT', 3, false);
-    await store.orders.cancel('cancelled', 3);
-    await store.orders.failPush('ended', BOX, 'BOX_OFFLINE', 3, false);
-    await store.orders.endPush('ended', BOX, 'withdrawn', 4);
-    const ids = async (atMs: number) => (await store.orders.toWithdraw(BOX, atMs)).map((it) => it.id).sort();
-    expect(await ids(999)).toEqual(['cancelled', 'unsure']);
-    expect(await ids(1000)).toEqual([]);
+    it('MSG-9 withdraws what a box may still show: unsure or cancelled, and not ended', async () => {
+      const store = await opened(await place());
+      for (const id of ['sure', 'unsure', 'cancelled', 'ended']) await store.orders.startPush(push(id, id), order(id));
+      await store.orders.failPush('sure', BOX, 'DISPLAY_FAULT', 3, true);
+      await store.orders.failPush('unsure', BOX, 'BOX_TIMEOUT', 3, false);
+      await store.orders.cancel('cancelled', 3);
+      await store.orders.failPush('ended', BOX, 'BOX_OFFLINE', 3, false);
+      await store.orders.endPush('ended', BOX, 'withdrawn', 4);
+      expect(await store.orders.toWithdraw(BOX)).toEqual([
+        { id: 'cancelled', why: 'cancelled' },
+        { id: 'unsure', why: 'timeout' },
+      ]);
+    });
   });
 });

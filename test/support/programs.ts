@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { globSync } from 'node:fs';
 
 /** A program beyond npm that some test needs, and the Debian package that holds it. */
 export interface Program {
@@ -8,6 +9,7 @@ export interface Program {
 
 export const PROGRAMS = {
   mosquitto: { command: 'mosquitto', debianPackage: 'mosquitto' },
+  postgres: { command: 'postgres', debianPackage: 'postgresql' },
   zbar: { command: 'zbarimg', debianPackage: 'zbar-tools' },
   chromium: { command: 'chromium', debianPackage: 'chromium' },
   espeak: { command: 'espeak-ng', debianPackage: 'espeak-ng' },
@@ -18,11 +20,12 @@ export const PROGRAMS = {
   busybox: { command: 'busybox', debianPackage: 'busybox-static' },
 } as const satisfies Record<string, Program>;
 
-/** Where Debian puts daemons too, which is not on every user's PATH. */
-const PATH = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
+/** Where Debian puts daemons too, which is not on every user's PATH; each PostgreSQL is in a folder of its own. */
+const DAEMON_FOLDERS = ['/usr/sbin', '/sbin', '/usr/lib/postgresql/*/bin'];
 
 /** The path of the program, or `undefined` where it is not installed. */
 export function findProgram(program: Program): string | undefined {
+  const PATH = [process.env.PATH ?? '', ...globSync(DAEMON_FOLDERS)].join(':');
   const found = spawnSync('sh', ['-c', `command -v ${program.command}`], {
     env: { ...process.env, PATH },
     encoding: 'utf8',

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import { tokenResponse, transactionSyncReply } from '../../protocol/http-api.ts';
 import type { CallbackAuth } from '../config.ts';
-import { type Answer, postJson } from './post.ts';
+import type { Answer, Post } from './post.ts';
 
 /** An attempt lasts at most this long, the partner's token included (PROTOCOL.md, clause SYN-6). */
 const ATTEMPT_TIMEOUT_MS = 10_000;
@@ -25,7 +25,7 @@ export interface Attempt {
 /** Posts a callback once (PROTOCOL.md, clauses SYN-1, SYN-3, SYN-4 and SYN-6). Never rejects. */
 export async function attemptCallback(
   to: { url: string; auth: CallbackAuth; body: string },
-  clock: Clock,
+  { clock, post }: { clock: Clock; post: Post },
   stop: AbortSignal,
 ): Promise<Attempt> {
   const startedAtMs = clock.wallMs();
@@ -42,13 +42,13 @@ export async function attemptCallback(
     return { ...end, requestHeaders, startedAtMs, durationMs: Math.round(clock.monotonicMs() - begunMs) };
   };
   try {
-    const authorization = await authorize(to.auth, signal);
+    const authorization = await authorize(to.auth, post, signal);
     if (authorization !== undefined) requestHeaders.authorization = 'Bearer ***';
-    const answer = await postJson(to.url, authorization === undefined ? {} : { authorization }, to.body, signal);
+    const answer = await post(to.url, authorization === undefined ? {} : { authorization }, to.body, signal);
     return ended({
       ...judge(answer),
       status: answer.status,
-      answer: answer.body.slice(0, ANSWER_KEPT_CHARS_MAX),
+      answer: storable(answer.body.slice(0, ANSWER_KEPT_CHARS_MAX)),
       error: null,
     });
   } catch (error) {
@@ -58,11 +58,11 @@ export async function attemptCallback(
 }
 
 /** The value of `authorization`, or `undefined` for none. Rejects when the partner gives no token. */
-async function authorize(auth: CallbackAuth, signal: AbortSignal): Promise<string | undefined> {
+async function authorize(auth: CallbackAuth, post: Post, signal: AbortSignal): Promise<string | undefined> {
   if (auth.kind === 'none') return undefined;
   if (auth.kind === 'bearer') return `Bearer ${auth.token}`;
   const basic = Buffer.from(`${auth.username}:${auth.password}`, 'utf8').toString('base64');
-  const answer = await postJson(auth.url, { authorization: `Basic ${basic}` }, '{}', signal);
+  const answer = await post(auth.url, { authorization: `Basic ${basic}` }, '{}', signal);
   const token = tokenResponse.pick({ access_token: true }).safeParse(jsonOf(answer.body));
   if (answer.status !== 200) throw new Error(`the token request was answered with HTTP ${answer.status}`);
   if (!token.success) throw new Error('the answer to the token request has no access_token');
@@ -81,6 +81,11 @@ function judge(answer: Answer): Pick<Attempt, 'result' | 'warning'> {
     result: 'delivered',
     warning: reply.data.error ? `the reply has an error: ${reply.data.errorReason}` : null,
   };
+}
+
+/** PostgreSQL keeps no NUL in a text. */
+function storable(text: string): string {
+  return text.replaceAll('\0', '\ufffd');
 }
 
 function jsonOf(text: string): unknown {

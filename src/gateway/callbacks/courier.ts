@@ -8,10 +8,10 @@ import type { Metrics } from '../metrics.ts';
 import type { CallbackRow } from '../store/schema.ts';
 import type { Store } from '../store/store.ts';
 import { type Attempt, attemptCallback } from './attempt.ts';
+import { Lane } from './lane.ts';
+import type { Post } from './post.ts';
 
-/** Attempts of ladders at the same time; those that only wait for their next one wait in the store. */
-const RUNNING_MAX = 500;
-/** After a failure of the store, which is no answer of a partner. */
+/** Until the store, which failed at the start, is asked again. */
 const STUCK_WAIT_MS = 10_000;
 
 export interface CourierDeps {
@@ -22,6 +22,8 @@ export interface CourierDeps {
   log: Logger;
   changes: Changes;
   metrics: Metrics;
+  /** How a partner is called. */
+  post: Post;
   /** Waits of the ladder in milliseconds, one before each retry (PROTOCOL.md, clause SYN-4). */
   retryWaitsMs: readonly number[];
 }
@@ -29,13 +31,12 @@ export interface CourierDeps {
 /** Brings stored callbacks to partners, again and again as the ladder says; it outlives the gateway's restarts. */
 export class Courier {
   readonly #deps: CourierDeps;
-  readonly #running = new Map<string, Promise<void>>();
+  /** By partner. */
+  readonly #lanes = new Map<string, Lane>();
   /** One attempt of a callback at a time, by the ladder or by hand. */
   readonly #attempts = new Map<string, Promise<unknown>>();
   readonly #closing = new AbortController();
-  /** Aborted when the store may have something due sooner than was known. */
-  #news = new AbortController();
-  #pumping: Promise<void> = Promise.resolve();
+  #starting: Promise<void> = Promise.resolve();
 
   constructor(deps: CourierDeps) {
     this.#deps = deps;
@@ -43,75 +44,46 @@ export class Courier {
 
   /** Begins to deliver what the store has to deliver, each callback where it stood. */
   start(): void {
-    this.#pumping = this.#pump();
+    this.#starting = this.#takeUp();
   }
 
-  /** Looks into the store again: a callback came, or an attempt ended. */
-  look(): void {
-    this.#news.abort();
+  /** Looks into the store: there is something new to tell a partner. */
+  look(partner: string): void {
+    const { signal } = this.#closing;
+    if (signal.aborted) return;
+    const lane = this.#lanes.get(partner);
+    lane?.look();
+    const deps = { ...this.#deps, attempt: (id: string) => this.#attempt(id, false) };
+    if (lane === undefined) this.#lanes.set(partner, new Lane(partner, deps, signal));
   }
 
   /** One attempt more, by hand (PROTOCOL.md, clause SYN-5). `undefined` when there is no such callback. */
   async resend(id: string): Promise<CallbackRow | undefined> {
     await this.#attempt(id, true);
-    this.look();
-    return this.#deps.store.payments.callback(id);
+    const callback = await this.#deps.store.payments.callback(id);
+    if (callback !== undefined) this.look(callback.partner);
+    return callback;
   }
 
   /** Ends every wait and attempt; an attempt that is cut off is made anew at the next start. */
   async close(): Promise<void> {
     this.#closing.abort(new Error('the gateway is stopping'));
-    this.look();
-    await this.#pumping;
-    await Promise.all(this.#running.values());
+    await this.#starting;
+    await Promise.all([...this.#lanes.values()].map((it) => it.ended()));
     await Promise.allSettled(this.#attempts.values());
   }
 
-  async #pump(): Promise<void> {
-    const { clock } = this.#deps;
-    const { signal: closing } = this.#closing;
-    while (!closing.aborted) {
-      // Before the store is read, or news that come meanwhile would be missed.
-      this.#news = new AbortController();
-      const { signal } = this.#news;
+  async #takeUp(): Promise<void> {
+    const { store, clock, log } = this.#deps;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
       try {
-        const waitMs = await this.#runDue();
-        if (closing.aborted) return;
-        if (waitMs !== undefined) await clock.sleep(waitMs, signal);
-        else if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        for (const partner of await store.payments.pendingPartners()) this.look(partner);
+        return;
       } catch (error) {
-        this.#deps.log.error('callbacks-stuck', { reason: reasonOf(error) });
-        await clock.sleep(STUCK_WAIT_MS, closing);
+        log.error('callbacks-stuck', { reason: reasonOf(error) });
+        await clock.sleep(STUCK_WAIT_MS, signal);
       }
-    }
-  }
-
-  /** Begins the attempts that are due. The wait for the next one; `undefined` when only news can bring one. */
-  async #runDue(): Promise<number | undefined> {
-    const { store, clock, retryWaitsMs } = this.#deps;
-    const longestMs = Math.max(0, ...retryWaitsMs);
-    // Those that run are among the first, as they were due: so no more than the limit need be looked at.
-    const pending = await store.payments.nextPending(RUNNING_MAX);
-    for (const { id, next_at_ms } of pending) {
-      if (this.#closing.signal.aborted || this.#running.size >= RUNNING_MAX) return undefined;
-      if (this.#running.has(id)) continue;
-      const waitMs = next_at_ms - clock.wallMs();
-      // Kept as wall time for the sake of a restart, so a clock that was set must not hold it up for long.
-      if (waitMs > 0 && waitMs <= longestMs) return waitMs;
-      this.#running.set(id, this.#run(id));
-    }
-    return undefined;
-  }
-
-  async #run(id: string): Promise<void> {
-    try {
-      await this.#attempt(id, false);
-    } catch (error) {
-      this.#deps.log.error('callback-stuck', { callback: id, reason: reasonOf(error) });
-      await this.#deps.clock.sleep(STUCK_WAIT_MS, this.#closing.signal);
-    } finally {
-      this.#running.delete(id);
-      this.look();
     }
   }
 
@@ -128,13 +100,13 @@ export class Courier {
   }
 
   async #makeAttempt(id: string, byHand: boolean): Promise<void> {
-    const { store, directory, clock, random, log, changes, metrics } = this.#deps;
+    const { store, directory, clock, random, log, changes, metrics, post } = this.#deps;
     const callback = await store.payments.callback(id);
     if (callback === undefined || (!byHand && callback.status !== 'pending')) return;
     const auth = directory.partner(callback.partner)?.callback?.auth ?? { kind: 'none' };
     const attempt = await attemptCallback(
       { url: callback.url, auth, body: callback.body },
-      clock,
+      { clock, post },
       this.#closing.signal,
     );
     if (this.#closing.signal.aborted && attempt.status === null) return;

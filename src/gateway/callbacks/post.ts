@@ -11,6 +11,9 @@ export interface Answer {
   cut: boolean;
 }
 
+/** Sends JSON and reads the answer. Rejects on a connection error and when `signal` aborts. */
+export type Post = (url: string, headers: Record<string, string>, body: string, signal: AbortSignal) => Promise<Answer>;
+
 /**
  * Sends JSON and reads the answer, up to 64 KiB. Redirects are not followed. Rejects on a connection error and when
  * `signal` aborts.

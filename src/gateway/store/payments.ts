@@ -170,14 +170,19 @@ export class PaymentStore {
     return rows.orderBy('seq').execute();
   }
 
-  /** Keeps an attempt together with what it changes (PROTOCOL.md, clause SYN-5). */
+  /** Keeps an attempt together with what it changes (PROTOCOL.md, clause SYN-5), unless its callback was deleted. */
   async addAttempt(attempt: NewAttempt, after: AfterAttempt): Promise<void> {
     await this.#db.transaction().execute(async (trx) => {
+      const changed = await trx
+        .updateTable('callbacks')
+        .set(after)
+        .where('id', '=', attempt.callback_id)
+        .executeTakeFirst();
+      if (changed.numUpdatedRows === 0n) return;
       await trx
         .insertInto('callback_attempts')
         .values({ ...attempt, seq: nextAttemptSeq(attempt.callback_id) })
         .execute();
-      await trx.updateTable('callbacks').set(after).where('id', '=', attempt.callback_id).execute();
     });
   }
 }

@@ -12,9 +12,6 @@ export interface Tables {
   notices: NoticeRow;
 }
 
-/** The next `seq` of a row; one counter for all tables, as one process writes. */
-export type NextSeq = () => number;
-
 export type OrderStatus =
   | 'created'
   | 'pushed'
@@ -137,6 +134,7 @@ export interface NoticeRow {
 /** Numbered; a released one is never changed. */
 export const MIGRATIONS: Record<string, Migration> = {
   '001-first-tables': { up: createFirstTables },
+  '002-indexes': { up: createIndexes },
 };
 
 async function createFirstTables(db: Kysely<unknown>): Promise<void> {
@@ -218,4 +216,19 @@ async function createFirstTables(db: Kysely<unknown>): Promise<void> {
   await index('callbacks_by_payment', 'callbacks', ['payment_id']);
   await index('attempts_by_callback', 'callback_attempts', ['callback_id', 'seq']);
   await index('notices_by_box', 'notices', ['terminal_code', 'reported_at_ms']);
+}
+
+/** Of every query that would else read a whole table. */
+async function createIndexes(db: Kysely<unknown>): Promise<void> {
+  const { schema } = db;
+  const index = (name: string, on: string, columns: string[]) =>
+    schema.createIndex(name).on(on).columns(columns).execute();
+  await index('orders_by_last_push', 'orders', ['last_push_id']);
+  await index('pushes_by_seq', 'pushes', ['seq']);
+  await index('pushes_by_order', 'pushes', ['order_ref']);
+  await index('pushes_by_end', 'pushes', ['terminal_code', 'ended_at_ms']);
+  await schema.dropIndex('pushes_by_box').execute();
+  await index('qr_codes_by_age', 'qr_codes', ['created_at_ms', 'ref']);
+  await index('callbacks_by_due', 'callbacks', ['status', 'partner', 'next_at_ms', 'seq']);
+  await schema.dropIndex('callbacks_by_status').execute();
 }

@@ -1,18 +1,45 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
-import type { SqliteDatabase, SqliteStatement } from 'kysely';
+import {
+  type Dialect,
+  type DialectAdapter,
+  SqliteAdapter,
+  type SqliteDatabase,
+  SqliteDialect,
+  type SqliteStatement,
+} from 'kysely';
 
 /** Statements kept prepared; the queries of the store are fewer. */
 const STATEMENTS_MAX = 200;
 
+/** A SQLite file, opened at the first query. */
+export function sqliteDialect(file: string): Dialect {
+  return new WholeMigrations({ database: async () => openSqlite(file) });
+}
+
+/** SQLite, whose migrations are made whole or not at all: one that is killed midway is made anew by the next start. */
+class WholeMigrations extends SqliteDialect {
+  override createAdapter(): DialectAdapter {
+    return new TransactionalAdapter();
+  }
+}
+
+class TransactionalAdapter extends SqliteAdapter {
+  override get supportsTransactionalDdl(): boolean {
+    return true;
+  }
+}
+
 /** `node:sqlite` in the shape that Kysely's SqliteDialect asks for. */
-export function openSqlite(file: string): SqliteDatabase {
+function openSqlite(file: string): SqliteDatabase {
   const db = new DatabaseSync(file);
   // Alone on the file: two gateways on one folder would tell the same payments twice.
-  // NORMAL is safe against a killed process; only a power cut may take the last writes.
-  db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
+  // FULL: what a partner or a box was answered must survive a power cut.
+  db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
   const prepared = new Map<string, SqliteStatement>();
   return {
     prepare: (sql) => {
+      // After a full disk SQLite has rolled back by itself, and refuses to do so again.
+      if (sql === 'rollback' && !db.isTransaction) return NOTHING;
       const known = prepared.get(sql);
       if (known !== undefined) return known;
       const statement = adapt(db.prepare(sql));
@@ -25,6 +52,13 @@ export function openSqlite(file: string): SqliteDatabase {
     },
   };
 }
+
+const NOTHING: SqliteStatement = {
+  reader: false,
+  all: () => [],
+  run: () => ({ changes: 0, lastInsertRowid: 0 }),
+  iterate: () => [][Symbol.iterator](),
+};
 
 function adapt(statement: StatementSync): SqliteStatement {
   const inputs = (parameters: readonly unknown[]) => parameters as SQLInputValue[];

@@ -1,11 +1,13 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type DialectAdapter, Kysely, Migrator, SqliteAdapter, SqliteDialect } from 'kysely';
+import { type Dialect, Kysely, Migrator } from 'kysely';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
 import { OrderStore } from './orders.ts';
 import { PaymentStore } from './payments.ts';
-import { MIGRATIONS, type NextSeq, type Tables } from './schema.ts';
-import { openSqlite } from './sqlite.ts';
+import { type Limits, type Pruned, prune } from './prune.ts';
+import { MIGRATIONS, type Tables } from './schema.ts';
+import { sqliteDialect } from './sqlite.ts';
 
 /** Everything that the gateway must not forget. */
 export interface Store {
@@ -13,17 +15,26 @@ export interface Store {
   payments: PaymentStore;
   /** The setting, made and kept by `make` when it is not there yet. */
   setting(name: string, make: () => string): Promise<string>;
+  /** Deletes what is over and older or more than the limits, which are the gateway's own where none are given. */
+  prune(atMs: number, signal: AbortSignal, limits?: Limits): Promise<Pruned>;
   close(): Promise<void>;
 }
 
-/** Opens the store in a folder, which is made, and brings it to the newest migration. Throws ConfigError. */
-export async function openStore(dataDir: string): Promise<Store> {
-  const file = join(dataDir, 'gateway.sqlite');
-  const db = await connect(dataDir, file);
-  const nextSeq = await countFrom(db);
+/** Where the store is: a PostgreSQL database, or else a SQLite file in the folder. */
+export interface StorePlace {
+  dataDir: string;
+  databaseUrl?: string | undefined;
+}
+
+/**
+ * Opens the store, whose folder is made, and brings it to the newest migration. Throws ConfigError, and
+ * MissingPeerError when the database server does not answer.
+ */
+export async function openStore({ dataDir, databaseUrl }: StorePlace, log: Logger): Promise<Store> {
+  const db = databaseUrl === undefined ? await openFile(dataDir) : await openDatabase(databaseUrl, log);
   return {
-    orders: new OrderStore(db, nextSeq),
-    payments: new PaymentStore(db, nextSeq),
+    orders: new OrderStore(db),
+    payments: new PaymentStore(db),
     setting: async (name, make) => {
       await db
         .insertInto('settings')
@@ -33,34 +44,16 @@ export async function openStore(dataDir: string): Promise<Store> {
       const row = await db.selectFrom('settings').select('value').where('name', '=', name).executeTakeFirstOrThrow();
       return row.value;
     },
+    prune: (atMs, signal, limits) => prune(db, atMs, signal, limits),
     close: () => db.destroy(),
   };
 }
 
-/** SQLite, whose migrations are made whole or not at all: one that is killed midway is made anew by the next start. */
-class WholeMigrations extends SqliteDialect {
-  override createAdapter(): DialectAdapter {
-    return new TransactionalAdapter();
-  }
-}
-
-class TransactionalAdapter extends SqliteAdapter {
-  override get supportsTransactionalDdl(): boolean {
-    return true;
-  }
-}
-
-async function connect(dataDir: string, file: string): Promise<Kysely<Tables>> {
+async function openFile(dataDir: string): Promise<Kysely<Tables>> {
+  const file = join(dataDir, 'gateway.sqlite');
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
-    const db = new Kysely<Tables>({ dialect: new WholeMigrations({ database: openSqlite(file) }) });
-    const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
-    const { error } = await migrator.migrateToLatest();
-    if (error !== undefined) {
-      await db.destroy();
-      throw error;
-    }
-    return db;
+    return await migrated(sqliteDialect(file));
   } catch (error) {
     throw new ConfigError(
       `dataDir: the store ${file} cannot be opened: ${reasonOf(error)}`,
@@ -69,17 +62,20 @@ async function connect(dataDir: string, file: string): Promise<Kysely<Tables>> {
   }
 }
 
-async function countFrom(db: Kysely<Tables>): Promise<NextSeq> {
-  let last = 0;
-  for (const table of ['orders', 'pushes', 'payments', 'callbacks', 'callback_attempts'] as const) {
-    const row = await db
-      .selectFrom(table)
-      .select((it) => it.fn.max('seq').as('seq'))
-      .executeTakeFirst();
-    last = Math.max(last, Number(row?.seq ?? 0));
+async function openDatabase(databaseUrl: string, log: Logger): Promise<Kysely<Tables>> {
+  const { postgresDialect, postgresProblem } = await import('./postgres.ts');
+  try {
+    return await migrated(postgresDialect(databaseUrl, log));
+  } catch (error) {
+    throw postgresProblem(databaseUrl, error);
   }
-  return () => {
-    last += 1;
-    return last;
-  };
+}
+
+async function migrated(dialect: Dialect): Promise<Kysely<Tables>> {
+  const db = new Kysely<Tables>({ dialect });
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
+  const { error } = await migrator.migrateToLatest();
+  if (error === undefined) return db;
+  await db.destroy();
+  throw error;
 }

@@ -1,0 +1,66 @@
+import type { TransactionSync } from '../../protocol/http-api.ts';
+import type { Directory } from '../directory.ts';
+import type { Money } from '../store/orders.ts';
+import type { Consequences, Told } from '../store/payments.ts';
+import type { OrderRow } from '../store/schema.ts';
+
+/** A payment that has come in, before it is known what it pays. */
+export interface Incoming {
+  money: Money;
+  bankCode: string;
+  transactionId: string;
+  callbackId: string;
+  referenceNumber: string;
+  paidAtMs: number;
+}
+
+/** What is kept and told of a payment for this order, or for none (PROTOCOL.md, clauses CBK-4 to CBK-7 and SYN-2). */
+export function consequencesOf(
+  { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs }: Incoming,
+  order: OrderRow | undefined,
+  directory: Directory,
+): Consequences {
+  const payment = {
+    id: transactionId,
+    partner: money.partner,
+    order_ref: order?.id ?? null,
+    order_id: order?.order_id ?? '',
+    reference_number: referenceNumber,
+    bank_account: money.bank_account,
+    bank_code: bankCode,
+    amount: money.amount,
+    content: money.content,
+    trans_type: money.trans_type,
+    paid_at_ms: paidAtMs,
+  };
+  const payload: TransactionSync = {
+    transactionid: payment.id,
+    transactiontime: payment.paid_at_ms,
+    referencenumber: payment.reference_number,
+    amount: payment.amount,
+    content: payment.content,
+    bankaccount: payment.bank_account,
+    transType: payment.trans_type,
+    orderId: payment.order_id,
+    sign: order?.sign ?? '',
+    terminalCode: order?.shown_on ?? order?.terminal_code ?? '',
+    urlLink: order?.url_link ?? '',
+    serviceCode: order?.service_code ?? '',
+    subTerminalCode: order?.sub_terminal_code ?? '',
+  };
+  const url = directory.partner(money.partner)?.callback?.url;
+  const callback = url === undefined ? undefined : { id: callbackId, url, body: JSON.stringify(payload) };
+  return { payment, told: toTell(money, order, directory), callback };
+}
+
+/** Which boxes hear of a payment (PROTOCOL.md, clause CBK-7). */
+function toTell(money: Money, order: OrderRow | undefined, directory: Directory): Told[] {
+  if (money.trans_type === 'D') return [];
+  const { shown_on = null, shown_push_id = null } = order ?? {};
+  if (shown_on !== null && directory.box(shown_on) !== undefined) {
+    return [{ terminal_code: shown_on, push_id: shown_push_id }];
+  }
+  return directory
+    .boxesOf(money.bank_account)
+    .map(({ terminalCode }) => ({ terminal_code: terminalCode, push_id: null }));
+}

@@ -1,0 +1,104 @@
+import { type Dialect, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
+import pg, { type ClientBase, type PoolClient } from 'pg';
+import { ConfigError, MissingPeerError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+
+/** Until a connection is there, and for how long a query may wait for the one before it. */
+const CONNECT_TIMEOUT_MS = 10_000;
+/** The server gives a statement up, and the client a server that does not answer. */
+const STATEMENT_TIMEOUT_MS = 10_000;
+const ANSWER_TIMEOUT_MS = 12_000;
+/** A gateway that was killed or cut off a moment ago may still hold the lock: longer than the server needs to see it. */
+const LOCK_WAIT_MS = 8000;
+const LOST_AFTER = { idleSeconds: 3, intervalSeconds: 2, probes: 2, silentMs: 7000 };
+
+/** Of the advisory lock: "paybox" in ASCII. */
+const LOCK_KEY = 0x70_61_79_62_6f_78;
+
+const INT8 = 20;
+/** SQLSTATE of what a start may meet. */
+const LOCK_NOT_AVAILABLE = '55P03';
+const NOT_READY = ['57P03', '53300'];
+
+/**
+ * A PostgreSQL database over one connection, which holds an advisory lock for as long as it lives: every query runs
+ * under the lock, so that of two gateways on one database one can do nothing. A connection that is lost is made anew
+ * by the next query.
+ */
+export function postgresDialect(databaseUrl: string, log: Logger): Dialect {
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    max: 1,
+    // Never closed while it is good: the lock would go with it.
+    idleTimeoutMillis: 0,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: ANSWER_TIMEOUT_MS,
+    keepAlive: true,
+    application_name: 'paybox-gateway',
+    types: { getTypeParser: (oid, format) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) },
+    onConnect: (client) => prepare(client, databaseUrl),
+  });
+  // Whoever queries meets the error too; without a listener one that nobody waits for would end the process.
+  const lost = (error: Error) => log.warn('database-lost', { database: nameOf(databaseUrl), reason: reasonOf(error) });
+  pool.on('error', lost);
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  const lent: PostgresPool = { connect: async () => lend(await pool.connect()), end: () => pool.end() };
+  return new PostgresDialect({ pool: lent });
+}
+
+/** What a start on PostgreSQL failed with, as a person is told: which database, and what to do. Never the password. */
+export function postgresProblem(databaseUrl: string, error: unknown): Error {
+  if (error instanceof ConfigError) return error;
+  const what = `databaseUrl: ${nameOf(databaseUrl)} cannot be used: ${reasonOf(error)}`;
+  if (isAway(error)) return new MissingPeerError(what, 'start PostgreSQL, or correct host and port', error);
+  return new ConfigError(what, 'name a database of this gateway alone, and a user who may make tables in it');
+}
+
+/** Whether no server answers there, or not yet. */
+function isAway(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return NOT_READY.includes(error.code ?? '');
+  return /^E(?!RR_)/.test(systemCodeOf(error) ?? '') || /^Connection terminated|timeout/.test(reasonOf(error));
+}
+
+/** `host:port/database`. */
+function nameOf(databaseUrl: string): string {
+  const { host, pathname } = new URL(databaseUrl);
+  return `${host}${pathname}`;
+}
+
+/** A new connection: its limits, then the lock. */
+async function prepare(client: ClientBase, databaseUrl: string): Promise<void> {
+  const { idleSeconds, intervalSeconds, probes, silentMs } = LOST_AFTER;
+  await client.query(
+    // What was answered must survive a power cut, whatever the database has for a default.
+    `set synchronous_commit = on; set statement_timeout = ${STATEMENT_TIMEOUT_MS}; set lock_timeout = ${LOCK_WAIT_MS};
+     set tcp_keepalives_idle = ${idleSeconds}; set tcp_keepalives_interval = ${intervalSeconds};
+     set tcp_keepalives_count = ${probes}; set tcp_user_timeout = ${silentMs}`,
+  );
+  try {
+    await client.query('select pg_advisory_lock($1)', [LOCK_KEY]);
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError) || error.code !== LOCK_NOT_AVAILABLE) throw error;
+    throw new ConfigError(
+      `databaseUrl: another gateway uses ${nameOf(databaseUrl)}`,
+      'stop the other gateway, or give this one a database of its own',
+    );
+  }
+}
+
+/** A connection that is closed, not used again, once a query of it did not end with an answer of the server. */
+function lend(client: PoolClient): PostgresPoolClient {
+  let broken: unknown;
+  const query = async (sql: string, parameters: readonly unknown[]) => {
+    if (broken !== undefined) throw broken;
+    try {
+      return await client.query(sql, [...parameters]);
+    } catch (error) {
+      if (!(error instanceof pg.DatabaseError) || error.severity === 'FATAL') broken = error;
+      throw error;
+    }
+  };
+  const release = () => client.release(broken !== undefined);
+  // Without a cursor in the dialect, this is the one form of a query that comes here.
+  return { query, release } as unknown as PostgresPoolClient;
+}

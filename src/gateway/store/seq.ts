@@ -1,0 +1,11 @@
+import { type RawBuilder, sql } from 'kysely';
+
+/** The `seq` of a row to be inserted: above that of every row in its table, as the store has one writer. */
+export function nextSeq(table: 'orders' | 'pushes' | 'payments' | 'callbacks'): RawBuilder<number> {
+  return sql<number>`(select coalesce(max(seq), 0) + 1 from ${sql.table(table)})`;
+}
+
+/** The `seq` of an attempt to be inserted: above that of every attempt of its callback. */
+export function nextAttemptSeq(callbackId: string): RawBuilder<number> {
+  return sql<number>`(select coalesce(max(seq), 0) + 1 from callback_attempts where callback_id = ${callbackId})`;
+}

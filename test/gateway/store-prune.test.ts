@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import type { Store } from '../../src/gateway/store/store.ts';
+import { ENGINES } from '../support/stores.ts';
+import { attempt, BOX, opened, order, pay, push } from './store-rows.ts';
+
+const DAY_MS = 86_400_000;
+const NOW_MS = 1000 * DAY_MS;
+const callback = (id: string) => ({ id, url: 'u', body: 'b' });
+const told = [{ terminal_code: BOX, push_id: null }];
+
+const prune = (store: Store, limits?: { keptMs: number; keptMax: number }) =>
+  store.prune(NOW_MS, new AbortController().signal, limits);
+const orderIds = async (store: Store) => (await store.orders.newest(1000)).map((it) => it.id).toSorted();
+const paymentIds = async (store: Store) => (await store.payments.newest(1000)).map((it) => it.id).toSorted();
+
+describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
+  const place = places();
+
+  describe.skipIf(missing)('deletes', () => {
+    it('what is older than 30 days, with all that hangs on it, and leaves the rest', async () => {
+      const store = await opened(await place());
+      for (const [id, days] of [
+        ['old', 31],
+        ['new', 29],
+      ] as const) {
+        const atMs = NOW_MS - days * DAY_MS;
+        await store.orders.startPush(push(`p ${id}`, id, { created_at_ms: atMs }), order(id, { created_at_ms: atMs }));
+        await store.orders.addQr(id, 'qr', atMs);
+        await pay(store, `t ${id}`, { orderRef: id, atMs, told, callback: callback(`c ${id}`) });
+        await store.payments.report(`t ${id}`, BOX, true, atMs);
+        const after = { status: 'failed', warning: null, tries: 1, next_at_ms: 9 } as const;
+        await store.payments.addAttempt(attempt(`a ${id}`, `c ${id}`), after);
+      }
+      expect(await prune(store)).toEqual({ orders: 1, payments: 1, qrCodes: 1 });
+      expect(await orderIds(store)).toEqual(['new']);
+      expect((await store.orders.pushesOf(['old', 'new'])).map((it) => it.id)).toEqual(['p new']);
+      expect([await store.orders.qrCode('old'), await store.orders.qrCode('new')]).toEqual([undefined, 'qr']);
+      expect(await paymentIds(store)).toEqual(['t new']);
+      const payments = ['t old', 't new'];
+      expect((await store.payments.noticesOf(payments)).map((it) => it.payment_id)).toEqual(['t new']);
+      expect((await store.payments.callbacksOf(payments)).map((it) => it.id)).toEqual(['c new']);
+      expect((await store.payments.attemptsOf(['c old', 'c new'])).map((it) => it.id)).toEqual(['a new']);
+      expect(await prune(store)).toEqual({ orders: 0, payments: 0, qrCodes: 0 });
+    });
+
+    it('the oldest beyond a number, over many batches', async () => {
+      const store = await opened(await place());
+      for (let i = 0; i < 250; i += 1) {
+        await store.orders.add(order(`o${i}`, { created_at_ms: NOW_MS }));
+        await store.orders.addQr(`q${i}`, 'qr', NOW_MS);
+        await pay(store, `t${i}`, { orderRef: `o${i}`, atMs: NOW_MS });
+      }
+      expect(await prune(store, { keptMs: DAY_MS, keptMax: 3 })).toEqual({ orders: 247, payments: 247, qrCodes: 247 });
+      expect(await orderIds(store)).toEqual(['o247', 'o248', 'o249']);
+      expect(await paymentIds(store)).toEqual(['t247', 't248', 't249']);
+    });
+
+    it('no order that a box may still show, whatever its age and number', async () => {
+      const store = await opened(await place());
+      for (const id of ['shown', 'sent', 'cancelled', 'unsure', 'over', 'ended']) {
+        const expires_at_ms = id === 'over' ? NOW_MS : NOW_MS + 1;
+        await store.orders.startPush(push(id, id, { expires_at_ms }), order(id));
+      }
+      await store.orders.confirmPush('shown', BOX, 'shown', 3);
+      await store.orders.cancel('cancelled', 3);
+      await store.orders.failPush('unsure', BOX, 'BOX_TIMEOUT', 3, false);
+      await store.orders.endPush('ended', BOX, 'dismissed', 3);
+      await prune(store, { keptMs: 0, keptMax: 0 });
+      expect(await orderIds(store)).toEqual(['cancelled', 'sent', 'shown', 'unsure']);
+      expect(await store.orders.pushesOf(['shown', 'over', 'ended'])).toHaveLength(1);
+    });
+
+    it('no payment that a box has not reported or that a partner is to be told, nor stops at many of them', async () => {
+      const store = await opened(await place());
+      for (let i = 0; i < 110; i += 1) await pay(store, `unreported ${i}`, { told });
+      await pay(store, 'pending', { callback: callback('c1') });
+      await pay(store, 'over');
+      expect(await prune(store, { keptMs: 0, keptMax: 0 })).toMatchObject({ payments: 1 });
+      expect(await paymentIds(store)).toHaveLength(111);
+      expect((await store.payments.nextPending('demo', 10)).map((it) => it.id)).toEqual(['c1']);
+    });
+
+    it('nothing more once it is told to end', async () => {
+      const store = await opened(await place());
+      await store.orders.add(order('old'));
+      expect(await store.prune(NOW_MS, AbortSignal.abort())).toEqual({ orders: 0, payments: 0, qrCodes: 0 });
+    });
+  });
+});

@@ -1,0 +1,104 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import pg from 'pg';
+import { eventually, freePort } from './net.ts';
+import { findProgram, PROGRAMS } from './programs.ts';
+
+const USER = 'paybox';
+const PASSWORD = 'postgres-secret';
+
+/** A PostgreSQL server with a data folder of its own, on a free port of loopback. */
+export interface PostgresServer {
+  port: number;
+  password: string;
+  /** Makes an empty database; its address, with user and password. */
+  database(): Promise<string>;
+  /** Runs one statement in the database that is meant, as a superuser. */
+  run(databaseUrl: string, sql: string): Promise<Record<string, unknown>[]>;
+  /** Starts it again on the same port and folder, and waits until it answers. */
+  start(): Promise<void>;
+  /** Ends it as a stop of the machine does: SIGINT ends every connection, SIGKILL or SIGQUIT is a crash. */
+  stop(signal?: NodeJS.Signals): Promise<void>;
+  /** Ends it and deletes its folder. */
+  remove(): Promise<void>;
+}
+
+/** Starts a server as its users do, with every safety on. It refuses to run as root, so root lends it a user. */
+export async function startPostgres(): Promise<PostgresServer> {
+  const bin = dirname(findProgram(PROGRAMS.postgres) ?? '');
+  const as = process.getuid?.() === 0 ? userOf('postgres') : undefined;
+  const folder = await mkdtemp(join(tmpdir(), 'paybox-postgres-'));
+  const [data, passwordFile] = [join(folder, 'data'), join(folder, 'password')];
+  await writeFile(passwordFile, `${PASSWORD}\n`);
+  if (as !== undefined) await chown(folder, as.uid, as.gid);
+  const setUp = ['-D', data, '-U', USER, '-A', 'scram-sha-256', '-E', 'UTF8', '--locale=C.UTF-8'];
+  execFileSync(join(bin, 'initdb'), [...setUp, `--pwfile=${passwordFile}`], {
+    ...as,
+    cwd: folder,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const port = await freePort();
+  const urlOf = (name: string) => `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${name}`;
+  let server: ChildProcess | undefined;
+  let databases = 0;
+
+  const start = async () => {
+    const args = ['-D', data, '-p', String(port), '-k', folder, '-c', 'listen_addresses=127.0.0.1'];
+    const child = spawn(join(bin, 'postgres'), args, { ...as, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
+    server = child;
+    let output = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      output = `${output}${chunk}`.slice(-10_000);
+    });
+    await eventually('PostgreSQL', async () => {
+      if (child.exitCode !== null) throw new Error(`PostgreSQL ended: ${output}`);
+      return query(urlOf('postgres'), 'select 1').then(
+        () => true,
+        () => false,
+      );
+    });
+  };
+  const stop = async (signal: NodeJS.Signals = 'SIGINT') => {
+    if (server === undefined || server.exitCode !== null || server.signalCode !== null) return;
+    const ended = once(server, 'exit');
+    server.kill(signal);
+    await ended;
+  };
+  await start();
+  return {
+    port,
+    password: PASSWORD,
+    database: async () => {
+      databases += 1;
+      const name = `test_${databases}`;
+      await query(urlOf('postgres'), `create database ${name}`);
+      return urlOf(name);
+    },
+    run: query,
+    start,
+    stop,
+    remove: async () => {
+      await stop('SIGQUIT');
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+function userOf(name: string): { uid: number; gid: number } {
+  const id = (which: '-u' | '-g') => Number(execFileSync('id', [which, name], { encoding: 'utf8' }));
+  return { uid: id('-u'), gid: id('-g') };
+}
+
+async function query(databaseUrl: string, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 5000 });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
