@@ -3,8 +3,8 @@ import { type Clock, withAbortAfter, withDeadline } from '../lib/clock.ts';
 import { PayboxError, reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
-import { type DownMessage, MESSAGE_VERSION, type UpMessage } from '../protocol/messages.ts';
-import type { BoxIdentity, Session, TransportIo } from './contract.ts';
+import { MESSAGE_VERSION, type UpMessage } from '../protocol/messages.ts';
+import type { Arrival, BoxIdentity, Session, TransportIo } from './contract.ts';
 
 export interface LinkDeps {
   clock: Clock;
@@ -17,7 +17,8 @@ export interface LinkDeps {
   open(io: TransportIo, signal: AbortSignal): Promise<Session>;
   /** What the display can do with a QR. */
   verdict(qrCode: string): Verdict;
-  emit(event: BoxEvent): void;
+  /** The next message is read once the promise that it may give has settled. */
+  emit(event: BoxEvent): void | Promise<void>;
 }
 
 const WELCOME_TIMEOUT_MS = 5_000;
@@ -109,7 +110,7 @@ export class Link {
     const { signal } = this.#stop;
     let waitMs = REDIAL_FIRST_MS;
     while (!signal.aborted) {
-      emit({ type: 'connecting' });
+      void emit({ type: 'connecting' });
       const end = await this.#oneSession(() => {
         waitMs = REDIAL_FIRST_MS;
       });
@@ -153,7 +154,7 @@ export class Link {
 
   async #register(
     session: Session,
-    messages: AsyncIterator<DownMessage>,
+    messages: AsyncIterator<Arrival>,
     sessionId: string,
   ): Promise<{ reason: string; final: boolean } | undefined> {
     const { clock, identity, agentVersion, display, emit, log } = this.#deps;
@@ -166,12 +167,12 @@ export class Link {
     this.#welcomed = { session, sessionId };
     this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };
     log.info('registered', { terminalCode, account: answer.link?.bankAccount ?? null });
-    emit({ type: 'registered', link: answer.link, gatewayMs: answer.sentAtMs });
+    void emit({ type: 'registered', link: answer.link, gatewayMs: answer.sentAtMs });
     return undefined;
   }
 
   /** Before the welcome nothing else counts (PROTOCOL.md, clause MSG-4). */
-  async #answerTo(messages: AsyncIterator<DownMessage>, sessionId: string) {
+  async #answerTo(messages: AsyncIterator<Arrival>, sessionId: string) {
     for (;;) {
       const next = await messages.next();
       if (next.done) throw noWelcome();
@@ -182,7 +183,7 @@ export class Link {
 
   /** A message of another session is for another agent that shares this box's topic, or late (clause MSG-4). */
   async #serve(
-    messages: AsyncIterator<DownMessage>,
+    messages: AsyncIterator<Arrival>,
     sessionId: string,
     helloAtMs: number,
   ): Promise<{ reason: string; final: boolean }> {
@@ -195,35 +196,35 @@ export class Link {
       } else if (message.type === 'refused') {
         return this.#refused(message.code, message.reason);
       } else {
-        this.#receive(message, helloAtMs);
+        await this.#receive(message, helloAtMs);
       }
     }
   }
 
   #refused(code: RefusalCode, reason: string): { reason: string; final: boolean } {
-    this.#deps.emit({ type: 'refused', code, reason });
+    void this.#deps.emit({ type: 'refused', code, reason });
     return { reason: `${code}: ${reason}`, final: code === 'SUPERSEDED' };
   }
 
-  #receive(message: DownMessage, helloAtMs: number): void {
+  async #receive(message: Arrival, helloAtMs: number): Promise<void> {
     const { emit, verdict, log } = this.#deps;
     switch (message.type) {
-      case 'show':
-        emit({
-          type: 'push',
-          push: message,
-          bornAtMs: helloAtMs + message.sessionMs,
-          verdict: verdict(message.qrCode),
-        });
+      case 'show': {
+        const bornAtMs = helloAtMs + message.sessionMs;
+        await emit({ type: 'push', push: message, bornAtMs, verdict: verdict(message.qrCode) });
+        break;
+      }
+      case 'overtaken':
+        await emit({ type: 'overtaken', pushId: message.pushId });
         break;
       case 'withdraw':
-        emit({ type: 'withdraw', pushId: message.pushId, why: message.why });
+        await emit({ type: 'withdraw', pushId: message.pushId, why: message.why });
         break;
       case 'payment':
-        emit({ type: 'payment', payment: message });
+        await emit({ type: 'payment', payment: message });
         break;
       case 'ack':
-        emit({ type: 'acked', ids: message.reportIds });
+        await emit({ type: 'acked', ids: message.reportIds });
         break;
       default:
         log.warn('message-out-of-turn', { type: message.type });

@@ -82,6 +82,9 @@ function apply(draft: Draft, event: BoxEvent): void {
     case 'push':
       onPush(draft, event);
       break;
+    case 'overtaken':
+      onOvertaken(draft, event.pushId);
+      break;
     case 'withdraw':
       onWithdraw(draft, event.pushId, event.why);
       break;
@@ -168,6 +171,12 @@ function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'p
 /** Words in place of a QR that could not be read, for as long as the QR would have been there. */
 function tellTooDense(draft: Draft, { pushId, amount, content, holder }: Order, holdMs: number): void {
   draft.tell({ kind: 'too-dense', pushId, amount, content, holder }, holdMs);
+}
+
+function onOvertaken(draft: Draft, pushId: string): void {
+  if (activeOrder(draft.state.stage)?.order.pushId === pushId) return;
+  draft.forget(pushId);
+  draft.sends.push({ type: 'rejected', pushId, code: 'REPLACED', reason: 'a newer push came before it was looked at' });
 }
 
 function onWithdraw(draft: Draft, pushId: string, why: DownOf<'withdraw'>['why']): void {

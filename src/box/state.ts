@@ -95,6 +95,8 @@ export type BoxEvent =
   | { type: 'refused'; code: Code; reason: string }
   /** `bornAtMs`: when the push's lifetime began or earlier, in this box's monotonic milliseconds. */
   | { type: 'push'; push: DownOf<'show'>; bornAtMs: number; verdict: Verdict }
+  /** A newer push came while this one still waited to be looked at. */
+  | { type: 'overtaken'; pushId: string }
   | { type: 'withdraw'; pushId: string; why: DownOf<'withdraw'>['why'] }
   | { type: 'payment'; payment: DownOf<'payment'> }
   | { type: 'acked'; ids: string[] }
