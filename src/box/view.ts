@@ -1,5 +1,5 @@
 import type { Code } from '../protocol/codes.ts';
-import type { Scene } from '../scene.ts';
+import type { BlankScene, Scene } from '../scene.ts';
 import type { Order, Payment } from './entry.ts';
 import { activeOrder, type BoxState } from './state.ts';
 
@@ -12,7 +12,7 @@ const ACTIONS: Partial<Record<Code, string>> = {
 const CALL_FOR_HELP = 'Liên hệ bộ phận hỗ trợ';
 
 /** The picture of a state; the screen is derived, never commanded. */
-export function view(state: BoxState): Scene {
+export function view(state: BoxState): Exclude<Scene, BlankScene> {
   const online = state.connection === 'registered';
   const { stage, link, config } = state;
   if (stage.kind === 'notice') {
