@@ -138,7 +138,7 @@ export class Link {
       const messages = session.incoming[Symbol.asyncIterator]();
       // Before the gateway can have taken the hello: what is counted from here is never later than what it counts.
       const helloAtMs = clock.monotonicMs();
-      const refused = await this.#register(session, messages, sessionId);
+      const refused = await this.#register(session, messages, sessionId, helloAtMs);
       if (refused !== undefined) return refused;
       onWelcome();
       return await this.#serve(messages, sessionId, helloAtMs);
@@ -156,6 +156,7 @@ export class Link {
     session: Session,
     messages: AsyncIterator<Arrival>,
     sessionId: string,
+    helloAtMs: number,
   ): Promise<{ reason: string; final: boolean } | undefined> {
     const { clock, identity, agentVersion, display, emit, log } = this.#deps;
     const { terminalCode, serialNumber } = identity;
@@ -167,7 +168,9 @@ export class Link {
     this.#welcomed = { session, sessionId };
     this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };
     log.info('registered', { terminalCode, account: answer.link?.bankAccount ?? null });
-    void emit({ type: 'registered', link: answer.link, gatewayMs: answer.sentAtMs });
+    // The welcome was under way for no longer than since the hello.
+    const gatewayMs = Math.ceil(answer.sentAtMs + clock.monotonicMs() - helloAtMs);
+    void emit({ type: 'registered', link: answer.link, gatewayMs });
     return undefined;
   }
 

@@ -24,7 +24,7 @@ export function recall(entries: readonly Entry[]): Memory {
   const owed = new Map<string, UnsentReport>();
   const acked = new Set<string>();
   const untold = new Map<string, Payment>();
-  const announced: string[] = [];
+  const announced = new Set<string>();
   const closed: string[] = [];
   let recentPayments: readonly Payment[] = [];
   const close = (pushId: string) => {
@@ -54,7 +54,9 @@ export function recall(entries: readonly Entry[]): Memory {
       case 'payment': {
         const { transactionId, orderId, amount } = entry.payment;
         if (entry.pushId !== null) close(entry.pushId);
-        announced.push(transactionId);
+        // Written twice when the disk came back after the box had announced it without one.
+        if (announced.has(transactionId)) break;
+        announced.add(transactionId);
         recentPayments = recent(recentPayments, entry.payment);
         untold.set(transactionId, entry.payment);
         owed.set(transactionId, { type: 'paid', id: transactionId, transactionId, orderId, amount, recorded: true });
@@ -74,7 +76,7 @@ export function recall(entries: readonly Entry[]): Memory {
   }
   return {
     shown,
-    announced: announced.slice(-REMEMBERED_MAX),
+    announced: [...announced].slice(-REMEMBERED_MAX),
     closedPushIds: closed.slice(-REMEMBERED_MAX),
     unsent: withinLimit([...owed.values()].filter((report) => !acked.has(report.id))),
     recentPayments,

@@ -90,7 +90,7 @@ export type Verdict = { ok: true } | { ok: false; code: 'QR_TOO_DENSE' | 'DISPLA
 export type BoxEvent =
   /** The box is looking for its gateway, at first or again. */
   | { type: 'connecting' }
-  /** `gatewayMs`: the gateway's calendar clock. */
+  /** `gatewayMs`: what the gateway's calendar clock says at most. */
   | { type: 'registered'; link: Link | null; gatewayMs: number }
   | { type: 'refused'; code: Code; reason: string }
   /** `bornAtMs`: when the push's lifetime began or earlier, in this box's monotonic milliseconds. */
