@@ -110,7 +110,10 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
         io: { ...displayIo(deps), cacheDir: setup.dataDir },
         onOutcome: (outcome) => {
           metrics.countDraw(outcome.ok);
-          if (index === 0) dispatch(eventOf(outcome));
+          if (index === 0) {
+            logPaid(log, outcome);
+            dispatch(eventOf(outcome));
+          }
           changed();
         },
       }),
@@ -183,6 +186,12 @@ function logSends(log: Logger, sends: readonly Send[]): void {
     else if (type === 'ended') log.info('order-ended', { orderId: send.orderId, how: send.how });
     else if (type === 'paid') log.info('payment', { transactionId: send.transactionId, amount: send.amount });
   }
+}
+
+/** That a payment was on the screen, and not merely taken, is what a shop asks for afterwards. */
+function logPaid(log: Logger, outcome: ScreenOutcome): void {
+  const { scene } = outcome;
+  if (outcome.ok && scene?.kind === 'paid') log.info('paid-shown', { transactionId: scene.transactionId });
 }
 
 function boxConfig(setup: AgentSetup) {
