@@ -1,14 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Payment } from '../box/entry.ts';
 import { restore } from '../box/restore.ts';
 import type { BoxEvent, BoxState, Send } from '../box/state.ts';
-import { statusView, view } from '../box/view.ts';
+import { view } from '../box/view.ts';
 import type { SerialSettings, TerminalInput } from '../display/contract.ts';
 import { openSerial } from '../display/io/serial.ts';
 import { type Clock, withDeadline } from '../lib/clock.ts';
+import { endAll, STOP_BUDGET_MS } from '../lib/ending.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import type { Scene } from '../scene.ts';
-import type { BoxStatus, BoxWindow, Key, Session, TransportIo } from './contract.ts';
+import type { BoxWindow, Journal, Key, Session, TransportIo } from './contract.ts';
 import { openJournal } from './journal.ts';
 import { Link } from './link.ts';
 import { startLocalHttp } from './local-http.ts';
@@ -16,7 +18,8 @@ import { Loop } from './loop.ts';
 import { AgentMetrics } from './metrics.ts';
 import { eventOf, verdictOf } from './outcome.ts';
 import { Parts, type PartsSetup } from './parts.ts';
-import { type ConfiguredDisplay, Screen } from './screen.ts';
+import { type ConfiguredDisplay, type OnStop, Screen, type ScreenOutcome } from './screen.ts';
+import { type StatusSources, statusOf } from './status.ts';
 
 /** How long the link waits for the displays' first attempt; a display that hangs must not keep a payment away. */
 const FIRST_DISPLAY_WAIT_MS = 5_000;
@@ -38,6 +41,7 @@ export interface AgentSetup {
   dataDir: string;
   paidHoldMs: number;
   endedHoldMs: number;
+  onStop: OnStop;
 }
 
 export interface AgentDeps {
@@ -53,72 +57,109 @@ export interface Agent {
   /** Origin of the box's own pages, as in `http://127.0.0.1:8810`. */
   readonly origin: string;
   readonly window: BoxWindow;
-  /** Says goodbye to the gateway and ends all that it started; safe to call twice. */
-  close(): Promise<void>;
+  /**
+   * Takes no more work, says goodbye to the gateway, blanks or leaves the displays, and ends all that it started; what
+   * hangs is left behind after `withinMs`. Only a write in hand is waited for beyond it. Safe to call twice.
+   */
+  close(withinMs?: number): Promise<void>;
 }
 
 /**
  * Starts a box: journal, displays, the loop, its pages, and last the link, so that nothing arrives before it can be
- * shown. Throws a ConfigError when the port cannot be had; a display or a disk that fails is a state, not an error.
+ * shown. Settles once its pages answer. Throws a ConfigError when the port cannot be had; a display or a disk that fails
+ * is a state, not an error.
  */
 export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Agent> {
-  const { clock, log } = deps;
+  const { clock } = deps;
   const journal = openJournal(setup.dataDir, setup.identity.terminalCode, deps);
+  const { loop, screens, link, parts, window, working } = assemble(setup, deps, journal);
+  const http = await startLocalHttp(setup.http, window, { ...deps, stalled: () => loop.stalled() }).catch(
+    async (error: unknown) => {
+      await endAll(parts.ends(), STOP_BUDGET_MS, deps);
+      journal.close();
+      throw error;
+    },
+  );
+  const running = loop.run();
+  const opened = Promise.all(screens.map((screen) => screen.start()));
+  void withDeadline(clock, FIRST_DISPLAY_WAIT_MS, opened).then(() => {
+    if (!working.signal.aborted) link.start();
+  });
+
+  const close = async (withinMs: number) => {
+    working.abort();
+    const displays = screens.map((screen, index) => {
+      const name = `display ${index + 1}, ${screen.status().driver}`;
+      return [name, () => screen.close(setup.onStop, withinMs)];
+    });
+    const ends = { link: () => link.close(), pages: () => http.close(), ...Object.fromEntries(displays) };
+    await endAll({ ...ends, ...parts.ends() }, withinMs, deps);
+    // After the displays: what they have drawn is still to be remembered.
+    loop.stop();
+    await running;
+    journal.close();
+  };
+  let closing: Promise<void> | undefined;
+  return {
+    origin: http.origin,
+    window,
+    close: (withinMs = STOP_BUDGET_MS) => {
+      closing ??= close(withinMs);
+      return closing;
+    },
+  };
+}
+
+interface Box extends StatusSources {
+  window: BoxWindow;
+  /** Aborted when the box takes no more work: nothing from the gateway, no keys. */
+  working: AbortController;
+}
+
+/** The parts of a box, joined to each other; the loop, the displays and the link have yet to be started. */
+function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
+  const { clock, log } = deps;
   const metrics = new AgentMetrics();
+  const working = new AbortController();
   const listeners = new Set<() => void>();
   const changed = () => {
     for (const listener of listeners) listener();
   };
   let shown: Scene | undefined;
-
-  const loop: Loop = new Loop(
-    restore(boxConfig(setup), journal.load(), { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() }),
-    {
-      clock,
-      log,
-      journal,
-      show: (state) => {
-        const scene = view(state);
-        if (!isDeepStrictEqual(scene, shown)) {
-          shown = scene;
-          for (const screen of screens) screen.present(scene);
-        }
-        changed();
-      },
-      send: (sends) => {
-        metrics.countSends(sends);
-        logSends(log, sends);
-        link.send(sends);
-      },
-      announce: (payments) => parts.announce(payments),
-    },
-  );
+  const show = (state: BoxState) => {
+    const scene = view(state);
+    if (!isDeepStrictEqual(scene, shown)) {
+      shown = scene;
+      for (const screen of screens) screen.present(scene);
+    }
+    changed();
+  };
+  const send = (sends: readonly Send[]) => {
+    metrics.countSends(sends);
+    logSends(log, sends);
+    link.send(sends);
+  };
+  const start = restore(boxConfig(setup), journal.load(), { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() });
+  const announce = (payments: readonly Payment[]) => parts.announce(payments);
+  const loop = new Loop(start, { clock, log, journal, show, send, announce });
   const dispatch = (event: BoxEvent) => {
     metrics.countEvent(event);
     loop.dispatch(event);
   };
+  const take = (event: BoxEvent) => {
+    if (!working.signal.aborted) dispatch(event);
+  };
   const press = (key: Key) => {
     if (key === 'repeat') parts.repeat(loop.state.recentPayments[0]);
-    else dispatch({ type: 'key', key });
+    else take({ type: 'key', key });
   };
   const parts = new Parts(setup.parts, { clock, log, press, changed });
-  const screens = setup.displays.map(
-    (display, index) =>
-      new Screen(display, {
-        clock,
-        log,
-        io: { ...displayIo(deps), cacheDir: setup.dataDir },
-        onOutcome: (outcome) => {
-          metrics.countDraw(outcome.ok);
-          if (index === 0) {
-            logPaid(log, outcome);
-            dispatch(eventOf(outcome));
-          }
-          changed();
-        },
-      }),
-  );
-  const [primary] = screens as [Screen, ...Screen[]];
+  const screens = screensOf(setup, deps, (outcome, isPrimary) => {
+    metrics.countDraw(outcome.ok);
+    if (isPrimary) dispatch(eventOf(outcome));
+    changed();
+  });
+  const [primary] = screens;
   const link = new Link({
     ...deps,
     identity: setup.identity,
@@ -126,11 +167,11 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
     display: setup.displays[0].driver,
     open: setup.link.open,
     verdict: (qrCode) => verdictOf(primary, qrCode),
-    emit: dispatch,
+    emit: take,
   });
-
+  const sources: StatusSources = { loop, journal, screens, link, parts };
   const window: BoxWindow = {
-    status: () => statusOf(setup, loop.state, { screens, link, parts }),
+    status: () => statusOf(setup, sources),
     scene: () => view(loop.state),
     frame: () => primary.frame(),
     onChange: (listener) => {
@@ -141,35 +182,20 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
     sound: () => parts.sound(),
     metrics: () => metrics.text(loop.state),
   };
-  const http = await startLocalHttp(setup.http, window, { ...deps, stalled: () => loop.stalled() }).catch(
-    async (error: unknown) => {
-      await parts.close();
-      journal.close();
-      throw error;
-    },
-  );
-  const running = loop.run();
-  const opened = screens.map((screen) => screen.start());
-  await withDeadline(clock, FIRST_DISPLAY_WAIT_MS, Promise.all(opened));
-  link.start();
+  return { ...sources, window, working };
+}
 
-  const close = async () => {
-    await link.close();
-    loop.stop();
-    await running;
-    await Promise.all([parts.close(), ...screens.map((screen) => screen.close())]);
-    await http.close();
-    journal.close();
-  };
-  let closing: Promise<void> | undefined;
-  return {
-    origin: http.origin,
-    window,
-    close: () => {
-      closing ??= close();
-      return closing;
-    },
-  };
+function screensOf(
+  { displays, dataDir }: AgentSetup,
+  deps: AgentDeps,
+  onOutcome: (outcome: ScreenOutcome, isPrimary: boolean) => void,
+): [Screen, ...Screen[]] {
+  const { clock, log } = deps;
+  const io = { ...displayIo(deps), cacheDir: dataDir };
+  const screenOf = (display: ConfiguredDisplay, isPrimary: boolean) =>
+    new Screen(display, { clock, log, io, onOutcome: (outcome) => onOutcome(outcome, isPrimary) });
+  const [first, ...others] = displays;
+  return [screenOf(first, true), ...others.map((display) => screenOf(display, false))];
 }
 
 /** The world as displays may use it. */
@@ -188,38 +214,8 @@ function logSends(log: Logger, sends: readonly Send[]): void {
   }
 }
 
-/** That a payment was on the screen, and not merely taken, is what a shop asks for afterwards. */
-function logPaid(log: Logger, outcome: ScreenOutcome): void {
-  const { scene } = outcome;
-  if (outcome.ok && scene?.kind === 'paid') log.info('paid-shown', { transactionId: scene.transactionId });
-}
-
 function boxConfig(setup: AgentSetup) {
   const { identity, version, paidHoldMs, endedHoldMs } = setup;
   const { terminalCode, serialNumber } = identity;
   return { terminalCode, serialNumber, version, paidHoldMs, endedHoldMs };
-}
-
-function statusOf(
-  setup: AgentSetup,
-  state: BoxState,
-  { screens, link, parts }: { screens: readonly Screen[]; link: Link; parts: Parts },
-): BoxStatus {
-  const displays = screens.map((screen) => screen.status());
-  const [display] = displays;
-  if (display === undefined) throw new Error('a box has at least one display');
-  const { connectedAtMs, reason } = link.status();
-  return {
-    ...statusView(state),
-    display,
-    displays,
-    ...parts.status(),
-    link: {
-      transport: setup.link.transport,
-      gateway: setup.link.gateway,
-      connectedAt: connectedAtMs === undefined ? null : new Date(connectedAtMs).toISOString(),
-      reason: reason ?? null,
-    },
-    version: setup.version,
-  };
 }

@@ -15,12 +15,15 @@ export interface BoxIdentity {
   secret: string;
 }
 
+/** What a session gives: messages, and for a push that waited until a newer one came, only that it was overtaken. */
+export type Arrival = DownMessage | { type: 'overtaken'; sessionId: string; pushId: string };
+
 /**
  * One connection to the gateway, opened once and spent; the link owns redial and backoff.
  * `incoming` ends, or throws, when the connection is lost or the gateway has left.
  */
 export interface Session {
-  readonly incoming: AsyncIterable<DownMessage>;
+  readonly incoming: AsyncIterable<Arrival>;
   /** Settles once the message is handed over to the peer; throws a PayboxError when it cannot be. */
   send(message: UpMessage): Promise<void>;
   /** Says goodbye and ends `incoming`; safe to call twice. */
@@ -48,9 +51,24 @@ export interface Transport<Options> {
 export interface Journal {
   /** Every entry in the order in which it was written. */
   load(): Entry[];
-  /** Settles once the entries are on disk, all or none; throws a PayboxError with code STORAGE_FAULT. */
+  /**
+   * Settles once the entries are on disk, all or none; throws a PayboxError with code STORAGE_FAULT. One that is there
+   * already is not written a second time; none at all is a question whether the disk could take one.
+   */
   append(entries: readonly Entry[]): Promise<void>;
+  /** Tries again where the disk has failed. Entries that came to light with that, which `load` has not given; once. */
+  reopen(): Entry[];
+  status(): JournalStatus;
   close(): void;
+}
+
+export interface JournalStatus {
+  /** Whether it can be written, as far as the last attempt tells. */
+  ok: boolean;
+  /** Why not. */
+  reason: string | null;
+  /** Files in the data folder that were journals: damaged, another box's, or of another version. Oldest first. */
+  setAside: string[];
 }
 
 /** What each configured display says of itself. */
@@ -89,6 +107,8 @@ export type BoxStatus = StatusView & {
   voice: (PartStatus & { driver: string; queued: number }) | null;
   light: PartStatus | null;
   buttons: PartStatus | null;
+  /** `unwritten`: entries that wait in memory until the disk works again. */
+  journal: JournalStatus & { unwritten: number };
   link: { transport: string; gateway: string; connectedAt: string | null; reason: string | null };
   version: string;
 };

@@ -1,13 +1,13 @@
-import { mkdirSync, renameSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { type Entry, entry } from '../box/entry.ts';
+import type { Entry } from '../box/entry.ts';
 import type { Clock } from '../lib/clock.ts';
-import { PayboxError, reasonOf, systemCodeOf } from '../lib/errors.ts';
+import { PayboxError, reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
-import { issuesOf } from '../protocol/codec.ts';
-import type { Journal } from './contract.ts';
-import { entriesToKeep } from './journal-compaction.ts';
+import type { Journal, JournalStatus } from './contract.ts';
+import { namesAside, salvage, setAside } from './journal-aside.ts';
+import { entriesToKeep, hasAged, keyOf } from './journal-compaction.ts';
+import { BusyError, isFull, JournalFile, UnfitError } from './journal-file.ts';
 
 export interface JournalDeps {
   clock: Clock;
@@ -17,80 +17,90 @@ export interface JournalDeps {
 /** The journal's file in the box's data folder. */
 export const JOURNAL_FILE = 'journal.db';
 
-/** A journal with more entries than this is compacted when it is loaded, with twice as many also while the box runs. */
-const COMPACT_AFTER_ENTRIES = 4_000;
-/** Version of the table; in `user_version` of the file. */
-const FORMAT_VERSION = 1;
-/** How long another program's lock is waited for; the box stands still meanwhile. */
+/**
+ * A journal with more entries than this is compacted when it is opened, with twice as many also while the box runs:
+ * `entriesToKeep` never leaves that many.
+ */
+const COMPACT_ABOVE_ENTRIES = 6_000;
+/** How often a running box looks for entries that are too old. */
+const AGE_CHECK_MS = 86_400_000;
+/** Entries that one append removes while a compaction lasts, so that it is never slow. */
+const REMOVED_AT_ONCE_MAX = 500;
+/** How long the start waits for another program to leave the file; a running box does not wait. */
 const LOCK_WAIT_MS = 250;
-/** Result codes of SQLite for a file whose content is damaged: SQLITE_CORRUPT, SQLITE_NOTADB. */
-const DAMAGE_CODES: readonly unknown[] = [11, 26];
-/** Result codes of SQLite for a file that another program holds: SQLITE_BUSY, SQLITE_BUSY_RECOVERY. */
-const BUSY_CODES: readonly unknown[] = [5, 261];
-
-interface Row {
-  seq: number;
-  entry: Entry | undefined;
-  reason: string;
-}
-
-/** An open database with its statements prepared, so that the first append is as fast as the others. */
-interface Store {
-  db: DatabaseSync;
-  insert: StatementSync;
-  entries: number;
-}
+/** A file that could not be opened is not tried again sooner, so that a flood of pushes does not wait for each attempt. */
+const REOPEN_MS = 1_000;
 
 /**
  * The journal of the box `terminalCode` in `dataDir`, which is made if it is missing (house rule 2). A file that is
- * damaged or another box's is set aside under a new name and a fresh one begins. A disk that does not work, or a file
- * that another program has open, is no error here: the box still has to take payments (PROTOCOL.md, clause AGT-5).
- * `load` is then empty, and each `append` tries anew.
+ * damaged, another box's or another version's is set aside under a new name, and a fresh one begins with what could be
+ * read. A disk that does not work, or a file that another program has open, is no error here: the box still has to take
+ * payments (PROTOCOL.md, clause AGT-5). `load` then gives what can be read, and the file is opened later.
  */
 export function openJournal(dataDir: string, terminalCode: string, deps: JournalDeps): Journal {
-  const journal = new SqliteJournal(dataDir, terminalCode, deps);
-  journal.openOrLog();
-  return journal;
+  return new SqliteJournal(dataDir, terminalCode, deps);
 }
 
 class SqliteJournal implements Journal {
-  readonly #file: string;
   readonly #folder: string;
+  readonly #path: string;
   readonly #terminalCode: string;
   readonly #deps: JournalDeps;
-  #store: Store | undefined;
+  #file: JournalFile | undefined;
+  /** What a file must hold that is opened next; empty while one is open. */
+  #memory: Entry[] = [];
+  /** What came to light after the start and was not handed over yet. */
+  #unknown: Entry[] = [];
+  #started = false;
+  /** Why the last attempt failed; undefined when it did not. */
+  #failure: unknown;
+  #setAside: string[] = [];
+  #reopenAtMs = Number.NEGATIVE_INFINITY;
+  #ageCheckAtMs = Number.NEGATIVE_INFINITY;
+  /** Rows that the compaction in hand has yet to remove, oldest first. */
+  #doomed: readonly number[] = [];
 
   constructor(folder: string, terminalCode: string, deps: JournalDeps) {
-    this.#file = join(folder, JOURNAL_FILE);
     this.#folder = folder;
+    this.#path = join(folder, JOURNAL_FILE);
     this.#terminalCode = terminalCode;
     this.#deps = deps;
-  }
-
-  openOrLog(): void {
     try {
-      this.#opened();
+      const file = this.#opened(LOCK_WAIT_MS);
+      this.#planCompaction(file, COMPACT_ABOVE_ENTRIES);
+      while (this.#doomed.length > 0) this.#compactSome(file);
     } catch (error) {
-      this.#deps.log.error('journal-unavailable', { file: this.#file, reason: reasonOf(error) });
+      this.#failure = error;
+      deps.log.error('journal-unavailable', { file: this.#path, reason: reasonOf(error) });
+      if (!(error instanceof BusyError)) this.#learn(salvage(this.#path, terminalCode, deps.log));
     }
+    this.#started = true;
   }
 
   load(): Entry[] {
-    if (this.#store === undefined) return [];
-    const rows = readRows(this.#store.db);
-    for (const { seq, reason } of rows.filter((row) => row.entry === undefined)) {
-      this.#deps.log.error('journal-entry-skipped', { seq, reason });
+    return this.#file?.entries() ?? this.#memory;
+  }
+
+  reopen(): Entry[] {
+    try {
+      this.#opened(0);
+    } catch (error) {
+      this.#fail(error);
     }
-    if (rows.length > COMPACT_AFTER_ENTRIES) this.#compact(this.#store, rows);
-    return rows.flatMap((row) => row.entry ?? []);
+    return this.#unknown.splice(0);
   }
 
   async append(entries: readonly Entry[]): Promise<void> {
     try {
-      write(this.#opened(), entries);
+      const file = this.#opened(0);
+      if (entries.length === 0) file.probe();
+      else file.append(entries);
+      this.#failure = undefined;
+      if (this.#doomed.length === 0) this.#planCompaction(file, 2 * COMPACT_ABOVE_ENTRIES);
+      if (this.#doomed.length > 0) this.#compactSome(file);
     } catch (error) {
-      this.close();
-      throw new PayboxError('STORAGE_FAULT', `the journal ${this.#file} cannot be written: ${reasonOf(error)}`, {
+      this.#fail(error);
+      throw new PayboxError('STORAGE_FAULT', `the journal ${this.#path} cannot be written: ${reasonOf(error)}`, {
         severity: 'retryable',
         fix:
           error instanceof BusyError
@@ -99,172 +109,113 @@ class SqliteJournal implements Journal {
         cause: error,
       });
     }
-    const store = this.#store;
-    if (store !== undefined && store.entries > 2 * COMPACT_AFTER_ENTRIES) this.#compact(store, readRows(store.db));
+  }
+
+  status(): JournalStatus {
+    const reason = this.#failure === undefined ? null : reasonOf(this.#failure);
+    return { ok: reason === null, reason, setAside: this.#setAside };
   }
 
   close(): void {
-    const { db } = this.#store ?? {};
-    this.#store = undefined;
+    const file = this.#file;
+    if (file === undefined) return;
+    this.#memory = file.entries();
+    this.#file = undefined;
+    this.#doomed = [];
     try {
-      db?.close();
+      file.close();
     } catch (error) {
       this.#deps.log.error('journal-close-failed', { reason: reasonOf(error) });
     }
   }
 
-  /** A compaction that fails costs room and nothing else. */
-  #compact(store: Store, rows: readonly Row[]): void {
+  /** A disk without room leaves the file as it was; after anything else it is opened anew, and looked through. */
+  #fail(error: unknown): void {
+    this.#failure = error;
+    if (!isFull(error)) this.close();
+  }
+
+  #opened(lockWaitMs: number): JournalFile {
+    const { clock, log } = this.#deps;
+    if (this.#file?.isGone()) {
+      log.error('journal-gone', { file: this.#path });
+      this.close();
+    }
+    if (this.#file !== undefined) return this.#file;
+    const nowMs = clock.monotonicMs();
+    if (this.#failure !== undefined && nowMs < this.#reopenAtMs) throw this.#failure;
+    this.#reopenAtMs = nowMs + REOPEN_MS;
+    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    this.#setAside = namesAside(this.#folder, JOURNAL_FILE);
+    const file = this.#openOrSetAside(lockWaitMs);
     try {
-      compact(store, rows);
+      this.#learn(file.entries());
+      file.append(this.#memory);
     } catch (error) {
+      file.close();
+      throw error;
+    }
+    this.#memory = [];
+    this.#file = file;
+    this.#logSkipped(file);
+    if (this.#started) log.info('journal-opened', { file: this.#path, entries: file.rows.length });
+    return file;
+  }
+
+  #openOrSetAside(lockWaitMs: number): JournalFile {
+    const { clock, log } = this.#deps;
+    try {
+      if (this.#failure instanceof UnfitError) throw this.#failure;
+      return new JournalFile(this.#path, this.#terminalCode, lockWaitMs);
+    } catch (error) {
+      if (!(error instanceof UnfitError)) throw error;
+      const name = setAside(this.#folder, JOURNAL_FILE, error.why, clock.wallMs());
+      this.#setAside = namesAside(this.#folder, JOURNAL_FILE);
+      this.#failure = undefined;
+      const saved = this.#learn(salvage(join(this.#folder, name), this.#terminalCode, log));
+      const fields = { file: this.#path, setAsideAs: name, why: error.why, reason: reasonOf(error), saved };
+      log.error('journal-set-aside', fields);
+      return new JournalFile(this.#path, this.#terminalCode, lockWaitMs);
+    }
+  }
+
+  /** Keeps what was not known before; how many that are. */
+  #learn(found: readonly Entry[]): number {
+    const known = new Set(this.#memory.map(keyOf));
+    const fresh = found.filter((entry) => !known.has(keyOf(entry)));
+    this.#memory = [...fresh, ...this.#memory];
+    if (this.#started) this.#unknown.push(...fresh);
+    return fresh.length;
+  }
+
+  #logSkipped(file: JournalFile): void {
+    const skipped = file.rows.filter((row) => row.entry === undefined);
+    const [first] = skipped;
+    if (first === undefined) return;
+    const seqs = skipped.map((row) => row.seq).join(', ');
+    this.#deps.log.error('journal-entries-skipped', { count: skipped.length, seqs, reason: first.reason });
+  }
+
+  #planCompaction(file: JournalFile, above: number): void {
+    const { clock } = this.#deps;
+    const [nowMs, wallMs] = [clock.monotonicMs(), clock.wallMs()];
+    const looksForAge = nowMs >= this.#ageCheckAtMs;
+    if (looksForAge) this.#ageCheckAtMs = nowMs + AGE_CHECK_MS;
+    if (file.rows.length <= above && !(looksForAge && hasAged(file.entries(), wallMs))) return;
+    const readable = file.rows.filter((row) => row.entry !== undefined);
+    const kept = new Set([...entriesToKeep(file.entries(), wallMs)].map((index) => readable[index]?.seq));
+    this.#doomed = file.rows.map((row) => row.seq).filter((seq) => !kept.has(seq));
+  }
+
+  /** Oldest first, so that what is left at any moment restores the same box. One that fails costs room and nothing else. */
+  #compactSome(file: JournalFile): void {
+    const some = this.#doomed.slice(0, REMOVED_AT_ONCE_MAX);
+    this.#doomed = this.#doomed.slice(REMOVED_AT_ONCE_MAX);
+    try {
+      file.remove(some);
+    } catch (error) {
+      this.#doomed = [];
       this.#deps.log.warn('journal-compaction-failed', { reason: reasonOf(error) });
     }
-  }
-
-  #opened(): Store {
-    this.#store ??= this.#openOrSetAside();
-    return this.#store;
-  }
-
-  #openOrSetAside(): Store {
-    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-    try {
-      return openStore(this.#file, this.#terminalCode);
-    } catch (error) {
-      if (error instanceof AnothersError) {
-        const setAsideAs = this.#setAside('another-box');
-        this.#deps.log.error('journal-of-another-box', { terminalCode: error.owner, file: this.#file, setAsideAs });
-      } else if (isDamage(error)) {
-        const setAsideAs = this.#setAside('damaged');
-        this.#deps.log.error('journal-damaged', { file: this.#file, setAsideAs, reason: reasonOf(error) });
-      } else if (hasCode(error, BUSY_CODES)) {
-        throw new BusyError('another program has the journal open', { cause: error });
-      } else {
-        throw error;
-      }
-      return openStore(this.#file, this.#terminalCode);
-    }
-  }
-
-  #setAside(why: string): string {
-    const time = new Date(this.#deps.clock.wallMs()).toISOString().replaceAll(/[:.]/g, '-');
-    const aside = `${this.#file}.${why}-${time}`;
-    for (const suffix of ['', '-wal', '-shm']) moveIfThere(this.#file + suffix, aside + suffix);
-    return aside;
-  }
-}
-
-class BusyError extends Error {}
-
-class DamagedError extends Error {}
-
-class AnothersError extends Error {
-  readonly owner: string;
-
-  constructor(owner: string) {
-    super(`it is the journal of ${owner}`);
-    this.owner = owner;
-  }
-}
-
-function isDamage(error: unknown): boolean {
-  return error instanceof DamagedError || hasCode(error, DAMAGE_CODES);
-}
-
-function hasCode(error: unknown, codes: readonly unknown[]): boolean {
-  return error instanceof Error && 'errcode' in error && codes.includes(error.errcode);
-}
-
-function openStore(file: string, terminalCode: string): Store {
-  const db = new DatabaseSync(file, { timeout: LOCK_WAIT_MS });
-  try {
-    // Two boxes that share a journal would show and report each other's orders.
-    db.exec('PRAGMA locking_mode = EXCLUSIVE');
-    // A commit is on the disk, not merely on its way there, when it returns.
-    db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
-    const check = db.prepare('PRAGMA quick_check(1)').get()?.quick_check;
-    if (check !== 'ok') throw new DamagedError(String(check));
-    const version = db.prepare('PRAGMA user_version').get()?.user_version;
-    if (version !== 0 && version !== FORMAT_VERSION) {
-      throw new Error(`its format is version ${version}, this program writes version ${FORMAT_VERSION}`);
-    }
-    db.exec(
-      `CREATE TABLE IF NOT EXISTS entries (seq INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, json TEXT NOT NULL) STRICT;
-       CREATE TABLE IF NOT EXISTS owner (terminalCode TEXT NOT NULL) STRICT;
-       PRAGMA user_version = ${FORMAT_VERSION}`,
-    );
-    claim(db, terminalCode);
-    const insert = db.prepare('INSERT INTO entries (kind, json) VALUES (?, ?)');
-    db.exec('BEGIN IMMEDIATE');
-    insert.run('', '');
-    db.exec('ROLLBACK');
-    return { db, insert, entries: Number(db.prepare('SELECT count(*) AS n FROM entries').get()?.n) };
-  } catch (error) {
-    db.close();
-    throw error;
-  }
-}
-
-/** A new file becomes this box's, for good. */
-function claim(db: DatabaseSync, terminalCode: string): void {
-  db.prepare('INSERT INTO owner SELECT ? WHERE NOT EXISTS (SELECT 1 FROM owner)').run(terminalCode);
-  const owner = String(db.prepare('SELECT terminalCode FROM owner').get()?.terminalCode);
-  if (owner !== terminalCode) throw new AnothersError(owner);
-}
-
-function write(store: Store, entries: readonly Entry[]): void {
-  transaction(store.db, () => {
-    for (const entry of entries) store.insert.run(entry.kind, JSON.stringify(entry));
-  });
-  store.entries += entries.length;
-}
-
-/** Deletes what the box does not need any more; what does not decode goes too, `load` has named it. */
-function compact(store: Store, rows: readonly Row[]): void {
-  const decoded = rows.flatMap(({ seq, entry }) => (entry === undefined ? [] : [{ seq, entry }]));
-  const kept = entriesToKeep(decoded.map((row) => row.entry));
-  const keptSeqs = new Set([...kept].map((index) => decoded[index]?.seq));
-  const remove = store.db.prepare('DELETE FROM entries WHERE seq = ?');
-  transaction(store.db, () => {
-    for (const { seq } of rows) if (!keptSeqs.has(seq)) remove.run(seq);
-  });
-  store.entries = keptSeqs.size;
-}
-
-function transaction(db: DatabaseSync, work: () => void): void {
-  db.exec('BEGIN IMMEDIATE');
-  try {
-    work();
-    db.exec('COMMIT');
-  } catch (error) {
-    if (db.isTransaction) db.exec('ROLLBACK');
-    throw error;
-  }
-}
-
-function readRows(db: DatabaseSync): Row[] {
-  const rows: Row[] = [];
-  for (const { seq, json } of db.prepare('SELECT seq, json FROM entries ORDER BY seq').iterate()) {
-    rows.push({ seq: Number(seq), ...decode(String(json)) });
-  }
-  return rows;
-}
-
-function decode(json: string): Omit<Row, 'seq'> {
-  try {
-    const parsed = entry.safeParse(JSON.parse(json));
-    if (parsed.success) return { entry: parsed.data, reason: '' };
-    return { entry: undefined, reason: issuesOf(parsed.error) };
-  } catch {
-    return { entry: undefined, reason: 'not JSON' };
-  }
-}
-
-function moveIfThere(from: string, to: string): void {
-  try {
-    renameSync(from, to);
-  } catch (error) {
-    if (systemCodeOf(error) !== 'ENOENT') throw error;
   }
 }

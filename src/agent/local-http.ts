@@ -189,8 +189,11 @@ function json(status: number, value: unknown): Answer {
 }
 
 function health(window: BoxWindow, { stalled }: LocalHttpDeps): Answer {
-  const { display } = window.status();
-  const reason = stalled?.() ?? (display.ok ? undefined : `display ${display.driver}: ${display.reason ?? 'not ok'}`);
+  const { display, journal } = window.status();
+  const reason =
+    stalled?.() ??
+    (display.ok ? undefined : `display ${display.driver}: ${display.reason ?? 'not ok'}`) ??
+    (journal.ok ? undefined : `journal: ${journal.reason ?? 'not ok'}`);
   return reason === undefined ? json(200, { ok: true }) : json(503, { ok: false, reason });
 }
 

@@ -1,4 +1,4 @@
-import type { Payment } from '../box/entry.ts';
+import type { Entry, Payment } from '../box/entry.ts';
 import { reduce } from '../box/reduce.ts';
 import type { At, BoxEvent, BoxState, Send, Step } from '../box/state.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -25,14 +25,29 @@ const INBOX_MAX = 2_000;
 /** An entry that takes longer means a disk that hangs. */
 const STALLED_MS = 5_000;
 
+/** How often a disk that has failed is asked whether it works again. */
+const PROBE_MS = 5_000;
+
+/**
+ * Entries that wait for the disk. Of more, the oldest that is no payment goes, and a payment only when nothing else is
+ * left: a report that is sent again after a restart does less harm than a payment that is announced again.
+ */
+export const BACKLOG_MAX = 2_000;
+
+type Inbound = BoxEvent | { type: 'probe' };
+
 /** The agent's one loop: event → reduce → disk → screen → gateway → voice, in this order. */
 export class Loop {
   readonly #deps: LoopDeps;
-  readonly #inbox = new BoundedQueue<BoxEvent>(INBOX_MAX, 'reject');
+  readonly #inbox = new BoundedQueue<Inbound>(INBOX_MAX, 'reject');
+  readonly #ended = new AbortController();
   #state: BoxState;
   #wakeCancel = new AbortController();
   #wakeAtMs: number | undefined;
   #busySinceMs: number | undefined;
+  /** What happened although the disk could not keep it; written before anything else once it can. */
+  #backlog: Entry[] = [];
+  #probeIsDue = false;
 
   constructor(start: BoxState, deps: LoopDeps) {
     this.#state = start;
@@ -41,6 +56,11 @@ export class Loop {
 
   get state(): BoxState {
     return this.#state;
+  }
+
+  /** How many entries wait in memory until the disk works again. */
+  get unwritten(): number {
+    return this.#backlog.length;
   }
 
   /** Why the loop does not turn, if one event has been in work for too long. */
@@ -54,28 +74,48 @@ export class Loop {
     if (!this.#inbox.offer(event)) this.#deps.log.warn('inbox-full', { event: event.type, limit: INBOX_MAX });
   }
 
+  /** Settles once no event waits: who can wait for that leaves the inbox to those who cannot. */
+  caughtUp(): Promise<void> {
+    return this.#inbox.drained();
+  }
+
   /** Runs until `stop`; what was taken before that is finished. */
   async run(): Promise<void> {
-    this.#deps.show(this.#state);
+    const { journal, show } = this.#deps;
+    show(this.#state);
+    const { reason } = journal.status();
+    if (reason !== null) this.dispatch({ type: 'unrecorded', cause: { type: 'tick' }, reason });
     this.dispatch({ type: 'tick' });
     for await (const event of this.#inbox) await this.#handle(event);
     this.#wakeCancel.abort();
+    this.#ended.abort();
+    if (this.#backlog.length > 0) await this.#probe();
+    if (this.#backlog.length > 0) this.#deps.log.error('journal-entries-lost', { count: this.#backlog.length });
   }
 
   stop(): void {
     this.#inbox.close();
   }
 
-  async #handle(event: BoxEvent): Promise<void> {
+  async #handle(event: Inbound): Promise<void> {
+    this.#busySinceMs = this.#deps.clock.monotonicMs();
+    // First what a disk that is back tells of the time before: an event may be a repetition of that.
+    const entries = this.#deps.journal.reopen();
+    if (entries.length > 0) await this.#turn({ type: 'remembered', entries });
+    if (event.type === 'probe') await this.#probe();
+    else await this.#turn(event);
+    this.#busySinceMs = undefined;
+    if (this.#state.faults.storage !== undefined) this.#probeLater();
+  }
+
+  async #turn(event: BoxEvent): Promise<void> {
     const { clock, show, send, announce } = this.#deps;
-    this.#busySinceMs = clock.monotonicMs();
     const step = await this.#record(event, { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() });
     this.#state = step.state;
     show(step.state);
     send(step.sends);
     announce(step.announcements);
     this.#wakeAt(step.wakeAtMs);
-    this.#busySinceMs = undefined;
   }
 
   /** On disk before it is shown or reported (house rule 2). */
@@ -83,14 +123,49 @@ export class Loop {
     const step = reduce(this.#state, event, at);
     if (step.writes.length === 0) return step;
     try {
-      await this.#deps.journal.append(step.writes);
+      await this.#write(step.writes);
       if (step.state.faults.storage !== undefined) this.dispatch({ type: 'recorded' });
       return step;
     } catch (error) {
       const reason = reasonOf(error);
       this.#deps.log.error('journal-failed', { event: event.type, reason });
-      return reduce(this.#state, { type: 'unrecorded', cause: event, reason }, at);
+      const unrecorded = reduce(this.#state, { type: 'unrecorded', cause: event, reason }, at);
+      for (const entry of unrecorded.writes) this.#keep(entry);
+      return unrecorded;
     }
+  }
+
+  async #write(entries: readonly Entry[]): Promise<void> {
+    await this.#deps.journal.append([...this.#backlog, ...entries]);
+    this.#backlog = [];
+  }
+
+  #keep(entry: Entry): void {
+    this.#backlog.push(entry);
+    if (this.#backlog.length <= BACKLOG_MAX) return;
+    const other = this.#backlog.findIndex(({ kind }) => kind !== 'payment');
+    this.#backlog.splice(Math.max(0, other), 1);
+  }
+
+  /** Tells the mind what the disk says; nothing when that is what it said before. */
+  async #probe(): Promise<void> {
+    const { storage } = this.#state.faults;
+    try {
+      await this.#write([]);
+      if (storage !== undefined) await this.#turn({ type: 'recorded' });
+    } catch (error) {
+      const reason = reasonOf(error);
+      if (reason !== storage) await this.#turn({ type: 'unrecorded', cause: { type: 'tick' }, reason });
+    }
+  }
+
+  #probeLater(): void {
+    if (this.#probeIsDue) return;
+    this.#probeIsDue = true;
+    void this.#deps.clock.sleep(PROBE_MS, this.#ended.signal).then(() => {
+      this.#probeIsDue = false;
+      if (!this.#ended.signal.aborted && !this.#inbox.offer({ type: 'probe' })) this.#probeLater();
+    });
   }
 
   #wakeAt(wakeAtMs: number | undefined): void {

@@ -29,6 +29,7 @@ const STATUS: BoxStatus = {
   voice: null,
   light: null,
   buttons: null,
+  journal: { ok: true, reason: null, setAside: [], unwritten: 0 },
   link: { transport: 'mqtt', gateway: 'mqtt://127.0.0.1:18830', connectedAt: null, reason: null },
   version: '0.1.0',
 };
@@ -161,6 +162,9 @@ describe('the pages of a box', () => {
     it.status = { ...STATUS, display: { ...DISPLAY, ok: false, reason: 'cable out' } };
     const sick = await fetch(`${origin}/healthz`);
     expect([sick.status, await sick.json()]).toEqual([503, { ok: false, reason: 'display browser: cable out' }]);
+    it.status = { ...STATUS, journal: { ...STATUS.journal, ok: false, reason: 'disk full' } };
+    const forgetful = await fetch(`${origin}/healthz`);
+    expect([forgetful.status, await forgetful.json()]).toEqual([503, { ok: false, reason: 'journal: disk full' }]);
     const stalled = await fetch(`${(await box({ stalled: 'no event handled for 60 s' })).origin}/healthz`);
     expect([stalled.status, await stalled.json()]).toEqual([503, { ok: false, reason: 'no event handled for 60 s' }]);
   });

@@ -1,48 +1,69 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { Journal } from '../../src/agent/contract.ts';
-import { Loop } from '../../src/agent/loop.ts';
+import { BACKLOG_MAX, Loop } from '../../src/agent/loop.ts';
 import type { Entry } from '../../src/box/entry.ts';
-import { initialState } from '../../src/box/restore.ts';
+import { initialState, restore } from '../../src/box/restore.ts';
 import { view } from '../../src/box/view.ts';
-import { systemClock } from '../../src/lib/clock.ts';
 import { PayboxError } from '../../src/lib/errors.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { CONFIG, drawn, payment, push, registered } from '../box/support.ts';
+import { at, CONFIG, drawn, payment, paymentOf, push, registered, uuid } from '../box/support.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+
+const PROBE_MS = 5_000;
 
 class MemoryJournal implements Journal {
   readonly entries: Entry[] = [];
-  broken = false;
+  broken: string | undefined;
+  /** Entries that come to light at the next `reopen`. */
+  unknown: Entry[] = [];
+  asked = 0;
   load = () => this.entries;
+  reopen = () => (this.broken === undefined ? this.unknown.splice(0) : []);
+  status = () => ({ ok: this.broken === undefined, reason: this.broken ?? null, setAside: [] });
   close = () => undefined;
 
   async append(entries: readonly Entry[]): Promise<void> {
-    if (this.broken) throw new PayboxError('STORAGE_FAULT', 'disk full', { severity: 'retryable' });
+    this.asked += 1;
+    if (this.broken !== undefined) throw new PayboxError('STORAGE_FAULT', this.broken, { severity: 'retryable' });
     this.entries.push(...entries);
+  }
+
+  kinds(): string[] {
+    return this.entries.map((entry) => entry.kind);
   }
 }
 
-/** A loop with what it did, in order: what was written, shown and sent. */
-function loopOf(journal: MemoryJournal, config = CONFIG) {
+/** A running loop with what it did, in order: what was written, shown, sent and said. */
+async function loopOf(journal: MemoryJournal, config = CONFIG) {
+  const clock = new VirtualClock();
   const trace: string[] = [];
   const append = journal.append.bind(journal);
   journal.append = async (entries) => {
     await append(entries);
     trace.push(...entries.map((entry) => `write ${entry.kind}`));
   };
-  const now = { monotonicMs: systemClock.monotonicMs(), wallMs: systemClock.wallMs() };
-  const loop = new Loop(initialState(config, now), {
-    clock: systemClock,
-    log: createLogger(new PassThrough(), systemClock, 'text'),
+  const loop = new Loop(initialState(config, at(0)), {
+    clock,
+    log: createLogger(new PassThrough(), clock, 'text'),
     journal,
     show: (state) => trace.push(`show ${view(state).kind}`),
-    send: (sends) => trace.push(...sends.map((send) => `send ${send.type}`)),
-    announce: (payments) => trace.push(...payments.map((payment) => `say ${payment.amount}`)),
+    send: (sends) => trace.push(...sends.map((it) => `send ${it.type === 'paid' ? `paid ${it.recorded}` : it.type}`)),
+    announce: (payments) => trace.push(...payments.map((it) => `say ${it.amount}`)),
   });
   const ended = loop.run();
+  await clock.advance(0);
   return {
     loop,
+    clock,
     trace,
+    /** Does these one after the other, and forgets what was done before. */
+    on: async (...events: Parameters<Loop['dispatch']>[0][]) => {
+      trace.length = 0;
+      for (const event of events) loop.dispatch(event);
+      await clock.advance(0);
+      return trace;
+    },
     /** Lets the loop finish what it was given. */
     finish: async () => {
       loop.stop();
@@ -53,11 +74,8 @@ function loopOf(journal: MemoryJournal, config = CONFIG) {
 
 describe('the loop', () => {
   it('AGT-2 writes before it shows and shows before it sends', async () => {
-    const { loop, trace, finish } = loopOf(new MemoryJournal());
-    for (const event of [{ type: 'connecting' } as const, registered, push(1), drawn(1), payment(1)])
-      loop.dispatch(event);
-    await finish();
-    expect(trace.filter((line) => !line.endsWith('starting'))).toEqual([
+    const { on, finish } = await loopOf(new MemoryJournal());
+    expect(await on({ type: 'connecting' }, registered, push(1), drawn(1), payment(1))).toEqual([
       'show connecting',
       'show idle',
       'write push',
@@ -68,39 +86,112 @@ describe('the loop', () => {
       'send shown',
       'write payment',
       'show paid',
-      'send paid',
+      'send paid true',
       'say 50000',
     ]);
-  });
-
-  it('AGT-5 shows and reports a payment although the disk fails, refuses pushes, and recovers', async () => {
-    const journal = new MemoryJournal();
-    const { loop, trace, finish } = loopOf(journal);
-    loop.dispatch(registered);
-    journal.broken = true;
-    loop.dispatch(push(1));
-    loop.dispatch(payment(2, { pushId: null }));
-    await new Promise(setImmediate);
-    expect(loop.state.faults.storage).toBe('disk full');
-    expect(trace.slice(-5)).toEqual(['show fault', 'send rejected', 'show paid', 'send paid', 'say 50000']);
-    journal.broken = false;
-    loop.dispatch(push(3));
-    await new Promise(setImmediate);
     await finish();
-    expect(loop.state.faults.storage).toBeUndefined();
-    expect(journal.entries.map((entry) => entry.kind)).toEqual(['push']);
   });
 
   it('wakes itself when a notice is over', async () => {
-    const { loop, finish } = loopOf(new MemoryJournal(), { ...CONFIG, paidHoldMs: 30 });
-    loop.dispatch(registered);
-    loop.dispatch(payment(1));
-    await new Promise<void>((resolve) => {
-      const look = () =>
-        view(loop.state).kind === 'idle' && loop.state.recentPayments.length > 0 ? resolve() : setTimeout(look, 5);
-      look();
-    });
-    await finish();
+    const { loop, clock, on, finish } = await loopOf(new MemoryJournal());
+    await on(registered, payment(1), { type: 'drawn', pushId: undefined, transactionId: uuid(0xc001) });
+    await clock.advance(CONFIG.paidHoldMs - 1);
+    expect(view(loop.state).kind).toBe('paid');
+    await clock.advance(1);
     expect(view(loop.state).kind).toBe('idle');
+    await finish();
+  });
+});
+
+describe('a loop whose disk has failed', () => {
+  it('AGT-5 refuses pushes, shows and reports payments, and writes them first once the disk works again', async () => {
+    const journal = new MemoryJournal();
+    const { loop, on, finish } = await loopOf(journal);
+    await on(registered);
+    journal.broken = 'disk full';
+    expect(await on(push(1))).toEqual(['show fault', 'send rejected']);
+    expect(loop.state.faults.storage).toBe('disk full');
+    expect(await on(payment(2))).toEqual(['show paid', 'send paid false', 'say 50000']);
+    expect(loop.unwritten).toBe(1);
+    journal.broken = undefined;
+    expect((await on(push(3))).slice(0, 3)).toEqual(['write payment', 'write push', 'show payment']);
+    expect(loop.state.faults.storage).toBeUndefined();
+    expect(loop.unwritten).toBe(0);
+    expect(restore(CONFIG, journal.entries, at(0)).announced).toEqual([uuid(0xc002)]);
+    await finish();
+  });
+
+  it('AGT-5 finds out by itself that the disk works again, and says so', async () => {
+    const journal = new MemoryJournal();
+    const { loop, clock, on, finish } = await loopOf(journal);
+    await on(registered);
+    journal.broken = 'disk full';
+    await on(push(1));
+    await clock.advance(PROBE_MS);
+    journal.broken = 'read-only';
+    await clock.advance(PROBE_MS);
+    expect(loop.state.faults.storage).toBe('read-only');
+    expect(view(loop.state).kind).toBe('fault');
+    journal.broken = undefined;
+    await clock.advance(PROBE_MS - 1);
+    expect(view(loop.state).kind).toBe('fault');
+    await clock.advance(1);
+    expect(view(loop.state).kind).toBe('idle');
+    const { asked } = journal;
+    await clock.advance(10 * PROBE_MS);
+    expect(journal.asked).toBe(asked);
+    await finish();
+  });
+
+  it('AGT-5 says so from the start, and writes what happened before it ends', async () => {
+    const journal = new MemoryJournal();
+    journal.broken = 'no such disk';
+    const { loop, on, finish } = await loopOf(journal);
+    expect(loop.state.faults.storage).toBe('no such disk');
+    await on(registered, payment(1), { type: 'acked', ids: [uuid(0xc001)] });
+    journal.broken = undefined;
+    await finish();
+    expect(journal.kinds()).toEqual(['payment', 'acked']);
+  });
+
+  it('AGT-5 hears first what a disk that is back tells, and announces nothing that was announced before', async () => {
+    const journal = new MemoryJournal();
+    journal.broken = 'no such disk';
+    const { loop, clock, on, finish } = await loopOf(journal);
+    await on(registered);
+    journal.broken = undefined;
+    const { transactionId, orderId, amount, content, paidAtMs } = paymentOf(1);
+    const told = { transactionId, orderId, amount, content, paidAtMs };
+    journal.unknown = [
+      { kind: 'payment', payment: told, pushId: null },
+      { kind: 'told', transactionId },
+      { kind: 'ended', pushId: uuid(9), orderId: 'DH9', how: 'expired' },
+    ];
+    const trace = await on(payment(1));
+    expect(trace.filter((line) => line.startsWith('say') || line.startsWith('write'))).toEqual([]);
+    expect(trace.filter((line) => line.startsWith('send')).slice(0, 2)).toEqual(['send paid true', 'send ended']);
+    expect(loop.state.announced).toEqual([transactionId]);
+    await clock.advance(PROBE_MS);
+    expect(loop.state.faults.storage).toBeUndefined();
+    await finish();
+  });
+
+  it('keeps so many entries for it and no more, payments before all others', async () => {
+    const journal = new MemoryJournal();
+    journal.broken = 'disk full';
+    const { loop, clock, on, finish } = await loopOf(journal);
+    await on(registered);
+    for (let n = 0; n < BACKLOG_MAX / 2 + 50; n += 1) {
+      loop.dispatch(payment(n));
+      loop.dispatch({ type: 'acked', ids: [uuid(0xc000 + n)] });
+      if (n % 100 === 0) await clock.advance(0);
+    }
+    await clock.advance(0);
+    expect(loop.unwritten).toBe(BACKLOG_MAX);
+    journal.broken = undefined;
+    await clock.advance(PROBE_MS);
+    expect(loop.unwritten).toBe(0);
+    expect(journal.kinds().filter((kind) => kind === 'payment')).toHaveLength(BACKLOG_MAX / 2 + 50);
+    await finish();
   });
 });
