@@ -189,6 +189,13 @@ describe('a push', () => {
     expect(rejection(again).at(-1)).toBe('WITHDRAWN');
     expect(play(showing(), [push(1)]).sends).toEqual([{ type: 'shown', pushId: uuid(1) }]);
   });
+
+  it('SND-8 is refused when a newer one came before it was looked at, and not shown later', () => {
+    const overtaken = play(showing(), [{ type: 'overtaken', pushId: uuid(2) }, push(2)]);
+    expect(rejection(overtaken)).toEqual(['REPLACED', 'WITHDRAWN']);
+    expect(overtaken.state.stage).toEqual(showing().stage);
+    expect(play(showing(), [{ type: 'overtaken', pushId: uuid(1) }]).sends).toEqual([]);
+  });
 });
 
 describe('a payment', () => {
