@@ -162,7 +162,7 @@ export function isFull(error: unknown): boolean {
  * what lies between two damaged places is lost. Throws when there is nothing to open.
  */
 export function readEntries(location: string | URL, terminalCode: string): Entry[] {
-  const db = new DatabaseSync(location);
+  const db = new DatabaseSync(location, { defensive: false });
   try {
     // Else SQLite reads nothing at all of a file that is shorter than its header says.
     db.exec('PRAGMA writable_schema = ON');
@@ -199,14 +199,14 @@ function opened(path: string, lockWaitMs: number): DatabaseSync {
 function prepare(db: DatabaseSync): void {
   // Two boxes that share a journal would show and report each other's orders.
   db.exec('PRAGMA locking_mode = EXCLUSIVE');
-  // A new file can give room back to the disk; one that was made without that uses its room again.
-  db.exec('PRAGMA auto_vacuum = INCREMENTAL');
+  const version = db.prepare('PRAGMA user_version').get()?.user_version;
+  // Lets compaction give room back to the disk; it has to be said before the file has tables.
+  if (version === 0) db.exec('PRAGMA auto_vacuum = INCREMENTAL');
   // A commit is on the disk, not merely on its way there, when it returns.
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
   db.exec(`PRAGMA wal_autocheckpoint = ${WAL_PAGES_MAX}; PRAGMA journal_size_limit = ${WAL_BYTES_MAX}`);
   const check = db.prepare('PRAGMA quick_check(1)').get()?.quick_check;
   if (check !== 'ok') throw new UnfitError('damaged', String(check));
-  const version = db.prepare('PRAGMA user_version').get()?.user_version;
   if (version === 0) {
     db.exec(
       `BEGIN IMMEDIATE;
