@@ -1,3 +1,4 @@
+import type { Code } from '../protocol/codes.ts';
 import type { DownOf, EndedHow, Link } from '../protocol/messages.ts';
 import { refusalOf } from './checks.ts';
 import { Draft, recent, remembered } from './draft.ts';
@@ -73,11 +74,7 @@ function apply(draft: Draft, event: BoxEvent): void {
       onRegistered(draft, event.link, event.gatewayMs);
       break;
     case 'refused':
-      draft.set({
-        ...unmail(draft.state),
-        connection: 'connecting',
-        refusal: { code: event.code, reason: event.reason },
-      });
+      onRefused(draft, event.code, event.reason);
       break;
     case 'push':
       onPush(draft, event);
@@ -131,6 +128,17 @@ function onRegistered(draft: Draft, link: Link | null, gatewayMs: number): void 
     draft.leave({ kind: 'cancelled', order: active.order });
   }
   draft.mail();
+}
+
+/** The gateway does not take this box for what it is: nobody would hear that the QR on its screen was paid or cancelled. */
+function onRefused(draft: Draft, code: Code, reason: string): void {
+  const { stage, held } = draft.state;
+  const active = activeOrder(stage);
+  draft.set({ ...unmail(draft.state), connection: 'connecting', refusal: { code, reason }, held: undefined });
+  if (held !== undefined) draft.close(held, 'withdrawn');
+  if (active === undefined) return;
+  endActive(draft, active, 'withdrawn');
+  draft.leave(undefined);
 }
 
 function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'push' }): void {

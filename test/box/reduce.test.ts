@@ -337,6 +337,15 @@ describe('the connection', () => {
     expect(view(play(refused.state, [registered]).state).kind).toBe('idle');
   });
 
+  it.each(['SUPERSEDED', 'NOT_REGISTERED'] as const)('MSG-8 takes its QR away when it is refused as %s', (code) => {
+    const refused = play(showing(), [{ type: 'refused', code, reason: 'another agent' }]);
+    expect(view(refused.state)).toMatchObject({ kind: 'fault', code });
+    expect(refused.writes).toMatchObject([{ kind: 'ended', pushId: uuid(1), how: 'withdrawn' }]);
+    const paid = play(showing(), [payment(2, { pushId: null }), { type: 'refused', code, reason: 'another agent' }]);
+    expect(view(paid.state).kind).toBe('paid');
+    expect(activeOrder(paid.state.stage)).toBeUndefined();
+  });
+
   it('walks from starting over connecting to idle', () => {
     expect(statusView(fresh()).state).toBe('starting');
     const connecting = play(fresh(), [{ type: 'connecting' }]);
