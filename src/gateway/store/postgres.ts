@@ -3,14 +3,16 @@ import pg, { type ClientBase, type PoolClient } from 'pg';
 import { ConfigError, MissingPeerError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 
-/** Until a connection is there, and for how long a query may wait for the one before it. */
-const CONNECT_TIMEOUT_MS = 10_000;
-/** The server gives a statement up, and the client a server that does not answer. */
-const STATEMENT_TIMEOUT_MS = 10_000;
-const ANSWER_TIMEOUT_MS = 12_000;
-/** A gateway that was killed or cut off a moment ago may still hold the lock: longer than the server needs to see it. */
+/** Until a connection is there, and for how long a query may wait for those before it. */
+const CONNECT_TIMEOUT_MS = 5000;
+/** The server gives a statement up, and the gateway a server that does not answer. */
+const STATEMENT_TIMEOUT_MS = 5000;
+const ANSWER_TIMEOUT_MS = 6000;
+/** The server finds out in this time that a gateway is gone whose machine says nothing any more … */
+const GONE_AFTER = { idleSeconds: 3, intervalSeconds: 2, probes: 2, silentMs: 7000 };
+/** … so that the next one waits no longer than this for the lock. */
 const LOCK_WAIT_MS = 8000;
-const LOST_AFTER = { idleSeconds: 3, intervalSeconds: 2, probes: 2, silentMs: 7000 };
+const LOCK_ANSWER_TIMEOUT_MS = LOCK_WAIT_MS + 2000;
 
 /** Of the advisory lock: "paybox" in ASCII. */
 const LOCK_KEY = 0x70_61_79_62_6f_78;
@@ -20,12 +22,19 @@ const INT8 = 20;
 const LOCK_NOT_AVAILABLE = '55P03';
 const NOT_READY = ['57P03', '53300'];
 
+/** A connection as the server knows it. */
+interface Session {
+  pid: number;
+  since: string;
+}
+
 /**
  * A PostgreSQL database over one connection, which holds an advisory lock for as long as it lives: every query runs
  * under the lock, so that of two gateways on one database one can do nothing. A connection that is lost is made anew
  * by the next query.
  */
 export function postgresDialect(databaseUrl: string, log: Logger): Dialect {
+  let session: Session | undefined;
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     max: 1,
@@ -36,7 +45,9 @@ export function postgresDialect(databaseUrl: string, log: Logger): Dialect {
     keepAlive: true,
     application_name: 'paybox-gateway',
     types: { getTypeParser: (oid, format) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) },
-    onConnect: (client) => prepare(client, databaseUrl),
+    onConnect: async (client) => {
+      session = await beginSession(client, session, databaseUrl);
+    },
   });
   // Whoever queries meets the error too; without a listener one that nobody waits for would end the process.
   const lost = (error: Error) => log.warn('database-lost', { database: nameOf(databaseUrl), reason: reasonOf(error) });
@@ -66,17 +77,35 @@ function nameOf(databaseUrl: string): string {
   return `${host}${pathname}`;
 }
 
-/** A new connection: its limits, then the lock. */
-async function prepare(client: ClientBase, databaseUrl: string): Promise<void> {
-  const { idleSeconds, intervalSeconds, probes, silentMs } = LOST_AFTER;
+/** Limits, then the lock, on a new connection; `former` is the one before it, which the server may still hold open. */
+async function beginSession(
+  client: ClientBase,
+  former: Session | undefined,
+  databaseUrl: string,
+): Promise<Session | undefined> {
+  const { idleSeconds, intervalSeconds, probes, silentMs } = GONE_AFTER;
   await client.query(
     // What was answered must survive a power cut, whatever the database has for a default.
-    `set synchronous_commit = on; set statement_timeout = ${STATEMENT_TIMEOUT_MS}; set lock_timeout = ${LOCK_WAIT_MS};
+    `set synchronous_commit = on; set statement_timeout = 0; set lock_timeout = ${LOCK_WAIT_MS};
      set tcp_keepalives_idle = ${idleSeconds}; set tcp_keepalives_interval = ${intervalSeconds};
      set tcp_keepalives_count = ${probes}; set tcp_user_timeout = ${silentMs}`,
   );
+  if (former !== undefined) {
+    await client.query(
+      'select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and backend_start::text = $2',
+      [former.pid, former.since],
+    );
+  }
+  await lock(client, databaseUrl);
+  await client.query(`set statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
+  const own = 'select pid, backend_start::text as since from pg_stat_activity where pid = pg_backend_pid()';
+  return (await client.query<Session>(own)).rows[0];
+}
+
+async function lock(client: ClientBase, databaseUrl: string): Promise<void> {
+  const timeout = { query_timeout: LOCK_ANSWER_TIMEOUT_MS };
   try {
-    await client.query('select pg_advisory_lock($1)', [LOCK_KEY]);
+    await client.query({ text: 'select pg_advisory_lock($1)', values: [LOCK_KEY], ...timeout });
   } catch (error) {
     if (!(error instanceof pg.DatabaseError) || error.code !== LOCK_NOT_AVAILABLE) throw error;
     throw new ConfigError(

@@ -227,7 +227,6 @@ async function createIndexes(db: Kysely<unknown>): Promise<void> {
   await index('pushes_by_seq', 'pushes', ['seq']);
   await index('pushes_by_order', 'pushes', ['order_ref']);
   await index('pushes_by_end', 'pushes', ['terminal_code', 'ended_at_ms']);
-  await schema.dropIndex('pushes_by_box').execute();
   await index('qr_codes_by_age', 'qr_codes', ['created_at_ms', 'ref']);
   await index('callbacks_by_due', 'callbacks', ['status', 'partner', 'next_at_ms', 'seq']);
   await schema.dropIndex('callbacks_by_status').execute();
