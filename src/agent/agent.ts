@@ -167,7 +167,10 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     display: setup.displays[0].driver,
     open: setup.link.open,
     verdict: (qrCode) => verdictOf(primary, qrCode),
-    emit: take,
+    emit: (event) => {
+      take(event);
+      return loop.caughtUp();
+    },
   });
   const sources: StatusSources = { loop, journal, screens, link, parts };
   const window: BoxWindow = {

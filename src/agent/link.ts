@@ -17,7 +17,7 @@ export interface LinkDeps {
   open(io: TransportIo, signal: AbortSignal): Promise<Session>;
   /** What the display can do with a QR. */
   verdict(qrCode: string): Verdict;
-  /** The next message is read once the promise that it may give has settled. */
+  /** Gives a promise where the next message of the gateway should wait until the box has caught up. */
   emit(event: BoxEvent): void | Promise<void>;
 }
 
@@ -110,7 +110,7 @@ export class Link {
     const { signal } = this.#stop;
     let waitMs = REDIAL_FIRST_MS;
     while (!signal.aborted) {
-      void emit({ type: 'connecting' });
+      emit({ type: 'connecting' });
       const end = await this.#oneSession(() => {
         waitMs = REDIAL_FIRST_MS;
       });
@@ -170,7 +170,7 @@ export class Link {
     log.info('registered', { terminalCode, account: answer.link?.bankAccount ?? null });
     // The welcome was under way for no longer than since the hello.
     const gatewayMs = Math.ceil(answer.sentAtMs + clock.monotonicMs() - helloAtMs);
-    void emit({ type: 'registered', link: answer.link, gatewayMs });
+    emit({ type: 'registered', link: answer.link, gatewayMs });
     return undefined;
   }
 
@@ -205,7 +205,7 @@ export class Link {
   }
 
   #refused(code: RefusalCode, reason: string): { reason: string; final: boolean } {
-    void this.#deps.emit({ type: 'refused', code, reason });
+    this.#deps.emit({ type: 'refused', code, reason });
     return { reason: `${code}: ${reason}`, final: code === 'SUPERSEDED' };
   }
 

@@ -10,6 +10,7 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
   readonly #whenFull: WhenFull;
   readonly #items: T[] = [];
   #wake: (() => void) | undefined;
+  #drained: PromiseWithResolvers<void> | undefined;
   #closed = false;
 
   constructor(max: number, whenFull: WhenFull) {
@@ -33,6 +34,25 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     return true;
   }
 
+  /** Whether an item waits that `is`. */
+  some(is: (item: T) => boolean): boolean {
+    return this.#items.some(is);
+  }
+
+  /** Takes away the oldest waiting item that `is`; whether there was one. */
+  discard(is: (item: T) => boolean): boolean {
+    const at = this.#items.findIndex(is);
+    if (at >= 0) this.#items.splice(at, 1);
+    return at >= 0;
+  }
+
+  /** Settles once nothing waits; at once when that is so. */
+  drained(): Promise<void> {
+    if (this.#items.length === 0) return Promise.resolve();
+    this.#drained ??= Promise.withResolvers<void>();
+    return this.#drained.promise;
+  }
+
   /** Ends the iteration once the items already in the queue are read. */
   close(): void {
     this.#closed = true;
@@ -42,6 +62,10 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, void> {
     for (;;) {
       const item = this.#items.shift();
+      if (this.#items.length === 0) {
+        this.#drained?.resolve();
+        this.#drained = undefined;
+      }
       if (item !== undefined) {
         yield item;
       } else if (this.#closed) {

@@ -63,7 +63,7 @@ function linkOf(open: (attempt: number) => Promise<Session>) {
     open: () => open(attempts++),
     verdict: (qrCode) =>
       qrCode.length > 400 ? { ok: false, code: 'QR_TOO_DENSE', reason: 'too dense' } : { ok: true },
-    emit: (event) => events.push(event),
+    emit: (event) => void events.push(event),
   });
   onTestFinished(() => link.close());
   link.start();

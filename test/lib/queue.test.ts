@@ -31,4 +31,28 @@ describe('a bounded queue', () => {
     expect(queue.offer(4)).toBe(false);
     expect(await reading).toEqual([1, 2, 3]);
   });
+
+  it('looks for what waits, and takes the oldest of it away', async () => {
+    const queue = new BoundedQueue<number>(9, 'reject');
+    for (const item of [1, 2, 3, 4]) queue.offer(item);
+    expect(queue.some((item) => item > 4)).toBe(false);
+    expect(queue.discard((item) => item > 4)).toBe(false);
+    expect(queue.some((item) => item > 2)).toBe(true);
+    expect(queue.discard((item) => item > 2)).toBe(true);
+    expect(await rest(queue)).toEqual([1, 2, 4]);
+  });
+
+  it('tells when nothing waits any more', async () => {
+    const queue = new BoundedQueue<number>(9, 'reject');
+    await queue.drained();
+    for (const item of [1, 2]) queue.offer(item);
+    const told: string[] = [];
+    void queue.drained().then(() => told.push('drained'));
+    for await (const item of queue) {
+      told.push(String(item));
+      await new Promise(setImmediate);
+      if (item === 2) queue.close();
+    }
+    expect(told).toEqual(['1', 'drained', '2']);
+  });
 });

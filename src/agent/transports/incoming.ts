@@ -2,11 +2,13 @@ import { PayboxError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { BoundedQueue } from '../../lib/queue.ts';
 import { decodeDown } from '../../protocol/codec.ts';
-import type { DownMessage } from '../../protocol/messages.ts';
+import type { DownMessage, DownOf } from '../../protocol/messages.ts';
+import type { Arrival } from '../contract.ts';
 
 /**
- * Messages that wait for the box's loop. One more ends the connection instead of being lost in silence: on the next
- * welcome the gateway repeats what it is owed an answer to (PROTOCOL.md, clause MSG-7).
+ * Messages that wait for the box's loop. Of more, the oldest push is dropped, which its gateway takes back at its
+ * deadline (PROTOCOL.md, clause SND-4); where none waits the connection ends, and on the next welcome the gateway
+ * repeats what it is owed an answer to (clause MSG-7).
  */
 export const INCOMING_MAX = 256;
 
@@ -14,11 +16,12 @@ export const INCOMING_MAX = 256;
  * The receiving side of one connection: what has arrived, and why the connection ended. Iterating ends after `close`
  * and throws the reason after `fail`, in both cases once everything that had arrived is read.
  */
-export class Incoming implements AsyncIterable<DownMessage> {
+export class Incoming implements AsyncIterable<Arrival> {
   readonly #queue = new BoundedQueue<DownMessage>(INCOMING_MAX, 'reject');
   readonly #ended = new AbortController();
   readonly #log: Logger;
   #failure: PayboxError | undefined;
+  #dropping = false;
 
   constructor(log: Logger) {
     this.#log = log;
@@ -31,11 +34,19 @@ export class Incoming implements AsyncIterable<DownMessage> {
   /** Takes one message as it came; an illegal one is logged and dropped (PROTOCOL.md, clause MSG-3). */
   take(bytes: Uint8Array | string): void {
     const decoded = decodeDown(bytes);
-    if (!decoded.ok) {
-      this.#log.warn('message-illegal', { reason: decoded.reason });
-    } else if (!this.#queue.offer(decoded.value) && !this.ended) {
-      this.fail(lost(`more than ${INCOMING_MAX} messages waited for the box`));
+    if (!decoded.ok) this.#log.warn('message-illegal', { reason: decoded.reason });
+    else if (!this.ended) this.#keep(decoded.value);
+  }
+
+  #keep(message: DownMessage): void {
+    if (this.#queue.offer(message)) {
+      if (this.#queue.size === 1) this.#dropping = false;
+      return;
     }
+    if (this.#queue.discard(({ type }) => type === 'show')) this.#queue.offer(message);
+    else if (message.type !== 'show') this.fail(lost(`more than ${INCOMING_MAX} messages waited for the box`));
+    if (!this.#dropping) this.#log.warn('pushes-dropped', { reason: `${INCOMING_MAX} messages wait for the box` });
+    this.#dropping = true;
   }
 
   /** The connection is lost. Only the first end counts. */
@@ -63,10 +74,21 @@ export class Incoming implements AsyncIterable<DownMessage> {
     });
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<DownMessage, void, void> {
-    yield* this.#queue;
+  /** Only the newest push can take the screen: an older one that has waited until here costs no more than its answer. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<Arrival, void, void> {
+    for await (const message of this.#queue) {
+      if (message.type === 'show' && this.#queue.some((later) => isNewer(later, message))) {
+        yield { type: 'overtaken', sessionId: message.sessionId, pushId: message.pushId };
+      } else {
+        yield message;
+      }
+    }
     if (this.#failure !== undefined) throw this.#failure;
   }
+}
+
+function isNewer(later: DownMessage, { sessionId, pushId }: DownOf<'show'>): boolean {
+  return later.type === 'show' && later.sessionId === sessionId && later.pushId !== pushId;
 }
 
 /** An open connection that is no more; redialling is all there is to do. */

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { Writable } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Arrival } from '../../../src/agent/contract.ts';
 import { httpTransport } from '../../../src/agent/transports/http.ts';
 import { INCOMING_MAX } from '../../../src/agent/transports/incoming.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { encode } from '../../../src/protocol/codec.ts';
 import { BOX_PATHS } from '../../../src/protocol/http-api.ts';
-import type { DownMessage, UpMessage } from '../../../src/protocol/messages.ts';
+import type { UpMessage } from '../../../src/protocol/messages.ts';
 import { down, fakeHttpGateway, IDENTITY } from '../../support/fake-gateway.ts';
 import { eventually, freePort } from '../../support/net.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
@@ -33,8 +34,8 @@ function box(url: string, change: { secret?: string; clock?: Clock } = {}) {
   return { opening, abort, events: () => lines.map((line) => JSON.parse(line).event) };
 }
 
-async function drain(incoming: AsyncIterable<DownMessage>): Promise<{ messages: DownMessage[]; reason: string }> {
-  const messages: DownMessage[] = [];
+async function drain(incoming: AsyncIterable<Arrival>): Promise<{ messages: Arrival[]; reason: string }> {
+  const messages: Arrival[] = [];
   try {
     for await (const message of incoming) messages.push(message);
     return { messages, reason: '' };

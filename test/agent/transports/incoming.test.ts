@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import { Writable } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { INCOMING_MAX, Incoming } from '../../../src/agent/transports/incoming.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createLogger } from '../../../src/lib/log.ts';
+import { encode } from '../../../src/protocol/codec.ts';
+import type { DownMessage } from '../../../src/protocol/messages.ts';
+import { down } from '../../support/fake-gateway.ts';
+
+const [SESSION, OTHER_SESSION] = [randomUUID(), randomUUID()];
+
+function show(sessionId: string = SESSION, pushId: string = randomUUID()) {
+  const holder = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
+  const order = { pushId, orderId: 'DH001', amount: 50_000, content: 'DH001', qrCode: 'qr', ...holder };
+  return down({ type: 'show', ...order, expiresAtMs: 300_000, expiresInMs: 300_000, sessionMs: 0 }, sessionId);
+}
+const withdraw = () => down({ type: 'withdraw', pushId: randomUUID(), why: 'timeout' }, SESSION);
+const overtaken = (message: DownMessage) => {
+  if (message.type !== 'show') throw new Error('not a push');
+  return { type: 'overtaken', sessionId: message.sessionId, pushId: message.pushId };
+};
+
+function incomingOf(...messages: DownMessage[]) {
+  const events: string[] = [];
+  const out = new Writable({
+    write: (chunk, _encoding, done) => {
+      events.push(JSON.parse(String(chunk)).event);
+      done();
+    },
+  });
+  const incoming = new Incoming(createLogger(out, systemClock, 'json'));
+  const take = (message: DownMessage) => incoming.take(encode(message));
+  for (const message of messages) take(message);
+  const rest = async () => {
+    incoming.close();
+    return Array.fromAsync(incoming);
+  };
+  return { incoming, take, events, rest };
+}
+
+const many = <T>(count: number, make: () => T) => Array.from({ length: count }, make);
+
+describe('what waits for the box', () => {
+  it('SND-8 is the newest push; of an older one only that it was overtaken, in its place', async () => {
+    const [first, between, second, third] = [show(), withdraw(), show(), show()];
+    const { rest } = incomingOf(first, between, second, third);
+    expect(await rest()).toEqual([overtaken(first), between, overtaken(second), third]);
+  });
+
+  it('is a push that is told twice, as it is', async () => {
+    const push = show();
+    expect(await incomingOf(push, push).rest()).toEqual([push, push]);
+  });
+
+  it('MSG-4 is not overtaken by a push to another agent', async () => {
+    const [own, foreign] = [show(), show(OTHER_SESSION)];
+    expect(await incomingOf(own, foreign).rest()).toEqual([own, foreign]);
+  });
+
+  it('SND-4 drops the oldest push when it is full, and says so once until it was empty', async () => {
+    const pushes = many(INCOMING_MAX + 10, () => show());
+    const { incoming, take, events } = incomingOf(...pushes);
+    take(withdraw());
+    expect(incoming.ended).toBe(false);
+    expect(events).toEqual(['pushes-dropped']);
+    const messages = incoming[Symbol.asyncIterator]();
+    for (const push of pushes.slice(11, -1)) expect((await messages.next()).value).toEqual(overtaken(push));
+    expect((await messages.next()).value).toEqual(pushes.at(-1));
+    expect((await messages.next()).value).toMatchObject({ type: 'withdraw' });
+    for (const push of pushes) take(push);
+    expect(events).toEqual(['pushes-dropped', 'pushes-dropped']);
+  });
+
+  it('SND-4 drops a push where only what matters more waits', async () => {
+    const { incoming, take, rest } = incomingOf(...many(INCOMING_MAX, withdraw));
+    take(show());
+    expect(incoming.ended).toBe(false);
+    expect(await rest()).toHaveLength(INCOMING_MAX);
+  });
+
+  it('MSG-7 ends the connection rather than lose anything else', async () => {
+    const { incoming, take } = incomingOf(...many(INCOMING_MAX, withdraw));
+    take(withdraw());
+    expect(incoming.ended).toBe(true);
+    await expect(Array.fromAsync(incoming)).rejects.toThrow(`more than ${INCOMING_MAX} messages waited`);
+  });
+});
