@@ -1,95 +1,182 @@
 import { describe, expect, it } from 'vitest';
 import { connectFakeBox } from '../support/fake-box.ts';
-import { eventually, temporaryFolder } from '../support/net.ts';
+import { eventually } from '../support/net.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
+import { ENGINES, postgresServer } from '../support/stores.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import {
   BOX1,
+  GENERATE,
+  order,
   partnerServer,
   processed,
   push,
   SEND_QR,
   status,
   TEST_CALLBACK,
+  type TestOptions,
   testCallback,
   testGateway,
 } from './harness.ts';
 
-describe('a gateway on the data of an earlier run', () => {
-  it('MSG-7 tells a payment until it is reported', async () => {
-    const dataDir = await temporaryFolder();
-    const callback = { url: (await partnerServer(processed)).url };
-    const first = await testGateway({ dataDir, callback });
-    const transactionId = String((await first.post(TEST_CALLBACK, testCallback())).body.message);
-    await first.close();
-    for (const reports of [false, true]) {
-      const gateway = await testGateway({ dataDir, callback });
-      const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
-      expect((await box.next('payment')).transactionId).toBe(transactionId);
-      if (reports) {
-        const paid = { type: 'paid', transactionId, orderId: '', amount: 50_000, recorded: true } as const;
-        await box.send(paid, transactionId);
-        await box.next('ack');
+describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ missing, places }) => {
+  const place = places();
+  const onStore = async (options: TestOptions = {}): Promise<TestOptions> => {
+    const { dataDir, databaseUrl } = await place();
+    return { ...options, dataDir, config: { ...options.config, databaseUrl } };
+  };
+
+  describe.skipIf(missing)('takes it up', () => {
+    it('MSG-7 tells a payment until it is reported', async () => {
+      const options = await onStore({ callback: { url: (await partnerServer(processed)).url } });
+      const first = await testGateway(options);
+      const transactionId = String((await first.post(TEST_CALLBACK, testCallback())).body.message);
+      await first.close();
+      for (const reports of [false, true]) {
+        const gateway = await testGateway(options);
+        const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+        expect((await box.next('payment')).transactionId).toBe(transactionId);
+        if (reports) {
+          const paid = { type: 'paid', transactionId, orderId: '', amount: 50_000, recorded: true } as const;
+          await box.send(paid, transactionId);
+          await box.next('ack');
+        }
+        await gateway.close();
       }
-      await gateway.close();
-    }
-    const last = await testGateway({ dataDir, callback });
-    const box = await connectFakeBox({ gateway: last, identity: BOX1, transport: 'mqtt' });
-    const fresh = String((await last.post(TEST_CALLBACK, testCallback())).body.message);
-    expect((await box.next('payment')).transactionId).toBe(fresh);
-  });
-
-  it('SYN-4 goes on with a callback where its ladder stood', async () => {
-    const [dataDir, clock] = [await temporaryFolder(), new VirtualClock()];
-    const partner = await partnerServer(status(500), status(500), processed);
-    const options = { dataDir, clock, callback: { url: partner.url }, config: { mqtt: null } };
-    const first = await testGateway(options);
-    await first.post(TEST_CALLBACK, testCallback());
-    await clock.advance(0);
-    await eventually('the first wait', () => clock.sleeping()[0] === 1000);
-    await clock.advance(1000);
-    await eventually('the second wait', () => partner.calls.length === 2 && clock.sleeping()[0] === 2000);
-    await clock.advance(500);
-    await first.close();
-    expect(clock.sleeping()).toEqual([]);
-
-    const second = await testGateway(options);
-    await eventually('the rest of the wait', () => clock.sleeping()[0] === 1500);
-    await clock.advance(1499);
-    expect(partner.calls).toHaveLength(2);
-    await clock.advance(1);
-    await eventually('delivered', async () => (await second.mock('/callbacks'))[0]?.status === 'delivered');
-    expect(new Set(partner.calls.map((it) => it.body)).size).toBe(1);
-  });
-
-  it('SYN-4 SYN-5 makes an attempt anew that the end of the earlier run cut off', async () => {
-    const [dataDir, clock] = [await temporaryFolder(), new VirtualClock()];
-    const partner = await partnerServer(() => undefined, processed);
-    const options = { dataDir, clock, callback: { url: partner.url }, config: { mqtt: null } };
-    const first = await testGateway(options);
-    await first.post(TEST_CALLBACK, testCallback());
-    await clock.advance(0);
-    await eventually('the call', () => partner.calls.length === 1);
-    await first.close();
-    const second = await testGateway(options);
-    await clock.advance(0);
-    const [callback] = await eventually('delivered', async () => {
-      const rows = await second.mock('/callbacks');
-      return rows[0]?.status === 'delivered' && rows;
+      const last = await testGateway(options);
+      const box = await connectFakeBox({ gateway: last, identity: BOX1, transport: 'mqtt' });
+      const fresh = String((await last.post(TEST_CALLBACK, testCallback())).body.message);
+      expect((await box.next('payment')).transactionId).toBe(fresh);
     });
-    expect(callback?.attempts).toHaveLength(1);
-  });
 
-  it('SND-4 SND-5 ends a push that nobody answered, and withdraws it at the next welcome', async () => {
-    const dataDir = await temporaryFolder();
-    const first = await testGateway({ dataDir });
-    const silent = await connectFakeBox({ gateway: first, identity: BOX1, transport: 'http', onShow: () => undefined });
-    const answered = first.post(SEND_QR, push());
-    const { pushId } = await silent.next('show');
-    await first.close();
-    expect((await answered).body.message).toBe('BOX_OFFLINE');
-    const second = await testGateway({ dataDir });
-    expect((await second.mock('/orders'))[0]).toMatchObject({ status: 'failed', failure: 'BOX_OFFLINE' });
-    const box = await connectFakeBox({ gateway: second, identity: BOX1, transport: 'http' });
-    expect((await box.next('withdraw')).pushId).toBe(pushId);
+    it('SYN-4 goes on with a callback where its ladder stood', async () => {
+      const clock = new VirtualClock();
+      const partner = await partnerServer(status(500), status(500), processed);
+      const options = await onStore({ clock, callback: { url: partner.url }, config: { mqtt: null } });
+      const first = await testGateway(options);
+      await first.post(TEST_CALLBACK, testCallback());
+      await clock.advance(0);
+      await eventually('the first wait', () => clock.sleeping()[0] === 1000);
+      await clock.advance(1000);
+      await eventually('the second wait', () => partner.calls.length === 2 && clock.sleeping()[0] === 2000);
+      await clock.advance(500);
+      await first.close();
+      expect(clock.sleeping()).toEqual([]);
+
+      const second = await testGateway(options);
+      await eventually('the rest of the wait', () => clock.sleeping()[0] === 1500);
+      await clock.advance(1499);
+      expect(partner.calls).toHaveLength(2);
+      await clock.advance(1);
+      await eventually('delivered', async () => (await second.mock('/callbacks'))[0]?.status === 'delivered');
+      expect(new Set(partner.calls.map((it) => it.body)).size).toBe(1);
+    });
+
+    it('SYN-4 SYN-5 makes an attempt anew that the end of the earlier run cut off', async () => {
+      const clock = new VirtualClock();
+      const partner = await partnerServer(() => undefined, processed);
+      const options = await onStore({ clock, callback: { url: partner.url }, config: { mqtt: null } });
+      const first = await testGateway(options);
+      await first.post(TEST_CALLBACK, testCallback());
+      await clock.advance(0);
+      await eventually('the call', () => partner.calls.length === 1);
+      await first.close();
+      const second = await testGateway(options);
+      await clock.advance(0);
+      const [callback] = await eventually('delivered', async () => {
+        const rows = await second.mock('/callbacks');
+        return rows[0]?.status === 'delivered' && rows;
+      });
+      expect(callback?.attempts).toHaveLength(1);
+    });
+
+    it('SND-4 SND-5 ends a push that nobody answered, and withdraws it at the next welcome', async () => {
+      const options = await onStore();
+      const first = await testGateway(options);
+      const silent = await connectFakeBox({
+        gateway: first,
+        identity: BOX1,
+        transport: 'http',
+        onShow: () => undefined,
+      });
+      const answered = first.post(SEND_QR, push());
+      const { pushId } = await silent.next('show');
+      await first.close();
+      expect((await answered).body.message).toBe('BOX_OFFLINE');
+      const second = await testGateway(options);
+      expect((await second.mock('/orders'))[0]).toMatchObject({ status: 'failed', failure: 'BOX_OFFLINE' });
+      const box = await connectFakeBox({ gateway: second, identity: BOX1, transport: 'http' });
+      expect((await box.next('withdraw')).pushId).toBe(pushId);
+    });
+
+    it('MSG-7 SYN-4 tells box and partner the rest of a payment that an earlier run began to tell', async () => {
+      const clock = new VirtualClock();
+      const partner = await partnerServer(status(500), processed);
+      const options = await onStore({ clock, callback: { url: partner.url }, config: { mqtt: null } });
+      const first = await testGateway(options);
+      const before = await connectFakeBox({ gateway: first, identity: BOX1, transport: 'http' });
+      expect((await first.post(SEND_QR, push())).body.status).toBe('SUCCESS');
+      const { pushId } = await before.next('show');
+      const transactionId = String((await first.post(TEST_CALLBACK, testCallback())).body.message);
+      await before.next('payment');
+      await eventually('the first wait', () => clock.sleeping()[0] === 1000);
+      await clock.advance(400);
+      await first.close();
+
+      const second = await testGateway(options);
+      const after = await connectFakeBox({ gateway: second, identity: BOX1, transport: 'http' });
+      expect(await after.next('payment')).toMatchObject({ transactionId, pushId, orderId: 'DH001', amount: 50_000 });
+      await eventually('the rest of the wait', () => clock.sleeping()[0] === 600);
+      await clock.advance(599);
+      expect(partner.calls).toHaveLength(1);
+      await clock.advance(1);
+      await eventually('delivered', async () => (await second.mock('/callbacks'))[0]?.status === 'delivered');
+      expect(partner.calls.map((it) => JSON.parse(it.body).transactionid)).toEqual([transactionId, transactionId]);
+      await after.send(
+        { type: 'paid', transactionId, orderId: 'DH001', amount: 50_000, recorded: true },
+        transactionId,
+      );
+      await after.next('ack');
+      expect((await second.mock('/orders'))[0]).toMatchObject({ status: 'paid' });
+    });
+  });
+});
+
+const { missing, note } = without(PROGRAMS.postgres);
+
+describe.skipIf(missing)(`a gateway whose database goes away${note}`, () => {
+  const server = postgresServer();
+
+  it('ERR-2 MSG-6 answers E05 and acknowledges nothing, and goes on when it is back', async () => {
+    const partner = await partnerServer(processed);
+    const config = { databaseUrl: await server().database() };
+    const gateway = await testGateway({ config, callback: { url: partner.url } });
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    const transactionId = String((await gateway.post(TEST_CALLBACK, testCallback())).body.message);
+    const paid = { type: 'paid', transactionId, orderId: '', amount: 50_000, recorded: true } as const;
+    await box.next('payment');
+    await eventually('delivered', async () => (await gateway.mock('/callbacks'))[0]?.status === 'delivered');
+
+    await server().stop();
+    for (const [path, body] of [
+      [GENERATE, order()],
+      [SEND_QR, push()],
+      [TEST_CALLBACK, testCallback()],
+    ] as const) {
+      const { status: code, body: answer } = await gateway.post(path, body);
+      expect([code, answer]).toEqual([500, { status: 'FAILED', message: 'E05' }]);
+    }
+    await box.send(paid, transactionId);
+    await eventually('the report to fail', () => gateway.log.some((it) => it.event === 'message-failed'));
+    expect(box.of('ack')).toEqual([]);
+
+    await server().start();
+    await box.send(paid, transactionId);
+    expect((await box.next('ack')).reportIds).toEqual([transactionId]);
+    expect((await gateway.post(SEND_QR, push())).body.status).toBe('SUCCESS');
+    expect((await gateway.post(TEST_CALLBACK, testCallback())).body.status).toBe('SUCCESS');
+    await eventually('both delivered', () => partner.calls.length === 2, 30_000);
+    expect(await gateway.mock('/payments')).toHaveLength(2);
+    expect(JSON.stringify(gateway.log)).not.toContain(server().password);
   });
 });
