@@ -156,7 +156,10 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
   const parts = new Parts(setup.parts, { clock, log, press, changed });
   const screens = screensOf(setup, deps, (outcome, isPrimary) => {
     metrics.countDraw(outcome.ok);
-    if (isPrimary) dispatch(eventOf(outcome));
+    if (isPrimary) {
+      logPaid(log, outcome);
+      dispatch(eventOf(outcome));
+    }
     changed();
   });
   const [primary] = screens;
@@ -205,6 +208,12 @@ function screensOf(
 export function displayIo({ clock, log, terminal, terminalInput }: Omit<AgentDeps, 'random'>) {
   const openPort = (settings: SerialSettings, signal: AbortSignal) => openSerial(settings, signal, clock);
   return { clock, log, terminal, terminalInput, openSerial: openPort };
+}
+
+/** That a payment was on the screen, and not merely taken, is what a shop asks for afterwards. */
+function logPaid(log: Logger, outcome: ScreenOutcome): void {
+  const { scene } = outcome;
+  if (outcome.ok && scene?.kind === 'paid') log.info('paid-shown', { transactionId: scene.transactionId });
 }
 
 function logSends(log: Logger, sends: readonly Send[]): void {

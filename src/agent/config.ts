@@ -9,6 +9,7 @@ import { type VoiceOptions, voiceOptions } from '../voice/config.ts';
 import { type LightOptions, lightOptions } from '../voice/light.ts';
 import { type ButtonOptions, buttonOptions } from './buttons.ts';
 import type { BoxIdentity } from './contract.ts';
+import type { OnStop } from './screen.ts';
 import { TRANSPORTS } from './transports/registry.ts';
 
 const FIX = 'see device-config/ for valid examples, and `paybox config schema agent` for every key';
@@ -62,6 +63,10 @@ export const agentConfigSchema = z.strictObject({
   dataDir: z.string().min(1).describe('a folder for what the box must not forget; relative to the configuration file'),
   paidHoldSeconds: holdSeconds.default(10).describe('how long a payment stays on the screen'),
   endedHoldSeconds: holdSeconds.default(5).describe('how long an expired or cancelled order stays on the screen'),
+  onStop: z
+    .enum(['blank', 'leave'])
+    .default('blank')
+    .describe('what the displays show once the agent has been stopped; a QR is taken away in any case'),
 });
 
 /** A checked configuration: defaults filled in, paths absolute, the secret read. */
@@ -78,6 +83,7 @@ export interface AgentConfig {
   dataDir: string;
   paidHoldSeconds: number;
   endedHoldSeconds: number;
+  onStop: OnStop;
 }
 
 /**

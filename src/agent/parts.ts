@@ -1,5 +1,6 @@
 import type { Payment } from '../box/entry.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Ends } from '../lib/ending.ts';
 import type { Logger } from '../lib/log.ts';
 import type { VoiceOptions } from '../voice/config.ts';
 import { type Light, type LightOptions, openLight } from '../voice/light.ts';
@@ -61,7 +62,11 @@ export class Parts {
     };
   }
 
-  async close(): Promise<void> {
-    await Promise.all([this.#voice?.close(), this.#light?.close(), this.#buttons?.close()]);
+  /** What ends each part that there is. */
+  ends(): Ends {
+    const parts = { voice: this.#voice, light: this.#light, buttons: this.#buttons };
+    return Object.fromEntries(
+      Object.entries(parts).flatMap(([name, part]) => (part ? [[name, () => part.close()]] : [])),
+    );
   }
 }

@@ -22,6 +22,9 @@ export interface ScreenDeps {
   onOutcome(outcome: ScreenOutcome): void;
 }
 
+/** What a display shows when the box has ended: nothing, or what it showed last. A QR never stays. */
+export type OnStop = 'blank' | 'leave';
+
 /** `unreadable`: why the QR of the scene is not on the screen although the scene is. */
 export type ScreenOutcome =
   | { ok: true; scene: Scene; unreadable?: string }
@@ -31,8 +34,9 @@ export type ScreenOutcome =
 const DRAW_TIMEOUT_MS = 5_000;
 /** A display that takes longer to open has failed; an LED matrix may take some seconds. */
 const OPEN_TIMEOUT_MS = 15_000;
-/** How long a box that ends waits for a display that hangs. */
-const CLOSE_TIMEOUT_MS = 1_500;
+/** Of the time for a goodbye, what is kept for giving the device back, which takes a QR away where drawing fails. */
+const RELEASE_MS = 500;
+const BLANK: Scene = { kind: 'blank' };
 const REOPEN_FIRST_MS = 500;
 const REOPEN_MAX_MS = 30_000;
 /** Scenes that wait for a slow display; only paid scenes wait at all, so that a payment is seen before what follows. */
@@ -49,6 +53,11 @@ export class Screen {
   readonly #firstAttempt = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
   #wake: (() => void) | undefined;
+  /** Ends the wait for the drawing in hand, which has failed then. */
+  #giveUp: (() => void) | undefined;
+  #onStop: OnStop = 'blank';
+  /** What is on the display, or may be. */
+  #onDisplay: Scene['kind'] | undefined;
   #waiting: Scene[] = [];
   #latest: Scene | undefined;
   #renderer: Renderer | undefined;
@@ -95,10 +104,19 @@ export class Screen {
     };
   }
 
-  async close(): Promise<void> {
+  /**
+   * Finishes the drawing in hand, blanks the display or leaves it, and gives the device back. Settles by itself, or with a
+   * display that hangs after `withinMs`.
+   */
+  async close(onStop: OnStop, withinMs: number): Promise<void> {
+    const { clock } = this.#deps;
+    this.#onStop = onStop;
     this.#stop.abort();
     this.#wake?.();
-    await withDeadline(this.#deps.clock, CLOSE_TIMEOUT_MS, this.#running);
+    const ended = this.#running.then(() => true);
+    if (await withDeadline(clock, withinMs - RELEASE_MS, ended)) return;
+    this.#giveUp?.();
+    await withDeadline(clock, RELEASE_MS, ended);
   }
 
   async #run(): Promise<void> {
@@ -143,6 +161,7 @@ export class Screen {
         await this.#draw(display, this.#renderer, scene);
         onDrawn();
       }
+      if (this.#onStop === 'blank' || this.#onDisplay === 'payment') await this.#take(display, this.#renderer, BLANK);
     } finally {
       await withDeadline(this.#deps.clock, DRAW_TIMEOUT_MS, display.close());
     }
@@ -168,20 +187,36 @@ export class Screen {
   }
 
   async #draw(display: Display, renderer: Renderer, scene: Scene): Promise<void> {
-    const frame = renderer.render(scene);
-    const drawn = display.draw(frame, scene).then(() => true);
-    if ((await withDeadline(this.#deps.clock, DRAW_TIMEOUT_MS, drawn)) === undefined) {
-      throw new PayboxError('DISPLAY_FAULT', `the display did not take a frame within ${DRAW_TIMEOUT_MS} ms`, {
-        severity: 'retryable',
-        fix: 'check its cable and power',
-      });
-    }
+    const frame = await this.#take(display, renderer, scene);
     if (this.#failure !== undefined) this.#deps.log.info('display-well', { driver: this.#configured.driver });
     this.#failure = undefined;
     this.#frame = frame;
     const verdict = scene.kind === 'payment' ? renderer.verdict(scene.qrCode) : undefined;
     this.#qr = verdict?.ok ? drawnBy(verdict) : null;
     this.#deps.onOutcome({ ok: true, scene, ...(verdict?.ok === false ? { unreadable: verdict.reason } : {}) });
+  }
+
+  /** The frame, once the display has taken it. */
+  async #take(display: Display, renderer: Renderer, scene: Scene): Promise<Frame> {
+    const { clock } = this.#deps;
+    const frame = renderer.render(scene);
+    const over = new AbortController();
+    this.#giveUp = () => over.abort();
+    if (this.#onDisplay !== 'payment') this.#onDisplay = scene.kind;
+    try {
+      const late = clock.sleep(DRAW_TIMEOUT_MS, over.signal).then(() => false);
+      if (!(await Promise.race([display.draw(frame, scene).then(() => true), late]))) {
+        throw new PayboxError('DISPLAY_FAULT', 'the display did not take a frame in time', {
+          severity: 'retryable',
+          fix: 'check its cable and power',
+        });
+      }
+    } finally {
+      this.#giveUp = undefined;
+      over.abort();
+    }
+    this.#onDisplay = scene.kind;
+    return frame;
   }
 
   #sceneWaits(): Promise<void> {

@@ -7,7 +7,8 @@ import { version } from './version.ts';
 
 /** What the agent needs to start, from its configuration. */
 export function setupOf(config: AgentConfig): AgentSetup {
-  const { box, link, displays, http, voice, light, buttons, dataDir, paidHoldSeconds, endedHoldSeconds } = config;
+  const { box, link, displays, http, voice, light, buttons, dataDir, paidHoldSeconds, endedHoldSeconds, onStop } =
+    config;
   const transport = TRANSPORTS.get(link.transport);
   if (transport === undefined) throw new ConfigError(`link.transport: no transport ${link.transport}`);
   const [first, ...others] = displays.map(({ driver, ...options }) => {
@@ -28,5 +29,6 @@ export function setupOf(config: AgentConfig): AgentSetup {
     dataDir,
     paidHoldMs: paidHoldSeconds * 1000,
     endedHoldMs: endedHoldSeconds * 1000,
+    onStop,
   };
 }

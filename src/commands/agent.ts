@@ -16,15 +16,15 @@ export async function agent(options: { config: string; readyFile?: string }): Pr
   let box: Agent | undefined;
   const { output, keyboard } = takeTerminal(io, (key) => box?.window.press(key));
   const deps = { ...io, terminal: output, terminalInput: keyboard };
-  const running = await startAgent(setupOf(config), deps).catch((error: unknown) => {
+  const running = await stop.started(startAgent(setupOf(config), deps)).catch((error: unknown) => {
     keyboard?.close();
     throw error;
   });
   box = running;
   if (options.readyFile !== undefined) await writeReadyFile(options.readyFile, { boxUrl: running.origin });
   log.info('ready', { box: running.origin });
-  await untilStopped(stop, log, () => {
+  await untilStopped(stop, log, (withinMs) => {
     keyboard?.close();
-    return running.close();
+    return running.close(withinMs);
   });
 }

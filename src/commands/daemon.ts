@@ -1,12 +1,20 @@
-import { createWriteStream } from 'node:fs';
 import { access, constants, rename, rm, writeFile } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
 import { dirname } from 'node:path';
-import { systemClock } from '../lib/clock.ts';
+import { systemClock, withDeadline } from '../lib/clock.ts';
+import { STOP_BUDGET_MS } from '../lib/ending.ts';
 import { ConfigError, reasonOf } from '../lib/errors.ts';
 import { createLogger, type Logger } from '../lib/log.ts';
+import { LogFile } from './log-file.ts';
 
 const INTERRUPTED = 130;
+/** A signal leaves a program that is still starting so long to be there and to end in order. */
+const START_GRACE_MS = 300;
+/**
+ * Only a write in hand, on a disk or a database that hangs, takes longer than the budget. It is waited for so long, and
+ * then taken as not made: a transaction is whole or not there.
+ */
+const WRITE_TIMEOUT_MS = 10_000;
 
 /** Things to close, the newest first. */
 export class Closers {
@@ -32,11 +40,10 @@ export class Closers {
   }
 }
 
-/** A log for people, appended to a file. */
-export function openLogFile(file: string): { log: Logger; close(): Promise<void> } {
-  const out = createWriteStream(file, { flags: 'a' });
-  out.on('error', (error) => process.stderr.write(`paybox: the log cannot be written: ${reasonOf(error)}\n`));
-  return { log: createLogger(out, systemClock, 'text'), close: () => new Promise((done) => out.end(done)) };
+/** A log for people in a file, until the program ends. */
+export function fileLog(file: string): Logger {
+  const complain = (reason: string) => process.stderr.write(`paybox: the log cannot be written: ${reason}\n`);
+  return createLogger(new LogFile(file, complain), systemClock, 'text');
 }
 
 /** A log on standard error: lines for people on a terminal, JSON for a journal. */
@@ -65,19 +72,45 @@ export class StopSignal {
       process.on('SIGTERM', take);
     });
   }
+
+  /** What is being started, once it is there. A start that hangs is cut off by a signal: it has promised nothing yet. */
+  async started<T>(starting: Promise<T>): Promise<T> {
+    const settled = new AbortController();
+    void this.received.then(async (signal) => {
+      await systemClock.sleep(START_GRACE_MS, settled.signal);
+      if (!settled.signal.aborted) process.exit(exitCodeOf(signal));
+    });
+    try {
+      return await starting;
+    } finally {
+      settled.abort();
+    }
+  }
 }
 
 function exitCodeOf(signal: NodeJS.Signals): number {
   return signal === 'SIGINT' ? INTERRUPTED : 0;
 }
 
-/** Waits for the signal, then closes everything. Exit code 130 after Ctrl-C, 0 after SIGTERM. */
-export async function untilStopped(stop: StopSignal, log: Logger, close: () => Promise<void>): Promise<void> {
+/**
+ * Waits for the signal, then closes everything; `close` is given the milliseconds after which it leaves behind what
+ * hangs. Exit code 130 after Ctrl-C, 0 after SIGTERM.
+ */
+export async function untilStopped(
+  stop: StopSignal,
+  log: Logger,
+  close: (withinMs: number) => Promise<void>,
+): Promise<void> {
   // Now, because a power cut or a kill would leave the next start without it: slower, and with the compiler in memory.
   flushCompileCache();
   const signal = await stop.received;
-  log.info('stopping', { signal });
-  await close();
+  const sinceMs = systemClock.monotonicMs();
+  log.info('stopping', { signal, withinMs: STOP_BUDGET_MS });
+  const closed = close(STOP_BUDGET_MS).then(() => true);
+  if (!(await withDeadline(systemClock, STOP_BUDGET_MS + WRITE_TIMEOUT_MS, closed))) {
+    log.error('write-lost', { reason: 'the disk or the database did not take it in time' });
+  }
+  log.info('stopped', { signal, tookMs: Math.round(systemClock.monotonicMs() - sinceMs) });
   // What is left of a device that hangs must not keep the program.
   process.exit(exitCodeOf(signal));
 }

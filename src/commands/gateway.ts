@@ -10,11 +10,11 @@ export async function gateway(options: { config: string; readyFile?: string }): 
   const config = await loadGatewayConfig(options.config);
   if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
   const log = stderrLog();
-  const running = await startGateway(config, { clock: systemClock, random: systemRandom, log });
+  const running = await stop.started(startGateway(config, { clock: systemClock, random: systemRandom, log }));
   const { baseUrl, mqttUrl, origin } = running;
   if (options.readyFile !== undefined) {
     await writeReadyFile(options.readyFile, { baseUrl, mqttUrl, consoleUrl: `${origin}/` });
   }
   log.info('ready', { baseUrl, mqttUrl, console: `${origin}/` });
-  await untilStopped(stop, log, () => running.close());
+  await untilStopped(stop, log, (withinMs) => running.close(withinMs));
 }

@@ -6,12 +6,12 @@ import { join, resolve } from 'node:path';
 import { type Agent, startAgent } from '../agent/agent.ts';
 import { startSamplePartner } from '../bench/sample-partner.ts';
 import type { CallbackAuth } from '../gateway/config.ts';
-import { startGateway } from '../gateway/gateway.ts';
-import { systemClock } from '../lib/clock.ts';
+import { type Gateway, startGateway } from '../gateway/gateway.ts';
+import { systemClock, withDeadline } from '../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';
 import { setupOf } from './agent-setup.ts';
-import { Closers, forgetReadyFile, openLogFile, StopSignal, untilStopped, writeReadyFile } from './daemon.ts';
+import { Closers, fileLog, forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from './daemon.ts';
 import { DEMO, demoAgentConfig, demoGatewayConfig } from './demo.ts';
 import { KEYS_HELP, takeTerminal } from './terminal.ts';
 
@@ -30,6 +30,8 @@ export interface UpOptions {
 
 /** How long everything may take to answer; the box needs its first picture and its registration. */
 const READY_TIMEOUT_MS = 30_000;
+/** How long the gateway goes on for the goodbye of the box. */
+const BOX_FIRST_MS = 500;
 
 /** `paybox up`: gateway, broker, one emulated box and a partner in one process, until a signal. */
 export async function up(options: UpOptions): Promise<void> {
@@ -49,8 +51,7 @@ export async function up(options: UpOptions): Promise<void> {
 
   const logFile = join(dataDir, 'paybox.log');
   const closers = new Closers();
-  const { log, close: closeLog } = openLogFile(logFile);
-  closers.add(closeLog);
+  const log = fileLog(logFile);
   const deps = { clock: systemClock, random: systemRandom, log };
   let box: Agent | undefined;
   const { output: terminal, keyboard } = takeTerminal(deps, (key) => box?.window.press(key));
@@ -73,30 +74,33 @@ export async function up(options: UpOptions): Promise<void> {
     await Promise.allSettled(starting);
     const [gateway, agent] = await Promise.all(starting);
     box = agent;
-    await untilIdle(agent.window);
-    const ready = {
-      baseUrl: gateway.baseUrl,
-      mqttUrl: gateway.mqttUrl,
-      boxUrl: agent.origin,
-      consoleUrl: `${gateway.origin}/`,
-      partner: DEMO.partner,
-      account: DEMO.account,
-      box: { terminalCode: DEMO.box.terminalCode, serialNumber: DEMO.box.serialNumber },
-    };
-    if (options.readyFile !== undefined) await writeReadyFile(options.readyFile, ready);
-    const tookMs = Math.round(systemClock.monotonicMs() - startedMs);
-    if (terminal === undefined) process.stdout.write(`paybox is ready in ${tookMs} ms: ${addresses(options)}\n`);
-    if (options.open && process.stdout.isTTY) await openPage(ready.boxUrl);
-    await untilStopped(stop, log, async () => {
+    const isUp = await Promise.race([untilIdle(agent.window).then(() => true), stop.received.then(() => false)]);
+    if (isUp) {
+      if (options.readyFile !== undefined) await writeReadyFile(options.readyFile, readyContent(gateway, agent));
+      const tookMs = Math.round(systemClock.monotonicMs() - startedMs);
+      if (terminal === undefined) process.stdout.write(`paybox is ready in ${tookMs} ms: ${addresses(options)}\n`);
+      if (options.open && process.stdout.isTTY) await openPage(agent.origin);
+    }
+    await untilStopped(stop, log, async (withinMs) => {
       keyboard?.close();
-      // First the box: it says goodbye to a gateway that still listens.
-      await agent.close();
+      const boxClosed = agent.close(withinMs);
+      // First the box: it says goodbye to a gateway that still listens. Its display may take longer than that.
+      await withDeadline(systemClock, BOX_FIRST_MS, boxClosed);
+      await gateway.close(withinMs - BOX_FIRST_MS);
+      await boxClosed;
       await closers.close();
     });
   } catch (error) {
     await closers.close();
     throw error;
   }
+}
+
+function readyContent({ baseUrl, mqttUrl, origin }: Gateway, { origin: boxUrl }: Agent) {
+  const { terminalCode, serialNumber } = DEMO.box;
+  const { partner, account } = DEMO;
+  const consoleUrl = `${origin}/`;
+  return { baseUrl, mqttUrl, boxUrl, consoleUrl, partner, account, box: { terminalCode, serialNumber } };
 }
 
 function addresses({ httpPort, boxPort }: UpOptions): string {

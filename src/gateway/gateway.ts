@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
+import { endAll, STOP_BUDGET_MS } from '../lib/ending.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import { Hub } from './boxes/hub.ts';
@@ -11,6 +12,7 @@ import type { GatewayConfig } from './config.ts';
 import { createDirectory, type Directory } from './directory.ts';
 import { createApp } from './http/app.ts';
 import { boxRoutes } from './http/box-routes.ts';
+import { answerBeforeClosing } from './http/closing.ts';
 import { mockRoutes } from './http/mock-routes.ts';
 import { pageRoutes } from './http/page-routes.ts';
 import { serviceRoutes } from './http/service-routes.ts';
@@ -19,7 +21,7 @@ import { addressError, urlHost } from './listen.ts';
 import { createMetrics } from './metrics.ts';
 import { Service } from './service.ts';
 import { Pruner } from './store/pruner.ts';
-import { openStore } from './store/store.ts';
+import { openStore, type Store } from './store/store.ts';
 import { createTokens } from './tokens.ts';
 
 export interface GatewayDeps {
@@ -36,20 +38,42 @@ export interface Gateway {
   baseUrl: string;
   /** Where boxes find the broker; `undefined` without MQTT. */
   mqttUrl: string | undefined;
-  /** Ends all that it started; what is stored is taken up by the next start. */
-  close(): Promise<void>;
+  /**
+   * Answers whoever waits, says goodbye to the boxes and ends all that it started; what hangs is left behind after
+   * `withinMs`. Only a write in hand is waited for beyond it. What is stored is taken up by the next start.
+   */
+  close(withinMs?: number): Promise<void>;
 }
 
-/** Things that were opened, to be closed in the opposite order. */
+/** What has been opened: parts that end together, and the store, which they write into, after them. */
 class Opened {
-  readonly #closers: (() => unknown)[] = [];
+  readonly #deps: GatewayDeps;
+  readonly #ends = new Map<string, () => unknown>();
+  #store: Store | undefined;
+  #closing: Promise<void> | undefined;
 
-  add(close: () => unknown): void {
-    this.#closers.push(close);
+  constructor(deps: GatewayDeps) {
+    this.#deps = deps;
   }
 
-  async close(): Promise<void> {
-    for (const close of this.#closers.splice(0).reverse()) await close();
+  add(part: string, end: () => unknown): void {
+    this.#ends.set(part, end);
+  }
+
+  /** Remembers to close the store, and hands it on. */
+  keep(store: Store): Store {
+    this.#store = store;
+    return store;
+  }
+
+  close(withinMs: number): Promise<void> {
+    this.#closing ??= this.#close(withinMs);
+    return this.#closing;
+  }
+
+  async #close(withinMs: number): Promise<void> {
+    await endAll(Object.fromEntries(this.#ends), withinMs, this.#deps);
+    await this.#store?.close();
   }
 }
 
@@ -58,11 +82,11 @@ class Opened {
  * port or the store cannot be had, MissingPeerError when an external broker or a database server does not answer.
  */
 export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Promise<Gateway> {
-  const opened = new Opened();
+  const opened = new Opened(deps);
   try {
     return await start(config, deps, opened);
   } catch (error) {
-    await opened.close();
+    await opened.close(STOP_BUDGET_MS);
     throw error;
   }
 }
@@ -71,11 +95,11 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
   const { clock, random, log } = deps;
   const directory = createDirectory(config);
   const changes = new Changes();
-  const store = await openStore(config, log);
-  opened.add(() => store.close());
+  const store = opened.keep(await openStore(config, log));
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
   const tokens = await createTokens(store, clock, random);
   const hub = new Hub({ ...deps, directory, store, changes, ...config });
+  opened.add('boxes', () => hub.close());
   const metrics = createMetrics(() => hub.online);
   const courier = new Courier({
     ...deps,
@@ -86,16 +110,20 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
     post: postJson,
     retryWaitsMs: config.callbackRetryWaitsMs,
   });
-  opened.add(() => courier.close());
+  opened.add('callbacks', () => courier.close());
   const pruner = new Pruner({ store, clock, log });
-  opened.add(() => pruner.close());
+  opened.add('pruner', () => pruner.close());
 
   const mqtt = await startMqtt(config, deps, hub, directory, opened);
   const service = new Service({ ...deps, config, directory, store, hub, courier, changes, metrics });
   const app = createApp(log);
-  opened.add(() => app.close());
+  answerBeforeClosing(app, clock);
   const originOf = (request: FastifyRequest) => originFor(request, () => originAt(app, config));
   const endStreams: (() => void)[] = [];
+  opened.add('requests', () => {
+    for (const end of endStreams) end();
+    return app.close();
+  });
   app.register(async (scope) => serviceRoutes(scope, { service, directory, tokens, log, originOf }), {
     prefix: config.basePath,
   });
@@ -110,17 +138,13 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
   );
   app.register((scope) => pageRoutes(scope, { store, metrics, log, basePath: config.basePath }));
   await listen(app, config);
-  opened.add(() => {
-    for (const end of endStreams) end();
-  });
-  // First of all to close: whoever awaits a box's confirmation is answered while the server still can.
-  opened.add(() => hub.close());
   courier.start();
   pruner.start();
 
   const origin = originAt(app, config);
   log.info('gateway-ready', { origin, mqttUrl: mqtt });
-  return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl: mqtt, close: () => opened.close() };
+  const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
+  return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl: mqtt, close };
 }
 
 /** Joins the boxes on MQTT, on the embedded or an external broker; where they find it. */
@@ -137,17 +161,19 @@ async function startMqtt(
   const channelDeps = { ...deps, hub, directory };
   if (embedded === undefined) {
     const channel = await openMqttChannel({ where: url, username, password }, channelDeps);
-    opened.add(() => channel.close());
+    opened.add('broker', () => channel.close());
     return url;
   }
   const { startBroker } = await import('./boxes/broker.ts');
   let channel: MqttChannel | undefined;
   const broker = await startBroker(embedded, { ...deps, directory, onBoxGone: (box) => channel?.boxGone(box) });
-  opened.add(() => broker.close());
+  opened.add('broker', async () => {
+    // First the goodbye, which the broker still brings to the boxes.
+    await channel?.close();
+    await broker.close();
+  });
   const address: BrokerAddress = { where: broker.connect, ...broker.login };
-  const opening = await openMqttChannel(address, channelDeps);
-  channel = opening;
-  opened.add(() => opening.close());
+  channel = await openMqttChannel(address, channelDeps);
   return broker.url;
 }
 

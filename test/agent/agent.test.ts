@@ -67,6 +67,7 @@ async function boxWith(
     dataDir: await temporaryFolder(),
     paidHoldMs: 10_000,
     endedHoldMs: 5_000,
+    onStop: 'blank',
     ...change,
   };
   const log = createLogger(new PassThrough().resume(), systemClock, 'json');

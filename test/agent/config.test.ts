@@ -52,6 +52,7 @@ describe('the configuration of a box', () => {
       dataDir: join(folder, 'data'),
       paidHoldSeconds: 10,
       endedHoldSeconds: 5,
+      onStop: 'blank',
     });
   });
 

@@ -4,6 +4,7 @@ import { displayIo } from '../../src/agent/agent.ts';
 import { type ConfiguredDisplay, Screen, type ScreenOutcome } from '../../src/agent/screen.ts';
 import type { CharacterSurface, Display, DisplayIo, Frame } from '../../src/display/contract.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { STOP_BUDGET_MS } from '../../src/lib/ending.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import type { Scene } from '../../src/scene.ts';
 import { PAYMENT } from '../display/scenes.ts';
@@ -62,7 +63,7 @@ async function screenOf(open: ConfiguredDisplay['open']) {
   };
   const deps = { clock: systemClock, log, io, onOutcome: (outcome: ScreenOutcome) => outcomes.push(outcome) };
   const screen = new Screen({ driver: 'strict', open }, deps);
-  onTestFinished(() => screen.close());
+  onTestFinished(() => screen.close('blank', STOP_BUDGET_MS));
   return { screen, outcomes, logged };
 }
 
@@ -159,7 +160,7 @@ describe('a screen', () => {
     void screen.start();
     expect(screen.status()).toMatchObject({ ok: false, reason: 'not opened yet' });
     expect(screen.verdict(PAYMENT.qrCode)).toBeUndefined();
-    await screen.close();
+    await screen.close('blank', STOP_BUDGET_MS);
     const opened = await screenOf(async () => new StrictDisplay());
     await opened.screen.start();
     expect(opened.screen.status().ok).toBe(false);

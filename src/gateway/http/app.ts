@@ -17,6 +17,8 @@ export function createApp(log: Logger): FastifyInstance {
     bodyLimit: LIMITS.httpBodyBytesMax,
     requestTimeout: REQUEST_TIMEOUT_MS,
     forceCloseConnections: true,
+    // Who asks while the gateway ends gets an answer of the protocol: the boxes are gone.
+    return503OnClosing: false,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: PARAM_CHARS_MAX },
     // Its own message would quote the whole address into the log, the query too.

@@ -1,0 +1,35 @@
+import { statusView } from '../box/view.ts';
+import type { BoxStatus, Journal } from './contract.ts';
+import type { Link } from './link.ts';
+import type { Loop } from './loop.ts';
+import type { Parts } from './parts.ts';
+import type { Screen } from './screen.ts';
+
+/** What a status is gathered from. */
+export interface StatusSources {
+  loop: Loop;
+  journal: Journal;
+  /** The first is the one that confirms a push. */
+  screens: readonly [Screen, ...Screen[]];
+  link: Link;
+  parts: Parts;
+}
+
+/** `/status` of the box at this moment. */
+export function statusOf(
+  setup: { link: { transport: string; gateway: string }; version: string },
+  { loop, journal, screens, link, parts }: StatusSources,
+): BoxStatus {
+  const { transport, gateway } = setup.link;
+  const { connectedAtMs, reason } = link.status();
+  const connectedAt = connectedAtMs === undefined ? null : new Date(connectedAtMs).toISOString();
+  return {
+    ...statusView(loop.state),
+    display: screens[0].status(),
+    displays: screens.map((screen) => screen.status()),
+    ...parts.status(),
+    journal: { ...journal.status(), unwritten: loop.unwritten },
+    link: { transport, gateway, connectedAt, reason: reason ?? null },
+    version: setup.version,
+  };
+}
