@@ -1,0 +1,101 @@
+import { decodeQrTwice } from '../support/qr-decoders.ts';
+import { NONE } from './expectation.ts';
+import type { World } from './world.ts';
+
+/** The rows of the lists that are looked at: those of a run and some before it. */
+const ROWS = 60;
+/** A box that still says that it shows a QR so long after its end shows it too long, however slow the machine. */
+const EXPIRY_SLACK_MS = 3_000;
+
+export interface GatewayPayment {
+  transactionId: string;
+  content: string;
+  amount: number;
+  boxes: { reportedAt: string | null; recorded: boolean | null }[];
+  callback: { status: string } | null;
+}
+
+interface GatewayOrder {
+  orderId: string;
+  status: string;
+  pushes: { status: string }[];
+}
+
+interface BoxStatus {
+  state: string;
+  online: boolean;
+  order: { orderId: string; qrCode: string; expiresAt: string } | null;
+  lastPayment: { transactionId: string } | null;
+  fault: { code: string } | null;
+}
+
+/** What the gateway and the box say of themselves at one moment. */
+export interface Observation {
+  box: BoxStatus;
+  boxOnlineAtGateway: boolean;
+  orders: GatewayOrder[];
+  payments: GatewayPayment[];
+}
+
+/** `undefined` while one of the two does not answer. */
+export async function observe({ gatewayUrl, boxUrl }: World): Promise<Observation | undefined> {
+  try {
+    const [box, boxes, orders, payments] = await Promise.all([
+      getJson<BoxStatus>(`${boxUrl}/status`),
+      getJson<{ online: boolean }[]>(`${gatewayUrl}/_mock/boxes`),
+      getJson<GatewayOrder[]>(`${gatewayUrl}/_mock/orders?limit=${ROWS}`),
+      getJson<GatewayPayment[]>(`${gatewayUrl}/_mock/payments?limit=${ROWS}`),
+    ]);
+    return { box, boxOnlineAtGateway: boxes[0]?.online === true, orders, payments };
+  } catch {
+    return undefined;
+  }
+}
+
+/** A QR that is on the screen although it is over is wrong at any moment. */
+export function overdueQr({ box: { order } }: Observation): string | undefined {
+  if (order === null) return undefined;
+  const lateMs = Date.now() - Date.parse(order.expiresAt);
+  return lateMs > EXPIRY_SLACK_MS ? `${order.orderId} is on the screen ${lateMs} ms after its end` : undefined;
+}
+
+/** What is not yet as it must be between box, gateway and screen. */
+export async function disagreements(world: World, { box, boxOnlineAtGateway, orders }: Observation): Promise<string[]> {
+  const wrong: string[] = [];
+  if (!box.online) wrong.push('the box does not see its gateway');
+  if (!boxOnlineAtGateway) wrong.push('the gateway does not see its box');
+  if (box.fault !== null) wrong.push(`the box has the fault ${box.fault.code}`);
+  if (box.state !== 'idle' && box.state !== 'showing') wrong.push(`the box is ${box.state}`);
+  const onBox = box.order?.orderId ?? NONE;
+  if (!world.screen.allows(onBox)) {
+    wrong.push(`the box shows ${onBox === NONE ? 'no QR' : onBox}, expected ${world.screen}`);
+  }
+  for (const order of orders) {
+    if (order.status === 'shown' && order.orderId !== onBox) wrong.push(`the gateway thinks ${order.orderId} is shown`);
+  }
+  const known = orders.find((it) => it.orderId === onBox);
+  if (onBox !== NONE && known?.pushes.some(({ status }) => status === 'shown') !== true) {
+    wrong.push(`the gateway thinks ${onBox} is ${known?.status ?? 'unknown'}, the box shows it`);
+  }
+  if (wrong.length === 0 && (await qrOnScreen(world.boxUrl)) !== (box.order?.qrCode ?? NONE)) {
+    wrong.push('the picture on the screen has another QR than the box says');
+  }
+  return wrong;
+}
+
+/** The QR that a phone reads off the box's screen, or NONE. */
+async function qrOnScreen(boxUrl: string): Promise<string> {
+  const picture = new Uint8Array(await (await fetch(`${boxUrl}/screen.png`)).arrayBuffer());
+  try {
+    const [first, second] = decodeQrTwice(picture);
+    return first === second ? first : `two readings: ${first}, ${second}`;
+  } catch {
+    // The decoder found no code.
+    return NONE;
+  }
+}
+
+async function getJson<T>(url: string): Promise<T> {
+  const response = await fetch(url, { signal: AbortSignal.timeout(5_000) });
+  return (await response.json()) as T;
+}

@@ -1,0 +1,114 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** A line that a program logged; what is no JSON is the text alone. */
+export interface LogLine {
+  event: string;
+  [field: string]: unknown;
+}
+
+export type ProgramName = 'agent' | 'gateway' | 'broker';
+
+export interface ProgramSpec {
+  name: ProgramName;
+  command: string;
+  args: readonly string[];
+  /** Whether the program works from this line on. */
+  isReady(line: LogLine): boolean;
+  /** Exit codes after which it is started again, as an init system would: a peer was not there. */
+  retryCodes: readonly number[];
+  /** Every line, with the number of the life (from 1) that logged it. */
+  onLine(line: LogLine, life: number): void;
+}
+
+const READY_TIMEOUT_MS = 30_000;
+const RETRY_WAIT_MS = 50;
+/** Of a life's log, the newest lines are kept for the report of a failure. */
+const LINES_KEPT_MAX = 60;
+
+/** A real program that is killed and started again, life after life. The process started is the program itself. */
+export class Program {
+  readonly name: ProgramName;
+  readonly #spec: ProgramSpec;
+  readonly #lines: string[] = [];
+  #child: ChildProcess | undefined;
+  #ended: Promise<void> = Promise.resolve();
+  #ready = Promise.withResolvers<void>();
+  #life = 0;
+  #wanted = false;
+  #fault: string | undefined;
+
+  constructor(spec: ProgramSpec) {
+    this.#spec = spec;
+    this.name = spec.name;
+  }
+
+  /** That it ended without being killed, if it did. */
+  get fault(): string | undefined {
+    return this.#fault;
+  }
+
+  get lines(): readonly string[] {
+    return this.#lines;
+  }
+
+  start(): void {
+    if (this.#wanted) return;
+    this.#wanted = true;
+    this.#ready = Promise.withResolvers<void>();
+    this.#spawn();
+  }
+
+  /** Settles once it works; throws with its last lines when it does not. */
+  async ready(): Promise<void> {
+    const late = new AbortController();
+    const timeout = delay(READY_TIMEOUT_MS, 'late' as const, { signal: late.signal });
+    timeout.catch(() => undefined);
+    const first = await Promise.race([this.#ready.promise, timeout]);
+    late.abort();
+    if (this.#fault !== undefined) throw new Error(this.#fault);
+    if (first === 'late') throw new Error(`${this.name} was not ready:\n${this.#lines.join('\n')}`);
+  }
+
+  /** Kills it by its own id, and settles once it is gone and all that it logged is read. */
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    this.#wanted = false;
+    this.#child?.kill(signal);
+    await this.#ended;
+  }
+
+  #spawn(): void {
+    this.#life += 1;
+    const life = this.#life;
+    const { command, args, retryCodes, isReady, onLine } = this.#spec;
+    const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    this.#child = child;
+    createInterface({ input: child.stderr }).on('line', (text) => {
+      this.#lines.push(`${life}: ${text}`);
+      if (this.#lines.length > LINES_KEPT_MAX) this.#lines.shift();
+      const line = lineOf(text);
+      onLine(line, life);
+      if (isReady(line)) this.#ready.resolve();
+    });
+    this.#ended = once(child, 'close').then(async ([code]) => {
+      if (!this.#wanted) return;
+      if (!retryCodes.includes(Number(code))) {
+        this.#fault = `${this.name} ended by itself with ${code}:\n${this.#lines.join('\n')}`;
+        this.#ready.resolve();
+        return;
+      }
+      await delay(RETRY_WAIT_MS);
+      if (this.#wanted) this.#spawn();
+    });
+  }
+}
+
+function lineOf(text: string): LogLine {
+  try {
+    return JSON.parse(text) as LogLine;
+  } catch {
+    return { event: text };
+  }
+}

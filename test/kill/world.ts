@@ -1,0 +1,177 @@
+import { randomInt } from 'node:crypto';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SPEECH_FORMAT } from '../../src/voice/chime.ts';
+import { encodeWav, silence } from '../../src/voice/wav.ts';
+import { DEMO, NODE, ROOT } from '../benchmarks/stand.ts';
+import { writeMosquittoConfig } from '../support/mosquitto.ts';
+import { findProgram, PROGRAMS } from '../support/programs.ts';
+import { Evidence } from './evidence.ts';
+import { ScreenExpectation } from './expectation.ts';
+import { type PartnerEndpoint, startPartnerEndpoint } from './partner.ts';
+import { type LogLine, Program, type ProgramName } from './program.ts';
+import type { WorldKind } from './script.ts';
+import { Shop } from './shop.ts';
+
+/** Exit code of a program whose peer is not there. */
+const PEER_MISSING = 3;
+const BROKER_LOGIN = { username: 'gateway', password: 'sample-gateway-secret' };
+/** A failed callback is tried again so soon that a run can wait for it. */
+const CALLBACK_RETRY_WAITS_MS = [20, 50, 100, 200, 500, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000];
+/** Below the ports that Linux gives to outgoing connections, which could take one while its program is dead. */
+const PORTS = { from: 12_000, to: 32_000 } as const;
+
+/**
+ * Speaks without a sound: keeps the sentence that it reads, and gives the file beside it as what it says. A sentence
+ * has no line end, so that `read` fails although it has read.
+ */
+const SPEECH_PROGRAM = `#!/bin/sh
+IFS= read -r sentence
+printf '%s\\n' "$sentence" >> "$0.spoken"
+exec cat "$0.wav"
+`;
+
+/** A gateway, a box and perhaps a broker as real programs, on a folder that outlives them, and a partner that hears of payments. */
+export class World {
+  readonly kind: WorldKind;
+  readonly programs: ReadonlyMap<ProgramName, Program>;
+  readonly partner: PartnerEndpoint;
+  readonly evidence: Evidence;
+  readonly screen: ScreenExpectation;
+  readonly shop: Shop;
+  readonly gatewayUrl: string;
+  readonly boxUrl: string;
+  /** Told of each line of the agent. */
+  onAgentLine: ((line: LogLine) => void) | undefined;
+  /** Orders that this world has made; their amounts and contents are its own. */
+  orders = 0;
+  readonly #folder: string;
+
+  private constructor(kind: WorldKind, folder: string, ports: Ports, partner: PartnerEndpoint, brokerFile: string) {
+    this.kind = kind;
+    this.#folder = folder;
+    this.partner = partner;
+    this.evidence = new Evidence(join(folder, 'speech.spoken'));
+    this.screen = new ScreenExpectation(kind.qrLifetimeSeconds < 10);
+    this.gatewayUrl = `http://127.0.0.1:${ports.http}`;
+    this.boxUrl = `http://127.0.0.1:${ports.box}`;
+    this.shop = new Shop(this.gatewayUrl);
+    this.programs = new Map(this.#programs(kind, brokerFile).map((program) => [program.name, program]));
+  }
+
+  /** Starts a world of its own; settles once its programs work. */
+  static async open(kind: WorldKind): Promise<World> {
+    const folder = await mkdtemp(join(tmpdir(), 'paybox-kill-'));
+    const ports = { http: await steadyPort(), mqtt: await steadyPort(), box: await steadyPort() };
+    const partner = await startPartnerEndpoint();
+    await writeConfigs(kind, folder, ports, partner.url);
+    const { terminalCode, secret } = DEMO.box;
+    const logins = { [BROKER_LOGIN.username]: BROKER_LOGIN.password, [terminalCode]: secret };
+    const brokerFile = kind.link === 'mosquitto' ? await writeMosquittoConfig(folder, ports.mqtt, logins) : '';
+    const world = new World(kind, folder, ports, partner, brokerFile);
+    try {
+      for (const program of world.programs.values()) program.start();
+      for (const program of world.programs.values()) await program.ready();
+      return world;
+    } catch (error) {
+      await world.close();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const program of this.programs.values()) await program.kill();
+    await this.partner.close();
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  #programs(kind: WorldKind, brokerFile: string): Program[] {
+    const paybox = (command: 'agent' | 'gateway', file: string, onLine: (line: LogLine, life: number) => void) =>
+      new Program({
+        name: command,
+        command: NODE,
+        args: ['--max-semi-space-size=2', join(ROOT, 'src/cli.js'), command, '--config', join(this.#folder, file)],
+        isReady: (line) => line.event === 'ready',
+        retryCodes: [PEER_MISSING],
+        onLine,
+      });
+    const gateway = paybox('gateway', 'gateway.yaml', () => undefined);
+    const agent = paybox('agent', 'agent.yaml', (line, life) => {
+      this.evidence.take(line, life);
+      this.onAgentLine?.(line);
+    });
+    if (kind.link !== 'mosquitto') return [gateway, agent];
+    const broker = new Program({
+      name: 'broker',
+      command: findProgram(PROGRAMS.mosquitto) ?? 'mosquitto',
+      args: ['-c', brokerFile],
+      isReady: (line) => line.event.endsWith(' running'),
+      retryCodes: [],
+      onLine: () => undefined,
+    });
+    return [broker, gateway, agent];
+  }
+}
+
+interface Ports {
+  http: number;
+  mqtt: number;
+  box: number;
+}
+
+async function writeConfigs(kind: WorldKind, folder: string, ports: Ports, partnerUrl: string): Promise<void> {
+  const { bankAccount } = DEMO.account;
+  const brokerUrl = `mqtt://127.0.0.1:${ports.mqtt}`;
+  const gatewayMqtt = {
+    mosquitto: { url: brokerUrl, ...BROKER_LOGIN },
+    embedded: { embedded: { port: ports.mqtt } },
+    http: null,
+  };
+  const gateway = {
+    http: { port: ports.http },
+    mqtt: gatewayMqtt[kind.link],
+    dataDir: 'gateway',
+    qrLifetimeSeconds: kind.qrLifetimeSeconds,
+    callbackRetryWaitsMs: CALLBACK_RETRY_WAITS_MS,
+    partners: [{ ...DEMO.partner, accounts: [bankAccount], callback: { url: partnerUrl } }],
+    accounts: [DEMO.account],
+    boxes: [{ ...DEMO.box, account: bankAccount }],
+  };
+  const speech = join(folder, 'speech');
+  const agent = {
+    box: DEMO.box,
+    link:
+      kind.link === 'http'
+        ? { transport: 'http', url: `http://127.0.0.1:${ports.http}` }
+        : { transport: 'mqtt', url: brokerUrl },
+    displays: [{ driver: 'browser', width: 320, height: 240 }],
+    voice: { driver: 'espeak', options: { command: speech, player: { kind: 'aplay', command: 'true' } }, chime: false },
+    http: { port: ports.box },
+    dataDir: 'box',
+    paidHoldSeconds: 0.2,
+    endedHoldSeconds: 0.1,
+  };
+  await writeFile(join(folder, 'gateway.yaml'), JSON.stringify(gateway));
+  await writeFile(join(folder, 'agent.yaml'), JSON.stringify(agent));
+  await writeFile(speech, SPEECH_PROGRAM);
+  await chmod(speech, 0o755);
+  await writeFile(`${speech}.wav`, encodeWav(silence(10, SPEECH_FORMAT)));
+  await writeFile(`${speech}.spoken`, '');
+}
+
+/** A port that stays free while its program is dead. */
+async function steadyPort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(PORTS.from, PORTS.to);
+    const server = createServer();
+    const free = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (!free) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
+}

@@ -1,0 +1,320 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { MqttClient } from 'mqtt';
+import { startBroker } from '../../src/gateway/boxes/broker.ts';
+import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { createDirectory } from '../../src/gateway/directory.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { decodeUp, encode } from '../../src/protocol/codec.ts';
+import type { DownBody, UpMessage } from '../../src/protocol/messages.ts';
+import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
+import { encodeVietQr } from '../../src/protocol/vietqr.ts';
+import { freePort } from '../benchmarks/stand.ts';
+import { type Seeded, seeded } from '../support/seeded.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const NODE = join(ROOT, 'node_modules/node/bin/node');
+const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
+const HOLDER = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
+const LIFETIME_MS = 300_000;
+const PAID_HOLD_MS = 1_000;
+/** A flood that falls behind its rate catches up in steps of at most this, as a network would deliver it. */
+const BURST_MAX = 200;
+const READY_TIMEOUT_MS = 60_000;
+/** Long enough for a slow machine to handle what is left, and for a collector to give memory back. */
+const SETTLE_TIMEOUT_MS = 120_000;
+
+export interface FloodOptions {
+  seconds: number;
+  pushesPerSecond: number;
+}
+
+/** What a flood did to a box. Memory is the box's resident set in MB. */
+export interface FloodCounts {
+  sent: number;
+  accepted: number;
+  shown: number;
+  /** How many pushes were refused, by code. */
+  refused: Record<string, number>;
+  ended: number;
+  payments: number;
+  /** Payments by how often the box announced them on its screen. */
+  announced: Record<number, number>;
+  /** Payments that the box has reported. */
+  reported: number;
+  sessions: number;
+  lastShown: boolean;
+  shownAfterWithdrawal: boolean;
+  beforeMb: number;
+  peakMb: number;
+  afterMb: number;
+}
+
+/** As `eventually` of the tests, for a program that runs outside of them too. */
+async function until<T>(what: string, probe: () => T | Promise<T>, timeoutMs = SETTLE_TIMEOUT_MS): Promise<T> {
+  const deadlineMs = performance.now() + timeoutMs;
+  for (;;) {
+    const value = await probe();
+    if (value) return value;
+    if (performance.now() > deadlineMs) throw new Error(`not within ${timeoutMs} ms: ${what}`);
+    await delay(20);
+  }
+}
+
+type Log = Record<string, unknown> & { event: string };
+
+/** An agent as it is deployed, and what it logs. */
+class Box {
+  readonly boxUrl: string;
+  readonly log: Log[] = [];
+  readonly #child: ChildProcess;
+
+  constructor(configFile: string, boxPort: number) {
+    this.boxUrl = `http://127.0.0.1:${boxPort}`;
+    const args = ['--max-semi-space-size=2', join(ROOT, 'src/cli.js'), 'agent', '--config', configFile];
+    this.#child = spawn(NODE, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    if (this.#child.stderr === null) throw new Error('no output');
+    createInterface(this.#child.stderr).on('line', (line) => {
+      if (line.startsWith('{')) this.log.push(JSON.parse(line) as Log);
+    });
+  }
+
+  get alive(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  async status(): Promise<{ state: string; order: { orderId: string } | null }> {
+    if (!this.alive) throw new Error(`the box has ended: ${JSON.stringify(this.log.slice(-5))}`);
+    return (await (await fetch(`${this.boxUrl}/status`)).json()) as {
+      state: string;
+      order: { orderId: string } | null;
+    };
+  }
+
+  async residentMb(): Promise<number> {
+    const status = await readFile(`/proc/${this.#child.pid}/status`, 'utf8');
+    return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
+  }
+
+  async close(): Promise<void> {
+    if (!this.alive) return;
+    const ended = new Promise((done) => this.#child.once('exit', done));
+    this.#child.kill('SIGKILL');
+    await ended;
+  }
+}
+
+/** A gateway that says what it likes to one box, and acknowledges every report. */
+class FloodingGateway {
+  readonly reported = new Set<string>();
+  readonly refused: Record<string, number> = {};
+  accepted = 0;
+  shown = 0;
+  ended = 0;
+  sessions = 0;
+  #sessionId = '';
+  #helloAtMs = 0;
+  readonly #client: MqttClient;
+
+  constructor(client: MqttClient) {
+    this.#client = client;
+  }
+
+  async begin(): Promise<void> {
+    this.#client.on('message', (_topic, payload) => {
+      const decoded = decodeUp(payload);
+      if (decoded.ok) this.#take(decoded.value);
+    });
+    await this.#client.subscribeAsync(boxTopic('+', 'up'), { qos: 1 });
+    const birth = encode({ v: 1, online: true, sessionId: systemRandom.uuid() });
+    await this.#client.publishAsync(GATEWAY_PRESENCE_TOPIC, birth, { qos: 1, retain: true });
+  }
+
+  send(body: DownBody): void {
+    const head = { v: 1, id: systemRandom.uuid(), sentAtMs: Date.now(), sessionId: this.#sessionId } as const;
+    this.#client.publish(boxTopic(BOX.terminalCode, 'down'), encode({ ...head, ...body }), { qos: 1 });
+  }
+
+  show(order: { pushId: string; orderId: string; amount: number; content: string }): void {
+    const { bankAccount: account } = HOLDER;
+    const { amount, content: purpose } = order;
+    const qrCode = encodeVietQr({ bin: '970422', account, service: 'account', initiation: 'dynamic', amount, purpose });
+    const times = { expiresAtMs: Date.now() + LIFETIME_MS, expiresInMs: LIFETIME_MS };
+    const sessionMs = Math.floor(performance.now() - this.#helloAtMs);
+    this.send({ type: 'show', ...order, ...HOLDER, qrCode, ...times, sessionMs });
+  }
+
+  #take(message: UpMessage): void {
+    switch (message.type) {
+      case 'hello':
+        this.sessions += 1;
+        this.#sessionId = message.sessionId;
+        this.#helloAtMs = performance.now();
+        this.send({ type: 'welcome', link: HOLDER });
+        break;
+      case 'rejected':
+        this.refused[message.code] = (this.refused[message.code] ?? 0) + 1;
+        break;
+      case 'accepted':
+        this.accepted += 1;
+        break;
+      case 'shown':
+        this.shown += 1;
+        break;
+      case 'ended':
+        this.ended += 1;
+        this.send({ type: 'ack', reportIds: [message.id] });
+        break;
+      case 'paid':
+        this.reported.add(message.transactionId);
+        this.send({ type: 'ack', reportIds: [message.id] });
+        break;
+    }
+  }
+}
+
+interface Stand {
+  box: Box;
+  gateway: FloodingGateway;
+  close(): Promise<void>;
+}
+
+async function openStand(): Promise<Stand> {
+  const folder = await mkdtemp(join(tmpdir(), 'paybox-flood-'));
+  const config = { dataDir: folder, accounts: [HOLDER], boxes: [{ ...BOX, account: HOLDER.bankAccount }] };
+  const broker = await startBroker(
+    { host: '127.0.0.1', port: 0 },
+    {
+      directory: createDirectory(parseGatewayConfig(config, 'flood')),
+      random: systemRandom,
+      log: createLogger(process.stderr, systemClock, 'text'),
+      onBoxGone: () => undefined,
+    },
+  );
+  const client = new MqttClient(() => broker.connect(), { ...broker.login, protocolVersion: 4, reconnectPeriod: 0 });
+  const gateway = new FloodingGateway(client);
+  await gateway.begin();
+  const boxPort = await freePort();
+  const file = join(folder, 'agent.yaml');
+  const agentConfig = {
+    box: BOX,
+    link: { transport: 'mqtt', url: broker.url },
+    displays: [{ driver: 'browser' }],
+    http: { port: boxPort },
+    dataDir: 'box',
+    paidHoldSeconds: PAID_HOLD_MS / 1000,
+  };
+  await writeFile(file, JSON.stringify(agentConfig));
+  const box = new Box(file, boxPort);
+  const close = async () => {
+    await box.close();
+    await client.endAsync(true);
+    await broker.close();
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  };
+  return { box, gateway, close };
+}
+
+/** Sends pushes at the rate, and a payment each second: of every second one the order is the newest push. */
+async function flood(
+  { gateway }: Stand,
+  chance: Seeded,
+  { seconds, pushesPerSecond }: FloodOptions,
+): Promise<{ sent: number; transactions: string[] }> {
+  const transactions: string[] = [];
+  const startedMs = performance.now();
+  const total = seconds * pushesPerSecond;
+  let pushId: string = systemRandom.uuid();
+  for (let sent = 0; sent < total; ) {
+    const due = Math.min(total, Math.floor(((performance.now() - startedMs) / 1000) * pushesPerSecond));
+    for (const until = Math.min(due, sent + BURST_MAX); sent < until; sent += 1) {
+      pushId = systemRandom.uuid();
+      const amount = 1_000 + chance.below(9_000_000);
+      gateway.show({ pushId, orderId: `DH${sent}`, amount, content: `DH${sent}` });
+      if (sent % pushesPerSecond !== pushesPerSecond - 1) continue;
+      const transactionId = systemRandom.uuid();
+      const { bankAccount, bankCode } = HOLDER;
+      const paysNewest = transactions.length % 2 === 0;
+      transactions.push(transactionId);
+      gateway.send({
+        type: 'payment',
+        transactionId,
+        ...{ pushId: paysNewest ? pushId : null, orderId: paysNewest ? `DH${sent}` : '', amount },
+        ...{ content: `DH${sent}`, bankAccount, bankCode, paidAtMs: Date.now() },
+      });
+    }
+    await delay(5);
+  }
+  return { sent: total, transactions };
+}
+
+/** Samples the box's memory until it is stopped; the largest. */
+function watchMemory(box: Box): () => Promise<number> {
+  const stop = new AbortController();
+  const watching = (async () => {
+    let peakMb = 0;
+    while (!stop.signal.aborted) {
+      peakMb = Math.max(peakMb, await box.residentMb());
+      await delay(100);
+    }
+    return peakMb;
+  })();
+  return () => {
+    stop.abort();
+    return watching;
+  };
+}
+
+/**
+ * Floods a real agent, as its own process, with legal pushes over a real broker, and counts what came of it. Needs
+ * Linux for `/proc`. Throws when the box dies, or has not handled everything after two minutes.
+ */
+export async function run(seed: number, options: FloodOptions): Promise<FloodCounts> {
+  const stand = await openStand();
+  const { box, gateway } = stand;
+  try {
+    const isShowing = async (orderId: string) => (await box.status()).order?.orderId === orderId;
+    const isIdle = async () => (await box.status()).state === 'idle';
+    await until('the box', () => fetch(`${box.boxUrl}/status`).then(isIdle, () => false), READY_TIMEOUT_MS);
+    const [warmUp, last] = [systemRandom.uuid(), systemRandom.uuid()];
+    gateway.show({ pushId: warmUp, orderId: 'warm-up', amount: 50_000, content: 'warm up' });
+    await until('the first push', () => isShowing('warm-up'), READY_TIMEOUT_MS);
+    const beforeMb = await box.residentMb();
+    const peak = watchMemory(box);
+    const { sent, transactions } = await flood(stand, seeded(seed), options);
+    gateway.show({ pushId: last, orderId: 'last', amount: 50_000, content: 'last' });
+
+    const isReported = () => transactions.every((id) => gateway.reported.has(id));
+    await until('every report', () => box.alive && isReported(), SETTLE_TIMEOUT_MS);
+    const lastShown = await until('the last push', () => isShowing('last'), SETTLE_TIMEOUT_MS);
+    gateway.send({ type: 'withdraw', pushId: last, why: 'timeout' });
+    await until('an idle box', isIdle, SETTLE_TIMEOUT_MS);
+    const shownBefore = gateway.shown;
+    await delay(2 * PAID_HOLD_MS);
+    const shownAfterWithdrawal = !(await isIdle()) || gateway.shown > shownBefore;
+    const times = transactions.map(
+      (id) => box.log.filter(({ event, transactionId }) => event === 'paid-shown' && transactionId === id).length,
+    );
+    const announced: Record<number, number> = {};
+    for (const count of times) announced[count] = (announced[count] ?? 0) + 1;
+    const { accepted, shown, refused, ended, sessions } = gateway;
+    return {
+      ...{ sent: sent + 2, accepted, shown, refused, ended, sessions },
+      ...{
+        payments: transactions.length,
+        announced,
+        reported: transactions.filter((id) => gateway.reported.has(id)).length,
+      },
+      ...{ lastShown, shownAfterWithdrawal },
+      ...{ beforeMb, peakMb: await peak(), afterMb: await box.residentMb() },
+    };
+  } finally {
+    await stand.close();
+  }
+}

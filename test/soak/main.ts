@@ -1,0 +1,72 @@
+import { writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import { kill } from './kill.ts';
+import { Progress } from './progress.ts';
+import type { Soak, SoakResult } from './soak.ts';
+
+const SOAKS: readonly Soak[] = [kill];
+const INTERRUPTED = 130;
+
+const { values, positionals } = parseArgs({
+  options: {
+    only: { type: 'boolean', default: false },
+    runs: { type: 'string' },
+    seed: { type: 'string', default: '1' },
+    lanes: { type: 'string', default: `${availableParallelism()}` },
+    json: { type: 'string' },
+  },
+  allowPositionals: true,
+});
+const chosen = values.only ? SOAKS.filter(({ name }) => positionals.includes(name)) : SOAKS;
+const numbers = [values.runs ?? '1', values.seed, values.lanes];
+if (
+  chosen.length !== (values.only ? positionals.length : SOAKS.length) ||
+  numbers.some((it) => !/^[1-9]\d*$/.test(it))
+) {
+  const names = SOAKS.map(({ name, amount, unit }) => `${name} (${amount} ${unit})`).join(', ');
+  process.stderr.write(
+    `usage: npm run soak -- [--only NAME…] [--runs N] [--seed S] [--lanes N] [--json FILE]\nnames: ${names}\n`,
+  );
+  process.exit(2);
+}
+
+const stop = new AbortController();
+process.on('SIGINT', () => {
+  if (stop.signal.aborted) process.exit(INTERRUPTED);
+  stop.abort();
+  process.stderr.write('\nending what is under way; once more to leave at once\n');
+});
+
+const results: { name: string; seconds: number; result: SoakResult }[] = [];
+for (const soak of chosen) {
+  if (stop.signal.aborted) break;
+  const amount = values.runs === undefined ? soak.amount : Number(values.runs);
+  const progress = new Progress(process.stderr, soak.name, amount, soak.unit);
+  const startedMs = performance.now();
+  const result = await soak.run({
+    amount,
+    firstSeed: Number(values.seed),
+    lanes: Number(values.lanes),
+    signal: stop.signal,
+    progress: (done, text) => progress.show(done, text),
+  });
+  progress.end();
+  results.push({ name: soak.name, seconds: Math.round((performance.now() - startedMs) / 1000), result });
+}
+
+process.stdout.write(`${table()}\n`);
+const failures = results.flatMap(({ result }) => result.failures);
+for (const failure of failures) process.stdout.write(`\nFAILED ${failure}\n`);
+if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(results, null, 2)}\n`);
+process.exitCode = failures.length > 0 ? 1 : stop.signal.aborted ? INTERRUPTED : 0;
+
+function table(): string {
+  const rows = results.flatMap(({ name, seconds, result }) => [
+    ...Object.entries(result.figures).map(([what, figure]) => [name, what, `${figure}`]),
+    [name, 'seconds', `${seconds}`],
+    [name, 'failures', `${result.failures.length}`],
+  ]);
+  const widths = [0, 1].map((column) => Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)));
+  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')).join('\n');
+}
