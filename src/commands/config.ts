@@ -39,6 +39,7 @@ async function load(file: string): Promise<Loaded> {
 
 /** The same value with every secret shown as `***`. */
 function masked(value: unknown): unknown {
+  if (typeof value === 'string') return withoutPassword(value);
   if (Array.isArray(value)) return value.map(masked);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
@@ -47,4 +48,12 @@ function masked(value: unknown): unknown {
       typeof part === 'string' && isSecretName(name) ? '***' : masked(part),
     ]),
   );
+}
+
+/** The address of a database has its password inside. */
+function withoutPassword(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || url.password === '') return text;
+  url.password = '***';
+  return url.href;
 }

@@ -41,6 +41,14 @@ describe('paybox config', () => {
     expect(output).not.toMatch(/demo-secret|sample-box-secret/);
   });
 
+  it('prints where a database is, and not its password', async () => {
+    const file = join(await temporaryFolder(), 'gateway.yaml');
+    await writeFile(file, 'dataDir: data\ndatabaseUrl: postgres://paybox:hunter22@db.example:5432/shop\n');
+    const { output } = await payboxToEnd('config', 'print', file);
+    expect(output).toContain('databaseUrl: postgres://paybox:***@db.example:5432/shop');
+    expect(output).not.toContain('hunter22');
+  });
+
   it.each(['agent', 'gateway'])('prints the JSON schema of the %s', async (kind) => {
     const { code, output } = await payboxToEnd('config', 'schema', kind);
     expect(code).toBe(0);

@@ -4,6 +4,7 @@ import { eventually } from '../support/net.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import {
   ACCOUNT,
+  FOREIGN_ACCOUNT,
   GENERATE,
   order,
   type PartnerCall,
@@ -209,6 +210,35 @@ describe('SYN with a dead partner', () => {
   });
 });
 
+describe('SYN with a partner that does not answer', () => {
+  it('SYN-4 has few attempts to it at the same time, and delivers to another at once', async () => {
+    const clock = new VirtualClock();
+    const [dead, live] = [await partnerServer(silent), await partnerServer(processed)];
+    const partners = [
+      { username: 'demo', password: 'demo-secret', accounts: [ACCOUNT.bankAccount], callback: { url: dead.url } },
+      {
+        username: 'other',
+        password: 'other-secret',
+        accounts: [FOREIGN_ACCOUNT.bankAccount],
+        callback: { url: live.url },
+      },
+    ];
+    const gateway = await testGateway({ clock, config: { mqtt: null, partners } });
+    for (let i = 0; i < 45; i += 1) await gateway.post(TEST_CALLBACK, testCallback());
+    await eventually('the attempts to the dead one', () => dead.calls.length === 20);
+    const authorization = `Bearer ${await gateway.token('other')}`;
+    const { bankAccount } = FOREIGN_ACCOUNT;
+    await gateway.post(TEST_CALLBACK, testCallback({ bankAccount }), { authorization });
+    await eventually('delivered', async () => (await newest(gateway)).status === 'delivered');
+    expect([dead.calls.length, live.calls.length]).toEqual([20, 1]);
+
+    // A failed one is due again in a second; those that have waited longer come first.
+    await clock.advance(10_000);
+    await eventually('the next attempts', () => dead.calls.length === 40);
+    expect(new Set(dead.calls.map((it) => it.body)).size).toBe(40);
+  });
+});
+
 describe('SYN by hand', () => {
   const resend = (gateway: TestGateway, id: string) => gateway.mock<CallbackView>(`/callbacks/${id}/resend`, 'POST');
 
@@ -272,6 +302,12 @@ describe('SYN limits', () => {
     expect([state, warning]).toEqual(['delivered', expect.stringContaining('65536')]);
     expect(attempts[0]?.response?.body.length).toBeLessThanOrEqual(65_536);
     await eventually('the end of the connection', () => ended);
+  });
+
+  it('SYN-5 keeps an answer that no text may hold', async () => {
+    const { gateway } = await paidGateway([status(500, 'a\0b')]);
+    const { attempts } = await afterAttempts(gateway, 1);
+    expect(attempts[0]?.response).toEqual({ status: 500, body: 'a\ufffdb' });
   });
 
   it('SYN-6 reads an answer of exactly 64 KiB', async () => {

@@ -36,7 +36,7 @@ function problemOf(change: object): string {
 describe('the configuration of a gateway', () => {
   it('of device-config/gateway.yaml is valid, names every key, and shows the defaults', async () => {
     const config = await loadGatewayConfig(EXAMPLE);
-    const optional = ['adminToken'];
+    const optional = ['adminToken', 'databaseUrl'];
     expect([...Object.keys(config), ...optional].toSorted()).toEqual(Object.keys(gatewayConfigSchema.shape).toSorted());
     const { partners, accounts, boxes, dataDir, ...rest } = config;
     expect({ ...parseGatewayConfig(LEAST, 'least'), ...rest, dataDir: 'data' }).toEqual(
@@ -72,6 +72,14 @@ describe('the configuration of a gateway', () => {
     ['a broker over http', { mqtt: { url: 'http://x' } }, 'mqtt.url: expected an mqtt://'],
     ['a base path with a slash at its end', { basePath: '/vqr/' }, 'basePath: expected a path as /vqr'],
     ['a base path with a parameter', { basePath: '/:x' }, 'basePath: expected a path as /vqr'],
+    ['a database of another kind', { databaseUrl: 'mysql://x/y' }, 'databaseUrl: expected postgres://user'],
+    ['a database without a name', { databaseUrl: 'postgres://x:5432' }, 'databaseUrl: expected postgres://user'],
+    ['a database at no address', { databaseUrl: 'paybox' }, 'databaseUrl: expected postgres://user'],
+    [
+      'a limit in the address of a database',
+      { databaseUrl: 'postgres://x/y?statement_timeout=0' },
+      'databaseUrl: expected no parameters but sslmode and sslrootcert',
+    ],
     ['a confirmation that is none', { confirm: 'sent' }, 'gateway.yaml: confirm: '],
     ['a deadline of nothing', { confirmTimeoutMs: 0 }, 'gateway.yaml: confirmTimeoutMs: '],
     ['a short admin token', { adminToken: 'short' }, 'adminToken: expected a secret of at least 8 characters'],
@@ -145,7 +153,16 @@ describe('the configuration of a gateway', () => {
     expect(problemOf({ boxes: [{ ...BOX1, secret: 'hunter2' }] })).not.toContain('hunter2');
     expect(problemOf({ mqtt: { url: 'mqtt://a:hunter2@x' } })).not.toContain('hunter2');
     expect(problemOf(callback({ url: 'http://a:hunter2@x/' }))).not.toContain('hunter2');
+    expect(problemOf({ databaseUrl: 'mysql://a:hunter2@x/y' })).not.toContain('hunter2');
+    expect(problemOf({ databaseUrl: 'postgres://a:hunter2@x' })).not.toContain('hunter2');
   });
+
+  it.each(['postgres://u:p@db.example:5433/paybox', 'postgresql://u@127.0.0.1/p?sslmode=disable'])(
+    'takes the database %s',
+    (databaseUrl) => {
+      expect(parseGatewayConfig({ ...FULL, databaseUrl }, 'x').databaseUrl).toBe(databaseUrl);
+    },
+  );
 
   it('is read from a file, its folder relative to it; a file that is not there or no YAML is named', async () => {
     const folder = await temporaryFolder();
