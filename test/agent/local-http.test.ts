@@ -335,4 +335,5 @@ it.skipIf(missing)(`the page follows the box, in a browser and under its own pol
   await eventually('the keys', () => it.keys.length === 3);
   await close();
   await becomes("getComputedStyle(document.getElementById('lost')).display === 'block'");
+  await becomes("!document.getElementById('screen').hasAttribute('src')");
 });

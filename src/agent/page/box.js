@@ -92,6 +92,8 @@ function watch() {
   events.onerror = () => {
     setLink('lost', 'lost');
     shownFrame = 0;
+    // Nobody may pay by a QR of a box that has ended, nor see it again before the first picture of the next start.
+    screenImage.removeAttribute('src');
     if (events.readyState === EventSource.CLOSED) setTimeout(watch, 2000);
   };
 }

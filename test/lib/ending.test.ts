@@ -1,0 +1,53 @@
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it } from 'vitest';
+import { endAll, STOP_BUDGET_MS } from '../../src/lib/ending.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+
+function world() {
+  const clock = new VirtualClock();
+  const lines = new PassThrough();
+  return { clock, log: createLogger(lines, clock, 'text'), logged: () => text(lines.end()) };
+}
+
+describe('the end of a program', () => {
+  it('has a budget below the two seconds that are promised', () => {
+    expect(STOP_BUDGET_MS).toBeLessThan(2_000);
+  });
+
+  it('ends parts together, not one after the other', async () => {
+    const { clock, log, logged } = world();
+    const part = (ms: number) => () => clock.sleep(ms);
+    const all = endAll({ slow: part(900), slower: part(1_000), quick: () => undefined }, 1_100, { clock, log });
+    let ended = false;
+    void all.then(() => {
+      ended = true;
+    });
+    await clock.advance(999);
+    expect(ended).toBe(false);
+    await clock.advance(1);
+    await all;
+    expect(await logged()).toBe('');
+  });
+
+  it('leaves behind what hangs, and names it', async () => {
+    const { clock, log, logged } = world();
+    const all = endAll({ well: () => undefined, display: () => new Promise(() => {}) }, 500, { clock, log });
+    await clock.advance(500);
+    await all;
+    expect(await logged()).toMatch(/^\S+ warn {2}end-late part=display withinMs=500\n$/);
+  });
+
+  it('ends the others when one fails, at once or later, and names it', async () => {
+    const { clock, log, logged } = world();
+    const ended: string[] = [];
+    const failing = () => {
+      throw new Error('cable out');
+    };
+    const others = { late: () => Promise.reject(new Error('gone')), well: () => void ended.push('well') };
+    await endAll({ failing, ...others }, 500, { clock, log });
+    expect(ended).toEqual(['well']);
+    expect(await logged()).toMatch(/end-failed part=failing reason="cable out"\n.*end-failed part=late reason=gone\n$/);
+  });
+});
