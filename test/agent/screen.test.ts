@@ -166,3 +166,89 @@ describe('a screen', () => {
     expect(opened.screen.status().ok).toBe(false);
   });
 });
+
+const BLANK: Scene = { kind: 'blank' };
+
+/** Has the display draw until `end`; settles once it has begun. */
+function drawingUntil(display: StrictDisplay, end: Promise<void>): Promise<void> {
+  return new Promise((begun) => {
+    display.next = () => {
+      begun();
+      return end;
+    };
+  });
+}
+
+describe('a screen that is closed', () => {
+  it.each([
+    ['blank', idle, [idle, BLANK]],
+    ['blank', PAYMENT, [PAYMENT, BLANK]],
+    ['leave', idle, [idle]],
+    ['leave', paid(1), [paid(1)]],
+    ['leave', PAYMENT, [PAYMENT, BLANK]],
+  ] as const)('told to %s after %o ends with the right picture', async (onStop, scene, drawn) => {
+    const display = new StrictDisplay();
+    const { screen, outcomes } = await screenOf(async () => display);
+    await screen.start();
+    screen.present(scene);
+    await eventually('drawn', () => outcomes.length === 1);
+    await screen.close(onStop, STOP_BUDGET_MS);
+    expect(display.drawn).toEqual(drawn);
+    expect(outcomes, 'a goodbye is no news').toHaveLength(1);
+    await expect(display.draw({} as Frame, idle)).rejects.toThrow('closed');
+  });
+
+  it('finishes the drawing in hand first, takes nothing that comes meanwhile, and tells its outcome', async () => {
+    const display = new StrictDisplay();
+    const gate = Promise.withResolvers<void>();
+    const begun = drawingUntil(display, gate.promise);
+    const { screen, outcomes } = await screenOf(async () => display);
+    await screen.start();
+    screen.present(paid(1));
+    await begun;
+    const closed = screen.close('leave', STOP_BUDGET_MS);
+    screen.present(PAYMENT);
+    gate.resolve();
+    await closed;
+    expect(display.drawn).toEqual([paid(1)]);
+    expect(outcomes).toEqual([{ ok: true, scene: paid(1) }]);
+  });
+
+  it.each(['blank', 'leave'] as const)('told to %s, gives back a display whose drawing never ends', async (onStop) => {
+    const display = new StrictDisplay();
+    const begun = drawingUntil(display, new Promise(() => {}));
+    let given = false;
+    display.close = async () => {
+      given = true;
+    };
+    const { screen } = await screenOf(async () => display);
+    await screen.start();
+    screen.present(PAYMENT);
+    await begun;
+    await screen.close(onStop, STOP_BUDGET_MS);
+    expect(given).toBe(true);
+    expect(screen.status()).toMatchObject({ ok: false, reason: expect.stringContaining('did not take a frame') });
+  });
+
+  it('settles although the display can neither draw nor be given back', async () => {
+    const display = new StrictDisplay();
+    const begun = drawingUntil(display, new Promise(() => {}));
+    display.close = () => new Promise(() => {});
+    const { screen } = await screenOf(async () => display);
+    await screen.start();
+    screen.present(idle);
+    await begun;
+    await screen.close('blank', STOP_BUDGET_MS);
+  });
+
+  it('gives back a display that opens only now', async () => {
+    const opening = Promise.withResolvers<Display>();
+    const display = new StrictDisplay();
+    const { screen } = await screenOf(() => opening.promise);
+    void screen.start();
+    const closed = screen.close('blank', STOP_BUDGET_MS);
+    opening.resolve(display);
+    await closed;
+    await expect(display.draw({} as Frame, idle)).rejects.toThrow('closed');
+  });
+});
