@@ -262,12 +262,10 @@ function inodeOf(path: string): string {
 /** What an error of SQLite means for the file. */
 function named(error: unknown, path: string): unknown {
   const code = primaryCodeOf(error);
-  const locked = code === SQLITE.BUSY;
-  // SQLite says "locked", too, of a write-ahead log that it may not write.
-  if ((locked || code === SQLITE.READONLY) && !isWritable(path)) {
-    return new Error('it, or its disk, is read-only', { cause: error });
-  }
-  if (locked) return new BusyError('another program has the journal open', { cause: error });
+  const isOfMachine = code === SQLITE.READONLY || (code !== undefined && MACHINE_CODES.includes(code));
+  // SQLite has other words for it, "locked" among them, where it cannot write its log.
+  if (isOfMachine && !isWritable(path)) return new Error('it, or its disk, is read-only', { cause: error });
+  if (code === SQLITE.BUSY) return new BusyError('another program has the journal open', { cause: error });
   const isOfContent = code === undefined ? error instanceof RangeError : !MACHINE_CODES.includes(code);
   return isOfContent && error instanceof Error ? new UnfitError('damaged', error.message, error) : error;
 }
