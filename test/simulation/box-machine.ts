@@ -1,0 +1,140 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { BoxIdentity } from '../../src/agent/contract.ts';
+import { Link } from '../../src/agent/link.ts';
+import { Loop } from '../../src/agent/loop.ts';
+import { eventOf, verdictOf } from '../../src/agent/outcome.ts';
+import { Screen } from '../../src/agent/screen.ts';
+import { restore } from '../../src/box/restore.ts';
+import type { BoxEvent, BoxState } from '../../src/box/state.ts';
+import { view } from '../../src/box/view.ts';
+import { withDeadline } from '../../src/lib/clock.ts';
+import type { Scene } from '../../src/scene.ts';
+import { BoxDisk } from './box-disk.ts';
+import { type Calendar, Run } from './machine.ts';
+import { Panel, panelRenderer } from './panel.ts';
+import { traceLog } from './quiet-log.ts';
+import type { World } from './world.ts';
+
+const FIRST_DISPLAY_WAIT_MS = 5_000;
+
+/** One device: its disk, its glass, its calendar, and the agent on it, which may end at any moment. */
+export class BoxMachine {
+  readonly name: string;
+  readonly identity: BoxIdentity;
+  readonly calendar: Calendar = { offsetMs: 0 };
+  readonly disk: BoxDisk;
+  readonly panel: Panel;
+  /** Whether it was started since somebody last cared. */
+  wasOn = false;
+  readonly #world: World;
+  #run: Run | undefined;
+  #loop: Loop | undefined;
+  #link: Link | undefined;
+
+  constructor(world: World, name: string, identity: BoxIdentity) {
+    this.#world = world;
+    this.name = name;
+    this.identity = identity;
+    this.disk = new BoxDisk(world.hooksOf(this), (entries) => world.oracle.forgets(entries));
+    this.panel = new Panel(world.chance, (scene) => world.oracle.sees(this, scene));
+  }
+
+  get isOn(): boolean {
+    return this.#run?.alive === true;
+  }
+
+  /** The mind of the running agent. */
+  get state(): BoxState | undefined {
+    return this.isOn ? this.#loop?.state : undefined;
+  }
+
+  get linkReason(): string | undefined {
+    return this.isOn ? this.#link?.status().reason : undefined;
+  }
+
+  press(key: 'dismiss' | 'history'): void {
+    if (this.isOn) this.#loop?.dispatch({ type: 'key', key });
+  }
+
+  /** Starts as `startAgent` does, without pages, voice and buttons. */
+  start(): void {
+    if (this.isOn) return;
+    this.wasOn = true;
+    const { oracle, network, chance, clock: time, trace } = this.#world;
+    const { terminalCode, serialNumber } = this.identity;
+    const run = new Run(time, this.calendar);
+    this.#run = run;
+    const log = traceLog(this.name, (...words) => run.alive && trace(...words));
+    const journal = this.disk.journalFor(run);
+    let shown: Scene | undefined;
+    const config = { terminalCode, serialNumber, version: '0', paidHoldMs: 10_000, endedHoldMs: 5_000 };
+    const at = { monotonicMs: run.monotonicMs(), wallMs: run.wallMs() };
+    const loop: Loop = new Loop(restore(config, journal.load(), at), {
+      clock: run,
+      log,
+      journal,
+      show: (state) => {
+        if (!run.alive) return;
+        oracle.holds(this, state);
+        const scene = view(state);
+        if (isDeepStrictEqual(scene, shown)) return;
+        shown = scene;
+        screen.present(scene);
+      },
+      send: (sends) => {
+        if (run.alive) link.send(sends);
+      },
+      announce: (payments) => {
+        if (run.alive) for (const payment of payments) oracle.hears(this, payment);
+      },
+    });
+    const dispatch = (event: BoxEvent) => {
+      if (!run.alive) return;
+      oracle.happens(this, event);
+      loop.dispatch(event);
+    };
+    const screen: Screen = new Screen(
+      { driver: 'simulated', open: (io) => this.panel.open(run, io) },
+      {
+        clock: run,
+        log,
+        io: { clock: run, log, terminal: undefined, terminalInput: undefined, openSerial: noSerial, cacheDir: '' },
+        openRenderer: panelRenderer,
+        onOutcome: (outcome) => dispatch(eventOf(outcome)),
+      },
+    );
+    const link = new Link({
+      clock: run,
+      random: chance,
+      log,
+      identity: this.identity,
+      agentVersion: '0',
+      display: 'simulated',
+      open: (io, signal) => {
+        oracle.opens(this, io.sessionId);
+        return network.open(io, run, signal);
+      },
+      verdict: (qrCode) => verdictOf(screen, qrCode),
+      emit: dispatch,
+    });
+    this.#loop = loop;
+    this.#link = link;
+    void loop.run();
+    void withDeadline(run, FIRST_DISPLAY_WAIT_MS, screen.start()).then(() => {
+      if (run.alive) link.start();
+    });
+  }
+
+  /** The power goes, or the program is killed, at this very instant; the glass goes dark with it. */
+  kill(): void {
+    if (this.#run?.alive !== true) return;
+    const run = this.#run;
+    run.kill();
+    this.panel.powerOff();
+    this.#world.network.cut({ owner: run });
+  }
+}
+
+async function noSerial(): Promise<never> {
+  throw new Error('a simulated display has no serial port');
+}

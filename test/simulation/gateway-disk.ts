@@ -1,0 +1,190 @@
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Driver,
+  Kysely,
+  Migrator,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely';
+import { OrderStore } from '../../src/gateway/store/orders.ts';
+import { PaymentStore } from '../../src/gateway/store/payments.ts';
+import { prune } from '../../src/gateway/store/prune.ts';
+import { MIGRATIONS, type Tables } from '../../src/gateway/store/schema.ts';
+import type { Store } from '../../src/gateway/store/store.ts';
+import { never, type Run } from './machine.ts';
+import type { WriteHooks } from './world.ts';
+
+interface Prepared {
+  statement: StatementSync;
+  /** Whether it gives rows. */
+  reads: boolean;
+}
+
+/** The database of the gateway: it survives the gateway's crashes, without what was not committed. */
+export class GatewayDisk {
+  readonly #db = new DatabaseSync(':memory:');
+  readonly #prepared = new Map<string, Prepared>();
+  #tables: string[] = [];
+  /** Writes that failed. */
+  faults = 0;
+  hooks: WriteHooks = { beforeWrite: () => undefined, afterWrite: () => undefined };
+  /** How long a statement takes, in milliseconds. */
+  latencyMs: () => number = () => 0;
+  /** Whether this write fails. */
+  fails: () => boolean = () => false;
+
+  static async make(): Promise<GatewayDisk> {
+    const disk = new GatewayDisk();
+    const db = kyselyOn(new DiskDriver(disk, undefined));
+    const { error } = await new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } }).migrateToLatest();
+    if (error !== undefined) throw error;
+    const rows = disk.rows<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table'");
+    disk.#tables = rows.map((row) => row.name).filter((name) => !/^(kysely|sqlite)_/.test(name));
+    return disk;
+  }
+
+  /** As new, for the next world. */
+  wipe(): void {
+    this.rollback();
+    for (const table of this.#tables) this.#prepare(`DELETE FROM ${table}`).statement.run();
+    this.hooks = { beforeWrite: () => undefined, afterWrite: () => undefined };
+    this.latencyMs = () => 0;
+    this.fails = () => false;
+  }
+
+  /** What the end of a program leaves of its open transaction. */
+  rollback(): void {
+    if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
+  }
+
+  rows<Row>(sql: string, ...parameters: SQLInputValue[]): Row[] {
+    return this.#prepare(sql).statement.all(...parameters) as Row[];
+  }
+
+  run(sql: string, parameters: readonly unknown[]): QueryResult<unknown> {
+    const { statement, reads } = this.#prepare(sql);
+    const inputs = parameters as SQLInputValue[];
+    if (reads) return { rows: statement.all(...inputs) };
+    return { rows: [], numAffectedRows: BigInt(statement.run(...inputs).changes) };
+  }
+
+  /** The store as one run of the gateway opens it. */
+  storeFor(run: Run): Store {
+    const db = kyselyOn(new DiskDriver(this, run));
+    return {
+      orders: new OrderStore(db),
+      payments: new PaymentStore(db),
+      setting: async (_name, make) => make(),
+      prune: (atMs, signal, limits) => prune(db, atMs, signal, limits),
+      close: async () => undefined,
+    };
+  }
+
+  #prepare(sql: string): Prepared {
+    const known = this.#prepared.get(sql);
+    if (known !== undefined) return known;
+    const statement = this.#db.prepare(sql);
+    const prepared = { statement, reads: statement.columns().length > 0 };
+    this.#prepared.set(sql, prepared);
+    return prepared;
+  }
+}
+
+function kyselyOn(driver: DiskDriver): Kysely<Tables> {
+  return new Kysely<Tables>({
+    dialect: {
+      createAdapter: () => new SqliteAdapter(),
+      createDriver: () => driver,
+      createIntrospector: (db) => new SqliteIntrospector(db),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+    },
+  });
+}
+
+/** One connection, one user at a time, as production's; every step asks whether its program still runs. */
+class DiskDriver implements Driver, DatabaseConnection {
+  readonly #disk: GatewayDisk;
+  readonly #run: Run | undefined;
+  #last: Promise<void> = Promise.resolve();
+  #release: () => void = () => undefined;
+  #inTransaction = false;
+
+  constructor(disk: GatewayDisk, run: Run | undefined) {
+    this.#disk = disk;
+    this.#run = run;
+  }
+
+  async init(): Promise<void> {}
+
+  async destroy(): Promise<void> {}
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    const before = this.#last;
+    const mine = Promise.withResolvers<void>();
+    this.#last = mine.promise;
+    await before;
+    this.#release = mine.resolve;
+    return this;
+  }
+
+  async releaseConnection(): Promise<void> {
+    this.#release();
+  }
+
+  async beginTransaction(): Promise<void> {
+    await this.#running();
+    this.#disk.run('BEGIN', []);
+    this.#inTransaction = true;
+  }
+
+  async commitTransaction(): Promise<void> {
+    await this.#running();
+    await this.#write(() => this.#disk.run('COMMIT', []));
+    this.#inTransaction = false;
+  }
+
+  async rollbackTransaction(): Promise<void> {
+    await this.#running();
+    this.#inTransaction = false;
+    this.#disk.rollback();
+  }
+
+  async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
+    await this.#running();
+    const execute = () => this.#disk.run(sql, parameters) as QueryResult<Row>;
+    const writes = !this.#inTransaction && !sql.startsWith('select');
+    return writes ? this.#write(execute) : execute();
+  }
+
+  async *streamQuery<Row>(query: CompiledQuery): AsyncIterableIterator<QueryResult<Row>> {
+    yield await this.executeQuery<Row>(query);
+  }
+
+  #isDead(): boolean {
+    return this.#run?.alive === false;
+  }
+
+  async #running(): Promise<void> {
+    const latencyMs = this.#disk.latencyMs();
+    if (latencyMs > 0) await this.#run?.sleep(latencyMs);
+    if (this.#isDead()) return never();
+  }
+
+  /** What is on the disk once it is done: a statement of its own, or all of a transaction. */
+  async #write<T>(work: () => T): Promise<T> {
+    this.#disk.hooks.beforeWrite();
+    if (this.#isDead()) return never();
+    if (this.#disk.fails()) {
+      this.#disk.faults += 1;
+      throw new Error('disk I/O error');
+    }
+    const result = work();
+    this.#disk.hooks.afterWrite();
+    if (this.#isDead()) return never();
+    return result;
+  }
+}

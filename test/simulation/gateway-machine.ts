@@ -1,0 +1,107 @@
+import { Hub } from '../../src/gateway/boxes/hub.ts';
+import type { Line } from '../../src/gateway/boxes/line.ts';
+import { Courier } from '../../src/gateway/callbacks/courier.ts';
+import { Changes } from '../../src/gateway/changes.ts';
+import type { GatewayConfig } from '../../src/gateway/config.ts';
+import { createDirectory, type Directory } from '../../src/gateway/directory.ts';
+import type { Metrics } from '../../src/gateway/metrics.ts';
+import { Service } from '../../src/gateway/service.ts';
+import type { GatewayDisk } from './gateway-disk.ts';
+import { type Calendar, Run } from './machine.ts';
+import { decodeUpOrThrow } from './network.ts';
+import { traceLog } from './quiet-log.ts';
+import type { World } from './world.ts';
+
+const RESTART_MS = 500;
+
+const NO_METRICS: Metrics = {
+  pushed: () => undefined,
+  called: () => undefined,
+  contentType: '',
+  text: async () => '',
+};
+
+/** A gateway whose program may end at any moment and start again over the same disk. */
+export class GatewayMachine {
+  readonly calendar: Calendar = { offsetMs: 0 };
+  readonly directory: Directory;
+  readonly #world: World;
+  readonly #disk: GatewayDisk;
+  readonly #config: GatewayConfig;
+  #run: Run | undefined;
+  #service: Service | undefined;
+  #courier: Courier | undefined;
+  #faultsBefore = 0;
+
+  constructor(world: World, disk: GatewayDisk, config: GatewayConfig) {
+    this.#world = world;
+    this.#disk = disk;
+    this.#config = config;
+    this.directory = createDirectory(config);
+  }
+
+  get isOn(): boolean {
+    return this.#run?.alive === true;
+  }
+
+  /** What partners may call, and the run that answers them; undefined while it is off. */
+  get service(): { service: Service; run: Run } | undefined {
+    const [service, run] = [this.#service, this.#run];
+    return service === undefined || run?.alive !== true ? undefined : { service, run };
+  }
+
+  async resend(callbackId: string): Promise<void> {
+    await this.#courier?.resend(callbackId);
+  }
+
+  /** Whether its store has refused a write since it was started. */
+  get hadStoreFaults(): boolean {
+    return this.#disk.faults > this.#faultsBefore;
+  }
+
+  /** Starts, and if that fails, again, as its supervisor does. */
+  start(): void {
+    if (this.isOn) return;
+    const run = new Run(this.#world.clock, this.calendar);
+    this.#run = run;
+    this.#faultsBefore = this.#disk.faults;
+    this.#open(run).catch(() => {
+      this.kill();
+      this.#world.clock.after(RESTART_MS, () => this.start());
+    });
+  }
+
+  /** As `startGateway`, without the ports. */
+  async #open(run: Run): Promise<void> {
+    const { chance, network, partner } = this.#world;
+    const log = traceLog('gateway', (...words) => run.alive && this.#world.trace(...words));
+    const store = this.#disk.storeFor(run);
+    const { directory } = this;
+    const changes = new Changes();
+    await store.orders.failUnfinished(run.wallMs(), this.#config.confirm);
+    const common = { clock: run, random: chance, log, directory, store, changes };
+    const hub = new Hub({ ...common, ...this.#config });
+    const post = partner.postFor(run);
+    const { callbackRetryWaitsMs: retryWaitsMs } = this.#config;
+    const courier = new Courier({ ...common, metrics: NO_METRICS, retryWaitsMs, post });
+    this.#courier = courier;
+    this.#service = new Service({ ...common, config: this.#config, hub, courier, metrics: NO_METRICS });
+    courier.start();
+    network.stationIs({
+      run,
+      take: (terminalCode: string, line: Line, bytes: string) =>
+        hub.receive(terminalCode, line, decodeUpOrThrow(bytes)),
+      lost: (terminalCode, by) => hub.lost(terminalCode, by, 'the network lost it'),
+    });
+  }
+
+  /** Ends its program at this very instant. */
+  kill(): void {
+    if (this.#run?.alive !== true) return;
+    this.#run.kill();
+    this.#disk.rollback();
+    this.#service = undefined;
+    this.#courier = undefined;
+    this.#world.network.stationIs(undefined);
+  }
+}

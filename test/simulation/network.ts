@@ -1,0 +1,261 @@
+import type { Session, TransportIo } from '../../src/agent/contract.ts';
+import { Incoming, lost } from '../../src/agent/transports/incoming.ts';
+import type { Line } from '../../src/gateway/boxes/line.ts';
+import { MissingPeerError } from '../../src/lib/errors.ts';
+import { decodeUp, encode } from '../../src/protocol/codec.ts';
+import type { DownMessage } from '../../src/protocol/messages.ts';
+import type { VirtualClock } from '../support/virtual-clock.ts';
+import type { Chance } from './chance.ts';
+import type { Run } from './machine.ts';
+
+/** How the network treats messages. Probabilities are those of one message. */
+export interface Weather {
+  delayMs: readonly [number, number];
+  drop: number;
+  duplicate: number;
+  /** A message that others overtake. */
+  reorder: number;
+  /** How long an end of a connection that was cut takes to find that out, in milliseconds. */
+  noticeMs: readonly [number, number];
+}
+
+export const FAIR: Weather = { delayMs: [0.25, 4], drop: 0, duplicate: 0, reorder: 0, noticeMs: [1, 50] };
+
+/** The gateway's side of the network while one run of it lives. */
+export interface Station {
+  run: Run;
+  /** Takes bytes of a box; settles once they are handled. */
+  take(terminalCode: string, line: Line, bytes: string): Promise<void>;
+  lost(terminalCode: string, by: { sessionId: string } | { line: Line }): void;
+}
+
+export interface NetworkDeps {
+  world: VirtualClock;
+  chance: Chance;
+  count(what: string): void;
+  /** Told of every message that the gateway hands to the transport. */
+  onDown(terminalCode: string, message: DownMessage): void;
+  /** Told of every message as it reaches the gateway. */
+  onUp(terminalCode: string, bytes: string): void;
+}
+
+/** One direction of a connection. */
+class Pipe {
+  readonly #deps: NetworkDeps;
+  readonly #cable: Cable;
+  readonly #deliver: (bytes: string) => void;
+  #freeAtMs = 0;
+
+  constructor(cable: Cable, deps: NetworkDeps, deliver: (bytes: string) => void) {
+    this.#deps = deps;
+    this.#cable = cable;
+    this.#deliver = deliver;
+  }
+
+  push(bytes: string): void {
+    const { chance, count } = this.#deps;
+    const { weather } = this.#cable.network;
+    if (chance.chance(weather.drop)) {
+      count('message dropped');
+      return;
+    }
+    this.#send(bytes);
+    if (chance.chance(weather.duplicate)) {
+      count('message duplicated');
+      this.#send(bytes);
+    }
+  }
+
+  #send(bytes: string): void {
+    const { chance, world, count } = this.#deps;
+    const { weather } = this.#cable.network;
+    const nowMs = world.monotonicMs();
+    let atMs = nowMs + chance.timeMs(...weather.delayMs);
+    if (chance.chance(weather.reorder)) {
+      count('message reordered');
+      atMs += chance.timeMs(...weather.delayMs) * 4;
+    } else {
+      atMs = Math.max(atMs, this.#freeAtMs);
+      this.#freeAtMs = atMs;
+    }
+    world.after(atMs - nowMs, () => this.#arrive(bytes));
+  }
+
+  #arrive(bytes: string): void {
+    if (this.#cable.cut) return;
+    if (this.#cable.network.isPartitioned(this.#cable.terminalCode)) this.#cable.held.push(() => this.#send(bytes));
+    else this.#deliver(bytes);
+  }
+}
+
+/** One connection between a run of an agent and a run of the gateway. */
+class Cable {
+  readonly network: Network;
+  readonly terminalCode: string;
+  readonly sessionId: string;
+  readonly owner: Run;
+  readonly incoming: Incoming;
+  readonly down: Pipe;
+  readonly up: Pipe;
+  readonly line: Line;
+  /** What a partition keeps. */
+  held: (() => void)[] = [];
+  cut = false;
+  readonly #station: Station;
+  readonly #deps: NetworkDeps;
+
+  constructor(network: Network, io: TransportIo, owner: Run, station: Station, deps: NetworkDeps) {
+    this.network = network;
+    this.terminalCode = io.identity.terminalCode;
+    this.sessionId = io.sessionId;
+    this.owner = owner;
+    this.incoming = new Incoming(io.log);
+    this.#station = station;
+    this.#deps = deps;
+    this.down = new Pipe(this, deps, (bytes) => {
+      if (owner.alive) this.incoming.take(bytes);
+    });
+    this.up = new Pipe(this, deps, (bytes) => this.#toGateway(bytes));
+    this.line = network.transport === 'mqtt' ? network.topicOf(this.terminalCode, station) : this.#ownLine();
+  }
+
+  /** The connection is no more; each end finds out in its own time. */
+  break(why: string): void {
+    if (this.cut) return;
+    this.cut = true;
+    this.held = [];
+    this.network.cables.delete(this);
+    const { chance, world } = this.#deps;
+    const { noticeMs } = this.network.weather;
+    world.after(chance.timeMs(...noticeMs), () => this.incoming.fail(lost(why)));
+    const by = this.network.transport === 'mqtt' ? { sessionId: this.sessionId } : { line: this.line };
+    world.after(chance.timeMs(...noticeMs), () => {
+      if (this.#station.run.alive) this.#station.lost(this.terminalCode, by);
+    });
+  }
+
+  session(): Session {
+    return {
+      incoming: this.incoming,
+      send: async (message) => {
+        if (!this.owner.alive) return new Promise(() => undefined);
+        if (this.cut || this.incoming.ended) throw lost('the connection is closed');
+        this.up.push(encode(message));
+        const handedOver = this.owner.sleep(this.#deps.chance.timeMs(...this.network.weather.delayMs));
+        await this.incoming.whileOpen(handedOver);
+      },
+      close: async () => {
+        this.incoming.close();
+        if (this.owner.alive) this.break('the box closed it');
+      },
+    };
+  }
+
+  #toGateway(bytes: string): void {
+    if (!this.#station.run.alive) return;
+    this.#deps.onUp(this.terminalCode, bytes);
+    void this.#station.take(this.terminalCode, this.line, bytes);
+  }
+
+  /** The stream of a box over HTTP: of this connection alone. */
+  #ownLine(): Line {
+    return {
+      transport: 'http',
+      send: (message) => {
+        if (!this.#station.run.alive) return;
+        this.#deps.onDown(this.terminalCode, message);
+        if (!this.cut) this.down.push(encode(message));
+      },
+      end: () => {
+        if (this.#station.run.alive) this.break('the gateway ended it');
+      },
+    };
+  }
+}
+
+/** Everything between boxes and gateway; one transport in a world. */
+export class Network {
+  readonly transport: 'mqtt' | 'http';
+  readonly cables = new Set<Cable>();
+  weather: Weather = FAIR;
+  readonly #partitioned = new Set<string>();
+  readonly #topics = new Map<string, Line>();
+  readonly #deps: NetworkDeps;
+  #station: Station | undefined;
+
+  constructor(transport: 'mqtt' | 'http', deps: NetworkDeps) {
+    this.transport = transport;
+    this.#deps = deps;
+  }
+
+  /** The gateway is there, or is gone with every connection to it. */
+  stationIs(station: Station | undefined): void {
+    this.#station = station;
+    this.#topics.clear();
+    for (const cable of [...this.cables]) cable.break('the gateway is gone');
+  }
+
+  isPartitioned(terminalCode: string): boolean {
+    return this.#partitioned.has(terminalCode);
+  }
+
+  partition(terminalCode: string): void {
+    this.#partitioned.add(terminalCode);
+  }
+
+  heal(terminalCode: string): void {
+    if (!this.#partitioned.delete(terminalCode)) return;
+    for (const cable of this.cables) {
+      if (cable.terminalCode === terminalCode) for (const goOn of cable.held.splice(0)) goOn();
+    }
+  }
+
+  cut(of: { terminalCode: string } | { owner: Run }): void {
+    for (const cable of [...this.cables]) {
+      const isMeant = 'owner' in of ? cable.owner === of.owner : cable.terminalCode === of.terminalCode;
+      if (isMeant) cable.break('the cable was cut');
+    }
+  }
+
+  /** Every message has arrived that ever will. */
+  get holds(): number {
+    return [...this.cables].reduce((sum, cable) => sum + cable.held.length, 0);
+  }
+
+  async open(io: TransportIo, owner: Run, signal: AbortSignal): Promise<Session> {
+    const { chance } = this.#deps;
+    await owner.sleep(chance.timeMs(...this.weather.delayMs) * 2, signal);
+    const station = this.#station;
+    if (station === undefined || this.isPartitioned(io.identity.terminalCode)) {
+      await owner.sleep(chance.timeMs(1, 3000), signal);
+      throw new MissingPeerError('the gateway cannot be reached', '');
+    }
+    const cable = new Cable(this, io, owner, station, this.#deps);
+    this.cables.add(cable);
+    return cable.session();
+  }
+
+  /** The topic of a box over MQTT: whoever listens to it hears everything. */
+  topicOf(terminalCode: string, { run }: Station): Line {
+    const known = this.#topics.get(terminalCode);
+    if (known !== undefined) return known;
+    const line: Line = {
+      transport: 'mqtt',
+      send: (message) => {
+        if (!run.alive) return;
+        this.#deps.onDown(terminalCode, message);
+        const bytes = encode(message);
+        for (const cable of this.cables) if (cable.terminalCode === terminalCode) cable.down.push(bytes);
+      },
+      end: () => undefined,
+    };
+    this.#topics.set(terminalCode, line);
+    return line;
+  }
+}
+
+export function decodeUpOrThrow(bytes: string) {
+  const decoded = decodeUp(bytes);
+  if (!decoded.ok) throw new Error(`a box sent ${bytes}: ${decoded.reason}`);
+  return decoded.value;
+}

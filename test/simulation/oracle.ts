@@ -1,0 +1,179 @@
+import type { Entry, Payment } from '../../src/box/entry.ts';
+import type { BoxEvent, BoxState } from '../../src/box/state.ts';
+import { RECENT_MAX, REMEMBERED_MAX, UNSENT_MAX } from '../../src/box/state.ts';
+import type { DownOf } from '../../src/protocol/messages.ts';
+import { decodeVietQr } from '../../src/protocol/vietqr.ts';
+import type { Scene } from '../../src/scene.ts';
+import type { BoxMachine } from './box-machine.ts';
+
+/** A picture that is due away may stay for as long as the display takes to draw the next one. */
+const REDRAW_MS = 250;
+/** A withdrawal waits for the disk and the display. */
+const WITHDRAW_MS = 1_000;
+
+/** A push as the gateway told it, in true time. */
+export interface KnownPush {
+  pushId: string;
+  orderId: string;
+  terminalCode: string;
+  qrCode: string;
+  sessionId: string;
+  bornAtMs: number;
+  expiresAtMs: number;
+  /** When a box was told to take it back. */
+  withdrawnAtMs: number;
+  lastSeenAtMs: number;
+  /** The disk of its box refused to keep its end: a restart brings it back for the rest of its lifetime. */
+  isForgotten: boolean;
+}
+
+/** Sees all that people see and hear, in true time, and says what must never happen. */
+export class Oracle {
+  readonly #nowMs: () => number;
+  readonly #accountOf: (terminalCode: string) => string | undefined;
+  readonly pushes = new Map<string, KnownPush>();
+  /** transactionId → devices that showed its paid screen. */
+  readonly seenPaid = new Map<string, Set<string>>();
+  /** transactionId → how often each device announced it. */
+  readonly heard = new Map<string, Map<string, number>>();
+  /** transactionId → the bodies that reached the partner. */
+  readonly callbacks = new Map<string, string[]>();
+  /** Payments that a device could not keep on its disk: a crash may make it announce them again. */
+  readonly unrecorded = new Set<string>();
+  /** Payments beyond the number of paid screens that a box owes at a time. */
+  readonly givenUp = new Set<string>();
+  /** What must never have happened, and did. */
+  readonly violations: string[] = [];
+  readonly #onScreen = new Map<BoxMachine, Scene>();
+  readonly #sessions = new Map<string, BoxMachine>();
+
+  constructor(nowMs: () => number, accountOf: (terminalCode: string) => string | undefined) {
+    this.#nowMs = nowMs;
+    this.#accountOf = accountOf;
+  }
+
+  /** What is on the glass of a device; undefined for a dark one. */
+  sceneOn(box: BoxMachine): Scene | undefined {
+    return this.#onScreen.get(box);
+  }
+
+  opens(box: BoxMachine, sessionId: string): void {
+    this.#sessions.set(sessionId, box);
+  }
+
+  pushed(terminalCode: string, show: DownOf<'show'>): void {
+    const { pushId, orderId, qrCode, sessionId } = show;
+    const expiresAtMs = Math.min(this.#nowMs() + show.expiresInMs, this.pushes.get(pushId)?.expiresAtMs ?? Infinity);
+    const unseen = { bornAtMs: this.#nowMs(), withdrawnAtMs: Infinity, lastSeenAtMs: -Infinity, isForgotten: false };
+    this.pushes.set(pushId, { pushId, orderId, qrCode, sessionId, terminalCode, expiresAtMs, ...unseen });
+  }
+
+  sees(box: BoxMachine, scene: Scene | undefined): void {
+    this.check(box);
+    if (scene === undefined) this.#onScreen.delete(box);
+    else this.#onScreen.set(box, scene);
+    if (scene?.kind === 'payment') this.#seesQr(box, scene);
+    if (scene?.kind !== 'paid') return;
+    const devices = this.seenPaid.get(scene.transactionId) ?? new Set();
+    this.seenPaid.set(scene.transactionId, devices.add(box.name));
+  }
+
+  hears(box: BoxMachine, { transactionId }: Payment): void {
+    const counts = this.heard.get(transactionId) ?? new Map<string, number>();
+    this.heard.set(transactionId, counts);
+    const count = (counts.get(box.name) ?? 0) + 1;
+    counts.set(box.name, count);
+    if (count > 1 && !this.unrecorded.has(transactionId)) {
+      this.#wrong(`${box.name} announced ${transactionId} ${count} times`);
+    }
+  }
+
+  happens(box: BoxMachine, event: BoxEvent): void {
+    if (event.type !== 'withdraw') return;
+    const push = this.pushes.get(event.pushId);
+    if (push !== undefined && this.isOf(box, push)) push.withdrawnAtMs = Math.min(push.withdrawnAtMs, this.#nowMs());
+    this.check(box);
+  }
+
+  /** A state of a device's mind. */
+  holds(box: BoxMachine, state: BoxState): void {
+    const sizes = { unsent: UNSENT_MAX, announced: REMEMBERED_MAX, closedPushIds: REMEMBERED_MAX } as const;
+    for (const [name, max] of Object.entries(sizes) as [keyof typeof sizes, number][]) {
+      if (state[name].length > max) this.#wrong(`${box.name} holds ${state[name].length} ${name}`);
+    }
+    if (state.untold.length === RECENT_MAX) this.#giveUpScreens(box, state);
+    for (const report of state.unsent) {
+      if (report.type === 'paid' && !report.recorded) this.unrecorded.add(report.transactionId);
+    }
+  }
+
+  #giveUpScreens(box: BoxMachine, { untold, announced }: BoxState): void {
+    const owed = new Set(untold.map((payment) => payment.transactionId));
+    for (const id of announced) {
+      if (!owed.has(id) && this.seenPaid.get(id)?.has(box.name) !== true) this.givenUp.add(id);
+    }
+  }
+
+  /** The disk of a device took this as little as the device can know it after its next start. */
+  forgets(entries: readonly Entry[]): void {
+    for (const entry of entries) {
+      if (entry.kind === 'payment') this.unrecorded.add(entry.payment.transactionId);
+      if (entry.kind !== 'ended' && entry.kind !== 'refused' && entry.kind !== 'payment') continue;
+      const push = this.pushes.get(entry.pushId ?? '');
+      if (push !== undefined) push.isForgotten = true;
+    }
+  }
+
+  called(body: string): void {
+    const { transactionid } = JSON.parse(body) as { transactionid: string };
+    const bodies = this.callbacks.get(transactionid) ?? [];
+    this.callbacks.set(transactionid, bodies);
+    bodies.push(body);
+    if (bodies[0] !== body) this.#wrong(`the callbacks of ${transactionid} differ: ${bodies[0]} and ${body}`);
+  }
+
+  /** What is on a screen now may still be there. */
+  check(box: BoxMachine): void {
+    const scene = this.#onScreen.get(box);
+    if (scene?.kind !== 'payment') return;
+    const push = this.#pushOf(box, scene.pushId);
+    if (push === undefined) return;
+    const nowMs = this.#nowMs();
+    push.lastSeenAtMs = nowMs;
+    if (nowMs > push.expiresAtMs + REDRAW_MS) {
+      this.#wrong(`${box.name} shows ${push.pushId} ${nowMs - push.expiresAtMs} ms after its expiry`);
+    }
+    if (nowMs > push.withdrawnAtMs + WITHDRAW_MS && !push.isForgotten) {
+      this.#wrong(`${box.name} shows ${push.pushId} ${nowMs - push.withdrawnAtMs} ms after its withdrawal`);
+    }
+  }
+
+  #seesQr(box: BoxMachine, scene: Scene & { kind: 'payment' }): void {
+    const push = this.#pushOf(box, scene.pushId);
+    if (push === undefined) return;
+    const qr = decodeVietQr(scene.qrCode);
+    const account = this.#accountOf(box.identity.terminalCode);
+    if (!qr.ok || qr.value.account !== account || scene.qrCode !== push.qrCode) {
+      this.#wrong(`${box.name} shows a QR that is not its own: ${scene.qrCode}`);
+    }
+    this.check(box);
+  }
+
+  /** Whether this very device was told to show the push. */
+  isOf(box: BoxMachine, push: KnownPush): boolean {
+    return push.terminalCode === box.identity.terminalCode && this.#sessions.get(push.sessionId) === box;
+  }
+
+  #wrong(what: string): void {
+    this.violations.push(what);
+  }
+
+  #pushOf(box: BoxMachine, pushId: string): KnownPush | undefined {
+    const push = this.pushes.get(pushId);
+    if (push === undefined) this.#wrong(`${box.name} shows ${pushId}, which was never pushed`);
+    else if (!this.isOf(box, push)) {
+      this.#wrong(`${box.name} shows ${pushId}, which was pushed to another`);
+    }
+    return push;
+  }
+}

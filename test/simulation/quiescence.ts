@@ -1,0 +1,82 @@
+import type { BoxMachine } from './box-machine.ts';
+import { FAIR } from './network.ts';
+import type { World } from './world.ts';
+
+/** Longer than every retry of production: a redial waits 30 s at most, a reopened display too, a callback 15 s here. */
+const SETTLE_MS = 150_000;
+
+/** Faults stop, and people put everything right: what was cut is plugged in, what was switched off is on. */
+export function makePeace({ network, disk, partner, boxes }: World): void {
+  network.weather = FAIR;
+  disk.fails = () => false;
+  disk.latencyMs = () => 0;
+  partner.manner = () => 'processes';
+  for (const { identity, disk: journal, panel } of boxes) {
+    network.heal(identity.terminalCode);
+    journal.failing = false;
+    panel.failing = false;
+  }
+}
+
+/** Waits until nothing is owed on either side, each device of an identity by itself; throws what is still owed. */
+export async function settle(world: World): Promise<void> {
+  makePeace(world);
+  const { boxes, gateway } = world;
+  // A push whose failure could not be stored stays open until the gateway starts anew.
+  if (gateway.hadStoreFaults) gateway.kill();
+  gateway.start();
+  const guests = boxes.filter((box) => isGuest(box) && box.wasOn);
+  if (guests.length > 0) {
+    for (const box of boxes) if (!isGuest(box)) box.kill();
+    await settleAlone(world, guests);
+    for (const guest of guests) {
+      guest.kill();
+      guest.wasOn = false;
+      world.quarrels.set(guest.identity.terminalCode, world.clock.monotonicMs());
+    }
+  }
+  await settleAlone(
+    world,
+    boxes.filter((box) => !isGuest(box)),
+  );
+}
+
+/** A second device with the identity of another. */
+export function isGuest({ name, identity }: BoxMachine): boolean {
+  return name !== identity.terminalCode;
+}
+
+async function settleAlone(world: World, boxes: readonly BoxMachine[]): Promise<void> {
+  for (const box of boxes) {
+    // Whoever stopped for a newer agent, or waits for a display, is switched off and on by a person.
+    if (box.linkReason?.startsWith('SUPERSEDED')) box.kill();
+    box.start();
+  }
+  // Twice, so that the screens have followed.
+  let calm = 0;
+  const settled = await world.runUntil(() => {
+    calm = debts(world, boxes).length === 0 ? calm + 1 : 0;
+    return calm === 2;
+  }, SETTLE_MS);
+  if (!settled) throw world.violation(`still owed after ${SETTLE_MS} ms: ${debts(world, boxes).join('; ')}`);
+}
+
+/** What the sides still owe each other. */
+function debts({ disk, shop, oracle }: World, boxes: readonly BoxMachine[]): string[] {
+  const count = (sql: string) => disk.rows<{ n: number }>(`SELECT count(*) AS n FROM ${sql}`)[0]?.n ?? 0;
+  const everybody = boxes.length > 0 && !boxes.some(isGuest);
+  const told = boxes.map((box) => `'${box.identity.terminalCode}'`).join();
+  const owed: [string, number][] = [
+    ['calls', shop.pending],
+    ['callbacks', count("callbacks WHERE status = 'pending'")],
+    ['pushes', count("pushes WHERE status IN ('sent', 'accepted')")],
+    ['notices', count(`notices WHERE reported_at_ms IS NULL AND (${everybody} OR terminal_code IN (${told}))`)],
+    ...boxes.map((box): [string, number] => [`${box.name} is dark`, oracle.sceneOn(box) === undefined ? 1 : 0]),
+    ...boxes.flatMap(({ name, state }): [string, number][] => [
+      [`${name} is not registered`, state?.connection === 'registered' ? 0 : 1],
+      [`${name} unsent`, state?.unsent.length ?? 1],
+      [`${name} untold`, state?.untold.length ?? 1],
+    ]),
+  ];
+  return owed.filter(([, n]) => n > 0).map(([what, n]) => `${n} ${what}`);
+}
