@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -252,6 +252,7 @@ describe('a box on a small disk', () => {
     expect(journal()).toEqual({ ok: false, reason, setAside, unwritten: 0 });
     await eventually('the screen', () => agent.window.status().display.ok);
     expect(await health()).toEqual({ ok: false, reason: `journal: ${reason}` });
+    expect(readdirSync(disk.folder).filter((name) => name.endsWith('.tmp'))).toEqual([]);
     disk.makeRoom();
     await eventually('the probe', () => journal().ok);
     expect(journal()).toEqual({ ok: true, reason: null, setAside, unwritten: 0 });

@@ -2,7 +2,7 @@
  * A program of its own: draws glyph sheets and ends, so that the memory of the font parser and of the rasteriser is
  * given back. Reads a request as JSON from stdin; writes the sheet file under a temporary name and renames it.
  */
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import opentype from 'opentype.js';
 import sharp from 'sharp';
@@ -103,5 +103,11 @@ for (const spec of request.specs) {
   faces.push(await drawFace(font, spec));
 }
 const temporary = `${request.target}.${process.pid}.tmp`;
-await writeFile(temporary, encodeSheets(faces));
-await rename(temporary, request.target);
+try {
+  await writeFile(temporary, encodeSheets(faces));
+  await rename(temporary, request.target);
+} catch (error) {
+  // Half a file would take the last room of a full disk.
+  await rm(temporary, { force: true });
+  throw error;
+}

@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
@@ -29,20 +30,26 @@ export interface FaceSource {
 
 /**
  * The faces of `specs`, in their order: read from the cache, or drawn once by a child process where the cache has none
- * or a damaged one. Throws a PayboxError `FONT_MISSING` when they cannot be drawn.
+ * or a damaged one. A cache that cannot be written takes no screen away: they are drawn then for this time only. Throws
+ * a PayboxError `FONT_MISSING` when they cannot be drawn.
  */
 export async function openFaces(specs: readonly FaceSpec[], source: FaceSource): Promise<Face[]> {
   const fontFiles = locateFonts();
-  const target = join(source.cacheDir, `glyphs-${cacheKey(specs)}.bin`);
-  const cached = await readSheets(target, specs);
+  const name = `glyphs-${cacheKey(specs)}.bin`;
+  const cached = await readSheets(join(source.cacheDir, name), specs);
   if (cached !== undefined) return cached;
-  await mkdir(source.cacheDir, { recursive: true }).catch((error: unknown) => {
-    throw drawingFailed(`the folder ${source.cacheDir} cannot be made`, error);
-  });
-  await drawSheets({ specs: [...specs], fontFiles, target }, source.signal);
-  const drawn = await readSheets(target, specs);
-  if (drawn === undefined) throw drawingFailed(`${target} is not readable after it was drawn`);
-  return drawn;
+  const drawIn = (folder: string) =>
+    drawSheets({ specs: [...specs], fontFiles, target: join(folder, name) }, source.signal);
+  try {
+    await mkdir(source.cacheDir, { recursive: true });
+    return await drawIn(source.cacheDir);
+  } catch (error) {
+    if (source.signal?.aborted) throw error;
+    const folder = await mkdtemp(join(tmpdir(), 'paybox-letters-')).catch((reason: unknown) => {
+      throw drawingFailed(`neither ${source.cacheDir} nor ${tmpdir()} can be written`, reason);
+    });
+    return await drawIn(folder).finally(() => rm(folder, { recursive: true, force: true }));
+  }
 }
 
 async function readSheets(path: string, specs: readonly FaceSpec[]): Promise<Face[] | undefined> {
@@ -53,7 +60,14 @@ async function readSheets(path: string, specs: readonly FaceSpec[]): Promise<Fac
   }
 }
 
-function drawSheets(request: SheetRequest, signal: AbortSignal | undefined): Promise<void> {
+async function drawSheets(request: SheetRequest, signal: AbortSignal | undefined): Promise<Face[]> {
+  await runChild(JSON.stringify(request), signal);
+  const drawn = await readSheets(request.target, request.specs);
+  if (drawn === undefined) throw drawingFailed(`${request.target} is not readable after it was drawn`);
+  return drawn;
+}
+
+function runChild(request: string, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const limits = { timeout: DRAWING_TIMEOUT_MS, killSignal: 'SIGKILL', maxBuffer: CHILD_OUTPUT_BYTES_MAX } as const;
     const child = execFile(
@@ -67,7 +81,7 @@ function drawSheets(request: SheetRequest, signal: AbortSignal | undefined): Pro
     );
     // A child that dies early breaks the pipe; how it ended says more than that.
     child.stdin?.on('error', () => {});
-    child.stdin?.end(JSON.stringify(request));
+    child.stdin?.end(request);
   });
 }
 
