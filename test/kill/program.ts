@@ -79,11 +79,18 @@ export class Program {
     await this.#ended;
   }
 
+  /** Kills it without waiting, for a supervisor that must leave at once. */
+  abandon(): void {
+    this.#wanted = false;
+    this.#child?.kill('SIGKILL');
+  }
+
   #spawn(): void {
     this.#life += 1;
     const life = this.#life;
     const { command, args, retryCodes, isReady, onLine } = this.#spec;
-    const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    // A session of its own: Ctrl-C at the terminal is for the supervisor alone.
+    const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'], detached: true });
     this.#child = child;
     createInterface({ input: child.stderr }).on('line', (text) => {
       this.#lines.push(`${life}: ${text}`);

@@ -81,6 +81,11 @@ export class World {
     }
   }
 
+  /** Ends the programs without waiting; the folder stays. */
+  abandon(): void {
+    for (const program of this.programs.values()) program.abandon();
+  }
+
   async close(): Promise<void> {
     for (const program of this.programs.values()) await program.kill();
     await this.partner.close();
