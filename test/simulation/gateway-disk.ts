@@ -79,7 +79,7 @@ export class GatewayDisk {
       orders: new OrderStore(db),
       payments: new PaymentStore(db),
       setting: async (_name, make) => make(),
-      prune: (atMs, signal, limits) => prune(db, atMs, signal, limits),
+      prune: (atMs, limits) => prune(db, atMs, limits),
       close: async () => undefined,
     };
   }
