@@ -27,6 +27,8 @@ const REDIAL_FIRST_MS = 250;
 const REDIAL_MAX_MS = 30_000;
 /** Messages under way on a slow session; one more ends it, and what is owed is sent on the next welcome. */
 const OUTGOING_MAX = 500;
+/** With so many under way nothing more is read that would want an answer too; more than the owed reports alone can be. */
+const OUTGOING_BUSY = 200;
 
 /** The session that the gateway has welcomed. */
 interface Welcomed {
@@ -49,6 +51,7 @@ export class Link {
   readonly #stop = new AbortController();
   #welcomed: Welcomed | undefined;
   #underWay = 0;
+  #oneArrived = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
   #status: LinkStatus = { connectedAtMs: undefined, reason: 'not connected yet' };
 
@@ -84,6 +87,8 @@ export class Link {
       this.#giveUp(session, reasonOf(error));
     } finally {
       this.#underWay -= 1;
+      this.#oneArrived.resolve();
+      this.#oneArrived = Promise.withResolvers();
     }
   }
 
@@ -167,10 +172,11 @@ export class Link {
     if (answer.type === 'refused') return this.#refused(answer.code, answer.reason);
     this.#welcomed = { session, sessionId };
     this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };
-    log.info('registered', { terminalCode, account: answer.link?.bankAccount ?? null });
+    const { link, openPushIds } = answer;
+    log.info('registered', { terminalCode, account: link?.bankAccount ?? null });
     // The welcome was under way for no longer than since the hello.
     const gatewayMs = Math.ceil(answer.sentAtMs + clock.monotonicMs() - helloAtMs);
-    emit({ type: 'registered', link: answer.link, gatewayMs });
+    emit({ type: 'registered', link, gatewayMs, openPushIds });
     return undefined;
   }
 
@@ -200,6 +206,7 @@ export class Link {
         return this.#refused(message.code, message.reason);
       } else {
         await this.#receive(message, helloAtMs);
+        while (this.#underWay >= OUTGOING_BUSY) await this.#oneArrived.promise;
       }
     }
   }

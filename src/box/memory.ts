@@ -1,7 +1,7 @@
 import { recent } from './draft.ts';
 import type { Entry, Order, Payment } from './entry.ts';
 import { withinLimit } from './outbox.ts';
-import { RECENT_MAX, REMEMBERED_MAX, type UnsentReport } from './state.ts';
+import { REMEMBERED_MAX, UNTOLD_MAX, type UnsentReport } from './state.ts';
 
 /** What a journal tells of the time before. */
 export interface Memory {
@@ -80,6 +80,6 @@ export function recall(entries: readonly Entry[]): Memory {
     closedPushIds: closed.slice(-REMEMBERED_MAX),
     unsent: withinLimit([...owed.values()].filter((report) => !acked.has(report.id))),
     recentPayments,
-    untold: [...untold.values()].slice(-RECENT_MAX),
+    untold: [...untold.values()].slice(-UNTOLD_MAX),
   };
 }

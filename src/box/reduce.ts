@@ -1,5 +1,5 @@
 import type { Code } from '../protocol/codes.ts';
-import type { DownOf, EndedHow, Link } from '../protocol/messages.ts';
+import type { DownOf, EndedHow } from '../protocol/messages.ts';
 import { refusalOf } from './checks.ts';
 import { Draft, recent, remembered } from './draft.ts';
 import type { Order, Payment } from './entry.ts';
@@ -12,10 +12,10 @@ import {
   activeOrder,
   type BoxEvent,
   type BoxState,
-  RECENT_MAX,
   type Refusal,
   type Stage,
   type Step,
+  UNTOLD_MAX,
   type UnsentReport,
 } from './state.ts';
 
@@ -71,7 +71,7 @@ function apply(draft: Draft, event: BoxEvent): void {
       draft.set({ ...unmail(draft.state), connection: 'connecting' });
       break;
     case 'registered':
-      onRegistered(draft, event.link, event.gatewayMs);
+      onRegistered(draft, event);
       break;
     case 'refused':
       onRefused(draft, event.code, event.reason);
@@ -118,8 +118,9 @@ function apply(draft: Draft, event: BoxEvent): void {
   }
 }
 
-function onRegistered(draft: Draft, link: Link | null, gatewayMs: number): void {
+function onRegistered(draft: Draft, { link, gatewayMs, openPushIds }: BoxEvent & { type: 'registered' }): void {
   draft.set({ ...unmail(draft.state), connection: 'registered', link, refusal: undefined });
+  endUnlessOpen(draft, openPushIds);
   redate(draft, gatewayMs);
   const active = activeOrder(draft.state.stage);
   const { bankAccount, bankCode } = active?.order.holder ?? {};
@@ -128,6 +129,20 @@ function onRegistered(draft: Draft, link: Link | null, gatewayMs: number): void 
     draft.leave({ kind: 'cancelled', order: active.order });
   }
   draft.mail();
+}
+
+/** An order that the gateway knows as over has ended while it could not be told, or on a disk that has forgotten it. */
+function endUnlessOpen(draft: Draft, openPushIds: readonly string[]): void {
+  const { stage, held } = draft.state;
+  const active = activeOrder(stage);
+  if (held !== undefined && !openPushIds.includes(held.pushId)) {
+    draft.close(held, 'withdrawn');
+    draft.set({ held: undefined });
+  }
+  if (active !== undefined && !openPushIds.includes(active.order.pushId)) {
+    endActive(draft, active, 'withdrawn');
+    draft.leave(undefined);
+  }
 }
 
 /** The gateway does not take this box for what it is: nobody would hear that the QR on its screen was paid or cancelled. */
@@ -219,7 +234,7 @@ function onPayment(draft: Draft, { payment: told }: BoxEvent & { type: 'payment'
   draft.set({
     announced: remembered(announced, transactionId),
     recentPayments: recent(recentPayments, payment),
-    untold: [...untold, payment].slice(-RECENT_MAX),
+    untold: [...untold, payment].slice(-UNTOLD_MAX),
     held: held?.pushId === pushId ? undefined : held,
   });
   draft.announcements.push(payment);

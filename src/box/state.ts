@@ -15,6 +15,8 @@ export interface BoxConfig {
 export const REMEMBERED_MAX = 1000;
 /** Payments that a person can look back on. */
 export const RECENT_MAX = 5;
+/** Payments that still want their screen; the oldest of more are not shown any more. */
+export const UNTOLD_MAX = 100;
 /** Reports owed to the gateway. When more are owed, the oldest `ended` goes first; `paid` only when nothing else is left. */
 export const UNSENT_MAX = 1000;
 /** Reports under way to the gateway at the same time; the others follow as these are acknowledged, in their order. */
@@ -65,7 +67,7 @@ export interface BoxState {
   /** The ids of the reports at the head of `unsent` that were sent in this session. */
   readonly inFlight: readonly string[];
   readonly resendAtMs: number | undefined;
-  /** Payments whose screen no display has confirmed yet, the oldest first, at most `RECENT_MAX`. */
+  /** Payments whose screen no display has confirmed yet, the oldest first, at most `UNTOLD_MAX`. */
   readonly untold: readonly Payment[];
   /** An order from before a restart that this box's calendar clock cannot date; the gateway's welcome can. */
   readonly held: Order | undefined;
@@ -91,7 +93,7 @@ export type BoxEvent =
   /** The box is looking for its gateway, at first or again. */
   | { type: 'connecting' }
   /** `gatewayMs`: what the gateway's calendar clock says at most. */
-  | { type: 'registered'; link: Link | null; gatewayMs: number }
+  | { type: 'registered'; link: Link | null; gatewayMs: number; openPushIds: readonly string[] }
   | { type: 'refused'; code: Code; reason: string }
   /** `bornAtMs`: when the push's lifetime began or earlier, in this box's monotonic milliseconds. */
   | { type: 'push'; push: DownOf<'show'>; bornAtMs: number; verdict: Verdict }

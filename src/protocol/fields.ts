@@ -20,6 +20,7 @@ export const LIMITS = {
   httpBodyBytesMax: 65_536,
   messageBytesMax: 16_384,
   ackIdsMax: 100,
+  openPushIdsMax: 16,
 } as const;
 
 /** `VVB` and six digits. */

@@ -25,7 +25,13 @@ export const link = z.object({
 /** A message of another session than the one in use changes nothing (PROTOCOL.md, clause MSG-4). */
 const head = { v: z.literal(MESSAGE_VERSION), id: z.uuid(), sentAtMs: wallTimeMs, sessionId: z.uuid() };
 
-const welcome = z.object({ ...head, type: z.literal('welcome'), link: link.nullable() });
+const welcome = z.object({
+  ...head,
+  type: z.literal('welcome'),
+  link: link.nullable(),
+  /** What the box may show; any other order on its screen has ended without it (PROTOCOL.md, clause MSG-10). */
+  openPushIds: z.array(z.uuid()).max(LIMITS.openPushIdsMax),
+});
 
 const refused = z.object({ ...head, type: z.literal('refused'), code, reason });
 

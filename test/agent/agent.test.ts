@@ -31,7 +31,7 @@ class Gateway implements Session {
   async send(message: UpMessage): Promise<void> {
     this.said.push(upMessage.parse(message));
     this.#sessionId = message.sessionId;
-    if (message.type === 'hello') this.tell({ type: 'welcome', link: LINK });
+    if (message.type === 'hello') this.tell({ type: 'welcome', link: LINK, openPushIds: [] });
   }
 
   async close(): Promise<void> {

@@ -46,7 +46,7 @@ class Far implements Session {
 
   async welcome(): Promise<void> {
     await eventually('hello', () => this.hello());
-    this.say({ type: 'welcome', link: LINK });
+    this.say({ type: 'welcome', link: LINK, openPushIds: [uuid(1)] });
   }
 }
 
@@ -77,11 +77,14 @@ describe('the link', () => {
     const hello = await eventually('hello', () => far.hello());
     expect(hello).toMatchObject({ terminalCode: 'VVB000001', serialNumber: 'VVB900001', display: 'browser' });
     far.say(pushOf(1));
-    far.say({ type: 'welcome', link: LINK }, uuid(1));
+    far.say({ type: 'welcome', link: LINK, openPushIds: [uuid(1)] }, uuid(1));
     link.send([{ type: 'accepted', pushId: uuid(1) }]);
     await far.welcome();
     await eventually('registered', () => types().includes('registered'));
-    expect(events).toEqual([{ type: 'connecting' }, { type: 'registered', link: LINK, gatewayMs: expect.any(Number) }]);
+    expect(events).toEqual([
+      { type: 'connecting' },
+      { type: 'registered', link: LINK, gatewayMs: expect.any(Number), openPushIds: [uuid(1)] },
+    ]);
     expect(far.sent.map((message) => message.type)).toEqual(['hello']);
     expect(link.status()).toMatchObject({ reason: undefined, connectedAtMs: expect.any(Number) });
   });

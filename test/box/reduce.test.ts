@@ -337,6 +337,16 @@ describe('the connection', () => {
     expect(view(play(refused.state, [registered]).state).kind).toBe('idle');
   });
 
+  it('MSG-10 ends an order that the gateway does not know as open, and keeps one that it does', () => {
+    const forgotten = play(showing(), [{ type: 'connecting' }, registeredAt(0, LINK, [uuid(2)])]);
+    expect(forgotten.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'withdrawn' }]);
+    expect(view(forgotten.state).kind).toBe('idle');
+    const paid = play(showing(), [payment(2, { pushId: null }), registeredAt(0, LINK, [])]);
+    expect(view(paid.state).kind).toBe('paid');
+    expect(activeOrder(paid.state.stage)).toBeUndefined();
+    expect(view(play(showing(), [registeredAt(0, LINK, [uuid(1)])]).state).kind).toBe('payment');
+  });
+
   it.each(['SUPERSEDED', 'NOT_REGISTERED'] as const)('MSG-8 takes its QR away when it is refused as %s', (code) => {
     const refused = play(showing(), [{ type: 'refused', code, reason: 'another agent' }]);
     expect(view(refused.state)).toMatchObject({ kind: 'fault', code });

@@ -8,6 +8,7 @@ import {
   CONFIG,
   drawn,
   fresh,
+  LINK,
   paidDrawn,
   payment,
   play,
@@ -50,6 +51,9 @@ describe('a restart', () => {
     const ended = play(after, [{ type: 'withdraw', pushId: uuid(1), why: 'cancelled' }, registeredAt(0)]);
     expect(ended.sends).toMatchObject([{ type: 'ended', how: 'withdrawn' }]);
     expect(view(play(after, [payment(1), registeredAt(100_000)]).state).kind).toBe('paid');
+    const unknown = play(after, [registeredAt(100_000, LINK, [])]);
+    expect(view(unknown.state).kind).toBe('idle');
+    expect(unknown.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'withdrawn' }]);
   });
 
   it('AGT-8 shows it no longer than the gateway says, although its own calendar clock is behind', () => {

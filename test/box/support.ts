@@ -84,11 +84,14 @@ export function play(start: BoxState, events: readonly (BoxEvent | [number, BoxE
 }
 
 export const fresh = () => initialState(CONFIG, at(0));
+/** The gateway takes each of these for open unless a test says otherwise. */
+const OPEN_PUSH_IDS = Array.from({ length: 9 }, (_, n) => uuid(n + 1));
 /** The welcome of a gateway whose clock says so many milliseconds after `WALL_START_MS`. */
-export const registeredAt = (ms: number, link: Link | null = LINK): BoxEvent => ({
+export const registeredAt = (ms: number, link: Link | null = LINK, openPushIds = OPEN_PUSH_IDS): BoxEvent => ({
   type: 'registered',
   link,
   gatewayMs: WALL_START_MS + ms,
+  openPushIds,
 });
 export const registered = registeredAt(0);
 /** A push that took no time from the gateway to the box, unless told when its lifetime began. */

@@ -8,7 +8,7 @@ const link = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN 
 
 /** One legal message of every type to a box. */
 export const DOWN: { [T in DownMessage['type']]: DownOf<T> } = {
-  welcome: { ...head, type: 'welcome', link },
+  welcome: { ...head, type: 'welcome', link, openPushIds: [pushId] },
   refused: { ...head, type: 'refused', code: 'SUPERSEDED', reason: 'another agent has this identity' },
   show: {
     ...head,

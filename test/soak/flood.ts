@@ -113,6 +113,7 @@ class Box {
 /** A gateway that says what it likes to one box, and acknowledges every report. */
 class FloodingGateway {
   readonly reported = new Set<string>();
+  readonly #unreported = new Map<string, DownBody>();
   readonly refused: Record<string, number> = {};
   accepted = 0;
   shown = 0;
@@ -141,6 +142,12 @@ class FloodingGateway {
     this.#client.publish(boxTopic(BOX.terminalCode, 'down'), encode({ ...head, ...body }), { qos: 1 });
   }
 
+  /** Tells of a payment, and again at each welcome until it is reported (PROTOCOL.md, clause MSG-7). */
+  pay(payment: DownBody & { type: 'payment' }): void {
+    this.#unreported.set(payment.transactionId, payment);
+    this.send(payment);
+  }
+
   show(order: { pushId: string; orderId: string; amount: number; content: string }): void {
     const { bankAccount: account } = HOLDER;
     const { amount, content: purpose } = order;
@@ -156,7 +163,8 @@ class FloodingGateway {
         this.sessions += 1;
         this.#sessionId = message.sessionId;
         this.#helloAtMs = performance.now();
-        this.send({ type: 'welcome', link: HOLDER });
+        this.send({ type: 'welcome', link: HOLDER, openPushIds: [] });
+        for (const payment of this.#unreported.values()) this.send(payment);
         break;
       case 'rejected':
         this.refused[message.code] = (this.refused[message.code] ?? 0) + 1;
@@ -173,6 +181,7 @@ class FloodingGateway {
         break;
       case 'paid':
         this.reported.add(message.transactionId);
+        this.#unreported.delete(message.transactionId);
         this.send({ type: 'ack', reportIds: [message.id] });
         break;
     }
@@ -242,7 +251,7 @@ async function flood(
       const { bankAccount, bankCode } = HOLDER;
       const paysNewest = transactions.length % 2 === 0;
       transactions.push(transactionId);
-      gateway.send({
+      gateway.pay({
         type: 'payment',
         transactionId,
         ...{ pushId: paysNewest ? pushId : null, orderId: paysNewest ? `DH${sent}` : '', amount },

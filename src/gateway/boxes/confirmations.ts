@@ -31,6 +31,16 @@ export class Confirmations {
     this.#waiting.delete(pushId);
   }
 
+  /** Ends a wait that nobody waits for any more. */
+  forget(pushId: string): void {
+    this.#waiting.delete(pushId);
+  }
+
+  /** The pushes of a box whose confirmation is awaited. */
+  awaited(terminalCode: string): string[] {
+    return this.#of(terminalCode).map(({ pushId }) => pushId);
+  }
+
   /** Settles every push of a box, or of all boxes. */
   settleAll(terminalCode: string | undefined, result: PushResult): void {
     for (const { pushId } of this.#of(terminalCode)) this.settle(pushId, result);

@@ -3,13 +3,7 @@ import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Code } from '../../protocol/codes.ts';
-import {
-  type DownBody,
-  type DownMessage,
-  MESSAGE_VERSION,
-  type UpMessage,
-  type UpOf,
-} from '../../protocol/messages.ts';
+import type { DownBody, UpMessage, UpOf } from '../../protocol/messages.ts';
 import type { Changes } from '../changes.ts';
 import type { BoxConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
@@ -19,6 +13,7 @@ import type { Store } from '../store/store.ts';
 import { Confirmations, type PushResult } from './confirmations.ts';
 import type { Line } from './line.ts';
 import { keepReport } from './reports.ts';
+import { Session, sendTo } from './session.ts';
 
 /** Messages of one box that wait for the one before them; more are dropped, and durable ones come again. */
 const INBOX_MAX = 1000;
@@ -34,35 +29,13 @@ export interface HubDeps {
   confirmTimeoutMs: number;
 }
 
-/** What a box owes an answer to is said again after this (PROTOCOL.md, clauses MSG-7 and MSG-9). */
-const RESEND_MS = 10_000;
-
-/** A registered box (PROTOCOL.md, clause MSG-4). */
-export interface Session {
-  sessionId: string;
-  line: Line;
-  sinceMs: number;
-  agentVersion: string;
-  display: string;
-}
-
-interface LiveSession extends Session {
-  /** When its hello was taken, by the monotonic clock. */
-  helloAtMs: number;
-  /** Payments and withdrawals that it was told and has not answered. */
-  unanswered: Set<string>;
-  /** The store may hold more to tell than it was told at a time, or could not be read. */
-  moreWaits: boolean;
-  over: AbortController;
-}
-
 type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
 type CancelReason = 'the order was cancelled' | 'the order was paid';
 
 /** The registered boxes, whatever their transport: who is there, what they are told and what they say. */
 export class Hub {
   readonly #deps: HubDeps;
-  readonly #sessions = new Map<string, LiveSession>();
+  readonly #sessions = new Map<string, Session>();
   readonly #inboxes = new Map<string, { last: Promise<void>; size: number }>();
   readonly #confirmations = new Confirmations();
 
@@ -99,7 +72,7 @@ export class Hub {
       if (session === undefined) return;
       if ('line' in by ? session.line !== by.line : session.sessionId !== by.sessionId) return;
       this.#sessions.delete(terminalCode);
-      session.over.abort();
+      session.end();
       this.#deps.log.info('box-offline', { box: terminalCode, why });
       this.#confirmations.settleAll(terminalCode, failure('BOX_OFFLINE', `the box was lost: ${why}`));
       this.#deps.changes.notify('boxes');
@@ -115,26 +88,24 @@ export class Hub {
     const { id, terminal_code: terminalCode } = push;
     const session = this.#sessions.get(terminalCode);
     if (session === undefined) return failure('BOX_OFFLINE', 'the box is not connected');
-    const sessionMs = Math.floor(clock.monotonicMs() - session.helloAtMs);
-    await store.orders.startPush(push, newOrder);
-    changes.notify('orders');
+    const sessionMs = session.ageMs();
     const confirmed = this.#confirmations.wait(id, terminalCode);
-    if (this.#sessions.get(terminalCode) === session) this.#send(session, { ...show, sessionMs });
-    else this.#confirmations.settle(id, failure('BOX_OFFLINE', 'the box was lost'));
-
-    const answer = () => withDeadline(clock, confirmTimeoutMs, confirmed);
-    const timeout = failure('BOX_TIMEOUT', `no confirmation within ${confirmTimeoutMs} ms`);
-    const first = await answer();
-    let result = first ?? timeout;
-    if (!result.ok) {
-      const failed = await store.orders.failPush(id, terminalCode, result.code, clock.wallMs(), false);
-      if (failed) this.#withdraw(terminalCode, id, 'timeout');
+    try {
+      await store.orders.startPush(push, newOrder);
+      changes.notify('orders');
+      if (this.#sessions.get(terminalCode) === session) session.send({ ...show, sessionMs });
+      else this.#confirmations.settle(id, failure('BOX_OFFLINE', 'the box was lost'));
+      const answer = () => withDeadline(clock, confirmTimeoutMs, confirmed);
+      const first = await answer();
+      if (first?.ok === true) return first;
+      const result = first ?? failure('BOX_TIMEOUT', `no confirmation within ${confirmTimeoutMs} ms`);
+      if (await this.#fail(push, result.code)) return result;
       // Something else was stored of it at the very end of the wait: that is what happened, and it settles next.
-      else if (first === undefined) result = (await answer()) ?? timeout;
+      return first ?? (await answer()) ?? result;
+    } finally {
+      this.#confirmations.forget(id);
+      changes.notify('orders');
     }
-    this.#confirmations.settle(id, result);
-    changes.notify('orders');
-    return result;
   }
 
   /** Takes a cancelled push back from its box, or has it taken back at the next welcome. */
@@ -146,13 +117,13 @@ export class Hub {
   /** Tells a registered box of a payment; one that is not there hears of it in its next welcome. */
   tell(terminalCode: string, payment: Notice): void {
     const session = this.#sessions.get(terminalCode);
-    if (session !== undefined) this.#ask(session, payment.id, noticeOf(payment));
+    session?.ask(payment.id, noticeOf(payment));
   }
 
   /** Settles what is awaited, and what is being handled. */
   async close(): Promise<void> {
     this.#confirmations.settleAll(undefined, failure('BOX_OFFLINE', 'the gateway is stopping'));
-    for (const { over } of this.#sessions.values()) over.abort();
+    for (const session of this.#sessions.values()) session.end();
     this.#sessions.clear();
     await Promise.all([...this.#inboxes.values()].map((it) => it.last));
   }
@@ -186,72 +157,79 @@ export class Hub {
       return;
     }
     const { acked, confirmed } = await keepReport(this.#deps, terminalCode, message);
-    if (acked) this.#send(session, { type: 'ack', reportIds: [message.id] });
+    if (acked) session.send({ type: 'ack', reportIds: [message.id] });
     if (confirmed !== undefined && 'pushId' in message) this.#confirmations.settle(message.pushId, confirmed);
-    session.unanswered.delete('pushId' in message ? message.pushId : message.transactionId);
-    if (session.moreWaits && session.unanswered.size === 0) await this.#tellAll(session, terminalCode);
+    session.answered('pushId' in message ? message.pushId : message.transactionId);
+    if (session.isReadyForMore) await this.#tellAll(session, terminalCode);
   }
 
   async #welcome(terminalCode: string, line: Line, hello: UpOf<'hello'>): Promise<void> {
-    const { directory, clock, log, changes } = this.#deps;
+    const { directory, store, clock, log, changes, confirm } = this.#deps;
     const box = directory.box(terminalCode);
     const { sessionId, agentVersion, display } = hello;
     if (!isThisBox(box, hello)) {
       const reason = 'terminalCode and serialNumber are not those of a box in the system';
       log.warn('box-refused', { box: terminalCode, code: 'NOT_REGISTERED', reason, saidToBe: hello.terminalCode });
-      this.#send({ line, sessionId }, { type: 'refused', code: 'NOT_REGISTERED', reason });
+      sendTo({ line, sessionId }, { type: 'refused', code: 'NOT_REGISTERED', reason }, this.#deps);
       return;
     }
-    this.#sessions.get(terminalCode)?.over.abort();
     this.#supersede(terminalCode, line, sessionId);
-    const session: LiveSession = {
-      ...{ sessionId, agentVersion, display, line, sinceMs: clock.wallMs(), helloAtMs: clock.monotonicMs() },
-      ...{ unanswered: new Set(), moreWaits: true, over: new AbortController() },
-    };
+    const session = new Session(hello, line, this.#deps);
     this.#sessions.set(terminalCode, session);
-    this.#send(session, { type: 'welcome', link: directory.linkOf(box) });
+    await store.orders.failUnfinished(clock.wallMs(), confirm, this.#unawaited(terminalCode));
+    session.send({
+      type: 'welcome',
+      link: directory.linkOf(box),
+      openPushIds: await store.orders.openPushIds(terminalCode),
+    });
     log.info('box-online', { box: terminalCode, transport: line.transport, agentVersion, display });
     changes.notify('boxes');
-    void this.#remind(session, terminalCode);
+    void session.remind(() =>
+      this.#inTurn(terminalCode, 'remind', async () => {
+        if (!session.isOver) await this.#tellAll(session, terminalCode);
+      }),
+    );
     await this.#tellAll(session, terminalCode);
   }
 
   /** Tells a box what it has not answered yet, as the store knows it (PROTOCOL.md, clauses MSG-7 and MSG-9). */
-  async #tellAll(session: LiveSession, terminalCode: string): Promise<void> {
-    const { store } = this.#deps;
+  async #tellAll(session: Session, terminalCode: string): Promise<void> {
+    const { store, clock, confirm } = this.#deps;
+    await store.orders.failUnfinished(clock.wallMs(), confirm, this.#unawaited(terminalCode));
     const withdrawals = await store.orders.toWithdraw(terminalCode);
     const { notices, more } = await store.payments.unreported(terminalCode);
-    session.unanswered.clear();
-    session.moreWaits = more;
-    for (const { id, why } of withdrawals) this.#ask(session, id, { type: 'withdraw', pushId: id, why });
-    for (const payment of notices) this.#ask(session, payment.id, noticeOf(payment));
+    session.beginTelling(more);
+    for (const { id, why } of withdrawals) session.ask(id, { type: 'withdraw', pushId: id, why });
+    for (const payment of notices) session.ask(payment.id, noticeOf(payment));
   }
 
-  /** Sends what wants an answer and is said again until there is one. */
-  #ask(session: LiveSession, id: string, body: DownBody): void {
-    session.unanswered.add(id);
-    this.#send(session, body);
+  #unawaited(terminalCode: string): { terminalCode: string; except: string[] } {
+    return { terminalCode, except: this.#confirmations.awaited(terminalCode) };
   }
 
-  async #remind(session: LiveSession, terminalCode: string): Promise<void> {
-    const { signal } = session.over;
-    while (!signal.aborted) {
-      await this.#deps.clock.sleep(RESEND_MS, signal);
-      if (signal.aborted || (session.unanswered.size === 0 && !session.moreWaits)) continue;
-      await this.#inTurn(terminalCode, 'remind', async () => {
-        if (!signal.aborted) await this.#tellAll(session, terminalCode);
-      });
+  /** Whether the push was unfinished, so that this failed it; one that the store cannot fail is failed as soon as it can. */
+  async #fail({ id, terminal_code: terminalCode }: NewPush, code: Code): Promise<boolean> {
+    const { store, clock } = this.#deps;
+    try {
+      const failed = await store.orders.failPush(id, terminalCode, code, clock.wallMs(), false);
+      if (failed) this.#withdraw(terminalCode, id, 'timeout');
+      return failed;
+    } catch (error) {
+      this.#sessions.get(terminalCode)?.tellAgain();
+      throw error;
     }
   }
 
   /** Ends the older session of a box (PROTOCOL.md, clause MSG-8); a repeated hello of the same one is none. */
   #supersede(terminalCode: string, line: Line, sessionId: string): void {
     const older = this.#sessions.get(terminalCode);
+    older?.end();
     if (older === undefined || (older.sessionId === sessionId && older.line === line)) return;
+    this.#sessions.delete(terminalCode);
     const reason = 'another agent registered with the identity of this box';
     if (older.sessionId !== sessionId) {
       this.#deps.log.warn('box-superseded', { box: terminalCode, code: 'SUPERSEDED', reason });
-      this.#send(older, { type: 'refused', code: 'SUPERSEDED', reason });
+      older.send({ type: 'refused', code: 'SUPERSEDED', reason });
     }
     this.#confirmations.settleAll(terminalCode, failure('BOX_OFFLINE', 'a newer session of the box took over'));
     if (older.line !== line) older.line.end();
@@ -259,13 +237,7 @@ export class Hub {
 
   #withdraw(terminalCode: string, pushId: string, why: 'timeout' | 'cancelled' | 'paid'): void {
     const session = this.#sessions.get(terminalCode);
-    if (session !== undefined) this.#ask(session, pushId, { type: 'withdraw', pushId, why });
-  }
-
-  #send({ line, sessionId }: Pick<Session, 'line' | 'sessionId'>, body: DownBody): void {
-    const { random, clock } = this.#deps;
-    const head = { v: MESSAGE_VERSION, id: random.uuid(), sentAtMs: clock.wallMs(), sessionId } as const;
-    line.send({ ...head, ...body } satisfies DownMessage);
+    session?.ask(pushId, { type: 'withdraw', pushId, why });
   }
 }
 
@@ -273,7 +245,7 @@ function isThisBox(box: BoxConfig | undefined, hello: UpOf<'hello'>): box is Box
   return box?.terminalCode === hello.terminalCode && box.serialNumber === hello.serialNumber;
 }
 
-function failure(code: Code, reason: string): PushResult {
+function failure(code: Code, reason: string): PushResult & { ok: false } {
   return { ok: false, code, reason };
 }
 

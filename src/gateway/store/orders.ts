@@ -1,5 +1,6 @@
-import type { Kysely } from 'kysely';
+import { expressionBuilder, type Kysely, sql } from 'kysely';
 import type { Code } from '../../protocol/codes.ts';
+import { LIMITS } from '../../protocol/fields.ts';
 import type { DownOf, EndedHow } from '../../protocol/messages.ts';
 import { OPEN_PUSH, type OrderRow, type OrderStatus, type PushRow, type Tables } from './schema.ts';
 import { nextSeq } from './seq.ts';
@@ -226,39 +227,70 @@ export class OrderStore {
     });
   }
 
-  /** Ends the pushes that an earlier run of the gateway left unanswered: nobody was told that they succeeded. */
-  async failUnfinished(atMs: number, confirm: 'accepted' | 'displayed'): Promise<void> {
-    const open = await this.#db
+  /**
+   * Ends unfinished pushes as failed, those that nobody awaits: of an earlier run of the gateway, or of one box. Nobody was
+   * told that they succeeded.
+   */
+  async failUnfinished(
+    atMs: number,
+    confirm: 'accepted' | 'displayed',
+    only?: { terminalCode: string; except: readonly string[] },
+  ): Promise<void> {
+    let unfinished = this.#db
       .selectFrom('pushes')
       .select(['id', 'terminal_code'])
-      .where('status', 'in', confirm === 'displayed' ? ['sent', 'accepted'] : ['sent'])
+      .where('status', 'in', confirm === 'displayed' ? ['sent', 'accepted'] : ['sent']);
+    if (only !== undefined) unfinished = unfinished.where('terminal_code', '=', only.terminalCode);
+    for (const { id, terminal_code } of await unfinished.execute()) {
+      if (only?.except.includes(id)) continue;
+      await this.failPush(id, terminal_code, 'BOX_OFFLINE', atMs, false);
+    }
+  }
+
+  /** The newest pushes that a box may show with right: on their way or there, and their order not paid (clause MSG-10). */
+  async openPushIds(terminalCode: string): Promise<string[]> {
+    const pushes = await this.#db
+      .selectFrom('pushes')
+      .innerJoin('orders', 'orders.id', 'pushes.order_ref')
+      .select('pushes.id')
+      .where('pushes.terminal_code', '=', terminalCode)
+      .where('pushes.status', 'in', OPEN_PUSH)
+      .where('orders.status', '<>', 'paid')
+      .orderBy('pushes.seq', 'desc')
+      .limit(LIMITS.openPushIdsMax)
       .execute();
-    for (const { id, terminal_code } of open) await this.failPush(id, terminal_code, 'BOX_OFFLINE', atMs, false);
+    return pushes.map(({ id }) => id);
   }
 }
 
 /** The unpaid order of this money that a box shows, else the newest unpaid, else the newest paid (clause CBK-6). */
 export async function findPaidBy(db: Kysely<Tables>, money: Money, atMs: number): Promise<OrderRow | undefined> {
-  const ofMoney = db
-    .selectFrom('orders')
+  const { partner, bank_account, content, amount, trans_type } = money;
+  const isOfMoney = expressionBuilder<Tables, 'orders'>().and({
+    'orders.partner': partner,
+    'orders.bank_account': bank_account,
+    'orders.content': content,
+    'orders.amount': amount,
+    'orders.trans_type': trans_type,
+  });
+  // The open pushes first, which are few; SQLite takes a cross join as it is written.
+  const onBox = db
+    .selectFrom('pushes')
+    .crossJoin('orders')
     .selectAll('orders')
-    .where('partner', '=', money.partner)
-    .where('bank_account', '=', money.bank_account)
-    .where('content', '=', money.content)
-    .where('amount', '=', money.amount)
-    .where('trans_type', '=', money.trans_type)
-    .limit(1);
-  const onBox = ofMoney
-    .innerJoin('pushes', 'pushes.order_ref', 'orders.id')
-    .where('orders.status', '<>', 'paid')
+    .whereRef('orders.id', '=', 'pushes.order_ref')
     .where('pushes.status', 'in', OPEN_PUSH)
     .where('pushes.expires_at_ms', '>', atMs)
+    .where('orders.status', '<>', 'paid')
+    .where(isOfMoney)
     .orderBy((it) => it('pushes.status', '=', 'shown'), 'desc')
-    .orderBy('pushes.seq', 'desc');
-  const newest = ofMoney.orderBy('seq', 'desc');
+    .orderBy('pushes.seq', 'desc')
+    .limit(1);
+  const newest = db.selectFrom('orders').selectAll().where(isOfMoney).orderBy('seq', 'desc').limit(1);
   return (
     (await onBox.executeTakeFirst()) ??
-    (await newest.where('status', '<>', 'paid').executeTakeFirst()) ??
+    // Written out, for the index of unpaid orders.
+    (await newest.where('status', '<>', sql.lit('paid')).executeTakeFirst()) ??
     (await newest.where('status', '=', 'paid').executeTakeFirst())
   );
 }

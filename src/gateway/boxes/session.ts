@@ -1,0 +1,101 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { Random } from '../../lib/random.ts';
+import { type DownBody, type DownMessage, MESSAGE_VERSION, type UpOf } from '../../protocol/messages.ts';
+import type { Line } from './line.ts';
+
+/** What a box owes an answer to is said again after this (PROTOCOL.md, clauses MSG-7 and MSG-9). */
+const RESEND_MS = 10_000;
+
+interface Deps {
+  clock: Clock;
+  random: Random;
+}
+
+/** A session of a registered box (PROTOCOL.md, clause MSG-4), with what the box was told and has not answered. */
+export class Session {
+  readonly sessionId: string;
+  readonly agentVersion: string;
+  readonly display: string;
+  readonly line: Line;
+  /** Calendar time, in milliseconds since 1970. */
+  readonly sinceMs: number;
+  readonly #helloAtMs: number;
+  readonly #deps: Deps;
+  /** Ids of payments and pushes. */
+  readonly #unanswered = new Set<string>();
+  readonly #over = new AbortController();
+  /** The store may hold more than the box was told at a time, or could not be read. */
+  #moreWaits = true;
+
+  constructor(hello: UpOf<'hello'>, line: Line, deps: Deps) {
+    this.sessionId = hello.sessionId;
+    this.agentVersion = hello.agentVersion;
+    this.display = hello.display;
+    this.line = line;
+    this.sinceMs = deps.clock.wallMs();
+    this.#helloAtMs = deps.clock.monotonicMs();
+    this.#deps = deps;
+  }
+
+  /** How long ago its hello was taken, in whole milliseconds of the monotonic clock. */
+  ageMs(): number {
+    return Math.floor(this.#deps.clock.monotonicMs() - this.#helloAtMs);
+  }
+
+  get isOver(): boolean {
+    return this.#over.signal.aborted;
+  }
+
+  send(body: DownBody): void {
+    sendTo(this, body, this.#deps);
+  }
+
+  /** Sends what wants an answer. */
+  ask(id: string, body: DownBody): void {
+    this.#unanswered.add(id);
+    this.send(body);
+  }
+
+  answered(id: string): void {
+    this.#unanswered.delete(id);
+  }
+
+  /** Whether the box has answered all that it was told, and there is more. */
+  get isReadyForMore(): boolean {
+    return this.#moreWaits && this.#unanswered.size === 0;
+  }
+
+  /** What follows is all that it has to answer; `moreWaits` when the store holds others. */
+  beginTelling(moreWaits: boolean): void {
+    this.#unanswered.clear();
+    this.#moreWaits = moreWaits;
+  }
+
+  /** The store has to be read again: something of this box could not be kept. */
+  tellAgain(): void {
+    this.#moreWaits = true;
+  }
+
+  /** Calls `tellAll` every `RESEND_MS` for which an answer is missing, until the session is over. */
+  async remind(tellAll: () => Promise<void>): Promise<void> {
+    const { signal } = this.#over;
+    while (!signal.aborted) {
+      await this.#deps.clock.sleep(RESEND_MS, signal);
+      if (!signal.aborted && (this.#moreWaits || this.#unanswered.size > 0)) await tellAll();
+    }
+  }
+
+  end(): void {
+    this.#over.abort();
+  }
+}
+
+/** Sends a message on a line to the agent with this session, registered or not. */
+export function sendTo(
+  { line, sessionId }: { line: Line; sessionId: string },
+  body: DownBody,
+  { clock, random }: Deps,
+): void {
+  const head = { v: MESSAGE_VERSION, id: random.uuid(), sentAtMs: clock.wallMs(), sessionId } as const;
+  line.send({ ...head, ...body } satisfies DownMessage);
+}
