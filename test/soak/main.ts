@@ -3,9 +3,10 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { kill } from './kill.ts';
 import { Progress } from './progress.ts';
+import { simulation, twin } from './simulation.ts';
 import type { Soak, SoakResult } from './soak.ts';
 
-const SOAKS: readonly Soak[] = [kill];
+const SOAKS: readonly Soak[] = [kill, twin, simulation];
 const INTERRUPTED = 130;
 
 const { values, positionals } = parseArgs({

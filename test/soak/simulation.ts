@@ -1,0 +1,30 @@
+import { GatewayDisk } from '../simulation/gateway-disk.ts';
+import { simulate } from '../simulation/simulation.ts';
+import { run } from '../simulation/twin.ts';
+import { playSeeds } from './seeds.ts';
+import type { Soak } from './soak.ts';
+
+const STEPS = 100_000;
+
+/** Programs that are stopped at each of their writes; see test/simulation. */
+export const twin: Soak = {
+  name: 'twin',
+  unit: 'sessions',
+  amount: 2_000,
+  run: (options) =>
+    playSeeds(options, async (seed) => ({
+      ...(await run({ sessions: 1, firstSeed: seed }, await GatewayDisk.make())),
+    })),
+};
+
+/** Gateway and boxes on a virtual clock and a faulty network; see test/simulation. */
+export const simulation: Soak = {
+  name: 'simulation',
+  unit: `worlds of ${STEPS} steps`,
+  amount: 100,
+  run: (options) =>
+    playSeeds(options, async (seed) => {
+      const { steps, virtualSeconds, payments } = await simulate(seed, STEPS, await GatewayDisk.make());
+      return { steps, 'virtual seconds': virtualSeconds, payments };
+    }),
+};
