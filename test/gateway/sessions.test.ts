@@ -9,6 +9,7 @@ import {
   partnerServer,
   processed,
   push,
+  qrFor,
   SEND_QR,
   TEST_CALLBACK,
   type TestGateway,
@@ -40,6 +41,27 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
       agentVersion: 'fake',
       display: 'fake',
     });
+  });
+
+  it('MSG-10 begins with the pushes that the box may show', async () => {
+    const gateway = await testGateway({ callback: { url: (await partnerServer(processed)).url } });
+    const connect = connecting(gateway);
+    const openPushIds = async () => {
+      const box = await connect({ onShow: () => undefined });
+      const open = (await box.next('welcome')).openPushIds;
+      await box.close();
+      return open;
+    };
+    const box = await connect();
+    await gateway.post(SEND_QR, push());
+    const first = (await box.next('show')).pushId;
+    await gateway.post(SEND_QR, push({ orderId: 'DH002', content: 'DH002', qrCode: qrFor({ purpose: 'DH002' }) }));
+    const second = (await box.next('show', 2)).pushId;
+    await box.send({ type: 'ended', pushId: first, orderId: 'DH001', how: 'replaced' }, first);
+    await box.next('ack');
+    expect(await openPushIds()).toEqual([second]);
+    await gateway.post(TEST_CALLBACK, testCallback({ content: 'DH002' }));
+    expect(await openPushIds()).toEqual([]);
   });
 
   it('MSG-4 begins with null for a box that is not linked', async () => {
