@@ -32,9 +32,14 @@ class TransactionalAdapter extends SqliteAdapter {
 /** `node:sqlite` in the shape that Kysely's SqliteDialect asks for. */
 function openSqlite(file: string): SqliteDatabase {
   const db = new DatabaseSync(file);
-  // Alone on the file: two gateways on one folder would tell the same payments twice.
-  // FULL: what a partner or a box was answered must survive a power cut.
-  db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
+  try {
+    // Alone on the file: two gateways on one folder would tell the same payments twice.
+    // FULL: what a partner or a box was answered must survive a power cut.
+    db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
+  } catch (error) {
+    db.close();
+    throw error;
+  }
   const prepared = new Map<string, SqliteStatement>();
   return {
     prepare: (sql) => {

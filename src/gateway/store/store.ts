@@ -15,8 +15,8 @@ export interface Store {
   payments: PaymentStore;
   /** The setting, made and kept by `make` when it is not there yet. */
   setting(name: string, make: () => string): Promise<string>;
-  /** Deletes what is over and older or more than the limits, which are the gateway's own where none are given. */
-  prune(atMs: number, signal: AbortSignal, limits?: Limits): Promise<Pruned>;
+  /** Deletes what is over and beyond the limits, which are the gateway's own where none are given; batch by batch. */
+  prune(atMs: number, limits?: Limits): AsyncGenerator<Pruned, void>;
   close(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export async function openStore({ dataDir, databaseUrl }: StorePlace, log: Logge
       const row = await db.selectFrom('settings').select('value').where('name', '=', name).executeTakeFirstOrThrow();
       return row.value;
     },
-    prune: (atMs, signal, limits) => prune(db, atMs, signal, limits),
+    prune: (atMs, limits) => prune(db, atMs, limits),
     close: () => db.destroy(),
   };
 }
@@ -57,7 +57,7 @@ async function openFile(dataDir: string): Promise<Kysely<Tables>> {
   } catch (error) {
     throw new ConfigError(
       `dataDir: the store ${file} cannot be opened: ${reasonOf(error)}`,
-      'use a folder that this user can write and that no other gateway uses',
+      'use a folder that this user can write, on a disk with room, and that no other gateway uses',
     );
   }
 }
