@@ -6,6 +6,15 @@ import { sceneText } from '../display/text.ts';
 import type { Clock } from '../lib/clock.ts';
 import { ConfigError, reasonOf, systemCodeOf } from '../lib/errors.ts';
 import { createServer } from '../lib/http.ts';
+import {
+  cutSlowReader,
+  hostnameOf,
+  isForeignPage,
+  limitConnections,
+  PAGE_POLICY,
+  SAFE_HEADERS,
+  SERVER_LIMITS,
+} from '../lib/http-guard.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import type { BoxWindow, Key } from './contract.ts';
@@ -26,7 +35,6 @@ export interface LocalHttp {
 }
 
 const CONNECTIONS_MAX = 64;
-const HEADERS_TIMEOUT_MS = 10_000;
 const HEADER_BYTES_MAX = 8_192;
 
 const KEYS: readonly Key[] = ['dismiss', 'repeat', 'history'];
@@ -38,16 +46,7 @@ interface Answer {
   headers?: OutgoingHttpHeaders;
 }
 
-/** No page of another origin may run, frame or post to the box; nothing is loaded from outside. */
-const SECURITY_HEADERS: OutgoingHttpHeaders = {
-  'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; connect-src 'self'; " +
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  'x-content-type-options': 'nosniff',
-  'referrer-policy': 'no-referrer',
-  'cross-origin-resource-policy': 'same-site',
-  'cache-control': 'no-store',
-};
+const SECURITY_HEADERS: OutgoingHttpHeaders = { ...SAFE_HEADERS, 'content-security-policy': PAGE_POLICY };
 
 /**
  * Serves the box's own pages: what a person sees, `/status`, the screen as a picture and as text, events, health and
@@ -60,16 +59,16 @@ export async function startLocalHttp(
 ): Promise<LocalHttp> {
   const live = new LiveStatus(window, deps);
   const routes = routesOf(window, live, deps);
-  const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: HEADERS_TIMEOUT_MS });
-  server.maxConnections = CONNECTIONS_MAX;
+  const server = createServer({ ...SERVER_LIMITS, maxHeaderSize: HEADER_BYTES_MAX });
+  server.maxRequestsPerSocket = SERVER_LIMITS.maxRequestsPerSocket;
+  limitConnections(server, CONNECTIONS_MAX);
   server.on('request', (request, response) => {
-    request.resume();
     try {
       const answer = answerTo(request, response, { boundHost: host, routes, live });
-      if (answer !== undefined) finish(request, response, answer);
+      if (answer !== undefined) finish(request, response, answer, deps.clock);
     } catch (error) {
       deps.log.error('page-failed', { path: request.url, reason: reasonOf(error) });
-      finish(request, response, plain(500, `the box failed to answer: ${reasonOf(error)}`));
+      finish(request, response, plain(500, `the box failed to answer: ${reasonOf(error)}`), deps.clock);
     }
   });
   await new Promise<void>((resolve, reject) => {
@@ -131,8 +130,7 @@ function routesOf(window: BoxWindow, live: LiveStatus, deps: LocalHttpDeps): Map
     ],
     ...KEYS.map((key): [string, Route] => [
       `POST /keys/${key}`,
-      (request) => {
-        if (!isSameOrigin(request)) return plain(403, 'keys are pressed from the page of the box only');
+      () => {
         window.press(key);
         return { status: 204, type: 'text/plain', body: '' };
       },
@@ -146,10 +144,13 @@ function answerTo(
   response: ServerResponse,
   { boundHost, routes, live }: { boundHost: string; routes: ReadonlyMap<string, Route>; live: LiveStatus },
 ): Answer | undefined {
-  const host = hostnameOf(request.headers.host);
+  const host = hostnameOf(request);
   if (host === undefined || !isOwnHost(host, boundHost)) {
     return plain(403, `the box is not called ${request.headers.host ?? 'nothing'}: use its IP address`);
   }
+  if (isForeignPage(request)) return plain(403, 'only the page of the box itself may ask and press keys');
+  if (hasBody(request)) return { ...plain(413, 'the box takes no body'), headers: { connection: 'close' } };
+  request.resume();
   const [path = '/'] = (request.url ?? '/').split('?', 1);
   if (path === '/events' && request.method === 'GET') {
     if (live.subscribe(response, SECURITY_HEADERS)) return undefined;
@@ -169,7 +170,12 @@ function allowedFor(pathname: string, routes: ReadonlyMap<string, Route>): strin
   return routes.has(`POST ${pathname}`) ? 'POST' : undefined;
 }
 
-function finish(request: IncomingMessage, response: ServerResponse, { status, type, body, headers }: Answer): void {
+function finish(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, type, body, headers }: Answer,
+  clock: Clock,
+): void {
   if (response.headersSent) {
     response.destroy();
     return;
@@ -178,6 +184,7 @@ function finish(request: IncomingMessage, response: ServerResponse, { status, ty
     status === 204 || status === 304 ? {} : { 'content-type': type, 'content-length': Buffer.byteLength(body) };
   response.writeHead(status, { ...SECURITY_HEADERS, ...length, ...headers });
   response.end(request.method === 'HEAD' ? undefined : body);
+  void cutSlowReader(response, clock);
 }
 
 function plain(status: number, text: string): Answer {
@@ -205,14 +212,8 @@ function isOwnHost(hostname: string, boundHost: string): boolean {
   return isIP(hostname) !== 0 || hostname === 'localhost' || hostname === boundHost.toLowerCase();
 }
 
-function hostnameOf(host: string | undefined): string | undefined {
-  const url = `http://${host ?? ''}`;
-  return host !== undefined && URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, '') : undefined;
-}
-
-/** Browsers name the page that posts in `Origin`; programs such as curl send none. */
-function isSameOrigin({ headers }: IncomingMessage): boolean {
-  return headers.origin === undefined || headers.origin === `http://${headers.host}`;
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 function addressError(error: Error, host: string, port: number): ConfigError {

@@ -13,6 +13,7 @@ import { createDirectory, type Directory } from './directory.ts';
 import { createApp } from './http/app.ts';
 import { boxRoutes } from './http/box-routes.ts';
 import { answerBeforeClosing } from './http/closing.ts';
+import { Logins } from './http/logins.ts';
 import { mockRoutes } from './http/mock-routes.ts';
 import { pageRoutes } from './http/page-routes.ts';
 import { serviceRoutes } from './http/service-routes.ts';
@@ -116,7 +117,8 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
 
   const mqtt = await startMqtt(config, deps, hub, directory, opened);
   const service = new Service({ ...deps, config, directory, store, hub, courier, changes, metrics });
-  const app = createApp(log);
+  const app = createApp(log, clock);
+  const logins = new Logins(clock);
   answerBeforeClosing(app, clock);
   const originOf = (request: FastifyRequest) => originFor(request, () => originAt(app, config));
   const endStreams: (() => void)[] = [];
@@ -124,15 +126,15 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
     for (const end of endStreams) end();
     return app.close();
   });
-  app.register(async (scope) => serviceRoutes(scope, { service, directory, tokens, log, originOf }), {
+  app.register(async (scope) => serviceRoutes(scope, { service, directory, tokens, logins, log, originOf }), {
     prefix: config.basePath,
   });
-  app.register(async (scope) => void endStreams.push(boxRoutes(scope, { hub, directory, clock, log })));
+  app.register(async (scope) => void endStreams.push(boxRoutes(scope, { hub, directory, logins, clock, log })));
   app.register(
     async (scope) => {
       const views = createViews(store, hub, directory);
       const baseUrl = () => `${originAt(app, config)}${config.basePath}`;
-      endStreams.push(mockRoutes(scope, { config, service, courier, views, changes, clock, log, baseUrl }));
+      endStreams.push(mockRoutes(scope, { config, service, courier, logins, views, changes, clock, log, baseUrl }));
     },
     { prefix: '/_mock' },
   );

@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createApp } from '../../src/gateway/http/app.ts';
+import { Logins } from '../../src/gateway/http/logins.ts';
 import { forOwnersOnly } from '../../src/gateway/http/owners.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
@@ -288,9 +289,9 @@ describe('who may see and do it', () => {
 async function guarded(adminToken: string | undefined) {
   const clock = new VirtualClock();
   const log = createLogger(new PassThrough().resume(), clock, 'json');
-  const app = createApp(log);
+  const app = createApp(log, clock);
   onTestFinished(() => app.close());
-  forOwnersOnly(app, adminToken, log);
+  forOwnersOnly(app, { adminToken, logins: new Logins(clock), log });
   app.get('/about', () => ({}));
   return app;
 }

@@ -1,21 +1,29 @@
+import type { Socket } from 'node:net';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
-import { reasonOf } from '../../lib/errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { cutSlowReader, hostnameOf, limitConnections, SAFE_HEADERS, SERVER_LIMITS } from '../../lib/http-guard.ts';
 import type { Logger } from '../../lib/log.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { answerRefusal, pathOf } from './requests.ts';
 
-const REQUEST_TIMEOUT_MS = 30_000;
+/** Of boxes, partners and pages together. */
+const CONNECTIONS_MAX = 4_096;
 const PARAM_CHARS_MAX = 128;
 
 /**
  * The HTTP server before it has routes. Bodies reach handlers as bytes, `application/json` only and within the limit;
  * every failure is answered as PROTOCOL.md, clause ERR, says.
  */
-export function createApp(log: Logger): FastifyInstance {
+export function createApp(log: Logger, clock: Clock): FastifyInstance {
+  const { requestTimeout, keepAliveTimeout, maxRequestsPerSocket, ...http } = SERVER_LIMITS;
   const app = Fastify({
     logger: false,
     bodyLimit: LIMITS.httpBodyBytesMax,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    http,
+    requestTimeout,
+    keepAliveTimeout,
+    maxRequestsPerSocket,
     forceCloseConnections: true,
     // Who asks while the gateway ends gets an answer of the protocol: the boxes are gone.
     return503OnClosing: false,
@@ -25,14 +33,10 @@ export function createApp(log: Logger): FastifyInstance {
     frameworkErrors: (_error, request, reply) => {
       answerRefusal(request, reply, log, { code: 'E46', reason: 'malformed path' }, 404);
     },
-    clientErrorHandler: (error, socket) => {
-      log.warn('request-refused', { status: 400, code: 'E46', reason: `not HTTP: ${reasonOf(error)}` });
-      const body = JSON.stringify({ status: 'FAILED', message: 'E46' });
-      const head = `content-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close`;
-      if (socket.writable) socket.end(`HTTP/1.1 400 Bad Request\r\n${head}\r\n\r\n${body}`);
-      else socket.destroy();
-    },
+    clientErrorHandler: (error, socket) => answerNoRequest(error, socket, log),
   });
+  limitConnections(app.server, CONNECTIONS_MAX);
+  answerSafely(app, clock, log);
   takeBodiesAsBytes(app);
   answerUnknownPaths(app, log);
   app.setErrorHandler((error: FastifyError, request, reply) => {
@@ -47,6 +51,31 @@ export function createApp(log: Logger): FastifyInstance {
     return reply.code(500).send({ status: 'FAILED', message: 'E05' });
   });
   return app;
+}
+
+/** Answers what is no request, or not a whole one in time, and cuts it off. */
+function answerNoRequest(error: Error, socket: Socket, log: Logger): void {
+  const isLate = systemCodeOf(error) === 'ERR_HTTP_REQUEST_TIMEOUT';
+  const reason = isLate ? 'the request did not come in time' : `not HTTP: ${reasonOf(error)}`;
+  const line = isLate ? '408 Request Timeout' : '400 Bad Request';
+  log.warn('request-refused', { status: isLate ? 408 : 400, code: 'E46', reason });
+  const body = JSON.stringify({ status: 'FAILED', message: 'E46' });
+  const head = `content-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close`;
+  if (socket.writable) socket.write(`HTTP/1.1 ${line}\r\n${head}\r\n\r\n${body}`);
+  socket.destroySoon();
+}
+
+/** What holds for every answer, of whatever route: its headers, and that somebody reads it. */
+function answerSafely(app: FastifyInstance, clock: Clock, log: Logger): void {
+  app.addHook('onRequest', async (request, reply) => {
+    // On the response itself, so that streams that leave Fastify have them too.
+    for (const [name, value] of Object.entries(SAFE_HEADERS)) reply.raw.setHeader(name, value ?? '');
+    if (request.headers.host === undefined || hostnameOf(request.raw) !== undefined) return;
+    return answerRefusal(request, reply, log, { code: 'E46', reason: 'Host is not one legal name' });
+  });
+  app.addHook('onSend', async (_request, reply) => {
+    void cutSlowReader(reply.raw, clock);
+  });
 }
 
 function takeBodiesAsBytes(app: FastifyInstance): void {

@@ -9,7 +9,8 @@ import type { Hub } from '../boxes/hub.ts';
 import type { Line } from '../boxes/line.ts';
 import type { BoxConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
-import { answerRefusal, basicCredentials, isSecret } from './requests.ts';
+import { isLoggedIn, type Logins } from './logins.ts';
+import { answerRefusal, basicCredentials } from './requests.ts';
 import { openStream } from './streams.ts';
 
 /** Open streams of one box, the one in use and those not yet ended; one more ends the oldest. */
@@ -20,6 +21,7 @@ const sessionHeader = z.uuid();
 export interface BoxRoutesDeps {
   hub: Hub;
   directory: Directory;
+  logins: Logins;
   clock: Clock;
   log: Logger;
 }
@@ -118,12 +120,11 @@ async function watchSilence(stream: BoxStream, ended: Promise<void>, clock: Cloc
 type Boxes = WeakMap<FastifyRequest, { box: BoxConfig; sessionId: string }>;
 
 async function identify(request: FastifyRequest, reply: FastifyReply, deps: BoxRoutesDeps, boxes: Boxes) {
-  const given = basicCredentials(request);
-  const box = deps.directory.box(given?.username ?? '');
-  if (!isSecret(given?.password ?? '', box?.secret) || box === undefined) {
-    reply.header('www-authenticate', 'Basic realm="paybox box", charset="UTF-8"');
-    return answerRefusal(request, reply, deps.log, { code: 'E74', reason: 'unknown box or wrong secret' });
-  }
+  const { username = '', password } = basicCredentials(request) ?? {};
+  const box = deps.directory.box(username);
+  const attempt = { kind: 'box', username, secret: password, expected: box?.secret } as const;
+  const challenge = 'Basic realm="paybox box", charset="UTF-8"';
+  if (!isLoggedIn(request, reply, attempt, { ...deps, challenge }) || box === undefined) return reply;
   const session = sessionHeader.safeParse(request.headers[BOX_SESSION_HEADER]);
   if (!session.success) {
     return answerRefusal(request, reply, deps.log, { code: 'E46', reason: `${BOX_SESSION_HEADER} is not a UUID` });

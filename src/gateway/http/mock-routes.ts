@@ -6,6 +6,7 @@ import type { Courier } from '../callbacks/courier.ts';
 import type { Changes } from '../changes.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Service } from '../service.ts';
+import type { Logins } from './logins.ts';
 import { forOwnersOnly } from './owners.ts';
 import { answerRefusal } from './requests.ts';
 import { type EventStream, openStream } from './streams.ts';
@@ -24,6 +25,7 @@ export interface MockRoutesDeps {
   config: GatewayConfig;
   service: Service;
   courier: Courier;
+  logins: Logins;
   views: Views;
   changes: Changes;
   clock: Clock;
@@ -33,8 +35,8 @@ export interface MockRoutesDeps {
 
 /** What the mock adds to the service, for developers and their tests. Returns what ends its streams. */
 export function mockRoutes(scope: FastifyInstance, deps: MockRoutesDeps): () => void {
-  const { service, courier, views, changes, log, clock } = deps;
-  forOwnersOnly(scope, deps.config.adminToken, log);
+  const { service, courier, views, changes, logins, log, clock } = deps;
+  forOwnersOnly(scope, { adminToken: deps.config.adminToken, logins, log });
 
   const unknown = (request: FastifyRequest, reply: FastifyReply, reason: string) =>
     answerRefusal(request, reply, log, { code: 'E96', reason }, 404);

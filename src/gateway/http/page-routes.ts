@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { PAGE_POLICY } from '../../lib/http-guard.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Store } from '../store/store.ts';
@@ -19,10 +20,6 @@ const ASSETS: Record<string, URL> = {
   '/docs/swagger-ui.css': new URL('swagger-ui.css', SWAGGER),
   '/docs/swagger-ui-bundle.js': new URL('swagger-ui-bundle.js', SWAGGER),
 };
-/** Pages load nothing from elsewhere and stand in no other page, whatever gets into them. */
-const PAGE_POLICY =
-  "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
-  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const QR_SVG_WIDTH_PX = 480;
 
 export interface PageRoutesDeps {
@@ -57,6 +54,8 @@ export async function pageRoutes(scope: FastifyInstance, { store, metrics, log, 
     }
     const { toString: draw } = await import('qrcode');
     const svg = await draw(qrCode, { type: 'svg', margin: 4, width: QR_SVG_WIDTH_PX, errorCorrectionLevel: 'M' });
-    return reply.type('image/svg+xml').header('cache-control', 'max-age=3600').send(svg);
+    // The picture is for the pages of partners, which are of other sites.
+    reply.header('cross-origin-resource-policy', 'cross-origin').header('cache-control', 'max-age=3600');
+    return reply.type('image/svg+xml').send(svg);
   });
 }

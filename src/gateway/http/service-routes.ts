@@ -14,12 +14,14 @@ import type { Directory } from '../directory.ts';
 import type { Service } from '../service.ts';
 import { TOKEN_SECONDS, type Tokens } from '../tokens.ts';
 import type { Verdict } from '../verdict.ts';
-import { answerRefusal, basicCredentials, bearerToken, isSecret, readBody } from './requests.ts';
+import { isLoggedIn, type Logins } from './logins.ts';
+import { answerRefusal, basicCredentials, bearerToken, readBody } from './requests.ts';
 
 export interface ServiceRoutesDeps {
   service: Service;
   directory: Directory;
   tokens: Tokens;
+  logins: Logins;
   log: Logger;
   /** Where a caller reaches the gateway. */
   originOf: (request: FastifyRequest) => string;
@@ -38,16 +40,12 @@ export function serviceRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): 
 }
 
 async function answerToken(request: FastifyRequest, reply: FastifyReply, deps: ServiceRoutesDeps) {
-  const given = basicCredentials(request);
-  const partner = deps.directory.partner(given?.username ?? '');
-  if (given === undefined || partner === undefined || !isSecret(given.password, partner.password)) {
-    // The same work for an unknown user, so that the time does not tell who is known (PROTOCOL.md, clause TOK-4).
-    if (partner === undefined) isSecret(given?.password ?? '', undefined);
-    reply.header('www-authenticate', 'Basic realm="paybox", charset="UTF-8"');
-    const reason = given === undefined ? 'no Basic credentials' : 'wrong Basic credentials';
-    return answerRefusal(request, reply, deps.log, { code: 'E74', reason });
-  }
-  const access_token = await deps.tokens.issue(partner.username);
+  const { username = '', password } = basicCredentials(request) ?? {};
+  const expected = deps.directory.partner(username)?.password;
+  const challenge = 'Basic realm="paybox", charset="UTF-8"';
+  const attempt = { kind: 'partner', username, secret: password, expected } as const;
+  if (!isLoggedIn(request, reply, attempt, { ...deps, challenge })) return reply;
+  const access_token = await deps.tokens.issue(username);
   const answer: TokenResponse = { access_token, token_type: 'Bearer', expires_in: TOKEN_SECONDS };
   return reply.header('cache-control', 'no-store').send(answer);
 }

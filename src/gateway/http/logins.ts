@@ -1,0 +1,138 @@
+import { isIPv6 } from 'node:net';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/log.ts';
+import { answerRefusal, isSecret } from './requests.ts';
+
+/** So many wrong logins are taken at once; one of them is forgotten every so many milliseconds. */
+interface Budget {
+  failuresMax: number;
+  forgetMs: number;
+}
+
+const ADDRESS_BUDGET: Budget = { failuresMax: 30, forgetMs: 2_000 };
+/** Wider than that of an address, so that one address alone shuts out no user. */
+const USER_BUDGET: Budget = { failuresMax: 120, forgetMs: 500 };
+/** Addresses, users, and pairs of both that are remembered; the one that was quiet for longest is forgotten. */
+const REMEMBERED_MAX = 10_000;
+const USERNAME_CHARS_MAX = 64;
+
+/** Who says to be whom, and what would prove it. */
+export interface LoginAttempt {
+  kind: 'partner' | 'box' | 'admin';
+  username: string;
+  /** `undefined` when none was given, which is no guess. */
+  secret: string | undefined;
+  /** `undefined` for an unknown user, who is not told apart from a wrong secret. */
+  expected: string | undefined;
+}
+
+export type LoginVerdict = { ok: true } | { ok: false; retryAfterSeconds: number };
+
+/**
+ * Judges logins, and limits the wrong ones by address and by user. Beyond the budget nothing is compared, so that
+ * nothing can be guessed. Whoever has logged in from an address before has a budget of its own there: neither neighbours
+ * behind the same address nor guesses from elsewhere shut it out.
+ */
+export class Logins {
+  readonly #clock: Clock;
+  readonly #addresses = new Failures(ADDRESS_BUDGET);
+  readonly #users = new Failures(USER_BUDGET);
+  readonly #pairs = new Failures(ADDRESS_BUDGET);
+  readonly #seen = new Set<string>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  judge({ kind, username, secret, expected }: LoginAttempt, address: string): LoginVerdict {
+    const nowMs = this.#clock.monotonicMs();
+    const network = networkOf(address);
+    const user = `${kind} ${username.slice(0, USERNAME_CHARS_MAX)}`;
+    const pair = `${network} ${user}`;
+    const counted = this.#seen.has(pair)
+      ? ([[this.#pairs, pair]] as const)
+      : ([
+          [this.#addresses, network],
+          [this.#users, user],
+        ] as const);
+    const waitMs = Math.max(...counted.map(([failures, key]) => failures.waitMs(key, nowMs)));
+    if (waitMs > 0) return { ok: false, retryAfterSeconds: Math.ceil(waitMs / 1000) };
+    if (isSecret(secret ?? '', expected)) {
+      remember(this.#seen, pair);
+      return { ok: true };
+    }
+    if (secret !== undefined) for (const [failures, key] of counted) failures.add(key, nowMs);
+    return { ok: false, retryAfterSeconds: 0 };
+  }
+}
+
+/** Failures by key, forgotten one by one as time goes on. */
+class Failures {
+  readonly #budget: Budget;
+  /** When the failures of a key will all be forgotten, on the monotonic clock; the latest failure last. */
+  readonly #forgottenAtMs = new Map<string, number>();
+
+  constructor(budget: Budget) {
+    this.#budget = budget;
+  }
+
+  /** How long until one more failure of `key` would be taken; 0 when it would be now. */
+  waitMs(key: string, nowMs: number): number {
+    const { failuresMax, forgetMs } = this.#budget;
+    return Math.max(0, (this.#forgottenAtMs.get(key) ?? nowMs) - nowMs - (failuresMax - 1) * forgetMs);
+  }
+
+  add(key: string, nowMs: number): void {
+    const beganMs = Math.max(nowMs, this.#forgottenAtMs.get(key) ?? nowMs);
+    this.#forgottenAtMs.delete(key);
+    this.#forgottenAtMs.set(key, beganMs + this.#budget.forgetMs);
+    const [oldest] = this.#forgottenAtMs.keys();
+    if (this.#forgottenAtMs.size > REMEMBERED_MAX && oldest !== undefined) this.#forgottenAtMs.delete(oldest);
+  }
+}
+
+function remember(seen: Set<string>, key: string): void {
+  seen.delete(key);
+  seen.add(key);
+  const [oldest] = seen;
+  if (seen.size > REMEMBERED_MAX && oldest !== undefined) seen.delete(oldest);
+}
+
+/** One network for a whole /64 of IPv6, which is what a single client usually has. */
+function networkOf(address: string): string {
+  const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1];
+  if (mapped !== undefined || !isIPv6(address)) return mapped ?? address;
+  const [head = '', tail] = address.split('%', 1)[0]?.split('::') ?? [];
+  const groups = (text: string | undefined) => (text ? text.split(':') : []);
+  const missing = tail === undefined ? 0 : Math.max(0, 8 - groups(head).length - groups(tail).length);
+  const all = [...groups(head), ...Array<string>(missing).fill('0'), ...groups(tail)];
+  return `${all
+    .slice(0, 4)
+    .map((it) => Number.parseInt(it, 16).toString(16))
+    .join(':')}::/64`;
+}
+
+/**
+ * Lets a login through, or answers it: 401 with the challenge of `WWW-Authenticate`, or 429 with `Retry-After` once
+ * there were too many wrong ones. Whether it is right.
+ */
+export function isLoggedIn(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  attempt: LoginAttempt,
+  { logins, log, challenge }: { logins: Logins; log: Logger; challenge: string },
+): boolean {
+  const verdict = logins.judge(attempt, request.socket.remoteAddress ?? '');
+  if (verdict.ok) return true;
+  const { retryAfterSeconds } = verdict;
+  if (retryAfterSeconds > 0) {
+    reply.header('retry-after', String(retryAfterSeconds));
+    answerRefusal(request, reply, log, { code: 'E74', reason: 'too many wrong logins' }, 429);
+  } else {
+    reply.header('www-authenticate', challenge);
+    const problem = attempt.secret === undefined ? 'no' : 'wrong';
+    answerRefusal(request, reply, log, { code: 'E74', reason: `${problem} credentials of a ${attempt.kind}` });
+  }
+  return false;
+}
