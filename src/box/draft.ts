@@ -15,6 +15,9 @@ import {
   type UnsentReport,
 } from './state.ts';
 
+/** How long a payment is shown late when others wait for the same. */
+const ONE_OF_MANY_HOLD_MS = 3_000;
+
 /** The changes of one event while they are collected. */
 export class Draft {
   state: BoxState;
@@ -96,8 +99,13 @@ export class Draft {
     const { untold, faults, link } = this.state;
     const unconfirmed = untold.findIndex(({ transactionId }) => transactionId === seen?.transactionId);
     const payment = untold[unconfirmed + 1];
-    if (payment === undefined || faults.display !== undefined) this.set({ stage: { kind: 'quiet' } });
-    else this.notice({ kind: 'paid', payment, holder: link ?? null });
+    if (payment === undefined || faults.display !== undefined) {
+      this.set({ stage: { kind: 'quiet' } });
+      return;
+    }
+    const { paidHoldMs } = this.state.config;
+    const holdMs = untold.length > 1 ? Math.min(paidHoldMs, ONE_OF_MANY_HOLD_MS) : paidHoldMs;
+    this.tell({ kind: 'paid', payment, holder: link ?? null }, holdMs);
   }
 }
 

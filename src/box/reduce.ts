@@ -2,7 +2,8 @@ import type { Code } from '../protocol/codes.ts';
 import type { DownOf, EndedHow } from '../protocol/messages.ts';
 import { refusalOf } from './checks.ts';
 import { Draft, recent, remembered } from './draft.ts';
-import type { Order, Payment } from './entry.ts';
+import { onDrawFailed, onDrawn, onUnreadable, tellTooDense } from './drawn.ts';
+import type { Payment } from './entry.ts';
 import { orderOf } from './order.ts';
 import { delivered, unmail } from './outbox.ts';
 import { redate, remember } from './restart.ts';
@@ -191,17 +192,6 @@ function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'p
   draft.set({ held: undefined, stage: { kind: 'order', active } });
 }
 
-/** Words in place of a QR that could not be read, for as long as the QR would have been there. */
-function tellTooDense(draft: Draft, { pushId, amount, content, holder }: Order, holdMs: number): void {
-  draft.tell({ kind: 'too-dense', pushId, amount, content, holder }, holdMs);
-}
-
-function onOvertaken(draft: Draft, pushId: string): void {
-  if (activeOrder(draft.state.stage)?.order.pushId === pushId) return;
-  draft.forget(pushId);
-  draft.sends.push({ type: 'rejected', pushId, code: 'REPLACED', reason: 'a newer push came before it was looked at' });
-}
-
 function onWithdraw(draft: Draft, pushId: string, why: DownOf<'withdraw'>['why']): void {
   const { stage, held } = draft.state;
   const active = activeOrder(stage);
@@ -253,49 +243,6 @@ function onAcked(draft: Draft, ids: string[]): void {
   draft.writes.push({ kind: 'acked', ids: known });
   draft.state = delivered(draft.state, known);
   draft.mail();
-}
-
-function displayWorks(draft: Draft): void {
-  const { faults, stage } = draft.state;
-  if (faults.display === undefined) return;
-  draft.set({ faults: { ...faults, display: undefined } });
-  if (stage.kind === 'quiet') draft.rest();
-}
-
-function onDrawn(draft: Draft, pushId: string | undefined, transactionId: string | undefined): void {
-  const { untold } = draft.state;
-  if (transactionId !== undefined && untold.some((payment) => payment.transactionId === transactionId)) {
-    draft.writes.push({ kind: 'told', transactionId });
-    draft.set({ untold: untold.filter((payment) => payment.transactionId !== transactionId) });
-  }
-  displayWorks(draft);
-  const { stage } = draft.state;
-  const active = activeOrder(stage);
-  if (active === undefined || active.order.pushId !== pushId || active.displayed) return;
-  const displayed = { ...active, displayed: true };
-  draft.writes.push({ kind: 'shown', pushId });
-  draft.sends.push({ type: 'shown', pushId });
-  draft.set({
-    stage: stage.kind === 'notice' ? { ...stage, resume: displayed } : { kind: 'order', active: displayed },
-  });
-}
-
-/** A QR that was readable once, before its display became smaller, stays: its partner has been told that it is there. */
-function onUnreadable(draft: Draft, pushId: string, reason: string): void {
-  displayWorks(draft);
-  const { stage, nowMs } = draft.state;
-  if (stage.kind !== 'order' || stage.active.order.pushId !== pushId || stage.active.displayed) return;
-  const { order, deadlineMs } = stage.active;
-  draft.reject(order, { code: 'QR_TOO_DENSE', reason });
-  tellTooDense(draft, order, deadlineMs - nowMs);
-}
-
-function onDrawFailed(draft: Draft, pushId: string | undefined, reason: string): void {
-  const { stage, faults } = draft.state;
-  draft.set({ faults: { ...faults, display: reason } });
-  if (stage.kind !== 'order' || stage.active.order.pushId !== pushId || stage.active.displayed) return;
-  draft.reject(stage.active.order, { code: 'DISPLAY_FAULT', reason });
-  draft.set({ stage: { kind: 'quiet' } });
 }
 
 function onDismiss(draft: Draft): void {

@@ -28,6 +28,7 @@ import {
   WALL_START_MS,
 } from './support.ts';
 
+const idleDrawn: BoxEvent = { type: 'drawn', pushId: undefined, transactionId: undefined };
 const ready = () => play(fresh(), [{ type: 'connecting' }, registered]).state;
 const types = (step: { sends: readonly { type: string }[] }) => step.sends.map((send) => send.type);
 const rejection = (step: { sends: readonly object[] }) =>
@@ -308,7 +309,7 @@ describe('the connection', () => {
     const dark = play(showing(), [{ type: 'draw-failed', pushId: undefined, reason: 'cable out' }, payment(1)]);
     const over = play(dark.state, [[dark.state.nowMs + 10_000, { type: 'tick' }]]);
     expect(view(over.state).kind).toBe('idle');
-    const back = play(over.state, [drawn(7)]);
+    const back = play(over.state, [idleDrawn]);
     expect(view(back.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc001) });
     expect(back.announcements).toEqual([]);
     const seen = play(back.state, [paidDrawn(1), [60_000, { type: 'tick' }]]);
@@ -321,6 +322,11 @@ describe('the connection', () => {
     const over = play(paid.state, [[paid.state.nowMs + 10_000, { type: 'tick' }]]);
     expect(view(over.state).kind).toBe('idle');
     expect(over.state.untold).toHaveLength(2);
+    const through = play(over.state, [idleDrawn]);
+    expect(view(through.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc001) });
+    const next = play(through.state, [paidDrawn(1), [through.wakeAtMs ?? 0, { type: 'tick' }]]);
+    expect((through.wakeAtMs ?? 0) - through.state.nowMs).toBe(3_000);
+    expect(view(next.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
   });
 
   it('keeps what is owed within its limit and gives up ended orders before payments', () => {
