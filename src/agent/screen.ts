@@ -53,7 +53,7 @@ export class Screen {
   readonly #firstAttempt = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
   #wake: (() => void) | undefined;
-  /** Ends the wait for the drawing in hand, which has failed then. */
+  /** Ends the wait for the opening or drawing in hand, which has failed then. */
   #giveUp: (() => void) | undefined;
   #onStop: OnStop = 'blank';
   /** What is on the display, or may be. */
@@ -105,8 +105,8 @@ export class Screen {
   }
 
   /**
-   * Finishes the drawing in hand, blanks the display or leaves it, and gives the device back. Settles by itself, or with a
-   * display that hangs after `withinMs`.
+   * Finishes the drawing in hand, blanks the display or leaves it, and gives the device back: within `withinMs`, unless the
+   * device keeps hold of it even then.
    */
   async close(onStop: OnStop, withinMs: number): Promise<void> {
     const { clock } = this.#deps;
@@ -116,7 +116,7 @@ export class Screen {
     const ended = this.#running.then(() => true);
     if (await withDeadline(clock, withinMs - RELEASE_MS, ended)) return;
     this.#giveUp?.();
-    await withDeadline(clock, RELEASE_MS, ended);
+    await ended;
   }
 
   async #run(): Promise<void> {
@@ -169,12 +169,11 @@ export class Screen {
 
   /** The opened display; one that comes after its time is closed again. */
   async #opened(io: DisplayIo): Promise<Display> {
-    const { clock } = this.#deps;
     const opening = this.#configured.open(io, this.#stop.signal);
-    const display = await withDeadline(clock, OPEN_TIMEOUT_MS, opening);
+    const display = await this.#inTime(OPEN_TIMEOUT_MS, opening);
     if (display !== undefined) return display;
     void opening.then((late) => late.close()).catch(() => undefined);
-    throw new PayboxError('DISPLAY_FAULT', `the display did not open within ${OPEN_TIMEOUT_MS} ms`, {
+    throw new PayboxError('DISPLAY_FAULT', 'the display did not open in time', {
       severity: 'retryable',
       fix: 'check its cable and power',
     });
@@ -198,25 +197,29 @@ export class Screen {
 
   /** The frame, once the display has taken it. */
   async #take(display: Display, renderer: Renderer, scene: Scene): Promise<Frame> {
-    const { clock } = this.#deps;
     const frame = renderer.render(scene);
+    if (this.#onDisplay !== 'payment') this.#onDisplay = scene.kind;
+    const drawn = display.draw(frame, scene).then(() => true);
+    if (!(await this.#inTime(DRAW_TIMEOUT_MS, drawn))) {
+      throw new PayboxError('DISPLAY_FAULT', 'the display did not take a frame in time', {
+        severity: 'retryable',
+        fix: 'check its cable and power',
+      });
+    }
+    this.#onDisplay = scene.kind;
+    return frame;
+  }
+
+  /** The result of `work`, or undefined after `ms`, or as soon as a box that ends has no more time for it. */
+  async #inTime<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
     const over = new AbortController();
     this.#giveUp = () => over.abort();
-    if (this.#onDisplay !== 'payment') this.#onDisplay = scene.kind;
     try {
-      const late = clock.sleep(DRAW_TIMEOUT_MS, over.signal).then(() => false);
-      if (!(await Promise.race([display.draw(frame, scene).then(() => true), late]))) {
-        throw new PayboxError('DISPLAY_FAULT', 'the display did not take a frame in time', {
-          severity: 'retryable',
-          fix: 'check its cable and power',
-        });
-      }
+      return await Promise.race([work, this.#deps.clock.sleep(ms, over.signal).then(() => undefined)]);
     } finally {
       this.#giveUp = undefined;
       over.abort();
     }
-    this.#onDisplay = scene.kind;
-    return frame;
   }
 
   #sceneWaits(): Promise<void> {

@@ -64,7 +64,7 @@ export class StopSignal {
   constructor() {
     this.received = new Promise((resolve) => {
       const take = (signal: NodeJS.Signals) => {
-        if (this.#first !== undefined) process.exit(exitCodeOf(this.#first));
+        if (this.#first !== undefined) exitNow(exitCodeOf(this.#first));
         this.#first = signal;
         resolve(signal);
       };
@@ -78,7 +78,7 @@ export class StopSignal {
     const settled = new AbortController();
     void this.received.then(async (signal) => {
       await systemClock.sleep(START_GRACE_MS, settled.signal);
-      if (!settled.signal.aborted) process.exit(exitCodeOf(signal));
+      if (!settled.signal.aborted) exitNow(exitCodeOf(signal));
     });
     try {
       return await starting;
@@ -86,6 +86,16 @@ export class StopSignal {
       settled.abort();
     }
   }
+}
+
+/**
+ * `process.exit` waits for the threads in which Node works on files, for ever where a device keeps one. A program that
+ * takes the place of this one does not.
+ */
+function exitNow(code: number): never {
+  const works = process.getActiveResourcesInfo().some((resource) => resource.startsWith('FSReq'));
+  if (works) process.execve?.('/bin/sh', ['sh', '-c', `exit ${code}`], {});
+  process.exit(code);
 }
 
 function exitCodeOf(signal: NodeJS.Signals): number {
@@ -112,7 +122,7 @@ export async function untilStopped(
   }
   log.info('stopped', { signal, tookMs: Math.round(systemClock.monotonicMs() - sinceMs) });
   // What is left of a device that hangs must not keep the program.
-  process.exit(exitCodeOf(signal));
+  exitNow(exitCodeOf(signal));
 }
 
 /** Writes JSON so that a reader sees all of it or nothing. */

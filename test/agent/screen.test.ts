@@ -230,17 +230,6 @@ describe('a screen that is closed', () => {
     expect(screen.status()).toMatchObject({ ok: false, reason: expect.stringContaining('did not take a frame') });
   });
 
-  it('settles although the display can neither draw nor be given back', async () => {
-    const display = new StrictDisplay();
-    const begun = drawingUntil(display, new Promise(() => {}));
-    display.close = () => new Promise(() => {});
-    const { screen } = await screenOf(async () => display);
-    await screen.start();
-    screen.present(idle);
-    await begun;
-    await screen.close('blank', STOP_BUDGET_MS);
-  });
-
   it('gives back a display that opens only now', async () => {
     const opening = Promise.withResolvers<Display>();
     const display = new StrictDisplay();

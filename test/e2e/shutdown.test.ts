@@ -1,8 +1,11 @@
-import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { decode } from 'fast-png';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { FakeFramebuffer } from '../display/emulators/framebuffer.ts';
 import { openPty } from '../display/emulators/pty.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { paybox } from '../support/processes.ts';
@@ -11,6 +14,8 @@ import { startProxy } from '../support/proxy.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
 import { expectCleanEnd, push, startAgent, startGateway, startSilentServer } from './shutdown.ts';
 import { getJson } from './walk.ts';
+
+const FRAMEBUFFER = { width: 320, height: 240, bitsPerPixel: 16, strideBytes: 640 };
 
 const socat = without(PROGRAMS.socat);
 
@@ -175,6 +180,16 @@ describe.skipIf(socat.missing)(`a display that hangs${socat.note}`, () => {
     expect((await again.status()).fault).toBeNull();
     await expectCleanEnd(again.running);
   });
+});
+
+it('a framebuffer that hangs in the kernel does not keep the agent', async () => {
+  const { root, node } = new FakeFramebuffer(await temporaryFolder(), FRAMEBUFFER);
+  // Opening a pipe that nobody reads takes a thread and never gives it back.
+  await rm(node);
+  await promisify(execFile)('mkfifo', [node]);
+  const broker = await startSilentServer();
+  const box = await startAgent(broker.port, { displays: [{ driver: 'framebuffer', root }] });
+  await expectCleanEnd(box.running);
 });
 
 describe('the gateway on SIGTERM', () => {
