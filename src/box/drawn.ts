@@ -9,12 +9,6 @@ export function tellTooDense(draft: Draft, { pushId, amount, content, holder }: 
   draft.tell({ kind: 'too-dense', pushId, amount, content, holder }, holdMs);
 }
 
-function onOvertaken(draft: Draft, pushId: string): void {
-  if (activeOrder(draft.state.stage)?.order.pushId === pushId) return;
-  draft.forget(pushId);
-  draft.sends.push({ type: 'rejected', pushId, code: 'REPLACED', reason: 'a newer push came before it was looked at' });
-}
-
 function displayWorks(draft: Draft): void {
   const { faults } = draft.state;
   if (faults.display !== undefined) draft.set({ faults: { ...faults, display: undefined } });

@@ -192,6 +192,12 @@ function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'p
   draft.set({ held: undefined, stage: { kind: 'order', active } });
 }
 
+function onOvertaken(draft: Draft, pushId: string): void {
+  if (activeOrder(draft.state.stage)?.order.pushId === pushId) return;
+  draft.forget(pushId);
+  draft.sends.push({ type: 'rejected', pushId, code: 'REPLACED', reason: 'a newer push came before it was looked at' });
+}
+
 function onWithdraw(draft: Draft, pushId: string, why: DownOf<'withdraw'>['why']): void {
   const { stage, held } = draft.state;
   const active = activeOrder(stage);
