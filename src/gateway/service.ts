@@ -12,7 +12,8 @@ import { consequencesOf } from './domain/payment.ts';
 import { decideSendQr, type Sendable } from './domain/send-qr.ts';
 import { decideTestCallback } from './domain/test-callback.ts';
 import type { Metrics } from './metrics.ts';
-import type { Money, NewOrder } from './store/orders.ts';
+import type { NewOrder } from './store/orders.ts';
+import type { Money } from './store/paid-by.ts';
 import type { Store } from './store/store.ts';
 import { accept, refuse, type Verdict } from './verdict.ts';
 

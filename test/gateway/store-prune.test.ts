@@ -1,15 +1,25 @@
 import { describe, expect, it } from 'vitest';
+import { Pruner } from '../../src/gateway/store/pruner.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
+import { eventually } from '../support/net.ts';
 import { ENGINES } from '../support/stores.ts';
-import { attempt, BOX, opened, order, pay, push } from './store-rows.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+import { attempt, BOX, keptLog, opened, order, pay, push } from './store-rows.ts';
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const NOW_MS = 1000 * DAY_MS;
 const callback = (id: string) => ({ id, url: 'u', body: 'b' });
 const told = [{ terminal_code: BOX, push_id: null }];
 
-const prune = (store: Store, limits?: { keptMs: number; keptMax: number }) =>
-  store.prune(NOW_MS, new AbortController().signal, limits);
+async function prune(store: Store, limits?: { keptMs: number; keptMax: number }) {
+  const pruned = { orders: 0, payments: 0, qrCodes: 0, batchMax: 0 };
+  for await (const { kind, deleted } of store.prune(NOW_MS, limits)) {
+    pruned[kind] += deleted;
+    pruned.batchMax = Math.max(pruned.batchMax, deleted);
+  }
+  return pruned;
+}
 const orderIds = async (store: Store) => (await store.orders.newest(1000)).map((it) => it.id).toSorted();
 const paymentIds = async (store: Store) => (await store.payments.newest(1000)).map((it) => it.id).toSorted();
 
@@ -31,7 +41,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
         const after = { status: 'failed', warning: null, tries: 1, next_at_ms: 9 } as const;
         await store.payments.addAttempt(attempt(`a ${id}`, `c ${id}`), after);
       }
-      expect(await prune(store)).toEqual({ orders: 1, payments: 1, qrCodes: 1 });
+      expect(await prune(store)).toMatchObject({ orders: 1, payments: 1, qrCodes: 1 });
       expect(await orderIds(store)).toEqual(['new']);
       expect((await store.orders.pushesOf(['old', 'new'])).map((it) => it.id)).toEqual(['p new']);
       expect([await store.orders.qrCode('old'), await store.orders.qrCode('new')]).toEqual([undefined, 'qr']);
@@ -40,7 +50,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       expect((await store.payments.noticesOf(payments)).map((it) => it.payment_id)).toEqual(['t new']);
       expect((await store.payments.callbacksOf(payments)).map((it) => it.id)).toEqual(['c new']);
       expect((await store.payments.attemptsOf(['c old', 'c new'])).map((it) => it.id)).toEqual(['a new']);
-      expect(await prune(store)).toEqual({ orders: 0, payments: 0, qrCodes: 0 });
+      expect(await prune(store)).toMatchObject({ orders: 0, payments: 0, qrCodes: 0 });
     });
 
     it('the oldest beyond a number, over many batches', async () => {
@@ -50,7 +60,8 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
         await store.orders.addQr(`q${i}`, 'qr', NOW_MS);
         await pay(store, `t${i}`, { orderRef: `o${i}`, atMs: NOW_MS });
       }
-      expect(await prune(store, { keptMs: DAY_MS, keptMax: 3 })).toEqual({ orders: 247, payments: 247, qrCodes: 247 });
+      const gone = { orders: 247, payments: 247, qrCodes: 247, batchMax: 100 };
+      expect(await prune(store, { keptMs: DAY_MS, keptMax: 3 })).toEqual(gone);
       expect(await orderIds(store)).toEqual(['o247', 'o248', 'o249']);
       expect(await paymentIds(store)).toEqual(['t247', 't248', 't249']);
     });
@@ -80,10 +91,34 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       expect((await store.payments.nextPending('demo', 10)).map((it) => it.id)).toEqual(['c1']);
     });
 
-    it('nothing more once it is told to end', async () => {
-      const store = await opened(await place());
-      await store.orders.add(order('old'));
-      expect(await store.prune(NOW_MS, AbortSignal.abort())).toEqual({ orders: 0, payments: 0, qrCodes: 0 });
+    it('at the start and every hour, and goes on after a failure', async () => {
+      const given = await place();
+      const first = await opened(given);
+      const clock = new VirtualClock(NOW_MS);
+      await first.orders.add(order('before', { created_at_ms: 1 }));
+      const { log, lines } = keptLog();
+      let rounds = 0;
+      const store = {
+        ...first,
+        prune: (atMs: number) => {
+          rounds += 1;
+          if (rounds === 2) throw new Error('away');
+          return first.prune(atMs);
+        },
+      };
+      const pruner = new Pruner({ store, clock, log });
+      pruner.start();
+      await eventually('the first round', () => clock.sleeping()[0] === 50);
+      await clock.advance(50);
+      await eventually('the first wait', () => clock.sleeping()[0] === HOUR_MS);
+      expect(await orderIds(first)).toEqual([]);
+      await first.orders.add(order('later', { created_at_ms: 1 }));
+      await clock.advance(HOUR_MS);
+      await eventually('the failure', () => lines.some((it) => it.includes('store-not-pruned')));
+      await clock.advance(HOUR_MS);
+      await eventually('the third round', async () => (await orderIds(first)).length === 0);
+      await pruner.close();
+      expect(clock.sleeping()).toEqual([]);
     });
   });
 });

@@ -1,6 +1,6 @@
 import type { TransactionSync } from '../../protocol/http-api.ts';
 import type { Directory } from '../directory.ts';
-import type { Money } from '../store/orders.ts';
+import type { Money } from '../store/paid-by.ts';
 import type { Consequences, Told } from '../store/payments.ts';
 import type { OrderRow } from '../store/schema.ts';
 

@@ -1,4 +1,4 @@
-import { expressionBuilder, type Kysely, sql } from 'kysely';
+import type { Kysely } from 'kysely';
 import type { Code } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import type { DownOf, EndedHow } from '../../protocol/messages.ts';
@@ -22,8 +22,6 @@ export type NewOrder = Omit<
   'seq' | 'status' | 'failure' | 'last_push_id' | 'shown_on' | 'shown_push_id' | 'paid_at_ms' | 'updated_at_ms'
 >;
 export type NewPush = Pick<PushRow, 'id' | 'order_ref' | 'terminal_code' | 'created_at_ms' | 'expires_at_ms'>;
-/** What a payment and an order have in common (PROTOCOL.md, clause CBK-6). */
-export type Money = Pick<OrderRow, 'partner' | 'bank_account' | 'content' | 'amount' | 'trans_type'>;
 
 /** Orders and their pushes. Every method settles once the change would survive the end of the process. */
 export class OrderStore {
@@ -261,38 +259,6 @@ export class OrderStore {
       .execute();
     return pushes.map(({ id }) => id);
   }
-}
-
-/** The unpaid order of this money that a box shows, else the newest unpaid, else the newest paid (clause CBK-6). */
-export async function findPaidBy(db: Kysely<Tables>, money: Money, atMs: number): Promise<OrderRow | undefined> {
-  const { partner, bank_account, content, amount, trans_type } = money;
-  const isOfMoney = expressionBuilder<Tables, 'orders'>().and({
-    'orders.partner': partner,
-    'orders.bank_account': bank_account,
-    'orders.content': content,
-    'orders.amount': amount,
-    'orders.trans_type': trans_type,
-  });
-  // The open pushes first, which are few; SQLite takes a cross join as it is written.
-  const onBox = db
-    .selectFrom('pushes')
-    .crossJoin('orders')
-    .selectAll('orders')
-    .whereRef('orders.id', '=', 'pushes.order_ref')
-    .where('pushes.status', 'in', OPEN_PUSH)
-    .where('pushes.expires_at_ms', '>', atMs)
-    .where('orders.status', '<>', 'paid')
-    .where(isOfMoney)
-    .orderBy((it) => it('pushes.status', '=', 'shown'), 'desc')
-    .orderBy('pushes.seq', 'desc')
-    .limit(1);
-  const newest = db.selectFrom('orders').selectAll().where(isOfMoney).orderBy('seq', 'desc').limit(1);
-  return (
-    (await onBox.executeTakeFirst()) ??
-    // Written out, for the index of unpaid orders.
-    (await newest.where('status', '<>', sql.lit('paid')).executeTakeFirst()) ??
-    (await newest.where('status', '=', 'paid').executeTakeFirst())
-  );
 }
 
 async function insertOrder(db: Kysely<Tables>, order: NewOrder): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import { findPaidBy, type Money } from './orders.ts';
+import { findPaidBy, type Money } from './paid-by.ts';
 import {
   type AttemptRow,
   type CallbackRow,

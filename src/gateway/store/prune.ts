@@ -5,21 +5,18 @@ import type { Tables } from './schema.ts';
 const KEPT_MS = 30 * 86_400_000;
 /** … and of each kind the newest so many. */
 const KEPT_MAX = 100_000;
-/** Rows looked at in one transaction: whatever else is asked of the store waits for no more than that. */
+/** Rows looked at in one transaction: whatever else there is to do waits for no more than that. */
 const BATCH_ROWS_MAX = 100;
-
-/** Of each kind so many are gone; an order with its pushes, a payment with its notices and callbacks. */
-export type Pruned = Record<'orders' | 'payments' | 'qrCodes', number>;
 
 export interface Limits {
   keptMs: number;
   keptMax: number;
 }
 
-/** Rows of one transaction: how many of them are gone, and after which `seq` to go on, if there can be more. */
-interface Batch {
+/** What one transaction deleted; an order goes with its pushes, a payment with its notices and callbacks. */
+export interface Pruned {
+  kind: 'orders' | 'payments' | 'qrCodes';
   deleted: number;
-  after: number | undefined;
 }
 
 /** What is due to go: the rows up to a `seq`, and those that were last changed before a time. */
@@ -28,37 +25,38 @@ interface Due {
   beforeMs: number;
 }
 
+/** How many are gone, and the `seq` after which there may be more. */
+interface Batch {
+  deleted: number;
+  after: number;
+}
+
 /**
- * Deletes what is older than 30 days or beyond the newest 100,000, oldest first and a batch at a time, until `signal`
- * aborts. Never an order that a box may still show, nor a payment that a box has not reported or
- * that a partner is still to be told: those are kept whatever their age and number.
+ * Deletes what is older than 30 days or beyond the newest 100,000, oldest first, a batch each time that it is asked to
+ * go on. Never an order that a box may still show, nor a payment that a box has not reported or that a partner is
+ * still to be told: those are kept whatever their age and number.
  */
-export async function prune(
+export async function* prune(
   db: Kysely<Tables>,
   atMs: number,
-  signal: AbortSignal,
   { keptMs, keptMax }: Limits = { keptMs: KEPT_MS, keptMax: KEPT_MAX },
-): Promise<Pruned> {
+): AsyncGenerator<Pruned, void> {
   const beforeMs = atMs - keptMs;
-  const walk = async (
-    table: 'orders' | 'payments',
-    batchOf: (db: Kysely<Tables>, after: number, due: Due) => Promise<Batch>,
-  ) => {
-    const due = { beforeMs, uptoSeq: await newestBeyond(db, table, keptMax) };
-    let deleted = 0;
-    for (let after: number | undefined = 0; after !== undefined && !signal.aborted; ) {
+  for (const kind of ['orders', 'payments'] as const) {
+    const due = { beforeMs, uptoSeq: await newestBeyond(db, kind, keptMax) };
+    for (let after: number | undefined = 0; after !== undefined; ) {
       const from: number = after;
-      const batch: Batch = await db.transaction().execute((trx) => batchOf(trx, from, due));
-      deleted += batch.deleted;
-      after = batch.after;
+      const batch: Batch | undefined = await db
+        .transaction()
+        .execute((trx) => (kind === 'orders' ? pruneOrders(trx, from, due, atMs) : prunePayments(trx, from, due)));
+      if (batch !== undefined) yield { kind, deleted: batch.deleted };
+      after = batch?.after;
     }
-    return deleted;
-  };
-  return {
-    orders: await walk('orders', (trx, after, due) => pruneOrders(trx, after, due, atMs)),
-    payments: await walk('payments', prunePayments),
-    qrCodes: await pruneQrCodes(db, beforeMs, keptMax, signal),
-  };
+  }
+  for (let deleted = BATCH_ROWS_MAX; deleted === BATCH_ROWS_MAX; ) {
+    deleted = await pruneQrCodes(db, beforeMs, keptMax);
+    if (deleted > 0) yield { kind: 'qrCodes', deleted };
+  }
 }
 
 /** The highest `seq` that is beyond the newest `keptMax`; 0 when there are not so many. */
@@ -67,7 +65,7 @@ async function newestBeyond(db: Kysely<Tables>, table: 'orders' | 'payments', ke
   return (await rows.executeTakeFirst())?.seq ?? 0;
 }
 
-async function pruneOrders(db: Kysely<Tables>, after: number, due: Due, atMs: number): Promise<Batch> {
+async function pruneOrders(db: Kysely<Tables>, after: number, due: Due, atMs: number): Promise<Batch | undefined> {
   const rows = await db
     .selectFrom('orders')
     .select(['id', 'seq', 'updated_at_ms as atMs'])
@@ -91,7 +89,7 @@ async function pruneOrders(db: Kysely<Tables>, after: number, due: Due, atMs: nu
   });
 }
 
-async function prunePayments(db: Kysely<Tables>, after: number, due: Due): Promise<Batch> {
+async function prunePayments(db: Kysely<Tables>, after: number, due: Due): Promise<Batch | undefined> {
   const rows = await db
     .selectFrom('payments')
     .select(['id', 'seq', 'paid_at_ms as atMs'])
@@ -116,15 +114,15 @@ async function prunePayments(db: Kysely<Tables>, after: number, due: Due): Promi
   });
 }
 
-/** Has those of the rows deleted that are due; the walk ends with rows of which none is. */
+/** Has those of the rows deleted that are due; `undefined` when none of them is. */
 async function deleteDue(
   rows: { id: string; seq: number; atMs: number }[],
   { uptoSeq, beforeMs }: Due,
   deleteOver: (ids: string[]) => Promise<number>,
-): Promise<Batch> {
+): Promise<Batch | undefined> {
   const ids = rows.filter(({ seq, atMs }) => seq <= uptoSeq || atMs < beforeMs).map((it) => it.id);
-  if (ids.length === 0) return { deleted: 0, after: undefined };
-  return { deleted: await deleteOver(ids), after: rows.at(-1)?.seq };
+  const last = rows.at(-1);
+  return last === undefined || ids.length === 0 ? undefined : { deleted: await deleteOver(ids), after: last.seq };
 }
 
 function without(ids: string[], kept: { id: string }[]): string[] {
@@ -133,34 +131,27 @@ function without(ids: string[], kept: { id: string }[]): string[] {
 }
 
 /** A QR that was made is only a picture to look at, which nothing waits for. */
-async function pruneQrCodes(
-  db: Kysely<Tables>,
-  beforeMs: number,
-  keptMax: number,
-  signal: AbortSignal,
-): Promise<number> {
-  const newest = db.selectFrom('qr_codes').select(['created_at_ms', 'ref']);
-  const beyond = await newest
+async function pruneQrCodes(db: Kysely<Tables>, beforeMs: number, keptMax: number): Promise<number> {
+  const beyond = await db
+    .selectFrom('qr_codes')
+    .select(['created_at_ms', 'ref'])
     .orderBy('created_at_ms', 'desc')
     .orderBy('ref', 'desc')
     .limit(1)
     .offset(keptMax)
     .executeTakeFirst();
+  const { created_at_ms: beyondMs = 0, ref = '' } = beyond ?? {};
   const due = db
     .selectFrom('qr_codes')
     .select('ref')
     .where((it) =>
       it.or([
-        it('created_at_ms', '<', Math.max(beforeMs, beyond?.created_at_ms ?? beforeMs)),
-        it.and([it('created_at_ms', '=', beyond?.created_at_ms ?? -1), it('ref', '<=', beyond?.ref ?? '')]),
+        it('created_at_ms', '<', Math.max(beforeMs, beyondMs)),
+        it.and([it('created_at_ms', '=', beyondMs), it('ref', '<=', ref)]),
       ]),
     )
     .orderBy('created_at_ms')
     .limit(BATCH_ROWS_MAX);
-  let deleted = 0;
-  for (let last = BATCH_ROWS_MAX; last === BATCH_ROWS_MAX && !signal.aborted; deleted += last) {
-    const gone = await db.deleteFrom('qr_codes').where('ref', 'in', due).executeTakeFirst();
-    last = Number(gone.numDeletedRows);
-  }
-  return deleted;
+  const gone = await db.deleteFrom('qr_codes').where('ref', 'in', due).executeTakeFirst();
+  return Number(gone.numDeletedRows);
 }

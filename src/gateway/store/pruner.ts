@@ -4,6 +4,8 @@ import type { Logger } from '../../lib/log.ts';
 import type { Store } from './store.ts';
 
 const INTERVAL_MS = 3_600_000;
+/** Between two batches, for whatever else there is to do. */
+const PAUSE_MS = 50;
 
 export interface PrunerDeps {
   store: Store;
@@ -32,16 +34,27 @@ export class Pruner {
   }
 
   async #run(): Promise<void> {
-    const { store, clock, log } = this.#deps;
+    const { clock, log } = this.#deps;
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {
-        const pruned = await store.prune(clock.wallMs(), signal);
-        if (Object.values(pruned).some((count) => count > 0)) log.info('store-pruned', { ...pruned });
+        await this.#prune();
       } catch (error) {
         log.error('store-not-pruned', { reason: reasonOf(error) });
       }
       await clock.sleep(INTERVAL_MS, signal);
     }
+  }
+
+  async #prune(): Promise<void> {
+    const { store, clock, log } = this.#deps;
+    const { signal } = this.#closing;
+    const pruned = { orders: 0, payments: 0, qrCodes: 0 };
+    for await (const { kind, deleted } of store.prune(clock.wallMs())) {
+      pruned[kind] += deleted;
+      await clock.sleep(PAUSE_MS, signal);
+      if (signal.aborted) break;
+    }
+    if (Object.values(pruned).some((count) => count > 0)) log.info('store-pruned', pruned);
   }
 }

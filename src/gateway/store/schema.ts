@@ -1,4 +1,4 @@
-import type { Kysely, Migration } from 'kysely';
+import { type Kysely, type Migration, sql } from 'kysely';
 
 /** Tables. Times are milliseconds since 1970; `seq` orders rows by age; flags are 0 or 1, as every engine has numbers. */
 export interface Tables {
@@ -218,16 +218,22 @@ async function createFirstTables(db: Kysely<unknown>): Promise<void> {
   await index('notices_by_box', 'notices', ['terminal_code', 'reported_at_ms']);
 }
 
-/** Of every query that would else read a whole table. */
+/** For every query that would else read a whole table, or all the orders of a shop that asks for the same each time. */
 async function createIndexes(db: Kysely<unknown>): Promise<void> {
   const { schema } = db;
-  const index = (name: string, on: string, columns: string[]) =>
-    schema.createIndex(name).on(on).columns(columns).execute();
-  await index('orders_by_last_push', 'orders', ['last_push_id']);
-  await index('pushes_by_seq', 'pushes', ['seq']);
-  await index('pushes_by_order', 'pushes', ['order_ref']);
-  await index('pushes_by_end', 'pushes', ['terminal_code', 'ended_at_ms']);
-  await index('qr_codes_by_age', 'qr_codes', ['created_at_ms', 'ref']);
-  await index('callbacks_by_due', 'callbacks', ['status', 'partner', 'next_at_ms', 'seq']);
-  await schema.dropIndex('callbacks_by_status').execute();
+  const index = (name: string, on: string, columns: string[]) => schema.createIndex(name).on(on).columns(columns);
+  const money = ['bank_account', 'amount', 'content', 'seq'];
+  await index('orders_of_money', 'orders', money).execute();
+  await index('orders_unpaid', 'orders', money).where('status', '<>', sql.lit('paid')).execute();
+  await index('orders_of_qr', 'orders', ['qr_code', 'order_id', 'seq']).execute();
+  await index('orders_by_last_push', 'orders', ['last_push_id']).execute();
+  await index('pushes_by_seq', 'pushes', ['seq']).execute();
+  await index('pushes_by_order', 'pushes', ['order_ref']).execute();
+  await index('pushes_by_end', 'pushes', ['terminal_code', 'ended_at_ms']).execute();
+  await index('pushes_by_expiry', 'pushes', ['status', 'expires_at_ms']).execute();
+  await index('qr_codes_by_age', 'qr_codes', ['created_at_ms', 'ref']).execute();
+  await index('callbacks_by_due', 'callbacks', ['status', 'partner', 'next_at_ms', 'seq']).execute();
+  for (const name of ['orders_by_money', 'orders_by_qr', 'pushes_by_status', 'callbacks_by_status']) {
+    await schema.dropIndex(name).execute();
+  }
 }
