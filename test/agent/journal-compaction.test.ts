@@ -8,6 +8,7 @@ import { JOURNAL_FILE } from '../../src/agent/journal.ts';
 import { entriesToKeep, SETTLED_AGE_MAX_MS } from '../../src/agent/journal-compaction.ts';
 import type { Entry } from '../../src/box/entry.ts';
 import { restore } from '../../src/box/restore.ts';
+import { RECENT_MAX } from '../../src/box/state.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { AT, acked, CONFIG, ended, open, payment, push, shown } from './journal-support.ts';
@@ -89,28 +90,21 @@ describe('compaction', () => {
 
   it('forgets what is settled and old, by the own time of the entries, and nothing that is owed', () => {
     const aged = AT.wallMs - SETTLED_AGE_MAX_MS - 1;
-    const [settled, owed, unended, recent] = [
-      payment(undefined, null, aged),
-      payment(undefined, null, aged),
-      push(undefined, aged),
-      payment(),
-    ];
-    const { transactionId } = settled.payment;
+    const [owed, unended, recent] = [payment(undefined, null, aged), push(undefined, aged), payment()];
+    const settled = Array.from({ length: 10 }, () => payment(undefined, null, aged));
     const entries: Entry[] = [
-      ...Array.from({ length: 10 }, () => {
-        const { payment: paid, ...rest } = payment(undefined, null, aged);
-        return [{ ...rest, payment: paid }, acked(paid.transactionId)];
-      }).flat(),
-      settled,
-      acked(transactionId),
       owed,
       unended,
       shown(unended),
+      ...settled.flatMap((it) => [it, acked(it.payment.transactionId)]),
       recent,
       acked(recent.payment.transactionId),
     ];
     const left = (wallMs: number) => entries.filter((_, index) => entriesToKeep(entries, wallMs).has(index));
-    expect(left(AT.wallMs)).toEqual(entries.slice(-11));
+    expect(left(AT.wallMs), 'what is owed, and the payments that a person can look back on').toEqual([
+      ...entries.slice(0, 3),
+      ...entries.slice(-2 * RECENT_MAX),
+    ]);
     for (const wallMs of [0, AT.wallMs - 2]) expect(left(wallMs), 'a clock in the past').toEqual(entries);
     const future = left(AT.wallMs * 10);
     expect(future).toContainEqual(owed);
