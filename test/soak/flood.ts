@@ -11,21 +11,21 @@ import { createDirectory } from '../../src/gateway/directory.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { decodeUp, encode } from '../../src/protocol/codec.ts';
-import type { DownBody, UpMessage } from '../../src/protocol/messages.ts';
-import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
-import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 import { freePort } from '../benchmarks/stand.ts';
 import { type Seeded, seeded } from '../support/seeded.ts';
+import { FloodingGateway, HOLDER, TERMINAL_CODE } from './flooding-gateway.ts';
+import type { Soak } from './soak.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const NODE = join(ROOT, 'node_modules/node/bin/node');
-const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
-const HOLDER = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
-const LIFETIME_MS = 300_000;
+const BOX = { terminalCode: TERMINAL_CODE, serialNumber: 'VVB900001', secret: 'sample-box-secret' };
 const PAID_HOLD_MS = 1_000;
 /** A flood that falls behind its rate catches up in steps of at most this, as a network would deliver it. */
 const BURST_MAX = 200;
+/** What `npm run soak` asks of a box. */
+export const PUSHES_PER_SECOND = 1_000;
+/** What a collector may not have given back yet; more would be a leak. */
+const GROWTH_MAX_MB = 100;
 const READY_TIMEOUT_MS = 60_000;
 /** Long enough for a slow machine to handle what is left, and for a collector to give memory back. */
 const SETTLE_TIMEOUT_MS = 120_000;
@@ -68,6 +68,7 @@ async function until<T>(what: string, probe: () => T | Promise<T>, timeoutMs = S
 }
 
 type Log = Record<string, unknown> & { event: string };
+type BoxStatus = { state: string; order: { orderId: string } | null; display: { ok: boolean } };
 
 /** An agent as it is deployed, and what it logs. */
 class Box {
@@ -89,12 +90,9 @@ class Box {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  async status(): Promise<{ state: string; order: { orderId: string } | null }> {
+  async status(): Promise<BoxStatus> {
     if (!this.alive) throw new Error(`the box has ended: ${JSON.stringify(this.log.slice(-5))}`);
-    return (await (await fetch(`${this.boxUrl}/status`)).json()) as {
-      state: string;
-      order: { orderId: string } | null;
-    };
+    return (await (await fetch(`${this.boxUrl}/status`)).json()) as BoxStatus;
   }
 
   async residentMb(): Promise<number> {
@@ -107,84 +105,6 @@ class Box {
     const ended = new Promise((done) => this.#child.once('exit', done));
     this.#child.kill('SIGKILL');
     await ended;
-  }
-}
-
-/** A gateway that says what it likes to one box, and acknowledges every report. */
-class FloodingGateway {
-  readonly reported = new Set<string>();
-  readonly #unreported = new Map<string, DownBody>();
-  readonly refused: Record<string, number> = {};
-  accepted = 0;
-  shown = 0;
-  ended = 0;
-  sessions = 0;
-  #sessionId = '';
-  #helloAtMs = 0;
-  readonly #client: MqttClient;
-
-  constructor(client: MqttClient) {
-    this.#client = client;
-  }
-
-  async begin(): Promise<void> {
-    this.#client.on('message', (_topic, payload) => {
-      const decoded = decodeUp(payload);
-      if (decoded.ok) this.#take(decoded.value);
-    });
-    await this.#client.subscribeAsync(boxTopic('+', 'up'), { qos: 1 });
-    const birth = encode({ v: 1, online: true, sessionId: systemRandom.uuid() });
-    await this.#client.publishAsync(GATEWAY_PRESENCE_TOPIC, birth, { qos: 1, retain: true });
-  }
-
-  send(body: DownBody): void {
-    const head = { v: 1, id: systemRandom.uuid(), sentAtMs: Date.now(), sessionId: this.#sessionId } as const;
-    this.#client.publish(boxTopic(BOX.terminalCode, 'down'), encode({ ...head, ...body }), { qos: 1 });
-  }
-
-  /** Tells of a payment, and again at each welcome until it is reported (PROTOCOL.md, clause MSG-7). */
-  pay(payment: DownBody & { type: 'payment' }): void {
-    this.#unreported.set(payment.transactionId, payment);
-    this.send(payment);
-  }
-
-  show(order: { pushId: string; orderId: string; amount: number; content: string }): void {
-    const { bankAccount: account } = HOLDER;
-    const { amount, content: purpose } = order;
-    const qrCode = encodeVietQr({ bin: '970422', account, service: 'account', initiation: 'dynamic', amount, purpose });
-    const times = { expiresAtMs: Date.now() + LIFETIME_MS, expiresInMs: LIFETIME_MS };
-    const sessionMs = Math.floor(performance.now() - this.#helloAtMs);
-    this.send({ type: 'show', ...order, ...HOLDER, qrCode, ...times, sessionMs });
-  }
-
-  #take(message: UpMessage): void {
-    switch (message.type) {
-      case 'hello':
-        this.sessions += 1;
-        this.#sessionId = message.sessionId;
-        this.#helloAtMs = performance.now();
-        this.send({ type: 'welcome', link: HOLDER, openPushIds: [] });
-        for (const payment of this.#unreported.values()) this.send(payment);
-        break;
-      case 'rejected':
-        this.refused[message.code] = (this.refused[message.code] ?? 0) + 1;
-        break;
-      case 'accepted':
-        this.accepted += 1;
-        break;
-      case 'shown':
-        this.shown += 1;
-        break;
-      case 'ended':
-        this.ended += 1;
-        this.send({ type: 'ack', reportIds: [message.id] });
-        break;
-      case 'paid':
-        this.reported.add(message.transactionId);
-        this.#unreported.delete(message.transactionId);
-        this.send({ type: 'ack', reportIds: [message.id] });
-        break;
-    }
   }
 }
 
@@ -231,7 +151,7 @@ async function openStand(): Promise<Stand> {
 }
 
 /** Sends pushes at the rate, and a payment each second: of every second one the order is the newest push. */
-async function flood(
+async function pourPushes(
   { gateway }: Stand,
   chance: Seeded,
   { seconds, pushesPerSecond }: FloodOptions,
@@ -289,14 +209,17 @@ export async function run(seed: number, options: FloodOptions): Promise<FloodCou
   const { box, gateway } = stand;
   try {
     const isShowing = async (orderId: string) => (await box.status()).order?.orderId === orderId;
-    const isIdle = async () => (await box.status()).state === 'idle';
+    const isIdle = async () => {
+      const { state, display } = await box.status();
+      return state === 'idle' && display.ok;
+    };
     await until('the box', () => fetch(`${box.boxUrl}/status`).then(isIdle, () => false), READY_TIMEOUT_MS);
     const [warmUp, last] = [systemRandom.uuid(), systemRandom.uuid()];
     gateway.show({ pushId: warmUp, orderId: 'warm-up', amount: 50_000, content: 'warm up' });
     await until('the first push', () => isShowing('warm-up'), READY_TIMEOUT_MS);
     const beforeMb = await box.residentMb();
     const peak = watchMemory(box);
-    const { sent, transactions } = await flood(stand, seeded(seed), options);
+    const { sent, transactions } = await pourPushes(stand, seeded(seed), options);
     gateway.show({ pushId: last, orderId: 'last', amount: 50_000, content: 'last' });
 
     const isReported = () => transactions.every((id) => gateway.reported.has(id));
@@ -327,3 +250,45 @@ export async function run(seed: number, options: FloodOptions): Promise<FloodCou
     await stand.close();
   }
 }
+
+/** What a flood must not have done; empty when all is well. */
+export function problemsOf(counts: FloodCounts): string[] {
+  const { payments, announced, reported, lastShown, shownAfterWithdrawal, beforeMb, afterMb } = counts;
+  const problems: string[] = [];
+  if (announced[1] !== payments)
+    problems.push(`payments by how often they were announced: ${JSON.stringify(announced)}`);
+  if (reported !== payments) problems.push(`${payments - reported} payments were not reported`);
+  if (!lastShown) problems.push('the last push was not shown');
+  if (shownAfterWithdrawal) problems.push('something was shown after the last push was withdrawn');
+  const growthMb = Math.round(afterMb - beforeMb);
+  if (growthMb > GROWTH_MAX_MB) problems.push(`the box keeps ${growthMb} MB more than before`);
+  return problems;
+}
+
+/** One line for people. */
+export function summaryOf(counts: FloodCounts): string {
+  const { sent, shown, refused, payments, beforeMb, peakMb, afterMb } = counts;
+  const refusals = Object.entries(refused).map(([code, count]) => `${count} ${code}`);
+  const unanswered = sent - shown - Object.values(refused).reduce((sum, count) => sum + count, 0);
+  const memory = [beforeMb, peakMb, afterMb].map(Math.round);
+  return (
+    `${sent} pushes: ${shown} shown, ${refusals.join(', ')}, ${unanswered} dropped; ${payments} payments; ` +
+    `memory before ${memory[0]} MB, peak ${memory[1]} MB, after ${memory[2]} MB`
+  );
+}
+
+export const flood: Soak = {
+  name: 'flood',
+  unit: 'seconds',
+  amount: 30,
+  run: async ({ amount, firstSeed, progress }) => {
+    progress(0, `${PUSHES_PER_SECOND} pushes a second`);
+    const counts = await run(firstSeed, { seconds: amount, pushesPerSecond: PUSHES_PER_SECOND });
+    progress(amount, summaryOf(counts));
+    const again = `npm run soak -- --only flood --runs ${amount} --seed ${firstSeed}`;
+    return {
+      figures: { 'pushes a second': PUSHES_PER_SECOND, result: summaryOf(counts) },
+      failures: problemsOf(counts).map((problem) => `flood: ${problem}; ${again}`),
+    };
+  },
+};

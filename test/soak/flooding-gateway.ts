@@ -1,0 +1,91 @@
+import type { MqttClient } from 'mqtt';
+import { systemRandom } from '../../src/lib/random.ts';
+import { decodeUp, encode } from '../../src/protocol/codec.ts';
+import type { DownBody, UpMessage } from '../../src/protocol/messages.ts';
+import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
+import { encodeVietQr } from '../../src/protocol/vietqr.ts';
+
+export const TERMINAL_CODE = 'VVB000001';
+export const HOLDER = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
+const LIFETIME_MS = 300_000;
+
+/** A gateway that says what it likes to one box, and acknowledges every report. */
+export class FloodingGateway {
+  readonly reported = new Set<string>();
+  readonly #unreported = new Map<string, DownBody>();
+  /** The newest push is the only one that the box may still show. */
+  #open: string[] = [];
+  readonly refused: Record<string, number> = {};
+  accepted = 0;
+  shown = 0;
+  ended = 0;
+  sessions = 0;
+  #sessionId = '';
+  #helloAtMs = 0;
+  readonly #client: MqttClient;
+
+  constructor(client: MqttClient) {
+    this.#client = client;
+  }
+
+  async begin(): Promise<void> {
+    this.#client.on('message', (_topic, payload) => {
+      const decoded = decodeUp(payload);
+      if (decoded.ok) this.#take(decoded.value);
+    });
+    await this.#client.subscribeAsync(boxTopic('+', 'up'), { qos: 1 });
+    const birth = encode({ v: 1, online: true, sessionId: systemRandom.uuid() });
+    await this.#client.publishAsync(GATEWAY_PRESENCE_TOPIC, birth, { qos: 1, retain: true });
+  }
+
+  send(body: DownBody): void {
+    const head = { v: 1, id: systemRandom.uuid(), sentAtMs: Date.now(), sessionId: this.#sessionId } as const;
+    this.#client.publish(boxTopic(TERMINAL_CODE, 'down'), encode({ ...head, ...body }), { qos: 1 });
+  }
+
+  /** Tells of a payment, and again at each welcome until it is reported (PROTOCOL.md, clause MSG-7). */
+  pay(payment: DownBody & { type: 'payment' }): void {
+    this.#unreported.set(payment.transactionId, payment);
+    this.send(payment);
+  }
+
+  show(order: { pushId: string; orderId: string; amount: number; content: string }): void {
+    this.#open = [order.pushId];
+    const { bankAccount: account } = HOLDER;
+    const { amount, content: purpose } = order;
+    const qrCode = encodeVietQr({ bin: '970422', account, service: 'account', initiation: 'dynamic', amount, purpose });
+    const times = { expiresAtMs: Date.now() + LIFETIME_MS, expiresInMs: LIFETIME_MS };
+    const sessionMs = Math.floor(performance.now() - this.#helloAtMs);
+    this.send({ type: 'show', ...order, ...HOLDER, qrCode, ...times, sessionMs });
+  }
+
+  #take(message: UpMessage): void {
+    switch (message.type) {
+      case 'hello':
+        this.sessions += 1;
+        this.#sessionId = message.sessionId;
+        this.#helloAtMs = performance.now();
+        this.send({ type: 'welcome', link: HOLDER, openPushIds: [...this.#open] });
+        for (const payment of this.#unreported.values()) this.send(payment);
+        break;
+      case 'rejected':
+        this.refused[message.code] = (this.refused[message.code] ?? 0) + 1;
+        break;
+      case 'accepted':
+        this.accepted += 1;
+        break;
+      case 'shown':
+        this.shown += 1;
+        break;
+      case 'ended':
+        this.ended += 1;
+        this.send({ type: 'ack', reportIds: [message.id] });
+        break;
+      case 'paid':
+        this.reported.add(message.transactionId);
+        this.#unreported.delete(message.transactionId);
+        this.send({ type: 'ack', reportIds: [message.id] });
+        break;
+    }
+  }
+}
