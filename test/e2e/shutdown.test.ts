@@ -189,6 +189,8 @@ it('a framebuffer that hangs in the kernel does not keep the agent', async () =>
   await promisify(execFile)('mkfifo', [node]);
   const broker = await startSilentServer();
   const box = await startAgent(broker.port, { displays: [{ driver: 'framebuffer', root }] });
+  // The link waits for the displays' first attempt, but not for ever.
+  await eventually('the box to dial', () => broker.open() > 0);
   await expectCleanEnd(box.running);
 });
 
