@@ -63,9 +63,9 @@ export function scriptOf(seed: number): Script {
   const kind = random.weighted(KINDS);
   const steps = stepsOf(random);
   const count = random.weighted([
-    [70, 1],
-    [22, 2],
-    [8, 3],
+    [84, 1],
+    [12, 2],
+    [4, 3],
   ]);
   const kills = Array.from({ length: count }, () => killOf(random, kind, steps.length));
   const reactions = Array.from({ length: random.chance(0.25) ? 1 + random.below(2) : 0 }, () =>
