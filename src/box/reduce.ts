@@ -217,8 +217,9 @@ function onWithdraw(draft: Draft, pushId: string, why: DownOf<'withdraw'>['why']
 function onPayment(draft: Draft, { payment: told }: BoxEvent & { type: 'payment' }, recorded: boolean): void {
   const { transactionId, orderId, amount, content, paidAtMs, pushId } = told;
   const report: UnsentReport = { type: 'paid', id: transactionId, transactionId, orderId, amount, recorded };
-  if (draft.state.announced.includes(transactionId)) {
-    draft.sends.push(report);
+  const { announced, unsent } = draft.state;
+  if (announced.includes(transactionId)) {
+    draft.sends.push(unsent.find(({ id }) => id === transactionId) ?? report);
     return;
   }
   const payment: Payment = { transactionId, orderId, amount, content, paidAtMs };
@@ -226,7 +227,7 @@ function onPayment(draft: Draft, { payment: told }: BoxEvent & { type: 'payment'
   const paysActive = active !== undefined && active.order.pushId === pushId;
   draft.writes.push({ kind: 'payment', payment, pushId });
   if (pushId !== null) draft.forget(pushId);
-  const { announced, recentPayments, untold, held } = draft.state;
+  const { recentPayments, untold, held } = draft.state;
   draft.set({
     announced: remembered(announced, transactionId),
     recentPayments: recent(recentPayments, payment),

@@ -238,6 +238,7 @@ describe('a payment', () => {
     expect(step.writes).toMatchObject([{ kind: 'payment', payment: { transactionId: uuid(0xc001) } }]);
     expect(step.sends).toMatchObject([{ type: 'paid', recorded: false }]);
     expect(view(step.state).kind).toBe('paid');
+    expect(play(step.state, [payment(1)]).sends).toMatchObject([{ type: 'paid', recorded: false }]);
   });
 
   it('lets an order end on time although the disk cannot take that down', () => {
