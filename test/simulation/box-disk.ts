@@ -11,6 +11,7 @@ const COMPACT_AFTER_ENTRIES = 120;
 /** What survives the crashes of a box: entries as text, each append whole or not at all. */
 export class BoxDisk {
   #lines: string[] = [];
+  readonly #payments = new Set<string>();
   readonly #hooks: WriteHooks;
   readonly #onRefused: (entries: readonly Entry[]) => void;
   /** While this is set, appends are refused. */
@@ -21,6 +22,11 @@ export class BoxDisk {
   constructor(hooks: WriteHooks, onRefused: (entries: readonly Entry[]) => void) {
     this.#hooks = hooks;
     this.#onRefused = onRefused;
+  }
+
+  /** Whether this payment has ever been written. */
+  hasPayment(transactionId: string): boolean {
+    return this.#payments.has(transactionId);
   }
 
   entries(): Entry[] {
@@ -59,6 +65,7 @@ export class BoxDisk {
       throw new PayboxError('STORAGE_FAULT', 'the disk is full', { severity: 'retryable' });
     }
     this.#lines.push(...lines);
+    for (const it of entries) if (it.kind === 'payment') this.#payments.add(it.payment.transactionId);
     this.#hooks.afterWrite();
     if (!run.alive) return never();
     if (latencyMs > 0) await run.sleep(latencyMs);

@@ -60,6 +60,7 @@ export class BoxMachine {
   start(): void {
     if (this.isOn) return;
     this.wasOn = true;
+    this.#world.oracle.starts(this);
     const { oracle, network, chance, clock: time, trace } = this.#world;
     const { terminalCode, serialNumber } = this.identity;
     const run = new Run(time, this.calendar);

@@ -29,8 +29,6 @@ export class GatewayDisk {
   readonly #db = new DatabaseSync(':memory:');
   readonly #prepared = new Map<string, Prepared>();
   #tables: string[] = [];
-  /** Writes that failed. */
-  faults = 0;
   hooks: WriteHooks = { beforeWrite: () => undefined, afterWrite: () => undefined };
   /** How long a statement takes, in milliseconds. */
   latencyMs: () => number = () => 0;
@@ -178,10 +176,7 @@ class DiskDriver implements Driver, DatabaseConnection {
   async #write<T>(work: () => T): Promise<T> {
     this.#disk.hooks.beforeWrite();
     if (this.#isDead()) return never();
-    if (this.#disk.fails()) {
-      this.#disk.faults += 1;
-      throw new Error('disk I/O error');
-    }
+    if (this.#disk.fails()) throw new Error('disk I/O error');
     const result = work();
     this.#disk.hooks.afterWrite();
     if (this.#isDead()) return never();

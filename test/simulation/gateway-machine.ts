@@ -1,5 +1,4 @@
 import { Hub } from '../../src/gateway/boxes/hub.ts';
-import type { Line } from '../../src/gateway/boxes/line.ts';
 import { Courier } from '../../src/gateway/callbacks/courier.ts';
 import { Changes } from '../../src/gateway/changes.ts';
 import type { GatewayConfig } from '../../src/gateway/config.ts';
@@ -8,7 +7,6 @@ import type { Metrics } from '../../src/gateway/metrics.ts';
 import { Service } from '../../src/gateway/service.ts';
 import type { GatewayDisk } from './gateway-disk.ts';
 import { type Calendar, Run } from './machine.ts';
-import { decodeUpOrThrow } from './network.ts';
 import { traceLog } from './quiet-log.ts';
 import type { World } from './world.ts';
 
@@ -31,7 +29,6 @@ export class GatewayMachine {
   #run: Run | undefined;
   #service: Service | undefined;
   #courier: Courier | undefined;
-  #faultsBefore = 0;
 
   constructor(world: World, disk: GatewayDisk, config: GatewayConfig) {
     this.#world = world;
@@ -54,17 +51,11 @@ export class GatewayMachine {
     await this.#courier?.resend(callbackId);
   }
 
-  /** Whether its store has refused a write since it was started. */
-  get hadStoreFaults(): boolean {
-    return this.#disk.faults > this.#faultsBefore;
-  }
-
   /** Starts, and if that fails, again, as its supervisor does. */
   start(): void {
     if (this.isOn) return;
     const run = new Run(this.#world.clock, this.calendar);
     this.#run = run;
-    this.#faultsBefore = this.#disk.faults;
     this.#open(run).catch(() => {
       this.kill();
       this.#world.clock.after(RESTART_MS, () => this.start());
@@ -89,8 +80,7 @@ export class GatewayMachine {
     courier.start();
     network.stationIs({
       run,
-      take: (terminalCode: string, line: Line, bytes: string) =>
-        hub.receive(terminalCode, line, decodeUpOrThrow(bytes)),
+      take: (terminalCode, line, message) => hub.receive(terminalCode, line, message),
       lost: (terminalCode, by) => hub.lost(terminalCode, by, 'the network lost it'),
     });
   }

@@ -60,7 +60,7 @@ function checkPayment({ disk, oracle, boxes }: World, row: PaymentRow, wrong: (w
   const heardBy = [...(oracle.heard.get(row.id)?.keys() ?? [])];
   const seenBy = [...(oracle.seenPaid.get(row.id) ?? [])];
   for (const name of [...heardBy, ...seenBy]) if (!meant.has(name)) wrong(`payment ${row.id} was told by ${name}`);
-  if (oracle.unrecorded.has(row.id) || oracle.givenUp.has(row.id)) return;
+  if (oracle.unrecorded.has(row.id)) return;
   for (const { terminal_code } of notices) {
     const seen = devicesOf(terminal_code).some((name) => seenBy.includes(name));
     if (!seen) wrong(`payment ${row.id} was never on the screen of ${terminal_code}`);
@@ -68,7 +68,7 @@ function checkPayment({ disk, oracle, boxes }: World, row: PaymentRow, wrong: (w
 }
 
 /** Box and gateway agree about the order on each screen. */
-function checkScreens({ disk, oracle, boxes, clock, gateway, quarrels }: World, wrong: (what: string) => void): void {
+function checkScreens({ disk, oracle, boxes, clock, gateway }: World, wrong: (what: string) => void): void {
   const nowMs = clock.monotonicMs();
   for (const box of boxes.filter((it) => !isGuest(it))) {
     const scene = oracle.sceneOn(box);
@@ -84,9 +84,7 @@ function checkScreens({ disk, oracle, boxes, clock, gateway, quarrels }: World, 
     const held = box.state?.stage.kind === 'notice' ? box.state.stage.resume?.order.pushId : onScreen;
     for (const { id, status, is_paid, again } of rows) {
       const push = oracle.pushes.get(id);
-      if (push === undefined || push.isForgotten || push.expiresAtMs < nowMs + EDGE_MS) continue;
-      // What became of an order while another device had the identity of this one, only that one was told.
-      if (push.bornAtMs < (quarrels.get(terminalCode) ?? 0)) continue;
+      if (push === undefined || push.expiresAtMs < nowMs + EDGE_MS || !oracle.isOf(box, push)) continue;
       if (id === onScreen && status !== 'shown') wrong(`${box.name} shows ${id}, which is ${status} at the gateway`);
       if (is_paid === 0 && status === 'shown' && id !== held) {
         wrong(`${box.name} does not show ${id}, which the gateway believes`);

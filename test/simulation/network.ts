@@ -3,7 +3,7 @@ import { Incoming, lost } from '../../src/agent/transports/incoming.ts';
 import type { Line } from '../../src/gateway/boxes/line.ts';
 import { MissingPeerError } from '../../src/lib/errors.ts';
 import { decodeUp, encode } from '../../src/protocol/codec.ts';
-import type { DownMessage } from '../../src/protocol/messages.ts';
+import type { DownMessage, UpMessage } from '../../src/protocol/messages.ts';
 import type { VirtualClock } from '../support/virtual-clock.ts';
 import type { Chance } from './chance.ts';
 import type { Run } from './machine.ts';
@@ -24,8 +24,8 @@ export const FAIR: Weather = { delayMs: [0.25, 4], drop: 0, duplicate: 0, reorde
 /** The gateway's side of the network while one run of it lives. */
 export interface Station {
   run: Run;
-  /** Takes bytes of a box; settles once they are handled. */
-  take(terminalCode: string, line: Line, bytes: string): Promise<void>;
+  /** Takes a message of a box; settles once it is handled. */
+  take(terminalCode: string, line: Line, message: UpMessage): Promise<void>;
   lost(terminalCode: string, by: { sessionId: string } | { line: Line }): void;
 }
 
@@ -36,7 +36,7 @@ export interface NetworkDeps {
   /** Told of every message that the gateway hands to the transport. */
   onDown(terminalCode: string, message: DownMessage): void;
   /** Told of every message as it reaches the gateway. */
-  onUp(terminalCode: string, bytes: string): void;
+  onUp(terminalCode: string, message: UpMessage): void;
 }
 
 /** One direction of a connection. */
@@ -153,8 +153,10 @@ class Cable {
 
   #toGateway(bytes: string): void {
     if (!this.#station.run.alive) return;
-    this.#deps.onUp(this.terminalCode, bytes);
-    void this.#station.take(this.terminalCode, this.line, bytes);
+    const decoded = decodeUp(bytes);
+    if (!decoded.ok) throw new Error(`a box sent ${bytes}: ${decoded.reason}`);
+    this.#deps.onUp(this.terminalCode, decoded.value);
+    void this.#station.take(this.terminalCode, this.line, decoded.value);
   }
 
   /** The stream of a box over HTTP: of this connection alone. */
@@ -252,10 +254,4 @@ export class Network {
     this.#topics.set(terminalCode, line);
     return line;
   }
-}
-
-export function decodeUpOrThrow(bytes: string) {
-  const decoded = decodeUp(bytes);
-  if (!decoded.ok) throw new Error(`a box sent ${bytes}: ${decoded.reason}`);
-  return decoded.value;
 }

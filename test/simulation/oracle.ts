@@ -1,9 +1,10 @@
 import type { Entry, Payment } from '../../src/box/entry.ts';
 import type { BoxEvent, BoxState } from '../../src/box/state.ts';
-import { RECENT_MAX, REMEMBERED_MAX, UNSENT_MAX } from '../../src/box/state.ts';
+import { REMEMBERED_MAX, UNSENT_MAX, UNTOLD_MAX } from '../../src/box/state.ts';
 import type { DownOf } from '../../src/protocol/messages.ts';
 import { decodeVietQr } from '../../src/protocol/vietqr.ts';
 import type { Scene } from '../../src/scene.ts';
+import type { BoxDisk } from './box-disk.ts';
 import type { BoxMachine } from './box-machine.ts';
 
 /** A picture that is due away may stay for as long as the display takes to draw the next one. */
@@ -23,8 +24,6 @@ export interface KnownPush {
   /** When a box was told to take it back. */
   withdrawnAtMs: number;
   lastSeenAtMs: number;
-  /** The disk of its box refused to keep its end: a restart brings it back for the rest of its lifetime. */
-  isForgotten: boolean;
 }
 
 /** Sees all that people see and hear, in true time, and says what must never happen. */
@@ -40,10 +39,9 @@ export class Oracle {
   readonly callbacks = new Map<string, string[]>();
   /** Payments that a device could not keep on its disk: a crash may make it announce them again. */
   readonly unrecorded = new Set<string>();
-  /** Payments beyond the number of paid screens that a box owes at a time. */
-  readonly givenUp = new Set<string>();
   /** What must never have happened, and did. */
   readonly violations: string[] = [];
+  readonly #forgotten = new Set<string>();
   readonly #onScreen = new Map<BoxMachine, Scene>();
   readonly #sessions = new Map<string, BoxMachine>();
 
@@ -64,7 +62,7 @@ export class Oracle {
   pushed(terminalCode: string, show: DownOf<'show'>): void {
     const { pushId, orderId, qrCode, sessionId } = show;
     const expiresAtMs = Math.min(this.#nowMs() + show.expiresInMs, this.pushes.get(pushId)?.expiresAtMs ?? Infinity);
-    const unseen = { bornAtMs: this.#nowMs(), withdrawnAtMs: Infinity, lastSeenAtMs: -Infinity, isForgotten: false };
+    const unseen = { bornAtMs: this.#nowMs(), withdrawnAtMs: Infinity, lastSeenAtMs: -Infinity };
     this.pushes.set(pushId, { pushId, orderId, qrCode, sessionId, terminalCode, expiresAtMs, ...unseen });
   }
 
@@ -97,31 +95,40 @@ export class Oracle {
 
   /** A state of a device's mind. */
   holds(box: BoxMachine, state: BoxState): void {
-    const sizes = { unsent: UNSENT_MAX, announced: REMEMBERED_MAX, closedPushIds: REMEMBERED_MAX } as const;
+    const sizes = {
+      unsent: UNSENT_MAX,
+      announced: REMEMBERED_MAX,
+      closedPushIds: REMEMBERED_MAX,
+      untold: UNTOLD_MAX,
+    } as const;
     for (const [name, max] of Object.entries(sizes) as [keyof typeof sizes, number][]) {
       if (state[name].length > max) this.#wrong(`${box.name} holds ${state[name].length} ${name}`);
     }
-    if (state.untold.length === RECENT_MAX) this.#giveUpScreens(box, state);
     for (const report of state.unsent) {
       if (report.type === 'paid' && !report.recorded) this.unrecorded.add(report.transactionId);
     }
   }
 
-  #giveUpScreens(box: BoxMachine, { untold, announced }: BoxState): void {
-    const owed = new Set(untold.map((payment) => payment.transactionId));
-    for (const id of announced) {
-      if (!owed.has(id) && this.seenPaid.get(id)?.has(box.name) !== true) this.givenUp.add(id);
-    }
-  }
-
-  /** The disk of a device took this as little as the device can know it after its next start. */
+  /** The disk of a device did not take these. */
   forgets(entries: readonly Entry[]): void {
     for (const entry of entries) {
       if (entry.kind === 'payment') this.unrecorded.add(entry.payment.transactionId);
-      if (entry.kind !== 'ended' && entry.kind !== 'refused' && entry.kind !== 'payment') continue;
-      const push = this.pushes.get(entry.pushId ?? '');
-      if (push !== undefined) push.isForgotten = true;
+      if ('pushId' in entry && entry.pushId !== null) this.#forgotten.add(entry.pushId);
     }
+  }
+
+  /** A device starts: of a withdrawal that its disk did not take it cannot know until its gateway tells it again. */
+  starts(box: BoxMachine): void {
+    for (const pushId of this.#forgotten) {
+      const push = this.pushes.get(pushId);
+      if (push !== undefined && this.isOf(box, push)) push.withdrawnAtMs = Number.POSITIVE_INFINITY;
+    }
+  }
+
+  /** What a device says to have recorded is on its disk, where the disk has not refused it. */
+  reports(transactionId: string, disks: readonly BoxDisk[]): void {
+    if (this.unrecorded.has(transactionId)) return;
+    if (!disks.some((disk) => disk.hasPayment(transactionId))) this.#wrong(`payment ${transactionId} is on no disk`);
   }
 
   called(body: string): void {
@@ -143,7 +150,7 @@ export class Oracle {
     if (nowMs > push.expiresAtMs + REDRAW_MS) {
       this.#wrong(`${box.name} shows ${push.pushId} ${nowMs - push.expiresAtMs} ms after its expiry`);
     }
-    if (nowMs > push.withdrawnAtMs + WITHDRAW_MS && !push.isForgotten) {
+    if (nowMs > push.withdrawnAtMs + WITHDRAW_MS) {
       this.#wrong(`${box.name} shows ${push.pushId} ${nowMs - push.withdrawnAtMs} ms after its withdrawal`);
     }
   }

@@ -5,6 +5,9 @@ import type { World } from './world.ts';
 /** Longer than every retry of production: a redial waits 30 s at most, a reopened display too, a callback 15 s here. */
 const SETTLE_MS = 150_000;
 
+/** For as long is each paid screen shown that is owed, one after the other. */
+const PAID_SCREEN_MS = 11_000;
+
 /** Faults stop, and people put everything right: what was cut is plugged in, what was switched off is on. */
 export function makePeace({ network, disk, partner, boxes }: World): void {
   network.weather = FAIR;
@@ -22,8 +25,6 @@ export function makePeace({ network, disk, partner, boxes }: World): void {
 export async function settle(world: World): Promise<void> {
   makePeace(world);
   const { boxes, gateway } = world;
-  // A push whose failure could not be stored stays open until the gateway starts anew.
-  if (gateway.hadStoreFaults) gateway.kill();
   gateway.start();
   const guests = boxes.filter((box) => isGuest(box) && box.wasOn);
   if (guests.length > 0) {
@@ -32,7 +33,6 @@ export async function settle(world: World): Promise<void> {
     for (const guest of guests) {
       guest.kill();
       guest.wasOn = false;
-      world.quarrels.set(guest.identity.terminalCode, world.clock.monotonicMs());
     }
   }
   await settleAlone(
@@ -54,11 +54,15 @@ async function settleAlone(world: World, boxes: readonly BoxMachine[]): Promise<
   }
   // Twice, so that the screens have followed.
   let calm = 0;
-  const settled = await world.runUntil(() => {
+  let untoldMax = 0;
+  const isSettled = () => {
+    untoldMax = Math.max(untoldMax, ...boxes.map((box) => box.state?.untold.length ?? 0));
     calm = debts(world, boxes).length === 0 ? calm + 1 : 0;
     return calm === 2;
-  }, SETTLE_MS);
-  if (!settled) throw world.violation(`still owed after ${SETTLE_MS} ms: ${debts(world, boxes).join('; ')}`);
+  };
+  if (await world.runUntil(isSettled, SETTLE_MS)) return;
+  if (await world.runUntil(isSettled, untoldMax * PAID_SCREEN_MS)) return;
+  throw world.violation(`still owed: ${debts(world, boxes).join('; ')}`);
 }
 
 /** What the sides still owe each other. */

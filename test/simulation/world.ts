@@ -50,10 +50,8 @@ export class World {
   readonly gateway: GatewayMachine;
   readonly shop: Shop;
   readonly disk: GatewayDisk;
-  /** The devices, each pair of identity and device; those with the same identity quarrel. */
+  /** The devices; two of them may have the same identity. */
   readonly boxes: BoxMachine[];
-  /** terminalCode → when the last of its quarrels between two devices was over. */
-  readonly quarrels = new Map<string, number>();
   readonly counts = new Map<string, number>();
   steps = 0;
   /** Told of every write; it may kill the side that writes. */
@@ -78,7 +76,11 @@ export class World {
         this.trace('gateway says', terminalCode, message);
         if (message.type === 'show') this.oracle.pushed(terminalCode, message);
       },
-      onUp: (terminalCode, bytes) => this.trace(terminalCode, 'says', bytes),
+      onUp: (terminalCode, message) => {
+        this.trace(terminalCode, 'says', message);
+        const disks = this.boxes.filter((box) => box.identity.terminalCode === terminalCode).map((box) => box.disk);
+        if (message.type === 'paid' && message.recorded) this.oracle.reports(message.transactionId, disks);
+      },
     });
     this.partner = new Partner(this);
     this.gateway = new GatewayMachine(this, disk, config);
