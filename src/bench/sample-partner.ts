@@ -1,11 +1,13 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import { equalSecrets } from '../protocol/checksum.ts';
 import { issuesOf } from '../protocol/codec.ts';
 import { LIMITS } from '../protocol/fields.ts';
 import { PATHS, type TransactionSync, transactionSync } from '../protocol/http-api.ts';
+import { webhookProblem } from '../protocol/webhook.ts';
 
 /** A partner's own server, as small as the documentation asks: a token endpoint and a transaction-sync endpoint. */
 export interface SamplePartner {
@@ -14,6 +16,8 @@ export interface SamplePartner {
   readonly tokenUrl: string;
   readonly username: string;
   readonly password: string;
+  /** What callbacks must be signed with (Standard Webhooks). */
+  readonly signingSecret: string;
   close(): Promise<void>;
 }
 
@@ -23,6 +27,7 @@ const SEEN_MAX = 10_000;
 
 /** Starts the sample partner on a free loopback port; `onPayment` hears each payment once. */
 export async function startSamplePartner(deps: {
+  clock: Clock;
   random: Random;
   log: Logger;
   onPayment(payment: TransactionSync): void;
@@ -30,6 +35,7 @@ export async function startSamplePartner(deps: {
   const username = 'gateway';
   const password = deps.random.secret(18);
   const bearer = deps.random.secret(24);
+  const signingSecret = `whsec_${Buffer.from(deps.random.secret(32), 'base64url').toString('base64')}`;
   const basic = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
   const seen = new Set<string>();
 
@@ -51,6 +57,8 @@ export async function startSamplePartner(deps: {
     }
     if (request.method !== 'POST' || request.url !== SYNC_PATH) return refuse(404, 'not found');
     if (!equalSecrets(authorization, `Bearer ${bearer}`)) return refuse(401, 'wrong token');
+    const problem = webhookProblem(signingSecret, request.headers, text, deps.clock.wallMs());
+    if (problem !== undefined) return refuse(401, problem);
     const parsed = transactionSync.safeParse(parseJson(text));
     if (!parsed.success) return refuse(400, issuesOf(parsed.error));
     const { referencenumber, transactionid } = parsed.data;
@@ -75,6 +83,7 @@ export async function startSamplePartner(deps: {
     tokenUrl: `${origin}${PATHS.token}`,
     username,
     password,
+    signingSecret,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

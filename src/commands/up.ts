@@ -116,13 +116,14 @@ function defaultDataDir(): string {
 async function bundledPartner(closers: Closers, deps: Parameters<typeof startGateway>[1]) {
   const log = deps.log.with({ program: 'partner' });
   const partner = await startSamplePartner({
-    random: deps.random,
+    ...deps,
     log,
     onPayment: ({ transactionid, amount, orderId }) =>
       log.info('callback-received', { transactionId: transactionid, amount, orderId }),
   }).then(closers.adding);
-  const { callbackUrl, tokenUrl, username, password } = partner;
-  return { url: callbackUrl, auth: { kind: 'token' as const, url: tokenUrl, username, password } };
+  const { callbackUrl, tokenUrl, username, password, signingSecret } = partner;
+  const auth = { kind: 'token' as const, url: tokenUrl, username, password };
+  return { url: callbackUrl, auth, signingSecret };
 }
 
 /** Settles once the box is registered and its idle screen is drawn; an order that a restart brought back counts too. */

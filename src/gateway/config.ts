@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { checkConfig, readConfigFile } from '../lib/config-file.ts';
 import { findBank } from '../protocol/banks.ts';
 import { bankAccount, boxCode, LIMITS } from '../protocol/fields.ts';
+import { webhookKey } from '../protocol/webhook.ts';
+import { addressProblem, isOwnHost, portOf } from './callbacks/destination.ts';
 
 const CALLBACK_RETRIES_MAX = 50;
 
@@ -17,7 +19,10 @@ const password = z.string().min(1).max(200);
 const httpUrl = z
   .url({ protocol: /^https?$/, error: 'an http:// or https:// address', abort: true })
   .max(LIMITS.urlMax)
-  .refine((url) => !hasUserInfo(url), 'expected an address without a user name and password: use auth');
+  .refine((url) => !hasUserInfo(url), 'expected an address without a user name and password: use auth')
+  .refine((url) => addressProblem(new URL(url)) === undefined, {
+    error: ({ input }) => `expected the address of a partner: ${addressProblem(new URL(String(input)))}`,
+  });
 
 /** Those that weaken nothing: a limit or a lock that the gateway sets itself is none of them. */
 const DATABASE_PARAMETERS = ['sslmode', 'sslrootcert'];
@@ -44,11 +49,21 @@ const callbackAuth = z.discriminatedUnion('kind', [
     .describe('fetched before each attempt'),
 ]);
 
+const callback = z.strictObject({
+  url: httpUrl,
+  auth: callbackAuth.default({ kind: 'none' }),
+  signingSecret: z
+    .string()
+    .refine((secret) => webhookKey(secret) !== undefined, 'expected whsec_ and 24 to 64 random bytes in base64')
+    .optional()
+    .describe('signs each attempt by the Standard Webhooks scheme'),
+});
+
 const partner = z.strictObject({
   username,
   password,
   accounts: z.array(bankAccount).default([]),
-  callback: z.strictObject({ url: httpUrl, auth: callbackAuth.default({ kind: 'none' }) }).optional(),
+  callback: callback.optional(),
 });
 
 const account = z.strictObject({
@@ -115,6 +130,8 @@ export type BoxConfig = GatewayConfig['boxes'][number];
 export type CallbackAuth = z.output<typeof callbackAuth>;
 
 interface Named {
+  http: { port: number };
+  mqtt: z.output<typeof mqtt> | null;
   partners: z.output<typeof partner>[];
   accounts: z.output<typeof account>[];
   boxes: z.output<typeof box>[];
@@ -132,6 +149,18 @@ function crossCheck(config: Named, context: z.RefinementCtx): void {
     }
   };
   const { partners, accounts, boxes } = config;
+  // The gateway trusts what comes from its own machine: a callback must not be a way to speak to it as such.
+  const ownPorts = [config.http.port, config.mqtt?.embedded?.port].filter((it) => it !== undefined && it !== 0);
+  for (const [i, { callback }] of partners.entries()) {
+    const urls = { url: callback?.url, 'auth.url': callback?.auth.kind === 'token' ? callback.auth.url : undefined };
+    for (const [name, url] of Object.entries(urls)) {
+      if (url === undefined || !isOwnHost(new URL(url)) || !ownPorts.includes(portOf(new URL(url)))) continue;
+      complain(
+        ['partners', i, 'callback', ...name.split('.')],
+        'expected the address of a partner, not of the gateway',
+      );
+    }
+  }
   const known = new Set(accounts.map((it) => it.bankAccount));
   const owned = partners.flatMap((it, i) =>
     it.accounts.map((value, j) => ({ path: ['partners', i, 'accounts', j], value })),

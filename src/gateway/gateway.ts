@@ -6,7 +6,8 @@ import type { Random } from '../lib/random.ts';
 import { Hub } from './boxes/hub.ts';
 import type { BrokerAddress, MqttChannel } from './boxes/mqtt-channel.ts';
 import { Courier } from './callbacks/courier.ts';
-import { postJson } from './callbacks/post.ts';
+import { portOf } from './callbacks/destination.ts';
+import { createPost } from './callbacks/post.ts';
 import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import { createDirectory, type Directory } from './directory.ts';
@@ -102,13 +103,14 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
   const hub = new Hub({ ...deps, directory, store, changes, ...config });
   opened.add('boxes', () => hub.close());
   const metrics = createMetrics(() => hub.online);
+  const ownPorts: number[] = [];
   const courier = new Courier({
     ...deps,
     directory,
     store,
     changes,
     metrics,
-    post: postJson,
+    post: createPost(() => ownPorts),
     retryWaitsMs: config.callbackRetryWaitsMs,
   });
   opened.add('callbacks', () => courier.close());
@@ -140,6 +142,7 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
   );
   app.register((scope) => pageRoutes(scope, { store, metrics, log, basePath: config.basePath }));
   await listen(app, config);
+  ownPorts.push(...portsOf(originAt(app, config), config.mqtt?.embedded === undefined ? undefined : mqtt));
   courier.start();
   pruner.start();
 
@@ -147,6 +150,10 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
   log.info('gateway-ready', { origin, mqttUrl: mqtt });
   const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
   return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl: mqtt, close };
+}
+
+function portsOf(...addresses: (string | undefined)[]): number[] {
+  return addresses.flatMap((address) => (address === undefined ? [] : [portOf(new URL(address))]));
 }
 
 /** Joins the boxes on MQTT, on the embedded or an external broker; where they find it. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import { tokenResponse, transactionSyncReply } from '../../protocol/http-api.ts';
+import { signWebhook } from '../../protocol/webhook.ts';
 import type { CallbackAuth } from '../config.ts';
 import type { Answer, Post } from './post.ts';
 
@@ -22,9 +23,19 @@ export interface Attempt {
   error: string | null;
 }
 
+/** What is posted, where to, and what proves whence it comes. */
+export interface Outgoing {
+  /** The same at every attempt. */
+  id: string;
+  url: string;
+  auth: CallbackAuth;
+  signingSecret: string | undefined;
+  body: string;
+}
+
 /** Posts a callback once (PROTOCOL.md, clauses SYN-1, SYN-3, SYN-4 and SYN-6). Never rejects. */
 export async function attemptCallback(
-  to: { url: string; auth: CallbackAuth; body: string },
+  to: Outgoing,
   { clock, post }: { clock: Clock; post: Post },
   stop: AbortSignal,
 ): Promise<Attempt> {
@@ -43,8 +54,11 @@ export async function attemptCallback(
   };
   try {
     const authorization = await authorize(to.auth, post, signal);
+    const signed = to.signingSecret === undefined ? {} : signWebhook(to.signingSecret, to.id, startedAtMs, to.body);
     if (authorization !== undefined) requestHeaders.authorization = 'Bearer ***';
-    const answer = await post(to.url, authorization === undefined ? {} : { authorization }, to.body, signal);
+    Object.assign(requestHeaders, signed);
+    const bearer = authorization === undefined ? {} : { authorization };
+    const answer = await post(to.url, { ...bearer, ...signed }, to.body, signal);
     return ended({
       ...judge(answer),
       status: answer.status,

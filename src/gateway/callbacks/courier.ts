@@ -103,9 +103,9 @@ export class Courier {
     const { store, directory, clock, random, log, changes, metrics, post } = this.#deps;
     const callback = await store.payments.callback(id);
     if (callback === undefined || (!byHand && callback.status !== 'pending')) return;
-    const auth = directory.partner(callback.partner)?.callback?.auth ?? { kind: 'none' };
+    const { auth = { kind: 'none' }, signingSecret } = directory.partner(callback.partner)?.callback ?? {};
     const attempt = await attemptCallback(
-      { url: callback.url, auth, body: callback.body },
+      { id, url: callback.url, auth, signingSecret, body: callback.body },
       { clock, post },
       this.#closing.signal,
     );

@@ -1,5 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import { checkedLookup, destinationProblem, hostOf, type OwnPorts, portOf } from './destination.ts';
 
 /** An answer is read up to here (PROTOCOL.md, clause SYN-6). */
 const ANSWER_BYTES_MAX = 65_536;
@@ -11,32 +13,38 @@ export interface Answer {
   cut: boolean;
 }
 
-/** Sends JSON and reads the answer. Rejects on a connection error and when `signal` aborts. */
+/**
+ * Sends JSON and reads the answer, up to 64 KiB. Redirects are not followed. Rejects on a connection error, when `signal`
+ * aborts, and where no callback may go.
+ */
 export type Post = (url: string, headers: Record<string, string>, body: string, signal: AbortSignal) => Promise<Answer>;
 
 /**
- * Sends JSON and reads the answer, up to 64 KiB. Redirects are not followed. Rejects on a connection error and when
- * `signal` aborts.
+ * How partners are called: everywhere but at this gateway's own ports and at link-local addresses. `lookup` is that of
+ * the system unless another is given.
  */
-export function postJson(
-  url: string,
-  headers: Record<string, string>,
-  body: string,
-  signal: AbortSignal,
-): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const send = url.startsWith('https:') ? httpsRequest : httpRequest;
-    const sent = send(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...headers },
-      // A kept connection that the partner closes meanwhile would fail an attempt that it never saw.
-      agent: false,
-      signal,
+export function createPost(ownPorts: OwnPorts, lookup?: LookupFunction): Post {
+  return async (url, headers, body, signal) => {
+    const to = new URL(url);
+    const host = hostOf(to);
+    // An address in the URL is never looked up, so it is checked here.
+    const problem = isIP(host) === 0 ? undefined : destinationProblem(host, portOf(to), ownPorts);
+    if (problem !== undefined) throw new Error(`${to.host} is no place for callbacks: ${problem}`);
+    return new Promise((resolve, reject) => {
+      const send = to.protocol === 'https:' ? httpsRequest : httpRequest;
+      const sent = send(to, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...headers },
+        lookup: checkedLookup(portOf(to), ownPorts, lookup),
+        // A kept connection that the partner closes meanwhile would fail an attempt that it never saw.
+        agent: false,
+        signal,
+      });
+      sent.once('error', reject);
+      sent.once('response', (response) => readUpTo(response, ANSWER_BYTES_MAX).then(resolve, reject));
+      sent.end(body);
     });
-    sent.once('error', reject);
-    sent.once('response', (response) => readUpTo(response, ANSWER_BYTES_MAX).then(resolve, reject));
-    sent.end(body);
-  });
+  };
 }
 
 async function readUpTo(response: IncomingMessage, bytesMax: number): Promise<Answer> {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../lib/clock.ts';
@@ -15,7 +16,6 @@ const ADDRESS_BUDGET: Budget = { failuresMax: 30, forgetMs: 2_000 };
 const USER_BUDGET: Budget = { failuresMax: 120, forgetMs: 500 };
 /** Addresses, users, and pairs of both that are remembered; the one that was quiet for longest is forgotten. */
 const REMEMBERED_MAX = 10_000;
-const USERNAME_CHARS_MAX = 64;
 
 /** Who says to be whom, and what would prove it. */
 export interface LoginAttempt {
@@ -48,7 +48,8 @@ export class Logins {
   judge({ kind, username, secret, expected }: LoginAttempt, address: string): LoginVerdict {
     const nowMs = this.#clock.monotonicMs();
     const network = networkOf(address);
-    const user = `${kind} ${username.slice(0, USERNAME_CHARS_MAX)}`;
+    // Of one length, however long a name is sent.
+    const user = createHash('sha256').update(`${kind} ${username}`).digest('base64');
     const pair = `${network} ${user}`;
     const counted = this.#seen.has(pair)
       ? ([[this.#pairs, pair]] as const)

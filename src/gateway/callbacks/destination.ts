@@ -1,0 +1,87 @@
+import { lookup as systemLookup } from 'node:dns';
+import { BlockList, isIP, type LookupFunction } from 'node:net';
+import { networkInterfaces } from 'node:os';
+
+/** Where the cloud keeps its secrets, and what no partner can live at. */
+const FORBIDDEN = blockList([
+  ['169.254.0.0', 16],
+  ['fe80::', 10],
+  // The metadata service of a cloud, by its IPv6 name, and IPv4 link-local behind NAT64.
+  ['fd00:ec2::', 32],
+  ['64:ff9b::a9fe:0', 112],
+  ['224.0.0.0', 3],
+  ['ff00::', 8],
+]);
+/** This machine, by whatever it calls itself; its other names are those of its interfaces. */
+const OWN = blockList([
+  ['127.0.0.0', 8],
+  ['0.0.0.0', 8],
+  ['::', 127],
+]);
+
+/** Ports on which the gateway itself listens. */
+export type OwnPorts = () => readonly number[];
+
+/** Whether an address or name in a URL is that of this machine, as far as it can be told without asking. */
+export function isOwnHost(url: URL): boolean {
+  const host = hostOf(url);
+  return host === 'localhost' || isOwn(host);
+}
+
+/** Why callbacks may not go to a URL that names its address itself, if so. A name is looked at when it is resolved. */
+export function addressProblem(url: URL): string | undefined {
+  const host = hostOf(url);
+  return isIP(host) !== 0 && isIn(FORBIDDEN, host) ? `${host} is a link-local or multicast address` : undefined;
+}
+
+export function portOf(url: URL): number {
+  return url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
+}
+
+/** The host of a URL without the brackets of IPv6 and without the full stop at the end of a name. */
+export function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[|\]$|\.$/g, '');
+}
+
+/** Why a connection to an address must not be made: callbacks reach partners, not the gateway and not the cloud. */
+export function destinationProblem(address: string, port: number, ownPorts: OwnPorts): string | undefined {
+  if (isIn(FORBIDDEN, address)) return `${address} is a link-local or multicast address`;
+  if (ownPorts().includes(port) && isOwn(address)) return `${address} port ${port} is the gateway itself`;
+  return undefined;
+}
+
+/**
+ * A lookup for one connection that gives only addresses which it has checked, so that the name cannot mean another one
+ * when the connection is made.
+ */
+export function checkedLookup(port: number, ownPorts: OwnPorts, lookup: LookupFunction = systemLookup): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, found, family) => {
+      if (error) return callback(error, []);
+      const addresses = Array.isArray(found) ? found : [{ address: found, family: family ?? isIP(found) }];
+      for (const { address } of addresses) {
+        const problem = destinationProblem(address, port, ownPorts);
+        if (problem !== undefined) return callback(new Error(`${hostname} is no place for callbacks: ${problem}`), []);
+      }
+      const [first] = addresses;
+      if (options.all === true || first === undefined) return callback(null, addresses);
+      return callback(null, first.address, first.family);
+    });
+  };
+}
+
+function isOwn(address: string): boolean {
+  if (isIP(address) === 0) return false;
+  if (isIn(OWN, address)) return true;
+  return Object.values(networkInterfaces()).some((all) => all?.some((it) => it.address === address));
+}
+
+function isIn(list: BlockList, address: string): boolean {
+  return list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
+}
+
+function blockList(subnets: readonly (readonly [string, number])[]): BlockList {
+  const list = new BlockList();
+  for (const [net, prefix] of subnets) list.addSubnet(net, prefix, isIP(net) === 6 ? 'ipv6' : 'ipv4');
+  return list;
+}

@@ -1,0 +1,155 @@
+import { request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it } from 'vitest';
+import { type LoginAttempt, Logins } from '../../src/gateway/http/logins.ts';
+import { keptBytes } from '../support/memory.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+import { BOX1, type TestGateway, testGateway } from './harness.ts';
+
+const RIGHT: LoginAttempt = { kind: 'partner', username: 'demo', secret: 'right', expected: 'right' };
+const WRONG: LoginAttempt = { ...RIGHT, secret: 'wrong' };
+const taken = { ok: false, retryAfterSeconds: 0 };
+
+/** How many wrong logins in a row are compared at all. */
+function failuresTaken(logins: Logins, attempt: LoginAttempt, address: string): number {
+  for (let count = 0; count < 1000; count += 1) {
+    const verdict = logins.judge(attempt, address);
+    if (verdict.ok || verdict.retryAfterSeconds > 0) return count;
+  }
+  return 1000;
+}
+
+describe('wrong logins', () => {
+  it('THR are taken thirty times from one address, then one each two seconds', async () => {
+    const clock = new VirtualClock();
+    const logins = new Logins(clock);
+    expect(failuresTaken(logins, WRONG, '192.0.2.1')).toBe(30);
+    expect(logins.judge(WRONG, '192.0.2.1')).toEqual({ ok: false, retryAfterSeconds: 2 });
+    expect(logins.judge(RIGHT, '192.0.2.1')).toEqual({ ok: false, retryAfterSeconds: 2 });
+    await clock.advance(2000);
+    expect(logins.judge(WRONG, '192.0.2.1')).toEqual(taken);
+    expect(logins.judge(WRONG, '192.0.2.1')).toMatchObject({ retryAfterSeconds: 2 });
+    await clock.advance(60_000);
+    expect(failuresTaken(logins, WRONG, '192.0.2.1')).toBe(30);
+  });
+
+  it('ten of them hold up nobody', () => {
+    const logins = new Logins(new VirtualClock());
+    for (let i = 0; i < 10; i += 1) expect(logins.judge(WRONG, '192.0.2.1')).toEqual(taken);
+    expect(logins.judge(RIGHT, '192.0.2.1')).toEqual({ ok: true });
+  });
+
+  it('THR from one address keep the right user out nowhere else', () => {
+    const logins = new Logins(new VirtualClock());
+    failuresTaken(logins, WRONG, '192.0.2.1');
+    for (const address of ['192.0.2.2', '2001:db8::1']) expect(logins.judge(RIGHT, address)).toEqual({ ok: true });
+  });
+
+  it('THR of one user are taken 120 times from many addresses, but keep out nobody who was in before', async () => {
+    const clock = new VirtualClock();
+    const logins = new Logins(clock);
+    expect(logins.judge(RIGHT, '198.51.100.1')).toEqual({ ok: true });
+    let count = 0;
+    while (logins.judge(WRONG, `192.0.2.${count}`).ok === false && count < 200) {
+      if (failuresTaken(logins, WRONG, `192.0.2.${count}`) === 0) break;
+      count += 1;
+    }
+    expect(logins.judge(WRONG, '203.0.113.9')).toMatchObject({ retryAfterSeconds: 1 });
+    expect(logins.judge(RIGHT, '203.0.113.9')).toMatchObject({ ok: false, retryAfterSeconds: 1 });
+    expect(logins.judge(RIGHT, '198.51.100.1')).toEqual({ ok: true });
+    expect(logins.judge({ ...RIGHT, username: 'other' }, '203.0.113.9')).toEqual({ ok: true });
+    await clock.advance(60_000);
+    expect(logins.judge(RIGHT, '203.0.113.9')).toEqual({ ok: true });
+  });
+
+  it('THR of a neighbour behind the same address do not shut out who was in before; his own are limited too', () => {
+    const logins = new Logins(new VirtualClock());
+    expect(logins.judge(RIGHT, '192.0.2.1')).toEqual({ ok: true });
+    failuresTaken(logins, { ...WRONG, username: 'neighbour' }, '192.0.2.1');
+    expect(logins.judge(RIGHT, '192.0.2.1')).toEqual({ ok: true });
+    expect(failuresTaken(logins, WRONG, '192.0.2.1')).toBe(30);
+  });
+
+  it('THR are limited alike for users that there are and those that there are not', () => {
+    const known = new Logins(new VirtualClock());
+    const unknown = new Logins(new VirtualClock());
+    const nobody = { ...WRONG, username: 'nobody', expected: undefined };
+    for (let i = 0; i < 40; i += 1) {
+      expect(known.judge(WRONG, '192.0.2.1')).toEqual(unknown.judge(nobody, '192.0.2.1'));
+    }
+    expect(new Logins(new VirtualClock()).judge({ ...nobody, secret: '' }, 'x')).toEqual(taken);
+  });
+
+  it.each([
+    ['2001:db8:1:2::1', '2001:db8:1:2:ffff::9', true],
+    ['2001:0db8:1:2::1', '2001:db8:1:2::1', true],
+    ['2001:db8:1:2::1', '2001:db8:1:3::1', false],
+    ['::1', '::2', true],
+    ['::ffff:192.0.2.1', '192.0.2.1', true],
+    ['fe80::1%eth0', 'fe80::2', true],
+    ['192.0.2.1', '192.0.2.2', false],
+  ])('count %s and %s as one network: %s', (first, second, same) => {
+    const logins = new Logins(new VirtualClock());
+    failuresTaken(logins, WRONG, first);
+    expect(failuresTaken(logins, WRONG, second) === 0).toBe(same);
+  });
+
+  it('that were never tried cost nothing', () => {
+    const logins = new Logins(new VirtualClock());
+    expect(failuresTaken(logins, { ...WRONG, secret: undefined }, '192.0.2.1')).toBe(1000);
+    expect(logins.judge(RIGHT, '192.0.2.1')).toEqual({ ok: true });
+  });
+
+  it('THR are remembered within a fixed amount of memory', () => {
+    const logins = new Logins(new VirtualClock());
+    const flood = (from: number) => {
+      for (let i = from; i < from + 12_000; i += 1) {
+        const address = `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`;
+        logins.judge({ ...WRONG, username: `${i}`.padEnd(1000, 'x') }, address);
+        logins.judge({ ...RIGHT, username: `${i}` }, address);
+      }
+    };
+    flood(0);
+    const before = keptBytes();
+    flood(12_000);
+    flood(24_000);
+    expect((keptBytes() - before) / 1024).toBeLessThan(4096);
+  });
+});
+
+/** A request from an address of this machine of its own, as from another machine. */
+function ask(gateway: TestGateway, from: string, path: string, authorization: string, method = 'POST') {
+  return new Promise<{ status: number | undefined; after: string | undefined; body: string }>((resolve, reject) => {
+    const headers = { authorization, 'paybox-session': '0a3c1d52-8d6b-4b7e-8f0e-5d2f1c7b9a02' };
+    const asking = request(`${gateway.origin}${path}`, { method, headers, localAddress: from }, async (answer) => {
+      resolve({ status: answer.statusCode, after: answer.headers['retry-after'], body: await text(answer) });
+    });
+    asking.on('error', reject);
+    asking.end();
+  });
+}
+
+const basic = (user: string, password: string) =>
+  `Basic ${Buffer.from(`${user}:${password}`, 'utf8').toString('base64')}`;
+
+it.each([
+  ['a token', '/vqr/api/token_generate', basic('demo', 'x'), basic('demo', 'demo-secret'), 200],
+  ["a box's message", '/box/v1/messages', basic(BOX1.terminalCode, 'x'), basic(BOX1.terminalCode, BOX1.secret), 400],
+  ['the admin token', '/_mock/orders/none/pay', 'Bearer x', 'Bearer a-long-admin-token', 404],
+])('THR guesses at %s are answered 429 with Retry-After, while another address still gets in', async (...row) => {
+  const [, path, wrong, right, expected] = row;
+  const gateway = await testGateway({
+    config: { adminToken: 'a-long-admin-token', mqtt: null },
+    clock: new VirtualClock(),
+  });
+  const statuses: (number | undefined)[] = [];
+  for (let i = 0; i < 31; i += 1) statuses.push((await ask(gateway, '127.0.0.2', path, wrong)).status);
+  expect(statuses).toEqual([...Array<number>(30).fill(401), 429]);
+  expect(await ask(gateway, '127.0.0.2', path, right)).toEqual({
+    status: 429,
+    after: '2',
+    body: '{"status":"FAILED","message":"E74"}',
+  });
+  expect((await ask(gateway, '127.0.0.3', path, right)).status).toBe(expected);
+  expect(gateway.log.filter((it) => it.status === 429)).toHaveLength(2);
+});
