@@ -4,8 +4,13 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, freePort } from '../support/net.ts';
+import { startProxy } from '../support/proxy.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
 import { BOX1, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
 import { loginAs } from './mqtt-login.ts';
+
+/** A busy machine may fire timers and deliver bytes this late. */
+const SLOW_MACHINE_MS = 5_000;
 
 const urlOf = (server: Server) => `mqtt://127.0.0.1:${(server.address() as AddressInfo).port}`;
 const logged = (gateway: TestGateway, event: string) => gateway.log.filter((it) => it.event === event);
@@ -35,7 +40,7 @@ async function openBroker(port = 0) {
     await new Promise<void>((resolve) => aedes.close(resolve));
   };
   onTestFinished(close);
-  return { url, close };
+  return { url, aedes, close };
 }
 
 /** A cable to a broker that can be cut at the broker's end, late. */
@@ -149,6 +154,41 @@ describe('a gateway on an external broker', () => {
     expect(next?.sessionId).not.toBe(birth?.sessionId);
     await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
     expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+  });
+
+  it('TOP-4 SND-5 finds a half-open connection to its broker within 1.5 keepalives, and loses its boxes', async () => {
+    const { url } = await openBroker();
+    const proxy = await startProxy({ port: Number(new URL(url).port) });
+    onTestFinished(() => proxy.close());
+    const gateway = await gatewayAt(`mqtt://127.0.0.1:${proxy.port}`);
+    await connectFakeBox({ gateway: { origin: '', mqttUrl: url }, identity: BOX1, transport: 'mqtt' });
+    proxy.abandon();
+    const lost = () => logged(gateway, 'box-offline').length === 1;
+    await eventually('the box to be lost', lost, 1.5 * 15_000 + SLOW_MACHINE_MS);
+    await eventually('the gateway is back', () => logged(gateway, 'broker-back').length === 1);
+  });
+
+  it('TOP-4 gives up a broker that answers pings but acknowledges no message for 15 s', async () => {
+    const clock = new VirtualClock();
+    const { url, aedes } = await openBroker();
+    const gateway = await testGateway({ config: { mqtt: { url } }, clock });
+    await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt', onShow: () => undefined });
+    aedes.authorizePublish = (_client, packet, done) => {
+      if (packet.topic !== boxTopic(BOX1.terminalCode, 'down')) done(null);
+    };
+    const refused = async () => {
+      const answer = gateway.post(SEND_QR, push({ orderId: crypto.randomUUID() }));
+      await eventually('the push', () => clock.sleeping().includes(5_000));
+      await clock.advance(5_000);
+      return (await answer).body.message;
+    };
+    expect(await refused()).toBe('BOX_TIMEOUT');
+    await clock.advance(11_000);
+    expect(logged(gateway, 'broker-back')).toEqual([]);
+    const next = gateway.post(SEND_QR, push({ orderId: crypto.randomUUID() }));
+    expect((await next).body.message).toBe('BOX_OFFLINE');
+    const reasons = logged(gateway, 'message-unsent').map((it) => it.reason);
+    expect(reasons).toContain('a message is not acknowledged for 15000 ms');
   });
 
   it('names the broker that is not there, and what to do', async () => {

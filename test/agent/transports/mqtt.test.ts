@@ -10,12 +10,18 @@ import { encode } from '../../../src/protocol/codec.ts';
 import type { UpMessage } from '../../../src/protocol/messages.ts';
 import { down, fakeBroker, IDENTITY } from '../../support/fake-gateway.ts';
 import { eventually, freePort } from '../../support/net.ts';
+import { startProxy, type Way } from '../../support/proxy.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const RUN = '3b241101-e2bb-4255-8caf-4136c566a962';
+/** A busy machine may fire timers and deliver bytes this late. */
+const SLOW_MACHINE_MS = 5_000;
 const OTHER_RUN = '9b241101-e2bb-4255-8caf-4136c566a962';
 
-function box(url: string, change: { secret?: string; connectTimeoutMs?: number; clock?: Clock } = {}) {
+function box(
+  url: string,
+  change: { secret?: string; connectTimeoutMs?: number; keepaliveSeconds?: number; clock?: Clock } = {},
+) {
   const lines: string[] = [];
   const out = new Writable({
     write: (chunk, _encoding, done) => {
@@ -28,7 +34,8 @@ function box(url: string, change: { secret?: string; connectTimeoutMs?: number; 
   const identity = { ...IDENTITY, secret: change.secret ?? IDENTITY.secret };
   const log = createLogger(out, systemClock, 'json');
   const io = { clock: change.clock ?? systemClock, log, identity, sessionId };
-  const options = mqttTransport.options.parse({ url, connectTimeoutMs: change.connectTimeoutMs ?? 20_000 });
+  const { connectTimeoutMs = 20_000, keepaliveSeconds } = change;
+  const options = mqttTransport.options.parse({ url, connectTimeoutMs, keepaliveSeconds });
   const opening = mqttTransport.open(options, io, abort.signal);
   opening.catch(() => undefined);
   onTestFinished(async () => {
@@ -210,6 +217,52 @@ describe('the MQTT transport', () => {
     const session = await box(broker.url, { clock: new VirtualClock() }).opening;
     broker.cut();
     await session.close();
+  });
+
+  /** A box whose way to its broker can be made bad. */
+  const overProxy = async (change: Parameters<typeof box>[1]) => {
+    const broker = await fakeBroker();
+    await broker.gatewayIs(true, RUN);
+    const proxy = await startProxy({ port: Number(new URL(broker.url).port) });
+    onTestFinished(() => proxy.close());
+    const session = await box(`mqtt://127.0.0.1:${proxy.port}`, change).opening;
+    return { broker, proxy, session };
+  };
+
+  it('TOP-4 finds a half-open connection within 1.5 keepalives, also while messages flow one way', async () => {
+    const keepaliveSeconds = 5;
+    const cases: [string, readonly Way[]][] = [
+      ['both ways', ['up', 'down']],
+      ['from the broker', ['down']],
+      ['to the broker', ['up']],
+    ];
+    const found = cases.map(async ([name, ways]) => {
+      const { broker, proxy, session } = await overProxy({ keepaliveSeconds });
+      const telling = setInterval(() => void broker.tell(encode(withdraw())), 200);
+      const sending = setInterval(() => void session.send(shown()).catch(() => undefined), 200);
+      onTestFinished(() => {
+        clearInterval(telling);
+        clearInterval(sending);
+      });
+      proxy.stall(ways);
+      const stalledMs = performance.now();
+      const { reason } = await drain(session.incoming);
+      const foundMs = performance.now() - stalledMs;
+      expect(reason, name).not.toBe('');
+      expect(foundMs, name).toBeLessThan(1.5 * keepaliveSeconds * 1000 + SLOW_MACHINE_MS);
+    });
+    await Promise.all(found);
+  });
+
+  it('TOP-4 gives up a broker that answers pings but acknowledges no message for 10 s', async () => {
+    const clock = new VirtualClock();
+    const { proxy, session } = await overProxy({ clock });
+    await session.send(shown());
+    proxy.stall(['up']);
+    const unheard = expect(session.send(shown())).rejects.toThrow(/did not acknowledge a message within 10000 ms/);
+    await clock.advance(10_000);
+    await unheard;
+    proxy.cut();
   });
 
   it('names what is wrong with its options instead of throwing', () => {
