@@ -94,7 +94,7 @@ describe('the configuration of a box', () => {
       /^box\.yaml: http\.port: expected (number|int), received string$/,
     ],
     ['a value out of range', { ...LEAST, http: { port: 70_000 } }, /^box\.yaml: http\.port: expected .*65535/],
-    ['a missing part', { ...LEAST, box: undefined }, /^box\.yaml: box: expected object, received undefined$/],
+    ['a missing part', { ...LEAST, box: undefined }, /^box\.yaml: box: expected object, but it is missing$/],
     ['an empty file', '', /^box\.yaml: expected object, received null$/],
     [
       'a wrong code',

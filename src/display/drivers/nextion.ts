@@ -258,7 +258,7 @@ class Nextion {
         'give a component this name in the editor, or name another, or null, in texts or qr',
       );
     }
-    if (code === NO_PAGE) {
+    if (page !== undefined && code === NO_PAGE) {
       return displayFault(`the HMI file has no page ${page} (${hex})`, 'correct pages, or add the page in the editor');
     }
     const what = REFUSALS.get(code) ?? 'unknown error';

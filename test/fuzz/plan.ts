@@ -1,0 +1,15 @@
+import type { Target } from './target.ts';
+import { FILES } from './targets/files.ts';
+import { PANELS } from './targets/panels.ts';
+import { PROTOCOL } from './targets/protocol.ts';
+import { SERVICE } from './targets/service.ts';
+
+/** Every way into the project from outside. */
+export const TARGETS: readonly Target[] = [...PROTOCOL, ...PANELS, ...FILES, ...SERVICE];
+
+/** How many inputs each target gets of `inputs` in all; at least one. */
+export function shares(inputs: number, only?: string): ReadonlyMap<Target, number> {
+  const targets = TARGETS.filter(({ name }) => only === undefined || name === only);
+  const all = targets.reduce((sum, target) => sum + target.inputs, 0);
+  return new Map(targets.map((target) => [target, Math.max(1, Math.ceil((inputs * target.inputs) / all))]));
+}
