@@ -16,9 +16,19 @@ export const KEYS_HELP =
 /** Takes the terminal's output and keys, where there are such; Ctrl-C stays an interrupt. */
 export function takeTerminal(io: { clock: Clock; log: Logger }, press: (key: Key) => void): Terminal {
   const output = process.stdout.isTTY ? process.stdout : undefined;
+  if (output !== undefined) doNotWaitFor(output);
   const hasKeys = output !== undefined && process.stdin.isTTY && isInForeground();
   const interrupt = () => {
     process.kill(process.pid, 'SIGINT');
   };
   return { output, keyboard: hasKeys ? watchKeyboard(process.stdin, io, press, interrupt) : undefined };
+}
+
+/**
+ * Node writes to a terminal as to a file: one that is stopped, by Ctrl-S or by a reader that has gone, would stop the box
+ * with it. There is no public way to say otherwise.
+ */
+function doNotWaitFor(output: NodeJS.WriteStream): void {
+  const { _handle: handle } = output as { _handle?: { setBlocking?(blocking: boolean): void } };
+  handle?.setBlocking?.(false);
 }

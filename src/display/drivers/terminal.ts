@@ -133,6 +133,11 @@ class TerminalDisplay implements Display {
 
 function writeTo(out: WriteStream, text: string): Promise<void> {
   return new Promise((resolve, reject) => {
+    // What waits for a terminal that is stopped must not grow.
+    if (out.writableNeedDrain) {
+      reject(displayFault('the terminal takes no output', 'see that it is not stopped: Ctrl-Q'));
+      return;
+    }
     out.write(text, (error) => {
       if (error) reject(displayFault(`the terminal took no output: ${error.message}`, 'see that it is open', error));
       else resolve();
