@@ -215,6 +215,8 @@ export class Hub {
       if (failed) this.#withdraw(terminalCode, id, 'timeout');
       return failed;
     } catch (error) {
+      // Its partner is told of a failure all the same: the QR must not stay for as long as the store is away.
+      this.#withdraw(terminalCode, id, 'timeout');
       this.#sessions.get(terminalCode)?.tellAgain();
       throw error;
     }
