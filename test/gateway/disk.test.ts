@@ -35,6 +35,19 @@ const delivered = (gateway: TestGateway, count: number) =>
   });
 
 describe('a gateway whose disk is full', () => {
+  it.skipIf(missing)(`MSG-9 SND-4 withdraws a push although it cannot keep that it failed${note}`, async () => {
+    const disk = await memoryDisk();
+    const gateway = await testGateway({ dataDir: disk.folder, config: { confirmTimeoutMs: 300 } });
+    const onShow = (box: FakeBox, show: { pushId: string }) => {
+      disk.fill();
+      return box.shown(show);
+    };
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt', onShow });
+    expect(await gateway.post(SEND_QR, push())).toMatchObject(FAULT);
+    const { pushId } = await box.next('show');
+    expect(await box.next('withdraw')).toMatchObject({ pushId, why: 'timeout' });
+  });
+
   it.skipIf(missing)(
     `ERR-2 ERR-5 MSG-6 answers E05, tells nobody and acknowledges nothing, and works again when there is room${note}`,
     async () => {
