@@ -67,7 +67,14 @@ export async function startPostgres(): Promise<PostgresServer> {
     server.kill(signal);
     await ended;
   };
-  await start();
+  const remove = async () => {
+    await stop('SIGQUIT');
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  };
+  await start().catch(async (error: unknown) => {
+    await remove();
+    throw error;
+  });
   return {
     port,
     password: PASSWORD,
@@ -80,10 +87,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     run: query,
     start,
     stop,
-    remove: async () => {
-      await stop('SIGQUIT');
-      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
-    },
+    remove,
   };
 }
 
