@@ -15,6 +15,7 @@ export const PROGRAMS = {
   espeak: { command: 'espeak-ng', debianPackage: 'espeak-ng' },
   aplay: { command: 'aplay', debianPackage: 'alsa-utils' },
   socat: { command: 'socat', debianPackage: 'socat' },
+  ip: { command: 'ip', debianPackage: 'iproute2' },
   gpiomon: { command: 'gpiomon', debianPackage: 'gpiod' },
   qemu: { command: 'qemu-system-x86_64', debianPackage: 'qemu-system-x86' },
   busybox: { command: 'busybox', debianPackage: 'busybox-static' },
