@@ -82,7 +82,7 @@ class Pipe {
   }
 
   #arrive(bytes: string): void {
-    if (this.#cable.cut) return;
+    if (this.#cable.cut && !this.#cable.flushes) return;
     if (this.#cable.network.isPartitioned(this.#cable.terminalCode)) this.#cable.held.push(() => this.#send(bytes));
     else this.#deliver(bytes);
   }
@@ -101,6 +101,8 @@ class Cable {
   /** What a partition keeps. */
   held: (() => void)[] = [];
   cut = false;
+  /** Whether what was under way when it was cut still arrives. */
+  flushes = false;
   readonly #station: Station;
   readonly #deps: NetworkDeps;
 
@@ -122,10 +124,11 @@ class Cable {
   /** The connection is no more; each end finds out in its own time. */
   break(why: string): void {
     if (this.cut) return;
+    const { chance, world } = this.#deps;
     this.cut = true;
+    this.flushes = chance.chance(0.5);
     this.held = [];
     this.network.cables.delete(this);
-    const { chance, world } = this.#deps;
     const { noticeMs } = this.network.weather;
     world.after(chance.timeMs(...noticeMs), () => this.incoming.fail(lost(why)));
     const by = this.network.transport === 'mqtt' ? { sessionId: this.sessionId } : { line: this.line };
