@@ -192,7 +192,7 @@ describe('CBK', () => {
     if (where === 'away') await other.close();
     await pay(gateway);
     const box = where === 'away' ? await connect(BOX2) : other;
-    expect(await box.next('withdraw')).toMatchObject({ pushId, why: 'cancelled' });
+    expect(await box.next('withdraw')).toMatchObject({ pushId, why: 'paid' });
     await paid.next('payment');
     expect(paid.of('withdraw')).toEqual([]);
     expect(await gateway.mock('/orders')).toMatchObject([{ status: 'paid' }]);
@@ -206,7 +206,7 @@ describe('CBK', () => {
     const { pushId } = await box.next('show');
     const transactionId = await pay(gateway);
     expect(await box.next('payment')).toMatchObject({ transactionId, pushId: null });
-    expect(await box.next('withdraw')).toMatchObject({ pushId, why: 'cancelled' });
+    expect(await box.next('withdraw')).toMatchObject({ pushId, why: 'paid' });
     expect((await answer).body).toEqual({ status: 'FAILED', message: 'WITHDRAWN' });
   });
 

@@ -121,20 +121,32 @@ export class PaymentStore {
     recorded: boolean,
     atMs: number,
   ): Promise<'first' | 'repeated' | undefined> {
-    const changed = await this.#db
-      .updateTable('notices')
-      .set({ reported_at_ms: atMs, recorded: recorded ? 1 : 0 })
-      .where('payment_id', '=', paymentId)
-      .where('terminal_code', '=', terminalCode)
-      .where('reported_at_ms', 'is', null)
-      .executeTakeFirst();
-    if (changed.numUpdatedRows > 0n) return 'first';
-    const notice = this.#db
-      .selectFrom('notices')
-      .select('payment_id')
-      .where('payment_id', '=', paymentId)
-      .where('terminal_code', '=', terminalCode);
-    return (await notice.executeTakeFirst()) === undefined ? undefined : 'repeated';
+    return this.#db.transaction().execute(async (trx) => {
+      const first = await trx
+        .updateTable('notices')
+        .set({ reported_at_ms: atMs, recorded: recorded ? 1 : 0 })
+        .where('payment_id', '=', paymentId)
+        .where('terminal_code', '=', terminalCode)
+        .where('reported_at_ms', 'is', null)
+        .returning('push_id')
+        .executeTakeFirst();
+      if (first === undefined) {
+        const notice = trx
+          .selectFrom('notices')
+          .select('payment_id')
+          .where('payment_id', '=', paymentId)
+          .where('terminal_code', '=', terminalCode);
+        return (await notice.executeTakeFirst()) === undefined ? undefined : 'repeated';
+      }
+      // The payment has taken the place of its QR.
+      await trx
+        .updateTable('pushes')
+        .set({ status: 'ended', ended_at_ms: atMs })
+        .where('id', '=', first.push_id ?? '')
+        .where('status', 'in', OPEN_PUSH)
+        .execute();
+      return 'first';
+    });
   }
 
   async callback(id: string): Promise<CallbackRow | undefined> {
