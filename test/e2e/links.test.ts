@@ -1,76 +1,14 @@
-import { writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { BOX1, GENERATE, order, push, qrFor, SEND_QR, type TestGateway, testGateway } from '../gateway/harness.ts';
-import { eventually, freePort, temporaryFolder } from '../support/net.ts';
-import { FAIR, type FarPlace, openFarPlace, whyNoNamespaces } from '../support/netem.ts';
-import { type Running, readyFile, run } from '../support/processes.ts';
+import { GENERATE, order, push, qrFor, SEND_QR, type TestGateway, testGateway } from '../gateway/harness.ts';
+import { eventually } from '../support/net.ts';
+import { FAIR, openFarPlace, whyNoNamespaces } from '../support/netem.ts';
 import { seeded } from '../support/seeded.ts';
-import { getJson } from './walk.ts';
+import { isOnline, isReady, startBox } from './box.ts';
 
-const ROOT = resolve(import.meta.dirname, '../..');
-/** The program itself and no launcher, so that a signal reaches it and the namespace holds it. */
-const NODE = join(ROOT, 'node_modules/node/bin/node');
-const CLI = join(ROOT, 'src/cli.js');
 const SEED = 4;
 const KEEPALIVE_SECONDS = 5;
 /** What a loaded machine may need beyond what the protocol allows. */
 const PATIENCE_MS = 60_000;
-const IDENTITY = { terminalCode: BOX1.terminalCode, serialNumber: BOX1.serialNumber, secret: BOX1.secret };
-
-interface Status {
-  state: string;
-  online: boolean;
-  order: { orderId: string } | null;
-  fault: { code: string } | null;
-  display: { ok: boolean };
-}
-
-interface Box {
-  running: Running;
-  status(): Promise<Status>;
-  /** Lines of its log with this event. */
-  logged(event: string): Record<string, unknown>[];
-}
-
-/** Starts an agent as its own process, somewhere. */
-async function startBox(
-  link: object,
-  { host = '127.0.0.1', place }: { host?: string; place?: FarPlace } = {},
-): Promise<Box> {
-  const folder = await temporaryFolder();
-  const config = {
-    box: IDENTITY,
-    link,
-    displays: [{ driver: 'browser' }],
-    http: { host, port: await freePort() },
-    dataDir: 'box',
-    paidHoldSeconds: 1,
-  };
-  const [file, ready] = [join(folder, 'agent.yaml'), join(folder, 'ready.json')];
-  await writeFile(file, JSON.stringify(config));
-  const args = [CLI, 'agent', '--config', file, '--ready-file', ready];
-  const { command, args: all } = place?.command(NODE, args) ?? { command: NODE, args };
-  const running = run(command, all);
-  const { boxUrl } = await readyFile<{ boxUrl: string }>(ready, running);
-  return {
-    running,
-    status: () => getJson<Status>(`${boxUrl}/status`),
-    logged: (event) => {
-      const lines = running
-        .output()
-        .split('\n')
-        .filter((line) => line.startsWith('{') && line.endsWith('}'));
-      return lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter((it) => it.event === event);
-    },
-  };
-}
-
-const isOnline = async (box: Box) => (await box.status()).online;
-const isReady = async (box: Box) => {
-  const { online, display } = await box.status();
-  return online && display.ok;
-};
 
 /** Makes an order without pushing it, and pays it; the transaction id. */
 async function payAnOrder(gateway: TestGateway, orderId: string): Promise<string> {

@@ -73,6 +73,7 @@ export async function openFarPlace(chance: Seeded): Promise<FarPlace> {
     closers.push(await startTun(nearTun, relay.near), await startTun(farTun, relay.far));
     ip('link', 'set', farTun, 'netns', name);
     ip('link', 'add', nearEnd, 'type', 'veth', 'peer', 'name', farEnd, 'netns', name);
+    closers.push(() => ip('link', 'delete', nearEnd));
     ip('address', 'add', `${here}/30`, 'dev', nearTun);
     ip('-n', name, 'address', 'add', `${far}/30`, 'dev', farTun);
     ip('address', 'add', `${cleanHere}/30`, 'dev', nearEnd);
