@@ -32,13 +32,16 @@ interface BoxStatus {
 /** What the gateway and the box say of themselves at one moment. */
 export interface Observation {
   box: BoxStatus;
+  /** The box that said so has been switched on then or later, in milliseconds since 1970. */
+  boxSinceMs: number;
   boxOnlineAtGateway: boolean;
   orders: GatewayOrder[];
   payments: GatewayPayment[];
 }
 
 /** `undefined` while one of the two does not answer. */
-export async function observe({ gatewayUrl, boxUrl }: World): Promise<Observation | undefined> {
+export async function observe({ gatewayUrl, boxUrl, programs }: World): Promise<Observation | undefined> {
+  const boxSinceMs = programs.get('agent')?.startedAtMs ?? 0;
   try {
     const [box, boxes, orders, payments] = await Promise.all([
       getJson<BoxStatus>(`${boxUrl}/status`),
@@ -46,17 +49,19 @@ export async function observe({ gatewayUrl, boxUrl }: World): Promise<Observatio
       getJson<GatewayOrder[]>(`${gatewayUrl}/_mock/orders?limit=${ROWS}`),
       getJson<GatewayPayment[]>(`${gatewayUrl}/_mock/payments?limit=${ROWS}`),
     ]);
-    return { box, boxOnlineAtGateway: boxes[0]?.online === true, orders, payments };
+    return { box, boxSinceMs, boxOnlineAtGateway: boxes[0]?.online === true, orders, payments };
   } catch {
     return undefined;
   }
 }
 
-/** A QR that is on the screen although it is over is wrong at any moment. */
-export function overdueQr({ box: { order } }: Observation): string | undefined {
+/** A QR that is on the screen although it is over is wrong at any moment, and at once when the box began after that. */
+export function overdueQr({ box: { order }, boxSinceMs }: Observation): string | undefined {
   if (order === null) return undefined;
-  const lateMs = Date.now() - Date.parse(order.expiresAt);
-  return lateMs > EXPIRY_SLACK_MS ? `${order.orderId} is on the screen ${lateMs} ms after its end` : undefined;
+  const endMs = Date.parse(order.expiresAt);
+  const lateMs = Date.now() - endMs;
+  if (boxSinceMs <= endMs && lateMs <= EXPIRY_SLACK_MS) return undefined;
+  return `${order.orderId} is on the screen ${lateMs} ms after its end`;
 }
 
 /** What is not yet as it must be between box, gateway and screen. */

@@ -37,6 +37,7 @@ export class Program {
   #ended: Promise<void> = Promise.resolve();
   #ready = Promise.withResolvers<void>();
   #life = 0;
+  #startedAtMs = 0;
   #wanted = false;
   #fault: string | undefined;
 
@@ -48,6 +49,11 @@ export class Program {
   /** That it ended without being killed, if it did. */
   get fault(): string | undefined {
     return this.#fault;
+  }
+
+  /** When its newest life began, in milliseconds since 1970. */
+  get startedAtMs(): number {
+    return this.#startedAtMs;
   }
 
   get lines(): readonly string[] {
@@ -88,6 +94,7 @@ export class Program {
   #spawn(): void {
     this.#life += 1;
     const life = this.#life;
+    this.#startedAtMs = Date.now();
     const { command, args, retryCodes, isReady, onLine } = this.#spec;
     // A session of its own: Ctrl-C at the terminal is for the supervisor alone.
     const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'], detached: true });

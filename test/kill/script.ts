@@ -106,15 +106,6 @@ function stepsOf(random: Seeded): Step[] {
 
 function killOf(random: Seeded, { link, qrLifetimeSeconds }: WorldKind, steps: number): Kill {
   const broker = link === 'mosquitto' ? 1 : 0;
-  const victims = random.weighted<readonly ProgramName[]>([
-    [42, ['agent']],
-    [30, ['gateway']],
-    [14, ['gateway', 'agent']],
-    [broker * 18, ['broker']],
-    [broker * 5, ['broker', 'agent']],
-    [broker * 5, ['broker', 'gateway']],
-    [broker * 4, ['broker', 'gateway', 'agent']],
-  ]);
   const from = random.weighted<Kill['from']>([
     [60, 'step'],
     [12, 'callback'],
@@ -122,12 +113,22 @@ function killOf(random: Seeded, { link, qrLifetimeSeconds }: WorldKind, steps: n
     [12, 'payment'],
     [8, 'registered'],
   ]);
+  const victims = random.weighted<readonly ProgramName[]>([
+    [42, ['agent']],
+    [30, ['gateway']],
+    // A payment that was told, while its report is lost with both, is the one that comes again.
+    [from === 'payment' ? 60 : 14, ['gateway', 'agent']],
+    [broker * 18, ['broker']],
+    [broker * 5, ['broker', 'agent']],
+    [broker * 5, ['broker', 'gateway']],
+    [broker * 4, ['broker', 'gateway', 'agent']],
+  ]);
   const widthMs = random.weighted([
     [60, from === 'step' ? 25 : 3],
     [25, 80],
     [15, 400],
   ]);
-  const briefly = qrLifetimeSeconds < 10 && random.chance(0.3);
+  const briefly = qrLifetimeSeconds < 10 && random.chance(0.6);
   const downMs = briefly ? qrLifetimeSeconds * 1000 + random.below(500) : random.chance(0.6) ? 0 : random.below(200);
   return { victims, step: random.below(steps), from, delayMs: random.fraction() * widthMs, downMs };
 }
