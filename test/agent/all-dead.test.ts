@@ -1,0 +1,92 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect, it, onTestFinished } from 'vitest';
+import { type AgentSetup, startAgent } from '../../src/agent/agent.ts';
+import type { Session } from '../../src/agent/contract.ts';
+import { Incoming } from '../../src/agent/transports/incoming.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger, type Logger } from '../../src/lib/log.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { encode } from '../../src/protocol/codec.ts';
+import type { DownBody, UpMessage } from '../../src/protocol/messages.ts';
+import { LINK, paymentOf, pushOf } from '../box/support.ts';
+import { down } from '../support/fake-gateway.ts';
+import { keptBytes } from '../support/memory.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+
+const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
+const EVENTS = 5_000;
+/** Every so many pushes there is a payment. */
+const PUSHES_PER_PAYMENT = 10;
+const KEPT_BYTES_MAX = 1_500_000;
+
+/** Its messages arrive, and what the box says after the hello arrives nowhere and is never refused either. */
+class Stalled implements Session {
+  readonly incoming: Incoming;
+  #sessionId = '';
+
+  constructor(log: Logger) {
+    this.incoming = new Incoming(log);
+  }
+
+  async send(message: UpMessage): Promise<void> {
+    this.#sessionId = message.sessionId;
+    if (message.type === 'hello') this.tell({ type: 'welcome', link: LINK, openPushIds: [] });
+    else await this.incoming.whileOpen(new Promise<void>(() => undefined));
+  }
+
+  tell(body: DownBody): void {
+    this.incoming.take(encode({ ...down(body), sessionId: this.#sessionId }));
+  }
+
+  async close(): Promise<void> {
+    this.incoming.close();
+  }
+}
+
+it('AGT-2 AGT-5 keeps its memory and lives while display, disk and link are dead at once', async () => {
+  const file = join(await temporaryFolder(), 'file');
+  await writeFile(file, 'no folder can be here');
+  const log = createLogger(new PassThrough().resume(), systemClock, 'json');
+  const sessions: Stalled[] = [];
+  const open = async () => {
+    const session = new Stalled(log);
+    sessions.push(session);
+    return session;
+  };
+  const setup: AgentSetup = {
+    identity: IDENTITY,
+    version: '0.0.0',
+    displays: [{ driver: 'dead', open: () => Promise.reject(new Error('no panel')) }],
+    link: { transport: 'memory', gateway: 'memory:', open },
+    http: { host: '127.0.0.1', port: 0 },
+    parts: {},
+    dataDir: join(file, 'box'),
+    paidHoldMs: 10_000,
+    endedHoldMs: 5_000,
+    onStop: 'blank',
+  };
+  const io = { clock: systemClock, random: systemRandom, log, terminal: undefined, terminalInput: undefined };
+  const agent = await startAgent(setup, io);
+  onTestFinished(() => agent.close());
+  await eventually('registered', () => agent.window.status().online);
+  const flood = async (first: number) => {
+    for (let n = first; n < first + EVENTS; n += 1) {
+      const isPayment = n % PUSHES_PER_PAYMENT === 0;
+      sessions.at(-1)?.tell(isPayment ? paymentOf(n) : pushOf(n));
+      if (n % 5 === 0) await turn();
+    }
+  };
+  // What is remembered on purpose is full after the first.
+  await flood(0);
+  const beforeBytes = keptBytes();
+  await flood(EVENTS);
+  expect(keptBytes() - beforeBytes).toBeLessThan(KEPT_BYTES_MAX);
+  const { state, display, journal, lastPayment } = agent.window.status();
+  expect(display).toMatchObject({ ok: false, reason: 'no panel' });
+  expect(journal.ok).toBe(false);
+  expect(lastPayment).not.toBeNull();
+  expect(state).not.toBe('showing');
+});
