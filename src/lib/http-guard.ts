@@ -74,6 +74,8 @@ export function limitConnections(server: Server, max: number): void {
     });
     if (count > max) (idleOf(largest(byAddress)) ?? socket).destroy();
   });
+  // Node refuses what is asked beyond `maxRequestsPerSocket`, but goes on to listen.
+  server.on('dropRequest', (_request: IncomingMessage, socket: Socket) => socket.destroy());
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { remoteAddress = '', remotePort = 0 } = request.socket;
     const connection = byAddress.get(remoteAddress)?.get(remotePort);

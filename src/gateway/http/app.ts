@@ -71,6 +71,7 @@ function answerSafely(app: FastifyInstance, clock: Clock, log: Logger): void {
     // On the response itself, so that streams that leave Fastify have them too.
     for (const [name, value] of Object.entries(SAFE_HEADERS)) reply.raw.setHeader(name, value ?? '');
     if (request.headers.host === undefined || hostnameOf(request.raw) !== undefined) return;
+    reply.header('connection', 'close');
     return answerRefusal(request, reply, log, { code: 'E46', reason: 'Host is not one legal name' });
   });
   app.addHook('onSend', async (_request, reply) => {

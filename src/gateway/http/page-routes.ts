@@ -44,7 +44,12 @@ export async function pageRoutes(scope: FastifyInstance, { store, metrics, log, 
 
   for (const [path, file] of Object.entries(ASSETS)) {
     const type = path.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8';
-    scope.get(path, async (_request, reply) => reply.type(type).send(await readFile(file)));
+    // Read once: whoever asks for it a thousand times and reads nothing holds one copy.
+    let content: Promise<Buffer> | undefined;
+    scope.get(path, async (_request, reply) => {
+      content ??= readFile(file);
+      return reply.type(type).send(await content);
+    });
   }
 
   scope.get<{ Params: { ref: string } }>('/qr/:ref', async (request, reply) => {
