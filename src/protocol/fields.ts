@@ -31,5 +31,5 @@ export const amountVnd = z.int().min(1).max(LIMITS.amountMax);
 /** 1 to 19 ASCII letters or digits: real accounts are not all numeric. */
 export const bankAccount = z.string().regex(/^[A-Za-z0-9]{1,19}$/, '1 to 19 letters or digits');
 
-/** Milliseconds since 1970. */
-export const wallTimeMs = z.int().min(0);
+/** Milliseconds since 1970, up to the end of the year 9999: no calendar has words for what is far beyond. */
+export const wallTimeMs = z.int().min(0).max(253_402_300_799_999);

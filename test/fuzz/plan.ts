@@ -1,11 +1,13 @@
 import type { Target } from './target.ts';
+import { BOX } from './targets/box.ts';
+import { BOXES } from './targets/boxes.ts';
 import { FILES } from './targets/files.ts';
 import { PANELS } from './targets/panels.ts';
 import { PROTOCOL } from './targets/protocol.ts';
 import { SERVICE } from './targets/service.ts';
 
 /** Every way into the project from outside. */
-export const TARGETS: readonly Target[] = [...PROTOCOL, ...PANELS, ...FILES, ...SERVICE];
+export const TARGETS: readonly Target[] = [...PROTOCOL, ...PANELS, ...FILES, ...SERVICE, ...BOXES, ...BOX];
 
 /** How many inputs each target gets of `inputs` in all; at least one. */
 export function shares(inputs: number, only?: string): ReadonlyMap<Target, number> {

@@ -3,6 +3,28 @@ const text = (value: string) => Buffer.from(value);
 /** Inputs that broke a property once, by the name of their target; they are always fed first. */
 export const REGRESSIONS: Readonly<Record<string, readonly Buffer[]>> = {
   nextion: [Buffer.from('0b0103ffffff0003ffffff', 'hex')],
+  'hostile gateway': [
+    text(
+      JSON.stringify({
+        ...{
+          v: 1,
+          id: '00000000-0000-4000-8000-000000000001',
+          sentAtMs: 1,
+          sessionId: '',
+          type: 'payment',
+          pushId: null,
+        },
+        ...{
+          transactionId: '00000000-0000-4000-8000-000000000002',
+          orderId: '',
+          amount: 1,
+          content: '',
+          bankAccount: 'X',
+        },
+        ...{ bankCode: 'MB', paidAtMs: 9_007_199_254_740_951 },
+      }),
+    ),
+  ],
   'agent configuration': [
     text('- '.repeat(4_000)),
     text('['.repeat(20_000)),
