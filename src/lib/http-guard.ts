@@ -72,7 +72,8 @@ export function limitConnections(server: Server, max: number): void {
       if (own.get(remotePort) === connection) own.delete(remotePort);
       if (own.size === 0 && byAddress.get(remoteAddress) === own) byAddress.delete(remoteAddress);
     });
-    if (count > max) (idleOf(largest(byAddress)) ?? socket).destroy();
+    if (count > max)
+      (idleOf(mostOf(byAddress, socket), socket) ?? idleOf(allOf(byAddress), socket) ?? socket).destroy();
   });
   // Node refuses what is asked beyond `maxRequestsPerSocket`, but goes on to listen.
   server.on('dropRequest', (_request: IncomingMessage, socket: Socket) => socket.destroy());
@@ -89,17 +90,27 @@ export function limitConnections(server: Server, max: number): void {
   });
 }
 
-function largest(byAddress: ReadonlyMap<string, Map<number, Connection>>): Iterable<Connection> {
-  let most = new Map<number, Connection>();
-  for (const own of byAddress.values()) if (own.size > most.size) most = own;
-  return most.values();
+type ByAddress = ReadonlyMap<string, ReadonlyMap<number, Connection>>;
+
+/** The connections of the address that has the most, `but` one. */
+function mostOf(byAddress: ByAddress, but: Socket): Iterable<Connection> {
+  let [most, size]: [Iterable<Connection>, number] = [[], 0];
+  for (const [address, own] of byAddress) {
+    const others = address === but.remoteAddress ? own.size - 1 : own.size;
+    if (others > size) [most, size] = [own.values(), others];
+  }
+  return most;
 }
 
-function idleOf(connections: Iterable<Connection>): Socket | undefined {
+function* allOf(byAddress: ByAddress): Iterable<Connection> {
+  for (const own of byAddress.values()) yield* own.values();
+}
+
+function idleOf(connections: Iterable<Connection>, but: Socket): Socket | undefined {
   let idle: Socket | undefined;
   for (const { socket, known, open, request } of connections) {
     // Whoever still sends a body is idle too: that is how a slow client holds a place.
-    if (socket.destroyed || (open > 0 && request?.complete === true)) continue;
+    if (socket === but || socket.destroyed || (open > 0 && request?.complete === true)) continue;
     if (!known) return socket;
     idle ??= socket;
   }

@@ -256,6 +256,62 @@ it('a page whose name was made to point here reads and presses nothing', async (
   }
 });
 
+it('THR a page of another site sees nothing of the box, but may link to it', async () => {
+  const { origin, it } = await box();
+  const from = (site: string, mode: string, dest: string) => ({
+    'sec-fetch-site': site,
+    'sec-fetch-mode': mode,
+    'sec-fetch-dest': dest,
+  });
+  for (const path of [
+    '/status',
+    '/events',
+    '/screen.png',
+    '/screen.txt',
+    '/sound.wav',
+    '/metrics',
+    '/',
+    '/keys/repeat',
+  ]) {
+    const method = path.startsWith('/keys') ? 'POST' : 'GET';
+    for (const headers of [
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      from('cross-site', 'no-cors', 'image'),
+      from('cross-site', 'navigate', 'iframe'),
+      from('same-site', 'cors', 'empty'),
+    ]) {
+      const { response, body } = await ask(origin, path, method, headers);
+      expect([path, response.statusCode, body.includes('VVB')]).toEqual([path, 403, false]);
+      expect(response.headers['cross-origin-resource-policy']).toBe('same-origin');
+    }
+  }
+  expect((await ask(origin, '/status', 'GET', from('cross-site', 'navigate', 'document'))).response.statusCode).toBe(
+    200,
+  );
+  expect(
+    (await ask(origin, '/keys/repeat', 'POST', from('cross-site', 'navigate', 'document'))).response.statusCode,
+  ).toBe(403);
+  expect(it.keys).toEqual([]);
+});
+
+it('THR the box takes no body and one Host', async () => {
+  const { origin, it, port } = await box();
+  const length = await ask(origin, '/keys/dismiss', 'POST', { 'content-length': '1', connection: 'close' }).catch(
+    () => undefined,
+  );
+  expect(length?.response.statusCode).toBe(413);
+  const socket = connect(port, '127.0.0.1');
+  socket.end('POST /keys/dismiss HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n');
+  let answer = '';
+  socket.on('data', (chunk: Buffer) => {
+    answer += chunk.toString();
+  });
+  await new Promise((resolve) => socket.once('close', resolve));
+  expect(answer).toMatch(/^HTTP\/1\.1 403 /);
+  expect(it.keys).toEqual([]);
+});
+
 describe('the events of a box', () => {
   it('begin with how it is, and follow each change once', async () => {
     const { origin, it, change, listeners, close } = await box();

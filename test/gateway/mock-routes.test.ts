@@ -235,11 +235,35 @@ describe('who may see and do it', () => {
     ['from a page of another origin', { origin: 'http://evil.example' }],
     ['from a page of another port', { origin: 'http://127.0.0.1:1' }],
     ['from a sandboxed page', { origin: 'null' }],
-  ])('is nobody who asks %s', async (_name, headers) => {
+    ['by a name made to point here', { host: 'rebound.example:8800', origin: 'http://rebound.example:8800' }],
+    ['by an address of another network', { host: '192.168.1.2:8800' }],
+    ['as an image of another page', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }],
+    [
+      'as a frame of another page',
+      { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
+    ],
+    ['from a page of another port of this machine', { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' }],
+  ])('THR is nobody who asks %s', async (_name, headers) => {
     const app = await guarded(undefined);
     const answer = await app.inject({ url: '/about', headers: { host: '127.0.0.1:8800', ...headers } });
     expect([answer.statusCode, answer.json()]).toEqual([401, { status: 'FAILED', message: 'E74' }]);
     expect(answer.headers['www-authenticate']).toBe('Bearer');
+  });
+
+  it('THR is no page that posts a form, but anybody who follows a link', async () => {
+    const app = await guarded(undefined);
+    const ask = async (method: 'GET' | 'POST', site: string) => {
+      const headers = {
+        host: 'localhost:8800',
+        'sec-fetch-site': site,
+        'sec-fetch-mode': 'navigate',
+        'sec-fetch-dest': 'document',
+      };
+      return (await app.inject({ method, url: '/about', headers })).statusCode;
+    };
+    expect(await ask('GET', 'cross-site')).toBe(200);
+    expect(await ask('POST', 'cross-site')).toBe(401);
+    for (const site of ['same-origin', 'none']) expect(await ask('POST', site)).toBe(200);
   });
 
   it.each<[string, number]>([
@@ -292,6 +316,6 @@ async function guarded(adminToken: string | undefined) {
   const app = createApp(log, clock);
   onTestFinished(() => app.close());
   forOwnersOnly(app, { adminToken, logins: new Logins(clock), log });
-  app.get('/about', () => ({}));
+  app.route({ method: ['GET', 'POST'], url: '/about', handler: () => ({}) });
   return app;
 }

@@ -70,7 +70,9 @@ function answerSafely(app: FastifyInstance, clock: Clock, log: Logger): void {
   app.addHook('onRequest', async (request, reply) => {
     // On the response itself, so that streams that leave Fastify have them too.
     for (const [name, value] of Object.entries(SAFE_HEADERS)) reply.raw.setHeader(name, value ?? '');
-    if (request.headers.host === undefined || hostnameOf(request.raw) !== undefined) return;
+    const { host } = request.headers;
+    const isOneHost = host === undefined || hostnameOf(request.raw) !== undefined;
+    if (isOneHost && (request.url.startsWith('/') || request.url.startsWith(`http://${host}/`))) return;
     reply.header('connection', 'close');
     return answerRefusal(request, reply, log, { code: 'E46', reason: 'Host is not one legal name' });
   });

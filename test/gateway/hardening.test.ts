@@ -1,0 +1,203 @@
+import { createServer, request } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { limitConnections } from '../../src/lib/http-guard.ts';
+import { eventually } from '../support/net.ts';
+import { GENERATE, kept, order, type TestGateway, testGateway } from './harness.ts';
+
+const SAFE = {
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'cache-control': 'no-store',
+};
+
+describe('THR every answer of the gateway', () => {
+  it.each([
+    ['/', 200],
+    ['/docs', 200],
+    ['/console.js', 200],
+    ['/openapi.json', 200],
+    ['/healthz', 200],
+    ['/metrics', 200],
+    ['/_mock/boxes', 200],
+    ['/_mock/events', 200],
+    ['/_mock/callbacks/none', 404],
+    ['/vqr/api/token_generate', 405],
+    ['/box/v1/stream', 401],
+    ['/nothing', 404],
+    ['/%zz', 404],
+  ])('is for no other site: %s', async (path, status) => {
+    const gateway = await testGateway({ config: { mqtt: null } });
+    const stop = new AbortController();
+    const answer = await fetch(`${gateway.origin}${path}`, { signal: stop.signal });
+    expect(answer.status).toBe(status);
+    const headers = Object.fromEntries(answer.headers);
+    if (path !== '/%zz') expect(headers).toMatchObject(SAFE);
+    const isPage = ['/', '/docs'].includes(path);
+    if (path !== '/%zz')
+      expect(headers['content-security-policy']).toMatch(/^default-src 'none';.*frame-ancestors 'none'$/);
+    expect(/script-src/.test(headers['content-security-policy'] ?? '')).toBe(isPage);
+    stop.abort();
+  });
+
+  it('gives no other origin leave to ask, however it asks', async () => {
+    const gateway = await testGateway({ config: { mqtt: null } });
+    for (const path of ['/_mock/orders/DH001/pay', `/vqr${GENERATE}`, '/healthz', '/box/v1/messages']) {
+      for (const method of ['OPTIONS', 'GET', 'POST']) {
+        const headers = { origin: 'https://evil.example', 'access-control-request-method': 'POST' };
+        const answer = await fetch(`${gateway.origin}${path}`, { method, headers });
+        const allowed = [...answer.headers.keys()].filter((it) => it.startsWith('access-control'));
+        expect([path, method, allowed]).toEqual([path, method, []]);
+        if (method === 'OPTIONS') expect(answer.status).toBe(405);
+      }
+    }
+  });
+
+  it('but the picture of a QR, which partners put into their own pages', async () => {
+    const gateway = await testGateway({ config: { mqtt: null } });
+    const { body } = await gateway.post(GENERATE, order());
+    const { headers } = await fetch(String(body.qrLink));
+    expect(headers.get('cross-origin-resource-policy')).toBe('cross-origin');
+    expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'");
+  });
+});
+
+it.each(['gateway.example', 'vqr.shop.vn:443', '10.0.0.7:8800', '[2001:db8::1]:8800', 'a_b.local'])(
+  'partners may reach the service by any name: %s',
+  async (host) => {
+    const gateway = await testGateway({ config: { mqtt: null } });
+    const authorization = `Bearer ${await gateway.token()}`;
+    const answer = await raw(gateway, [
+      `POST /vqr${GENERATE} HTTP/1.1`,
+      `Host: ${host}`,
+      'Sec-Fetch-Site: cross-site',
+      `Authorization: ${authorization}`,
+      'Content-Type: application/json',
+      `Content-Length: ${JSON.stringify(order()).length}`,
+      'Connection: close',
+      '',
+      JSON.stringify(order()),
+    ]);
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    expect(answer).toContain(`"qrLink":"http://${host}/qr/`);
+  },
+);
+
+/** Lines to the gateway as they are, and all that it answers until it hangs up. */
+async function raw(gateway: TestGateway, lines: readonly string[]): Promise<string> {
+  const socket = connect(Number(new URL(gateway.origin).port), '127.0.0.1');
+  socket.write(lines.join('\r\n'));
+  return text(socket);
+}
+
+describe('THR what two servers could read differently is refused and pays nothing', () => {
+  const pay = ['POST /_mock/orders/DH001/pay HTTP/1.1', 'Host: 127.0.0.1'];
+  const smuggled = [...pay, 'Connection: close', '', ''].join('\r\n');
+
+  it.each<[string, string[]]>([
+    ['a length and chunks', ['Content-Length: 5', 'Transfer-Encoding: chunked', '', '0', '', smuggled]],
+    ['chunks and a length', ['Transfer-Encoding: chunked', 'Content-Length: 5', '', '0', '', smuggled]],
+    ['two lengths', ['Content-Length: 0', `Content-Length: ${smuggled.length}`, '', smuggled]],
+    ['chunks by another name', ['Transfer-Encoding: xchunked', '', '0', '', smuggled]],
+    ['a blank before the colon', ['Transfer-Encoding : chunked', '', '0', '', smuggled]],
+    ['a folded line', ['X: a', ' b', '', smuggled]],
+    ['a line that ends with LF only', ['X: a\nY: b', '', smuggled]],
+    ['a NUL', ['X: a\0b', '', smuggled]],
+    ['two hosts', ['Host: evil.example', 'Connection: close', '', '']],
+    ['a wrong chunk', ['Transfer-Encoding: chunked', '', 'zz', smuggled]],
+  ])('%s', async (_name, rest) => {
+    const gateway = await testGateway({ config: { mqtt: null } });
+    await gateway.post(GENERATE, order());
+    const before = await kept(gateway);
+    const answer = await raw(gateway, ['POST /vqr/api/token_generate HTTP/1.1', 'Host: 127.0.0.1', ...rest]);
+    expect(answer).toMatch(/^HTTP\/1\.1 40[01] /);
+    expect(answer).not.toContain('SUCCESS');
+    expect(await kept(gateway)).toEqual(before);
+  });
+
+  it('an address of another host in the request line', async () => {
+    const gateway = await testGateway({ config: { mqtt: null } });
+    const answer = await raw(gateway, [
+      'GET http://evil.example/_mock/boxes HTTP/1.1',
+      'Host: 127.0.0.1',
+      'Connection: close',
+      '',
+      '',
+    ]);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+  });
+});
+
+describe('THR connections beyond the limit', () => {
+  /** A server with room for so many, which answers `/` at once and `/wait` never. */
+  async function server(max: number) {
+    const it = createServer((asked, answer) => {
+      if (asked.url === '/') answer.end('ok');
+      else answer.write('begun');
+    });
+    limitConnections(it, max);
+    await new Promise<void>((resolve) => it.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => {
+      it.close();
+      it.closeAllConnections();
+    });
+    const { port } = it.address() as AddressInfo;
+    const open = async (from: string, first = '') => {
+      const socket = connect({ port, host: '127.0.0.1', localAddress: from });
+      socket.on('error', () => undefined);
+      const state = { socket, closed: false, answered: '' };
+      socket.once('close', () => {
+        state.closed = true;
+      });
+      socket.on('data', (chunk: Buffer) => {
+        state.answered += chunk.toString();
+      });
+      await new Promise((resolve) => socket.once('connect', resolve));
+      if (first !== '') {
+        socket.write(`GET ${first} HTTP/1.1\r\nHost: x\r\n\r\n`);
+        await eventually('an answer', () => state.answered.includes('200 OK') || state.closed);
+      }
+      return state;
+    };
+    return { open, port };
+  }
+  const closed = (all: readonly { closed: boolean; socket: Socket }[]) => all.map((it) => it.closed);
+
+  it('take the place of the oldest of whoever has most, never of another', async () => {
+    const { open } = await server(5);
+    const honest = [await open('127.0.0.1', '/'), await open('127.0.0.1', '/')];
+    const hostile = [await open('127.0.0.2'), await open('127.0.0.2'), await open('127.0.0.2')];
+    const more = [await open('127.0.0.2'), await open('127.0.0.2')];
+    await eventually('two to go', () => hostile[0]?.closed && hostile[1]?.closed);
+    expect([closed(honest), closed(hostile), closed(more)]).toEqual([
+      [false, false],
+      [true, true, false],
+      [false, false],
+    ]);
+    const third = await open('127.0.0.1', '/');
+    expect([third.closed, third.answered]).toEqual([false, expect.stringContaining('ok')]);
+  });
+
+  it('take first those that never asked anything, and never one whose answer is under way', async () => {
+    const { open, port } = await server(3);
+    const stream = await open('127.0.0.1', '/wait');
+    const idle = await open('127.0.0.1', '/');
+    const mute = await open('127.0.0.1');
+    const next = await open('127.0.0.1', '/');
+    await eventually('the mute one to go', () => mute.closed);
+    await open('127.0.0.1', '/wait');
+    await eventually('the idle one to go', () => idle.closed);
+    await open('127.0.0.1', '/wait');
+    await eventually('the next idle one to go', () => next.closed);
+    expect(stream.closed).toBe(false);
+    const refused = await new Promise((resolve) => {
+      request({ port, host: '127.0.0.1', path: '/' }, () => resolve('answered'))
+        .on('error', () => resolve('refused'))
+        .end();
+    });
+    expect([refused, stream.closed]).toEqual(['refused', false]);
+  });
+});
