@@ -25,6 +25,7 @@ export const REGRESSIONS: Readonly<Record<string, readonly Buffer[]>> = {
       }),
     ),
   ],
+  'child of a display': [text('Segmentation fault\n'), text('{"ok":false}\n'), text('[]\n')],
   'agent configuration': [
     text('- '.repeat(4_000)),
     text('['.repeat(20_000)),

@@ -8,6 +8,7 @@ import { type Child, startChild } from '../io/child.ts';
 import { type Rotated, rotated } from '../rotate.ts';
 import { closedFault, displayFault } from './fault.ts';
 import {
+  type LedMatrixAnswer,
   type LedMatrixOptions,
   ledMatrixAnswer,
   ledMatrixOptions,
@@ -21,6 +22,7 @@ const CHILD = fileURLToPath(new URL('./led-matrix.child.ts', import.meta.url));
 const START_TIMEOUT_MS = 8_000;
 /** Under the time that the agent gives a draw, so that the fault has its own words. */
 const DRAW_TIMEOUT_MS = 3_000;
+const ANSWER_SHOWN_CHARS_MAX = 100;
 
 const FIX =
   'check the options against the panels, run the agent as root (the pins need it), and see README of rpi-rgb-led-matrix';
@@ -119,7 +121,8 @@ class LedMatrixDisplay implements Display {
     const line = await this.#child.ask(message, timeoutMs).catch((error: unknown) => {
       throw this.#fail(reasonOf(error));
     });
-    const answer = ledMatrixAnswer.parse(JSON.parse(line));
+    const answer = answerIn(line);
+    if (answer === undefined) throw this.#fail(`answered ${JSON.stringify(line.slice(0, ANSWER_SHOWN_CHARS_MAX))}`);
     if ('error' in answer) throw this.#fail(`refused: ${answer.error}`);
   }
 
@@ -130,6 +133,15 @@ class LedMatrixDisplay implements Display {
       missing ? 'npm install rpi-led-matrix, which is compiled: sudo apt-get install g++ make python3 first' : FIX,
     );
     return this.#failed;
+  }
+}
+
+/** Undefined for what is no answer: libraries below the addon may write into the pipe too. */
+function answerIn(line: string): LedMatrixAnswer | undefined {
+  try {
+    return ledMatrixAnswer.safeParse(JSON.parse(line)).data;
+  } catch {
+    return undefined;
   }
 }
 

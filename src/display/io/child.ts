@@ -82,20 +82,22 @@ function lastOf(stream: Readable): () => string {
   return () => text.replaceAll(/\s+/g, ' ').trim();
 }
 
-/** Answers in their order; only one is ever waited for. */
+/** Gives the first line after each call; what comes without one is nobody's answer. */
 function linesOf(stream: Readable): () => Promise<string> {
   let rest = '';
-  let arrived = Promise.withResolvers<string>();
+  let answer: ((line: string) => void) | undefined;
   stream.setEncoding('utf8').on('data', (chunk: string) => {
+    if (answer === undefined) return;
     rest = (rest + chunk).slice(-ANSWER_CHARS_MAX);
     const end = rest.indexOf('\n');
     if (end < 0) return;
-    arrived.resolve(rest.slice(0, end));
-    rest = rest.slice(end + 1);
+    answer(rest.slice(0, end));
+    answer = undefined;
   });
-  return async () => {
-    const line = await arrived.promise;
-    arrived = Promise.withResolvers();
-    return line;
+  return () => {
+    rest = '';
+    return new Promise((resolve) => {
+      answer = resolve;
+    });
   };
 }
