@@ -1,0 +1,170 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { cleanText, withoutAccents } from '../../src/display/charset.ts';
+import type { DisplayIo, SerialLine } from '../../src/display/contract.ts';
+import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
+import { openRenderer } from '../../src/display/render.ts';
+import type { Scene } from '../../src/scene.ts';
+import { Cd5220Emulator } from './emulators/cd5220.ts';
+import { DqrEmulator } from './emulators/dqr.ts';
+import { DwinEmulator } from './emulators/dwin.ts';
+import { EscposEmulator } from './emulators/escpos.ts';
+import type { SerialEmulator } from './emulators/hardware.ts';
+import { MatrixOrbitalEmulator } from './emulators/matrix-orbital.ts';
+import { NextionEmulator } from './emulators/nextion.ts';
+import { OpenLcdEmulator } from './emulators/openlcd.ts';
+import { testIo } from './io.ts';
+import { anyScene, PAYMENT } from './scenes.ts';
+import { DARK, TerminalEmulator } from './terminal-emulator.ts';
+
+type Send = (bytes: Uint8Array) => void;
+/** Devices that draw letters themselves. Each knows its own commands only, and complains of everything else. */
+const DEVICES: Readonly<Record<string, (send: Send) => SerialEmulator>> = {
+  cd5220: () => new Cd5220Emulator(),
+  'matrix-orbital': () => new MatrixOrbitalEmulator(),
+  openlcd: () => new OpenLcdEmulator(),
+  dqr: () => new DqrEmulator(),
+  nextion: (send) => new NextionEmulator(send),
+  dwin: (send) => new DwinEmulator(send),
+  escpos: (send) => new EscposEmulator(send),
+};
+
+/** Those that put the content of an order on the screen as text. */
+const SAY_CONTENT = ['cd5220', 'matrix-orbital', 'openlcd', 'nextion', 'dwin'];
+
+/** What devices and terminals take for commands, and what could end a text or a command. */
+const COMMANDS = [
+  ...Array.from({ length: 32 }, (_, code) => String.fromCharCode(code)),
+  ...[
+    '\x7f',
+    '\x80',
+    '\x85',
+    '\x9b',
+    '\x9d',
+    '\xfe',
+    '\xff',
+    '\xff\xff\xff',
+    '\x1b[2J',
+    '\x1b]0;x\x07',
+    '\x1bQA',
+    '\x1d(k',
+    '|-',
+  ],
+  ...[
+    '"',
+    '\\',
+    "'",
+    '|',
+    '**',
+    '\\r',
+    '\u2028',
+    '\u202e',
+    '\ufeff',
+    '\ud800',
+    '＂',
+    '％',
+    '\u0300',
+    'page 0',
+    'dim=0',
+    '50000',
+  ],
+];
+const hostile = fc.string({
+  unit: fc.oneof(fc.constantFrom(...COMMANDS), fc.constantFrom(...'aĐ1 ,;=')),
+  maxLength: 40,
+});
+
+/** A scene with commands in every text. */
+const hostileScene: fc.Arbitrary<Scene> = fc.oneof(
+  anyScene,
+  fc
+    .record({ content: hostile, userBankName: hostile, bankAccount: hostile, bankCode: hostile })
+    .map(({ content, ...holder }): Scene => ({ ...PAYMENT, content, holder })),
+  fc
+    .record({ content: hostile, transactionId: hostile })
+    .map((paid): Scene => ({ kind: 'paid', online: true, amount: 50_000, holder: null, ...paid })),
+  fc.record({ code: hostile, action: hostile }).map((fault): Scene => ({ kind: 'fault', online: true, ...fault })),
+);
+
+/** A display whose wire ends in `device` at once. */
+async function openDevice(name: string, device: (send: Send) => SerialEmulator) {
+  const listeners = new Set<Send>();
+  const emulator = device((bytes) =>
+    setImmediate(() => {
+      for (const listen of listeners) listen(bytes);
+    }),
+  );
+  const line: SerialLine = {
+    lost: new Promise(() => undefined),
+    onData: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    write: async (bytes) => emulator.receive(bytes),
+    close: async () => undefined,
+  };
+  const io: DisplayIo = { ...testIo('/nowhere'), openSerial: async () => line };
+  const driver = DISPLAY_DRIVERS.get(name);
+  if (driver === undefined) throw new Error(`no driver ${name}`);
+  const display = await driver.configure(driver.example as object).open(io, new AbortController().signal);
+  const renderer = await openRenderer(display.surface, io);
+  return { emulator, show: (scene: Scene) => display.draw(renderer.render(scene), scene) };
+}
+
+class Recorder extends TerminalEmulator {
+  wire = '';
+
+  override _write(text: string, encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.wire += text;
+    super._write(text, encoding, done);
+  }
+}
+
+/** Matches a text on a device that has other signs than letters and figures as it likes. */
+function alike(content: string): RegExp {
+  return new RegExp(withoutAccents(cleanText(content)).replaceAll(/[^A-Za-z0-9]/g, '.'));
+}
+
+describe('THR no text reaches a device as a command', () => {
+  it.each(Object.keys(DEVICES))('of %s, whatever a partner or a payer typed', async (name) => {
+    const device = DEVICES[name];
+    if (device === undefined) throw new Error(`no device ${name}`);
+    const { emulator, show } = await openDevice(name, device);
+    await fc.assert(
+      fc.asyncProperty(hostileScene, async (scene) => {
+        await show(scene);
+        expect(emulator.violations).toEqual([]);
+        const texts = emulator.shownTexts();
+        expect(texts.filter((it) => /[\p{Cc}\p{Cf}\p{Cs}]/u.test(it))).toEqual([]);
+        if (scene.kind !== 'payment') return;
+        expect([undefined, scene.qrCode]).toContain(emulator.shownQr());
+        // A command among the texts could wipe or replace what was written before it.
+        const all = withoutAccents(texts.join(' '));
+        if (scene.amount !== PAYMENT.amount || !SAY_CONTENT.includes(name)) return;
+        expect(all).toMatch(/50\.?000/);
+        if (cleanText(scene.content).length <= 5) expect(all).toMatch(alike(scene.content));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('of a terminal: it is told colours, its own lines, and letters that can be seen', async () => {
+    const terminal = new Recorder(80, 24, DARK, 24);
+    const io = testIo('/nowhere', terminal);
+    const driver = DISPLAY_DRIVERS.get('terminal');
+    if (driver === undefined) throw new Error('no terminal');
+    const display = await driver.configure({ graphics: 'blocks' }).open(io, new AbortController().signal);
+    const renderer = await openRenderer(display.surface, io);
+    await fc.assert(
+      fc.asyncProperty(hostileScene, async (scene) => {
+        terminal.wire = '';
+        await display.draw(renderer.render(scene), scene);
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: the driver's own commands
+        const rest = terminal.wire.replaceAll(/\x1b\[(\?25[hl]|\d*[AKJ]|0m|[34]8;[25];[\d;]+m)|\r\n?/g, '');
+        expect(rest).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}]/u);
+      }),
+      { numRuns: 300 },
+    );
+    await display.close();
+  });
+});
