@@ -21,6 +21,8 @@ export interface LoopDeps {
 
 /** Events that wait while the disk is slow. One more is refused: the gateway repeats what matters. */
 const INBOX_MAX = 2_000;
+/** Keys are taken only while fewer events than this wait: whoever leans on them must not crowd out what the display did. */
+const INBOX_WITH_KEYS_MAX = 100;
 
 /** An entry that takes longer means a disk that hangs. */
 const STALLED_MS = 5_000;
@@ -71,7 +73,10 @@ export class Loop {
   }
 
   dispatch(event: BoxEvent): void {
-    if (!this.#inbox.offer(event)) this.#deps.log.warn('inbox-full', { event: event.type, limit: INBOX_MAX });
+    const { size } = this.#inbox;
+    const isOneKeyTooMany = event.type === 'key' && size >= INBOX_WITH_KEYS_MAX;
+    if (!isOneKeyTooMany && this.#inbox.offer(event)) return;
+    this.#deps.log.warn('inbox-full', { event: event.type, waiting: size });
   }
 
   /** Settles once no event waits: who can wait for that leaves the inbox to those who cannot. */

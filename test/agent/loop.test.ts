@@ -73,6 +73,15 @@ async function loopOf(journal: MemoryJournal, config = CONFIG) {
 }
 
 describe('the loop', () => {
+  it('lets no one who leans on the keys crowd out what the gateway and the display have to say', async () => {
+    const { on, loop, finish } = await loopOf(new MemoryJournal());
+    const keys = Array.from({ length: 5_000 }, () => ({ type: 'key', key: 'history' }) as const);
+    const trace = await on({ type: 'connecting' }, ...keys, registered, push(1), drawn(1), payment(1));
+    expect(trace.filter((it) => it.startsWith('say') || it === 'send shown')).toEqual(['send shown', 'say 50000']);
+    expect(loop.state.recentPayments).toHaveLength(1);
+    await finish();
+  });
+
   it('AGT-2 writes before it shows and shows before it sends', async () => {
     const { on, finish } = await loopOf(new MemoryJournal());
     expect(await on({ type: 'connecting' }, registered, push(1), drawn(1), payment(1))).toEqual([
