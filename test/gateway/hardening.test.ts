@@ -106,7 +106,6 @@ describe('THR what two servers could read differently is refused and pays nothin
     ['a folded line', ['X: a', ' b', '', smuggled]],
     ['a line that ends with LF only', ['X: a\nY: b', '', smuggled]],
     ['a NUL', ['X: a\0b', '', smuggled]],
-    ['two hosts', ['Host: evil.example', 'Connection: close', '', '']],
     ['a wrong chunk', ['Transfer-Encoding: chunked', '', 'zz', smuggled]],
   ])('%s', async (_name, rest) => {
     const gateway = await testGateway({ config: { mqtt: null } });
@@ -115,6 +114,15 @@ describe('THR what two servers could read differently is refused and pays nothin
     const answer = await raw(gateway, ['POST /vqr/api/token_generate HTTP/1.1', 'Host: 127.0.0.1', ...rest]);
     expect(answer).toMatch(/^HTTP\/1\.1 40[01] /);
     expect(answer).not.toContain('SUCCESS');
+    expect(await kept(gateway)).toEqual(before);
+  });
+
+  it('two hosts, the right one first', async () => {
+    const gateway = await testGateway({ config: { mqtt: null } });
+    await gateway.post(GENERATE, order());
+    const before = await kept(gateway);
+    const lines = [...pay, 'Host: evil.example', 'Content-Length: 0', 'Connection: close', '', ''];
+    expect(await raw(gateway, lines)).toMatch(/^HTTP\/1\.1 400 /);
     expect(await kept(gateway)).toEqual(before);
   });
 

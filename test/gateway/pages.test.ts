@@ -6,8 +6,11 @@ import { eventually } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
 import {
+  ACCOUNT,
   BOX1,
+  FOREIGN_ACCOUNT,
   GENERATE,
+  OTHER_ACCOUNT,
   order,
   partnerServer,
   push,
@@ -140,15 +143,26 @@ describe('in a browser', () => {
         button?.click();
         return button !== undefined;
       })()`);
-    return { ...page, becomes, shows, click };
+    /** What the page's own policy has held back since it was opened. */
+    const heldBack = () =>
+      page.evaluate(`new Promise((resolve) => {
+        const found = [];
+        const take = (reports) => found.push(...reports.map(({ body }) => body.effectiveDirective + ' ' + body.sourceFile));
+        new ReportingObserver(take, { buffered: true, types: ['csp-violation'] }).observe();
+        setTimeout(() => resolve(found), 500);
+      })`);
+    return { ...page, becomes, shows, click, heldBack };
   };
 
-  it.skipIf(missing)(`the console shows an order from push to payment, hostile texts as texts${note}`, async () => {
+  it.skipIf(missing)(`THR the console shows an order from push to payment, hostile texts as texts${note}`, async () => {
     const partner = await partnerServer((_call, response) => response.end('<script>document.title = "pwned"</script>'));
-    const gateway = await testGateway({ callback: { url: partner.url } });
+    const holder = '<img src=x onerror="document.title=2">';
+    const accounts = [{ ...ACCOUNT, userBankName: holder }, OTHER_ACCOUNT, FOREIGN_ACCOUNT];
+    const gateway = await testGateway({ callback: { url: partner.url }, config: { accounts } });
     const page = await open(`${gateway.origin}/`);
     await page.shows('No orders yet');
     await page.shows('0 of 4 online');
+    await page.shows(holder);
     await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     await page.shows('1 of 4 online');
     const hostile = '<script>document.title="pwned"</script><img src=x onerror="document.title=1">';
@@ -168,6 +182,14 @@ describe('in a browser', () => {
     await page.becomes("document.title === 'paybox gateway'");
     await page.becomes("document.querySelectorAll('main script, main img, main b').length === 0");
     expect(await page.evaluate('faults')).toEqual([]);
+    expect(await page.heldBack()).toEqual([]);
+    const injected =
+      "document.body.append(Object.assign(document.createElement('div'), { innerHTML: '<img src=x onerror=\"document.title=3\">' }))";
+    await page.evaluate(injected);
+    await eventually('the policy to hold it back', async () =>
+      JSON.stringify(await page.heldBack()).includes('script-src-attr'),
+    );
+    expect(await page.evaluate('document.title')).toBe('paybox gateway');
   });
 
   it.skipIf(missing)(`the console asks for the admin token and then opens${note}`, async () => {
@@ -190,5 +212,6 @@ describe('in a browser', () => {
       await page.becomes(`document.querySelector('[data-path="${path}"]') !== null`);
     await page.becomes("performance.getEntriesByType('resource').every((it) => it.name.startsWith(location.origin))");
     expect(await page.evaluate('faults')).toEqual([]);
+    expect(await page.heldBack()).toEqual([]);
   });
 });
