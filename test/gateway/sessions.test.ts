@@ -62,6 +62,10 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     expect(await openPushIds()).toEqual([second]);
     await gateway.post(TEST_CALLBACK, testCallback({ content: 'DH002' }));
     expect(await openPushIds()).toEqual([]);
+    const again = await connect();
+    await gateway.post(SEND_QR, push({ orderId: 'DH002', content: 'DH002', qrCode: qrFor({ purpose: 'DH002' }) }));
+    const { pushId } = await again.next('show');
+    expect(await openPushIds()).toEqual([pushId]);
   });
 
   it('MSG-4 begins with null for a box that is not linked', async () => {

@@ -99,7 +99,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       const store = await opened(await place());
       await store.orders.startPush(push('p', 'a'), order('a'));
       await pay(store, 't', { orderRef: 'a', told: [{ terminal_code: BOX, push_id: 'p' }] });
-      expect(await store.orders.confirmPush('p', BOX, 'shown', 6)).toBe(true);
+      expect(await store.orders.confirmPush('p', BOX, 'shown', 6)).toBe(false);
       expect(await store.orders.endPush('p', BOX, 'replaced', 7)).toBe(true);
       expect((await store.orders.find('a'))?.status).toBe('paid');
     });
@@ -146,7 +146,9 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       await store.orders.endPush('p3', BOX, 'expired', 3);
       const { withdrawn } = await pay(store, 't', { orderRef: 'a', told: [{ terminal_code: BOX, push_id: 'p2' }] });
       expect(withdrawn).toEqual([{ id: 'p1', terminal_code: BOX }]);
-      expect((await pay(store, 'again', { orderRef: 'a' })).withdrawn).toEqual([{ id: 'p2', terminal_code: BOX }]);
+      expect((await pay(store, 'again', { orderRef: 'a' })).withdrawn).toEqual([]);
+      await store.orders.startPush(push('p3', 'a'), undefined);
+      expect((await pay(store, 'once more', { orderRef: 'a' })).withdrawn).toEqual([{ id: 'p3', terminal_code: BOX }]);
     });
 
     it.each(['failed', 'cancelled', 'ended'] as const)('MSG-3 flips nothing of a push that is %s', async (status) => {

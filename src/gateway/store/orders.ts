@@ -89,7 +89,7 @@ export class OrderStore {
   }
 
   /**
-   * Whether an unpaid order has the screen of a box, as far as this kind of confirmation tells: the newest push to that
+   * Whether an order has the screen of a box, as far as this kind of confirmation tells: the newest push to that
    * box is the order's, whatever became of the others (clause SND-9).
    */
   async isOnBox(
@@ -100,14 +100,13 @@ export class OrderStore {
   ): Promise<boolean> {
     const newest = await this.#db
       .selectFrom('pushes')
-      .innerJoin('orders', 'orders.id', 'pushes.order_ref')
-      .select(['pushes.order_ref', 'pushes.status', 'orders.status as order_status'])
-      .where('pushes.terminal_code', '=', terminalCode)
-      .where('pushes.expires_at_ms', '>', atMs)
-      .orderBy('pushes.seq', 'desc')
+      .select(['order_ref', 'status'])
+      .where('terminal_code', '=', terminalCode)
+      .where('expires_at_ms', '>', atMs)
+      .orderBy('seq', 'desc')
       .limit(1)
       .executeTakeFirst();
-    if (newest?.order_ref !== orderRef || newest.order_status === 'paid') return false;
+    if (newest?.order_ref !== orderRef) return false;
     return newest.status === 'shown' || (confirm === 'accepted' && newest.status === 'accepted');
   }
 
@@ -245,16 +244,14 @@ export class OrderStore {
     }
   }
 
-  /** The newest pushes that a box may show with right: on their way or there, and their order not paid (clause MSG-10). */
+  /** The newest pushes that a box may show with right: on their way or there (clause MSG-10). */
   async openPushIds(terminalCode: string): Promise<string[]> {
     const pushes = await this.#db
       .selectFrom('pushes')
-      .innerJoin('orders', 'orders.id', 'pushes.order_ref')
-      .select('pushes.id')
-      .where('pushes.terminal_code', '=', terminalCode)
-      .where('pushes.status', 'in', OPEN_PUSH)
-      .where('orders.status', '<>', 'paid')
-      .orderBy('pushes.seq', 'desc')
+      .select('id')
+      .where('terminal_code', '=', terminalCode)
+      .where('status', 'in', OPEN_PUSH)
+      .orderBy('seq', 'desc')
       .limit(LIMITS.openPushIdsMax)
       .execute();
     return pushes.map(({ id }) => id);

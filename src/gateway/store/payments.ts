@@ -128,24 +128,14 @@ export class PaymentStore {
         .where('payment_id', '=', paymentId)
         .where('terminal_code', '=', terminalCode)
         .where('reported_at_ms', 'is', null)
-        .returning('push_id')
         .executeTakeFirst();
-      if (first === undefined) {
-        const notice = trx
-          .selectFrom('notices')
-          .select('payment_id')
-          .where('payment_id', '=', paymentId)
-          .where('terminal_code', '=', terminalCode);
-        return (await notice.executeTakeFirst()) === undefined ? undefined : 'repeated';
-      }
-      // The payment has taken the place of its QR.
-      await trx
-        .updateTable('pushes')
-        .set({ status: 'ended', ended_at_ms: atMs })
-        .where('id', '=', first.push_id ?? '')
-        .where('status', 'in', OPEN_PUSH)
-        .execute();
-      return 'first';
+      if (first.numUpdatedRows > 0n) return 'first';
+      const notice = trx
+        .selectFrom('notices')
+        .select('payment_id')
+        .where('payment_id', '=', paymentId)
+        .where('terminal_code', '=', terminalCode);
+      return (await notice.executeTakeFirst()) === undefined ? undefined : 'repeated';
     });
   }
 
@@ -207,11 +197,9 @@ async function payOrder(db: Kysely<Tables>, orderRef: string, told: Told[], atMs
     .where('id', '=', orderRef)
     .execute();
   const toldOf = told.flatMap((it) => it.push_id ?? []);
-  let open = db
-    .updateTable('pushes')
-    .set({ status: 'cancelled' })
-    .where('order_ref', '=', orderRef)
-    .where('status', 'in', OPEN_PUSH);
-  if (toldOf.length > 0) open = open.where('id', 'not in', toldOf);
-  return open.returning(['id', 'terminal_code']).execute();
+  const open = db.updateTable('pushes').where('order_ref', '=', orderRef).where('status', 'in', OPEN_PUSH);
+  if (toldOf.length === 0) return open.set({ status: 'cancelled' }).returning(['id', 'terminal_code']).execute();
+  // On the box that is told, the payment takes the place of its QR.
+  await open.set({ status: 'ended', ended_at_ms: atMs }).where('id', 'in', toldOf).execute();
+  return open.set({ status: 'cancelled' }).returning(['id', 'terminal_code']).execute();
 }
