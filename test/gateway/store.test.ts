@@ -147,8 +147,8 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       const { withdrawn } = await pay(store, 't', { orderRef: 'a', told: [{ terminal_code: BOX, push_id: 'p2' }] });
       expect(withdrawn).toEqual([{ id: 'p1', terminal_code: BOX }]);
       expect((await pay(store, 'again', { orderRef: 'a' })).withdrawn).toEqual([]);
-      await store.orders.startPush(push('p3', 'a'), undefined);
-      expect((await pay(store, 'once more', { orderRef: 'a' })).withdrawn).toEqual([{ id: 'p3', terminal_code: BOX }]);
+      await store.orders.startPush(push('p4', 'a'), undefined);
+      expect((await pay(store, 'once more', { orderRef: 'a' })).withdrawn).toEqual([{ id: 'p4', terminal_code: BOX }]);
     });
 
     it.each(['failed', 'cancelled', 'ended'] as const)('MSG-3 flips nothing of a push that is %s', async (status) => {
