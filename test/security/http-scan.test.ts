@@ -12,7 +12,8 @@ import type { Outcome } from './attacker.ts';
 const BASIC = `Basic ${Buffer.from(`${DEMO.partner.username}:${DEMO.partner.password}`).toString('base64')}`;
 /** However busy the machine: an honest client waits no longer, and its request is answered. */
 const HONEST_TIMEOUT_MS = 10_000;
-const RSS_GROWTH_MAX_MB = 256;
+/** Thousands of connections at once, and what the collector leaves lying meanwhile. */
+const RSS_GROWTH_MAX_MB = 384;
 
 /** A gateway and a box as two programs. */
 async function programs() {
@@ -22,7 +23,15 @@ async function programs() {
     const file = join(folder, `${name}.yaml`);
     await writeFile(file, JSON.stringify(config));
     const ready = join(folder, `${name}.json`);
-    const running = run(NODE, [join(ROOT, 'src/cli.js'), name, '--config', file, '--ready-file', ready]);
+    const running = run(NODE, [
+      '--max-semi-space-size=2',
+      join(ROOT, 'src/cli.js'),
+      name,
+      '--config',
+      file,
+      '--ready-file',
+      ready,
+    ]);
     return { running, at: await readyFile<T>(ready, running) };
   };
   const gateway = await start<{ baseUrl: string; consoleUrl: string }>('gateway', {

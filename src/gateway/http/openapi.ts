@@ -54,7 +54,11 @@ export function openApi(baseUrl: string): object {
           description: 'The body is not read.',
           operationId: 'token',
           security: [{ basic: [] }],
-          responses: { 200: answer('the token', 'TokenResponse'), 401: failure(['E74']) },
+          responses: {
+            200: answer('the token', 'TokenResponse'),
+            401: failure(['E74']),
+            429: { ...failure(['E74']), description: 'E74: too many wrong logins; see Retry-After' },
+          },
         },
       },
       [PATHS.generate]: endpoint('generate', 'Generate a payment QR', 'GenerateRequest', 'GenerateResponse'),
