@@ -7,9 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { keptBytes } from '../support/memory.ts';
-import { type Seeded, seeded } from '../support/seeded.ts';
-import { shares } from './plan.ts';
-import { REGRESSIONS } from './regressions.ts';
+import { inputOf, shares } from './plan.ts';
 import { type Failure, PLACE_BYTES, shortHex, type TargetReport, type Told } from './report.ts';
 import { Broken, type Stage, type Target } from './target.ts';
 
@@ -36,19 +34,6 @@ let reportFailure: (what: string) => void = (what) =>
 
 function tell(told: Told): void {
   process.send?.(told);
-}
-
-/** A number that is another for each seed, target and input. */
-function hash(...parts: (string | number)[]): number {
-  let value = 0x811c9dc5;
-  for (const char of parts.join('/')) value = Math.imul(value ^ char.charCodeAt(0), 0x01000193);
-  return value >>> 0;
-}
-
-function inputOf(target: Target, index: number): Buffer {
-  const known = REGRESSIONS[target.name] ?? [];
-  const chance: Seeded = seeded(hash(args.seed, target.name, index));
-  return known[index] ?? target.make(chance);
 }
 
 async function feedAll(target: Target, number: number, count: number, first: number): Promise<TargetReport> {
@@ -87,7 +72,7 @@ async function feedAll(target: Target, number: number, count: number, first: num
     for (; index < count && failures < FAILURES_OF_A_TARGET_MAX; index += 1) {
       if (keptBefore === undefined && index >= first + (count - first) * WARM)
         keptBefore = await settledBytes(stage, failed);
-      input = inputOf(target, index);
+      input = inputOf(target, args.seed, index);
       place.writeUInt32LE(number, 0);
       place.writeUInt32LE(index, 4);
       writeSync(placeFd, place, 0, PLACE_BYTES, 0);

@@ -1,3 +1,5 @@
+import { seeded } from '../support/seeded.ts';
+import { REGRESSIONS } from './regressions.ts';
 import type { Target } from './target.ts';
 import { BOX } from './targets/box.ts';
 import { BOXES } from './targets/boxes.ts';
@@ -25,4 +27,16 @@ export function shares(inputs: number, only?: string): ReadonlyMap<Target, numbe
   const targets = TARGETS.filter(({ name }) => only === undefined || name === only);
   const all = targets.reduce((sum, target) => sum + target.inputs, 0);
   return new Map(targets.map((target) => [target, Math.max(1, Math.ceil((inputs * target.inputs) / all))]));
+}
+
+/** The input of a target with this number: first what broke it once, then what the seed makes. */
+export function inputOf(target: Target, seed: number, index: number): Buffer {
+  return REGRESSIONS[target.name]?.[index] ?? target.make(seeded(hash(seed, target.name, index)));
+}
+
+/** A number that is another for each seed, target and input. */
+function hash(...parts: (string | number)[]): number {
+  let value = 0x811c9dc5;
+  for (const char of parts.join('/')) value = Math.imul(value ^ char.charCodeAt(0), 0x01000193);
+  return value >>> 0;
 }

@@ -26,6 +26,8 @@ export const REGRESSIONS: Readonly<Record<string, readonly Buffer[]>> = {
     ),
   ],
   'child of a display': [text('Segmentation fault\n'), text('{"ok":false}\n'), text('[]\n')],
+  'answer to a callback': [text('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nabc')],
+  'event stream': [text('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nabc')],
   'agent configuration': [
     text('- '.repeat(4_000)),
     text('['.repeat(20_000)),

@@ -4,8 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { shares } from './plan.ts';
-import { type Failure, PLACE_BYTES, type TargetReport, type Told } from './report.ts';
+import { inputOf, shares } from './plan.ts';
+import { type Failure, PLACE_BYTES, shortHex, type TargetReport, type Told } from './report.ts';
 
 export interface FuzzOptions {
   /** How many inputs all targets get together. */
@@ -42,7 +42,7 @@ interface Place {
 export async function run({ inputs, seed, only, onProgress }: FuzzOptions): Promise<FuzzResult> {
   const folder = await mkdtemp(join(tmpdir(), 'paybox-fuzz-run-'));
   const placeFile = join(folder, 'place');
-  const names = [...shares(inputs, only).keys()].map(({ name }) => name);
+  const targets = [...shares(inputs, only).keys()];
   const result: FuzzResult = { reports: [], failures: [] };
   try {
     let from: Place | undefined = { target: 0, input: 0 };
@@ -57,8 +57,10 @@ export async function run({ inputs, seed, only, onProgress }: FuzzOptions): Prom
       });
       if (died === undefined) return result;
       const { place, how } = died;
-      result.failures.push({ target: names[place.target] ?? '', index: place.input, what: how, input: '' });
-      from = place.target < names.length ? { target: place.target, input: place.input + 1 } : undefined;
+      const target = targets[place.target];
+      const input = target === undefined ? '' : shortHex(inputOf(target, seed, place.input));
+      result.failures.push({ target: target?.name ?? '', index: place.input, what: how, input });
+      from = { target: place.target, input: place.input + 1 };
     }
     return result;
   } finally {

@@ -152,6 +152,11 @@ class HttpSession implements Session {
       const request = start(new URL(path, this.#origin), { signal: this.#closed.signal, ...options });
       request.on('error', reject);
       request.on('response', resolve);
+      // No response follows it, and no abort ends the wait for one.
+      request.on('upgrade', ({ statusCode }, socket) => {
+        socket.destroy();
+        reject(new Error(`the answer is HTTP ${statusCode}, a change of protocol`));
+      });
       request.end(body);
     });
   }

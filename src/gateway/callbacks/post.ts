@@ -40,7 +40,12 @@ export function createPost(ownPorts: OwnPorts, lookup?: LookupFunction): Post {
         agent: false,
         signal,
       });
-      sent.once('error', reject);
+      sent.on('error', reject);
+      // No response follows it, and no abort ends the wait for one.
+      sent.once('upgrade', ({ statusCode }, socket) => {
+        socket.destroy();
+        reject(new Error(`the answer is HTTP ${statusCode}, a change of protocol`));
+      });
       sent.once('response', (response) => readUpTo(response, ANSWER_BYTES_MAX).then(resolve, reject));
       sent.end(body);
     });

@@ -217,7 +217,7 @@ export const BOXES: Target[] = [
   },
   {
     name: 'hostile box',
-    inputs: 250,
+    inputs: 160,
     make: (chance) => Buffer.from(JSON.stringify(sampled(conversation, chance))),
     open: hostileBox,
   },

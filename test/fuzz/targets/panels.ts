@@ -211,14 +211,14 @@ const LISTENERS: readonly (readonly [string, Make])[] = [
 ];
 
 export const PANELS: Target[] = [
-  { name: 'nextion', inputs: 600, make: spoken, open: panel('nextion', (send) => new NextionEmulator(send)) },
-  { name: 'dwin', inputs: 600, make: spoken, open: panel('dwin', (send) => new DwinEmulator(send)) },
+  { name: 'nextion', inputs: 400, make: spoken, open: panel('nextion', (send) => new NextionEmulator(send)) },
+  { name: 'dwin', inputs: 400, make: spoken, open: panel('dwin', (send) => new DwinEmulator(send)) },
   {
     name: 'escpos',
-    inputs: 500,
+    inputs: 250,
     make: spoken,
     open: panel('escpos', (send) => new EscposEmulator(send), { charsMax: 400 }),
   },
-  ...LISTENERS.map(([name, make]) => ({ name, inputs: 100, make: spoken, open: panel(name, make) })),
+  ...LISTENERS.map(([name, make]) => ({ name, inputs: 60, make: spoken, open: panel(name, make) })),
   { name: 'terminal replies', inputs: 1_000, make: (chance) => mutated(REPLIES, chance), open: terminal },
 ];

@@ -88,13 +88,13 @@ function sealed(payload: Buffer): Buffer {
 export const PROTOCOL: Target[] = [
   {
     name: 'message to a box',
-    inputs: 8_000,
+    inputs: 9_500,
     make: (chance) => mutatedJson(MESSAGES_DOWN, chance),
     open: decoded(decodeDown),
   },
   {
     name: 'message from a box',
-    inputs: 8_000,
+    inputs: 9_500,
     make: (chance) => mutatedJson(MESSAGES_UP, chance),
     open: decoded(decodeUp),
   },
@@ -102,7 +102,7 @@ export const PROTOCOL: Target[] = [
   { name: 'topic', inputs: 3_000, make: (chance) => mutated(TOPICS, chance), open: topics },
   {
     name: 'QR payload',
-    inputs: 8_000,
+    inputs: 9_500,
     make: (chance) => {
       const payload = mutated(PAYLOADS, chance);
       return chance.chance(0.5) ? sealed(payload) : payload;

@@ -118,13 +118,13 @@ function raw(): Target['open'] {
 export const SERVICE: Target[] = [
   {
     name: 'generate',
-    inputs: 2_200,
+    inputs: 1_500,
     make: (chance) => mutatedJson(BODIES.generate, chance),
     open: endpoint(PATHS.generate, ({ qrCode }) => hold(typeof qrCode === 'string', () => 'no QR')),
   },
   {
     name: 'send-qr',
-    inputs: 2_200,
+    inputs: 1_500,
     make: (chance) => {
       const body = mutatedJson(BODIES.sendQr, chance);
       return chance.chance(0.7) ? signed(body) : body;
@@ -133,10 +133,10 @@ export const SERVICE: Target[] = [
   },
   {
     name: 'test callback',
-    inputs: 1_800,
+    inputs: 1_000,
     make: (chance) => mutatedJson(BODIES.testCallback, chance),
     open: endpoint(PATHS.testCallback, (json) => hold(json.status === 'SUCCESS' && json.message !== '', () => 'no id')),
   },
-  { name: 'authorization', inputs: 1_200, make: headerOf, open: authorization },
+  { name: 'authorization', inputs: 1_000, make: headerOf, open: authorization },
   { name: 'HTTP', inputs: 1_500, make: (chance) => mutated(RAW, chance), open: raw() },
 ];
