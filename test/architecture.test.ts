@@ -20,7 +20,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   agent: ['box', 'display', 'voice', 'protocol', 'scene', 'lib'],
   gateway: ['protocol', 'lib'],
   bench: ['protocol', 'display', 'lib'],
-  commands: ['lib', 'scene', 'protocol', 'box', 'display', 'voice', 'agent', 'gateway', 'bench'],
+  provision: ['protocol', 'lib'],
+  commands: ['lib', 'scene', 'protocol', 'box', 'display', 'voice', 'agent', 'gateway', 'bench', 'provision'],
   main: ['commands', 'lib'],
 };
 

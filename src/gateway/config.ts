@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { checkConfig, readConfigFile } from '../lib/config-file.ts';
+import { isExposed, isLoopbackHost } from '../lib/tls.ts';
 import { findBank } from '../protocol/banks.ts';
 import { bankAccount, boxCode, LIMITS } from '../protocol/fields.ts';
 import { webhookKey } from '../protocol/webhook.ts';
@@ -34,6 +35,15 @@ const databaseUrl = z
     (url) => [...new URL(url).searchParams.keys()].every((it) => DATABASE_PARAMETERS.includes(it)),
     `expected no parameters but ${DATABASE_PARAMETERS.join(' and ')}`,
   );
+
+const LISTENS_PLAINLY = {
+  path: ['host'],
+  error: 'expected tls beside a host that other machines can reach, or allowPlain: true',
+};
+
+function isGuarded(at: { host: string; tls?: unknown; allowPlain: boolean }): boolean {
+  return at.allowPlain || at.tls !== undefined || isLoopbackHost(at.host);
+}
 
 /** Addresses are told in logs and at the console, so none may hold a password. */
 function hasUserInfo(address: string): boolean {
@@ -81,9 +91,35 @@ const box = z.strictObject({
   account: bankAccount.optional().describe('the account whose money the box asks for; without one it is unlinked'),
 });
 
+const file = z.string().min(1).max(1000);
+const serverTls = z
+  .strictObject({ cert: file, key: file })
+  .describe('PEM files, relative to the configuration file; TLS 1.2 or newer');
+const allowPlain = z.boolean().default(false).describe('no TLS, although others can read and change what is said');
+
+/** Where partners, boxes and boxes' brokers are listened for: beyond this machine with TLS only, unless it is allowed. */
+const httpListener = z
+  .strictObject({ host: host.default('127.0.0.1'), port: port.default(8800), tls: serverTls.optional(), allowPlain })
+  .refine(isGuarded, LISTENS_PLAINLY);
+
+const embedded = z
+  .strictObject({
+    host: host.default('127.0.0.1'),
+    port: port.default(18_830),
+    tls: serverTls
+      .extend({ clientCa: file.optional().describe('asks every box for a certificate by this CA, in its own name') })
+      .optional(),
+    allowPlain,
+  })
+  .refine(isGuarded, LISTENS_PLAINLY);
+
+const clientTls = z
+  .strictObject({ ca: file.optional(), cert: file.optional(), key: file.optional() })
+  .refine((it) => (it.cert === undefined) === (it.key === undefined), 'expected cert and key together');
+
 const mqtt = z
   .strictObject({
-    embedded: z.strictObject({ host: host.default('127.0.0.1'), port: port.default(18_830) }).optional(),
+    embedded: embedded.optional(),
     url: z
       .url({ protocol: /^(mqtts?|wss?)$/, error: 'an mqtt://, mqtts://, ws:// or wss:// address', abort: true })
       .refine(
@@ -93,14 +129,21 @@ const mqtt = z
       .optional(),
     username: z.string().max(200).optional(),
     password: z.string().max(200).optional(),
+    tls: clientTls.optional().describe("the CA of the broker at url, and the gateway's own certificate"),
+    allowPlain,
   })
   .refine((it) => (it.embedded === undefined) !== (it.url === undefined), 'expected either embedded or url, not both')
-  .refine((it) => it.url !== undefined || it.username === undefined, 'username and password belong to url');
+  .refine((it) => it.url !== undefined || it.username === undefined, 'username and password belong to url')
+  .refine((it) => it.url !== undefined || it.tls === undefined, 'tls belongs to url: see embedded.tls')
+  .refine((it) => it.allowPlain || it.url === undefined || !isExposed(it.url), {
+    path: ['url'],
+    error: 'expected mqtts:// or wss:// for a broker on another machine, or allowPlain: true beside it',
+  });
 
 /** The configuration of the gateway; `paybox config schema` prints it. Unknown keys are errors. */
 export const gatewayConfigSchema = z
   .strictObject({
-    http: z.strictObject({ host: host.default('127.0.0.1'), port: port.default(8800) }).prefault({}),
+    http: httpListener.prefault({}),
     mqtt: mqtt.nullable().prefault({ embedded: {} }).describe('null: boxes connect over HTTP only'),
     basePath: z
       .string()
@@ -203,9 +246,21 @@ export function parseGatewayConfig(value: unknown, name: string): GatewayConfig 
   );
 }
 
-/** Reads a YAML file. `dataDir` is resolved against the file's folder. Throws ConfigError. */
+/** Reads a YAML file. Paths in it are resolved against its folder. Throws ConfigError. */
 export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
   const { name, folder, value } = await readConfigFile(path);
   const config = parseGatewayConfig(value, name);
-  return { ...config, dataDir: resolve(folder, config.dataDir) };
+  const { dataDir, http, mqtt } = config;
+  const absolute = <T extends object>(files: T | undefined): T | undefined =>
+    files && (Object.fromEntries(Object.entries(files).map(([name, path]) => [name, resolve(folder, path)])) as T);
+  return {
+    ...config,
+    dataDir: resolve(folder, dataDir),
+    http: { ...http, tls: absolute(http.tls) },
+    mqtt: mqtt && {
+      ...mqtt,
+      tls: absolute(mqtt.tls),
+      embedded: mqtt.embedded && { ...mqtt.embedded, tls: absolute(mqtt.embedded.tls) },
+    },
+  };
 }

@@ -18,12 +18,32 @@ export function parseBoxTopic(topic: string): { terminalCode: string; channel: B
   return { terminalCode: match[1], channel: match[2] as BoxChannel };
 }
 
-/** Topic rights of a box (PROTOCOL.md, clause TOP-3): exactly its own topics, without wildcards. */
-export function boxMayPublish(terminalCode: string, topic: string): boolean {
-  return topic === boxTopic(terminalCode, 'up') || topic === boxTopic(terminalCode, 'presence');
+/** What a login may read and write; brokers are told exactly this. */
+export interface TopicRights {
+  read: readonly string[];
+  write: readonly string[];
 }
 
-/** Topic rights of a box (PROTOCOL.md, clause TOP-3): its own messages and the gateway's presence. */
+/** Topic rights of a box (PROTOCOL.md, clause TOP-3): its own topics and the gateway's presence, without wildcards. */
+export function boxRights(terminalCode: string): TopicRights {
+  return {
+    read: [boxTopic(terminalCode, 'down'), GATEWAY_PRESENCE_TOPIC],
+    write: [boxTopic(terminalCode, 'up'), boxTopic(terminalCode, 'presence')],
+  };
+}
+
+/** Topic rights of the gateway at a broker of its own: the other end of every box's topics. */
+export const GATEWAY_RIGHTS: TopicRights = {
+  read: [boxTopic('+', 'up'), boxTopic('+', 'presence'), GATEWAY_PRESENCE_TOPIC],
+  write: [boxTopic('+', 'down'), GATEWAY_PRESENCE_TOPIC],
+};
+
+/** Clause TOP-3, for a topic that a box publishes to. */
+export function boxMayPublish(terminalCode: string, topic: string): boolean {
+  return boxRights(terminalCode).write.includes(topic);
+}
+
+/** Clause TOP-3, for a filter that a box subscribes to. */
 export function boxMaySubscribe(terminalCode: string, filter: string): boolean {
-  return filter === boxTopic(terminalCode, 'down') || filter === GATEWAY_PRESENCE_TOPIC;
+  return boxRights(terminalCode).read.includes(filter);
 }

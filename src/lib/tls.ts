@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { ConfigError, reasonOf } from './errors.ts';
+
+/**
+ * What both sides of an encrypted connection hold to: TLS 1.2 or newer, forward secrecy and authenticated encryption
+ * only. In the names of Node.
+ */
+export const TLS_FLOOR = {
+  minVersion: 'TLSv1.2',
+  ciphers: [
+    'TLS_AES_128_GCM_SHA256',
+    'TLS_AES_256_GCM_SHA384',
+    'TLS_CHACHA20_POLY1305_SHA256',
+    'ECDHE-ECDSA-AES128-GCM-SHA256',
+    'ECDHE-ECDSA-AES256-GCM-SHA384',
+    'ECDHE-ECDSA-CHACHA20-POLY1305',
+    'ECDHE-RSA-AES128-GCM-SHA256',
+    'ECDHE-RSA-AES256-GCM-SHA384',
+    'ECDHE-RSA-CHACHA20-POLY1305',
+  ].join(':'),
+} as const;
+
+/** How long a peer may take for its side of a handshake. */
+export const HANDSHAKE_TIMEOUT_MS = 10_000;
+
+/** The content of each of these PEM files. Throws ConfigError that names the option, as `http.tls.key`. */
+export function readPemFiles<Name extends string>(
+  files: Readonly<Partial<Record<Name, string | undefined>>>,
+  option: string,
+): Partial<Record<Name, Buffer>> {
+  const contents: Partial<Record<Name, Buffer>> = {};
+  for (const [name, file] of Object.entries<string | undefined>(files) as [Name, string | undefined][]) {
+    if (file === undefined) continue;
+    try {
+      contents[name] = readFileSync(file);
+    } catch (error) {
+      const fix = 'name a PEM file that this user may read; `paybox provision` makes them';
+      throw new ConfigError(`${option}.${name}: cannot be read: ${reasonOf(error)}`, fix);
+    }
+  }
+  return contents;
+}
+
+/** Whether what is sent to a host, as it stands in a configuration or a URL, never leaves this machine. */
+export function isLoopbackHost(host: string): boolean {
+  const bare = host.replace(/^\[|\]$/g, '').toLowerCase();
+  if (isIP(bare) === 4) return bare.startsWith('127.');
+  return bare === 'localhost' || bare === '::1';
+}
+
+const PLAIN_PROTOCOLS = ['http:', 'ws:', 'mqtt:'];
+
+/** Whether anyone on the way can read and change what is said at this address: no TLS, and beyond this machine. */
+export function isExposed(address: string): boolean {
+  const url = URL.parse(address);
+  return url !== null && PLAIN_PROTOCOLS.includes(url.protocol) && !isLoopbackHost(url.hostname);
+}
