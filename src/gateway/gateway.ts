@@ -3,6 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { endAll, STOP_BUDGET_MS } from '../lib/ending.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
+import { readPemFiles } from '../lib/tls.ts';
 import { Hub } from './boxes/hub.ts';
 import type { BrokerAddress, MqttChannel } from './boxes/mqtt-channel.ts';
 import { Courier } from './callbacks/courier.ts';
@@ -19,7 +20,7 @@ import { mockRoutes } from './http/mock-routes.ts';
 import { pageRoutes } from './http/page-routes.ts';
 import { serviceRoutes } from './http/service-routes.ts';
 import { createViews } from './http/views.ts';
-import { addressError, urlHost } from './listen.ts';
+import { addressError, readServerTls, urlHost } from './listen.ts';
 import { createMetrics } from './metrics.ts';
 import { Service } from './service.ts';
 import { Pruner } from './store/pruner.ts';
@@ -119,10 +120,11 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
 
   const mqtt = await startMqtt(config, deps, hub, directory, opened);
   const service = new Service({ ...deps, config, directory, store, hub, courier, changes, metrics });
-  const app = createApp(log, clock);
+  const { tls } = config.http;
+  const app = createApp(log, clock, tls && readServerTls(tls, 'http.tls'));
   const logins = new Logins(clock);
   answerBeforeClosing(app, clock);
-  const originOf = (request: FastifyRequest) => originFor(request, () => originAt(app, config));
+  const originOf = (request: FastifyRequest) => originFor(request, config, () => originAt(app, config));
   const endStreams: (() => void)[] = [];
   opened.add('requests', () => {
     for (const end of endStreams) end();
@@ -166,10 +168,13 @@ async function startMqtt(
 ): Promise<string | undefined> {
   if (config.mqtt === null) return undefined;
   const { openMqttChannel } = await import('./boxes/mqtt-channel.ts');
-  const { embedded, url = '', username, password } = config.mqtt;
+  const { embedded, url = '', username, password, tls } = config.mqtt;
   const channelDeps = { ...deps, hub, directory };
   if (embedded === undefined) {
-    const channel = await openMqttChannel({ where: url, username, password }, channelDeps);
+    const channel = await openMqttChannel(
+      { where: url, username, password, tls: tls && readPemFiles(tls, 'mqtt.tls') },
+      channelDeps,
+    );
     opened.add('broker', () => channel.close());
     return url;
   }
@@ -197,11 +202,15 @@ async function listen(app: FastifyInstance, { http }: GatewayConfig): Promise<vo
 function originAt(app: FastifyInstance, { http }: GatewayConfig): string {
   const address = app.server.address();
   const port = address === null || typeof address === 'string' ? http.port : address.port;
-  return `http://${urlHost(http.host)}:${port}`;
+  return `${schemeOf(http)}://${urlHost(http.host)}:${port}`;
+}
+
+function schemeOf({ tls }: GatewayConfig['http']): string {
+  return tls === undefined ? 'http' : 'https';
 }
 
 /** Where this caller reached the gateway, so that links in the answer work for it. */
-function originFor(request: FastifyRequest, otherwise: () => string): string {
+function originFor(request: FastifyRequest, { http }: GatewayConfig, otherwise: () => string): string {
   const { host = '' } = request.headers;
-  return /^[\w.[\]:-]{1,255}$/.test(host) ? `http://${host}` : otherwise();
+  return /^[\w.[\]:-]{1,255}$/.test(host) ? `${schemeOf(http)}://${host}` : otherwise();
 }

@@ -1,5 +1,25 @@
 import type { Server } from 'node:net';
-import { ConfigError, systemCodeOf } from '../lib/errors.ts';
+import { createSecureContext } from 'node:tls';
+import { ConfigError, reasonOf, systemCodeOf } from '../lib/errors.ts';
+import { readPemFiles } from '../lib/tls.ts';
+
+/** PEM files of a server. */
+export interface ServerTlsFiles {
+  cert: string;
+  key: string;
+}
+
+/** What the files hold, seen to fit together. Throws ConfigError that names the option. */
+export function readServerTls(files: ServerTlsFiles & { ca?: string | undefined }, option: string) {
+  const contents = readPemFiles(files, option);
+  try {
+    createSecureContext(contents);
+  } catch (error) {
+    const fix = 'name a certificate and its own key, both PEM, as `paybox provision` makes them';
+    throw new ConfigError(`${option}: cannot be used: ${reasonOf(error)}`, fix);
+  }
+  return contents;
+}
 
 /** Opens a server; the port it got. Throws ConfigError that names the option when the address cannot be had. */
 export async function listenOn(server: Server, at: { host: string; port: number }, option: string): Promise<number> {

@@ -1,14 +1,16 @@
 import type { EventEmitter } from 'node:events';
-import { createServer, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { type Duplex, duplexPair } from 'node:stream';
+import { createServer as createTlsServer, TLSSocket } from 'node:tls';
 import { Aedes, type AedesOptions, type AuthenticateError, type Client } from 'aedes';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
+import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic } from '../../protocol/topics.ts';
 import type { Directory } from '../directory.ts';
-import { listenOn, urlHost } from '../listen.ts';
+import { listenOn, readServerTls, type ServerTlsFiles, urlHost } from '../listen.ts';
 import { LimitedSocket } from './packet-limit.ts';
 
 const CONNECTIONS_MAX = 20_000;
@@ -33,6 +35,14 @@ export interface EmbeddedBroker {
   close(): Promise<void>;
 }
 
+/** Where the broker listens, and with `tls` how. */
+export interface BrokerListener {
+  host: string;
+  port: number;
+  /** With `clientCa` only who shows a certificate by it is heard, and only under the name in it. */
+  tls?: (ServerTlsFiles & { clientCa?: string | undefined }) | undefined;
+}
+
 export interface BrokerDeps {
   directory: Directory;
   random: Random;
@@ -43,9 +53,10 @@ export interface BrokerDeps {
 
 /**
  * Starts the embedded broker: a login per box and its topic rights (PROTOCOL.md, clauses TOP-2 and TOP-3).
- * Throws ConfigError when the port is taken.
+ * Throws ConfigError when the port is taken or a certificate cannot be used.
  */
-export async function startBroker(at: { host: string; port: number }, deps: BrokerDeps): Promise<EmbeddedBroker> {
+export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise<EmbeddedBroker> {
+  const server = serverFor(at, deps.log);
   const login = { username: 'gateway', password: deps.random.secret(32) };
   const aedes = await Aedes.createBroker({
     ...rights(deps, login),
@@ -54,9 +65,12 @@ export async function startBroker(at: { host: string; port: number }, deps: Brok
   });
   watch(aedes, deps, login);
   const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
+  // The bare connections, those whose handshake is not done among them.
+  server.on('connection', (socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
+  });
+  server.on(at.tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     aedes.handle(new LimitedSocket(socket));
   });
   server.maxConnections = CONNECTIONS_MAX;
@@ -65,7 +79,7 @@ export async function startBroker(at: { host: string; port: number }, deps: Brok
     throw error;
   });
   return {
-    url: `mqtt://${urlHost(at.host)}:${port}`,
+    url: `${at.tls === undefined ? 'mqtt' : 'mqtts'}://${urlHost(at.host)}:${port}`,
     login,
     connect: () => {
       const [ours, brokers] = duplexPair();
@@ -81,6 +95,16 @@ export async function startBroker(at: { host: string; port: number }, deps: Brok
       await closed;
     },
   };
+}
+
+function serverFor({ tls }: BrokerListener, log: Logger): Server {
+  if (tls === undefined) return createServer();
+  const { clientCa, ...files } = tls;
+  const { ca, ...own } = readServerTls({ ...files, ca: clientCa }, 'mqtt.embedded.tls');
+  const asked = ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: true };
+  const server = createTlsServer({ ...TLS_FLOOR, ...own, ...asked, handshakeTimeout: HANDSHAKE_TIMEOUT_MS });
+  server.on('tlsClientError', (error) => log.warn('mqtt-handshake-refused', { reason: reasonOf(error) }));
+  return server;
 }
 
 function rights({ directory, log }: BrokerDeps, login: BrokerLogin): AedesOptions {
@@ -149,8 +173,19 @@ function loginProblem(
   // Compared even for an unknown name, so that the answer's time does not tell which names are known.
   const right = equalSecrets(password, known ?? login.password);
   if (known === undefined || !right) return { text: 'unknown box or wrong secret', code: BAD_CREDENTIALS };
+  const certified = certifiedName(client);
+  if (certified !== undefined && certified !== username) {
+    return { text: `the certificate is that of ${certified || 'nobody'}`, code: NOT_AUTHORIZED };
+  }
   if (!client.clean) return { text: 'clean session is required', code: NOT_AUTHORIZED };
   return undefined;
+}
+
+/** The name in the certificate that this client was asked for; empty without exactly one; undefined if it was not asked. */
+function certifiedName({ conn }: Client): string | undefined {
+  if (!(conn instanceof LimitedSocket && conn.socket instanceof TLSSocket && conn.socket.authorized)) return undefined;
+  const name: unknown = conn.socket.getPeerCertificate().subject?.CN;
+  return typeof name === 'string' ? name : '';
 }
 
 /** The name that a client logged in with, which its id begins with. */

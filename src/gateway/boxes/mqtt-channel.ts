@@ -5,9 +5,10 @@ import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
+import { TLS_FLOOR } from '../../lib/tls.ts';
 import { decodePresence, decodeUp, encode } from '../../protocol/codec.ts';
 import { MESSAGE_VERSION } from '../../protocol/messages.ts';
-import { boxTopic, GATEWAY_PRESENCE_TOPIC, parseBoxTopic } from '../../protocol/topics.ts';
+import { boxTopic, GATEWAY_PRESENCE_TOPIC, GATEWAY_RIGHTS, parseBoxTopic } from '../../protocol/topics.ts';
 import type { Directory } from '../directory.ts';
 import type { Hub } from './hub.ts';
 import type { Line } from './line.ts';
@@ -25,6 +26,8 @@ export interface BrokerAddress {
   where: string | (() => Duplex);
   username?: string | undefined;
   password?: string | undefined;
+  /** For a broker over TLS, PEM: the CA that it must have a certificate of, and the gateway's own certificate. */
+  tls?: { ca?: Buffer; cert?: Buffer; key?: Buffer } | undefined;
 }
 
 export interface MqttChannelDeps {
@@ -115,6 +118,9 @@ async function dial(address: BrokerAddress, deps: MqttChannelDeps): Promise<Conn
     clientId: `gateway-${runId.slice(0, 8)}`,
     ...(address.username === undefined ? {} : { username: address.username }),
     ...(address.password === undefined ? {} : { password: address.password }),
+    ...TLS_FLOOR,
+    ...address.tls,
+    wsOptions: { ...TLS_FLOOR, ...address.tls },
     reconnectPeriod: 0,
     resubscribe: false,
     connectTimeout: CONNECT_TIMEOUT_MS,
@@ -140,7 +146,7 @@ async function dial(address: BrokerAddress, deps: MqttChannelDeps): Promise<Conn
       if (topic === GATEWAY_PRESENCE_TOPIC) keepPresent(client, runId, payload, packet, deps);
       else take(topic, payload, packet, (box) => lines.get(box) ?? lineOf(box), deps);
     });
-    await client.subscribeAsync([boxTopic('+', 'up'), boxTopic('+', 'presence'), GATEWAY_PRESENCE_TOPIC], { qos: 1 });
+    await client.subscribeAsync([...GATEWAY_RIGHTS.read], { qos: 1 });
     await announce(client, runId, true);
   } catch (error) {
     client.on('error', () => undefined);

@@ -49,11 +49,12 @@ class PacketMeter {
  * is cut off instead.
  */
 export class LimitedSocket extends Duplex {
-  readonly #socket: Socket;
+  /** The connection itself. */
+  readonly socket: Socket;
 
   constructor(socket: Socket) {
     super({ allowHalfOpen: false });
-    this.#socket = socket;
+    this.socket = socket;
     const meter = new PacketMeter();
     socket.setNoDelay(true);
     socket.on('data', (chunk: Buffer) => {
@@ -69,7 +70,7 @@ export class LimitedSocket extends Duplex {
   }
 
   override _read(): void {
-    this.#socket.resume();
+    this.socket.resume();
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
@@ -81,13 +82,13 @@ export class LimitedSocket extends Duplex {
   }
 
   #pass(bytes: Buffer, done: (error?: Error | null) => void): void {
-    this.#socket.write(bytes);
-    if (this.#socket.writableLength <= UNREAD_BYTES_MAX) done();
+    this.socket.write(bytes);
+    if (this.socket.writableLength <= UNREAD_BYTES_MAX) done();
     else done(new Error(`more than ${UNREAD_BYTES_MAX} bytes are unread`));
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#socket.destroy();
+    this.socket.destroy();
     done(error);
   }
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { cutSlowReader, hostnameOf, limitConnections, SAFE_HEADERS, SERVER_LIMITS } from '../../lib/http-guard.ts';
 import type { Logger } from '../../lib/log.ts';
+import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { answerRefusal, pathOf } from './requests.ts';
 
@@ -12,15 +13,16 @@ const CONNECTIONS_MAX = 4_096;
 const PARAM_CHARS_MAX = 128;
 
 /**
- * The HTTP server before it has routes. Bodies reach handlers as bytes, `application/json` only and within the limit;
+ * The HTTP server before it has routes; with a certificate and its key, PEM, over TLS only. Bodies reach handlers as bytes, `application/json` only and within the limit;
  * every failure is answered as PROTOCOL.md, clause ERR, says.
  */
-export function createApp(log: Logger, clock: Clock): FastifyInstance {
+export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?: Buffer }): FastifyInstance {
   const { requestTimeout, keepAliveTimeout, maxRequestsPerSocket, ...http } = SERVER_LIMITS;
   const app = Fastify({
     logger: false,
     bodyLimit: LIMITS.httpBodyBytesMax,
     http,
+    ...(tls && { https: { ...http, ...TLS_FLOOR, ...tls, handshakeTimeout: HANDSHAKE_TIMEOUT_MS } }),
     requestTimeout,
     keepAliveTimeout,
     maxRequestsPerSocket,
