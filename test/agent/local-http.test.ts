@@ -30,7 +30,7 @@ const STATUS: BoxStatus = {
   light: null,
   buttons: null,
   journal: { ok: true, reason: null, setAside: [], unwritten: 0 },
-  link: { transport: 'mqtt', gateway: 'mqtt://127.0.0.1:18830', connectedAt: null, reason: null },
+  link: { transport: 'mqtt', gateway: 'mqtt://127.0.0.1:18830', plain: false, connectedAt: null, reason: null },
   version: '0.1.0',
 };
 const IDLE: Scene = {
@@ -256,7 +256,7 @@ it('a page whose name was made to point here reads and presses nothing', async (
   }
 });
 
-it('THR a page of another site sees nothing of the box, but may link to it', async () => {
+it('THR-5 a page of another site sees nothing of the box, but may link to it', async () => {
   const { origin, it } = await box();
   const from = (site: string, mode: string, dest: string) => ({
     'sec-fetch-site': site,
@@ -295,7 +295,7 @@ it('THR a page of another site sees nothing of the box, but may link to it', asy
   expect(it.keys).toEqual([]);
 });
 
-it('THR the box takes no body and one Host', async () => {
+it('LIM-6 THR-4 the box takes no body and one Host', async () => {
   const { origin, it, port } = await box();
   const length = await ask(origin, '/keys/dismiss', 'POST', { 'content-length': '1', connection: 'close' }).catch(
     () => undefined,

@@ -39,7 +39,7 @@ it('takes a payment that its own gateway has signed', async () => {
 it.each<[string, string | undefined]>([
   ['that is not signed', undefined],
   ['that another has signed', 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
-])('THR takes no payment %s, although it has the bearer', async (_name, secret) => {
+])('SYN-8 THR-9 takes no payment %s, although it has the bearer', async (_name, secret) => {
   const { status, payments } = await paid(() => secret);
   expect([status, payments]).toEqual([401, []]);
 });

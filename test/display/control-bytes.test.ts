@@ -125,8 +125,8 @@ function alike(content: string): RegExp {
   return new RegExp(withoutAccents(cleanText(content)).replaceAll(/[^A-Za-z0-9]/g, '.'));
 }
 
-describe('THR no text reaches a device as a command', () => {
-  it.each(Object.keys(DEVICES))('of %s, whatever a partner or a payer typed', async (name) => {
+describe('no text reaches a device as a command', () => {
+  it.each(Object.keys(DEVICES))('THR-7 of %s, whatever a partner or a payer typed', async (name) => {
     const device = DEVICES[name];
     if (device === undefined) throw new Error(`no device ${name}`);
     const { emulator, show } = await openDevice(name, device);
@@ -148,7 +148,7 @@ describe('THR no text reaches a device as a command', () => {
     );
   });
 
-  it('of a terminal: it is told colours, its own lines, and letters that can be seen', async () => {
+  it('THR-7 of a terminal: it is told colours, its own lines, and letters that can be seen', async () => {
     const terminal = new Recorder(80, 24, DARK, 24);
     const io = testIo('/nowhere', terminal);
     const driver = DISPLAY_DRIVERS.get('terminal');

@@ -28,7 +28,7 @@ describe('fuzzing', () => {
   });
 
   it(
-    `THR whoever sends ${INPUTS} bad inputs to every decoder crashes, hangs, fills and changes nothing`,
+    `THR-10 whoever sends ${INPUTS} bad inputs to every decoder crashes, hangs, fills and changes nothing`,
     async () => {
       const seed = Number(process.env.PAYBOX_FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
       const { reports, failures } = await run({ inputs: INPUTS, seed });

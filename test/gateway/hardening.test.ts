@@ -14,7 +14,7 @@ const SAFE = {
   'cache-control': 'no-store',
 };
 
-describe('THR every answer of the gateway', () => {
+describe('every answer of the gateway', () => {
   it.each([
     ['/', 200],
     ['/docs', 200],
@@ -43,7 +43,7 @@ describe('THR every answer of the gateway', () => {
     stop.abort();
   });
 
-  it('gives no other origin leave to ask, however it asks', async () => {
+  it('THR-5 gives no other origin leave to ask, however it asks', async () => {
     const gateway = await testGateway({ config: { mqtt: null } });
     for (const path of ['/_mock/orders/DH001/pay', `/vqr${GENERATE}`, '/healthz', '/box/v1/messages']) {
       for (const method of ['OPTIONS', 'GET', 'POST']) {
@@ -93,7 +93,7 @@ async function raw(gateway: TestGateway, lines: readonly string[]): Promise<stri
   return text(socket);
 }
 
-describe('THR what two servers could read differently is refused and pays nothing', () => {
+describe('what two servers could read differently is refused and pays nothing', () => {
   const pay = ['POST /_mock/orders/DH001/pay HTTP/1.1', 'Host: 127.0.0.1'];
   const smuggled = [...pay, 'Connection: close', '', ''].join('\r\n');
 
@@ -117,7 +117,7 @@ describe('THR what two servers could read differently is refused and pays nothin
     expect(await kept(gateway)).toEqual(before);
   });
 
-  it('two hosts, the right one first', async () => {
+  it('ERR-2 THR-4 two hosts, the right one first', async () => {
     const gateway = await testGateway({ config: { mqtt: null } });
     await gateway.post(GENERATE, order());
     const before = await kept(gateway);
@@ -126,7 +126,7 @@ describe('THR what two servers could read differently is refused and pays nothin
     expect(await kept(gateway)).toEqual(before);
   });
 
-  it('an address of another host in the request line', async () => {
+  it('ERR-2 THR-4 an address of another host in the request line', async () => {
     const gateway = await testGateway({ config: { mqtt: null } });
     const answer = await raw(gateway, [
       'GET http://evil.example/_mock/boxes HTTP/1.1',
@@ -139,7 +139,7 @@ describe('THR what two servers could read differently is refused and pays nothin
   });
 });
 
-describe('THR connections beyond the limit', () => {
+describe('connections beyond the limit', () => {
   /** A server with room for so many, which answers `/` at once and `/wait` never. */
   async function server(max: number) {
     const it = createServer((asked, answer) => {
@@ -174,7 +174,7 @@ describe('THR connections beyond the limit', () => {
   }
   const closed = (all: readonly { closed: boolean; socket: Socket }[]) => all.map((it) => it.closed);
 
-  it('take the place of the oldest of whoever has most, never of another', async () => {
+  it('LIM-6 THR-1 take the place of the oldest of whoever has most, never of another', async () => {
     const { open } = await server(5);
     const honest = [await open('127.0.0.1', '/'), await open('127.0.0.1', '/')];
     const hostile = [await open('127.0.0.2'), await open('127.0.0.2'), await open('127.0.0.2')];
@@ -189,7 +189,7 @@ describe('THR connections beyond the limit', () => {
     expect([third.closed, third.answered]).toEqual([false, expect.stringContaining('ok')]);
   });
 
-  it('take first those that never asked anything, and never one whose answer is under way', async () => {
+  it('LIM-6 THR-1 take first those that never asked anything, and never one whose answer is under way', async () => {
     const { open, port } = await server(3);
     const stream = await open('127.0.0.1', '/wait');
     const idle = await open('127.0.0.1', '/');

@@ -20,7 +20,7 @@ function failuresTaken(logins: Logins, attempt: LoginAttempt, address: string): 
 }
 
 describe('wrong logins', () => {
-  it('THR are taken thirty times from one address, then one each two seconds', async () => {
+  it('TOK-6 THR-2 are taken thirty times from one address, then one each two seconds', async () => {
     const clock = new VirtualClock();
     const logins = new Logins(clock);
     expect(failuresTaken(logins, WRONG, '192.0.2.1')).toBe(30);
@@ -39,13 +39,13 @@ describe('wrong logins', () => {
     expect(logins.judge(RIGHT, '192.0.2.1')).toEqual({ ok: true });
   });
 
-  it('THR from one address keep the right user out nowhere else', () => {
+  it('TOK-6 THR-2 from one address keep the right user out nowhere else', () => {
     const logins = new Logins(new VirtualClock());
     failuresTaken(logins, WRONG, '192.0.2.1');
     for (const address of ['192.0.2.2', '2001:db8::1']) expect(logins.judge(RIGHT, address)).toEqual({ ok: true });
   });
 
-  it('THR of one user are taken 120 times from many addresses, but keep out nobody who was in before', async () => {
+  it('TOK-6 THR-2 of one user are taken 120 times from many addresses, but keep out nobody who was in before', async () => {
     const clock = new VirtualClock();
     const logins = new Logins(clock);
     expect(logins.judge(RIGHT, '198.51.100.1')).toEqual({ ok: true });
@@ -62,7 +62,7 @@ describe('wrong logins', () => {
     expect(logins.judge(RIGHT, '203.0.113.9')).toEqual({ ok: true });
   });
 
-  it('THR of a neighbour behind the same address do not shut out who was in before; his own are limited too', () => {
+  it('TOK-6 THR-2 of a neighbour behind the same address do not shut out who was in before; his own are limited too', () => {
     const logins = new Logins(new VirtualClock());
     expect(logins.judge(RIGHT, '192.0.2.1')).toEqual({ ok: true });
     failuresTaken(logins, { ...WRONG, username: 'neighbour' }, '192.0.2.1');
@@ -70,7 +70,7 @@ describe('wrong logins', () => {
     expect(failuresTaken(logins, WRONG, '192.0.2.1')).toBe(30);
   });
 
-  it('THR are limited alike for users that there are and those that there are not', () => {
+  it('TOK-6 THR-3 are limited alike for users that there are and those that there are not', () => {
     const known = new Logins(new VirtualClock());
     const unknown = new Logins(new VirtualClock());
     const nobody = { ...WRONG, username: 'nobody', expected: undefined };
@@ -100,7 +100,7 @@ describe('wrong logins', () => {
     expect(logins.judge(RIGHT, '192.0.2.1')).toEqual({ ok: true });
   });
 
-  it('THR are remembered within a fixed amount of memory', () => {
+  it('TOK-6 THR-2 are remembered within a fixed amount of memory', () => {
     const logins = new Logins(new VirtualClock());
     const flood = (from: number) => {
       for (let i = from; i < from + 12_000; i += 1) {
@@ -136,20 +136,23 @@ it.each([
   ['a token', '/vqr/api/token_generate', basic('demo', 'x'), basic('demo', 'demo-secret'), 200],
   ["a box's message", '/box/v1/messages', basic(BOX1.terminalCode, 'x'), basic(BOX1.terminalCode, BOX1.secret), 400],
   ['the admin token', '/_mock/orders/none/pay', 'Bearer x', 'Bearer a-long-admin-token', 404],
-])('THR guesses at %s are answered 429 with Retry-After, while another address still gets in', async (...row) => {
-  const [, path, wrong, right, expected] = row;
-  const gateway = await testGateway({
-    config: { adminToken: 'a-long-admin-token', mqtt: null },
-    clock: new VirtualClock(),
-  });
-  const statuses: (number | undefined)[] = [];
-  for (let i = 0; i < 31; i += 1) statuses.push((await ask(gateway, '127.0.0.2', path, wrong)).status);
-  expect(statuses).toEqual([...Array<number>(30).fill(401), 429]);
-  expect(await ask(gateway, '127.0.0.2', path, right)).toEqual({
-    status: 429,
-    after: '2',
-    body: '{"status":"FAILED","message":"E74"}',
-  });
-  expect((await ask(gateway, '127.0.0.3', path, right)).status).toBe(expected);
-  expect(gateway.log.filter((it) => it.status === 429)).toHaveLength(2);
-});
+])(
+  'TOK-6 THR-2 guesses at %s are answered 429 with Retry-After, while another address still gets in',
+  async (...row) => {
+    const [, path, wrong, right, expected] = row;
+    const gateway = await testGateway({
+      config: { adminToken: 'a-long-admin-token', mqtt: null },
+      clock: new VirtualClock(),
+    });
+    const statuses: (number | undefined)[] = [];
+    for (let i = 0; i < 31; i += 1) statuses.push((await ask(gateway, '127.0.0.2', path, wrong)).status);
+    expect(statuses).toEqual([...Array<number>(30).fill(401), 429]);
+    expect(await ask(gateway, '127.0.0.2', path, right)).toEqual({
+      status: 429,
+      after: '2',
+      body: '{"status":"FAILED","message":"E74"}',
+    });
+    expect((await ask(gateway, '127.0.0.3', path, right)).status).toBe(expected);
+    expect(gateway.log.filter((it) => it.status === 429)).toHaveLength(2);
+  },
+);

@@ -243,14 +243,14 @@ describe('who may see and do it', () => {
       { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
     ],
     ['from a page of another port of this machine', { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' }],
-  ])('THR is nobody who asks %s', async (_name, headers) => {
+  ])('THR-5 is nobody who asks %s', async (_name, headers) => {
     const app = await guarded(undefined);
     const answer = await app.inject({ url: '/about', headers: { host: '127.0.0.1:8800', ...headers } });
     expect([answer.statusCode, answer.json()]).toEqual([401, { status: 'FAILED', message: 'E74' }]);
     expect(answer.headers['www-authenticate']).toBe('Bearer');
   });
 
-  it('THR is no page that posts a form, but anybody who follows a link', async () => {
+  it('THR-5 is no page that posts a form, but anybody who follows a link', async () => {
     const app = await guarded(undefined);
     const ask = async (method: 'GET' | 'POST', site: string) => {
       const headers = {

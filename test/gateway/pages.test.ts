@@ -154,43 +154,48 @@ describe('in a browser', () => {
     return { ...page, becomes, shows, click, heldBack };
   };
 
-  it.skipIf(missing)(`THR the console shows an order from push to payment, hostile texts as texts${note}`, async () => {
-    const partner = await partnerServer((_call, response) => response.end('<script>document.title = "pwned"</script>'));
-    const holder = '<img src=x onerror="document.title=2">';
-    const accounts = [{ ...ACCOUNT, userBankName: holder }, OTHER_ACCOUNT, FOREIGN_ACCOUNT];
-    const gateway = await testGateway({ callback: { url: partner.url }, config: { accounts } });
-    const page = await open(`${gateway.origin}/`);
-    await page.shows('No orders yet');
-    await page.shows('0 of 4 online');
-    await page.shows(holder);
-    await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
-    await page.shows('1 of 4 online');
-    const hostile = '<script>document.title="pwned"</script><img src=x onerror="document.title=1">';
-    const orderId = '"><b>DH</b>';
-    await gateway.post(SEND_QR, push({ content: hostile, orderId, qrCode: qrFor() }));
-    await page.shows(hostile);
-    await page.shows(orderId);
-    await page.shows('50.000 ₫');
-    await page.becomes("document.querySelector('#orders .pill.live')?.textContent === 'shown'");
-    await page.click('Pay');
-    await page.becomes("document.querySelector('#orders .pill.good')?.textContent === 'paid'");
-    await page.becomes("document.querySelector('#callbacks .pill')?.textContent === 'delivered'");
-    await page.click('▸');
-    await page.shows('<script>document.title = "pwned"</script>');
-    await page.click('Resend');
-    await page.shows('Attempt 2');
-    await page.becomes("document.title === 'paybox gateway'");
-    await page.becomes("document.querySelectorAll('main script, main img, main b').length === 0");
-    expect(await page.evaluate('faults')).toEqual([]);
-    expect(await page.heldBack()).toEqual([]);
-    const injected =
-      "document.body.append(Object.assign(document.createElement('div'), { innerHTML: '<img src=x onerror=\"document.title=3\">' }))";
-    await page.evaluate(injected);
-    await eventually('the policy to hold it back', async () =>
-      JSON.stringify(await page.heldBack()).includes('script-src-attr'),
-    );
-    expect(await page.evaluate('document.title')).toBe('paybox gateway');
-  });
+  it.skipIf(missing)(
+    `THR-6 the console shows an order from push to payment, hostile texts as texts${note}`,
+    async () => {
+      const partner = await partnerServer((_call, response) =>
+        response.end('<script>document.title = "pwned"</script>'),
+      );
+      const holder = '<img src=x onerror="document.title=2">';
+      const accounts = [{ ...ACCOUNT, userBankName: holder }, OTHER_ACCOUNT, FOREIGN_ACCOUNT];
+      const gateway = await testGateway({ callback: { url: partner.url }, config: { accounts } });
+      const page = await open(`${gateway.origin}/`);
+      await page.shows('No orders yet');
+      await page.shows('0 of 4 online');
+      await page.shows(holder);
+      await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+      await page.shows('1 of 4 online');
+      const hostile = '<script>document.title="pwned"</script><img src=x onerror="document.title=1">';
+      const orderId = '"><b>DH</b>';
+      await gateway.post(SEND_QR, push({ content: hostile, orderId, qrCode: qrFor() }));
+      await page.shows(hostile);
+      await page.shows(orderId);
+      await page.shows('50.000 ₫');
+      await page.becomes("document.querySelector('#orders .pill.live')?.textContent === 'shown'");
+      await page.click('Pay');
+      await page.becomes("document.querySelector('#orders .pill.good')?.textContent === 'paid'");
+      await page.becomes("document.querySelector('#callbacks .pill')?.textContent === 'delivered'");
+      await page.click('▸');
+      await page.shows('<script>document.title = "pwned"</script>');
+      await page.click('Resend');
+      await page.shows('Attempt 2');
+      await page.becomes("document.title === 'paybox gateway'");
+      await page.becomes("document.querySelectorAll('main script, main img, main b').length === 0");
+      expect(await page.evaluate('faults')).toEqual([]);
+      expect(await page.heldBack()).toEqual([]);
+      const injected =
+        "document.body.append(Object.assign(document.createElement('div'), { innerHTML: '<img src=x onerror=\"document.title=3\">' }))";
+      await page.evaluate(injected);
+      await eventually('the policy to hold it back', async () =>
+        JSON.stringify(await page.heldBack()).includes('script-src-attr'),
+      );
+      expect(await page.evaluate('document.title')).toBe('paybox gateway');
+    },
+  );
 
   it.skipIf(missing)(`the console asks for the admin token and then opens${note}`, async () => {
     const gateway = await testGateway({ config: { adminToken: 'a-long-admin-token' } });

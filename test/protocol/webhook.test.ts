@@ -13,7 +13,7 @@ const signed = { 'webhook-id': ID, 'webhook-timestamp': String(AT_SECONDS), 'web
 const problem = (change: Record<string, string | string[] | undefined>, body = BODY, atMs = AT_SECONDS * 1000) =>
   webhookProblem(SECRET, { ...signed, ...change }, body, atMs);
 
-it('a webhook is signed as the Standard Webhooks scheme says, and as openssl does', () => {
+it('SYN-8 a webhook is signed as the Standard Webhooks scheme says, and as openssl does', () => {
   expect(signWebhook(SECRET, ID, AT_SECONDS * 1000 + 999, BODY)).toEqual(signed);
   const key = Buffer.from(SECRET.slice(6), 'base64').toString('hex');
   const body = '{"content":"Cà phê"}';

@@ -111,7 +111,7 @@ function report(outcomes: readonly Outcome[], tookMs: readonly number[], rss: st
 }
 
 it.skipIf(process.platform !== 'linux')(
-  'THR a hostile client in the network keeps nobody from being served, by gateway or box',
+  'THR-1 a hostile client in the network keeps nobody from being served, by gateway or box',
   async () => {
     const { gateway, agent, ports } = await programs();
     const { baseUrl, consoleUrl } = gateway.at;
