@@ -9,6 +9,7 @@ import { type Clock, withDeadline } from '../lib/clock.ts';
 import { endAll, STOP_BUDGET_MS } from '../lib/ending.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
+import { isExposed } from '../lib/tls.ts';
 import type { Scene } from '../scene.ts';
 import type { BoxWindow, Journal, Key, Session, TransportIo } from './contract.ts';
 import { openJournal } from './journal.ts';
@@ -70,7 +71,10 @@ export interface Agent {
  * is a state, not an error.
  */
 export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Agent> {
-  const { clock } = deps;
+  const { clock, log } = deps;
+  const { gateway } = setup.link;
+  if (isExposed(gateway))
+    log.warn('link-plain', { gateway, reason: 'anyone on the way can read and change what is said' });
   const journal = openJournal(setup.dataDir, setup.identity.terminalCode, deps);
   const { loop, screens, link, parts, window, working } = assemble(setup, deps, journal);
   const http = await startLocalHttp(setup.http, window, { ...deps, stalled: () => loop.stalled() }).catch(

@@ -73,7 +73,7 @@ export const agentConfigSchema = z.strictObject({
 export interface AgentConfig {
   box: BoxIdentity;
   /** The transport's name and its options. */
-  link: { transport: string; url: string; [option: string]: unknown };
+  link: { transport: string; url: string; tls?: Record<string, string>; [option: string]: unknown };
   /** Each display's driver and its options; at least one, and the first confirms. */
   displays: { driver: string; [option: string]: unknown }[];
   http: { host: string; port: number };
@@ -96,7 +96,7 @@ export function parseAgentConfig(value: unknown, name: string, folder = '.'): Ag
   return {
     ...rest,
     box: { terminalCode, serialNumber, secret: box.secret ?? readSecret(box.secretFile, name, folder) },
-    link: link as AgentConfig['link'],
+    link: withAbsoluteFiles(link as AgentConfig['link'], folder),
     displays: displays.map((display) => withAbsolutePath(display as AgentConfig['displays'][number], folder)),
     dataDir: resolve(folder, dataDir),
   };
@@ -119,6 +119,14 @@ function readSecret(file: string | undefined, name: string, folder: string): str
   const parsed = secret.safeParse(text.trim());
   if (parsed.success) return parsed.data;
   throw new ConfigError(`${name}: box.secretFile: ${parsed.error.issues[0]?.message} in ${path}`);
+}
+
+/** The files of every transport are those of `tls`. */
+function withAbsoluteFiles(link: AgentConfig['link'], folder: string): AgentConfig['link'] {
+  if (link.tls === undefined) return link;
+  const { servername, ...files } = link.tls;
+  const absolute = Object.fromEntries(Object.entries(files).map(([name, path]) => [name, resolve(folder, path)]));
+  return { ...link, tls: servername === undefined ? absolute : { ...absolute, servername } };
 }
 
 /** Drivers that work on a file call the option `path`. */

@@ -109,7 +109,8 @@ export type BoxStatus = StatusView & {
   buttons: PartStatus | null;
   /** `unwritten`: entries that wait in memory until the disk works again. */
   journal: JournalStatus & { unwritten: number };
-  link: { transport: string; gateway: string; connectedAt: string | null; reason: string | null };
+  /** `plain`: what is said on it can be read and changed on the way, for want of TLS. */
+  link: { transport: string; gateway: string; plain: boolean; connectedAt: string | null; reason: string | null };
   version: string;
 };
 

@@ -1,4 +1,5 @@
 import { statusView } from '../box/view.ts';
+import { isExposed } from '../lib/tls.ts';
 import type { BoxStatus, Journal } from './contract.ts';
 import type { Link } from './link.ts';
 import type { Loop } from './loop.ts';
@@ -29,7 +30,7 @@ export function statusOf(
     displays: screens.map((screen) => screen.status()),
     ...parts.status(),
     journal: { ...journal.status(), unwritten: loop.unwritten },
-    link: { transport, gateway, connectedAt, reason: reason ?? null },
+    link: { transport, gateway, plain: isExposed(gateway), connectedAt, reason: reason ?? null },
     version: setup.version,
   };
 }

@@ -73,7 +73,7 @@ describe.skipIf('missing' in kernel)(`a framebuffer of a Debian kernel${note}`, 
       const boxPort = await freePort();
       const config = {
         box: BOX,
-        link: { transport: 'mqtt', url: `mqtt://10.0.2.2:${mqttPort}` },
+        link: { transport: 'mqtt', url: `mqtt://10.0.2.2:${mqttPort}`, allowPlain: true },
         displays: [{ driver: 'framebuffer', name: screen.name, repaintSeconds: 0 }],
         http: { host: '0.0.0.0' },
         dataDir: '/data',

@@ -12,18 +12,22 @@ import { BOX_ALIVE_MS, BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from 
 import type { UpMessage } from '../../protocol/messages.ts';
 import type { Session, Transport, TransportIo } from '../contract.ts';
 import { Incoming, lost, notRegistered } from './incoming.ts';
+import { certificateFix, checkGuard, connectionTls, guardOptions } from './tls.ts';
 
-const httpOptions = z.strictObject({
-  url: z
-    .url({ protocol: /^https?$/, error: 'an http:// or https:// address' })
-    .max(LIMITS.urlMax)
-    .refine(
-      (url) => !URL.canParse(url) || isOrigin(new URL(url)),
-      'expected an origin only, as https://gateway.example: no user name, path or query',
-    )
-    .describe("the gateway's origin"),
-  connectTimeoutMs: z.int().min(500).max(60_000).default(8000).describe('until the stream is open'),
-});
+const httpOptions = z
+  .strictObject({
+    url: z
+      .url({ protocol: /^https?$/, error: 'an http:// or https:// address', abort: true })
+      .max(LIMITS.urlMax)
+      .refine((url) => isOrigin(new URL(url)), {
+        error: 'expected an origin only, as https://gateway.example: no user name, path or query',
+        abort: true,
+      })
+      .describe("the gateway's origin"),
+    connectTimeoutMs: z.int().min(500).max(60_000).default(8000).describe('until the stream is open'),
+    ...guardOptions,
+  })
+  .superRefine(checkGuard);
 
 export type HttpOptions = z.infer<typeof httpOptions>;
 
@@ -62,6 +66,7 @@ class HttpSession implements Session {
   readonly #log: Logger;
   readonly #terminalCode: string;
   readonly #headers: Record<string, string>;
+  readonly #tls: ReturnType<typeof connectionTls> | undefined;
   /** One socket, so that messages arrive in the order in which they were sent. */
   readonly #sender: InstanceType<typeof Agent>;
   readonly #closed = new AbortController();
@@ -77,8 +82,9 @@ class HttpSession implements Session {
     this.#terminalCode = identity.terminalCode;
     const credentials = Buffer.from(`${identity.terminalCode}:${identity.secret}`, 'utf8').toString('base64');
     this.#headers = { authorization: `Basic ${credentials}`, [BOX_SESSION_HEADER]: sessionId };
+    this.#tls = this.#origin.startsWith('https:') ? connectionTls(options) : undefined;
     const pool = { keepAlive: true, maxSockets: 1 };
-    this.#sender = this.#origin.startsWith('https:') ? new TlsAgent(pool) : new Agent(pool);
+    this.#sender = this.#tls !== undefined ? new TlsAgent(pool) : new Agent(pool);
     this.incoming = new Incoming(log);
     this.#lastReadMs = clock.monotonicMs();
     this.#lastPostMs = this.#lastReadMs;
@@ -147,9 +153,9 @@ class HttpSession implements Session {
   }
 
   #request(path: string, options: RequestOptions, body: string): Promise<IncomingMessage> {
-    const start = this.#origin.startsWith('https:') ? requestTls : requestPlain;
+    const start = this.#tls === undefined ? requestPlain : requestTls;
     return new Promise((resolve, reject) => {
-      const request = start(new URL(path, this.#origin), { signal: this.#closed.signal, ...options });
+      const request = start(new URL(path, this.#origin), { ...this.#tls, signal: this.#closed.signal, ...options });
       request.on('error', reject);
       request.on('response', resolve);
       // No response follows it, and no abort ends the wait for one.
@@ -232,7 +238,7 @@ class HttpSession implements Session {
   }
 
   #notThere(cause: unknown): MissingPeerError {
-    const fix = 'check link.url, and that the gateway runs and can be reached';
+    const fix = certificateFix(cause) ?? 'check link.url, and that the gateway runs and can be reached';
     return new MissingPeerError(`the gateway at ${this.#origin} cannot be reached: ${reasonOf(cause)}`, fix, cause);
   }
 }

@@ -9,20 +9,24 @@ import { MESSAGE_VERSION, type UpMessage } from '../../protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../protocol/topics.ts';
 import type { Session, Transport, TransportIo } from '../contract.ts';
 import { Incoming, lost, notRegistered } from './incoming.ts';
+import { certificateFix, checkGuard, connectionTls, guardOptions } from './tls.ts';
 
-const mqttOptions = z.strictObject({
-  url: z
-    .url({ protocol: /^(mqtts?|wss?)$/, error: 'an mqtt://, mqtts://, ws:// or wss:// address' })
-    .max(512)
-    .refine(
-      (url) => !URL.canParse(url) || new URL(url).username === '',
-      'expected an address without a user name: use username and box.secret',
-    )
-    .describe('the broker'),
-  username: z.string().min(1).max(200).optional().describe('login name; box.terminalCode if left out'),
-  keepaliveSeconds: z.int().min(5).max(600).default(15).describe('a broker silent for 1.5 times this is lost'),
-  connectTimeoutMs: z.int().min(500).max(60_000).default(8000).describe('from dialling to a present gateway'),
-});
+const mqttOptions = z
+  .strictObject({
+    url: z
+      .url({ protocol: /^(mqtts?|wss?)$/, error: 'an mqtt://, mqtts://, ws:// or wss:// address', abort: true })
+      .max(512)
+      .refine((url) => new URL(url).username === '', {
+        error: 'expected an address without a user name: use username and box.secret',
+        abort: true,
+      })
+      .describe('the broker'),
+    username: z.string().min(1).max(200).optional().describe('login name; box.terminalCode if left out'),
+    keepaliveSeconds: z.int().min(5).max(600).default(15).describe('a broker silent for 1.5 times this is lost'),
+    connectTimeoutMs: z.int().min(500).max(60_000).default(8000).describe('from dialling to a present gateway'),
+    ...guardOptions,
+  })
+  .superRefine(checkGuard);
 
 export type MqttOptions = z.infer<typeof mqttOptions>;
 
@@ -64,6 +68,7 @@ export const mqttTransport: Transport<MqttOptions> = {
  */
 function clientOptions(options: MqttOptions, { identity, sessionId }: TransportIo): IClientOptions {
   const clientId = `${identity.terminalCode}-${sessionId.replaceAll('-', '')}`.slice(0, CLIENT_ID_CHARS_MAX);
+  const tls = /^(mqtts|wss):/.test(options.url) ? connectionTls(options) : undefined;
   return {
     protocolVersion: 4,
     clean: true,
@@ -72,6 +77,7 @@ function clientOptions(options: MqttOptions, { identity, sessionId }: TransportI
     password: identity.secret,
     keepalive: options.keepaliveSeconds,
     connectTimeout: options.connectTimeoutMs,
+    ...(tls && { ...tls, wsOptions: tls }),
     reconnectPeriod: 0,
     resubscribe: false,
     will: {
@@ -199,7 +205,7 @@ class MqttSession implements Session {
       const fix = 'start the gateway, or correct the broker address of one of the two';
       return new MissingPeerError(`the gateway is not at ${this.#broker}: ${reason}`, fix, cause);
     }
-    const fix = 'check link.url, and that the broker runs and can be reached';
+    const fix = certificateFix(cause) ?? 'check link.url, and that the broker runs and can be reached';
     return new MissingPeerError(`${this.#broker} cannot be reached: ${reason}`, fix, cause);
   }
 

@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { systemCodeOf } from '../../lib/errors.ts';
+import { isExposed, readPemFiles, TLS_FLOOR } from '../../lib/tls.ts';
+
+const file = z.string().min(1).max(1000);
+
+const linkTls = z
+  .strictObject({
+    ca: file.optional().describe("what the peer's certificate must be made by; the well-known authorities if left out"),
+    cert: file.optional().describe("the box's own certificate, in the name of its terminalCode"),
+    key: file.optional().describe("the private key of the box's certificate"),
+    servername: z
+      .string()
+      .min(1)
+      .max(255)
+      .optional()
+      .describe("the name in the peer's certificate, if not that of url"),
+  })
+  .refine((it) => (it.cert === undefined) === (it.key === undefined), 'expected cert and key together');
+
+/** The options of every transport for how its connection is guarded. Files are PEM, relative to the configuration. */
+export const guardOptions = {
+  tls: linkTls.optional().describe('for an address with TLS'),
+  allowPlain: z.boolean().optional().describe('no TLS beyond this machine, although others can read and change it'),
+};
+
+export interface GuardedLink {
+  url: string;
+  tls?: z.infer<typeof linkTls> | undefined;
+  allowPlain?: boolean | undefined;
+}
+
+/** A refinement of a transport's options (PROTOCOL.md, clause TLS-1). */
+export function checkGuard(link: GuardedLink, context: z.RefinementCtx): void {
+  const complain = (key: string, message: string) =>
+    context.addIssue({ code: 'custom', path: [key], message, input: link });
+  if (isExposed(link.url) && link.allowPlain !== true) {
+    complain('url', 'expected an address with TLS for another machine, or allowPlain: true beside it');
+  }
+  if (link.tls !== undefined && !/^(https|mqtts|wss):/.test(link.url)) {
+    complain('tls', 'expected only beside an address with TLS: https://, mqtts:// or wss://');
+  }
+}
+
+/**
+ * What the platform needs for an encrypted connection, read anew for each, so that a box takes up new files by itself.
+ * The peer's certificate is checked in any case, its host name too. Throws ConfigError for a file that cannot be read.
+ */
+export function connectionTls({ tls }: GuardedLink) {
+  const { servername, ...files } = tls ?? {};
+  return { ...TLS_FLOOR, ...readPemFiles(files, 'link.tls'), ...(servername === undefined ? {} : { servername }) };
+}
+
+/** What a person can do about a certificate that the platform does not take; undefined for any other error. */
+export function certificateFix(error: unknown): string | undefined {
+  switch (systemCodeOf(error)) {
+    case 'CERT_HAS_EXPIRED':
+    case 'CERT_NOT_YET_VALID':
+      return "check the box's clock, then the dates of the peer's certificate";
+    case 'ERR_TLS_CERT_ALTNAME_INVALID':
+      return 'check link.url: it must be one of the names in the certificate';
+    case 'UNABLE_TO_VERIFY_LEAF_SIGNATURE':
+    case 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY':
+    case 'SELF_SIGNED_CERT_IN_CHAIN':
+    case 'DEPTH_ZERO_SELF_SIGNED_CERT':
+    case 'CERT_SIGNATURE_FAILURE':
+      return 'check link.url, and that link.tls.ca is the CA that made the certificate of the gateway or broker';
+    default:
+      return undefined;
+  }
+}
