@@ -109,6 +109,8 @@ async function settledBytes(stage: Stage, failed: (what: string) => void): Promi
   return keptBytes();
 }
 
+// Without its supervisor nobody would see what comes of it.
+process.on('disconnect', () => process.exit());
 process.on('uncaughtException', (error) => reportFailure(`uncaught: ${error.stack ?? error}`));
 process.on('unhandledRejection', (error) =>
   reportFailure(`unhandled: ${error instanceof Error ? error.stack : error}`),

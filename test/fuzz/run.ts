@@ -26,8 +26,8 @@ export interface FuzzResult {
 /** An input that takes longer has hung, on the slowest machine: a thousandth of it is much. */
 const DEADLINE_MS = 30_000;
 const LOOK_MS = 250;
-/** A target that crashes or hangs at every input is not tried for ever. */
-const CHILDREN_MAX = 12;
+/** A target that ends the process, or hangs, is not tried for ever. */
+const DEATHS_OF_A_TARGET_MAX = 2;
 const HEAP_MB_MAX = 512;
 const LAST_WORDS_CHARS_MAX = 2_000;
 
@@ -45,9 +45,9 @@ export async function run({ inputs, seed, only, onProgress }: FuzzOptions): Prom
   const targets = [...shares(inputs, only).keys()];
   const result: FuzzResult = { reports: [], failures: [] };
   try {
-    let from: Place | undefined = { target: 0, input: 0 };
-    for (let children = 0; from !== undefined && children < CHILDREN_MAX; children += 1) {
-      writeFileSync(placeFile, Buffer.alloc(PLACE_BYTES));
+    let from: Place = { target: 0, input: 0 };
+    for (let deaths = 0; from.target < targets.length; ) {
+      writeFileSync(placeFile, placeBytes(from));
       const args = { seed, inputs, placeFile, from, only };
       const died = await oneChild(args, (told) => {
         if (told.kind === 'failure') result.failures.push(told.failure);
@@ -60,12 +60,23 @@ export async function run({ inputs, seed, only, onProgress }: FuzzOptions): Prom
       const target = targets[place.target];
       const input = target === undefined ? '' : shortHex(inputOf(target, seed, place.input));
       result.failures.push({ target: target?.name ?? '', index: place.input, what: how, input });
+      deaths = place.target === from.target ? deaths + 1 : 1;
       from = { target: place.target, input: place.input + 1 };
+      if (deaths < DEATHS_OF_A_TARGET_MAX) continue;
+      from = { target: place.target + 1, input: 0 };
+      deaths = 0;
     }
     return result;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+function placeBytes({ target, input }: Place): Buffer {
+  const bytes = Buffer.alloc(PLACE_BYTES);
+  bytes.writeUInt32LE(target, 0);
+  bytes.writeUInt32LE(input, 4);
+  return bytes;
 }
 
 /** One child from start to end; where it was and how it died, if it did. */
