@@ -35,6 +35,7 @@ function program(): Command {
   addDaemons(root);
   addPartner(root);
   addConfig(root);
+  addProvision(root);
   for (const command of root.commands) command.exitOverride();
   return root;
 }
@@ -129,6 +130,30 @@ function addConfig(root: Command): void {
     .requiredOption('--config <file>', 'configuration of the agent')
     .option('--json', 'print the findings as JSON')
     .action(async (options) => (await import('./commands/doctor.ts')).doctor(options));
+}
+
+function addProvision(root: Command): void {
+  const several = (value: string, before: string[]) => [...before, value];
+  root
+    .command('provision')
+    .description('makes a local CA, and certificates, secrets and configurations for gateway, broker and boxes')
+    .requiredOption('--out <dir>', 'the folder; run again with the same one, it adds boxes and changes nothing else')
+    .option(
+      '--host <name>',
+      'name or IP address of gateway and broker; may be repeated, boxes use the first',
+      several,
+      [],
+    )
+    .option(
+      '--box <codes>',
+      'a box to add, as VVB000001:VVB900001 (terminalCode:serialNumber); may be repeated',
+      several,
+      [],
+    )
+    .option('--rotate <name>', 'terminalCode of a box, or gateway, for new secrets and certificates', several, [])
+    .option('--http-port <port>', "port of the gateway's HTTPS", port, 8443)
+    .option('--mqtt-port <port>', 'port of MQTT over TLS', port, 8883)
+    .action(async (options) => (await import('./commands/provision.ts')).provision(options));
 }
 
 function port(text: string): number {

@@ -1,0 +1,101 @@
+import { createHash, pbkdf2Sync, randomBytes } from 'node:crypto';
+import { boxRights, GATEWAY_RIGHTS, type TopicRights } from '../protocol/topics.ts';
+
+/** The gateway's login at a broker of its own, and the name in its certificate there. */
+export const GATEWAY_LOGIN = 'gateway';
+
+/** The rounds of Mosquitto itself. What is hashed has 256 random bits, which no number of rounds would guard better. */
+const MOSQUITTO_ITERATIONS = 101;
+const MOSQUITTO_SALT_BYTES = 12;
+const MOSQUITTO_HASH_BYTES = 64;
+const EMQX_SALT_BYTES = 16;
+
+/** Topic rights in the words of Mosquitto (mosquitto.conf(5), acl_file); `%u` is the login's name. */
+export function mosquittoAcl(): string {
+  const lines = (word: string, { read, write }: TopicRights) => [
+    ...read.map((topic) => `${word} read ${topic}`),
+    ...write.map((topic) => `${word} write ${topic}`),
+  ];
+  return text(
+    '# acl_file of Mosquitto 2: the gateway, and every box its own topics (PROTOCOL.md, clause TOP-3).',
+    `user ${GATEWAY_LOGIN}`,
+    ...lines('topic', GATEWAY_RIGHTS),
+    '',
+    ...lines('pattern', boxRights('%u')),
+  );
+}
+
+/** A line of Mosquitto's password_file: PBKDF2 with SHA-512. */
+export function mosquittoPassword(name: string, secret: string): string {
+  const salt = randomBytes(MOSQUITTO_SALT_BYTES);
+  const hash = pbkdf2Sync(secret, salt, MOSQUITTO_ITERATIONS, MOSQUITTO_HASH_BYTES, 'sha512');
+  return `${name}:$7$${MOSQUITTO_ITERATIONS}$${salt.toString('base64')}$${hash.toString('base64')}`;
+}
+
+/** A configuration of Mosquitto for the files in `folder`, an absolute path. */
+export function mosquittoConfig(folder: string, port: number, onlyHere: boolean): string {
+  return text(
+    '# Mosquitto 2 over mutual TLS: mosquitto -c mosquitto.conf. Its user must be able to read these files.',
+    `listener ${port}${onlyHere ? ' 127.0.0.1' : ''}`,
+    'allow_anonymous false',
+    `acl_file ${folder}/mosquitto/acl`,
+    `cafile ${folder}/ca.pem`,
+    `crlfile ${folder}/ca.crl`,
+    `certfile ${folder}/gateway/cert.pem`,
+    `keyfile ${folder}/gateway/key.pem`,
+    'tls_version tlsv1.2',
+    '# The name in a certificate is the login; passwords are not looked at.',
+    'require_certificate true',
+    'use_identity_as_username true',
+    '# For boxes without certificates, in place of the two lines above:',
+    `# password_file ${folder}/mosquitto/passwords`,
+  );
+}
+
+/** Topic rights as Erlang terms, for EMQX 5.5 or newer (authorization type file). */
+export function emqxAcl(): string {
+  const rule = (who: string, action: string, topics: readonly string[]) =>
+    `{allow, ${who}, ${action}, [${topics.map((topic) => `{eq, "${topic}"}`).join(', ')}]}.`;
+  const anyOf = (who: string, action: string, topics: readonly string[]) =>
+    `{allow, ${who}, ${action}, [${topics.map((topic) => `"${topic}"`).join(', ')}]}.`;
+  const gateway = `{username, "${GATEWAY_LOGIN}"}`;
+  // A name with a wildcard in it would be one in the topics too.
+  const boxes = '{username, {re, "^VVB[0-9]{6}$"}}';
+  const box = boxRights('$' + '{username}');
+  const [up, presence] = [box.write.filter((it) => !isRetained(it)), box.write.filter(isRetained)];
+  return text(
+    '%% acl.conf of EMQX 5.5 or newer: the gateway, and every box its own topics (PROTOCOL.md, clause TOP-3).',
+    '%% Beside it: authorization.no_match = deny; for mutual TLS on the listener verify = verify_peer,',
+    '%% fail_if_no_peer_cert = true, and mqtt.peer_cert_as_username = cn.',
+    rule(gateway, 'subscribe', GATEWAY_RIGHTS.read),
+    anyOf(gateway, 'publish', GATEWAY_RIGHTS.write),
+    anyOf(boxes, 'subscribe', box.read),
+    anyOf(boxes, '{publish, [{retain, false}]}', up),
+    anyOf(boxes, 'publish', presence),
+    '{deny, all}.',
+  );
+}
+
+export const EMQX_USERS_HEAD = 'user_id,password_hash,salt,is_superuser';
+
+/** A line of the users that EMQX's built-in database imports, for sha256 with salt_position = suffix. */
+export function emqxUser(name: string, secret: string): string {
+  const salt = randomBytes(EMQX_SALT_BYTES).toString('hex');
+  const hash = createHash('sha256').update(secret).update(salt).digest('hex');
+  return `${name},${hash},${salt},false`;
+}
+
+/** The lines with this one at their end, in the place of another that begins with the same name; the others as they were. */
+export function withLine(lines: string, line: string): string {
+  const name = /^[^:,]+[:,]/.exec(line)?.[0] ?? line;
+  const kept = lines.split('\n').filter((it) => it !== '' && !it.startsWith(name));
+  return text(...kept, line);
+}
+
+function isRetained(topic: string): boolean {
+  return topic.endsWith('/presence');
+}
+
+function text(...lines: string[]): string {
+  return `${lines.join('\n')}\n`;
+}

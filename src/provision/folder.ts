@@ -1,0 +1,192 @@
+import { X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
+import { join, resolve } from 'node:path';
+import { ConfigError } from '../lib/errors.ts';
+import type { Random } from '../lib/random.ts';
+import {
+  EMQX_USERS_HEAD,
+  emqxAcl,
+  emqxUser,
+  GATEWAY_LOGIN,
+  mosquittoAcl,
+  mosquittoConfig,
+  mosquittoPassword,
+  withLine,
+} from './brokers.ts';
+import { type Addresses, agentConfig, type BoxName, gatewayConfig, isOnlyHere, withBox } from './configs.ts';
+import { type Content, createFolder, readIfThere, replaceFile } from './files.ts';
+import { type Credential, createAuthority, issue, revoke, validFor } from './pki.ts';
+
+const AUTHORITY_YEARS = 10;
+const SERVER_YEARS = 2;
+/** A box may stand in a shop untouched for as long as its authority holds. */
+const CLIENT_YEARS = 10;
+const SECRET_BYTES = 32;
+
+/**
+ * A folder with a certificate authority, and with what it has made for a gateway, for brokers and for boxes. What is
+ * there stays as it is until it is rotated; only the lists of boxes grow. Secrets are the folder's owner's only.
+ */
+export class ProvisionFolder {
+  /** An absolute path. */
+  readonly path: string;
+  readonly #nowMs: number;
+  readonly #random: Random;
+
+  constructor(path: string, nowMs: number, random: Random) {
+    this.path = resolve(path);
+    this.#nowMs = nowMs;
+    this.#random = random;
+  }
+
+  /**
+   * Makes the authority and what gateway and brokers need; false when it is there already. Throws ConfigError when the
+   * folder is another one, or its certificate is for other hosts.
+   */
+  async begin(at: Addresses): Promise<boolean> {
+    const cert = await readIfThere(join(this.path, 'gateway/cert.pem'));
+    if (cert !== undefined) {
+      const wrong = at.hosts.find((host) => !isFor(new X509Certificate(cert), host));
+      if (wrong === undefined) return false;
+      const fix = `leave --host out, or make a new one with --rotate ${GATEWAY_LOGIN} and every --host`;
+      throw new ConfigError(`--host ${wrong}: the certificate in ${this.path}/gateway is for other hosts`, fix);
+    }
+    const authority = await createAuthority(`paybox ${this.#random.secret(6)}`, validFor(this.#nowMs, AUTHORITY_YEARS));
+    const password = this.#random.secret(SECRET_BYTES);
+    const gateway = await this.#gatewayFiles(authority, at.hosts);
+    await createFolder(this.path, {
+      'ca.pem': { text: authority.cert, isPublic: true },
+      'ca-key.pem': { text: authority.key },
+      'ca.crl': { text: await revoke(authority, undefined, [], this.#nowMs), isPublic: true },
+      ...Object.fromEntries(Object.entries(gateway).map(([name, content]) => [`gateway/${name}`, content])),
+      'gateway/ca.pem': { text: authority.cert, isPublic: true },
+      'gateway/gateway.yaml': { text: gatewayConfig(at, password) },
+      'mosquitto/mosquitto.conf': { text: mosquittoConfig(this.path, at.mqttPort, isOnlyHere(at)), isPublic: true },
+      'mosquitto/acl': { text: mosquittoAcl() },
+      'mosquitto/passwords': { text: withLine('', mosquittoPassword(GATEWAY_LOGIN, password)) },
+      'emqx/acl.conf': { text: emqxAcl() },
+      'emqx/users.csv': { text: withLine(`${EMQX_USERS_HEAD}\n`, emqxUser(GATEWAY_LOGIN, password)) },
+    });
+    return true;
+  }
+
+  /** Where a box's files are. */
+  boxFolder(terminalCode: string): string {
+    return join(this.path, 'boxes', terminalCode);
+  }
+
+  /**
+   * Makes a box's folder, and tells the gateway's configuration and the brokers' lists of it. Cut off before its end,
+   * there is no folder yet, and it can be made again. Throws ConfigError when there is one.
+   */
+  async addBox(box: BoxName, at: Addresses): Promise<void> {
+    const folder = this.boxFolder(box.terminalCode);
+    if ((await readIfThere(join(folder, 'cert.pem'))) !== undefined) {
+      const fix = `nothing of it was changed; --rotate ${box.terminalCode} makes a new secret and certificate`;
+      throw new ConfigError(`${folder} is there already`, fix);
+    }
+    const authority = await this.#authority();
+    const secret = this.#random.secret(SECRET_BYTES);
+    const { cert, key } = await this.#clientOf(authority, box.terminalCode);
+    await this.#tellOthers(box, secret);
+    await createFolder(folder, {
+      'agent.yaml': { text: agentConfig(box, at) },
+      secret: { text: `${secret}\n` },
+      'cert.pem': { text: cert, isPublic: true },
+      'key.pem': { text: key },
+      'ca.pem': { text: authority.cert, isPublic: true },
+    });
+  }
+
+  /** Gives a box a new secret and certificate, and revokes the old one. Throws ConfigError for a box that is not there. */
+  async rotateBox(terminalCode: string): Promise<void> {
+    const folder = this.boxFolder(terminalCode);
+    const old = await readIfThere(join(folder, 'cert.pem'));
+    if (old === undefined) {
+      throw new ConfigError(`--rotate ${terminalCode}: there is no ${folder}`, 'make the box first, with --box');
+    }
+    const authority = await this.#authority();
+    const secret = this.#random.secret(SECRET_BYTES);
+    const { cert, key } = await this.#clientOf(authority, terminalCode);
+    await this.#revoke(authority, old);
+    await this.#tellOthers({ terminalCode }, secret);
+    await this.#replace(`boxes/${terminalCode}`, {
+      secret: { text: `${secret}\n` },
+      'key.pem': { text: key },
+      'cert.pem': { text: cert, isPublic: true },
+    });
+  }
+
+  /** Gives gateway and broker new certificates for these hosts, and revokes the old ones. Throws ConfigError. */
+  async rotateGateway(hosts: readonly string[]): Promise<void> {
+    const authority = await this.#authority();
+    const old = (await readIfThere(join(this.path, 'gateway/cert.pem'))) ?? '';
+    const oldClient = (await readIfThere(join(this.path, 'gateway/client-cert.pem'))) ?? '';
+    const files = await this.#gatewayFiles(authority, hosts);
+    await this.#revoke(authority, old, oldClient);
+    await this.#replace('gateway', files);
+  }
+
+  /** The hosts that the gateway has a certificate for; undefined before there is one. */
+  async hosts(): Promise<string[] | undefined> {
+    const cert = await readIfThere(join(this.path, 'gateway/cert.pem'));
+    return cert === undefined ? undefined : hostsOf(new X509Certificate(cert));
+  }
+
+  async #gatewayFiles(authority: Credential, hosts: readonly string[]): Promise<Record<string, Content>> {
+    const validity = validFor(this.#nowMs, SERVER_YEARS);
+    const server = await issue(authority, hosts[0] ?? '', { kind: 'server', hosts }, validity);
+    const client = await issue(authority, GATEWAY_LOGIN, { kind: 'client' }, validity);
+    return {
+      'cert.pem': { text: server.cert, isPublic: true },
+      'key.pem': { text: server.key },
+      'client-cert.pem': { text: client.cert, isPublic: true },
+      'client-key.pem': { text: client.key },
+    };
+  }
+
+  #clientOf(authority: Credential, terminalCode: string): Promise<Credential> {
+    return issue(authority, terminalCode, { kind: 'client' }, validFor(this.#nowMs, CLIENT_YEARS));
+  }
+
+  async #tellOthers(box: BoxName | { terminalCode: string }, secret: string): Promise<void> {
+    const { terminalCode } = box;
+    await this.#change('gateway/gateway.yaml', (text) => withBox(text, box, secret, 'gateway/gateway.yaml'));
+    await this.#change('mosquitto/passwords', (text) => withLine(text, mosquittoPassword(terminalCode, secret)));
+    await this.#change('emqx/users.csv', (text) => withLine(text, emqxUser(terminalCode, secret)));
+  }
+
+  async #revoke(authority: Credential, ...certs: string[]): Promise<void> {
+    const before = await readIfThere(join(this.path, 'ca.crl'));
+    const text = await revoke(authority, before, certs, this.#nowMs);
+    await replaceFile(join(this.path, 'ca.crl'), { text, isPublic: true });
+  }
+
+  /** A file that a person has taken away is not missed. */
+  async #change(name: string, change: (text: string) => string): Promise<void> {
+    const path = join(this.path, name);
+    const text = await readIfThere(path);
+    if (text !== undefined) await replaceFile(path, { text: change(text) });
+  }
+
+  async #replace(folder: string, files: Readonly<Record<string, Content>>): Promise<void> {
+    for (const [name, content] of Object.entries(files)) await replaceFile(join(this.path, folder, name), content);
+  }
+
+  async #authority(): Promise<Credential> {
+    const cert = await readIfThere(join(this.path, 'ca.pem'));
+    const key = await readIfThere(join(this.path, 'ca-key.pem'));
+    if (cert !== undefined && key !== undefined) return { cert, key };
+    const fix = 'put ca.pem and ca-key.pem back, or begin anew in another folder: boxes trust the authority they know';
+    throw new ConfigError(`${this.path} has no certificate authority`, fix);
+  }
+}
+
+function isFor(certificate: X509Certificate, host: string): boolean {
+  const found = isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host);
+  return found !== undefined;
+}
+
+function hostsOf({ subjectAltName = '' }: X509Certificate): string[] {
+  return subjectAltName.split(', ').map((name) => name.replace(/^[^:]+:/, ''));
+}
