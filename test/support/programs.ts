@@ -18,6 +18,7 @@ export const PROGRAMS = {
   ip: { command: 'ip', debianPackage: 'iproute2' },
   gpiomon: { command: 'gpiomon', debianPackage: 'gpiod' },
   qemu: { command: 'qemu-system-x86_64', debianPackage: 'qemu-system-x86' },
+  openssl: { command: 'openssl', debianPackage: 'openssl' },
   busybox: { command: 'busybox', debianPackage: 'busybox-static' },
 } as const satisfies Record<string, Program>;
 

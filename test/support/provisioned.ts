@@ -1,0 +1,34 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { systemClock } from '../../src/lib/clock.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { ProvisionFolder } from '../../src/provision/folder.ts';
+import type { Credential } from '../../src/provision/pki.ts';
+import { temporaryFolder } from './net.ts';
+
+export const BOXES = [1, 2].map((n) => ({ terminalCode: `VVB00000${n}`, serialNumber: `VVB90000${n}` }));
+
+/** What `paybox provision` makes for this machine and two boxes, in a folder that is gone after the test. */
+export async function provisioned(mqttPort = 8883, httpPort = 8443) {
+  const path = join(await temporaryFolder(), 'made');
+  const folder = new ProvisionFolder(path, systemClock.wallMs(), systemRandom);
+  const at = { hosts: ['localhost', '127.0.0.1'], httpPort, mqttPort };
+  await folder.begin(at);
+  for (const box of BOXES) await folder.addBox(box, at);
+  const text = (name: string) => readFile(join(path, name), 'utf8');
+  return {
+    folder,
+    path,
+    text,
+    at,
+    authority: async (): Promise<Credential> => ({ cert: await text('ca.pem'), key: await text('ca-key.pem') }),
+    /** Box `n` as it is configured, its secret and where its files are. */
+    box: async (n: 1 | 2) => {
+      const terminalCode = `VVB00000${n}`;
+      const own = folder.boxFolder(terminalCode);
+      const secret = (await text(`boxes/${terminalCode}/secret`)).trim();
+      const files = { ca: join(own, 'ca.pem'), cert: join(own, 'cert.pem'), key: join(own, 'key.pem') };
+      return { terminalCode, serialNumber: `VVB90000${n}`, secret, folder: own, files };
+    },
+  };
+}
