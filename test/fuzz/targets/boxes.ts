@@ -74,7 +74,7 @@ function bodyOf(it: Said, id: string): UpBody {
 }
 
 interface View {
-  orders: { id: string; status: string; box: string | null; amount: number }[];
+  orders: { id: string; status: string; box: string | null; pushes: { id: string }[] }[];
   payments: { transactionId: string; amount: number; boxes: unknown[] }[];
 }
 
@@ -116,9 +116,12 @@ const hostileBox: Target['open'] = async (world) => {
       }
       count += 1;
       const before = await viewOf(gateway);
-      const known = [...before.orders.map((it) => it.id), ...before.payments.map((it) => it.transactionId)]
-        .concat(box.received.flatMap((it) => ('pushId' in it && it.pushId !== null ? [it.pushId] : [])))
-        .slice(0, 25);
+      // Those of the other box first.
+      const orders = before.orders.toSorted(
+        (a, b) => Number(a.box === BOX1.terminalCode) - Number(b.box === BOX1.terminalCode),
+      );
+      const pushes = orders.flatMap((it) => it.pushes.map(({ id }) => id));
+      const known = [...pushes.slice(0, 15), ...before.payments.slice(0, 10).map((it) => it.transactionId)];
       let taken = false;
       for (const it of sayings) {
         const id = known[it.about] ?? randomUUID();
