@@ -54,7 +54,8 @@ export async function makeSbom(sourceDateEpoch?: string): Promise<Sbom> {
   const { serialNumber: _, metadata, ...bom } = Sbom.parse(JSON.parse(stdout));
   const { timestamp: __, ...rest } = metadata;
   // npm's own --omit=dev leaves out what both production and development need.
-  const components = bom.components.filter(({ properties }) => !properties.some(({ name }) => name === DEVELOPMENT));
+  const production = bom.components.filter(({ properties }) => !properties.some(({ name }) => name === DEVELOPMENT));
+  const components = onceEach(production, (component) => component['bom-ref']);
   const refs = new Set([rest.component, ...components].map((component) => component['bom-ref']));
   const content = {
     ...bom,
@@ -65,9 +66,9 @@ export async function makeSbom(sourceDateEpoch?: string): Promise<Sbom> {
       component: { ...rest.component, name: 'paybox' },
     },
     components: components.map(withUndeclared),
-    dependencies: bom.dependencies
+    dependencies: onceEach(bom.dependencies, ({ ref }) => ref)
       .filter(({ ref }) => refs.has(ref))
-      .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((on) => refs.has(on)) })),
+      .map(({ ref, dependsOn }) => ({ ref, dependsOn: [...new Set(dependsOn)].filter((on) => refs.has(on)) })),
   };
   return { ...content, serialNumber: `urn:uuid:${uuidOf(JSON.stringify(content))}` };
 }
@@ -75,6 +76,11 @@ export async function makeSbom(sourceDateEpoch?: string): Promise<Sbom> {
 /** The SPDX expression of what a component is licensed under. */
 export function licenseOf({ licenses: [only] }: Component): string {
   return only.license?.id ?? only.expression ?? '';
+}
+
+/** npm 10 names a package as often as it is installed, which CycloneDX forbids. */
+function onceEach<T>(list: readonly T[], keyOf: (one: T) => string): T[] {
+  return [...new Map(list.map((one) => [keyOf(one), one])).values()];
 }
 
 function withUndeclared(component: Component): Component {
