@@ -52,7 +52,7 @@ export async function replaceFile(path: string, content: Content): Promise<void>
 /** What a file holds, or undefined where there is none. */
 export async function readIfThere(path: string): Promise<string | undefined> {
   return readFile(path, 'utf8').catch((error: unknown) => {
-    if (systemCodeOf(error) === 'ENOENT') return undefined;
+    if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return undefined;
     throw error;
   });
 }

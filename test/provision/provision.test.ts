@@ -1,0 +1,258 @@
+import { X509Certificate } from 'node:crypto';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { loadAgentConfig } from '../../src/agent/config.ts';
+import { loadGatewayConfig } from '../../src/gateway/config.ts';
+import { boxRights, GATEWAY_RIGHTS } from '../../src/protocol/topics.ts';
+import { createAuthority, issue, revoke, validFor } from '../../src/provision/pki.ts';
+import { temporaryFolder } from '../support/net.ts';
+import { openssl } from '../support/openssl.ts';
+import { payboxToEnd } from '../support/processes.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
+import { provisioned } from '../support/provisioned.ts';
+
+const { missing, note } = without(PROGRAMS.openssl);
+const BOX1 = 'VVB000001:VVB900001';
+const BOX2 = 'VVB000002:VVB900002';
+/** A Raspberry Pi's user with the most open of umasks. */
+beforeEach(() => void process.umask(0));
+
+async function run(out: string, ...args: string[]) {
+  return payboxToEnd('provision', '--out', out, ...args);
+}
+
+/** Every file below a folder: its mode and what it holds. */
+async function contentOf(folder: string): Promise<Record<string, { mode: string; text: string }>> {
+  const names = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = names.filter((it) => it.isFile()).map((it) => join(it.parentPath, it.name));
+  const entries = files.toSorted().map(async (file) => {
+    const mode = ((await stat(file)).mode & 0o777).toString(8);
+    return [file.slice(folder.length + 1), { mode, text: await readFile(file, 'utf8') }] as const;
+  });
+  return Object.fromEntries(await Promise.all(entries));
+}
+
+const textOf = (content: Record<string, { text: string }>, name: string) => content[name]?.text ?? '';
+
+describe('paybox provision', () => {
+  it('THR makes all that gateway, brokers and boxes need, keeps its secrets to their owner and tells none', async () => {
+    const out = join(await temporaryFolder(), 'made');
+    const { code, output } = await run(out, '--box', BOX1, '--host', 'gateway.example', '--host', '192.0.2.7');
+    expect(code, output).toBe(0);
+    const made = await contentOf(out);
+    const modes = Object.fromEntries(Object.entries(made).map(([name, { mode }]) => [name, mode]));
+    expect(modes).toEqual({
+      'boxes/VVB000001/agent.yaml': '600',
+      'boxes/VVB000001/ca.pem': '644',
+      'boxes/VVB000001/cert.pem': '644',
+      'boxes/VVB000001/key.pem': '600',
+      'boxes/VVB000001/secret': '600',
+      'ca-key.pem': '600',
+      'ca.crl': '644',
+      'ca.pem': '644',
+      'emqx/acl.conf': '600',
+      'emqx/users.csv': '600',
+      'gateway/ca.pem': '644',
+      'gateway/cert.pem': '644',
+      'gateway/client-cert.pem': '644',
+      'gateway/client-key.pem': '600',
+      'gateway/gateway.yaml': '600',
+      'gateway/key.pem': '600',
+      'mosquitto/acl': '600',
+      'mosquitto/mosquitto.conf': '644',
+      'mosquitto/passwords': '600',
+    });
+    for (const name of ['', 'boxes', 'boxes/VVB000001', 'gateway']) {
+      expect((await stat(join(out, name))).mode & 0o777).toBe(0o700);
+    }
+    const secret = textOf(made, 'boxes/VVB000001/secret').trim();
+    expect(Buffer.from(secret, 'base64url')).toHaveLength(32);
+    expect(output).not.toContain(secret);
+    expect(output).not.toMatch(/[\w-]{40}/);
+    const holders = Object.keys(made).filter((name) => textOf(made, name).includes(secret));
+    expect(holders).toEqual(['boxes/VVB000001/secret', 'gateway/gateway.yaml']);
+
+    const gateway = await loadGatewayConfig(join(out, 'gateway/gateway.yaml'));
+    const box = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret };
+    expect(gateway).toMatchObject({ boxes: [box], http: { host: '0.0.0.0', port: 8443 } });
+    const agent = await loadAgentConfig(join(out, 'boxes/VVB000001/agent.yaml'));
+    expect(agent).toMatchObject({ box, link: { url: 'mqtts://gateway.example:8883' } });
+    expect(agent.link.tls?.key).toBe(join(out, 'boxes/VVB000001/key.pem'));
+  });
+
+  it('adds boxes, and changes nothing of what is there', async () => {
+    const out = join(await temporaryFolder(), 'made');
+    await run(out, '--box', BOX1);
+    const file = join(out, 'gateway/gateway.yaml');
+    await writeFile(file, (await readFile(file, 'utf8')).replace('boxes:', '# ours\npartners: []\nboxes:'));
+    const before = await contentOf(out);
+    expect(await run(out, '--box', BOX2)).toMatchObject({ code: 0 });
+    const after = await contentOf(out);
+    for (const [name, { text }] of Object.entries(before)) {
+      const grows = ['gateway/gateway.yaml', 'mosquitto/passwords', 'emqx/users.csv'].includes(name);
+      expect(textOf(after, name).startsWith(text), name).toBe(true);
+      expect(textOf(after, name) === text, name).toBe(!grows);
+    }
+    expect((await loadGatewayConfig(file)).boxes.map((it) => it.terminalCode)).toEqual(['VVB000001', 'VVB000002']);
+  });
+
+  it.each<[string, string[], string]>([
+    ['a box that is there', ['--box', BOX1], 'VVB000001 is there already'],
+    [
+      'a serial number that another box has',
+      ['--box', 'VVB000009:VVB900001'],
+      'serialNumber VVB900001 is already taken',
+    ],
+    ['a host that the certificate is not for', ['--host', 'other.example', '--box', BOX2], 'is for other hosts'],
+    ['a box to rotate that is not there', ['--rotate', 'VVB000007'], 'there is no'],
+    ['a box that is none', ['--box', 'VVB1:VVB2'], 'expected terminalCode and serialNumber'],
+    ['a box without a serial number', ['--box', 'VVB000003'], 'expected terminalCode and serialNumber'],
+    ['a name to rotate that is none', ['--rotate', '../gateway'], 'expected a terminalCode, or gateway'],
+    ['a box named twice', ['--box', BOX2, '--box', BOX2], 'is named twice'],
+    ['a host that is none', ['--host', '*.example'], 'expected a host name or an IP address'],
+  ])('refuses %s, and leaves all as it was', async (_what, args, reason) => {
+    const { path } = await provisioned();
+    const before = await contentOf(path);
+    const { code, output } = await run(path, ...args);
+    expect(code).toBe(2);
+    expect(output).toContain(reason);
+    expect(await contentOf(path)).toEqual(before);
+  });
+
+  it('refuses a folder of something else, and a file of its name', async () => {
+    const folder = await temporaryFolder();
+    await writeFile(join(folder, 'photo.jpg'), 'x');
+    await writeFile(join(folder, 'file'), 'x');
+    for (const out of [folder, join(folder, 'file')]) expect(await run(out), out).toMatchObject({ code: 2 });
+    expect(Object.keys(await contentOf(folder))).toEqual(['file', 'photo.jpg']);
+    await mkdir(join(folder, 'empty'));
+    expect(await run(join(folder, 'empty'))).toMatchObject({ code: 0 });
+  });
+
+  it('goes on where it was cut off before a box was whole', async () => {
+    const { path, folder, at, text } = await provisioned();
+    const box = { terminalCode: 'VVB000003', serialNumber: 'VVB900003' };
+    await mkdir(join(path, 'boxes/VVB000003'));
+    await writeFile(join(path, 'boxes/VVB000003/left'), 'x');
+    await expect(folder.addBox(box, at)).rejects.toThrow('is there already');
+    await rm(join(path, 'boxes/VVB000003'), { recursive: true });
+    await folder.addBox(box, at);
+    const secret = (await text('boxes/VVB000003/secret')).trim();
+    const known = (await loadGatewayConfig(join(path, 'gateway/gateway.yaml'))).boxes;
+    expect(known.filter((it) => it.terminalCode === 'VVB000003')).toEqual([{ ...box, secret }]);
+  });
+
+  it('THR rotates one box: a new secret and certificate, the old one revoked, every other box as it was', async () => {
+    const { path } = await provisioned();
+    const before = await contentOf(path);
+    const { code, output } = await run(path, '--rotate', 'VVB000001');
+    expect(code, output).toBe(0);
+    expect(output).toContain('copy secret, key.pem and cert.pem');
+    const after = await contentOf(path);
+    const changed = Object.keys(after).filter((name) => textOf(after, name) !== textOf(before, name));
+    expect(changed).toEqual([
+      'boxes/VVB000001/cert.pem',
+      'boxes/VVB000001/key.pem',
+      'boxes/VVB000001/secret',
+      'ca.crl',
+      'emqx/users.csv',
+      'gateway/gateway.yaml',
+      'mosquitto/passwords',
+    ]);
+    expect(Object.values(after).map((it) => it.mode)).toEqual(Object.values(before).map((it) => it.mode));
+    const secrets = (content: typeof before) =>
+      parse(textOf(content, 'gateway/gateway.yaml')).boxes.map((it: { secret: string }) => it.secret);
+    expect(secrets(after)[0]).toBe(textOf(after, 'boxes/VVB000001/secret').trim());
+    expect(secrets(after)[0]).not.toBe(secrets(before)[0]);
+    expect(secrets(after)[1]).toBe(secrets(before)[1]);
+    for (const name of ['mosquitto/passwords', 'emqx/users.csv']) {
+      expect(textOf(after, name).match(/^VVB000001/gm)).toHaveLength(1);
+      const other = (content: typeof before) => /^VVB000002.*$/m.exec(textOf(content, name))?.[0];
+      expect(other(after)).toBeDefined();
+      expect(other(after)).toBe(other(before));
+    }
+  });
+
+  it('rotates the gateway, for other hosts too', async () => {
+    const { path, text } = await provisioned();
+    expect(await run(path, '--rotate', 'gateway', '--host', 'new.example')).toMatchObject({ code: 0 });
+    const certificate = new X509Certificate(await text('gateway/cert.pem'));
+    expect(certificate.subjectAltName).toBe('DNS:new.example');
+    expect(certificate.verify(new X509Certificate(await text('ca.pem')).publicKey)).toBe(true);
+  });
+});
+
+describe.skipIf(missing)(`the certificates, to openssl${note}`, () => {
+  it('are what they say, and the strictest check finds no fault', async () => {
+    const { path, text } = await provisioned();
+    const [ca, crl] = [join(path, 'ca.pem'), join(path, 'ca.crl')];
+    const verify = async (purpose: string, name: string) =>
+      (await openssl(['verify', '-x509_strict', '-purpose', purpose, '-CAfile', ca, join(path, name)])).code;
+    expect(await verify('sslserver', 'gateway/cert.pem')).toBe(0);
+    expect(await verify('sslclient', 'gateway/cert.pem')).not.toBe(0);
+    expect(await verify('sslclient', 'boxes/VVB000001/cert.pem')).toBe(0);
+    expect(await verify('sslserver', 'boxes/VVB000001/cert.pem')).not.toBe(0);
+    const printed = String((await openssl(['x509', '-noout', '-text', '-in', ca])).out);
+    expect(printed).toContain('CA:TRUE, pathlen:0');
+    expect(printed).toContain('prime256v1');
+    expect((await openssl(['crl', '-noout', '-in', crl, '-CAfile', ca])).errors).toContain('verify OK');
+    const years = async (name: string) => {
+      const { validFromDate, validToDate } = new X509Certificate(await text(name));
+      return Math.floor((validToDate.getTime() - validFromDate.getTime()) / (365.25 * 86_400_000));
+    };
+    expect(await years('ca.pem')).toBe(10);
+    expect(await years('gateway/cert.pem')).toBe(2);
+    expect(await years('boxes/VVB000001/cert.pem')).toBe(10);
+  });
+
+  it('name every kind of host, also far in the future, and lists of the revoked add up', async () => {
+    const folder = await temporaryFolder();
+    const validity = validFor(Date.now(), 60);
+    const authority = await createAuthority('test', validity);
+    const hosts = ['a.example', '192.0.2.1', '::1', '2001:db8::1:2', '::ffff:192.0.2.3', '1:2:3:4:5:6:7:8'];
+    const server = await issue(authority, 'a.example', { kind: 'server', hosts }, validity);
+    const client = await issue(authority, 'VVB000001', { kind: 'client' }, validity);
+    const certificate = new X509Certificate(server.cert);
+    expect(certificate.checkHost('a.example')).toBeDefined();
+    for (const host of hosts.slice(1)) expect(certificate.checkIP(host), host).toBeDefined();
+    expect(certificate.validToDate.getUTCFullYear()).toBe(new Date().getUTCFullYear() + 60);
+    const first = await revoke(authority, undefined, [server.cert], Date.now());
+    const list = await revoke(authority, first, [client.cert], Date.now());
+    await writeFile(join(folder, 'list.pem'), list);
+    const printed = String((await openssl(['crl', '-noout', '-text', '-in', join(folder, 'list.pem')])).out);
+    const serials = [...printed.matchAll(/Serial Number: (\w+)/g)].map((it) => it[1]);
+    expect(serials).toEqual([certificate.serialNumber, new X509Certificate(client.cert).serialNumber]);
+  });
+});
+
+describe('the rights for EMQX', () => {
+  /** The grammar that EMQX gives in its own acl.conf. */
+  const WHO = String.raw`\{username, (?:"\w+"|\{re, "[^"]+"\})\}`;
+  const ACTION = String.raw`(?:publish|subscribe|\{publish, \[\{retain, false\}\]\})`;
+  const TOPIC = String.raw`(?:"[^"]+"|\{eq, "[^"]+"\})`;
+  const RULE = new RegExp(
+    `^(?:\\{allow, (${WHO}), (${ACTION}), \\[(${TOPIC}(?:, ${TOPIC})*)\\]\\}|\\{deny, all\\})\\.$`,
+  );
+
+  it('THR are terms of its grammar, end with a refusal of all else, and name the topics of the table', async () => {
+    const { text } = await provisioned();
+    const rules = (await text('emqx/acl.conf'))
+      .trim()
+      .split('\n')
+      .filter((line) => !line.startsWith('%%'));
+    expect(rules.filter((rule) => !RULE.test(rule))).toEqual([]);
+    expect(rules.at(-1)).toBe('{deny, all}.');
+    const topics = (who: string, action: string) =>
+      rules
+        .map((rule) => RULE.exec(rule))
+        .filter((it) => it?.[1]?.includes(who) && it[2]?.includes(action))
+        .flatMap((it) => [...(it?.[3] ?? '').matchAll(/"([^"]+)"/g)].map((topic) => topic[1]));
+    const box = boxRights(`$${'{username}'}`);
+    expect(topics('gateway', 'subscribe')).toEqual(GATEWAY_RIGHTS.read);
+    expect(topics('gateway', 'publish')).toEqual(GATEWAY_RIGHTS.write);
+    expect(topics('VVB', 'subscribe')).toEqual(box.read);
+    expect(topics('VVB', 'publish')).toEqual(box.write);
+  });
+});
