@@ -16,8 +16,9 @@ import { createLogger } from '../../src/lib/log.ts';
 import { isExposed, isLoopbackHost } from '../../src/lib/tls.ts';
 import { type Credential, createAuthority, issue, type Purpose, validFor } from '../../src/provision/pki.ts';
 import { type TestGateway, testGateway } from '../gateway/harness.ts';
-import { eventually } from '../support/net.ts';
+import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { openssl } from '../support/openssl.ts';
+import { paybox, readyFile } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { provisioned } from '../support/provisioned.ts';
 
@@ -270,6 +271,20 @@ describe('a connection without TLS', () => {
       ? { mqtt: { embedded: { ...value.embedded, allowPlain: true } } }
       : { [key]: { ...value, allowPlain: true } };
     expect(gateway(allowed)).not.toThrow();
+  });
+
+  it('THR that is allowed stands in the log of its box and in its status', async () => {
+    const folder = await temporaryFolder();
+    const [file, ready] = [join(folder, 'box.yaml'), join(folder, 'ready.json')];
+    // An address of documentation, where nobody is.
+    const link = { transport: 'http', url: 'http://192.0.2.1:8800', allowPlain: true };
+    const displays = [{ driver: 'png', path: 'screen.png' }];
+    await writeFile(file, JSON.stringify({ box, link, displays, http: { port: await freePort() }, dataDir: 'data' }));
+    const running = paybox('agent', '--config', file, '--ready-file', ready);
+    const { boxUrl } = await readyFile<{ boxUrl: string }>(ready, running);
+    const status = (await (await fetch(`${boxUrl}/status`)).json()) as { link: unknown };
+    expect(status.link).toMatchObject({ gateway: link.url, plain: true });
+    expect(running.output()).toMatch(/"event":"link-plain","gateway":"http:\/\/192\.0\.2\.1:8800"/);
   });
 
   it('is told from one that stays on this machine', () => {
