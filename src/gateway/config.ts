@@ -134,7 +134,10 @@ const mqtt = z
   })
   .refine((it) => (it.embedded === undefined) !== (it.url === undefined), 'expected either embedded or url, not both')
   .refine((it) => it.url !== undefined || it.username === undefined, 'username and password belong to url')
-  .refine((it) => it.url !== undefined || it.tls === undefined, 'tls belongs to url: see embedded.tls')
+  .refine((it) => it.tls === undefined || /^(mqtts|wss):/.test(it.url ?? ''), {
+    path: ['tls'],
+    error: 'expected only beside a url with TLS, mqtts:// or wss://; embedded has its own',
+  })
   .refine((it) => it.allowPlain || it.url === undefined || !isExposed(it.url), {
     path: ['url'],
     error: 'expected mqtts:// or wss:// for a broker on another machine, or allowPlain: true beside it',

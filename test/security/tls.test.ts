@@ -257,6 +257,10 @@ describe('a connection without TLS', () => {
     );
     const half = { transport: 'mqtt', url: 'mqtts://a.example', tls: { cert: 'cert.pem' } };
     expect(agent(half)).toThrow(/link\.tls: expected cert and key together/);
+    const tls = { ca: 'ca.pem' };
+    for (const where of [{ url: 'mqtt://127.0.0.1' }, { embedded: {} }]) {
+      expect(gateway({ mqtt: { ...where, tls } })).toThrow(/mqtt\.tls: expected only beside a url with TLS/);
+    }
   });
 
   it.each<[string, object]>([
