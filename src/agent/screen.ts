@@ -50,13 +50,13 @@ export class Screen {
   readonly #configured: ConfiguredDisplay;
   readonly #deps: ScreenDeps;
   readonly #stop = new AbortController();
+  /** Aborts when a box that ends has no more time: an opening or drawing that is not done then has failed. */
+  readonly #late = new AbortController();
   readonly #firstAttempt = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
   #wake: (() => void) | undefined;
-  /** Ends the wait for the opening or drawing in hand, which has failed then. */
-  #giveUp: (() => void) | undefined;
   #onStop: OnStop = 'blank';
-  /** What is on the display, or may be. */
+  /** What is on the display, or may be, also where it has failed since. */
   #onDisplay: Scene['kind'] | undefined;
   #waiting: Scene[] = [];
   #latest: Scene | undefined;
@@ -106,7 +106,7 @@ export class Screen {
 
   /**
    * Finishes the drawing in hand, blanks the display or leaves it, and gives the device back: within `withinMs`, unless the
-   * device keeps hold of it even then.
+   * device keeps hold of it even then. A display that has failed is opened once more for that. Never throws.
    */
   async close(onStop: OnStop, withinMs: number): Promise<void> {
     const { clock } = this.#deps;
@@ -115,7 +115,7 @@ export class Screen {
     this.#wake?.();
     const ended = this.#running.then(() => true);
     if (await withDeadline(clock, withinMs - RELEASE_MS, ended)) return;
-    this.#giveUp?.();
+    this.#late.abort();
     await ended;
   }
 
@@ -124,7 +124,7 @@ export class Screen {
     let waitMs = REOPEN_FIRST_MS;
     while (!signal.aborted) {
       try {
-        await this.#openAndDraw(() => {
+        await this.#openAndDraw(signal, () => {
           waitMs = REOPEN_FIRST_MS;
         });
       } catch (error) {
@@ -133,9 +133,27 @@ export class Screen {
         waitMs = Math.min(waitMs * 2, REOPEN_MAX_MS);
       }
     }
+    if (this.#mustGo() && !this.#late.signal.aborted) await this.#blankAnew();
   }
 
-  async #openAndDraw(onDrawn: () => void): Promise<void> {
+  /** Whether something that must not stay may be on the display. */
+  #mustGo(): boolean {
+    if (this.#onStop === 'leave') return this.#onDisplay === 'payment';
+    return this.#onDisplay !== undefined && this.#onDisplay !== 'blank';
+  }
+
+  /** One more attempt for a display that has failed: it may work again. */
+  async #blankAnew(): Promise<void> {
+    try {
+      await this.#openAndDraw(this.#late.signal);
+    } catch (error) {
+      const { driver } = this.#configured;
+      this.#deps.log.error('display-not-blanked', { driver, shows: this.#onDisplay, reason: reasonOf(error) });
+    }
+  }
+
+  /** Draws until the box ends, and then its goodbye; `opening` ends what comes before that. */
+  async #openAndDraw(opening: AbortSignal, onDrawn?: () => void): Promise<void> {
     const { signal } = this.#stop;
     const { io } = this.#deps;
     let mayHaveResized = false;
@@ -143,9 +161,9 @@ export class Screen {
       mayHaveResized = true;
       if (this.#latest !== undefined) this.present(this.#latest);
     };
-    const display = await this.#opened({ ...io, requestDraw });
+    const display = await this.#opened({ ...io, requestDraw }, opening);
     try {
-      this.#renderer = await this.#rendererFor(display);
+      this.#renderer = await this.#rendererFor(display, opening);
       this.#firstAttempt.resolve();
       if (this.#latest !== undefined && this.#waiting.length === 0) this.#waiting.push(this.#latest);
       while (!signal.aborted) {
@@ -156,10 +174,10 @@ export class Screen {
         }
         while (mayHaveResized) {
           mayHaveResized = false;
-          this.#renderer = await this.#rendererFor(display);
+          this.#renderer = await this.#rendererFor(display, opening);
         }
         await this.#draw(display, this.#renderer, scene);
-        onDrawn();
+        onDrawn?.();
       }
       if (this.#onStop === 'blank' || this.#onDisplay === 'payment') await this.#take(display, this.#renderer, BLANK);
     } finally {
@@ -168,8 +186,8 @@ export class Screen {
   }
 
   /** The opened display; one that comes after its time is closed again. */
-  async #opened(io: DisplayIo): Promise<Display> {
-    const opening = this.#configured.open(io, this.#stop.signal);
+  async #opened(io: DisplayIo, signal: AbortSignal): Promise<Display> {
+    const opening = this.#configured.open(io, signal);
     const display = await this.#inTime(OPEN_TIMEOUT_MS, opening);
     if (display !== undefined) return display;
     void opening.then((late) => late.close()).catch(() => undefined);
@@ -179,10 +197,10 @@ export class Screen {
     });
   }
 
-  async #rendererFor(display: Display): Promise<Renderer> {
+  async #rendererFor(display: Display, signal: AbortSignal): Promise<Renderer> {
     this.#surface = display.surface;
     const open = this.#deps.openRenderer ?? openRenderer;
-    return open(display.surface, { cacheDir: this.#deps.io.cacheDir, signal: this.#stop.signal });
+    return open(display.surface, { cacheDir: this.#deps.io.cacheDir, signal });
   }
 
   async #draw(display: Display, renderer: Renderer, scene: Scene): Promise<void> {
@@ -212,13 +230,12 @@ export class Screen {
 
   /** The result of `work`, or undefined after `ms`, or as soon as a box that ends has no more time for it. */
   async #inTime<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
-    const over = new AbortController();
-    this.#giveUp = () => over.abort();
+    const settled = new AbortController();
+    const over = AbortSignal.any([settled.signal, this.#late.signal]);
     try {
-      return await Promise.race([work, this.#deps.clock.sleep(ms, over.signal).then(() => undefined)]);
+      return await Promise.race([work, this.#deps.clock.sleep(ms, over).then(() => undefined)]);
     } finally {
-      this.#giveUp = undefined;
-      over.abort();
+      settled.abort();
     }
   }
 

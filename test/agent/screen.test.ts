@@ -230,6 +230,59 @@ describe('a screen that is closed', () => {
     expect(screen.status()).toMatchObject({ ok: false, reason: expect.stringContaining('did not take a frame') });
   });
 
+  /** A screen that has shown `scene`; its display fails at the next one, and is not back yet. */
+  async function failedAfter(scene: Scene) {
+    const glass: Scene[] = [];
+    const state = { fails: false, open: async () => display() };
+    const display = () => {
+      const strict = new StrictDisplay();
+      const { draw } = strict;
+      strict.next = async () => {
+        if (state.fails) throw new Error('cable out');
+      };
+      strict.draw = async (frame, drawn) => {
+        await draw.call(strict, frame, drawn);
+        glass.push(drawn);
+      };
+      return strict;
+    };
+    const { screen, outcomes, logged } = await screenOf((_, signal) => {
+      signal.throwIfAborted();
+      return state.open();
+    });
+    await screen.start();
+    screen.present(scene);
+    await eventually('drawn', () => outcomes.length === 1);
+    state.fails = true;
+    screen.present({ ...idle, online: false });
+    await eventually('failed', () => outcomes.length > 1);
+    return { screen, glass, state, display, logged };
+  }
+
+  it.each([
+    ['blank', PAYMENT, [PAYMENT, BLANK]],
+    ['leave', PAYMENT, [PAYMENT, BLANK]],
+    ['blank', paid(1), [paid(1), BLANK]],
+    ['leave', paid(1), [paid(1)]],
+  ] as const)('told to %s after %o, opens a display that has failed once more for it', async (onStop, scene, drawn) => {
+    const { screen, glass, state } = await failedAfter(scene);
+    state.fails = false;
+    await screen.close(onStop, STOP_BUDGET_MS);
+    expect(glass).toEqual(drawn);
+  });
+
+  it.each([
+    ['does not open', async () => Promise.reject(new Error('no such device'))],
+    ['never opens', () => new Promise<StrictDisplay>(() => {})],
+    ['takes no frame', undefined],
+  ])('says that the QR may still be there when its display %s', async (_, open) => {
+    const { screen, glass, state, display, logged } = await failedAfter(PAYMENT);
+    state.open = open ?? (async () => display());
+    await screen.close('blank', STOP_BUDGET_MS);
+    expect(glass).toEqual([PAYMENT]);
+    expect(String(logged.read())).toMatch(/display-not-blanked.*payment/);
+  });
+
   it('gives back a display that opens only now', async () => {
     const opening = Promise.withResolvers<Display>();
     const display = new StrictDisplay();
