@@ -1,9 +1,22 @@
 import { request } from 'node:http';
-import { describe, expect, it } from 'vitest';
+import { PassThrough } from 'node:stream';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { Hub } from '../../src/gateway/boxes/hub.ts';
+import type { Line } from '../../src/gateway/boxes/line.ts';
+import { Changes } from '../../src/gateway/changes.ts';
+import type { Directory } from '../../src/gateway/directory.ts';
+import { createApp } from '../../src/gateway/http/app.ts';
+import { boxRoutes } from '../../src/gateway/http/box-routes.ts';
+import { Logins } from '../../src/gateway/http/logins.ts';
+import type { Store } from '../../src/gateway/store/store.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import type { UpMessage } from '../../src/protocol/messages.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
-import { BOX1, BOX2, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
+import { BOX1, BOX2, BOXES, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
 
 const SESSION = '3b241101-e2bb-4255-8caf-4136c566a962';
 const httpOnly = { config: { mqtt: null } };
@@ -13,7 +26,7 @@ function headersOf({ terminalCode, secret } = BOX1, sessionId: string = SESSION)
   return { authorization: `Basic ${basic}`, 'paybox-session': sessionId, 'content-type': 'application/json' };
 }
 
-const post = async (gateway: TestGateway, body: string | Buffer, headers = headersOf()) => {
+const post = async (gateway: Pick<TestGateway, 'origin'>, body: string | Buffer, headers = headersOf()) => {
   const answer = await fetch(`${gateway.origin}/box/v1/messages`, { method: 'POST', headers, body });
   return [answer.status, JSON.parse((await answer.text()) || 'null')];
 };
@@ -63,7 +76,7 @@ describe('a box over HTTP', () => {
     ['a report of another session', shown(crypto.randomUUID())],
     [
       'a hello of another session',
-      message('hello', { sessionId: crypto.randomUUID(), ...BOX1, agentVersion: '', display: '' }),
+      message('hello', { sessionId: crypto.randomUUID(), ...BOX1, agentVersion: '', display: '', shownPushId: null }),
     ],
   ])('MSG-3 BOX-HTTP-4 answers 400 E46 to %s, logs it once and changes nothing', async (_name, body) => {
     const gateway = await testGateway(httpOnly);
@@ -127,7 +140,7 @@ describe('a box over HTTP', () => {
     const gateway = await testGateway({ ...httpOnly, clock });
     const heard = listen(gateway);
     await eventually('the stream', () => heard.text !== '');
-    const hello = { ...BOX1, sessionId: SESSION, agentVersion: '', display: '' };
+    const hello = { ...BOX1, sessionId: SESSION, agentVersion: '', display: '', shownPushId: null };
     await clock.advance(14_999);
     expect(await post(gateway, message('hello', hello))).toEqual([202, null]);
     await clock.advance(14_999);
@@ -162,4 +175,36 @@ describe('a box over HTTP', () => {
     expect(first.of('show')).toEqual([]);
     expect(second.of('show')).toHaveLength(1);
   });
+
+  it('BOX-HTTP-2 is told with 503 that its message was not taken, when too many wait for the store', async () => {
+    const stored = Promise.withResolvers<void>();
+    const store = { orders: { failUnfinished: () => stored.promise } } as unknown as Store;
+    const { origin, hub } = await routesWith(store);
+    const stream = await fetch(`${origin}/box/v1/stream`, { headers: headersOf() });
+    const line: Line = { transport: 'http', send: () => undefined, end: () => undefined };
+    const hello = JSON.parse(
+      message('hello', { ...BOX1, sessionId: SESSION, agentVersion: '', display: '', shownPushId: null }),
+    ) as UpMessage;
+    const waiting = Array.from({ length: 1000 }, () => hub.receive(BOX1.terminalCode, line, hello));
+    expect(await post({ origin }, shown())).toEqual([503, failed('E05')]);
+    expect(await post({ origin }, shown(), headersOf(BOX2))).toEqual([409, failed('E46')]);
+    stored.reject(new Error('away'));
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set([true]));
+    expect(await post({ origin }, shown())).toEqual([202, null]);
+    await stream.body?.cancel();
+  });
 });
+
+/** The routes of boxes alone, before a hub that keeps what it hears in this store. */
+async function routesWith(store: Store) {
+  const random = systemRandom;
+  const clock = systemClock;
+  const log = createLogger(new PassThrough().resume(), clock, 'json');
+  const directory = { box: (code: string) => BOXES.find((it) => it.terminalCode === code) } as unknown as Directory;
+  const common = { directory, store, clock, random, log, changes: new Changes() };
+  const hub = new Hub({ ...common, confirm: 'displayed', confirmTimeoutMs: 5000 });
+  const app = createApp(log, clock);
+  boxRoutes(app, { hub, directory, logins: new Logins(clock), clock, log });
+  onTestFinished(() => app.close());
+  return { origin: await app.listen({ host: '127.0.0.1', port: 0 }), hub };
+}

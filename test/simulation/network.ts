@@ -25,7 +25,7 @@ export const FAIR: Weather = { delayMs: [0.25, 4], drop: 0, duplicate: 0, reorde
 export interface Station {
   run: Run;
   /** Takes a message of a box; settles once it is handled. */
-  take(terminalCode: string, line: Line, message: UpMessage): Promise<void>;
+  take(terminalCode: string, line: Line, message: UpMessage): Promise<boolean>;
   lost(terminalCode: string, by: { sessionId: string } | { line: Line }): void;
 }
 

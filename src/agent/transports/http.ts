@@ -229,6 +229,7 @@ class HttpSession implements Session {
   #refusalOf(statusCode: number | undefined, what: string): PayboxError {
     if (statusCode === 401) return notRegistered(`the gateway at ${this.#origin}`, this.#terminalCode);
     if (statusCode === 409) return lost(`the gateway at ${this.#origin} does not know this stream any more`);
+    if (statusCode === 503) return lost(`the gateway at ${this.#origin} has too much to do to take the ${what}`);
     if (statusCode === 400) {
       const message = `the gateway at ${this.#origin} refused a ${what} message as illegal`;
       return new PayboxError('E46', message, { severity: 'fatal', fix: 'agent and gateway must be of one version' });

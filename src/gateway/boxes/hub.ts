@@ -15,7 +15,7 @@ import type { Line } from './line.ts';
 import { keepReport } from './reports.ts';
 import { Session, sendTo } from './session.ts';
 
-/** Messages of one box that wait for the one before them; more are dropped, and durable ones come again. */
+/** Messages of one box that wait for the one before them; more are not taken, and durable ones come again. */
 const INBOX_MAX = 1000;
 
 export interface HubDeps {
@@ -53,15 +53,16 @@ export class Hub {
 
   /**
    * Takes a message of the box whose credential was `terminalCode`. What happens to one box is handled one after the
-   * other; settles once this message is, with all that it changes on disk. Never throws.
+   * other; settles once this message is, with all that it changes on disk: whether it was taken. Never throws.
    */
-  async receive(terminalCode: string, line: Line, message: UpMessage): Promise<void> {
+  async receive(terminalCode: string, line: Line, message: UpMessage): Promise<boolean> {
     const { type } = message;
     if ((this.#inboxes.get(terminalCode)?.size ?? 0) >= INBOX_MAX) {
       this.#deps.log.warn('message-dropped', { box: terminalCode, type, reason: 'its inbox is full' });
-      return;
+      return false;
     }
     await this.#inTurn(terminalCode, type, () => this.#handle(terminalCode, line, message));
+    return true;
   }
 
   /** The box is gone, if this is still its session or line (PROTOCOL.md, clause PRE-3). */

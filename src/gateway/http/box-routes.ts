@@ -89,8 +89,9 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
     }
     const stream = streamOf(request, reply);
     if (stream === undefined) return reply;
-    await hub.receive(box.terminalCode, stream.line, message.value);
-    return reply.code(202).send();
+    if (await hub.receive(box.terminalCode, stream.line, message.value)) return reply.code(202).send();
+    // The hub has logged why. The box ends its session on it, and sends what it owes again in the next.
+    return reply.code(503).send({ status: 'FAILED', message: 'E05' });
   });
 
   scope.post(BOX_PATHS.alive, async (request, reply) => {

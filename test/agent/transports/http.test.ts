@@ -147,7 +147,7 @@ describe('the HTTP transport', () => {
     }
   });
 
-  it('BOX-HTTP-4 tells wrong credentials, a lost stream and an illegal message apart', async () => {
+  it('BOX-HTTP-4 tells wrong credentials, a lost stream, an illegal message and a busy gateway apart', async () => {
     const gateway = await fakeHttpGateway();
     const wrong = box(gateway.url, { secret: 'another-secret' });
     await expect(wrong.opening).rejects.toMatchObject({ code: 'NOT_REGISTERED', severity: 'retryable' });
@@ -157,7 +157,8 @@ describe('the HTTP transport', () => {
       [409, { code: 'LINK_LOST', severity: 'retryable' }],
       [400, { code: 'E46', severity: 'fatal' }],
       [401, { code: 'NOT_REGISTERED', severity: 'retryable' }],
-      [503, { code: 'PEER_MISSING', severity: 'retryable' }],
+      [503, { code: 'LINK_LOST', severity: 'retryable' }],
+      [500, { code: 'PEER_MISSING', severity: 'retryable' }],
     ] as const) {
       gateway.answerWith((request, response) => {
         if (request.url !== BOX_PATHS.messages) return false;
