@@ -77,13 +77,11 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
     log.warn('link-plain', { gateway, reason: 'anyone on the way can read and change what is said' });
   const journal = openJournal(setup.dataDir, setup.identity.terminalCode, deps);
   const { loop, screens, link, parts, window, working } = assemble(setup, deps, journal);
-  const http = await startLocalHttp(setup.http, window, { ...deps, stalled: () => loop.stalled() }).catch(
-    async (error: unknown) => {
-      await endAll(parts.ends(), STOP_BUDGET_MS, deps);
-      journal.close();
-      throw error;
-    },
-  );
+  const http = await startLocalHttp(setup.http, window, deps).catch(async (error: unknown) => {
+    await endAll(parts.ends(), STOP_BUDGET_MS, deps);
+    journal.close();
+    throw error;
+  });
   const running = loop.run();
   const opened = Promise.all(screens.map((screen) => screen.start()));
   void withDeadline(clock, FIRST_DISPLAY_WAIT_MS, opened).then(() => {

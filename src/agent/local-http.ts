@@ -24,8 +24,6 @@ export interface LocalHttpDeps {
   clock: Clock;
   log: Logger;
   random: Random;
-  /** Why the box's loop does not turn, if it does not. */
-  stalled?: () => string | undefined;
 }
 
 export interface LocalHttp {
@@ -107,7 +105,7 @@ function routesOf(window: BoxWindow, live: LiveStatus, deps: LocalHttpDeps): Map
     ['GET /status', () => json(200, window.status())],
     ['GET /screen.txt', () => plain(200, sceneText(window.scene()))],
     ['GET /metrics', () => ({ status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: window.metrics() })],
-    ['GET /healthz', () => health(window, deps)],
+    ['GET /healthz', () => health(window)],
     [
       'GET /screen.png',
       (request) => {
@@ -195,10 +193,9 @@ function json(status: number, value: unknown): Answer {
   return { status, type: 'application/json; charset=utf-8', body: JSON.stringify(value) };
 }
 
-function health(window: BoxWindow, { stalled }: LocalHttpDeps): Answer {
+function health(window: BoxWindow): Answer {
   const { display, journal } = window.status();
   const reason =
-    stalled?.() ??
     (display.ok ? undefined : `display ${display.driver}: ${display.reason ?? 'not ok'}`) ??
     (journal.ok ? undefined : `journal: ${journal.reason ?? 'not ok'}`);
   return reason === undefined ? json(200, { ok: true }) : json(503, { ok: false, reason });

@@ -24,9 +24,6 @@ const INBOX_MAX = 2_000;
 /** Keys are taken only while fewer events than this wait: whoever leans on them must not crowd out what the display did. */
 const INBOX_WITH_KEYS_MAX = 100;
 
-/** An entry that takes longer means a disk that hangs. */
-const STALLED_MS = 5_000;
-
 /** How often a disk that has failed is asked whether it works again. */
 const PROBE_MS = 5_000;
 
@@ -46,7 +43,6 @@ export class Loop {
   #state: BoxState;
   #wakeCancel = new AbortController();
   #wakeAtMs: number | undefined;
-  #busySinceMs: number | undefined;
   /** What happened although the disk could not keep it; written before anything else once it can. */
   #backlog: Entry[] = [];
   #probeIsDue = false;
@@ -63,13 +59,6 @@ export class Loop {
   /** How many entries wait in memory until the disk works again. */
   get unwritten(): number {
     return this.#backlog.length;
-  }
-
-  /** Why the loop does not turn, if one event has been in work for too long. */
-  stalled(): string | undefined {
-    if (this.#busySinceMs === undefined) return undefined;
-    const busyMs = this.#deps.clock.monotonicMs() - this.#busySinceMs;
-    return busyMs < STALLED_MS ? undefined : `the disk has not taken an entry for ${Math.round(busyMs)} ms`;
   }
 
   dispatch(event: BoxEvent): void {
@@ -103,13 +92,11 @@ export class Loop {
   }
 
   async #handle(event: Inbound): Promise<void> {
-    this.#busySinceMs = this.#deps.clock.monotonicMs();
     // First what a disk that is back tells of the time before: an event may be a repetition of that.
     const entries = this.#deps.journal.reopen();
     if (entries.length > 0) await this.#turn({ type: 'remembered', entries });
     if (event.type === 'probe') await this.#probe();
     else await this.#turn(event);
-    this.#busySinceMs = undefined;
     if (this.#state.faults.storage !== undefined) this.#probeLater();
   }
 

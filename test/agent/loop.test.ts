@@ -15,6 +15,8 @@ const PROBE_MS = 5_000;
 class MemoryJournal implements Journal {
   readonly entries: Entry[] = [];
   broken: string | undefined;
+  /** What an append waits for first. */
+  answers: Promise<void> = Promise.resolve();
   /** Entries that come to light at the next `reopen`. */
   unknown: Entry[] = [];
   asked = 0;
@@ -25,6 +27,7 @@ class MemoryJournal implements Journal {
 
   async append(entries: readonly Entry[]): Promise<void> {
     this.asked += 1;
+    await this.answers;
     if (this.broken !== undefined) throw new PayboxError('STORAGE_FAULT', this.broken, { severity: 'retryable' });
     this.entries.push(...entries);
   }
@@ -98,6 +101,25 @@ describe('the loop', () => {
       'send paid true',
       'say 50000',
     ]);
+    await finish();
+  });
+
+  it('AGT-2 stands still while the disk hangs, and then does all that came meanwhile', async () => {
+    const journal = new MemoryJournal();
+    const { clock, on, finish } = await loopOf(journal);
+    await on(registered);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    journal.answers = promise;
+    const trace = await on(payment(1), payment(2), push(3), payment(1));
+    await clock.advance(60_000);
+    expect(trace).toEqual([]);
+    resolve();
+    await clock.advance(0);
+    const seen = trace.filter((it) => !it.startsWith('send paid'));
+    const paid = ['write payment', 'show paid', 'say 50000'];
+    expect(seen.slice(0, 8)).toEqual([...paid, ...paid, 'write push', 'show payment']);
+    expect(seen).not.toContain('send rejected');
+    expect(trace).toContain('send paid true');
     await finish();
   });
 
