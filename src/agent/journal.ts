@@ -18,8 +18,8 @@ export interface JournalDeps {
 export const JOURNAL_FILE = 'journal.db';
 
 /**
- * A journal with more entries than this is compacted when it is opened, with twice as many also while the box runs:
- * `entriesToKeep` never leaves that many.
+ * A journal with more entries than this is compacted when it is opened, with twice as many also while the box runs. Where
+ * little is owed that leaves fewer; where a box owes all that it can, `entriesToKeep` leaves about twice as many.
  */
 const COMPACT_ABOVE_ENTRIES = 6_000;
 /** How often a running box looks for entries that are too old. */
