@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Payment } from '../box/entry.ts';
 import { restore } from '../box/restore.ts';
-import type { BoxEvent, BoxState, Send } from '../box/state.ts';
+import { type BoxEvent, type BoxState, type Send, shownPushId } from '../box/state.ts';
 import { view } from '../box/view.ts';
 import type { SerialSettings, TerminalInput } from '../display/contract.ts';
 import { openSerial } from '../display/io/serial.ts';
@@ -141,7 +141,8 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     logSends(log, sends);
     link.send(sends);
   };
-  const start = restore(boxConfig(setup), journal.load(), { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() });
+  const at = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+  const start = restore(boxConfig(setup), { entries: journal.load(), whole: journal.status().whole }, at);
   const announce = (payments: readonly Payment[]) => parts.announce(payments);
   const loop = new Loop(start, { clock, log, journal, show, send, announce });
   const dispatch = (event: BoxEvent) => {
@@ -172,6 +173,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     display: setup.displays[0].driver,
     open: setup.link.open,
     verdict: (qrCode) => verdictOf(primary, qrCode),
+    shownPushId: () => shownPushId(loop.state),
     emit: (event) => {
       take(event);
       return loop.caughtUp();

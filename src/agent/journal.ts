@@ -52,6 +52,9 @@ class SqliteJournal implements Journal {
   /** What came to light after the start and was not handed over yet. */
   #unknown: Entry[] = [];
   #started = false;
+  #whole = false;
+  /** Whether a file was set aside, of which not everything may have been read. */
+  #lostSome = false;
   /** Why the last attempt failed; undefined when it did not. */
   #failure: unknown;
   #setAside: string[] = [];
@@ -113,7 +116,7 @@ class SqliteJournal implements Journal {
 
   status(): JournalStatus {
     const reason = this.#failure === undefined ? null : reasonOf(this.#failure);
-    return { ok: reason === null, reason, setAside: this.#setAside };
+    return { ok: reason === null, reason, whole: this.#whole, setAside: this.#setAside };
   }
 
   close(): void {
@@ -148,6 +151,7 @@ class SqliteJournal implements Journal {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     this.#setAside = namesAside(this.#folder, JOURNAL_FILE);
     const file = this.#openOrSetAside(lockWaitMs);
+    const isWhole = file.rows.length > 0 && !this.#lostSome;
     try {
       this.#learn(file.entries());
       file.append(this.#memory);
@@ -157,6 +161,7 @@ class SqliteJournal implements Journal {
     }
     this.#memory = [];
     this.#file = file;
+    this.#whole ||= isWhole;
     this.#logSkipped(file);
     if (this.#started) log.info('journal-opened', { file: this.#path, entries: file.rows.length });
     return file;
@@ -169,6 +174,7 @@ class SqliteJournal implements Journal {
       return new JournalFile(this.#path, this.#terminalCode, lockWaitMs);
     } catch (error) {
       if (!(error instanceof UnfitError)) throw error;
+      this.#lostSome = true;
       const name = setAside(this.#folder, JOURNAL_FILE, error.why, clock.wallMs());
       this.#setAside = namesAside(this.#folder, JOURNAL_FILE);
       this.#failure = undefined;

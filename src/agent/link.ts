@@ -3,7 +3,7 @@ import { type Clock, withAbortAfter, withDeadline } from '../lib/clock.ts';
 import { PayboxError, reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
-import { MESSAGE_VERSION, type UpMessage } from '../protocol/messages.ts';
+import { MESSAGE_VERSION, REASON_CHARS_MAX, type UpMessage } from '../protocol/messages.ts';
 import type { Arrival, BoxIdentity, Session, TransportIo } from './contract.ts';
 
 export interface LinkDeps {
@@ -17,6 +17,8 @@ export interface LinkDeps {
   open(io: TransportIo, signal: AbortSignal): Promise<Session>;
   /** What the display can do with a QR. */
   verdict(qrCode: string): Verdict;
+  /** The push that has the screen; null when none has. */
+  shownPushId(): string | null;
   /** Gives a promise where the next message of the gateway should wait until the box has caught up. */
   emit(event: BoxEvent): void | Promise<void>;
 }
@@ -107,7 +109,9 @@ export class Link {
 
   #stamp(send: Send, sessionId: string): UpMessage {
     const { random, clock } = this.#deps;
-    return { v: MESSAGE_VERSION, sentAtMs: clock.wallMs(), sessionId, ...send, id: send.id ?? random.uuid() };
+    const cut = 'reason' in send ? { reason: send.reason.slice(0, REASON_CHARS_MAX) } : {};
+    const head = { v: MESSAGE_VERSION, sentAtMs: clock.wallMs(), sessionId } as const;
+    return { ...head, ...send, ...cut, id: send.id ?? random.uuid() };
   }
 
   async #run(): Promise<void> {
@@ -165,7 +169,8 @@ export class Link {
   ): Promise<{ reason: string; final: boolean } | undefined> {
     const { clock, identity, agentVersion, display, emit, log } = this.#deps;
     const { terminalCode, serialNumber } = identity;
-    const hello = { type: 'hello', terminalCode, serialNumber, agentVersion, display } as const;
+    const names = { terminalCode, serialNumber, agentVersion, display };
+    const hello = { type: 'hello', ...names, shownPushId: this.#deps.shownPushId() } as const;
     await session.send(this.#stamp(hello, sessionId));
     const answer = await withDeadline(clock, WELCOME_TIMEOUT_MS, this.#answerTo(messages, sessionId));
     if (answer === undefined) throw noWelcome();

@@ -94,7 +94,10 @@ export class Loop {
   async #handle(event: Inbound): Promise<void> {
     // First what a disk that is back tells of the time before: an event may be a repetition of that.
     const entries = this.#deps.journal.reopen();
-    if (entries.length > 0) await this.#turn({ type: 'remembered', entries });
+    if (entries.length > 0) {
+      const { whole } = this.#deps.journal.status();
+      await this.#turn({ type: 'remembered', entries, whole });
+    }
     if (event.type === 'probe') await this.#probe();
     else await this.#turn(event);
     if (this.#state.faults.storage !== undefined) this.#probeLater();

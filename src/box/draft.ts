@@ -1,4 +1,4 @@
-import type { EndedHow } from '../protocol/messages.ts';
+import type { EndedHow, Link } from '../protocol/messages.ts';
 import type { Entry, Order, Payment } from './entry.ts';
 import { mail, withinLimit } from './outbox.ts';
 import {
@@ -15,7 +15,7 @@ import {
   type UnsentReport,
 } from './state.ts';
 
-/** How long a payment is shown late when others wait for the same. */
+/** How long a payment is shown when others wait for the same. */
 const ONE_OF_MANY_HOLD_MS = 3_000;
 
 /** The changes of one event while they are collected. */
@@ -80,7 +80,8 @@ export class Draft {
   }
 
   tell(notice: Notice, holdMs: number, resume?: ActiveOrder): void {
-    this.set({ stage: { kind: 'notice', notice, untilMs: this.at.monotonicMs + holdMs, resume } });
+    const sinceMs = this.at.monotonicMs;
+    this.set({ stage: { kind: 'notice', notice, sinceMs, untilMs: sinceMs + holdMs, resume } });
   }
 
   /** The order that has the screen, or would have it back, is over; a notice that has the screen stays. */
@@ -106,6 +107,18 @@ export class Draft {
     const { paidHoldMs } = this.state.config;
     const holdMs = untold.length > 1 ? Math.min(paidHoldMs, ONE_OF_MANY_HOLD_MS) : paidHoldMs;
     this.tell({ kind: 'paid', payment, holder: link ?? null }, holdMs);
+  }
+
+  /**
+   * Gives a payment the screen. One that has it keeps it until people can have read it, and this one waits in `untold`
+   * for its turn (PROTOCOL.md, clause AGT-12).
+   */
+  showPaid(payment: Payment, holder: Link | null, resume: ActiveOrder | undefined): void {
+    const { stage } = this.state;
+    const readMs = stage.kind === 'notice' && stage.notice.kind === 'paid' ? stage.sinceMs + ONE_OF_MANY_HOLD_MS : 0;
+    if (stage.kind !== 'notice' || readMs <= this.at.monotonicMs)
+      this.notice({ kind: 'paid', payment, holder }, resume);
+    else this.set({ stage: { ...stage, untilMs: Math.min(stage.untilMs, readMs), resume } });
   }
 }
 

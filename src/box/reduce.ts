@@ -112,7 +112,7 @@ function apply(draft: Draft, event: BoxEvent): void {
       draft.set({ faults: { ...draft.state.faults, storage: undefined } });
       break;
     case 'remembered':
-      remember(draft, event.entries);
+      remember(draft, event.entries, event.whole);
       break;
     case 'tick':
       break;
@@ -120,7 +120,8 @@ function apply(draft: Draft, event: BoxEvent): void {
 }
 
 function onRegistered(draft: Draft, { link, gatewayMs, openPushIds }: BoxEvent & { type: 'registered' }): void {
-  draft.set({ ...unmail(draft.state), connection: 'registered', link, refusal: undefined });
+  const firstWelcomeMs = draft.state.firstWelcomeMs ?? gatewayMs;
+  draft.set({ ...unmail(draft.state), connection: 'registered', link, refusal: undefined, firstWelcomeMs });
   endUnlessOpen(draft, openPushIds);
   redate(draft, gatewayMs);
   const active = activeOrder(draft.state.stage);
@@ -164,7 +165,10 @@ function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'p
     if (current.displayed) draft.sends.push({ type: 'shown', pushId: push.pushId });
     return;
   }
-  const refuse = (refusal: Refusal) => draft.sends.push({ type: 'rejected', pushId: push.pushId, ...refusal });
+  const refuse = (refusal: Refusal) => {
+    draft.forget(push.pushId);
+    draft.sends.push({ type: 'rejected', pushId: push.pushId, ...refusal });
+  };
   if (state.closedPushIds.includes(push.pushId)) {
     refuse({ code: 'WITHDRAWN', reason: 'the push had ended before it arrived' });
     return;
@@ -234,14 +238,19 @@ function onPayment(draft: Draft, { payment: told }: BoxEvent & { type: 'payment'
     untold: [...untold, payment].slice(-UNTOLD_MAX),
     held: held?.pushId === pushId ? undefined : held,
   });
-  draft.announcements.push(payment);
+  if (!mayHaveBeenSaid(draft.state, told)) draft.announcements.push(payment);
   if (paysActive && !active.displayed) {
     const reason = 'paid before it was on the screen';
     draft.sends.push({ type: 'rejected', pushId: active.order.pushId, code: 'REPLACED', reason });
   }
   const holder = paysActive ? active.order.holder : (draft.state.link ?? null);
-  draft.notice({ kind: 'paid', payment, holder }, paysActive ? undefined : active);
+  draft.showPaid(payment, holder, paysActive ? undefined : active);
   draft.owe(report);
+}
+
+/** By an earlier life of this box, whose journal cannot be read: then it is shown and reported, but not said (AGT-11). */
+function mayHaveBeenSaid({ whole, firstWelcomeMs = 0 }: BoxState, { repeated, paidAtMs }: DownOf<'payment'>): boolean {
+  return !whole && repeated && paidAtMs < firstWelcomeMs;
 }
 
 function onAcked(draft: Draft, ids: string[]): void {
@@ -270,6 +279,7 @@ function onHistory(draft: Draft): void {
 function onUnrecorded(draft: Draft, cause: BoxEvent, reason: string): void {
   draft.set({ faults: { ...draft.state.faults, storage: reason } });
   if (cause.type === 'push') {
+    draft.forget(cause.push.pushId);
     draft.sends.push({ type: 'rejected', pushId: cause.push.pushId, code: 'STORAGE_FAULT', reason });
   } else if (cause.type === 'payment') {
     onPayment(draft, cause, false);

@@ -27,11 +27,12 @@ export function redate(draft: Draft, gatewayMs: number): void {
 }
 
 /** What this life of the box knows is newer; an order that was on the screen before it is over. */
-export function remember(draft: Draft, entries: Entry[]): void {
+export function remember(draft: Draft, entries: Entry[], whole: boolean): void {
   const { shown, ...before } = recall(entries);
   const { announced, closedPushIds, unsent, recentPayments, untold, stage } = draft.state;
   const known = new Set([...announced, ...unsent.map(({ id }) => id)]);
   draft.set({
+    whole,
     announced: united(before.announced, announced),
     closedPushIds: united(before.closedPushIds, closedPushIds),
     unsent: withinLimit([...before.unsent.filter(({ id }) => !known.has(id)), ...unsent]),

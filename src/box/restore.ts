@@ -16,6 +16,8 @@ export function initialState(config: BoxConfig, at: At): BoxState {
     recentPayments: [],
     announced: [],
     closedPushIds: [],
+    whole: false,
+    firstWelcomeMs: undefined,
     unsent: [],
     inFlight: [],
     resendAtMs: undefined,
@@ -28,11 +30,15 @@ export function initialState(config: BoxConfig, at: At): BoxState {
  * The state that the journal tells of (PROTOCOL.md, clauses AGT-5, AGT-8 and AGT-10). An order that was on the screen is
  * there again if it has not expired, and a payment whose screen was not seen is shown. Calendar time is the only time
  * that a restart leaves, and a device may have lost it: an order that it says is over, or not yet begun, waits for the
- * gateway's time in the welcome.
+ * gateway's time in the welcome. `whole`: the journal of earlier lives could be read (clause AGT-11).
  */
-export function restore(config: BoxConfig, entries: readonly Entry[], at: At): BoxState {
+export function restore(
+  config: BoxConfig,
+  { entries, whole }: { entries: readonly Entry[]; whole: boolean },
+  at: At,
+): BoxState {
   const { shown, ...memory } = recall(entries);
-  const fresh = { ...initialState(config, at), ...memory };
+  const fresh = { ...initialState(config, at), ...memory, whole };
   const left = shown === undefined ? undefined : leftMs(shown, at.wallMs);
   if (shown === undefined || left === undefined) return { ...fresh, held: shown, stage: owed(fresh, undefined) };
   const active = { order: shown, deadlineMs: at.monotonicMs + left, displayed: true, restored: true };
@@ -43,7 +49,7 @@ function owed({ untold, config, nowMs }: BoxState, active: ActiveOrder | undefin
   const [payment] = untold;
   if (payment !== undefined) {
     const notice = { kind: 'paid', payment, holder: active?.order.holder ?? null } as const;
-    return { kind: 'notice', notice, untilMs: nowMs + config.paidHoldMs, resume: active };
+    return { kind: 'notice', notice, sinceMs: nowMs, untilMs: nowMs + config.paidHoldMs, resume: active };
   }
   return active === undefined ? { kind: 'quiet' } : { kind: 'order', active };
 }

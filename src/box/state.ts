@@ -45,7 +45,7 @@ export type Notice =
 export type Stage =
   | { kind: 'quiet' }
   | { kind: 'order'; active: ActiveOrder }
-  | { kind: 'notice'; notice: Notice; untilMs: number; resume: ActiveOrder | undefined };
+  | { kind: 'notice'; notice: Notice; sinceMs: number; untilMs: number; resume: ActiveOrder | undefined };
 
 export interface BoxState {
   readonly config: BoxConfig;
@@ -62,6 +62,10 @@ export interface BoxState {
   readonly recentPayments: readonly Payment[];
   readonly announced: readonly string[];
   readonly closedPushIds: readonly string[];
+  /** Whether `announced` holds all that earlier lives of the box have announced. */
+  readonly whole: boolean;
+  /** What the gateway's calendar clock said at the first welcome of this life. */
+  readonly firstWelcomeMs: number | undefined;
   /** In the order in which they happened. */
   readonly unsent: readonly UnsentReport[];
   /** The ids of the reports at the head of `unsent` that were sent in this session. */
@@ -113,7 +117,7 @@ export type BoxEvent =
   | { type: 'unrecorded'; cause: BoxEvent; reason: string }
   | { type: 'recorded' }
   /** A journal that could not be read at the start can be: this is what it holds. */
-  | { type: 'remembered'; entries: Entry[] };
+  | { type: 'remembered'; entries: Entry[]; whole: boolean };
 
 /** What one event changes. The loop obeys the fields in this order. */
 export interface Step {
@@ -127,6 +131,11 @@ export interface Step {
 }
 
 export type Refusal = { code: BoxRefusal; reason: string };
+
+/** The push that the box shows, shows again after a notice, or would show if it could date it; null without one. */
+export function shownPushId({ stage, held }: BoxState): string | null {
+  return (activeOrder(stage)?.order ?? held)?.pushId ?? null;
+}
 
 /** The order that has the screen or gets it back after the notice. */
 export function activeOrder(stage: Stage): ActiveOrder | undefined {

@@ -222,11 +222,23 @@ export class Service {
     const paidAtMs = clock.wallMs();
     const [transactionId, callbackId] = [random.uuid(), random.uuid()];
     const referenceNumber = `${money.partner}-${random.uuid()}`;
-    const incoming = { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs };
-    const kept = await store.payments.add(pays, paidAtMs, (order) => consequencesOf(incoming, order, directory));
+    const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
+    const incoming = { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline };
+    const boxes = directory.boxesOf(money.bank_account).map(({ terminalCode }) => terminalCode);
+    const kept = await store.payments
+      .add(pays, paidAtMs, (order) => consequencesOf(incoming, order, directory))
+      .catch((error: unknown) => {
+        // It may be kept all the same, when only the answer of the store was lost.
+        hub.tellAgain(boxes);
+        courier.look(money.partner);
+        throw error;
+      });
     const { payment, told, callback, withdrawn } = kept;
     log.info('payment', { transactionId, orderId: payment.order_id, amount: payment.amount });
-    for (const { terminal_code, push_id } of told) hub.tell(terminal_code, { ...payment, push_id });
+    for (const { terminal_code, push_id, told_at_ms } of told) {
+      if (told_at_ms === null) hub.tellAgain([terminal_code]);
+      else hub.tell(terminal_code, { ...payment, push_id, repeated: false });
+    }
     for (const { id, terminal_code } of withdrawn) hub.cancelled(terminal_code, id, 'the order was paid');
     if (callback !== undefined) courier.look(payment.partner);
     changes.notify('payments', 'orders', 'callbacks');

@@ -13,7 +13,9 @@ const shortText = z.string().max(LIMITS.codeFieldMax);
 const orderId = z.string().max(LIMITS.orderIdMax);
 const content = z.string().max(LIMITS.pushContentMax);
 const code = z.enum(Object.keys(CODES) as [Code, ...Code[]]);
-const reason = z.string().max(300);
+/** A longer reason is cut by whoever sends it. */
+export const REASON_CHARS_MAX = 300;
+const reason = z.string().max(REASON_CHARS_MAX);
 
 /** The account whose money a box asks for. */
 export const link = z.object({
@@ -74,6 +76,8 @@ const payment = z.object({
   bankAccount,
   bankCode: shortText,
   paidAtMs: wallTimeMs,
+  /** Whether it may have been said to this box before (PROTOCOL.md, clause AGT-11). */
+  repeated: z.boolean(),
 });
 
 /** The gateway has stored these reports: the box may forget them. */
@@ -89,6 +93,8 @@ const hello = z.object({
   serialNumber: boxCode,
   agentVersion: shortText,
   display: shortText,
+  /** The push that has the box's screen; null when none has. */
+  shownPushId: z.uuid().nullable(),
 });
 
 const accepted = z.object({ ...head, type: z.literal('accepted'), pushId: z.uuid() });

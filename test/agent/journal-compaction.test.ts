@@ -7,11 +7,11 @@ import { describe, expect, it } from 'vitest';
 import { JOURNAL_FILE } from '../../src/agent/journal.ts';
 import { entriesToKeep, SETTLED_AGE_MAX_MS } from '../../src/agent/journal-compaction.ts';
 import type { Entry } from '../../src/box/entry.ts';
-import { restore } from '../../src/box/restore.ts';
 import { RECENT_MAX } from '../../src/box/state.ts';
+import { revived } from '../box/support.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
-import { AT, acked, CONFIG, ended, open, payment, push, shown } from './journal-support.ts';
+import { AT, acked, ended, open, payment, push, shown } from './journal-support.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -60,7 +60,7 @@ describe('compaction', () => {
           entries,
           entries.filter((_, index) => !gone.has(index)),
           entries.filter((_, index) => kept.has(index)),
-        ].map((them) => restore(CONFIG, them, AT));
+        ].map((them) => revived(them, AT));
         return isDeepStrictEqual(states[1], states[0]) && isDeepStrictEqual(states[2], states[0]);
       }),
       { numRuns: 60, endOnFailure: true },
@@ -109,7 +109,7 @@ describe('compaction', () => {
     const future = left(AT.wallMs * 10);
     expect(future).toContainEqual(owed);
     expect(future).toContainEqual(unended);
-    expect(restore(CONFIG, future, AT).unsent).toEqual(restore(CONFIG, entries, AT).unsent);
+    expect(revived(future, AT).unsent).toEqual(revived(entries, AT).unsent);
   });
 
   it('runs when the journal is opened and keeps what is owed and open, on the disk too', async () => {
@@ -129,7 +129,7 @@ describe('compaction', () => {
     journal.close();
     const after = open(folder).journal.load();
     expect(after).toEqual(journal.load());
-    expect(isDeepStrictEqual(restore(CONFIG, after, AT), restore(CONFIG, entries, AT))).toBe(true);
+    expect(isDeepStrictEqual(revived(after, AT), revived(entries, AT))).toBe(true);
   });
 
   it('runs while the box runs, some entries with each append, and gives room back', async () => {

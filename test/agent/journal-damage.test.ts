@@ -72,7 +72,7 @@ describe('a damaged journal', () => {
       expect(more).toEqual([]);
       expect(readFileSync(join(folder, String(name)))).toEqual(bytes);
       expect(lines.filter((line) => line.event === 'journal-set-aside')).toMatchObject([{ saved: saved.length }]);
-      expect(journal.status()).toEqual({ ok: true, reason: null, setAside: [name] });
+      expect(journal.status()).toEqual({ ok: true, reason: null, whole: false, setAside: [name] });
       const entry = push();
       await journal.append([entry]);
       journal.close();

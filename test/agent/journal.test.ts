@@ -23,7 +23,7 @@ describe('the journal on disk', () => {
     before.journal.close();
     const { journal, lines } = open(folder);
     expect(journal.load()).toEqual(entries);
-    expect(journal.status()).toEqual({ ok: true, reason: null, setAside: [] });
+    expect(journal.status()).toEqual({ ok: true, reason: null, whole: true, setAside: [] });
     expect(lines).toEqual([]);
   });
 

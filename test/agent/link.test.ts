@@ -63,6 +63,7 @@ function linkOf(open: (attempt: number) => Promise<Session>) {
     open: () => open(attempts++),
     verdict: (qrCode) =>
       qrCode.length > 400 ? { ok: false, code: 'QR_TOO_DENSE', reason: 'too dense' } : { ok: true },
+    shownPushId: () => uuid(7),
     emit: (event) => void events.push(event),
   });
   onTestFinished(() => link.close());
@@ -75,7 +76,12 @@ describe('the link', () => {
     const far = new Far();
     const { link, events, types } = linkOf(async () => far);
     const hello = await eventually('hello', () => far.hello());
-    expect(hello).toMatchObject({ terminalCode: 'VVB000001', serialNumber: 'VVB900001', display: 'browser' });
+    expect(hello).toMatchObject({
+      terminalCode: 'VVB000001',
+      serialNumber: 'VVB900001',
+      display: 'browser',
+      shownPushId: uuid(7),
+    });
     far.say(pushOf(1));
     far.say({ type: 'welcome', link: LINK, openPushIds: [uuid(1)] }, uuid(1));
     link.send([{ type: 'accepted', pushId: uuid(1) }]);

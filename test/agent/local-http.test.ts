@@ -29,7 +29,7 @@ const STATUS: BoxStatus = {
   voice: null,
   light: null,
   buttons: null,
-  journal: { ok: true, reason: null, setAside: [], unwritten: 0 },
+  journal: { ok: true, reason: null, whole: true, setAside: [], unwritten: 0 },
   link: { transport: 'mqtt', gateway: 'mqtt://127.0.0.1:18830', plain: false, connectedAt: null, reason: null },
   version: '0.1.0',
 };

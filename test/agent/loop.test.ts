@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest';
 import type { Journal } from '../../src/agent/contract.ts';
 import { BACKLOG_MAX, Loop } from '../../src/agent/loop.ts';
 import type { Entry } from '../../src/box/entry.ts';
-import { initialState, restore } from '../../src/box/restore.ts';
+import { initialState } from '../../src/box/restore.ts';
 import { view } from '../../src/box/view.ts';
 import { PayboxError } from '../../src/lib/errors.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { at, CONFIG, drawn, payment, paymentOf, push, registered, uuid } from '../box/support.ts';
+import { at, CONFIG, drawn, payment, paymentOf, push, registered, revived, uuid } from '../box/support.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 
 const PROBE_MS = 5_000;
@@ -22,7 +22,7 @@ class MemoryJournal implements Journal {
   asked = 0;
   load = () => this.entries;
   reopen = () => (this.broken === undefined ? this.unknown.splice(0) : []);
-  status = () => ({ ok: this.broken === undefined, reason: this.broken ?? null, setAside: [] });
+  status = () => ({ ok: this.broken === undefined, reason: this.broken ?? null, whole: true, setAside: [] });
   close = () => undefined;
 
   async append(entries: readonly Entry[]): Promise<void> {
@@ -148,7 +148,7 @@ describe('a loop whose disk has failed', () => {
     expect((await on(push(3))).slice(0, 3)).toEqual(['write payment', 'write push', 'show payment']);
     expect(loop.state.faults.storage).toBeUndefined();
     expect(loop.unwritten).toBe(0);
-    expect(restore(CONFIG, journal.entries, at(0)).announced).toEqual([uuid(0xc002)]);
+    expect(revived(journal.entries, at(0)).announced).toEqual([uuid(0xc002)]);
     await finish();
   });
 

@@ -60,7 +60,9 @@ describe('a push', () => {
     const step = play(before, [push(1, change)]);
     expect(rejection(step)).toEqual([code]);
     expect(step.writes).toEqual([]);
-    expect({ ...step.state, nowMs: 0 }).toEqual({ ...before, nowMs: 0 });
+    expect({ ...step.state, nowMs: 0, closedPushIds: [] }).toEqual({ ...before, nowMs: 0 });
+    // A message may be doubled: what was refused once must not come to the screen by its second copy.
+    expect(rejection(play(step.state, [push(1)]))).toEqual(['WITHDRAWN']);
   });
 
   it('AGT-1 is refused when the display cannot show it, or no account is linked', () => {
@@ -127,6 +129,7 @@ describe('a push', () => {
     expect(full.writes).toEqual([]);
     expect(view(full.state)).toMatchObject({ kind: 'fault', code: 'STORAGE_FAULT' });
     expect(view(play(full.state, [{ type: 'recorded' }]).state).kind).toBe('idle');
+    expect(view(play(full.state, [{ type: 'recorded' }, push(1), drawn(1)]).state).kind).toBe('idle');
   });
 
   it('AGT-3 SND-8 takes the screen from an older one, which is told so', () => {
@@ -225,7 +228,8 @@ describe('a payment', () => {
     expect(paid.announcements.map((said) => said.transactionId)).toEqual([uuid(0xc001), uuid(0xc002)]);
     const history: BoxEvent = { type: 'key', key: 'history' };
     expect(view(play(paid.state, [history]).state).kind).toBe('paid');
-    const looking = play(paid.state, [{ type: 'key', key: 'dismiss' }, history]);
+    const dismiss: BoxEvent = { type: 'key', key: 'dismiss' };
+    const looking = play(paid.state, [paidDrawn(1), dismiss, paidDrawn(2), dismiss, history]);
     expect(view(looking.state)).toMatchObject({ kind: 'history', payments: [{ amount: 7_000 }, { amount: 50_000 }] });
     expect(statusView(looking.state)).toMatchObject({ state: 'idle', order: null });
     expect(view(play(looking.state, [push(3)]).state).kind).toBe('payment');
@@ -246,6 +250,34 @@ describe('a payment', () => {
     const step = play(showing(), [[deadline, { type: 'unrecorded', cause: { type: 'tick' }, reason: 'read-only' }]]);
     expect(step.writes).toMatchObject([{ kind: 'ended', how: 'expired' }]);
     expect(step.sends).toMatchObject([{ type: 'ended', how: 'expired' }]);
+  });
+
+  it('AGT-11 that an earlier life may have said is shown and reported, but not said, while its journal cannot be read', () => {
+    const repeated = payment(1, { repeated: true, paidAtMs: WALL_START_MS - 1 });
+    const afresh = play(ready(), [repeated]);
+    expect(afresh.announcements).toEqual([]);
+    expect(view(afresh.state).kind).toBe('paid');
+    expect(afresh.sends).toMatchObject([{ type: 'paid', recorded: true }]);
+    expect(play({ ...ready(), whole: true }, [repeated]).announcements).toHaveLength(1);
+    expect(play(ready(), [payment(1, { paidAtMs: WALL_START_MS - 1 })]).announcements).toHaveLength(1);
+    expect(play(ready(), [payment(1, { repeated: true, paidAtMs: WALL_START_MS + 1 })]).announcements).toHaveLength(1);
+  });
+
+  it('AGT-12 has the screen for 3 s at least, the next ones after it, each for as long while others wait', () => {
+    const burst = play(ready(), [payment(1), payment(2), payment(3)]);
+    const began = burst.state.nowMs - 2;
+    const shows = (n: number) => ({ kind: 'paid', transactionId: uuid(0xc000 + n) });
+    expect(view(burst.state)).toMatchObject(shows(1));
+    expect(burst.announcements).toHaveLength(3);
+    expect(burst.wakeAtMs).toBe(began + 3_000);
+    const second = play(burst.state, [paidDrawn(1), [began + 3_000, { type: 'tick' }]]);
+    expect(view(second.state)).toMatchObject(shows(2));
+    const third = play(second.state, [paidDrawn(2), [began + 6_000, { type: 'tick' }]]);
+    expect(view(third.state)).toMatchObject(shows(3));
+    expect(third.state.stage).toMatchObject({ untilMs: began + 16_000 });
+    expect(view(play(burst.state, [push(4)]).state).kind).toBe('payment');
+    const late = play(third.state, [paidDrawn(3), [began + 10_000, payment(5)]]);
+    expect(view(late.state)).toMatchObject(shows(5));
   });
 
   it('AGT-5 AGT-6 for another order is told, then the QR on the screen comes back until its own deadline', () => {
@@ -320,7 +352,8 @@ describe('the connection', () => {
 
   it('AGT-10 a display that never confirms does not hold the box on one payment', () => {
     const paid = play(ready(), [payment(1), payment(2)]);
-    const over = play(paid.state, [[paid.state.nowMs + 10_000, { type: 'tick' }]]);
+    const ticks: [number, BoxEvent][] = [10_000, 13_000].map((ms) => [paid.state.nowMs + ms, { type: 'tick' }]);
+    const over = play(paid.state, ticks);
     expect(view(over.state).kind).toBe('idle');
     expect(over.state.untold).toHaveLength(2);
     const through = play(over.state, [idleDrawn]);

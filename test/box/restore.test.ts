@@ -1,11 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { restore } from '../../src/box/restore.ts';
 import { activeOrder, type BoxState, UNSENT_MAX } from '../../src/box/state.ts';
 import { view } from '../../src/box/view.ts';
 import {
   at,
-  CONFIG,
   drawn,
   fresh,
   LINK,
@@ -15,6 +13,7 @@ import {
   push,
   registered,
   registeredAt,
+  revived,
   uuid,
   WALL_START_MS,
 } from './support.ts';
@@ -24,7 +23,7 @@ const start = () => play(fresh(), [{ type: 'connecting' }, registered]).state;
 describe('a restart', () => {
   it('AGT-8 shows the order again that was on the screen, with the time that is left', () => {
     const before = play(start(), [push(1), drawn(1)]);
-    const after = restore(CONFIG, before.writes, at(100_000));
+    const after = revived(before.writes, at(100_000));
     expect(view(after)).toMatchObject({ kind: 'payment', pushId: uuid(1), secondsLeft: 200 });
     expect(play(after, [drawn(1)]).sends).toEqual([]);
     const welcomed = play(after, [[100_000, registeredAt(100_000)]]);
@@ -39,7 +38,7 @@ describe('a restart', () => {
   ])('AGT-8 waits for the gateway to date the order when the calendar clock was %s', (_how, jumpMs) => {
     const { writes } = play(start(), [push(1), drawn(1)]);
     const on = (monotonicMs: number) => ({ monotonicMs, wallMs: WALL_START_MS + monotonicMs + jumpMs });
-    const after = restore(CONFIG, writes, on(10));
+    const after = revived(writes, on(10));
     expect(view(after).kind).toBe('starting');
     const inTime = play(after, [[20, registeredAt(100_000)]]);
     expect(view(inTime.state)).toMatchObject({ kind: 'payment', pushId: uuid(1), secondsLeft: 200 });
@@ -58,7 +57,7 @@ describe('a restart', () => {
 
   it('AGT-8 shows it no longer than the gateway says, although its own calendar clock is behind', () => {
     const { writes } = play(start(), [push(1), drawn(1)]);
-    const after = restore(CONFIG, writes, at(10_000));
+    const after = revived(writes, at(10_000));
     const welcomed = play(after, [[10_001, registeredAt(290_000)]]);
     expect(view(welcomed.state)).toMatchObject({ kind: 'payment', secondsLeft: 10 });
     const over = play(after, [[10_001, registeredAt(300_000)]]);
@@ -71,18 +70,18 @@ describe('a restart', () => {
 
   it('AGT-4 AGT-10 ends a push that was never confirmed: nobody waits for its QR', () => {
     const { writes } = play(start(), [push(1)]);
-    const after = restore(CONFIG, writes, at(10));
+    const after = revived(writes, at(10));
     expect(view(after).kind).toBe('starting');
     const welcomed = play(after, [registered]);
     expect(welcomed.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'interrupted' }]);
     const acked = play(welcomed.state, [{ type: 'acked', ids: [uuid(1)] }]);
-    expect(restore(CONFIG, [...writes, ...acked.writes], at(20)).unsent).toEqual([]);
+    expect(revived([...writes, ...acked.writes], at(20)).unsent).toEqual([]);
     expect(play(after, [registered, push(1)]).sends.at(-1)).toMatchObject({ code: 'WITHDRAWN' });
   });
 
   it('AGT-5 announces nothing a second time', () => {
     const before = play(start(), [push(1), drawn(1), payment(1), paidDrawn(1)]);
-    const after = play(restore(CONFIG, before.writes, at(50)), [[50, registered], payment(1)]);
+    const after = play(revived(before.writes, at(50)), [[50, registered], payment(1)]);
     expect(after.writes).toEqual([]);
     expect(after.announcements).toEqual([]);
     expect(view(after.state).kind).toBe('idle');
@@ -91,7 +90,7 @@ describe('a restart', () => {
 
   it('AGT-5 AGT-10 shows the payments whose screen was not seen, one after the other, without a word', () => {
     const { writes } = play(start(), [payment(1, { amount: 1_000 }), paidDrawn(1), payment(2), payment(3)]);
-    const after = restore(CONFIG, writes, at(50));
+    const after = revived(writes, at(50));
     expect(view(after)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
     const drawnOnce = play(after, [paidDrawn(2)]);
     expect(drawnOnce.writes).toEqual([{ kind: 'told', transactionId: uuid(0xc002) }]);
@@ -101,29 +100,29 @@ describe('a restart', () => {
     expect(view(last.state).kind).toBe('starting');
     expect([...drawnOnce.announcements, ...next.announcements, ...last.announcements]).toEqual([]);
     const all = [...writes, ...drawnOnce.writes, ...last.writes];
-    expect(view(restore(CONFIG, all, at(60))).kind).toBe('starting');
+    expect(view(revived(all, at(60))).kind).toBe('starting');
   });
 
   it('AGT-10 shows a payment that is owed its screen before the order that has it', () => {
     const { writes } = play(start(), [push(1), drawn(1), payment(2, { pushId: null })]);
-    const after = restore(CONFIG, writes, at(50));
+    const after = revived(writes, at(50));
     expect(view(after)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
     expect(view(play(after, [[10_050, { type: 'tick' }]]).state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
   });
 
   it('MSG-6 still owes what was not acknowledged, and nothing else', () => {
     const before = play(start(), [push(1), drawn(1), { type: 'key', key: 'dismiss' }, payment(2, { pushId: null })]);
-    const owed = restore(CONFIG, before.writes, at(50));
+    const owed = revived(before.writes, at(50));
     expect(play(owed, [[50, registered]]).sends.map((send) => send.type)).toEqual(['ended', 'paid']);
     const acked = play(before.state, [{ type: 'acked', ids: [uuid(1), uuid(0xc002)] }]);
-    const settled = restore(CONFIG, [...before.writes, ...acked.writes], at(50));
+    const settled = revived([...before.writes, ...acked.writes], at(50));
     expect(play(settled, [[50, registered]]).sends).toEqual([]);
   });
 
   it('keeps what is owed within the same limit as the living box', () => {
     const payments = Array.from({ length: UNSENT_MAX + 5 }, (_, n) => payment(n + 10, { pushId: null }));
     const before = play(start(), [push(1), drawn(1), { type: 'key', key: 'dismiss' }, ...payments]);
-    expect(restore(CONFIG, before.writes, at(50)).unsent).toEqual(before.state.unsent);
+    expect(revived(before.writes, at(50)).unsent).toEqual(before.state.unsent);
   });
 
   it('remembers exactly what the living box knew, at every point of any history', () => {
@@ -141,7 +140,7 @@ describe('a restart', () => {
     fc.assert(
       fc.property(events, (history) => {
         const lived = play(start(), history);
-        const revived = restore(CONFIG, lived.writes, at(lived.state.nowMs));
+        const after = revived(lived.writes, at(lived.state.nowMs));
         const { stage } = lived.state;
         const active = activeOrder(stage);
         const unconfirmed = active?.displayed === false ? [active.order.pushId] : [];
@@ -151,8 +150,8 @@ describe('a restart', () => {
           recentPayments,
           untold,
         });
-        expect(known(revived)).toEqual(known(lived.state));
-        expect(activeOrder(revived.stage)?.order).toEqual(active?.displayed ? active.order : undefined);
+        expect(known(after)).toEqual(known(lived.state));
+        expect(activeOrder(after.stage)?.order).toEqual(active?.displayed ? active.order : undefined);
       }),
       { numRuns: 1_000 },
     );
@@ -161,7 +160,7 @@ describe('a restart', () => {
 
 describe('a journal that comes late', () => {
   const before = () => play(start(), [push(1), drawn(1), payment(2, { pushId: null }), payment(3), paidDrawn(3)]);
-  const late = () => ({ type: 'remembered' as const, entries: before().writes });
+  const late = () => ({ type: 'remembered' as const, entries: before().writes, whole: true });
 
   it('AGT-5 AGT-10 brings back what was announced, what is owed, and the screens that nobody saw', () => {
     const after = play(fresh(), [{ type: 'connecting' }, registered, late()]);

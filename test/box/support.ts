@@ -1,5 +1,6 @@
+import type { Entry } from '../../src/box/entry.ts';
 import { reduce } from '../../src/box/reduce.ts';
-import { initialState } from '../../src/box/restore.ts';
+import { initialState, restore } from '../../src/box/restore.ts';
 import type { At, BoxConfig, BoxEvent, BoxState, Step } from '../../src/box/state.ts';
 import type { DownOf, Link } from '../../src/protocol/messages.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
@@ -65,6 +66,7 @@ export function paymentOf(n: number, change: Partial<DownOf<'payment'>> = {}): D
     bankAccount: LINK.bankAccount,
     bankCode: LINK.bankCode,
     paidAtMs: WALL_START_MS,
+    repeated: false,
     ...change,
   };
 }
@@ -115,3 +117,6 @@ export const payment = (n: number, change?: Partial<DownOf<'payment'>>): BoxEven
 
 /** A registered box with push 1 confirmed on its screen. */
 export const showing = () => play(fresh(), [{ type: 'connecting' }, registered, push(1), drawn(1)]).state;
+
+/** The box after a restart whose journal could be read whole. */
+export const revived = (entries: readonly Entry[], when: At) => restore(CONFIG, { entries, whole: true }, when);

@@ -173,7 +173,8 @@ export async function openBox({ port }: { port: number }, identity: typeof BOX1,
     stream.destroy();
   });
   const { terminalCode, serialNumber } = identity;
-  const hello = () => say({ type: 'hello', terminalCode, serialNumber, agentVersion: 'fuzz', display: 'fuzz' });
+  const hello = () =>
+    say({ type: 'hello', terminalCode, serialNumber, agentVersion: 'fuzz', display: 'fuzz', shownPushId: null });
   await hello();
   return { sessionId, headers, received, post, say, hello };
 }

@@ -37,7 +37,10 @@ describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
     for (const name of names.slice(0, 20)) await store.orders.add(order(name));
     const kept: string[] = [];
     const paying = names.map(async (id) => {
-      await pay(store, id, { told: [{ terminal_code: BOX, push_id: null }], callback: { id, url: 'u', body: 'b' } });
+      await pay(store, id, {
+        told: [{ terminal_code: BOX, push_id: null, told_at_ms: null }],
+        callback: { id, url: 'u', body: 'b' },
+      });
       kept.push(id);
       if (kept.length === 30) void server().stop('SIGQUIT');
     });

@@ -39,17 +39,25 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       const store = await opened(await place());
       const content = 'Đã nhận "50.000 ₫" 😀 \\';
       await store.orders.add(order('a', { content, amount: Number.MAX_SAFE_INTEGER }));
-      await pay(store, 't', { orderRef: 'a', told: [{ terminal_code: BOX, push_id: null }] });
+      await pay(store, 't', { orderRef: 'a', told: [{ terminal_code: BOX, push_id: null, told_at_ms: null }] });
       expect(await store.orders.find('a')).toMatchObject({ content, amount: Number.MAX_SAFE_INTEGER, paid_at_ms: 5 });
       expect(await store.payments.noticesOf(['t'])).toEqual([
-        { payment_id: 't', terminal_code: BOX, push_id: null, created_at_ms: 5, reported_at_ms: null, recorded: null },
+        {
+          payment_id: 't',
+          terminal_code: BOX,
+          push_id: null,
+          created_at_ms: 5,
+          told_at_ms: null,
+          reported_at_ms: null,
+          recorded: null,
+        },
       ]);
     });
 
     it('a payment whole or not at all', async () => {
       const store = await opened(await place());
       await store.orders.add(order('a'));
-      const told = [BOX, BOX].map((terminal_code) => ({ terminal_code, push_id: null }));
+      const told = [BOX, BOX].map((terminal_code) => ({ terminal_code, push_id: null, told_at_ms: null }));
       await expect(pay(store, 't', { orderRef: 'a', told })).rejects.toThrow();
       expect(await store.payments.newest(10)).toEqual([]);
       expect((await store.orders.find('a'))?.status).toBe('created');
@@ -86,11 +94,11 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
 
     it('one first report of each payment, whoever repeats it at once', async () => {
       const store = await opened(await place());
-      await pay(store, 't', { told: [{ terminal_code: BOX, push_id: null }] });
+      await pay(store, 't', { told: [{ terminal_code: BOX, push_id: null, told_at_ms: null }] });
       const reports = Array.from({ length: 5 }, () => store.payments.report('t', BOX, true, 6));
       expect((await Promise.all(reports)).toSorted()).toEqual(['first', ...Array(4).fill('repeated')]);
       expect(await store.payments.report('t', 'VVB000002', true, 6)).toBe(undefined);
-      expect((await store.payments.unreported(BOX)).notices).toEqual([]);
+      expect((await store.payments.tellUnreported(BOX, 7)).notices).toEqual([]);
     });
   });
 
@@ -98,7 +106,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
     it('that a paid order stays paid, whatever its push comes to', async () => {
       const store = await opened(await place());
       await store.orders.startPush(push('p', 'a'), order('a'));
-      await pay(store, 't', { orderRef: 'a', told: [{ terminal_code: BOX, push_id: 'p' }] });
+      await pay(store, 't', { orderRef: 'a', told: [{ terminal_code: BOX, push_id: 'p', told_at_ms: null }] });
       expect(await store.orders.confirmPush('p', BOX, 'shown', 6)).toBe(false);
       expect(await store.orders.endPush('p', BOX, 'replaced', 7)).toBe(true);
       expect((await store.orders.find('a'))?.status).toBe('paid');
@@ -144,7 +152,10 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       await store.orders.startPush(push('p1', 'a'), order('a'));
       for (const id of ['p2', 'p3']) await store.orders.startPush(push(id, 'a'), undefined);
       await store.orders.endPush('p3', BOX, 'expired', 3);
-      const { withdrawn } = await pay(store, 't', { orderRef: 'a', told: [{ terminal_code: BOX, push_id: 'p2' }] });
+      const { withdrawn } = await pay(store, 't', {
+        orderRef: 'a',
+        told: [{ terminal_code: BOX, push_id: 'p2', told_at_ms: null }],
+      });
       expect(withdrawn).toEqual([{ id: 'p1', terminal_code: BOX }]);
       expect((await pay(store, 'again', { orderRef: 'a' })).withdrawn).toEqual([]);
       await store.orders.startPush(push('p4', 'a'), undefined);

@@ -35,6 +35,7 @@ export const DOWN: { [T in DownMessage['type']]: DownOf<T> } = {
     bankAccount: link.bankAccount,
     bankCode: link.bankCode,
     paidAtMs: 1_721_372_634_000,
+    repeated: false,
   },
   ack: { ...head, type: 'ack', reportIds: [pushId, transactionId] },
 };
@@ -48,6 +49,7 @@ export const UP: { [T in UpMessage['type']]: UpOf<T> } = {
     serialNumber: 'VVB900001',
     agentVersion: '0.1.0',
     display: 'emulator',
+    shownPushId: pushId,
   },
   accepted: { ...head, type: 'accepted', pushId },
   shown: { ...head, type: 'shown', pushId },

@@ -5,7 +5,7 @@ import { Loop } from '../../src/agent/loop.ts';
 import { eventOf, verdictOf } from '../../src/agent/outcome.ts';
 import { Screen } from '../../src/agent/screen.ts';
 import { restore } from '../../src/box/restore.ts';
-import type { BoxEvent, BoxState } from '../../src/box/state.ts';
+import { type BoxEvent, type BoxState, shownPushId } from '../../src/box/state.ts';
 import { view } from '../../src/box/view.ts';
 import { withDeadline } from '../../src/lib/clock.ts';
 import type { Scene } from '../../src/scene.ts';
@@ -70,7 +70,7 @@ export class BoxMachine {
     let shown: Scene | undefined;
     const config = { terminalCode, serialNumber, version: '0', paidHoldMs: 10_000, endedHoldMs: 5_000 };
     const at = { monotonicMs: run.monotonicMs(), wallMs: run.wallMs() };
-    const loop: Loop = new Loop(restore(config, journal.load(), at), {
+    const loop: Loop = new Loop(restore(config, { entries: journal.load(), whole: journal.status().whole }, at), {
       clock: run,
       log,
       journal,
@@ -116,6 +116,7 @@ export class BoxMachine {
         return network.open(io, run, signal);
       },
       verdict: (qrCode) => verdictOf(screen, qrCode),
+      shownPushId: () => shownPushId(loop.state),
       emit: dispatch,
     });
     this.#loop = loop;

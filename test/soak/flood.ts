@@ -175,7 +175,7 @@ async function pourPushes(
         type: 'payment',
         transactionId,
         ...{ pushId: paysNewest ? pushId : null, orderId: paysNewest ? `DH${sent}` : '', amount },
-        ...{ content: `DH${sent}`, bankAccount, bankCode, paidAtMs: Date.now() },
+        ...{ content: `DH${sent}`, bankAccount, bankCode, paidAtMs: Date.now(), repeated: false },
       });
     }
     await delay(5);

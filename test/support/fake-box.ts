@@ -76,9 +76,10 @@ export class FakeBox {
     await this.#wire.send(text);
   }
 
-  hello(change: Partial<FakeBoxIdentity> = {}): Promise<void> {
+  /** As a box that shows nothing, unless told what it shows. */
+  hello(change: Partial<FakeBoxIdentity> = {}, shownPushId: string | null = null): Promise<void> {
     const { terminalCode, serialNumber } = { ...this.#identity, ...change };
-    const version = { agentVersion: 'fake', display: 'fake' };
+    const version = { agentVersion: 'fake', display: 'fake', shownPushId };
     return this.send({ type: 'hello', terminalCode, serialNumber, ...version });
   }
 

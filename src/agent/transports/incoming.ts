@@ -77,6 +77,8 @@ export class Incoming implements AsyncIterable<Arrival> {
   /** Only the newest push can take the screen: an older one that has waited until here costs no more than its answer. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Arrival, void, void> {
     for await (const message of this.#queue) {
+      // Its gateway has answered that the box is away: nobody could be told that the QR is there.
+      if (message.type === 'show' && this.ended) continue;
       if (message.type === 'show' && this.#queue.some((later) => isNewer(later, message))) {
         yield { type: 'overtaken', sessionId: message.sessionId, pushId: message.pushId };
       } else {

@@ -101,7 +101,8 @@ export class Hub {
       if (first?.ok === true) return first;
       const result = first ?? failure('BOX_TIMEOUT', `no confirmation within ${confirmTimeoutMs} ms`);
       if (await this.#fail(push, result.code)) return result;
-      // Something else was stored of it at the very end of the wait: that is what happened, and it settles next.
+      // Something else was stored of it at the very end of the wait: that is what happened.
+      if (await store.orders.isConfirmed(id, this.#deps.confirm)) return { ok: true };
       return first ?? (await answer()) ?? result;
     } finally {
       this.#confirmations.forget(id);
@@ -119,6 +120,11 @@ export class Hub {
   tell(terminalCode: string, payment: Notice): void {
     const session = this.#sessions.get(terminalCode);
     session?.ask(payment.id, noticeOf(payment));
+  }
+
+  /** Has these boxes told again what the store holds for them: whether it has kept something new is not known. */
+  tellAgain(terminalCodes: readonly string[]): void {
+    for (const code of terminalCodes) this.#sessions.get(code)?.tellAgain();
   }
 
   /** Settles what is awaited, and what is being handled. */
@@ -155,12 +161,14 @@ export class Hub {
     if (session?.line !== line || session.sessionId !== message.sessionId) {
       const { log } = this.#deps;
       log.warn('message-refused', { box: terminalCode, type: message.type, reason: 'not of the session in use' });
+      if (session?.mayTellSuperseded(message.sessionId)) this.#tellSuperseded({ line, sessionId: message.sessionId });
       return;
     }
-    const { acked, confirmed } = await keepReport(this.#deps, terminalCode, message);
+    const { acked, confirmed, isOver } = await keepReport(this.#deps, terminalCode, message);
+    if (isOver && 'pushId' in message) this.#withdraw(terminalCode, message.pushId, 'timeout');
     if (acked) session.send({ type: 'ack', reportIds: [message.id] });
     if (confirmed !== undefined && 'pushId' in message) this.#confirmations.settle(message.pushId, confirmed);
-    session.answered('pushId' in message ? message.pushId : message.transactionId);
+    if (!isOver) session.answered('pushId' in message ? message.pushId : message.transactionId);
     if (session.isReadyForMore) await this.#tellAll(session, terminalCode);
   }
 
@@ -176,13 +184,15 @@ export class Hub {
     }
     this.#supersede(terminalCode, line, sessionId);
     const session = new Session(hello, line, this.#deps);
-    this.#sessions.set(terminalCode, session);
     await store.orders.failUnfinished(clock.wallMs(), confirm, this.#unawaited(terminalCode));
+    await store.orders.endAllBut(hello.shownPushId, terminalCode, clock.wallMs());
     session.send({
       type: 'welcome',
       link: directory.linkOf(box),
       openPushIds: await store.orders.openPushIds(terminalCode),
     });
+    // Not before the welcome, without which nothing counts.
+    this.#sessions.set(terminalCode, session);
     log.info('box-online', { box: terminalCode, transport: line.transport, agentVersion, display });
     changes.notify('boxes');
     void session.remind(() =>
@@ -196,12 +206,14 @@ export class Hub {
   /** Tells a box what it has not answered yet, as the store knows it (PROTOCOL.md, clauses MSG-7 and MSG-9). */
   async #tellAll(session: Session, terminalCode: string): Promise<void> {
     const { store, clock, confirm } = this.#deps;
+    session.beginTelling();
     await store.orders.failUnfinished(clock.wallMs(), confirm, this.#unawaited(terminalCode));
-    const withdrawals = await store.orders.toWithdraw(terminalCode);
-    const { notices, more } = await store.payments.unreported(terminalCode);
-    session.beginTelling(more);
-    for (const { id, why } of withdrawals) session.ask(id, { type: 'withdraw', pushId: id, why });
+    for (const { id, why } of await store.orders.toWithdraw(terminalCode)) {
+      session.ask(id, { type: 'withdraw', pushId: id, why });
+    }
+    const { notices, more } = await store.payments.tellUnreported(terminalCode, clock.wallMs());
     for (const payment of notices) session.ask(payment.id, noticeOf(payment));
+    session.endTelling(more);
   }
 
   #unawaited(terminalCode: string): { terminalCode: string; except: string[] } {
@@ -229,13 +241,17 @@ export class Hub {
     older?.end();
     if (older === undefined || (older.sessionId === sessionId && older.line === line)) return;
     this.#sessions.delete(terminalCode);
-    const reason = 'another agent registered with the identity of this box';
     if (older.sessionId !== sessionId) {
-      this.#deps.log.warn('box-superseded', { box: terminalCode, code: 'SUPERSEDED', reason });
-      older.send({ type: 'refused', code: 'SUPERSEDED', reason });
+      this.#deps.log.warn('box-superseded', { box: terminalCode, code: 'SUPERSEDED' });
+      this.#tellSuperseded(older);
     }
     this.#confirmations.settleAll(terminalCode, failure('BOX_OFFLINE', 'a newer session of the box took over'));
     if (older.line !== line) older.line.end();
+  }
+
+  #tellSuperseded(older: Pick<Session, 'line' | 'sessionId'>): void {
+    const reason = 'another agent registered with the identity of this box';
+    sendTo(older, { type: 'refused', code: 'SUPERSEDED', reason }, this.#deps);
   }
 
   #withdraw(terminalCode: string, pushId: string, why: 'timeout' | 'cancelled' | 'paid'): void {
@@ -263,5 +279,6 @@ function noticeOf(payment: Notice): DownBody {
     bankAccount: payment.bank_account,
     bankCode: payment.bank_code,
     paidAtMs: payment.paid_at_ms,
+    repeated: payment.repeated,
   };
 }

@@ -19,6 +19,8 @@ interface Kept {
   acked: boolean;
   /** What it says of the push whose confirmation is awaited. */
   confirmed?: PushResult;
+  /** The box shows a push that has failed or was cancelled: it has to be told so. */
+  isOver?: boolean;
 }
 
 /** Stores what a registered box reports. A report that fits no push or payment of this box changes nothing. */
@@ -34,7 +36,7 @@ export async function keepReport(
     case 'shown': {
       if (!(await store.orders.confirmPush(report.pushId, terminalCode, report.type, clock.wallMs()))) {
         stray('the push is over, or was not sent to this box');
-        return { acked: false };
+        return { acked: false, isOver: await store.orders.isShownInVain(report.pushId, terminalCode) };
       }
       changes.notify('orders');
       return report.type === 'shown' || confirm === 'accepted'

@@ -12,11 +12,13 @@ export interface Incoming {
   callbackId: string;
   referenceNumber: string;
   paidAtMs: number;
+  /** Whether a box is there to be told at once. */
+  isOnline(terminalCode: string): boolean;
 }
 
 /** What is kept and told of a payment for this order, or for none (PROTOCOL.md, clauses CBK-4 to CBK-7 and SYN-2). */
 export function consequencesOf(
-  { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs }: Incoming,
+  { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline }: Incoming,
   order: OrderRow | undefined,
   directory: Directory,
 ): Consequences {
@@ -50,11 +52,15 @@ export function consequencesOf(
   };
   const url = directory.partner(money.partner)?.callback?.url;
   const callback = url === undefined ? undefined : { id: callbackId, url, body: JSON.stringify(payload) };
-  return { payment, told: toTell(money, order, directory), callback };
+  const told = toTell(money, order, directory).map((box) => ({
+    ...box,
+    told_at_ms: isOnline(box.terminal_code) ? paidAtMs : null,
+  }));
+  return { payment, told, callback };
 }
 
 /** Which boxes hear of a payment (PROTOCOL.md, clause CBK-7). */
-function toTell(money: Money, order: OrderRow | undefined, directory: Directory): Told[] {
+function toTell(money: Money, order: OrderRow | undefined, directory: Directory): Omit<Told, 'told_at_ms'>[] {
   if (money.trans_type === 'D') return [];
   const { shown_on = null, shown_push_id = null } = order ?? {};
   if (shown_on !== null && directory.box(shown_on) !== undefined) {

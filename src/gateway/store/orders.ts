@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely';
 import type { Code } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import type { DownOf, EndedHow } from '../../protocol/messages.ts';
-import { OPEN_PUSH, type OrderRow, type OrderStatus, type PushRow, type Tables } from './schema.ts';
+import { CLOCK_JUMP_MS, OPEN_PUSH, type OrderRow, type OrderStatus, type PushRow, type Tables } from './schema.ts';
 import { nextSeq } from './seq.ts';
 
 /** Failures after which a box may still hold the push: it is told again to withdraw it. */
@@ -90,7 +90,7 @@ export class OrderStore {
 
   /**
    * Whether an order has the screen of a box, as far as this kind of confirmation tells: the newest push to that
-   * box is the order's, whatever became of the others (clause SND-9).
+   * box, but for those that it refused, is the order's, whatever became of the others (clause SND-9).
    */
   async isOnBox(
     orderRef: string,
@@ -102,12 +102,19 @@ export class OrderStore {
       .selectFrom('pushes')
       .select(['order_ref', 'status'])
       .where('terminal_code', '=', terminalCode)
-      .where('expires_at_ms', '>', atMs)
+      .where('expires_at_ms', '>', atMs - CLOCK_JUMP_MS)
+      .where((it) => it.or([it('status', '<>', 'failed'), it('ended_at_ms', 'is', null)]))
       .orderBy('seq', 'desc')
       .limit(1)
       .executeTakeFirst();
     if (newest?.order_ref !== orderRef) return false;
     return newest.status === 'shown' || (confirm === 'accepted' && newest.status === 'accepted');
+  }
+
+  /** Whether the box has confirmed a push, in the way that is asked for. */
+  async isConfirmed(pushId: string, confirm: 'accepted' | 'displayed'): Promise<boolean> {
+    const push = await this.#db.selectFrom('pushes').select('status').where('id', '=', pushId).executeTakeFirst();
+    return push?.status === 'shown' || (confirm === 'accepted' && push?.status === 'accepted');
   }
 
   /** Whether the push was still open, so that this changed it; a withdrawn or ended one stays as it is. */
@@ -201,6 +208,25 @@ export class OrderStore {
       .where('status', 'in', ['failed', 'cancelled'])
       .executeTakeFirst();
     return changed.numUpdatedRows > 0n;
+  }
+
+  /** Takes down that a box shows a push that had failed or was cancelled. Whether it was one of those, of this box. */
+  async isShownInVain(pushId: string, terminalCode: string): Promise<boolean> {
+    const changed = await this.#db
+      .updateTable('pushes')
+      .set({ ended_at_ms: null })
+      .where('id', '=', pushId)
+      .where('terminal_code', '=', terminalCode)
+      .where('status', 'in', ['failed', 'cancelled'])
+      .executeTakeFirst();
+    return changed.numUpdatedRows > 0n;
+  }
+
+  /** Ends the pushes that a box does not show any more, as its hello tells: it was swapped, or its disk was lost. */
+  async endAllBut(shownPushId: string | null, terminalCode: string, atMs: number): Promise<void> {
+    for (const id of await this.openPushIds(terminalCode)) {
+      if (id !== shownPushId) await this.endPush(id, terminalCode, 'interrupted', atMs);
+    }
   }
 
   /**

@@ -1,10 +1,10 @@
 import { expressionBuilder, type Kysely, sql } from 'kysely';
-import { OPEN_PUSH, type OrderRow, type Tables } from './schema.ts';
+import { CLOCK_JUMP_MS, OPEN_PUSH, type OrderRow, type Tables } from './schema.ts';
 
 /** What a payment and an order have in common (PROTOCOL.md, clause CBK-6). */
 export type Money = Pick<OrderRow, 'partner' | 'bank_account' | 'content' | 'amount' | 'trans_type'>;
 
-/** The unpaid order of this money that a box shows, else the newest unpaid, else the newest paid (clause CBK-6). */
+/** The order of this money that a box shows, else the newest unpaid, else the newest paid (clause CBK-6). */
 export async function findPaidBy(db: Kysely<Tables>, money: Money, atMs: number): Promise<OrderRow | undefined> {
   const { partner, bank_account, content, amount, trans_type } = money;
   const isOfMoney = expressionBuilder<Tables, 'orders'>().and({
@@ -21,8 +21,7 @@ export async function findPaidBy(db: Kysely<Tables>, money: Money, atMs: number)
     .selectAll('orders')
     .whereRef('orders.id', '=', 'pushes.order_ref')
     .where('pushes.status', 'in', OPEN_PUSH)
-    .where('pushes.expires_at_ms', '>', atMs)
-    .where('orders.status', '<>', 'paid')
+    .where('pushes.expires_at_ms', '>', atMs - CLOCK_JUMP_MS)
     .where(isOfMoney)
     .orderBy((it) => it('pushes.status', '=', 'shown'), 'desc')
     .orderBy('pushes.seq', 'desc')

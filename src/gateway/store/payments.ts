@@ -16,10 +16,10 @@ import { nextAttemptSeq, nextSeq } from './seq.ts';
 const NOTICES_MAX = 100;
 
 export type NewPayment = Omit<PaymentRow, 'seq'>;
-/** A box that is told of a payment. */
-export type Told = Pick<NoticeRow, 'terminal_code' | 'push_id'>;
-/** What a box is told. */
-export type Notice = NewPayment & Pick<NoticeRow, 'push_id'>;
+/** A box that is told of a payment: at once, or when it is there. */
+export type Told = Pick<NoticeRow, 'terminal_code' | 'push_id' | 'told_at_ms'>;
+/** What a box is told; `repeated` when it may have been before. */
+export type Notice = NewPayment & Pick<NoticeRow, 'push_id'> & { repeated: boolean };
 export type NewCallback = Pick<CallbackRow, 'id' | 'url' | 'body'>;
 /** A payment with all that follows from it. */
 export interface Consequences {
@@ -99,19 +99,34 @@ export class PaymentStore {
     return this.#db.selectFrom('callbacks').selectAll().where('payment_id', 'in', paymentIds).execute();
   }
 
-  /** Payments that a box has not yet reported as announced, oldest first; `more` when others wait (clause MSG-7). */
-  async unreported(terminalCode: string): Promise<{ notices: Notice[]; more: boolean }> {
+  /**
+   * Payments that a box has not yet reported as announced, oldest first, taken down as told; `more` when others wait
+   * (clauses MSG-7 and AGT-11).
+   */
+  async tellUnreported(terminalCode: string, atMs: number): Promise<{ notices: Notice[]; more: boolean }> {
     const unreported = await this.#db
       .selectFrom('payments')
       .innerJoin('notices', 'notices.payment_id', 'payments.id')
       .selectAll('payments')
-      .select('notices.push_id')
+      .select(['notices.push_id', 'notices.told_at_ms'])
       .where('notices.terminal_code', '=', terminalCode)
       .where('notices.reported_at_ms', 'is', null)
       .orderBy('payments.seq')
       .limit(NOTICES_MAX + 1)
       .execute();
-    return { notices: unreported.slice(0, NOTICES_MAX), more: unreported.length > NOTICES_MAX };
+    const notices = unreported
+      .slice(0, NOTICES_MAX)
+      .map(({ told_at_ms, ...payment }) => ({ ...payment, repeated: told_at_ms !== null }));
+    const first = notices.filter(({ repeated }) => !repeated).map(({ id }) => id);
+    if (first.length > 0) {
+      await this.#db
+        .updateTable('notices')
+        .set({ told_at_ms: atMs })
+        .where('terminal_code', '=', terminalCode)
+        .where('payment_id', 'in', first)
+        .execute();
+    }
+    return { notices, more: unreported.length > NOTICES_MAX };
   }
 
   /** The box has announced a payment. `undefined` when it was not told of one, else whether this is the first report. */

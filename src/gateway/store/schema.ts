@@ -56,6 +56,9 @@ export interface OrderRow {
 /** `sent` until the box or the deadline decides; `failed`, `cancelled` and `ended` are final. */
 export type PushStatus = 'sent' | 'accepted' | 'shown' | 'failed' | 'cancelled' | 'ended';
 
+/** The box itself ends a push at its time; calendar time counts only where it is away, and may be off by so much. */
+export const CLOCK_JUMP_MS = 86_400_000;
+
 /** A box may show the push, or be about to. */
 export const OPEN_PUSH: readonly PushStatus[] = ['sent', 'accepted', 'shown'];
 
@@ -127,6 +130,8 @@ export interface NoticeRow {
   /** The push that the box showed, where the payment is for that. */
   push_id: string | null;
   created_at_ms: number;
+  /** When it was first said to the box, or was about to be. */
+  told_at_ms: number | null;
   reported_at_ms: number | null;
   recorded: number | null;
 }
@@ -135,6 +140,7 @@ export interface NoticeRow {
 export const MIGRATIONS: Record<string, Migration> = {
   '001-first-tables': { up: createFirstTables },
   '002-indexes': { up: createIndexes },
+  '003-told-notices': { up: addTold },
 };
 
 async function createFirstTables(db: Kysely<unknown>): Promise<void> {
@@ -216,6 +222,10 @@ async function createFirstTables(db: Kysely<unknown>): Promise<void> {
   await index('callbacks_by_payment', 'callbacks', ['payment_id']);
   await index('attempts_by_callback', 'callback_attempts', ['callback_id', 'seq']);
   await index('notices_by_box', 'notices', ['terminal_code', 'reported_at_ms']);
+}
+
+async function addTold(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('notices').addColumn('told_at_ms', 'bigint').execute();
 }
 
 /** For every query that would else read a whole table, or all the orders of a shop that asks for the same each time. */

@@ -32,9 +32,12 @@ function incomingOf(...messages: DownMessage[]) {
   const incoming = new Incoming(createLogger(out, systemClock, 'json'));
   const take = (message: DownMessage) => incoming.take(encode(message));
   for (const message of messages) take(message);
+  /** What is read while the connection is open. */
   const rest = async () => {
+    const reading = Array.fromAsync(incoming);
+    await new Promise((resolve) => setImmediate(resolve));
     incoming.close();
-    return Array.fromAsync(incoming);
+    return reading;
   };
   return { incoming, take, events, rest };
 }
@@ -46,6 +49,13 @@ describe('what waits for the box', () => {
     const [first, between, second, third] = [show(), withdraw(), show(), show()];
     const { rest } = incomingOf(first, between, second, third);
     expect(await rest()).toEqual([overtaken(first), between, overtaken(second), third]);
+  });
+
+  it('SND-5 is no push of a connection that has ended: its gateway has answered that the box is away', async () => {
+    const [push, other] = [show(), withdraw()];
+    const { incoming } = incomingOf(push, other);
+    incoming.close();
+    expect(await Array.fromAsync(incoming)).toEqual([other]);
   });
 
   it('is a push that is told twice, as it is', async () => {

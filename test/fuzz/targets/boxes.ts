@@ -61,7 +61,7 @@ function bodyOf(it: Said, id: string): UpBody {
   const { terminalCode, serialNumber } = it.wrongIdentity ? BOX2 : BOX1;
   switch (type) {
     case 'hello':
-      return { type, terminalCode, serialNumber, agentVersion: text, display: text };
+      return { type, terminalCode, serialNumber, agentVersion: text, display: text, shownPushId: id };
     case 'rejected':
       return { type, pushId: id, code: it.code, reason: text };
     case 'ended':

@@ -45,7 +45,7 @@ const COMPANIONS = ['', '-wal', '-shm'];
 /** An entry that can be read restores a box that can say how it is. */
 function holdRestores(entries: readonly Entry[]): void {
   const at = { monotonicMs: systemClock.monotonicMs(), wallMs: systemClock.wallMs() };
-  const state = restore(CONFIG, entries, at);
+  const state = restore(CONFIG, { entries, whole: true }, at);
   hold(JSON.stringify(statusView(state)) !== '' && typeof sceneText(view(state)) === 'string', () => 'no status');
 }
 
