@@ -120,10 +120,10 @@ export class ProvisionFolder {
   /** Gives gateway and broker new certificates for these hosts, and revokes the old ones. Throws ConfigError. */
   async rotateGateway(hosts: readonly string[]): Promise<void> {
     const authority = await this.#authority();
-    const old = (await readIfThere(join(this.path, 'gateway/cert.pem'))) ?? '';
-    const oldClient = (await readIfThere(join(this.path, 'gateway/client-cert.pem'))) ?? '';
+    const names = ['gateway/cert.pem', 'gateway/client-cert.pem'];
+    const old = await Promise.all(names.map((name) => readIfThere(join(this.path, name))));
     const files = await this.#gatewayFiles(authority, hosts);
-    await this.#revoke(authority, old, oldClient);
+    await this.#revoke(authority, ...old.filter((it) => it !== undefined));
     await this.#replace('gateway', files);
   }
 

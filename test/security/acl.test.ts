@@ -74,6 +74,8 @@ describe.skipIf(missing)(`Mosquitto with the files made for it${note}`, () => {
     const gatewayConfig = {
       ...rest,
       http: { port: httpPort },
+      // A busy machine draws late.
+      confirmTimeoutMs: 30_000,
       mqtt: { url, username: 'gateway', tls },
       partners: [{ ...PARTNER, accounts: [ACCOUNT.bankAccount], callback: { url: partner.url } }],
       accounts: [ACCOUNT],
