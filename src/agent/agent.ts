@@ -23,7 +23,7 @@ import { type ConfiguredDisplay, type OnStop, Screen, type ScreenOutcome } from 
 import { type StatusSources, statusOf } from './status.ts';
 
 /** How long the link waits for the displays' first attempt; a display that hangs must not keep a payment away. */
-const FIRST_DISPLAY_WAIT_MS = 5_000;
+const FIRST_DISPLAY_WAIT_MS = 10_000;
 
 /** Everything an agent is told from outside, already decoded. Durations are milliseconds. */
 export interface AgentSetup {
@@ -67,8 +67,8 @@ export interface Agent {
 
 /**
  * Starts a box: journal, displays, the loop, its pages, and last the link, so that nothing arrives before it can be
- * shown. Settles once its pages answer. Throws a ConfigError when the port cannot be had; a display or a disk that fails
- * is a state, not an error.
+ * shown. Settles once its pages answer. Throws a ConfigError when the port cannot be had, or another program has the
+ * journal open; a display or a disk that fails is a state, not an error.
  */
 export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Agent> {
   const { clock, log } = deps;

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Entry } from '../box/entry.ts';
 import type { Clock } from '../lib/clock.ts';
-import { PayboxError, reasonOf } from '../lib/errors.ts';
+import { ConfigError, PayboxError, reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Journal, JournalStatus } from './contract.ts';
 import { namesAside, salvage, setAside } from './journal-aside.ts';
@@ -26,16 +26,18 @@ const COMPACT_ABOVE_ENTRIES = 6_000;
 const AGE_CHECK_MS = 86_400_000;
 /** Entries that one append removes while a compaction lasts, so that it is never slow. */
 const REMOVED_AT_ONCE_MAX = 500;
-/** How long the start waits for another program to leave the file; a running box does not wait. */
-const LOCK_WAIT_MS = 250;
+/** How long the start waits for another program to leave the file, as for one that is just ending; a running box does not wait. */
+const LOCK_WAIT_MS = 2_000;
+const BUSY_FIX = 'end the other program, or give each box a folder of its own';
 /** A file that could not be opened is not tried again sooner, so that a flood of pushes does not wait for each attempt. */
 const REOPEN_MS = 1_000;
 
 /**
  * The journal of the box `terminalCode` in `dataDir`, which is made if it is missing (house rule 2). A file that is
  * damaged, another box's or another version's is set aside under a new name, and a fresh one begins with what could be
- * read. A disk that does not work, or a file that another program has open, is no error here: the box still has to take
- * payments (PROTOCOL.md, clause AGT-5). `load` then gives what can be read, and the file is opened later.
+ * read. A disk that does not work is no error here: the box still has to take payments (PROTOCOL.md, clause AGT-5).
+ * `load` then gives what can be read, and the file is opened later. Throws a ConfigError when another program has the
+ * file open.
  */
 export function openJournal(dataDir: string, terminalCode: string, deps: JournalDeps): Journal {
   return new SqliteJournal(dataDir, terminalCode, deps);
@@ -73,9 +75,11 @@ class SqliteJournal implements Journal {
       this.#planCompaction(file, COMPACT_ABOVE_ENTRIES);
       while (this.#doomed.length > 0) this.#compactSome(file);
     } catch (error) {
+      // That program is this box already: a second one would take the gateway away from it, without its memory.
+      if (error instanceof BusyError) throw new ConfigError(`dataDir: ${error.message}: ${this.#path}`, BUSY_FIX);
       this.#failure = error;
       deps.log.error('journal-unavailable', { file: this.#path, reason: reasonOf(error) });
-      if (!(error instanceof BusyError)) this.#learn(salvage(this.#path, terminalCode, deps.log));
+      this.#learn(salvage(this.#path, terminalCode, deps.log));
     }
     this.#started = true;
   }
@@ -105,10 +109,7 @@ class SqliteJournal implements Journal {
       this.#fail(error);
       throw new PayboxError('STORAGE_FAULT', `the journal ${this.#path} cannot be written: ${reasonOf(error)}`, {
         severity: 'retryable',
-        fix:
-          error instanceof BusyError
-            ? 'end the other program, or give each box a folder of its own'
-            : 'check the disk: free space, write permission, its health',
+        fix: error instanceof BusyError ? BUSY_FIX : 'check the disk: free space, write permission, its health',
         cause: error,
       });
     }
