@@ -90,6 +90,30 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
       expect(callback?.attempts).toHaveLength(1);
     });
 
+    it('SYN-1 SYN-4 SYN-5 brings what is owed to the URL that the partner has now, else to the one it had', async () => {
+      const clock = new VirtualClock();
+      const [wrong, right] = [await partnerServer(status(500)), await partnerServer(status(500), processed)];
+      const given = await onStore({ clock, config: { mqtt: null } });
+      const first = await testGateway({ ...given, callback: { url: wrong.url } });
+      await first.post(TEST_CALLBACK, testCallback());
+      await eventually('the first wait', () => wrong.calls.length === 1 && clock.sleeping()[0] === 1000);
+      await first.close();
+
+      const second = await testGateway({ ...given, callback: { url: right.url } });
+      await eventually('the rest of the wait', () => clock.sleeping()[0] === 1000);
+      await clock.advance(1000);
+      await eventually('the second wait', () => right.calls.length === 1 && clock.sleeping()[0] === 2000);
+      const [pending] = await second.mock('/callbacks');
+      expect(pending).toMatchObject({ status: 'pending', url: right.url });
+      await second.close();
+
+      const third = await testGateway(given);
+      const sent = await third.mock<Record<string, unknown>>(`/callbacks/${pending?.id}/resend`, 'POST');
+      expect(sent).toMatchObject({ status: 'delivered', url: right.url });
+      expect([wrong.calls.length, right.calls.length]).toEqual([1, 2]);
+      expect(new Set([...wrong.calls, ...right.calls].map((it) => it.body)).size).toBe(1);
+    });
+
     it('SND-4 SND-5 ends a push that nobody answered, and withdraws it at the next welcome', async () => {
       const options = await onStore();
       const first = await testGateway(options);

@@ -13,7 +13,7 @@ const callback = (id: string) => ({ id, url: 'u', body: 'b' });
 const told = [{ terminal_code: BOX, push_id: null, told_at_ms: null }];
 
 async function prune(store: Store, limits?: { keptMs: number; keptMax: number }) {
-  const pruned = { orders: 0, payments: 0, qrCodes: 0, batchMax: 0 };
+  const pruned = { pushes: 0, orders: 0, payments: 0, qrCodes: 0, batchMax: 0 };
   for await (const { kind, deleted } of store.prune(NOW_MS, limits)) {
     pruned[kind] += deleted;
     pruned.batchMax = Math.max(pruned.batchMax, deleted);
@@ -21,6 +21,7 @@ async function prune(store: Store, limits?: { keptMs: number; keptMax: number })
   return pruned;
 }
 const orderIds = async (store: Store) => (await store.orders.newest(1000)).map((it) => it.id).toSorted();
+const pushIds = async (store: Store, orderRef: string) => (await store.orders.pushesOf([orderRef])).map((it) => it.id);
 const paymentIds = async (store: Store) => (await store.payments.newest(1000)).map((it) => it.id).toSorted();
 
 describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
@@ -38,7 +39,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
         await store.orders.addQr(id, 'qr', atMs);
         await pay(store, `t ${id}`, { orderRef: id, atMs, told, callback: callback(`c ${id}`) });
         await store.payments.report(`t ${id}`, BOX, true, atMs);
-        const after = { status: 'failed', warning: null, tries: 1, next_at_ms: 9 } as const;
+        const after = { url: 'u', status: 'failed', warning: null, tries: 1, next_at_ms: 9 } as const;
         await store.payments.addAttempt(attempt(`a ${id}`, `c ${id}`), after);
       }
       expect(await prune(store)).toMatchObject({ orders: 1, payments: 1, qrCodes: 1 });
@@ -60,7 +61,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
         await store.orders.addQr(`q${i}`, 'qr', NOW_MS);
         await pay(store, `t${i}`, { orderRef: `o${i}`, atMs: NOW_MS });
       }
-      const gone = { orders: 247, payments: 247, qrCodes: 247, batchMax: 100 };
+      const gone = { pushes: 0, orders: 247, payments: 247, qrCodes: 247, batchMax: 100 };
       expect(await prune(store, { keptMs: DAY_MS, keptMax: 3 })).toEqual(gone);
       expect(await orderIds(store)).toEqual(['o247', 'o248', 'o249']);
       expect(await paymentIds(store)).toEqual(['t247', 't248', 't249']);
@@ -69,7 +70,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
     it('no order that a box may still show, whatever its age and number', async () => {
       const store = await opened(await place());
       for (const id of ['shown', 'sent', 'cancelled', 'unsure', 'over', 'ended']) {
-        const expires_at_ms = id === 'over' ? NOW_MS : NOW_MS + 1;
+        const expires_at_ms = NOW_MS - DAY_MS + (id === 'over' ? 0 : 1);
         await store.orders.startPush(push(id, id, { expires_at_ms }), order(id));
       }
       await store.orders.confirmPush('shown', BOX, 'shown', 3);
@@ -79,6 +80,37 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       await prune(store, { keptMs: 0, keptMax: 0 });
       expect(await orderIds(store)).toEqual(['cancelled', 'sent', 'shown', 'unsure']);
       expect(await store.orders.pushesOf(['shown', 'over', 'ended'])).toHaveLength(1);
+    });
+
+    it('the pushes of an order that is asked for again and again, but not the newest', async () => {
+      const store = await opened(await place());
+      for (const [n, days] of [31, 31, 29, 1].entries()) {
+        const atMs = NOW_MS - days * DAY_MS;
+        const times = { created_at_ms: atMs, expires_at_ms: atMs + HOUR_MS };
+        await store.orders.startPush(push(`p${n}`, 'a', times), n === 0 ? order('a') : undefined);
+        await store.orders.endPush(`p${n}`, BOX, 'expired', atMs + HOUR_MS);
+      }
+      expect(await prune(store)).toMatchObject({ pushes: 2, orders: 0 });
+      expect(await pushIds(store, 'a')).toEqual(['p2', 'p3']);
+      await prune(store, { keptMs: 2 * DAY_MS, keptMax: 1 });
+      expect(await pushIds(store, 'a')).toEqual(['p3']);
+    });
+
+    it('the oldest pushes beyond a number, but none that a box may still show or that an order goes by', async () => {
+      const store = await opened(await place());
+      const over = NOW_MS - 2 * DAY_MS;
+      const expiries: Record<number, number> = { 1: NOW_MS + 1, 2: over, 3: NOW_MS - 31 * DAY_MS, 4: NOW_MS };
+      for (let n = 0; n < 250; n += 1) {
+        const times = { created_at_ms: over, expires_at_ms: expiries[n] ?? over };
+        await store.orders.startPush(push(`p${n}`, 'a', times), n === 0 ? order('a') : undefined);
+        if (n === 0) await store.orders.confirmPush('p0', BOX, 'shown', over);
+        if (n < 1 || n > 3) await store.orders.endPush(`p${n}`, BOX, 'replaced', over);
+      }
+      const pruned = await prune(store, { keptMs: 30 * DAY_MS, keptMax: 3 });
+      expect(pruned).toMatchObject({ pushes: 243, orders: 0, batchMax: 100 });
+      expect(await pushIds(store, 'a')).toEqual(['p0', 'p1', 'p2', 'p4', 'p247', 'p248', 'p249']);
+      await prune(store, { keptMs: 0, keptMax: 0 });
+      expect(await pushIds(store, 'a')).toEqual(['p0', 'p1', 'p4', 'p249']);
     });
 
     it('no payment that a box has not reported or that a partner is to be told, nor stops at many of them', async () => {

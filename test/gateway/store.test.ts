@@ -74,7 +74,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
     it('the attempts of each callback in their order, and none of one that is not there', async () => {
       const store = await opened(await place());
       for (const id of ['c1', 'c2']) await pay(store, `of ${id}`, { callback: { id, url: 'u', body: 'b' } });
-      const after = { status: 'pending', warning: null, tries: 1, next_at_ms: 9 } as const;
+      const after = { url: 'u', status: 'pending', warning: null, tries: 1, next_at_ms: 9 } as const;
       for (const [id, of] of [
         ['a', 'c1'],
         ['b', 'c2'],

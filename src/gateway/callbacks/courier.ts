@@ -103,14 +103,15 @@ export class Courier {
     const { store, directory, clock, random, log, changes, metrics, post } = this.#deps;
     const callback = await store.payments.callback(id);
     if (callback === undefined || (!byHand && callback.status !== 'pending')) return;
-    const { auth = { kind: 'none' }, signingSecret } = directory.partner(callback.partner)?.callback ?? {};
+    // A URL that was corrected since then is for what is owed too; without one it may still be at the old.
+    const { url = callback.url, auth, signingSecret } = directory.partner(callback.partner)?.callback ?? {};
     const attempt = await attemptCallback(
-      { id, url: callback.url, auth, signingSecret, body: callback.body },
+      { id, url, auth: auth ?? { kind: 'none' }, signingSecret, body: callback.body },
       { clock, post },
       this.#closing.signal,
     );
     if (this.#closing.signal.aborted && attempt.status === null) return;
-    const after = this.#after(callback, attempt, byHand);
+    const after = { url, ...this.#after(callback, attempt, byHand) };
     await store.payments.addAttempt(
       {
         id: random.uuid(),

@@ -33,7 +33,7 @@ export interface Kept extends Consequences {
 }
 export type NewAttempt = Omit<AttemptRow, 'seq'>;
 /** What an attempt changes in its callback. */
-export type AfterAttempt = Pick<CallbackRow, 'status' | 'warning' | 'tries' | 'next_at_ms'>;
+export type AfterAttempt = Pick<CallbackRow, 'url' | 'status' | 'warning' | 'tries' | 'next_at_ms'>;
 
 /** Payments, the notices of them to boxes, and the callbacks to partners. */
 export class PaymentStore {
