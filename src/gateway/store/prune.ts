@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import type { Tables } from './schema.ts';
+import { CLOCK_JUMP_MS, type Tables } from './schema.ts';
 
 /** What is over is kept for so long … */
 const KEPT_MS = 30 * 86_400_000;
@@ -13,9 +13,9 @@ export interface Limits {
   keptMax: number;
 }
 
-/** What one transaction deleted; an order goes with its pushes, a payment with its notices and callbacks. */
+/** What one transaction deleted; an order goes with the pushes that it has left, a payment with its notices and callbacks. */
 export interface Pruned {
-  kind: 'orders' | 'payments' | 'qrCodes';
+  kind: 'pushes' | 'orders' | 'payments' | 'qrCodes';
   deleted: number;
 }
 
@@ -33,8 +33,9 @@ interface Batch {
 
 /**
  * Deletes what is older than 30 days or beyond the newest 100,000, oldest first, a batch each time that it is asked to
- * go on. Never an order that a box may still show, nor a payment that a box has not reported or that a partner is
- * still to be told: those are kept whatever their age and number.
+ * go on. Never an order or a push that a box may still show, nor a payment that a box has not reported or that a partner
+ * is still to be told: those are kept whatever their age and number. Pushes first: an order that was asked for again and
+ * again would else go with all of them at once, or never.
  */
 export async function* prune(
   db: Kysely<Tables>,
@@ -42,13 +43,12 @@ export async function* prune(
   { keptMs, keptMax }: Limits = { keptMs: KEPT_MS, keptMax: KEPT_MAX },
 ): AsyncGenerator<Pruned, void> {
   const beforeMs = atMs - keptMs;
-  for (const kind of ['orders', 'payments'] as const) {
+  const prunings = { pushes: prunePushes, orders: pruneOrders, payments: prunePayments };
+  for (const kind of ['pushes', 'orders', 'payments'] as const) {
     const due = { beforeMs, uptoSeq: await newestBeyond(db, kind, keptMax) };
     for (let after: number | undefined = 0; after !== undefined; ) {
       const from: number = after;
-      const batch: Batch | undefined = await db
-        .transaction()
-        .execute((trx) => (kind === 'orders' ? pruneOrders(trx, from, due, atMs) : prunePayments(trx, from, due)));
+      const batch: Batch | undefined = await db.transaction().execute((trx) => prunings[kind](trx, from, due, atMs));
       if (batch !== undefined) yield { kind, deleted: batch.deleted };
       after = batch?.after;
     }
@@ -60,9 +60,39 @@ export async function* prune(
 }
 
 /** The highest `seq` that is beyond the newest `keptMax`; 0 when there are not so many. */
-async function newestBeyond(db: Kysely<Tables>, table: 'orders' | 'payments', keptMax: number): Promise<number> {
+async function newestBeyond(db: Kysely<Tables>, table: Exclude<Pruned['kind'], 'qrCodes'>, keptMax: number) {
   const rows = db.selectFrom(table).select('seq').orderBy('seq', 'desc').limit(1).offset(keptMax);
   return (await rows.executeTakeFirst())?.seq ?? 0;
+}
+
+/** An order keeps its newest push and the one that was shown last; a box that is away keeps what it has not ended. */
+async function prunePushes(db: Kysely<Tables>, after: number, due: Due, atMs: number): Promise<Batch | undefined> {
+  const rows = await db
+    .selectFrom('pushes')
+    .select(['id', 'seq', 'created_at_ms as atMs'])
+    .where('seq', '>', after)
+    .orderBy('seq')
+    .limit(BATCH_ROWS_MAX)
+    .execute();
+  return deleteDue(rows, due, async (ids) => {
+    const kept = await db
+      .selectFrom('pushes')
+      .innerJoin('orders', 'orders.id', 'pushes.order_ref')
+      .select('pushes.id as id')
+      .where('pushes.id', 'in', ids)
+      .where((it) =>
+        it.or([
+          it('pushes.expires_at_ms', '>', atMs - CLOCK_JUMP_MS),
+          it.and([it('pushes.ended_at_ms', 'is', null), it('pushes.expires_at_ms', '>=', due.beforeMs)]),
+          it('orders.last_push_id', '=', it.ref('pushes.id')),
+          it('orders.shown_push_id', '=', it.ref('pushes.id')),
+        ]),
+      )
+      .execute();
+    const over = without(ids, kept);
+    if (over.length > 0) await db.deleteFrom('pushes').where('id', 'in', over).execute();
+    return over.length;
+  });
 }
 
 async function pruneOrders(db: Kysely<Tables>, after: number, due: Due, atMs: number): Promise<Batch | undefined> {
@@ -78,7 +108,7 @@ async function pruneOrders(db: Kysely<Tables>, after: number, due: Due, atMs: nu
       .selectFrom('pushes')
       .select('order_ref as id')
       .where('order_ref', 'in', ids)
-      .where('expires_at_ms', '>', atMs)
+      .where('expires_at_ms', '>', atMs - CLOCK_JUMP_MS)
       .where('ended_at_ms', 'is', null)
       .execute();
     const over = without(ids, onBox);

@@ -49,7 +49,7 @@ export class Pruner {
   async #prune(): Promise<void> {
     const { store, clock, log } = this.#deps;
     const { signal } = this.#closing;
-    const pruned = { orders: 0, payments: 0, qrCodes: 0 };
+    const pruned = { pushes: 0, orders: 0, payments: 0, qrCodes: 0 };
     for await (const { kind, deleted } of store.prune(clock.wallMs())) {
       pruned[kind] += deleted;
       await clock.sleep(PAUSE_MS, signal);
