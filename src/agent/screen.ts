@@ -216,7 +216,7 @@ export class Screen {
   /** The frame, once the display has taken it. */
   async #take(display: Display, renderer: Renderer, scene: Scene): Promise<Frame> {
     const frame = renderer.render(scene);
-    if (this.#onDisplay !== 'payment') this.#onDisplay = scene.kind;
+    if (this.#onDisplay !== 'payment' && scene.kind !== 'blank') this.#onDisplay = scene.kind;
     const drawn = display.draw(frame, scene).then(() => true);
     if (!(await this.#inTime(DRAW_TIMEOUT_MS, drawn))) {
       throw new PayboxError('DISPLAY_FAULT', 'the display did not take a frame in time', {

@@ -254,7 +254,7 @@ describe('a screen that is closed', () => {
     screen.present(scene);
     await eventually('drawn', () => outcomes.length === 1);
     state.fails = true;
-    screen.present({ ...idle, online: false });
+    screen.present(idle);
     await eventually('failed', () => outcomes.length > 1);
     return { screen, glass, state, display, logged };
   }
@@ -269,6 +269,20 @@ describe('a screen that is closed', () => {
     state.fails = false;
     await screen.close(onStop, STOP_BUDGET_MS);
     expect(glass).toEqual(drawn);
+  });
+
+  it.each([PAYMENT, idle])('opens a display once more when the goodbye fails after %o', async (scene) => {
+    const displays: StrictDisplay[] = [];
+    const { screen, outcomes } = await screenOf(async () => {
+      displays.push(new StrictDisplay());
+      return displays.at(-1) as StrictDisplay;
+    });
+    await screen.start();
+    screen.present(scene);
+    await eventually('drawn', () => outcomes.length === 1);
+    for (const display of displays) display.next = () => Promise.reject(new Error('cable out'));
+    await screen.close('blank', STOP_BUDGET_MS);
+    expect(displays.map((it) => it.drawn)).toEqual([[scene], [BLANK]]);
   });
 
   it.each([
