@@ -52,6 +52,30 @@ describe('SND-9', () => {
     expect(shows(box)).toBe(2);
   });
 
+  it('SND-9 MSG-10 is a new push to a box that was swapped, and does not show it', async () => {
+    const gateway = await testGateway();
+    await boxOf(gateway);
+    expect((await gateway.post(SEND_QR, push())).body).toEqual(SUCCESS);
+    const other = await boxOf(gateway);
+    expect((await gateway.post(SEND_QR, push())).body).toEqual(SUCCESS);
+    expect(shows(other)).toBe(1);
+    const [order] = await gateway.mock('/orders');
+    expect((order?.pushes as { status: string }[]).map((it) => it.status)).toEqual(['ended', 'shown']);
+  });
+
+  it('SND-9 is one push also after another one that the box refused', async () => {
+    const gateway = await testGateway();
+    const box = await boxOf(gateway, (it, show) =>
+      show.orderId === 'DH001'
+        ? it.shown(show)
+        : it.send({ type: 'rejected', pushId: show.pushId, code: 'QR_TOO_DENSE', reason: '41 modules' }),
+    );
+    expect((await gateway.post(SEND_QR, push())).body).toEqual(SUCCESS);
+    expect((await gateway.post(SEND_QR, push({ orderId: 'DH002' }))).body.message).toBe('QR_TOO_DENSE');
+    expect((await gateway.post(SEND_QR, push())).body).toEqual(SUCCESS);
+    expect(shows(box)).toBe(2);
+  });
+
   it('SND-9 is a new push with another QR, without an orderId, and once the first has ended or is paid', async () => {
     const gateway = await testGateway({ callback: { url: 'http://127.0.0.1:9/' } });
     const box = await boxOf(gateway);

@@ -136,7 +136,28 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       await store.orders.startPush(push('shown', 'shown'), order('shown'));
       await store.orders.add(order('new'));
       await store.orders.confirmPush('shown', BOX, 'shown', 3);
-      expect((await pay(store, 't', { atMs: 1000 })).payment.order_ref).toBe('new');
+      // Calendar time ends no push that its box shows, unless it is away for longer than any clock is off.
+      expect((await pay(store, 't', { atMs: 7_200_000 })).payment.order_ref).toBe('shown');
+      await store.orders.startPush(push('again', 'shown'), undefined);
+      await store.orders.confirmPush('again', BOX, 'shown', 3);
+      expect((await pay(store, 'paid again', { atMs: 5 })).payment.order_ref).toBe('shown');
+      await store.orders.startPush(push('over', 'shown'), undefined);
+      await store.orders.confirmPush('over', BOX, 'shown', 3);
+      await store.orders.endPush('over', BOX, 'expired', 4);
+      expect((await pay(store, 'later', { atMs: 5 })).payment.order_ref).toBe('new');
+    });
+
+    it('lists the newest 20 pushes of each order', async () => {
+      const store = await opened(await place());
+      for (const id of ['a', 'b']) await store.orders.add(order(id));
+      for (let n = 0; n < 23; n += 1) {
+        for (const id of n < 20 ? ['a', 'b'] : ['a']) await store.orders.startPush(push(`${id}${n}`, id), undefined);
+      }
+      const listed = (await store.orders.pushesOf(['a', 'b', 'none'])).map((it) => it.id);
+      const numbers = (first: number, id: string) => Array.from({ length: 20 }, (_, n) => `${id}${first + n}`);
+      expect(listed.filter((it) => it.startsWith('a'))).toEqual(numbers(3, 'a'));
+      expect(listed.filter((it) => it.startsWith('b'))).toEqual(numbers(0, 'b'));
+      expect(await store.orders.pushesOf([])).toEqual([]);
     });
 
     it('CBK-6 pays as many orders as there are payments at once', async () => {

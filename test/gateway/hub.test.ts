@@ -1,0 +1,197 @@
+import { PassThrough } from 'node:stream';
+import { expect, it, onTestFinished } from 'vitest';
+import { Hub } from '../../src/gateway/boxes/hub.ts';
+import type { Line } from '../../src/gateway/boxes/line.ts';
+import { Changes } from '../../src/gateway/changes.ts';
+import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { createDirectory } from '../../src/gateway/directory.ts';
+import { createMetrics } from '../../src/gateway/metrics.ts';
+import { Service } from '../../src/gateway/service.ts';
+import { openStore } from '../../src/gateway/store/store.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import type { DownMessage, UpBody } from '../../src/protocol/messages.ts';
+import { temporaryFolder } from '../support/net.ts';
+import { turn, VirtualClock } from '../support/virtual-clock.ts';
+import { ACCOUNT, BOX1, BOXES, qrFor } from './harness.ts';
+
+const RESEND_MS = 10_000;
+const turns = async (count = 40) => {
+  for (let i = 0; i < count; i += 1) await turn();
+};
+
+/** The hub over a real store, with box 1 on a line whose messages can be lost; the clock stands still. */
+async function hubWithLine() {
+  const clock = new VirtualClock();
+  const log = createLogger(new PassThrough().resume(), clock, 'json');
+  const dataDir = await temporaryFolder();
+  const partner = { username: 'demo', password: 'demo-secret', accounts: [ACCOUNT.bankAccount] };
+  const config = parseGatewayConfig(
+    {
+      dataDir,
+      accounts: [ACCOUNT],
+      boxes: BOXES.filter((it) => it.account === ACCOUNT.bankAccount),
+      partners: [{ ...partner, callback: { url: 'http://127.0.0.1:9/' } }],
+    },
+    'test',
+  );
+  const store = await openStore({ dataDir }, log);
+  onTestFinished(() => store.close());
+  const deps = { directory: createDirectory(config), store, clock, random: systemRandom, log, changes: new Changes() };
+  const hub = new Hub({ ...deps, confirm: 'displayed', confirmTimeoutMs: 5_000 });
+  onTestFinished(() => hub.close());
+  const got: DownMessage[] = [];
+  const wire = { loses: (_message: DownMessage) => false };
+  const line: Line = {
+    transport: 'mqtt',
+    send: (message) => {
+      if (!wire.loses(message)) got.push(message);
+    },
+    end: () => undefined,
+  };
+  const sessionId = systemRandom.uuid();
+  const say = (body: UpBody, session = sessionId) => {
+    const head = { v: 1, id: systemRandom.uuid(), sentAtMs: 1, sessionId: session } as const;
+    return hub.receive(BOX1.terminalCode, line, { ...head, ...body });
+  };
+  const { terminalCode, serialNumber } = BOX1;
+  const hello = (session = sessionId) =>
+    say({ type: 'hello', terminalCode, serialNumber, agentVersion: '', display: '', shownPushId: null }, session);
+  const push = (pushId: string) => {
+    const orderRef = systemRandom.uuid();
+    const createdAtMs = clock.wallMs();
+    const [amount, content, qrCode] = [50_000, 'DH001', qrFor()];
+    const expiresAtMs = createdAtMs + 300_000;
+    const result = hub.push(
+      {
+        ...{ id: pushId, order_ref: orderRef, terminal_code: terminalCode },
+        ...{ created_at_ms: createdAtMs, expires_at_ms: expiresAtMs },
+      },
+      {
+        ...{ id: orderRef, partner: 'demo', order_id: 'DH001', bank_account: ACCOUNT.bankAccount, bank_code: 'MB' },
+        ...{ user_bank_name: '', amount, content, trans_type: 'C', qr_code: qrCode, terminal_code: terminalCode },
+        ...{ sub_terminal_code: '', service_code: '', sign: '', url_link: '', created_at_ms: createdAtMs },
+      },
+      {
+        type: 'show',
+        pushId,
+        orderId: 'DH001',
+        amount,
+        content,
+        ...ACCOUNT,
+        qrCode,
+        expiresAtMs,
+        expiresInMs: 300_000,
+      },
+    );
+    return { orderRef, result };
+  };
+  const types = () => got.map((it) => it.type);
+  return { ...deps, config, hub, got, types, wire, say, hello, push };
+}
+
+it('SND-3 answers what it has stored, although it is stopped in that moment', async () => {
+  const { store, hub, say, hello, push } = await hubWithLine();
+  await hello();
+  const pushId = systemRandom.uuid();
+  const { result } = push(pushId);
+  await turns();
+  const stored = say({ type: 'shown', pushId });
+  for (let i = 0; i < 5; i += 1) await Promise.resolve();
+  await Promise.all([stored, hub.close()]);
+  const isOpen = (await store.orders.openPushIds(BOX1.terminalCode)).includes(pushId);
+  expect((await result).ok).toBe(isOpen);
+});
+
+it('MSG-9 says a withdrawal again that was lost, although it came while the store was read', async () => {
+  const { clock, store, hub, say, hello, push, types, wire } = await hubWithLine();
+  await hello();
+  const pushId = systemRandom.uuid();
+  const { result, orderRef } = push(pushId);
+  await turns();
+  await say({ type: 'shown', pushId });
+  expect((await result).ok).toBe(true);
+  wire.loses = (message) => message.type === 'withdraw';
+  const read = store.payments.tellUnreported.bind(store.payments);
+  store.payments.tellUnreported = async (...args) => {
+    store.payments.tellUnreported = read;
+    for (const it of await store.orders.cancel(orderRef, clock.wallMs())) {
+      hub.cancelled(it.terminal_code, it.id, 'the order was cancelled');
+    }
+    return read(...args);
+  };
+  hub.tellAgain([BOX1.terminalCode]);
+  await clock.advance(RESEND_MS);
+  await turns();
+  wire.loses = () => false;
+  expect(types()).not.toContain('withdraw');
+  await clock.advance(RESEND_MS);
+  await turns();
+  expect(types()).toContain('withdraw');
+});
+
+it('MSG-4 says nothing to a box before its welcome', async () => {
+  const { store, hello, push, got } = await hubWithLine();
+  const read = store.orders.openPushIds.bind(store.orders);
+  store.orders.openPushIds = async (...args) => {
+    await turns(20);
+    return read(...args);
+  };
+  const welcomed = hello();
+  await turns(2);
+  const { result } = push(systemRandom.uuid());
+  await welcomed;
+  await turns();
+  expect(got[0]?.type).toBe('welcome');
+  expect(await result).toMatchObject({ code: 'BOX_OFFLINE' });
+});
+
+it('MSG-8 tells a superseded agent again that goes on speaking, but not each time', async () => {
+  const { clock, say, hello, got, wire } = await hubWithLine();
+  await hello();
+  wire.loses = (message) => message.type === 'refused';
+  await hello(systemRandom.uuid());
+  wire.loses = () => false;
+  const speak = () => say({ type: 'ended', pushId: systemRandom.uuid(), orderId: '', how: 'expired' });
+  const refusals = () => got.filter((it) => it.type === 'refused').length;
+  for (let i = 0; i < 5; i += 1) await speak();
+  expect(refusals()).toBe(1);
+  await clock.advance(RESEND_MS);
+  await speak();
+  expect(refusals()).toBe(2);
+});
+
+it('MSG-9 withdraws a push anew that the box shows although it had refused it', async () => {
+  const { say, hello, push, got } = await hubWithLine();
+  await hello();
+  const pushId = systemRandom.uuid();
+  const { result } = push(pushId);
+  await turns();
+  await say({ type: 'rejected', pushId, code: 'STORAGE_FAULT', reason: 'full' });
+  expect((await result).ok).toBe(false);
+  await say({ type: 'shown', pushId });
+  expect(got.at(-1)).toMatchObject({ type: 'withdraw', pushId });
+});
+
+it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say so', async () => {
+  const { config, hub, store, clock, hello, got, ...deps } = await hubWithLine();
+  await hello();
+  const add = store.payments.add.bind(store.payments);
+  store.payments.add = async (...args) => {
+    await add(...args);
+    throw new Error('the connection ended');
+  };
+  const looked: string[] = [];
+  const courier = { look: (partner: string) => looked.push(partner) } as unknown as ConstructorParameters<
+    typeof Service
+  >[0]['courier'];
+  const service = new Service({ ...deps, store, clock, config, hub, courier, metrics: createMetrics(() => 0) });
+  const [partner] = config.partners;
+  if (partner === undefined) throw new Error('no partner');
+  const paying = service.testCallback(partner, { bankAccount: ACCOUNT.bankAccount, content: 'DH001', amount: 50_000 });
+  await expect(paying).rejects.toThrow('the connection ended');
+  expect(looked).toEqual(['demo']);
+  await clock.advance(RESEND_MS);
+  await turns();
+  expect(got.filter((it) => it.type === 'payment')).toMatchObject([{ amount: 50_000 }]);
+});
