@@ -9,6 +9,8 @@ import { nextSeq } from './seq.ts';
 const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
 /** More are not told at a time. */
 const WITHDRAWALS_MAX = 100;
+/** More of one order are not listed. */
+const PUSHES_LISTED_MAX = 20;
 const ORDER_AFTER: Record<EndedHow, OrderStatus> = {
   expired: 'expired',
   replaced: 'replaced',
@@ -64,9 +66,28 @@ export class OrderStore {
     return this.#db.selectFrom('orders').selectAll().orderBy('seq', 'desc').limit(limit).execute();
   }
 
+  /** The newest of each order, at most 20 of one, oldest first. */
   async pushesOf(orderIds: string[]): Promise<PushRow[]> {
     if (orderIds.length === 0) return [];
-    return this.#db.selectFrom('pushes').selectAll().where('order_ref', 'in', orderIds).orderBy('seq').execute();
+    const listed = this.#db
+      .selectFrom('orders')
+      .where('id', 'in', orderIds)
+      .select((it) => {
+        const newest = it.selectFrom('pushes').select('seq').whereRef('order_ref', '=', 'orders.id');
+        const oldest = newest
+          .orderBy('seq', 'desc')
+          .limit(1)
+          .offset(PUSHES_LISTED_MAX - 1);
+        return ['id', it.fn.coalesce(oldest, it.lit(0)).as('from_seq')];
+      });
+    return this.#db
+      .selectFrom(listed.as('listed'))
+      .innerJoin('pushes', (on) =>
+        on.onRef('pushes.order_ref', '=', 'listed.id').onRef('pushes.seq', '>=', 'listed.from_seq'),
+      )
+      .selectAll('pushes')
+      .orderBy('pushes.seq')
+      .execute();
   }
 
   /** Keeps a push before it is sent, with its order where that is new too. */

@@ -141,6 +141,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '001-first-tables': { up: createFirstTables },
   '002-indexes': { up: createIndexes },
   '003-told-notices': { up: addTold },
+  '004-newest-pushes': { up: orderPushes },
 };
 
 async function createFirstTables(db: Kysely<unknown>): Promise<void> {
@@ -226,6 +227,12 @@ async function createFirstTables(db: Kysely<unknown>): Promise<void> {
 
 async function addTold(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('notices').addColumn('told_at_ms', 'bigint').execute();
+}
+
+/** For the newest pushes of an order, which may have been asked for ever so often. */
+async function orderPushes({ schema }: Kysely<unknown>): Promise<void> {
+  await schema.createIndex('pushes_of_order').on('pushes').columns(['order_ref', 'seq']).execute();
+  await schema.dropIndex('pushes_by_order').execute();
 }
 
 /** For every query that would else read a whole table, or all the orders of a shop that asks for the same each time. */
