@@ -2,6 +2,7 @@ import type { Kysely } from 'kysely';
 import type { Code } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import type { DownOf, EndedHow } from '../../protocol/messages.ts';
+import { newestPushes } from './newest-pushes.ts';
 import { CLOCK_JUMP_MS, OPEN_PUSH, type OrderRow, type OrderStatus, type PushRow, type Tables } from './schema.ts';
 import { nextSeq } from './seq.ts';
 
@@ -9,8 +10,6 @@ import { nextSeq } from './seq.ts';
 const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
 /** More are not told at a time. */
 const WITHDRAWALS_MAX = 100;
-/** More of one order are not listed. */
-const PUSHES_LISTED_MAX = 20;
 const ORDER_AFTER: Record<EndedHow, OrderStatus> = {
   expired: 'expired',
   replaced: 'replaced',
@@ -66,28 +65,9 @@ export class OrderStore {
     return this.#db.selectFrom('orders').selectAll().orderBy('seq', 'desc').limit(limit).execute();
   }
 
-  /** The newest of each order, at most 20 of one, oldest first. */
-  async pushesOf(orderIds: string[]): Promise<PushRow[]> {
-    if (orderIds.length === 0) return [];
-    const listed = this.#db
-      .selectFrom('orders')
-      .where('id', 'in', orderIds)
-      .select((it) => {
-        const newest = it.selectFrom('pushes').select('seq').whereRef('order_ref', '=', 'orders.id');
-        const oldest = newest
-          .orderBy('seq', 'desc')
-          .limit(1)
-          .offset(PUSHES_LISTED_MAX - 1);
-        return ['id', it.fn.coalesce(oldest, it.lit(0)).as('from_seq')];
-      });
-    return this.#db
-      .selectFrom(listed.as('listed'))
-      .innerJoin('pushes', (on) =>
-        on.onRef('pushes.order_ref', '=', 'listed.id').onRef('pushes.seq', '>=', 'listed.from_seq'),
-      )
-      .selectAll('pushes')
-      .orderBy('pushes.seq')
-      .execute();
+  /** The newest pushes of each order, at most 20 of one, oldest first. */
+  pushesOf(orderIds: string[]): Promise<PushRow[]> {
+    return newestPushes(this.#db, orderIds);
   }
 
   /** Keeps a push before it is sent, with its order where that is new too. */
