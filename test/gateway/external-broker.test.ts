@@ -130,7 +130,7 @@ describe('a gateway on an external broker', () => {
     const { client } = await loginAs({ mqttUrl: url }, BOX1);
     const { terminalCode, serialNumber } = BOX1;
     const hello = { v: 1, id: crypto.randomUUID(), sentAtMs: 1, type: 'hello', sessionId: crypto.randomUUID() };
-    const text = JSON.stringify({ ...hello, terminalCode, serialNumber, agentVersion: '', display: '' });
+    const text = JSON.stringify({ ...hello, terminalCode, serialNumber, agentVersion: '', display: '', shownPushId: null });
     await client.publishAsync(boxTopic(terminalCode, 'up'), text, { qos: 1, retain: true });
     const gateway = await gatewayAt(url);
     await eventually('the refusal', () => logged(gateway, 'message-refused').length === 1);

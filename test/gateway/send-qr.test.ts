@@ -60,7 +60,7 @@ describe('SND-9', () => {
     expect((await gateway.post(SEND_QR, push())).body).toEqual(SUCCESS);
     expect(shows(other)).toBe(1);
     const [order] = await gateway.mock('/orders');
-    expect((order?.pushes as { status: string }[]).map((it) => it.status)).toEqual(['ended', 'shown']);
+    expect(order?.pushes).toMatchObject([{ status: 'ended' }, { status: 'shown' }]);
   });
 
   it('SND-9 is one push also after another one that the box refused', async () => {

@@ -46,8 +46,8 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
   it('MSG-10 begins with the pushes that the box may show', async () => {
     const gateway = await testGateway({ callback: { url: (await partnerServer(processed)).url } });
     const connect = connecting(gateway);
-    const openPushIds = async () => {
-      const box = await connect({ onShow: () => undefined });
+    const openPushIds = async (shownPushId: string) => {
+      const box = await connect({ onShow: () => undefined, shownPushId });
       const open = (await box.next('welcome')).openPushIds;
       await box.close();
       return open;
@@ -59,13 +59,16 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     const second = (await box.next('show', 2)).pushId;
     await box.send({ type: 'ended', pushId: first, orderId: 'DH001', how: 'replaced' }, first);
     await box.next('ack');
-    expect(await openPushIds()).toEqual([second]);
+    expect(await openPushIds(second)).toEqual([second]);
     await gateway.post(TEST_CALLBACK, testCallback({ content: 'DH002' }));
-    expect(await openPushIds()).toEqual([]);
+    expect(await openPushIds(second)).toEqual([]);
     const again = await connect();
     await gateway.post(SEND_QR, push({ orderId: 'DH002', content: 'DH002', qrCode: qrFor({ purpose: 'DH002' }) }));
     const { pushId } = await again.next('show');
-    expect(await openPushIds()).toEqual([pushId]);
+    expect(await openPushIds(pushId)).toEqual([pushId]);
+    // A box that shows it no more has lost it, and does not get it back by saying otherwise later.
+    expect(await openPushIds(second)).toEqual([]);
+    expect(await openPushIds(pushId)).toEqual([]);
   });
 
   it('MSG-4 begins with null for a box that is not linked', async () => {
@@ -138,7 +141,14 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     const gateway = await testGateway();
     const box = await connecting(gateway)({ hello: false });
     const { terminalCode, serialNumber } = BOX1;
-    const names = { sessionId: box.sessionId, terminalCode, serialNumber, agentVersion: '9', display: 'new' };
+    const names = {
+      sessionId: box.sessionId,
+      terminalCode,
+      serialNumber,
+      agentVersion: '9',
+      display: 'new',
+      shownPushId: null,
+    };
     const head = { v: 1, id: crypto.randomUUID(), sentAtMs: 1, type: 'hello' };
     await box.sendText(JSON.stringify({ ...head, ...names, mood: 'good', __proto__x: 1 }));
     await box.next('welcome');

@@ -1,18 +1,20 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, open, readdir, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Kysely, sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { OrderStore } from '../../src/gateway/store/orders.ts';
 import type { Tables } from '../../src/gateway/store/schema.ts';
-import { sqliteDialect } from '../../src/gateway/store/sqlite.ts';
+import { sqliteFile } from '../../src/gateway/store/sqlite.ts';
 import { temporaryFolder } from '../support/net.ts';
-import { opened, order, push } from './store-rows.ts';
+import { keptLog, opened, order, pay, push } from './store-rows.ts';
+
+const NAME = 'gateway.sqlite';
 
 /** The file of a store, as its engine shows it. */
 async function openedFile(dataDir: string): Promise<Kysely<Tables>> {
   await (await opened({ dataDir })).close();
-  const db = new Kysely<Tables>({ dialect: sqliteDialect(join(dataDir, 'gateway.sqlite')) });
+  const db = new Kysely<Tables>({ dialect: sqliteFile(join(dataDir, NAME), keptLog().log).dialect });
   onTestFinished(() => db.destroy());
   return db;
 }
@@ -34,13 +36,19 @@ describe('a store in a file', () => {
     expect(await store.orders.newest(10)).toHaveLength(1);
   });
 
-  it.each([
-    ['no database', (file: string) => writeFile(file, 'something else that is long enough to be looked at'.repeat(50))],
-    ['a folder', (file: string) => mkdir(file)],
-  ])('refuses one that is %s, by name', async (_name, spoil) => {
+  it('refuses a folder of its name', async () => {
     const dataDir = await temporaryFolder();
-    await spoil(join(dataDir, 'gateway.sqlite'));
+    await mkdir(join(dataDir, NAME));
     await expect(opened({ dataDir })).rejects.toThrow(/dataDir: the store .*gateway\.sqlite cannot be opened/);
+  });
+
+  it('names a second gateway as what has it open', async () => {
+    const dataDir = await temporaryFolder();
+    await opened({ dataDir });
+    await expect(opened({ dataDir })).rejects.toMatchObject({
+      code: 'CONFIG',
+      message: `dataDir: another gateway uses the store ${join(dataDir, NAME)}`,
+    });
   });
 
   it('is on the disk at each commit, not only at some', async () => {
@@ -70,3 +78,107 @@ describe('a store in a file', () => {
     expect(await orders.newest(100)).toHaveLength(ids.length + 20);
   });
 });
+
+/** A store that was closed, with some pages in its file. */
+async function filled(): Promise<{ dataDir: string; file: string }> {
+  const dataDir = await temporaryFolder();
+  const store = await opened({ dataDir });
+  for (let n = 0; n < 100; n += 1) await store.orders.add(order(`o${n}`, { content: 'x'.repeat(1000) }));
+  await store.close();
+  return { dataDir, file: join(dataDir, NAME) };
+}
+
+describe('a store whose file is damaged', () => {
+  it.each([
+    ['in its head', 0],
+    ['in its first page', 100],
+    ['in its second page', 4096],
+    ['in a table', 20_480],
+    ['in a page that a start does not read', 61_440],
+    ['by being something else', undefined],
+  ])('is refused at the start, by name and with what to do: %s', async (_name, at) => {
+    const { dataDir, file } = await filled();
+    if (at === undefined) await writeFile(file, 'something else that is long enough to be looked at'.repeat(50));
+    else {
+      const handle = await open(file, 'r+');
+      await handle.write(Buffer.alloc(1000, 0xff), 0, 1000, at);
+      await handle.close();
+    }
+    await expect(opened({ dataDir })).rejects.toMatchObject({
+      code: 'CONFIG',
+      message: expect.stringContaining(`dataDir: the store ${file} is damaged: `),
+      fix: expect.stringMatching(/restore a copy, or move it away/),
+    });
+    await rename(file, `${file}.damaged`);
+    const anew = await opened({ dataDir });
+    expect(await anew.orders.newest(1)).toEqual([]);
+  });
+
+  it('begins anew, and says so, once it is emptied', async () => {
+    const { dataDir, file } = await filled();
+    await truncate(file);
+    const { log, lines } = keptLog();
+    const store = await opened({ dataDir }, log);
+    expect(lines.map((line) => JSON.parse(line))).toEqual([
+      expect.objectContaining({ level: 'warn', event: 'store-new', file }),
+    ]);
+    await store.orders.add(order('a'));
+  });
+
+  it.each([
+    ['emptied', (file: string) => truncate(file)],
+    ['deleted', (file: string) => rm(file)],
+  ])('is refused once it is %s but for the log of its newest entries, which is kept', async (_name, spoil) => {
+    const { dataDir, file } = await filled();
+    const wal = `${file}-wal`;
+    await writeFile(wal, 'what was written last');
+    await spoil(file);
+    const before = await readdir(dataDir);
+    await expect(opened({ dataDir })).rejects.toMatchObject({ code: 'CONFIG', fix: expect.stringContaining(wal) });
+    expect(await readdir(dataDir)).toEqual(before);
+  });
+});
+
+describe('a store whose file goes away while it is open', () => {
+  it.each<[string, (dataDir: string) => Promise<void>]>([
+    ['deleted with its folder', (dataDir) => rm(dataDir, { recursive: true })],
+    ['deleted', (dataDir) => rm(join(dataDir, NAME))],
+    ['emptied', (dataDir) => truncate(join(dataDir, NAME))],
+    ['left without its log', (dataDir) => rm(join(dataDir, `${NAME}-wal`))],
+    ['replaced by a copy', (dataDir) => replace(join(dataDir, NAME))],
+  ])('refuses every write, by name and with what to do, once it is %s', async (_name, spoil) => {
+    const dataDir = await temporaryFolder();
+    const store = await opened({ dataDir });
+    await store.orders.add(order('before'));
+    await spoil(dataDir);
+    const refusal = { code: 'STORAGE_FAULT', message: expect.stringMatching(/gateway\.sqlite.*: put it back/) };
+    for (const write of [
+      () => store.orders.add(order('after')),
+      () => pay(store, 't', { orderRef: 'before' }),
+      () => store.setting('key', () => 'value'),
+    ]) {
+      await expect(write()).rejects.toMatchObject(refusal);
+    }
+  });
+
+  it('keeps nothing of a write in hand, and goes on when the file is put back', async () => {
+    const dataDir = await temporaryFolder();
+    const away = `${dataDir}-away`;
+    const db = await openedFile(dataDir);
+    const add = (name: string, meanwhile = async () => {}) =>
+      db.transaction().execute(async (trx) => {
+        await trx.insertInto('settings').values({ name, value: 'x' }).execute();
+        await meanwhile();
+      });
+    await expect(add('in hand', () => rename(dataDir, away))).rejects.toThrow('put it back');
+    await expect(add('later')).rejects.toThrow('put it back');
+    await rename(away, dataDir);
+    await add('back');
+    expect(await db.selectFrom('settings').select('name').execute()).toEqual([{ name: 'back' }]);
+  });
+});
+
+async function replace(file: string): Promise<void> {
+  await copyFile(file, `${file}.copy`);
+  await rename(`${file}.copy`, file);
+}

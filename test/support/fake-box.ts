@@ -21,6 +21,8 @@ export interface FakeBoxOptions {
   sessionId?: string;
   /** What it does about a push; shows it unless told otherwise. */
   onShow?: (box: FakeBox, show: DownOf<'show'>) => unknown;
+  /** What it says to show when it says hello. */
+  shownPushId?: string;
   /** Whether it says hello and waits for the answer; it does unless told otherwise. */
   hello?: boolean;
 }
@@ -115,7 +117,7 @@ export async function connectFakeBox(options: FakeBoxOptions): Promise<FakeBox> 
   });
   box.connected(options.transport === 'mqtt' ? await overMqtt(box, options) : await overHttp(box, options));
   if (options.hello === false) return box;
-  await box.hello();
+  await box.hello({}, options.shownPushId);
   await box.next('welcome');
   return box;
 }
