@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import {
   type Dialect,
@@ -7,13 +8,36 @@ import {
   SqliteDialect,
   type SqliteStatement,
 } from 'kysely';
+import { ConfigError, PayboxError, reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
 
 /** Statements kept prepared; the queries of the store are fewer. */
 const STATEMENTS_MAX = 200;
 
-/** A SQLite file, opened at the first query. */
-export function sqliteDialect(file: string): Dialect {
-  return new WholeMigrations({ database: async () => openSqlite(file) });
+/** Primary result codes of SQLite. */
+const BUSY = 5;
+const DAMAGED = [11, 24, 26];
+
+/** A database in a file. */
+export interface SqliteFile {
+  /** Opens the file at the first query, which throws ConfigError when it is damaged or another gateway's. */
+  dialect: Dialect;
+  /** Throws PayboxError when a restart would not find what is kept, which is then not written either. */
+  holdInPlace(): void;
+}
+
+/** The SQLite file at this path, which is made. */
+export function sqliteFile(path: string, log: Logger): SqliteFile {
+  let files: ReadonlyMap<string, string> = new Map();
+  const holdInPlace = () => {
+    for (const [file, inode] of files) if (inodeOf(file) !== inode) throw gone(file);
+  };
+  const open = () => {
+    const db = openSqlite(path, log);
+    files = new Map([path, walOf(path)].map((file) => [file, inodeOf(file)]));
+    return adaptDatabase(db, path, holdInPlace);
+  };
+  return { dialect: new WholeMigrations({ database: async () => open() }), holdInPlace };
 }
 
 /** SQLite, whose migrations are made whole or not at all: one that is killed midway is made anew by the next start. */
@@ -29,25 +53,52 @@ class TransactionalAdapter extends SqliteAdapter {
   }
 }
 
-/** `node:sqlite` in the shape that Kysely's SqliteDialect asks for. */
-function openSqlite(file: string): SqliteDatabase {
-  const db = new DatabaseSync(file);
+function openSqlite(path: string, log: Logger): DatabaseSync {
+  refuseRemnant(path, log);
+  let db: DatabaseSync | undefined;
   try {
+    db = new DatabaseSync(path);
     // Alone on the file: two gateways on one folder would tell the same payments twice.
     // FULL: what a partner or a box was answered must survive a power cut.
     db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
+    // A page that is damaged would fail the one call that meets it, for ever. Takes about 3 ms per MB.
+    const found = String(Object.values(db.prepare('PRAGMA quick_check(1)').get() ?? {})[0]);
+    if (found !== 'ok') throw damaged(path, found.replace(/^\*\*\*.*\n/, ''));
+    return db;
   } catch (error) {
-    db.close();
-    throw error;
+    db?.close();
+    throw named(error, path);
   }
+}
+
+/** Throws ConfigError where a new store would be the end of what is left of an older one. */
+function refuseRemnant(path: string, log: Logger): void {
+  const size = sizeOf(path);
+  if (size !== undefined && size > 0) return;
+  const wal = walOf(path);
+  // SQLite would delete it, with the newest payments in it.
+  if ((sizeOf(wal) ?? 0) > 0) {
+    const what = `dataDir: the store ${path} is ${size === undefined ? 'gone' : 'empty'}, but ${wal} is left of it`;
+    throw new ConfigError(what, `restore a copy of both, or move ${wal} away to begin anew; nothing is deleted`);
+  }
+  if (size === 0) log.warn('store-new', { file: path, reason: 'the file was empty: the store begins anew' });
+}
+
+/** `node:sqlite` in the shape that Kysely's SqliteDialect asks for. */
+function adaptDatabase(db: DatabaseSync, path: string, holdInPlace: () => void): SqliteDatabase {
   const prepared = new Map<string, SqliteStatement>();
   return {
     prepare: (sql) => {
       // After a full disk SQLite has rolled back by itself, and refuses to do so again.
       if (sql === 'rollback' && !db.isTransaction) return NOTHING;
+      // What goes into a file that was deleted would be acknowledged, and lost with the process.
+      if (sql === 'commit' || !(db.isTransaction || sql.startsWith('select'))) holdInPlace();
       const known = prepared.get(sql);
       if (known !== undefined) return known;
-      const statement = adapt(db.prepare(sql));
+      const statement = adapt(
+        orNamed(path, () => db.prepare(sql)),
+        path,
+      );
       if (prepared.size < STATEMENTS_MAX) prepared.set(sql, statement);
       return statement;
     },
@@ -65,12 +116,60 @@ const NOTHING: SqliteStatement = {
   iterate: () => [][Symbol.iterator](),
 };
 
-function adapt(statement: StatementSync): SqliteStatement {
+function adapt(statement: StatementSync, path: string): SqliteStatement {
   const inputs = (parameters: readonly unknown[]) => parameters as SQLInputValue[];
   return {
     reader: statement.columns().length > 0,
-    all: (parameters) => statement.all(...inputs(parameters)),
-    run: (parameters) => statement.run(...inputs(parameters)),
+    all: (parameters) => orNamed(path, () => statement.all(...inputs(parameters))),
+    run: (parameters) => orNamed(path, () => statement.run(...inputs(parameters))),
     iterate: (parameters) => statement.iterate(...inputs(parameters)),
   };
+}
+
+function orNamed<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw named(error, path);
+  }
+}
+
+/** What an error of SQLite means for the file, where that is more than its own words say. */
+function named(error: unknown, path: string): unknown {
+  if (!(error instanceof Error && 'errcode' in error)) return error;
+  const code = Number(error.errcode) & 0xff;
+  if (code === BUSY) {
+    const fix = 'stop the other gateway, or give this one a folder of its own';
+    return new ConfigError(`dataDir: another gateway uses the store ${path}`, fix);
+  }
+  const isDamaged = DAMAGED.includes(code) || error.message === 'unsupported file format';
+  return isDamaged ? damaged(path, reasonOf(error)) : error;
+}
+
+function damaged(path: string, reason: string): ConfigError {
+  return new ConfigError(
+    `dataDir: the store ${path} is damaged: ${reason}`,
+    `restore a copy, or move it away, and ${walOf(path)} with it, to begin anew; nothing is deleted`,
+  );
+}
+
+function gone(file: string): PayboxError {
+  const what = `the store ${file} was deleted, emptied, moved or replaced while it is open`;
+  const fix = 'put it back as it was, or restart the gateway, which then has what it finds there';
+  // The log has no other place for what to do.
+  return new PayboxError('STORAGE_FAULT', `${what}: ${fix}`, { severity: 'fatal', fix });
+}
+
+function walOf(path: string): string {
+  return `${path}-wal`;
+}
+
+function sizeOf(file: string): number | undefined {
+  return statSync(file, { throwIfNoEntry: false })?.size;
+}
+
+/** Empty for what is not there, and for a database without its first page. */
+function inodeOf(file: string): string {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  return stat === undefined || (stat.size === 0 && !file.endsWith('-wal')) ? '' : `${stat.dev}:${stat.ino}`;
 }

@@ -7,7 +7,7 @@ import { OrderStore } from './orders.ts';
 import { PaymentStore } from './payments.ts';
 import { type Limits, type Pruned, prune } from './prune.ts';
 import { MIGRATIONS, type Tables } from './schema.ts';
-import { sqliteDialect } from './sqlite.ts';
+import { sqliteFile } from './sqlite.ts';
 
 /** Everything that the gateway must not forget. */
 export interface Store {
@@ -31,7 +31,7 @@ export interface StorePlace {
  * MissingPeerError when the database server does not answer.
  */
 export async function openStore({ dataDir, databaseUrl }: StorePlace, log: Logger): Promise<Store> {
-  const db = databaseUrl === undefined ? await openFile(dataDir) : await openDatabase(databaseUrl, log);
+  const db = databaseUrl === undefined ? await openFile(dataDir, log) : await openDatabase(databaseUrl, log);
   return {
     orders: new OrderStore(db),
     payments: new PaymentStore(db),
@@ -49,15 +49,16 @@ export async function openStore({ dataDir, databaseUrl }: StorePlace, log: Logge
   };
 }
 
-async function openFile(dataDir: string): Promise<Kysely<Tables>> {
-  const file = join(dataDir, 'gateway.sqlite');
+async function openFile(dataDir: string, log: Logger): Promise<Kysely<Tables>> {
+  const path = join(dataDir, 'gateway.sqlite');
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
-    return await migrated(sqliteDialect(file));
+    return await migrated(sqliteFile(path, log).dialect);
   } catch (error) {
+    if (error instanceof ConfigError) throw error;
     throw new ConfigError(
-      `dataDir: the store ${file} cannot be opened: ${reasonOf(error)}`,
-      'use a folder that this user can write, on a disk with room, and that no other gateway uses',
+      `dataDir: the store ${path} cannot be opened: ${reasonOf(error)}`,
+      'use a folder that this user can write, on a disk with room',
     );
   }
 }

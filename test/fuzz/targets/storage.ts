@@ -173,7 +173,8 @@ const gatewayStore: Target['open'] = async (world) => {
         await Promise.all([opened.orders.newest(10), opened.payments.newest(10), opened.payments.pendingPartners()]);
         return true;
       } catch (error) {
-        hold(error instanceof Error && 'errcode' in error, () => `failed without a code: ${error}`);
+        const isNamed = error instanceof PayboxError || (error instanceof Error && 'errcode' in error);
+        hold(isNamed, () => `failed without a code: ${error}`);
         return false;
       } finally {
         await opened.close();
