@@ -36,7 +36,7 @@ const locked = Object.entries(lockedPackages).map(([path, entry]) => ({
 const names = (list: readonly { name: string }[]) => [...new Set(list.map(({ name }) => name))].sort();
 
 describe('the supply chain', () => {
-  it('THR takes exact versions only, each held by its hash in the lockfile', () => {
+  it('THR-16 takes exact versions only, each held by its hash in the lockfile', () => {
     const { dependencies, optionalDependencies, devDependencies } = project;
     const asked = Object.entries({ ...dependencies, ...optionalDependencies, ...devDependencies });
     expect(asked.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);
@@ -45,7 +45,7 @@ describe('the supply chain', () => {
     expect(locked.filter(({ integrity }) => !/^sha512-[\w+/]{86}==$/.test(integrity))).toEqual([]);
   });
 
-  it('THR runs install scripts of named packages only', () => {
+  it('THR-16 runs install scripts of named packages only', () => {
     const named = Object.keys(project.allowScripts);
     const unnamed = (list: readonly string[]) => list.filter((name) => !named.includes(name));
     expect(unnamed(names(locked.filter(({ hasInstallScript }) => hasInstallScript)))).toEqual([]);

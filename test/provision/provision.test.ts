@@ -37,7 +37,7 @@ async function contentOf(folder: string): Promise<Record<string, { mode: string;
 const textOf = (content: Record<string, { text: string }>, name: string) => content[name]?.text ?? '';
 
 describe('paybox provision', () => {
-  it('THR makes all that gateway, brokers and boxes need, keeps its secrets to their owner and tells none', async () => {
+  it('THR-15 makes all that gateway, brokers and boxes need, keeps its secrets to their owner and tells none', async () => {
     const out = join(await temporaryFolder(), 'made');
     const { code, output } = await run(out, '--box', BOX1, '--host', 'gateway.example', '--host', '192.0.2.7');
     expect(code, output).toBe(0);
@@ -144,7 +144,7 @@ describe('paybox provision', () => {
     expect(known.filter((it) => it.terminalCode === 'VVB000003')).toEqual([{ ...box, secret }]);
   });
 
-  it('THR rotates one box: a new secret and certificate, the old one revoked, every other box as it was', async () => {
+  it('TLS-4 rotates one box: a new secret and certificate, the old one revoked, every other box as it was', async () => {
     const { path } = await provisioned();
     const before = await contentOf(path);
     const { code, output } = await run(path, '--rotate', 'VVB000001');
@@ -236,7 +236,7 @@ describe('the rights for EMQX', () => {
     `^(?:\\{allow, (${WHO}), (${ACTION}), \\[(${TOPIC}(?:, ${TOPIC})*)\\]\\}|\\{deny, all\\})\\.$`,
   );
 
-  it('THR are terms of its grammar, end with a refusal of all else, and name the topics of the table', async () => {
+  it('TLS-5 THR-14 are terms of its grammar, end with a refusal of all else, and name the topics of the table', async () => {
     const { text } = await provisioned();
     const rules = (await text('emqx/acl.conf'))
       .trim()

@@ -108,7 +108,7 @@ describe.skipIf(missing)(`Mosquitto with the files made for it${note}`, () => {
       'with a secret in place of a certificate',
       async (made) => ({ username: OWN, password: (await made.box(1)).secret }),
     ],
-  ])('THR refuses a box %s', async (_how, options) => {
+  ])('TLS-3 TLS-4 THR-12 refuses a box %s', async (_how, options) => {
     const { made, url } = await startMosquitto();
     await expect(login(url, made, await options(made))).rejects.toThrow();
     await login(url, made, await certificateOf(made, 1));
@@ -127,7 +127,7 @@ describe.skipIf(missing)(`Mosquitto with the files made for it${note}`, () => {
     await login(url, made, await certificateOf(made, 2));
   });
 
-  it('THR gives a certificate the topics of its own name, whatever name it logs in with', async () => {
+  it('TLS-5 THR-14 gives a certificate the topics of its own name, whatever name it logs in with', async () => {
     const { made, url } = await startMosquitto();
     const gateway = await login(url, made, await certificateOf(made, 'gateway'));
     await gateway.client.subscribeAsync(boxTopic('+', 'up'), { qos: 1 });
@@ -138,30 +138,33 @@ describe.skipIf(missing)(`Mosquitto with the files made for it${note}`, () => {
     expect(gateway.received).toEqual([{ topic: boxTopic(OTHERS, 'up'), payload: 'truth' }]);
   });
 
-  it.each(WAYS)('THR lets a box neither read nor write the topics of another, by %s', async (_way, edit, loginOf) => {
-    const { made, url } = await startMosquitto(edit);
-    const gateway = await login(url, made, await loginOf(made, 'gateway'));
-    const victim = await login(url, made, await loginOf(made, 2));
-    const attacker = await login(url, made, await loginOf(made, 1));
-    await gateway.client.subscribeAsync([boxTopic('+', 'up'), boxTopic('+', 'presence'), GATEWAY_PRESENCE_TOPIC]);
-    await victim.client.subscribeAsync([boxTopic(OTHERS, 'down'), GATEWAY_PRESENCE_TOPIC]);
-    for (const filter of READS) await attacker.client.subscribeAsync(filter, { qos: 1 }).catch(() => undefined);
-    for (const topic of WRITES) {
-      await attacker.client.publishAsync(topic, 'attack', { qos: 1, retain: true }).catch(() => undefined);
-    }
-    await gateway.client.publishAsync(boxTopic(OTHERS, 'down'), 'push', { qos: 1 });
-    await victim.client.publishAsync(boxTopic(OTHERS, 'up'), 'shown', { qos: 1 });
-    // What it may do still works, and comes after everything that it tried.
-    await attacker.client.subscribeAsync(boxTopic(OWN, 'down'), { qos: 1 });
-    await gateway.client.publishAsync(boxTopic(OWN, 'down'), 'last', { qos: 1 });
-    await attacker.client.publishAsync(boxTopic(OWN, 'up'), 'last', { qos: 1 });
-    await eventually('the last message', () => attacker.received.length > 0);
-    await eventually('the last report', () => gateway.received.some((it) => it.payload === 'last'));
-    await eventually('the push', () => victim.received.length > 0);
-    expect(attacker.received).toEqual([{ topic: boxTopic(OWN, 'down'), payload: 'last' }]);
-    expect(victim.received).toEqual([{ topic: boxTopic(OTHERS, 'down'), payload: 'push' }]);
-    expect(gateway.received.map((it) => it.payload)).toEqual(['shown', 'last']);
-  });
+  it.each(WAYS)(
+    'TOP-3 TLS-5 THR-14 lets a box neither read nor write the topics of another, by %s',
+    async (_way, edit, loginOf) => {
+      const { made, url } = await startMosquitto(edit);
+      const gateway = await login(url, made, await loginOf(made, 'gateway'));
+      const victim = await login(url, made, await loginOf(made, 2));
+      const attacker = await login(url, made, await loginOf(made, 1));
+      await gateway.client.subscribeAsync([boxTopic('+', 'up'), boxTopic('+', 'presence'), GATEWAY_PRESENCE_TOPIC]);
+      await victim.client.subscribeAsync([boxTopic(OTHERS, 'down'), GATEWAY_PRESENCE_TOPIC]);
+      for (const filter of READS) await attacker.client.subscribeAsync(filter, { qos: 1 }).catch(() => undefined);
+      for (const topic of WRITES) {
+        await attacker.client.publishAsync(topic, 'attack', { qos: 1, retain: true }).catch(() => undefined);
+      }
+      await gateway.client.publishAsync(boxTopic(OTHERS, 'down'), 'push', { qos: 1 });
+      await victim.client.publishAsync(boxTopic(OTHERS, 'up'), 'shown', { qos: 1 });
+      // What it may do still works, and comes after everything that it tried.
+      await attacker.client.subscribeAsync(boxTopic(OWN, 'down'), { qos: 1 });
+      await gateway.client.publishAsync(boxTopic(OWN, 'down'), 'last', { qos: 1 });
+      await attacker.client.publishAsync(boxTopic(OWN, 'up'), 'last', { qos: 1 });
+      await eventually('the last message', () => attacker.received.length > 0);
+      await eventually('the last report', () => gateway.received.some((it) => it.payload === 'last'));
+      await eventually('the push', () => victim.received.length > 0);
+      expect(attacker.received).toEqual([{ topic: boxTopic(OWN, 'down'), payload: 'last' }]);
+      expect(victim.received).toEqual([{ topic: boxTopic(OTHERS, 'down'), payload: 'push' }]);
+      expect(gateway.received.map((it) => it.payload)).toEqual(['shown', 'last']);
+    },
+  );
 });
 
 const READS = [

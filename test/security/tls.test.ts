@@ -62,7 +62,7 @@ const refusals = (gateway: TestGateway, event: string) => gateway.log.filter((it
 const { missing, note } = without(PROGRAMS.openssl);
 
 describe.skipIf(missing)(`the embedded broker over TLS, to openssl s_client${note}`, () => {
-  it.each(['-tls1_2', '-tls1_3'])('THR lets a box in with its own certificate (%s)', async (version) => {
+  it.each(['-tls1_2', '-tls1_3'])('TLS-3 lets a box in with its own certificate (%s)', async (version) => {
     const made = await provisioned();
     const gateway = await guardedGateway(made);
     const { out, errors } = await loginBy(gateway, made, 1, [version, ...shown((await made.box(1)).files)]);
@@ -77,7 +77,7 @@ describe.skipIf(missing)(`the embedded broker over TLS, to openssl s_client${not
     ["with a server's certificate", (made) => madeBy(made, made.authority, HERE)],
     ['with TLS 1.1', async (made) => ['-tls1_1', '-cipher', 'ALL:@SECLEVEL=0', ...shown((await made.box(1)).files)]],
     ['with CBC', async (made) => ['-tls1_2', '-cipher', 'ECDHE-ECDSA-AES128-SHA', ...shown((await made.box(1)).files)]],
-  ])('THR refuses the handshake of a stranger who knows the secret of a box, %s', async (_how, args) => {
+  ])('TLS-3 THR-12 refuses the handshake of a stranger who knows the secret of a box, %s', async (_how, args) => {
     const made = await provisioned();
     const gateway = await guardedGateway(made);
     const { out } = await loginBy(gateway, made, 1, await args(made));
@@ -96,7 +96,7 @@ describe.skipIf(missing)(`the embedded broker over TLS, to openssl s_client${not
     ]);
   });
 
-  it('THR hears nobody without TLS', async () => {
+  it('TLS-1 THR-11 hears nobody without TLS', async () => {
     const made = await provisioned();
     const gateway = await guardedGateway(made);
     const plain = (gateway.mqttUrl ?? '').replace('mqtts:', 'mqtt:');
@@ -135,7 +135,7 @@ describe.each<[string, Transport<GatewayAddress>, (gateway: TestGateway) => stri
   ['mqtts', mqttTransport, (gateway) => gateway.mqttUrl ?? ''],
   ['https', httpTransport, (gateway) => gateway.origin],
 ])('a box over %s', (_scheme, transport, urlOf) => {
-  it('THR reaches its gateway by every name in its certificate', async () => {
+  it('TLS-2 reaches its gateway by every name in its certificate', async () => {
     const made = await provisioned();
     const url = urlOf(await guardedGateway(made));
     await open(transport, made, { url });
@@ -154,7 +154,7 @@ describe.each<[string, Transport<GatewayAddress>, (gateway: TestGateway) => stri
     ['that has run out', HERE, -2, (made) => made.authority(), /clock/],
     ['that does not hold yet', HERE, 2, (made) => made.authority(), /clock/],
     ['of a box', CLIENT, 0, (made) => made.authority(), /./],
-  ])('THR takes no gateway with a certificate %s', async (_what, purpose, years, authority, fix) => {
+  ])('TLS-2 THR-13 takes no gateway with a certificate %s', async (_what, purpose, years, authority, fix) => {
     const made = await provisioned();
     const validity = validFor(Date.now() + years * YEAR_MS, 1);
     const server = await issue(await authority(made), '127.0.0.1', purpose, validity);
@@ -183,7 +183,7 @@ describe.each<[string, Transport<GatewayAddress>, (gateway: TestGateway) => stri
 });
 
 describe('the HTTPS of a gateway', () => {
-  it.skipIf(missing)(`THR answers over TLS 1.2 and 1.3 only, and nothing without TLS${note}`, async () => {
+  it.skipIf(missing)(`TLS-1 THR-11 answers over TLS 1.2 and 1.3 only, and nothing without TLS${note}`, async () => {
     const made = await provisioned();
     const gateway = await guardedGateway(made);
     expect(gateway.baseUrl).toMatch(/^https:/);
@@ -236,7 +236,7 @@ describe('a connection without TLS', () => {
     { transport: 'http', url: 'http://127.0.0.1.example' },
     { transport: 'http', url: 'http://localhost.example' },
     { transport: 'http', url: 'http://[2001:db8::1]:8800' },
-  ])('THR is none that a box makes beyond its own machine: $url', (link) => {
+  ])('TLS-1 THR-11 is none that a box makes beyond its own machine: $url', (link) => {
     expect(agent(link)).toThrow(/link\.url: expected an address with TLS .* allowPlain: true/);
     expect(agent({ ...link, allowPlain: true })).not.toThrow();
   });
@@ -268,7 +268,7 @@ describe('a connection without TLS', () => {
     ['http.host', { http: { host: '::' } }],
     ['mqtt.embedded.host', { mqtt: { embedded: { host: '192.168.1.2' } } }],
     ['mqtt.url', { mqtt: { url: 'mqtt://broker.example' } }],
-  ])('THR is none that a gateway takes or makes beyond its own machine: %s', (path, config) => {
+  ])('TLS-1 THR-11 is none that a gateway takes or makes beyond its own machine: %s', (path, config) => {
     expect(gateway(config)).toThrow(new RegExp(`${path}: expected .* allowPlain: true`));
     const [key = '', value] = Object.entries(config)[0] ?? [];
     const allowed = path.startsWith('mqtt.embedded')
@@ -277,7 +277,7 @@ describe('a connection without TLS', () => {
     expect(gateway(allowed)).not.toThrow();
   });
 
-  it('THR that is allowed stands in the log of its box and in its status', async () => {
+  it('TLS-1 that is allowed stands in the log of its box and in its status', async () => {
     const folder = await temporaryFolder();
     const [file, ready] = [join(folder, 'box.yaml'), join(folder, 'ready.json')];
     // An address of documentation, where nobody is.
