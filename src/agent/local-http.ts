@@ -194,11 +194,12 @@ function json(status: number, value: unknown): Answer {
 }
 
 function health(window: BoxWindow): Answer {
-  const { display, journal } = window.status();
+  const { display, journal, fault, online } = window.status();
   const reason =
     (display.ok ? undefined : `display ${display.driver}: ${display.reason ?? 'not ok'}`) ??
-    (journal.ok ? undefined : `journal: ${journal.reason ?? 'not ok'}`);
-  return reason === undefined ? json(200, { ok: true }) : json(503, { ok: false, reason });
+    (journal.ok ? undefined : `journal: ${journal.reason ?? 'not ok'}`) ??
+    (fault === null ? undefined : `${fault.code}: ${fault.reason}`);
+  return reason === undefined ? json(200, { ok: true, online }) : json(503, { ok: false, reason });
 }
 
 /**

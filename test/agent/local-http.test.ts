@@ -156,15 +156,24 @@ describe('the pages of a box', () => {
     expect([again.response.statusCode, again.body]).toEqual([304, '']);
   });
 
-  it('know their health: display and journal', async () => {
+  it('know their health: display, journal and what the gateway refuses, not whether they are online', async () => {
     const { origin, it } = await box();
-    expect((await fetch(`${origin}/healthz`)).status).toBe(200);
+    for (const online of [true, false]) {
+      it.status = { ...STATUS, online };
+      const well = await fetch(`${origin}/healthz`);
+      expect([well.status, await well.json()]).toEqual([200, { ok: true, online }]);
+    }
     it.status = { ...STATUS, display: { ...DISPLAY, ok: false, reason: 'cable out' } };
     const sick = await fetch(`${origin}/healthz`);
     expect([sick.status, await sick.json()]).toEqual([503, { ok: false, reason: 'display browser: cable out' }]);
     it.status = { ...STATUS, journal: { ...STATUS.journal, ok: false, reason: 'disk full' } };
     const forgetful = await fetch(`${origin}/healthz`);
     expect([forgetful.status, await forgetful.json()]).toEqual([503, { ok: false, reason: 'journal: disk full' }]);
+    for (const code of ['SUPERSEDED', 'NOT_REGISTERED']) {
+      it.status = { ...STATUS, online: false, state: 'fault', fault: { code, reason: 'by the gateway' } };
+      const refused = await fetch(`${origin}/healthz`);
+      expect([refused.status, await refused.json()]).toEqual([503, { ok: false, reason: `${code}: by the gateway` }]);
+    }
   });
 
   it('answer what is not there, and other methods, as HTTP asks', async () => {
