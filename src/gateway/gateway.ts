@@ -12,6 +12,7 @@ import { createPost } from './callbacks/post.ts';
 import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import { createDirectory, type Directory } from './directory.ts';
+import { Health } from './health.ts';
 import { createApp } from './http/app.ts';
 import { boxRoutes } from './http/box-routes.ts';
 import { answerBeforeClosing } from './http/closing.ts';
@@ -142,30 +143,32 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
     },
     { prefix: '/_mock' },
   );
-  app.register((scope) => pageRoutes(scope, { store, metrics, log, basePath: config.basePath }));
+  const health = new Health({ clock, store, isBrokerThere: () => mqtt?.isConnected() ?? true });
+  app.register((scope) => pageRoutes(scope, { store, metrics, health, log, basePath: config.basePath }));
   await listen(app, config);
-  ownPorts.push(...portsOf(originAt(app, config), config.mqtt?.embedded === undefined ? undefined : mqtt));
+  ownPorts.push(...portsOf(originAt(app, config), config.mqtt?.embedded === undefined ? undefined : mqtt?.url));
   courier.start();
   pruner.start();
 
   const origin = originAt(app, config);
-  log.info('gateway-ready', { origin, mqttUrl: mqtt });
+  const mqttUrl = mqtt?.url;
+  log.info('gateway-ready', { origin, mqttUrl });
   const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
-  return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl: mqtt, close };
+  return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl, close };
 }
 
 function portsOf(...addresses: (string | undefined)[]): number[] {
   return addresses.flatMap((address) => (address === undefined ? [] : [portOf(new URL(address))]));
 }
 
-/** Joins the boxes on MQTT, on the embedded or an external broker; where they find it. */
+/** Joins the boxes on MQTT, on the embedded or an external broker; where they find it, and whether it is there. */
 async function startMqtt(
   config: GatewayConfig,
   deps: GatewayDeps,
   hub: Hub,
   directory: Directory,
   opened: Opened,
-): Promise<string | undefined> {
+): Promise<{ url: string; isConnected: () => boolean } | undefined> {
   if (config.mqtt === null) return undefined;
   const { openMqttChannel } = await import('./boxes/mqtt-channel.ts');
   const { embedded, url = '', username, password, tls } = config.mqtt;
@@ -176,7 +179,7 @@ async function startMqtt(
       channelDeps,
     );
     opened.add('broker', () => channel.close());
-    return url;
+    return { url, isConnected: channel.isConnected };
   }
   const { startBroker } = await import('./boxes/broker.ts');
   let channel: MqttChannel | undefined;
@@ -188,7 +191,7 @@ async function startMqtt(
   });
   const address: BrokerAddress = { where: broker.connect, ...broker.login };
   channel = await openMqttChannel(address, channelDeps);
-  return broker.url;
+  return { url: broker.url, isConnected: channel.isConnected };
 }
 
 async function listen(app: FastifyInstance, { http }: GatewayConfig): Promise<void> {

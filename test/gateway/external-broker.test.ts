@@ -130,7 +130,14 @@ describe('a gateway on an external broker', () => {
     const { client } = await loginAs({ mqttUrl: url }, BOX1);
     const { terminalCode, serialNumber } = BOX1;
     const hello = { v: 1, id: crypto.randomUUID(), sentAtMs: 1, type: 'hello', sessionId: crypto.randomUUID() };
-    const text = JSON.stringify({ ...hello, terminalCode, serialNumber, agentVersion: '', display: '', shownPushId: null });
+    const text = JSON.stringify({
+      ...hello,
+      terminalCode,
+      serialNumber,
+      agentVersion: '',
+      display: '',
+      shownPushId: null,
+    });
     await client.publishAsync(boxTopic(terminalCode, 'up'), text, { qos: 1, retain: true });
     const gateway = await gatewayAt(url);
     await eventually('the refusal', () => logged(gateway, 'message-refused').length === 1);
@@ -147,6 +154,8 @@ describe('a gateway on an external broker', () => {
     await box.next('show');
     await broker.close();
     expect((await answered).body.message).toBe('BOX_OFFLINE');
+    const health = async () => (await fetch(`${gateway.origin}/healthz`)).status;
+    expect(await health()).toBe(503);
     const again = await openBroker(port);
     await eventually('the gateway is back', () => logged(gateway, 'broker-back').length === 1);
     const next = await retained(again.url);
@@ -154,6 +163,7 @@ describe('a gateway on an external broker', () => {
     expect(next?.sessionId).not.toBe(birth?.sessionId);
     await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
     expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+    await eventually('health', async () => (await health()) === 200);
   });
 
   it('TOP-4 SND-5 finds a half-open connection to its broker within 1.5 keepalives, and loses its boxes', async () => {

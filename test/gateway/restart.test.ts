@@ -194,7 +194,11 @@ describe.skipIf(missing)(`a gateway whose database goes away${note}`, () => {
     await eventually('the report to fail', () => gateway.log.some((it) => it.event === 'message-failed'));
     expect(box.of('ack')).toEqual([]);
 
+    const health = async () => (await fetch(`${gateway.origin}/healthz`)).status;
+    expect(await health()).toBe(503);
+
     await server().start();
+    await eventually('health', async () => (await health()) === 200);
     await box.send(paid, transactionId);
     expect((await box.next('ack')).reportIds).toEqual([transactionId]);
     expect((await gateway.post(SEND_QR, push())).body.status).toBe('SUCCESS');

@@ -77,6 +77,7 @@ export class GatewayDisk {
       orders: new OrderStore(db),
       payments: new PaymentStore(db),
       setting: async (_name, make) => make(),
+      check: async () => undefined,
       prune: (atMs, limits) => prune(db, atMs, limits),
       close: async () => undefined,
     };

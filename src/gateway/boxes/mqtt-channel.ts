@@ -41,6 +41,8 @@ export interface MqttChannelDeps {
 export interface MqttChannel {
   /** The box has no connection to the broker any more. */
   boxGone(terminalCode: string): void;
+  /** Whether there is a connection to the broker. */
+  isConnected(): boolean;
   close(): Promise<void>;
 }
 
@@ -80,6 +82,7 @@ export async function openMqttChannel(address: BrokerAddress, deps: MqttChannelD
       const line = current?.lines.get(terminalCode);
       if (line !== undefined) deps.hub.lost(terminalCode, { line }, 'its connection to the broker ended');
     },
+    isConnected: () => current?.client.connected === true,
     close: async () => {
       stop.abort();
       if (current !== undefined) await sayGoodbye(current, deps.clock);

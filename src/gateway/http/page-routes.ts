@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { PAGE_POLICY } from '../../lib/http-guard.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { Health } from '../health.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Store } from '../store/store.ts';
 import { openApi } from './openapi.ts';
@@ -25,12 +26,14 @@ const QR_SVG_WIDTH_PX = 480;
 export interface PageRoutesDeps {
   store: Store;
   metrics: Metrics;
+  health: Health;
   log: Logger;
   basePath: string;
 }
 
 /** Pages for people, and the two addresses for machines that watch the gateway. */
-export async function pageRoutes(scope: FastifyInstance, { store, metrics, log, basePath }: PageRoutesDeps) {
+export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
+  const { store, metrics, health, log, basePath } = deps;
   const page = (name: string) => readFile(new URL(name, OWN), 'utf8');
   const [consolePage, docsPage] = await Promise.all([page('console.html'), page('docs.html')]);
   const html = (reply: FastifyReply, text: string) =>
@@ -39,7 +42,10 @@ export async function pageRoutes(scope: FastifyInstance, { store, metrics, log, 
   scope.get('/', (_request, reply) => html(reply, consolePage));
   scope.get('/docs', (_request, reply) => html(reply, docsPage));
   scope.get('/openapi.json', () => openApi(basePath === '' ? '/' : basePath));
-  scope.get('/healthz', () => ({ status: 'ok' }));
+  scope.get('/healthz', async (_request, reply) => {
+    const reason = await health.problem();
+    return reason === undefined ? { status: 'ok' } : reply.code(503).send({ status: 'failed', reason });
+  });
   scope.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()));
 
   for (const [path, file] of Object.entries(ASSETS)) {

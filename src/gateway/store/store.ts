@@ -15,6 +15,8 @@ export interface Store {
   payments: PaymentStore;
   /** The setting, made and kept by `make` when it is not there yet. */
   setting(name: string, make: () => string): Promise<string>;
+  /** Asks whether the store can be used; rejects, and says why, when it cannot. */
+  check(): Promise<void>;
   /** Deletes what is over and beyond the limits, which are the gateway's own where none are given; batch by batch. */
   prune(atMs: number, limits?: Limits): AsyncGenerator<Pruned, void>;
   close(): Promise<void>;
@@ -31,7 +33,8 @@ export interface StorePlace {
  * MissingPeerError when the database server does not answer.
  */
 export async function openStore({ dataDir, databaseUrl }: StorePlace, log: Logger): Promise<Store> {
-  const db = databaseUrl === undefined ? await openFile(dataDir, log) : await openDatabase(databaseUrl, log);
+  const { db, holdInPlace } =
+    databaseUrl === undefined ? await openFile(dataDir, log) : await openDatabase(databaseUrl, log);
   return {
     orders: new OrderStore(db),
     payments: new PaymentStore(db),
@@ -44,16 +47,27 @@ export async function openStore({ dataDir, databaseUrl }: StorePlace, log: Logge
       const row = await db.selectFrom('settings').select('value').where('name', '=', name).executeTakeFirstOrThrow();
       return row.value;
     },
+    check: async () => {
+      holdInPlace();
+      await db.selectFrom('settings').select('name').limit(1).execute();
+    },
     prune: (atMs, limits) => prune(db, atMs, limits),
     close: () => db.destroy(),
   };
 }
 
-async function openFile(dataDir: string, log: Logger): Promise<Kysely<Tables>> {
+interface OpenDatabase {
+  db: Kysely<Tables>;
+  /** Throws when what is kept would not be found again. */
+  holdInPlace: () => void;
+}
+
+async function openFile(dataDir: string, log: Logger): Promise<OpenDatabase> {
   const path = join(dataDir, 'gateway.sqlite');
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
-    return await migrated(sqliteFile(path, log).dialect);
+    const { dialect, holdInPlace } = sqliteFile(path, log);
+    return { db: await migrated(dialect), holdInPlace };
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     throw new ConfigError(
@@ -63,10 +77,10 @@ async function openFile(dataDir: string, log: Logger): Promise<Kysely<Tables>> {
   }
 }
 
-async function openDatabase(databaseUrl: string, log: Logger): Promise<Kysely<Tables>> {
+async function openDatabase(databaseUrl: string, log: Logger): Promise<OpenDatabase> {
   const { postgresDialect, postgresProblem } = await import('./postgres.ts');
   try {
-    return await migrated(postgresDialect(databaseUrl, log));
+    return { db: await migrated(postgresDialect(databaseUrl, log)), holdInPlace: () => undefined };
   } catch (error) {
     throw postgresProblem(databaseUrl, error);
   }

@@ -1,0 +1,73 @@
+import { rename } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { Health } from '../../src/gateway/health.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+import { GENERATE, order, type TestGateway, testGateway } from './harness.ts';
+
+async function healthOf(gateway: TestGateway): Promise<{ status: number; body: unknown }> {
+  const answer = await fetch(`${gateway.origin}/healthz`);
+  return { status: answer.status, body: await answer.json() };
+}
+
+const becomes = (gateway: TestGateway, status: number) =>
+  eventually(`health ${status}`, async () => {
+    const health = await healthOf(gateway);
+    return health.status === status && health;
+  });
+
+describe('the health of a gateway', () => {
+  it('ERR-2 names a store whose file is gone, to which nothing is written, until it is back', async () => {
+    const dataDir = await temporaryFolder();
+    const gateway = await testGateway({ dataDir, config: { mqtt: null } });
+    expect(await healthOf(gateway)).toEqual({ status: 200, body: { status: 'ok' } });
+    await rename(dataDir, `${dataDir}-away`);
+    expect(await gateway.post(GENERATE, order())).toMatchObject({ status: 500, body: { message: 'E05' } });
+    const reason = expect.stringContaining(`${dataDir}/gateway.sqlite was deleted, emptied, moved or replaced`);
+    expect(await becomes(gateway, 503)).toEqual({ status: 503, body: { status: 'failed', reason } });
+    expect(gateway.log.find((it) => it.event === 'request-failed')).toMatchObject({ code: 'E05', reason });
+    await rename(`${dataDir}-away`, dataDir);
+    await becomes(gateway, 200);
+    expect((await gateway.post(GENERATE, order())).status).toBe(200);
+  });
+});
+
+describe('a health that is asked often', () => {
+  it('asks the store once a second, and once at a time while it does not answer', async () => {
+    const clock = new VirtualClock();
+    const answers: PromiseWithResolvers<void>[] = [];
+    const check = () => {
+      const answer = Promise.withResolvers<void>();
+      answers.push(answer);
+      return answer.promise;
+    };
+    let isBrokerThere = true;
+    const health = new Health({ clock, store: { check }, isBrokerThere: () => isBrokerThere });
+    const twice = [health.problem(), health.problem()];
+    answers[0]?.resolve();
+    expect(await Promise.all(twice)).toEqual([undefined, undefined]);
+    await clock.advance(999);
+    expect([await health.problem(), answers.length]).toEqual([undefined, 1]);
+
+    await clock.advance(1);
+    const late = health.problem();
+    await clock.advance(1999);
+    const later = health.problem();
+    await clock.advance(1);
+    expect(await late).toBe('the store does not answer within 2000 ms');
+    await clock.advance(2000);
+    expect([await later, answers.length]).toEqual(['the store does not answer within 2000 ms', 2]);
+
+    answers[1]?.reject(new Error('the disk is out'));
+    await clock.advance(0);
+    const failed = health.problem();
+    answers[2]?.reject(new Error('the disk is out'));
+    expect(await failed).toBe('the disk is out');
+
+    await clock.advance(1000);
+    isBrokerThere = false;
+    const last = health.problem();
+    answers[3]?.resolve();
+    expect(await last).toBe('the MQTT broker is not connected');
+  });
+});
