@@ -1,5 +1,6 @@
 import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { postgresProblem } from '../../src/gateway/store/postgres.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
 import { ConfigError, MissingPeerError } from '../../src/lib/errors.ts';
 import { eventually, freePort } from '../support/net.ts';
@@ -120,16 +121,29 @@ describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
     const address = silent.address();
     const silentPort = typeof address === 'object' && address !== null ? address.port : 0;
     const closedPort = await freePort();
-    for (const [url, kind, what] of [
-      [at(databaseUrl, closedPort), MissingPeerError, `127.0.0.1:${closedPort}/test_`],
-      [at(databaseUrl, silentPort), MissingPeerError, `127.0.0.1:${silentPort}/test_`],
-      [databaseUrl.replace('postgres-secret', 'hunter22'), ConfigError, 'password authentication failed'],
-      [`${databaseUrl}_not_there`, ConfigError, 'does not exist'],
+    for (const [url, kind, what, fix] of [
+      [at(databaseUrl, closedPort), MissingPeerError, `127.0.0.1:${closedPort}/test_`, 'start PostgreSQL'],
+      [at(databaseUrl, silentPort), MissingPeerError, `127.0.0.1:${silentPort}/test_`, 'start PostgreSQL'],
+      [
+        databaseUrl.replace('postgres-secret', 'hunter22'),
+        ConfigError,
+        'password authentication failed',
+        'password in databaseUrl',
+      ],
+      [databaseUrl.replace(':postgres-secret', ''), ConfigError, 'password', 'password in databaseUrl'],
+      [`${databaseUrl}?sslmode=verify-full`, ConfigError, 'does not support SSL', 'take sslmode out'],
+      [`${databaseUrl}_not_there`, ConfigError, 'does not exist', 'make this database'],
     ] as const) {
       const error = await opened({ databaseUrl: url, dataDir }).catch((it: unknown) => it);
       expect(error).toBeInstanceOf(kind);
       expect(String(error)).toContain(what);
+      expect(error).toMatchObject({ fix: expect.stringContaining(fix) });
       expect(JSON.stringify([String(error), error])).not.toMatch(/postgres-secret|hunter22/);
     }
   });
+});
+
+it('a certificate that is not believed is told from a database that cannot be used', () => {
+  const error = postgresProblem('postgres://a@db.example/b', new Error('self-signed certificate in certificate chain'));
+  expect(error).toMatchObject({ code: 'CONFIG', fix: expect.stringContaining('sslrootcert') });
 });

@@ -21,6 +21,9 @@ const INT8 = 20;
 /** SQLSTATE of what a start may meet. */
 const LOCK_NOT_AVAILABLE = '55P03';
 const NOT_READY = ['57P03', '53300'];
+const NO_DATABASE = '3D000';
+/** Class of refused logins. */
+const LOGIN_REFUSED = /^28/;
 
 /** A connection as the server knows it. */
 interface Session {
@@ -62,7 +65,20 @@ export function postgresProblem(databaseUrl: string, error: unknown): Error {
   if (error instanceof ConfigError) return error;
   const what = `databaseUrl: ${nameOf(databaseUrl)} cannot be used: ${reasonOf(error)}`;
   if (isAway(error)) return new MissingPeerError(what, 'start PostgreSQL, or correct host and port', error);
-  return new ConfigError(what, 'name a database of this gateway alone, and a user who may make tables in it');
+  return new ConfigError(what, fixOf(error));
+}
+
+function fixOf(error: unknown): string {
+  const code = systemCodeOf(error) ?? '';
+  const reason = reasonOf(error);
+  if (LOGIN_REFUSED.test(code) || /\bpassword\b/.test(reason)) {
+    return 'correct user and password in databaseUrl, or let this user in at the server';
+  }
+  if (code === NO_DATABASE) return 'make this database, or correct its name in databaseUrl';
+  if (/\bSSL\b/.test(reason)) return 'switch TLS on at the server, or take sslmode out of databaseUrl';
+  if (/certificate/.test(reason))
+    return 'name the CA of the server as sslrootcert in databaseUrl, and its host as in its certificate';
+  return 'name a database of this gateway alone, and a user who may make tables in it';
 }
 
 /** Whether no server answers there, or not yet. */
