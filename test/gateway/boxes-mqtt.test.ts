@@ -58,7 +58,14 @@ describe('a box over MQTT', () => {
     const login = await loginAs(gateway, BOX1);
     const { terminalCode, serialNumber } = BOX1;
     const hello = { v: 1, id: crypto.randomUUID(), sentAtMs: 1, type: 'hello', sessionId: crypto.randomUUID() };
-    const text = JSON.stringify({ ...hello, terminalCode, serialNumber, agentVersion: '', display: '', shownPushId: null });
+    const text = JSON.stringify({
+      ...hello,
+      terminalCode,
+      serialNumber,
+      agentVersion: '',
+      display: '',
+      shownPushId: null,
+    });
     await login.client.publishAsync(boxTopic(terminalCode, 'up'), text, { qos: 1 });
     await eventually('online', () => isOnline(gateway));
     await login.client.endAsync();

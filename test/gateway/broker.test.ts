@@ -184,7 +184,14 @@ describe('the embedded broker', () => {
     const { client } = await loginAs({ mqttUrl }, BOX1, { keepalive: 1 });
     const { terminalCode, serialNumber } = BOX1;
     const hello = { v: 1, id: crypto.randomUUID(), sentAtMs: 1, type: 'hello', sessionId: crypto.randomUUID() };
-    const text = JSON.stringify({ ...hello, terminalCode, serialNumber, agentVersion: '', display: '', shownPushId: null });
+    const text = JSON.stringify({
+      ...hello,
+      terminalCode,
+      serialNumber,
+      agentVersion: '',
+      display: '',
+      shownPushId: null,
+    });
     await client.publishAsync(boxTopic(terminalCode, 'up'), text, { qos: 1 });
     await eventually('online', () => logged(gateway, 'box-online').length === 1);
     proxy.stall(['up']);
