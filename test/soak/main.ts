@@ -2,12 +2,13 @@ import { writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { flood } from './flood.ts';
+import { fuzz } from './fuzz.ts';
 import { kill } from './kill.ts';
 import { Progress } from './progress.ts';
 import { simulation, twin } from './simulation.ts';
 import type { Soak, SoakResult } from './soak.ts';
 
-const SOAKS: readonly Soak[] = [kill, twin, simulation, flood];
+const SOAKS: readonly Soak[] = [kill, twin, simulation, flood, fuzz];
 const INTERRUPTED = 130;
 
 const { values, positionals } = parseArgs({

@@ -11,10 +11,10 @@ export const twin: Soak = {
   name: 'twin',
   unit: 'sessions',
   amount: 2_000,
-  run: (options) =>
-    playSeeds(options, async (seed) => ({
-      ...(await run({ sessions: 1, firstSeed: seed }, await GatewayDisk.make())),
-    })),
+  run: async (options) => {
+    const disk = await GatewayDisk.make();
+    return playSeeds(options, async (seed) => ({ ...(await run({ sessions: 1, firstSeed: seed }, disk)) }));
+  },
 };
 
 /** Gateway and boxes on a virtual clock and a faulty network; see test/simulation. */
@@ -22,9 +22,11 @@ export const simulation: Soak = {
   name: 'simulation',
   unit: `worlds of ${STEPS} steps`,
   amount: 100,
-  run: (options) =>
-    playSeeds(options, async (seed) => {
-      const { steps, virtualSeconds, payments } = await simulate(seed, STEPS, await GatewayDisk.make());
+  run: async (options) => {
+    const disk = await GatewayDisk.make();
+    return playSeeds(options, async (seed) => {
+      const { steps, virtualSeconds, payments } = await simulate(seed, STEPS, disk);
       return { steps, 'virtual seconds': virtualSeconds, payments };
-    }),
+    });
+  },
 };
