@@ -95,18 +95,20 @@ export class Draft {
   /**
    * Nothing has the screen: a payment that nobody has seen takes it, else it is quiet. `seen`: the payment that had it
    * until here; where no display has confirmed that one either, only later ones follow, or it would come back for ever.
+   * `resume`: the order that has the screen after these; at once where they are many.
    */
-  rest(seen?: Payment): void {
+  rest(seen?: Payment, resume?: ActiveOrder): void {
     const { untold, faults, link } = this.state;
     const unconfirmed = untold.findIndex(({ transactionId }) => transactionId === seen?.transactionId);
     const payment = untold[unconfirmed + 1];
-    if (payment === undefined || faults.display !== undefined) {
-      this.set({ stage: { kind: 'quiet' } });
+    const isQrFirst = resume !== undefined && untold.length > RECENT_MAX;
+    if (payment === undefined || faults.display !== undefined || isQrFirst) {
+      this.set({ stage: resume === undefined ? { kind: 'quiet' } : { kind: 'order', active: resume } });
       return;
     }
     const { paidHoldMs } = this.state.config;
     const holdMs = untold.length > 1 ? Math.min(paidHoldMs, ONE_OF_MANY_HOLD_MS) : paidHoldMs;
-    this.tell({ kind: 'paid', payment, holder: link ?? null }, holdMs);
+    this.tell({ kind: 'paid', payment, holder: link ?? null }, holdMs, resume);
   }
 
   /**

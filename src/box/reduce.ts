@@ -295,6 +295,7 @@ function endActive(draft: Draft, active: ActiveOrder, how: EndedHow): void {
 }
 
 function afterNotice(draft: Draft, { notice, resume }: Stage & { kind: 'notice' }): void {
-  if (resume !== undefined) draft.set({ stage: { kind: 'order', active: resume } });
-  else draft.rest(notice.kind === 'paid' ? notice.payment : undefined);
+  if (notice.kind === 'paid') draft.rest(notice.payment, resume);
+  else if (resume !== undefined) draft.set({ stage: { kind: 'order', active: resume } });
+  else draft.rest();
 }

@@ -276,6 +276,12 @@ describe('a payment', () => {
     expect(view(third.state)).toMatchObject(shows(3));
     expect(third.state.stage).toMatchObject({ untilMs: began + 16_000 });
     expect(view(play(burst.state, [push(4)]).state).kind).toBe('payment');
+    const others = [payment(6, { pushId: null }), payment(7, { pushId: null })];
+    const besideQr = play(showing(), [...others, paidDrawn(6)]);
+    const next = play(besideQr.state, [[besideQr.wakeAtMs ?? 0, { type: 'tick' }], paidDrawn(7)]);
+    expect(view(next.state)).toMatchObject(shows(7));
+    const back = play(next.state, [[20_000, { type: 'tick' }]]);
+    expect(view(back.state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
     const late = play(third.state, [paidDrawn(3), [began + 10_000, payment(5)]]);
     expect(view(late.state)).toMatchObject(shows(5));
   });

@@ -5,6 +5,7 @@ import type { DisplayIo, SerialLine } from '../../src/display/contract.ts';
 import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
 import { openRenderer } from '../../src/display/render.ts';
 import type { Scene } from '../../src/scene.ts';
+import { temporaryFolder } from '../support/net.ts';
 import { Cd5220Emulator } from './emulators/cd5220.ts';
 import { DqrEmulator } from './emulators/dqr.ts';
 import { DwinEmulator } from './emulators/dwin.ts';
@@ -103,7 +104,7 @@ async function openDevice(name: string, device: (send: Send) => SerialEmulator) 
     write: async (bytes) => emulator.receive(bytes),
     close: async () => undefined,
   };
-  const io: DisplayIo = { ...testIo('/nowhere'), openSerial: async () => line };
+  const io: DisplayIo = { ...testIo(await temporaryFolder()), openSerial: async () => line };
   const driver = DISPLAY_DRIVERS.get(name);
   if (driver === undefined) throw new Error(`no driver ${name}`);
   const display = await driver.configure(driver.example as object).open(io, new AbortController().signal);
@@ -150,7 +151,7 @@ describe('no text reaches a device as a command', () => {
 
   it('THR-7 of a terminal: it is told colours, its own lines, and letters that can be seen', async () => {
     const terminal = new Recorder(80, 24, DARK, 24);
-    const io = testIo('/nowhere', terminal);
+    const io = testIo(await temporaryFolder(), terminal);
     const driver = DISPLAY_DRIVERS.get('terminal');
     if (driver === undefined) throw new Error('no terminal');
     const display = await driver.configure({ graphics: 'blocks' }).open(io, new AbortController().signal);

@@ -67,8 +67,10 @@ describe.skipIf(whyNot !== undefined)(`a box behind a bad network${whyNot === un
   }, async () => {
     const place = await openFarPlace(seeded(SEED));
     onTestFinished(() => place.close());
-    const gateway = await testGateway({ config: { mqtt: { embedded: { host: place.here, port: 0 } } } });
-    const link = { transport: 'mqtt', url: gateway.mqttUrl, keepaliveSeconds: KEEPALIVE_SECONDS };
+    const gateway = await testGateway({
+      config: { mqtt: { embedded: { host: place.here, port: 0, allowPlain: true } } },
+    });
+    const link = { transport: 'mqtt', url: gateway.mqttUrl, keepaliveSeconds: KEEPALIVE_SECONDS, allowPlain: true };
     const box = await startBox(link, { host: place.there, place });
     await eventually('online', () => isReady(box), PATIENCE_MS);
     const paid: string[] = [];
