@@ -32,6 +32,8 @@ export function onDrawn(draft: Draft, pushId: string | undefined, transactionId:
   draft.set({
     stage: stage.kind === 'notice' ? { ...stage, resume: displayed } : { kind: 'order', active: displayed },
   });
+  // Payments whose turn this push took come over it: they must not wait for as long as its QR lives.
+  if (stage.kind === 'order' && draft.state.untold.length > 0) draft.rest(undefined, displayed);
 }
 
 /** A QR that was readable once, before its display became smaller, stays: its partner has been told that it is there. */

@@ -275,7 +275,17 @@ describe('a payment', () => {
     const third = play(second.state, [paidDrawn(2), [began + 6_000, { type: 'tick' }]]);
     expect(view(third.state)).toMatchObject(shows(3));
     expect(third.state.stage).toMatchObject({ untilMs: began + 16_000 });
-    expect(view(play(burst.state, [push(4)]).state).kind).toBe('payment');
+    const pushed = play(burst.state, [paidDrawn(1), push(4)]);
+    expect(view(pushed.state).kind).toBe('payment');
+    const over = play(pushed.state, [drawn(4)]);
+    expect(types(over)).toEqual(['shown']);
+    expect(view(over.state)).toMatchObject(shows(2));
+    const after = play(over.state, [
+      [over.state.nowMs + 3_000, { type: 'tick' }],
+      paidDrawn(2),
+      [over.state.nowMs + 16_000, { type: 'tick' }],
+    ]);
+    expect(view(after.state)).toMatchObject({ kind: 'payment', pushId: uuid(4) });
     const others = [payment(6, { pushId: null }), payment(7, { pushId: null })];
     const besideQr = play(showing(), [...others, paidDrawn(6)]);
     const next = play(besideQr.state, [[besideQr.wakeAtMs ?? 0, { type: 'tick' }], paidDrawn(7)]);

@@ -173,7 +173,7 @@ describe('a journal that comes late', () => {
   });
 
   it('takes nothing from what this life of the box knows', () => {
-    const living = play(fresh(), [registered, payment(3), push(4), drawn(4)]);
+    const living = play(fresh(), [registered, payment(3), paidDrawn(3), push(4), drawn(4)]);
     const after = play(living.state, [late()]);
     expect(view(after.state)).toMatchObject({ kind: 'payment', pushId: uuid(4) });
     expect(after.state.announced).toEqual([uuid(0xc002), uuid(0xc003)]);
