@@ -70,7 +70,12 @@ export async function makeSbom(sourceDateEpoch?: string): Promise<Sbom> {
       .filter(({ ref }) => refs.has(ref))
       .map(({ ref, dependsOn }) => ({ ref, dependsOn: [...new Set(dependsOn)].filter((on) => refs.has(on)) })),
   };
-  return { ...content, serialNumber: `urn:uuid:${uuidOf(JSON.stringify(content))}` };
+  return sealed(content);
+}
+
+/** A bill with the serial number that its content gives. */
+export function sealed(content: Omit<Sbom, 'serialNumber'>): Sbom {
+  return { ...content, serialNumber: `urn:uuid:${uuidOf(JSON.stringify(content))}` } as Sbom;
 }
 
 /** The SPDX expression of what a component is licensed under. */

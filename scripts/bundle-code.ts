@@ -1,0 +1,96 @@
+/** The code part of a bundle: `src` and the packages that it imports, as a few files of plain JavaScript. */
+import { cp, readdir, readFile } from 'node:fs/promises';
+import { basename, dirname, extname, join, relative } from 'node:path';
+import { build, type Plugin } from 'esbuild';
+
+/** Packages that stay packages: they load native code from their own folder. */
+export const NATIVE_PACKAGES = ['sharp', '@serialport/bindings-cpp'];
+
+/** What packages try to load and do without. */
+const NEVER_THERE = ['pg-native', 'bufferutil', 'utf-8-validate'];
+
+/** How `src` names a program that it starts as a process of its own. */
+const CHILD_PROGRAM = /new URL\('\.\/([\w.-]+)\.ts', import\.meta\.url\)/g;
+
+/** Packages of CommonJS ask for Node's own modules by `require`, which a module of JavaScript lacks. */
+const BANNER =
+  "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);";
+
+/**
+ * Bundles `<stage>/src`, with the packages in `<stage>/node_modules`, into `lib`: `cli.js`, a file for each program that
+ * runs in a process of its own, chunks that several share, and under `src/` what the code reads as files. All of it but
+ * `src/` is flat, so that a chunk knows where those files are. The same sources give the same bytes in any folder.
+ * Returns the folders of the packages that went in, relative to `stage`, sorted.
+ */
+export async function bundleCode(stage: string, lib: string): Promise<string[]> {
+  const sources = join(stage, 'src');
+  const { metafile } = await build({
+    absWorkingDir: stage,
+    entryPoints: [
+      { in: 'scripts/bundle-entry.ts', out: 'cli' },
+      ...(await childPrograms(sources)).map((file) => ({ in: relative(stage, file), out: basename(file, '.ts') })),
+    ],
+    outdir: lib,
+    entryNames: '[name]',
+    chunkNames: 'chunk-[hash]',
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node24',
+    external: [...NATIVE_PACKAGES, ...NEVER_THERE],
+    banner: { js: BANNER },
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'warning',
+    plugins: [rebase(stage)],
+  });
+  await cp(sources, join(lib, 'src'), {
+    recursive: true,
+    filter: (file) => !file.endsWith('.ts') && file !== join(sources, 'cli.js'),
+  });
+  return packagesOf(Object.keys(metafile.inputs));
+}
+
+async function childPrograms(sources: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const name of await readdir(sources, { recursive: true })) {
+    if (extname(name) !== '.ts') continue;
+    const file = join(sources, name);
+    for (const [, child] of (await readFile(file, 'utf8')).matchAll(CHILD_PROGRAM)) {
+      found.push(join(dirname(file), `${child}.ts`));
+    }
+  }
+  return found.sort();
+}
+
+/** Has each source find its files as if it lay where it does in `src`, although its code lies in a chunk. */
+function rebase(stage: string): Plugin {
+  return {
+    name: 'rebase',
+    setup({ onLoad }) {
+      onLoad({ filter: /[\\/]src[\\/].*\.ts$/ }, async ({ path }) => {
+        const from = relative(stage, path).replaceAll('\\', '/');
+        if (!from.startsWith('src/')) return undefined;
+        const text = await readFile(path, 'utf8');
+        if (/import\.meta\.(dirname|filename)/.test(text)) {
+          throw new Error(`${from}: use new URL(…, import.meta.url), which a bundle can follow`);
+        }
+        const contents = text
+          .split(CHILD_PROGRAM)
+          .map((part, index) =>
+            index % 2 === 1
+              ? `new URL('./${part}.js', import.meta.url)`
+              : part.replaceAll('import.meta.url', `new URL('./${from}', import.meta.url).href`),
+          )
+          .join('');
+        return { contents, loader: 'ts' };
+      });
+    },
+  };
+}
+
+function packagesOf(inputs: readonly string[]): string[] {
+  const folders = inputs.map((input) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0]);
+  return [...new Set(folders.filter((folder) => folder !== undefined))].sort();
+}

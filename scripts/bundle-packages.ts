@@ -1,0 +1,104 @@
+/** The packages of a bundle: fetched for the target by npm, and of those that stay packages what a box needs. */
+import { execFile } from 'node:child_process';
+import { cp, mkdir, readdir, readFile, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+
+/** Where a bundle can run, each with npm's words for it. */
+export const TARGETS = {
+  'linux-arm64': { os: 'linux', cpu: 'arm64', libc: 'glibc' },
+  'linux-x64': { os: 'linux', cpu: 'x64', libc: 'glibc' },
+} as const;
+export type Target = keyof typeof TARGETS;
+
+const STDOUT_MAX_BYTES = 16 * 1024 * 1024;
+
+const Manifest = z.object({
+  dependencies: z.record(z.string(), z.string()).default({}),
+  optionalDependencies: z.record(z.string(), z.string()).default({}),
+});
+
+/** Needed to compile a package only. */
+const BUILD_ONLY = ['node-addon-api'];
+const KEPT_FILE = /\.(c?js|mjs|json|node|so(\.[\d.]+)?)$|^(licen[cs]e|copying|notice)/i;
+
+/**
+ * Installs the production packages of `root`'s lockfile for `target` into `<stage>/node_modules`: exact versions, checked
+ * against the lockfile's integrity, no scripts run.
+ * @throws where npm fails
+ */
+export async function installPackages(root: string, stage: string, target: Target): Promise<void> {
+  for (const name of ['package.json', 'package-lock.json', '.npmrc']) await cp(join(root, name), join(stage, name));
+  const { os, cpu, libc } = TARGETS[target];
+  const platform = [`--os=${os}`, `--cpu=${cpu}`, `--libc=${libc}`];
+  const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
+  await promisify(execFile)('npm', ['ci', '--omit=dev', ...platform, ...quiet], {
+    cwd: stage,
+    maxBuffer: STDOUT_MAX_BYTES,
+  });
+}
+
+/**
+ * Copies the named packages and all that they need at run time from `<stage>` to `<out>`, without sources, types,
+ * documentation, and native parts of other platforms. Returns their folders, relative to `stage`, sorted.
+ */
+export async function keepPackages(
+  stage: string,
+  out: string,
+  names: readonly string[],
+  target: Target,
+): Promise<string[]> {
+  const folders = new Set<string>();
+  const waiting = names.map((name) => ({ name, from: '' }));
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const folder = await resolvePackage(stage, next.from, next.name);
+    if (folder === undefined || folders.has(folder)) continue;
+    folders.add(folder);
+    const manifest = Manifest.parse(JSON.parse(await readFile(join(stage, folder, 'package.json'), 'utf8')));
+    const needed = Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies });
+    waiting.push(...needed.filter((name) => !BUILD_ONLY.includes(name)).map((name) => ({ name, from: folder })));
+  }
+  for (const folder of folders) await keepFiles(stage, out, folder, target);
+  return [...folders].sort();
+}
+
+/** Copies single files of a package, and its manifest, by which code finds them. */
+export async function keepAssets(stage: string, out: string, name: string, files: readonly string[]): Promise<void> {
+  for (const file of ['package.json', ...files]) {
+    const path = join('node_modules', name, file);
+    await mkdir(dirname(join(out, path)), { recursive: true });
+    await cp(join(stage, path), join(out, path));
+  }
+}
+
+/** As Node resolves it: the nearest `node_modules` that has it; undefined for one that the target does without. */
+async function resolvePackage(stage: string, from: string, name: string): Promise<string | undefined> {
+  for (let folder = from; ; folder = dirname(folder)) {
+    const here = folder === '.' ? '' : folder;
+    const path = join(here, 'node_modules', name);
+    if (basename(here) !== 'node_modules' && (await isThere(join(stage, path, 'package.json')))) return path;
+    if (here === '') return undefined;
+  }
+}
+
+function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function keepFiles(stage: string, out: string, folder: string, target: Target): Promise<void> {
+  const prebuilds = `/prebuilds/`;
+  const from = join(stage, folder);
+  for (const entry of await readdir(from, { recursive: true, withFileTypes: true })) {
+    const file = join(entry.parentPath, entry.name);
+    const inside = file.slice(from.length);
+    if (!entry.isFile() || !KEPT_FILE.test(entry.name) || inside.includes('/node_modules/')) continue;
+    const isOther = inside.startsWith(prebuilds) && !inside.startsWith(`${prebuilds}${target}/`);
+    if (isOther || entry.name.includes('.musl.')) continue;
+    await mkdir(dirname(join(out, folder, inside)), { recursive: true });
+    await cp(file, join(out, folder, inside));
+  }
+}
