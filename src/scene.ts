@@ -15,26 +15,55 @@ interface Shown {
   online: boolean;
 }
 
+interface Waiting {
+  /** Whether anyone on the way can read and change what box and gateway say: screens that wait carry a badge. */
+  plainLink: boolean;
+}
+
 export interface StartingScene {
   kind: 'starting';
   version: string;
 }
 
 /** The box is looking for its gateway and has not been told its account yet. */
-export interface ConnectingScene {
+export interface ConnectingScene extends Waiting {
   kind: 'connecting';
   terminalCode: string;
   serialNumber: string;
 }
 
+/** The box asks to be enrolled: whoever runs its gateway types the code there, or scans it. */
+export interface EnrolScene {
+  kind: 'enrol';
+  /** As it is typed, in groups: `7KQF-2M8C-4TZN`. */
+  code: string;
+  /** What the QR says, where the display has room for one beside the code. It is no payment. */
+  url: string;
+  terminalCode: string;
+  serialNumber: string;
+  /** Whole minutes until the code is spent, at least 1. */
+  minutesLeft: number;
+}
+
+/** The box has no configuration, or a wrong one. */
+export interface SetupScene {
+  kind: 'setup';
+  /** What is missing or wrong, with file and line, in one or two lines. */
+  problem: string;
+  /** What to do, in Vietnamese. */
+  action: string;
+  terminalCode: string | null;
+  serialNumber: string | null;
+}
+
 /** Registered, but no account is linked to this box. */
-export interface UnlinkedScene extends Shown {
+export interface UnlinkedScene extends Shown, Waiting {
   kind: 'unlinked';
   terminalCode: string;
   serialNumber: string;
 }
 
-export interface IdleScene extends Shown {
+export interface IdleScene extends Shown, Waiting {
   kind: 'idle';
   holder: Holder;
   terminalCode: string;
@@ -70,6 +99,13 @@ export interface EndedScene extends Shown {
   content: string;
 }
 
+/** The account of the box is another than the one that people were told of last. */
+export interface AccountScene extends Shown {
+  kind: 'account';
+  holder: Holder;
+  previous: Holder;
+}
+
 /** A payment whose QR this display cannot show scannably: it says so and gives what a customer can type instead. */
 export interface TooDenseScene extends Shown {
   kind: 'too-dense';
@@ -99,12 +135,26 @@ export interface BlankScene {
 export type Scene =
   | StartingScene
   | ConnectingScene
+  | EnrolScene
+  | SetupScene
   | UnlinkedScene
   | IdleScene
   | PaymentScene
   | PaidScene
   | EndedScene
+  | AccountScene
   | TooDenseScene
   | HistoryScene
   | FaultScene
   | BlankScene;
+
+/** What the QR of a scene says, wherever there is room for it; undefined for a scene that has none. */
+export function qrTextOf(scene: Scene): string | undefined {
+  if (scene.kind === 'payment') return scene.qrCode;
+  return scene.kind === 'enrol' ? scene.url : undefined;
+}
+
+/** Whether a screen of this kind may hold a QR, which must not stay when the box has ended: nobody listens to it then. */
+export function mayHoldQr(kind: Scene['kind'] | undefined): boolean {
+  return kind === 'payment' || kind === 'enrol';
+}

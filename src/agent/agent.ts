@@ -233,5 +233,5 @@ function logSends(log: Logger, sends: readonly Send[]): void {
 function boxConfig(setup: AgentSetup) {
   const { identity, version, paidHoldMs, endedHoldMs } = setup;
   const { terminalCode, serialNumber } = identity;
-  return { terminalCode, serialNumber, version, paidHoldMs, endedHoldMs };
+  return { terminalCode, serialNumber, version, paidHoldMs, endedHoldMs, plainLink: isExposed(setup.link.gateway) };
 }

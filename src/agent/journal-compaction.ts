@@ -6,7 +6,10 @@ export const SETTLED_AGE_MAX_MS = 30 * 86_400_000;
 
 /** What an entry is a fact of: a second one with the same key says nothing more. */
 export function keyOf(entry: Entry): string {
-  return `${entry.kind} ${entry.kind === 'acked' ? `${entry.ids.length} ${entry.ids[0]}` : idOf(entry)}`;
+  if (entry.kind === 'acked') return `acked ${entry.ids.length} ${entry.ids[0]}`;
+  // An account that comes back is told once more.
+  if (entry.kind === 'link') return `link ${entry.link.bankAccount} ${entry.toldAtMs}`;
+  return `${entry.kind} ${idOf(entry)}`;
 }
 
 /** Whether some entry is so old that a compaction at this calendar time would forget it if it is settled. */
@@ -16,7 +19,7 @@ export function hasAged(entries: readonly Entry[], wallMs: number): boolean {
 
 /**
  * Which entries (indices, ascending) a journal needs to restore the same box: pushes that never ended, reports that are
- * still owed, and as many of the newest ends and payments as a box remembers against repetitions, but the settled ones
+ * still owed, the account that people were told of, and as many of the newest ends and payments as a box remembers against repetitions, but the settled ones
  * for `SETTLED_AGE_MAX_MS` only. What is owed stays whatever the clock says, which may be wrong by decades.
  */
 export function entriesToKeep(entries: readonly Entry[], wallMs: number): Set<number> {
@@ -39,6 +42,7 @@ export function entriesToKeep(entries: readonly Entry[], wallMs: number): Set<nu
   newest(REMEMBERED_MAX, (entry, index) => index > aged && closesAPush(entry));
   newest(REMEMBERED_MAX, (entry, index) => index > aged && entry.kind === 'payment');
   newest(RECENT_MAX, (entry) => entry.kind === 'payment');
+  newest(1, (entry) => entry.kind === 'link');
   newest(RECENT_MAX, (entry) => entry.kind === 'payment' && !isSeen(entry));
 
   const ids = new Set([...kept].map((index) => idOf(entries[index])));

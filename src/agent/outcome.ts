@@ -16,7 +16,8 @@ export function eventOf(outcome: ScreenOutcome): BoxEvent {
   if (outcome.ok && outcome.unreadable !== undefined && pushId !== undefined) {
     return { type: 'unreadable', pushId, reason: outcome.unreadable };
   }
+  const account = scene?.kind === 'account' ? { account: scene.holder } : {};
   return outcome.ok
-    ? { type: 'drawn', pushId, transactionId }
+    ? { type: 'drawn', pushId, transactionId, ...account }
     : { type: 'draw-failed', pushId, reason: outcome.reason };
 }

@@ -3,7 +3,7 @@ import { openRenderer, type QrVerdict, type Renderer } from '../display/render.t
 import { type Clock, withDeadline } from '../lib/clock.ts';
 import { PayboxError, reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
-import type { Scene } from '../scene.ts';
+import { mayHoldQr, type Scene } from '../scene.ts';
 import type { DisplayStatus } from './contract.ts';
 
 /** A display driver with its options taken in. */
@@ -138,7 +138,7 @@ export class Screen {
 
   /** Whether something that must not stay may be on the display. */
   #mustGo(): boolean {
-    if (this.#onStop === 'leave') return this.#onDisplay === 'payment';
+    if (this.#onStop === 'leave') return mayHoldQr(this.#onDisplay);
     return this.#onDisplay !== undefined && this.#onDisplay !== 'blank';
   }
 
@@ -179,7 +179,7 @@ export class Screen {
         await this.#draw(display, this.#renderer, scene);
         onDrawn?.();
       }
-      if (this.#onStop === 'blank' || this.#onDisplay === 'payment') await this.#take(display, this.#renderer, BLANK);
+      if (this.#onStop === 'blank' || mayHoldQr(this.#onDisplay)) await this.#take(display, this.#renderer, BLANK);
     } finally {
       await withDeadline(this.#deps.clock, DRAW_TIMEOUT_MS, display.close());
     }
@@ -216,7 +216,7 @@ export class Screen {
   /** The frame, once the display has taken it. */
   async #take(display: Display, renderer: Renderer, scene: Scene): Promise<Frame> {
     const frame = renderer.render(scene);
-    if (this.#onDisplay !== 'payment' && scene.kind !== 'blank') this.#onDisplay = scene.kind;
+    if (!mayHoldQr(this.#onDisplay) && scene.kind !== 'blank') this.#onDisplay = scene.kind;
     const drawn = display.draw(frame, scene).then(() => true);
     if (!(await this.#inTime(DRAW_TIMEOUT_MS, drawn))) {
       throw new PayboxError('DISPLAY_FAULT', 'the display did not take a frame in time', {

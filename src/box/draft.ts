@@ -6,6 +6,8 @@ import {
   type At,
   activeOrder,
   type BoxState,
+  type Enrolment,
+  isSameAccount,
   type Notice,
   RECENT_MAX,
   REMEMBERED_MAX,
@@ -17,6 +19,7 @@ import {
 
 /** How long a payment is shown when others wait for the same. */
 const ONE_OF_MANY_HOLD_MS = 3_000;
+const MINUTE_MS = 60_000;
 
 /** The changes of one event while they are collected. */
 export class Draft {
@@ -70,6 +73,13 @@ export class Draft {
     this.sends.push({ type: 'rejected', pushId: order.pushId, ...refusal });
   }
 
+  endActive(active: ActiveOrder, how: EndedHow): void {
+    if (active.displayed) this.close(active.order, how);
+    else if (how === 'replaced')
+      this.reject(active.order, { code: 'REPLACED', reason: 'a newer push took the screen' });
+    else this.reject(active.order, { code: 'WITHDRAWN', reason: `${how} before it was on the screen` });
+  }
+
   forget(pushId: string): void {
     this.set({ closedPushIds: remembered(this.state.closedPushIds, pushId) });
   }
@@ -103,12 +113,29 @@ export class Draft {
     const payment = untold[unconfirmed + 1];
     const isQrFirst = resume !== undefined && untold.length > RECENT_MAX;
     if (payment === undefined || faults.display !== undefined || isQrFirst) {
-      this.set({ stage: resume === undefined ? { kind: 'quiet' } : { kind: 'order', active: resume } });
+      if (resume === undefined) this.beQuiet();
+      else this.set({ stage: { kind: 'order', active: resume } });
       return;
     }
     const { paidHoldMs } = this.state.config;
     const holdMs = untold.length > 1 ? Math.min(paidHoldMs, ONE_OF_MANY_HOLD_MS) : paidHoldMs;
     this.tell({ kind: 'paid', payment, holder: link ?? null }, holdMs, resume);
+  }
+
+  /** No order and no payment has the screen: an account that people have not been told of takes it (clause AGT-13). */
+  beQuiet(): void {
+    const { link, toldLink, faults } = this.state;
+    const isUntold = link && toldLink && !isSameAccount(link, toldLink);
+    if (isUntold && faults.display === undefined) {
+      this.notice({ kind: 'account', holder: link, previous: toldLink, drawn: false });
+    } else {
+      this.set({ stage: { kind: 'quiet' } });
+    }
+  }
+
+  accountTold(link: Link): void {
+    this.writes.push({ kind: 'link', link, toldAtMs: this.at.wallMs });
+    this.set({ toldLink: link });
   }
 
   /**
@@ -139,9 +166,15 @@ export function recent(payments: readonly Payment[], payment: Payment): readonly
   return [payment, ...payments].slice(0, RECENT_MAX);
 }
 
-/** When time alone changes something: the next countdown second, a deadline, the end of a notice, a report sent again. */
-function wakeAtMs({ stage, nowMs, resendAtMs }: BoxState): number | undefined {
+/** Whole minutes until the code of an enrolment is spent, at least 1. */
+export function minutesLeft({ deadlineMs }: Enrolment, nowMs: number): number {
+  return Math.max(1, Math.ceil((deadlineMs - nowMs) / MINUTE_MS));
+}
+
+/** When time alone changes something: the next countdown second or minute, a deadline, the end of a notice, a report sent again. */
+function wakeAtMs({ stage, enrolment, nowMs, resendAtMs }: BoxState): number | undefined {
   const times: number[] = resendAtMs === undefined ? [] : [resendAtMs];
+  if (enrolment !== undefined) times.push(enrolment.deadlineMs - (minutesLeft(enrolment, nowMs) - 1) * MINUTE_MS);
   const active = activeOrder(stage);
   if (stage.kind === 'notice') times.push(stage.untilMs);
   if (active !== undefined) {

@@ -26,7 +26,7 @@ const payment = z.object({
 /**
  * What a box writes down before it acts (house rule 2). `push` and `payment` are facts; `ended` and `payment` are also
  * reports that are owed to the gateway until `acked` names their pushId or transactionId, and a `payment` is a screen
- * that is owed to people until `told` names it.
+ * that is owed to people until `told` names it. `link` is the account that people have been told of.
  */
 export const entry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('push'), order }),
@@ -40,6 +40,7 @@ export const entry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('refused'), pushId: z.uuid() }),
   z.object({ kind: z.literal('payment'), payment, pushId: z.uuid().nullable() }),
   z.object({ kind: z.literal('told'), transactionId: z.uuid() }),
+  z.object({ kind: z.literal('link'), link, toldAtMs: wallTimeMs }),
   z.object({ kind: z.literal('acked'), ids: z.array(z.uuid()).max(LIMITS.ackIdsMax) }),
 ]);
 

@@ -1,3 +1,4 @@
+import type { Link } from '../protocol/messages.ts';
 import { recent } from './draft.ts';
 import type { Entry, Order, Payment } from './entry.ts';
 import { withinLimit } from './outbox.ts';
@@ -12,10 +13,11 @@ export interface Memory {
   unsent: readonly UnsentReport[];
   recentPayments: readonly Payment[];
   untold: readonly Payment[];
+  toldLink: Link | undefined;
 }
 
 /**
- * Reads a journal (PROTOCOL.md, clauses AGT-5, AGT-8, AGT-10 and MSG-6): what is owed is still owed, and what was
+ * Reads a journal (PROTOCOL.md, clauses AGT-5, AGT-8, AGT-10, AGT-13 and MSG-6): what is owed is still owed, and what was
  * announced stays announced. A push that was taken but never was on the screen, or lost it to a newer one unrecorded,
  * is owed an end: nobody may wait for a QR that does not come.
  */
@@ -27,6 +29,7 @@ export function recall(entries: readonly Entry[]): Memory {
   const announced = new Set<string>();
   const closed: string[] = [];
   let recentPayments: readonly Payment[] = [];
+  let toldLink: Link | undefined;
   const close = (pushId: string) => {
     open.delete(pushId);
     closed.push(pushId);
@@ -65,6 +68,9 @@ export function recall(entries: readonly Entry[]): Memory {
       case 'told':
         untold.delete(entry.transactionId);
         break;
+      case 'link':
+        toldLink = entry.link;
+        break;
       case 'acked':
         for (const id of entry.ids) acked.add(id);
         break;
@@ -81,5 +87,6 @@ export function recall(entries: readonly Entry[]): Memory {
     unsent: withinLimit([...owed.values()].filter((report) => !acked.has(report.id))),
     recentPayments,
     untold: [...untold.values()].slice(-UNTOLD_MAX),
+    toldLink,
   };
 }

@@ -1,14 +1,13 @@
-import type { Code } from '../protocol/codes.ts';
-import type { DownOf, EndedHow } from '../protocol/messages.ts';
+import type { DownOf } from '../protocol/messages.ts';
 import { refusalOf } from './checks.ts';
 import { Draft, recent, remembered } from './draft.ts';
 import { onDrawFailed, onDrawn, onUnreadable, tellTooDense } from './drawn.ts';
 import type { Payment } from './entry.ts';
 import { orderOf } from './order.ts';
 import { delivered, unmail } from './outbox.ts';
-import { redate, remember } from './restart.ts';
+import { onEnrolling, onRefused, onRegistered } from './registration.ts';
+import { remember } from './restart.ts';
 import {
-  type ActiveOrder,
   type At,
   activeOrder,
   type BoxEvent,
@@ -29,6 +28,8 @@ import {
  *   restart     the order is dated by the gateway's time, payments whose screen nobody saw are shown, nothing is said twice
  *   time        ends an order at its deadline and a notice after its hold; sends again what is not acknowledged
  *   withdrawal  ends its push, also one that has not arrived yet
+ *   account     another one than people were told of last is told once nothing else has the screen, across restarts
+ *   enrolment   a code has the screen while nothing else has, and not after its end
  *   faults      a dead display or disk refuses pushes by name, never a payment
  *
  * What does not fit the state changes nothing but the time.
@@ -42,19 +43,20 @@ export function reduce(before: BoxState, event: BoxEvent, at: At): Step {
   return draft.step();
 }
 
-/** Time first: whatever the event is, an order past its deadline and a notice past its hold are over. */
+/** Time first: whatever the event is, an order or a code past its deadline and a notice past its hold are over. */
 function endOverdue(before: BoxState, at: At): Omit<Step, 'wakeAtMs'> {
   const nowMs = Math.max(before.nowMs, at.monotonicMs);
   const start = { state: { ...before, nowMs }, writes: [], sends: [], announcements: [] };
   const draft = new Draft(start, { ...at, monotonicMs: nowMs });
   const active = activeOrder(before.stage);
   if (active !== undefined && nowMs >= active.deadlineMs) {
-    endActive(draft, active, 'expired');
+    draft.endActive(active, 'expired');
     const stage = draft.state.stage;
     if (stage.kind === 'order') draft.notice({ kind: 'expired', order: active.order });
     else if (stage.kind === 'notice') draft.set({ stage: { ...stage, resume: undefined } });
   }
-  const stage = draft.state.stage;
+  const { stage, enrolment } = draft.state;
+  if (enrolment !== undefined && nowMs >= enrolment.deadlineMs) draft.set({ enrolment: undefined });
   if (stage.kind === 'notice' && nowMs >= stage.untilMs) afterNotice(draft, stage);
   return draft;
 }
@@ -68,8 +70,11 @@ function resendOverdue(draft: Draft): void {
 
 function apply(draft: Draft, event: BoxEvent): void {
   switch (event.type) {
+    case 'enrolling':
+      onEnrolling(draft, event);
+      break;
     case 'connecting':
-      draft.set({ ...unmail(draft.state), connection: 'connecting' });
+      draft.set({ ...unmail(draft.state), connection: 'connecting', enrolment: undefined });
       break;
     case 'registered':
       onRegistered(draft, event);
@@ -93,7 +98,7 @@ function apply(draft: Draft, event: BoxEvent): void {
       onAcked(draft, event.ids);
       break;
     case 'drawn':
-      onDrawn(draft, event.pushId, event.transactionId);
+      onDrawn(draft, event);
       break;
     case 'unreadable':
       onUnreadable(draft, event.pushId, event.reason);
@@ -117,45 +122,6 @@ function apply(draft: Draft, event: BoxEvent): void {
     case 'tick':
       break;
   }
-}
-
-function onRegistered(draft: Draft, { link, gatewayMs, openPushIds }: BoxEvent & { type: 'registered' }): void {
-  const firstWelcomeMs = draft.state.firstWelcomeMs ?? gatewayMs;
-  draft.set({ ...unmail(draft.state), connection: 'registered', link, refusal: undefined, firstWelcomeMs });
-  endUnlessOpen(draft, openPushIds);
-  redate(draft, gatewayMs);
-  const active = activeOrder(draft.state.stage);
-  const { bankAccount, bankCode } = active?.order.holder ?? {};
-  if (active !== undefined && (bankAccount !== link?.bankAccount || bankCode !== link?.bankCode)) {
-    endActive(draft, active, 'withdrawn');
-    draft.leave({ kind: 'cancelled', order: active.order });
-  }
-  draft.mail();
-}
-
-/** An order that the gateway knows as over has ended while it could not be told, or on a disk that has forgotten it. */
-function endUnlessOpen(draft: Draft, openPushIds: readonly string[]): void {
-  const { stage, held } = draft.state;
-  const active = activeOrder(stage);
-  if (held !== undefined && !openPushIds.includes(held.pushId)) {
-    draft.close(held, 'withdrawn');
-    draft.set({ held: undefined });
-  }
-  if (active !== undefined && !openPushIds.includes(active.order.pushId)) {
-    endActive(draft, active, 'withdrawn');
-    draft.leave(undefined);
-  }
-}
-
-/** The gateway does not take this box for what it is: nobody would hear that the QR on its screen was paid or cancelled. */
-function onRefused(draft: Draft, code: Code, reason: string): void {
-  const { stage, held } = draft.state;
-  const active = activeOrder(stage);
-  draft.set({ ...unmail(draft.state), connection: 'connecting', refusal: { code, reason }, held: undefined });
-  if (held !== undefined) draft.close(held, 'withdrawn');
-  if (active === undefined) return;
-  endActive(draft, active, 'withdrawn');
-  draft.leave(undefined);
 }
 
 function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'push' }): void {
@@ -187,7 +153,7 @@ function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'p
     refuse({ code: 'DISPLAY_FAULT', reason: state.faults.display });
     return;
   }
-  if (current !== undefined) endActive(draft, current, 'replaced');
+  if (current !== undefined) draft.endActive(current, 'replaced');
   if (state.held !== undefined) draft.close(state.held, 'replaced');
   const order = orderOf(push);
   draft.writes.push({ kind: 'push', order });
@@ -209,7 +175,7 @@ function onWithdraw(draft: Draft, pushId: string, why: DownOf<'withdraw'>['why']
     draft.close(held, 'withdrawn');
     draft.set({ held: undefined });
   } else if (active?.order.pushId === pushId) {
-    endActive(draft, active, 'withdrawn');
+    draft.endActive(active, 'withdrawn');
     draft.leave(why === 'cancelled' ? { kind: 'cancelled', order: active.order } : undefined);
   } else {
     draft.forget(pushId);
@@ -265,7 +231,7 @@ function onDismiss(draft: Draft): void {
   const { stage } = draft.state;
   if (stage.kind === 'notice') afterNotice(draft, stage);
   if (stage.kind !== 'order') return;
-  endActive(draft, stage.active, 'dismissed');
+  draft.endActive(stage.active, 'dismissed');
   draft.rest();
 }
 
@@ -288,13 +254,8 @@ function onUnrecorded(draft: Draft, cause: BoxEvent, reason: string): void {
   }
 }
 
-function endActive(draft: Draft, active: ActiveOrder, how: EndedHow): void {
-  if (active.displayed) draft.close(active.order, how);
-  else if (how === 'replaced') draft.reject(active.order, { code: 'REPLACED', reason: 'a newer push took the screen' });
-  else draft.reject(active.order, { code: 'WITHDRAWN', reason: `${how} before it was on the screen` });
-}
-
 function afterNotice(draft: Draft, { notice, resume }: Stage & { kind: 'notice' }): void {
+  if (notice.kind === 'account' && notice.drawn) draft.accountTold(notice.holder);
   if (notice.kind === 'paid') draft.rest(notice.payment, resume);
   else if (resume !== undefined) draft.set({ stage: { kind: 'order', active: resume } });
   else draft.rest();

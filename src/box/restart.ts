@@ -29,7 +29,7 @@ export function redate(draft: Draft, gatewayMs: number): void {
 /** What this life of the box knows is newer; an order that was on the screen before it is over. */
 export function remember(draft: Draft, entries: Entry[], whole: boolean): void {
   const { shown, ...before } = recall(entries);
-  const { announced, closedPushIds, unsent, recentPayments, untold, stage } = draft.state;
+  const { announced, closedPushIds, unsent, recentPayments, untold, stage, toldLink } = draft.state;
   const known = new Set([...announced, ...unsent.map(({ id }) => id)]);
   draft.set({
     whole,
@@ -41,6 +41,7 @@ export function remember(draft: Draft, entries: Entry[], whole: boolean): void {
       RECENT_MAX,
     ),
     untold: [...before.untold.filter((it) => !known.has(it.transactionId)), ...untold].slice(-UNTOLD_MAX),
+    toldLink: before.toldLink ?? toldLink,
   });
   if (shown !== undefined && !closedPushIds.includes(shown.pushId)) draft.close(shown, 'interrupted');
   draft.mail();

@@ -10,6 +10,8 @@ export function initialState(config: BoxConfig, at: At): BoxState {
     nowMs: at.monotonicMs,
     connection: 'none',
     link: undefined,
+    toldLink: undefined,
+    enrolment: undefined,
     stage: { kind: 'quiet' },
     refusal: undefined,
     faults: { display: undefined, storage: undefined },

@@ -1,5 +1,6 @@
 import type { BoxRefusal, Code } from '../protocol/codes.ts';
 import type { DownOf, DurableReport, Link, UpBody } from '../protocol/messages.ts';
+import type { Holder } from '../scene.ts';
 import type { Entry, Order, Payment } from './entry.ts';
 
 /** What does not change while the box runs. Durations are milliseconds. */
@@ -9,6 +10,8 @@ export interface BoxConfig {
   version: string;
   paidHoldMs: number;
   endedHoldMs: number;
+  /** Whether anyone on the way to the gateway can read and change what is said. */
+  plainLink: boolean;
 }
 
 /** The newest transaction ids and pushes that are remembered against repetitions; older ones are forgotten. */
@@ -39,7 +42,19 @@ export type Notice =
   | { kind: 'paid'; payment: Payment; holder: Link | null }
   | { kind: 'expired' | 'cancelled'; order: Order }
   | { kind: 'too-dense'; pushId: string; amount: number; content: string; holder: Link }
+  /** `drawn`: whether the display has confirmed it. */
+  | { kind: 'account'; holder: Link; previous: Link; drawn: boolean }
   | { kind: 'history' };
+
+/** A one-time code by which this box gets its secret from a gateway. */
+export interface Enrolment {
+  code: string;
+  /** What its QR says. */
+  url: string;
+  /** When the code is spent, in monotonic milliseconds, and by the box's calendar clock. */
+  deadlineMs: number;
+  expiresAtMs: number;
+}
 
 /** What the screen is busy with. `quiet` covers idle, unlinked and connecting, which follow from the connection. */
 export type Stage =
@@ -54,6 +69,10 @@ export interface BoxState {
   readonly connection: 'none' | 'connecting' | 'registered';
   /** The linked account; null when the gateway said there is none, undefined before it has said anything. */
   readonly link: Link | null | undefined;
+  /** The linked account that people were told of last; undefined when the box knows of none. */
+  readonly toldLink: Link | undefined;
+  /** While the box waits to be enrolled. */
+  readonly enrolment: Enrolment | undefined;
   readonly stage: Stage;
   /** Why the gateway does not take this box. */
   readonly refusal: { code: Code; reason: string } | undefined;
@@ -94,6 +113,8 @@ export type Verdict = { ok: true } | { ok: false; code: 'QR_TOO_DENSE' | 'DISPLA
 
 /** Everything that can happen to a box. */
 export type BoxEvent =
+  /** The box has no secret and shows a code; a newer one takes the place of an older one. It ends with `connecting`. */
+  | { type: 'enrolling'; code: string; url: string; expiresInMs: number }
   /** The box is looking for its gateway, at first or again. */
   | { type: 'connecting' }
   /** `gatewayMs`: what the gateway's calendar clock says at most. */
@@ -106,8 +127,8 @@ export type BoxEvent =
   | { type: 'withdraw'; pushId: string; why: DownOf<'withdraw'>['why'] }
   | { type: 'payment'; payment: DownOf<'payment'> }
   | { type: 'acked'; ids: string[] }
-  /** What is on the screen: the QR of a push, the screen of a payment, or neither. */
-  | { type: 'drawn'; pushId: string | undefined; transactionId: string | undefined }
+  /** What is on the screen: the QR of a push, the screen of a payment or of another account, or none of them. */
+  | { type: 'drawn'; pushId: string | undefined; transactionId: string | undefined; account?: Holder }
   /** The display took the scene of this push but could not show its QR scannably after all. */
   | { type: 'unreadable'; pushId: string; reason: string }
   | { type: 'draw-failed'; pushId: string | undefined; reason: string }
@@ -141,4 +162,9 @@ export function shownPushId({ stage, held }: BoxState): string | null {
 export function activeOrder(stage: Stage): ActiveOrder | undefined {
   if (stage.kind === 'order') return stage.active;
   return stage.kind === 'notice' ? stage.resume : undefined;
+}
+
+/** Whether money for the one goes where money for the other goes. */
+export function isSameAccount(a: Holder | null | undefined, b: Holder | null | undefined): boolean {
+  return a?.bankAccount === b?.bankAccount && a?.bankCode === b?.bankCode;
 }

@@ -1,7 +1,8 @@
 import type { Code } from '../protocol/codes.ts';
-import type { BlankScene, Scene } from '../scene.ts';
+import type { BlankScene, Scene, SetupScene } from '../scene.ts';
+import { minutesLeft } from './draft.ts';
 import type { Order, Payment } from './entry.ts';
-import { activeOrder, type BoxState } from './state.ts';
+import { activeOrder, type BoxState, type Enrolment } from './state.ts';
 
 /** What a person can do about a fault, as the screen says it. */
 const ACTIONS: Partial<Record<Code, string>> = {
@@ -12,7 +13,7 @@ const ACTIONS: Partial<Record<Code, string>> = {
 const CALL_FOR_HELP = 'Liên hệ bộ phận hỗ trợ';
 
 /** The picture of a state; the screen is derived, never commanded. */
-export function view(state: BoxState): Exclude<Scene, BlankScene> {
+export function view(state: BoxState): Exclude<Scene, BlankScene | SetupScene> {
   const online = state.connection === 'registered';
   const { stage, link, config } = state;
   if (stage.kind === 'notice') {
@@ -24,6 +25,9 @@ export function view(state: BoxState): Exclude<Scene, BlankScene> {
     if (notice.kind === 'too-dense') {
       const { pushId: _, ...told } = notice;
       return { ...told, online };
+    }
+    if (notice.kind === 'account') {
+      return { kind: 'account', holder: notice.holder, previous: notice.previous, online };
     }
     if (notice.kind !== 'paid') {
       return { kind: notice.kind, amount: notice.order.amount, content: notice.order.content, online };
@@ -40,10 +44,15 @@ export function view(state: BoxState): Exclude<Scene, BlankScene> {
   const fault = faultOf(state);
   if (fault !== undefined) return { kind: 'fault', code: fault, action: ACTIONS[fault] ?? CALL_FOR_HELP, online };
   if (state.connection === 'none') return { kind: 'starting', version: config.version };
-  const { terminalCode, serialNumber } = config;
-  if (link === undefined) return { kind: 'connecting', terminalCode, serialNumber };
-  if (link === null) return { kind: 'unlinked', terminalCode, serialNumber, online };
-  return { kind: 'idle', holder: link, terminalCode, online };
+  const { terminalCode, serialNumber, plainLink } = config;
+  if (state.enrolment !== undefined) {
+    const { code, url } = state.enrolment;
+    const left = minutesLeft(state.enrolment, state.nowMs);
+    return { kind: 'enrol', code, url, terminalCode, serialNumber, minutesLeft: left };
+  }
+  if (link === undefined) return { kind: 'connecting', terminalCode, serialNumber, plainLink };
+  if (link === null) return { kind: 'unlinked', terminalCode, serialNumber, plainLink, online };
+  return { kind: 'idle', holder: link, terminalCode, plainLink, online };
 }
 
 /** A fault that stands in the way of the next payment; a dead display is told by `/status`, it cannot show itself. */
@@ -63,11 +72,13 @@ export interface StatusView {
   order: (Pick<Order, 'orderId' | 'amount' | 'content' | 'qrCode'> & { expiresAt: string }) | null;
   lastPayment: (Omit<Payment, 'paidAtMs'> & { paidAt: string }) | null;
   fault: { code: string; reason: string } | null;
+  /** The code by which this box can be enrolled, while it waits for that. */
+  enrolment: (Pick<Enrolment, 'code' | 'url'> & { expiresAt: string }) | null;
 }
 
 /** The part of `/status` that follows from the box's mind. Times are ISO 8601 in UTC. */
 export function statusView(state: BoxState): StatusView {
-  const { config } = state;
+  const { config, enrolment } = state;
   const [lastPayment = null] = state.recentPayments;
   const active = activeOrder(state.stage);
   const order = state.stage.kind === 'order' ? active?.order : undefined;
@@ -98,7 +109,12 @@ export function statusView(state: BoxState): StatusView {
             paidAt: new Date(lastPayment.paidAtMs).toISOString(),
           },
     fault: reason ?? null,
+    enrolment: enrolment === undefined ? null : enrolmentView(enrolment),
   };
+}
+
+function enrolmentView({ code, url, expiresAtMs }: Enrolment): StatusView['enrolment'] {
+  return { code, url, expiresAt: new Date(expiresAtMs).toISOString() };
 }
 
 function storageOrDisplay({ faults }: BoxState): { code: string; reason: string } | undefined {
@@ -113,8 +129,10 @@ function statusState(state: BoxState): StatusState {
     case 'payment':
       return 'showing';
     case 'connecting':
+    case 'enrol':
       return 'registering';
     case 'cancelled':
+    case 'account':
     case 'history':
     case 'too-dense':
       return 'idle';

@@ -5,7 +5,7 @@ import { type FaceSource, openFaces } from './fonts/glyph-sheets.ts';
 import { layoutCharacters } from './layout/characters.ts';
 import { layoutPanel } from './layout/panel.ts';
 import { layoutPixels, type Stage } from './layout/pixels.ts';
-import { fitOn } from './layout/room.ts';
+import { fitBesideWords, fitOn } from './layout/room.ts';
 import { bitmapTypography, isSmall, specsOf, typographyFor, withFaces } from './layout/typography.ts';
 import { paint, type Sheet } from './paint.ts';
 import type { EccLevel, QrFit } from './qr.ts';
@@ -45,7 +45,10 @@ export interface Renderer {
  */
 export async function openRenderer(surface: Surface, deps: FaceSource): Promise<Renderer> {
   const fitted = remembering((qrCode) => fitOn(surface, qrCode));
-  const fitFor = (scene: Scene) => (scene.kind === 'payment' ? fitted(scene.qrCode) : undefined);
+  const fitFor = (scene: Scene) => {
+    if (scene.kind === 'enrol') return fitBesideWords(surface, scene.url);
+    return scene.kind === 'payment' ? fitted(scene.qrCode) : undefined;
+  };
   const verdict = (qrCode: string) => verdictOf(fitted(qrCode));
   if (surface.kind === 'characters') {
     return { verdict, render: (scene) => layoutCharacters(scene, fitFor(scene), surface) };

@@ -1,8 +1,8 @@
-import type { Scene } from '../scene.ts';
-import { OFFLINE, pageOf, TIME_LEFT } from './words.ts';
+import { qrTextOf, type Scene } from '../scene.ts';
+import { pageOf, TIME_LEFT } from './words.ts';
 
 /**
- * What the screen says, in plain lines, Vietnamese with its accents. The QR payload stands on a line of its own, exactly
+ * What the screen says, in plain lines, Vietnamese with its accents. What a QR says stands on a line of its own, exactly
  * as it is coded but for control characters, which no line may hold. A blank screen has no lines.
  */
 export function sceneText(scene: Scene): string {
@@ -10,11 +10,12 @@ export function sceneText(scene: Scene): string {
   const lines = [
     page.title || undefined,
     page.amount,
+    page.code,
     ...page.facts.map(({ label, value }) => `${label}: ${value}`),
     page.timeLeft && `${TIME_LEFT}: ${page.timeLeft}`,
     page.hint,
-    page.offline ? OFFLINE : undefined,
-    scene.kind === 'payment' ? scene.qrCode.replaceAll(/\p{Cc}/gu, '') : undefined,
+    page.badge?.text,
+    qrTextOf(scene)?.replaceAll(/\p{Cc}/gu, ''),
   ];
   return lines
     .filter((line) => line !== undefined)

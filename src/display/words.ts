@@ -18,30 +18,49 @@ export interface Page {
   /** The same for a screen too narrow for it. */
   shortTitle: string;
   amount: string | undefined;
+  /** What a person reads off and types elsewhere, in groups joined by hyphens. */
+  code: string | undefined;
   /** What matters most first. */
   facts: Fact[];
   /** Whether the facts are of one kind, so that their labels are all said or none. */
   list: boolean;
-  /** Whole seconds as `m:ss`, while they count. */
+  /** Whole seconds as `m:ss`, or minutes as `9 phút`, while they count. */
   timeLeft: string | undefined;
   /** What to do, or what happens next. */
   hint: string | undefined;
-  offline: boolean;
+  badge: Badge | undefined;
 }
 
-export const OFFLINE = 'Mất kết nối';
-/** The same for a panel too narrow for it. */
-export const OFFLINE_SHORT = 'Mất mạng';
+/** What is wrong with the connection. */
+export interface Badge {
+  text: string;
+  /** The same for a panel too narrow for it. */
+  short: string;
+}
+
+export const OFFLINE: Badge = { text: 'Mất kết nối', short: 'Mất mạng' };
+export const PLAIN_LINK: Badge = { text: 'Kết nối không mã hóa', short: 'Không mã hóa' };
 export const TIME_LEFT = 'Còn lại';
+export const DEVICE_CODE = 'Mã thiết bị';
 /** Stands in for a QR that this screen cannot show scannably. */
 export const NO_ROOM_FOR_QR = 'Màn hình quá nhỏ cho mã QR';
 
-const BLANK = { amount: undefined, facts: [], list: false, timeLeft: undefined, hint: undefined, offline: false };
+const BLANK = {
+  amount: undefined,
+  code: undefined,
+  facts: [],
+  list: false,
+  timeLeft: undefined,
+  hint: undefined,
+};
 
 /** Titles for screens too narrow for the whole one. */
 const SHORT_TITLES: Partial<Record<Scene['kind'], string>> = {
   unlinked: 'Chưa liên kết',
   idle: 'Sẵn sàng',
+  enrol: 'Kích hoạt',
+  setup: 'Cài đặt',
+  account: 'Tài khoản mới',
   history: 'Gần đây',
   'too-dense': 'Không có QR',
 };
@@ -52,15 +71,22 @@ export function pageOf(scene: Scene): Page {
   return {
     ...page,
     shortTitle: SHORT_TITLES[scene.kind] ?? page.title,
+    code: cleanText(page.code ?? '') || undefined,
     hint: cleanText(page.hint ?? '') || undefined,
     facts: page.facts
       .map(({ label, value }) => ({ label, value: cleanText(value) }))
       .filter(({ value }) => value !== ''),
-    offline: 'online' in scene && !scene.online,
+    badge: badgeOf(scene),
   };
 }
 
-function wordsOf(scene: Scene): Omit<Page, 'shortTitle'> {
+/** Without any connection there is nothing to be read on the way. */
+function badgeOf(scene: Scene): Badge | undefined {
+  if ('online' in scene && !scene.online) return OFFLINE;
+  return 'plainLink' in scene && scene.plainLink ? PLAIN_LINK : undefined;
+}
+
+function wordsOf(scene: Scene): Omit<Page, 'shortTitle' | 'badge'> {
   switch (scene.kind) {
     case 'starting':
       return {
@@ -72,6 +98,26 @@ function wordsOf(scene: Scene): Omit<Page, 'shortTitle'> {
       };
     case 'connecting':
       return { ...BLANK, tone: 'calm', icon: 'dots', title: 'Đang kết nối…', facts: codes(scene) };
+    case 'enrol':
+      return {
+        ...BLANK,
+        tone: 'calm',
+        icon: 'link',
+        title: 'Kích hoạt thiết bị',
+        code: scene.code,
+        facts: codes(scene),
+        timeLeft: `${scene.minutesLeft} phút`,
+        hint: 'Nhập mã này tại trang quản trị của máy chủ',
+      };
+    case 'setup':
+      return {
+        ...BLANK,
+        tone: 'bad',
+        icon: 'alert',
+        title: 'Chưa cài đặt xong',
+        facts: [{ label: 'Vấn đề', value: scene.problem }, ...codes(scene)],
+        hint: scene.action,
+      };
     case 'unlinked':
       return {
         ...BLANK,
@@ -112,6 +158,15 @@ function wordsOf(scene: Scene): Omit<Page, 'shortTitle'> {
         amount: formatAmount(scene.amount),
         facts: [{ label: 'Nội dung', value: scene.content }],
       };
+    case 'account':
+      return {
+        ...BLANK,
+        tone: 'ended',
+        icon: 'alert',
+        title: 'Tài khoản nhận tiền mới',
+        facts: holderFacts(scene.holder),
+        hint: `Thay cho ${accountOf(scene.previous)}. Nếu không phải bạn đổi, hãy gọi hỗ trợ`,
+      };
     case 'too-dense':
       return {
         ...BLANK,
@@ -147,18 +202,22 @@ function wordsOf(scene: Scene): Omit<Page, 'shortTitle'> {
   }
 }
 
-function codes(scene: { terminalCode: string; serialNumber: string }): Fact[] {
+function codes(scene: { terminalCode: string | null; serialNumber: string | null }): Fact[] {
   return [
-    { label: 'Mã thiết bị', value: scene.terminalCode },
-    { label: 'Số sê-ri', value: scene.serialNumber },
+    { label: DEVICE_CODE, value: scene.terminalCode ?? '' },
+    { label: 'Số sê-ri', value: scene.serialNumber ?? '' },
   ];
 }
 
 function holderFacts(holder: Holder): Fact[] {
   return [
     { label: 'Người nhận', value: holder.userBankName },
-    { label: 'Tài khoản', value: `${holder.bankCode} • ${holder.bankAccount}` },
+    { label: 'Tài khoản', value: accountOf(holder) },
   ];
+}
+
+function accountOf({ bankCode, bankAccount }: Holder): string {
+  return `${bankCode} • ${bankAccount}`;
 }
 
 const VIETNAM_OFFSET_MS = 7 * 3_600_000;

@@ -13,6 +13,7 @@ export const CONFIG = {
   version: '1',
   paidHoldMs: 1,
   endedHoldMs: 1,
+  plainLink: false,
 };
 export const AT = { monotonicMs: 1000, wallMs: 1_700_000_000_000 };
 

@@ -24,6 +24,7 @@ const STATUS: BoxStatus = {
   order: null,
   lastPayment: null,
   fault: null,
+  enrolment: null,
   display: DISPLAY,
   displays: [DISPLAY],
   voice: null,
@@ -38,6 +39,7 @@ const IDLE: Scene = {
   holder: { userBankName: 'NGUYEN VAN A', bankAccount: '0123456789', bankCode: 'MB' },
   terminalCode: 'VVB000001',
   online: true,
+  plainLink: false,
 };
 
 function frameOf(red: number): PixelFrame {

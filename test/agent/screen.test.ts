@@ -17,6 +17,7 @@ const idle: Scene = {
   terminalCode: 'VVB000001',
   holder: { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' },
   online: true,
+  plainLink: false,
 };
 const paid = (amount: number): Scene => ({
   kind: 'paid',

@@ -11,6 +11,7 @@ export const CONFIG: BoxConfig = {
   version: '0.0.0',
   paidHoldMs: 10_000,
   endedHoldMs: 5_000,
+  plainLink: false,
 };
 
 export const LINK: Link = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Holder, PaymentScene, Scene } from '../../src/scene.ts';
+import type { EnrolScene, Holder, PaymentScene, Scene } from '../../src/scene.ts';
 
 const holder: Holder = { userBankName: 'NGUYEN VAN A', bankAccount: '0123456789', bankCode: 'MB' };
 
@@ -29,13 +29,41 @@ const LONG: Holder = {
   bankCode: 'VIETINBANK',
 };
 
+const OTHER: Holder = { userBankName: 'TRẦN THỊ BÍCH NGỌC', bankAccount: '9988776655', bankCode: 'VIETINBANK' };
+const CODES = { terminalCode: 'VVB000001', serialNumber: 'VVB900001' };
+
+export const ENROL: EnrolScene = {
+  kind: 'enrol',
+  code: '7KQF-2M8C-4TZN',
+  url: 'https://gateway.example.vn/enrol#7KQF-2M8C-4TZN',
+  ...CODES,
+  minutesLeft: 9,
+};
+
 /** One scene of every kind, and those with the most to say. */
 export const SCENES: Readonly<Record<string, Scene>> = {
   starting: { kind: 'starting', version: '0.1.0' },
-  connecting: { kind: 'connecting', terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
-  unlinked: { kind: 'unlinked', online: true, terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
-  idle: { kind: 'idle', online: true, holder, terminalCode: 'VVB000001' },
-  'idle offline': { kind: 'idle', online: false, holder: LONG, terminalCode: 'VVB000001' },
+  connecting: { kind: 'connecting', ...CODES, plainLink: false },
+  enrol: ENROL,
+  setup: {
+    kind: 'setup',
+    problem: 'paybox.yaml dòng 4: link.url: expected mqtts://…, got mqtt://10.0.0.2',
+    action: 'Sửa tệp paybox.yaml trên thẻ nhớ rồi khởi động lại',
+    ...CODES,
+  },
+  'setup of a box that knows nothing': {
+    kind: 'setup',
+    problem: 'Chưa có paybox.yaml trên phân vùng khởi động',
+    action: 'Chạy paybox provision --out rồi chép tệp vào thẻ nhớ',
+    terminalCode: null,
+    serialNumber: null,
+  },
+  unlinked: { kind: 'unlinked', online: true, ...CODES, plainLink: false },
+  'unlinked, plain': { kind: 'unlinked', online: true, ...CODES, plainLink: true },
+  'connecting, plain': { kind: 'connecting', ...CODES, plainLink: true },
+  idle: { kind: 'idle', online: true, holder, terminalCode: 'VVB000001', plainLink: false },
+  'idle, plain': { kind: 'idle', online: true, holder, terminalCode: 'VVB000001', plainLink: true },
+  'idle offline': { kind: 'idle', online: false, holder: LONG, terminalCode: 'VVB000001', plainLink: true },
   payment: PAYMENT,
   'payment, everything long': {
     ...PAYMENT,
@@ -62,6 +90,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     holder: null,
   },
   expired: { kind: 'expired', online: true, amount: 50_000, content: 'Thanh toan don hang 1234' },
+  account: { kind: 'account', online: true, holder: OTHER, previous: holder },
   cancelled: { kind: 'cancelled', online: false, amount: 1_250_000, content: 'Cà phê sữa đá' },
   'too dense': { kind: 'too-dense', online: true, amount: 50_000, content: 'Thanh toan don hang 1234', holder },
   'history of five, offline': {
@@ -99,13 +128,29 @@ const anyHolder = fc.record({ userBankName: anyText, bankAccount: anyText, bankC
 const amount = fc.integer({ min: 1, max: 9_999_999_999_999 });
 const codes = { terminalCode: anyText, serialNumber: anyText };
 const shown = { online: fc.boolean() };
+const waiting = { plainLink: fc.boolean() };
 
 /** Any scene, with texts that nobody has cleaned. */
 export const anyScene: fc.Arbitrary<Scene> = fc.oneof(
   fc.record({ kind: fc.constant('starting' as const), version: anyText }),
-  fc.record({ kind: fc.constant('connecting' as const), ...codes }),
-  fc.record({ kind: fc.constant('unlinked' as const), ...codes, ...shown }),
-  fc.record({ kind: fc.constant('idle' as const), holder: anyHolder, terminalCode: anyText, ...shown }),
+  fc.record({ kind: fc.constant('connecting' as const), ...codes, ...waiting }),
+  fc.record({ kind: fc.constant('unlinked' as const), ...codes, ...shown, ...waiting }),
+  fc.record({
+    kind: fc.constant('enrol' as const),
+    code: anyText,
+    url: fc.integer({ min: 20, max: 400 }).map(payloadOf),
+    minutesLeft: fc.integer({ min: 1, max: 999 }),
+    ...codes,
+  }),
+  fc.record({
+    kind: fc.constant('setup' as const),
+    problem: anyText,
+    action: anyText,
+    terminalCode: fc.option(anyText),
+    serialNumber: fc.option(anyText),
+  }),
+  fc.record({ kind: fc.constant('account' as const), holder: anyHolder, previous: anyHolder, ...shown }),
+  fc.record({ kind: fc.constant('idle' as const), holder: anyHolder, terminalCode: anyText, ...shown, ...waiting }),
   fc.record({
     kind: fc.constant('payment' as const),
     pushId: fc.uuid(),

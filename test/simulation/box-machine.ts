@@ -68,7 +68,14 @@ export class BoxMachine {
     const log = traceLog(this.name, (...words) => run.alive && trace(...words));
     const journal = this.disk.journalFor(run);
     let shown: Scene | undefined;
-    const config = { terminalCode, serialNumber, version: '0', paidHoldMs: 10_000, endedHoldMs: 5_000 };
+    const config = {
+      terminalCode,
+      serialNumber,
+      version: '0',
+      paidHoldMs: 10_000,
+      endedHoldMs: 5_000,
+      plainLink: false,
+    };
     const at = { monotonicMs: run.monotonicMs(), wallMs: run.wallMs() };
     const loop: Loop = new Loop(restore(config, { entries: journal.load(), whole: journal.status().whole }, at), {
       clock: run,

@@ -78,7 +78,12 @@ function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined, time: s
       return lineWith('DisplayCancelQRCodeScreen', '', order, time);
     case 'expired':
       return lineWith('DisplayFailQRCodeScreen', '', order, time);
+    case 'enrol':
+      return welcome(fieldOf(content));
+    case 'account':
+      return welcome(fieldOf(`${title} ${account}`));
     case 'fault':
+    case 'setup':
       return lineWith('DisplayFailQRCodeScreen', '', `${title} ${content}`, time);
     case 'blank':
       // The box has no empty screen; its welcome says least.

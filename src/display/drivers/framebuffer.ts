@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { withDeadline } from '../../lib/clock.ts';
 import { type DailySpan, isWithin } from '../../lib/daily-span.ts';
 import { reasonOf } from '../../lib/errors.ts';
-import type { Scene } from '../../scene.ts';
+import { mayHoldQr, type Scene } from '../../scene.ts';
 import { wordsOf } from '../canvas.ts';
 import {
   type Display,
@@ -134,7 +134,8 @@ class FramebufferDisplay implements Display {
   }
 
   #pictureStays(): boolean {
-    return this.#failed === undefined && this.#scene !== undefined && !['payment', 'blank'].includes(this.#scene);
+    const scene = this.#scene;
+    return this.#failed === undefined && scene !== undefined && scene !== 'blank' && !mayHoldQr(scene);
   }
 
   async #restore(): Promise<void> {

@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
+import { mayHoldQr } from '../../scene.ts';
 import { type DisplayDriver, GOODBYE_TIMEOUT_MS } from '../contract.ts';
 import { encodePng } from '../png.ts';
 import { rotated } from '../rotate.ts';
@@ -51,9 +52,9 @@ export const png: DisplayDriver<z.infer<typeof options>> = {
       draw: async (frame, scene) => {
         if (!open) throw closedFault();
         const file = encodePng(turn(expectPixels(frame, surface)));
-        qrMayShow ||= scene.kind === 'payment';
+        qrMayShow ||= mayHoldQr(scene.kind);
         await write(file);
-        qrMayShow = scene.kind === 'payment';
+        qrMayShow = mayHoldQr(scene.kind);
       },
       close: async () => {
         if (!open) return;

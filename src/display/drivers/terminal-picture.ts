@@ -1,5 +1,5 @@
 import type { WriteStream } from 'node:tty';
-import type { Scene } from '../../scene.ts';
+import { mayHoldQr, type Scene } from '../../scene.ts';
 import { changedBox } from '../changes.ts';
 import type { Display, Frame, PixelFrame, PixelSurface } from '../contract.ts';
 import { closedFault } from './fault.ts';
@@ -58,7 +58,7 @@ export class TerminalPicture implements Display {
   async draw(given: Frame, scene: Scene): Promise<void> {
     if (!this.#open) throw closedFault();
     const frame = expectPixels(given, this.surface);
-    this.#qrShows = scene.kind === 'payment';
+    this.#qrShows = mayHoldQr(scene.kind);
     if (scene.kind === 'blank') {
       await this.#options.write(this.#wiped());
       return;

@@ -1,7 +1,7 @@
 import type { WriteStream } from 'node:tty';
 import { z } from 'zod';
 import { MissingPeerError } from '../../lib/errors.ts';
-import type { Scene } from '../../scene.ts';
+import { mayHoldQr, type Scene } from '../../scene.ts';
 import type { Cell, CharacterFrame, CharacterSurface, Display, DisplayDriver, DisplayIo, Frame } from '../contract.ts';
 import { closedFault, displayFault } from './fault.ts';
 import { askTerminal } from './terminal-graphics.ts';
@@ -91,7 +91,7 @@ class TerminalDisplay implements Display {
     if (!this.#open) throw closedFault();
     if (frame.kind !== 'characters') throw displayFault('a frame was laid out for pixels, not for a terminal', '');
     const lines = linesOf(frame, this.surface, this.#out.getColorDepth() >= TRUE_COLOR_BITS);
-    this.#qrShows = scene.kind === 'payment';
+    this.#qrShows = mayHoldQr(scene.kind);
     await writeTo(this.#out, lines.length === 0 ? this.#wiped() : this.#update(lines));
   }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mayHoldQr } from '../../scene.ts';
 import { wordsOf } from '../canvas.ts';
 import type { DisplayDriver, PixelFrame } from '../contract.ts';
 import { packRgb565 } from '../io/pixel-bytes.ts';
@@ -58,13 +59,13 @@ export const usbBitmap: DisplayDriver<z.infer<typeof options>> = {
           qrMayShow = false;
           return;
         }
-        qrMayShow ||= scene.kind === 'payment';
+        qrMayShow ||= mayHoldQr(scene.kind);
         const parts = changedAreas(shown, wanted).map((area) => bitmapOf(area, wanted));
         // Without light until the picture is whole: the panel may still hold one, with a QR, of an earlier program.
         await screen.send(Buffer.concat(lit ? parts : [brightnessOf(0), on, ...parts, brightnessOf(brightness)]));
         shown = wanted;
         lit = true;
-        qrMayShow = scene.kind === 'payment';
+        qrMayShow = mayHoldQr(scene.kind);
       },
       close: () => screen.close(qrMayShow ? off : new Uint8Array()),
     };

@@ -1,13 +1,12 @@
 import type { Scene } from '../../scene.ts';
 import { type Cell, type CharacterFrame, type CharacterSurface, UPPER_HALF } from '../contract.ts';
 import type { Qr, QrFit } from '../qr.ts';
-import { NO_ROOM_FOR_QR, OFFLINE, type Page, pageOf, TIME_LEFT } from '../words.ts';
+import { NO_ROOM_FOR_QR, type Page, pageOf, TIME_LEFT } from '../words.ts';
 import { layoutPlain } from './plain.ts';
+import { TEXT_COLUMNS_MIN } from './room.ts';
 import { BLACK, THEMES, WARNING, WHITE } from './theme.ts';
 import { wrap } from './wrap.ts';
 
-/** Narrower than this beside a QR, texts are not worth reading. */
-const TEXT_COLUMNS_MIN = 16;
 /** From this width on a label stands in the line of its value. */
 const LABEL_COLUMNS_MIN = 40;
 const INK = 0x17233a;
@@ -30,8 +29,8 @@ interface Area {
 
 /**
  * A scene as a page of characters, no larger than the surface; with half blocks it is only as high as what it says, and
- * a blank one has no rows. Dark on a light ground of its own, whatever the colours of the terminal. `fit` is that of a
- * payment's QR.
+ * a blank one has no rows. Dark on a light ground of its own, whatever the colours of the terminal. `fit` is that of the
+ * scene's QR.
  */
 export function layoutCharacters(scene: Scene, fit: QrFit | undefined, surface: CharacterSurface): CharacterFrame {
   if (!surface.halfBlocks) return layoutPlain(scene, surface);
@@ -39,7 +38,7 @@ export function layoutCharacters(scene: Scene, fit: QrFit | undefined, surface: 
   const page = pageOf(scene);
   if (fit?.ok) return withQr(page, fit.qr, surface);
   const { columns, rows } = surface;
-  const hint = fit === undefined ? page.hint : roomNote(fit.sideMin);
+  const hint = fit !== undefined && scene.kind === 'payment' ? roomNote(fit.sideMin) : page.hint;
   const lines = chosen(linesOf({ ...page, hint }, columns - 2), rows);
   const height = Math.max(1, lines.length);
   const cells = blankCells(columns, height);
@@ -95,6 +94,7 @@ function linesOf(page: Page, width: number): Line[] {
   blank();
   // An amount is shown whole or not at all: a cut one would lie.
   if (page.amount !== undefined && page.amount.length <= width) add(page.amount, 0, INK, WHITE, 1);
+  if (page.code !== undefined && page.code.length <= width) add(page.code, 0, INK, WHITE, 1);
   if (page.hint !== undefined) add(page.hint, 2);
   for (const [index, { label, value }] of page.facts.entries()) {
     const inLine = width >= LABEL_COLUMNS_MIN;
@@ -108,9 +108,9 @@ function linesOf(page: Page, width: number): Line[] {
     blank();
     add(`${TIME_LEFT} ${page.timeLeft}`, 1, INK, WHITE, 1);
   }
-  if (page.offline) {
+  if (page.badge !== undefined) {
     blank();
-    add(OFFLINE, 0, WARNING.ink, WARNING.paper, 1);
+    add(page.badge.text, 0, WARNING.ink, WARNING.paper, 1);
   }
   return lines;
 }

@@ -1,9 +1,9 @@
 import QRCode from 'qrcode';
-import type { Scene } from '../../scene.ts';
+import { qrTextOf, type Scene } from '../../scene.ts';
 import { withoutAccents } from '../charset.ts';
 import { type CharacterFrame, type PanelFrame, type PanelQr, type PanelSurface, UPPER_HALF } from '../contract.ts';
 import { fitQr, type QrFit, QUIET_MODULES } from '../qr.ts';
-import { NO_ROOM_FOR_QR, OFFLINE, pageOf, TIME_LEFT } from '../words.ts';
+import { DEVICE_CODE, NO_ROOM_FOR_QR, pageOf, TIME_LEFT } from '../words.ts';
 
 /** Whether a panel can draw this payload scannably in the square that it draws QR codes in. */
 export function fitOnPanel({ qr }: PanelSurface, payload: string): QrFit {
@@ -47,7 +47,7 @@ function ownSize(payload: string, bytes: number, qr: PanelQr): QrFit {
   return { ok: true, qr: { version, ecc: 'L', modules, modulePixels, quietModules: QUIET_MODULES, side, dark } };
 }
 
-/** A scene as the texts and the QR string of a smart panel. `fit` is that of a payment's QR. */
+/** A scene as the texts and the QR string of a smart panel. `fit` is that of the scene's QR. */
 export function layoutPanel(scene: Scene, fit: QrFit | undefined, surface: PanelSurface): PanelFrame {
   const page = pageOf(scene);
   const say = (text: string | undefined) => (surface.accents ? (text ?? '') : withoutAccents(text ?? ''));
@@ -58,13 +58,13 @@ export function layoutPanel(scene: Scene, fit: QrFit | undefined, surface: Panel
     screen: scene.kind,
     title: say(page.title),
     amount: say(page.amount),
-    content: fact('Nội dung') || say(codes.map((it) => it.value).join(' ')),
-    holder: fact('Người nhận'),
+    content: say(page.code) || fact('Nội dung') || say(codes.map((it) => it.value).join(' ')),
+    holder: page.code === undefined ? fact('Người nhận') : fact(DEVICE_CODE),
     account: fact('Tài khoản'),
     timeLeft: page.timeLeft === undefined ? '' : say(`${TIME_LEFT} ${page.timeLeft}`),
-    hint: fit !== undefined && !fit.ok ? say(NO_ROOM_FOR_QR) : say(page.hint),
-    offline: page.offline ? say(OFFLINE) : '',
-    qrCode: scene.kind === 'payment' && fit?.ok ? scene.qrCode : null,
+    hint: scene.kind === 'payment' && fit?.ok === false ? say(NO_ROOM_FOR_QR) : say(page.hint),
+    offline: say(page.badge?.text),
+    qrCode: fit?.ok ? (qrTextOf(scene) ?? null) : null,
   };
 }
 

@@ -1,8 +1,8 @@
 import type { Scene } from '../../scene.ts';
 import type { PixelSurface } from '../contract.ts';
-import type { Face } from '../fonts/faces.ts';
+import { type Face, measure } from '../fonts/faces.ts';
 import type { Qr } from '../qr.ts';
-import { type IconName, NO_ROOM_FOR_QR, OFFLINE, OFFLINE_SHORT, type Page, pageOf, TIME_LEFT } from '../words.ts';
+import { type Badge, type IconName, NO_ROOM_FOR_QR, type Page, pageOf, TIME_LEFT } from '../words.ts';
 import { type Block, column, type TextBlock } from './column.ts';
 import type { Box, Item } from './items.ts';
 import { type Arrangement, arrangementOf, EDGE_PX } from './room.ts';
@@ -29,24 +29,24 @@ export interface Stage {
   type: Typography<Face>;
 }
 
-/** A scene as a picture. `qr` is that of a payment, where this surface has room for it. */
+/** A scene as a picture. `qr` is that of the scene, where this surface has room for it. */
 export function layoutPixels(scene: Scene, qr: Qr | undefined, stage: Stage): Item[] {
   const { width, height } = stage.surface;
   if (scene.kind === 'blank') return [{ kind: 'rect', box: { x: 0, y: 0, width, height }, radius: 0, color: BLACK }];
   const page = pageOf(scene);
   const theme = lookOf(isSmall(stage.surface)).themes[page.tone];
   const ground: Item = { kind: 'rect', box: { x: 0, y: 0, width, height }, radius: 0, color: theme.paper };
-  if (scene.kind === 'payment' && qr !== undefined) {
-    const hurry = scene.secondsLeft <= HURRY_SECONDS;
-    return [ground, ...payment(page, theme, qr, hurry, stage)];
+  if (qr !== undefined) {
+    const hurry = scene.kind === 'payment' && scene.secondsLeft <= HURRY_SECONDS;
+    return [ground, ...withQr(page, theme, qr, hurry, stage)];
   }
   return [ground, ...message(scene.kind === 'payment' ? { ...page, hint: NO_ROOM_FOR_QR } : page, theme, stage)];
 }
 
-function payment(page: Page, theme: Theme, qr: Qr, hurry: boolean, stage: Stage): Item[] {
+function withQr(page: Page, theme: Theme, qr: Qr, hurry: boolean, stage: Stage): Item[] {
   const { width, height } = stage.surface;
   const arrangement = arrangementOf(stage.surface, qr);
-  const { head, facts, foot } = paymentBlocks(page, theme, hurry, stage);
+  const { head, facts, foot } = qrBlocks(page, theme, hurry, stage, widthBeside(arrangement, stage, qr));
   const panel = panelOf(arrangement, stage.surface, qr);
   const x = panel.x + Math.floor((panel.width - qr.side) / 2);
   const y = panel.y + Math.floor((panel.height - qr.side) / 2);
@@ -57,29 +57,35 @@ function payment(page: Page, theme: Theme, qr: Qr, hurry: boolean, stage: Stage)
   ];
   if (arrangement === 'alone') {
     const under = { x: 0, y: y + qr.side, width, height: height - y - qr.side };
-    return [...code, ...withOffline([], page, under)];
+    return [...code, ...withEdge([], page, under)];
   }
   const margin = marginOf(stage);
   if (arrangement === 'beside') {
     const right = { x: panel.width, y: 0, width: width - panel.width, height };
     const texts = column([...head, ...facts, ...foot], inset(right, margin, margin), 'left');
-    return [...code, ...withOffline(texts, page, right)];
+    return [...code, ...withEdge(texts, page, right)];
   }
   const bottom = panel.y + panel.height;
   const below = { x: 0, y: bottom, width, height: height - bottom };
   const room = inset(below, margin, margin / 2);
-  if (panel.y === 0)
-    return [...code, ...withOffline(column([...head, ...facts, ...foot], room, 'center'), page, below)];
+  if (panel.y === 0) return [...code, ...withEdge(column([...head, ...facts, ...foot], room, 'center'), page, below)];
   const above = inset({ x: 0, y: 0, width, height: panel.y }, margin, margin / 2);
   const texts = column([...facts, ...foot], room, 'center');
-  return [...code, ...column(head, above, 'center'), ...withOffline(texts, page, below)];
+  return [...code, ...column(head, above, 'center'), ...withEdge(texts, page, below)];
 }
 
-/** Where the offline badge found no room, the lower edge of the texts says it. */
-function withOffline(texts: readonly Item[], page: Page, area: Box): Item[] {
-  const said = (item: Item) => item.kind === 'text' && (item.text === OFFLINE || item.text === OFFLINE_SHORT);
+/** The room for a line of text next to, above or below the QR. */
+function widthBeside(arrangement: Arrangement, stage: Stage, qr: Qr): number {
+  const { width } = stage.surface;
+  return (arrangement === 'beside' ? width - qr.side : width) - 2 * marginOf(stage);
+}
+
+/** Where the badge found no room, the lower edge of the texts says it. */
+function withEdge(texts: readonly Item[], page: Page, area: Box): Item[] {
+  const said = (item: Item) =>
+    item.kind === 'text' && (item.text === page.badge?.text || item.text === page.badge?.short);
   const height = Math.min(area.height, EDGE_PX);
-  if (!page.offline || height <= 0 || texts.some(said)) return [...texts];
+  if (page.badge === undefined || height <= 0 || texts.some(said)) return [...texts];
   const box = { x: area.x, y: area.y + area.height - height, width: area.width, height };
   return [...texts, { kind: 'rect', box, radius: 0, color: WARNING.paper }];
 }
@@ -104,13 +110,15 @@ function codeOnly(arrangement: Arrangement, { width, height }: PixelSurface, sid
   return { x: across, y: down, width: side, height: side };
 }
 
-function paymentBlocks(page: Page, theme: Theme, hurry: boolean, stage: Stage) {
+function qrBlocks(page: Page, theme: Theme, hurry: boolean, stage: Stage, width: number) {
   const { type, surface } = stage;
   const unit = unitOf(surface);
   const value = type.value.slice(1);
   const head: Block[] = [
     line(page.title, value, theme.accent, { gap: 0, rank: 6, linesMax: 2 }),
     line(page.amount ?? '', type.amount, theme.ink, { gap: unit / 4, rank: 0, whole: true }),
+    ...codeBlocks(page, theme, stage, width),
+    line(page.hint ?? '', type.label, theme.accent, { gap: unit / 2, rank: 5, linesMax: 4, prose: true }),
   ];
   const facts = page.facts.flatMap(({ label, value: text }, index): Block[] => [
     line(label, type.label, theme.muted, { gap: unit * 0.7, rank: 10 + index, flex: index === 0 ? 1 : 0 }),
@@ -122,7 +130,7 @@ function paymentBlocks(page: Page, theme: Theme, hurry: boolean, stage: Stage) {
     const rest = { gap: unit, rank: 1, flex: 1, whole: true, short: page.timeLeft, pill } as const;
     foot.push(line(`${TIME_LEFT} ${page.timeLeft}`, value, hurry ? WARNING.ink : WHITE, rest));
   }
-  if (page.offline) foot.push(offlineBadge(stage, unit / 2));
+  if (page.badge !== undefined) foot.push(badgeBlock(page.badge, stage, unit / 2));
   return { head, facts, foot };
 }
 
@@ -139,14 +147,15 @@ function message(page: Page, theme: Theme, stage: Stage): Item[] {
     const faces = low ? type.amount.filter(({ lineHeight }) => lineHeight <= surface.height / 2) : type.amount;
     blocks.push(line(page.amount, faces, theme.ink, { gap: unit / 4, rank: 0, whole: true, steady: true }));
   }
+  const margin = marginOf(stage);
+  blocks.push(...codeBlocks(page, theme, stage, surface.width - 2 * margin));
   if (page.hint !== undefined) {
     blocks.push(line(page.hint, type.value, theme.accent, { gap: unit, rank: 5, linesMax: 4, prose: true }));
   }
   blocks.push(...factBlocks(page, theme, stage));
-  if (page.offline) blocks.push(offlineBadge(stage, unit));
+  if (page.badge !== undefined) blocks.push(badgeBlock(page.badge, stage, unit));
   const whole = { x: 0, y: 0, width: surface.width, height: surface.height };
-  const margin = marginOf(stage);
-  return withOffline(column(blocks, inset(whole, margin, margin), 'center'), page, whole);
+  return withEdge(column(blocks, inset(whole, margin, margin), 'center'), page, whole);
 }
 
 /** On a small panel it gives way to the first fact of a list, and to the content of an order without its code. */
@@ -175,9 +184,20 @@ function factBlocks(page: Page, theme: Theme, { type, surface }: Stage): Block[]
   });
 }
 
-function offlineBadge({ type, surface }: Stage, gap: number): Block {
+/** A code in one line, or a line for each of its groups where that makes it small. */
+function codeBlocks({ code }: Page, theme: Theme, { type, surface }: Stage, width: number): Block[] {
+  if (code === undefined) return [];
+  const [comfortable] = isSmall(surface) ? type.value : type.title.slice(1);
+  const fits = comfortable === undefined || measure(code, comfortable) <= width;
+  const gap = unitOf(surface) / 2;
+  return (fits ? [code] : code.split('-')).map((text, index) =>
+    line(text, type.title, theme.ink, { gap: index === 0 ? gap : 0, rank: 0, whole: true, steady: true }),
+  );
+}
+
+function badgeBlock({ text, short }: Badge, { type, surface }: Stage, gap: number): Block {
   const pill = pillOf(WARNING.paper, 'alert', surface);
-  return line(OFFLINE, type.value.slice(1), WARNING.ink, { gap, rank: 0, whole: true, short: OFFLINE_SHORT, pill });
+  return line(text, type.value.slice(1), WARNING.ink, { gap, rank: 0, whole: true, short, pill });
 }
 
 /** A small panel has no width to spare for an icon. */

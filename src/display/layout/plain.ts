@@ -1,7 +1,7 @@
 import type { Scene } from '../../scene.ts';
 import { withoutAccents } from '../charset.ts';
 import type { Cell, CharacterFrame, CharacterSurface } from '../contract.ts';
-import { OFFLINE, OFFLINE_SHORT, type Page, pageOf } from '../words.ts';
+import { DEVICE_CODE, type Page, pageOf } from '../words.ts';
 import { wrap } from './wrap.ts';
 
 const INK = 0x17233a;
@@ -38,18 +38,19 @@ function plainPage(page: Page): Page {
     title: withoutAccents(page.title),
     amount: plain(page.amount),
     hint: plain(page.hint),
+    badge: page.badge && { text: withoutAccents(page.badge.text), short: withoutAccents(page.badge.short) },
     facts: page.facts.map(({ label, value }) => ({ label, value: withoutAccents(value) })),
   };
 }
 
 /** None where the amount does not fit: a cut one would lie. */
 function orderLines(page: Page, kind: OrderKind, columns: number, rows: number): string[] {
-  const { amount = '', timeLeft = '', offline } = page;
+  const { amount = '', timeLeft = '', badge } = page;
   if (amount.length > columns) return [];
   const content = page.facts.find(({ label }) => label === 'Nội dung')?.value ?? '';
   const state = withoutAccents(STATES[kind]);
-  const lost = withoutAccents(offline ? OFFLINE : '');
-  const lostShort = withoutAccents(offline ? OFFLINE_SHORT : '');
+  const lost = badge?.text ?? '';
+  const lostShort = badge?.short ?? '';
   if (rows >= 3) {
     const body = linesOf(content, columns, rows - 2);
     const last = kind === 'payment' ? spread(lost || state, timeLeft, columns) : spread(state, lostShort, columns);
@@ -67,16 +68,26 @@ function messageLines(page: Page, kind: Scene['kind'], columns: number, rows: nu
   const short = withoutAccents(page.shortTitle);
   const title = page.title.length <= columns ? page.title : short;
   const values = page.facts.map(({ value }) => value);
-  const body = [...(kind === 'fault' ? values : [title, ...values]), ...(page.hint === undefined ? [] : [page.hint])];
-  const room = rows - (page.offline && rows > 1 ? 1 : 0);
+  const hint = page.hint === undefined ? [] : [page.hint];
+  const body =
+    page.code === undefined
+      ? [...(kind === 'fault' ? values : [title, ...values]), ...hint]
+      : codeLines(page, title, rows);
+  const room = rows - (page.badge !== undefined && rows > 1 ? 1 : 0);
   const lines: string[] = [];
   for (const [index, text] of body.entries()) {
     const left = room - lines.length;
     if (left <= 0) break;
     lines.push(...linesOf(text, columns, Math.max(1, left - (body.length - 1 - index))));
   }
-  if (room === rows) return lines;
-  return [...lines, ...Array<string>(room - lines.length).fill(''), ...linesOf(withoutAccents(OFFLINE), columns, 1)];
+  if (page.badge === undefined || room === rows) return lines;
+  return [...lines, ...Array<string>(room - lines.length).fill(''), ...linesOf(page.badge.text, columns, 1)];
+}
+
+/** The code, for what device it is, and only where there is room left, what it is good for. */
+function codeLines({ code = '', facts, hint = '' }: Page, title: string, rows: number): string[] {
+  const device = facts.find(({ label }) => label === DEVICE_CODE)?.value ?? '';
+  return rows >= 4 ? [title, code, device, hint] : [code, device];
 }
 
 function linesOf(text: string, columns: number, linesMax: number): string[] {

@@ -1,6 +1,7 @@
 import type { CharacterSurface, PixelSurface, Surface } from '../contract.ts';
 import { type Encoding, encodingOf, fitQr, type Qr, type QrFit, qrRoomIn } from '../qr.ts';
 import { fitOnPanel } from './panel.ts';
+import { isSmall } from './typography.ts';
 
 /** Where the QR stands: left of the texts, above or between them, or with the whole screen to itself. */
 export type Arrangement = 'beside' | 'stacked' | 'alone';
@@ -8,7 +9,12 @@ export type Arrangement = 'beside' | 'stacked' | 'alone';
 /** What is kept for the texts of a payment, as a share of the screen. */
 const BESIDE_SHARE = 0.63;
 const STACKED_SHARE = 0.76;
-/** The mark at the edge that says that the box is offline, where words have no room. */
+/** Where the words say all that the code says, they have as much as the code. */
+const WORDS_SHARE = 0.5;
+const WORDS_ROWS_MIN = 8;
+/** Narrower than this beside a QR, texts are not worth reading. */
+export const TEXT_COLUMNS_MIN = 16;
+/** The mark at the edge that stands for a badge, where words have no room. */
 export const EDGE_PX = 3;
 /** Modules of this many pixels are read easily: the texts do not have to give way to larger ones. */
 const EASY_MODULE_PIXELS = 3;
@@ -17,6 +23,13 @@ const EASY_MODULE_PIXELS = 3;
 export function fitOn(surface: Surface, payload: string): QrFit {
   if (surface.kind === 'panel') return fitOnPanel(surface, payload);
   return surface.kind === 'pixels' ? fitOnPixels(surface, encodingOf(payload)) : fitOnCharacters(surface, payload);
+}
+
+/** The QR of a scene that tells the same in words, or that there is no room for it beside them. */
+export function fitBesideWords(surface: Surface, payload: string): QrFit {
+  if (surface.kind === 'panel') return fitOnPanel(surface, payload);
+  const space = surface.kind === 'pixels' ? besideWords(surface) : besideLines(surface);
+  return fitQr(payload, Math.max(0, space), surface.kind === 'pixels' ? 'H' : 'M');
 }
 
 /** The arrangement that `fitOn` chose for this code. */
@@ -42,6 +55,18 @@ function besideTexts({ width, height }: PixelSurface): number {
   return isWide({ width, height })
     ? Math.min(height, Math.floor(width * BESIDE_SHARE))
     : Math.min(width, Math.floor(height * STACKED_SHARE));
+}
+
+/** Small panels have no room for both. */
+function besideWords(surface: PixelSurface): number {
+  if (isSmall(surface)) return 0;
+  const { width, height } = surface;
+  return isWide(surface) ? Math.min(height, width * WORDS_SHARE) : Math.min(width, height * WORDS_SHARE);
+}
+
+function besideLines({ columns, rows, halfBlocks }: CharacterSurface): number {
+  if (!halfBlocks) return 0;
+  return Math.max(Math.min(columns - TEXT_COLUMNS_MIN, rows * 2), Math.min(columns, (rows - WORDS_ROWS_MIN) * 2));
 }
 
 function isWide({ width, height }: { width: number; height: number }): boolean {

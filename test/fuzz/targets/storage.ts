@@ -30,6 +30,7 @@ const ENTRIES: Entry[] = [
   { kind: 'refused', pushId },
   { kind: 'payment', payment, pushId },
   { kind: 'told', transactionId },
+  { kind: 'link', link: ACCOUNT, toldAtMs: 1_700_000_000_000 },
   { kind: 'acked', ids: [transactionId, pushId] },
 ];
 const LINES = ENTRIES.map((entry) => Buffer.from(JSON.stringify(entry)));
@@ -39,6 +40,7 @@ const CONFIG = {
   version: '1',
   paidHoldMs: 1,
   endedHoldMs: 1,
+  plainLink: false,
 };
 const COMPANIONS = ['', '-wal', '-shm'];
 

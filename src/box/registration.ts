@@ -1,0 +1,64 @@
+import type { Code } from '../protocol/codes.ts';
+import type { Link } from '../protocol/messages.ts';
+import type { Draft } from './draft.ts';
+import { unmail } from './outbox.ts';
+import { redate } from './restart.ts';
+import { activeOrder, type BoxEvent, isSameAccount } from './state.ts';
+
+/* What follows from how the gateway takes this box (PROTOCOL.md, clauses AGT-3, AGT-8, AGT-13 and MSG-4). */
+
+/** The box asks to be enrolled: what a gateway had against it before does not count for that. */
+export function onEnrolling(draft: Draft, { code, url, expiresInMs }: BoxEvent & { type: 'enrolling' }): void {
+  const { monotonicMs, wallMs } = draft.at;
+  const enrolment = { code, url, deadlineMs: monotonicMs + expiresInMs, expiresAtMs: wallMs + expiresInMs };
+  draft.set({ ...unmail(draft.state), connection: 'connecting', refusal: undefined, enrolment });
+}
+
+export function onRegistered(draft: Draft, { link, gatewayMs, openPushIds }: BoxEvent & { type: 'registered' }): void {
+  const firstWelcomeMs = draft.state.firstWelcomeMs ?? gatewayMs;
+  const welcomed = { connection: 'registered', enrolment: undefined, refusal: undefined } as const;
+  draft.set({ ...unmail(draft.state), ...welcomed, link, firstWelcomeMs });
+  endUnlessOpen(draft, openPushIds);
+  redate(draft, gatewayMs);
+  const active = activeOrder(draft.state.stage);
+  if (active !== undefined && !isSameAccount(active.order.holder, link)) {
+    draft.endActive(active, 'withdrawn');
+    draft.leave({ kind: 'cancelled', order: active.order });
+  }
+  tellAccount(draft, link);
+  draft.mail();
+}
+
+/** The first account that the box knows is no change; any other that people have not been told of is (clause AGT-13). */
+function tellAccount(draft: Draft, link: Link | null): void {
+  const { stage, toldLink } = draft.state;
+  if (link !== null && toldLink === undefined) draft.accountTold(link);
+  const isOutdated =
+    stage.kind === 'notice' && stage.notice.kind === 'account' && !isSameAccount(stage.notice.holder, link);
+  if (stage.kind === 'quiet' || isOutdated) draft.beQuiet();
+}
+
+/** An order that the gateway knows as over has ended while it could not be told, or on a disk that has forgotten it. */
+function endUnlessOpen(draft: Draft, openPushIds: readonly string[]): void {
+  const { stage, held } = draft.state;
+  const active = activeOrder(stage);
+  if (held !== undefined && !openPushIds.includes(held.pushId)) {
+    draft.close(held, 'withdrawn');
+    draft.set({ held: undefined });
+  }
+  if (active !== undefined && !openPushIds.includes(active.order.pushId)) {
+    draft.endActive(active, 'withdrawn');
+    draft.leave(undefined);
+  }
+}
+
+/** The gateway does not take this box for what it is: nobody would hear that the QR on its screen was paid or cancelled. */
+export function onRefused(draft: Draft, code: Code, reason: string): void {
+  const { stage, held } = draft.state;
+  const active = activeOrder(stage);
+  draft.set({ ...unmail(draft.state), connection: 'connecting', refusal: { code, reason }, held: undefined });
+  if (held !== undefined) draft.close(held, 'withdrawn');
+  if (active === undefined) return;
+  draft.endActive(active, 'withdrawn');
+  draft.leave(undefined);
+}
