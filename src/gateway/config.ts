@@ -87,7 +87,7 @@ const account = z.strictObject({
 const box = z.strictObject({
   terminalCode: boxCode,
   serialNumber: boxCode,
-  secret,
+  secret: secret.optional().describe('without one the box enrols (PROTOCOL.md, clause ENR-1)'),
   account: bankAccount.optional().describe('the account whose money the box asks for; without one it is unlinked'),
 });
 
@@ -163,6 +163,12 @@ export const gatewayConfigSchema = z
     dataDir: z.string().min(1).describe('a folder; relative to the configuration file'),
     databaseUrl: databaseUrl.optional().describe('a PostgreSQL database, in place of a file in dataDir'),
     adminToken: secret.optional().describe('opens /_mock to callers beyond loopback, and asks it of everyone'),
+    enrolment: z
+      .enum(['code', 'open', 'closed'])
+      .default('code')
+      .describe(
+        'how boxes without a secret come to one: by the code on their screen, without a question, or not at all',
+      ),
     partners: z.array(partner).default([]),
     accounts: z.array(account).default([]),
     boxes: z.array(box).default([]),
@@ -176,7 +182,8 @@ export type BoxConfig = GatewayConfig['boxes'][number];
 export type CallbackAuth = z.output<typeof callbackAuth>;
 
 interface Named {
-  http: { port: number };
+  http: { host: string; port: number };
+  enrolment: 'code' | 'open' | 'closed';
   mqtt: z.output<typeof mqtt> | null;
   partners: z.output<typeof partner>[];
   accounts: z.output<typeof account>[];
@@ -195,6 +202,11 @@ function crossCheck(config: Named, context: z.RefinementCtx): void {
     }
   };
   const { partners, accounts, boxes } = config;
+  const hosts = [config.http.host, config.mqtt?.embedded?.host].filter((it) => it !== undefined);
+  if (config.enrolment === 'open' && !hosts.every(isLoopbackHost)) {
+    const what = 'expected code where other machines reach the gateway: open takes every box that asks, whoever it is';
+    complain(['enrolment'], what);
+  }
   // The gateway trusts what comes from its own machine: a callback must not be a way to speak to it as such.
   const ownPorts = [config.http.port, config.mqtt?.embedded?.port].filter((it) => it !== undefined && it !== 0);
   for (const [i, { callback }] of partners.entries()) {

@@ -9,11 +9,19 @@ export interface Account extends AccountConfig {
   owner: string | undefined;
 }
 
+/** The secrets that boxes agreed on at enrolment. */
+export interface EnrolledSecrets {
+  get(terminalCode: string, serialNumber: string): string | undefined;
+}
+
 /** Who and what the configuration knows, by name. */
 export interface Directory {
   partner(username: string): PartnerConfig | undefined;
   account(bankAccount: string): Account | undefined;
+  /** With the secret of its configuration or of its enrolment; nobody can log in as a box that has neither. */
   box(terminalCode: string): BoxConfig | undefined;
+  /** Whether it is a box whose secret comes from enrolment. */
+  enrols(terminalCode: string): boolean;
   /** The box of a terminalCode, a serialNumber, or both; `undefined` when they do not name one and the same. */
   boxNamed(terminalCode: string, serialNumber: string): BoxConfig | undefined;
   boxesOf(bankAccount: string): BoxConfig[];
@@ -22,7 +30,7 @@ export interface Directory {
   linkOf(box: BoxConfig): Link | null;
 }
 
-export function createDirectory(config: GatewayConfig): Directory {
+export function createDirectory(config: GatewayConfig, enrolled: EnrolledSecrets = new Map()): Directory {
   const partners = new Map(config.partners.map((it) => [it.username, it]));
   const owners = new Map(config.partners.flatMap((it) => it.accounts.map((account) => [account, it.username])));
   const accounts = new Map<string, Account>();
@@ -35,7 +43,11 @@ export function createDirectory(config: GatewayConfig): Directory {
   return {
     partner: (username) => partners.get(username),
     account: (bankAccount) => accounts.get(bankAccount),
-    box: (terminalCode) => byTerminal.get(terminalCode),
+    box: (terminalCode) => {
+      const box = byTerminal.get(terminalCode);
+      return box && { ...box, secret: box.secret ?? enrolled.get(terminalCode, box.serialNumber) };
+    },
+    enrols: (terminalCode) => byTerminal.has(terminalCode) && byTerminal.get(terminalCode)?.secret === undefined,
     boxNamed: (terminalCode, serialNumber) => {
       const box = terminalCode === '' ? bySerial.get(serialNumber) : byTerminal.get(terminalCode);
       return serialNumber === '' || box?.serialNumber === serialNumber ? box : undefined;

@@ -37,6 +37,9 @@ export const CODES = {
   REPLACED: 'a newer push took the screen before this one was on it',
   WITHDRAWN: 'the push was withdrawn or had expired before it reached the screen',
   NOT_REGISTERED: 'terminalCode, serialNumber or secret are not those of a box in the system',
+  ENROLMENT_CLOSED:
+    'the gateway enrols no box with this terminalCode: its configuration has its secret, or closes enrolment',
+  WRONG_CODE: 'no box that asks to enrol under this terminalCode shows this code',
   SUPERSEDED: 'another agent registered with the identity of this box',
 } as const;
 

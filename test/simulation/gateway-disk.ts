@@ -10,6 +10,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
+import { BoxSecretStore } from '../../src/gateway/store/box-secrets.ts';
 import { OrderStore } from '../../src/gateway/store/orders.ts';
 import { PaymentStore } from '../../src/gateway/store/payments.ts';
 import { prune } from '../../src/gateway/store/prune.ts';
@@ -76,7 +77,9 @@ export class GatewayDisk {
     return {
       orders: new OrderStore(db),
       payments: new PaymentStore(db),
+      boxSecrets: () => BoxSecretStore.open(db),
       setting: async (_name, make) => make(),
+      replaceSetting: async () => undefined,
       check: async () => undefined,
       prune: (atMs, limits) => prune(db, atMs, limits),
       close: async () => undefined,

@@ -86,7 +86,9 @@ export class World {
     this.gateway = new GatewayMachine(this, disk, config);
     disk.hooks = this.hooksOf(this.gateway);
     this.shop = new Shop(this, config);
-    this.boxes = config.boxes.map((box) => new BoxMachine(this, box.terminalCode, box));
+    this.boxes = config.boxes.map(
+      (box) => new BoxMachine(this, box.terminalCode, { ...box, secret: box.secret ?? '' }),
+    );
   }
 
   hooksOf(side: Side): WriteHooks {

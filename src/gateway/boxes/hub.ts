@@ -127,6 +127,21 @@ export class Hub {
     for (const code of terminalCodes) this.#sessions.get(code)?.tellAgain();
   }
 
+  /** Ends the session of a box whose secret is not good any more. */
+  expel(terminalCode: string, reason: string): void {
+    void this.#inTurn(terminalCode, 'expel', async () => {
+      const session = this.#sessions.get(terminalCode);
+      if (session === undefined) return;
+      this.#sessions.delete(terminalCode);
+      session.send({ type: 'refused', code: 'NOT_REGISTERED', reason });
+      session.end();
+      session.line.end();
+      this.#deps.log.warn('box-expelled', { box: terminalCode, code: 'NOT_REGISTERED', reason });
+      this.#confirmations.settleAll(terminalCode, failure('BOX_OFFLINE', reason));
+      this.#deps.changes.notify('boxes');
+    });
+  }
+
   /** Settles what is awaited, and what is being handled. */
   async close(): Promise<void> {
     this.#confirmations.settleAll(undefined, failure('BOX_OFFLINE', 'the gateway is stopping'));

@@ -19,7 +19,7 @@ const REMEMBERED_MAX = 10_000;
 
 /** Who says to be whom, and what would prove it. */
 export interface LoginAttempt {
-  kind: 'partner' | 'box' | 'admin';
+  kind: 'partner' | 'box' | 'admin' | 'enrolment';
   username: string;
   /** `undefined` when none was given, which is no guess. */
   secret: string | undefined;

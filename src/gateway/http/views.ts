@@ -22,6 +22,8 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
       terminalCode,
       serialNumber: box.serialNumber,
       account: directory.linkOf(box),
+      /** Without one it waits to be enrolled. */
+      hasSecret: box.secret !== undefined,
       online: session !== undefined,
       transport: session?.line.transport ?? null,
       sessionId: session?.sessionId ?? null,

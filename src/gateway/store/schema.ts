@@ -10,6 +10,7 @@ export interface Tables {
   callbacks: CallbackRow;
   callback_attempts: AttemptRow;
   notices: NoticeRow;
+  box_secrets: BoxSecretRow;
 }
 
 export type OrderStatus =
@@ -136,12 +137,21 @@ export interface NoticeRow {
   recorded: number | null;
 }
 
+/** A secret that was agreed at enrolment, with the box of this serialNumber. */
+export interface BoxSecretRow {
+  terminal_code: string;
+  serial_number: string;
+  secret: string;
+  enrolled_at_ms: number;
+}
+
 /** Numbered; a released one is never changed. */
 export const MIGRATIONS: Record<string, Migration> = {
   '001-first-tables': { up: createFirstTables },
   '002-indexes': { up: createIndexes },
   '003-told-notices': { up: addTold },
   '004-newest-pushes': { up: orderPushes },
+  '005-box-secrets': { up: createBoxSecrets },
 };
 
 async function createFirstTables(db: Kysely<unknown>): Promise<void> {
@@ -233,6 +243,16 @@ async function addTold(db: Kysely<unknown>): Promise<void> {
 async function orderPushes({ schema }: Kysely<unknown>): Promise<void> {
   await schema.createIndex('pushes_of_order').on('pushes').columns(['order_ref', 'seq']).execute();
   await schema.dropIndex('pushes_by_order').execute();
+}
+
+async function createBoxSecrets({ schema }: Kysely<unknown>): Promise<void> {
+  await schema
+    .createTable('box_secrets')
+    .addColumn('terminal_code', 'text', (it) => it.primaryKey())
+    .addColumn('serial_number', 'text', (it) => it.notNull())
+    .addColumn('secret', 'text', (it) => it.notNull())
+    .addColumn('enrolled_at_ms', 'bigint', (it) => it.notNull())
+    .execute();
 }
 
 /** For every query that would else read a whole table, or all the orders of a shop that asks for the same each time. */

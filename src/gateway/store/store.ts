@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type Dialect, Kysely, Migrator } from 'kysely';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
+import { BoxSecretStore } from './box-secrets.ts';
 import { OrderStore } from './orders.ts';
 import { PaymentStore } from './payments.ts';
 import { type Limits, type Pruned, prune } from './prune.ts';
@@ -13,8 +14,12 @@ import { sqliteFile } from './sqlite.ts';
 export interface Store {
   orders: OrderStore;
   payments: PaymentStore;
+  /** Reads them all, once for each gateway. */
+  boxSecrets(): Promise<BoxSecretStore>;
   /** The setting, made and kept by `make` when it is not there yet. */
   setting(name: string, make: () => string): Promise<string>;
+  /** Gives a setting that is there another value. */
+  replaceSetting(name: string, value: string): Promise<void>;
   /** Asks whether the store can be used; rejects, and says why, when it cannot. */
   check(): Promise<void>;
   /** Deletes what is over and beyond the limits, which are the gateway's own where none are given; batch by batch. */
@@ -38,6 +43,7 @@ export async function openStore({ dataDir, databaseUrl }: StorePlace, log: Logge
   return {
     orders: new OrderStore(db),
     payments: new PaymentStore(db),
+    boxSecrets: () => BoxSecretStore.open(db),
     setting: async (name, make) => {
       await db
         .insertInto('settings')
@@ -46,6 +52,9 @@ export async function openStore({ dataDir, databaseUrl }: StorePlace, log: Logge
         .execute();
       const row = await db.selectFrom('settings').select('value').where('name', '=', name).executeTakeFirstOrThrow();
       return row.value;
+    },
+    replaceSetting: async (name, value) => {
+      await db.updateTable('settings').set({ value }).where('name', '=', name).execute();
     },
     check: async () => {
       holdInPlace();

@@ -1,0 +1,280 @@
+import { type Clock, withDeadline } from '../lib/clock.ts';
+import type { Logger } from '../lib/log.ts';
+import type { Random } from '../lib/random.ts';
+import {
+  type AgreementKey,
+  agreedSecret,
+  agreementKeyOf,
+  boxProof,
+  ENROLMENT_LIFETIME_MS,
+  ENROLMENT_POLL_MS,
+  type EnrolmentRequest,
+  type EnrolmentState,
+  gatewayProof,
+  isProof,
+  readEnrolmentCode,
+} from '../protocol/enrolment.ts';
+import type { Changes } from './changes.ts';
+import type { GatewayConfig } from './config.ts';
+import type { Directory } from './directory.ts';
+import type { BoxSecretStore } from './store/box-secrets.ts';
+import { accept, type Refusal, refuse, type Verdict } from './verdict.ts';
+
+/** Requests under the name of one box: its own, and those of whoever else would like to be it. The newest win. */
+const REQUESTS_PER_BOX_MAX = 8;
+/** So many wrong codes end the requests that they were tried on. */
+const WRONG_CODES_MAX = 10;
+/** A box whose request was crowded out asks again with its next poll: for so long an operator's code waits for it. */
+const CROWDED_WAIT_MS = 2 * ENROLMENT_POLL_MS + 1_000;
+const SEED_BYTES = 32;
+
+interface Pending {
+  id: string;
+  request: EnrolmentRequest;
+  /** Where it came from. */
+  address: string;
+  /** Calendar time. */
+  sinceMs: number;
+  /** Monotonic time. */
+  untilMs: number;
+  state: EnrolmentState;
+}
+
+/** What is known of one box while it enrols. */
+interface Candidates {
+  /** The oldest first. */
+  requests: Pending[];
+  /** Kept apart, so that nobody crowds it out before the box has heard of it. */
+  accepted: Pending | undefined;
+  wrongCodes: number;
+  /** Codes that wait for their request. */
+  awaited: Set<(request: Pending) => void>;
+}
+
+/** A box that asks, as `/_mock/enrolments` tells it. Times are ISO 8601 in UTC. */
+export interface EnrolmentView {
+  terminalCode: string;
+  serialNumber: string;
+  /** More than one: somebody else asks under the name of this box. The code tells which is the box. */
+  requests: number;
+  from: string[];
+  since: string;
+  /** Whether the box has a secret already, which acceptance replaces. */
+  replaces: boolean;
+}
+
+export interface EnrolmentsDeps {
+  config: Pick<GatewayConfig, 'enrolment'>;
+  directory: Directory;
+  secrets: BoxSecretStore;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  changes: Changes;
+  /** Ends what a box does under a secret that is not good any more. */
+  expel(terminalCode: string, reason: string): void;
+}
+
+/** How boxes without a secret come to one (PROTOCOL.md, clause ENR). Requests are kept in memory only. */
+export class Enrolments {
+  readonly #deps: EnrolmentsDeps;
+  readonly #boxes = new Map<string, Candidates>();
+  /** Tells keys that can be agreed on from those that cannot. */
+  readonly #probe: AgreementKey;
+  #lastAcceptance: Promise<unknown> = Promise.resolve();
+
+  constructor(deps: EnrolmentsDeps) {
+    this.#deps = deps;
+    this.#probe = agreementKeyOf(deps.random.secret(SEED_BYTES));
+  }
+
+  /** Takes the request of a box; the id by which it asks how that stands. The same request again is the same one. */
+  async register(request: EnrolmentRequest, address: string): Promise<Verdict<{ id: string }>> {
+    const { terminalCode, serialNumber } = request;
+    const problem = this.#problem(terminalCode, serialNumber);
+    if (problem !== undefined) return problem;
+    if (this.#probe.agree(request.publicKey) === undefined) return refuse('E46', 'publicKey: nothing to agree on');
+    const known = [...this.#live(terminalCode)].find((it) => isSameRequest(it.request, request));
+    if (known !== undefined) return accept({ id: known.id });
+    const { clock, random, log, changes, config } = this.#deps;
+    const pending: Pending = {
+      id: random.uuid(),
+      request,
+      address,
+      sinceMs: clock.wallMs(),
+      untilMs: clock.monotonicMs() + ENROLMENT_LIFETIME_MS,
+      state: { state: 'pending' },
+    };
+    const box = this.#candidates(terminalCode);
+    const before = box.requests.length;
+    box.requests = [...box.requests, pending].slice(-REQUESTS_PER_BOX_MAX);
+    log.info('enrolment-asked', { box: terminalCode, serialNumber, address });
+    if (box.requests.length !== before) changes.notify('enrolments');
+    for (const isAwaited of box.awaited) isAwaited(pending);
+    if (config.enrolment === 'open') await this.#conclude(pending, '');
+    return accept({ id: pending.id });
+  }
+
+  /** How a request stands; `undefined` when there is none, because it is over, crowded out, or of an earlier run. */
+  state(id: string): EnrolmentState | undefined {
+    for (const terminalCode of this.#boxes.keys()) {
+      for (const pending of this.#live(terminalCode)) if (pending.id === id) return pending.state;
+    }
+    return undefined;
+  }
+
+  list(): EnrolmentView[] {
+    return this.#deps.directory.boxes().flatMap(({ terminalCode, serialNumber }) => {
+      const pending = [...this.#live(terminalCode)].filter((it) => it.state.state === 'pending');
+      const newest = pending.at(-1);
+      if (newest === undefined) return [];
+      const from = [...new Set(pending.map((it) => it.address))];
+      const since = new Date(newest.sinceMs).toISOString();
+      const replaces = this.#deps.secrets.get(terminalCode, serialNumber) !== undefined;
+      return { terminalCode, serialNumber, requests: pending.length, from, since, replaces };
+    });
+  }
+
+  /** Gives the box that shows this code its secret, in place of an older one. */
+  async accept(terminalCode: string, typed: string): Promise<Verdict<undefined>> {
+    const problem = this.#problem(terminalCode);
+    if (problem !== undefined) return problem;
+    const code = readEnrolmentCode(typed);
+    if (code === undefined) return refuse('WRONG_CODE', 'a code is 12 letters and digits, as 7K2M-Q0XA-94TZ');
+    const found = await this.#find(terminalCode, code);
+    if (found === undefined) return this.#countWrong(terminalCode);
+    await this.#conclude(found, code);
+    return accept(undefined);
+  }
+
+  /** Turns down all that ask under the name of this box; the box itself makes a new code. */
+  reject(terminalCode: string): Verdict<undefined> {
+    const problem = this.#problem(terminalCode);
+    if (problem !== undefined) return problem;
+    this.#rejectAll(terminalCode);
+    this.#deps.log.info('enrolment-rejected', { box: terminalCode });
+    return accept(undefined);
+  }
+
+  /** Makes the secret of an enrolled box worthless: it has to enrol anew. */
+  async forget(terminalCode: string): Promise<Verdict<undefined>> {
+    const { directory, secrets, log, expel, changes } = this.#deps;
+    if (directory.box(terminalCode) === undefined) return unknownBox();
+    if (!directory.enrols(terminalCode)) {
+      return refuse('ENROLMENT_CLOSED', 'its secret is in the configuration: replace it there and start anew');
+    }
+    await secrets.forget(terminalCode);
+    expel(terminalCode, 'its secret was forgotten');
+    log.info('box-secret-forgotten', { box: terminalCode });
+    changes.notify('boxes');
+    return accept(undefined);
+  }
+
+  #problem(terminalCode: string, serialNumber?: string): Refusal | undefined {
+    const { directory, config } = this.#deps;
+    const box = directory.box(terminalCode);
+    if (box === undefined || (serialNumber ?? box.serialNumber) !== box.serialNumber) return unknownBox();
+    if (config.enrolment === 'closed') return refuse('ENROLMENT_CLOSED', 'enrolment is closed');
+    if (!directory.enrols(terminalCode)) {
+      return refuse('ENROLMENT_CLOSED', 'the secret of this box is in the configuration');
+    }
+    return undefined;
+  }
+
+  async #find(terminalCode: string, code: string): Promise<Pending | undefined> {
+    const isRight = ({ request, state }: Pending) =>
+      state.state !== 'rejected' && isProof(request.proof, boxProof(code, { ...request, boxKey: request.publicKey }));
+    const found = [...this.#live(terminalCode)].find(isRight);
+    const box = this.#candidates(terminalCode);
+    if (found !== undefined || box.requests.length < REQUESTS_PER_BOX_MAX) return found;
+    const asked = Promise.withResolvers<Pending>();
+    const look = (pending: Pending) => {
+      if (isRight(pending)) asked.resolve(pending);
+    };
+    box.awaited.add(look);
+    try {
+      return await withDeadline(this.#deps.clock, CROWDED_WAIT_MS, asked.promise);
+    } finally {
+      box.awaited.delete(look);
+    }
+  }
+
+  /** One after the other: of two acceptances of one box the later one is what the store keeps and the box is told. */
+  #conclude(pending: Pending, code: string): Promise<void> {
+    const concluded = this.#lastAcceptance.then(() => this.#agree(pending, code));
+    this.#lastAcceptance = concluded.catch(() => undefined);
+    return concluded;
+  }
+
+  async #agree(pending: Pending, code: string): Promise<void> {
+    const { random, clock, secrets, log, changes, expel } = this.#deps;
+    const { terminalCode, serialNumber, publicKey: boxKey } = pending.request;
+    if (pending.state.state !== 'pending') return;
+    const key = agreementKeyOf(random.secret(SEED_BYTES));
+    const shared = key.agree(boxKey);
+    if (shared === undefined) throw new Error('a key that nobody can agree on was taken');
+    const agreement = { terminalCode, serialNumber, boxKey, gatewayKey: key.publicKey };
+    await secrets.keep({
+      terminal_code: terminalCode,
+      serial_number: serialNumber,
+      secret: agreedSecret(shared, code, agreement),
+      enrolled_at_ms: clock.wallMs(),
+    });
+    const how = code === '' ? 'open' : 'code';
+    const proof = gatewayProof(code, agreement);
+    pending.state = { state: 'accepted', how, publicKey: key.publicKey, proof };
+    const box = this.#candidates(terminalCode);
+    box.accepted = pending;
+    // Whoever else asked has lost: only one is the box.
+    for (const other of box.requests) if (other !== pending) other.state = { state: 'rejected' };
+    box.requests = box.requests.filter((it) => it !== pending);
+    box.wrongCodes = 0;
+    expel(terminalCode, 'the box was enrolled anew');
+    log.info('box-enrolled', { box: terminalCode, serialNumber, how, address: pending.address });
+    changes.notify('enrolments', 'boxes');
+  }
+
+  #countWrong(terminalCode: string): Refusal {
+    const box = this.#candidates(terminalCode);
+    box.wrongCodes += 1;
+    if (box.wrongCodes < WRONG_CODES_MAX) return refuse('WRONG_CODE', 'no request of this box fits the code');
+    this.#rejectAll(terminalCode);
+    return refuse('WRONG_CODE', `${WRONG_CODES_MAX} wrong codes: the box makes a new one`);
+  }
+
+  #rejectAll(terminalCode: string): void {
+    const box = this.#candidates(terminalCode);
+    for (const pending of box.requests) pending.state = { state: 'rejected' };
+    box.wrongCodes = 0;
+    this.#deps.changes.notify('enrolments');
+  }
+
+  /** What is not over yet; the rest is forgotten. */
+  *#live(terminalCode: string): Iterable<Pending> {
+    const box = this.#boxes.get(terminalCode);
+    if (box === undefined) return;
+    const nowMs = this.#deps.clock.monotonicMs();
+    box.requests = box.requests.filter((it) => it.untilMs > nowMs);
+    if (box.accepted !== undefined && box.accepted.untilMs <= nowMs) box.accepted = undefined;
+    if (box.requests.length === 0) box.wrongCodes = 0;
+    yield* box.requests;
+    if (box.accepted !== undefined) yield box.accepted;
+  }
+
+  /** Boxes of the configuration only, so that there are no more of them than of those. */
+  #candidates(terminalCode: string): Candidates {
+    const known = this.#boxes.get(terminalCode);
+    if (known !== undefined) return known;
+    const fresh: Candidates = { requests: [], accepted: undefined, wrongCodes: 0, awaited: new Set() };
+    this.#boxes.set(terminalCode, fresh);
+    return fresh;
+  }
+}
+
+function unknownBox(): Refusal {
+  return refuse('E35', 'no box has this terminalCode and serialNumber');
+}
+
+function isSameRequest(a: EnrolmentRequest, b: EnrolmentRequest): boolean {
+  return a.publicKey === b.publicKey && a.proof === b.proof;
+}

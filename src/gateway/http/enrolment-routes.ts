@@ -1,0 +1,77 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Logger } from '../../lib/log.ts';
+import { ENROLMENTS_PATH, enrolmentRequest } from '../../protocol/enrolment.ts';
+import type { Directory } from '../directory.ts';
+import type { Enrolments } from '../enrolments.ts';
+import type { Verdict } from '../verdict.ts';
+import type { Logins } from './logins.ts';
+import { forOwnersOnly } from './owners.ts';
+import { answerRefusal, readBody } from './requests.ts';
+
+const REQUEST_BYTES_MAX = 1_024;
+
+const acceptance = z.object({ code: z.string().max(64) });
+
+interface Deps {
+  enrolments: Enrolments;
+  logins: Logins;
+  log: Logger;
+}
+
+/** What boxes without a secret ask (PROTOCOL.md, clauses ENR-2 to ENR-4). */
+export function boxEnrolmentRoutes(scope: FastifyInstance, deps: Deps & { directory: Directory }): void {
+  const { enrolments, directory, logins, log } = deps;
+  scope.post(ENROLMENTS_PATH, { bodyLimit: REQUEST_BYTES_MAX }, async (request, reply) => {
+    const json = readBody(request, log, enrolmentRequest);
+    if (!json.ok) return answerRefusal(request, reply, log, json);
+    const parsed = enrolmentRequest.safeParse(json.value);
+    if (!parsed.success) {
+      const [issue] = parsed.error.issues;
+      return answerRefusal(request, reply, log, { code: 'E46', reason: `${issue?.path.join('.')}: ${issue?.message}` });
+    }
+    const { terminalCode, serialNumber } = parsed.data;
+    const address = request.socket.remoteAddress ?? '';
+    const known = directory.box(terminalCode)?.serialNumber;
+    // By the name of the pair: whoever tries out serial numbers keeps no other box out.
+    const username = `${terminalCode} ${serialNumber}`;
+    const verdict = logins.judge({ kind: 'enrolment', username, secret: serialNumber, expected: known }, address);
+    if (!verdict.ok && verdict.retryAfterSeconds > 0) {
+      reply.header('retry-after', String(verdict.retryAfterSeconds));
+      const reason = 'too many requests to enrol a box that there is not';
+      return answerRefusal(request, reply, log, { code: 'E74', reason }, 429);
+    }
+    const made = await enrolments.register(parsed.data, address);
+    return made.ok ? reply.code(201).send(made.value) : answerRefusal(request, reply, log, made);
+  });
+  scope.get<{ Params: { id: string } }>(`${ENROLMENTS_PATH}/:id`, async (request, reply) => {
+    const state = enrolments.state(request.params.id);
+    if (state !== undefined) return state;
+    return answerRefusal(request, reply, log, { code: 'E46', reason: 'no such request, or it is over' }, 404);
+  });
+}
+
+/** What operators see of them, and decide. */
+export function ownerEnrolmentRoutes(scope: FastifyInstance, deps: Deps & { adminToken?: string | undefined }): void {
+  const { enrolments, logins, log, adminToken } = deps;
+  forOwnersOnly(scope, { adminToken, logins, log });
+  const answer = (request: FastifyRequest, reply: FastifyReply, verdict: Verdict<undefined>) => {
+    if (verdict.ok) return reply.send({ status: 'SUCCESS', message: '' });
+    return answerRefusal(request, reply, log, verdict, verdict.code === 'E35' ? 404 : 400);
+  };
+  type OfBox = { Params: { terminalCode: string } };
+  scope.get('/enrolments', () => enrolments.list());
+  scope.post<OfBox>('/enrolments/:terminalCode/accept', { bodyLimit: REQUEST_BYTES_MAX }, async (request, reply) => {
+    const json = readBody(request, log, acceptance);
+    if (!json.ok) return answerRefusal(request, reply, log, json);
+    const parsed = acceptance.safeParse(json.value);
+    if (!parsed.success) return answerRefusal(request, reply, log, { code: 'E46', reason: 'expected a code' });
+    return answer(request, reply, await enrolments.accept(request.params.terminalCode, parsed.data.code));
+  });
+  scope.post<OfBox>('/enrolments/:terminalCode/reject', async (request, reply) =>
+    answer(request, reply, enrolments.reject(request.params.terminalCode)),
+  );
+  scope.post<OfBox>('/boxes/:terminalCode/forget', async (request, reply) =>
+    answer(request, reply, await enrolments.forget(request.params.terminalCode)),
+  );
+}
