@@ -44,11 +44,12 @@ export function checkGuard(link: GuardedLink, context: z.RefinementCtx): void {
 
 /**
  * What the platform needs for an encrypted connection, read anew for each, so that a box takes up new files by itself.
- * The peer's certificate is checked in any case, its host name too. Throws ConfigError for a file that cannot be read.
+ * The peer's certificate is checked in any case, its host name too. Throws ConfigError, which names the
+ * `option`, for a file that cannot be read.
  */
-export function connectionTls({ tls }: GuardedLink) {
+export function connectionTls({ tls }: GuardedLink, option = 'link.tls') {
   const { servername, ...files } = tls ?? {};
-  return { ...TLS_FLOOR, ...readPemFiles(files, 'link.tls'), ...(servername === undefined ? {} : { servername }) };
+  return { ...TLS_FLOOR, ...readPemFiles(files, option), ...(servername === undefined ? {} : { servername }) };
 }
 
 /** What a person can do about a certificate that the platform does not take; undefined for any other error. */

@@ -1,0 +1,157 @@
+import type { BoxEvent } from '../box/state.ts';
+import type { Clock } from '../lib/clock.ts';
+import { PayboxError, reasonOf } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
+import type { Random } from '../lib/random.ts';
+import { isLoopbackHost } from '../lib/tls.ts';
+import {
+  type AgreementKey,
+  agreedSecret,
+  agreementKeyOf,
+  boxProof,
+  ENROLMENT_CODE_BYTES,
+  ENROLMENT_LIFETIME_MS,
+  ENROLMENT_POLL_MS,
+  type EnrolmentState,
+  enrolmentCodeOf,
+  enrolmentUrl,
+  gatewayProof,
+  isProof,
+} from '../protocol/enrolment.ts';
+import type { BoxIdentity } from './contract.ts';
+import { EnrolmentClient, EnrolmentRefused } from './enrolment-client.ts';
+import type { GuardedLink } from './transports/tls.ts';
+
+const RETRY_MAX_MS = 30_000;
+const SEED_BYTES = 32;
+
+export interface EnrollerDeps {
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  identity: Pick<BoxIdentity, 'terminalCode' | 'serialNumber'>;
+  /** Where the gateway is, over HTTP. */
+  at: GuardedLink;
+  emit(event: BoxEvent): void;
+}
+
+/** One code with its key pair; both are spent together. */
+interface Attempt {
+  code: string;
+  key: AgreementKey;
+  /** Monotonic time. */
+  untilMs: number;
+  /** By which the gateway knows it; undefined before it does. */
+  id: string | undefined;
+}
+
+/** Brings a box without a secret to one, by a code that it shows (PROTOCOL.md, clause ENR). */
+export class Enroller {
+  readonly #deps: EnrollerDeps;
+  readonly #client: EnrolmentClient;
+  readonly #origin: string;
+  #attempt: Attempt | undefined;
+
+  constructor(deps: EnrollerDeps) {
+    this.#deps = deps;
+    this.#client = new EnrolmentClient(deps.at, deps.clock);
+    this.#origin = new URL(deps.at.url).origin;
+  }
+
+  /**
+   * The secret that was agreed on, or undefined once `signal` aborts. A code that is not spent by then is shown again
+   * by the next call. Never throws.
+   */
+  async run(signal: AbortSignal): Promise<string | undefined> {
+    const { clock, log, emit } = this.#deps;
+    let shown: Attempt | undefined;
+    let reason = '';
+    let waitMs = ENROLMENT_POLL_MS;
+    while (!signal.aborted) {
+      const attempt = this.#current();
+      try {
+        attempt.id ??= await this.#register(attempt, signal);
+        if (shown !== attempt) this.#show(attempt);
+        shown = attempt;
+        reason = '';
+        const state = await this.#client.state(attempt.id, signal);
+        const secret = this.#conclude(attempt, state);
+        if (secret !== undefined) return secret;
+        waitMs = ENROLMENT_POLL_MS;
+      } catch (error) {
+        if (signal.aborted) break;
+        const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
+        const now = `${reasonOf(error)}${fix}`;
+        if (now !== reason) log.warn('enrolment-failed', { reason: now });
+        reason = now;
+        if (error instanceof EnrolmentRefused) {
+          // The code on the screen would be of no use.
+          shown = undefined;
+          emit({ type: 'refused', code: 'NOT_REGISTERED', reason: now });
+        }
+        waitMs = Math.min(waitMs * 2, RETRY_MAX_MS);
+      }
+      await clock.sleep(waitMs, signal);
+    }
+    return undefined;
+  }
+
+  #current(): Attempt {
+    const { clock, random } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    if (this.#attempt !== undefined && this.#attempt.untilMs > nowMs) return this.#attempt;
+    this.#attempt = {
+      code: enrolmentCodeOf(Buffer.from(random.secret(ENROLMENT_CODE_BYTES), 'base64url')),
+      key: agreementKeyOf(random.secret(SEED_BYTES)),
+      untilMs: nowMs + ENROLMENT_LIFETIME_MS,
+      id: undefined,
+    };
+    return this.#attempt;
+  }
+
+  #register({ code, key }: Attempt, signal: AbortSignal): Promise<string> {
+    const { terminalCode, serialNumber } = this.#deps.identity;
+    const proof = boxProof(code, { terminalCode, serialNumber, boxKey: key.publicKey });
+    return this.#client.register({ terminalCode, serialNumber, publicKey: key.publicKey, proof }, signal);
+  }
+
+  #show({ code, untilMs }: Attempt): void {
+    const { clock, log, identity, emit } = this.#deps;
+    const url = enrolmentUrl(this.#origin, identity.terminalCode, code);
+    emit({ type: 'enrolling', code, url, expiresInMs: untilMs - clock.monotonicMs() });
+    log.info('enrolling', { gateway: this.#origin });
+  }
+
+  /** The secret, if the gateway has accepted; throws when the answer is not by whoever was told the code. */
+  #conclude(attempt: Attempt, state: EnrolmentState | undefined): string | undefined {
+    if (state === undefined) {
+      // Crowded out, or the gateway was started anew: it is asked again with the same code.
+      attempt.id = undefined;
+      return undefined;
+    }
+    if (state.state === 'pending') return undefined;
+    this.#attempt = undefined;
+    if (state.state === 'rejected') {
+      this.#deps.log.info('enrolment-rejected', { gateway: this.#origin });
+      return undefined;
+    }
+    const { how, publicKey, proof } = state;
+    if (how === 'open' && !isLoopbackHost(new URL(this.#origin).hostname)) {
+      throw forged('it asked nobody for the code, which is taken from this machine only');
+    }
+    const code = how === 'open' ? '' : attempt.code;
+    const { terminalCode, serialNumber } = this.#deps.identity;
+    const agreement = { terminalCode, serialNumber, boxKey: attempt.key.publicKey, gatewayKey: publicKey };
+    const shared = attempt.key.agree(publicKey);
+    if (shared === undefined || !isProof(proof, gatewayProof(code, agreement))) {
+      throw forged('its proof is not by anybody who was told the code');
+    }
+    this.#deps.log.info('enrolled', { gateway: this.#origin, how });
+    return agreedSecret(shared, code, agreement);
+  }
+}
+
+function forged(why: string): EnrolmentRefused {
+  const fix = 'check enrolment.url; somebody on the way may have changed what was said';
+  return new EnrolmentRefused(`the answer to the enrolment is not the gateway's: ${why}`, fix);
+}

@@ -1,0 +1,99 @@
+import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Clock, withAbortAfter } from '../lib/clock.ts';
+import { reasonOf, systemCodeOf } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
+import type { Enroller } from './enrol.ts';
+
+/** A gateway may refuse a box by mistake: while its code is shown, the secret it has is tried again this often. */
+const RETRY_OLD_MS = 60_000;
+const FILE = 'secret';
+const OWNER_ONLY = 0o600;
+const AGREED = /^[A-Za-z0-9_-]{43}$/;
+
+/** What proves a box to its gateway. */
+export interface BoxSecret {
+  /** May wait until the box is enrolled; undefined once `signal` aborts before that. */
+  get(signal: AbortSignal): Promise<string | undefined>;
+  /** The gateway did not accept it. */
+  refused(): void;
+}
+
+/** A secret that a person put into the configuration. */
+export function configuredSecret(secret: string): BoxSecret {
+  return { get: async () => secret, refused: () => undefined };
+}
+
+export interface EnrolledSecretDeps {
+  clock: Clock;
+  log: Logger;
+  dataDir: string;
+  enroller: Pick<Enroller, 'run'>;
+}
+
+/**
+ * A secret that is agreed on at enrolment and kept in the file `secret` of the data folder, for its owner only. When
+ * the gateway refuses it the box enrols anew, and keeps the old one until then.
+ */
+export function enrolledSecret({ clock, log, dataDir, enroller }: EnrolledSecretDeps): BoxSecret {
+  const path = join(dataDir, FILE);
+  let read = false;
+  let known: string | undefined;
+  let isRefused = false;
+  return {
+    get: async (signal) => {
+      if (!read) known = await readSecret(path, log);
+      read = true;
+      if (known !== undefined && !isRefused) return known;
+      const agreed =
+        known === undefined
+          ? await enroller.run(signal)
+          : await withAbortAfter(clock, RETRY_OLD_MS, signal, (until) => enroller.run(until));
+      if (agreed !== undefined) {
+        await keepSecret(dataDir, agreed).catch((error: unknown) =>
+          log.error('secret-not-kept', { path, reason: `${reasonOf(error)}; the next start has to enrol anew` }),
+        );
+        known = agreed;
+      }
+      isRefused = false;
+      return signal.aborted ? undefined : known;
+    },
+    refused: () => {
+      isRefused = true;
+    },
+  };
+}
+
+async function readSecret(path: string, log: Logger): Promise<string | undefined> {
+  try {
+    const text = (await readFile(path, 'utf8')).trim();
+    if (AGREED.test(text)) return text;
+    log.error('secret-unreadable', { path, reason: 'it is not 32 bytes in base64url; the box enrols anew' });
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return undefined;
+    log.error('secret-unreadable', { path, reason: `${reasonOf(error)}; the box enrols anew` });
+  }
+  return undefined;
+}
+
+/** The whole of it or nothing, on the disk before it is used. */
+async function keepSecret(dataDir: string, secret: string): Promise<void> {
+  await mkdir(dataDir, { recursive: true });
+  const path = join(dataDir, FILE);
+  const unfinished = `${path}.tmp`;
+  await rm(unfinished, { force: true });
+  const file = await open(unfinished, 'wx', OWNER_ONLY);
+  try {
+    await file.writeFile(`${secret}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(unfinished, path);
+  const folder = await open(dataDir, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
