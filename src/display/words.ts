@@ -28,6 +28,8 @@ export interface Page {
   timeLeft: string | undefined;
   /** What to do, or what happens next. */
   hint: string | undefined;
+  /** Whether the hint is about the facts, and so is read after them. */
+  hintLast: boolean;
   badge: Badge | undefined;
 }
 
@@ -41,6 +43,7 @@ export interface Badge {
 export const OFFLINE: Badge = { text: 'Mất kết nối', short: 'Mất mạng' };
 export const PLAIN_LINK: Badge = { text: 'Kết nối không mã hóa', short: 'Không mã hóa' };
 export const TIME_LEFT = 'Còn lại';
+export const PROBLEM = 'Vấn đề';
 export const DEVICE_CODE = 'Mã thiết bị';
 /** Stands in for a QR that this screen cannot show scannably. */
 export const NO_ROOM_FOR_QR = 'Màn hình quá nhỏ cho mã QR';
@@ -52,6 +55,7 @@ const BLANK = {
   list: false,
   timeLeft: undefined,
   hint: undefined,
+  hintLast: false,
 };
 
 /** Titles for screens too narrow for the whole one. */
@@ -115,8 +119,9 @@ function wordsOf(scene: Scene): Omit<Page, 'shortTitle' | 'badge'> {
         tone: 'bad',
         icon: 'alert',
         title: 'Chưa cài đặt xong',
-        facts: [{ label: 'Vấn đề', value: scene.problem }, ...codes(scene)],
+        facts: [{ label: PROBLEM, value: scene.problem }, ...codes(scene)],
         hint: scene.action,
+        hintLast: true,
       };
     case 'unlinked':
       return {
@@ -166,6 +171,7 @@ function wordsOf(scene: Scene): Omit<Page, 'shortTitle' | 'badge'> {
         title: 'Tài khoản nhận tiền mới',
         facts: holderFacts(scene.holder),
         hint: `Thay cho ${accountOf(scene.previous)}. Nếu không phải bạn đổi, hãy gọi hỗ trợ`,
+        hintLast: true,
       };
     case 'too-dense':
       return {

@@ -11,7 +11,7 @@ import type { Hardware } from './emulators/hardware.ts';
 import { FakeLedMatrix } from './emulators/led-matrix.ts';
 import { HARDWARE } from './emulators/registry.ts';
 import { testIo } from './io.ts';
-import { PAYMENT, SCENES } from './scenes.ts';
+import { ENROL, PAYMENT, SCENES } from './scenes.ts';
 import { DARK, TerminalEmulator } from './terminal-emulator.ts';
 
 /** What each driver's example is changed in, so that a test touches nothing outside its folder. */
@@ -139,6 +139,21 @@ describe.skipIf(socat.missing).each([...HARDWARE.keys()])(
       // Paper is paper: what has been printed stays in the customer's hand.
       const paper = name === 'escpos';
       await eventually('the end of the QR', () => paper || device?.shownQr() === undefined);
+    });
+
+    it('shows the code by which a box is enrolled, and takes it away when it is closed', async () => {
+      const device = await deviceOf(name);
+      const { display, renderer } = await openExample(name, device);
+      await display.draw(renderer.render(ENROL), ENROL);
+      await arrived(device);
+      // Paper is for payments, and a DQR box shows no QR without an amount.
+      const hasQr = drawsQr(display.surface) && !['escpos', 'dqr'].includes(name);
+      expect(device?.shownQr()).toBe(hasQr ? ENROL.url : undefined);
+      // A screen of pixels has no words to read.
+      const hasWords = display.surface.kind !== 'pixels' && name !== 'escpos';
+      expect(device?.shownTexts().join(' ').includes(ENROL.code)).toBe(hasWords);
+      await display.close();
+      await eventually('the end of the QR', () => device?.shownQr() === undefined);
     });
 
     it('leaves everything else where it is when it is closed', async () => {

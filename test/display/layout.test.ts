@@ -4,8 +4,8 @@ import type { PixelSurface } from '../../src/display/contract.ts';
 import { measure } from '../../src/display/fonts/faces.ts';
 import { type Box, describe as describePicture, type Item } from '../../src/display/layout/items.ts';
 import { layoutPixels, type Stage } from '../../src/display/layout/pixels.ts';
-import { fitOn } from '../../src/display/layout/room.ts';
-import { fitQr } from '../../src/display/qr.ts';
+import { fitBesideWords, fitOn } from '../../src/display/layout/room.ts';
+import { fitQr, type QrFit } from '../../src/display/qr.ts';
 import { openRenderer, openStage } from '../../src/display/render.ts';
 import { formatAmount } from '../../src/display/words.ts';
 import type { Scene } from '../../src/scene.ts';
@@ -40,8 +40,13 @@ const OTHER: readonly (readonly [number, number])[] = [
 const source = glyphCache();
 
 function pictureOf(scene: Scene, stage: Stage): Item[] {
-  const fit = scene.kind === 'payment' ? fitOn(stage.surface, scene.qrCode) : undefined;
+  const fit = fitOf(scene, stage.surface);
   return layoutPixels(scene, fit?.ok ? fit.qr : undefined, stage);
+}
+
+function fitOf(scene: Scene, surface: PixelSurface): QrFit | undefined {
+  if (scene.kind === 'enrol') return fitBesideWords(surface, scene.url);
+  return scene.kind === 'payment' ? fitOn(surface, scene.qrCode) : undefined;
 }
 
 const stageOf = (width: number, height: number) => openStage({ kind: 'pixels', width, height }, source);
@@ -81,6 +86,9 @@ function faults(items: readonly Item[], scene: Scene, surface: PixelSurface): st
   return wrong;
 }
 
+const isOffline = (scene: Scene) => 'online' in scene && !scene.online;
+const isPlain = (scene: Scene) => 'plainLink' in scene && scene.plainLink && !isOffline(scene);
+
 describe('a picture', () => {
   it.each([...DESIGNED, ...SMALL, ...OTHER])(
     'of %i x %i keeps every text in its place, whatever the scene',
@@ -107,14 +115,15 @@ describe('a picture', () => {
   });
 
   it.each(DESIGNED)(
-    'of %i x %i says all that matters of a payment, and that the box is offline',
+    'of %i x %i says all that matters of a payment, and that the box is offline or its link not encrypted',
     async (width, height) => {
       const stage = await stageOf(width, height);
       const says = (scene: Scene) =>
         pictureOf(scene, stage).flatMap((item) => (item.kind === 'text' ? [item.text] : []));
       for (const scene of Object.values(SCENES)) {
         if ('amount' in scene) expect(says(scene)).toContain(formatAmount(scene.amount));
-        if ('online' in scene) expect(says(scene).includes('Mất kết nối')).toBe(!scene.online);
+        expect(says(scene).includes('Mất kết nối')).toBe(isOffline(scene));
+        expect(says(scene).includes('Kết nối không mã hóa')).toBe(isPlain(scene));
       }
     },
   );
@@ -127,10 +136,9 @@ describe('a picture', () => {
         const picture = pictureOf(scene, stage);
         const says = picture.flatMap((item) => (item.kind === 'text' ? [item.text] : []));
         if ('amount' in scene) expect(says).toContain(formatAmount(scene.amount));
-        if (!('online' in scene)) continue;
         const amber = picture.some((item) => item.kind === 'rect' && item.color === 0xffb938);
         const words = says.some((text) => text === 'Mất kết nối' || text === 'Mất mạng');
-        expect(amber || words, describePicture(picture)).toBe(!scene.online);
+        expect(amber || words, describePicture(picture)).toBe(isOffline(scene) || isPlain(scene));
       }
     },
   );
@@ -234,7 +242,8 @@ describe('a page of characters', () => {
       const frame = renderer.render(scene);
       const text = frame.kind === 'characters' ? textPicture(frame) : '';
       if ('amount' in scene) expect(text).toMatch(new RegExp(`^${formatAmount(scene.amount).replace('₫', 'd')}`));
-      if ('online' in scene) expect(/Mat (ket noi|mang)/.test(text)).toBe(!scene.online);
+      expect(/Mat (ket noi|mang)/.test(text)).toBe(isOffline(scene));
+      expect(/[Kk]hong ma hoa/.test(text)).toBe(isPlain(scene));
     }
   });
 

@@ -95,7 +95,7 @@ function linesOf(page: Page, width: number): Line[] {
   // An amount is shown whole or not at all: a cut one would lie.
   if (page.amount !== undefined && page.amount.length <= width) add(page.amount, 0, INK, WHITE, 1);
   if (page.code !== undefined && page.code.length <= width) add(page.code, 0, INK, WHITE, 1);
-  if (page.hint !== undefined) add(page.hint, 2);
+  if (page.hint !== undefined && !page.hintLast) add(page.hint, 2);
   for (const [index, { label, value }] of page.facts.entries()) {
     const inLine = width >= LABEL_COLUMNS_MIN;
     if (!inLine && !page.list) {
@@ -104,6 +104,7 @@ function linesOf(page: Page, width: number): Line[] {
     }
     add(inLine ? `${label}: ${value}` : value, 4 + index, INK, WHITE, index === 0 ? 3 : 2);
   }
+  if (page.hint !== undefined && page.hintLast) add(page.hint, 2);
   if (page.timeLeft !== undefined) {
     blank();
     add(`${TIME_LEFT} ${page.timeLeft}`, 1, INK, WHITE, 1);

@@ -115,7 +115,7 @@ function qrBlocks(page: Page, theme: Theme, hurry: boolean, stage: Stage, width:
   const unit = unitOf(surface);
   const value = type.value.slice(1);
   const head: Block[] = [
-    line(page.title, value, theme.accent, { gap: 0, rank: 6, linesMax: 2 }),
+    line(page.title, value, theme.accent, { gap: 0, rank: page.code === undefined ? 6 : 1, linesMax: 2 }),
     line(page.amount ?? '', type.amount, theme.ink, { gap: unit / 4, rank: 0, whole: true }),
     ...codeBlocks(page, theme, stage, width),
     line(page.hint ?? '', type.label, theme.accent, { gap: unit / 2, rank: 5, linesMax: 4, prose: true }),
@@ -149,19 +149,20 @@ function message(page: Page, theme: Theme, stage: Stage): Item[] {
   }
   const margin = marginOf(stage);
   blocks.push(...codeBlocks(page, theme, stage, surface.width - 2 * margin));
-  if (page.hint !== undefined) {
-    blocks.push(line(page.hint, type.value, theme.accent, { gap: unit, rank: 5, linesMax: 4, prose: true }));
-  }
-  blocks.push(...factBlocks(page, theme, stage));
+  const hint = line(page.hint ?? '', type.value, theme.accent, { gap: unit, rank: 5, linesMax: 4, prose: true });
+  const facts = factBlocks(page, theme, stage);
+  blocks.push(...(page.hintLast ? [...facts, hint] : [hint, ...facts]));
   if (page.badge !== undefined) blocks.push(badgeBlock(page.badge, stage, unit));
   const whole = { x: 0, y: 0, width: surface.width, height: surface.height };
   return withEdge(column(blocks, inset(whole, margin, margin), 'center'), page, whole);
 }
 
-/** On a small panel it gives way to the first fact of a list, and to the content of an order without its code. */
+/** On a small panel it gives way to the first fact of a list, to that of a code, and to the content of an order without its code. */
 function titleBlock(page: Page, theme: Theme, { type, surface }: Stage): Block {
   const small = isSmall(surface);
-  const yields = small && page.facts.length > 0 && (page.list || (page.tone === 'bad' && page.amount !== undefined));
+  const mattersLess =
+    page.list || page.code !== undefined || page.hintLast || (page.tone === 'bad' && page.amount !== undefined);
+  const yields = small && page.facts.length > 0 && mattersLess;
   const rest = { gap: unitOf(surface) * 0.7, linesMax: small ? 3 : 2 };
   if (!yields) return line(page.title, type.title, theme.ink, { ...rest, rank: 0 });
   return line(page.title, type.title, theme.ink, { ...rest, rank: TITLE_YIELDS_RANK, short: page.shortTitle });
@@ -191,7 +192,7 @@ function codeBlocks({ code }: Page, theme: Theme, { type, surface }: Stage, widt
   const fits = comfortable === undefined || measure(code, comfortable) <= width;
   const gap = unitOf(surface) / 2;
   return (fits ? [code] : code.split('-')).map((text, index) =>
-    line(text, type.title, theme.ink, { gap: index === 0 ? gap : 0, rank: 0, whole: true, steady: true }),
+    line(text, type.title, theme.ink, { gap: index === 0 ? gap : 0, rank: 0, whole: true }),
   );
 }
 

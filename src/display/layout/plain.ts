@@ -1,11 +1,14 @@
 import type { Scene } from '../../scene.ts';
 import { withoutAccents } from '../charset.ts';
 import type { Cell, CharacterFrame, CharacterSurface } from '../contract.ts';
-import { DEVICE_CODE, type Page, pageOf } from '../words.ts';
+import { type Badge, DEVICE_CODE, type Page, PROBLEM, pageOf } from '../words.ts';
 import { wrap } from './wrap.ts';
 
 const INK = 0x17233a;
 const PAPER = 0xffffff;
+
+/** With fewer rows than this, what matters has no title. */
+const TITLED_ROWS_MIN = 4;
 
 /** What becomes of an order, where a title has no room. */
 const STATES = {
@@ -69,10 +72,7 @@ function messageLines(page: Page, kind: Scene['kind'], columns: number, rows: nu
   const title = page.title.length <= columns ? page.title : short;
   const values = page.facts.map(({ value }) => value);
   const hint = page.hint === undefined ? [] : [page.hint];
-  const body =
-    page.code === undefined
-      ? [...(kind === 'fault' ? values : [title, ...values]), ...hint]
-      : codeLines(page, title, rows);
+  const body = fewLines(page, kind, title, rows) ?? [...(kind === 'fault' ? values : [title, ...values]), ...hint];
   const room = rows - (page.badge !== undefined && rows > 1 ? 1 : 0);
   const lines: string[] = [];
   for (const [index, text] of body.entries()) {
@@ -81,17 +81,22 @@ function messageLines(page: Page, kind: Scene['kind'], columns: number, rows: nu
     lines.push(...linesOf(text, columns, Math.max(1, left - (body.length - 1 - index))));
   }
   if (page.badge === undefined || room === rows) return lines;
-  return [...lines, ...Array<string>(room - lines.length).fill(''), ...linesOf(page.badge.text, columns, 1)];
+  return [...lines, ...Array<string>(room - lines.length).fill(''), lineFor(page.badge, columns)];
 }
 
-/** The code, for what device it is, and only where there is room left, what it is good for. */
-function codeLines({ code = '', facts, hint = '' }: Page, title: string, rows: number): string[] {
-  const device = facts.find(({ label }) => label === DEVICE_CODE)?.value ?? '';
-  return rows >= 4 ? [title, code, device, hint] : [code, device];
+/** Of what needs reading to the end, only that; and where there is room, what it is about. */
+function fewLines({ code, facts, hint = '' }: Page, kind: Scene['kind'], title: string, rows: number) {
+  const factOf = (wanted: string) => facts.find(({ label }) => label === wanted)?.value ?? '';
+  const vital = kind === 'setup' ? [factOf(PROBLEM)] : code === undefined ? undefined : [code, factOf(DEVICE_CODE)];
+  return vital === undefined || rows < TITLED_ROWS_MIN ? vital : [title, ...vital, hint];
 }
 
 function linesOf(text: string, columns: number, linesMax: number): string[] {
   return wrap(text, columns, linesMax, (each) => each.length).lines.map(withoutAccents);
+}
+
+function lineFor({ text, short }: Badge, columns: number): string {
+  return text.length <= columns ? text : short.slice(0, columns);
 }
 
 /** One text at the left, one at the right; the left alone where both do not fit, with a blank between. */

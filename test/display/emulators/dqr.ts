@@ -28,12 +28,17 @@ export class DqrEmulator {
 
   receive(bytes: Uint8Array): void {
     this.#buffer = Buffer.concat([this.#buffer, bytes]);
-    if (this.#buffer.length > LINE_BYTES_MAX) this.violations.push('a line longer than the buffer');
     for (let end = this.#buffer.indexOf(0x0a); end >= 0; end = this.#buffer.indexOf(0x0a)) {
+      this.#holdLine(end);
       const line = this.#buffer.subarray(0, end).toString('latin1');
       this.#buffer = this.#buffer.subarray(end + 1);
       this.#show(line);
     }
+    this.#holdLine(this.#buffer.length);
+  }
+
+  #holdLine(bytes: number): void {
+    if (bytes > LINE_BYTES_MAX) this.violations.push('a line longer than the buffer');
   }
 
   #show(line: string): void {
