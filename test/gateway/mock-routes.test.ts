@@ -52,6 +52,7 @@ describe('the lists of a gateway', () => {
       terminalCode: BOX1.terminalCode,
       serialNumber: BOX1.serialNumber,
       account: ACCOUNT,
+      hasSecret: true,
       ...online,
       agentVersion: 'fake',
       display: 'fake',

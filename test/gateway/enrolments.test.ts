@@ -1,0 +1,348 @@
+import { describe, expect, it } from 'vitest';
+import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { createDirectory } from '../../src/gateway/directory.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { agreementKeyOf } from '../../src/protocol/enrolment.ts';
+import { AskingBox, loginStatus } from '../support/asking-box.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+import { ENGINES } from '../support/stores.ts';
+import { type TestGateway, type TestOptions, testGateway } from './harness.ts';
+import { opened } from './store-rows.ts';
+
+const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001' };
+const CONFIGURED = { terminalCode: 'VVB000002', serialNumber: 'VVB900002', secret: 'secret-of-box-2' };
+const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+
+/** A gateway whose first box has no secret. */
+const gatewayOf = ({ config, ...options }: TestOptions = {}) =>
+  testGateway({ ...options, config: { boxes: [BOX, CONFIGURED], ...config } });
+
+/** What an operator does, and what it is answered with. */
+async function operate(gateway: TestGateway, path: string, body: object = {}, headers: Record<string, string> = {}) {
+  const answer = await fetch(`${gateway.origin}/_mock${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+  return [answer.status, ((await answer.json()) as { message: string }).message];
+}
+const acceptCode = (gateway: TestGateway, code: string, terminalCode = BOX.terminalCode) =>
+  operate(gateway, `/enrolments/${terminalCode}/accept`, { code });
+
+/** A clock that a test may put forward. */
+function movableClock(): Clock & { forward(ms: number): void } {
+  let byMs = 0;
+  return {
+    ...systemClock,
+    monotonicMs: () => systemClock.monotonicMs() + byMs,
+    forward: (ms) => {
+      byMs += ms;
+    },
+  };
+}
+
+describe('a box that asks to enrol', () => {
+  it('ENR-2 ENR-3 ENR-4 ENR-5 is listed, accepted by its code, and logs in with what was agreed on', async () => {
+    const gateway = await gatewayOf();
+    const box = new AskingBox(gateway.origin, BOX);
+    expect(await gateway.mock('/enrolments')).toEqual([]);
+    expect(await box.ask()).toMatchObject({ status: 201 });
+    expect(await box.state()).toEqual({ state: 'pending' });
+    const listed = { ...BOX, requests: 1, from: ['127.0.0.1'], since: TIME, replaces: false };
+    expect(await gateway.mock('/enrolments')).toEqual([listed]);
+    expect((await gateway.mock<{ hasSecret: boolean }[]>('/boxes'))[0]?.hasSecret).toBe(false);
+    expect(await acceptCode(gateway, box.code.toLowerCase().replaceAll('-', ' '))).toEqual([200, '']);
+    const secret = (await box.agree()) ?? '';
+    expect(secret).toMatch(/^[\w-]{43}$/);
+    expect(await loginStatus(gateway.origin, BOX.terminalCode, secret)).toBe(200);
+    expect(await loginStatus(gateway.origin, BOX.terminalCode, `${secret.slice(0, -1)}_`)).toBe(401);
+    expect(await gateway.mock('/enrolments')).toEqual([]);
+    const told = JSON.stringify([gateway.log, await gateway.mock('/boxes'), await gateway.mock('/about')]);
+    expect(told).toContain('box-enrolled');
+    for (const hidden of [box.code, secret, box.request.proof]) expect(told).not.toContain(hidden);
+  });
+
+  it('ENR-5 gets its answer as often as it asks, and the same operator may say the same twice', async () => {
+    const gateway = await gatewayOf();
+    const box = new AskingBox(gateway.origin, BOX);
+    await box.ask();
+    expect(await acceptCode(gateway, box.code)).toEqual([200, '']);
+    const secret = await box.agree();
+    expect(await acceptCode(gateway, box.code)).toEqual([200, '']);
+    await box.ask();
+    expect([await box.agree(), await box.agree()]).toEqual([secret, secret]);
+  });
+
+  it('ENR-5 is enrolled for good: another start of the gateway knows its secret', async () => {
+    const dataDir = await temporaryFolder();
+    const first = await gatewayOf({ dataDir });
+    const box = new AskingBox(first.origin, BOX);
+    await box.ask();
+    await acceptCode(first, box.code);
+    const secret = (await box.agree()) ?? '';
+    await first.close();
+    const second = await gatewayOf({ dataDir });
+    expect(await loginStatus(second.origin, BOX.terminalCode, secret)).toBe(200);
+    await second.close();
+    const replaced = await gatewayOf({ dataDir, config: { boxes: [{ ...BOX, serialNumber: 'VVB900009' }] } });
+    expect(await loginStatus(replaced.origin, BOX.terminalCode, secret)).toBe(401);
+  });
+
+  it('ENR-6 anew has its old secret refused at once, and its session ended', async () => {
+    const gateway = await gatewayOf();
+    const first = new AskingBox(gateway.origin, BOX);
+    await first.ask();
+    await acceptCode(gateway, first.code);
+    const old = (await first.agree()) ?? '';
+    const session = await connectFakeBox({ gateway, identity: { ...BOX, secret: old }, transport: 'http' });
+    const again = new AskingBox(gateway.origin, BOX);
+    await again.ask();
+    expect(await gateway.mock('/enrolments')).toMatchObject([{ replaces: true }]);
+    expect(await loginStatus(gateway.origin, BOX.terminalCode, old)).toBe(200);
+    await acceptCode(gateway, again.code);
+    expect(await loginStatus(gateway.origin, BOX.terminalCode, old)).toBe(401);
+    await eventually('the end of the session', () => gateway.log.some((it) => it.event === 'box-expelled'));
+    await eventually(
+      'a box that is away',
+      async () => !(await gateway.mock<{ online: boolean }[]>('/boxes'))[0]?.online,
+    );
+    expect(await loginStatus(gateway.origin, BOX.terminalCode, (await again.agree()) ?? '')).toBe(200);
+    void session;
+  });
+
+  it('ENR-6 whose secret was forgotten is refused, and can enrol anew', async () => {
+    const gateway = await gatewayOf();
+    const box = new AskingBox(gateway.origin, BOX);
+    await box.ask();
+    await acceptCode(gateway, box.code);
+    const secret = (await box.agree()) ?? '';
+    expect(await operate(gateway, `/boxes/${BOX.terminalCode}/forget`)).toEqual([200, '']);
+    expect(await loginStatus(gateway.origin, BOX.terminalCode, secret)).toBe(401);
+    expect(await operate(gateway, `/boxes/${CONFIGURED.terminalCode}/forget`)).toEqual([400, 'ENROLMENT_CLOSED']);
+    expect(await operate(gateway, '/boxes/VVB999999/forget')).toEqual([404, 'E35']);
+  });
+});
+
+describe('what is refused', () => {
+  it.each([
+    ['nobody knows', { ...BOX, terminalCode: 'VVB999999' }, 'E35'],
+    ['has another serialNumber', { ...BOX, serialNumber: 'VVB900002' }, 'E35'],
+    ['has its secret in the configuration', CONFIGURED, 'ENROLMENT_CLOSED'],
+  ])('ENR-2 a box that %s', async (_what, names, code) => {
+    const gateway = await gatewayOf();
+    expect(await new AskingBox(gateway.origin, names).ask()).toEqual({
+      status: 400,
+      body: { status: 'FAILED', message: code },
+    });
+    expect(await gateway.mock('/enrolments')).toEqual([]);
+    expect(gateway.refusals()).toEqual([code]);
+  });
+
+  it('ENR-2 every box, where enrolment is closed', async () => {
+    const gateway = await gatewayOf({ config: { enrolment: 'closed' } });
+    expect(await new AskingBox(gateway.origin, BOX).ask()).toMatchObject({ body: { message: 'ENROLMENT_CLOSED' } });
+  });
+
+  it.each([
+    ['no JSON object', []],
+    ['a key of another size', { publicKey: 'AAAA' }],
+    ['a key with which everybody agrees on the same', { publicKey: 'A'.repeat(43) }],
+    ['no proof', { proof: undefined }],
+  ])('ENR-2 a request with %s', async (_what, change) => {
+    const gateway = await gatewayOf();
+    const box = new AskingBox(gateway.origin, BOX);
+    const answer = Array.isArray(change)
+      ? await fetch(`${gateway.origin}/box/v1/enrolments`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: '[]',
+        }).then(async (it) => ({ status: it.status, body: await it.json() }))
+      : await box.ask(change);
+    expect(answer).toEqual({ status: 400, body: { status: 'FAILED', message: 'E46' } });
+    expect(await gateway.mock('/enrolments')).toEqual([]);
+  });
+
+  it('ENR-2 whoever tries out boxes is heard 30 times, but the box behind the same address still is', async () => {
+    const gateway = await gatewayOf();
+    const box = new AskingBox(gateway.origin, BOX);
+    await box.ask();
+    const tries = Array.from({ length: 40 }, (_, i) => ({ ...BOX, serialNumber: `VVB91${1000 + i}` }));
+    const statuses: number[] = [];
+    for (const names of tries) statuses.push((await new AskingBox(gateway.origin, names).ask()).status);
+    expect(statuses.slice(0, 30)).toEqual(Array(30).fill(400));
+    expect(statuses.filter((it) => it === 429).length).toBeGreaterThan(5);
+    expect((await box.ask()).status).toBe(201);
+    const elsewhere = new AskingBox(gateway.origin, BOX, '127.0.0.7');
+    expect((await elsewhere.ask()).status).toBe(201);
+  });
+
+  it('ENR-3 a wrong code, one that is none, one of another box, and all of them after ten', async () => {
+    const gateway = await gatewayOf({
+      config: { boxes: [BOX, { terminalCode: 'VVB000003', serialNumber: 'VVB900003' }] },
+    });
+    const box = new AskingBox(gateway.origin, BOX);
+    const other = new AskingBox(gateway.origin, { terminalCode: 'VVB000003', serialNumber: 'VVB900003' });
+    await box.ask();
+    await other.ask();
+    for (const code of ['', 'hello', `${box.code}0`]) {
+      expect(await acceptCode(gateway, code)).toEqual([400, 'WRONG_CODE']);
+    }
+    expect(await acceptCode(gateway, box.code, 'VVB999999')).toEqual([404, 'E35']);
+    expect(await operate(gateway, `/enrolments/${BOX.terminalCode}/accept`, { code: 7 })).toEqual([400, 'E46']);
+    for (let i = 0; i < 9; i += 1) expect(await acceptCode(gateway, other.code)).toEqual([400, 'WRONG_CODE']);
+    expect(await box.state()).toEqual({ state: 'pending' });
+    expect(await acceptCode(gateway, other.code)).toEqual([400, 'WRONG_CODE']);
+    expect(await box.state()).toEqual({ state: 'rejected' });
+    expect(await acceptCode(gateway, box.code)).toEqual([400, 'WRONG_CODE']);
+    expect(await other.state()).toEqual({ state: 'pending' });
+    const next = new AskingBox(gateway.origin, BOX);
+    await next.ask();
+    expect(await acceptCode(gateway, next.code)).toEqual([200, '']);
+  });
+
+  it('ENR-3 what an operator turns down', async () => {
+    const gateway = await gatewayOf();
+    const box = new AskingBox(gateway.origin, BOX);
+    await box.ask();
+    expect(await operate(gateway, `/enrolments/${BOX.terminalCode}/reject`)).toEqual([200, '']);
+    expect(await box.state()).toEqual({ state: 'rejected' });
+    expect(await gateway.mock('/enrolments')).toEqual([]);
+  });
+
+  it('ENR-1 a code after ten minutes', async () => {
+    const clock = movableClock();
+    const gateway = await gatewayOf({ clock });
+    const box = new AskingBox(gateway.origin, BOX);
+    await box.ask();
+    clock.forward(599_000);
+    expect(await box.state()).toEqual({ state: 'pending' });
+    clock.forward(1_001);
+    expect(await box.state()).toBeUndefined();
+    expect(await gateway.mock('/enrolments')).toEqual([]);
+    expect(await acceptCode(gateway, box.code)).toEqual([400, 'WRONG_CODE']);
+  });
+
+  it('ENR-3 a key that somebody on the way put in the place of the one of the box', async () => {
+    const gateway = await gatewayOf();
+    const box = new AskingBox(gateway.origin, BOX);
+    await box.ask({ publicKey: agreementKeyOf(Buffer.alloc(32, 9).toString('base64url')).publicKey });
+    expect(await acceptCode(gateway, box.code)).toEqual([400, 'WRONG_CODE']);
+    expect((await gateway.mock<{ hasSecret: boolean }[]>('/boxes'))[0]?.hasSecret).toBe(false);
+  });
+
+  it('ENR-3 an operator who is none: without the admin token, or a page of another origin', async () => {
+    const open = await gatewayOf();
+    const box = new AskingBox(open.origin, BOX);
+    await box.ask();
+    const foreign = { origin: 'http://evil.example' };
+    for (const path of ['/enrolments/VVB000001/accept', '/enrolments/VVB000001/reject', '/boxes/VVB000001/forget']) {
+      expect(await operate(open, path, { code: box.code }, foreign)).toEqual([401, 'E74']);
+    }
+    expect(await box.state()).toEqual({ state: 'pending' });
+    const guarded = await gatewayOf({ config: { adminToken: 'a-long-admin-token' } });
+    const other = new AskingBox(guarded.origin, BOX);
+    await other.ask();
+    expect((await fetch(`${guarded.origin}/_mock/enrolments`)).status).toBe(401);
+    expect(await acceptCode(guarded, other.code)).toEqual([401, 'E74']);
+    const token = { authorization: 'Bearer a-long-admin-token' };
+    expect(await operate(guarded, '/enrolments/VVB000001/accept', { code: other.code }, token)).toEqual([200, '']);
+  });
+});
+
+describe('an attacker who asks in the name of a box', () => {
+  it('ENR-7 crowds its request out, but the box asks again, and the code finds it', async () => {
+    const gateway = await gatewayOf();
+    const box = new AskingBox(gateway.origin, BOX);
+    await box.ask();
+    for (let i = 0; i < 200; i += 1) await new AskingBox(gateway.origin, BOX, `127.0.0.${2 + (i % 9)}`).ask();
+    expect(await box.state()).toBeUndefined();
+    expect(await gateway.mock('/enrolments')).toMatchObject([{ requests: 8 }]);
+    const accepting = acceptCode(gateway, box.code);
+    const flood = (async () => {
+      for (let i = 0; i < 100; i += 1) await new AskingBox(gateway.origin, BOX, '127.0.0.3').ask();
+    })();
+    await box.ask();
+    expect(await accepting).toEqual([200, '']);
+    await flood;
+    for (let i = 0; i < 20; i += 1) await new AskingBox(gateway.origin, BOX, '127.0.0.3').ask();
+    expect(await loginStatus(gateway.origin, BOX.terminalCode, (await box.agree()) ?? '')).toBe(200);
+  });
+
+  it('ENR-7 is turned down with the acceptance of the box, and a code that nobody shows waits for nobody long', async () => {
+    const gateway = await gatewayOf();
+    const crowd = Array.from({ length: 8 }, () => new AskingBox(gateway.origin, BOX, '127.0.0.2'));
+    for (const it of crowd) await it.ask();
+    const box = new AskingBox(gateway.origin, BOX);
+    expect(await acceptCode(gateway, box.code)).toEqual([400, 'WRONG_CODE']);
+    await box.ask();
+    expect(await acceptCode(gateway, box.code)).toEqual([200, '']);
+    expect(await crowd.at(-1)?.state()).toEqual({ state: 'rejected' });
+  });
+});
+
+describe('an open gateway', () => {
+  it('ENR-8 accepts a box that asks, at once and without a code', async () => {
+    const gateway = await gatewayOf({ config: { enrolment: 'open' } });
+    const box = new AskingBox(gateway.origin, BOX);
+    await box.ask();
+    expect(await box.state()).toMatchObject({ state: 'accepted', how: 'open' });
+    expect(await box.agree()).toBeUndefined();
+    expect(await loginStatus(gateway.origin, BOX.terminalCode, (await box.agree('')) ?? '')).toBe(200);
+    expect(await new AskingBox(gateway.origin, CONFIGURED).ask()).toMatchObject({ status: 400 });
+  });
+
+  it.each([
+    ['its pages', { http: { host: '0.0.0.0', allowPlain: true } }],
+    ['its broker', { mqtt: { embedded: { host: '0.0.0.0', allowPlain: true } } }],
+  ])('ENR-8 is none whose others can reach %s', (_what, change) => {
+    const config = { dataDir: 'x', enrolment: 'open', ...change };
+    expect(() => parseGatewayConfig(config, 'test')).toThrow(/test: enrolment: expected code where other machines/);
+    expect(() => parseGatewayConfig({ ...config, enrolment: 'code' }, 'test')).not.toThrow();
+  });
+});
+
+describe('nobody logs in', () => {
+  it.each(['', 'undefined', 'null'])('ENR-5 as a box that has no secret yet: %j', async (secret) => {
+    const gateway = await gatewayOf();
+    expect(await loginStatus(gateway.origin, BOX.terminalCode, secret)).toBe(401);
+  });
+
+  it('ENR-5 by an enrolled secret where the configuration has one: that is the one that counts', () => {
+    const config = parseGatewayConfig({ dataDir: 'x', boxes: [BOX, CONFIGURED] }, 'test');
+    const directory = createDirectory(config, { get: () => 'enrolled' });
+    expect(directory.box(BOX.terminalCode)?.secret).toBe('enrolled');
+    expect(directory.box(CONFIGURED.terminalCode)?.secret).toBe(CONFIGURED.secret);
+    expect([directory.enrols(BOX.terminalCode), directory.enrols(CONFIGURED.terminalCode)]).toEqual([true, false]);
+  });
+});
+
+for (const engine of ENGINES) {
+  describe.skipIf(engine.missing)(`enrolled secrets on ${engine.name}`, () => {
+    const place = engine.places();
+    const row = {
+      terminal_code: 'VVB000001',
+      serial_number: 'VVB900001',
+      secret: 'one',
+      enrolled_at_ms: 1_790_000_000_000,
+    };
+
+    it('ENR-5 are kept, replaced and forgotten, over new starts', async () => {
+      const at = await place();
+      const first = await opened(at);
+      const secrets = await first.boxSecrets();
+      await secrets.keep(row);
+      await secrets.keep({ ...row, terminal_code: 'VVB000002', serial_number: 'VVB900002' });
+      await secrets.keep({ ...row, secret: 'two' });
+      await secrets.forget('VVB000002');
+      expect([secrets.get('VVB000001', 'VVB900001'), secrets.get('VVB000002', 'VVB900002')]).toEqual([
+        'two',
+        undefined,
+      ]);
+      await first.close();
+      const again = await (await opened(at)).boxSecrets();
+      expect([again.get('VVB000001', 'VVB900001'), again.get('VVB000002', 'VVB900002')]).toEqual(['two', undefined]);
+      expect(again.get('VVB000001', 'VVB900009')).toBeUndefined();
+    });
+  });
+}
