@@ -56,7 +56,8 @@ function endUnlessOpen(draft: Draft, openPushIds: readonly string[]): void {
 export function onRefused(draft: Draft, code: Code, reason: string): void {
   const { stage, held } = draft.state;
   const active = activeOrder(stage);
-  draft.set({ ...unmail(draft.state), connection: 'connecting', refusal: { code, reason }, held: undefined });
+  const refused = { connection: 'connecting', enrolment: undefined, held: undefined } as const;
+  draft.set({ ...unmail(draft.state), ...refused, refusal: { code, reason } });
   if (held !== undefined) draft.close(held, 'withdrawn');
   if (active === undefined) return;
   draft.endActive(active, 'withdrawn');

@@ -42,6 +42,7 @@ const history = fc
       } else if (how === 2) {
         entries.push({ kind: 'refused', pushId });
       }
+      if (seen === 1) entries.push({ kind: 'link', link: one.order.holder, toldAtMs: AT.wallMs + entries.length });
       if (acks > 1 && reports.length > 0) entries.push(acked(...reports));
     }
     return entries;
@@ -130,6 +131,24 @@ describe('compaction', () => {
     const after = open(folder).journal.load();
     expect(after).toEqual(journal.load());
     expect(isDeepStrictEqual(revived(after, AT), revived(entries, AT))).toBe(true);
+  });
+
+  it('AGT-13 keeps the newest account that people were told of, also one that came back', async () => {
+    const folder = await temporaryFolder();
+    const [first, second] = ['0123456789', '9988776655'].map((bankAccount) => ({
+      ...{ bankAccount, bankCode: 'MB', userBankName: 'NGUYEN VAN A' },
+    }));
+    const links = [first, second, first].map((link, index): Entry => {
+      if (link === undefined) throw new Error('no link');
+      return { kind: 'link', link, toldAtMs: AT.wallMs + index };
+    });
+    const { journal } = open(folder);
+    for (const entry of links) await journal.append([entry]);
+    journal.close();
+    const after = open(folder).journal.load();
+    expect(after).toEqual(links);
+    expect(revived(after, AT).toldLink).toEqual(first);
+    expect([...entriesToKeep(links, AT.wallMs)]).toEqual([2]);
   });
 
   it('runs while the box runs, some entries with each append, and gives room back', async () => {

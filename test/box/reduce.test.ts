@@ -442,7 +442,8 @@ const anyEvent: fc.Arbitrary<BoxEvent> = fc.oneof(
 
 describe('whatever happens', () => {
   it('AGT-7 an event that does not fit the state changes nothing', () => {
-    const misfits: BoxEvent[] = [drawn(7), { type: 'acked', ids: [uuid(7)] }, { type: 'tick' }];
+    const accountDrawn: BoxEvent = { type: 'drawn', pushId: undefined, transactionId: undefined, account: LINK };
+    const misfits: BoxEvent[] = [drawn(7), accountDrawn, { type: 'acked', ids: [uuid(7)] }, { type: 'tick' }];
     for (const before of [fresh(), ready(), showing()]) {
       for (const event of misfits) {
         const step = reduce(before, event, at(before.nowMs));

@@ -18,6 +18,12 @@ import {
   WALL_START_MS,
 } from './support.ts';
 
+const OTHER = { ...LINK, bankAccount: '9988776655' };
+const accountDrawn = (account: typeof LINK) => ({
+  type: 'drawn' as const,
+  ...{ pushId: undefined, transactionId: undefined, account },
+});
+
 const start = () => play(fresh(), [{ type: 'connecting' }, registered]).state;
 
 describe('a restart', () => {
@@ -133,22 +139,25 @@ describe('a restart', () => {
         fc.integer({ min: 1, max: 4 }).map((n) => payment(n)),
         fc.integer({ min: 1, max: 4 }).map((n) => ({ type: 'acked' as const, ids: [uuid(n), uuid(0xc000 + n)] })),
         fc.integer({ min: 1, max: 4 }).map(paidDrawn),
+        fc.constantFrom(LINK, OTHER, null).map((link) => registeredAt(0, link)),
+        fc.constantFrom(LINK, OTHER).map(accountDrawn),
         fc.constant({ type: 'key' as const, key: 'dismiss' as const }),
       ),
       { maxLength: 30 },
     );
     fc.assert(
       fc.property(events, (history) => {
-        const lived = play(start(), history);
+        const lived = play(fresh(), [{ type: 'connecting' }, registered, ...history]);
         const after = revived(lived.writes, at(lived.state.nowMs));
         const { stage } = lived.state;
         const active = activeOrder(stage);
         const unconfirmed = active?.displayed === false ? [active.order.pushId] : [];
-        const known = ({ announced, unsent, recentPayments, untold }: BoxState) => ({
+        const known = ({ announced, unsent, recentPayments, untold, toldLink }: BoxState) => ({
           announced,
           unsent: unsent.filter(({ id }) => !unconfirmed.includes(id)),
           recentPayments,
           untold,
+          toldLink,
         });
         expect(known(after)).toEqual(known(lived.state));
         expect(activeOrder(after.stage)?.order).toEqual(active?.displayed ? active.order : undefined);
