@@ -36,6 +36,7 @@ function program(): Command {
   addPartner(root);
   addConfig(root);
   addProvision(root);
+  addEnrol(root);
   for (const command of root.commands) command.exitOverride();
   return root;
 }
@@ -58,6 +59,7 @@ function addUp(root: Command): void {
     .option('--box-port <port>', "port of the box's own page", port, 8810)
     .option('--callback-url <url>', "the demo partner's transaction-sync endpoint (default: a bundled sample partner)")
     .option('--callback-auth <how>', 'none, bearer:TOKEN, or token:USERNAME:PASSWORD@TOKEN-URL', 'none')
+    .option('--callback-auth-file <file>', 'a file that holds what --callback-auth takes, - for standard input')
     .option('--ready-file <file>', 'written once everything answers: addresses and demo identities as JSON')
     .option('--display <name>', 'the display that confirms: browser, terminal or png (default: browser)')
     .option('--transport <name>', 'how the box reaches the gateway: mqtt or http', 'mqtt')
@@ -85,7 +87,8 @@ function addPartner(root: Command): void {
     command
       .option('--url <url>', "the service's base address", 'http://127.0.0.1:8800/vqr')
       .option('--username <name>', "the partner's user name", 'demo')
-      .option('--password <secret>', "the partner's password (or PAYBOX_PASSWORD)")
+      .option('--password <secret>', "the partner's password, for all to see in the list of processes; rather:")
+      .option('--password-file <file>', 'a file that holds it, - for standard input (or PAYBOX_PASSWORD)')
       .option('--account <number>', 'bank account', '0123456789')
       .option('--bank <code>', 'bank code', 'MB')
       .option('--json', 'print the answers as JSON lines');
@@ -154,6 +157,26 @@ function addProvision(root: Command): void {
     .option('--http-port <port>', "port of the gateway's HTTPS", port, 8443)
     .option('--mqtt-port <port>', 'port of MQTT over TLS', port, 8883)
     .action(async (options) => (await import('./commands/provision.ts')).provision(options));
+}
+
+function addEnrol(root: Command): void {
+  root
+    .command('enrol')
+    .description(
+      'lists the boxes that ask the gateway for a secret, accepts one by the code on its screen, or forgets one',
+    )
+    .option('--box <code>', 'terminalCode of the box to accept')
+    .option('--code <code>', 'what stands on its screen, as 7K2M-Q0XA-94TZ')
+    .option('--reject <code>', 'terminalCode of a box to turn down')
+    .option('--forget <code>', 'terminalCode of a box whose secret is to be worthless; it has to enrol anew')
+    .option('--url <url>', "the gateway's origin", 'http://127.0.0.1:8800')
+    .option('--ca <file>', "the CA of the gateway's certificate, PEM, if it is no well-known one")
+    .option(
+      '--admin-token-file <file>',
+      "a file with the gateway's adminToken, - for standard input (or PAYBOX_ADMIN_TOKEN)",
+    )
+    .option('--json', 'print the list as JSON lines')
+    .action(async (options) => (await import('./commands/enrol.ts')).enrol(options));
 }
 
 function port(text: string): number {

@@ -71,12 +71,15 @@ export class Enroller {
       const attempt = this.#current();
       try {
         attempt.id ??= await this.#register(attempt, signal);
-        if (shown !== attempt) this.#show(attempt);
-        shown = attempt;
-        reason = '';
         const state = await this.#client.state(attempt.id, signal);
         const secret = this.#conclude(attempt, state);
         if (secret !== undefined) return secret;
+        // Not before its gateway knows of it: nobody could accept it.
+        if (shown !== attempt && state?.state === 'pending') {
+          this.#show(attempt);
+          shown = attempt;
+        }
+        reason = '';
         waitMs = ENROLMENT_POLL_MS;
       } catch (error) {
         if (signal.aborted) break;

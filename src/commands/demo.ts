@@ -7,6 +7,8 @@ export const DEMO = {
   partner: { username: 'demo', password: 'demo-secret' },
   account: { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' },
   box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' },
+  /** Waits for whoever starts another emulator; it enrols by itself. */
+  secondBox: { terminalCode: 'VVB000002', serialNumber: 'VVB900002' },
 } as const;
 
 interface Ports {
@@ -26,9 +28,10 @@ export function demoGatewayConfig(
       http: { port: options.httpPort },
       mqtt: { embedded: { port: options.mqttPort } },
       dataDir: join(options.dataDir, 'gateway'),
+      enrolment: 'open',
       partners: [{ ...DEMO.partner, accounts: [bankAccount], callback: options.callback }],
       accounts: [DEMO.account],
-      boxes: [{ ...DEMO.box, account: bankAccount }],
+      boxes: [DEMO.box, DEMO.secondBox].map((box) => ({ ...box, account: bankAccount })),
     },
     'paybox up',
   );

@@ -3,11 +3,13 @@ import { ConfigError } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';
 import { explained } from '../protocol/codes.ts';
 import { printer } from './print.ts';
+import { secretFrom } from './secrets.ts';
 
 export interface PartnerOptions {
   url: string;
   username: string;
   password?: string;
+  passwordFile?: string;
   account: string;
   bank: string;
   json?: boolean;
@@ -50,6 +52,8 @@ export function partnerOf(options: PartnerOptions): Partner {
   if (!URL.canParse(options.url) || !/^https?:$/.test(new URL(options.url).protocol)) {
     throw new ConfigError(`--url ${options.url}: expected an address as http://127.0.0.1:8800/vqr`);
   }
-  const password = options.password ?? process.env.PAYBOX_PASSWORD ?? 'demo-secret';
+  const { passwordFile } = options;
+  const fromFile = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
+  const password = options.password ?? fromFile ?? process.env.PAYBOX_PASSWORD ?? 'demo-secret';
   return new Partner({ baseUrl: options.url.replace(/\/+$/, ''), username: options.username, password });
 }

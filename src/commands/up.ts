@@ -13,6 +13,7 @@ import { systemRandom } from '../lib/random.ts';
 import { setupOf } from './agent-setup.ts';
 import { Closers, fileLog, forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from './daemon.ts';
 import { DEMO, demoAgentConfig, demoGatewayConfig } from './demo.ts';
+import { secretFrom } from './secrets.ts';
 import { KEYS_HELP, takeTerminal } from './terminal.ts';
 
 export interface UpOptions {
@@ -22,6 +23,7 @@ export interface UpOptions {
   boxPort: number;
   callbackUrl?: string;
   callbackAuth: string;
+  callbackAuthFile?: string;
   readyFile?: string;
   display?: string;
   transport: string;
@@ -37,7 +39,7 @@ const BOX_FIRST_MS = 500;
 export async function up(options: UpOptions): Promise<void> {
   const stop = new StopSignal();
   const startedMs = systemClock.monotonicMs();
-  const auth = callbackAuth(options.callbackAuth);
+  const auth = callbackAuth(howOf(options));
   const dataDir = resolve(options.data ?? defaultDataDir());
   await mkdir(dataDir, { recursive: true }).catch((error: unknown) => {
     throw new ConfigError(`--data ${dataDir} cannot be made: ${reasonOf(error)}`, 'name a folder that may be written');
@@ -154,6 +156,10 @@ async function untilIdle(window: Awaited<ReturnType<typeof startAgent>>['window'
     stop();
     timeout.abort();
   }
+}
+
+function howOf({ callbackAuth, callbackAuthFile }: UpOptions): string {
+  return callbackAuthFile === undefined ? callbackAuth : secretFrom('--callback-auth-file', callbackAuthFile);
 }
 
 /** `none`, `bearer:TOKEN` or `token:USERNAME:PASSWORD@TOKEN-URL`. */

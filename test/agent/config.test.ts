@@ -33,11 +33,11 @@ async function refusal(content: unknown): Promise<string> {
 }
 
 describe('the configuration of a box', () => {
-  it('of device-config/laptop.yaml is valid and names every key but those of a device', async () => {
+  it('of device-config/laptop.yaml is valid and names every key but those of other boxes', async () => {
     const config = await loadAgentConfig(LAPTOP);
-    const ofDevices = ['buttons', 'light'];
+    const ofOthers = ['buttons', 'enrolment', 'light'];
     expect(config.displays.map((display) => display.driver)).toEqual(['browser', 'terminal']);
-    const named = [...Object.keys(config), ...ofDevices];
+    const named = [...Object.keys(config), ...ofOthers];
     expect(named.toSorted()).toEqual(Object.keys(agentConfigSchema.shape).toSorted());
     expect(config.link).toMatchObject({ transport: 'mqtt', url: 'mqtt://127.0.0.1:18830' });
   });

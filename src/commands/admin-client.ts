@@ -1,0 +1,120 @@
+import { readFileSync } from 'node:fs';
+import { type IncomingMessage, request as requestPlain } from 'node:http';
+import { request as requestTls } from 'node:https';
+import { systemClock, withAbortAfter } from '../lib/clock.ts';
+import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
+import { isExposed, TLS_FLOOR } from '../lib/tls.ts';
+import { explained } from '../protocol/codes.ts';
+import { statusResponse } from '../protocol/http-api.ts';
+import { secretFrom } from './secrets.ts';
+
+const ANSWER_TIMEOUT_MS = 20_000;
+const ANSWER_CHARS_MAX = 1_000_000;
+
+export interface AdminOptions {
+  /** The gateway's origin. */
+  url: string;
+  /** The CA of its certificate, if that is no well-known one. */
+  ca?: string;
+  adminTokenFile?: string;
+}
+
+/** The gateway's own routes for its owners, `/_mock`, as a command uses them. */
+export class AdminClient {
+  readonly #origin: string;
+  readonly #token: string | undefined;
+  readonly #ca: Buffer | undefined;
+
+  /** Throws ConfigError. */
+  constructor({ url, ca, adminTokenFile }: AdminOptions) {
+    const parsed = URL.parse(url);
+    if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
+      throw new ConfigError(`--url ${url}: expected the origin of a gateway, as http://127.0.0.1:8800`);
+    }
+    this.#origin = parsed.origin;
+    const file = adminTokenFile && secretFrom('--admin-token-file', adminTokenFile);
+    this.#token = file || process.env.PAYBOX_ADMIN_TOKEN || undefined;
+    this.#ca = ca === undefined ? undefined : readAuthority(ca);
+    if (this.#token !== undefined && isExposed(this.#origin)) {
+      throw new ConfigError(`--url ${url}: the admin token would be sent where others can read it`, 'use https://');
+    }
+  }
+
+  /** Throws PayboxError for a refusal, MissingPeerError when no gateway answers. */
+  async get<T>(path: string): Promise<T> {
+    const { status, json } = await this.#ask('GET', path, '');
+    if (status === 200) return json as T;
+    throw this.#problem(status, json);
+  }
+
+  /** The code of a refusal; undefined when it is done. Throws MissingPeerError, and PayboxError for a stranger. */
+  async post(path: string, body: object): Promise<string | undefined> {
+    const { status, json } = await this.#ask('POST', path, JSON.stringify(body));
+    if (status === 200) return undefined;
+    const refusal = statusResponse.safeParse(json);
+    if (refusal.success && (status === 400 || status === 404)) return refusal.data.message;
+    throw this.#problem(status, json);
+  }
+
+  #problem(status: number | undefined, json: unknown): PayboxError {
+    const refusal = statusResponse.safeParse(json);
+    const code = refusal.success ? refusal.data.message : `HTTP ${status}`;
+    const isStranger = status === 401 || status === 429;
+    const fix = isStranger
+      ? 'run it on the machine of the gateway, or name the adminToken of its configuration with --admin-token-file'
+      : 'check that --url is the origin of a gateway';
+    return new PayboxError(code, `${this.#origin} refused: ${explained(code)}`, { severity: 'fatal', fix });
+  }
+
+  async #ask(method: string, path: string, body: string): Promise<{ status: number | undefined; json: unknown }> {
+    try {
+      const never = new AbortController().signal;
+      return await withAbortAfter(systemClock, ANSWER_TIMEOUT_MS, never, async (signal) => {
+        const answer = await this.#request(method, path, body, signal);
+        return { status: answer.statusCode, json: await readJson(answer) };
+      });
+    } catch (error) {
+      const fix = 'start the gateway, or name its origin with --url; --ca names the CA of its certificate';
+      throw new MissingPeerError(`the gateway at ${this.#origin} cannot be reached: ${reasonOf(error)}`, fix, error);
+    }
+  }
+
+  #request(method: string, path: string, body: string, signal: AbortSignal): Promise<IncomingMessage> {
+    const headers = {
+      ...(body === '' ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+      ...(this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }),
+    };
+    const options = { method, headers, signal, agent: false };
+    const url = new URL(`/_mock/${path}`, this.#origin);
+    return new Promise((resolve, reject) => {
+      const request =
+        url.protocol === 'https:'
+          ? requestTls(url, { ...options, ...TLS_FLOOR, ...(this.#ca && { ca: this.#ca }) })
+          : requestPlain(url, options);
+      request.on('error', reject);
+      request.on('response', resolve);
+      request.end(body);
+    });
+  }
+}
+
+function readAuthority(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new ConfigError(`--ca ${file} cannot be read: ${reasonOf(error)}`, 'name a PEM file');
+  }
+}
+
+async function readJson(answer: IncomingMessage): Promise<unknown> {
+  let text = '';
+  for await (const chunk of answer.setEncoding('utf8')) {
+    text += String(chunk);
+    if (text.length > ANSWER_CHARS_MAX) throw new Error('the answer has no end');
+  }
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,20 @@
+import { readFileSync } from 'node:fs';
+import { ConfigError, reasonOf } from '../lib/errors.ts';
+
+const SECRET_CHARS_MAX = 4_096;
+const STDIN = 0;
+
+/**
+ * What a file holds, or standard input for `-`, without the line end: a secret that stands in no process list.
+ * Throws ConfigError that names the option.
+ */
+export function secretFrom(option: string, file: string): string {
+  let text: string;
+  try {
+    text = readFileSync(file === '-' ? STDIN : file, 'utf8').trim();
+  } catch (error) {
+    throw new ConfigError(`${option} ${file} cannot be read: ${reasonOf(error)}`, 'name a file that holds the secret');
+  }
+  if (text.length > 0 && text.length <= SECRET_CHARS_MAX && !/[\r\n]/.test(text)) return text;
+  throw new ConfigError(`${option} ${file}: expected one line that is the secret`);
+}
