@@ -1,5 +1,7 @@
 import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
+import { enrolmentUrl } from '../../src/protocol/enrolment.ts';
+import { AskingBox } from '../support/asking-box.ts';
 import { openInBrowser } from '../support/browser.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
@@ -48,7 +50,7 @@ it.each([
   }
 });
 
-it.each(['console.js', 'elements.js', 'begin.js', 'console.css', 'console.html', 'docs.html', 'docs.js'])(
+it.each(['console.js', 'elements.js', 'begin.js', 'enrol.js', 'console.css', 'console.html', 'docs.html', 'docs.js'])(
   'the page file %s has no address outside of the gateway',
   async (file) => {
     const { readFile } = await import('node:fs/promises');
@@ -207,6 +209,55 @@ describe('in a browser', () => {
     `);
     await page.shows('0 of 4 online');
     await page.becomes("document.getElementById('gate').hidden");
+    expect(await page.evaluate('faults')).toEqual([]);
+  });
+
+  it.skipIf(missing)(
+    `ENR-3 the console enrols a box by the code in the address of its QR, and not by itself${note}`,
+    async () => {
+      const boxes = [{ terminalCode: BOX1.terminalCode, serialNumber: BOX1.serialNumber }];
+      const gateway = await testGateway({ config: { adminToken: 'a-long-admin-token', boxes } });
+      const box = new AskingBox(gateway.origin, BOX1);
+      await box.ask();
+      const page = await open(enrolmentUrl(gateway.origin, BOX1.terminalCode, box.code));
+      await page.evaluate(`
+      document.querySelector('[name=token]').value = 'a-long-admin-token';
+      document.getElementById('login').requestSubmit();
+    `);
+      await page.shows('from 127.0.0.1 since');
+      await page.shows('has no secret');
+      await page.becomes(`document.querySelector('[name=code]').value === '${box.code}'`);
+      expect(await box.state()).toEqual({ state: 'pending' });
+      await page.evaluate("document.querySelector('[name=code]').value = '0000-0000-0000'");
+      await page.click('Accept');
+      await page.shows('no box shows this code');
+      await page.evaluate(`document.querySelector('[name=code]').value = '${box.code.toLowerCase()}'`);
+      await page.click('Accept');
+      await page.shows('is accepted');
+      await page.becomes("document.getElementById('enrol').hidden && location.hash === ''");
+      expect(await box.agree()).toBeDefined();
+      const other = new AskingBox(gateway.origin, BOX1);
+      await other.ask();
+      await page.shows('has a secret already');
+      await page.click('Reject');
+      await eventually('a box that is turned down', async () => (await other.state())?.state === 'rejected');
+      expect(await page.evaluate('faults')).toEqual([]);
+      expect(await page.heldBack()).toEqual([]);
+    },
+  );
+
+  it
+    .skipIf(missing)
+    .each([
+      '<img src=x onerror=document.title=4>',
+      'VVB000001/"><script>document.title=4</script>',
+      'VVB000001/%3Cb%3E',
+    ])(`THR-6 an address that somebody made up fills nothing in: #enrol/%s${note}`, async (text) => {
+    const gateway = await testGateway();
+    const page = await open(new URL(`/#enrol/${text}`, gateway.origin).href);
+    await page.shows('0 of 4 online');
+    await page.becomes("document.getElementById('enrol').hidden");
+    expect(await page.evaluate("document.querySelector('[name=code]').value + document.title")).toBe('paybox gateway');
     expect(await page.evaluate('faults')).toEqual([]);
   });
 

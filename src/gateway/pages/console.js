@@ -1,12 +1,13 @@
 import { curls } from './begin.js';
 import { $, el, money, notice, pill, stack, table, time } from './elements.js';
+import { enrolments, startEnrolForm } from './enrol.js';
 
-const TOPICS = ['boxes', 'orders', 'payments', 'callbacks'];
+const TOPICS = ['boxes', 'enrolments', 'orders', 'payments', 'callbacks'];
 const opened = new Set();
 let token = sessionStorage.getItem('token') ?? '';
 
 async function ask(path, options = {}) {
-  const headers = token === '' ? {} : { authorization: `Bearer ${token}` };
+  const headers = { ...options.headers, ...(token === '' ? {} : { authorization: `Bearer ${token}` }) };
   const answer = await fetch(path, { ...options, headers });
   $('gate').hidden = answer.status !== 401;
   if (answer.status === 401) throw new Error('an admin token is needed');
@@ -36,6 +37,7 @@ function act(label, path, done) {
 }
 
 const draw = {
+  enrolments: (asking) => enrolments(ask, asking),
   boxes(boxes) {
     if (boxes.length === 0) return [el('div', { class: 'empty' }, 'No boxes in the configuration.')];
     return boxes.map((it) =>
@@ -54,7 +56,11 @@ const draw = {
         el(
           'div',
           { class: 'sub' },
-          it.online ? `${it.transport} since ${time(it.since)} · ${it.display} · ${it.agentVersion}` : 'not connected',
+          it.online
+            ? `${it.transport} since ${time(it.since)} · ${it.display} · ${it.agentVersion}`
+            : it.hasSecret
+              ? 'not connected'
+              : 'has no secret: it has to enrol',
         ),
       ),
     );
@@ -262,4 +268,5 @@ $('login').addEventListener('submit', (event) => {
   token = new FormData($('login')).get('token');
   sessionStorage.setItem('token', token);
 });
+startEnrolForm(ask);
 watch();
