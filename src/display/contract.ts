@@ -74,11 +74,13 @@ export interface PanelFrame {
   title: string;
   /** As `50.000 ₫`, or `50.000 d` without accents. */
   amount: string;
+  /** The content of an order, or what else matters: a code to enrol with, the codes of the box, what is wrong with it. */
   content: string;
   holder: string;
   account: string;
   timeLeft: string;
   hint: string;
+  /** What is wrong with the connection: there is none, or it is not encrypted. */
   offline: string;
   /** The payload to draw, null on every screen without a QR. */
   qrCode: string | null;

@@ -58,7 +58,7 @@ const options = z.strictObject({
     })
     .nullable()
     .prefault({})
-    .describe('the QR component, on the page of the payment screen'),
+    .describe('the QR component, on the page of the payment screen; pages.enrol may be the same'),
 });
 type Options = z.infer<typeof options>;
 

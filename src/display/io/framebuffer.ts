@@ -61,7 +61,8 @@ interface Listed {
   name: string;
 }
 
-async function listFramebuffers(root: string): Promise<Listed[]> {
+/** Every framebuffer of the machine, by number. */
+export async function listFramebuffers(root: string): Promise<Listed[]> {
   const graphics = join(root, 'sys/class/graphics');
   const entries = await readdir(graphics).catch(() => []);
   const numbered = entries.filter((entry) => /^fb\d+$/.test(entry)).toSorted();
