@@ -1,5 +1,6 @@
 /** The code part of a bundle: `src` and the packages that it imports, as a few files of plain JavaScript. */
 import { cp, readdir, readFile } from 'node:fs/promises';
+import { isBuiltin } from 'node:module';
 import { basename, dirname, extname, join, relative } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 
@@ -43,7 +44,7 @@ export async function bundleCode(stage: string, lib: string): Promise<string[]> 
     legalComments: 'none',
     metafile: true,
     logLevel: 'warning',
-    plugins: [rebase(stage)],
+    plugins: [rebase(stage), lazyPackages(stage)],
   });
   await cp(sources, join(lib, 'src'), {
     recursive: true,
@@ -83,8 +84,29 @@ function rebase(stage: string): Plugin {
               ? `new URL('./${part}.js', import.meta.url)`
               : part.replaceAll('import.meta.url', `new URL('./${from}', import.meta.url).href`),
           )
-          .join('');
+          .join('')
+          // Of the one the bundler must keep all of zod, of the other only what is used: a quarter.
+          .replace("import { z } from 'zod';", "import * as z from 'zod';");
         return { contents, loader: 'ts' };
+      });
+    },
+  };
+}
+
+/**
+ * Gives a package that is imported at run time the names that Node would find in it: of one in CommonJS the bundler
+ * hands on none. They are asked of the same version, installed beside this script.
+ */
+function lazyPackages(stage: string): Plugin {
+  return {
+    name: 'lazy-packages',
+    setup({ onResolve, onLoad }) {
+      onResolve({ filter: /^[@\w]/ }, ({ kind, path }) =>
+        kind === 'dynamic-import' && !isBuiltin(path) ? { path, namespace: 'lazy' } : undefined,
+      );
+      onLoad({ filter: /./, namespace: 'lazy' }, async ({ path }) => {
+        const names = Object.keys((await import(path)) as object).filter((name) => /^[\w$]+$/.test(name));
+        return { contents: `export { ${names.join(', ')} } from '${path}';`, resolveDir: stage };
       });
     },
   };

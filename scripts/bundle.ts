@@ -36,8 +36,12 @@ const ASSETS: Readonly<Record<string, readonly string[]>> = {
   'swagger-ui-dist': ['swagger-ui.css', 'swagger-ui-bundle.js'],
 };
 
-/** Follows symbolic links, so that a link in /usr/bin works. The flag is that of src/cli.js. */
+/**
+ * Follows symbolic links, so that a link in /usr/bin works. The flag is that of src/cli.js; one arena of malloc for all
+ * threads keeps another 3 MB back.
+ */
 const LAUNCHER = `#!/bin/sh
+export MALLOC_ARENA_MAX="\${MALLOC_ARENA_MAX:-1}"
 home=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
 exec "$home/node" --max-semi-space-size=2 "$home/lib/cli.js" "$@"
 `;
