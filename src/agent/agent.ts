@@ -7,11 +7,14 @@ import type { SerialSettings, TerminalInput } from '../display/contract.ts';
 import { openSerial } from '../display/io/serial.ts';
 import { type Clock, withDeadline } from '../lib/clock.ts';
 import { endAll, STOP_BUDGET_MS } from '../lib/ending.ts';
+import { ConfigError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import { isExposed } from '../lib/tls.ts';
+import { signingKeyOf } from '../protocol/keys.ts';
 import type { Scene } from '../scene.ts';
 import type { BoxWindow, Journal, Key, Session, TransportIo } from './contract.ts';
+import { Enroller } from './enrol.ts';
 import { openJournal } from './journal.ts';
 import { Link } from './link.ts';
 import { startLocalHttp } from './local-http.ts';
@@ -20,14 +23,19 @@ import { AgentMetrics } from './metrics.ts';
 import { eventOf, verdictOf } from './outcome.ts';
 import { Parts, type PartsSetup } from './parts.ts';
 import { type ConfiguredDisplay, type OnStop, Screen, type ScreenOutcome } from './screen.ts';
+import { type BoxSecret, configuredSecret, enrolledSecret } from './secret.ts';
 import { type StatusSources, statusOf } from './status.ts';
+import type { GuardedLink } from './transports/tls.ts';
 
 /** How long the link waits for the displays' first attempt; a display that hangs must not keep a payment away. */
 const FIRST_DISPLAY_WAIT_MS = 10_000;
 
 /** Everything an agent is told from outside, already decoded. Durations are milliseconds. */
 export interface AgentSetup {
-  identity: { terminalCode: string; serialNumber: string; secret: string };
+  /** Without a secret the box enrols. */
+  identity: { terminalCode: string; serialNumber: string; secret?: string };
+  /** Where a box without a secret enrols. */
+  enrolment?: GuardedLink | undefined;
   version: string;
   /** The first display is the one that confirms a push. */
   displays: readonly [ConfiguredDisplay, ...ConfiguredDisplay[]];
@@ -169,6 +177,9 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
   const link = new Link({
     ...deps,
     identity: setup.identity,
+    secret: secretOf(setup, deps, take),
+    // Made anew at each start, and never on a disk that could be stolen.
+    key: signingKeyOf(deps.random.secret(32)),
     agentVersion: setup.version,
     display: setup.displays[0].driver,
     open: setup.link.open,
@@ -193,6 +204,17 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     metrics: () => metrics.text(loop.state),
   };
   return { ...sources, window, working };
+}
+
+/** Throws ConfigError for a box that has no secret and nowhere to enrol. */
+function secretOf(
+  { identity, enrolment, dataDir }: AgentSetup,
+  deps: AgentDeps,
+  emit: (event: BoxEvent) => void,
+): BoxSecret {
+  if (identity.secret !== undefined) return configuredSecret(identity.secret);
+  if (enrolment === undefined) throw new ConfigError('a box without a secret needs an enrolment');
+  return enrolledSecret({ ...deps, dataDir, enroller: new Enroller({ ...deps, identity, at: enrolment, emit }) });
 }
 
 function screensOf(

@@ -10,7 +10,9 @@ import { type LightOptions, lightOptions } from '../voice/light.ts';
 import { type ButtonOptions, buttonOptions } from './buttons.ts';
 import type { BoxIdentity } from './contract.ts';
 import type { OnStop } from './screen.ts';
+import { gatewayOrigin } from './transports/origin.ts';
 import { TRANSPORTS } from './transports/registry.ts';
+import { checkGuard, type GuardedLink, guardOptions } from './transports/tls.ts';
 
 const FIX = 'see device-config/ for valid examples, and `paybox config schema agent` for every key';
 const DISPLAYS_MAX = 8;
@@ -38,42 +40,59 @@ const box = z
     secret: secret.optional().describe('what the box proves itself with to the gateway'),
     secretFile: z.string().min(1).optional().describe('a file that holds the secret instead'),
   })
-  .refine((it) => (it.secret === undefined) !== (it.secretFile === undefined), 'expected either secret or secretFile');
+  .refine((it) => it.secret === undefined || it.secretFile === undefined, 'expected either secret or secretFile')
+  .describe('without secret and secretFile the box enrols: it shows a code that its gateway is told');
+
+const enrolment = z.strictObject({ url: gatewayOrigin, ...guardOptions }).superRefine(checkGuard);
 
 /** The configuration of a box; `paybox config schema` prints it. Unknown keys are errors. */
-export const agentConfigSchema = z.strictObject({
-  box,
-  link: oneOf('transport', TRANSPORTS).describe('how the gateway is reached'),
-  displays: z
-    .array(oneOf('driver', DISPLAY_DRIVERS))
-    .min(1)
-    .max(DISPLAYS_MAX)
-    .default([{ driver: 'browser', ...(DISPLAY_DRIVERS.get('browser')?.options.parse({}) as object) }])
-    .describe('the first is the one that confirms a push'),
-  http: z
-    .strictObject({
-      host: z.string().min(1).max(255).default('127.0.0.1'),
-      port: z.int().min(0).max(65_535).default(8810),
-    })
-    .prefault({})
-    .describe("the box's own pages"),
-  voice: voiceOptions.optional().describe('says payments aloud'),
-  light: lightOptions.optional().describe('flashes on a payment'),
-  buttons: buttonOptions.optional().describe('push buttons of the box'),
-  dataDir: z.string().min(1).describe('a folder for what the box must not forget; relative to the configuration file'),
-  paidHoldSeconds: holdSeconds.default(10).describe('how long a payment stays on the screen'),
-  endedHoldSeconds: holdSeconds.default(5).describe('how long an expired or cancelled order stays on the screen'),
-  onStop: z
-    .enum(['blank', 'leave'])
-    .default('blank')
-    .describe('what the displays show once the agent has been stopped; a QR is taken away in any case'),
-});
+export const agentConfigSchema = z
+  .strictObject({
+    box,
+    link: oneOf('transport', TRANSPORTS).describe('how the gateway is reached'),
+    enrolment: enrolment.optional().describe('where a box without a secret enrols; link.url if that is over HTTP'),
+    displays: z
+      .array(oneOf('driver', DISPLAY_DRIVERS))
+      .min(1)
+      .max(DISPLAYS_MAX)
+      .default([{ driver: 'browser', ...(DISPLAY_DRIVERS.get('browser')?.options.parse({}) as object) }])
+      .describe('the first is the one that confirms a push'),
+    http: z
+      .strictObject({
+        host: z.string().min(1).max(255).default('127.0.0.1'),
+        port: z.int().min(0).max(65_535).default(8810),
+      })
+      .prefault({})
+      .describe("the box's own pages"),
+    voice: voiceOptions.optional().describe('says payments aloud'),
+    light: lightOptions.optional().describe('flashes on a payment'),
+    buttons: buttonOptions.optional().describe('push buttons of the box'),
+    dataDir: z
+      .string()
+      .min(1)
+      .describe('a folder for what the box must not forget; relative to the configuration file'),
+    paidHoldSeconds: holdSeconds.default(10).describe('how long a payment stays on the screen'),
+    endedHoldSeconds: holdSeconds.default(5).describe('how long an expired or cancelled order stays on the screen'),
+    onStop: z
+      .enum(['blank', 'leave'])
+      .default('blank')
+      .describe('what the displays show once the agent has been stopped; a QR is taken away in any case'),
+  })
+  .superRefine(({ box, link, enrolment }, context) => {
+    if (enrolment !== undefined || box.secret !== undefined || box.secretFile !== undefined) return;
+    if (link.transport === 'http') return;
+    const message = 'expected box.secret, box.secretFile, or enrolment.url: the address of the gateway over HTTP';
+    context.addIssue({ code: 'custom', path: ['box'], message, input: box });
+  });
 
 /** A checked configuration: defaults filled in, paths absolute, the secret read. */
 export interface AgentConfig {
-  box: BoxIdentity;
+  /** Without a secret the box enrols. */
+  box: Omit<BoxIdentity, 'secret'> & { secret?: string };
+  /** Where; undefined for a box that has a secret. */
+  enrolment?: GuardedLink;
   /** The transport's name and its options. */
-  link: { transport: string; url: string; tls?: Record<string, string>; [option: string]: unknown };
+  link: GuardedLink & { transport: string; [option: string]: unknown };
   /** Each display's driver and its options; at least one, and the first confirms. */
   displays: { driver: string; [option: string]: unknown }[];
   http: { host: string; port: number };
@@ -91,12 +110,17 @@ export interface AgentConfig {
  * Throws ConfigError with name, path and what was expected.
  */
 export function parseAgentConfig(value: unknown, name: string, folder = '.'): AgentConfig {
-  const { box, displays, dataDir, link, ...rest } = checkConfig(agentConfigSchema, value, name, FIX);
+  const { box, displays, dataDir, link, enrolment, ...rest } = checkConfig(agentConfigSchema, value, name, FIX);
   const { terminalCode, serialNumber } = box;
+  const secret = box.secret ?? (box.secretFile === undefined ? undefined : readSecret(box.secretFile, name, folder));
+  const guarded = link as AgentConfig['link'];
+  const { url, tls, allowPlain } = enrolment ?? guarded;
   return {
     ...rest,
-    box: { terminalCode, serialNumber, secret: box.secret ?? readSecret(box.secretFile, name, folder) },
-    link: withAbsoluteFiles(link as AgentConfig['link'], folder),
+    ...(secret === undefined
+      ? { box: { terminalCode, serialNumber }, enrolment: withAbsoluteFiles({ url, tls, allowPlain }, folder) }
+      : { box: { terminalCode, serialNumber, secret } }),
+    link: withAbsoluteFiles(guarded, folder),
     displays: displays.map((display) => withAbsolutePath(display as AgentConfig['displays'][number], folder)),
     dataDir: resolve(folder, dataDir),
   };
@@ -108,8 +132,8 @@ export async function loadAgentConfig(path: string): Promise<AgentConfig> {
   return parseAgentConfig(value, name, folder);
 }
 
-function readSecret(file: string | undefined, name: string, folder: string): string {
-  const path = resolve(folder, file ?? '');
+function readSecret(file: string, name: string, folder: string): string {
+  const path = resolve(folder, file);
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
@@ -122,10 +146,12 @@ function readSecret(file: string | undefined, name: string, folder: string): str
 }
 
 /** The files of every transport are those of `tls`. */
-function withAbsoluteFiles(link: AgentConfig['link'], folder: string): AgentConfig['link'] {
+function withAbsoluteFiles<T extends GuardedLink>(link: T, folder: string): T {
   if (link.tls === undefined) return link;
   const { servername, ...files } = link.tls;
-  const absolute = Object.fromEntries(Object.entries(files).map(([name, path]) => [name, resolve(folder, path)]));
+  const absolute = Object.fromEntries(
+    Object.entries(files).map(([name, path]) => [name, path === undefined ? undefined : resolve(folder, path)]),
+  );
   return { ...link, tls: servername === undefined ? absolute : { ...absolute, servername } };
 }
 

@@ -6,6 +6,7 @@ import type { QrVerdict } from '../display/render.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { DownMessage, UpMessage } from '../protocol/messages.ts';
+import type { BoxSeal } from '../protocol/seal.ts';
 import type { Scene } from '../scene.ts';
 
 /** Who the box says it is, and the secret that proves it. */
@@ -36,6 +37,8 @@ export interface TransportIo {
   identity: BoxIdentity;
   /** A fresh UUID for each session (PROTOCOL.md, clause MSG-4). */
   sessionId: string;
+  /** What every message of this session goes and comes through. */
+  seal: Pick<BoxSeal, 'seal' | 'open'>;
 }
 
 /** A way to reach the gateway. `open` throws a PayboxError: retryable when the gateway may come back. */

@@ -3,14 +3,20 @@ import { type Clock, withAbortAfter, withDeadline } from '../lib/clock.ts';
 import { PayboxError, reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
+import type { SigningKey } from '../protocol/keys.ts';
 import { MESSAGE_VERSION, REASON_CHARS_MAX, type UpMessage } from '../protocol/messages.ts';
+import { BoxSeal } from '../protocol/seal.ts';
 import type { Arrival, BoxIdentity, Session, TransportIo } from './contract.ts';
+import type { BoxSecret } from './secret.ts';
 
 export interface LinkDeps {
   clock: Clock;
   random: Random;
   log: Logger;
-  identity: BoxIdentity;
+  identity: Omit<BoxIdentity, 'secret'>;
+  secret: BoxSecret;
+  /** What the box signs with. */
+  key: SigningKey;
   agentVersion: string;
   /** How the display calls itself in the hello. */
   display: string;
@@ -134,13 +140,17 @@ export class Link {
 
   /** One session from dial to end; never throws. `final`: redialling would take the box away from its newer agent. */
   async #oneSession(onWelcome: () => void): Promise<{ reason: string; final: boolean }> {
-    const { clock, random, log, identity } = this.#deps;
+    const { clock, random, log, key } = this.#deps;
+    const secret = await this.#deps.secret.get(this.#stop.signal);
+    if (secret === undefined) return { reason: 'the box is not enrolled', final: false };
+    const identity = { ...this.#deps.identity, secret };
     const sessionId = random.uuid();
+    const seal = new BoxSeal({ ...identity, sessionId }, key, clock);
     const over = new AbortController();
     let session: Session | undefined;
     try {
       session = await withAbortAfter(clock, OPEN_TIMEOUT_MS, this.#stop.signal, (signal) =>
-        this.#deps.open({ clock, log, identity, sessionId }, signal),
+        this.#deps.open({ clock, log, identity, sessionId, seal }, signal),
       );
       const opened = session;
       this.#stop.signal.addEventListener('abort', () => void opened.close(), { signal: over.signal });
@@ -152,6 +162,7 @@ export class Link {
       onWelcome();
       return await this.#serve(messages, sessionId, helloAtMs);
     } catch (error) {
+      if (error instanceof PayboxError && error.code === 'NOT_REGISTERED') this.#deps.secret.refused();
       const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
       return { reason: `${reasonOf(error)}${fix}`, final: false };
     } finally {
@@ -218,6 +229,7 @@ export class Link {
 
   #refused(code: RefusalCode, reason: string): { reason: string; final: boolean } {
     this.#deps.emit({ type: 'refused', code, reason });
+    if (code === 'NOT_REGISTERED') this.#deps.secret.refused();
     return { reason: `${code}: ${reason}`, final: code === 'SUPERSEDED' };
   }
 

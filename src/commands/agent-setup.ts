@@ -7,8 +7,20 @@ import { version } from './version.ts';
 
 /** What the agent needs to start, from its configuration. */
 export function setupOf(config: AgentConfig): AgentSetup {
-  const { box, link, displays, http, voice, light, buttons, dataDir, paidHoldSeconds, endedHoldSeconds, onStop } =
-    config;
+  const {
+    box,
+    enrolment,
+    link,
+    displays,
+    http,
+    voice,
+    light,
+    buttons,
+    dataDir,
+    paidHoldSeconds,
+    endedHoldSeconds,
+    onStop,
+  } = config;
   const transport = TRANSPORTS.get(link.transport);
   if (transport === undefined) throw new ConfigError(`link.transport: no transport ${link.transport}`);
   const [first, ...others] = displays.map(({ driver, ...options }) => {
@@ -21,6 +33,7 @@ export function setupOf(config: AgentConfig): AgentSetup {
   const linkOptions = transport.options.parse(options);
   return {
     identity: box,
+    enrolment,
     version: version(),
     displays: [first, ...others],
     link: { transport: name, gateway: linkOptions.url, open: (io, signal) => transport.open(linkOptions, io, signal) },

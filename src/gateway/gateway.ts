@@ -5,17 +5,20 @@ import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import { readPemFiles } from '../lib/tls.ts';
 import { Hub } from './boxes/hub.ts';
-import type { BrokerAddress, MqttChannel } from './boxes/mqtt-channel.ts';
+import type { BrokerAddress, MqttChannel, MqttChannelDeps } from './boxes/mqtt-channel.ts';
+import { Seals } from './boxes/seals.ts';
 import { Courier } from './callbacks/courier.ts';
 import { portOf } from './callbacks/destination.ts';
 import { createPost } from './callbacks/post.ts';
 import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
-import { createDirectory, type Directory } from './directory.ts';
+import { createDirectory } from './directory.ts';
+import { Enrolments } from './enrolments.ts';
 import { Health } from './health.ts';
 import { createApp } from './http/app.ts';
 import { boxRoutes } from './http/box-routes.ts';
 import { answerBeforeClosing } from './http/closing.ts';
+import { boxEnrolmentRoutes, ownerEnrolmentRoutes } from './http/enrolment-routes.ts';
 import { Logins } from './http/logins.ts';
 import { mockRoutes } from './http/mock-routes.ts';
 import { pageRoutes } from './http/page-routes.ts';
@@ -97,12 +100,14 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
 
 async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): Promise<Gateway> {
   const { clock, random, log } = deps;
-  const directory = createDirectory(config);
   const changes = new Changes();
   const store = opened.keep(await openStore(config, log));
+  const secrets = await store.boxSecrets();
+  const directory = createDirectory(config, secrets);
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
   const tokens = await createTokens(store, clock, random);
   const hub = new Hub({ ...deps, directory, store, changes, ...config });
+  const seals = await Seals.open({ ...deps, directory, store });
   opened.add('boxes', () => hub.close());
   const metrics = createMetrics(() => hub.online);
   const ownPorts: number[] = [];
@@ -119,7 +124,7 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
   const pruner = new Pruner({ store, clock, log });
   opened.add('pruner', () => pruner.close());
 
-  const mqtt = await startMqtt(config, deps, hub, directory, opened);
+  const mqtt = await startMqtt(config, { ...deps, hub, seals, directory }, opened);
   const service = new Service({ ...deps, config, directory, store, hub, courier, changes, metrics });
   const { tls } = config.http;
   const app = createApp(log, clock, tls && readServerTls(tls, 'http.tls'));
@@ -134,7 +139,7 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
   app.register(async (scope) => serviceRoutes(scope, { service, directory, tokens, logins, log, originOf }), {
     prefix: config.basePath,
   });
-  app.register(async (scope) => void endStreams.push(boxRoutes(scope, { hub, directory, logins, clock, log })));
+  app.register(async (scope) => void endStreams.push(boxRoutes(scope, { ...deps, hub, seals, directory, logins })));
   app.register(
     async (scope) => {
       const views = createViews(store, hub, directory);
@@ -143,6 +148,12 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
     },
     { prefix: '/_mock' },
   );
+  const expel = (terminalCode: string, reason: string) => hub.expel(terminalCode, reason);
+  const enrolments = new Enrolments({ ...deps, config, directory, secrets, changes, expel });
+  app.register(async (scope) => boxEnrolmentRoutes(scope, { enrolments, directory, logins, log }));
+  app.register(async (scope) => ownerEnrolmentRoutes(scope, { enrolments, logins, log, ...config }), {
+    prefix: '/_mock',
+  });
   const health = new Health({ clock, store, isBrokerThere: () => mqtt?.isConnected() ?? true });
   app.register((scope) => pageRoutes(scope, { store, metrics, health, log, basePath: config.basePath }));
   await listen(app, config);
@@ -164,33 +175,30 @@ function portsOf(...addresses: (string | undefined)[]): number[] {
 /** Joins the boxes on MQTT, on the embedded or an external broker; where they find it, and whether it is there. */
 async function startMqtt(
   config: GatewayConfig,
-  deps: GatewayDeps,
-  hub: Hub,
-  directory: Directory,
+  deps: MqttChannelDeps,
   opened: Opened,
 ): Promise<{ url: string; isConnected: () => boolean } | undefined> {
   if (config.mqtt === null) return undefined;
   const { openMqttChannel } = await import('./boxes/mqtt-channel.ts');
   const { embedded, url = '', username, password, tls } = config.mqtt;
-  const channelDeps = { ...deps, hub, directory };
   if (embedded === undefined) {
     const channel = await openMqttChannel(
       { where: url, username, password, tls: tls && readPemFiles(tls, 'mqtt.tls') },
-      channelDeps,
+      deps,
     );
     opened.add('broker', () => channel.close());
     return { url, isConnected: channel.isConnected };
   }
   const { startBroker } = await import('./boxes/broker.ts');
   let channel: MqttChannel | undefined;
-  const broker = await startBroker(embedded, { ...deps, directory, onBoxGone: (box) => channel?.boxGone(box) });
+  const broker = await startBroker(embedded, { ...deps, onBoxGone: (box) => channel?.boxGone(box) });
   opened.add('broker', async () => {
     // First the goodbye, which the broker still brings to the boxes.
     await channel?.close();
     await broker.close();
   });
   const address: BrokerAddress = { where: broker.connect, ...broker.login };
-  channel = await openMqttChannel(address, channelDeps);
+  channel = await openMqttChannel(address, deps);
   return { url: broker.url, isConnected: channel.isConnected };
 }
 

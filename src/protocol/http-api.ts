@@ -141,3 +141,6 @@ export const BOX_SILENCE_MAX_MS = 15_000;
 
 /** Header that names the session on every request of a box over HTTP. */
 export const BOX_SESSION_HEADER = 'paybox-session';
+
+/** Header of a stream's answer: what the hello on it has to answer (PROTOCOL.md, clause SIG-2). */
+export const BOX_CHALLENGE_HEADER = 'paybox-challenge';

@@ -26,9 +26,9 @@ export function mosquittoAcl(): string {
 }
 
 /** A line of Mosquitto's password_file: PBKDF2 with SHA-512. */
-export function mosquittoPassword(name: string, secret: string): string {
+export function mosquittoPassword(name: string, password: string): string {
   const salt = randomBytes(MOSQUITTO_SALT_BYTES);
-  const hash = pbkdf2Sync(secret, salt, MOSQUITTO_ITERATIONS, MOSQUITTO_HASH_BYTES, 'sha512');
+  const hash = pbkdf2Sync(password, salt, MOSQUITTO_ITERATIONS, MOSQUITTO_HASH_BYTES, 'sha512');
   return `${name}:$7$${MOSQUITTO_ITERATIONS}$${salt.toString('base64')}$${hash.toString('base64')}`;
 }
 
@@ -79,9 +79,9 @@ export function emqxAcl(): string {
 export const EMQX_USERS_HEAD = 'user_id,password_hash,salt,is_superuser';
 
 /** A line of the users that EMQX's built-in database imports, for sha256 with salt_position = suffix. */
-export function emqxUser(name: string, secret: string): string {
+export function emqxUser(name: string, password: string): string {
   const salt = randomBytes(EMQX_SALT_BYTES).toString('hex');
-  const hash = createHash('sha256').update(secret).update(salt).digest('hex');
+  const hash = createHash('sha256').update(password).update(salt).digest('hex');
   return `${name},${hash},${salt},false`;
 }
 

@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { join, resolve } from 'node:path';
 import { ConfigError } from '../lib/errors.ts';
 import type { Random } from '../lib/random.ts';
+import { loginOf } from '../protocol/keys.ts';
 import {
   EMQX_USERS_HEAD,
   emqxAcl,
@@ -152,8 +153,10 @@ export class ProvisionFolder {
   async #tellOthers(box: BoxName | { terminalCode: string }, secret: string): Promise<void> {
     const { terminalCode } = box;
     await this.#change('gateway/gateway.yaml', (text) => withBox(text, box, secret, 'gateway/gateway.yaml'));
-    await this.#change('mosquitto/passwords', (text) => withLine(text, mosquittoPassword(terminalCode, secret)));
-    await this.#change('emqx/users.csv', (text) => withLine(text, emqxUser(terminalCode, secret)));
+    await this.#change('mosquitto/passwords', (text) =>
+      withLine(text, mosquittoPassword(terminalCode, loginOf(secret))),
+    );
+    await this.#change('emqx/users.csv', (text) => withLine(text, emqxUser(terminalCode, loginOf(secret))));
   }
 
   async #revoke(authority: Credential, ...certs: string[]): Promise<void> {

@@ -15,6 +15,7 @@ import { LINK, paymentOf, pushOf } from '../box/support.ts';
 import { down } from '../support/fake-gateway.ts';
 import { keptBytes } from '../support/memory.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
+import { NO_SEAL } from '../support/no-seal.ts';
 
 const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
 const EVENTS = 5_000;
@@ -28,7 +29,7 @@ class Stalled implements Session {
   #sessionId = '';
 
   constructor(log: Logger) {
-    this.incoming = new Incoming(log);
+    this.incoming = new Incoming({ log, seal: NO_SEAL });
   }
 
   async send(message: UpMessage): Promise<void> {

@@ -2,11 +2,13 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Session } from '../../src/agent/contract.ts';
 import { Link } from '../../src/agent/link.ts';
+import { configuredSecret } from '../../src/agent/secret.ts';
 import type { BoxEvent } from '../../src/box/state.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { BoundedQueue } from '../../src/lib/queue.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { signingKeyOf } from '../../src/protocol/keys.ts';
 import {
   type DownBody,
   type DownMessage,
@@ -57,7 +59,9 @@ function linkOf(open: (attempt: number) => Promise<Session>) {
     clock: systemClock,
     random: systemRandom,
     log: createLogger(new PassThrough(), systemClock, 'text'),
-    identity: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' },
+    identity: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
+    secret: configuredSecret('sample-box-secret'),
+    key: signingKeyOf(systemRandom.secret(32)),
     agentVersion: '0.0.0',
     display: 'browser',
     open: () => open(attempts++),

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { loginOf } from '../../src/protocol/keys.ts';
 import { writeMosquittoConfig } from '../support/mosquitto.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { startPartnerServer } from '../support/partner-server.ts';
@@ -14,7 +15,7 @@ describe.skipIf(missing)(`an external broker${note}`, () => {
   it('carries the whole loop between gateway and agent as separate programs', async () => {
     const folder = await temporaryFolder();
     const [mqttPort, httpPort, boxPort] = [await freePort(), await freePort(), await freePort()];
-    const logins = { gateway: 'sample-gateway-secret', VVB000001: 'sample-box-secret' };
+    const logins = { gateway: 'sample-gateway-secret', VVB000001: loginOf('sample-box-secret') };
     const brokerFile = await writeMosquittoConfig(folder, mqttPort, logins);
     const broker = run(findProgram(PROGRAMS.mosquitto) ?? '', ['-c', brokerFile]);
     const partner = await startPartnerServer();

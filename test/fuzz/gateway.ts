@@ -5,10 +5,11 @@ import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { startGateway } from '../../src/gateway/gateway.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { decodeDown, encode } from '../../src/protocol/codec.ts';
 import { CODES } from '../../src/protocol/codes.ts';
-import { BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
+import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
+import { loginOf, signingKeyOf } from '../../src/protocol/keys.ts';
 import type { DownMessage, UpBody, UpMessage } from '../../src/protocol/messages.ts';
+import { BoxSeal } from '../../src/protocol/seal.ts';
 import { ACCOUNT, BOX1, BOX2, PARTNER } from './corpus.ts';
 import { type Answer, exchange, requestOf } from './http.ts';
 import { type Line, listeningLog } from './logs.ts';
@@ -137,13 +138,16 @@ export function unchangedBy(gateway: FuzzedGateway, send: (input: Buffer) => Pro
 /** A box on an HTTP stream that does what it is told: every push is on its screen at once. */
 export async function openBox({ port }: { port: number }, identity: typeof BOX1, world: World) {
   const sessionId = systemRandom.uuid();
-  const basic = Buffer.from(`${identity.terminalCode}:${identity.secret}`).toString('base64');
+  const basic = Buffer.from(`${identity.terminalCode}:${loginOf(identity.secret)}`).toString('base64');
   const headers = { authorization: `Basic ${basic}`, [BOX_SESSION_HEADER]: sessionId };
+  const seal = new BoxSeal({ ...identity, sessionId }, signingKeyOf(systemRandom.secret(32)), systemClock);
   const received: DownMessage[] = [];
   const post = (body: Uint8Array) =>
-    exchange(port, requestOf(`POST ${BOX_PATHS.messages}`, { ...headers, 'content-type': 'application/json' }, body));
+    exchange(port, requestOf(`POST ${BOX_PATHS.messages}`, { ...headers, 'content-type': 'application/jose' }, body));
+  let challenge = '';
+  const sealed = (message: UpMessage) => Buffer.from(seal.seal(message, challenge));
   const say = (body: UpBody, id: string = systemRandom.uuid()) =>
-    post(Buffer.from(encode({ v: 1, id, sentAtMs: Date.now(), sessionId, ...body } as UpMessage)));
+    post(sealed({ v: 1, id, sentAtMs: Date.now(), sessionId, ...body } as UpMessage));
   const stream = get({ port, host: '127.0.0.1', path: BOX_PATHS.stream, headers, agent: false });
   stream.on('error', () => undefined);
   const response = await new Promise<import('node:http').IncomingMessage>((resolve) =>
@@ -151,8 +155,9 @@ export async function openBox({ port }: { port: number }, identity: typeof BOX1,
   );
   if (response.statusCode !== 200) throw new Error(`stream: ${await text(response)}`);
   response.on('error', () => undefined);
+  challenge = String(response.headers[BOX_CHALLENGE_HEADER]);
   const take = (data: string) => {
-    const decoded = decodeDown(data);
+    const decoded = seal.open(data);
     if (!decoded.ok) throw new Error(`the gateway says ${decoded.reason}`);
     received.push(decoded.value);
     if (received.length > 500) received.shift();
@@ -176,5 +181,5 @@ export async function openBox({ port }: { port: number }, identity: typeof BOX1,
   const hello = () =>
     say({ type: 'hello', terminalCode, serialNumber, agentVersion: 'fuzz', display: 'fuzz', shownPushId: null });
   await hello();
-  return { sessionId, headers, received, post, say, hello };
+  return { sessionId, headers, received, post, sealed, say, hello };
 }

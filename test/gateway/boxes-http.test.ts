@@ -3,6 +3,7 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Hub } from '../../src/gateway/boxes/hub.ts';
 import type { Line } from '../../src/gateway/boxes/line.ts';
+import { Seals } from '../../src/gateway/boxes/seals.ts';
 import { Changes } from '../../src/gateway/changes.ts';
 import type { Directory } from '../../src/gateway/directory.ts';
 import { createApp } from '../../src/gateway/http/app.ts';
@@ -12,8 +13,9 @@ import type { Store } from '../../src/gateway/store/store.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { loginOf } from '../../src/protocol/keys.ts';
 import type { UpMessage } from '../../src/protocol/messages.ts';
-import { connectFakeBox } from '../support/fake-box.ts';
+import { connectFakeBox, FakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { BOX1, BOX2, BOXES, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
@@ -22,17 +24,17 @@ const SESSION = '3b241101-e2bb-4255-8caf-4136c566a962';
 const httpOnly = { config: { mqtt: null } };
 
 function headersOf({ terminalCode, secret } = BOX1, sessionId: string = SESSION): Record<string, string> {
-  const basic = Buffer.from(`${terminalCode}:${secret}`).toString('base64');
-  return { authorization: `Basic ${basic}`, 'paybox-session': sessionId, 'content-type': 'application/json' };
+  const basic = Buffer.from(`${terminalCode}:${loginOf(secret)}`).toString('base64');
+  return { authorization: `Basic ${basic}`, 'paybox-session': sessionId, 'content-type': 'application/jose' };
 }
 
 const post = async (gateway: Pick<TestGateway, 'origin'>, body: string | Buffer, headers = headersOf()) => {
   const answer = await fetch(`${gateway.origin}/box/v1/messages`, { method: 'POST', headers, body });
   return [answer.status, JSON.parse((await answer.text()) || 'null')];
 };
-const message = (type: string, more = {}) =>
-  JSON.stringify({ v: 1, id: crypto.randomUUID(), sentAtMs: 1, type, ...more });
+const message = (type: string, more = {}) => ({ v: 1, id: crypto.randomUUID(), sentAtMs: 1, type, ...more });
 const shown = (sessionId: string = SESSION) => message('shown', { sessionId, pushId: crypto.randomUUID() });
+const HELLO = { ...BOX1, agentVersion: '', display: '', shownPushId: null };
 const failed = (code: string) => ({ status: 'FAILED', message: code });
 
 describe('a box over HTTP', () => {
@@ -41,20 +43,20 @@ describe('a box over HTTP', () => {
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     expect((await gateway.post(SEND_QR, push())).status).toBe(200);
     expect(box.received.map((it) => it.type)).toEqual(['welcome', 'show']);
-    expect(await post(gateway, shown(box.sessionId), headersOf(BOX1, box.sessionId))).toEqual([202, null]);
+    expect(await post(gateway, box.sealed(shown(box.sessionId)), headersOf(BOX1, box.sessionId))).toEqual([202, null]);
   });
 
   it.each([
     ['a wrong secret', headersOf({ ...BOX1, secret: BOX2.secret })],
     ['an unknown box', headersOf({ ...BOX1, terminalCode: 'VVB999999' })],
     ['its serial number for a name', headersOf({ ...BOX1, terminalCode: BOX1.serialNumber })],
-    ['no credentials', { 'paybox-session': SESSION, 'content-type': 'application/json' }],
+    ['no credentials', { 'paybox-session': SESSION, 'content-type': 'application/jose' }],
   ])('BOX-HTTP-4 answers 401 to %s', async (_name, headers) => {
     const gateway = await testGateway(httpOnly);
     const stream = await fetch(`${gateway.origin}/box/v1/stream`, { headers });
     expect([stream.status, await stream.json()]).toEqual([401, failed('E74')]);
     expect(stream.headers.get('www-authenticate')).toContain('Basic');
-    expect(await post(gateway, shown(), headers)).toEqual([401, failed('E74')]);
+    expect(await post(gateway, 'x', headers)).toEqual([401, failed('E74')]);
     expect(gateway.refusals()).toEqual(['E74', 'E74']);
     expect(JSON.stringify(gateway.log)).not.toContain('secret-of-box');
   });
@@ -64,24 +66,23 @@ describe('a box over HTTP', () => {
     const headers = headersOf(BOX1, sessionId);
     const stream = await fetch(`${gateway.origin}/box/v1/stream`, { headers });
     expect([stream.status, await stream.json()]).toEqual([400, failed('E46')]);
-    expect(await post(gateway, shown(), headers)).toEqual([400, failed('E46')]);
+    expect(await post(gateway, 'x', headers)).toEqual([400, failed('E46')]);
   });
 
   it.each([
     ['nothing', ''],
-    ['no JSON', 'x'],
-    ['no fields', '{}'],
+    ['no JWS', 'x'],
     ['no UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
+    ['a message that is not signed', JSON.stringify(shown())],
+    ['no fields', {}],
     ['a message of the gateway', message('welcome')],
     ['a report of another session', shown(crypto.randomUUID())],
-    [
-      'a hello of another session',
-      message('hello', { sessionId: crypto.randomUUID(), ...BOX1, agentVersion: '', display: '', shownPushId: null }),
-    ],
+    ['a hello of another session', message('hello', { ...HELLO, sessionId: crypto.randomUUID() })],
   ])('MSG-3 BOX-HTTP-4 answers 400 E46 to %s, logs it once and changes nothing', async (_name, body) => {
     const gateway = await testGateway(httpOnly);
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
-    expect(await post(gateway, body, headersOf(BOX1, box.sessionId))).toEqual([400, failed('E46')]);
+    const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : box.sealed(body);
+    expect(await post(gateway, bytes, headersOf(BOX1, box.sessionId))).toEqual([400, failed('E46')]);
     expect(gateway.refusals()).toEqual(['E46']);
     expect((await gateway.post(SEND_QR, push())).status).toBe(200);
   });
@@ -90,26 +91,41 @@ describe('a box over HTTP', () => {
     const gateway = await testGateway(httpOnly);
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
     const headers = headersOf(BOX1, box.sessionId);
-    expect(await post(gateway, shown(box.sessionId).padEnd(16_384), headers)).toEqual([202, null]);
-    expect(await post(gateway, shown(box.sessionId).padEnd(16_385), headers)).toEqual([413, failed('E46')]);
-    expect(gateway.refusals()).toEqual(['E46']);
+    expect(await post(gateway, ''.padEnd(16_384, 'x'), headers)).toEqual([400, failed('E46')]);
+    expect(await post(gateway, ''.padEnd(16_385, 'x'), headers)).toEqual([413, failed('E46')]);
+    expect(gateway.refusals()).toEqual(['E46', 'E46']);
+  });
+
+  it('BOX-HTTP-2 SIG-3 takes a message that is posted twice once, and says that it was taken', async () => {
+    const gateway = await testGateway(httpOnly);
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+    const sealed = box.sealed(shown(box.sessionId));
+    const headers = headersOf(BOX1, box.sessionId);
+    expect(await post(gateway, sealed, headers)).toEqual([202, null]);
+    expect(await post(gateway, sealed, headers)).toEqual([202, null]);
+    const events = gateway.log.map((it) => it.event);
+    expect(events.filter((it) => it === 'report-ignored' || it === 'message-refused')).toEqual([
+      'report-ignored',
+      'message-refused',
+    ]);
   });
 
   it('BOX-HTTP-4 answers 409 to a message without its stream', async () => {
     const gateway = await testGateway(httpOnly);
-    expect(await post(gateway, shown())).toEqual([409, failed('E46')]);
+    expect(await post(gateway, 'x')).toEqual([409, failed('E46')]);
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
-    expect(await post(gateway, shown())).toEqual([409, failed('E46')]);
-    expect(await post(gateway, shown(box.sessionId), headersOf(BOX2, box.sessionId))).toEqual([409, failed('E46')]);
+    expect(await post(gateway, 'x')).toEqual([409, failed('E46')]);
+    expect(await post(gateway, 'x', headersOf(BOX2, box.sessionId))).toEqual([409, failed('E46')]);
   });
 
   /** A stream as bare as possible, and all that came of it. */
   const listen = (gateway: TestGateway) => {
-    const heard = { text: '', ended: false, destroy: () => stream.destroy() };
+    const heard = { text: '', ended: false, challenge: '', destroy: () => stream.destroy() };
     const stream = request(`${gateway.origin}/box/v1/stream`, { headers: headersOf(), agent: false });
     stream.on('error', () => undefined);
     stream.on('response', (response) => {
       response.on('error', () => undefined);
+      heard.challenge = String(response.headers['paybox-challenge']);
       response.on('data', (chunk) => (heard.text += String(chunk)));
       response.on('close', () => (heard.ended = true));
     });
@@ -140,9 +156,10 @@ describe('a box over HTTP', () => {
     const gateway = await testGateway({ ...httpOnly, clock });
     const heard = listen(gateway);
     await eventually('the stream', () => heard.text !== '');
-    const hello = { ...BOX1, sessionId: SESSION, agentVersion: '', display: '', shownPushId: null };
+    const { seal } = new FakeBox({ gateway, identity: BOX1, transport: 'http', sessionId: SESSION });
+    const hello = seal.seal(message('hello', { ...HELLO, sessionId: SESSION }) as UpMessage, heard.challenge);
     await clock.advance(14_999);
-    expect(await post(gateway, message('hello', hello))).toEqual([202, null]);
+    expect(await post(gateway, hello)).toEqual([202, null]);
     await clock.advance(14_999);
     expect(await postAlive(gateway)).toBe(204);
     await clock.advance(14_999);
@@ -167,10 +184,8 @@ describe('a box over HTTP', () => {
 
   it('BOX-HTTP-1 a stream of the same session takes the place of the one that was lost unseen', async () => {
     const gateway = await testGateway(httpOnly);
-    const [first, second] = [
-      await connectFakeBox({ gateway, identity: BOX1, transport: 'http', sessionId: SESSION }),
-      await connectFakeBox({ gateway, identity: BOX1, transport: 'http', sessionId: SESSION }),
-    ];
+    const first = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+    const second = await connectFakeBox({ gateway, identity: BOX1, transport: 'http', again: first });
     expect((await gateway.post(SEND_QR, push())).status).toBe(200);
     expect(first.of('show')).toEqual([]);
     expect(second.of('show')).toHaveLength(1);
@@ -180,18 +195,16 @@ describe('a box over HTTP', () => {
     const stored = Promise.withResolvers<void>();
     const store = { orders: { failUnfinished: () => stored.promise } } as unknown as Store;
     const { origin, hub } = await routesWith(store);
-    const stream = await fetch(`${origin}/box/v1/stream`, { headers: headersOf() });
+    const gateway = { origin, mqttUrl: undefined };
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http', sessionId: SESSION, hello: false });
     const line: Line = { transport: 'http', send: () => undefined, end: () => undefined };
-    const hello = JSON.parse(
-      message('hello', { ...BOX1, sessionId: SESSION, agentVersion: '', display: '', shownPushId: null }),
-    ) as UpMessage;
+    const hello = message('hello', { ...HELLO, sessionId: SESSION }) as UpMessage;
     const waiting = Array.from({ length: 1000 }, () => hub.receive(BOX1.terminalCode, line, hello));
-    expect(await post({ origin }, shown())).toEqual([503, failed('E05')]);
-    expect(await post({ origin }, shown(), headersOf(BOX2))).toEqual([409, failed('E46')]);
+    expect(await post({ origin }, box.sealed(hello))).toEqual([503, failed('E05')]);
+    expect(await post({ origin }, 'x', headersOf(BOX2))).toEqual([409, failed('E46')]);
     stored.reject(new Error('away'));
     expect(new Set(await Promise.all(waiting))).toEqual(new Set([true]));
-    expect(await post({ origin }, shown())).toEqual([202, null]);
-    await stream.body?.cancel();
+    expect(await post({ origin }, box.sealed(shown()))).toEqual([202, null]);
   });
 });
 
@@ -204,7 +217,8 @@ async function routesWith(store: Store) {
   const common = { directory, store, clock, random, log, changes: new Changes() };
   const hub = new Hub({ ...common, confirm: 'displayed', confirmTimeoutMs: 5000 });
   const app = createApp(log, clock);
-  boxRoutes(app, { hub, directory, logins: new Logins(clock), clock, log });
+  const seals = await Seals.open({ ...common, store: { setting: async () => random.secret(32) } as unknown as Store });
+  boxRoutes(app, { ...common, hub, seals, logins: new Logins(clock) });
   onTestFinished(() => app.close());
   return { origin: await app.listen({ host: '127.0.0.1', port: 0 }), hub };
 }

@@ -1,9 +1,10 @@
+import { decodeJwt } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { BOX1, BOX2, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
-import { loginAs } from './mqtt-login.ts';
+import { loginAs, sayHello } from './mqtt-login.ts';
 
 const UUID = expect.stringMatching(/^[0-9a-f-]{36}$/);
 const refusals = (gateway: TestGateway) => gateway.log.filter((it) => it.event === 'message-refused');
@@ -19,7 +20,7 @@ describe('a box over MQTT', () => {
     await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
     expect((await gateway.post(SEND_QR, push())).status).toBe(200);
     const told = await eventually('welcome and show', () => watcher.received.length === 2 && watcher.received);
-    expect(told.map((it) => JSON.parse(it.payload).type)).toEqual(['welcome', 'show']);
+    expect(told.map((it) => decodeJwt<{ type: string }>(it.payload).type)).toEqual(['welcome', 'show']);
     for (const { topic, qos, retain } of told) {
       expect({ topic, qos, retain }).toEqual({ topic: 'paybox/v1/boxes/VVB000001/down', qos: 1, retain: false });
     }
@@ -56,17 +57,7 @@ describe('a box over MQTT', () => {
   it('PRE-3 is offline when its only connection ends without a last will', async () => {
     const gateway = await testGateway();
     const login = await loginAs(gateway, BOX1);
-    const { terminalCode, serialNumber } = BOX1;
-    const hello = { v: 1, id: crypto.randomUUID(), sentAtMs: 1, type: 'hello', sessionId: crypto.randomUUID() };
-    const text = JSON.stringify({
-      ...hello,
-      terminalCode,
-      serialNumber,
-      agentVersion: '',
-      display: '',
-      shownPushId: null,
-    });
-    await login.client.publishAsync(boxTopic(terminalCode, 'up'), text, { qos: 1 });
+    await sayHello(login, BOX1);
     await eventually('online', () => isOnline(gateway));
     await login.client.endAsync();
     await eventually('offline', async () => !(await isOnline(gateway)));
@@ -80,7 +71,7 @@ describe('a box over MQTT', () => {
     ['no fields', '{}'],
     ['a cut message', '{"v":1,"type":"hel'],
     ['no UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
-    ['another version', '{"v":2,"id":"3b241101-e2bb-4255-8caf-4136c566a962","sentAtMs":1,"type":"shown"}'],
+    ['another version, not signed', '{"v":2,"id":"3b241101-e2bb-4255-8caf-4136c566a962","sentAtMs":1,"type":"shown"}'],
     ['a message of the gateway', JSON.stringify({ v: 1, id: crypto.randomUUID(), sentAtMs: 1, type: 'ack' })],
     ['deep nesting', '['.repeat(8000)],
     ['more than a message may have', ' '.repeat(16_385)],
@@ -94,7 +85,7 @@ describe('a box over MQTT', () => {
     // Handled after the illegal ones, as it came after them.
     expect((await gateway.post(SEND_QR, push())).status).toBe(200);
     expect(refusals(gateway)).toMatchObject([
-      { topic: boxTopic(BOX1.terminalCode, 'up'), code: 'E46', reason: expect.any(String) },
+      { topic: boxTopic(BOX1.terminalCode, 'up'), code: 'MESSAGE_ILLEGAL', reason: expect.any(String) },
       { topic: boxTopic(BOX1.terminalCode, 'presence'), code: 'E46', reason: expect.any(String) },
     ]);
     expect(await isOnline(gateway)).toBe(true);

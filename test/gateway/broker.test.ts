@@ -15,7 +15,7 @@ import { keptBytes } from '../support/memory.ts';
 import { eventually } from '../support/net.ts';
 import { startProxy } from '../support/proxy.ts';
 import { ACCOUNT, BOX1, BOX2, BOXES, OTHER_ACCOUNT, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
-import { loginAs } from './mqtt-login.ts';
+import { loginAs, sayHello } from './mqtt-login.ts';
 
 const own = BOX1.terminalCode;
 const others = BOX2.terminalCode;
@@ -181,18 +181,7 @@ describe('the embedded broker', () => {
   it('TOP-4 ends a connection that is silent for 1.5 times its keepalive, and its box is offline', async () => {
     const gateway = await testGateway();
     const { proxy, mqttUrl } = await cableTo(gateway.mqttUrl ?? '');
-    const { client } = await loginAs({ mqttUrl }, BOX1, { keepalive: 1 });
-    const { terminalCode, serialNumber } = BOX1;
-    const hello = { v: 1, id: crypto.randomUUID(), sentAtMs: 1, type: 'hello', sessionId: crypto.randomUUID() };
-    const text = JSON.stringify({
-      ...hello,
-      terminalCode,
-      serialNumber,
-      agentVersion: '',
-      display: '',
-      shownPushId: null,
-    });
-    await client.publishAsync(boxTopic(terminalCode, 'up'), text, { qos: 1 });
+    await sayHello(await loginAs({ mqttUrl }, BOX1, { keepalive: 1 }), BOX1);
     await eventually('online', () => logged(gateway, 'box-online').length === 1);
     proxy.stall(['up']);
     await eventually('offline', () => logged(gateway, 'box-offline').length === 1);

@@ -184,7 +184,7 @@ describe('SND', () => {
     const { answered } = pushTo(gateway);
     const { pushId } = await newer.next('show');
     const head = { v: 1, id: crypto.randomUUID(), sentAtMs: 1, sessionId: box.sessionId };
-    await newer.sendText(JSON.stringify({ ...head, type: 'shown', pushId })).catch(() => undefined);
+    await newer.sendText(newer.sealed({ ...head, type: 'shown', pushId })).catch(() => undefined);
     await newer.send({ type: 'rejected', pushId, code: 'DISPLAY_FAULT', reason: 'unplugged' });
     expect(told(await answered)).toEqual(failed('DISPLAY_FAULT'));
   });

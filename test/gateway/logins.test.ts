@@ -2,6 +2,7 @@ import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { type LoginAttempt, Logins } from '../../src/gateway/http/logins.ts';
+import { loginOf } from '../../src/protocol/keys.ts';
 import { keptBytes } from '../support/memory.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { BOX1, type TestGateway, testGateway } from './harness.ts';
@@ -134,7 +135,13 @@ const basic = (user: string, password: string) =>
 
 it.each([
   ['a token', '/vqr/api/token_generate', basic('demo', 'x'), basic('demo', 'demo-secret'), 200],
-  ["a box's message", '/box/v1/messages', basic(BOX1.terminalCode, 'x'), basic(BOX1.terminalCode, BOX1.secret), 400],
+  [
+    "a box's message",
+    '/box/v1/messages',
+    basic(BOX1.terminalCode, 'x'),
+    basic(BOX1.terminalCode, loginOf(BOX1.secret)),
+    409,
+  ],
   ['the admin token', '/_mock/orders/none/pay', 'Bearer x', 'Bearer a-long-admin-token', 404],
 ])(
   'TOK-6 THR-2 guesses at %s are answered 429 with Retry-After, while another address still gets in',

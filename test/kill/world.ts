@@ -3,6 +3,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loginOf } from '../../src/protocol/keys.ts';
 import { SPEECH_FORMAT } from '../../src/voice/chime.ts';
 import { encodeWav, silence } from '../../src/voice/wav.ts';
 import { DEMO, NODE, ROOT } from '../benchmarks/stand.ts';
@@ -68,7 +69,7 @@ export class World {
     const partner = await startPartnerEndpoint();
     await writeConfigs(kind, folder, ports, partner.url);
     const { terminalCode, secret } = DEMO.box;
-    const logins = { [BROKER_LOGIN.username]: BROKER_LOGIN.password, [terminalCode]: secret };
+    const logins = { [BROKER_LOGIN.username]: BROKER_LOGIN.password, [terminalCode]: loginOf(secret) };
     const brokerFile = kind.link === 'mosquitto' ? await writeMosquittoConfig(folder, ports.mqtt, logins) : '';
     const world = new World(kind, folder, ports, partner, brokerFile);
     try {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { connectAsync, type IClientOptions } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { loginOf } from '../../src/protocol/keys.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { ACCOUNT, PARTNER, walkTheLoop } from '../e2e/walk.ts';
 import { eventually, freePort } from '../support/net.ts';
@@ -58,7 +59,7 @@ const WAYS: [string, (config: string) => string, (made: Made, n: 1 | 2 | 'gatewa
       const gateway = /password: (\S+)/.exec(await made.text('gateway/gateway.yaml'))?.[1] ?? '';
       if (n === 'gateway') return { username: n, password: gateway };
       const { terminalCode, secret } = await made.box(n);
-      return { username: terminalCode, password: secret };
+      return { username: terminalCode, password: loginOf(secret) };
     },
   ],
 ];
@@ -106,7 +107,7 @@ describe.skipIf(missing)(`Mosquitto with the files made for it${note}`, () => {
     ['without a certificate', async () => ({})],
     [
       'with a secret in place of a certificate',
-      async (made) => ({ username: OWN, password: (await made.box(1)).secret }),
+      async (made) => ({ username: OWN, password: loginOf((await made.box(1)).secret) }),
     ],
   ])('TLS-3 TLS-4 THR-12 refuses a box %s', async (_how, options) => {
     const { made, url } = await startMosquitto();

@@ -14,9 +14,11 @@ import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { isExposed, isLoopbackHost } from '../../src/lib/tls.ts';
+import { loginOf } from '../../src/protocol/keys.ts';
 import { type Credential, createAuthority, issue, type Purpose, validFor } from '../../src/provision/pki.ts';
 import { type TestGateway, testGateway } from '../gateway/harness.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
+import { NO_SEAL } from '../support/no-seal.ts';
 import { openssl } from '../support/openssl.ts';
 import { paybox, readyFile } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
@@ -50,7 +52,7 @@ async function filesOf({ path }: Made, name: string, { cert, key }: Credential) 
 async function loginBy(gateway: TestGateway, made: Made, who: 1 | 2, args: readonly string[]) {
   const { terminalCode, secret } = await made.box(who);
   const login = { cmd: 'connect', clientId: 'by-hand', keepalive: 60, protocolId: 'MQTT', protocolVersion: 4 } as const;
-  const connect = generate({ ...login, clean: true, username: terminalCode, password: Buffer.from(secret) });
+  const connect = generate({ ...login, clean: true, username: terminalCode, password: Buffer.from(loginOf(secret)) });
   const input = Buffer.concat([connect, generate({ cmd: 'disconnect' })]);
   const fixed = ['s_client', '-connect', new URL(gateway.mqttUrl ?? '').host, '-CAfile', join(made.path, 'ca.pem')];
   return openssl([...fixed, '-quiet', '-verify_return_error', ...args], input);
@@ -125,7 +127,7 @@ async function open<T extends GatewayAddress>(
   const identity = { terminalCode, serialNumber, secret };
   const log = createLogger(nowhere, systemClock, 'json');
   const parsed = transport.options.parse({ connectTimeoutMs: 20_000, ...options, ...tls });
-  const io = { clock: systemClock, log, identity, sessionId: randomUUID() };
+  const io = { clock: systemClock, log, identity, sessionId: randomUUID(), seal: NO_SEAL };
   const session = await transport.open(parsed, io, new AbortController().signal);
   onTestFinished(() => session.close());
   return session;

@@ -4,10 +4,12 @@ import { Link } from '../../src/agent/link.ts';
 import { Loop } from '../../src/agent/loop.ts';
 import { eventOf, verdictOf } from '../../src/agent/outcome.ts';
 import { Screen } from '../../src/agent/screen.ts';
+import { configuredSecret } from '../../src/agent/secret.ts';
 import { restore } from '../../src/box/restore.ts';
 import { type BoxEvent, type BoxState, shownPushId } from '../../src/box/state.ts';
 import { view } from '../../src/box/view.ts';
 import { withDeadline } from '../../src/lib/clock.ts';
+import { signingKeyOf } from '../../src/protocol/keys.ts';
 import type { Scene } from '../../src/scene.ts';
 import { BoxDisk } from './box-disk.ts';
 import { type Calendar, Run } from './machine.ts';
@@ -116,6 +118,8 @@ export class BoxMachine {
       random: chance,
       log,
       identity: this.identity,
+      secret: configuredSecret(this.identity.secret),
+      key: signingKeyOf(Buffer.alloc(32).toString('base64url')),
       agentVersion: '0',
       display: 'simulated',
       open: (io, signal) => {

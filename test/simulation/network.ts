@@ -4,6 +4,7 @@ import type { Line } from '../../src/gateway/boxes/line.ts';
 import { MissingPeerError } from '../../src/lib/errors.ts';
 import { decodeUp, encode } from '../../src/protocol/codec.ts';
 import type { DownMessage, UpMessage } from '../../src/protocol/messages.ts';
+import { NO_SEAL } from '../support/no-seal.ts';
 import type { VirtualClock } from '../support/virtual-clock.ts';
 import type { Chance } from './chance.ts';
 import type { Run } from './machine.ts';
@@ -111,7 +112,7 @@ class Cable {
     this.terminalCode = io.identity.terminalCode;
     this.sessionId = io.sessionId;
     this.owner = owner;
-    this.incoming = new Incoming(io.log);
+    this.incoming = new Incoming({ log: io.log, seal: NO_SEAL });
     this.#station = station;
     this.#deps = deps;
     this.down = new Pipe(this, deps, (bytes) => {

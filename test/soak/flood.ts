@@ -127,7 +127,7 @@ async function openStand(): Promise<Stand> {
     },
   );
   const client = new MqttClient(() => broker.connect(), { ...broker.login, protocolVersion: 4, reconnectPeriod: 0 });
-  const gateway = new FloodingGateway(client);
+  const gateway = new FloodingGateway(client, BOX.secret);
   await gateway.begin();
   const boxPort = await freePort();
   const file = join(folder, 'agent.yaml');

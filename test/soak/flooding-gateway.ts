@@ -1,7 +1,10 @@
 import type { MqttClient } from 'mqtt';
+import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { decodeUp, encode } from '../../src/protocol/codec.ts';
+import { encode } from '../../src/protocol/codec.ts';
+import { signingKeyOf } from '../../src/protocol/keys.ts';
 import type { DownBody, UpMessage } from '../../src/protocol/messages.ts';
+import { GatewaySeal, readUp } from '../../src/protocol/seal.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 
@@ -22,25 +25,31 @@ export class FloodingGateway {
   sessions = 0;
   #sessionId = '';
   #helloAtMs = 0;
+  #seal: GatewaySeal | undefined;
+  readonly #key = signingKeyOf(systemRandom.secret(32));
+  readonly #run = systemRandom.uuid();
   readonly #client: MqttClient;
+  readonly #secret: string;
 
-  constructor(client: MqttClient) {
+  constructor(client: MqttClient, secret: string) {
     this.#client = client;
+    this.#secret = secret;
   }
 
   async begin(): Promise<void> {
     this.#client.on('message', (_topic, payload) => {
-      const decoded = decodeUp(payload);
-      if (decoded.ok) this.#take(decoded.value);
+      this.#hear(payload);
     });
     await this.#client.subscribeAsync(boxTopic('+', 'up'), { qos: 1 });
-    const birth = encode({ v: 1, online: true, sessionId: systemRandom.uuid() });
+    const birth = encode({ v: 1, online: true, sessionId: this.#run });
     await this.#client.publishAsync(GATEWAY_PRESENCE_TOPIC, birth, { qos: 1, retain: true });
   }
 
   send(body: DownBody): void {
     const head = { v: 1, id: systemRandom.uuid(), sentAtMs: Date.now(), sessionId: this.#sessionId } as const;
-    this.#client.publish(boxTopic(TERMINAL_CODE, 'down'), encode({ ...head, ...body }), { qos: 1 });
+    if (this.#seal === undefined) return;
+    const sealed = this.#seal.seal({ ...head, ...body }, this.#key);
+    this.#client.publish(boxTopic(TERMINAL_CODE, 'down'), sealed, { qos: 1 });
   }
 
   /** Tells of a payment, and again at each welcome until it is reported (PROTOCOL.md, clause MSG-7). */
@@ -57,6 +66,21 @@ export class FloodingGateway {
     const times = { expiresAtMs: Date.now() + LIFETIME_MS, expiresInMs: LIFETIME_MS };
     const sessionMs = Math.floor(performance.now() - this.#helloAtMs);
     this.send({ type: 'show', ...order, ...HOLDER, qrCode, ...times, sessionMs });
+  }
+
+  #hear(payload: Buffer): void {
+    const read = readUp(TERMINAL_CODE, payload);
+    if (!read.ok) return;
+    if (read.value.message.type === 'hello') {
+      const box = { terminalCode: TERMINAL_CODE, secret: this.#secret };
+      const greeted = GatewaySeal.greet(box, this.#run, read.value, systemClock);
+      if (!greeted.ok) return;
+      this.#seal = greeted.value.seal;
+      this.#take(greeted.value.hello);
+      return;
+    }
+    const opened = this.#seal?.open(read.value);
+    if (opened?.ok) this.#take(opened.value);
   }
 
   #take(message: UpMessage): void {

@@ -2,9 +2,13 @@ import { deepStrictEqual } from 'node:assert';
 import { request } from 'node:http';
 import { connectAsync, type MqttClient } from 'mqtt';
 import { onTestFinished } from 'vitest';
-import { decodeDown, decodePresence, encode } from '../../src/protocol/codec.ts';
-import { BOX_ALIVE_MS, BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { decodePresence, encode } from '../../src/protocol/codec.ts';
+import { BOX_ALIVE_MS, BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
+import { loginOf, signingKeyOf } from '../../src/protocol/keys.ts';
 import type { DownMessage, DownOf, UpBody, UpMessage } from '../../src/protocol/messages.ts';
+import { BoxSeal } from '../../src/protocol/seal.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { eventually } from './net.ts';
 
@@ -19,6 +23,8 @@ export interface FakeBoxOptions {
   identity: FakeBoxIdentity;
   transport: 'mqtt' | 'http';
   sessionId?: string;
+  /** The same box in the same session, on a connection before this one. */
+  again?: FakeBox;
   /** What it does about a push; shows it unless told otherwise. */
   onShow?: (box: FakeBox, show: DownOf<'show'>) => unknown;
   /** What it says to show when it says hello. */
@@ -29,6 +35,8 @@ export interface FakeBoxOptions {
 
 /** A connection as a box has it, whatever the transport. */
 interface Wire {
+  /** What a hello on it answers. */
+  readonly challenge: string;
   send(text: string): Promise<void>;
   /** Goes as a power cut would: without a word. */
   vanish(): void;
@@ -42,12 +50,16 @@ export class FakeBox {
   readonly faults: unknown[] = [];
   readonly #identity: FakeBoxIdentity;
   readonly #onShow: NonNullable<FakeBoxOptions['onShow']>;
+  readonly seal: BoxSeal;
   #wire: Wire | undefined;
 
-  constructor({ identity, sessionId = crypto.randomUUID(), onShow = (box, show) => box.shown(show) }: FakeBoxOptions) {
+  constructor({ identity, again, onShow = (box, show) => box.shown(show), ...options }: FakeBoxOptions) {
+    const sessionId = again?.sessionId ?? options.sessionId ?? crypto.randomUUID();
     this.#identity = identity;
     this.sessionId = sessionId;
     this.#onShow = onShow;
+    const key = signingKeyOf(systemRandom.secret(32));
+    this.seal = again?.seal ?? new BoxSeal({ ...identity, sessionId }, key, systemClock);
   }
 
   connected(wire: Wire): void {
@@ -57,9 +69,12 @@ export class FakeBox {
   /** Takes what came from the gateway; called by the wire. */
   take(text: string): void {
     try {
-      const decoded = decodeDown(text);
-      if (!decoded.ok) throw new Error(`illegal message: ${decoded.reason}: ${text}`);
-      deepStrictEqual(JSON.parse(text), decoded.value, 'the gateway sends no field that the schema lacks');
+      const decoded = this.seal.open(text);
+      // On MQTT the agents of a box share its topic.
+      if (!decoded.ok && decoded.code === 'WRONG_SESSION') return;
+      if (!decoded.ok) throw new Error(`${decoded.code}: ${decoded.reason}: ${text}`);
+      const payload = JSON.parse(Buffer.from(text.split('.')[1] ?? '', 'base64url').toString('utf8'));
+      deepStrictEqual(payload, decoded.value, 'the gateway sends no field that the schema lacks');
       this.received.push(decoded.value);
       if (decoded.value.type === 'show') this.#onShow(this, decoded.value);
     } catch (error) {
@@ -70,7 +85,12 @@ export class FakeBox {
   async send(body: UpBody, id: string = crypto.randomUUID()): Promise<void> {
     const head = { v: 1, id, sentAtMs: Date.now(), sessionId: this.sessionId };
     const message = { ...head, ...body } as UpMessage;
-    await this.sendText(encode(message));
+    await this.sendText(this.sealed(message));
+  }
+
+  /** A message as it goes over the wire, numbered as the next one, whatever it says. */
+  sealed(message: object): string {
+    return this.seal.seal(message as UpMessage, this.#wire?.challenge ?? '');
   }
 
   async sendText(text: string): Promise<void> {
@@ -128,13 +148,13 @@ async function overMqtt(box: FakeBox, { gateway, identity }: FakeBoxOptions): Pr
   const presenceTopic = boxTopic(terminalCode, 'presence');
   const client: MqttClient = await connectAsync(gateway.mqttUrl ?? '', {
     username: terminalCode,
-    password: secret,
+    password: loginOf(secret),
     clientId: `fake-${box.sessionId.slice(0, 8)}`,
     reconnectPeriod: 0,
     will: { topic: presenceTopic, payload: Buffer.from(presence(false)), qos: 1, retain: true },
   });
   client.on('error', () => undefined);
-  let gatewayIsThere = false;
+  let challenge: string | undefined;
   client.on('message', (topic, payload) => {
     if (topic === boxTopic(terminalCode, 'down')) {
       box.take(payload.toString('utf8'));
@@ -142,12 +162,13 @@ async function overMqtt(box: FakeBox, { gateway, identity }: FakeBoxOptions): Pr
     }
     const decoded = decodePresence(payload);
     if (topic !== GATEWAY_PRESENCE_TOPIC || !decoded.ok) box.faults.push(new Error(`unexpected message on ${topic}`));
-    else gatewayIsThere = decoded.value.online;
+    else challenge = decoded.value.online ? decoded.value.sessionId : undefined;
   });
   await client.subscribeAsync([boxTopic(terminalCode, 'down'), GATEWAY_PRESENCE_TOPIC], { qos: 1 });
   await client.publishAsync(presenceTopic, presence(true), { qos: 1, retain: true });
-  await eventually('a present gateway', () => gatewayIsThere);
+  const run = await eventually('a present gateway', () => challenge);
   return {
+    challenge: run,
     send: async (text) => {
       await client.publishAsync(boxTopic(terminalCode, 'up'), text, { qos: 1 });
     },
@@ -159,11 +180,11 @@ async function overMqtt(box: FakeBox, { gateway, identity }: FakeBoxOptions): Pr
 }
 
 async function overHttp(box: FakeBox, { gateway, identity }: FakeBoxOptions): Promise<Wire> {
-  const basic = Buffer.from(`${identity.terminalCode}:${identity.secret}`).toString('base64');
+  const basic = Buffer.from(`${identity.terminalCode}:${loginOf(identity.secret)}`).toString('base64');
   const headers = { authorization: `Basic ${basic}`, [BOX_SESSION_HEADER]: box.sessionId };
   const stream = request(`${gateway.origin}${BOX_PATHS.stream}`, { headers, agent: false });
   stream.on('error', () => undefined);
-  await new Promise<void>((resolve, reject) => {
+  const challenge = await new Promise<string>((resolve, reject) => {
     stream.once('error', reject);
     stream.once('response', (response) => {
       if (response.statusCode !== 200) reject(new Error(`stream: HTTP ${response.statusCode}`));
@@ -178,7 +199,7 @@ async function overHttp(box: FakeBox, { gateway, identity }: FakeBoxOptions): Pr
           else if (event !== ':') box.faults.push(new Error(`unexpected event: ${event}`));
         }
       });
-      resolve();
+      resolve(String(response.headers[BOX_CHALLENGE_HEADER]));
     });
     stream.end();
   });
@@ -190,11 +211,12 @@ async function overHttp(box: FakeBox, { gateway, identity }: FakeBoxOptions): Pr
   }, BOX_ALIVE_MS);
   stream.once('close', () => clearInterval(alive));
   return {
+    challenge,
     send: async (text) => {
       const url = `${gateway.origin}${BOX_PATHS.messages}`;
       const answer = await fetch(url, {
         method: 'POST',
-        headers: { ...headers, 'content-type': 'application/json' },
+        headers: { ...headers, 'content-type': 'application/jose' },
         body: text,
       });
       if (answer.status !== 202) throw new Error(`message: HTTP ${answer.status} ${await answer.text()}`);

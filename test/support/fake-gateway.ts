@@ -5,6 +5,7 @@ import { Aedes, type Client } from 'aedes';
 import { onTestFinished } from 'vitest';
 import { decodeUp, encode } from '../../src/protocol/codec.ts';
 import { BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
+import { loginOf } from '../../src/protocol/keys.ts';
 import type { DownBody, DownMessage, UpMessage } from '../../src/protocol/messages.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 
@@ -29,7 +30,7 @@ export async function fakeBroker() {
   const connects: { clientId: string; clean: boolean; version: number; keepalive: number }[] = [];
   const broker = await Aedes.createBroker();
   broker.authenticate = (client, username, password, done) => {
-    const right = username === IDENTITY.terminalCode && String(password) === IDENTITY.secret;
+    const right = username === IDENTITY.terminalCode && String(password) === loginOf(IDENTITY.secret);
     if (right) done(null, true);
     else done(Object.assign(new Error('no'), { returnCode: 5 as const }), null);
     void client;
@@ -104,7 +105,7 @@ export async function fakeHttpGateway() {
   let answer: ((request: IncomingMessage, response: ServerResponse) => boolean) | undefined;
   const server = createServer((request, response) => {
     if (answer?.(request, response)) return;
-    const credentials = Buffer.from(`${IDENTITY.terminalCode}:${IDENTITY.secret}`).toString('base64');
+    const credentials = Buffer.from(`${IDENTITY.terminalCode}:${loginOf(IDENTITY.secret)}`).toString('base64');
     if (request.headers.authorization !== `Basic ${credentials}`) {
       response.writeHead(401, { 'www-authenticate': 'Basic' }).end();
       return;
@@ -130,7 +131,7 @@ export async function fakeHttpGateway() {
           return;
         }
         const decoded = decodeUp(Buffer.concat(chunks));
-        const isJson = request.headers['content-type'] === 'application/json';
+        const isJson = request.headers['content-type'] === 'application/jose';
         if (decoded.ok && isJson) received.push(decoded.value);
         else faults.push(`posted ${Buffer.concat(chunks)}`);
         response.writeHead(decoded.ok ? 202 : 400).end();

@@ -6,9 +6,15 @@ import { type Clock, withAbortAfter } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { Agent, request as requestPlain } from '../../lib/http.ts';
 import type { Logger } from '../../lib/log.ts';
-import { encode } from '../../protocol/codec.ts';
 import { LIMITS } from '../../protocol/fields.ts';
-import { BOX_ALIVE_MS, BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
+import {
+  BOX_ALIVE_MS,
+  BOX_CHALLENGE_HEADER,
+  BOX_PATHS,
+  BOX_SESSION_HEADER,
+  BOX_SILENCE_MAX_MS,
+} from '../../protocol/http-api.ts';
+import { loginOf } from '../../protocol/keys.ts';
 import type { UpMessage } from '../../protocol/messages.ts';
 import type { Session, Transport, TransportIo } from '../contract.ts';
 import { Incoming, lost, notRegistered } from './incoming.ts';
@@ -64,6 +70,7 @@ class HttpSession implements Session {
   readonly #origin: string;
   readonly #clock: Clock;
   readonly #log: Logger;
+  readonly #seal: TransportIo['seal'];
   readonly #terminalCode: string;
   readonly #headers: Record<string, string>;
   readonly #tls: ReturnType<typeof connectionTls> | undefined;
@@ -72,20 +79,22 @@ class HttpSession implements Session {
   readonly #closed = new AbortController();
   /** The post that is under way, and those that wait for it: one after the other, so that each has its full time. */
   #posts: Promise<unknown> = Promise.resolve();
+  #challenge = '';
   #lastReadMs: number;
   #lastPostMs: number;
 
-  constructor(options: HttpOptions, { clock, log, identity, sessionId }: TransportIo) {
+  constructor(options: HttpOptions, { clock, log, identity, sessionId, seal }: TransportIo) {
     this.#origin = new URL(options.url).origin;
     this.#clock = clock;
     this.#log = log;
+    this.#seal = seal;
     this.#terminalCode = identity.terminalCode;
-    const credentials = Buffer.from(`${identity.terminalCode}:${identity.secret}`, 'utf8').toString('base64');
+    const credentials = Buffer.from(`${identity.terminalCode}:${loginOf(identity.secret)}`, 'utf8').toString('base64');
     this.#headers = { authorization: `Basic ${credentials}`, [BOX_SESSION_HEADER]: sessionId };
     this.#tls = this.#origin.startsWith('https:') ? connectionTls(options) : undefined;
     const pool = { keepAlive: true, maxSockets: 1 };
     this.#sender = this.#tls !== undefined ? new TlsAgent(pool) : new Agent(pool);
-    this.incoming = new Incoming(log);
+    this.incoming = new Incoming({ log, seal });
     this.#lastReadMs = clock.monotonicMs();
     this.#lastPostMs = this.#lastReadMs;
   }
@@ -109,8 +118,8 @@ class HttpSession implements Session {
 
   /** Sends one message (PROTOCOL.md, clause BOX-HTTP-2). */
   async send(message: UpMessage): Promise<void> {
-    const body = encode(message);
-    const headers = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) };
+    const body = this.#seal.seal(message, this.#challenge);
+    const headers = { 'content-type': 'application/jose', 'content-length': String(Buffer.byteLength(body)) };
     const { statusCode } = await this.#post(BOX_PATHS.messages, headers, body);
     if (statusCode !== 202) throw this.#refusalOf(statusCode, message.type);
   }
@@ -175,10 +184,11 @@ class HttpSession implements Session {
       response.resume();
       throw this.#refusalOf(response.statusCode, 'stream');
     }
+    this.#challenge = String(response.headers[BOX_CHALLENGE_HEADER] ?? '');
     const parser = createParser({
       maxBufferSize: EVENT_CHARS_MAX,
       onEvent: ({ data }) => this.incoming.take(data),
-      onError: (error) => this.#log.warn('message-illegal', { reason: error.message }),
+      onError: (error) => this.#log.warn('message-refused', { code: 'MESSAGE_ILLEGAL', reason: error.message }),
     });
     response.setEncoding('utf8');
     response.on('data', (text: string) => {

@@ -1,9 +1,8 @@
 import { PayboxError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { BoundedQueue } from '../../lib/queue.ts';
-import { decodeDown } from '../../protocol/codec.ts';
 import type { DownMessage, DownOf } from '../../protocol/messages.ts';
-import type { Arrival } from '../contract.ts';
+import type { Arrival, TransportIo } from '../contract.ts';
 
 /**
  * Messages that wait for the box's loop. Of more, the oldest push is dropped, which its gateway takes back at its
@@ -20,22 +19,32 @@ export class Incoming implements AsyncIterable<Arrival> {
   readonly #queue = new BoundedQueue<DownMessage>(INCOMING_MAX, 'reject');
   readonly #ended = new AbortController();
   readonly #log: Logger;
+  readonly #seal: Pick<TransportIo['seal'], 'open'>;
   #failure: PayboxError | undefined;
   #dropping = false;
 
-  constructor(log: Logger) {
+  constructor({ log, seal }: { log: Logger; seal: Pick<TransportIo['seal'], 'open'> }) {
     this.#log = log;
+    this.#seal = seal;
   }
 
   get ended(): boolean {
     return this.#ended.signal.aborted;
   }
 
-  /** Takes one message as it came; an illegal one is logged and dropped (PROTOCOL.md, clause MSG-3). */
+  /**
+   * Takes one message as it came; one that cannot be believed is logged by name and dropped (PROTOCOL.md, clauses MSG-3
+   * and SIG-3). One that came too late ends the connection, because the next one begins its time anew.
+   */
   take(bytes: Uint8Array | string): void {
-    const decoded = decodeDown(bytes);
-    if (!decoded.ok) this.#log.warn('message-illegal', { reason: decoded.reason });
-    else if (!this.ended) this.#keep(decoded.value);
+    const opened = this.#seal.open(bytes);
+    if (opened.ok) {
+      if (!this.ended) this.#keep(opened.value);
+      return;
+    }
+    const { code, reason } = opened;
+    this.#log.warn('message-refused', { code, reason });
+    if (code === 'MESSAGE_EXPIRED') this.fail(lost(`a message of the gateway came too late: ${reason}`));
   }
 
   #keep(message: DownMessage): void {

@@ -5,6 +5,7 @@ import { type Clock, withAbortAfter, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { decodePresence, encode } from '../../protocol/codec.ts';
+import { loginOf } from '../../protocol/keys.ts';
 import { MESSAGE_VERSION, type UpMessage } from '../../protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../protocol/topics.ts';
 import type { Session, Transport, TransportIo } from '../contract.ts';
@@ -74,7 +75,7 @@ function clientOptions(options: MqttOptions, { identity, sessionId }: TransportI
     clean: true,
     clientId,
     username: options.username ?? identity.terminalCode,
-    password: identity.secret,
+    password: loginOf(identity.secret),
     keepalive: options.keepaliveSeconds,
     connectTimeout: options.connectTimeoutMs,
     ...(tls && { ...tls, wsOptions: tls }),
@@ -94,6 +95,7 @@ class MqttSession implements Session {
   readonly #client: MqttClient;
   readonly #clock: Clock;
   readonly #log: Logger;
+  readonly #seal: TransportIo['seal'];
   readonly #sessionId: string;
   readonly #terminalCode: string;
   readonly #broker: string;
@@ -106,10 +108,11 @@ class MqttSession implements Session {
     this.#client = client;
     this.#clock = io.clock;
     this.#log = io.log;
+    this.#seal = io.seal;
     this.#sessionId = io.sessionId;
     this.#terminalCode = io.identity.terminalCode;
     this.#broker = `the broker at ${options.url}`;
-    this.incoming = new Incoming(io.log);
+    this.incoming = new Incoming(io);
     client.on('message', (topic, payload, packet) => this.#receive(topic, payload, packet));
     client.on('error', (error) => this.incoming.fail(this.#failureOf(error)));
     client.on('close', () => this.incoming.fail(lost(`${this.#broker} ended the connection`)));
@@ -127,7 +130,8 @@ class MqttSession implements Session {
   }
 
   async send(message: UpMessage): Promise<void> {
-    const acknowledged = this.#publish('up', encode(message), false).then(() => true);
+    const sealed = this.#seal.seal(message, this.#gatewayRun ?? '');
+    const acknowledged = this.#publish('up', sealed, false).then(() => true);
     const inTime = withDeadline(this.#clock, ACKNOWLEDGE_TIMEOUT_MS, acknowledged);
     if (await this.incoming.whileOpen(inTime)) return;
     throw lost(`${this.#broker} did not acknowledge a message within ${ACKNOWLEDGE_TIMEOUT_MS} ms`);
@@ -173,7 +177,8 @@ class MqttSession implements Session {
     if (topic === GATEWAY_PRESENCE_TOPIC) this.#onGatewayPresence(payload);
     else if (topic !== boxTopic(this.#terminalCode, 'down')) this.#log.warn('message-on-foreign-topic', { topic });
     // Only presence is retained: anything else that is was meant for another day.
-    else if (packet.retain) this.#log.warn('message-illegal', { reason: 'retained by the broker' });
+    else if (packet.retain)
+      this.#log.warn('message-refused', { code: 'MESSAGE_ILLEGAL', reason: 'retained by the broker' });
     else this.incoming.take(payload);
   }
 

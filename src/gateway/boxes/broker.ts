@@ -8,6 +8,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
+import { loginOf } from '../../protocol/keys.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic } from '../../protocol/topics.ts';
 import type { Directory } from '../directory.ts';
 import { listenOn, readServerTls, type ServerTlsFiles, urlHost } from '../listen.ts';
@@ -169,7 +170,8 @@ function loginProblem(
   username: string | undefined,
   password: string,
 ): { text: string; code: number } | undefined {
-  const known = username === login.username ? login.password : directory.box(username ?? '')?.secret;
+  const secret = directory.box(username ?? '')?.secret;
+  const known = username === login.username ? login.password : secret && loginOf(secret);
   // Compared even for an unknown name, so that the answer's time does not tell which names are known.
   const right = equalSecrets(password, known ?? login.password);
   if (known === undefined || !right) return { text: 'unknown box or wrong secret', code: BAD_CREDENTIALS };

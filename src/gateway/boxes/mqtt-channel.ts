@@ -6,13 +6,14 @@ import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { TLS_FLOOR } from '../../lib/tls.ts';
-import { decodePresence, decodeUp, encode } from '../../protocol/codec.ts';
+import { decodePresence, encode } from '../../protocol/codec.ts';
 import { MESSAGE_VERSION } from '../../protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC, GATEWAY_RIGHTS, parseBoxTopic } from '../../protocol/topics.ts';
 import type { Directory } from '../directory.ts';
 import type { Hub } from './hub.ts';
 import type { Line } from './line.ts';
 import { Outgoing } from './outgoing.ts';
+import type { Seals } from './seals.ts';
 
 /** Waits between attempts to reach a lost broker; the last one repeats. */
 const REDIAL_WAITS_MS = [250, 500, 1000, 2000, 5000, 10_000];
@@ -32,6 +33,7 @@ export interface BrokerAddress {
 
 export interface MqttChannelDeps {
   hub: Hub;
+  seals: Seals;
   directory: Directory;
   clock: Clock;
   random: Random;
@@ -147,7 +149,7 @@ async function dial(address: BrokerAddress, deps: MqttChannelDeps): Promise<Conn
     if (client.stream instanceof Socket) client.stream.setNoDelay(true);
     client.on('message', (topic, payload, packet) => {
       if (topic === GATEWAY_PRESENCE_TOPIC) keepPresent(client, runId, payload, packet, deps);
-      else take(topic, payload, packet, (box) => lines.get(box) ?? lineOf(box), deps);
+      else take({ topic, payload, packet, runId }, (box) => lines.get(box) ?? lineOf(box), deps);
     });
     await client.subscribeAsync([...GATEWAY_RIGHTS.read], { qos: 1 });
     await announce(client, runId, true);
@@ -159,7 +161,7 @@ async function dial(address: BrokerAddress, deps: MqttChannelDeps): Promise<Conn
   return { client, lines, runId, closed };
 }
 
-function lineTo(client: MqttClient, outgoing: Outgoing, terminalCode: string, { log }: MqttChannelDeps): Line {
+function lineTo(client: MqttClient, outgoing: Outgoing, terminalCode: string, { log, seals }: MqttChannelDeps): Line {
   return {
     transport: 'mqtt',
     send: (message) => {
@@ -170,8 +172,13 @@ function lineTo(client: MqttClient, outgoing: Outgoing, terminalCode: string, { 
         if (problem.stalled) client.end(true);
         return;
       }
+      const sealed = seals.seal(terminalCode, message);
+      if (sealed === undefined) {
+        unsent('its session is not known any more');
+        return;
+      }
       const settled = outgoing.begin();
-      client.publish(boxTopic(terminalCode, 'down'), encode(message), { qos: 1 }, (error) => {
+      client.publish(boxTopic(terminalCode, 'down'), sealed, { qos: 1 }, (error) => {
         settled();
         if (error && !client.disconnecting && client.connected) unsent(reasonOf(error));
       });
@@ -205,24 +212,24 @@ function keepPresent(
 
 /** Takes what any box publishes; on a broker without topic rights that can be anything. */
 function take(
-  topic: string,
-  payload: Buffer,
-  packet: IPublishPacket,
+  { topic, payload, packet, runId }: { topic: string; payload: Buffer; packet: IPublishPacket; runId: string },
   lineOf: (terminalCode: string) => Line,
-  deps: MqttChannelDeps,
+  { hub, seals, log }: MqttChannelDeps,
 ): void {
-  const { hub, log } = deps;
+  const refuse = (code: string, reason: string) => log.warn('message-refused', { topic, code, reason });
   const from = parseBoxTopic(topic);
-  const decoded = from?.channel === 'presence' ? decodePresence(payload) : decodeUp(payload);
-  if (from === undefined || !decoded.ok) {
-    log.warn('message-refused', { topic, code: 'E46', reason: decoded.ok ? 'not a topic of a box' : decoded.reason });
-  } else if ('online' in decoded.value) {
-    const { online, sessionId } = decoded.value;
-    if (!online) hub.lost(from.terminalCode, { sessionId }, 'its presence ended');
+  if (from === undefined) {
+    refuse('E46', 'not a topic of a box');
+  } else if (from.channel === 'presence') {
+    const decoded = decodePresence(payload);
+    if (!decoded.ok) refuse('E46', decoded.reason);
+    else if (!decoded.value.online) hub.lost(from.terminalCode, decoded.value, 'its presence ended');
   } else if (packet.retain) {
-    log.warn('message-refused', { topic, code: 'E46', reason: 'retained by the broker' });
+    refuse('E46', 'retained by the broker');
   } else {
-    void hub.receive(from.terminalCode, lineOf(from.terminalCode), decoded.value);
+    const opened = seals.take(from.terminalCode, runId, payload);
+    if (!opened.ok) refuse(opened.code, opened.reason);
+    else void hub.receive(from.terminalCode, lineOf(from.terminalCode), opened.value);
   }
 }
 

@@ -2,11 +2,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
-import { decodeUp, encode } from '../../protocol/codec.ts';
+import type { Random } from '../../lib/random.ts';
 import { LIMITS } from '../../protocol/fields.ts';
-import { BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
+import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
+import { loginOf } from '../../protocol/keys.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { Line } from '../boxes/line.ts';
+import type { Seals } from '../boxes/seals.ts';
 import type { BoxConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
 import { isLoggedIn, type Logins } from './logins.ts';
@@ -20,15 +22,19 @@ const sessionHeader = z.uuid();
 
 export interface BoxRoutesDeps {
   hub: Hub;
+  seals: Seals;
   directory: Directory;
   logins: Logins;
   clock: Clock;
+  random: Random;
   log: Logger;
 }
 
 /** The stream of one session of a box. */
 interface BoxStream {
   line: Line;
+  /** What a hello on it has to answer. */
+  challenge: string;
   /** When the box last posted anything, on the monotonic clock. */
   heardMs: number;
   cut(): void;
@@ -36,11 +42,12 @@ interface BoxStream {
 
 /** The connection of boxes over HTTP (PROTOCOL.md, clause BOX-HTTP). Returns what ends every stream. */
 export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => void {
-  const { hub, clock, log } = deps;
+  const { hub, seals, clock, random, log } = deps;
   /** terminalCode → sessionId → its stream, oldest first. */
   const streams = new Map<string, Map<string, BoxStream>>();
   const boxes: Boxes = new WeakMap();
   scope.addHook('onRequest', (request, reply) => identify(request, reply, deps, boxes));
+  scope.addContentTypeParser('application/jose', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
   scope.get(BOX_PATHS.stream, (request, reply) => {
     const { box, sessionId } = identityOf(request, boxes);
@@ -53,13 +60,18 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
     const [oldest] = own.values();
     if (own.size >= STREAMS_PER_BOX_MAX) oldest?.cut();
 
-    const events = openStream(reply, clock);
+    const challenge = random.uuid();
+    const events = openStream(reply, clock, { [BOX_CHALLENGE_HEADER]: challenge });
     const line: Line = {
       transport: 'http',
-      send: (message) => events.send(encode(message)),
+      send: (message) => {
+        const sealed = seals.seal(terminalCode, message);
+        if (sealed !== undefined) events.send(sealed);
+        else log.warn('message-unsent', { box: terminalCode, type: message.type, reason: 'its session is over' });
+      },
       end: () => events.end(),
     };
-    const stream: BoxStream = { line, heardMs: clock.monotonicMs(), cut: () => events.cut() };
+    const stream: BoxStream = { line, challenge, heardMs: clock.monotonicMs(), cut: () => events.cut() };
     own.set(sessionId, stream);
     const silent = watchSilence(stream, events.ended, clock);
     void events.ended.then(async () => {
@@ -81,14 +93,20 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
 
   scope.post(BOX_PATHS.messages, { bodyLimit: LIMITS.messageBytesMax }, async (request, reply) => {
     const { box, sessionId } = identityOf(request, boxes);
-    const message = decodeUp(Buffer.isBuffer(request.body) ? request.body : '');
-    if (!message.ok) return answerRefusal(request, reply, log, { code: 'E46', reason: message.reason });
-    if (message.value.sessionId !== sessionId) {
-      const reason = `a message of another session than the header ${BOX_SESSION_HEADER}`;
-      return answerRefusal(request, reply, log, { code: 'E46', reason });
-    }
     const stream = streamOf(request, reply);
     if (stream === undefined) return reply;
+    const refuse = (reason: string) => answerRefusal(request, reply, log, { code: 'E46', reason });
+    const body = Buffer.isBuffer(request.body) ? request.body : '';
+    const message = seals.take(box.terminalCode, stream.challenge, body);
+    // A box repeats a post whose connection broke before the answer: it was taken the first time.
+    if (!message.ok && message.code === 'MESSAGE_REPLAYED') {
+      log.warn('message-refused', { box: box.terminalCode, code: message.code, reason: message.reason });
+      return reply.code(202).send();
+    }
+    if (!message.ok) return refuse(`${message.code}: ${message.reason}`);
+    if (message.value.sessionId !== sessionId) {
+      return refuse(`a message of another session than the header ${BOX_SESSION_HEADER}`);
+    }
     if (await hub.receive(box.terminalCode, stream.line, message.value)) return reply.code(202).send();
     // The hub has logged why. The box ends its session on it, and sends what it owes again in the next.
     return reply.code(503).send({ status: 'FAILED', message: 'E05' });
@@ -123,7 +141,7 @@ type Boxes = WeakMap<FastifyRequest, { box: BoxConfig; sessionId: string }>;
 async function identify(request: FastifyRequest, reply: FastifyReply, deps: BoxRoutesDeps, boxes: Boxes) {
   const { username = '', password } = basicCredentials(request) ?? {};
   const box = deps.directory.box(username);
-  const attempt = { kind: 'box', username, secret: password, expected: box?.secret } as const;
+  const attempt = { kind: 'box', username, secret: password, expected: box?.secret && loginOf(box.secret) } as const;
   const challenge = 'Basic realm="paybox box", charset="UTF-8"';
   if (!isLoggedIn(request, reply, attempt, { ...deps, challenge }) || box === undefined) return reply;
   const session = sessionHeader.safeParse(request.headers[BOX_SESSION_HEADER]);

@@ -15,13 +15,14 @@ export interface EventStream {
 }
 
 /** Turns a request's answer into a stream; the reply is no longer Fastify's. */
-export function openStream(reply: FastifyReply, clock: Clock): EventStream {
+export function openStream(reply: FastifyReply, clock: Clock, headers: Record<string, string> = {}): EventStream {
   reply.hijack();
   const raw: ServerResponse = reply.raw;
   raw.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
     'x-accel-buffering': 'no',
+    ...headers,
   });
   const over = new AbortController();
   const ended = new Promise<void>((resolve) => {

@@ -11,6 +11,7 @@ import { BOX_PATHS } from '../../../src/protocol/http-api.ts';
 import type { UpMessage } from '../../../src/protocol/messages.ts';
 import { down, fakeHttpGateway, IDENTITY } from '../../support/fake-gateway.ts';
 import { eventually, freePort } from '../../support/net.ts';
+import { NO_SEAL } from '../../support/no-seal.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 function box(url: string, change: { secret?: string; clock?: Clock } = {}) {
@@ -24,7 +25,7 @@ function box(url: string, change: { secret?: string; clock?: Clock } = {}) {
   const abort = new AbortController();
   const identity = { ...IDENTITY, secret: change.secret ?? IDENTITY.secret };
   const log = createLogger(out, systemClock, 'json');
-  const io = { clock: change.clock ?? systemClock, log, identity, sessionId: randomUUID() };
+  const io = { clock: change.clock ?? systemClock, log, identity, sessionId: randomUUID(), seal: NO_SEAL };
   const options = httpTransport.options.parse({ url, connectTimeoutMs: 20_000 });
   const opening = httpTransport.open(options, io, abort.signal);
   opening.catch(() => undefined);
@@ -179,7 +180,7 @@ describe('the HTTP transport', () => {
     gateway.write(event(JSON.stringify({ ...told, colour: 'red' })));
     const messages = session.incoming[Symbol.asyncIterator]();
     expect((await messages.next()).value).toEqual(told);
-    expect(events()).toEqual(['message-illegal', 'message-illegal', 'message-illegal']);
+    expect(events()).toEqual(['message-refused', 'message-refused', 'message-refused']);
     const ending = expect(messages.next()).rejects.toMatchObject({ code: 'LINK_LOST' });
     gateway.write(`data: ${'x'.repeat(50_000)}`);
     gateway.write('x'.repeat(50_000));

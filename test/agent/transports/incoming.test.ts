@@ -7,6 +7,7 @@ import { createLogger } from '../../../src/lib/log.ts';
 import { encode } from '../../../src/protocol/codec.ts';
 import type { DownMessage } from '../../../src/protocol/messages.ts';
 import { down } from '../../support/fake-gateway.ts';
+import { NO_SEAL } from '../../support/no-seal.ts';
 
 const [SESSION, OTHER_SESSION] = [randomUUID(), randomUUID()];
 
@@ -29,7 +30,7 @@ function incomingOf(...messages: DownMessage[]) {
       done();
     },
   });
-  const incoming = new Incoming(createLogger(out, systemClock, 'json'));
+  const incoming = new Incoming({ log: createLogger(out, systemClock, 'json'), seal: NO_SEAL });
   const take = (message: DownMessage) => incoming.take(encode(message));
   for (const message of messages) take(message);
   /** What is read while the connection is open. */

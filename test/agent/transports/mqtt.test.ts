@@ -10,6 +10,7 @@ import { encode } from '../../../src/protocol/codec.ts';
 import type { UpMessage } from '../../../src/protocol/messages.ts';
 import { down, fakeBroker, IDENTITY } from '../../support/fake-gateway.ts';
 import { eventually, freePort } from '../../support/net.ts';
+import { NO_SEAL } from '../../support/no-seal.ts';
 import { startProxy, type Way } from '../../support/proxy.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
@@ -33,7 +34,7 @@ function box(
   const abort = new AbortController();
   const identity = { ...IDENTITY, secret: change.secret ?? IDENTITY.secret };
   const log = createLogger(out, systemClock, 'json');
-  const io = { clock: change.clock ?? systemClock, log, identity, sessionId };
+  const io = { clock: change.clock ?? systemClock, log, identity, sessionId, seal: NO_SEAL };
   const { connectTimeoutMs = 20_000, keepaliveSeconds } = change;
   const options = mqttTransport.options.parse({ url, connectTimeoutMs, keepaliveSeconds });
   const opening = mqttTransport.open(options, io, abort.signal);
@@ -174,7 +175,7 @@ describe('the MQTT transport', () => {
     const messages = session.incoming[Symbol.asyncIterator]();
     await messages.next();
     expect((await messages.next()).value).toEqual(told);
-    expect(lines.map((line) => JSON.parse(line).event)).toEqual(illegal.map(() => 'message-illegal'));
+    expect(lines.map((line) => JSON.parse(line).event)).toEqual(illegal.map(() => 'message-refused'));
     expect(lines[4]).toContain('20000 bytes');
   });
 
@@ -187,7 +188,7 @@ describe('the MQTT transport', () => {
     const told = withdraw();
     await broker.tell(encode(told));
     expect((await session.incoming[Symbol.asyncIterator]().next()).value).toEqual(told);
-    expect(events()).toEqual(['message-illegal']);
+    expect(events()).toEqual(['message-refused']);
   });
 
   it('MSG-7 ends rather than lose a message when more wait than it keeps', async () => {

@@ -14,6 +14,7 @@ import { systemRandom } from '../../../src/lib/random.ts';
 import { decodeDown, encode } from '../../../src/protocol/codec.ts';
 import type { DownBody, DownMessage, UpMessage } from '../../../src/protocol/messages.ts';
 import { DOWN } from '../../protocol/examples.ts';
+import { NO_SEAL } from '../../support/no-seal.ts';
 import type { Seeded } from '../../support/seeded.ts';
 import { turn } from '../../support/virtual-clock.ts';
 import { mutated } from '../bytes.ts';
@@ -46,7 +47,7 @@ interface OpenedAgent {
 async function openAgent(world: World): Promise<OpenedAgent> {
   const { log, lines } = listeningLog(systemClock);
   const sent: UpMessage[] = [];
-  let incoming = new Incoming(log);
+  let incoming = new Incoming({ log, seal: NO_SEAL });
   let sessionId = '';
   const say = (bytes: Uint8Array | string) => incoming.take(bytes);
   const setup: AgentSetup = {
@@ -55,7 +56,7 @@ async function openAgent(world: World): Promise<OpenedAgent> {
     link: {
       ...{ transport: 'fuzz', gateway: 'fuzz' },
       open: async (io): Promise<Session> => {
-        incoming = new Incoming(log);
+        incoming = new Incoming({ log, seal: NO_SEAL });
         sessionId = io.sessionId;
         return {
           incoming,
@@ -219,7 +220,7 @@ const stream: Target['open'] = async (world) => {
   return {
     feed: async (input) => {
       next = Buffer.from(input);
-      const io = { clock: systemClock, log, identity: BOX1, sessionId: randomUUID() };
+      const io = { clock: systemClock, log, identity: BOX1, sessionId: randomUUID(), seal: NO_SEAL };
       let messages = 0;
       try {
         const session = await httpTransport.open(options, io, new AbortController().signal);

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { generate, type IConnectPacket } from 'mqtt-packet';
 import { checkSum } from '../../../src/protocol/checksum.ts';
-import { encode } from '../../../src/protocol/codec.ts';
 import { BOX_REFUSALS } from '../../../src/protocol/codes.ts';
 import { PATHS } from '../../../src/protocol/http-api.ts';
+import { loginOf } from '../../../src/protocol/keys.ts';
 import { ENDS, type UpBody, type UpMessage } from '../../../src/protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../../src/protocol/topics.ts';
 import { mutated } from '../bytes.ts';
@@ -127,7 +127,7 @@ const hostileBox: Target['open'] = async (world) => {
         const id = known[it.about] ?? randomUUID();
         const head = { v: 1, id: it.about % 2 ? id : randomUUID(), sentAtMs: it.amount } as const;
         const sessionId = it.wrongSession ? randomUUID() : box.sessionId;
-        const answer = await box.post(Buffer.from(encode({ ...head, sessionId, ...bodyOf(it, id) } as UpMessage)));
+        const answer = await box.post(box.sealed({ ...head, sessionId, ...bodyOf(it, id) } as UpMessage));
         hold(answer.status === 202 || it.wrongSession, () => `answered ${answer.text} to ${JSON.stringify(it)}`);
         taken ||= answer.status === 202;
       }
@@ -145,7 +145,7 @@ const hostileBox: Target['open'] = async (world) => {
 const login = (change: Partial<IConnectPacket> = {}) =>
   generate({
     ...{ cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clean: true, clientId: 'c1', keepalive: 30 },
-    ...{ username: BOX1.terminalCode, password: Buffer.from(BOX1.secret), ...change },
+    ...{ username: BOX1.terminalCode, password: Buffer.from(loginOf(BOX1.secret)), ...change },
   } as IConnectPacket);
 const publish = (topic: string, payload: Buffer | string, more: object = {}) =>
   generate({ cmd: 'publish', topic, payload, qos: 1, messageId: 7, dup: false, retain: false, ...more });

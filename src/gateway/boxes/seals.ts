@@ -1,0 +1,115 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Random } from '../../lib/random.ts';
+import { type SigningKey, signingKeyOf } from '../../protocol/keys.ts';
+import type { DownMessage, UpMessage } from '../../protocol/messages.ts';
+import { GatewaySeal, type Opened, type ReadMessage, readUp } from '../../protocol/seal.ts';
+import type { Directory } from '../directory.ts';
+import type { Store } from '../store/store.ts';
+
+/** Sessions of one box whose messages can be opened: the one in use, and agents that quarrel with it. */
+const SESSIONS_PER_BOX_MAX = 8;
+/** Sessions of one box that are remembered, so that none of their hellos begins another. */
+const BEGUN_PER_BOX_MAX = 1_000;
+const SEED_BYTES = 32;
+const SETTING = 'signing-key';
+
+interface BoxSeals {
+  secret: string;
+  /** By sessionId, the oldest first. */
+  sessions: Map<string, GatewaySeal>;
+  begun: Set<string>;
+}
+
+export interface SealsDeps {
+  directory: Directory;
+  store: Store;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+}
+
+/**
+ * Signs what boxes are told and believes what they say, whatever the transport (PROTOCOL.md, clause SIG). The signing
+ * key is the store's, so that it outlives a restart.
+ */
+export class Seals {
+  readonly #deps: SealsDeps;
+  readonly #boxes = new Map<string, BoxSeals>();
+  #key: SigningKey;
+
+  private constructor(deps: SealsDeps, seed: string) {
+    this.#deps = deps;
+    this.#key = signingKeyOf(seed);
+  }
+
+  static async open(deps: SealsDeps): Promise<Seals> {
+    return new Seals(deps, await deps.store.setting(SETTING, () => deps.random.secret(SEED_BYTES)));
+  }
+
+  /** The thumbprint of the key that the gateway signs with. */
+  get kid(): string {
+    return this.#key.kid;
+  }
+
+  /** Makes a new signing key, which every session hears of with its next message; the old one is gone. */
+  async rotate(): Promise<void> {
+    const seed = this.#deps.random.secret(SEED_BYTES);
+    await this.#deps.store.replaceSetting(SETTING, seed);
+    const { kid } = this.#key;
+    this.#key = signingKeyOf(seed);
+    this.#deps.log.info('signing-key-rotated', { from: kid, to: this.kid });
+  }
+
+  /**
+   * A message for the box, sealed; `undefined` where its session is not known any more, which nobody can read.
+   * Messages must go out in the order in which they are sealed.
+   */
+  seal(terminalCode: string, message: DownMessage): string | undefined {
+    return this.#boxes.get(terminalCode)?.sessions.get(message.sessionId)?.seal(message, this.#key);
+  }
+
+  /** What came from the box, as an answer to this challenge if it begins a session. Never throws. */
+  take(terminalCode: string, challenge: string, bytes: Uint8Array | string): Opened<UpMessage> {
+    const secret = this.#deps.directory.box(terminalCode)?.secret;
+    if (secret === undefined) return { ok: false, code: 'WRONG_BOX', reason: 'no such box has a secret' };
+    const box = this.#sealsOf(terminalCode, secret);
+    const read = readUp(terminalCode, bytes);
+    if (!read.ok) return read;
+    const seal = box.sessions.get(read.value.message.sessionId);
+    return seal?.open(read.value) ?? this.#greet(terminalCode, box, challenge, read.value);
+  }
+
+  #greet(terminalCode: string, box: BoxSeals, challenge: string, read: ReadMessage<UpMessage>): Opened<UpMessage> {
+    const greeted = GatewaySeal.greet({ terminalCode, secret: box.secret }, challenge, read, this.#deps.clock);
+    if (!greeted.ok) return greeted;
+    const { seal, hello } = greeted.value;
+    if (box.begun.has(hello.sessionId)) {
+      return { ok: false, code: 'MESSAGE_REPLAYED', reason: 'its session has begun before' };
+    }
+    addNewest(box.begun, hello.sessionId, BEGUN_PER_BOX_MAX);
+    box.sessions.set(hello.sessionId, seal);
+    for (const oldest of box.sessions.keys()) {
+      if (box.sessions.size <= SESSIONS_PER_BOX_MAX) break;
+      box.sessions.delete(oldest);
+    }
+    return { ok: true, value: hello };
+  }
+
+  /** With another secret than before, all that was introduced under it is worth nothing. */
+  #sealsOf(terminalCode: string, secret: string): BoxSeals {
+    const known = this.#boxes.get(terminalCode);
+    if (known?.secret === secret) return known;
+    const fresh = { secret, sessions: new Map(), begun: known?.begun ?? new Set<string>() };
+    this.#boxes.set(terminalCode, fresh);
+    return fresh;
+  }
+}
+
+function addNewest(set: Set<string>, value: string, max: number): void {
+  set.add(value);
+  for (const oldest of set) {
+    if (set.size <= max) break;
+    set.delete(oldest);
+  }
+}
