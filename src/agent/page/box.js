@@ -19,11 +19,12 @@ function show({ frame, sound, status }) {
   setLink(status.online ? 'online' : 'offline', status.online ? 'online' : 'offline');
   say('terminal', status.terminalCode);
   say('serial', status.serialNumber);
-  say('state', status.fault === null ? status.state : `${status.state} · ${status.fault.code}: ${status.fault.reason}`);
-  const { order, lastPayment, link, display } = status;
+  const { order, lastPayment, link, display, fault, enrolment } = status;
+  const more = fault === null ? enrolment && `enrol with ${enrolment.code}` : `${fault.code}: ${fault.reason}`;
+  say('state', more ? `${status.state} · ${more}` : status.state);
   say('order', order && `${dong(order.amount)} · ${order.content} · until ${time(order.expiresAt)}`);
   say('payment', lastPayment && `${dong(lastPayment.amount)} · ${lastPayment.content} · ${time(lastPayment.paidAt)}`);
-  say('link', link.reason === null ? link.gateway : link.reason);
+  say('link', `${link.reason === null ? link.gateway : link.reason}${link.plain ? ' · not encrypted' : ''}`);
   say('display', `${display.driver} · ${display.ok ? display.surface : display.reason}`);
   part('version').textContent = `paybox ${status.version}`;
   document.title = `${status.terminalCode} · ${status.state}`;
