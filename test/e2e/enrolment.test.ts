@@ -1,0 +1,173 @@
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { eventually, freePort, temporaryFolder } from '../support/net.ts';
+import { paybox, payboxToEnd, type Running, readyFile } from '../support/processes.ts';
+import { decodeQrTwice } from '../support/qr-decoders.ts';
+import { ACCOUNT, getJson, PARTNER } from './walk.ts';
+
+const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001' };
+const FORMAT = /^[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}$/;
+
+interface Status {
+  state: string;
+  online: boolean;
+  enrolment: { code: string; url: string } | null;
+}
+
+/** A gateway that knows the box without a secret, in a process of its own. */
+async function startGateway(folder: string) {
+  const config = {
+    http: { port: await freePort() },
+    mqtt: { embedded: { port: await freePort() } },
+    dataDir: 'gateway',
+    // Nobody answers there, which is its own affair.
+    partners: [
+      { ...PARTNER, accounts: [ACCOUNT.bankAccount], callback: { url: `http://127.0.0.1:${await freePort()}/` } },
+    ],
+    accounts: [ACCOUNT],
+    boxes: [{ ...BOX, account: ACCOUNT.bankAccount }],
+  };
+  const [file, ready] = [join(folder, 'gateway.yaml'), join(folder, 'gateway.json')];
+  await writeFile(file, JSON.stringify(config));
+  const running = paybox('gateway', '--config', file, '--ready-file', ready);
+  const { baseUrl, mqttUrl } = await readyFile<{ baseUrl: string; mqttUrl: string }>(ready, running);
+  return { running, baseUrl, mqttUrl, origin: new URL(baseUrl).origin };
+}
+
+/** The box as it stands in the shop: its process, its pages, its folder. */
+async function startBox(folder: string, link: object, enrolment?: object) {
+  const config = {
+    box: BOX,
+    link,
+    ...(enrolment && { enrolment }),
+    http: { port: await freePort() },
+    dataDir: 'box',
+    paidHoldSeconds: 1,
+  };
+  const [file, ready] = [join(folder, 'agent.yaml'), join(folder, `${config.http.port}.json`)];
+  await writeFile(file, JSON.stringify(config));
+  const running = paybox('agent', '--config', file, '--ready-file', ready);
+  const { boxUrl } = await readyFile<{ boxUrl: string }>(ready, running);
+  const status = () => getJson<Status>(`${boxUrl}/status`);
+  const becomes = (state: string) =>
+    eventually(`the box is ${state}`, async () => (await status()).state === state, 40_000);
+  /** What a phone reads off its screen. */
+  const scan = () =>
+    eventually('a QR on the screen', async () => {
+      const { enrolment } = await status();
+      const picture = await fetch(`${boxUrl}/screen.png`);
+      if (enrolment === null || !picture.ok) return undefined;
+      const read = readQr(new Uint8Array(await picture.arrayBuffer()));
+      return read === enrolment.url ? enrolment : undefined;
+    });
+  return { running, boxUrl, status, becomes, scan };
+}
+
+/** Undefined while there is none on the picture. */
+function readQr(png: Uint8Array): string | undefined {
+  try {
+    const [read, again] = decodeQrTwice(png);
+    return read === again ? read : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const enrol = (origin: string, ...args: string[]) => payboxToEnd('enrol', '--url', origin, ...args);
+
+async function pushAndPay(baseUrl: string, content: string) {
+  const order = ['--amount', '50000', '--content', content, '--url', baseUrl];
+  expect(await payboxToEnd('push', ...order)).toMatchObject({ code: 0 });
+  expect(await payboxToEnd('pay', ...order)).toMatchObject({ code: 0 });
+}
+
+describe.each(['mqtt', 'http'])('a box without a secret over %s', (transport) => {
+  it('ENR-1 ENR-3 ENR-5 ENR-6 is enrolled by the code on its screen, works, starts again by itself, and enrols anew', async () => {
+    const folder = await temporaryFolder();
+    const gateway = await startGateway(folder);
+    const link = { transport, url: transport === 'mqtt' ? gateway.mqttUrl : gateway.origin };
+    const at = transport === 'mqtt' ? { url: gateway.origin } : undefined;
+    const box = await startBox(folder, link, at);
+
+    const { code, url } = await box.scan();
+    expect(code).toMatch(FORMAT);
+    expect(url).toBe(`${gateway.origin}/#enrol/${BOX.terminalCode}/${code}`);
+    expect(await (await fetch(`${box.boxUrl}/screen.txt`)).text()).toContain(code);
+    const listed = await enrol(gateway.origin);
+    expect(listed).toMatchObject({
+      code: 0,
+      output: expect.stringContaining(`${BOX.terminalCode} ${BOX.serialNumber}`),
+    });
+    expect(await enrol(gateway.origin, '--box', BOX.terminalCode, '--code', '0000-0000-0000')).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('read the code on the screen of the box again'),
+    });
+    expect(await box.status()).toMatchObject({ online: false, enrolment: { code } });
+    expect(await enrol(gateway.origin, '--box', BOX.terminalCode, '--code', code.toLowerCase())).toMatchObject({
+      code: 0,
+    });
+    await box.becomes('idle');
+    await pushAndPay(gateway.baseUrl, 'DH001');
+
+    const file = join(folder, 'box/secret');
+    const secret = (await readFile(file, 'utf8')).trim();
+    expect([(await stat(file)).mode & 0o777, secret.length]).toEqual([0o600, 43]);
+    await box.running.stop();
+    const again = await startBox(folder, link, at);
+    await again.becomes('idle');
+    expect(again.running.output()).not.toContain('enrolling');
+    await pushAndPay(gateway.baseUrl, 'DH002');
+    expect(await readFile(file, 'utf8')).toBe(`${secret}\n`);
+
+    expect(await enrol(gateway.origin, '--forget', BOX.terminalCode)).toMatchObject({ code: 0 });
+    const next = await again.scan();
+    expect(next.code).not.toBe(code);
+    expect(await enrol(gateway.origin, '--box', BOX.terminalCode, '--code', next.code)).toMatchObject({ code: 0 });
+    await again.becomes('idle');
+    expect((await readFile(file, 'utf8')).trim()).not.toBe(secret);
+    const told = outputOf(gateway.running, box.running, again.running) + JSON.stringify(await again.status());
+    expect(told).toContain('box-enrolled');
+    for (const hidden of [secret, code, next.code]) expect(told).not.toContain(hidden);
+  }, 120_000);
+});
+
+function outputOf(...programs: Running[]): string {
+  return programs.map((it) => it.output()).join('');
+}
+
+describe('paybox enrol', () => {
+  it.each([
+    ['a code without its box', ['--code', '7K2M-Q0XA-94TZ']],
+    ['a code that is none', ['--box', 'VVB000001', '--code', 'hello']],
+    ['a box that is none', ['--forget', 'VVB1']],
+    ['two things at once', ['--forget', 'VVB000001', '--reject', 'VVB000002']],
+    ['an address that is none', ['--url', 'gateway']],
+    ['a token that would be sent plainly', ['--url', 'http://192.0.2.1', '--admin-token-file', import.meta.filename]],
+  ])('ends with 2 and says what is wrong for %s', async (_what, args) => {
+    const { code, output } = await payboxToEnd('enrol', ...args);
+    expect([code, output]).toEqual([2, expect.stringMatching(/expected|others can read/)]);
+  });
+
+  it('ends with 3 where no gateway answers', async () => {
+    const url = `http://127.0.0.1:${await freePort()}`;
+    expect(await enrol(url)).toMatchObject({ code: 3, output: expect.stringContaining('start the gateway') });
+  });
+
+  it('takes the admin token from a file, which no list of processes shows', async () => {
+    const folder = await temporaryFolder();
+    const file = join(folder, 'token');
+    await writeFile(file, 'a-long-admin-token\n');
+    const gateway = join(folder, 'gateway.yaml');
+    const port = await freePort();
+    await writeFile(
+      gateway,
+      JSON.stringify({ http: { port }, mqtt: null, dataDir: 'data', adminToken: 'a-long-admin-token' }),
+    );
+    const ready = join(folder, 'ready.json');
+    await readyFile(ready, paybox('gateway', '--config', gateway, '--ready-file', ready));
+    const origin = `http://127.0.0.1:${port}`;
+    expect(await enrol(origin)).toMatchObject({ code: 1, output: expect.stringContaining('--admin-token-file') });
+    expect(await enrol(origin, '--admin-token-file', file)).toEqual({ code: 0, output: 'no box asks to enrol\n' });
+  });
+});
