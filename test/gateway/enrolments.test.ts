@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { once } from 'node:events';
+import { connectAsync } from 'mqtt';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { agreementKeyOf } from '../../src/protocol/enrolment.ts';
+import { loginOf } from '../../src/protocol/keys.ts';
 import { AskingBox, loginStatus } from '../support/asking-box.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
@@ -109,6 +112,23 @@ describe('a box that asks to enrol', () => {
     );
     expect(await loginStatus(gateway.origin, BOX.terminalCode, (await again.agree()) ?? '')).toBe(200);
     void session;
+  });
+
+  it('ENR-6 anew has every connection of its old secret ended, one that never said hello too', async () => {
+    const gateway = await gatewayOf();
+    const first = new AskingBox(gateway.origin, BOX);
+    await first.ask();
+    await acceptCode(gateway, first.code);
+    const secret = (await first.agree()) ?? '';
+    const client = await connectAsync(gateway.mqttUrl ?? '', {
+      username: BOX.terminalCode,
+      password: loginOf(secret),
+      reconnectPeriod: 0,
+    });
+    onTestFinished(() => client.endAsync(true));
+    const ended = once(client, 'close');
+    expect(await operate(gateway, `/boxes/${BOX.terminalCode}/forget`)).toEqual([200, '']);
+    await ended;
   });
 
   it('ENR-6 whose secret was forgotten is refused, and can enrol anew', async () => {

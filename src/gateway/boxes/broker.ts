@@ -33,6 +33,8 @@ export interface EmbeddedBroker {
   login: BrokerLogin;
   /** A connection to the broker inside this process. */
   connect(): Duplex;
+  /** Ends the connections of a box whose login is not good any more. */
+  drop(terminalCode: string): void;
   close(): Promise<void>;
 }
 
@@ -64,7 +66,7 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
     connectTimeout: CONNECT_TIMEOUT_MS,
     keepaliveLimit: KEEPALIVE_SECONDS_MAX,
   });
-  watch(aedes, deps, login);
+  const connections = watch(aedes, deps, login);
   const sockets = new Set<Socket>();
   // The bare connections, those whose handshake is not done among them.
   server.on('connection', (socket) => {
@@ -86,6 +88,9 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
       const [ours, brokers] = duplexPair();
       aedes.handle(brokers);
       return ours;
+    },
+    drop: (terminalCode) => {
+      for (const client of connections.get(terminalCode) ?? []) client.close();
     },
     close: async () => {
       // Connections that end because the broker does are no failures.
@@ -195,18 +200,24 @@ function boxOf(client: Client): string {
   return client.id.split('/', 1)[0] ?? '';
 }
 
-function watch(aedes: Aedes, { log, onBoxGone }: BrokerDeps, login: BrokerLogin): void {
-  const connections = new Map<string, number>();
-  const count = (box: string, by: 1 | -1) => {
-    const left = (connections.get(box) ?? 0) + by;
-    if (left > 0) connections.set(box, left);
-    else connections.delete(box);
-    return left;
-  };
-  aedes.on('client', (client) => count(boxOf(client), 1));
+/** The connections of each box, as they come and go. */
+function watch(
+  aedes: Aedes,
+  { log, onBoxGone }: BrokerDeps,
+  login: BrokerLogin,
+): ReadonlyMap<string, ReadonlySet<Client>> {
+  const connections = new Map<string, Set<Client>>();
+  aedes.on('client', (client) => {
+    const own = connections.get(boxOf(client)) ?? new Set();
+    connections.set(boxOf(client), own.add(client));
+  });
   aedes.on('clientDisconnect', (client) => {
     const box = boxOf(client);
-    if (count(box, -1) === 0 && box !== login.username) onBoxGone(box);
+    const own = connections.get(box);
+    own?.delete(client);
+    if (own === undefined || own.size > 0) return;
+    connections.delete(box);
+    if (box !== login.username) onBoxGone(box);
   });
   const failed = (client: Client, error: Error) =>
     log.warn('mqtt-connection-failed', { client: client.id ?? undefined, reason: reasonOf(error) });
@@ -214,4 +225,5 @@ function watch(aedes: Aedes, { log, onBoxGone }: BrokerDeps, login: BrokerLogin)
   (aedes as EventEmitter).on('error', (error) => log.error('broker-failed', { reason: reasonOf(error) }));
   aedes.on('clientError', failed);
   aedes.on('connectionError', failed);
+  return connections;
 }
