@@ -15,6 +15,8 @@ export const sealHead = z.object({
   seq: z.int().min(1),
   /** When it was sealed, in milliseconds since the session's hello: of whoever seals it, by a monotonic clock. */
   sessionMs: z.int().min(0),
+  /** When a hello was sealed, in milliseconds of the same clock since its key was made or before; hello only. */
+  helloMs: z.int().min(0).optional(),
   /** When it is too old to be taken, on the same clock; down only. */
   expiresMs: z.int().min(0).optional(),
   jwk: ed25519Jwk.optional(),

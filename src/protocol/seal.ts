@@ -66,7 +66,8 @@ export class BoxSeal {
     this.#sent += 1;
     const head = { terminalCode, seq: this.#sent, sessionMs: this.#ageMs() };
     const introduction = isHello ? introduce('box', this.#session, this.#key, challenge) : {};
-    return writeJws(this.#key, { ...head, ...introduction }, encode(message));
+    const begun = isHello ? { helloMs: Math.floor(this.#helloAtMs) } : {};
+    return writeJws(this.#key, { ...head, ...begun, ...introduction }, encode(message));
   }
 
   /** Takes what came for the box; whatever is refused changes nothing. Never throws. */

@@ -3,22 +3,29 @@ import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { type SigningKey, signingKeyOf } from '../../protocol/keys.ts';
 import type { DownMessage, UpMessage } from '../../protocol/messages.ts';
-import { GatewaySeal, type Opened, type ReadMessage, readUp } from '../../protocol/seal.ts';
+import { GatewaySeal, type Opened, type ReadMessage, readUp, type SealRefusal } from '../../protocol/seal.ts';
 import type { Directory } from '../directory.ts';
 import type { Store } from '../store/store.ts';
 
 /** Sessions of one box whose messages can be opened: the one in use, and agents that quarrel with it. */
 const SESSIONS_PER_BOX_MAX = 8;
-/** Sessions of one box that are remembered, so that none of their hellos begins another. */
-const BEGUN_PER_BOX_MAX = 1_000;
+/** Keys of one box, one for each start of it, that are remembered so that no hello of before begins a session. */
+const KEYS_PER_BOX_MAX = 1_000;
 const SEED_BYTES = 32;
 const SETTING = 'signing-key';
 
 interface BoxSeals {
   secret: string;
   /** By sessionId, the oldest first. */
-  sessions: Map<string, GatewaySeal>;
-  begun: Set<string>;
+  sessions: Map<string, Begun>;
+  /** By the key that it was sealed with, when the last hello was, on the box's own clock; the newest last. */
+  helloMs: Map<string, number>;
+}
+
+interface Begun {
+  seal: GatewaySeal;
+  /** That of the connection that the session is on: whoever carries its messages elsewhere changes nothing. */
+  challenge: string;
 }
 
 export interface SealsDeps {
@@ -66,7 +73,7 @@ export class Seals {
    * Messages must go out in the order in which they are sealed.
    */
   seal(terminalCode: string, message: DownMessage): string | undefined {
-    return this.#boxes.get(terminalCode)?.sessions.get(message.sessionId)?.seal(message, this.#key);
+    return this.#boxes.get(terminalCode)?.sessions.get(message.sessionId)?.seal.seal(message, this.#key);
   }
 
   /** What came from the box, as an answer to this challenge if it begins a session. Never throws. */
@@ -76,23 +83,26 @@ export class Seals {
     const box = this.#sealsOf(terminalCode, secret);
     const read = readUp(terminalCode, bytes);
     if (!read.ok) return read;
-    const seal = box.sessions.get(read.value.message.sessionId);
-    return seal?.open(read.value) ?? this.#greet(terminalCode, box, challenge, read.value);
+    const { jws, message } = read.value;
+    const known = box.sessions.get(message.sessionId);
+    if (known === undefined) return this.#greet(terminalCode, box, challenge, read.value);
+    const answered = message.type === 'hello' ? jws.head.challenge : known.challenge;
+    if (answered !== challenge) return refused('WRONG_SESSION', 'its session is on another connection');
+    const opened = known.seal.open(read.value);
+    if (opened.ok) known.challenge = challenge;
+    return opened;
   }
 
   #greet(terminalCode: string, box: BoxSeals, challenge: string, read: ReadMessage<UpMessage>): Opened<UpMessage> {
     const greeted = GatewaySeal.greet({ terminalCode, secret: box.secret }, challenge, read, this.#deps.clock);
     if (!greeted.ok) return greeted;
     const { seal, hello } = greeted.value;
-    if (box.begun.has(hello.sessionId)) {
-      return { ok: false, code: 'MESSAGE_REPLAYED', reason: 'its session has begun before' };
-    }
-    addNewest(box.begun, hello.sessionId, BEGUN_PER_BOX_MAX);
-    box.sessions.set(hello.sessionId, seal);
-    for (const oldest of box.sessions.keys()) {
-      if (box.sessions.size <= SESSIONS_PER_BOX_MAX) break;
-      box.sessions.delete(oldest);
-    }
+    const { kid, helloMs = 0 } = read.jws.head;
+    const lastMs = box.helloMs.get(kid) ?? -1;
+    if (helloMs === lastMs) return refused('MESSAGE_REPLAYED', 'its session has begun before');
+    if (helloMs < lastMs) return refused('MESSAGE_REORDERED', 'a later session of its box has begun before');
+    addNewest(box.helloMs, kid, helloMs, KEYS_PER_BOX_MAX);
+    addNewest(box.sessions, hello.sessionId, { seal, challenge }, SESSIONS_PER_BOX_MAX);
     return { ok: true, value: hello };
   }
 
@@ -100,16 +110,21 @@ export class Seals {
   #sealsOf(terminalCode: string, secret: string): BoxSeals {
     const known = this.#boxes.get(terminalCode);
     if (known?.secret === secret) return known;
-    const fresh = { secret, sessions: new Map(), begun: known?.begun ?? new Set<string>() };
+    const fresh = { secret, sessions: new Map(), helloMs: known?.helloMs ?? new Map<string, number>() };
     this.#boxes.set(terminalCode, fresh);
     return fresh;
   }
 }
 
-function addNewest(set: Set<string>, value: string, max: number): void {
-  set.add(value);
-  for (const oldest of set) {
-    if (set.size <= max) break;
-    set.delete(oldest);
+function addNewest<T>(map: Map<string, T>, key: string, value: T, max: number): void {
+  map.delete(key);
+  map.set(key, value);
+  for (const oldest of map.keys()) {
+    if (map.size <= max) break;
+    map.delete(oldest);
   }
+}
+
+function refused(code: SealRefusal, reason: string): Opened<never> {
+  return { ok: false, code, reason };
 }

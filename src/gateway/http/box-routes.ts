@@ -15,7 +15,7 @@ import { isLoggedIn, type Logins } from './logins.ts';
 import { answerRefusal, basicCredentials } from './requests.ts';
 import { openStream } from './streams.ts';
 
-/** Open streams of one box, the one in use and those not yet ended; one more ends the oldest. */
+/** Open streams of one box, the one in use and those not yet ended; one more ends the oldest that is not in use. */
 const STREAMS_PER_BOX_MAX = 4;
 
 const sessionHeader = z.uuid();
@@ -57,7 +57,8 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
     // The same session on a new connection: the old one was lost without its end being seen.
     own.get(sessionId)?.cut();
     own.delete(sessionId);
-    const [oldest] = own.values();
+    // A login alone cuts off no box: who knows it may be one who saw it pass, and cannot say hello.
+    const oldest = [...own.values()].find((it) => it.line !== hub.session(terminalCode)?.line);
     if (own.size >= STREAMS_PER_BOX_MAX) oldest?.cut();
 
     const challenge = random.uuid();
