@@ -10,7 +10,7 @@ import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../src/p
 import { loginOf, signingKeyOf } from '../../src/protocol/keys.ts';
 import type { DownMessage, UpBody, UpMessage } from '../../src/protocol/messages.ts';
 import { BoxSeal } from '../../src/protocol/seal.ts';
-import { ACCOUNT, BOX1, BOX2, PARTNER } from './corpus.ts';
+import { ACCOUNT, BOX1, BOX2, PARTNER, UNENROLLED } from './corpus.ts';
 import { type Answer, exchange, requestOf } from './http.ts';
 import { type Line, listeningLog } from './logs.ts';
 import { hold, type World } from './target.ts';
@@ -39,7 +39,7 @@ export async function openGateway(world: World): Promise<FuzzedGateway> {
   const config = parseGatewayConfig(
     {
       ...{ http: { port: 0 }, mqtt: { embedded: { port: 0 } }, dataDir: await world.folder(), accounts: [ACCOUNT] },
-      boxes: [BOX1, BOX2].map((box) => ({ ...box, account: ACCOUNT.bankAccount })),
+      boxes: [BOX1, BOX2, UNENROLLED].map((box) => ({ ...box, account: ACCOUNT.bankAccount })),
       partners: [{ ...PARTNER, accounts: [ACCOUNT.bankAccount], callback }],
       ...{ callbackRetryWaitsMs: [], confirmTimeoutMs: 60_000 },
     },

@@ -3,6 +3,7 @@ import { REGRESSIONS } from './regressions.ts';
 import type { Target } from './target.ts';
 import { BOX } from './targets/box.ts';
 import { BOXES } from './targets/boxes.ts';
+import { ENROLMENT } from './targets/enrolment.ts';
 import { FILES } from './targets/files.ts';
 import { LOCAL } from './targets/local.ts';
 import { PANELS } from './targets/panels.ts';
@@ -18,6 +19,7 @@ export const TARGETS: readonly Target[] = [
   ...SERVICE,
   ...BOXES,
   ...BOX,
+  ...ENROLMENT,
   ...STORAGE,
   ...LOCAL,
 ];

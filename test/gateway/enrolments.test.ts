@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { connectAsync } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
@@ -33,11 +32,17 @@ async function operate(gateway: TestGateway, path: string, body: object = {}, he
 const acceptCode = (gateway: TestGateway, code: string, terminalCode = BOX.terminalCode) =>
   operate(gateway, `/enrolments/${terminalCode}/accept`, { code });
 
-/** A clock that a test may put forward. */
-function movableClock(): Clock & { forward(ms: number): void } {
+/** A clock that a test may put forward, and that tells what is waited for. */
+function movableClock(): Clock & { forward(ms: number): void; sleeps: number[] } {
   let byMs = 0;
+  const sleeps: number[] = [];
   return {
+    sleeps,
     ...systemClock,
+    sleep: (ms, signal) => {
+      sleeps.push(ms);
+      return systemClock.sleep(ms, signal);
+    },
     monotonicMs: () => systemClock.monotonicMs() + byMs,
     forward: (ms) => {
       byMs += ms;
@@ -126,7 +131,7 @@ describe('a box that asks to enrol', () => {
       reconnectPeriod: 0,
     });
     onTestFinished(() => client.endAsync(true));
-    const ended = once(client, 'close');
+    const ended = new Promise<void>((resolve) => client.once('close', resolve));
     expect(await operate(gateway, `/boxes/${BOX.terminalCode}/forget`)).toEqual([200, '']);
     await ended;
   });
@@ -272,13 +277,15 @@ describe('what is refused', () => {
 
 describe('an attacker who asks in the name of a box', () => {
   it('ENR-7 crowds its request out, but the box asks again, and the code finds it', async () => {
-    const gateway = await gatewayOf();
+    const clock = movableClock();
+    const gateway = await gatewayOf({ clock });
     const box = new AskingBox(gateway.origin, BOX);
     await box.ask();
     for (let i = 0; i < 200; i += 1) await new AskingBox(gateway.origin, BOX, `127.0.0.${2 + (i % 9)}`).ask();
     expect(await box.state()).toBeUndefined();
     expect(await gateway.mock('/enrolments')).toMatchObject([{ requests: 8 }]);
     const accepting = acceptCode(gateway, box.code);
+    await eventually('a code that waits for its request', () => clock.sleeps.includes(5_000));
     const flood = (async () => {
       for (let i = 0; i < 100; i += 1) await new AskingBox(gateway.origin, BOX, '127.0.0.3').ask();
     })();
