@@ -1,10 +1,14 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { findProgram, PROGRAMS } from './programs.ts';
+import { findProgram, PROGRAMS, type Program } from './programs.ts';
+
+export default function setup(): void {
+  installPrograms(Object.values(PROGRAMS));
+}
 
 /** Installs the programs that tests need, where that is possible: as root on Debian. Elsewhere their tests skip by name. */
-export default function installPrograms(): void {
-  const missing = Object.values(PROGRAMS).filter((program) => findProgram(program) === undefined);
+export function installPrograms(programs: readonly Program[]): void {
+  const missing = programs.filter((program) => findProgram(program) === undefined);
   const canInstall = process.getuid?.() === 0 && existsSync('/etc/debian_version');
   if (missing.length === 0 || !canInstall) return;
   const packages = missing.map((program) => program.debianPackage);

@@ -1,18 +1,15 @@
 import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
-import { createInterface } from 'node:readline';
 import { eventually } from '../support/net.ts';
 import { type Running, run } from '../support/processes.ts';
 import { findProgram, PROGRAMS } from '../support/programs.ts';
+import { monitor } from '../support/qmp.ts';
 import type { Kernel } from './debian-kernel.ts';
 
 const PROJECT = resolve(import.meta.dirname, '../..');
 const MEMORY_MIB = 768;
 const BOOT_TIMEOUT_MS = 300_000;
-const QMP_TIMEOUT_MS = 10_000;
 
 export interface GuestSettings {
   kernel: Kernel;
@@ -73,7 +70,7 @@ export async function bootGuest(folder: string, settings: GuestSettings): Promis
     output: machine.output,
     screen: async () => {
       const filename = join(folder, 'screen.png');
-      await command(qmp, 'screendump', { filename, format: 'png' });
+      await monitor(qmp, 'screendump', { filename, format: 'png' });
       return readFileSync(filename);
     },
     stop: async () => {
@@ -121,30 +118,4 @@ function packInitrd(folder: string, { kernel, modules, config, dataDir }: GuestS
 function librariesOf(program: string): string[] {
   const told = spawnSync('ldd', [program], { encoding: 'utf8' }).stdout;
   return [...told.matchAll(/(\/\S+) \(0x/g)].map(([, path]) => path ?? '');
-}
-
-/** Runs one command of QEMU's monitor on a connection of its own. */
-async function command(path: string, name: string, args: object): Promise<void> {
-  const socket = connect(path);
-  socket.setTimeout(QMP_TIMEOUT_MS, () => socket.destroy(new Error(`no answer to ${name}`)));
-  try {
-    const lines = createInterface({ input: socket })[Symbol.asyncIterator]();
-    const answer = async () => {
-      for (;;) {
-        const { value, done } = await lines.next();
-        if (done) throw new Error(`the monitor has closed on ${name}`);
-        const message = JSON.parse(value) as { return?: object; error?: { desc: string }; QMP?: object };
-        if (message.error !== undefined) throw new Error(`${name}: ${message.error.desc}`);
-        if (message.return !== undefined || message.QMP !== undefined) return;
-      }
-    };
-    await once(socket, 'connect');
-    await answer();
-    for (const execute of [{ execute: 'qmp_capabilities' }, { execute: name, arguments: args }]) {
-      socket.write(`${JSON.stringify(execute)}\n`);
-      await answer();
-    }
-  } finally {
-    socket.destroy();
-  }
 }
