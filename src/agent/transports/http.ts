@@ -18,18 +18,12 @@ import { loginOf } from '../../protocol/keys.ts';
 import type { UpMessage } from '../../protocol/messages.ts';
 import type { Session, Transport, TransportIo } from '../contract.ts';
 import { Incoming, lost, notRegistered } from './incoming.ts';
+import { gatewayOrigin } from './origin.ts';
 import { certificateFix, checkGuard, connectionTls, guardOptions } from './tls.ts';
 
 const httpOptions = z
   .strictObject({
-    url: z
-      .url({ protocol: /^https?$/, error: 'an http:// or https:// address', abort: true })
-      .max(LIMITS.urlMax)
-      .refine((url) => isOrigin(new URL(url)), {
-        error: 'expected an origin only, as https://gateway.example: no user name, path or query',
-        abort: true,
-      })
-      .describe("the gateway's origin"),
+    url: gatewayOrigin,
     connectTimeoutMs: z.int().min(500).max(60_000).default(8000).describe('until the stream is open'),
     ...guardOptions,
   })
@@ -60,10 +54,6 @@ export const httpTransport: Transport<HttpOptions> = {
     }
   },
 };
-
-function isOrigin(url: URL): boolean {
-  return url.username === '' && url.pathname === '/' && url.search === '' && url.hash === '';
-}
 
 class HttpSession implements Session {
   readonly incoming: Incoming;
