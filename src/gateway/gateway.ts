@@ -148,7 +148,10 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
     },
     { prefix: '/_mock' },
   );
-  const expel = (terminalCode: string, reason: string) => hub.expel(terminalCode, reason);
+  const expel = (terminalCode: string, reason: string) => {
+    hub.expel(terminalCode, reason);
+    mqtt?.drop(terminalCode);
+  };
   const enrolments = new Enrolments({ ...deps, config, directory, secrets, changes, expel });
   app.register(async (scope) => boxEnrolmentRoutes(scope, { enrolments, directory, logins, log }));
   app.register(async (scope) => ownerEnrolmentRoutes(scope, { enrolments, logins, log, ...config }), {
@@ -172,12 +175,14 @@ function portsOf(...addresses: (string | undefined)[]): number[] {
   return addresses.flatMap((address) => (address === undefined ? [] : [portOf(new URL(address))]));
 }
 
+interface Mqtt {
+  url: string;
+  isConnected: () => boolean;
+  drop: (terminalCode: string) => void;
+}
+
 /** Joins the boxes on MQTT, on the embedded or an external broker; where they find it, and whether it is there. */
-async function startMqtt(
-  config: GatewayConfig,
-  deps: MqttChannelDeps,
-  opened: Opened,
-): Promise<{ url: string; isConnected: () => boolean } | undefined> {
+async function startMqtt(config: GatewayConfig, deps: MqttChannelDeps, opened: Opened): Promise<Mqtt | undefined> {
   if (config.mqtt === null) return undefined;
   const { openMqttChannel } = await import('./boxes/mqtt-channel.ts');
   const { embedded, url = '', username, password, tls } = config.mqtt;
@@ -187,7 +192,8 @@ async function startMqtt(
       deps,
     );
     opened.add('broker', () => channel.close());
-    return { url, isConnected: channel.isConnected };
+    // A broker of its own has logins of its own.
+    return { url, isConnected: channel.isConnected, drop: () => undefined };
   }
   const { startBroker } = await import('./boxes/broker.ts');
   let channel: MqttChannel | undefined;
@@ -199,7 +205,7 @@ async function startMqtt(
   });
   const address: BrokerAddress = { where: broker.connect, ...broker.login };
   channel = await openMqttChannel(address, deps);
-  return { url: broker.url, isConnected: channel.isConnected };
+  return { url: broker.url, isConnected: channel.isConnected, drop: broker.drop };
 }
 
 async function listen(app: FastifyInstance, { http }: GatewayConfig): Promise<void> {
