@@ -37,6 +37,7 @@ function program(): Command {
   addConfig(root);
   addProvision(root);
   addEnrol(root);
+  addKeys(root);
   for (const command of root.commands) command.exitOverride();
   return root;
 }
@@ -159,9 +160,20 @@ function addProvision(root: Command): void {
     .action(async (options) => (await import('./commands/provision.ts')).provision(options));
 }
 
+/** A command that asks a gateway for what only its owner may. */
+function ofGateway(root: Command, name: string): Command {
+  return root
+    .command(name)
+    .option('--url <url>', "the gateway's origin", 'http://127.0.0.1:8800')
+    .option('--ca <file>', "the CA of the gateway's certificate, PEM, if it is no well-known one")
+    .option(
+      '--admin-token-file <file>',
+      "a file with the gateway's adminToken, - for standard input (or PAYBOX_ADMIN_TOKEN)",
+    );
+}
+
 function addEnrol(root: Command): void {
-  root
-    .command('enrol')
+  ofGateway(root, 'enrol')
     .description(
       'lists the boxes that ask the gateway for a secret, accepts one by the code on its screen, or forgets one',
     )
@@ -169,14 +181,16 @@ function addEnrol(root: Command): void {
     .option('--code <code>', 'what stands on its screen, as 7K2M-Q0XA-94TZ')
     .option('--reject <code>', 'terminalCode of a box to turn down')
     .option('--forget <code>', 'terminalCode of a box whose secret is to be worthless; it has to enrol anew')
-    .option('--url <url>', "the gateway's origin", 'http://127.0.0.1:8800')
-    .option('--ca <file>', "the CA of the gateway's certificate, PEM, if it is no well-known one")
-    .option(
-      '--admin-token-file <file>',
-      "a file with the gateway's adminToken, - for standard input (or PAYBOX_ADMIN_TOKEN)",
-    )
     .option('--json', 'print the list as JSON lines')
     .action(async (options) => (await import('./commands/enrol.ts')).enrol(options));
+}
+
+function addKeys(root: Command): void {
+  ofGateway(root, 'keys')
+    .description('tells the key that the gateway signs with, or makes a new one; boxes follow without a break')
+    .option('--rotate', 'make a new key: every box hears of it with its next message, and refuses the old one')
+    .option('--json', 'print it as JSON')
+    .action(async (options) => (await import('./commands/keys.ts')).keys(options));
 }
 
 function port(text: string): number {

@@ -31,6 +31,12 @@ export interface LinkDeps {
 
 const WELCOME_TIMEOUT_MS = 5_000;
 const OPEN_TIMEOUT_MS = 10_000;
+/**
+ * Two clocks drift by seconds a day, and what a session times is timed from its hello (PROTOCOL.md, clause SIG-4): it
+ * begins anew after so long, at a moment without a QR on the screen.
+ */
+const SESSION_MAX_MS = 86_400_000;
+const RENEWAL_RETRY_MS = 60_000;
 const REDIAL_FIRST_MS = 250;
 const REDIAL_MAX_MS = 30_000;
 /** Messages under way on a slow session; one more ends it, and what is owed is sent on the next welcome. */
@@ -160,6 +166,7 @@ export class Link {
       const refused = await this.#register(session, messages, sessionId, helloAtMs);
       if (refused !== undefined) return refused;
       onWelcome();
+      void this.#renewInTime(opened, over.signal);
       return await this.#serve(messages, sessionId, helloAtMs);
     } catch (error) {
       if (error instanceof PayboxError && error.code === 'NOT_REGISTERED') this.#deps.secret.refused();
@@ -170,6 +177,13 @@ export class Link {
       this.#welcomed = undefined;
       await session?.close();
     }
+  }
+
+  async #renewInTime(session: Session, signal: AbortSignal): Promise<void> {
+    const { clock, shownPushId } = this.#deps;
+    await clock.sleep(SESSION_MAX_MS, signal);
+    while (!signal.aborted && shownPushId() !== null) await clock.sleep(RENEWAL_RETRY_MS, signal);
+    if (!signal.aborted) await session.close();
   }
 
   async #register(

@@ -27,13 +27,16 @@ const INBOX_WITH_KEYS_MAX = 100;
 /** How often a disk that has failed is asked whether it works again. */
 const PROBE_MS = 5_000;
 
+/** How soon a full inbox is asked again whether it has room for a question. */
+const TURN_RETRY_MS = 500;
+
 /**
  * Entries that wait for the disk. Of more, the oldest that is no payment goes, and a payment only when nothing else is
  * left: a report that is sent again after a restart does less harm than a payment that is announced again.
  */
 export const BACKLOG_MAX = 2_000;
 
-type Inbound = BoxEvent | { type: 'probe' };
+type Inbound = BoxEvent | { type: 'probe' } | { type: 'turn'; taken: () => void };
 
 /** The agent's one loop: event → reduce → disk → screen → gateway → voice, in this order. */
 export class Loop {
@@ -73,6 +76,19 @@ export class Loop {
     return this.#inbox.drained();
   }
 
+  /**
+   * Settles once the loop has come to a question that went through its inbox, behind all that waits there; never while
+   * it is stuck.
+   */
+  async turned(): Promise<void> {
+    const turn = Promise.withResolvers<void>();
+    while (!this.#inbox.offer({ type: 'turn', taken: turn.resolve })) {
+      await this.#deps.clock.sleep(TURN_RETRY_MS, this.#ended.signal);
+      if (this.#ended.signal.aborted) return;
+    }
+    await turn.promise;
+  }
+
   /** Runs until `stop`; what was taken before that is finished. */
   async run(): Promise<void> {
     const { journal, show } = this.#deps;
@@ -92,6 +108,10 @@ export class Loop {
   }
 
   async #handle(event: Inbound): Promise<void> {
+    if (event.type === 'turn') {
+      event.taken();
+      return;
+    }
     // First what a disk that is back tells of the time before: an event may be a repetition of that.
     const entries = this.#deps.journal.reopen();
     if (entries.length > 0) {
@@ -170,7 +190,9 @@ export class Loop {
     if (wakeAtMs === undefined) return;
     const cancel = new AbortController();
     this.#wakeCancel = cancel;
-    void this.#deps.clock.sleep(wakeAtMs - this.#deps.clock.monotonicMs(), cancel.signal).then(() => {
+    // Whole milliseconds: a wait of less than the clock can tell would end before its time, again and again.
+    const waitMs = Math.ceil(wakeAtMs - this.#deps.clock.monotonicMs());
+    void this.#deps.clock.sleep(waitMs, cancel.signal).then(() => {
       if (cancel.signal.aborted) return;
       this.#wakeAtMs = undefined;
       this.dispatch({ type: 'tick' });

@@ -144,7 +144,9 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
     async (scope) => {
       const views = createViews(store, hub, directory);
       const baseUrl = () => `${originAt(app, config)}${config.basePath}`;
-      endStreams.push(mockRoutes(scope, { config, service, courier, logins, views, changes, clock, log, baseUrl }));
+      endStreams.push(
+        mockRoutes(scope, { config, service, courier, seals, logins, views, changes, clock, log, baseUrl }),
+      );
     },
     { prefix: '/_mock' },
   );

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { Seals } from '../boxes/seals.ts';
 import type { Courier } from '../callbacks/courier.ts';
 import type { Changes } from '../changes.ts';
 import type { GatewayConfig } from '../config.ts';
@@ -25,6 +26,7 @@ export interface MockRoutesDeps {
   config: GatewayConfig;
   service: Service;
   courier: Courier;
+  seals: Pick<Seals, 'kid' | 'rotate'>;
   logins: Logins;
   views: Views;
   changes: Changes;
@@ -35,7 +37,7 @@ export interface MockRoutesDeps {
 
 /** What the mock adds to the service, for developers and their tests. Returns what ends its streams. */
 export function mockRoutes(scope: FastifyInstance, deps: MockRoutesDeps): () => void {
-  const { service, courier, views, changes, logins, log, clock } = deps;
+  const { service, courier, seals, views, changes, logins, log, clock } = deps;
   forOwnersOnly(scope, { adminToken: deps.config.adminToken, logins, log });
 
   const unknown = (request: FastifyRequest, reply: FastifyReply, reason: string) =>
@@ -68,6 +70,11 @@ export function mockRoutes(scope: FastifyInstance, deps: MockRoutesDeps): () => 
     const verdict = await service.payOrder(request.params.orderId);
     if (verdict.ok) return { status: 'SUCCESS', message: verdict.value };
     return answerRefusal(request, reply, log, verdict, verdict.code === 'E96' ? 404 : 400);
+  });
+  scope.get('/keys', async () => ({ kid: seals.kid }));
+  scope.post('/keys/rotate', async () => {
+    await seals.rotate();
+    return { status: 'SUCCESS', message: seals.kid };
   });
   return watchRoute(scope, changes, clock);
 }
