@@ -14,12 +14,19 @@ export const PROGRAMS = {
   chromium: { command: 'chromium', debianPackage: 'chromium' },
   espeak: { command: 'espeak-ng', debianPackage: 'espeak-ng' },
   aplay: { command: 'aplay', debianPackage: 'alsa-utils' },
+  systemdNotify: { command: 'systemd-notify', debianPackage: 'systemd' },
+  perl: { command: 'perl', debianPackage: 'perl-base' },
+  qemuUser: { command: 'qemu-aarch64-static', debianPackage: 'qemu-user-static' },
   socat: { command: 'socat', debianPackage: 'socat' },
   ip: { command: 'ip', debianPackage: 'iproute2' },
   gpiomon: { command: 'gpiomon', debianPackage: 'gpiod' },
   qemu: { command: 'qemu-system-x86_64', debianPackage: 'qemu-system-x86' },
   openssl: { command: 'openssl', debianPackage: 'openssl' },
   busybox: { command: 'busybox', debianPackage: 'busybox-static' },
+  lintian: { command: 'lintian', debianPackage: 'lintian' },
+  mmdebstrap: { command: 'mmdebstrap', debianPackage: 'mmdebstrap' },
+  dpkg: { command: 'dpkg-deb', debianPackage: 'dpkg' },
+  systemd: { command: 'systemd-analyze', debianPackage: 'systemd' },
 } as const satisfies Record<string, Program>;
 
 /** Where Debian puts daemons too, which is not on every user's PATH; each PostgreSQL is in a folder of its own. */
