@@ -1,4 +1,4 @@
-import { type Clock, withDeadline } from '../lib/clock.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import {
@@ -24,7 +24,7 @@ import { accept, type Refusal, refuse, type Verdict } from './verdict.ts';
 const REQUESTS_PER_BOX_MAX = 8;
 /** So many wrong codes end the requests that they were tried on. */
 const WRONG_CODES_MAX = 10;
-/** A box whose request was crowded out asks again with its next poll: for so long an operator's code waits for it. */
+/** A box whose request was crowded out asks again with its next poll: for so long an operator's code looks for it. */
 const CROWDED_WAIT_MS = 2 * ENROLMENT_POLL_MS + 1_000;
 const SEED_BYTES = 32;
 
@@ -47,8 +47,8 @@ interface Candidates {
   /** Kept apart, so that nobody crowds it out before the box has heard of it. */
   accepted: Pending | undefined;
   wrongCodes: number;
-  /** Codes that wait for their request. */
-  awaited: Set<(request: Pending) => void>;
+  /** Codes that look for whoever knows them. */
+  awaited: Set<(pending: Pending) => void>;
 }
 
 /** A box that asks, as `/_mock/enrolments` tells it. Times are ISO 8601 in UTC. */
@@ -110,7 +110,7 @@ export class Enrolments {
     box.requests = [...box.requests, pending].slice(-REQUESTS_PER_BOX_MAX);
     log.info('enrolment-asked', { box: terminalCode, serialNumber, address });
     if (box.requests.length !== before) changes.notify('enrolments');
-    for (const isAwaited of box.awaited) isAwaited(pending);
+    for (const look of box.awaited) look(pending);
     if (config.enrolment === 'open') await this.#conclude(pending, '');
     return accept({ id: pending.id });
   }
@@ -141,8 +141,13 @@ export class Enrolments {
     if (problem !== undefined) return problem;
     const code = readEnrolmentCode(typed);
     if (code === undefined) return refuse('WRONG_CODE', 'a code is 12 letters and digits, as 7K2M-Q0XA-94TZ');
-    const found = await this.#find(terminalCode, code);
+    const [found, other] = await this.#knowing(terminalCode, code);
     if (found === undefined) return this.#countWrong(terminalCode);
+    if (other !== undefined) {
+      // A passer-by has read it off the screen: which of them is the box cannot be told.
+      this.#rejectAll(terminalCode);
+      return refuse('CODE_SHARED', `from ${found.address} and ${other.address}`);
+    }
     await this.#conclude(found, code);
     return accept(undefined);
   }
@@ -181,22 +186,21 @@ export class Enrolments {
     return undefined;
   }
 
-  async #find(terminalCode: string, code: string): Promise<Pending | undefined> {
+  /** Every request that knows the code, each key once. */
+  async #knowing(terminalCode: string, code: string): Promise<Pending[]> {
     const isRight = ({ request, state }: Pending) =>
       state.state !== 'rejected' && isProof(request.proof, boxProof(code, { ...request, boxKey: request.publicKey }));
-    const found = [...this.#live(terminalCode)].find(isRight);
+    const found = [...this.#live(terminalCode)].filter(isRight);
     const box = this.#candidates(terminalCode);
-    if (found !== undefined || box.requests.length < REQUESTS_PER_BOX_MAX) return found;
-    const asked = Promise.withResolvers<Pending>();
+    if (box.requests.length < REQUESTS_PER_BOX_MAX) return found;
+    const byKey = new Map(found.map((it) => [it.request.publicKey, it]));
     const look = (pending: Pending) => {
-      if (isRight(pending)) asked.resolve(pending);
+      if (isRight(pending)) byKey.set(pending.request.publicKey, pending);
     };
     box.awaited.add(look);
-    try {
-      return await withDeadline(this.#deps.clock, CROWDED_WAIT_MS, asked.promise);
-    } finally {
-      box.awaited.delete(look);
-    }
+    await this.#deps.clock.sleep(CROWDED_WAIT_MS);
+    box.awaited.delete(look);
+    return [...byKey.values()];
   }
 
   /** One after the other: of two acceptances of one box the later one is what the store keeps and the box is told. */

@@ -39,6 +39,7 @@ export const CODES = {
   NOT_REGISTERED: 'terminalCode, serialNumber or secret are not those of a box in the system',
   ENROLMENT_CLOSED:
     'the gateway enrols no box with this terminalCode: its configuration has its secret, or closes enrolment',
+  CODE_SHARED: 'somebody else who asks to enrol under this terminalCode knows this code too; the box shows a new one',
   WRONG_CODE: 'no box that asks to enrol under this terminalCode shows this code',
   SUPERSEDED: 'another agent registered with the identity of this box',
 } as const;

@@ -285,7 +285,7 @@ describe('an attacker who asks in the name of a box', () => {
     expect(await box.state()).toBeUndefined();
     expect(await gateway.mock('/enrolments')).toMatchObject([{ requests: 8 }]);
     const accepting = acceptCode(gateway, box.code);
-    await eventually('a code that waits for its request', () => clock.sleeps.includes(5_000));
+    await eventually('a code that looks for whoever knows it', () => clock.sleeps.includes(5_000));
     const flood = (async () => {
       for (let i = 0; i < 100; i += 1) await new AskingBox(gateway.origin, BOX, '127.0.0.3').ask();
     })();
@@ -294,6 +294,32 @@ describe('an attacker who asks in the name of a box', () => {
     await flood;
     for (let i = 0; i < 20; i += 1) await new AskingBox(gateway.origin, BOX, '127.0.0.3').ask();
     expect(await loginStatus(gateway.origin, BOX.terminalCode, (await box.agree()) ?? '')).toBe(200);
+  });
+
+  it('ENR-7 who has read its code off the screen is told from it by nobody: both are turned down', async () => {
+    const gateway = await gatewayOf();
+    const box = new AskingBox(gateway.origin, BOX);
+    await box.ask();
+    const passerBy = new AskingBox(gateway.origin, BOX, '127.0.0.2', box.code);
+    await passerBy.ask();
+    expect(await acceptCode(gateway, box.code)).toEqual([400, 'CODE_SHARED']);
+    expect([await box.state(), await passerBy.state()]).toEqual([{ state: 'rejected' }, { state: 'rejected' }]);
+    expect((await gateway.mock<{ hasSecret: boolean }[]>('/boxes'))[0]?.hasSecret).toBe(false);
+  });
+
+  it('ENR-7 who has read its code and crowds it out is told from it by nobody either', async () => {
+    const clock = movableClock();
+    const gateway = await gatewayOf({ clock });
+    const box = new AskingBox(gateway.origin, BOX);
+    await box.ask();
+    for (let i = 0; i < 8; i += 1) await new AskingBox(gateway.origin, BOX, '127.0.0.2').ask();
+    await new AskingBox(gateway.origin, BOX, '127.0.0.2', box.code).ask();
+    const accepting = acceptCode(gateway, box.code);
+    await eventually('a code that looks for whoever knows it', () => clock.sleeps.includes(5_000));
+    expect(await box.state()).toBeUndefined();
+    await box.ask();
+    expect(await accepting).toEqual([400, 'CODE_SHARED']);
+    expect((await gateway.mock<{ hasSecret: boolean }[]>('/boxes'))[0]?.hasSecret).toBe(false);
   });
 
   it('ENR-7 is turned down with the acceptance of the box, and a code that nobody shows waits for nobody long', async () => {

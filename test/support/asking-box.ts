@@ -33,14 +33,20 @@ export function askFrom(localAddress: string, url: string, method = 'GET', body?
 
 /** One who asks to be enrolled, as the clauses write it: the box itself, or somebody who would like to be it. */
 export class AskingBox {
-  readonly code = enrolmentCodeOf(Buffer.from(systemRandom.secret(ENROLMENT_CODE_BYTES), 'base64url'));
+  readonly code: string;
   readonly key = agreementKeyOf(systemRandom.secret(32));
   readonly #origin: string;
   readonly #from: string;
   readonly #names: { terminalCode: string; serialNumber: string };
   id = '';
 
-  constructor(origin: string, names: { terminalCode: string; serialNumber: string }, from = '127.0.0.1') {
+  constructor(
+    origin: string,
+    names: { terminalCode: string; serialNumber: string },
+    from = '127.0.0.1',
+    code = enrolmentCodeOf(Buffer.from(systemRandom.secret(ENROLMENT_CODE_BYTES), 'base64url')),
+  ) {
+    this.code = code;
     this.#origin = origin;
     this.#from = from;
     this.#names = { terminalCode: names.terminalCode, serialNumber: names.serialNumber };
