@@ -66,6 +66,8 @@ export interface Agent {
   /** Origin of the box's own pages, as in `http://127.0.0.1:8810`. */
   readonly origin: string;
   readonly window: BoxWindow;
+  /** Settles once the loop has come to a question that went through its inbox; never while it is stuck. */
+  turned(): Promise<void>;
   /**
    * Takes no more work, says goodbye to the gateway, blanks or leaves the displays, and ends all that it started; what
    * hangs is left behind after `withinMs`. Only a write in hand is waited for beyond it. Safe to call twice.
@@ -113,6 +115,7 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
   return {
     origin: http.origin,
     window,
+    turned: () => loop.turned(),
     close: (withinMs = STOP_BUDGET_MS) => {
       closing ??= close(withinMs);
       return closing;

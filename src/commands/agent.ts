@@ -1,7 +1,9 @@
 import { type Agent, startAgent } from '../agent/agent.ts';
 import { loadAgentConfig } from '../agent/config.ts';
+import { keepTold } from '../agent/systemd.ts';
 import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
+import { serviceManager } from '../lib/systemd.ts';
 import { setupOf } from './agent-setup.ts';
 import { forgetReadyFile, StopSignal, stderrLog, untilStopped, writeReadyFile } from './daemon.ts';
 import { takeTerminal } from './terminal.ts';
@@ -23,7 +25,12 @@ export async function agent(options: { config: string; readyFile?: string }): Pr
   box = running;
   if (options.readyFile !== undefined) await writeReadyFile(options.readyFile, { boxUrl: running.origin });
   log.info('ready', { box: running.origin });
+  const manager = serviceManager(process.env, process.pid, log);
+  const stopping = new AbortController();
+  if (manager !== undefined) void keepTold(manager, running, systemClock, stopping.signal);
   await untilStopped(stop, log, (withinMs) => {
+    stopping.abort();
+    manager?.tell({ STOPPING: '1', STATUS: 'stopping' });
     keyboard?.close();
     return running.close(withinMs);
   });

@@ -2,6 +2,7 @@ import { loadGatewayConfig } from '../gateway/config.ts';
 import { startGateway } from '../gateway/gateway.ts';
 import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
+import { serviceManager } from '../lib/systemd.ts';
 import { forgetReadyFile, StopSignal, stderrLog, untilStopped, writeReadyFile } from './daemon.ts';
 
 /** `paybox gateway`: the mock of the payment QR service until a signal. */
@@ -16,5 +17,10 @@ export async function gateway(options: { config: string; readyFile?: string }): 
     await writeReadyFile(options.readyFile, { baseUrl, mqttUrl, consoleUrl: `${origin}/` });
   }
   log.info('ready', { baseUrl, mqttUrl, console: `${origin}/` });
-  await untilStopped(stop, log, (withinMs) => running.close(withinMs));
+  const manager = serviceManager(process.env, process.pid, log);
+  manager?.tell({ READY: '1', STATUS: `ready at ${baseUrl}` });
+  await untilStopped(stop, log, (withinMs) => {
+    manager?.tell({ STOPPING: '1', STATUS: 'stopping' });
+    return running.close(withinMs);
+  });
 }

@@ -1,0 +1,119 @@
+import { execFile } from 'node:child_process';
+import { write } from 'node:fs';
+import { promisify } from 'node:util';
+import { reasonOf } from './errors.ts';
+import type { Logger } from './log.ts';
+
+/** What a service manager can be told (sd_notify(3)). */
+export interface Notice {
+  READY?: '1';
+  /** How it does, in one line for people. */
+  STATUS?: string;
+  WATCHDOG?: '1';
+  STOPPING?: '1';
+}
+
+/** The service manager that has started this program. */
+export interface ServiceManager {
+  /** It restarts a program that has not said WATCHDOG for so many milliseconds; undefined when it does not watch. */
+  readonly watchdogMs: number | undefined;
+  /** Returns at once and never throws: who cannot be told is named in the log once. */
+  tell(notice: Notice): void;
+}
+
+type Send = (message: string) => Promise<void>;
+
+/** The first file that a service manager hands over (sd_listen_fds(3)). */
+const LISTEN_FDS_START = 3;
+/** Its name in the unit, as in `OpenFile=/run/systemd/notify:notify`. */
+const NOTIFY_FD_NAME = 'notify';
+const PROGRAM = 'systemd-notify';
+const PROGRAM_TIMEOUT_MS = 5_000;
+const STATUS_CHARS_MAX = 200;
+
+/**
+ * The service manager as the environment names it; undefined without one.
+ *
+ * Node cannot send to a unix datagram socket. It can write into one that is connected, which `OpenFile=` (systemd 253)
+ * hands over: no memory, no process, no disk. Without that file each notice is a run of the program `systemd-notify`,
+ * which then needs `NotifyAccess=all`.
+ */
+export function serviceManager(env: NodeJS.ProcessEnv, pid: number, log: Logger): ServiceManager | undefined {
+  if (!env.NOTIFY_SOCKET) return undefined;
+  const fd = handedOverFd(env, pid);
+  return new Manager(fd === undefined ? sendByProgram(env) : sendInto(fd), watchdogMs(env, pid), log);
+}
+
+class Manager implements ServiceManager {
+  readonly watchdogMs: number | undefined;
+  readonly #send: Send;
+  readonly #log: Logger;
+  /** What is to be told next; a newer status takes the place of one that has not left. */
+  #waiting: Notice = {};
+  #isSending = false;
+  #hasFailed = false;
+
+  constructor(send: Send, watchdogMs: number | undefined, log: Logger) {
+    this.#send = send;
+    this.watchdogMs = watchdogMs;
+    this.#log = log;
+  }
+
+  tell(notice: Notice): void {
+    this.#waiting = { ...this.#waiting, ...notice };
+    if (!this.#isSending) void this.#sendAll();
+  }
+
+  async #sendAll(): Promise<void> {
+    this.#isSending = true;
+    while (Object.keys(this.#waiting).length > 0) {
+      const message = messageOf(this.#waiting);
+      this.#waiting = {};
+      await this.#send(message).catch((error: unknown) => this.#failed(error));
+    }
+    this.#isSending = false;
+  }
+
+  #failed(error: unknown): void {
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
+    this.#log.error('notify-failed', { reason: reasonOf(error) });
+  }
+}
+
+function messageOf(notice: Notice): string {
+  const lines = Object.entries(notice).map(([name, value]) => `${name}=${oneLine(value)}`);
+  return `${lines.join('\n')}\n`;
+}
+
+/** A line break in a text from outside would begin another assignment. */
+function oneLine(text: string): string {
+  return text.replaceAll(/\p{Cc}+/gu, ' ').slice(0, STATUS_CHARS_MAX);
+}
+
+function handedOverFd({ LISTEN_PID, LISTEN_FDNAMES = '' }: NodeJS.ProcessEnv, pid: number): number | undefined {
+  const index = LISTEN_FDNAMES.split(':').indexOf(NOTIFY_FD_NAME);
+  return LISTEN_PID === String(pid) && index >= 0 ? LISTEN_FDS_START + index : undefined;
+}
+
+/** sd_watchdog_enabled(3). */
+function watchdogMs({ WATCHDOG_USEC, WATCHDOG_PID }: NodeJS.ProcessEnv, pid: number): number | undefined {
+  if (WATCHDOG_PID !== undefined && WATCHDOG_PID !== String(pid)) return undefined;
+  const microseconds = Number(WATCHDOG_USEC);
+  return Number.isSafeInteger(microseconds) && microseconds > 0 ? microseconds / 1000 : undefined;
+}
+
+/** Not `writeSync`: a service manager that reads nothing must not hold the event loop up. */
+function sendInto(fd: number): Send {
+  return (message) =>
+    new Promise((resolve, reject) => {
+      write(fd, message, (error) => (error === null ? resolve() : reject(error)));
+    });
+}
+
+function sendByProgram(env: NodeJS.ProcessEnv): Send {
+  const limits = { env, timeout: PROGRAM_TIMEOUT_MS, killSignal: 'SIGKILL' } as const;
+  return async (message) => {
+    await promisify(execFile)(PROGRAM, message.trimEnd().split('\n'), limits);
+  };
+}
