@@ -4,7 +4,7 @@ import type { Session } from '../../src/agent/contract.ts';
 import { Link } from '../../src/agent/link.ts';
 import { configuredSecret } from '../../src/agent/secret.ts';
 import type { BoxEvent } from '../../src/box/state.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { BoundedQueue } from '../../src/lib/queue.ts';
 import { systemRandom } from '../../src/lib/random.ts';
@@ -18,6 +18,7 @@ import {
 } from '../../src/protocol/messages.ts';
 import { LINK, paymentOf, pushOf, uuid } from '../box/support.ts';
 import { eventually } from '../support/net.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
 
 /** The gateway's end of one session. It checks every message that the box sends and refuses to be used after its end. */
 class Far implements Session {
@@ -52,11 +53,14 @@ class Far implements Session {
   }
 }
 
-function linkOf(open: (attempt: number) => Promise<Session>) {
+function linkOf(
+  open: (attempt: number) => Promise<Session>,
+  { clock = systemClock as Clock, shownPushId = (): string | null => uuid(7) } = {},
+) {
   const events: BoxEvent[] = [];
   let attempts = 0;
   const link = new Link({
-    clock: systemClock,
+    clock,
     random: systemRandom,
     log: createLogger(new PassThrough(), systemClock, 'text'),
     identity: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
@@ -67,7 +71,7 @@ function linkOf(open: (attempt: number) => Promise<Session>) {
     open: () => open(attempts++),
     verdict: (qrCode) =>
       qrCode.length > 400 ? { ok: false, code: 'QR_TOO_DENSE', reason: 'too dense' } : { ok: true },
-    shownPushId: () => uuid(7),
+    shownPushId,
     emit: (event) => void events.push(event),
   });
   onTestFinished(() => link.close());
@@ -76,6 +80,31 @@ function linkOf(open: (attempt: number) => Promise<Session>) {
 }
 
 describe('the link', () => {
+  it('SIG-4 begins a session anew after a day, once no QR is on the screen', async () => {
+    const clock = new VirtualClock();
+    const sessions: Far[] = [];
+    let shown: string | null = uuid(7);
+    const open = async () => {
+      const far = new Far();
+      sessions.push(far);
+      return far;
+    };
+    const { types } = linkOf(open, { clock, shownPushId: () => shown });
+    await eventually('a session', () => sessions[0]);
+    await sessions[0]?.welcome();
+    await eventually('registered', () => types().includes('registered'));
+    await clock.advance(86_400_000 + 600_000);
+    expect(sessions[0]?.closed).toBe(false);
+    shown = null;
+    await clock.advance(60_000);
+    expect(sessions[0]?.closed).toBe(true);
+    await eventually('the next hello', async () => {
+      await clock.advance(250);
+      return sessions[1]?.hello();
+    });
+    expect(sessions[1]?.hello()?.sessionId).not.toBe(sessions[0]?.hello()?.sessionId);
+  });
+
   it('MSG-4 says hello with a fresh session, and nothing else counts before the welcome', async () => {
     const far = new Far();
     const { link, events, types } = linkOf(async () => far);

@@ -7,8 +7,10 @@ import { eventually, temporaryFolder } from '../support/net.ts';
 import { BOX1, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
 import { loginAs } from './mqtt-login.ts';
 
-const kidOf = async (gateway: TestGateway) =>
-  (await (await fetch(`${gateway.origin}/_mock/keys`)).json()).kid as string;
+const kidOf = async ({ origin }: TestGateway) => {
+  const { kid } = (await (await fetch(`${origin}/_mock/keys`)).json()) as { kid: string };
+  return kid;
+};
 const rotate = (gateway: TestGateway) => fetch(`${gateway.origin}/_mock/keys/rotate`, { method: 'POST' });
 const refusals = (gateway: TestGateway) => gateway.log.filter((it) => it.event === 'message-refused');
 
