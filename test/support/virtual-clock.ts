@@ -28,7 +28,7 @@ export class VirtualClock implements Clock {
   }
 
   wallMs(): number {
-    return this.#startedAtMs + this.#nowMs;
+    return Math.floor(this.#startedAtMs + this.#nowMs);
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
