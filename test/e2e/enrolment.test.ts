@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd, type Running, readyFile } from '../support/processes.ts';
+import { provisioned } from '../support/provisioned.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
 import { ACCOUNT, getJson, PARTNER } from './walk.ts';
 
@@ -16,9 +17,9 @@ interface Status {
 }
 
 /** A gateway that knows the box without a secret, in a process of its own. */
-async function startGateway(folder: string) {
+async function startGateway(folder: string, tls?: object) {
   const config = {
-    http: { port: await freePort() },
+    http: { port: await freePort(), ...(tls && { tls }) },
     mqtt: { embedded: { port: await freePort() } },
     dataDir: 'gateway',
     // Nobody answers there, which is its own affair.
@@ -131,6 +132,23 @@ describe.each(['mqtt', 'http'])('a box without a secret over %s', (transport) =>
     for (const hidden of [secret, code, next.code]) expect(told).not.toContain(hidden);
   }, 120_000);
 });
+
+it('ENR-5 a box without a secret is enrolled over HTTPS, by a gateway with a certificate of its own authority', async () => {
+  const made = await provisioned();
+  const folder = await temporaryFolder();
+  const [ca, cert, key] = ['ca.pem', 'gateway/cert.pem', 'gateway/key.pem'].map((name) => join(made.path, name));
+  const gateway = await startGateway(folder, { cert, key });
+  expect(gateway.origin).toMatch(/^https:/);
+  const box = await startBox(folder, { transport: 'http', url: gateway.origin, tls: { ca } });
+  const { code } = await box.scan();
+  const accepting = ['--box', BOX.terminalCode, '--code', code];
+  expect(await enrol(gateway.origin, ...accepting)).toMatchObject({
+    code: 3,
+    output: expect.stringContaining('--ca names the CA'),
+  });
+  expect(await enrol(gateway.origin, ...accepting, '--ca', ca ?? '')).toMatchObject({ code: 0 });
+  await box.becomes('idle');
+}, 60_000);
 
 function outputOf(...programs: Running[]): string {
   return programs.map((it) => it.output()).join('');
