@@ -83,7 +83,36 @@ describe('the configuration of a box', () => {
     }
   }
 
+  it('ENR-1 without a secret enrols where its link is over HTTP, or else where it is told', async () => {
+    const { secret: _, ...box } = LEAST.box;
+    const tls = { ca: 'ca.pem' };
+    const http = { transport: 'http', url: 'https://gateway.example', tls };
+    const { folder, config } = await loaded({ ...LEAST, box, link: http });
+    expect(config).toMatchObject({
+      box,
+      enrolment: { url: 'https://gateway.example', tls: { ca: join(folder, 'ca.pem') } },
+    });
+    const other = { url: 'http://10.0.0.7:8800', allowPlain: true };
+    expect((await loaded({ ...LEAST, box, enrolment: other })).config.enrolment).toEqual(other);
+    expect((await loaded({ ...LEAST, enrolment: other })).config).not.toHaveProperty('enrolment');
+  });
+
   const wrong: [string, unknown, RegExp][] = [
+    [
+      'no secret and no place to enrol',
+      { ...LEAST, box: { ...LEAST.box, secret: undefined } },
+      /^box\.yaml: box: expected box\.secret, box\.secretFile, or enrolment\.url: the address of the gateway over HTTP$/,
+    ],
+    [
+      'enrolment without TLS on another machine',
+      { ...LEAST, enrolment: { url: 'http://gateway.example' } },
+      /^box\.yaml: enrolment\.url: expected an address with TLS for another machine, or allowPlain/,
+    ],
+    [
+      'enrolment at a broker',
+      { ...LEAST, enrolment: { url: 'mqtt://127.0.0.1' } },
+      /^box\.yaml: enrolment\.url: expected an http:\/\/ or https:\/\/ address$/,
+    ],
     ['broken YAML', 'box:\n  terminalCode: [VVB000001\n', /^box\.yaml:3:1: not valid YAML/],
     ['a doubled key', 'dataDir: a\ndataDir: b\n', /^box\.yaml:2:1: not valid YAML: Map keys must be unique/],
     ['an unknown key', { ...LEAST, colour: 'red' }, /^box\.yaml: unknown key colour$/],
