@@ -88,7 +88,9 @@ export class Partner {
     if (!response.ok && !refusalIsAnswer) {
       const refusal = statusResponse.safeParse(parseJson(text));
       const why = refusal.success ? explained(refusal.data.message) : text;
-      throw new PayboxError('REFUSED', `${path} answered ${response.status}: ${why}`, { severity: 'fatal' });
+      const isElsewhere = response.status === 404;
+      const fix = isElsewhere ? 'the base address has a path of its own, as in http://127.0.0.1:8800/vqr' : '';
+      throw new PayboxError('REFUSED', `${path} answered ${response.status}: ${why}`, { severity: 'fatal', fix });
     }
     const parsed = schema.safeParse(parseJson(text));
     if (parsed.success) return parsed.data;
