@@ -1,5 +1,6 @@
 /** `npm run deb`: the Debian packages of agent and gateway. */
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -10,7 +11,8 @@ import { buildPackage, PACKAGES } from './debian/package.ts';
 const USAGE = `usage: npm run deb -- --arch arm64|amd64 --out DIR [--bundle DIR] [--quick]
 
 Builds DIR/paybox-agent_VERSION_ARCH.deb and DIR/paybox-gateway_VERSION_ARCH.deb with Debian's dpkg-deb, on any machine
-that has it (apt-get install dpkg), for either architecture. VERSION is that of package.json.
+that has it (apt-get install dpkg), for either architecture, and DIR/SHA256SUMS of all packages there. VERSION is that
+of package.json.
 
   --bundle DIR   the program folder that npm run bundle made for this architecture; without it, one is made
   --quick        packed in a second instead of a minute, and half as large again: for tests
@@ -44,9 +46,20 @@ async function build({ architecture, target, out, bundle, quick }: Options): Pro
       const file = await buildPackage({ kind, architecture, program, work: join(work, kind.name), out, quick });
       process.stdout.write(`${file}\n`);
     }
+    await writeFile(join(out, 'SHA256SUMS'), await checksums(out));
   } finally {
     await rm(work, { recursive: true, force: true });
   }
+}
+
+/** As `sha256sum` writes them, of every package in the folder. */
+async function checksums(folder: string): Promise<string> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith('.deb')).sort();
+  const lines = names.map(async (name) => {
+    const sum = createHash('sha256').update(await readFile(join(folder, name)));
+    return `${sum.digest('hex')}  ${name}\n`;
+  });
+  return (await Promise.all(lines)).join('');
 }
 
 const { values } = parseArgs({
