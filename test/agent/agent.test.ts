@@ -4,6 +4,7 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Agent, type AgentSetup, startAgent } from '../../src/agent/agent.ts';
 import type { Session } from '../../src/agent/contract.ts';
+import type { Frame } from '../../src/display/contract.ts';
 import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
@@ -13,9 +14,11 @@ import {
   type DownBody,
   type DownMessage,
   downMessage,
+  type Link,
   type UpMessage,
   upMessage,
 } from '../../src/protocol/messages.ts';
+import type { Scene } from '../../src/scene.ts';
 import { LINK, paymentOf, pushOf, uuid } from '../box/support.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
@@ -26,12 +29,17 @@ const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret:
 class Gateway implements Session {
   readonly incoming = new BoundedQueue<DownMessage>(100, 'reject');
   readonly said: UpMessage[] = [];
+  readonly #link: Link;
   #sessionId = '';
+
+  constructor(link: Link) {
+    this.#link = link;
+  }
 
   async send(message: UpMessage): Promise<void> {
     this.said.push(upMessage.parse(message));
     this.#sessionId = message.sessionId;
-    if (message.type === 'hello') this.tell({ type: 'welcome', link: LINK, openPushIds: [] });
+    if (message.type === 'hello') this.tell({ type: 'welcome', link: this.#link, openPushIds: [] });
   }
 
   async close(): Promise<void> {
@@ -56,12 +64,13 @@ function display(driver: string, options: object) {
 
 async function boxWith(
   change: Partial<AgentSetup> & Pick<AgentSetup, 'displays'>,
+  { account = LINK, address = 'memory:' }: { account?: Link; address?: string } = {},
 ): Promise<{ agent: Agent; gateway: Gateway }> {
-  const gateway = new Gateway();
+  const gateway = new Gateway(account);
   const setup: AgentSetup = {
     identity: IDENTITY,
     version: '0.0.0',
-    link: { transport: 'memory', gateway: 'memory:', open: async () => gateway },
+    link: { transport: 'memory', gateway: address, open: async () => gateway },
     http: { host: '127.0.0.1', port: 0 },
     parts: {},
     dataDir: await temporaryFolder(),
@@ -125,6 +134,31 @@ describe('an agent', () => {
     gateway.tell(pushOf(4));
     await eventually('shown', () => gateway.types().includes('shown'));
     expect(decodeQrTwice(await readFile(path))[0]).toBe(pushOf(4).qrCode);
+  });
+
+  it('AGT-13 tells once of an account that has changed while it was off, and TLS-1 of a link that is not encrypted', async () => {
+    const dataDir = await temporaryFolder();
+    const scenes: Scene[] = [];
+    const surface = { kind: 'panel', qr: null, accents: true } as const;
+    const draw = async (_: Frame, scene: Scene) => void scenes.push(scene);
+    const recorder = { driver: 'recorder', open: async () => ({ surface, draw, close: async () => undefined }) };
+    /** What a box that starts with this account draws until it rests. */
+    const drawnWith = async (account: Link) => {
+      scenes.length = 0;
+      const change = { displays: [recorder] as const, dataDir, endedHoldMs: 50 };
+      const { agent } = await boxWith(change, { account, address: 'mqtt://192.0.2.1:1883' });
+      await eventually('rest', () => scenes.at(-1)?.kind === 'idle' && scenes.at(-1));
+      await agent.close();
+      return scenes.filter(({ kind }) => kind === 'account' || kind === 'idle');
+    };
+    const other = { bankAccount: '9988776655', bankCode: 'VCB', userBankName: 'TRAN THI B' };
+    const idle = { kind: 'idle', plainLink: true };
+    expect(await drawnWith(LINK)).toMatchObject([{ ...idle, holder: LINK }]);
+    expect(await drawnWith(other)).toMatchObject([
+      { kind: 'account', holder: other, previous: LINK },
+      { ...idle, holder: other },
+    ]);
+    expect(await drawnWith(other)).toMatchObject([{ ...idle, holder: other }]);
   });
 
   it('says a payment through the page once, and again by the key', async () => {
