@@ -1,0 +1,68 @@
+import { Writable } from 'node:stream';
+import { onTestFinished } from 'vitest';
+import { startAgent } from '../../src/agent/agent.ts';
+import { parseAgentConfig } from '../../src/agent/config.ts';
+import { setupOf } from '../../src/commands/agent-setup.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { getJson } from '../e2e/walk.ts';
+import type { LogLine } from '../gateway/harness.ts';
+import type { FakeBoxIdentity } from '../support/fake-box.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+
+export interface BoxStatus {
+  state: string;
+  online: boolean;
+  order: { orderId: string; qrCode: string; amount: number } | null;
+  lastPayment: { transactionId: string } | null;
+}
+
+/** A real agent in this process, whose log is kept. */
+export interface RealBox {
+  identity: FakeBoxIdentity;
+  dataDir: string;
+  log: LogLine[];
+  origin: string;
+  status(): Promise<BoxStatus>;
+  /** The names of what it refused, in the order in which it came. */
+  refusals(): unknown[];
+  close(): Promise<void>;
+}
+
+/** Starts a box and waits until its gateway has welcomed it. */
+export async function startRealBox(
+  { terminalCode, serialNumber, secret }: FakeBoxIdentity,
+  link: object,
+  dataDir?: string,
+): Promise<RealBox> {
+  const folder = dataDir ?? (await temporaryFolder());
+  const identity = { terminalCode, serialNumber, secret };
+  const config = { box: identity, link, displays: [{ driver: 'browser' }], http: { port: 0 }, dataDir: folder };
+  const log: LogLine[] = [];
+  const lines = new Writable({
+    write: (chunk, _encoding, done) => {
+      log.push(JSON.parse(String(chunk)) as LogLine);
+      done();
+    },
+  });
+  const agent = await startAgent(setupOf(parseAgentConfig(config, 'test')), {
+    clock: systemClock,
+    random: systemRandom,
+    log: createLogger(lines, systemClock, 'json'),
+    terminal: undefined,
+    terminalInput: undefined,
+  });
+  onTestFinished(() => agent.close());
+  const status = () => getJson<BoxStatus>(`${agent.origin}/status`);
+  await eventually(`${terminalCode} to be online: ${JSON.stringify(log)}`, async () => (await status()).online);
+  return {
+    identity,
+    dataDir: folder,
+    log,
+    origin: agent.origin,
+    status,
+    refusals: () => log.filter((it) => it.event === 'message-refused').map((it) => it.code),
+    close: () => agent.close(),
+  };
+}
