@@ -11,10 +11,10 @@ import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { CONFIG, drawn, payment, push, registered, uuid } from '../box/support.ts';
 import { deviceDisk, memoryDisk, withoutDisks } from '../support/disk.ts';
 import { eventually } from '../support/net.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 
 const memory = withoutDisks('memory');
 const device = withoutDisks('device');

@@ -8,9 +8,9 @@ import { JOURNAL_FILE } from '../../src/agent/journal.ts';
 import { entriesToKeep, SETTLED_AGE_MAX_MS } from '../../src/agent/journal-compaction.ts';
 import type { Entry } from '../../src/box/entry.ts';
 import { RECENT_MAX } from '../../src/box/state.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { revived } from '../box/support.ts';
 import { temporaryFolder } from '../support/net.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 import { AT, acked, ended, open, payment, push, shown } from './journal-support.ts';
 
 const DAY_MS = 86_400_000;

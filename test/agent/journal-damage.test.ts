@@ -4,9 +4,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { JOURNAL_FILE } from '../../src/agent/journal.ts';
 import type { Entry } from '../../src/box/entry.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { seeded } from '../support/seeded.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 import { AT, open, payment, push } from './journal-support.ts';
 
 /** Entries of `filled` that are in the main file. */

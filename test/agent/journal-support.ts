@@ -5,7 +5,7 @@ import { openJournal } from '../../src/agent/journal.ts';
 import type { Entry } from '../../src/box/entry.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 
 export const CONFIG = {
   terminalCode: 'VVB000001',

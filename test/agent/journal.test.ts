@@ -6,8 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { JOURNAL_FILE } from '../../src/agent/journal.ts';
 import type { Entry } from '../../src/box/entry.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { temporaryFolder } from '../support/net.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 import { acked, open, payment, push, shown } from './journal-support.ts';
 
 /** Until a file that could not be opened is tried again. */

@@ -8,9 +8,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Key } from '../../src/agent/contract.ts';
 import { isInForeground, watchKeyboard } from '../../src/agent/keyboard.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 
 /** The input of a terminal that knows its mode, and refuses to be read in the wrong one. */
 class FakeTerminal extends PassThrough {

@@ -8,6 +8,7 @@ import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { BoundedQueue } from '../../src/lib/queue.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { signingKeyOf } from '../../src/protocol/keys.ts';
 import {
   type DownBody,
@@ -18,7 +19,6 @@ import {
 } from '../../src/protocol/messages.ts';
 import { LINK, paymentOf, pushOf, uuid } from '../box/support.ts';
 import { eventually } from '../support/net.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 
 /** The gateway's end of one session. It checks every message that the box sends and refuses to be used after its end. */
 class Far implements Session {

@@ -7,8 +7,8 @@ import { initialState } from '../../src/box/restore.ts';
 import { view } from '../../src/box/view.ts';
 import { PayboxError } from '../../src/lib/errors.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { at, CONFIG, drawn, payment, paymentOf, push, registered, revived, uuid } from '../box/support.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 
 const PROBE_MS = 5_000;
 

@@ -6,8 +6,8 @@ import { keepTold, statusLine } from '../../src/agent/systemd.ts';
 import { initialState } from '../../src/box/restore.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import type { Notice } from '../../src/lib/systemd.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { at, CONFIG, registered } from '../box/support.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 
 const WATCHDOG_MS = 30_000;
 const STATUS = {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { turn, type VirtualClock } from '../support/virtual-clock.ts';
+import { turn, type VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { Broken } from './target.ts';
 
 /** Turns of the event loop that work may take before time goes on for it. */

@@ -13,11 +13,11 @@ import type { Store } from '../../src/gateway/store/store.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
 import type { UpMessage } from '../../src/protocol/messages.ts';
 import { connectFakeBox, FakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 import { BOX1, BOX2, BOXES, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
 
 const SESSION = '3b241101-e2bb-4255-8caf-4136c566a962';

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { eventually } from '../support/net.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 import {
   ACCOUNT,
   FOREIGN_ACCOUNT,

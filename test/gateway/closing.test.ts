@@ -2,8 +2,8 @@ import Fastify from 'fastify';
 import { expect, it, onTestFinished } from 'vitest';
 import { answerBeforeClosing } from '../../src/gateway/http/closing.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { eventually } from '../support/net.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 
 /** An app whose answer waits for `gate`. */
 async function appWith(clock: Parameters<typeof answerBeforeClosing>[1], gate: Promise<unknown>) {

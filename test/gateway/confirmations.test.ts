@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { BOX_REFUSALS } from '../../src/protocol/codes.ts';
 import type { DownOf } from '../../src/protocol/messages.ts';
 import { connectFakeBox, type FakeBoxOptions } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 import { type Answer, BOX1, BOX2, push, SEND_QR, type TestGateway, type TestOptions, testGateway } from './harness.ts';
 
 const DEADLINE_MS = 5000;

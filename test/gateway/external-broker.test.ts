@@ -1,11 +1,11 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { Aedes } from 'aedes';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, freePort } from '../support/net.ts';
 import { startProxy } from '../support/proxy.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 import { BOX1, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
 import { loginAs } from './mqtt-login.ts';
 

@@ -1,8 +1,8 @@
 import { rename } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { Health } from '../../src/gateway/health.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 import { GENERATE, order, type TestGateway, testGateway } from './harness.ts';
 
 async function healthOf(gateway: TestGateway): Promise<{ status: number; body: unknown }> {

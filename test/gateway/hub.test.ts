@@ -10,9 +10,9 @@ import { Service } from '../../src/gateway/service.ts';
 import { openStore } from '../../src/gateway/store/store.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { turn, VirtualClock } from '../../src/lib/virtual-clock.ts';
 import type { DownMessage, UpBody } from '../../src/protocol/messages.ts';
 import { temporaryFolder } from '../support/net.ts';
-import { turn, VirtualClock } from '../support/virtual-clock.ts';
 import { ACCOUNT, BOX1, BOXES, qrFor } from './harness.ts';
 
 const RESEND_MS = 10_000;

@@ -2,9 +2,9 @@ import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { type LoginAttempt, Logins } from '../../src/gateway/http/logins.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { keptBytes } from '../support/memory.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 import { BOX1, type TestGateway, testGateway } from './harness.ts';
 
 const RIGHT: LoginAttempt = { kind: 'partner', username: 'demo', secret: 'right', expected: 'right' };

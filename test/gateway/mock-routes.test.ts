@@ -4,9 +4,9 @@ import { createApp } from '../../src/gateway/http/app.ts';
 import { Logins } from '../../src/gateway/http/logins.ts';
 import { forOwnersOnly } from '../../src/gateway/http/owners.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 import {
   ACCOUNT,
   BOX1,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { connectFakeBox, type FakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 import {
   ACCOUNT,
   BOX1,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { ENGINES, postgresServer } from '../support/stores.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 import {
   BOX1,
   GENERATE,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { Pruner } from '../../src/gateway/store/pruner.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { eventually } from '../support/net.ts';
 import { ENGINES } from '../support/stores.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 import { attempt, BOX, keptLog, opened, order, pay, push } from './store-rows.ts';
 
 const HOUR_MS = 3_600_000;

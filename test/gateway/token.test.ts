@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { temporaryFolder } from '../support/net.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 import { GENERATE, order, SEND_QR, TEST_CALLBACK, testGateway } from './harness.ts';
 
 const TOKEN = '/api/token_generate';

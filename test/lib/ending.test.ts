@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { endAll, STOP_BUDGET_MS } from '../../src/lib/ending.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 
 function world() {
   const clock = new VirtualClock();

@@ -1,10 +1,10 @@
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose';
 import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { writeJws } from '../../src/protocol/jws.ts';
 import { type SigningKey, signingKeyOf } from '../../src/protocol/keys.ts';
 import type { DownBody, DownMessage, UpBody, UpMessage } from '../../src/protocol/messages.ts';
 import { BoxSeal, GatewaySeal, MESSAGE_LIFETIME_MS, readUp, SEAL_REFUSALS } from '../../src/protocol/seal.ts';
-import { VirtualClock } from '../support/virtual-clock.ts';
 
 const [TERMINAL, OTHER] = ['VVB000001', 'VVB000002'];
 const SECRET = 'sample-box-secret';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../src/lib/clock.ts';
-import type { VirtualClock } from '../support/virtual-clock.ts';
+import type { VirtualClock } from '../../src/lib/virtual-clock.ts';
 
 /** A calendar that may be wrong by hours, and stays so over restarts. */
 export interface Calendar {

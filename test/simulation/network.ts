@@ -2,10 +2,10 @@ import type { Session, TransportIo } from '../../src/agent/contract.ts';
 import { Incoming, lost } from '../../src/agent/transports/incoming.ts';
 import type { Line } from '../../src/gateway/boxes/line.ts';
 import { MissingPeerError } from '../../src/lib/errors.ts';
+import type { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { decodeUp, encode } from '../../src/protocol/codec.ts';
 import type { DownMessage, UpMessage } from '../../src/protocol/messages.ts';
 import { NO_SEAL } from '../support/no-seal.ts';
-import type { VirtualClock } from '../support/virtual-clock.ts';
 import type { Chance } from './chance.ts';
 import type { Run } from './machine.ts';
 

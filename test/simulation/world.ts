@@ -1,5 +1,5 @@
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
-import { turn, VirtualClock } from '../support/virtual-clock.ts';
+import { turn, VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { BoxMachine } from './box-machine.ts';
 import { type Chance, chanceOf } from './chance.ts';
 import type { GatewayDisk } from './gateway-disk.ts';

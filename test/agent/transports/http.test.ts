@@ -6,13 +6,13 @@ import { httpTransport } from '../../../src/agent/transports/http.ts';
 import { INCOMING_MAX } from '../../../src/agent/transports/incoming.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
+import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { encode } from '../../../src/protocol/codec.ts';
 import { BOX_PATHS } from '../../../src/protocol/http-api.ts';
 import type { UpMessage } from '../../../src/protocol/messages.ts';
 import { down, fakeHttpGateway, IDENTITY } from '../../support/fake-gateway.ts';
 import { eventually, freePort } from '../../support/net.ts';
 import { NO_SEAL } from '../../support/no-seal.ts';
-import { VirtualClock } from '../../support/virtual-clock.ts';
 
 function box(url: string, change: { secret?: string; clock?: Clock } = {}) {
   const lines: string[] = [];

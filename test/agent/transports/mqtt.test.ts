@@ -6,13 +6,13 @@ import { INCOMING_MAX } from '../../../src/agent/transports/incoming.ts';
 import { mqttTransport } from '../../../src/agent/transports/mqtt.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
+import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { encode } from '../../../src/protocol/codec.ts';
 import type { UpMessage } from '../../../src/protocol/messages.ts';
 import { down, fakeBroker, IDENTITY } from '../../support/fake-gateway.ts';
 import { eventually, freePort } from '../../support/net.ts';
 import { NO_SEAL } from '../../support/no-seal.ts';
 import { startProxy, type Way } from '../../support/proxy.ts';
-import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const RUN = '3b241101-e2bb-4255-8caf-4136c566a962';
 /** A busy machine may fire timers and deliver bytes this late. */

@@ -4,9 +4,9 @@ import { onTestFinished } from 'vitest';
 import { framebuffer } from '../../../src/display/drivers/framebuffer.ts';
 import { openRenderer } from '../../../src/display/render.ts';
 import { createLogger } from '../../../src/lib/log.ts';
+import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import type { Scene } from '../../../src/scene.ts';
 import { temporaryFolder } from '../../support/net.ts';
-import { VirtualClock } from '../../support/virtual-clock.ts';
 import { FakeFramebuffer, type FakeFramebufferSettings } from '../emulators/framebuffer.ts';
 import { testIo } from '../io.ts';
 

@@ -4,6 +4,7 @@ import { askTerminal } from '../../../src/display/drivers/terminal-graphics.ts';
 import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
 import { openRenderer } from '../../../src/display/render.ts';
 import { PayboxError } from '../../../src/lib/errors.ts';
+import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import type { Scene } from '../../../src/scene.ts';
 import { Cd5220Emulator } from '../../display/emulators/cd5220.ts';
 import { DqrEmulator } from '../../display/emulators/dqr.ts';
@@ -14,7 +15,6 @@ import { MatrixOrbitalEmulator } from '../../display/emulators/matrix-orbital.ts
 import { NextionEmulator } from '../../display/emulators/nextion.ts';
 import { OpenLcdEmulator } from '../../display/emulators/openlcd.ts';
 import type { Seeded } from '../../support/seeded.ts';
-import { VirtualClock } from '../../support/virtual-clock.ts';
 import { mutated } from '../bytes.ts';
 import { ACCOUNT, QR_CODE } from '../corpus.ts';
 import { listeningLog } from '../logs.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/lib/clock.ts';
+import type { Clock } from './clock.ts';
 
 /** Turns of the event loop after each wake-up, for what it sets off. */
 const TURNS = 5;
@@ -11,7 +11,7 @@ interface Sleeper {
   wake: (() => void) | undefined;
 }
 
-/** A clock that only goes on when a test says so. Sleepers wake in order, each at its own time. */
+/** A clock that only goes on when it is told to. Sleepers wake in order, each at its own time. */
 export class VirtualClock implements Clock {
   #nowMs = 0;
   #count = 0;
