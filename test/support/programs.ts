@@ -17,6 +17,7 @@ export const PROGRAMS = {
   systemdNotify: { command: 'systemd-notify', debianPackage: 'systemd' },
   perl: { command: 'perl', debianPackage: 'perl-base' },
   qemuUser: { command: 'qemu-aarch64-static', debianPackage: 'qemu-user-static' },
+  arm64Libraries: { command: '/usr/aarch64-linux-gnu/lib/libstdc++.so.6', debianPackage: 'libstdc++6-arm64-cross' },
   socat: { command: 'socat', debianPackage: 'socat' },
   ip: { command: 'ip', debianPackage: 'iproute2' },
   gpiomon: { command: 'gpiomon', debianPackage: 'gpiod' },
