@@ -1,4 +1,5 @@
 import { createHash, pbkdf2Sync, randomBytes } from 'node:crypto';
+import { LIMITS } from '../protocol/fields.ts';
 import { boxRights, GATEWAY_RIGHTS, type TopicRights } from '../protocol/topics.ts';
 
 /** The gateway's login at a broker of its own, and the name in its certificate there. */
@@ -9,6 +10,8 @@ const MOSQUITTO_ITERATIONS = 101;
 const MOSQUITTO_SALT_BYTES = 12;
 const MOSQUITTO_HASH_BYTES = 64;
 const EMQX_SALT_BYTES = 16;
+/** Room for the topic and the packet id, and in a login for the will and the names. */
+const MQTT_PACKET_BYTES_MAX = LIMITS.messageBytesMax + 1_024;
 
 /** Topic rights in the words of Mosquitto (mosquitto.conf(5), acl_file); `%u` is the login's name. */
 export function mosquittoAcl(): string {
@@ -38,6 +41,8 @@ export function mosquittoConfig(folder: string, port: number, onlyHere: boolean)
     '# Mosquitto 2 over mutual TLS: mosquitto -c mosquitto.conf. Its user must be able to read these files.',
     `listener ${port}${onlyHere ? ' 127.0.0.1' : ''}`,
     'allow_anonymous false',
+    '# More than a message of a box may have would reach the gateway whole (PROTOCOL.md, clause LIM-4).',
+    `max_packet_size ${MQTT_PACKET_BYTES_MAX}`,
     `acl_file ${folder}/mosquitto/acl`,
     `cafile ${folder}/ca.pem`,
     `crlfile ${folder}/ca.crl`,
@@ -66,7 +71,7 @@ export function emqxAcl(): string {
   return text(
     '%% acl.conf of EMQX 5.5 or newer: the gateway, and every box its own topics (PROTOCOL.md, clause TOP-3).',
     '%% Beside it: authorization.no_match = deny; for mutual TLS on the listener verify = verify_peer,',
-    '%% fail_if_no_peer_cert = true, and mqtt.peer_cert_as_username = cn.',
+    `%% fail_if_no_peer_cert = true, mqtt.peer_cert_as_username = cn; mqtt.max_packet_size = ${MQTT_PACKET_BYTES_MAX / 1_024}KB.`,
     rule(gateway, 'subscribe', GATEWAY_RIGHTS.read),
     anyOf(gateway, 'publish', GATEWAY_RIGHTS.write),
     anyOf(boxes, 'subscribe', box.read),

@@ -10,30 +10,13 @@ import { eventually, freePort } from '../support/net.ts';
 import { startPartnerServer } from '../support/partner-server.ts';
 import { paybox, readyFile, run } from '../support/processes.ts';
 import { findProgram, PROGRAMS, without } from '../support/programs.ts';
-import { provisioned } from '../support/provisioned.ts';
+import type { provisioned } from '../support/provisioned.ts';
+import { startMosquitto, withPasswords } from './mosquitto.ts';
 
 type Made = Awaited<ReturnType<typeof provisioned>>;
 type Login = IClientOptions & { username?: string };
 const { missing, note } = without(PROGRAMS.mosquitto);
 const [OWN, OTHERS] = ['VVB000001', 'VVB000002'];
-
-/** Mosquitto with the files made for it; `edit` changes its configuration. */
-async function startMosquitto(edit: (config: string) => string = (it) => it) {
-  const port = await freePort();
-  const made = await provisioned(port);
-  const asRoot = process.getuid?.() === 0 ? 'user root\n' : '';
-  const file = join(made.path, 'mosquitto/here.conf');
-  await writeFile(file, `${edit(await made.text('mosquitto/mosquitto.conf'))}${asRoot}`);
-  const broker = run(findProgram(PROGRAMS.mosquitto) ?? '', ['-c', file]);
-  await eventually('Mosquitto', () => {
-    if (broker.child.exitCode !== null) throw new Error(broker.output());
-    return broker.output().includes(' running');
-  });
-  return { made, broker, url: `mqtts://localhost:${port}` };
-}
-
-const withPasswords = (config: string) =>
-  config.replace(/^(require_certificate|use_identity).*\n/gm, '').replace('# password_file', 'password_file');
 
 async function login(url: string, made: Made, options: Login) {
   const ca = await made.text('ca.pem');
