@@ -72,7 +72,7 @@ async function atRest(driver: string): Promise<number> {
   }
 }
 
-async function residentMegabytes(pid: number | undefined): Promise<number> {
+export async function residentMegabytes(pid: number | undefined): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(status)?.[1];
   return (Number(kilobytes) * 1024) / 1e6;

@@ -10,7 +10,7 @@ export const ROOT = resolve(import.meta.dirname, '../..');
 export const NODE = join(ROOT, 'node_modules/.bin/node');
 const CLI = join(ROOT, 'src/cli.js');
 /** As npm and npx set it, so that the program's first line finds the pinned Node. */
-const env = { ...process.env, PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH ?? ''}` };
+export const ENV = { ...process.env, PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH ?? ''}` };
 const READY_TIMEOUT_MS = 60_000;
 
 /** Everything a benchmark starts, gone when it is done. */
@@ -28,7 +28,7 @@ export class Stand {
   async paybox<T>(folder: string, args: readonly string[]): Promise<{ child: ChildProcess; ready: T; tookMs: number }> {
     const file = join(folder, `ready-${this.#children.length}.json`);
     const startedMs = performance.now();
-    const child = spawn(CLI, [...args, '--ready-file', file], { stdio: 'ignore', env });
+    const child = spawn(CLI, [...args, '--ready-file', file], { stdio: 'ignore', env: ENV });
     this.#children.push(child);
     for (;;) {
       const text = await readFile(file, 'utf8').catch(() => undefined);
@@ -69,9 +69,8 @@ export const DEMO = {
 /** A box that never comes: its login is for measuring the broker itself. */
 export const SPARE_BOX = { terminalCode: 'VVB000002', serialNumber: 'VVB900002', secret: 'sample-box-secret' };
 
-/** A gateway and an agent as two processes, as they are when deployed. */
-export async function startPair(stand: Stand, display: object = { driver: 'browser' }) {
-  const folder = await stand.folder();
+/** Configurations of a gateway and an agent that belong together, written into `folder`. */
+export async function pairFiles(folder: string, display: object) {
   const [httpPort, mqttPort, boxPort] = [await freePort(), await freePort(), await freePort()];
   const gatewayFile = join(folder, 'gateway.yaml');
   await writeFile(
@@ -96,10 +95,16 @@ export async function startPair(stand: Stand, display: object = { driver: 'brows
       dataDir: 'box',
     }),
   );
+  const [origin, boxUrl] = [`http://127.0.0.1:${httpPort}`, `http://127.0.0.1:${boxPort}`];
+  return { gatewayFile, agentFile, origin, boxUrl, mqttPort };
+}
+
+/** A gateway and an agent as two processes, as they are when deployed. */
+export async function startPair(stand: Stand, display: object = { driver: 'browser' }) {
+  const folder = await stand.folder();
+  const { gatewayFile, agentFile, origin, boxUrl, mqttPort } = await pairFiles(folder, display);
   await stand.paybox(folder, ['gateway', '--config', gatewayFile]);
   const agent = await stand.paybox(folder, ['agent', '--config', agentFile]);
-  const origin = `http://127.0.0.1:${httpPort}`;
-  const boxUrl = `http://127.0.0.1:${boxPort}`;
   for (let tries = 0; (await statusOf(boxUrl)).state !== 'idle'; tries += 1) {
     if (tries > 2_000) throw new Error('the box did not become idle');
     await delay(10);
@@ -107,8 +112,8 @@ export async function startPair(stand: Stand, display: object = { driver: 'brows
   return { origin, baseUrl: `${origin}/vqr`, boxUrl, mqttPort, agent: agent.child };
 }
 
-export async function statusOf(boxUrl: string): Promise<{ state: string }> {
-  return (await (await fetch(`${boxUrl}/status`)).json()) as { state: string };
+export async function statusOf(boxUrl: string): Promise<{ state: string; online: boolean }> {
+  return (await (await fetch(`${boxUrl}/status`)).json()) as { state: string; online: boolean };
 }
 
 /** A partner that is ready to push: logged in, with a fresh order each time. */
