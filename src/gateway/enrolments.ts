@@ -79,6 +79,7 @@ export interface EnrolmentsDeps {
 export class Enrolments {
   readonly #deps: EnrolmentsDeps;
   readonly #boxes = new Map<string, Candidates>();
+  readonly #byId = new Map<string, Pending>();
   /** Tells keys that can be agreed on from those that cannot. */
   readonly #probe: AgreementKey;
   #lastAcceptance: Promise<unknown> = Promise.resolve();
@@ -107,7 +108,9 @@ export class Enrolments {
     };
     const box = this.#candidates(terminalCode);
     const before = box.requests.length;
-    box.requests = [...box.requests, pending].slice(-REQUESTS_PER_BOX_MAX);
+    this.#byId.set(pending.id, pending);
+    box.requests = [...box.requests, pending];
+    if (box.requests.length > REQUESTS_PER_BOX_MAX) this.#drop(box.requests.shift());
     log.info('enrolment-asked', { box: terminalCode, serialNumber, address });
     if (box.requests.length !== before) changes.notify('enrolments');
     for (const look of box.awaited) look(pending);
@@ -117,10 +120,8 @@ export class Enrolments {
 
   /** How a request stands; `undefined` when there is none, because it is over, crowded out, or of an earlier run. */
   state(id: string): EnrolmentState | undefined {
-    for (const terminalCode of this.#boxes.keys()) {
-      for (const pending of this.#live(terminalCode)) if (pending.id === id) return pending.state;
-    }
-    return undefined;
+    const pending = this.#byId.get(id);
+    return pending === undefined || this.#isOver(pending) ? undefined : pending.state;
   }
 
   list(): EnrolmentView[] {
@@ -228,9 +229,14 @@ export class Enrolments {
     const proof = gatewayProof(code, agreement);
     pending.state = { state: 'accepted', how, publicKey: key.publicKey, proof };
     const box = this.#candidates(terminalCode);
+    this.#drop(box.accepted);
     box.accepted = pending;
+    // It may have been crowded out since.
+    this.#byId.set(pending.id, pending);
     // Whoever else asked has lost: only one is the box.
-    for (const other of box.requests) if (other !== pending) other.state = { state: 'rejected' };
+    for (const other of box.requests) {
+      other.state = isSameRequest(other.request, pending.request) ? pending.state : { state: 'rejected' };
+    }
     box.requests = box.requests.filter((it) => it !== pending);
     box.wrongCodes = 0;
     expel(terminalCode, 'the box was enrolled anew');
@@ -257,12 +263,23 @@ export class Enrolments {
   *#live(terminalCode: string): Iterable<Pending> {
     const box = this.#boxes.get(terminalCode);
     if (box === undefined) return;
-    const nowMs = this.#deps.clock.monotonicMs();
-    box.requests = box.requests.filter((it) => it.untilMs > nowMs);
-    if (box.accepted !== undefined && box.accepted.untilMs <= nowMs) box.accepted = undefined;
+    for (const pending of box.requests) if (this.#isOver(pending)) this.#drop(pending);
+    box.requests = box.requests.filter((it) => !this.#isOver(it));
+    if (box.accepted !== undefined && this.#isOver(box.accepted)) {
+      this.#drop(box.accepted);
+      box.accepted = undefined;
+    }
     if (box.requests.length === 0) box.wrongCodes = 0;
     yield* box.requests;
     if (box.accepted !== undefined) yield box.accepted;
+  }
+
+  #isOver({ untilMs }: Pending): boolean {
+    return untilMs <= this.#deps.clock.monotonicMs();
+  }
+
+  #drop(pending: Pending | undefined): void {
+    if (pending !== undefined) this.#byId.delete(pending.id);
   }
 
   /** Boxes of the configuration only, so that there are no more of them than of those. */
