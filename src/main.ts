@@ -80,7 +80,20 @@ function addDaemons(root: Command): void {
     .description('the box daemon alone, as on a device')
     .requiredOption('--config <file>', 'configuration, see device-config/laptop.yaml')
     .option('--ready-file <file>', 'written once its own pages answer')
+    .option(
+      '--setup-report <file>',
+      'what first-boot has written; a configuration that is missing or wrong is then told on the screen, and waited for',
+    )
     .action(async (options) => (await import('./commands/agent.ts')).agent(options));
+  root
+    .command('first-boot')
+    .description('takes paybox.yaml on the boot partition over as the configuration of the agent, at each boot')
+    .option('--boot <dir>', 'the boot partition', '/boot/firmware')
+    .option('--config <dir>', 'where the configuration is written', '/etc/paybox')
+    .option('--state <dir>', "the agent's dataDir", '/var/lib/paybox')
+    .option('--report <file>', 'what the agent shows of it', '/run/paybox-first-boot/report.json')
+    .option('--root <dir>', 'the folder that holds etc, usr and var, for Wi-Fi', '/')
+    .action(async (options) => (await import('./commands/first-boot.ts')).firstBoot(options));
 }
 
 function addPartner(root: Command): void {
@@ -120,7 +133,7 @@ function addConfig(root: Command): void {
     .description('says whether an agent or gateway configuration is valid, and what is wrong where')
     .action(async (file) => (await import('./commands/config.ts')).check(file));
   config
-    .command('schema <agent|gateway>')
+    .command('schema <agent|box|gateway>')
     .description('prints the JSON schema, for editors')
     .action(async (kind) => (await import('./commands/config.ts')).schema(kind));
   config

@@ -7,7 +7,7 @@ own help follows, as the program prints it.`;
 /** paybox(1), made of what `paybox --help` and the help of each command say in the checkout `root`. */
 export function manualOfCommand(root: string, version: string): string {
   const overview = helpOf(root, []);
-  const names = [...overview.matchAll(/^ {2}([a-z]+) .*$/gm)].map(([, name = '']) => name);
+  const names = [...overview.matchAll(/^ {2}([a-z-]+) .*$/gm)].map(([, name = '']) => name);
   const commands = overview.slice(overview.indexOf('\nCommands:'));
   const listed = names.filter((name) => name !== 'help' && new RegExp(`^ {2}${name} `, 'm').test(commands));
   if (listed.length === 0) throw new Error('paybox --help lists no commands');

@@ -29,6 +29,7 @@ export const PACKAGES: readonly PackageKind[] = [
     enabledUnits: ['paybox-agent.service', 'paybox-update.service', 'paybox-update-recover.service'],
     files: [
       [join(SYSTEMD, 'paybox-agent.service'), 'usr/lib/systemd/system/paybox-agent.service'],
+      [join(SYSTEMD, 'paybox-first-boot.service'), 'usr/lib/systemd/system/paybox-first-boot.service'],
       [join(SYSTEMD, 'paybox-update.service'), 'usr/lib/systemd/system/paybox-update.service'],
       [join(SYSTEMD, 'paybox-update-recover.service'), 'usr/lib/systemd/system/paybox-update-recover.service'],
       [join(SYSTEMD, 'paybox-console-off.service'), 'usr/lib/systemd/system/paybox-console-off.service'],

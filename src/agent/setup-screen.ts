@@ -23,6 +23,7 @@ export interface SetupScreenOptions {
 export interface SetupScreen {
   /** Origin of the pages; undefined where their port could not be had. */
   readonly origin: string | undefined;
+  readonly window: BoxWindow;
   /** Takes the screen away and gives the displays back; what hangs is left behind after `withinMs`. */
   close(withinMs?: number): Promise<void>;
 }
@@ -65,6 +66,7 @@ export async function showSetup(need: SetupNeed, options: SetupScreenOptions, de
   }
   return {
     origin: http?.origin,
+    window,
     close: (withinMs = STOP_BUDGET_MS) => {
       const ends = screens.map((screen, index) => [`display ${index + 1}`, () => screen.close('blank', withinMs)]);
       return endAll({ pages: async () => http?.close(), ...Object.fromEntries(ends) }, withinMs, deps);

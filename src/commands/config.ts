@@ -1,12 +1,17 @@
+import { readFile } from 'node:fs/promises';
 import { stringify } from 'yaml';
 import { z } from 'zod';
+import { boxFileSchema, maskedBoxFile } from '../agent/box-file.ts';
 import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../agent/config.ts';
 import { type GatewayConfig, gatewayConfigSchema, loadGatewayConfig } from '../gateway/config.ts';
 import { readConfigFile } from '../lib/config-file.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { isSecretName } from '../lib/log.ts';
 
-type Loaded = { kind: 'agent'; config: AgentConfig } | { kind: 'gateway'; config: GatewayConfig };
+type Loaded =
+  | { kind: 'agent'; config: AgentConfig }
+  | { kind: 'box'; config: object }
+  | { kind: 'gateway'; config: GatewayConfig };
 
 /** `paybox config check`: exit code 2 with file, path and the expected value when the file is not valid. */
 export async function check(file: string): Promise<void> {
@@ -22,15 +27,22 @@ export async function print(file: string): Promise<void> {
 
 /** `paybox config schema`: the JSON schema of what may be written, for editors. */
 export async function schema(kind: string): Promise<void> {
-  const schemas = { agent: agentConfigSchema, gateway: gatewayConfigSchema };
-  const found = kind === 'agent' || kind === 'gateway' ? schemas[kind] : undefined;
-  if (found === undefined) throw new ConfigError(`config schema: expected agent or gateway, not ${kind}`);
+  const schemas = new Map<string, z.ZodType>([
+    ['agent', agentConfigSchema],
+    ['box', boxFileSchema],
+    ['gateway', gatewayConfigSchema],
+  ]);
+  const found = schemas.get(kind);
+  if (found === undefined) throw new ConfigError(`config schema: expected agent, box or gateway, not ${kind}`);
   process.stdout.write(`${JSON.stringify(z.toJSONSchema(found, { io: 'input' }), null, 2)}\n`);
 }
 
-/** An agent's configuration says which box it is; a gateway's does not. */
+/** An agent's configuration and a file for the boot partition say which box they are for; a gateway's does not. */
 async function load(file: string): Promise<Loaded> {
   const { value } = await readConfigFile(file);
+  if (typeof value === 'object' && value !== null && 'terminalCode' in value) {
+    return { kind: 'box', config: maskedBoxFile(await readFile(file)) };
+  }
   const isAgent = typeof value === 'object' && value !== null && 'box' in value;
   return isAgent
     ? { kind: 'agent', config: await loadAgentConfig(file) }

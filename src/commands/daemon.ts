@@ -110,7 +110,7 @@ export async function untilStopped(
   stop: StopSignal,
   log: Logger,
   close: (withinMs: number) => Promise<void>,
-): Promise<void> {
+): Promise<never> {
   // Now, because a power cut or a kill would leave the next start without it: slower, and with the compiler in memory.
   flushCompileCache();
   const signal = await stop.received;

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import { LineCounter, parseDocument } from 'yaml';
+import { isMap, isNode, isScalar, isSeq, LineCounter, type ParsedNode, parseDocument } from 'yaml';
 import type { z } from 'zod';
 import { ConfigError, reasonOf } from './errors.ts';
 
@@ -26,16 +26,35 @@ export async function readConfigFile(path: string): Promise<ConfigFile> {
   if (text.length > CONFIG_CHARS_MAX) {
     throw new ConfigError(`${name}: has ${text.length} characters, expected at most ${CONFIG_CHARS_MAX}`);
   }
-  return { name, folder: dirname(path), value: parsedYaml(text, name) };
+  return { name, folder: dirname(path), value: parseYaml(text, name).value };
 }
 
-/** Throws ConfigError. The parser itself throws for aliases that name nothing or multiply, and for endless nesting. */
-function parsedYaml(text: string, name: string): unknown {
+/** What a YAML text holds, and where. */
+export interface YamlText {
+  value: unknown;
+  /** The line, from 1 on, of what is at a path, or of the nearest thing around it. */
+  lineOf(path: readonly PropertyKey[]): number;
+  /** From which character to which the value at a path stands; undefined where there is none. */
+  rangeOf(path: readonly PropertyKey[]): readonly [from: number, to: number] | undefined;
+}
+
+/**
+ * Throws ConfigError with line and column. The parser itself throws for aliases that name nothing or multiply, and for
+ * endless nesting.
+ */
+export function parseYaml(text: string, name: string): YamlText {
   const lines = new LineCounter();
   try {
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
     const [problem] = document.errors;
-    if (problem === undefined) return document.toJS();
+    if (problem === undefined) {
+      const { contents } = document;
+      return {
+        value: document.toJS() as unknown,
+        lineOf: (path) => lines.linePos(placeOf(contents, path).start).line,
+        rangeOf: (path) => placeOf(contents, path).range,
+      };
+    }
     const { line, col } = lines.linePos(problem.pos[0]);
     throw new ConfigError(`${name}:${line}:${col}: not valid YAML: ${wordsOf(problem)}`);
   } catch (error) {
@@ -43,18 +62,44 @@ function parsedYaml(text: string, name: string): unknown {
   }
 }
 
+function placeOf(contents: ParsedNode | null, path: readonly PropertyKey[]) {
+  let node: unknown = contents;
+  let start = contents?.range[0] ?? 0;
+  for (const key of path) {
+    const pair = isMap(node) ? node.items.find((it) => isScalar(it.key) && it.key.value === key) : undefined;
+    const next = pair === undefined && isSeq(node) ? node.items[Number(key)] : pair?.value;
+    const named = pair?.key ?? next;
+    if (!isNode(named)) return { start, range: undefined };
+    start = named.range?.[0] ?? start;
+    node = next;
+  }
+  const range = isNode(node) && node.range ? ([node.range[0], node.range[1]] as const) : undefined;
+  return { start, range };
+}
+
 function wordsOf(error: unknown): string {
   const reason = reasonOf(error);
   return /call stack/i.test(reason) ? 'it is nested too deeply' : reason;
 }
 
-/** The value as the schema makes it. Throws ConfigError: `name: path: what was expected`, a line a problem. */
-export function checkConfig<T>(schema: z.ZodType<T>, value: unknown, name: string, fix: string): T {
+/**
+ * The value as the schema makes it. Throws ConfigError: `name: path: what was expected`, a line a problem; with `lineOf`
+ * the name is followed by the line.
+ */
+export function checkConfig<T>(
+  schema: z.ZodType<T>,
+  value: unknown,
+  name: string,
+  fix: string,
+  lineOf?: YamlText['lineOf'],
+): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const lines = parsed.error.issues.map((issue) =>
-    [name, ...(issue.path.length === 0 ? [] : [issue.path.join('.')]), describe(issue)].join(': '),
-  );
+  const lines = parsed.error.issues.map((issue) => {
+    const place = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
+    const file = lineOf === undefined ? name : `${name}:${lineOf(place)}`;
+    return [file, ...(issue.path.length === 0 ? [] : [issue.path.join('.')]), describe(issue)].join(': ');
+  });
   const more = lines.length - PROBLEMS_SHOWN_MAX;
   const shown = [...lines.slice(0, PROBLEMS_SHOWN_MAX), ...(more > 0 ? [`and ${more} more`] : [])];
   throw new ConfigError(shown.join('\n'), fix);

@@ -10,7 +10,7 @@ const EXAMPLES = resolve(import.meta.dirname, '../../device-config');
 describe('paybox config', () => {
   it.each(readdirSync(EXAMPLES))('finds the example %s valid', async (name) => {
     const file = join(EXAMPLES, name);
-    const kind = name.startsWith('gateway') ? 'gateway' : 'agent';
+    const kind = /^(gateway|paybox)/.exec(name)?.[0].replace('paybox', 'box') ?? 'agent';
     expect(await payboxToEnd('config', 'check', file)).toEqual({
       code: 0,
       output: `${file} is a valid ${kind} configuration\n`,
@@ -49,7 +49,7 @@ describe('paybox config', () => {
     expect(output).not.toContain('hunter22');
   });
 
-  it.each(['agent', 'gateway'])('prints the JSON schema of the %s', async (kind) => {
+  it.each(['agent', 'box', 'gateway'])('prints the JSON schema of the %s', async (kind) => {
     const { code, output } = await payboxToEnd('config', 'schema', kind);
     expect(code).toBe(0);
     expect(JSON.parse(output)).toMatchObject({ type: 'object', additionalProperties: false });

@@ -1,0 +1,116 @@
+import { access } from 'node:fs/promises';
+import { basename } from 'node:path';
+import type { AgentDeps } from '../agent/agent.ts';
+import { type AgentConfig, loadAgentConfig } from '../agent/config.ts';
+import { deviceSerial } from '../agent/device-serial.ts';
+import { BOX_FILE, readSetupReport, type SetupReport } from '../agent/setup-report.ts';
+import { type SetupNeed, type SetupScreen, showSetup } from '../agent/setup-screen.ts';
+import { keepTold } from '../agent/systemd.ts';
+import { ConfigError, systemCodeOf } from '../lib/errors.ts';
+import type { ServiceManager } from '../lib/systemd.ts';
+import { version } from './version.ts';
+
+const POLL_MS = 2_000;
+/** How long a box that has a configuration says that another one was not taken over. */
+const NOTICE_MS = 10_000;
+
+export interface WaitingOptions {
+  config: string;
+  /** What `paybox first-boot` has written. */
+  setupReport: string | undefined;
+  cacheDir: string;
+  /** The folder that holds `sys`, `dev`, `proc` and `etc`. */
+  root: string;
+}
+
+/**
+ * A valid configuration, as soon as there is one. Until then, and for a moment where a newer one was refused, the
+ * displays of the machine say what is wrong. Undefined once `signal` aborts before that.
+ */
+export async function configured(
+  options: WaitingOptions,
+  deps: AgentDeps,
+  manager: ServiceManager | undefined,
+  signal: AbortSignal,
+): Promise<AgentConfig | undefined> {
+  const { setupReport, config: file } = options;
+  const report = setupReport === undefined ? undefined : await readSetupReport(setupReport, deps.log);
+  let shown = '';
+  let screen: ShownScreen | undefined;
+  const say = async (need: SetupNeed) => {
+    if (JSON.stringify(need) === shown) return;
+    shown = JSON.stringify(need);
+    await screen?.close();
+    screen = await show(need, options, deps, manager);
+  };
+  try {
+    while (!signal.aborted) {
+      const outcome = await loadAgentConfig(file).catch((error: unknown) => {
+        if (error instanceof ConfigError) return error;
+        throw error;
+      });
+      if (!(outcome instanceof ConfigError)) {
+        if (shown === '' && typeof report?.problem === 'string') {
+          await say({ ...FIX_FILE, problem: report.problem, ...codesOf(outcome) });
+          await deps.clock.sleep(NOTICE_MS, signal);
+        }
+        return signal.aborted ? undefined : outcome;
+      }
+      await say(await needOf(outcome, options, report));
+      await deps.clock.sleep(POLL_MS, signal);
+    }
+    return undefined;
+  } finally {
+    await screen?.close();
+  }
+}
+
+const FIX_FILE = { action: `Sửa ${BOX_FILE} trên thẻ nhớ rồi bật lại máy` };
+const FIX_CONFIG = { action: 'Sửa tệp cấu hình; máy tự chạy khi tệp đúng' };
+const WRITE_FILE = {
+  action: `Ghi ${BOX_FILE} vào phân vùng boot của thẻ nhớ: terminalCode, serialNumber, gateway. Bật lại máy, rồi nhập mã kích hoạt hiện trên màn hình`,
+};
+
+async function needOf(
+  error: ConfigError,
+  options: WaitingOptions,
+  report: SetupReport | undefined,
+): Promise<SetupNeed> {
+  const codes = { terminalCode: null, serialNumber: (await deviceSerial(options.root)) ?? null };
+  if (typeof report?.problem === 'string') return { ...FIX_FILE, problem: report.problem, ...codes };
+  const isMissing = await access(options.config).then(
+    () => false,
+    (reason: unknown) => systemCodeOf(reason) === 'ENOENT',
+  );
+  if (!isMissing) return { ...FIX_CONFIG, problem: error.message, ...codes };
+  if (report === undefined) return { ...FIX_CONFIG, problem: `Chưa có ${basename(options.config)}`, ...codes };
+  return { ...WRITE_FILE, problem: `Chưa có ${BOX_FILE}`, ...codes };
+}
+
+function codesOf({ box: { terminalCode, serialNumber } }: AgentConfig) {
+  return { terminalCode, serialNumber };
+}
+
+interface ShownScreen {
+  close(): Promise<void>;
+}
+
+async function show(
+  need: SetupNeed,
+  { cacheDir, root }: WaitingOptions,
+  deps: AgentDeps,
+  manager: ServiceManager | undefined,
+): Promise<ShownScreen> {
+  const http = { host: '127.0.0.1', port: 8810 };
+  const screen: SetupScreen = await showSetup(need, { version: version(), http, cacheDir, root }, deps);
+  const ended = new AbortController();
+  // What waits for a person has no loop that could be stuck.
+  const watched = { window: screen.window, turned: () => Promise.resolve() };
+  if (manager !== undefined) void keepTold(manager, watched, deps.clock, ended.signal);
+  return {
+    close: () => {
+      ended.abort();
+      return screen.close();
+    },
+  };
+}

@@ -1,0 +1,106 @@
+import { execFile } from 'node:child_process';
+import { mkdir } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import type { BoxSettings } from '../agent/box-file.ts';
+import { BOX_FILE, BOX_FILE_BYTES_MAX, type SetupReport } from '../agent/setup-report.ts';
+import { reasonOf } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
+import { systemRandom } from '../lib/random.ts';
+import { isReadOnly, realDisk } from '../provision/disk.ts';
+import { type BoxFileKind, type SetupFile, takeOver } from '../provision/takeover.ts';
+import { wifiFileOf } from '../provision/wifi.ts';
+import { stderrLog } from './daemon.ts';
+
+const MOUNT_TIMEOUT_MS = 30_000;
+const FOLDER_MODE = 0o755;
+
+export interface FirstBootOptions {
+  boot: string;
+  config: string;
+  state: string;
+  report: string;
+  root: string;
+}
+
+/**
+ * `paybox first-boot`: takes the file on the boot partition over into the agent's configuration, when there is one that
+ * is new. A file with a mistake is told in the log and in the report, and changes nothing. Exit code 1 when something
+ * could not be written; the agent is to start in any case.
+ */
+export async function firstBoot(options: FirstBootOptions): Promise<void> {
+  const log = stderrLog();
+  const folders = { boot: resolve(options.boot), config: resolve(options.config) };
+  const file = join(folders.boot, BOX_FILE);
+  let problem: string | null = null;
+  try {
+    const outcome = await takeOver(folders, {
+      kind: boxFileKind(options, log),
+      disk: realDisk,
+      random: systemRandom,
+      log,
+      whileWritable: (work) => whileWritable(folders.boot, work),
+    });
+    if (outcome.problem !== undefined) {
+      problem = wordsOf(outcome.problem);
+      log.error('setup-file-bad', { file, problem });
+    }
+  } catch (error) {
+    problem = `${BOX_FILE}: ${reasonOf(error)}`;
+    log.error('setup-failed', { file, reason: reasonOf(error) });
+    process.exitCode = 1;
+  }
+  await writeReport(options.report, { problem, file });
+}
+
+function boxFileKind({ config, state, root }: FirstBootOptions, log: Logger): BoxFileKind<BoxSettings> {
+  return {
+    name: BOX_FILE,
+    bytesMax: BOX_FILE_BYTES_MAX,
+    // Loaded here because at most boots nothing has changed.
+    read: async (bytes, before) => (await import('../agent/box-file.ts')).readBoxFile(bytes, before),
+    filesOf: async (settings, folder) => {
+      const { agentFilesOf } = await import('../agent/box-file.ts');
+      const own = Object.entries(agentFilesOf(settings, folder, resolve(state)));
+      const wifi = settings.wifi === undefined ? [] : await wifiFiles(settings.wifi, root, log);
+      // The configuration last: from then on the box is another one.
+      const files = own.toReversed().map(([name, text]) => ({ path: join(resolve(config), name), text }));
+      return [...wifi, ...files];
+    },
+  };
+}
+
+async function wifiFiles(wifi: NonNullable<BoxSettings['wifi']>, root: string, log: Logger): Promise<SetupFile[]> {
+  const file = await wifiFileOf(wifi, root);
+  if (file === undefined) {
+    const reason = 'there is no NetworkManager, wpa_supplicant or iwd; install one of them, or use a cable';
+    log.error('wifi-not-set-up', { reason });
+    return [];
+  }
+  const path = join(root, file.path);
+  await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
+  log.info('wifi-set-up', { program: file.program, path, needs: file.needs });
+  return [{ path, text: file.text, isSecret: true }];
+}
+
+/** A box that keeps its boot partition from being written lets it be for a moment. */
+async function whileWritable(boot: string, work: () => Promise<void>): Promise<void> {
+  if (!(await isReadOnly(boot))) return work();
+  const mount = (how: string) =>
+    promisify(execFile)('mount', ['-o', `remount,${how}`, boot], { timeout: MOUNT_TIMEOUT_MS, killSignal: 'SIGKILL' });
+  await mount('rw');
+  try {
+    await work();
+  } finally {
+    await mount('ro');
+  }
+}
+
+function wordsOf(problem: unknown): string {
+  return problem instanceof Error ? problem.message : String(problem);
+}
+
+async function writeReport(path: string, report: SetupReport): Promise<void> {
+  await mkdir(dirname(resolve(path)), { recursive: true, mode: FOLDER_MODE });
+  await realDisk.replace(resolve(path), `${JSON.stringify(report)}\n`, 0o644);
+}

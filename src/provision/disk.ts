@@ -1,0 +1,119 @@
+import { access, chmod, chown, constants, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { systemCodeOf } from '../lib/errors.ts';
+
+const COPY_SUFFIX = '.tmp';
+
+/** Changes of files that are on the disk once they settle; each is made as a whole or, by a power cut, not at all. */
+export interface Disk {
+  /** With `mode`, it belongs to whom its folder belongs to. */
+  replace(path: string, text: string, mode?: number): Promise<void>;
+  makeFolder(path: string, mode: number): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  /** Writes over what a file holds, so that it is not found in what is free on the disk, and removes it. */
+  wipe(path: string): Promise<void>;
+  /** A file or a folder; no error when there is none. */
+  remove(path: string): Promise<void>;
+}
+
+export const realDisk: Disk = {
+  async replace(path, text, mode) {
+    const unfinished = `${path}${COPY_SUFFIX}`;
+    await rm(unfinished, { force: true });
+    const file = await open(unfinished, 'wx', mode ?? 0o600);
+    try {
+      if (mode !== undefined) await belongAsFolder(unfinished, mode);
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(unfinished, path);
+    await syncFolder(dirname(path));
+  },
+  async makeFolder(path, mode) {
+    await mkdir(path, { recursive: true, mode });
+    await belongAsFolder(path, mode);
+    await syncFolder(dirname(path));
+  },
+  async rename(from, to) {
+    await rename(from, to);
+    await syncFolder(dirname(to));
+  },
+  async wipe(path) {
+    const file = await open(path, 'r+');
+    try {
+      const { size } = await file.stat();
+      await file.write(new Uint8Array(size), 0, size, 0);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rm(path);
+    await syncFolder(dirname(path));
+  },
+  async remove(path) {
+    await rm(path, { recursive: true, force: true });
+    await syncFolder(dirname(path));
+  },
+};
+
+/** Whatever the umask was. */
+async function belongAsFolder(path: string, mode: number): Promise<void> {
+  const { uid, gid } = await stat(dirname(path));
+  await chown(path, uid, gid);
+  await chmod(path, mode);
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+/** Whether a folder is on a file system that takes no changes. */
+export async function isReadOnly(folder: string): Promise<boolean> {
+  return access(folder, constants.W_OK).then(
+    () => false,
+    (error: unknown) => systemCodeOf(error) === 'EROFS',
+  );
+}
+
+/** The names in a folder; none where there is no folder. */
+export async function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch((error: unknown) => {
+    if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return [];
+    throw error;
+  });
+}
+
+/** What a file of a folder holds; undefined where there is none. Throws for a link, which may lead anywhere. */
+export async function bytesIn(folder: string, name: string, bytesMax: number): Promise<Uint8Array | undefined> {
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const file = await open(join(folder, name), flags).catch((error: unknown) => {
+    if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return undefined;
+    throw systemCodeOf(error) === 'ELOOP' ? new Error('is a link, expected a file') : error;
+  });
+  if (file === undefined) return undefined;
+  try {
+    const found = await file.stat();
+    if (!found.isFile()) throw new Error('expected a file');
+    // One more than may be, so that a file that is too large is seen to be.
+    const bytes = new Uint8Array(Math.min(found.size, bytesMax + 1));
+    const { bytesRead } = await file.read(bytes, 0, bytes.length, 0);
+    return bytes.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+/** What a file holds as text; undefined where there is none. */
+export async function textIn(path: string): Promise<string | undefined> {
+  return readFile(path, 'utf8').catch((error: unknown) => {
+    if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return undefined;
+    throw error;
+  });
+}
