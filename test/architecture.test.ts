@@ -19,7 +19,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   voice: ['scene', 'lib'],
   agent: ['box', 'display', 'voice', 'protocol', 'scene', 'lib'],
   gateway: ['protocol', 'lib'],
-  bench: ['protocol', 'display', 'lib'],
+  bench: ['protocol', 'display', 'scene', 'lib'],
   provision: ['protocol', 'lib'],
   commands: ['lib', 'scene', 'protocol', 'box', 'display', 'voice', 'agent', 'gateway', 'bench', 'provision'],
   main: ['commands', 'lib'],
