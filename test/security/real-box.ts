@@ -16,11 +16,12 @@ export interface BoxStatus {
   online: boolean;
   order: { orderId: string; qrCode: string; amount: number } | null;
   lastPayment: { transactionId: string } | null;
+  enrolment: { code: string } | null;
 }
 
 /** A real agent in this process, whose log is kept. */
 export interface RealBox {
-  identity: FakeBoxIdentity;
+  identity: Partial<FakeBoxIdentity>;
   dataDir: string;
   log: LogLine[];
   origin: string;
@@ -36,9 +37,27 @@ export async function startRealBox(
   link: object,
   dataDir?: string,
 ): Promise<RealBox> {
+  const box = await bootRealBox({ terminalCode, serialNumber, secret }, link, dataDir);
+  await eventually(`${terminalCode} to be online: ${JSON.stringify(box.log)}`, async () => (await box.status()).online);
+  return box;
+}
+
+/** Starts a box, which may have to enrol. */
+export async function bootRealBox(
+  identity: Omit<FakeBoxIdentity, 'secret'> & { secret?: string },
+  link: object,
+  dataDir?: string,
+  more: object = {},
+): Promise<RealBox> {
   const folder = dataDir ?? (await temporaryFolder());
-  const identity = { terminalCode, serialNumber, secret };
-  const config = { box: identity, link, displays: [{ driver: 'browser' }], http: { port: 0 }, dataDir: folder };
+  const config = {
+    box: identity,
+    link,
+    displays: [{ driver: 'browser' }],
+    http: { port: 0 },
+    dataDir: folder,
+    ...more,
+  };
   const log: LogLine[] = [];
   const lines = new Writable({
     write: (chunk, _encoding, done) => {
@@ -55,7 +74,6 @@ export async function startRealBox(
   });
   onTestFinished(() => agent.close());
   const status = () => getJson<BoxStatus>(`${agent.origin}/status`);
-  await eventually(`${terminalCode} to be online: ${JSON.stringify(log)}`, async () => (await status()).online);
   return {
     identity,
     dataDir: folder,

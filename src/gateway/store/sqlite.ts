@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { chmodSync, closeSync, openSync, statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import {
   type Dialect,
@@ -13,6 +13,7 @@ import type { Logger } from '../../lib/log.ts';
 
 /** Statements kept prepared; the queries of the store are fewer. */
 const STATEMENTS_MAX = 200;
+const OWNER_ONLY = 0o600;
 
 /** Primary result codes of SQLite. */
 const BUSY = 5;
@@ -57,6 +58,7 @@ function openSqlite(path: string, log: Logger): DatabaseSync {
   refuseRemnant(path, log);
   let db: DatabaseSync | undefined;
   try {
+    keepToOwner(path);
     db = new DatabaseSync(path);
     // Alone on the file: two gateways on one folder would tell the same payments twice.
     // FULL: what a partner or a box was answered must survive a power cut.
@@ -69,6 +71,13 @@ function openSqlite(path: string, log: Logger): DatabaseSync {
     db?.close();
     throw named(error, path);
   }
+}
+
+/** It holds what boxes and partners prove themselves with; the files beside it get the rights of this one. */
+function keepToOwner(path: string): void {
+  // Closing a file that is there would end the locks that this process has on it.
+  if (sizeOf(path) !== undefined) chmodSync(path, OWNER_ONLY);
+  else closeSync(openSync(path, 'a', OWNER_ONLY));
 }
 
 /** Throws ConfigError where a new store would be the end of what is left of an older one. */
