@@ -19,6 +19,8 @@ import {
 
 /** How long a payment is shown when others wait for the same. */
 const ONE_OF_MANY_HOLD_MS = 3_000;
+/** For so long at least people are told of another account. */
+const ACCOUNT_HOLD_MIN_MS = 5_000;
 const MINUTE_MS = 60_000;
 
 /** The changes of one event while they are collected. */
@@ -86,7 +88,9 @@ export class Draft {
 
   notice(notice: Exclude<Notice, { kind: 'too-dense' }>, resume?: ActiveOrder): void {
     const { paidHoldMs, endedHoldMs } = this.state.config;
-    this.tell(notice, notice.kind === 'paid' ? paidHoldMs : endedHoldMs, resume);
+    const holdMs = notice.kind === 'paid' ? paidHoldMs : endedHoldMs;
+    // However short the others are: it comes again until it was told.
+    this.tell(notice, notice.kind === 'account' ? Math.max(holdMs, ACCOUNT_HOLD_MIN_MS) : holdMs, resume);
   }
 
   tell(notice: Notice, holdMs: number, resume?: ActiveOrder): void {

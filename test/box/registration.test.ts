@@ -69,6 +69,15 @@ describe('the account of a box', () => {
     expect(view(play(after.state, [connecting, welcome(OTHER)]).state).kind).toBe('idle');
   });
 
+  it('AGT-13 is told for 5 s at least, where nothing else stays on the screen', () => {
+    const config = { ...CONFIG, endedHoldMs: 0 };
+    const start = { ...changed().state, config };
+    const first = play({ ...start, stage: { kind: 'quiet' } }, [connecting, welcome(OTHER)]);
+    expect(view(first.state).kind).toBe('account');
+    const seen = play(first.state, [accountDrawn(OTHER)]);
+    expect(seen.wakeAtMs).toBe(seen.state.nowMs + 5_000);
+  });
+
   it('AGT-13 may be dismissed once it was seen', () => {
     const dismissed = play(told().state, [{ type: 'key', key: 'dismiss' }]);
     expect(kinds(dismissed)).toEqual(['link']);
