@@ -26,6 +26,8 @@ export function refusalOf(
   if (push.bankAccount !== link.bankAccount) return mismatch('bankAccount', push.bankAccount, link.bankAccount);
   const pushedBin = findBank(push.bankCode)?.bin;
   if (pushedBin !== linkedBin) return mismatch('bank', pushedBin, linkedBin);
+  // A card may have the number of the account.
+  if (qr.service !== 'account') return mismatch('service in the QR', qr.service, 'account');
   if (qr.account !== link.bankAccount) return mismatch('account in the QR', qr.account, link.bankAccount);
   if (qr.bin !== linkedBin) return mismatch('bank in the QR', qr.bin, linkedBin);
   if (qr.amount !== push.amount) return mismatch('amount in the QR', qr.amount, push.amount);

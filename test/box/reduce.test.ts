@@ -53,6 +53,7 @@ describe('a push', () => {
     ['QR_MISMATCH', { amount: 60_000, qrCode: pushOf(1).qrCode }],
     ['QR_MISMATCH', { qrCode: qr({ account: '9999999999' }) }],
     ['QR_MISMATCH', { qrCode: qr({ bin: '970436' }) }],
+    ['QR_MISMATCH', { qrCode: qr({ service: 'card' }) }],
     ['QR_MISMATCH', { qrCode: qr({ amount: undefined, initiation: 'static' }) }],
     ['WITHDRAWN', { expiresInMs: 0 }],
   ])('AGT-1 is refused with %s and changes nothing', (code, change) => {
