@@ -1,11 +1,12 @@
 import { access } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { AgentDeps } from '../agent/agent.ts';
-import { type AgentConfig, loadAgentConfig } from '../agent/config.ts';
+import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../agent/config.ts';
 import { deviceSerial } from '../agent/device-serial.ts';
 import { BOX_FILE, readSetupReport, type SetupReport } from '../agent/setup-report.ts';
-import { type SetupNeed, type SetupScreen, showSetup } from '../agent/setup-screen.ts';
+import { type SetupNeed, showSetup } from '../agent/setup-screen.ts';
 import { keepTold } from '../agent/systemd.ts';
+import { readConfigFile } from '../lib/config-file.ts';
 import { ConfigError, systemCodeOf } from '../lib/errors.ts';
 import type { ServiceManager } from '../lib/systemd.ts';
 import { version } from './version.ts';
@@ -97,12 +98,12 @@ interface ShownScreen {
 
 async function show(
   need: SetupNeed,
-  { cacheDir, root }: WaitingOptions,
+  { config, cacheDir, root }: WaitingOptions,
   deps: AgentDeps,
   manager: ServiceManager | undefined,
 ): Promise<ShownScreen> {
-  const http = { host: '127.0.0.1', port: 8810 };
-  const screen: SetupScreen = await showSetup(need, { version: version(), http, cacheDir, root }, deps);
+  const http = await pagesOf(config);
+  const screen = await showSetup(need, { version: version(), http, cacheDir, root }, deps);
   const ended = new AbortController();
   // What waits for a person has no loop that could be stuck.
   const watched = { window: screen.window, turned: () => Promise.resolve() };
@@ -113,4 +114,12 @@ async function show(
       return screen.close();
     },
   };
+}
+
+/** Where the box would have its pages, as far as that can be known. */
+async function pagesOf(config: string): Promise<{ host: string; port: number }> {
+  const { http } = agentConfigSchema.shape;
+  const { value } = await readConfigFile(config).catch(() => ({ value: undefined }));
+  const given = typeof value === 'object' && value !== null && 'http' in value ? http.safeParse(value.http) : undefined;
+  return given?.success ? given.data : http.parse({});
 }

@@ -1,0 +1,135 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { freePort, temporaryFolder } from '../support/net.ts';
+import { notifySocket, notifySocketNeeds } from '../support/notify-socket.ts';
+import { payboxToEnd, readyFile, run } from '../support/processes.ts';
+
+const CLI = new URL('../../src/cli.js', import.meta.url).pathname;
+
+/** A device: its boot partition with this file on it, and the folders that `paybox first-boot` writes into. */
+async function device(file?: string, ...programs: string[]) {
+  const root = await temporaryFolder();
+  const at = (name: string) => join(root, name);
+  await mkdir(at('boot'));
+  await mkdir(at('etc/paybox'), { recursive: true });
+  for (const program of programs) {
+    await mkdir(dirname(at(program)), { recursive: true });
+    await writeFile(at(program), '');
+  }
+  const write = (text: string) => writeFile(at('boot/paybox.yaml'), text);
+  if (file !== undefined) await write(file);
+  const folders = {
+    boot: at('boot'),
+    config: at('etc/paybox'),
+    state: at('state'),
+    report: at('run/report.json'),
+    root,
+  };
+  const args = Object.entries(folders).flatMap(([name, path]) => [`--${name}`, path]);
+  return {
+    write,
+    config: at('etc/paybox/agent.yaml'),
+    report: folders.report,
+    text: (name: string) => readFile(at(name), 'utf8'),
+    firstBoot: () => payboxToEnd('first-boot', ...args),
+  };
+}
+
+const FILE = `terminalCode: VVB000001
+serialNumber: VVB900001
+gateway: http://127.0.0.1:9
+display: { driver: png, path: screen.png }
+`;
+
+describe('paybox first-boot', () => {
+  it('takes the file over, tells it in the log, and no secret', async () => {
+    const box = await device(
+      `${FILE}secret: a-long-secret\nwifi: {ssid: Quán, psk: a-password}\n`,
+      'usr/sbin/NetworkManager',
+    );
+    const { code, output } = await box.firstBoot();
+    expect(code, output).toBe(0);
+    expect(output).toContain('"event":"taken-over"');
+    expect(output).toContain('"event":"wifi-set-up","program":"NetworkManager"');
+    expect(output).not.toMatch(/a-long-secret|a-password/);
+    expect(await box.text('boot/paybox.yaml')).not.toMatch(/a-long-secret|a-password/);
+    expect(await box.text('etc/NetworkManager/system-connections/paybox.nmconnection')).toContain('psk=a-password');
+    expect(JSON.parse(await box.text('run/report.json'))).toMatchObject({ problem: null });
+    expect(await payboxToEnd('config', 'check', box.config)).toMatchObject({ code: 0 });
+    expect((await box.firstBoot()).output).toBe('');
+  });
+
+  it('says that there is nothing that could manage Wi-Fi, and sets the rest up', async () => {
+    const box = await device(`${FILE}wifi: {ssid: x}\n`);
+    const { code, output } = await box.firstBoot();
+    expect(code).toBe(0);
+    expect(output).toContain('wifi-not-set-up');
+    expect(await box.text('etc/paybox/agent.yaml')).toContain('VVB000001');
+  });
+
+  it('names the line of a file with a mistake, and ends well: the agent goes on with what it had', async () => {
+    const box = await device(FILE.replace('gateway:', 'gatway:'));
+    const { code, output } = await box.firstBoot();
+    expect(code).toBe(0);
+    expect(output).toContain('setup-file-bad');
+    const { problem } = JSON.parse(await box.text('run/report.json')) as { problem: string };
+    expect(problem).toContain('paybox.yaml:3: unknown key gatway');
+  });
+
+  it('ends with 1 where it cannot write, and says so', async () => {
+    const box = await device(FILE);
+    await writeFile(`${box.config}.tmp`, '');
+    await mkdir(`${box.config.replace('agent.yaml', 'taken-over.json')}/x`, { recursive: true });
+    const { code, output } = await box.firstBoot();
+    expect(code).toBe(1);
+    expect(output).toContain('setup-failed');
+    expect(JSON.parse(await box.text('run/report.json')).problem).toMatch(/^paybox\.yaml: /);
+  });
+});
+
+describe.skipIf(notifySocketNeeds.missing)(`a box from its first boot on${notifySocketNeeds.note}`, () => {
+  it('waits ready and watched for a configuration, and starts in the same process once there is one', async () => {
+    const http = `http: { port: ${await freePort()} }\n`;
+    const box = await device(`${FILE}${http}speling: 1\n`);
+    // What a person wrote before is wrong too.
+    await writeFile(box.config, `box: {}\n${http}`);
+    await box.firstBoot();
+    const ready = `${box.report}.ready`;
+    const NOTIFY_SOCKET = `${box.report}.socket`;
+    const socket = await notifySocket(NOTIFY_SOCKET);
+    const args = ['agent', '--config', box.config, '--setup-report', box.report, '--ready-file', ready];
+    const agent = run(CLI, args, { NOTIFY_SOCKET, WATCHDOG_USEC: '400000' });
+    await socket.until(/^STATUS=fault; offline.*NOT_CONFIGURED: paybox\.yaml:6: unknown key speling/);
+    await socket.until('READY=1');
+    const feeds = () => socket.received().filter((line) => line === 'WATCHDOG=1').length;
+    await expect.poll(feeds, { timeout: 20_000 }).toBeGreaterThan(2);
+
+    await box.write(`${FILE}${http}`);
+    await box.firstBoot();
+    const { boxUrl } = await readyFile<{ boxUrl: string }>(ready, agent);
+    const status = await (await fetch(`${boxUrl}/status`)).json();
+    expect(status).toMatchObject({ terminalCode: 'VVB000001', display: { driver: 'png' } });
+    await socket.until(/^STATUS=(starting|registering); offline/);
+    expect(await agent.stop()).toBe(0);
+  });
+
+  it('ends in order while it waits', async () => {
+    const box = await device();
+    await writeFile(box.config, `box: {}\nhttp: { port: ${await freePort()} }\n`);
+    const NOTIFY_SOCKET = `${box.report.replace('/run', '')}.socket`;
+    const socket = await notifySocket(NOTIFY_SOCKET);
+    const agent = run(CLI, ['agent', '--config', box.config], { NOTIFY_SOCKET });
+    await socket.until('READY=1');
+    expect(await agent.stop()).toBe(0);
+    await socket.until('STOPPING=1');
+  });
+
+  it('on a terminal says what is wrong and ends with 2', async () => {
+    const box = await device();
+    await writeFile(box.config, 'box: {}\n');
+    const { code, output } = await payboxToEnd('agent', '--config', box.config);
+    expect(code).toBe(2);
+    expect(output).toContain('agent.yaml: box.terminalCode');
+  });
+});
