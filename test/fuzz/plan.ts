@@ -8,12 +8,14 @@ import { FILES } from './targets/files.ts';
 import { LOCAL } from './targets/local.ts';
 import { PANELS } from './targets/panels.ts';
 import { PROTOCOL } from './targets/protocol.ts';
+import { SEALS } from './targets/seals.ts';
 import { SERVICE } from './targets/service.ts';
 import { STORAGE } from './targets/storage.ts';
 
 /** Every way into the project from outside. */
 export const TARGETS: readonly Target[] = [
   ...PROTOCOL,
+  ...SEALS,
   ...PANELS,
   ...FILES,
   ...SERVICE,

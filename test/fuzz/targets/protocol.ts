@@ -88,13 +88,13 @@ function sealed(payload: Buffer): Buffer {
 export const PROTOCOL: Target[] = [
   {
     name: 'message to a box',
-    inputs: 9_500,
+    inputs: 7_000,
     make: (chance) => mutatedJson(MESSAGES_DOWN, chance),
     open: decoded(decodeDown),
   },
   {
     name: 'message from a box',
-    inputs: 9_500,
+    inputs: 7_000,
     make: (chance) => mutatedJson(MESSAGES_UP, chance),
     open: decoded(decodeUp),
   },
