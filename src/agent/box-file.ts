@@ -3,12 +3,12 @@ import { isDeepStrictEqual } from 'node:util';
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { DISPLAY_DRIVERS } from '../display/registry.ts';
-import { checkConfig, parseYaml } from '../lib/config-file.ts';
+import { BOX_FILE, checkConfig, parseYaml } from '../lib/config-file.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { isExposed } from '../lib/tls.ts';
 import { boxCode, LIMITS } from '../protocol/fields.ts';
 import { agentConfigSchema } from './config.ts';
-import { BOX_FILE, BOX_FILE_BYTES_MAX } from './setup-report.ts';
+import { BOX_FILE_BYTES_MAX } from './setup-report.ts';
 import { gatewayOrigin } from './transports/origin.ts';
 
 /** Stands in that file for a secret that the box has taken over. */

@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { reasonOf, systemCodeOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 
-/** The one file that a person puts on the boot partition of a box. */
-export const BOX_FILE = 'paybox.yaml';
+/** Of the file on the boot partition. */
 export const BOX_FILE_BYTES_MAX = 65_536;
 
 const setupReport = z.object({

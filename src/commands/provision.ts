@@ -1,10 +1,22 @@
+import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
+import { join, resolve } from 'node:path';
+import { readBoxFile } from '../agent/box-file.ts';
 import { systemClock } from '../lib/clock.ts';
-import { ConfigError } from '../lib/errors.ts';
+import { ConfigError, reasonOf } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';
 import { boxCode } from '../protocol/fields.ts';
-import type { BoxName } from '../provision/configs.ts';
+import {
+  type BoxFileContent,
+  boxFileText,
+  checkBootFolder,
+  isBootPartition,
+  writeBootFile,
+} from '../provision/boot-file.ts';
+import { type Addresses, type BoxName, brokerUrl } from '../provision/configs.ts';
 import { ProvisionFolder } from '../provision/folder.ts';
+import type { Wifi } from '../provision/wifi.ts';
+import { secretFrom } from './secrets.ts';
 
 const LOCAL_HOSTS = ['localhost', '127.0.0.1'];
 const HOST_NAME = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i;
@@ -17,17 +29,100 @@ export interface ProvisionOptions {
   rotate: string[];
   httpPort: number;
   mqttPort: number;
+  /** A mounted boot partition. */
+  boot?: string;
+  /** The address of a gateway that is there already: `out` is then the boot partition. */
+  gateway?: string;
+  enrolment?: string;
+  ca?: string;
+  wifi?: string;
+  wifiPasswordFile?: string;
+  wifiCountry?: string;
+  replace?: boolean;
 }
 
 /**
- * `paybox provision`: certificates, secrets and configurations for a gateway, its broker and boxes, in one folder. Says
- * where they are and what is to be copied where, and nothing that is secret. Throws ConfigError; what was there before
- * is then as it was.
+ * `paybox provision`: certificates, secrets and configurations for a gateway, its broker and boxes, in one folder, and
+ * the file that sets a box up on the boot partition of its card. Says where they are and what is to be done next, and
+ * nothing that is secret. Throws ConfigError; what was there before is then as it was.
  */
 export async function provision(options: ProvisionOptions): Promise<void> {
-  const { out, host, rotate, httpPort, mqttPort } = options;
   const boxes = options.box.map(boxOf);
-  checkArguments(host, boxes, rotate);
+  checkArguments(options.host, boxes, options.rotate);
+  if (options.gateway !== undefined) return provisionCard(options, options.gateway, boxes);
+  if (options.enrolment !== undefined || options.ca !== undefined) {
+    throw new ConfigError('--enrolment and --ca are for a gateway that is there already', 'name it with --gateway');
+  }
+  if (await isBootPartition(options.out)) {
+    const fix = 'name a folder of your own with --out, and the card with --boot; or an existing gateway with --gateway';
+    throw new ConfigError(`--out ${options.out} is a boot partition: the key of an authority must not be there`, fix);
+  }
+  const wifi = await wifiOf(options);
+  const [box] = boxes;
+  if (options.boot === undefined && wifi !== undefined) {
+    throw new ConfigError('--wifi is for the file on a boot partition', 'name that with --boot');
+  }
+  if (options.boot === undefined) return void (await provisionFolder(options, boxes));
+  if (box === undefined || boxes.length > 1) throw new ConfigError('--boot: expected one --box', ONE_CARD);
+  await checkBootFolder(options.boot, box.terminalCode, options.replace === true);
+  const { folder, at } = await provisionFolder(options, boxes);
+  const own = folder.boxFolder(box.terminalCode);
+  const text = async (name: string) => readFile(join(own, name), 'utf8');
+  const secret = (await text('secret')).trim();
+  const pems = { ca: await text('ca.pem'), cert: await text('cert.pem'), key: await text('key.pem') };
+  await writeCard(options.boot, { box, gateway: brokerUrl(at), secret, ...pems, wifi });
+}
+
+const ONE_CARD = 'a card is the boot partition of one box';
+
+/** The card of a box that enrols at a gateway which somebody else has set up. */
+async function provisionCard(options: ProvisionOptions, gateway: string, boxes: readonly BoxName[]): Promise<void> {
+  const { out, boot, host, rotate, enrolment, replace = false } = options;
+  const [box] = boxes;
+  if (box === undefined || boxes.length > 1) throw new ConfigError('--gateway: expected one --box', ONE_CARD);
+  if (host.length + rotate.length > 0 || boot !== undefined) {
+    throw new ConfigError('--gateway: expected no --host, --rotate or --boot beside it', '--out is the boot partition');
+  }
+  await checkBootFolder(out, box.terminalCode, replace);
+  const ca = options.ca === undefined ? undefined : await certificateIn(options.ca);
+  await writeCard(out, { box, gateway, enrolment, ca, wifi: await wifiOf(options) });
+}
+
+/** Throws ConfigError where the box would not take it. */
+async function writeCard(folder: string, content: BoxFileContent): Promise<void> {
+  const text = boxFileText(content);
+  readBoxFile(Buffer.from(text), undefined);
+  const path = await writeBootFile(resolve(folder), text);
+  const { terminalCode } = content.box;
+  say(`${terminalCode}: ${path} is written. Unmount the card, put it into the box and switch that on.`);
+  if (content.secret === undefined) {
+    const url = new URL(content.enrolment ?? content.gateway).origin;
+    say(`then: accept the code on its screen with paybox enrol --url ${url} --box ${terminalCode} --code …`);
+  } else {
+    say('The box takes the secrets off the card when it starts. Until then, let nobody have it.');
+  }
+}
+
+async function certificateIn(file: string): Promise<string> {
+  return readFile(file, 'utf8').catch((error: unknown) => {
+    throw new ConfigError(`--ca ${file} cannot be read: ${reasonOf(error)}`, 'name a PEM file');
+  });
+}
+
+async function wifiOf({ wifi: ssid, wifiPasswordFile: file, wifiCountry: country }: ProvisionOptions) {
+  if (ssid !== undefined) {
+    const psk = file === undefined ? undefined : secretFrom('--wifi-password-file', file);
+    return { ssid, psk, country } satisfies Wifi;
+  }
+  if (file === undefined && country === undefined) return undefined;
+  throw new ConfigError('expected --wifi beside --wifi-password-file and --wifi-country', 'name the network');
+}
+
+async function provisionFolder(
+  options: ProvisionOptions,
+  boxes: readonly BoxName[],
+): Promise<{ folder: ProvisionFolder; at: Addresses }> {
+  const { out, host, rotate, httpPort, mqttPort } = options;
   const folder = new ProvisionFolder(out, systemClock.wallMs(), systemRandom);
   const known = await folder.hosts();
   const at = { hosts: host.length > 0 ? host : (known ?? LOCAL_HOSTS), httpPort, mqttPort };
@@ -43,6 +138,7 @@ export async function provision(options: ProvisionOptions): Promise<void> {
     say(`a broker of your own: see ${folder.path}/mosquitto and ${folder.path}/emqx`);
   }
   for (const box of boxes) {
+    if (options.boot !== undefined && (await folder.hasBox(box.terminalCode))) continue;
     await folder.addBox(box, at);
     const path = folder.boxFolder(box.terminalCode);
     say(`${box.terminalCode}: copy ${path} to the box, as /etc/paybox that only its user paybox can read.`);
@@ -54,6 +150,7 @@ export async function provision(options: ProvisionOptions): Promise<void> {
     say(`${terminalCode}: copy secret, key.pem and cert.pem from ${path} to the box; the old ones are refused.`);
   }
   if (boxes.length + codes.length > 0) say(TELL_OTHERS);
+  return { folder, at };
 }
 
 const TELL_OTHERS =

@@ -4,6 +4,9 @@ import { isMap, isNode, isScalar, isSeq, LineCounter, type ParsedNode, parseDocu
 import type { z } from 'zod';
 import { ConfigError, reasonOf } from './errors.ts';
 
+/** The one file that a person puts on the boot partition of a box. */
+export const BOX_FILE = 'paybox.yaml';
+
 const PROBLEMS_SHOWN_MAX = 8;
 const KEYS_SHOWN_MAX = 8;
 const CONFIG_CHARS_MAX = 65_536;

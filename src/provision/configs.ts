@@ -22,6 +22,11 @@ export function isOnlyHere({ hosts }: Addresses): boolean {
   return hosts.every(isLoopbackHost);
 }
 
+/** Where boxes find the broker. */
+export function brokerUrl(at: Addresses): string {
+  return `mqtts://${urlHost(at)}:${at.mqttPort}`;
+}
+
 /** A gateway's configuration over TLS, beside its certificates; without boxes, partners and accounts. */
 export function gatewayConfig(at: Addresses, brokerPassword: string): string {
   const host = isOnlyHere(at) ? '127.0.0.1' : '0.0.0.0';
@@ -37,7 +42,7 @@ mqtt:
     port: ${at.mqttPort}
     tls: { cert: cert.pem, key: key.pem, clientCa: ca.pem }
 # With a broker of its own, in place of embedded:
-#   url: mqtts://${urlHost(at)}:${at.mqttPort}
+#   url: ${brokerUrl(at)}
 #   username: ${GATEWAY_LOGIN}
 #   password: ${brokerPassword}
 #   tls: { ca: ca.pem, cert: client-cert.pem, key: client-key.pem }
@@ -56,7 +61,7 @@ box:
   secretFile: secret
 link:
   transport: mqtt
-  url: mqtts://${urlHost(at)}:${at.mqttPort}
+  url: ${brokerUrl(at)}
   tls: { ca: ca.pem, cert: cert.pem, key: key.pem }
 # Over HTTPS, in place of these:
 #   transport: http

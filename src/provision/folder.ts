@@ -76,13 +76,17 @@ export class ProvisionFolder {
     return join(this.path, 'boxes', terminalCode);
   }
 
+  async hasBox(terminalCode: string): Promise<boolean> {
+    return (await readIfThere(join(this.boxFolder(terminalCode), 'cert.pem'))) !== undefined;
+  }
+
   /**
    * Makes a box's folder, and tells the gateway's configuration and the brokers' lists of it. Cut off before its end,
    * there is no folder yet, and it can be made again. Throws ConfigError when there is one.
    */
   async addBox(box: BoxName, at: Addresses): Promise<void> {
     const folder = this.boxFolder(box.terminalCode);
-    if ((await readIfThere(join(folder, 'cert.pem'))) !== undefined) {
+    if (await this.hasBox(box.terminalCode)) {
       const fix = `nothing of it was changed; --rotate ${box.terminalCode} makes a new secret and certificate`;
       throw new ConfigError(`${folder} is there already`, fix);
     }
