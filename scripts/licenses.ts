@@ -10,6 +10,8 @@ const ALLOWED_FOR: Readonly<Record<string, RegExp>> = {
   'LGPL-3.0-or-later': /^@img\/sharp-/,
   // The LED library inside the addon: optional, for HUB75 panels alone, and built on the machine that has them.
   'GPL-2.0-only': /^rpi-led-matrix$/,
+  // A choice of two that are both on the list: taken under MIT.
+  '(MIT OR Apache-2.0)': /^qr$/,
 };
 
 /** The packages under a licence that is on neither list. A choice ("A OR B") is on none until somebody makes it. */

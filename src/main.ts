@@ -38,6 +38,7 @@ function program(): Command {
   addProvision(root);
   addEnrol(root);
   addKeys(root);
+  addBench(root);
   for (const command of root.commands) command.exitOverride();
   return root;
 }
@@ -133,7 +134,7 @@ function addConfig(root: Command): void {
     .description('says whether an agent or gateway configuration is valid, and what is wrong where')
     .action(async (file) => (await import('./commands/config.ts')).check(file));
   config
-    .command('schema <agent|box|gateway>')
+    .command('schema <agent|box|gateway|scenario>')
     .description('prints the JSON schema, for editors')
     .action(async (kind) => (await import('./commands/config.ts')).schema(kind));
   config
@@ -212,6 +213,60 @@ function addKeys(root: Command): void {
     .option('--rotate', 'make a new key: every box hears of it with its next message, and refuses the old one')
     .option('--json', 'print it as JSON')
     .action(async (options) => (await import('./commands/keys.ts')).keys(options));
+}
+
+function addBench(root: Command): void {
+  const bench = root.command('bench').description('runs scenarios against boxes and gives a verdict with evidence');
+  const several = (value: string, before: string[]) => [...before, value];
+  bench
+    .command('run <file...>')
+    .description('runs scenario files, or scenarios of `paybox bench list` by name, one after the other')
+    .option('--target <kind>', 'emulated (default), process, or at: what runs already (default with --gateway)')
+    .option('--gateway <url>', 'origin of a gateway that runs, as http://127.0.0.1:8800')
+    .option('--box <url>', 'origin of the pages of a box that runs; may be repeated', several, [])
+    .option('--boxes <n>', 'make at least so many boxes, for a fleet', whole(1_000))
+    .option('--transport <name>', 'how boxes that the bench makes reach their gateway: mqtt or http', 'mqtt')
+    .option(
+      '--probe <how>',
+      'where screens are seen: screen, file:PATH, framebuffer:PATH:WxHx16, or a command that prints a picture',
+      'screen',
+    )
+    .option('--junit <file>', 'write the verdicts as JUnit XML')
+    .option('--tap <file>', 'write the verdicts as TAP 14')
+    .option('--report <dir>', 'write index.html with timelines, screens, messages and latencies, and logs')
+    .option('--seed <n>', 'makes the same choices again (default: by chance, and told)', whole(999_999_999))
+    .option('--update-goldens', 'write golden pictures instead of comparing with them')
+    .option('--username <name>', "the partner's user name (default: the gateway tells)")
+    .option('--password-file <file>', 'a file with its password, - for standard input')
+    .option('--account <number>', 'bank account')
+    .option('--bank <code>', 'bank code')
+    .option('--holder <name>', 'account holder')
+    .option('--admin-token-file <file>', "a file with the gateway's adminToken")
+    .addHelpText('after', BENCH_EXAMPLES)
+    .action(async (files, options) => (await import('./commands/bench.ts')).run(files, options));
+  bench
+    .command('list')
+    .description('lists the scenarios that come with the program')
+    .option('--json', 'print them as JSON lines, with what they need')
+    .action(async (options) => (await import('./commands/bench.ts')).list(options));
+  for (const command of bench.commands) command.exitOverride();
+}
+
+const BENCH_EXAMPLES = `
+  $ paybox bench run happy-path expiry                          on an emulated box, minutes in a second
+  $ paybox bench run my.yaml --target process --report out      on programs of their own; open out/index.html
+  $ paybox bench run my.yaml --gateway http://127.0.0.1:8800 --box http://127.0.0.1:8810
+  $ paybox bench run my.yaml --gateway … --box … --probe 'rpicam-still -n -o -'
+
+Standard output has lines for programs: PAYBOX-BENCH START, BEGIN, RESULT outcome=passed|failed|skipped|missing, END.
+Exit codes: 0 nothing failed, 1 something did, 2 usage or a wrong scenario, 3 what it needs is not there`;
+
+function whole(max: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (/^\d{1,9}$/.test(text) && value >= 1 && value <= max) return value;
+    throw new InvalidArgumentError(`expected a whole number from 1 to ${max}`);
+  };
 }
 
 function port(text: string): number {

@@ -48,14 +48,14 @@ export class Partner {
     return answer.access_token;
   }
 
-  /** A dynamic QR (specification 4.2, qrType 0). */
+  /** A dynamic QR (specification 4.2, qrType 0). Throws PayboxError with the code of a refusal. */
   generate(token: string, order: Generate): Promise<GenerateResponse> {
     return this.#post(PATHS.generate, `Bearer ${token}`, { ...order, transType: 'C', qrType: 0 }, generateResponse);
   }
 
-  /** Pushes a QR to a box (specification 4.3); the checkSum is added. A refusal is an answer, not an error. */
-  sendQr(token: string, push: Omit<SendQrRequest, 'checkSum'>): Promise<StatusResponse> {
-    const signed = { ...push, checkSum: checkSum(this.#access.password, push) };
+  /** Pushes a QR to a box (specification 4.3); a checkSum is added. A refusal is an answer, not an error. */
+  sendQr(token: string, push: Omit<SendQrRequest, 'checkSum'> & { checkSum?: string }): Promise<StatusResponse> {
+    const signed = { checkSum: checkSum(this.#access.password, push), ...push };
     return this.#post(PATHS.sendQr, `Bearer ${token}`, signed, statusResponse, true);
   }
 

@@ -3,6 +3,7 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 import { boxFileSchema, maskedBoxFile } from '../agent/box-file.ts';
 import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../agent/config.ts';
+import { scenarioSchema } from '../bench/scenario.ts';
 import { type GatewayConfig, gatewayConfigSchema, loadGatewayConfig } from '../gateway/config.ts';
 import { readConfigFile } from '../lib/config-file.ts';
 import { ConfigError } from '../lib/errors.ts';
@@ -31,9 +32,11 @@ export async function schema(kind: string): Promise<void> {
     ['agent', agentConfigSchema],
     ['box', boxFileSchema],
     ['gateway', gatewayConfigSchema],
+    ['scenario', scenarioSchema],
   ]);
   const found = schemas.get(kind);
-  if (found === undefined) throw new ConfigError(`config schema: expected agent, box or gateway, not ${kind}`);
+  if (found === undefined)
+    throw new ConfigError(`config schema: expected agent, box, gateway or scenario, not ${kind}`);
   process.stdout.write(`${JSON.stringify(z.toJSONSchema(found, { io: 'input' }), null, 2)}\n`);
 }
 

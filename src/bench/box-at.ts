@@ -1,0 +1,69 @@
+import { EventSourceParserStream } from 'eventsource-parser/stream';
+import { z } from 'zod';
+import { PayboxError } from '../lib/errors.ts';
+import { ask, jsonOf } from './http.ts';
+
+const boxStatus = z.looseObject({
+  terminalCode: z.string(),
+  serialNumber: z.string(),
+  state: z.string(),
+  online: z.boolean(),
+});
+
+/** A box's `/status`, of which other makers' may hold more or less. */
+export type BoxStatus = z.output<typeof boxStatus>;
+
+/** A box as everybody may speak to it: over its own pages. */
+export class BoxAt {
+  readonly terminalCode: string;
+  readonly serialNumber: string;
+  readonly #url: string;
+
+  /** `url` is the origin of its pages, as `http://127.0.0.1:8810`. */
+  constructor(url: string, identity: { terminalCode: string; serialNumber: string }) {
+    this.#url = url.replace(/\/+$/, '');
+    this.terminalCode = identity.terminalCode;
+    this.serialNumber = identity.serialNumber;
+  }
+
+  /** Asks the box who it is. Throws MissingPeerError when no box answers there. */
+  static async find(url: string): Promise<BoxAt> {
+    const { terminalCode, serialNumber } = await new BoxAt(url, { terminalCode: '', serialNumber: '' }).status();
+    return new BoxAt(url, { terminalCode, serialNumber });
+  }
+
+  /** Throws MissingPeerError when it is off, PayboxError when it answers what is no status. */
+  async status(): Promise<BoxStatus> {
+    const url = `${this.#url}/status`;
+    const parsed = boxStatus.safeParse(jsonOf(url, await ask(url)));
+    if (parsed.success) return parsed.data;
+    throw new PayboxError('REFUSED', `${url} answered what is no status of a box`, { severity: 'fatal' });
+  }
+
+  async text(): Promise<string> {
+    const { body } = await ask(`${this.#url}/screen.txt`);
+    return Buffer.from(body).toString('utf8');
+  }
+
+  /** What its display shows, as a PNG file; undefined before there is anything. */
+  async picture(): Promise<Uint8Array | undefined> {
+    const { status, body } = await ask(`${this.#url}/screen.png`);
+    return status === 200 ? body : undefined;
+  }
+
+  async press(key: string): Promise<void> {
+    const url = `${this.#url}/keys/${key}`;
+    const { status } = await ask(url, { method: 'POST' });
+    if (status !== 204) throw new PayboxError('REFUSED', `${url} answered ${status}`, { severity: 'fatal' });
+  }
+
+  /** Hears each status that the box tells of by itself, until the signal or the box ends it. */
+  async watch(onStatus: (status: unknown) => void, signal: AbortSignal): Promise<void> {
+    const response = await fetch(`${this.#url}/events`, { signal });
+    const events = response.body?.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
+    for await (const { data } of events ?? []) {
+      const told = z.looseObject({ status: z.unknown() }).safeParse(JSON.parse(data));
+      if (told.success) onStatus(told.data.status);
+    }
+  }
+}

@@ -1,0 +1,103 @@
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../lib/clock.ts';
+import { systemClock } from '../lib/clock.ts';
+import { turn, VirtualClock } from '../lib/virtual-clock.ts';
+
+/** How time passes for what is tested, and how the bench waits in it. */
+export interface Pace {
+  readonly clock: Clock;
+  /** Lets time pass. */
+  wait(ms: number): Promise<void>;
+  /** Runs what is under way in real time, a request for instance: no time is skipped before it is done. */
+  during<T>(work: () => Promise<T>): Promise<T>;
+  /** Makes the pause between two looks at one thing that is waited for. */
+  pauses(): () => Promise<void>;
+  close(): void;
+}
+
+/** Between two looks. */
+const LOOK_MS = 25;
+
+/** Time as everybody's, for boxes that are programs and devices of their own. */
+export const realPace: Pace = {
+  clock: systemClock,
+  wait: (ms) => systemClock.sleep(ms),
+  during: (work) => work(),
+  pauses: () => () => systemClock.sleep(LOOK_MS),
+  close: () => undefined,
+};
+
+const REAL_STEP_MS = 4;
+/** Looks in real time before time is skipped between them: what is already under way takes no longer. */
+const REAL_LOOKS = 30;
+/** After each wake-up of a sleeper, for all that it sets off; loopback sockets and the thread pool included. */
+const ROUNDS = 4;
+const TURNS = 6;
+
+/**
+ * Time for parts that run in this process: it goes as everybody's while a request is under way, and jumps from one
+ * sleeper to the next while the bench only waits.
+ */
+export class VirtualPace implements Pace {
+  readonly clock = new VirtualClock();
+  #waiting = 0;
+  #working = 0;
+  #closed = false;
+
+  constructor() {
+    void this.#drive();
+  }
+
+  async wait(ms: number): Promise<void> {
+    this.#waiting += 1;
+    try {
+      await this.clock.sleep(ms);
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    this.#working += 1;
+    try {
+      return await work();
+    } finally {
+      this.#working -= 1;
+    }
+  }
+
+  pauses(): () => Promise<void> {
+    let looks = 0;
+    return () => {
+      looks += 1;
+      return looks > REAL_LOOKS ? this.wait(LOOK_MS) : this.during(() => systemClock.sleep(REAL_STEP_MS));
+    };
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  async #drive(): Promise<void> {
+    let atMs = systemClock.monotonicMs();
+    while (!this.#closed) {
+      if (this.#waiting > 0 && this.#working === 0) {
+        await settled();
+        if (this.#working === 0) this.clock.step();
+      } else {
+        await systemClock.sleep(REAL_STEP_MS);
+        const nowMs = systemClock.monotonicMs();
+        await this.clock.advance(nowMs - atMs);
+      }
+      atMs = systemClock.monotonicMs();
+    }
+  }
+}
+
+async function settled(): Promise<void> {
+  for (let round = 0; round < ROUNDS; round += 1) {
+    // What signs and hashes does so in the thread pool: this job stands in line behind it.
+    await new Promise((resolve) => randomBytes(1, resolve));
+    for (let i = 0; i < TURNS; i += 1) await turn();
+  }
+}

@@ -1,0 +1,53 @@
+import type { Result } from '../run.ts';
+import { escaped, tookText } from './text.ts';
+
+/** Steps that stand in the output of a test case; the page has them all. */
+const STEPS_MAX = 200;
+
+/**
+ * JUnit XML as Jenkins, GitLab and GitHub's reporters read it: a test suite for the target, a test case a scenario.
+ * What was missing is an error, what was not as expected a failure.
+ */
+export function junitOf(results: readonly Result[], { startedAtMs }: { startedAtMs: number }): string {
+  const of = (outcome: Result['outcome']) => results.filter((it) => it.outcome === outcome).length;
+  const seconds = (ms: number) => (ms / 1_000).toFixed(3);
+  const total = results.reduce((sum, { tookMs }) => sum + tookMs, 0);
+  const counts = `tests="${results.length}" failures="${of('failed')}" errors="${of('missing')}"`;
+  const [first] = results;
+  const timestamp = new Date(startedAtMs).toISOString().replace(/\.\d+Z$/, '');
+  const suite = `${counts} skipped="${of('skipped')}" time="${seconds(total)}"`;
+  const lines = [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuites name="paybox bench" ${counts} time="${seconds(total)}">`,
+    `  <testsuite name="${escaped(first?.target ?? 'none')}" ${suite} timestamp="${timestamp}">`,
+    '    <properties>',
+    `      <property name="seed" value="${first?.seed ?? 0}"/>`,
+    '    </properties>',
+    ...results.flatMap((result) => {
+      const { scenario, tookMs } = result;
+      const names = `name="${escaped(scenario.name)}" classname="${escaped(scenario.file.replace(/\.ya?ml$/, ''))}"`;
+      const open = `    <testcase ${names} file="${escaped(scenario.file)}" time="${seconds(tookMs)}"`;
+      const verdict = verdictOf(result);
+      const output = outputOf(result);
+      return verdict === undefined && output === '' ? [`${open}/>`] : [`${open}>`, verdict, output, '    </testcase>'];
+    }),
+    '  </testsuite>',
+    '</testsuites>',
+  ];
+  return `${lines.filter((line) => line !== undefined && line !== '').join('\n')}\n`;
+}
+
+function verdictOf({ outcome, reason, where }: Result): string | undefined {
+  if (outcome === 'passed') return undefined;
+  const message = escaped(reason);
+  if (outcome === 'skipped') return `      <skipped message="${message}"/>`;
+  const tag = outcome === 'failed' ? 'failure' : 'error';
+  return `      <${tag} message="${message}" type="${outcome}">${escaped(where ?? '')}: ${message}</${tag}>`;
+}
+
+function outputOf({ entries }: Result): string {
+  const steps = entries.filter(({ kind }) => kind !== 'status' && kind !== 'screen').slice(0, STEPS_MAX);
+  if (steps.length === 0) return '';
+  const lines = steps.map(({ atMs, kind, title }) => escaped(`${tookText(atMs)}  ${kind}  ${title}`));
+  return `      <system-out>${lines.join('\n')}</system-out>`;
+}

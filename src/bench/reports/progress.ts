@@ -1,0 +1,74 @@
+import type { Result } from '../run.ts';
+import { oneLine, tookText } from './text.ts';
+
+/** What a run tells while it goes on. */
+export interface Progress {
+  begin(name: string, number: number, of: number): void;
+  step(title: string): void;
+  end(result: Result): void;
+  finish(results: readonly Result[], exitCode: number): void;
+}
+
+interface Streams {
+  /** For programs: stable markers. */
+  out: { write(text: string): unknown };
+  /** For people: one live line on a terminal, else plain lines. */
+  err: { write(text: string): unknown; isTTY?: boolean; columns?: number };
+}
+
+const CLEAR_LINE = '\r\u001b[2K';
+const COLUMNS = 80;
+const SIGNS: Record<Result['outcome'], string> = { passed: '✓', failed: '✗', skipped: '-', missing: '!' };
+
+/** `PAYBOX-BENCH …` lines on standard output, and progress on standard error. */
+export function progressOn({ out, err }: Streams, { target, seed }: { target: string; seed: number }): Progress {
+  const isLive = err.isTTY === true;
+  let head = '';
+  const mark = (kind: string, fields: Readonly<Record<string, string | number>>) => {
+    const words = Object.entries(fields).map(([key, value]) => `${key}=${quoted(value)}`);
+    out.write(`PAYBOX-BENCH ${[kind, ...words].join(' ')}\n`);
+  };
+  const live = (text: string) => {
+    if (isLive) err.write(`${CLEAR_LINE}${oneLine(text).slice(0, (err.columns ?? COLUMNS) - 1)}`);
+  };
+  const clear = () => {
+    if (isLive) err.write(CLEAR_LINE);
+  };
+  return {
+    begin: (name, number, of) => {
+      clear();
+      if (number === 1) mark('START', { scenarios: of, target, seed });
+      mark('BEGIN', { number, name });
+      head = `[${number}/${of}] ${name}`;
+      live(head);
+    },
+    step: (title) => live(`${head}  ${title}`),
+    end: ({ outcome, scenario, reason, where, tookMs }) => {
+      clear();
+      const place = where === undefined ? {} : { where };
+      mark('RESULT', {
+        outcome,
+        name: scenario.name,
+        tookMs: Math.round(tookMs),
+        ...(reason === '' ? {} : { reason }),
+        ...place,
+      });
+      const why = reason === '' ? '' : `\n    ${where === undefined ? '' : `${where}: `}${oneLine(reason)}`;
+      err.write(`${SIGNS[outcome]} ${oneLine(scenario.name)} (${tookText(tookMs)})${why}\n`);
+    },
+    finish: (results, exitCode) => {
+      const of = (outcome: Result['outcome']) => results.filter((it) => it.outcome === outcome).length;
+      const counts = { passed: of('passed'), failed: of('failed'), skipped: of('skipped'), missing: of('missing') };
+      mark('END', { ...counts, exit: exitCode });
+      const told = Object.entries(counts).filter(([, count]) => count > 0);
+      err.write(
+        `${told.map(([outcome, count]) => `${count} ${outcome}`).join(', ')}; target ${target}, seed ${seed}\n`,
+      );
+    },
+  };
+}
+
+function quoted(value: string | number): string {
+  const text = oneLine(String(value));
+  return /^[\w.:/-]+$/.test(text) ? text : JSON.stringify(text);
+}

@@ -1,0 +1,32 @@
+import type { Result } from '../run.ts';
+import { oneLine } from './text.ts';
+
+/** TAP version 14: a test point a scenario, with a YAML block for what is not as expected. */
+export function tapOf(results: readonly Result[]): string {
+  const lines = ['TAP version 14', `1..${results.length}`, ...results.flatMap(pointOf)];
+  return `${lines.join('\n')}\n`;
+}
+
+function pointOf(result: Result, index: number): string[] {
+  const { outcome, scenario, reason, where, target, seed, tookMs } = result;
+  const isOk = outcome === 'passed' || outcome === 'skipped';
+  const skip = outcome === 'skipped' ? ` # SKIP ${description(reason)}` : '';
+  const point = `${isOk ? 'ok' : 'not ok'} ${index + 1} - ${description(scenario.name)}${skip}`;
+  if (isOk) return [point];
+  const block = {
+    message: oneLine(reason),
+    severity: outcome === 'failed' ? 'fail' : 'missing',
+    at: where ?? scenario.file,
+    target,
+    seed,
+    duration_ms: Math.round(tookMs),
+  };
+  // JSON scalars are YAML scalars.
+  const told = Object.entries(block).map(([key, value]) => `  ${key}: ${JSON.stringify(value)}`);
+  return [point, '  ---', ...told, '  ...'];
+}
+
+/** A hash would begin a directive. */
+function description(text: string): string {
+  return oneLine(text).replaceAll('\\', '\\\\').replaceAll('#', '\\#');
+}

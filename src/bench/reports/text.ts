@@ -1,0 +1,32 @@
+/** What neither XML 1.0 nor a terminal takes: control characters but tab and line ends, and halves of characters. */
+const UNPRINTABLE = /[^\t\n\r\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
+
+/** Text from outside for a report, without what could break its format or the terminal that shows it. */
+export function printable(text: string): string {
+  return text.toWellFormed().replaceAll(UNPRINTABLE, '\ufffd');
+}
+
+/** The same in one line. */
+export function oneLine(text: string): string {
+  return printable(text).replaceAll(/\s+/g, ' ').trim();
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+/** Text for the content and the quoted attributes of XML and HTML. */
+export function escaped(text: string): string {
+  return printable(text).replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+}
+
+/** Milliseconds as a person reads them: `12 ms`, `1.2 s`, `5 min 3 s`. */
+export function tookText(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`;
+}

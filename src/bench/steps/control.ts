@@ -1,0 +1,51 @@
+import { explained } from '../../protocol/codes.ts';
+import type { FaultArgs, Step } from '../scenario.ts';
+import { durationMs } from '../values.ts';
+import { boxOf, type StepContext, StepFailure } from './context.ts';
+import { untilRight } from './waiting.ts';
+
+const ENROL_WITHIN_MS = 20_000;
+/** As a box shows it, in a line of its own. */
+const CODE = /^[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}$/m;
+
+/** `wait`: time passes. */
+export async function wait(text: string, { target }: StepContext): Promise<undefined> {
+  await target.pace.wait(durationMs(text) ?? 0);
+}
+
+/** `press`: a key of the box. */
+export async function press(key: string, context: StepContext): Promise<undefined> {
+  await boxOf(context).press(key);
+}
+
+/** `fault`: something goes wrong, or is right again. */
+export async function fault(args: FaultArgs, context: StepContext): Promise<undefined> {
+  const { target } = context;
+  if (args.box !== undefined) {
+    boxOf(context);
+    await target.powerBox(context.box, args.box);
+  }
+  if (args.gateway !== undefined) await target.powerGateway(args.gateway);
+  if (args.partner !== undefined) target.shop?.answer(args.partner.answer, args.partner.times ?? 1);
+}
+
+/** `enrol`: whoever runs the gateway types what the screen of the box says. */
+export async function enrol(args: NonNullable<Step['enrol']>, context: StepContext): Promise<object> {
+  const { target, path, signal } = context;
+  const box = boxOf(context);
+  let code = args.code === undefined ? '' : String(args.code);
+  const ask = async () => {
+    if (!(await target.gateway.asks(box.terminalCode))) return `${box.terminalCode} does not ask to enrol`;
+    if (code === '') code = CODE.exec(await box.text())?.[0] ?? '';
+    return code === '' ? `${box.terminalCode} shows no code` : undefined;
+  };
+  const problem = await untilRight(target.pace, ENROL_WITHIN_MS, ask, signal);
+  if (problem !== undefined) throw new StepFailure(problem, path);
+  const answer = await target.gateway.enrol(box.terminalCode, code);
+  context.evidence.add('call', `enrolment of ${box.terminalCode}: ${explained(answer)}`);
+  const expected = String(args.answer ?? 'SUCCESS');
+  if (answer !== expected) {
+    throw new StepFailure(`enrol: expected ${expected}, the answer is ${explained(answer)}`, path);
+  }
+  return { answer, code };
+}

@@ -1,0 +1,62 @@
+import { reasonOf } from '../../lib/errors.ts';
+import type { Expectation } from '../scenario.ts';
+import { durationMs } from '../values.ts';
+import { lookAtBox } from './box-looks.ts';
+import { boxOf, type StepContext, StepFailure } from './context.ts';
+import { lookAtCallback, lookAtReport } from './gateway-looks.ts';
+import { goldenProblem } from './golden.ts';
+import { untilRight, whileRight } from './waiting.ts';
+
+const WITHIN_MS = 5_000;
+
+/** `expect`: all of it, at one moment, within a time. Throws StepFailure. */
+export async function expect(args: Expectation, context: StepContext): Promise<undefined> {
+  const { target, path, signal, evidence } = context;
+  const { within, for: stays, golden, tolerance, report, callback, unreachable, ...shown } = args;
+  const withinMs = durationOf(within) ?? WITHIN_MS;
+  const look = async () => {
+    try {
+      if (unreachable) return await isReachable(context);
+      return (
+        (report && (await lookAtReport(report, context))) ??
+        (callback && (await lookAtCallback(callback, context))) ??
+        (await lookAtBox(shown, context)) ??
+        (golden === undefined ? undefined : await goldenProblem({ golden, tolerance }, context))
+      );
+    } catch (error) {
+      // What is off or not there yet is looked at again; the reason is the verdict's when time is up.
+      return reasonOf(error);
+    }
+  };
+  const until = () => untilRight(target.pace, withinMs, look, signal);
+  const problem = await evidence.timed(`until ${nameOf(args)}`, until, target.pace.clock);
+  if (problem !== undefined) throw new StepFailure(`${problem}, ${within ?? '5s'} long`, path);
+  const forMs = durationOf(stays);
+  if (forMs === undefined) return undefined;
+  const later = await whileRight(target.pace, forMs, look, signal);
+  if (later !== undefined) throw new StepFailure(`it did not stay so for ${stays}: ${later}`, path);
+  return undefined;
+}
+
+/** What is waited for, in a word or two. */
+function nameOf({ state, screen, callback, report, unreachable }: Expectation): string {
+  if (state !== undefined || screen !== undefined) return `the box is ${state ?? screen}`;
+  if (callback !== undefined) return `the callback is ${callback.status ?? 'delivered'}`;
+  if (report !== undefined) return 'the box has reported';
+  return unreachable ? 'the box is off' : 'the rest';
+}
+
+function durationOf(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : durationMs(text);
+}
+
+async function isReachable(context: StepContext): Promise<string | undefined> {
+  const box = boxOf(context);
+  try {
+    const { state } = await box.status();
+    return `${box.terminalCode}: expected it to be off, it is ${state}`;
+  } catch {
+    // Off is what was expected.
+    return undefined;
+  }
+}

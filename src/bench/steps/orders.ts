@@ -1,0 +1,115 @@
+import { PayboxError } from '../../lib/errors.ts';
+import { explained } from '../../protocol/codes.ts';
+import type { GenerateResponse } from '../../protocol/http-api.ts';
+import type { Step } from '../scenario.ts';
+import { boxOf, type StepContext, StepFailure } from './context.ts';
+
+const ORDER_ID_BYTES = 6;
+
+/** `generate`: an order and its QR. */
+export async function generate(args: NonNullable<Step['generate']>, context: StepContext): Promise<object> {
+  const answer = await made(args, context);
+  if (typeof answer === 'string') return { answer: expectAnswer('generate', answer, args.answer, context) };
+  expectAnswer('generate', 'SUCCESS', args.answer, context);
+  return { ...answer, answer: 'SUCCESS' };
+}
+
+/** `push`: what a partner does to have a QR on a box. */
+export async function push(args: NonNullable<Step['push']>, context: StepContext): Promise<object> {
+  const { target, evidence } = context;
+  const { partner, account } = target.gateway;
+  const box = boxOf(context);
+  const generated = await made(args, context);
+  if (typeof generated === 'string') return { answer: expectAnswer('push', generated, args.answer, context) };
+  const request = {
+    bankAccount: account.bankAccount,
+    bankCode: account.bankCode,
+    amount: generated.amount,
+    content: generated.content,
+    qrCode: generated.qrCode,
+    terminalCode: box.terminalCode,
+    serialNumber: box.serialNumber,
+    orderId: generated.orderId,
+    ...args.change,
+  };
+  const token = await tokenFor(args.token, context);
+  const { status, message } = await evidence.timed('push until it is confirmed', () => partner.sendQr(token, request));
+  const answer = status === 'SUCCESS' ? status : message;
+  evidence.add('call', `send-qr: ${explained(answer)}`, { detail: { request, answer: { status, message } } });
+  expectAnswer('push', answer, args.answer, context);
+  return { ...generated, answer };
+}
+
+/** `pay`: the sandbox's payment. */
+export async function pay(args: NonNullable<Step['pay']>, context: StepContext): Promise<object> {
+  const { partner, account } = context.target.gateway;
+  const payment = {
+    bankAccount: account.bankAccount,
+    content: String(args.content),
+    amount: amountOf(args.amount, context),
+    transType: args.debit === true ? ('D' as const) : ('C' as const),
+  };
+  const token = await tokenFor(args.token, context);
+  const { status, message } = await context.evidence.timed('payment', () => partner.testCallback(token, payment));
+  const answer = status === 'SUCCESS' ? status : message;
+  context.evidence.add('call', `transaction-callback: ${explained(answer)}`, {
+    detail: { request: payment, answer: { status, message } },
+  });
+  expectAnswer('pay', answer, args.answer, context);
+  return { answer, transactionId: status === 'SUCCESS' ? message : '', ...payment };
+}
+
+/** `cancel`: the order is taken back. */
+export async function cancel(args: NonNullable<Step['cancel']>, context: StepContext): Promise<object> {
+  const answer = await context.target.gateway.cancel(String(args.order));
+  context.evidence.add('call', `cancel of ${args.order}: ${explained(answer)}`);
+  return { answer: expectAnswer('cancel', answer, args.answer, context) };
+}
+
+/** What the service made of an order, or the code with which it refused. */
+async function made(
+  args: Pick<NonNullable<Step['push']>, 'amount' | 'content' | 'order' | 'token'>,
+  context: StepContext,
+): Promise<GenerateResponse | string> {
+  const { partner, account } = context.target.gateway;
+  const order = {
+    ...account,
+    amount: amountOf(args.amount, context),
+    content: String(args.content),
+    orderId: String(args.order ?? `B-${context.random.secret(ORDER_ID_BYTES)}`),
+  };
+  const token = await tokenFor(args.token, context);
+  try {
+    const answer = await context.evidence.timed('generate', () => partner.generate(token, order));
+    context.evidence.add('call', `generate: order ${order.orderId}`, { detail: { request: order, answer } });
+    return answer;
+  } catch (error) {
+    if (!(error instanceof PayboxError) || error.severity !== 'fatal') throw error;
+    context.evidence.add('call', `generate: ${explained(error.code)}`, { detail: { request: order } });
+    return error.code;
+  }
+}
+
+/** A new token, or the one that this scenario took first, however old it is. */
+async function tokenFor(which: 'first' | undefined, { target, session }: StepContext): Promise<string> {
+  if (which === 'first' && session.firstToken !== undefined) return session.firstToken;
+  const token = await target.gateway.partner.token();
+  session.firstToken ??= token;
+  return token;
+}
+
+function amountOf(amount: number | string, { path }: StepContext): number {
+  const value = Number(amount);
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  throw new StepFailure(`amount: expected whole đồng, is ${amount}`, path);
+}
+
+function expectAnswer(
+  what: string,
+  answer: string,
+  expected: string | number | undefined,
+  { path }: StepContext,
+): string {
+  if (answer === String(expected ?? 'SUCCESS')) return answer;
+  throw new StepFailure(`${what}: expected ${expected ?? 'SUCCESS'}, the answer is ${explained(answer)}`, path);
+}

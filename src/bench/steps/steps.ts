@@ -1,0 +1,62 @@
+import { reasonOf } from '../../lib/errors.ts';
+import { type Step, VERBS, type Verb } from '../scenario.ts';
+import { shown } from '../values.ts';
+import { type StepContext, StepFailure } from './context.ts';
+import { enrol, fault, press, wait } from './control.ts';
+import { expect } from './expect.ts';
+import { forEachBox, parallel, repeat } from './flow.ts';
+import { cancel, generate, pay, push } from './orders.ts';
+
+/** Steps that hold others: what is in them is filled in when its turn comes. */
+const HOLDERS: readonly Verb[] = ['repeat', 'parallel', 'for each box'];
+
+/** Runs a list of steps, one after the other. Throws StepFailure for the first that is not as it should be. */
+export async function runSteps(steps: readonly Step[], context: StepContext): Promise<void> {
+  for (const [index, step] of steps.entries()) {
+    context.signal.throwIfAborted();
+    const path = [...context.path, index];
+    try {
+      await runStep(step, { ...context, path, box: step.box === undefined ? context.box : step.box - 1 });
+    } catch (error) {
+      if (error instanceof StepFailure || context.signal.aborted) throw error;
+      throw new StepFailure(reasonOf(error), path, error);
+    }
+  }
+}
+
+/** The verb of a step; the schema has it that there is exactly one. */
+export function verbOf(step: Step): Verb {
+  return VERBS.find((verb) => step[verb] !== undefined) ?? 'wait';
+}
+
+async function runStep(step: Step, context: StepContext): Promise<void> {
+  const verb = verbOf(step);
+  const isHolder = HOLDERS.includes(verb);
+  const filled = isHolder ? step : context.scope.fill(step);
+  const words = isHolder ? '' : `: ${shown(filled[verb])}`;
+  context.evidence.add('step', step.title ?? `${verb}${words}`, { detail: { path: context.path.join('.') } });
+  const work = () => perform(filled, context);
+  // Time may be skipped while a step only waits for it.
+  const isWaiting = isHolder || ['wait', 'expect', 'enrol'].includes(verb);
+  const result = await (isWaiting ? work() : context.target.pace.during(work));
+  if (result === undefined) return;
+  context.scope.set(verb, result);
+  if (step.as !== undefined) context.scope.set(step.as, result);
+}
+
+async function perform(step: Step, context: StepContext): Promise<object | undefined> {
+  if (step.generate !== undefined) return generate(step.generate, context);
+  if (step.push !== undefined) return push(step.push, context);
+  if (step.pay !== undefined) return pay(step.pay, context);
+  if (step.cancel !== undefined) return cancel(step.cancel, context);
+  if (step.enrol !== undefined) return enrol(step.enrol, context);
+  if (step.expect !== undefined) return expect(step.expect, context);
+  if (step.wait !== undefined) return wait(step.wait, context);
+  if (step.press !== undefined) return press(step.press, context);
+  if (step.fault !== undefined) return fault(step.fault, context);
+  if (step.repeat !== undefined) return repeat(step.repeat, context);
+  if (step.parallel !== undefined) return parallel(step.parallel, context);
+  if (step['for each box'] !== undefined) return forEachBox(step['for each box'], context);
+  for (const [name, value] of Object.entries(step.set ?? {})) context.scope.set(name, value);
+  return undefined;
+}

@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { ConfigError, PayboxError } from '../../lib/errors.ts';
+import { BoxAt } from '../box-at.ts';
+import { type Account, GatewayAt } from '../gateway-at.ts';
+import { ask, jsonOf } from '../http.ts';
+import { realPace } from '../pace.ts';
+import type { Probe } from '../probe.ts';
+import type { TargetKind } from '../target.ts';
+
+export interface AtOptions {
+  /** The origin of a gateway that runs. */
+  gateway: string;
+  /** The origins of the pages of boxes that run. */
+  boxes: readonly string[];
+  /** What is left out is asked of the gateway. */
+  username?: string | undefined;
+  password?: string | undefined;
+  account?: string | undefined;
+  bank?: string | undefined;
+  holder?: string | undefined;
+  adminToken?: string | undefined;
+  probe: Probe;
+}
+
+const about = z.looseObject({
+  baseUrl: z.string(),
+  partner: z.looseObject({ username: z.string(), password: z.string().nullable() }).nullable(),
+  account: z.looseObject({ bankAccount: z.string(), bankCode: z.string(), userBankName: z.string() }).nullable(),
+});
+
+/** A gateway and boxes that run already, wherever they are, in everybody's time. */
+export function atTarget(options: AtOptions): TargetKind {
+  const cannot = () => {
+    throw new PayboxError('TARGET', 'a running box or gateway is not turned off by the bench', { severity: 'fatal' });
+  };
+  return {
+    name: 'at',
+    abilities: new Set(),
+    boxesMax: options.boxes.length,
+    open: async () => ({
+      name: 'at',
+      pace: realPace,
+      probe: options.probe,
+      gateway: await gatewayOf(options),
+      boxes: await Promise.all(options.boxes.map((url) => BoxAt.find(url))),
+      powerBox: async () => cannot(),
+      powerGateway: async () => cannot(),
+      close: async () => undefined,
+    }),
+  };
+}
+
+async function gatewayOf(options: AtOptions): Promise<GatewayAt> {
+  const { adminToken } = options;
+  const { origin } = new URL(options.gateway);
+  const url = `${origin}/_mock/about`;
+  const headers: Record<string, string> = adminToken === undefined ? {} : { authorization: `Bearer ${adminToken}` };
+  const told = about.parse(jsonOf(url, await ask(url, { headers })));
+  const given = (option: string, value: string | null | undefined) => {
+    if (value !== undefined && value !== null) return value;
+    throw new ConfigError(`${option} is needed: the gateway at ${origin} does not tell it`);
+  };
+  const account: Account = {
+    bankAccount: given('--account', options.account ?? told.account?.bankAccount),
+    bankCode: given('--bank', options.bank ?? told.account?.bankCode),
+    userBankName: given('--holder', options.holder ?? told.account?.userBankName),
+  };
+  const partner = {
+    username: given('--username', options.username ?? told.partner?.username),
+    password: given('--password-file', options.password ?? told.partner?.password),
+  };
+  const path = new URL(told.baseUrl).pathname.replace(/\/+$/, '');
+  return new GatewayAt({ origin, baseUrl: `${origin}${path}`, partner, account, adminToken });
+}

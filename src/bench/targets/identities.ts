@@ -1,0 +1,66 @@
+import type { Random } from '../../lib/random.ts';
+
+const PARTNER = { username: 'bench', password: 'bench-secret' };
+const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
+const SECRET_BYTES = 24;
+/** The gateway tries again soon, so that a scenario of partner faults takes seconds where time cannot be skipped. */
+const CALLBACK_RETRY_WAITS_MS = [200, 400, 800, 1_600, 3_200];
+
+export type Transport = 'mqtt' | 'http';
+
+/** Where parts that the bench starts are to be found. */
+export interface Place {
+  httpPort: number;
+  mqttPort: number;
+  transport: Transport;
+  folder: string;
+}
+
+/** A box that the bench makes up. */
+export interface MadeBox {
+  terminalCode: string;
+  serialNumber: string;
+  secret?: string;
+}
+
+/** Boxes with codes from VVB000001 on; not enrolled, they have no secret. */
+export function makeBoxes(count: number, enrolled: boolean, random: Random): MadeBox[] {
+  return Array.from({ length: count }, (_, index) => {
+    const number = String(index + 1).padStart(5, '0');
+    const box = { terminalCode: `VVB0${number}`, serialNumber: `VVB9${number}` };
+    return enrolled ? { ...box, secret: random.secret(SECRET_BYTES) } : box;
+  });
+}
+
+/** What the bench's own gateway is told, as its configuration file would hold it. */
+export function gatewayConfigFor(place: Place, boxes: readonly MadeBox[], callbackUrl: string): object {
+  return {
+    http: { port: place.httpPort },
+    mqtt: { embedded: { port: place.mqttPort } },
+    dataDir: `${place.folder}/gateway`,
+    callbackRetryWaitsMs: CALLBACK_RETRY_WAITS_MS,
+    partners: [{ ...PARTNER, accounts: [ACCOUNT.bankAccount], callback: { url: callbackUrl } }],
+    accounts: [ACCOUNT],
+    boxes: boxes.map((box) => ({ ...box, account: ACCOUNT.bankAccount })),
+  };
+}
+
+/** What a box of the bench is told. Without a secret it enrols over HTTP. */
+export function agentConfigFor(place: Place, box: MadeBox, boxPort: number): object {
+  const gateway = `http://127.0.0.1:${place.httpPort}`;
+  const url = place.transport === 'http' ? gateway : `mqtt://127.0.0.1:${place.mqttPort}`;
+  return {
+    box,
+    link: { transport: place.transport, url },
+    ...(box.secret === undefined ? { enrolment: { url: gateway } } : {}),
+    displays: [{ driver: 'browser' }],
+    http: { port: boxPort },
+    dataDir: `${place.folder}/${box.terminalCode}`,
+  };
+}
+
+/** How the bench speaks to its own gateway. */
+export function accessTo({ httpPort }: Place) {
+  const origin = `http://127.0.0.1:${httpPort}`;
+  return { origin, baseUrl: `${origin}/vqr`, partner: PARTNER, account: ACCOUNT };
+}

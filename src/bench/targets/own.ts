@@ -1,0 +1,109 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Random } from '../../lib/random.ts';
+import { BoxAt } from '../box-at.ts';
+import { GatewayAt } from '../gateway-at.ts';
+import type { Pace } from '../pace.ts';
+import type { Probe } from '../probe.ts';
+import { startShopServer } from '../shop-server.ts';
+import type { Power, Target } from '../target.ts';
+import {
+  accessTo,
+  agentConfigFor,
+  gatewayConfigFor,
+  type MadeBox,
+  makeBoxes,
+  type Place,
+  type Transport,
+} from './identities.ts';
+import { freePorts } from './ports.ts';
+import { untilAtWork } from './running.ts';
+
+/** A gateway or an agent that the bench started. */
+export interface Part {
+  /** `killed`: without a chance to do anything about it. */
+  end(how: Exclude<Power, 'on'>): Promise<void>;
+}
+
+/** How the parts of a target are started, each by its configuration; settled once its port answers. */
+export interface Starter {
+  readonly pace: Pace;
+  gateway(config: object): Promise<Part>;
+  agent(config: object, terminalCode: string): Promise<Part>;
+}
+
+export interface OwnTargetOptions {
+  name: string;
+  transport: Transport;
+  probe: Probe;
+  random: Random;
+}
+
+/** Starts a gateway, boxes and a partner's server of the bench's own, on free ports and in a folder that goes with them. */
+export async function openOwnTarget(
+  need: { boxes: number; enrolled: boolean },
+  starter: Starter,
+  options: OwnTargetOptions,
+): Promise<Target> {
+  const { transport, probe, random, name } = options;
+  const { pace } = starter;
+  const folder = await mkdtemp(join(tmpdir(), 'paybox-bench-'));
+  const shop = await startShopServer();
+  const [httpPort = 0, mqttPort = 0, ...boxPorts] = await freePorts(2 + need.boxes);
+  const place: Place = { httpPort, mqttPort, transport, folder };
+  const made = makeBoxes(need.boxes, need.enrolled, random);
+  const starts = new Map<string, () => Promise<Part>>([
+    ['gateway', () => starter.gateway(gatewayConfigFor(place, made, shop.url))],
+    ...made.map((box, index): [string, () => Promise<Part>] => [
+      box.terminalCode,
+      () => starter.agent(agentConfigFor(place, box, boxPorts[index] ?? 0), box.terminalCode),
+    ]),
+  ]);
+  const parts = new Map<string, Part>();
+  const power = async (part: string, how: Power) => {
+    const running = parts.get(part);
+    if (how === 'on') {
+      const start = starts.get(part);
+      if (running === undefined && start !== undefined) parts.set(part, await start());
+    } else {
+      parts.delete(part);
+      await running?.end(how);
+    }
+  };
+  const boxes = boxesAt(made, boxPorts);
+  const close = async () => {
+    const ending = [...parts.keys()].filter((part) => part !== 'gateway').map((part) => power(part, 'off'));
+    await Promise.all(ending);
+    await power('gateway', 'off');
+    await shop.close();
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  };
+  const target: Target = {
+    name,
+    pace,
+    probe,
+    shop,
+    boxes,
+    gateway: new GatewayAt(accessTo(place)),
+    powerBox: (box, how) => power(made[box]?.terminalCode ?? '', how),
+    powerGateway: (how) => power('gateway', how),
+    close: () => pace.during(close),
+  };
+  try {
+    await pace.during(async () => {
+      await power('gateway', 'on');
+      await Promise.all(made.map((box) => power(box.terminalCode, 'on')));
+      await Promise.all(boxes.map((box) => untilAtWork(box, pace)));
+    });
+    return target;
+  } catch (error) {
+    await target.close();
+    pace.close();
+    throw error;
+  }
+}
+
+function boxesAt(made: readonly MadeBox[], ports: readonly number[]): BoxAt[] {
+  return made.map((box, index) => new BoxAt(`http://127.0.0.1:${ports[index]}`, box));
+}

@@ -1,0 +1,113 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createWriteStream } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock, withDeadline } from '../../lib/clock.ts';
+import { MissingPeerError } from '../../lib/errors.ts';
+import type { Random } from '../../lib/random.ts';
+import { realPace } from '../pace.ts';
+import type { Probe } from '../probe.ts';
+import type { TargetKind } from '../target.ts';
+import type { Transport } from './identities.ts';
+import { openOwnTarget, type Part, type Starter } from './own.ts';
+
+const START_TIMEOUT_MS = 30_000;
+const STOP_TIMEOUT_MS = 5_000;
+const LOOK_MS = 20;
+const TOLD_CHARS_MAX = 2_000;
+
+export interface ProcessOptions {
+  /** The program `paybox` and its first arguments, as `['/usr/bin/paybox']`. */
+  program: readonly [string, ...string[]];
+  transport: Transport;
+  probe: Probe;
+  random: Random;
+  /** Where what the programs write goes; nowhere if left out. */
+  logDir?: string | undefined;
+}
+
+/** A gateway and boxes as programs of their own, as on devices, in everybody's time. */
+export function processTarget(options: ProcessOptions): TargetKind {
+  return {
+    name: 'process',
+    abilities: new Set([
+      'turn boxes off and on',
+      'turn the gateway off and on',
+      'kill programs',
+      'answer callbacks',
+      'start boxes without a secret',
+    ]),
+    open: async (need) => {
+      const folder = await mkdtemp(join(tmpdir(), 'paybox-bench-files-'));
+      if (options.logDir !== undefined) await mkdir(options.logDir, { recursive: true });
+      const target = await openOwnTarget(need, starterIn(folder, options), { ...options, name: 'process' });
+      const close = async () => {
+        await target.close();
+        await rm(folder, { recursive: true, force: true });
+      };
+      return { ...target, close };
+    },
+  };
+}
+
+function starterIn(folder: string, { program, logDir }: ProcessOptions): Starter {
+  let count = 0;
+  const start = async (command: 'gateway' | 'agent', config: object, name: string): Promise<Part> => {
+    count += 1;
+    const file = join(folder, `${name}-${count}.yaml`);
+    const ready = join(folder, `${name}-${count}.ready.json`);
+    // JSON is YAML; secrets are for this user only.
+    await writeFile(file, JSON.stringify(config), { mode: 0o600 });
+    const [path, ...first] = program;
+    const args = [...first, command, '--config', file, '--ready-file', ready];
+    const child = spawn(path, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    const told = keepErrors(child, logDir === undefined ? undefined : join(logDir, `${name}-${count}.log`));
+    const ended = new Promise<void>((resolve) => {
+      child.once('exit', () => resolve());
+      child.once('error', () => resolve());
+    });
+    const end: Part['end'] = async (how) => {
+      child.kill(how === 'killed' ? 'SIGKILL' : 'SIGTERM');
+      if (
+        (await withDeadline(
+          systemClock,
+          STOP_TIMEOUT_MS,
+          ended.then(() => true),
+        )) === undefined
+      )
+        child.kill('SIGKILL');
+      await ended;
+    };
+    if (await isReady(ready, child)) return { end };
+    await end('killed');
+    throw new MissingPeerError(`paybox ${command} did not start: ${told() || 'it said nothing'}`, 'see its log');
+  };
+  return {
+    pace: realPace,
+    gateway: (config) => start('gateway', config, 'gateway'),
+    agent: (config, terminalCode) => start('agent', config, terminalCode),
+  };
+}
+
+/** The end of what a program says on standard error; all of it goes into a file if one is named. */
+function keepErrors({ stderr }: ChildProcess, file: string | undefined): () => string {
+  let told = '';
+  const out = file === undefined ? undefined : createWriteStream(file);
+  stderr?.on('data', (chunk: Buffer) => {
+    told = `${told}${chunk}`.slice(-TOLD_CHARS_MAX);
+    out?.write(chunk);
+  });
+  stderr?.on('end', () => out?.end());
+  return () => told.trim();
+}
+
+async function isReady(file: string, child: ChildProcess): Promise<boolean> {
+  const endMs = systemClock.monotonicMs() + START_TIMEOUT_MS;
+  while (systemClock.monotonicMs() < endMs && child.exitCode === null && child.signalCode === null) {
+    const text = await readFile(file, 'utf8').catch(() => '');
+    if (text !== '') return true;
+    await systemClock.sleep(LOOK_MS);
+  }
+  return false;
+}
