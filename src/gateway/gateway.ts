@@ -107,7 +107,7 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
   const tokens = await createTokens(store, clock, random);
   const hub = new Hub({ ...deps, directory, store, changes, ...config });
-  const seals = await Seals.open({ ...deps, directory, store });
+  const seals = await Seals.open({ ...deps, hub, directory, store });
   opened.add('boxes', () => hub.close());
   const metrics = createMetrics(() => hub.online);
   const ownPorts: number[] = [];

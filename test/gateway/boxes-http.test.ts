@@ -217,7 +217,8 @@ async function routesWith(store: Store) {
   const common = { directory, store, clock, random, log, changes: new Changes() };
   const hub = new Hub({ ...common, confirm: 'displayed', confirmTimeoutMs: 5000 });
   const app = createApp(log, clock);
-  const seals = await Seals.open({ ...common, store: { setting: async () => random.secret(32) } as unknown as Store });
+  const settings = { setting: async () => random.secret(32) } as unknown as Store;
+  const seals = await Seals.open({ ...common, hub, store: settings });
   boxRoutes(app, { ...common, hub, seals, logins: new Logins(clock) });
   onTestFinished(() => app.close());
   return { origin: await app.listen({ host: '127.0.0.1', port: 0 }), hub };

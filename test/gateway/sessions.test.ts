@@ -108,6 +108,22 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     expect(box.received.map((it) => it.type)).toEqual(['welcome', 'payment']);
   });
 
+  it('MSG-4 lasts, however often an agent with the secret but another serial number asks for one', async () => {
+    const gateway = await testGateway();
+    const connect = connecting(gateway);
+    const box = await connect();
+    for (let nth = 1; nth <= 9; nth += 1) {
+      const stranger = await connect({ hello: false });
+      await stranger.hello({ serialNumber: BOX2.serialNumber });
+      await stranger.next('refused');
+      await stranger.close();
+    }
+    expect((await gateway.post(SEND_QR, push())).body.status).toBe('SUCCESS');
+    expect(box.of('show')).toHaveLength(1);
+    expect(events(gateway, 'message-refused')).toEqual([]);
+    expect(events(gateway, 'box-offline')).toEqual([]);
+  });
+
   it('MSG-8 ends the older one, which is told', async () => {
     const gateway = await testGateway();
     const connect = connecting(gateway);

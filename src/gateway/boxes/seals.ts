@@ -6,6 +6,7 @@ import type { DownMessage, UpMessage } from '../../protocol/messages.ts';
 import { GatewaySeal, type Opened, type ReadMessage, readUp, type SealRefusal } from '../../protocol/seal.ts';
 import type { Directory } from '../directory.ts';
 import type { Store } from '../store/store.ts';
+import type { Hub } from './hub.ts';
 
 /** Sessions of one box whose messages can be opened: the one in use, and agents that quarrel with it. */
 const SESSIONS_PER_BOX_MAX = 8;
@@ -29,6 +30,7 @@ interface Begun {
 }
 
 export interface SealsDeps {
+  hub: Pick<Hub, 'session'>;
   directory: Directory;
   store: Store;
   clock: Clock;
@@ -102,7 +104,9 @@ export class Seals {
     if (helloMs === lastMs) return refused('MESSAGE_REPLAYED', 'its session has begun before');
     if (helloMs < lastMs) return refused('MESSAGE_REORDERED', 'a later session of its box has begun before');
     addNewest(box.helloMs, kid, helloMs, KEYS_PER_BOX_MAX);
-    addNewest(box.sessions, hello.sessionId, { seal, challenge }, SESSIONS_PER_BOX_MAX);
+    // The hub may yet refuse it: until then what it says of itself takes no session from the box.
+    const inUse = this.#deps.hub.session(terminalCode)?.sessionId;
+    addNewest(box.sessions, hello.sessionId, { seal, challenge }, SESSIONS_PER_BOX_MAX, inUse);
     return { ok: true, value: hello };
   }
 
@@ -116,12 +120,12 @@ export class Seals {
   }
 }
 
-function addNewest<T>(map: Map<string, T>, key: string, value: T, max: number): void {
+function addNewest<T>(map: Map<string, T>, key: string, value: T, max: number, kept?: string): void {
   map.delete(key);
   map.set(key, value);
   for (const oldest of map.keys()) {
     if (map.size <= max) break;
-    map.delete(oldest);
+    if (oldest !== kept) map.delete(oldest);
   }
 }
 
