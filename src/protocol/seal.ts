@@ -112,8 +112,8 @@ export class GatewaySeal {
   readonly #boxKey: VerifyingKey;
   readonly #helloAtMs: number;
   readonly #received = new Sequence();
-  /** The key that the box was last told of. */
-  #toldKid: string | undefined;
+  /** The key that the session began with. */
+  #firstKid: string | undefined;
   #sent = 0;
 
   private constructor(session: SealedSession, boxKey: VerifyingKey, clock: Clock) {
@@ -145,14 +145,17 @@ export class GatewaySeal {
     return { ok: true, value: { seal, hello } };
   }
 
-  /** Seals the next message to the box; a key that it does not know is introduced. */
+  /**
+   * Seals the next message to the box. Its key is introduced by the first one, without which there is no session; a key
+   * that came later by every one, so that a box that misses a message is not deaf for the rest of the session.
+   */
   seal(message: DownMessage, key: SigningKey): string {
     const sessionMs = Math.floor(this.#clock.monotonicMs() - this.#helloAtMs);
     this.#sent += 1;
     const { terminalCode } = this.#session;
     const head = { terminalCode, seq: this.#sent, sessionMs, expiresMs: sessionMs + MESSAGE_LIFETIME_MS };
-    const introduction = this.#toldKid === key.kid ? {} : introduce('gateway', this.#session, key);
-    this.#toldKid = key.kid;
+    const introduction = this.#firstKid === key.kid ? {} : introduce('gateway', this.#session, key);
+    this.#firstKid ??= key.kid;
     return writeJws(key, { ...head, ...introduction }, encode(message));
   }
 

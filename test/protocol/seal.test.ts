@@ -137,6 +137,13 @@ describe('a message to a box', () => {
     expect(codeOf(box.open(say(WITHDRAW(), GATEWAY_KEY)))).toBe('KEY_RETIRED');
   });
 
+  it('SIG-5 by a new key is taken although the first of them was lost on its way', () => {
+    const { box, say } = session();
+    expect(codeOf(box.open(say(WELCOME())))).toBe('taken');
+    const [, second, third] = [1, 2, 3].map(() => say(WITHDRAW(), NEXT_KEY));
+    expect([second, third].map((it) => codeOf(box.open(it ?? '')))).toEqual(['taken', 'taken']);
+  });
+
   it.each([
     ['nothing', ''],
     ['no JWS', '{"v":1}'],
