@@ -1,0 +1,157 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { decode } from 'fast-png';
+import { describe, expect, inject, it } from 'vitest';
+import { eventually, temporaryFolder } from '../support/net.ts';
+import { decodeQrTwice } from '../support/qr-decoders.ts';
+import { Builds } from './build.ts';
+import { Machine, putOnBootPartition, writeCard } from './machine.ts';
+import { lacking } from './programs.ts';
+import { progress } from './progress.ts';
+import { type Service, startService } from './service.ts';
+
+const ONLINE_TIMEOUT_MS = 300_000;
+const REPORT_TIMEOUT_MS = 120_000;
+const MIB = 1024 * 1024;
+/** Versions that packages are made of for an update. */
+const [GOOD, BAD] = ['9.0.1', '9.0.2'];
+const HEALTHY_WITHIN_SECONDS = 300;
+/** The paper of the screen that says paid, on a display with room for colours. */
+const PAID_PAPER = [0x08, 0x71, 0x3f];
+
+const note = lacking();
+const builds = new Builds(inject('built'));
+
+/** An image that was written to a card, with a person's paybox.yaml on it. */
+async function card(service: Service, folder: string): Promise<string> {
+  const { image } = builds.image('image', '--no-compress');
+  const copy = join(folder, 'card.img');
+  writeCard(`${image}.img`, copy);
+  const file = join(folder, 'paybox.yaml');
+  writeFileSync(file, JSON.stringify(service.boxFile));
+  putOnBootPartition(copy, file, 'paybox.yaml');
+  return copy;
+}
+
+/** Switches a box on and waits until it is ready and registered. */
+async function boot(image: string, folder: string, service: Service, files: readonly string[] = []): Promise<Machine> {
+  progress('power on');
+  const machine = Machine.start(image, folder, files);
+  const seconds = await machine.says('"ready"');
+  progress(`ready ${seconds.toFixed(1)} s after power on`);
+  await eventually('online', () => service.online(), ONLINE_TIMEOUT_MS).catch((error: unknown) => {
+    throw new Error(`${error}\n${machine.console.slice(-10_000)}`);
+  });
+  progress('registered at the gateway');
+  return machine;
+}
+
+/** Pushes a QR and waits until it is read off the screen. */
+async function showQr(service: Service, machine: Machine, orderId: string) {
+  const { body: order } = await service.shop.generate({ amount: 50_000, content: orderId, orderId });
+  expect(await service.shop.sendQr(order), machine.console).toMatchObject({ body: { status: 'SUCCESS' } });
+  await machine.shows('the QR', (png) => readQr(png) === order.qrCode);
+  progress(`the QR of ${orderId} is read off the screen`);
+}
+
+/** What both decoders read; undefined where there is no QR, or they differ. */
+function readQr(png: Uint8Array): string | undefined {
+  try {
+    const [one, other] = decodeQrTwice(png);
+    return one === other ? one : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function saysPaid(png: Uint8Array): boolean {
+  const { data } = decode(png);
+  return PAID_PAPER.every((channel, index) => data[index] === channel);
+}
+
+async function pay(service: Service, content: string): Promise<string> {
+  const { body } = await service.shop.pay({ amount: 50_000, content });
+  expect(body).toMatchObject({ status: 'SUCCESS' });
+  return String(body.message);
+}
+
+describe.skipIf(note !== '')(`the image${note}`, () => {
+  it('is of the same files each time it is built', () => {
+    const [one, other] = [builds.image('image', '--no-compress'), builds.image('again')];
+    for (const list of ['files', 'manifest']) {
+      expect(readFileSync(`${other.image}.${list}`, 'utf8')).toBe(readFileSync(`${one.image}.${list}`, 'utf8'));
+    }
+    const size = (file: string) => `${(statSync(file).size / MIB).toFixed(0)} MiB`;
+    progress(`image ${size(`${other.image}.img`)}, compressed ${size(`${other.image}.img.xz`)}`);
+    progress(`package ${size(builds.release())}`);
+  });
+
+  it('starts a box that needs nobody, and that loses no payment when the power is cut', async () => {
+    const folder = await temporaryFolder();
+    const service = await startService(folder);
+    const image = await card(service, folder);
+    const machine = await boot(image, folder, service);
+    expect(await machine.command('findmnt -n -o OPTIONS /')).toMatch(/^ro,/);
+    const memory = 'grep -E "^(VmHWM|VmRSS)" /proc/$(systemctl show -p MainPID --value paybox-agent)/status';
+    const cgroup = 'systemctl show -p MemoryCurrent -p MemoryPeak paybox-agent; free -m | sed -n 2p';
+    progress(`memory at rest: ${(await machine.command(`${memory}; ${cgroup}`)).replaceAll(/\s+/g, ' ')}`);
+
+    await showQr(service, machine, 'DH001');
+    // The payment is on its way when the power goes: the gateway has taken it, the box has not heard of it.
+    await machine.freeze();
+    const first = await pay(service, 'DH001');
+    await machine.cutPower();
+    progress('power cut before the box heard of the payment');
+
+    const second = await boot(image, folder, service);
+    await second.shows('paid', saysPaid);
+    progress('the payment is on the screen');
+    await eventually('the report', () => service.reportedAt(first), REPORT_TIMEOUT_MS);
+
+    await showQr(service, second, 'DH002');
+    // And with the box in the middle of it: the power goes at the moment in which the payment is first to be seen.
+    const transactionId = await pay(service, 'DH002');
+    await second.shows('paid', saysPaid);
+    await second.cutPower();
+    progress('power cut while the box told the payment');
+
+    const third = await boot(image, folder, service);
+    await eventually('the report', () => service.reportedAt(transactionId), REPORT_TIMEOUT_MS);
+    expect(await third.command('dpkg --audit')).toBe('');
+    const told = service.received.map(({ body }) => body.transactionid);
+    expect(told).toEqual([first, transactionId]);
+    await third.cutPower();
+  });
+
+  it('starts an agent anew that hangs, takes an update, and goes back from one that does not run', async () => {
+    const folder = await temporaryFolder();
+    const service = await startService(folder);
+    const image = await card(service, folder);
+    const [good, bad] = [builds.update(GOOD), builds.update(BAD, { broken: true })];
+    const machine = await boot(image, folder, service, [good, bad]);
+
+    const pid = () => machine.command('systemctl show -p MainPID --value paybox-agent');
+    const hanging = await pid();
+    await machine.command(`kill -STOP ${hanging}`);
+    await eventually('another agent', async () => !['0', hanging].includes(await pid()), ONLINE_TIMEOUT_MS);
+    await eventually('online', () => service.online(), ONLINE_TIMEOUT_MS);
+    progress('the agent that hung was started anew');
+
+    const update = (disk: string, file: string) => {
+      const fetched = `head -c ${statSync(file).size} /dev/${disk} > /tmp/${disk}.deb`;
+      return machine.tryCommand(`${fetched} && paybox-update /tmp/${disk}.deb --within ${HEALTHY_WITHIN_SECONDS}`);
+    };
+    const updated = await update('vdb', good);
+    expect(updated, machine.console).toMatchObject({ code: 0 });
+    expect(await machine.command('paybox-update status')).toContain(`installed  ${GOOD} (installed)`);
+    progress('the update is taken');
+
+    const refused = await update('vdc', bad);
+    expect(refused, machine.console).toMatchObject({ code: 1 });
+    expect(await machine.command('paybox-update status')).toContain(`installed  ${GOOD} (installed)`);
+    expect(await machine.command('findmnt -n -o OPTIONS /')).toMatch(/^ro,/);
+    await eventually('online', () => service.online(), ONLINE_TIMEOUT_MS);
+    progress('the box went back from an update that does not run');
+    await machine.cutPower();
+  });
+});

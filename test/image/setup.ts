@@ -1,0 +1,25 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { installPrograms } from '../support/programs.setup.ts';
+import { IMAGE_PROGRAMS } from './programs.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** A folder for what is built once for all tests: packages, images and the builder's own Debian. */
+    built: string;
+  }
+}
+
+/** Installs what builds and starts an image. The folder PAYBOX_IMAGE_TEST_DIR, where it is given, is kept. */
+export default function setup(project: TestProject): () => void {
+  installPrograms(Object.values(IMAGE_PROGRAMS));
+  const kept = process.env.PAYBOX_IMAGE_TEST_DIR;
+  const built = kept ?? mkdtempSync(join(tmpdir(), 'paybox-image-'));
+  if (!existsSync(built)) throw new Error(`PAYBOX_IMAGE_TEST_DIR: no folder ${built}`);
+  project.provide('built', built);
+  return () => {
+    if (kept === undefined) rmSync(built, { recursive: true, force: true });
+  };
+}
