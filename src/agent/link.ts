@@ -32,6 +32,11 @@ export interface LinkDeps {
 const WELCOME_TIMEOUT_MS = 5_000;
 const OPEN_TIMEOUT_MS = 10_000;
 /**
+ * A gateway that does not know the secret can refuse nothing that the box would believe (PROTOCOL.md, clause ENR-6):
+ * after so many hellos in a row that were not answered the secret counts as refused.
+ */
+const UNANSWERED_MAX = 10;
+/**
  * Two clocks drift by seconds a day, and what a session times is timed from its hello (PROTOCOL.md, clause SIG-4): it
  * begins anew after so long, at a moment without a QR on the screen.
  */
@@ -65,6 +70,7 @@ export class Link {
   readonly #stop = new AbortController();
   #welcomed: Welcomed | undefined;
   #underWay = 0;
+  #unanswered = 0;
   #oneArrived = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
   #status: LinkStatus = { connectedAtMs: undefined, reason: 'not connected yet' };
@@ -198,7 +204,12 @@ export class Link {
     const hello = { type: 'hello', ...names, shownPushId: this.#deps.shownPushId() } as const;
     await session.send(this.#stamp(hello, sessionId));
     const answer = await withDeadline(clock, WELCOME_TIMEOUT_MS, this.#answerTo(messages, sessionId));
-    if (answer === undefined) throw noWelcome();
+    if (answer === undefined) {
+      this.#unanswered += 1;
+      if (this.#unanswered >= UNANSWERED_MAX) this.#deps.secret.refused();
+      throw noWelcome();
+    }
+    this.#unanswered = 0;
     if (answer.type === 'refused') return this.#refused(answer.code, answer.reason);
     this.#welcomed = { session, sessionId };
     this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };

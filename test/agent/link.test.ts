@@ -55,7 +55,11 @@ class Far implements Session {
 
 function linkOf(
   open: (attempt: number) => Promise<Session>,
-  { clock = systemClock as Clock, shownPushId = (): string | null => uuid(7) } = {},
+  {
+    clock = systemClock as Clock,
+    shownPushId = (): string | null => uuid(7),
+    secret = configuredSecret('sample-box-secret'),
+  } = {},
 ) {
   const events: BoxEvent[] = [];
   let attempts = 0;
@@ -64,7 +68,7 @@ function linkOf(
     random: systemRandom,
     log: createLogger(new PassThrough(), systemClock, 'text'),
     identity: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
-    secret: configuredSecret('sample-box-secret'),
+    secret,
     key: signingKeyOf(systemRandom.secret(32)),
     agentVersion: '0.0.0',
     display: 'browser',
@@ -103,6 +107,40 @@ describe('the link', () => {
       return sessions[1]?.hello();
     });
     expect(sessions[1]?.hello()?.sessionId).not.toBe(sessions[0]?.hello()?.sessionId);
+  });
+
+  it('ENR-6 takes a gateway that is there but answers no hello, time after time, for one that refuses the secret', async () => {
+    const clock = new VirtualClock();
+    const sessions: Far[] = [];
+    let refusals = 0;
+    const refused = () => {
+      refusals += 1;
+    };
+    const secret = { get: async () => 'sample-box-secret', refused };
+    const open = async () => {
+      const far = new Far();
+      sessions.push(far);
+      return far;
+    };
+    const { types } = linkOf(open, { clock, secret });
+    const closed = () => sessions.filter((it) => it.closed).length;
+    await eventually('eleven hellos without an answer', async () => {
+      await clock.advance(4_000);
+      expect(refusals).toBe(Math.max(0, closed() - 9));
+      return closed() === 11;
+    });
+    await eventually('the next hello', async () => {
+      await clock.advance(4_000);
+      return sessions[11]?.hello();
+    });
+    await sessions[11]?.welcome();
+    await eventually('registered', () => types().includes('registered'));
+    await sessions[11]?.close();
+    await eventually('one more without an answer', async () => {
+      await clock.advance(4_000);
+      return closed() === 13;
+    });
+    expect(refusals).toBe(2);
   });
 
   it('MSG-4 says hello with a fresh session, and nothing else counts before the welcome', async () => {
