@@ -90,7 +90,8 @@ export class Partner {
       const why = refusal.success ? explained(refusal.data.message) : text;
       const isElsewhere = response.status === 404;
       const fix = isElsewhere ? 'the base address has a path of its own, as in http://127.0.0.1:8800/vqr' : '';
-      throw new PayboxError('REFUSED', `${path} answered ${response.status}: ${why}`, { severity: 'fatal', fix });
+      const code = refusal.success ? refusal.data.message : 'REFUSED';
+      throw new PayboxError(code, `${path} answered ${response.status}: ${why}`, { severity: 'fatal', fix });
     }
     const parsed = schema.safeParse(parseJson(text));
     if (parsed.success) return parsed.data;

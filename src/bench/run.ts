@@ -84,11 +84,6 @@ async function judged(
 ): Promise<Pick<Result, 'outcome' | 'reason' | 'where'>> {
   const random = seededRandom(seed);
   const scope = new Scope({ ...builtIns(target, seed, random.uuid()), ...scenario.variables });
-  const run: StepContext['run'] = (steps, context) => {
-    const [first] = steps;
-    if (first !== undefined) onStep(`step ${context.path.join('.')}`);
-    return runSteps(steps, context);
-  };
   const context: StepContext = {
     scenario,
     target,
@@ -100,10 +95,11 @@ async function judged(
     path: ['steps'],
     updateGoldens,
     signal,
-    run,
+    onStep,
+    run: runSteps,
   };
   try {
-    await run(scenario.steps, context);
+    await runSteps(scenario.steps, context);
     return { outcome: 'passed', reason: '', where: undefined };
   } catch (error) {
     signal.throwIfAborted();

@@ -23,6 +23,8 @@ export interface StepContext {
   /** Runs the steps of a list; for steps that hold others. */
   readonly run: (steps: readonly Step[], context: StepContext) => Promise<void>;
   readonly signal: AbortSignal;
+  /** Called with each step as it begins. */
+  readonly onStep: (title: string) => void;
 }
 
 /** What was expected and is not so: the verdict of a scenario, and no fault of the bench. */

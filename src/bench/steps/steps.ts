@@ -34,7 +34,9 @@ async function runStep(step: Step, context: StepContext): Promise<void> {
   const isHolder = HOLDERS.includes(verb);
   const filled = isHolder ? step : context.scope.fill(step);
   const words = isHolder ? '' : `: ${shown(filled[verb])}`;
-  context.evidence.add('step', step.title ?? `${verb}${words}`, { detail: { path: context.path.join('.') } });
+  const title = step.title ?? `${verb}${words}`;
+  context.onStep(title);
+  context.evidence.add('step', title, { detail: { path: context.path.join('.') } });
   const work = () => perform(filled, context);
   // Time may be skipped while a step only waits for it.
   const isWaiting = isHolder || ['wait', 'expect', 'enrol'].includes(verb);
