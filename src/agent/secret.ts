@@ -5,8 +5,11 @@ import { reasonOf, systemCodeOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Enroller } from './enrol.ts';
 
-/** A gateway may refuse a box by mistake: while its code is shown, the secret it has is tried again this often. */
-const RETRY_OLD_MS = 60_000;
+/**
+ * A gateway may refuse a box by mistake, and a disk may come after the start: while a code is shown, the secret that the
+ * box has is tried again this often, and one that it has not is looked for.
+ */
+const RETRY_MS = 60_000;
 const FILE = 'secret';
 const OWNER_ONLY = 0o600;
 const AGREED = /^[A-Za-z0-9_-]{43}$/;
@@ -37,26 +40,28 @@ export interface EnrolledSecretDeps {
  */
 export function enrolledSecret({ clock, log, dataDir, enroller }: EnrolledSecretDeps): BoxSecret {
   const path = join(dataDir, FILE);
-  let read = false;
   let known: string | undefined;
   let isRefused = false;
+  let said = '';
+  const unreadable = (reason: string) => {
+    if (reason !== said) log.error('secret-unreadable', { path, reason: `${reason}; the box enrols anew` });
+    said = reason;
+  };
   return {
     get: async (signal) => {
-      if (!read) known = await readSecret(path, log);
-      read = true;
-      if (known !== undefined && !isRefused) return known;
-      const agreed =
-        known === undefined
-          ? await enroller.run(signal)
-          : await withAbortAfter(clock, RETRY_OLD_MS, signal, (until) => enroller.run(until));
-      if (agreed !== undefined) {
-        await keepSecret(dataDir, agreed).catch((error: unknown) =>
-          log.error('secret-not-kept', { path, reason: `${reasonOf(error)}; the next start has to enrol anew` }),
-        );
-        known = agreed;
+      while (!signal.aborted) {
+        known ??= await readSecret(path, unreadable);
+        if (known !== undefined && !isRefused) return known;
+        const agreed = await withAbortAfter(clock, RETRY_MS, signal, (until) => enroller.run(until));
+        if (agreed !== undefined) {
+          await keepSecret(dataDir, agreed).catch((error: unknown) =>
+            log.error('secret-not-kept', { path, reason: `${reasonOf(error)}; the next start has to enrol anew` }),
+          );
+          known = agreed;
+        }
+        isRefused = false;
       }
-      isRefused = false;
-      return signal.aborted ? undefined : known;
+      return undefined;
     },
     refused: () => {
       isRefused = true;
@@ -64,14 +69,13 @@ export function enrolledSecret({ clock, log, dataDir, enroller }: EnrolledSecret
   };
 }
 
-async function readSecret(path: string, log: Logger): Promise<string | undefined> {
+async function readSecret(path: string, unreadable: (reason: string) => void): Promise<string | undefined> {
   try {
     const text = (await readFile(path, 'utf8')).trim();
     if (AGREED.test(text)) return text;
-    log.error('secret-unreadable', { path, reason: 'it is not 32 bytes in base64url; the box enrols anew' });
+    unreadable('it is not 32 bytes in base64url');
   } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return undefined;
-    log.error('secret-unreadable', { path, reason: `${reasonOf(error)}; the box enrols anew` });
+    if (systemCodeOf(error) !== 'ENOENT') unreadable(reasonOf(error));
   }
   return undefined;
 }

@@ -1,4 +1,4 @@
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -10,6 +10,7 @@ import type { BoxEvent } from '../../src/box/state.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { agreementKeyOf, boxProof, gatewayProof } from '../../src/protocol/enrolment.ts';
 import { type TestGateway, testGateway } from '../gateway/harness.ts';
 import { loginStatus } from '../support/asking-box.ts';
@@ -283,6 +284,52 @@ describe('the secret that was agreed on', () => {
       expect(box.lines.join('')).toContain('secret-unreadable');
     },
   );
+
+  it('ENR-5 is used once its disk comes, however late after the start', async () => {
+    const dataDir = join(await temporaryFolder(), 'not-mounted');
+    const clock = new VirtualClock();
+    const run = (signal: AbortSignal) => clock.sleep(3_600_000, signal).then(() => undefined);
+    const { log, lines } = logOf();
+    const secret = enrolledSecret({ clock, log, dataDir, enroller: { run } });
+    const stop = new AbortController();
+    onTestFinished(() => stop.abort());
+    let known: string | undefined;
+    const getting = secret.get(stop.signal).then((it) => {
+      known = it;
+    });
+    await clock.advance(59_000);
+    await mkdir(dataDir);
+    await writeFile(join(dataDir, 'secret'), `${ONE}\n`);
+    await eventually('the secret of the disk', async () => {
+      await clock.advance(1_000);
+      return known === ONE;
+    });
+    await getting;
+    expect(lines).toEqual([]);
+  });
+
+  it('ENR-5 is looked for again, but the log says once why it cannot be read', async () => {
+    const dataDir = await temporaryFolder();
+    await writeFile(join(dataDir, 'secret'), 'none');
+    const clock = new VirtualClock();
+    let runs = 0;
+    const run = async (signal: AbortSignal) => {
+      runs += 1;
+      await clock.sleep(3_600_000, signal);
+      return undefined;
+    };
+    const { log, lines } = logOf();
+    const secret = enrolledSecret({ clock, log, dataDir, enroller: { run } });
+    const stop = new AbortController();
+    const getting = secret.get(stop.signal);
+    await eventually('three runs', async () => {
+      await clock.advance(20_000);
+      return runs === 3;
+    });
+    stop.abort();
+    expect(await getting).toBeUndefined();
+    expect(lines.join('').match(/secret-unreadable/g)).toHaveLength(1);
+  });
 
   it('ENR-5 is used although the disk does not keep it, which is said', async () => {
     const dataDir = join(await temporaryFolder(), 'a-file');
