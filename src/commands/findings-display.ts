@@ -1,5 +1,6 @@
 import { displayIo } from '../agent/agent.ts';
 import type { AgentConfig } from '../agent/config.ts';
+import type { Surface } from '../display/contract.ts';
 import { openRenderer, type QrVerdict } from '../display/render.ts';
 import { systemClock, withDeadline } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
@@ -25,9 +26,7 @@ export async function displayFindings(config: AgentConfig): Promise<Finding[]> {
     try {
       const opened = await withDeadline(systemClock, OPEN_TIMEOUT_MS, open(io, abort.signal));
       if (opened === undefined) throw new Error(`did not open within ${OPEN_TIMEOUT_MS} ms`);
-      const renderer = await openRenderer(opened.surface, { cacheDir: config.dataDir });
-      findings.push(well(check, 'opens'));
-      for (const chars of PAYLOAD_CHARS) findings.push(qrFinding(chars, renderer.verdict(samplePayload(chars))));
+      findings.push(well(check, 'opens'), ...(await qrFindings(opened.surface, config.dataDir)));
       await opened.close();
     } catch (error) {
       abort.abort();
@@ -35,6 +34,12 @@ export async function displayFindings(config: AgentConfig): Promise<Finding[]> {
     }
   }
   return findings;
+}
+
+/** How a surface shows QRs of the lengths that are seen. */
+export async function qrFindings(surface: Surface, cacheDir: string): Promise<Finding[]> {
+  const renderer = await openRenderer(surface, { cacheDir });
+  return PAYLOAD_CHARS.map((chars) => qrFinding(chars, renderer.verdict(samplePayload(chars))));
 }
 
 function qrFinding(chars: number, verdict: QrVerdict): Finding {

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { access, constants, mkdir, statfs } from 'node:fs/promises';
 import { createConnection, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -7,14 +8,14 @@ import type { Finding } from './findings.ts';
 
 const FREE_BYTES_MIN = 50 * 1024 * 1024;
 const CONNECT_TIMEOUT_MS = 3_000;
-/** A device without a battery for its clock starts in the past. */
 const EARLIEST_WALL_MS = Date.UTC(2025, 0, 1);
 
-/** Whether the calendar clock of the machine can be right. */
-export function clockFinding(): Finding {
-  const now = systemClock.wallMs();
-  const found = new Date(now).toISOString();
-  if (now >= EARLIEST_WALL_MS) return { check: 'clock', result: 'ok', found, fix: '' };
+/** Whether the calendar clock of the machine can be right: a device without a battery for it starts in the past. */
+export function clockFinding(nowMs: number): Finding {
+  const found = new Date(nowMs).toISOString();
+  // Files of a release have the time of its source, so it cannot be earlier than that.
+  const built = statSync(process.argv[1] ?? process.execPath).mtimeMs;
+  if (nowMs >= Math.max(EARLIEST_WALL_MS, built)) return { check: 'clock', result: 'ok', found, fix: '' };
   return { check: 'clock', result: 'failed', found, fix: 'set the time, or let systemd-timesyncd do it' };
 }
 
@@ -29,7 +30,10 @@ export async function storageFinding(dataDir: string): Promise<Finding> {
     if (free >= FREE_BYTES_MIN) return { check: 'storage', result: 'ok', found, fix: '' };
     return { check: 'storage', result: 'warning', found, fix: 'free some space: payments could not be written down' };
   } catch (error) {
-    const fix = 'let the user that runs the agent write there, or set dataDir';
+    const fix =
+      systemCodeOf(error) === 'EROFS'
+        ? 'the file system takes no changes, as after an error on the card: see dmesg, and start the machine anew'
+        : 'let the user that runs the agent write there, or set dataDir';
     return { check: 'storage', result: 'failed', found: reasonOf(error), fix };
   }
 }
@@ -68,12 +72,15 @@ const DEFAULT_PORTS: Record<string, number> = {
   'wss:': 443,
 };
 
+/** The port of an address, which may be that of its scheme. */
+export function portOf({ port, protocol }: URL): number {
+  return port === '' ? (DEFAULT_PORTS[protocol] ?? 0) : Number(port);
+}
+
 /** Whether something listens at the gateway's address. No hello: that would take the box from a running agent. */
-export async function gatewayFinding(address: string): Promise<Finding> {
-  const check = 'gateway';
+export async function gatewayFinding(address: string, check: string): Promise<Finding> {
   const url = new URL(address);
-  const port = url.port === '' ? (DEFAULT_PORTS[url.protocol] ?? 0) : Number(url.port);
-  const socket = createConnection({ host: url.hostname, port });
+  const socket = createConnection({ host: url.hostname.replace(/^\[|\]$/g, ''), port: portOf(url) });
   const answered = new Promise<unknown>((resolve) => {
     socket.once('connect', () => resolve('connected'));
     socket.once('error', resolve);
@@ -83,5 +90,10 @@ export async function gatewayFinding(address: string): Promise<Finding> {
   if (outcome === 'connected') return { check, result: 'ok', found: `${address} listens`, fix: '' };
   const why =
     outcome === undefined ? `no answer within ${CONNECT_TIMEOUT_MS} ms` : (systemCodeOf(outcome) ?? reasonOf(outcome));
-  return { check, result: 'failed', found: `${address}: ${why}`, fix: 'start the gateway, or correct link.url' };
+  return {
+    check,
+    result: 'failed',
+    found: `${address}: ${why}`,
+    fix: `start the gateway, or correct ${check === 'gateway' ? 'link' : check}.url`,
+  };
 }

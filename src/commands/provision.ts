@@ -141,7 +141,8 @@ async function provisionFolder(
     if (options.boot !== undefined && (await folder.hasBox(box.terminalCode))) continue;
     await folder.addBox(box, at);
     const path = folder.boxFolder(box.terminalCode);
-    say(`${box.terminalCode}: copy ${path} to the box, as /etc/paybox that only its user paybox can read.`);
+    if (options.boot === undefined)
+      say(`${box.terminalCode}: copy ${path} to the box, as /etc/paybox that only its user paybox can read.`);
   }
   const codes = rotate.filter((it) => it !== GATEWAY);
   for (const terminalCode of codes) {

@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -5,6 +7,12 @@ import { freePort, temporaryFolder } from '../support/net.ts';
 import { notifySocket, notifySocketNeeds } from '../support/notify-socket.ts';
 import { payboxToEnd, readyFile, run } from '../support/processes.ts';
 
+/** A file system of one's own needs root, and a machine that lets it. */
+const own = spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'test', '/mnt'], { encoding: 'utf8' });
+const namespaces = {
+  missing: own.status !== 0,
+  note: own.status === 0 ? '' : ' (no mounts of its own: run it as root)',
+};
 const CLI = new URL('../../src/cli.js', import.meta.url).pathname;
 
 /** A device: its boot partition with this file on it, and the folders that `paybox first-boot` writes into. */
@@ -28,6 +36,8 @@ async function device(file?: string, ...programs: string[]) {
   };
   const args = Object.entries(folders).flatMap(([name, path]) => [`--${name}`, path]);
   return {
+    args,
+    boot: folders.boot,
     write,
     config: at('etc/paybox/agent.yaml'),
     report: folders.report,
@@ -85,6 +95,43 @@ describe('paybox first-boot', () => {
     expect(code).toBe(1);
     expect(output).toContain('setup-failed');
     expect(JSON.parse(await box.text('run/report.json')).problem).toMatch(/^paybox\.yaml: /);
+  });
+});
+
+describe.skipIf(namespaces.missing)(`on file systems that take no changes${namespaces.note}`, () => {
+  /** Runs a script where `folder` is a file system of its own, read-only, and nobody else sees it. */
+  const readOnly = (folder: string, text: string, script: string) =>
+    run('unshare', [
+      '--mount',
+      'sh',
+      '-ec',
+      'mount -t tmpfs test "$1"; printf %s "$2" > "$1/paybox.yaml"; mount -o remount,ro "$1"; eval "$3"',
+      'sh',
+      folder,
+      text,
+      script,
+    ]);
+
+  it('takes the secrets off a boot partition, and leaves it as it was', async () => {
+    const box = await device();
+    const script = `${CLI} first-boot ${box.args.join(' ')}; cat ${box.boot}/paybox.yaml; grep ' ${box.boot} ' /proc/self/mounts`;
+    const running = readOnly(box.boot, `${FILE}secret: a-long-secret\n`, script);
+    await once(running.child, 'close');
+    expect(running.child.exitCode, running.output()).toBe(0);
+    expect(running.output()).toContain('secret: kept\n');
+    expect(running.output()).not.toContain('a-long-secret');
+    expect(running.output()).toMatch(/ tmpfs ro,/);
+    expect(await box.text('etc/paybox/agent.yaml')).toContain('VVB000001');
+  });
+
+  it('says what to do, at first boot and by doctor', async () => {
+    const box = await device(FILE);
+    await box.firstBoot();
+    const state = box.boot.replace('boot', 'state');
+    await mkdir(state);
+    const running = readOnly(state, '', `${CLI} doctor --config ${box.config} --json || true`);
+    await once(running.child, 'close');
+    expect(running.output()).toMatch(/"check":"storage","result":"failed","found":"EROFS[^}]*see dmesg/);
   });
 });
 

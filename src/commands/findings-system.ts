@@ -1,0 +1,172 @@
+import { execFile } from 'node:child_process';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { AgentConfig } from '../agent/config.ts';
+import { type Finding, well } from './findings.ts';
+
+const PROGRAM_TIMEOUT_MS = 5_000;
+const UNIT = 'paybox-agent.service';
+const UNIT_PROPERTIES = [
+  'LoadState',
+  'ActiveState',
+  'SubState',
+  'UnitFileState',
+  'NRestarts',
+  'WatchdogUSec',
+  'Result',
+];
+
+/** Where a machine tells of itself; the programs that it is asked by. */
+export interface Machine {
+  /** The folder that holds `sys`, `run`, `proc` and `etc`. */
+  root: string;
+  systemctl: string;
+  timedatectl: string;
+  /** Who runs this. */
+  user: { uid: number; name: string; groups: readonly number[] };
+}
+
+export function thisMachine(): Machine {
+  const { uid, username: name } = userInfo();
+  const user = { uid, name, groups: process.getgroups?.() ?? [] };
+  return { root: '/', systemctl: 'systemctl', timedatectl: 'timedatectl', user };
+}
+
+/** What the system around the agent has to do for a box. */
+export async function systemFindings(config: AgentConfig, machine: Machine): Promise<Finding[]> {
+  const findings = [
+    await timeFinding(machine),
+    ...(await cableFindings(machine)),
+    await groupFinding(config, machine),
+    await consoleFinding(config, machine),
+    await unitFinding(machine),
+  ];
+  return findings.filter((it) => it !== undefined);
+}
+
+async function isBooted({ root }: Machine): Promise<boolean> {
+  return stat(join(root, 'run/systemd/system')).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Whether the clock follows a time server; undefined where systemd does not run. */
+async function timeFinding(machine: Machine): Promise<Finding | undefined> {
+  if (!(await isBooted(machine))) return undefined;
+  const check = 'time synchronisation';
+  const answer = await ask(machine.timedatectl, ['show', '-p', 'NTP', '-p', 'NTPSynchronized']);
+  if (answer.NTPSynchronized === 'yes') return well(check, 'the clock follows a time server');
+  const found = answer.NTP === 'yes' ? 'no time server has answered yet' : 'nothing sets the clock';
+  const fix =
+    answer.NTP === 'yes'
+      ? 'let UDP port 123 out, or name a time server of the network in /etc/systemd/timesyncd.conf'
+      : 'sudo apt-get install systemd-timesyncd && sudo timedatectl set-ntp true';
+  return { check, result: 'warning', found, fix };
+}
+
+/** The network devices with hardware, and whether something is at their other end. */
+async function cableFindings({ root }: Machine): Promise<Finding[]> {
+  const folder = join(root, 'sys/class/net');
+  const findings: Finding[] = [];
+  for (const device of (await namesIn(folder)).toSorted()) {
+    const has = async (name: string) => (await namesIn(join(folder, device))).includes(name);
+    if (!(await has('device'))) continue;
+    const isWireless = await has('wireless');
+    const state = await lineIn(join(folder, device, 'operstate'));
+    const check = `${isWireless ? 'Wi-Fi' : 'cable'} ${device}`;
+    findings.push(well(check, state === 'up' ? 'connected' : `not connected (${state ?? 'unknown'})`));
+  }
+  if (findings.length === 0 || findings.some((it) => it.found === 'connected')) return findings;
+  const fix = 'plug the cable in, or set Wi-Fi up: wifi in paybox.yaml on the boot partition';
+  return findings.map((it) => ({ ...it, result: 'warning', fix }));
+}
+
+/** The groups that udev gives the configured devices to, and that a user has to be in. */
+async function groupFinding(
+  { displays, light, buttons }: AgentConfig,
+  { root, user }: Machine,
+): Promise<Finding | undefined> {
+  const needed = new Set<string>();
+  for (const display of displays) {
+    if (display.driver === 'framebuffer') needed.add('video');
+    if ('baudRate' in display) needed.add('dialout');
+  }
+  if (light !== undefined || buttons !== undefined) needed.add('gpio');
+  // Root needs none.
+  if (needed.size === 0 || user.uid === 0) return undefined;
+  const check = 'groups';
+  const lines = (await readFile(join(root, 'etc/group'), 'utf8').catch(() => '')).split('\n');
+  const ids = new Map(lines.map((line) => [line.split(':')[0], Number(line.split(':')[2])]));
+  const missing = [...needed].filter((name) => !user.groups.includes(ids.get(name) ?? Number.NaN));
+  if (missing.length === 0) return well(check, `${user.name} is in ${[...needed].join(', ')}`);
+  const found = `${user.name} is not in ${missing.join(', ')}`;
+  return {
+    check,
+    result: 'warning',
+    found,
+    fix: `sudo usermod -aG ${missing.join(',')} ${user.name}, and log in anew`,
+  };
+}
+
+/** Whether a text console may draw over the box's screen; undefined where no framebuffer is configured. */
+async function consoleFinding({ displays }: AgentConfig, { root }: Machine): Promise<Finding | undefined> {
+  if (!displays.some(({ driver }) => driver === 'framebuffer')) return undefined;
+  const check = 'text console';
+  const folder = join(root, 'sys/class/vtconsole');
+  for (const name of await namesIn(folder)) {
+    const kind = await lineIn(join(folder, name, 'name'));
+    const bound = await lineIn(join(folder, name, 'bind'));
+    if (!kind?.includes('frame buffer') || bound !== '1') continue;
+    const fix =
+      'sudo systemctl enable --now paybox-console-off, or fbcon=map:9 at the end of the line in /boot/firmware/cmdline.txt';
+    return { check, result: 'warning', found: 'is on the framebuffer while no agent runs', fix };
+  }
+  return well(check, 'is off the framebuffer');
+}
+
+/** How systemd has the agent; undefined where it does not run, or does not know it. */
+async function unitFinding(machine: Machine): Promise<Finding | undefined> {
+  if (!(await isBooted(machine))) return undefined;
+  const args = ['show', UNIT, ...UNIT_PROPERTIES.flatMap((name) => ['-p', name])];
+  const { LoadState, ActiveState, SubState, UnitFileState, NRestarts, WatchdogUSec, Result } = await ask(
+    machine.systemctl,
+    args,
+  );
+  if (LoadState !== 'loaded') return undefined;
+  const check = 'service';
+  const watched = WatchdogUSec === undefined || WatchdogUSec === '0' ? 'no watchdog' : `watchdog ${WatchdogUSec}`;
+  const found = `${UNIT} is ${ActiveState} (${SubState}), ${UnitFileState}, ${watched}, restarted ${NRestarts} times`;
+  const warning = (fix: string): Finding => ({ check, result: 'warning', found, fix });
+  if (ActiveState !== 'active') {
+    const why = Result === 'success' ? '' : `; it ended by ${Result}`;
+    return warning(`sudo systemctl start paybox-agent, and journalctl -u paybox-agent${why}`);
+  }
+  if (UnitFileState !== 'enabled') return warning('sudo systemctl enable paybox-agent, or it does not start at boot');
+  if (Number(NRestarts) > 0) return warning('journalctl -u paybox-agent says why it was started anew');
+  return well(check, found);
+}
+
+/** `Name=value` lines as a program prints them; nothing where it fails. */
+async function ask(program: string, args: string[]): Promise<Record<string, string>> {
+  const run = promisify(execFile)(program, args, { timeout: PROGRAM_TIMEOUT_MS, killSignal: 'SIGKILL' });
+  const text = await run.then(
+    ({ stdout }) => stdout,
+    () => '',
+  );
+  const pairs = text.split('\n').map((line) => /^(\w+)=(.*)$/.exec(line) ?? []);
+  return Object.fromEntries(pairs.map(([, name = '', value = '']) => [name, value]));
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch(() => []);
+}
+
+async function lineIn(path: string): Promise<string | undefined> {
+  return readFile(path, 'utf8').then(
+    (text) => text.trim(),
+    () => undefined,
+  );
+}
