@@ -25,7 +25,7 @@ const text = z.string().min(1).max(LIMITS.textChars);
 /** A number or a text: YAML tells `order: 17` from `order: "17"`, people do not. */
 const value = z.union([text, z.number(), z.boolean(), z.null()], { error: 'expected a text or a number' });
 const word = z.union([text, z.number()], { error: `expected a text ${VARIABLE}` });
-const amount = z.union([z.int().min(0), z.string().regex(/\$\{/)], {
+const amount = z.union([z.int().min(0), z.string().regex(/\$\{/, `expected whole đồng ${VARIABLE}`)], {
   error: `expected whole đồng ${VARIABLE}`,
 });
 const TIMED = 'expected a time with its unit, as 300ms, 5s, 2min or 1h, of a week at most';
@@ -33,6 +33,8 @@ const duration = z
   .string(TIMED)
   .regex(DURATION, TIMED)
   .refine((it) => (durationMs(it) ?? 0) <= LIMITS.waitMs, TIMED);
+const oneOf = <const T extends readonly [string, ...string[]]>(words: T) =>
+  z.enum(words, `expected one of ${words.join(', ')}`);
 const fields = z.record(z.string(), z.unknown());
 const answer = word.describe('what the service is to answer: SUCCESS, or the code of a refusal; SUCCESS if left out');
 
@@ -53,7 +55,7 @@ const expectation = z
     within: duration.optional().describe('how long it may take until all of it is so; 5s if left out'),
     for: duration.optional().describe('how long it then has to stay so'),
     state: text.optional().describe("state of the box's /status, as idle, showing or paid"),
-    screen: z.enum(SCREEN_KINDS).optional().describe('what kind of screen the box shows'),
+    screen: oneOf(SCREEN_KINDS).optional().describe('what kind of screen the box shows'),
     text: z
       .union([text, z.array(text).min(1)])
       .optional()
@@ -79,7 +81,7 @@ const expectation = z
     callback: z
       .strictObject({
         payment: word.describe(`transaction id, as \${pay.transactionId}`),
-        status: z.enum(['delivered', 'pending', 'failed']).optional().describe('delivered if left out'),
+        status: oneOf(['delivered', 'pending', 'failed']).optional().describe('delivered if left out'),
         attempts: z.int().min(0).optional().describe('exactly so many have been made'),
         fields: fields.optional().describe("parts of the callback's body, as { orderId: DH001 }"),
       })
@@ -100,12 +102,12 @@ const expectation = z
 
 const fault = z
   .strictObject({
-    box: z.enum(['off', 'killed', 'on']).optional().describe('off: ended in order; killed: as by a power cut'),
-    gateway: z.enum(['off', 'killed', 'on']).optional(),
+    box: oneOf(['off', 'killed', 'on']).optional().describe('off: ended in order; killed: as by a power cut'),
+    gateway: oneOf(['off', 'killed', 'on']).optional(),
     partner: z
       .strictObject({
         answer: z
-          .union([z.int().min(100).max(599), z.enum(['wrong-shape', 'never', 'ok'])], {
+          .union([z.int().min(100).max(599), oneOf(['wrong-shape', 'never', 'ok'])], {
             error: 'expected an HTTP status, wrong-shape, never or ok',
           })
           .describe('what the next callbacks are answered with'),
@@ -137,7 +139,7 @@ const verbs = {
     .describe('accepts a box without a secret at the gateway'),
   expect: expectation.describe('waits until all of it is so'),
   wait: duration.describe('lets time pass; in no time on emulated boxes'),
-  press: z.enum(['dismiss', 'repeat', 'history']).describe('a key of the box'),
+  press: oneOf(['dismiss', 'repeat', 'history']).describe('a key of the box'),
   fault: fault.describe('makes something go wrong, or right again'),
   set: z.record(name, value).describe('variables'),
   repeat: z.strictObject({ times: z.int().min(1).max(LIMITS.times), steps }).describe(`\${n} counts from 1`),

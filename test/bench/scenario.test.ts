@@ -1,0 +1,128 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { parseScenario, readScenario, scenarioSchema, VERBS } from '../../src/bench/scenario.ts';
+import { ConfigError } from '../../src/lib/errors.ts';
+
+const LIBRARY = resolve(import.meta.dirname, '../scenarios');
+const SCHEMA_FILE = join(LIBRARY, 'scenario.schema.json');
+const files = readdirSync(LIBRARY).filter((name) => name.endsWith('.yaml'));
+
+function problemOf(source: string): string {
+  try {
+    parseScenario(source, 'test.yaml');
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  return 'none';
+}
+
+describe('the scenarios that come with the program', () => {
+  it.each(files)('%s is valid, and says what it is for', async (name) => {
+    const { about, steps } = await readScenario(join(LIBRARY, name));
+    expect(about).toMatch(/\.$/);
+    expect(steps.length).toBeGreaterThan(0);
+  });
+
+  it.each(files)('%s names the schema, and an editor finds it valid too', (name) => {
+    const text = readFileSync(join(LIBRARY, name), 'utf8');
+    expect(text.split('\n', 1)).toEqual(['# yaml-language-server: $schema=./scenario.schema.json']);
+    const validate = new Ajv2020({ strict: false }).compile(JSON.parse(readFileSync(SCHEMA_FILE, 'utf8')));
+    validate(parse(text));
+    expect(validate.errors).toBeNull();
+  });
+
+  it('have a schema beside them that is the one of the program', () => {
+    const published = JSON.parse(readFileSync(SCHEMA_FILE, 'utf8')) as unknown;
+    expect(published, 'paybox config schema scenario > test/scenarios/scenario.schema.json').toEqual(
+      z.toJSONSchema(scenarioSchema, { io: 'input' }),
+    );
+  });
+
+  it('use every verb', () => {
+    const text = files.map((name) => readFileSync(join(LIBRARY, name), 'utf8')).join('\n');
+    const unused = VERBS.filter((verb) => !text.includes(` ${verb}:`));
+    expect(unused).toEqual(['set', 'parallel']);
+  });
+});
+
+describe('a scenario that is wrong', () => {
+  const steps = (...lines: string[]) => ['name: x', 'steps:', ...lines].join('\n');
+
+  it.each([
+    ['no steps', 'name: x', 'test.yaml:1: steps: expected array, but it is missing'],
+    ['no name', 'steps: [{ wait: 1s }]', 'test.yaml:1: name: expected string, but it is missing'],
+    ['an unknown key', `${steps('  - wait: 1s')}\nboxxes: 2`, 'test.yaml:4: unknown key boxxes'],
+    [
+      'an unknown verb',
+      steps('  - wait: 1s', '  - puch: {}'),
+      `test.yaml:4: steps.1: unknown key puch\ntest.yaml:4: steps.1: expected exactly one of ${VERBS.join(', ')}`,
+    ],
+    [
+      'a time without its unit',
+      steps('  - wait: 5'),
+      'test.yaml:3: steps.0.wait: expected a time with its unit, as 300ms, 5s, 2min or 1h, of a week at most',
+    ],
+    [
+      'a time beyond a week',
+      steps('  - wait: 200h'),
+      'test.yaml:3: steps.0.wait: expected a time with its unit, as 300ms, 5s, 2min or 1h, of a week at most',
+    ],
+    [
+      'an amount in words',
+      steps('  - push:', '      amount: much', '      content: X'),
+      'test.yaml:4: steps.0.push.amount: expected whole đồng or a variable, as ${amount}',
+    ],
+    [
+      'a push without its content',
+      steps('  - push: { amount: 1 }'),
+      'test.yaml:3: steps.0.push.content: expected a text or a variable, as ${amount}',
+    ],
+    [
+      'nothing to expect',
+      steps('  - expect: { within: 5s }'),
+      'test.yaml:3: steps.0.expect: expected something to expect',
+    ],
+    [
+      'a screen that there is not',
+      steps('  - expect: { screen: green }'),
+      /^test\.yaml:3: steps\.0\.expect\.screen: expected one of starting, .*, idle, payment, /,
+    ],
+    [
+      'two faults in one',
+      steps('  - fault: { box: "off", gateway: "off" }'),
+      'test.yaml:3: steps.0.fault: expected one of box, gateway and partner',
+    ],
+    ['off, which YAML 1.1 reads as false, is a text here', steps('  - fault: { box: off }'), 'none'],
+    [
+      'deep inside',
+      steps('  - repeat:', '      times: 2', '      steps:', '        - wait: 1s', '        - press: hard'),
+      'test.yaml:7: steps.0.repeat.steps.1.press: expected one of dismiss, repeat, history',
+    ],
+    [
+      'a list of one in parallel',
+      steps('  - parallel: [[{ wait: 1s }]]'),
+      /^test\.yaml:3: steps\.0\.parallel: expected array to have >=2 items/,
+    ],
+    ['no YAML', 'name: [', /^test\.yaml:1:8: not valid YAML: /],
+    ['too long', `name: ${'x'.repeat(200_000)}`, 'test.yaml: has 200006 characters, expected at most 200000'],
+  ])('%s', (_what, source, message) => {
+    if (typeof message === 'string') expect(problemOf(source)).toBe(message);
+    else expect(problemOf(source)).toMatch(message);
+  });
+
+  it('has two verbs in one step', () => {
+    expect(problemOf(steps('  - wait: 1s', '    press: dismiss'))).toBe(
+      `test.yaml:3: steps.0: expected exactly one of ${VERBS.join(', ')}`,
+    );
+  });
+
+  it('is not there', async () => {
+    await expect(readScenario('/nowhere/x.yaml')).rejects.toThrow(/^\/nowhere\/x\.yaml: cannot be read: ENOENT/);
+  });
+});
