@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { agentFilesOf, type BoxSettings, boxFileSchema, maskedBoxFile, readBoxFile } from '../../src/agent/box-file.ts';
@@ -248,5 +249,56 @@ describe('secrets in a paybox.yaml', () => {
     );
     expect(text).not.toContain('my-secret');
     expect(text).toContain('***');
+  });
+});
+
+describe('whatever is on the card', () => {
+  const taken = (bytes: Uint8Array) => {
+    try {
+      return readBoxFile(bytes, undefined);
+    } catch (error) {
+      if (error instanceof ConfigError) return undefined;
+      throw error;
+    }
+  };
+  const example = `${LEAST}secret: my-secret-1\nwifi: {ssid: "Quán", psk: 'my-secret-2'}\nvoice: {driver: espeak}\n`;
+
+  it('bytes are taken or told what is wrong with them', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void taken(bytes)),
+      { numRuns: 500 },
+    );
+  });
+
+  it('a file that was cut, doubled or written over is taken or told, and leaves no secret', () => {
+    const bytes = Buffer.from(example);
+    const place = fc.nat({ max: bytes.length });
+    const put = fc.constantFrom(
+      '',
+      '\t',
+      ': ',
+      '&a ',
+      '*a',
+      '- ',
+      '{',
+      '"',
+      '#',
+      '\n',
+      '__proto__: 1\n',
+      '<<: *a\n',
+      '? ',
+      '|',
+      '!!js ',
+    );
+    fc.assert(
+      fc.property(place, place, put, (from, to, text) => {
+        const made = Buffer.concat([bytes.subarray(0, from), Buffer.from(text), bytes.subarray(to)]);
+        const file = taken(made);
+        for (const secret of [file?.settings.secret, file?.settings.wifi?.psk]) {
+          if (secret !== undefined) expect(file?.withoutSecrets).not.toContain(secret);
+        }
+      }),
+      { numRuns: 2_000 },
+    );
   });
 });

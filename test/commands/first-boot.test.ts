@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { freePort, temporaryFolder } from '../support/net.ts';
+import { getJson } from '../e2e/walk.ts';
+import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { notifySocket, notifySocketNeeds } from '../support/notify-socket.ts';
-import { payboxToEnd, readyFile, run } from '../support/processes.ts';
+import { paybox, payboxToEnd, readyFile, run } from '../support/processes.ts';
 
 /** A file system of one's own needs root, and a machine that lets it. */
 const own = spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'test', '/mnt'], { encoding: 'utf8' });
@@ -179,4 +180,27 @@ describe.skipIf(notifySocketNeeds.missing)(`a box from its first boot on${notify
     expect(code).toBe(2);
     expect(output).toContain('agent.yaml: box.terminalCode');
   });
+});
+
+it('a file of three lines leads to the code on the screen of the box', async () => {
+  const folder = await temporaryFolder();
+  const [port, boxPort] = [await freePort(), await freePort()];
+  const gateway = {
+    http: { port },
+    boxes: [{ terminalCode: 'VVB000001', serialNumber: 'VVB900001' }],
+    dataDir: 'data',
+  };
+  const [file, ready, boxReady] = ['gateway.yaml', 'gateway.json', 'box.json'].map((name) => join(folder, name));
+  if (file === undefined || ready === undefined || boxReady === undefined) throw new Error('no names');
+  const mqtt = { embedded: { port: await freePort() } };
+  await writeFile(file, JSON.stringify({ ...gateway, mqtt }));
+  await readyFile(ready, paybox('gateway', '--config', file, '--ready-file', ready));
+
+  const codes = 'terminalCode: VVB000001\nserialNumber: VVB900001\n';
+  const box = await device(`${codes}gateway: http://127.0.0.1:${port}\nhttp: { port: ${boxPort} }\n`);
+  await box.firstBoot();
+  const args = ['--config', box.config, '--setup-report', box.report, '--ready-file', boxReady];
+  await readyFile(boxReady, paybox('agent', ...args));
+  const status = () => getJson<{ enrolment: { code: string } | null }>(`http://127.0.0.1:${boxPort}/status`);
+  await eventually('a code', async () => /^[0-9A-Z-]{14}$/.test((await status()).enrolment?.code ?? ''));
 });
