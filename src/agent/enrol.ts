@@ -43,6 +43,9 @@ interface Attempt {
   untilMs: number;
   /** By which the gateway knows it; undefined before it does. */
   id: string | undefined;
+  /** When the gateway was last asked how it stands, of those times that it answered. Monotonic time. */
+  askedMs: number;
+  isLogged: boolean;
 }
 
 /** Brings a box without a secret to one, by a code that it shows (PROTOCOL.md, clause ENR). */
@@ -51,6 +54,8 @@ export class Enroller {
   readonly #client: EnrolmentClient;
   readonly #origin: string;
   #attempt: Attempt | undefined;
+  /** What was last said to keep the box from enrolling; empty when nothing does. */
+  #failure = '';
 
   constructor(deps: EnrollerDeps) {
     this.#deps = deps;
@@ -65,28 +70,29 @@ export class Enroller {
   async run(signal: AbortSignal): Promise<string | undefined> {
     const { clock, log, emit } = this.#deps;
     let shown: Attempt | undefined;
-    let reason = '';
     let waitMs = ENROLMENT_POLL_MS;
     while (!signal.aborted) {
       const attempt = this.#current();
       try {
         attempt.id ??= await this.#register(attempt, signal);
+        const askedMs = clock.monotonicMs();
         const state = await this.#client.state(attempt.id, signal);
+        attempt.askedMs = askedMs;
         const secret = this.#conclude(attempt, state);
         if (secret !== undefined) return secret;
         // Not before its gateway knows of it: nobody could accept it.
-        if (shown !== attempt && state?.state === 'pending') {
+        if (shown !== attempt && state?.state === 'pending' && attempt.untilMs > clock.monotonicMs()) {
           this.#show(attempt);
           shown = attempt;
         }
-        reason = '';
+        this.#failure = '';
         waitMs = ENROLMENT_POLL_MS;
       } catch (error) {
         if (signal.aborted) break;
         const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
         const now = `${reasonOf(error)}${fix}`;
-        if (now !== reason) log.warn('enrolment-failed', { reason: now });
-        reason = now;
+        if (now !== this.#failure) log.warn('enrolment-failed', { reason: now });
+        this.#failure = now;
         if (error instanceof EnrolmentRefused) {
           // The code on the screen would be of no use.
           shown = undefined;
@@ -102,12 +108,16 @@ export class Enroller {
   #current(): Attempt {
     const { clock, random } = this.#deps;
     const nowMs = clock.monotonicMs();
-    if (this.#attempt !== undefined && this.#attempt.untilMs > nowMs) return this.#attempt;
+    // It may have been accepted at its very end: a code that the gateway knows is spent once it was asked after that.
+    const known = this.#attempt;
+    if (known !== undefined && known.untilMs > (known.id === undefined ? nowMs : known.askedMs)) return known;
     this.#attempt = {
       code: enrolmentCodeOf(Buffer.from(random.secret(ENROLMENT_CODE_BYTES), 'base64url')),
       key: agreementKeyOf(random.secret(SEED_BYTES)),
       untilMs: nowMs + ENROLMENT_LIFETIME_MS,
       id: undefined,
+      askedMs: 0,
+      isLogged: false,
     };
     return this.#attempt;
   }
@@ -118,11 +128,13 @@ export class Enroller {
     return this.#client.register({ terminalCode, serialNumber, publicKey: key.publicKey, proof }, signal);
   }
 
-  #show({ code, untilMs }: Attempt): void {
+  #show(attempt: Attempt): void {
+    const { code, untilMs } = attempt;
     const { clock, log, identity, emit } = this.#deps;
     const url = enrolmentUrl(this.#origin, identity.terminalCode, code);
     emit({ type: 'enrolling', code, url, expiresInMs: untilMs - clock.monotonicMs() });
-    log.info('enrolling', { gateway: this.#origin });
+    if (!attempt.isLogged) log.info('enrolling', { gateway: this.#origin });
+    attempt.isLogged = true;
   }
 
   /** The secret, if the gateway has accepted; throws when the answer is not by whoever was told the code. */

@@ -228,6 +228,8 @@ export class Enrolments {
     const how = code === '' ? 'open' : 'code';
     const proof = gatewayProof(code, agreement);
     pending.state = { state: 'accepted', how, publicKey: key.publicKey, proof };
+    // However late it was accepted, the box has its time to ask.
+    pending.untilMs = clock.monotonicMs() + ENROLMENT_LIFETIME_MS;
     const box = this.#candidates(terminalCode);
     this.#drop(box.accepted);
     box.accepted = pending;

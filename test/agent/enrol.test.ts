@@ -30,7 +30,11 @@ function enrollerAt(url: string) {
   const clock = Object.assign({ byMs: 0 }, systemClock);
   clock.monotonicMs = () => systemClock.monotonicMs() + clock.byMs;
   // Polls are what these tests wait for, but an answer may take its time.
-  clock.sleep = (ms, signal) => systemClock.sleep(ms === ANSWER_TIMEOUT_MS ? ms : 20, signal);
+  let asked = 0;
+  clock.sleep = (ms, signal) => {
+    if (ms === ANSWER_TIMEOUT_MS) asked += 1;
+    return systemClock.sleep(ms === ANSWER_TIMEOUT_MS ? ms : 20, signal);
+  };
   const log = createLogger(out, systemClock, 'json');
   const emit = (event: BoxEvent) => void events.push(event);
   const enroller = new Enroller({ clock, random: systemRandom, log, identity: BOX, at: { url }, emit });
@@ -48,6 +52,7 @@ function enrollerAt(url: string) {
     codes,
     code,
     refusals,
+    asked: () => asked,
     logged: () => lines.join(''),
   };
 }
@@ -116,6 +121,44 @@ describe('a box without a secret', () => {
     expect(second).not.toBe(first);
     expect(await accept(gateway, second)).toBe(200);
     expect(await loginStatus(gateway.origin, BOX.terminalCode, (await running) ?? '')).toBe(200);
+  });
+
+  it('ENR-4 hears that it was accepted at the very end of its code, however long it could not ask', async () => {
+    const gateway = await gatewayOf();
+    let isHeld = false;
+    const hold = (it: Json) => (isHeld && 'state' in it ? { state: 'pending' } : it);
+    const box = enrollerAt(await between(gateway, { answered: hold }));
+    const running = box.run();
+    const code = await box.code();
+    isHeld = true;
+    expect(await accept(gateway, code)).toBe(200);
+    isHeld = false;
+    box.clock.byMs = 600_001;
+    expect(await loginStatus(gateway.origin, BOX.terminalCode, (await running) ?? '')).toBe(200);
+    expect(box.codes()).toHaveLength(1);
+  });
+
+  it('ENR-1 goes on with its code in the next run, and says once what is wrong', async () => {
+    const gateway = await gatewayOf();
+    let isAway = false;
+    const url = await between(gateway, { answered: (it) => (isAway ? { away: 1 } : it) });
+    const box = enrollerAt(url);
+    const runFor = async (isDone: () => boolean) => {
+      const stop = new AbortController();
+      const running = box.enroller.run(stop.signal);
+      await eventually('the end of a run', isDone);
+      stop.abort();
+      await running;
+    };
+    await runFor(() => box.codes().length === 1);
+    await runFor(() => box.codes().length === 2);
+    expect(box.codes()[1]?.code).toBe(box.codes()[0]?.code);
+    expect(box.logged().match(/"enrolling"/g)).toHaveLength(1);
+    isAway = true;
+    await runFor(() => box.logged().includes('enrolment-failed'));
+    const asked = box.asked();
+    await runFor(() => box.asked() > asked + 1);
+    expect(box.logged().match(/enrolment-failed/g)).toHaveLength(1);
   });
 
   it('ENR-3 shows another code when it was turned down', async () => {

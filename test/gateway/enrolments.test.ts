@@ -147,6 +147,19 @@ describe('a box that asks to enrol', () => {
     expect(await operate(gateway, `/boxes/${CONFIGURED.terminalCode}/forget`)).toEqual([400, 'ENROLMENT_CLOSED']);
     expect(await operate(gateway, '/boxes/VVB999999/forget')).toEqual([404, 'E35']);
   });
+
+  it('ENR-4 is told that it was accepted at the very end of its code when it asks after that', async () => {
+    const clock = movableClock();
+    const gateway = await gatewayOf({ clock });
+    const box = new AskingBox(gateway.origin, BOX);
+    await box.ask();
+    clock.forward(590_000);
+    expect(await acceptCode(gateway, box.code)).toEqual([200, '']);
+    clock.forward(60_000);
+    expect(await loginStatus(gateway.origin, BOX.terminalCode, (await box.agree()) ?? '')).toBe(200);
+    clock.forward(600_000);
+    expect(await box.state()).toBeUndefined();
+  });
 });
 
 describe('what is refused', () => {
