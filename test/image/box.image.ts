@@ -42,7 +42,9 @@ async function boot(image: string, folder: string, service: Service, files: read
   await eventually('online', () => service.online(), ONLINE_TIMEOUT_MS).catch((error: unknown) => {
     throw new Error(`${error}\n${machine.console.slice(-10_000)}`);
   });
-  progress('registered at the gateway');
+  // Its driver may come up after the agent, which then opens the screen when it is there.
+  await machine.says('"display-well"');
+  progress('registered at the gateway, with a screen');
   return machine;
 }
 
@@ -93,7 +95,7 @@ describe.skipIf(note !== '')(`the image${note}`, () => {
     const machine = await boot(image, folder, service);
     expect(await machine.command('findmnt -n -o OPTIONS /')).toMatch(/^ro,/);
     const memory = 'grep -E "^(VmHWM|VmRSS)" /proc/$(systemctl show -p MainPID --value paybox-agent)/status';
-    const cgroup = 'systemctl show -p MemoryCurrent -p MemoryPeak paybox-agent; free -m | sed -n 2p';
+    const cgroup = 'systemctl show -p MemoryCurrent -p MemoryPeak paybox-agent; grep -E "^Mem" /proc/meminfo';
     progress(`memory at rest: ${(await machine.command(`${memory}; ${cgroup}`)).replaceAll(/\s+/g, ' ')}`);
 
     await showQr(service, machine, 'DH001');
