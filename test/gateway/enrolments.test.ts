@@ -289,7 +289,7 @@ describe('what is refused', () => {
 });
 
 describe('an attacker who asks in the name of a box', () => {
-  it('ENR-7 crowds its request out, but the box asks again, and the code finds it', async () => {
+  it('ENR-7 THR-24 crowds its request out, but the box asks again, and the code finds it', async () => {
     const clock = movableClock();
     const gateway = await gatewayOf({ clock });
     const box = new AskingBox(gateway.origin, BOX);
@@ -309,7 +309,7 @@ describe('an attacker who asks in the name of a box', () => {
     expect(await loginStatus(gateway.origin, BOX.terminalCode, (await box.agree()) ?? '')).toBe(200);
   });
 
-  it('ENR-7 who has read its code off the screen is told from it by nobody: both are turned down', async () => {
+  it('ENR-7 THR-24 who has read its code off the screen is told from it by nobody: both are turned down', async () => {
     const gateway = await gatewayOf();
     const box = new AskingBox(gateway.origin, BOX);
     await box.ask();

@@ -24,6 +24,9 @@ const START_TIMEOUT_MS = 8_000;
 const DRAW_TIMEOUT_MS = 3_000;
 const ANSWER_SHOWN_CHARS_MAX = 100;
 
+/** The addon is in no package and no image: it is compiled on the machine that has the panels. */
+const MISSING_FIX =
+  'npm install rpi-led-matrix in a checkout, which is compiled: sudo apt-get install g++ make python3 first';
 const FIX =
   'check the options against the panels, run the agent as root (the pins need it), and see README of rpi-rgb-led-matrix';
 
@@ -128,10 +131,7 @@ class LedMatrixDisplay implements Display {
 
   #fail(how: string): Error {
     const missing = /Cannot find (package|module)/.test(how);
-    this.#failed ??= displayFault(
-      `the LED matrix process ${how}`,
-      missing ? 'npm install rpi-led-matrix, which is compiled: sudo apt-get install g++ make python3 first' : FIX,
-    );
+    this.#failed ??= displayFault(`the LED matrix process ${how}`, missing ? MISSING_FIX : FIX);
     return this.#failed;
   }
 }
