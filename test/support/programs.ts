@@ -27,6 +27,7 @@ export const PROGRAMS = {
   lintian: { command: 'lintian', debianPackage: 'lintian' },
   mmdebstrap: { command: 'mmdebstrap', debianPackage: 'mmdebstrap' },
   dpkg: { command: 'dpkg-deb', debianPackage: 'dpkg' },
+  xmllint: { command: 'xmllint', debianPackage: 'libxml2-utils' },
   systemd: { command: 'systemd-analyze', debianPackage: 'systemd' },
 } as const satisfies Record<string, Program>;
 

@@ -1,5 +1,8 @@
-/** What neither XML 1.0 nor a terminal takes: control characters but tab and line ends, and halves of characters. */
-const UNPRINTABLE = /[^\t\n\r\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
+/**
+ * What neither XML 1.0 nor a terminal takes, and what turns the order of reading around: control characters but tab and
+ * line ends, halves of characters, and the marks of direction.
+ */
+const UNPRINTABLE = /[^\t\n\r\u0020-\u007e\u00a0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
 
 /** Text from outside for a report, without what could break its format or the terminal that shows it. */
 export function printable(text: string): string {
