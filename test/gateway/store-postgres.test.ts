@@ -113,6 +113,17 @@ describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
     expect(await ids(await opened(given))).toEqual([]);
   });
 
+  it('of a newer version is refused by name, and left as it is', async () => {
+    const given = await place();
+    await (await opened(given)).close();
+    await server().run(given.databaseUrl, "insert into kysely_migration values ('999-of-tomorrow', '2030-01-01')");
+    await expect(opened(given)).rejects.toMatchObject({
+      code: 'CONFIG',
+      message: expect.stringContaining('a newer version: it has 999-of-tomorrow'),
+      fix: expect.stringContaining('newer version'),
+    });
+  });
+
   it('names a server that is not there, that says nothing, or that refuses, and never the password', async () => {
     const { databaseUrl, dataDir } = await place();
     const silent = createServer(() => undefined);

@@ -36,6 +36,19 @@ describe('a store in a file', () => {
     expect(await store.orders.newest(10)).toHaveLength(1);
   });
 
+  it('of a newer version is refused by name, and left as it is', async () => {
+    const dataDir = await temporaryFolder();
+    await (await opened({ dataDir })).close();
+    const db = new DatabaseSync(join(dataDir, NAME));
+    db.exec("INSERT INTO kysely_migration VALUES ('999-of-tomorrow', '2030-01-01')");
+    db.close();
+    await expect(opened({ dataDir })).rejects.toMatchObject({
+      code: 'CONFIG',
+      message: expect.stringContaining('a newer version: it has 999-of-tomorrow'),
+      fix: expect.stringContaining('newer version'),
+    });
+  });
+
   it('refuses a folder of its name', async () => {
     const dataDir = await temporaryFolder();
     await mkdir(join(dataDir, NAME));

@@ -101,5 +101,8 @@ async function migrated(dialect: Dialect): Promise<Kysely<Tables>> {
   const { error } = await migrator.migrateToLatest();
   if (error === undefined) return db;
   await db.destroy();
-  throw error;
+  const newer = /previously executed migration (\S+) is missing/.exec(reasonOf(error))?.[1];
+  if (newer === undefined) throw error;
+  const fix = 'start the newer version again, or restore a copy of the store from before it; nothing was changed';
+  throw new ConfigError(`the store was written by a newer version: it has ${newer}`, fix);
 }
