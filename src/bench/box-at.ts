@@ -17,11 +17,12 @@ export type BoxStatus = z.output<typeof boxStatus>;
 export class BoxAt {
   readonly terminalCode: string;
   readonly serialNumber: string;
-  readonly #url: string;
+  /** The origin of its pages. */
+  readonly url: string;
 
   /** `url` is the origin of its pages, as `http://127.0.0.1:8810`. */
   constructor(url: string, identity: { terminalCode: string; serialNumber: string }) {
-    this.#url = url.replace(/\/+$/, '');
+    this.url = url.replace(/\/+$/, '');
     this.terminalCode = identity.terminalCode;
     this.serialNumber = identity.serialNumber;
   }
@@ -34,32 +35,32 @@ export class BoxAt {
 
   /** Throws MissingPeerError when it is off, PayboxError when it answers what is no status. */
   async status(): Promise<BoxStatus> {
-    const url = `${this.#url}/status`;
+    const url = `${this.url}/status`;
     const parsed = boxStatus.safeParse(jsonOf(url, await ask(url)));
     if (parsed.success) return parsed.data;
     throw new PayboxError('REFUSED', `${url} answered what is no status of a box`, { severity: 'fatal' });
   }
 
   async text(): Promise<string> {
-    const { body } = await ask(`${this.#url}/screen.txt`);
+    const { body } = await ask(`${this.url}/screen.txt`);
     return Buffer.from(body).toString('utf8');
   }
 
   /** What its display shows, as a PNG file; undefined before there is anything. */
   async picture(): Promise<Uint8Array | undefined> {
-    const { status, body } = await ask(`${this.#url}/screen.png`);
+    const { status, body } = await ask(`${this.url}/screen.png`);
     return status === 200 ? body : undefined;
   }
 
   async press(key: string): Promise<void> {
-    const url = `${this.#url}/keys/${key}`;
+    const url = `${this.url}/keys/${key}`;
     const { status } = await ask(url, { method: 'POST' });
     if (status !== 204) throw new PayboxError('REFUSED', `${url} answered ${status}`, { severity: 'fatal' });
   }
 
   /** Hears each status that the box tells of by itself, until the signal or the box ends it. */
   async watch(onStatus: (status: unknown) => void, signal: AbortSignal): Promise<void> {
-    const response = await fetch(`${this.#url}/events`, { signal });
+    const response = await fetch(`${this.url}/events`, { signal });
     const events = response.body?.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
     for await (const { data } of events ?? []) {
       const told = z.looseObject({ status: z.unknown() }).safeParse(JSON.parse(data));

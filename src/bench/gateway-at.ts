@@ -56,10 +56,10 @@ export interface GatewayAccess {
 export class GatewayAt {
   readonly account: Account;
   readonly partner: Partner;
-  readonly #access: GatewayAccess;
+  readonly access: GatewayAccess;
 
   constructor(access: GatewayAccess) {
-    this.#access = access;
+    this.access = access;
     this.account = access.account;
     this.partner = new Partner({ baseUrl: access.baseUrl, ...access.partner });
   }
@@ -93,12 +93,12 @@ export class GatewayAt {
   }
 
   async #get(path: string): Promise<unknown> {
-    const url = `${this.#access.origin}/_mock/${path}`;
+    const url = `${this.access.origin}/_mock/${path}`;
     return jsonOf(url, await ask(url, { headers: this.#headers() }));
   }
 
   async #post(path: string, json: object): Promise<string> {
-    const url = `${this.#access.origin}/_mock/${path}`;
+    const url = `${this.access.origin}/_mock/${path}`;
     const { status, body } = await ask(url, { method: 'POST', headers: this.#headers(), json });
     const text = Buffer.from(body).toString('utf8');
     const parsed = statusResponse.safeParse(text.startsWith('{') ? JSON.parse(text) : undefined);
@@ -107,7 +107,7 @@ export class GatewayAt {
   }
 
   #headers(): Record<string, string> {
-    const { adminToken } = this.#access;
+    const { adminToken } = this.access;
     return adminToken === undefined ? {} : { authorization: `Bearer ${adminToken}` };
   }
 }

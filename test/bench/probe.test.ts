@@ -1,0 +1,114 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { BoxAt } from '../../src/bench/box-at.ts';
+import { readQr, readQrInPhotograph } from '../../src/bench/decode.ts';
+import { comparePictures } from '../../src/bench/picture.ts';
+import { decodePicture, encodePicture } from '../../src/bench/picture-file.ts';
+import { framebufferPicture, probeOf } from '../../src/bench/probe.ts';
+import { openRenderer } from '../../src/display/render.ts';
+import { DISTORTIONS, photograph } from '../display/distortions.ts';
+import { glyphCache } from '../display/pictures.ts';
+import { PAYMENT, QR_CODE } from '../display/scenes.ts';
+import { temporaryFolder } from '../support/net.ts';
+
+const source = glyphCache();
+const BOX = new BoxAt('http://127.0.0.1:9', { terminalCode: 'VVB000001', serialNumber: 'VVB900001' });
+
+async function paymentOn(width: number, height: number) {
+  const renderer = await openRenderer({ kind: 'pixels', width, height }, source);
+  const frame = renderer.render(PAYMENT);
+  if (frame.kind !== 'pixels') throw new Error('not pixels');
+  return { width, height, data: Uint8Array.from(frame.data) };
+}
+
+async function file(name: string, bytes: Uint8Array): Promise<string> {
+  const path = join(await temporaryFolder(), name);
+  await writeFile(path, bytes);
+  return path;
+}
+
+describe('a probe', () => {
+  it('reads a picture file', async () => {
+    const path = await file('screen.png', await encodePicture(await paymentOn(480, 320)));
+    expect(await probeOf(`file:${path}`).see(BOX)).toMatchObject({ qr: QR_CODE, picture: { width: 480, height: 320 } });
+  });
+
+  it.each([
+    [16, 2],
+    [32, 4],
+  ])('reads a framebuffer of %i bits', async (bits, bytesPerPixel) => {
+    const picture = await paymentOn(480, 320);
+    const bytes = Buffer.alloc(480 * 320 * bytesPerPixel);
+    for (let pixel = 0; pixel < 480 * 320; pixel += 1) {
+      const [red = 0, green = 0, blue = 0] = picture.data.subarray(pixel * 4, pixel * 4 + 3);
+      if (bits === 16) bytes.writeUInt16LE(((red >> 3) << 11) | ((green >> 2) << 5) | (blue >> 3), pixel * 2);
+      else bytes.set([blue, green, red, 0], pixel * 4);
+    }
+    const seen = await probeOf(`framebuffer:${await file('fb0', bytes)}:480x320x${bits}`).see(BOX);
+    expect(seen?.qr).toBe(QR_CODE);
+    expect(await readQr(await decodePicture(seen?.file ?? new Uint8Array()))).toBe(QR_CODE);
+    expect(comparePictures(seen?.picture ?? picture, picture).share).toBe(0);
+  });
+
+  it('reads what a command prints, and tells it which box', async () => {
+    const path = await file('VVB000001.png', await encodePicture(await paymentOn(320, 240)));
+    const seen = await probeOf(`cat "${path.replace('VVB000001', '$PAYBOX_BOX')}"`).see(BOX);
+    expect(seen?.qr).toBe(QR_CODE);
+  });
+
+  it.each([
+    ['a command that fails', 'exit 3', /^the command of --probe ended with 3: exit 3$/],
+    ['a command that prints no picture', 'echo no', /^what should be a picture is none: /],
+    ['a file that there is not', 'file:/nowhere.png', /^\/nowhere\.png cannot be read: ENOENT/],
+    ['a framebuffer that there is not', 'framebuffer:/nowhere:4x4x16', /^\/nowhere cannot be read: ENOENT/],
+  ])('names what is wrong with %s', async (_what, text, message) => {
+    await expect(probeOf(text).see(BOX)).rejects.toThrow(message);
+  });
+
+  it('names what is wrong with its words', () => {
+    expect(() => probeOf('framebuffer:/dev/fb0')).toThrow('expected framebuffer:PATH:WIDTHxHEIGHTx16 or …x32');
+    expect(() => probeOf(' ')).toThrow('expected screen, file:…, framebuffer:… or a command');
+    expect(() => framebufferPicture(new Uint8Array(3), { width: 1, height: 1, bytesPerPixel: 4 })).toThrow('too few');
+  });
+});
+
+describe('a photograph of a screen', () => {
+  it.each([
+    [800, 480],
+    [320, 240],
+    [128, 64],
+  ])('of %i x %i is found and rectified in at least nine of ten', async (width, height) => {
+    const screen = await paymentOn(width, height);
+    const unread: string[] = [];
+    for (const [seed, distortion] of DISTORTIONS.entries()) {
+      if ((await readQrInPhotograph(photograph(screen, distortion, seed + 1))) !== QR_CODE)
+        unread.push(distortion.name);
+    }
+    process.stdout.write(
+      `${width}x${height}: ${DISTORTIONS.length - unread.length} of ${DISTORTIONS.length} read; not ${unread.join(', ')}\n`,
+    );
+    expect(unread.length / DISTORTIONS.length).toBeLessThanOrEqual(0.1);
+  });
+});
+
+describe('a golden picture', () => {
+  const size = { width: 4, height: 2 };
+  const white = { ...size, data: new Uint8Array(32).fill(255) };
+
+  it('is met within a tolerance of each channel', () => {
+    expect(comparePictures({ ...size, data: new Uint8Array(32).fill(240) }, white).share).toBe(0);
+  });
+
+  it('is missed by the share of pixels that differ, which are red in the difference', () => {
+    const data = Uint8Array.from(white.data);
+    data.fill(0, 4, 7);
+    const { share, picture } = comparePictures({ ...size, data }, white);
+    expect(share).toBe(1 / 8);
+    expect([...picture.data.subarray(0, 8)]).toEqual([255, 255, 255, 255, 255, 0, 0, 255]);
+  });
+
+  it('is missed by a picture of another size', () => {
+    expect(comparePictures({ width: 2, height: 4, data: white.data }, white).share).toBe(1);
+  });
+});
