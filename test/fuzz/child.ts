@@ -11,8 +11,11 @@ import { inputOf, shares } from './plan.ts';
 import { type Failure, PLACE_BYTES, shortHex, type TargetReport, type Told } from './report.ts';
 import { Broken, type Stage, type Target } from './target.ts';
 
-/** What a process may keep of all inputs of one target, caches and compiled code included. */
-const GROWN_BYTES_MAX = 12_000_000;
+/**
+ * What a process may keep of all inputs of one target, caches and compiled code included: up to 13 MB come and go, however
+ * many inputs there are.
+ */
+const GROWN_BYTES_MAX = 24_000_000;
 /** The share of the inputs after which caches and compiled code are there, and growth is counted. */
 const WARM = 0.3;
 const FAILURES_OF_A_TARGET_MAX = 3;
