@@ -3,6 +3,7 @@ import { explained } from '../protocol/codes.ts';
 import { readEnrolmentCode } from '../protocol/enrolment.ts';
 import { boxCode } from '../protocol/fields.ts';
 import { AdminClient, type AdminOptions } from './admin-client.ts';
+import { secretFrom } from './secrets.ts';
 
 export interface EnrolOptions extends AdminOptions {
   box?: string;
@@ -32,7 +33,7 @@ export async function enrol(options: EnrolOptions): Promise<void> {
   }
   const gateway = new AdminClient(options);
   if (box !== undefined && code !== undefined) {
-    const read = readEnrolmentCode(code);
+    const read = readEnrolmentCode(code === '-' ? secretFrom('--code', code) : code);
     if (read === undefined) throw new ConfigError(`--code ${code}: expected 12 letters and digits, as 7K2M-Q0XA-94TZ`);
     await done(
       gateway,

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -165,6 +166,16 @@ describe('paybox enrol', () => {
   ])('ends with 2 and says what is wrong for %s', async (_what, args) => {
     const { code, output } = await payboxToEnd('enrol', ...args);
     expect([code, output]).toEqual([2, expect.stringMatching(/expected|others can read/)]);
+  });
+
+  it.each([
+    ['hello\n', 2, 'expected 12 letters and digits'],
+    ['7K2M-Q0XA-94TZ\n', 3, 'start the gateway'],
+  ])('reads the code from standard input, where no list of processes shows it: %j', async (input, status, said) => {
+    const args = ['src/cli.js', 'enrol', '--url', `http://127.0.0.1:${await freePort()}`, '--box', 'VVB000001'];
+    const ended = spawnSync(process.execPath, [...args, '--code', '-'], { input, encoding: 'utf8', timeout: 60_000 });
+    expect([ended.status, ended.stderr]).toEqual([status, expect.stringContaining(said)]);
+    expect(ended.stderr).not.toContain(input.trim());
   });
 
   it('ends with 3 where no gateway answers', async () => {
