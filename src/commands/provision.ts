@@ -13,7 +13,7 @@ import {
   isBootPartition,
   writeBootFile,
 } from '../provision/boot-file.ts';
-import { type Addresses, type BoxName, brokerUrl } from '../provision/configs.ts';
+import { type Addresses, type BoxName, brokerUrl, isOnlyHere } from '../provision/configs.ts';
 import { ProvisionFolder } from '../provision/folder.ts';
 import type { Wifi } from '../provision/wifi.ts';
 import { secretFrom } from './secrets.ts';
@@ -126,6 +126,9 @@ async function provisionFolder(
   const folder = new ProvisionFolder(out, systemClock.wallMs(), systemRandom);
   const known = await folder.hosts();
   const at = { hosts: host.length > 0 ? host : (known ?? LOCAL_HOSTS), httpPort, mqttPort };
+  if (options.boot !== undefined && isOnlyHere(at)) {
+    throw new ConfigError(`--boot: no box finds its gateway at ${at.hosts[0]}`, 'name the gateway with --host');
+  }
 
   if (rotate.includes(GATEWAY)) {
     await folder.rotateGateway(at.hosts);

@@ -43,7 +43,7 @@ describe('paybox provision for the card of a box', () => {
 
   it('writes another card for a box that is there already, with the secret that it has', async () => {
     const { boot, out, run, read } = await card();
-    await run('--out', out, '--box', BOX1);
+    await run('--out', out, '--host', 'gateway.example', '--box', BOX1);
     const secret = (await readFile(join(out, 'boxes/VVB000001/secret'), 'utf8')).trim();
     expect(await run('--out', out, '--box', BOX1, '--boot', boot)).toMatchObject({ code: 0 });
     expect((await read()).secret).toBe(secret);
@@ -115,6 +115,13 @@ describe('paybox provision for the card of a box', () => {
     expect(output).toMatch(message);
     expect(code).toBe(2);
     expect(await readdir(boot)).toEqual(['cmdline.txt']);
+  });
+
+  it('refuses a gateway that only its own machine would find', async () => {
+    const { boot, out, run } = await card();
+    const { code, output } = await run('--out', out, '--box', BOX1, '--boot', boot);
+    expect({ code, output }).toEqual({ code: 2, output: expect.stringContaining('name the gateway with --host') });
+    expect(await readdir(join(boot, '..'))).toEqual(['boot']);
   });
 
   it('refuses a card that is not there', async () => {
