@@ -43,9 +43,29 @@ export function enrolledSecret({ clock, log, dataDir, enroller }: EnrolledSecret
   let known: string | undefined;
   let isRefused = false;
   let said = '';
+  let unkept = '';
   const unreadable = (reason: string) => {
     if (reason !== said) log.error('secret-unreadable', { path, reason: `${reason}; the box enrols anew` });
     said = reason;
+  };
+  /** Writes it; whether that went well. */
+  const wasKept = async (secret: string) => {
+    try {
+      await keepSecret(dataDir, secret);
+      unkept = '';
+      return true;
+    } catch (error) {
+      const reason = reasonOf(error);
+      if (reason !== unkept)
+        log.error('secret-not-kept', { path, reason: `${reason}; the next start has to enrol anew` });
+      unkept = reason;
+      return false;
+    }
+  };
+  /** A disk may have room again long before the next start. */
+  const keepLater = async (secret: string, signal: AbortSignal) => {
+    do await clock.sleep(RETRY_MS, signal);
+    while (!signal.aborted && known === secret && !(await wasKept(secret)));
   };
   return {
     get: async (signal) => {
@@ -54,10 +74,8 @@ export function enrolledSecret({ clock, log, dataDir, enroller }: EnrolledSecret
         if (known !== undefined && !isRefused) return known;
         const agreed = await withAbortAfter(clock, RETRY_MS, signal, (until) => enroller.run(until));
         if (agreed !== undefined) {
-          await keepSecret(dataDir, agreed).catch((error: unknown) =>
-            log.error('secret-not-kept', { path, reason: `${reasonOf(error)}; the next start has to enrol anew` }),
-          );
           known = agreed;
+          if (!(await wasKept(agreed))) void keepLater(agreed, signal);
         }
         isRefused = false;
       }

@@ -1,4 +1,4 @@
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -327,6 +327,24 @@ describe('the secret that was agreed on', () => {
       expect(box.lines.join('')).toContain('secret-unreadable');
     },
   );
+
+  it('ENR-5 is kept as soon as the disk has room for it', async () => {
+    const dataDir = join(await temporaryFolder(), 'a-file');
+    await writeFile(dataDir, '');
+    const clock = new VirtualClock();
+    const { log, lines } = logOf();
+    const secret = enrolledSecret({ clock, log, dataDir, enroller: { run: async () => ONE } });
+    const stop = new AbortController();
+    onTestFinished(() => stop.abort());
+    expect(await secret.get(stop.signal)).toBe(ONE);
+    await clock.advance(120_000);
+    await rm(dataDir);
+    await eventually('the file', async () => {
+      await clock.advance(20_000);
+      return (await readFile(join(dataDir, 'secret'), 'utf8').catch(() => '')) === `${ONE}\n`;
+    });
+    expect(lines.join('').match(/secret-not-kept/g)).toHaveLength(1);
+  });
 
   it('ENR-5 is used once its disk comes, however late after the start', async () => {
     const dataDir = join(await temporaryFolder(), 'not-mounted');
