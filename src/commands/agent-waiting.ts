@@ -35,7 +35,6 @@ export async function configured(
   signal: AbortSignal,
 ): Promise<AgentConfig | undefined> {
   const { setupReport, config: file } = options;
-  const report = setupReport === undefined ? undefined : await readSetupReport(setupReport, deps.log);
   let shown = '';
   let screen: ShownScreen | undefined;
   const say = async (need: SetupNeed) => {
@@ -46,6 +45,7 @@ export async function configured(
   };
   try {
     while (!signal.aborted) {
+      const report = setupReport === undefined ? undefined : await readSetupReport(setupReport, deps.log);
       const outcome = await loadAgentConfig(file).catch((error: unknown) => {
         if (error instanceof ConfigError) return error;
         throw error;

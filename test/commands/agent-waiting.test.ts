@@ -49,7 +49,8 @@ async function box(file?: string, report?: object) {
       .text()
       .map((line) => line.trim())
       .filter((line) => line !== '');
-  return { config, found, picture, stop: () => stopped.abort() };
+  const tell = (problem: string) => writeFile(setupReport, JSON.stringify({ file: '/boot/paybox.yaml', problem }));
+  return { config, tell, found, picture, stop: () => stopped.abort() };
 }
 
 /** A whole file but for this; its pages are at a free port. */
@@ -58,7 +59,7 @@ const wrong = async (change: object) => JSON.stringify({ ...CONFIG, http: { port
 describe('a box without a configuration that it could start with', () => {
   it('says which line of the file on its card is wrong, and starts once that is mended', async () => {
     const problem = 'paybox.yaml:4: wifi.psk: expected a WPA password of 8 to 63 characters';
-    const { config, found, picture } = await box(await wrong({ box: {} }), { problem });
+    const { config, tell, found, picture } = await box(await wrong({ box: {} }), { problem });
     await eventually('the words', () => picture().length >= 4);
     expect(picture()).toEqual([
       'Chưa cài đặt xong',
@@ -66,6 +67,8 @@ describe('a box without a configuration that it could start with', () => {
       'Số sê-ri: 10000000abcdef01',
       'Sửa paybox.yaml trên thẻ nhớ rồi bật lại máy',
     ]);
+    await tell('paybox.yaml:7: unknown key x');
+    await eventually('the other line', () => picture()[1] === 'Vấn đề: paybox.yaml:7: unknown key x');
     await writeFile(config, JSON.stringify(CONFIG));
     expect(await found).toMatchObject({ box: { terminalCode: 'VVB000001' } });
     // The display is given back.
