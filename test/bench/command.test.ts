@@ -1,0 +1,170 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { freePort, temporaryFolder } from '../support/net.ts';
+import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
+
+const PASSES = 'name: It passes\nsteps:\n  - expect: { screen: idle }\n';
+const FAILS = 'name: It fails\nsteps:\n  - expect: { state: paid, within: 1s }\n';
+
+async function files(contents: Record<string, string>): Promise<{ folder: string; path(name: string): string }> {
+  const folder = await temporaryFolder();
+  for (const [name, text] of Object.entries(contents)) await writeFile(join(folder, name), text);
+  return { folder, path: (name) => join(folder, name) };
+}
+
+const markers = (output: string) => output.split('\n').filter((line) => line.startsWith('PAYBOX-BENCH'));
+/** Without what differs from run to run. */
+const verdicts = (output: string) => markers(output).map((line) => line.replace(/ (tookMs|seed|target)=\S+/g, ''));
+
+describe('paybox bench run', () => {
+  it('ends with 1 when something is not as expected, and writes every report', async () => {
+    const { path, folder } = await files({ 'a.yaml': PASSES, 'b.yaml': FAILS });
+    const reports = ['--junit', path('out/j.xml'), '--tap', path('out/t.tap'), '--report', path('report')];
+    const { code, output } = await payboxToEnd(
+      'bench',
+      'run',
+      path('a.yaml'),
+      path('b.yaml'),
+      '--seed',
+      '5',
+      ...reports,
+    );
+    expect(output).toMatch(/^PAYBOX-BENCH START scenarios=2 target=emulated seed=5$/m);
+    expect(verdicts(output)).toEqual([
+      'PAYBOX-BENCH START scenarios=2',
+      'PAYBOX-BENCH BEGIN number=1 name="It passes"',
+      'PAYBOX-BENCH RESULT outcome=passed name="It passes"',
+      'PAYBOX-BENCH BEGIN number=2 name="It fails"',
+      'PAYBOX-BENCH RESULT outcome=failed name="It fails" reason="VVB000001: state: expected \\"paid\\", is \\"idle\\", 1s long" where=b.yaml:3',
+      'PAYBOX-BENCH END passed=1 failed=1 skipped=0 missing=0 exit=1',
+    ]);
+    expect(code).toBe(1);
+    expect(await readFile(path('out/j.xml'), 'utf8')).toContain('failures="1"');
+    expect(await readFile(path('out/t.tap'), 'utf8')).toMatch(/^ok 1 - It passes\nnot ok 2 - It fails$/m);
+    expect(await readFile(path('report/index.html'), 'utf8')).toContain('It fails');
+    expect((await readdir(join(folder, 'report'))).sort()).toEqual(['bench.log', 'index.html']);
+  });
+
+  it('gives the same verdicts on an emulated box and on programs of their own', async () => {
+    const source = 'name: Both\nsteps:\n  - push: { amount: 1000, content: A }\n  - expect: { qr: "${push.qrCode}" }\n';
+    const { path } = await files({ 'both.yaml': source, 'fails.yaml': FAILS });
+    const run = (...target: string[]) =>
+      payboxToEnd('bench', 'run', path('both.yaml'), path('fails.yaml'), 'cancelled-order', ...target);
+    const emulated = await run();
+    const programs = await run('--target', 'process', '--transport', 'http');
+    expect(verdicts(programs.output)).toEqual(verdicts(emulated.output));
+    expect([emulated.code, programs.code]).toEqual([1, 1]);
+    expect(verdicts(emulated.output).at(-1)).toBe('PAYBOX-BENCH END passed=2 failed=1 skipped=0 missing=0 exit=1');
+  }, 180_000);
+
+  it('cuts the power of a program, which goes on where it was', async () => {
+    const { code, output } = await payboxToEnd('bench', 'run', 'power-cut', '--target', 'process');
+    expect(verdicts(output).at(-1)).toBe('PAYBOX-BENCH END passed=1 failed=0 skipped=0 missing=0 exit=0');
+    expect(code).toBe(0);
+  });
+
+  it('judges what runs already, and ends with 3 when it does not', async () => {
+    const { path, folder } = await files({});
+    const [http, mqtt, box] = [await freePort(), await freePort(), await freePort()];
+    const at = ['--gateway', `http://127.0.0.1:${http}`, '--box', `http://127.0.0.1:${box}`];
+    const missing = await payboxToEnd('bench', 'run', 'happy-path', ...at);
+    expect(missing.code).toBe(3);
+    expect(missing.output).toContain(`nothing answers at http://127.0.0.1:${http} (ECONNREFUSED)`);
+    expect(markers(missing.output).at(-1)).toBe('PAYBOX-BENCH END passed=0 failed=0 skipped=0 missing=1 exit=3');
+
+    const ports = ['--http-port', `${http}`, '--mqtt-port', `${mqtt}`, '--box-port', `${box}`];
+    const up = paybox('up', '--data', join(folder, 'up'), ...ports, '--no-open', '--ready-file', path('ready.json'));
+    await readyFile(path('ready.json'), up);
+    const judged = await payboxToEnd('bench', 'run', 'cancelled-order', 'power-cut', 'fleet', ...at);
+    expect(judged.output).toContain('target at cannot turn boxes off and on, kill programs');
+    expect(judged.output).toContain('needs 2 boxes, target at has 1');
+    expect(markers(judged.output).at(-1)).toBe('PAYBOX-BENCH END passed=1 failed=0 skipped=2 missing=0 exit=0');
+    expect(judged.code).toBe(0);
+  });
+
+  it('writes golden pictures when it is asked to, and compares with them when not', async () => {
+    const { path } = await files({
+      'idle.yaml': 'name: Golden\nsteps:\n  - expect: { screen: idle, golden: idle.png }\n',
+      'other.yaml':
+        'name: Other\nsteps:\n  - push: { amount: 1000, content: A }\n  - expect: { screen: payment, golden: idle.png, within: 1s }\n',
+    });
+    expect((await payboxToEnd('bench', 'run', path('idle.yaml'), '--update-goldens')).code).toBe(0);
+    const report = path('report');
+    const { code, output } = await payboxToEnd(
+      'bench',
+      'run',
+      path('idle.yaml'),
+      path('other.yaml'),
+      '--report',
+      report,
+    );
+    expect(code).toBe(1);
+    expect(output).toMatch(/RESULT outcome=passed name=Golden/);
+    expect(output).toMatch(
+      /other\.yaml:4: VVB000001: golden: \d+\.\d\d % of 800x480 differ from idle\.png, at most 0\.10 % may/,
+    );
+    expect(await readFile(join(report, 'index.html'), 'utf8')).toContain('VVB000001, difference to idle.png');
+  });
+
+  it.each([
+    ['a scenario that is wrong', ['x.yaml'], /x\.yaml:2: steps\.0: unknown key puch/],
+    [
+      'a name that there is not',
+      ['happy'],
+      /bench run happy: expected a file that ends in \.yaml, or one of box-offline, /,
+    ],
+    ['a target that there is not', ['ok.yaml', '--target', 'moon'], /--target moon: expected emulated, process or at/],
+    [
+      'a box without a gateway',
+      ['ok.yaml', '--box', 'http://127.0.0.1:1'],
+      /--gateway and --box belong to --target at, not to emulated/,
+    ],
+    [
+      'a gateway without a box',
+      ['ok.yaml', '--gateway', 'http://127.0.0.1:1'],
+      /--box is missing: expected the origin of a box's pages/,
+    ],
+    ['a seed in words', ['ok.yaml', '--seed', 'many'], /expected a whole number from 1 to/],
+    ['a probe that there is not', ['ok.yaml', '--probe', 'framebuffer:x'], /expected framebuffer:PATH:WIDTHxHEIGHTx16/],
+    ['nothing', [], /missing required argument 'file'/],
+  ])('ends with 2 for %s', async (_what, args, message) => {
+    const { path } = await files({ 'x.yaml': 'name: x\nsteps: [{ puch: {} }]', 'ok.yaml': PASSES });
+    const { code, output } = await payboxToEnd(
+      'bench',
+      'run',
+      ...args.map((it) => (it.endsWith('.yaml') ? path(it) : it)),
+    );
+    expect(output).toMatch(message);
+    expect(code).toBe(2);
+  });
+
+  it('ends its programs and with 130 on Ctrl-C', async () => {
+    const { path, folder } = await files({
+      'long.yaml': 'name: Long\nsteps:\n  - expect: { screen: idle, for: 10min }\n',
+    });
+    const report = join(folder, 'report');
+    const running = paybox('bench', 'run', path('long.yaml'), '--target', 'process', '--report', report);
+    await expect.poll(() => readdir(join(report, 'logs')).catch(() => []), { timeout: 40_000 }).toHaveLength(2);
+    expect(await running.stop('SIGINT')).toBe(130);
+    const log = await readFile(join(report, 'logs/gateway-1.log'), 'utf8');
+    expect(log).toMatch(/"event":"stopped"/);
+  });
+});
+
+describe('paybox bench list', () => {
+  it('names the scenarios that come with the program, and what they need', async () => {
+    const { output } = await payboxToEnd('bench', 'list');
+    expect(output).toMatch(/^happy-path +An order is paid$/m);
+    const { output: lines } = await payboxToEnd('bench', 'list', '--json');
+    const rows = lines
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { scenario: string; needs: string[] });
+    expect(rows.find(({ scenario }) => scenario === 'power-cut')?.needs).toEqual([
+      'turn boxes off and on',
+      'kill programs',
+    ]);
+  });
+});
