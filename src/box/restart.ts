@@ -3,7 +3,7 @@ import type { Entry } from './entry.ts';
 import { recall } from './memory.ts';
 import { leftMs } from './order.ts';
 import { withinLimit } from './outbox.ts';
-import { activeOrder, RECENT_MAX, UNTOLD_MAX } from './state.ts';
+import { activeOrder, isSameAccount, RECENT_MAX, UNTOLD_MAX } from './state.ts';
 
 /** Dates an order from before a restart by the gateway's calendar clock, which also set its end (clause AGT-8). */
 export function redate(draft: Draft, gatewayMs: number): void {
@@ -41,8 +41,9 @@ export function remember(draft: Draft, entries: Entry[], whole: boolean): void {
       RECENT_MAX,
     ),
     untold: [...before.untold.filter((it) => !known.has(it.transactionId)), ...untold].slice(-UNTOLD_MAX),
-    toldLink: before.toldLink ?? toldLink,
   });
+  // Written anew, behind what this life took for the first account while it could not know better.
+  if (before.toldLink !== undefined && !isSameAccount(before.toldLink, toldLink)) draft.accountTold(before.toldLink);
   if (shown !== undefined && !closedPushIds.includes(shown.pushId)) draft.close(shown, 'interrupted');
   draft.mail();
   if (stage.kind === 'quiet') draft.rest();

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { recall } from '../../src/box/memory.ts';
 import { reduce } from '../../src/box/reduce.ts';
 import { type BoxEvent, type BoxState, isSameAccount, type Step } from '../../src/box/state.ts';
 import { statusView, view } from '../../src/box/view.ts';
@@ -149,6 +150,9 @@ describe('the account of a box', () => {
     const living = play(fresh(), [connecting, welcome(OTHER)]);
     const after = play(living.state, [{ type: 'remembered', entries: known().writes, whole: true }]);
     expect(view(after.state)).toMatchObject({ kind: 'account', holder: OTHER, previous: LINK });
+    // The power fails before anybody could read it.
+    const disk = [...known().writes, ...living.writes, ...after.writes];
+    expect(recall(disk).toldLink).toEqual(LINK);
   });
 
   it('AGT-13 is told, and told again, whatever the order of events, and never over a QR or a payment', () => {
