@@ -17,7 +17,7 @@ The device needs glibc and libstdc++, and neither npm nor Node. A folder that ho
 
   DIR/bin/paybox      the command, from any folder and through symbolic links
   DIR/node            Node for the target
-  DIR/lib             code, pages and tables
+  DIR/lib             code, pages, tables and scenarios
   DIR/node_modules    native parts and fonts
   DIR/device-config   sample configurations
   DIR/VERSION, DIR/LICENSES.txt, DIR/sbom.json
@@ -68,6 +68,8 @@ export async function buildBundle(target: Target, out: string, progress: (text: 
     for (const [name, files] of Object.entries(ASSETS)) await keepAssets(stage, partial, name, files);
     await cp(join(stage, node, 'bin/node'), join(partial, 'node'));
     await cp(join(ROOT, 'device-config'), join(partial, 'device-config'), { recursive: true });
+    // Where the code of the bench looks for them, seen from its place in `src`.
+    await cp(join(ROOT, 'test/scenarios'), join(partial, 'lib/test/scenarios'), { recursive: true });
     progress('licences and bill of materials');
     const assets = Object.keys(ASSETS).map((name) => `node_modules/${name}`);
     const { sbom, licenses } = await papersOf(stage, [...new Set([node, ...bundled, ...kept, ...assets])].sort());
