@@ -1,4 +1,5 @@
 import mqtt from 'mqtt';
+import { loginOf } from '../../src/protocol/keys.ts';
 import { type Benchmark, percentile, rowUnder } from './row.ts';
 import { Shop, SPARE_BOX, Stand, startPair } from './stand.ts';
 
@@ -19,7 +20,7 @@ export const push: Benchmark = {
         protocolVersion: 4,
         clientId: SPARE_BOX.terminalCode,
         username: SPARE_BOX.terminalCode,
-        password: SPARE_BOX.secret,
+        password: loginOf(SPARE_BOX.secret),
       });
       const presence = `paybox/v1/boxes/${SPARE_BOX.terminalCode}/presence`;
       const ours: number[] = [];
