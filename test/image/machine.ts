@@ -130,7 +130,6 @@ export class Machine {
   async tryCommand(script: string): Promise<{ code: number; output: string }> {
     this.#commands ??= await this.#openCommands();
     const { socket, lines } = this.#commands;
-    socket.setTimeout(COMMAND_TIMEOUT_MS, () => socket.destroy(new Error(`no end of ${script}`)));
     socket.write(`${base64(script)}\n`);
     const { value, done } = await lines.next();
     if (done) throw new Error(`the machine has ended in ${script}`);
@@ -141,6 +140,7 @@ export class Machine {
   async #openCommands() {
     const socket = connect(join(this.#folder, 'commands'));
     await once(socket, 'connect');
+    socket.setTimeout(COMMAND_TIMEOUT_MS, () => socket.destroy(new Error('a command takes too long')));
     return { socket, lines: createInterface({ input: socket })[Symbol.asyncIterator]() };
   }
 
