@@ -241,7 +241,10 @@ function addBench(root: Command): void {
     .option('--account <number>', 'bank account')
     .option('--bank <code>', 'bank code')
     .option('--holder <name>', 'account holder')
-    .option('--admin-token-file <file>', "a file with the gateway's adminToken")
+    .option(
+      '--admin-token-file <file>',
+      "a file with the gateway's adminToken, - for standard input (or PAYBOX_ADMIN_TOKEN)",
+    )
     .addHelpText('after', BENCH_EXAMPLES)
     .action(async (files, options) => (await import('./commands/bench.ts')).run(files, options));
   bench

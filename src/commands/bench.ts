@@ -17,6 +17,7 @@ import { systemClock } from '../lib/clock.ts';
 import { ConfigError, reasonOf } from '../lib/errors.ts';
 import { createLogger, type Logger } from '../lib/log.ts';
 import { systemRandom } from '../lib/random.ts';
+import { isExposed } from '../lib/tls.ts';
 import { emulatedTarget } from './bench-emulated.ts';
 import { fileLog, StopSignal } from './daemon.ts';
 import { table } from './print.ts';
@@ -144,7 +145,14 @@ function runningTarget(options: BenchOptions, probe: Probe): TargetKind {
     );
   }
   const password = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
-  const adminToken = adminTokenFile === undefined ? undefined : secretFrom('--admin-token-file', adminTokenFile);
+  const fromFile = adminTokenFile === undefined ? undefined : secretFrom('--admin-token-file', adminTokenFile);
+  const adminToken = fromFile ?? (process.env.PAYBOX_ADMIN_TOKEN || undefined);
+  if (adminToken !== undefined && isExposed(gateway)) {
+    throw new ConfigError(
+      `--gateway ${gateway}: the admin token would be sent where others can read it`,
+      'use https://',
+    );
+  }
   return atTarget({ gateway, boxes: box, username, password, account, bank, holder, adminToken, probe });
 }
 

@@ -128,9 +128,17 @@ describe('paybox bench run', () => {
     ],
     ['a seed in words', ['ok.yaml', '--seed', 'many'], /expected a whole number from 1 to/],
     ['a probe that there is not', ['ok.yaml', '--probe', 'framebuffer:x'], /expected framebuffer:PATH:WIDTHxHEIGHTx16/],
+    [
+      'an admin token on an open way',
+      ['ok.yaml', '--gateway', 'http://192.0.2.1', '--box', 'http://192.0.2.2', '--admin-token-file', 'ok.yaml'],
+      /the admin token would be sent where others can read it/,
+    ],
     ['nothing', [], /missing required argument 'file'/],
   ])('ends with 2 for %s', async (_what, args, message) => {
-    const { path } = await files({ 'x.yaml': 'name: x\nsteps: [{ puch: {} }]', 'ok.yaml': PASSES });
+    const { path } = await files({
+      'x.yaml': 'name: x\nsteps: [{ puch: {} }]',
+      'ok.yaml': '{ name: A, steps: [{ wait: 1s }] }',
+    });
     const { code, output } = await payboxToEnd(
       'bench',
       'run',
