@@ -71,6 +71,7 @@ export interface EnrolmentsDeps {
   random: Random;
   log: Logger;
   changes: Changes;
+  isOnline(terminalCode: string): boolean;
   /** Ends what a box does under a secret that is not good any more. */
   expel(terminalCode: string, reason: string): void;
 }
@@ -90,14 +91,14 @@ export class Enrolments {
   }
 
   /** Takes the request of a box; the id by which it asks how that stands. The same request again is the same one. */
-  async register(request: EnrolmentRequest, address: string): Promise<Verdict<{ id: string }>> {
+  register(request: EnrolmentRequest, address: string): Verdict<{ id: string }> {
     const { terminalCode, serialNumber } = request;
     const problem = this.#problem(terminalCode, serialNumber);
     if (problem !== undefined) return problem;
     if (this.#probe.agree(request.publicKey) === undefined) return refuse('E46', 'publicKey: nothing to agree on');
     const known = [...this.#live(terminalCode)].find((it) => isSameRequest(it.request, request));
     if (known !== undefined) return accept({ id: known.id });
-    const { clock, random, log, changes, config } = this.#deps;
+    const { clock, random, log, changes } = this.#deps;
     const pending: Pending = {
       id: random.uuid(),
       request,
@@ -114,14 +115,18 @@ export class Enrolments {
     log.info('enrolment-asked', { box: terminalCode, serialNumber, address });
     if (box.requests.length !== before) changes.notify('enrolments');
     for (const look of box.awaited) look(pending);
-    if (config.enrolment === 'open') await this.#conclude(pending, '');
     return accept({ id: pending.id });
   }
 
   /** How a request stands; `undefined` when there is none, because it is over, crowded out, or of an earlier run. */
-  state(id: string): EnrolmentState | undefined {
+  async state(id: string): Promise<EnrolmentState | undefined> {
     const pending = this.#byId.get(id);
-    return pending === undefined || this.#isOver(pending) ? undefined : pending.state;
+    if (pending === undefined || this.#isOver(pending)) return undefined;
+    const { config, isOnline } = this.#deps;
+    // Two agents of one box would take its secret from each other for ever: the one that is online keeps it.
+    const isOpen = config.enrolment === 'open' && !isOnline(pending.request.terminalCode);
+    if (isOpen) await this.#conclude(pending, '');
+    return pending.state;
   }
 
   list(): EnrolmentView[] {

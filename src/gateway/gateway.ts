@@ -154,7 +154,8 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
     hub.expel(terminalCode, reason);
     mqtt?.drop(terminalCode);
   };
-  const enrolments = new Enrolments({ ...deps, config, directory, secrets, changes, expel });
+  const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
+  const enrolments = new Enrolments({ ...deps, config, directory, secrets, changes, isOnline, expel });
   app.register(async (scope) => boxEnrolmentRoutes(scope, { enrolments, directory, logins, log }));
   app.register(async (scope) => ownerEnrolmentRoutes(scope, { enrolments, logins, log, ...config }), {
     prefix: '/_mock',

@@ -348,6 +348,22 @@ describe('an attacker who asks in the name of a box', () => {
 });
 
 describe('an open gateway', () => {
+  it('ENR-8 MSG-8 leaves a box that is online what it is, until it is not, or a person decides', async () => {
+    const gateway = await gatewayOf({ config: { enrolment: 'open' } });
+    const first = new AskingBox(gateway.origin, BOX);
+    await first.ask();
+    const secret = (await first.agree('')) ?? '';
+    const online = await connectFakeBox({ gateway, identity: { ...BOX, secret }, transport: 'http' });
+    const second = new AskingBox(gateway.origin, BOX);
+    await second.ask();
+    expect(await second.state()).toEqual({ state: 'pending' });
+    expect(await loginStatus(gateway.origin, BOX.terminalCode, secret)).toBe(200);
+    expect(online.of('refused')).toEqual([]);
+    await online.close();
+    await eventually('the acceptance', async () => (await second.state())?.state === 'accepted');
+    expect(await loginStatus(gateway.origin, BOX.terminalCode, (await second.agree('')) ?? '')).toBe(200);
+  });
+
   it('ENR-8 accepts a box that asks, at once and without a code', async () => {
     const gateway = await gatewayOf({ config: { enrolment: 'open' } });
     const box = new AskingBox(gateway.origin, BOX);

@@ -41,11 +41,11 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: Deps & { direct
       const reason = 'too many requests to enrol a box that there is not';
       return answerRefusal(request, reply, log, { code: 'E74', reason }, 429);
     }
-    const made = await enrolments.register(parsed.data, address);
+    const made = enrolments.register(parsed.data, address);
     return made.ok ? reply.code(201).send(made.value) : answerRefusal(request, reply, log, made);
   });
   scope.get<{ Params: { id: string } }>(`${ENROLMENTS_PATH}/:id`, async (request, reply) => {
-    const state = enrolments.state(request.params.id);
+    const state = await enrolments.state(request.params.id);
     if (state !== undefined) return state;
     return answerRefusal(request, reply, log, { code: 'E46', reason: 'no such request, or it is over' }, 404);
   });
