@@ -120,8 +120,7 @@ async function consoleFinding({ displays }: AgentConfig, { root }: Machine): Pro
     const kind = await lineIn(join(folder, name, 'name'));
     const bound = await lineIn(join(folder, name, 'bind'));
     if (!kind?.includes('frame buffer') || bound !== '1') continue;
-    const fix =
-      'sudo systemctl enable --now paybox-console-off, or fbcon=map:9 at the end of the line in /boot/firmware/cmdline.txt';
+    const fix = 'sudo systemctl enable --now paybox-console-off';
     return { check, result: 'warning', found: 'is on the framebuffer while no agent runs', fix };
   }
   return well(check, 'is off the framebuffer');

@@ -18,7 +18,7 @@ export async function detachConsole(root: string, log: Logger): Promise<() => Pr
       await writeFile(bind, '0', { flag: constants.O_WRONLY });
       detached.push(bind);
     } catch (error) {
-      const fix = 'run once as root: echo 0 > '.concat(bind, ', or add fbcon=map:9 to the kernel command line');
+      const fix = `run as root at each start: echo 0 > ${bind}; the Debian package does it (paybox-console-off)`;
       log.warn('console-not-detached', { reason: reasonOf(error), fix });
     }
   }
