@@ -37,7 +37,8 @@ export const screenProbe: Probe = {
 
 /**
  * `screen`, `file:PATH` (a picture file that something else keeps new), `framebuffer:PATH:WIDTHxHEIGHTxBITS`, or a shell
- * command that prints a picture, as of a camera; it finds the terminalCode in PAYBOX_BOX. Throws ConfigError.
+ * command that prints a picture, as of a camera; it finds the terminalCode in PAYBOX_BOX, and the origin of the box's
+ * pages in PAYBOX_BOX_URL. Throws ConfigError.
  */
 export function probeOf(text: string): Probe {
   if (text === 'screen') return screenProbe;
@@ -45,7 +46,7 @@ export function probeOf(text: string): Probe {
   if (kind === 'file') return photographProbe(text, () => readPicture(rest));
   if (kind === 'framebuffer') return framebufferProbe(text, rest);
   if (text.trim() === '') throw new ConfigError('--probe: expected screen, file:…, framebuffer:… or a command');
-  return photographProbe(text, (box) => printed(text, box.terminalCode));
+  return photographProbe(text, (box) => printed(text, box));
 }
 
 function photographProbe(name: string, take: (box: BoxAt) => Promise<Uint8Array>): Probe {
@@ -102,10 +103,10 @@ async function readPicture(path: string): Promise<Uint8Array> {
 }
 
 /** What a command prints. */
-function printed(command: string, terminalCode: string): Promise<Uint8Array> {
+function printed(command: string, { terminalCode, url }: BoxAt): Promise<Uint8Array> {
   const child = spawn(command, {
     shell: true,
-    env: { ...process.env, PAYBOX_BOX: terminalCode },
+    env: { ...process.env, PAYBOX_BOX: terminalCode, PAYBOX_BOX_URL: url },
     stdio: ['ignore', 'pipe', 'inherit'],
     timeout: COMMAND_TIMEOUT_MS,
     killSignal: 'SIGKILL',

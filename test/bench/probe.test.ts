@@ -53,7 +53,9 @@ describe('a probe', () => {
 
   it('reads what a command prints, and tells it which box', async () => {
     const path = await file('VVB000001.png', await encodePicture(await paymentOn(320, 240)));
-    const seen = await probeOf(`cat "${path.replace('VVB000001', '$PAYBOX_BOX')}"`).see(BOX);
+    const seen = await probeOf(
+      `test "$PAYBOX_BOX_URL" = http://127.0.0.1:9 && cat "${path.replace('VVB000001', '$PAYBOX_BOX')}"`,
+    ).see(BOX);
     expect(seen?.qr).toBe(QR_CODE);
   });
 
