@@ -17,8 +17,8 @@ export interface Notice {
 export interface ServiceManager {
   /** It restarts a program that has not said WATCHDOG for so many milliseconds; undefined when it does not watch. */
   readonly watchdogMs: number | undefined;
-  /** Returns at once and never throws: who cannot be told is named in the log once. */
-  tell(notice: Notice): void;
+  /** Settles once it was told, for whoever is about to end; never rejects: who cannot be told is named in the log once. */
+  tell(notice: Notice): Promise<void>;
 }
 
 type Send = (message: string) => Promise<void>;
@@ -50,7 +50,7 @@ class Manager implements ServiceManager {
   readonly #log: Logger;
   /** What is to be told next; a newer status takes the place of one that has not left. */
   #waiting: Notice = {};
-  #isSending = false;
+  #sending: Promise<void> | undefined;
   #hasFailed = false;
 
   constructor(send: Send, watchdogMs: number | undefined, log: Logger) {
@@ -59,19 +59,19 @@ class Manager implements ServiceManager {
     this.#log = log;
   }
 
-  tell(notice: Notice): void {
+  tell(notice: Notice): Promise<void> {
     this.#waiting = { ...this.#waiting, ...notice };
-    if (!this.#isSending) void this.#sendAll();
+    this.#sending ??= this.#sendAll();
+    return this.#sending;
   }
 
   async #sendAll(): Promise<void> {
-    this.#isSending = true;
     while (Object.keys(this.#waiting).length > 0) {
       const message = messageOf(this.#waiting);
       this.#waiting = {};
       await this.#send(message).catch((error: unknown) => this.#failed(error));
     }
-    this.#isSending = false;
+    this.#sending = undefined;
   }
 
   #failed(error: unknown): void {

@@ -45,7 +45,7 @@ async function watchedLoop({ watchdogMs }: { watchdogMs: number | undefined } = 
   const stopping = new AbortController();
   const run = () => void loop.run();
   const ended = keepTold(
-    { watchdogMs, tell: (notice) => told.push(notice) },
+    { watchdogMs, tell: async (notice) => void told.push(notice) },
     { window, turned: () => loop.turned() },
     clock,
     stopping.signal,
