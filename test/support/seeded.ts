@@ -1,3 +1,5 @@
+import { seededRandom } from '../../src/bench/seeded.ts';
+
 /** Chance that is the same for the same seed. */
 export interface Seeded {
   /** A number in [0, 1). */
@@ -10,15 +12,9 @@ export interface Seeded {
   weighted<T>(choices: readonly (readonly [weight: number, choice: T])[]): T;
 }
 
-/** Mulberry32: small, even, and enough for choosing what a test does next. */
+/** Small, even, and enough for choosing what a test does next. */
 export function seeded(seed: number): Seeded {
-  let state = Math.imul(seed, 0x9e3779b1) | 0;
-  const fraction = () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  const { fraction } = seededRandom(seed);
   return {
     fraction,
     below: (limit) => Math.floor(fraction() * limit),

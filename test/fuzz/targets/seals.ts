@@ -43,7 +43,7 @@ function greet(bytes: string) {
   return read.ok ? GatewaySeal.greet(BOX, CHALLENGE, read.value, new VirtualClock()) : read;
 }
 
-/** Bytes of a JWS, changed on their way: any of them, what its parts say, or all of it under a key of somebody else. */
+/** A JWS that was changed on its way: its bytes, what its parts say, or all of it under a key of somebody else. */
 function tampered(corpus: readonly string[], chance: Seeded): Buffer {
   const [head = '', body = '', signature = ''] = pick(corpus, chance).split('.');
   const [read, encode] = [
