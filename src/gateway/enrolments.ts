@@ -17,39 +17,15 @@ import {
 import type { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import type { Directory } from './directory.ts';
+import { EnrolmentRequests, isSameRequest, type Pending } from './enrolment-requests.ts';
 import type { BoxSecretStore } from './store/box-secrets.ts';
 import { accept, type Refusal, refuse, type Verdict } from './verdict.ts';
 
-/** Requests under the name of one box: its own, and those of whoever else would like to be it. The newest win. */
-const REQUESTS_PER_BOX_MAX = 8;
 /** So many wrong codes end the requests that they were tried on. */
 const WRONG_CODES_MAX = 10;
 /** A box whose request was crowded out asks again with its next poll: for so long an operator's code looks for it. */
 const CROWDED_WAIT_MS = 2 * ENROLMENT_POLL_MS + 1_000;
 const SEED_BYTES = 32;
-
-interface Pending {
-  id: string;
-  request: EnrolmentRequest;
-  /** Where it came from. */
-  address: string;
-  /** Calendar time. */
-  sinceMs: number;
-  /** Monotonic time. */
-  untilMs: number;
-  state: EnrolmentState;
-}
-
-/** What is known of one box while it enrols. */
-interface Candidates {
-  /** The oldest first. */
-  requests: Pending[];
-  /** Kept apart, so that nobody crowds it out before the box has heard of it. */
-  accepted: Pending | undefined;
-  wrongCodes: number;
-  /** Codes that look for whoever knows them. */
-  awaited: Set<(pending: Pending) => void>;
-}
 
 /** A box that asks, as `/_mock/enrolments` tells it. Times are ISO 8601 in UTC. */
 export interface EnrolmentView {
@@ -79,14 +55,14 @@ export interface EnrolmentsDeps {
 /** How boxes without a secret come to one (PROTOCOL.md, clause ENR). Requests are kept in memory only. */
 export class Enrolments {
   readonly #deps: EnrolmentsDeps;
-  readonly #boxes = new Map<string, Candidates>();
-  readonly #byId = new Map<string, Pending>();
+  readonly #requests: EnrolmentRequests;
   /** Tells keys that can be agreed on from those that cannot. */
   readonly #probe: AgreementKey;
   #lastAcceptance: Promise<unknown> = Promise.resolve();
 
   constructor(deps: EnrolmentsDeps) {
     this.#deps = deps;
+    this.#requests = new EnrolmentRequests(deps.clock);
     this.#probe = agreementKeyOf(deps.random.secret(SEED_BYTES));
   }
 
@@ -96,7 +72,7 @@ export class Enrolments {
     const problem = this.#problem(terminalCode, serialNumber);
     if (problem !== undefined) return problem;
     if (this.#probe.agree(request.publicKey) === undefined) return refuse('E46', 'publicKey: nothing to agree on');
-    const known = [...this.#live(terminalCode)].find((it) => isSameRequest(it.request, request));
+    const known = [...this.#requests.live(terminalCode)].find((it) => isSameRequest(it.request, request));
     if (known !== undefined) return accept({ id: known.id });
     const { clock, random, log, changes } = this.#deps;
     const pending: Pending = {
@@ -107,21 +83,17 @@ export class Enrolments {
       untilMs: clock.monotonicMs() + ENROLMENT_LIFETIME_MS,
       state: { state: 'pending' },
     };
-    const box = this.#candidates(terminalCode);
-    const before = box.requests.length;
-    this.#byId.set(pending.id, pending);
-    box.requests = [...box.requests, pending];
-    if (box.requests.length > REQUESTS_PER_BOX_MAX) this.#drop(box.requests.shift());
+    const crowdedOut = this.#requests.add(pending);
     log.info('enrolment-asked', { box: terminalCode, serialNumber, address });
-    if (box.requests.length !== before) changes.notify('enrolments');
-    for (const look of box.awaited) look(pending);
+    if (crowdedOut === undefined) changes.notify('enrolments');
+    for (const look of this.#requests.of(terminalCode).awaited) look(pending);
     return accept({ id: pending.id });
   }
 
   /** How a request stands; `undefined` when there is none, because it is over, crowded out, or of an earlier run. */
   async state(id: string): Promise<EnrolmentState | undefined> {
-    const pending = this.#byId.get(id);
-    if (pending === undefined || this.#isOver(pending)) return undefined;
+    const pending = this.#requests.byId(id);
+    if (pending === undefined) return undefined;
     const { config, isOnline } = this.#deps;
     // Two agents of one box would take its secret from each other for ever: the one that is online keeps it.
     const isOpen = config.enrolment === 'open' && !isOnline(pending.request.terminalCode);
@@ -131,7 +103,7 @@ export class Enrolments {
 
   list(): EnrolmentView[] {
     return this.#deps.directory.boxes().flatMap(({ terminalCode, serialNumber }) => {
-      const pending = [...this.#live(terminalCode)].filter((it) => it.state.state === 'pending');
+      const pending = [...this.#requests.live(terminalCode)].filter((it) => it.state.state === 'pending');
       const newest = pending.at(-1);
       if (newest === undefined) return [];
       const from = [...new Set(pending.map((it) => it.address))];
@@ -196,9 +168,9 @@ export class Enrolments {
   async #knowing(terminalCode: string, code: string): Promise<Pending[]> {
     const isRight = ({ request, state }: Pending) =>
       state.state !== 'rejected' && isProof(request.proof, boxProof(code, { ...request, boxKey: request.publicKey }));
-    const found = [...this.#live(terminalCode)].filter(isRight);
-    const box = this.#candidates(terminalCode);
-    if (box.requests.length < REQUESTS_PER_BOX_MAX) return found;
+    const found = [...this.#requests.live(terminalCode)].filter(isRight);
+    const box = this.#requests.of(terminalCode);
+    if (!this.#requests.isCrowded(terminalCode)) return found;
     const byKey = new Map(found.map((it) => [it.request.publicKey, it]));
     const look = (pending: Pending) => {
       if (isRight(pending)) byKey.set(pending.request.publicKey, pending);
@@ -235,16 +207,11 @@ export class Enrolments {
     pending.state = { state: 'accepted', how, publicKey: key.publicKey, proof };
     // However late it was accepted, the box has its time to ask.
     pending.untilMs = clock.monotonicMs() + ENROLMENT_LIFETIME_MS;
-    const box = this.#candidates(terminalCode);
-    this.#drop(box.accepted);
-    box.accepted = pending;
-    // It may have been crowded out since.
-    this.#byId.set(pending.id, pending);
+    const box = this.#requests.keepAccepted(pending);
     // Whoever else asked has lost: only one is the box.
     for (const other of box.requests) {
       other.state = isSameRequest(other.request, pending.request) ? pending.state : { state: 'rejected' };
     }
-    box.requests = box.requests.filter((it) => it !== pending);
     box.wrongCodes = 0;
     expel(terminalCode, 'the box was enrolled anew');
     log.info('box-enrolled', { box: terminalCode, serialNumber, how, address: pending.address });
@@ -252,7 +219,7 @@ export class Enrolments {
   }
 
   #countWrong(terminalCode: string): Refusal {
-    const box = this.#candidates(terminalCode);
+    const box = this.#requests.of(terminalCode);
     box.wrongCodes += 1;
     if (box.wrongCodes < WRONG_CODES_MAX) return refuse('WRONG_CODE', 'no request of this box fits the code');
     this.#rejectAll(terminalCode);
@@ -260,49 +227,13 @@ export class Enrolments {
   }
 
   #rejectAll(terminalCode: string): void {
-    const box = this.#candidates(terminalCode);
+    const box = this.#requests.of(terminalCode);
     for (const pending of box.requests) pending.state = { state: 'rejected' };
     box.wrongCodes = 0;
     this.#deps.changes.notify('enrolments');
-  }
-
-  /** What is not over yet; the rest is forgotten. */
-  *#live(terminalCode: string): Iterable<Pending> {
-    const box = this.#boxes.get(terminalCode);
-    if (box === undefined) return;
-    for (const pending of box.requests) if (this.#isOver(pending)) this.#drop(pending);
-    box.requests = box.requests.filter((it) => !this.#isOver(it));
-    if (box.accepted !== undefined && this.#isOver(box.accepted)) {
-      this.#drop(box.accepted);
-      box.accepted = undefined;
-    }
-    if (box.requests.length === 0) box.wrongCodes = 0;
-    yield* box.requests;
-    if (box.accepted !== undefined) yield box.accepted;
-  }
-
-  #isOver({ untilMs }: Pending): boolean {
-    return untilMs <= this.#deps.clock.monotonicMs();
-  }
-
-  #drop(pending: Pending | undefined): void {
-    if (pending !== undefined) this.#byId.delete(pending.id);
-  }
-
-  /** Boxes of the configuration only, so that there are no more of them than of those. */
-  #candidates(terminalCode: string): Candidates {
-    const known = this.#boxes.get(terminalCode);
-    if (known !== undefined) return known;
-    const fresh: Candidates = { requests: [], accepted: undefined, wrongCodes: 0, awaited: new Set() };
-    this.#boxes.set(terminalCode, fresh);
-    return fresh;
   }
 }
 
 function unknownBox(): Refusal {
   return refuse('E35', 'no box has this terminalCode and serialNumber');
-}
-
-function isSameRequest(a: EnrolmentRequest, b: EnrolmentRequest): boolean {
-  return a.publicKey === b.publicKey && a.proof === b.proof;
 }
