@@ -12,6 +12,7 @@ import {
   statusResponse,
   tokenResponse,
 } from '../protocol/http-api.ts';
+import { parseJson } from './bodies.ts';
 
 /** What a partner's program needs to call the service. */
 export interface PartnerAccess {
@@ -102,14 +103,6 @@ export class Partner {
         severity: 'fatal',
       },
     );
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 

@@ -5,9 +5,9 @@ import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import { equalSecrets } from '../protocol/checksum.ts';
 import { issuesOf } from '../protocol/codec.ts';
-import { LIMITS } from '../protocol/fields.ts';
 import { PATHS, type TransactionSync, transactionSync } from '../protocol/http-api.ts';
 import { webhookProblem } from '../protocol/webhook.ts';
+import { bodyOf, parseJson } from './bodies.ts';
 
 /** A partner's own server, as small as the documentation asks: a token endpoint and a transaction-sync endpoint. */
 export interface SamplePartner {
@@ -90,23 +90,4 @@ export async function startSamplePartner(deps: {
         server.closeAllConnections();
       }),
   };
-}
-
-async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > LIMITS.httpBodyBytesMax) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,8 +1,8 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer } from '../lib/http.ts';
-import { LIMITS } from '../protocol/fields.ts';
 import { transactionSync } from '../protocol/http-api.ts';
+import { bodyOf, parseJson } from './bodies.ts';
 
 /** How a partner's server answers a callback. */
 export type ShopAnswer = number | 'ok' | 'wrong-shape' | 'never';
@@ -37,6 +37,10 @@ export async function startShopServer(): Promise<ShopServer> {
   const server = createServer((request, response) => {
     bodyOf(request).then(
       (body) => {
+        if (body === undefined) {
+          response.destroy();
+          return;
+        }
         const parsed = transactionSync.safeParse(parseJson(body));
         const answered = answers.shift() ?? (parsed.success ? 'ok' : 400);
         const callback = { transactionId: parsed.data?.transactionid, body, answered };
@@ -74,23 +78,4 @@ function reply(response: ServerResponse, { answered, transactionId }: Received):
   const body = answered === 'ok' ? processed : { status: 'as the scenario says' };
   response.writeHead(typeof answered === 'number' ? answered : 200, { 'content-type': 'application/json' });
   response.end(JSON.stringify(body));
-}
-
-async function bodyOf(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > LIMITS.httpBodyBytesMax) throw new Error('the body is too large');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
