@@ -59,7 +59,7 @@ describe('the supply chain', () => {
     });
     expect(withScripts).toContain('@serialport/bindings-cpp');
     expect(unnamed(withScripts)).toEqual([]);
-    expect(readFileSync(join(ROOT, '.npmrc'), 'utf8')).toMatch(/^strict-allow-scripts=true$/m);
+    expect(readFileSync(join(ROOT, '.ci/run'), 'utf8')).toMatch(/^npm ci --strict-allow-scripts$/m);
   });
 
   it('runs the Node that package.json names, the same on every platform', () => {
