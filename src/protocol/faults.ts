@@ -1,0 +1,109 @@
+import { z } from 'zod';
+import { boxCode, LIMITS } from './fields.ts';
+
+/** Where a fault is made: at the service, on a push, on a payment, on its callback, on the link to the box, in the box. */
+export type FaultPlace = 'service' | 'push' | 'payment' | 'callback' | 'link' | 'box';
+
+interface FaultKind {
+  place: FaultPlace;
+  /** What goes wrong, in one line. */
+  about: string;
+  /** How long it lasts when nothing else is said, for those that last. */
+  seconds?: number;
+}
+
+/**
+ * Every fault that can be ordered by name (PROTOCOL.md, clause FLT). A name has at most 13 characters, so that the
+ * content `FAULT ` and the name in capitals fits the test callback: the magic value of the fault.
+ */
+export const FAULTS = {
+  'service-500': { place: 'service', about: 'the service answers 500 E05, and does nothing' },
+  'service-slow': { place: 'service', about: 'the service answers late', seconds: 3 },
+  'token-expired': { place: 'service', about: 'the token expires between generate and send-qr' },
+  'box-offline': { place: 'push', about: 'the push is answered BOX_OFFLINE, as if the box were not connected' },
+  'box-slow': { place: 'push', about: 'the push reaches the box late, still within its deadline', seconds: 2 },
+  'push-late': { place: 'push', about: 'the push reaches the box after its deadline, and must not appear' },
+  'push-lost': { place: 'push', about: 'the push never reaches the box' },
+  'push-twice': { place: 'push', about: 'the push is said to the box twice' },
+  'push-swapped': { place: 'push', about: 'the push reaches the box after the message that follows it' },
+  'qr-amount': { place: 'push', about: 'the QR that the box is sent says another amount; the box refuses it' },
+  'qr-content': { place: 'push', about: 'the QR that the box is sent says another content' },
+  'qr-account': { place: 'push', about: 'the QR that the box is sent pays another account; the box refuses it' },
+  'wrong-amount': { place: 'payment', about: 'another amount is paid than was asked for' },
+  'wrong-content': { place: 'payment', about: 'it is paid with another content' },
+  'wrong-account': {
+    place: 'payment',
+    about: 'it is paid to another account of the partner, or else to none of its orders',
+  },
+  'paid-before': { place: 'payment', about: 'the order is paid before its QR is on the box' },
+  'paid-twice': { place: 'payment', about: 'the order is paid twice' },
+  'paid-late': { place: 'payment', about: 'box and partner hear of the payment late', seconds: 5 },
+  'partner-500': { place: 'callback', about: "the partner's answer is taken for a 500" },
+  'partner-201': { place: 'callback', about: "the partner's answer is taken for a 201" },
+  'partner-shape': { place: 'callback', about: "the partner's answer is taken for a 200 of another shape" },
+  'partner-never': { place: 'callback', about: "the partner's answer is not heard" },
+  'sync-twice': { place: 'callback', about: 'the callback comes twice, although it was taken' },
+  'sync-late': { place: 'callback', about: 'the callback comes late', seconds: 5 },
+  'sync-swapped': { place: 'callback', about: 'the callback comes after the next one' },
+  'link-cut': { place: 'link', about: "the box's connection is cut" },
+  'half-open': { place: 'link', about: "nothing comes through the box's connection, which stays open", seconds: 20 },
+  'link-slow': { place: 'link', about: 'each message to and from the box takes up to a second', seconds: 30 },
+  'link-twice': { place: 'link', about: 'the next message to the box comes twice, as its bytes are' },
+  'broker-killed': { place: 'link', about: 'the broker ends, and starts anew', seconds: 3 },
+  'clock-skew': { place: 'link', about: "the gateway's calendar clock is two hours ahead", seconds: 60 },
+  'display-gone': { place: 'box', about: 'the display is unplugged', seconds: 10 },
+  'display-slow': { place: 'box', about: 'the display takes a second for each picture', seconds: 30 },
+  'serial-noise': {
+    place: 'box',
+    about: 'one byte in a hundred on the serial wire is another, both ways',
+    seconds: 10,
+  },
+  'disk-full': { place: 'box', about: 'the disk takes nothing more', seconds: 10 },
+  'box-clock': { place: 'box', about: "the box's calendar clock is two hours ahead", seconds: 60 },
+} as const satisfies Record<string, FaultKind>;
+
+export type FaultName = keyof typeof FAULTS;
+export const FAULT_NAMES = Object.keys(FAULTS) as [FaultName, ...FaultName[]];
+
+/** What is known of a fault; wider than its literal. */
+export function faultKind(fault: FaultName): FaultKind {
+  return FAULTS[fault];
+}
+
+const MAGIC = 'FAULT ';
+
+/** The content that orders this fault for its own order, from a partner's own program, as `FAULT PUSH TWICE`. */
+export function magicContent(fault: FaultName): string {
+  return `${MAGIC}${fault.toUpperCase().replaceAll('-', ' ')}`;
+}
+
+/** The fault that a content orders; undefined for every other content. What happens in a box cannot be ordered so. */
+export function faultOfContent(content: string): FaultName | undefined {
+  if (!content.startsWith(MAGIC)) return undefined;
+  return FAULT_NAMES.find((name) => faultKind(name).place !== 'box' && magicContent(name) === content);
+}
+
+const TIMES_MAX = 10_000;
+const SECONDS_MAX = 86_400;
+
+/** An order for a fault: `POST /_mock/faults` at a gateway or at a box that allows it. */
+export const faultOrder = z.strictObject({
+  fault: z.enum(FAULT_NAMES, `expected one of ${FAULT_NAMES.join(', ')}`),
+  box: boxCode.optional().describe('for this box only; for each if left out'),
+  content: z.string().max(LIMITS.pushContentMax).optional().describe('for orders of this content only'),
+  times: z.int().min(1).max(TIMES_MAX).optional().describe('how often; once if left out, or for its time if it lasts'),
+  seconds: z.number().min(0.001).max(SECONDS_MAX).optional().describe('how long it lasts, or how late something is'),
+  chance: z.number().min(0).max(1).optional().describe('how probable it is each time; 1 if left out'),
+  seed: z.int().min(0).max(999_999_999).optional().describe('makes the same choices again; 0 if left out'),
+});
+
+export type FaultOrder = z.output<typeof faultOrder>;
+
+/** A fault that stands, as `GET /_mock/faults` tells of it. */
+export const standingFault = faultOrder.extend({
+  id: z.string(),
+  /** How often it has happened. */
+  happened: z.int().min(0),
+});
+
+export type StandingFault = z.output<typeof standingFault>;
