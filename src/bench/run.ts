@@ -1,8 +1,8 @@
 import { systemClock, withDeadline } from '../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
+import { seededRandom } from '../lib/seeded.ts';
 import { type Entry, Evidence } from './evidence.ts';
 import type { Scenario } from './scenario.ts';
-import { seededRandom } from './seeded.ts';
 import { type StepContext, StepFailure } from './steps/context.ts';
 import { runSteps } from './steps/steps.ts';
 import { obstacle, type Target, type TargetKind } from './target.ts';

@@ -5,11 +5,11 @@ import { onTestFinished } from 'vitest';
 import { screenProbe } from '../../src/bench/probe.ts';
 import { type Result, runScenario } from '../../src/bench/run.ts';
 import { parseScenario } from '../../src/bench/scenario.ts';
-import { seededRandom } from '../../src/bench/seeded.ts';
 import type { Target, TargetKind } from '../../src/bench/target.ts';
 import { emulatedTarget } from '../../src/commands/bench-emulated.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { seededRandom } from '../../src/lib/seeded.ts';
 
 export const SEED = 7;
 

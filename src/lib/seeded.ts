@@ -1,4 +1,4 @@
-import type { Random } from '../lib/random.ts';
+import type { Random } from './random.ts';
 
 const HEX = 16;
 
