@@ -6,8 +6,8 @@ import { turn, VirtualClock } from '../lib/virtual-clock.ts';
 /** How time passes for what is tested, and how the bench waits in it. */
 export interface Pace {
   readonly clock: Clock;
-  /** Lets time pass. */
-  wait(ms: number): Promise<void>;
+  /** Lets time pass, until the signal at most. */
+  wait(ms: number, signal?: AbortSignal): Promise<void>;
   /** Runs what is under way in real time, a request for instance: no time is skipped before it is done. */
   during<T>(work: () => Promise<T>): Promise<T>;
   /** Makes the pause between two looks at one thing that is waited for. */
@@ -21,7 +21,7 @@ const LOOK_MS = 25;
 /** Time as everybody's, for boxes that are programs and devices of their own. */
 export const realPace: Pace = {
   clock: systemClock,
-  wait: (ms) => systemClock.sleep(ms),
+  wait: (ms, signal) => systemClock.sleep(ms, signal),
   during: (work) => work(),
   pauses: () => () => systemClock.sleep(LOOK_MS),
   close: () => undefined,
@@ -48,10 +48,10 @@ export class VirtualPace implements Pace {
     void this.#drive();
   }
 
-  async wait(ms: number): Promise<void> {
+  async wait(ms: number, signal?: AbortSignal): Promise<void> {
     this.#waiting += 1;
     try {
-      await this.clock.sleep(ms);
+      await this.clock.sleep(ms, signal);
     } finally {
       this.#waiting -= 1;
     }

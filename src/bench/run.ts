@@ -80,29 +80,13 @@ async function judged(
   scenario: Scenario,
   target: Target,
   evidence: Evidence,
-  { seed, updateGoldens, signal, onStep }: RunOptions,
+  options: RunOptions,
 ): Promise<Pick<Result, 'outcome' | 'reason' | 'where'>> {
-  const random = seededRandom(seed);
-  const scope = new Scope({ ...builtIns(target, seed, random.uuid()), ...scenario.variables });
-  const context: StepContext = {
-    scenario,
-    target,
-    evidence,
-    random,
-    scope,
-    session: {},
-    box: 0,
-    path: ['steps'],
-    updateGoldens,
-    signal,
-    onStep,
-    run: runSteps,
-  };
   try {
-    await runSteps(scenario.steps, context);
+    await runSteps(scenario.steps, contextOf(scenario, target, evidence, options));
     return { outcome: 'passed', reason: '', where: undefined };
   } catch (error) {
-    signal.throwIfAborted();
+    options.signal.throwIfAborted();
     const reason = reasonOf(error);
     const where = error instanceof StepFailure ? `${scenario.file}:${scenario.lineOf(error.path)}` : scenario.file;
     evidence.add('problem', reason, { detail: { where } });
@@ -110,6 +94,19 @@ async function judged(
   } finally {
     await target.pace.during(() => lastLook(target, evidence));
   }
+}
+
+/** What the first step of a scenario works with. */
+export function contextOf(
+  scenario: Scenario,
+  target: Target,
+  evidence: Evidence,
+  { seed, updateGoldens, signal, onStep }: RunOptions,
+): StepContext {
+  const random = seededRandom(seed);
+  const scope = new Scope({ ...builtIns(target, seed, random.uuid()), ...scenario.variables });
+  const own = { session: {}, box: 0, path: ['steps'], run: runSteps };
+  return { scenario, target, evidence, random, scope, updateGoldens, signal, onStep, ...own };
 }
 
 /** What every scenario may use; `unique` keeps the orders of two runs at one gateway apart. */
@@ -127,7 +124,8 @@ function builtIns(target: Target, seed: number, uuid: string): Record<string, un
 /** Boxes whose changes are followed, and whose last screens are kept. */
 const WATCHED_MAX = 16;
 
-function watch(target: Target, evidence: Evidence, signal: AbortSignal): void {
+/** Keeps what the partner's server receives and what boxes tell of themselves, until the signal. */
+export function watch(target: Target, evidence: Evidence, signal: AbortSignal): void {
   target.shop?.onReceived((callback) =>
     evidence.add('callback', `answered ${callback.answered}`, { detail: callback }),
   );
@@ -138,7 +136,8 @@ function watch(target: Target, evidence: Evidence, signal: AbortSignal): void {
   }
 }
 
-async function lastLook(target: Target, evidence: Evidence): Promise<void> {
+/** Keeps what the screens show and what the gateway tells of callbacks. */
+export async function lastLook(target: Target, evidence: Evidence): Promise<void> {
   for (const box of target.boxes.slice(0, WATCHED_MAX)) {
     try {
       const seen = await target.probe.see(box);
@@ -154,7 +153,8 @@ async function lastLook(target: Target, evidence: Evidence): Promise<void> {
   }
 }
 
-function reasonWithFix(error: unknown): string {
+/** Why a target did not open, and what to do about it. */
+export function reasonWithFix(error: unknown): string {
   const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
   return `${error instanceof MissingPeerError ? '' : 'the target did not start: '}${reasonOf(error)}${fix}`;
 }

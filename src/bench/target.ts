@@ -31,13 +31,21 @@ export interface Target {
   close(): Promise<void>;
 }
 
+/** What a target is opened with. */
+export interface Need {
+  boxes: number;
+  enrolled: boolean;
+  /** Where callbacks go instead of to the partner's server of the bench, which is then not there. */
+  callbackUrl?: string | undefined;
+}
+
 /** Makes a target for one scenario. Throws MissingPeerError when what is needed is not there. */
 export interface TargetKind {
   readonly name: string;
   readonly abilities: ReadonlySet<Ability>;
   /** How many boxes it has at most; undefined where they are made as needed. */
   readonly boxesMax?: number;
-  open(need: { boxes: number; enrolled: boolean }): Promise<Target>;
+  open(need: Need): Promise<Target>;
 }
 
 /** What a scenario asks of a target beyond speaking to it. */

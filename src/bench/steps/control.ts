@@ -9,8 +9,9 @@ const ENROL_WITHIN_MS = 20_000;
 const CODE = /^[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}$/m;
 
 /** `wait`: time passes. */
-export async function wait(text: string, { target }: StepContext): Promise<undefined> {
-  await target.pace.wait(durationMs(text) ?? 0);
+export async function wait(text: string, { target, signal }: StepContext): Promise<undefined> {
+  await target.pace.wait(durationMs(text) ?? 0, signal);
+  signal.throwIfAborted();
 }
 
 /** `press`: a key of the box. */

@@ -13,14 +13,21 @@ const HOLDERS: readonly Verb[] = ['repeat', 'parallel', 'for each box'];
 /** Runs a list of steps, one after the other. Throws StepFailure for the first that is not as it should be. */
 export async function runSteps(steps: readonly Step[], context: StepContext): Promise<void> {
   for (const [index, step] of steps.entries()) {
-    context.signal.throwIfAborted();
-    const path = [...context.path, index];
-    try {
-      await runStep(step, { ...context, path, box: step.box === undefined ? context.box : step.box - 1 });
-    } catch (error) {
-      if (error instanceof StepFailure || context.signal.aborted) throw error;
-      throw new StepFailure(reasonOf(error), path, error);
-    }
+    await runStep(step, { ...context, path: [...context.path, index] });
+  }
+}
+
+/**
+ * Runs the step that stands at the path of the context; what it gave, as variables name it. Throws StepFailure, or what
+ * the signal was aborted with.
+ */
+export async function runStep(step: Step, context: StepContext): Promise<object | undefined> {
+  context.signal.throwIfAborted();
+  try {
+    return await told(step, { ...context, box: step.box === undefined ? context.box : step.box - 1 });
+  } catch (error) {
+    if (error instanceof StepFailure || context.signal.aborted) throw error;
+    throw new StepFailure(reasonOf(error), context.path, error);
   }
 }
 
@@ -29,7 +36,7 @@ export function verbOf(step: Step): Verb {
   return VERBS.find((verb) => step[verb] !== undefined) ?? 'wait';
 }
 
-async function runStep(step: Step, context: StepContext): Promise<void> {
+async function told(step: Step, context: StepContext): Promise<object | undefined> {
   const verb = verbOf(step);
   const isHolder = HOLDERS.includes(verb);
   const filled = isHolder ? step : context.scope.fill(step);
@@ -41,9 +48,11 @@ async function runStep(step: Step, context: StepContext): Promise<void> {
   // Time may be skipped while a step only waits for it.
   const isWaiting = isHolder || ['wait', 'expect', 'enrol'].includes(verb);
   const result = await (isWaiting ? work() : context.target.pace.during(work));
-  if (result === undefined) return;
-  context.scope.set(verb, result);
-  if (step.as !== undefined) context.scope.set(step.as, result);
+  if (result !== undefined) {
+    context.scope.set(verb, result);
+    if (step.as !== undefined) context.scope.set(step.as, result);
+  }
+  return result;
 }
 
 async function perform(step: Step, context: StepContext): Promise<object | undefined> {

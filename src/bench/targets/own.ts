@@ -7,7 +7,7 @@ import { GatewayAt } from '../gateway-at.ts';
 import type { Pace } from '../pace.ts';
 import type { Probe } from '../probe.ts';
 import { startShopServer } from '../shop-server.ts';
-import type { Power, Target } from '../target.ts';
+import type { Need, Power, Target } from '../target.ts';
 import {
   accessTo,
   agentConfigFor,
@@ -41,20 +41,17 @@ export interface OwnTargetOptions {
 }
 
 /** Starts a gateway, boxes and a partner's server of the bench's own, on free ports and in a folder that goes with them. */
-export async function openOwnTarget(
-  need: { boxes: number; enrolled: boolean },
-  starter: Starter,
-  options: OwnTargetOptions,
-): Promise<Target> {
+export async function openOwnTarget(need: Need, starter: Starter, options: OwnTargetOptions): Promise<Target> {
   const { transport, probe, random, name } = options;
   const { pace } = starter;
   const folder = await mkdtemp(join(tmpdir(), 'paybox-bench-'));
-  const shop = await startShopServer();
+  const shop = need.callbackUrl === undefined ? await startShopServer() : undefined;
+  const callbackUrl = need.callbackUrl ?? shop?.url ?? '';
   const [httpPort = 0, mqttPort = 0, ...boxPorts] = await freePorts(2 + need.boxes);
   const place: Place = { httpPort, mqttPort, transport, folder };
   const made = makeBoxes(need.boxes, need.enrolled, random);
   const starts = new Map<string, () => Promise<Part>>([
-    ['gateway', () => starter.gateway(gatewayConfigFor(place, made, shop.url))],
+    ['gateway', () => starter.gateway(gatewayConfigFor(place, made, callbackUrl))],
     ...made.map((box, index): [string, () => Promise<Part>] => [
       box.terminalCode,
       () => starter.agent(agentConfigFor(place, box, boxPorts[index] ?? 0), box.terminalCode),
@@ -76,14 +73,14 @@ export async function openOwnTarget(
     const ending = [...parts.keys()].filter((part) => part !== 'gateway').map((part) => power(part, 'off'));
     await Promise.all(ending);
     await power('gateway', 'off');
-    await shop.close();
+    await shop?.close();
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   };
   const target: Target = {
     name,
     pace,
     probe,
-    shop,
+    ...(shop === undefined ? {} : { shop }),
     boxes,
     gateway: new GatewayAt(accessTo(place)),
     powerBox: (box, how) => power(made[box]?.terminalCode ?? '', how),
@@ -93,7 +90,10 @@ export async function openOwnTarget(
   try {
     await pace.during(async () => {
       await power('gateway', 'on');
-      await Promise.all(made.map((box) => power(box.terminalCode, 'on')));
+      const starting = made.map((box) => power(box.terminalCode, 'on'));
+      // One that is still starting when another has failed would be left behind.
+      await Promise.allSettled(starting);
+      await Promise.all(starting);
       await Promise.all(boxes.map((box) => untilAtWork(box, pace)));
     });
     return target;

@@ -41,12 +41,14 @@ export function processTarget(options: ProcessOptions): TargetKind {
     open: async (need) => {
       const folder = await mkdtemp(join(tmpdir(), 'paybox-bench-files-'));
       if (options.logDir !== undefined) await mkdir(options.logDir, { recursive: true });
-      const target = await openOwnTarget(need, starterIn(folder, options), { ...options, name: 'process' });
-      const close = async () => {
-        await target.close();
-        await rm(folder, { recursive: true, force: true });
-      };
-      return { ...target, close };
+      const forget = () => rm(folder, { recursive: true, force: true });
+      try {
+        const target = await openOwnTarget(need, starterIn(folder, options), { ...options, name: 'process' });
+        return { ...target, close: () => target.close().finally(forget) };
+      } catch (error) {
+        await forget();
+        throw error;
+      }
     },
   };
 }
