@@ -19,6 +19,8 @@ export class Panel {
   readonly #see: Sight;
   /** While this is set, it neither opens nor draws. */
   failing = false;
+  /** It went dark, and no attempt to draw has told its box of that. */
+  isDarkUnnoticed = false;
   drawMs: readonly [number, number] = [0.5, 20];
 
   constructor(chance: Chance, see: Sight) {
@@ -28,6 +30,7 @@ export class Panel {
 
   fail(): void {
     this.failing = true;
+    this.isDarkUnnoticed = true;
     this.#see(undefined);
   }
 
@@ -58,6 +61,7 @@ export class Panel {
   }
 
   #check(run: Run): void {
+    this.isDarkUnnoticed = false;
     if (this.failing && run.alive) throw new PayboxError('DISPLAY_FAULT', 'no answer', { severity: 'retryable' });
   }
 }

@@ -52,8 +52,8 @@ const SWITCHED_ON_MAX = 3;
 async function settleAlone(world: World, boxes: readonly BoxMachine[]): Promise<void> {
   const isSuperseded = (box: BoxMachine) => box.linkReason?.startsWith('SUPERSEDED') ?? false;
   for (let round = 1; round <= SWITCHED_ON_MAX; round += 1) {
-    // Whoever stopped for a newer agent, or waits for a display, is switched off and on by a person.
-    for (const box of boxes.filter(isSuperseded)) box.kill();
+    // Whoever stopped for a newer agent, or has lost its picture and cannot know it, is switched off and on by a person.
+    for (const box of boxes) if (isSuperseded(box) || box.panel.isDarkUnnoticed) box.kill();
     for (const box of boxes) box.start();
     if (await comesToRest(world, boxes)) return;
     if (!boxes.some(isSuperseded)) break;
