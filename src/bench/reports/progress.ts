@@ -6,6 +6,8 @@ export interface Progress {
   begin(name: string, number: number, of: number): void;
   step(title: string): void;
   end(result: Result): void;
+  /** A report was written: `kind` is the name of its option. */
+  report(kind: string, path: string): void;
   finish(results: readonly Result[], exitCode: number): void;
 }
 
@@ -56,6 +58,7 @@ export function progressOn({ out, err }: Streams, { target, seed }: { target: st
       const why = reason === '' ? '' : `\n    ${where === undefined ? '' : `${where}: `}${oneLine(reason)}`;
       err.write(`${SIGNS[outcome]} ${oneLine(scenario.name)} (${tookText(tookMs)})${why}\n`);
     },
+    report: (kind, path) => mark('REPORT', { kind, path }),
     finish: (results, exitCode) => {
       const of = (outcome: Result['outcome']) => results.filter((it) => it.outcome === outcome).length;
       const counts = { passed: of('passed'), failed: of('failed'), skipped: of('skipped'), missing: of('missing') };

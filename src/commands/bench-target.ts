@@ -1,0 +1,107 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { type Probe, probeOf } from '../bench/probe.ts';
+import type { Scenario } from '../bench/scenario.ts';
+import type { TargetKind } from '../bench/target.ts';
+import { atTarget } from '../bench/targets/at.ts';
+import { processTarget } from '../bench/targets/process.ts';
+import { systemClock } from '../lib/clock.ts';
+import { ConfigError } from '../lib/errors.ts';
+import { createLogger, type Logger } from '../lib/log.ts';
+import { systemRandom } from '../lib/random.ts';
+import { seededRandom } from '../lib/seeded.ts';
+import { isExposed } from '../lib/tls.ts';
+import { emulatedTarget } from './bench-emulated.ts';
+import { fileLog } from './daemon.ts';
+
+/** What a run may choose about its target, as the options of `paybox bench run` are called; secrets are values here. */
+export interface TargetOptions {
+  target?: string | undefined;
+  gateway?: string | undefined;
+  box: readonly string[];
+  boxes?: number | undefined;
+  transport: string;
+  probe: string;
+  /** Where logs go; nowhere if left out. */
+  report?: string | undefined;
+  username?: string | undefined;
+  password?: string | undefined;
+  account?: string | undefined;
+  bank?: string | undefined;
+  holder?: string | undefined;
+  adminToken?: string | undefined;
+}
+
+/** Scenarios that come with the program. */
+export const LIBRARY = fileURLToPath(new URL('../../test/scenarios/', import.meta.url));
+const SCENARIO_FILE = /\.ya?ml$/;
+const SEED_LIMIT = 1_000_000;
+
+/** A seed for a run that names none. */
+export function anySeed(): number {
+  return Math.floor(systemRandom.fraction() * SEED_LIMIT);
+}
+
+/** The scenario files of a folder, by the names that people call them by, sorted. */
+export async function scenariosIn(folder: string): Promise<Map<string, string>> {
+  const files = (await readdir(folder)).filter((name) => SCENARIO_FILE.test(name)).sort();
+  return new Map(files.map((file) => [file.replace(SCENARIO_FILE, ''), join(folder, file)]));
+}
+
+/** Whether a name is that of a file rather than of a scenario. */
+export function isFileName(name: string): boolean {
+  return SCENARIO_FILE.test(name) || name.includes('/');
+}
+
+/** The scenario with as many boxes as the options ask for or name. */
+export function withBoxes(scenario: Scenario, { boxes, box }: Pick<TargetOptions, 'boxes' | 'box'>): Scenario {
+  const there = boxes ?? (scenario.boxes < box.length ? box.length : scenario.boxes);
+  return { ...scenario, boxes: Math.max(scenario.boxes, there) };
+}
+
+/** The kind of target that the options name. Throws ConfigError that names the option. */
+export function targetOf(options: TargetOptions, seed: number): TargetKind {
+  const name = options.target ?? (options.gateway === undefined ? 'emulated' : 'at');
+  const probe = probeOf(options.probe);
+  const { transport } = options;
+  if (transport !== 'mqtt' && transport !== 'http')
+    throw new ConfigError(`--transport ${transport}: expected mqtt or http`);
+  if (name === 'at') return runningTarget(options, probe);
+  if (options.gateway !== undefined || options.box.length > 0) {
+    throw new ConfigError(`--gateway and --box belong to --target at, not to ${name}`);
+  }
+  if (name === 'emulated') {
+    const log = options.report === undefined ? noLog() : fileLog(join(options.report, 'bench.log'));
+    return emulatedTarget({ transport, probe, log, random: seededRandom(seed) });
+  }
+  if (name !== 'process') throw new ConfigError(`--target ${name}: expected emulated, process or at`);
+  const program = [process.execPath, process.argv[1] ?? ''] as const;
+  const logDir = options.report === undefined ? undefined : join(options.report, 'logs');
+  return processTarget({ program, transport, probe, random: systemRandom, logDir });
+}
+
+function runningTarget(options: TargetOptions, probe: Probe): TargetKind {
+  const { gateway, box, username, password, account, bank, holder, adminToken } = options;
+  if (gateway === undefined || !URL.canParse(gateway)) {
+    throw new ConfigError('--target at: expected --gateway, the origin of a gateway, as http://127.0.0.1:8800');
+  }
+  const wrong = box.find((url) => !URL.canParse(url));
+  if (wrong !== undefined || box.length === 0) {
+    throw new ConfigError(
+      `--box ${wrong ?? 'is missing'}: expected the origin of a box's pages, as http://127.0.0.1:8810`,
+    );
+  }
+  if (adminToken !== undefined && isExposed(gateway)) {
+    throw new ConfigError(
+      `--gateway ${gateway}: the admin token would be sent where others can read it`,
+      'use https://',
+    );
+  }
+  return atTarget({ gateway, boxes: box, username, password, account, bank, holder, adminToken, probe });
+}
+
+function noLog(): Logger {
+  return createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
+}
