@@ -135,6 +135,10 @@ describe('the lists of a gateway', () => {
     expect((await gateway.mock(`/${list}?limit=1`)).map((it) => it.id ?? it.transactionId)).toEqual([
       newest?.id ?? newest?.transactionId,
     ]);
+    const older = await gateway.mock(`/${list}?before=${newest?.id ?? newest?.transactionId}`);
+    expect(older).toEqual((await gateway.mock(`/${list}`)).slice(1));
+    expect(await gateway.mock(`/${list}?before=${older[0]?.id ?? older[0]?.transactionId}`)).toEqual([]);
+    expect(await gateway.mock(`/${list}?before=unknown`)).toEqual([]);
     for (const limit of ['0', '501', '-1', '1.5', 'x', '']) {
       const answer = await fetch(`${gateway.origin}/_mock/${list}?limit=${limit}`);
       expect([limit, answer.status, await answer.json()]).toEqual([limit, 400, { status: 'FAILED', message: 'E46' }]);

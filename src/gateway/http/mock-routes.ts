@@ -20,7 +20,11 @@ const WATCHERS_MAX = 100;
 /** The demo's password is public: the console may show it. Others it shows as a blank to fill in. */
 const DEMO_PASSWORD = 'demo-secret';
 
-const listQuery = z.object({ limit: z.coerce.number().int().min(1).max(ROWS_MAX).default(ROWS_DEFAULT) });
+/** `before`: only what is older than the row of this id, for the next page of a list. */
+const listQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(ROWS_MAX).default(ROWS_DEFAULT),
+  before: z.string().optional(),
+});
 
 export interface MockRoutesDeps {
   config: GatewayConfig;
@@ -42,18 +46,18 @@ export function mockRoutes(scope: FastifyInstance, deps: MockRoutesDeps): () => 
 
   const unknown = (request: FastifyRequest, reply: FastifyReply, reason: string) =>
     answerRefusal(request, reply, log, { code: 'E96', reason }, 404);
-  const list = (path: string, read: (limit: number) => object[] | Promise<object[]>) =>
+  const list = (path: string, read: (limit: number, before?: string) => object[] | Promise<object[]>) =>
     scope.get(path, async (request, reply) => {
       const query = listQuery.safeParse(request.query);
-      if (query.success) return read(query.data.limit);
+      if (query.success) return read(query.data.limit, query.data.before);
       return answerRefusal(request, reply, log, { code: 'E46', reason: `limit: 1 to ${ROWS_MAX}` });
     });
 
   scope.get('/about', async () => about(deps));
   list('/boxes', () => views.boxes());
-  list('/orders', (limit) => views.orders(limit));
-  list('/payments', (limit) => views.payments(limit));
-  list('/callbacks', (limit) => views.callbacks(limit));
+  list('/orders', (limit, before) => views.orders(limit, before));
+  list('/payments', (limit, before) => views.payments(limit, before));
+  list('/callbacks', (limit, before) => views.callbacks(limit, before));
   scope.get<{ Params: { terminalCode: string } }>('/boxes/:terminalCode', async (request, reply) => {
     return views.box(request.params.terminalCode) ?? unknown(request, reply, 'no such box');
   });

@@ -7,9 +7,9 @@ import type { Store } from '../store/store.ts';
 export interface Views {
   boxes(): object[];
   box(terminalCode: string): object | undefined;
-  orders(limit: number): Promise<object[]>;
-  payments(limit: number): Promise<object[]>;
-  callbacks(limit: number): Promise<object[]>;
+  orders(limit: number, before?: string): Promise<object[]>;
+  payments(limit: number, before?: string): Promise<object[]>;
+  callbacks(limit: number, before?: string): Promise<object[]>;
   callback(row: CallbackRow): Promise<object>;
 }
 
@@ -39,13 +39,13 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
   return {
     boxes: () => directory.boxes().flatMap((it) => boxView(it.terminalCode) ?? []),
     box: boxView,
-    orders: async (limit) => {
-      const rows = await store.orders.newest(limit);
+    orders: async (limit, before) => {
+      const rows = await store.orders.newest(limit, before);
       const pushes = await store.orders.pushesOf(rows.map((it) => it.id));
       return rows.map((it) => orderView(it, pushes));
     },
-    payments: async (limit) => {
-      const rows = await store.payments.newest(limit);
+    payments: async (limit, before) => {
+      const rows = await store.payments.newest(limit, before);
       const ids = rows.map((it) => it.id);
       const [notices, callbacks] = await Promise.all([store.payments.noticesOf(ids), store.payments.callbacksOf(ids)]);
       return rows.map((row) => ({
@@ -63,7 +63,7 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
             .map((it) => ({ id: it.id, status: it.status, warning: it.warning }))[0] ?? null,
       }));
     },
-    callbacks: async (limit) => callbackViews(await store.payments.newestCallbacks(limit)),
+    callbacks: async (limit, before) => callbackViews(await store.payments.newestCallbacks(limit, before)),
     callback: async (row) => (await callbackViews([row]))[0] ?? {},
   };
 }

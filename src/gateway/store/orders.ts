@@ -61,8 +61,14 @@ export class OrderStore {
     );
   }
 
-  async newest(limit: number): Promise<OrderRow[]> {
-    return this.#db.selectFrom('orders').selectAll().orderBy('seq', 'desc').limit(limit).execute();
+  /** Newest first; with `before`, an id, only those that are older. */
+  async newest(limit: number, before?: string): Promise<OrderRow[]> {
+    const rows = this.#db.selectFrom('orders').selectAll().orderBy('seq', 'desc').limit(limit);
+    const seq = this.#db
+      .selectFrom('orders')
+      .select('seq')
+      .where('id', '=', before ?? '');
+    return (before === undefined ? rows : rows.where('seq', '<', seq)).execute();
   }
 
   /** The newest pushes of each order, at most 20 of one, oldest first. */

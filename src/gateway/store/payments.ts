@@ -85,8 +85,14 @@ export class PaymentStore {
     });
   }
 
-  async newest(limit: number): Promise<PaymentRow[]> {
-    return this.#db.selectFrom('payments').selectAll().orderBy('seq', 'desc').limit(limit).execute();
+  /** Newest first; with `before`, an id, only those that are older. */
+  async newest(limit: number, before?: string): Promise<PaymentRow[]> {
+    const rows = this.#db.selectFrom('payments').selectAll().orderBy('seq', 'desc').limit(limit);
+    const seq = this.#db
+      .selectFrom('payments')
+      .select('seq')
+      .where('id', '=', before ?? '');
+    return (before === undefined ? rows : rows.where('seq', '<', seq)).execute();
   }
 
   async noticesOf(paymentIds: string[]): Promise<NoticeRow[]> {
@@ -158,8 +164,14 @@ export class PaymentStore {
     return this.#db.selectFrom('callbacks').selectAll().where('id', '=', id).executeTakeFirst();
   }
 
-  async newestCallbacks(limit: number): Promise<CallbackRow[]> {
-    return this.#db.selectFrom('callbacks').selectAll().orderBy('seq', 'desc').limit(limit).execute();
+  /** Newest first; with `before`, an id, only those that are older. */
+  async newestCallbacks(limit: number, before?: string): Promise<CallbackRow[]> {
+    const rows = this.#db.selectFrom('callbacks').selectAll().orderBy('seq', 'desc').limit(limit);
+    const seq = this.#db
+      .selectFrom('callbacks')
+      .select('seq')
+      .where('id', '=', before ?? '');
+    return (before === undefined ? rows : rows.where('seq', '<', seq)).execute();
   }
 
   /** Partners to whom something is still to be told. */
