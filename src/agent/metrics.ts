@@ -1,8 +1,10 @@
 import type { BoxEvent, BoxState, Send } from '../box/state.ts';
 
+const ANNOUNCEMENTS = 'paybox_box_announcements_total';
+
 /** Counters of one agent, printed in the Prometheus text format. */
 export class AgentMetrics {
-  readonly #counts = new Map<string, number>();
+  readonly #counts = new Map<string, number>([[ANNOUNCEMENTS, 0]]);
 
   countEvent(event: BoxEvent): void {
     if (event.type === 'push' || event.type === 'payment' || event.type === 'unrecorded') {
@@ -21,6 +23,11 @@ export class AgentMetrics {
     this.#count(`paybox_box_frames_total{result="${ok ? 'drawn' : 'failed'}"}`);
   }
 
+  /** Payments that the box said, aloud where it has a voice. */
+  countAnnouncements(payments: number): void {
+    this.#count(ANNOUNCEMENTS, payments);
+  }
+
   text(state: BoxState): string {
     const gauges: [string, number][] = [
       ['paybox_box_online', state.connection === 'registered' ? 1 : 0],
@@ -37,7 +44,7 @@ export class AgentMetrics {
     return `${lines.join('\n')}\n`;
   }
 
-  #count(name: string): void {
-    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
+  #count(name: string, by = 1): void {
+    this.#counts.set(name, (this.#counts.get(name) ?? 0) + by);
   }
 }
