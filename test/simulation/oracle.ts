@@ -42,6 +42,8 @@ export class Oracle {
   /** What must never have happened, and did. */
   readonly violations: string[] = [];
   readonly #forgotten = new Set<string>();
+  /** Withdrawals that have reached a device, and not yet its mind: a power cut takes them with it. */
+  readonly #unheeded = new Map<BoxMachine, Set<string>>();
   readonly #onScreen = new Map<BoxMachine, Scene>();
   readonly #sessions = new Map<string, BoxMachine>();
 
@@ -88,6 +90,7 @@ export class Oracle {
 
   happens(box: BoxMachine, event: BoxEvent): void {
     if (event.type !== 'withdraw') return;
+    this.#unheeded.set(box, (this.#unheeded.get(box) ?? new Set()).add(event.pushId));
     const push = this.pushes.get(event.pushId);
     if (push !== undefined && this.isOf(box, push)) push.withdrawnAtMs = Math.min(push.withdrawnAtMs, this.#nowMs());
     this.check(box);
@@ -104,6 +107,7 @@ export class Oracle {
     for (const [name, max] of Object.entries(sizes) as [keyof typeof sizes, number][]) {
       if (state[name].length > max) this.#wrong(`${box.name} holds ${state[name].length} ${name}`);
     }
+    for (const pushId of state.closedPushIds) this.#unheeded.get(box)?.delete(pushId);
     for (const report of state.unsent) {
       if (report.type === 'paid' && !report.recorded) this.unrecorded.add(report.transactionId);
     }
@@ -117,9 +121,11 @@ export class Oracle {
     }
   }
 
-  /** A device starts: of a withdrawal that its disk did not take it cannot know until its gateway tells it again. */
+  /** A device starts: of a withdrawal that did not come to its disk it cannot know until its gateway tells it again. */
   starts(box: BoxMachine): void {
-    for (const pushId of this.#forgotten) {
+    const unheeded = this.#unheeded.get(box) ?? [];
+    this.#unheeded.delete(box);
+    for (const pushId of [...this.#forgotten, ...unheeded]) {
       const push = this.pushes.get(pushId);
       if (push !== undefined && this.isOf(box, push)) push.withdrawnAtMs = Number.POSITIVE_INFINITY;
     }
