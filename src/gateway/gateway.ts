@@ -24,12 +24,14 @@ import { mockRoutes } from './http/mock-routes.ts';
 import { pageRoutes } from './http/page-routes.ts';
 import { serviceRoutes } from './http/service-routes.ts';
 import { createViews } from './http/views.ts';
+import { hearOwners, wireRoutes } from './http/wire-routes.ts';
 import { addressError, readServerTls, urlHost } from './listen.ts';
 import { createMetrics } from './metrics.ts';
 import { Service } from './service.ts';
 import { Pruner } from './store/pruner.ts';
 import { openStore, type Store } from './store/store.ts';
 import { createTokens } from './tokens.ts';
+import { Wire } from './wire/wire.ts';
 
 export interface GatewayDeps {
   clock: Clock;
@@ -106,8 +108,9 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
   const directory = createDirectory(config, secrets);
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
   const tokens = await createTokens(store, clock, random);
-  const hub = new Hub({ ...deps, directory, store, changes, ...config });
-  const seals = await Seals.open({ ...deps, hub, directory, store });
+  const wire = new Wire(deps);
+  const hub = new Hub({ ...deps, directory, store, changes, wire, ...config });
+  const seals = await Seals.open({ ...deps, hub, directory, store, wire });
   opened.add('boxes', () => hub.close());
   const metrics = createMetrics(() => hub.online);
   const ownPorts: number[] = [];
@@ -117,6 +120,7 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
     store,
     changes,
     metrics,
+    wire,
     post: createPost(() => ownPorts),
     retryWaitsMs: config.callbackRetryWaitsMs,
   });
@@ -136,17 +140,19 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
     for (const end of endStreams) end();
     return app.close();
   });
-  app.register(async (scope) => serviceRoutes(scope, { service, directory, tokens, logins, log, originOf }), {
+  app.register(async (scope) => serviceRoutes(scope, { ...deps, service, directory, tokens, logins, wire, originOf }), {
     prefix: config.basePath,
   });
   app.register(async (scope) => void endStreams.push(boxRoutes(scope, { ...deps, hub, seals, directory, logins })));
   app.register(
     async (scope) => {
+      hearOwners(scope, { wire, clock });
       const views = createViews(store, hub, directory);
       const baseUrl = () => `${originAt(app, config)}${config.basePath}`;
       endStreams.push(
         mockRoutes(scope, { config, service, courier, seals, logins, views, changes, clock, log, baseUrl }),
       );
+      wireRoutes(scope, { wire, log });
     },
     { prefix: '/_mock' },
   );

@@ -10,6 +10,7 @@ import { createApp } from '../../src/gateway/http/app.ts';
 import { boxRoutes } from '../../src/gateway/http/box-routes.ts';
 import { Logins } from '../../src/gateway/http/logins.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
+import { Wire } from '../../src/gateway/wire/wire.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
@@ -214,7 +215,8 @@ async function routesWith(store: Store) {
   const clock = systemClock;
   const log = createLogger(new PassThrough().resume(), clock, 'json');
   const directory = { box: (code: string) => BOXES.find((it) => it.terminalCode === code) } as unknown as Directory;
-  const common = { directory, store, clock, random, log, changes: new Changes() };
+  const wire = new Wire({ clock, random });
+  const common = { directory, store, clock, random, log, wire, changes: new Changes() };
   const hub = new Hub({ ...common, confirm: 'displayed', confirmTimeoutMs: 5000 });
   const app = createApp(log, clock);
   const settings = { setting: async () => random.secret(32) } as unknown as Store;

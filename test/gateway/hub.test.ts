@@ -8,6 +8,7 @@ import { createDirectory } from '../../src/gateway/directory.ts';
 import { createMetrics } from '../../src/gateway/metrics.ts';
 import { Service } from '../../src/gateway/service.ts';
 import { openStore } from '../../src/gateway/store/store.ts';
+import { Wire } from '../../src/gateway/wire/wire.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { turn, VirtualClock } from '../../src/lib/virtual-clock.ts';
@@ -38,7 +39,8 @@ async function hubWithLine() {
   const store = await openStore({ dataDir }, log);
   onTestFinished(() => store.close());
   const deps = { directory: createDirectory(config), store, clock, random: systemRandom, log, changes: new Changes() };
-  const hub = new Hub({ ...deps, confirm: 'displayed', confirmTimeoutMs: 5_000 });
+  const heard = new Wire(deps);
+  const hub = new Hub({ ...deps, wire: heard, confirm: 'displayed', confirmTimeoutMs: 5_000 });
   onTestFinished(() => hub.close());
   const got: DownMessage[] = [];
   const wire = { loses: (_message: DownMessage) => false };

@@ -5,6 +5,7 @@ import type { GatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory, type Directory } from '../../src/gateway/directory.ts';
 import type { Metrics } from '../../src/gateway/metrics.ts';
 import { Service } from '../../src/gateway/service.ts';
+import type { Wire } from '../../src/gateway/wire/wire.ts';
 import type { GatewayDisk } from './gateway-disk.ts';
 import { type Calendar, Run } from './machine.ts';
 import { traceLog } from './quiet-log.ts';
@@ -18,6 +19,8 @@ const NO_METRICS: Metrics = {
   contentType: '',
   text: async () => '',
 };
+
+const NO_WIRE: Pick<Wire, 'box' | 'callback'> = { box: () => undefined, callback: () => undefined };
 
 /** A gateway whose program may end at any moment and start again over the same disk. */
 export class GatewayMachine {
@@ -70,7 +73,7 @@ export class GatewayMachine {
     const { directory } = this;
     const changes = new Changes();
     await store.orders.failUnfinished(run.wallMs(), this.#config.confirm);
-    const common = { clock: run, random: chance, log, directory, store, changes };
+    const common = { clock: run, random: chance, log, directory, store, changes, wire: NO_WIRE };
     const hub = new Hub({ ...common, ...this.#config });
     const post = partner.postFor(run);
     const { callbackRetryWaitsMs: retryWaitsMs } = this.#config;

@@ -10,6 +10,7 @@ import type { Directory } from '../directory.ts';
 import type { NewOrder, NewPush } from '../store/orders.ts';
 import type { Notice } from '../store/payments.ts';
 import type { Store } from '../store/store.ts';
+import type { Wire } from '../wire/wire.ts';
 import { Confirmations, type PushResult } from './confirmations.ts';
 import type { Line } from './line.ts';
 import { keepReport } from './reports.ts';
@@ -25,6 +26,7 @@ export interface HubDeps {
   random: Random;
   log: Logger;
   changes: Changes;
+  wire: Pick<Wire, 'box'>;
   confirm: 'displayed' | 'accepted';
   confirmTimeoutMs: number;
 }
@@ -75,6 +77,7 @@ export class Hub {
       this.#sessions.delete(terminalCode);
       session.end();
       this.#deps.log.info('box-offline', { box: terminalCode, why });
+      this.#deps.wire.box(terminalCode, false, why);
       this.#confirmations.settleAll(terminalCode, failure('BOX_OFFLINE', `the box was lost: ${why}`));
       this.#deps.changes.notify('boxes');
     });
@@ -137,6 +140,7 @@ export class Hub {
       session.end();
       session.line.end();
       this.#deps.log.warn('box-expelled', { box: terminalCode, code: 'NOT_REGISTERED', reason });
+      this.#deps.wire.box(terminalCode, false, reason);
       this.#confirmations.settleAll(terminalCode, failure('BOX_OFFLINE', reason));
       this.#deps.changes.notify('boxes');
     });
@@ -188,7 +192,7 @@ export class Hub {
   }
 
   async #welcome(terminalCode: string, line: Line, hello: UpOf<'hello'>): Promise<void> {
-    const { directory, store, clock, log, changes, confirm } = this.#deps;
+    const { directory, store, clock, log, changes, wire, confirm } = this.#deps;
     const box = directory.box(terminalCode);
     const { sessionId, agentVersion, display } = hello;
     if (!isThisBox(box, hello)) {
@@ -209,6 +213,7 @@ export class Hub {
     // Not before the welcome, without which nothing counts.
     this.#sessions.set(terminalCode, session);
     log.info('box-online', { box: terminalCode, transport: line.transport, agentVersion, display });
+    wire.box(terminalCode, true, line.transport);
     changes.notify('boxes');
     void session.remind(() =>
       this.#inTurn(terminalCode, 'remind', async () => {

@@ -6,6 +6,7 @@ import type { DownMessage, UpMessage } from '../../protocol/messages.ts';
 import { GatewaySeal, type Opened, type ReadMessage, readUp, type SealRefusal } from '../../protocol/seal.ts';
 import type { Directory } from '../directory.ts';
 import type { Store } from '../store/store.ts';
+import type { Wire } from '../wire/wire.ts';
 import type { Hub } from './hub.ts';
 
 /** Sessions of one box whose messages can be opened: the one in use, and agents that quarrel with it. */
@@ -36,6 +37,8 @@ export interface SealsDeps {
   clock: Clock;
   random: Random;
   log: Logger;
+  /** Hears every message as it is in the clear. */
+  wire: Pick<Wire, 'message'>;
 }
 
 /**
@@ -75,11 +78,19 @@ export class Seals {
    * Messages must go out in the order in which they are sealed.
    */
   seal(terminalCode: string, message: DownMessage): string | undefined {
-    return this.#boxes.get(terminalCode)?.sessions.get(message.sessionId)?.seal.seal(message, this.#key);
+    const sealed = this.#boxes.get(terminalCode)?.sessions.get(message.sessionId)?.seal.seal(message, this.#key);
+    if (sealed !== undefined) this.#deps.wire.message(terminalCode, 'box', message);
+    return sealed;
   }
 
   /** What came from the box, as an answer to this challenge if it begins a session. Never throws. */
   take(terminalCode: string, challenge: string, bytes: Uint8Array | string): Opened<UpMessage> {
+    const opened = this.#open(terminalCode, challenge, bytes);
+    if (opened.ok) this.#deps.wire.message(terminalCode, 'gateway', opened.value);
+    return opened;
+  }
+
+  #open(terminalCode: string, challenge: string, bytes: Uint8Array | string): Opened<UpMessage> {
     const secret = this.#deps.directory.box(terminalCode)?.secret;
     if (secret === undefined) return { ok: false, code: 'WRONG_BOX', reason: 'no such box has a secret' };
     const box = this.#sealsOf(terminalCode, secret);

@@ -7,6 +7,7 @@ import type { Directory } from '../directory.ts';
 import type { Metrics } from '../metrics.ts';
 import type { CallbackRow } from '../store/schema.ts';
 import type { Store } from '../store/store.ts';
+import type { Wire } from '../wire/wire.ts';
 import { type Attempt, attemptCallback } from './attempt.ts';
 import { Lane } from './lane.ts';
 import type { Post } from './post.ts';
@@ -22,6 +23,7 @@ export interface CourierDeps {
   log: Logger;
   changes: Changes;
   metrics: Metrics;
+  wire: Pick<Wire, 'callback'>;
   /** How a partner is called. */
   post: Post;
   /** Waits of the ladder in milliseconds, one before each retry (PROTOCOL.md, clause SYN-4). */
@@ -100,7 +102,7 @@ export class Courier {
   }
 
   async #makeAttempt(id: string, byHand: boolean): Promise<void> {
-    const { store, directory, clock, random, log, changes, metrics, post } = this.#deps;
+    const { store, directory, clock, random, log, changes, metrics, wire, post } = this.#deps;
     const callback = await store.payments.callback(id);
     if (callback === undefined || (!byHand && callback.status !== 'pending')) return;
     // A URL that was corrected since then is for what is owed too; without one it may still be at the old.
@@ -128,6 +130,21 @@ export class Courier {
     );
     metrics.called(attempt.result === 'retry' && after.status === 'failed' ? 'failed' : attempt.result);
     const { result, status, error, warning } = attempt;
+    const { partner, body, payment_id: transactionId } = callback;
+    const { answer, durationMs: tookMs } = attempt;
+    wire.callback({
+      id,
+      transactionId,
+      partner,
+      body,
+      byHand,
+      result: after.status,
+      status,
+      answer,
+      error,
+      warning,
+      tookMs,
+    });
     const line = { callback: id, partner: callback.partner, result: after.status, status, error, warning };
     if (result === 'delivered' && warning === null) log.info('callback', line);
     else log.warn('callback', line);

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
+import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import {
   generateRequest,
@@ -14,14 +15,18 @@ import type { Directory } from '../directory.ts';
 import type { Service } from '../service.ts';
 import { TOKEN_SECONDS, type Tokens } from '../tokens.ts';
 import type { Verdict } from '../verdict.ts';
+import type { Wire } from '../wire/wire.ts';
 import { isLoggedIn, type Logins } from './logins.ts';
 import { answerRefusal, basicCredentials, bearerToken, readBody } from './requests.ts';
+import { hearCalls } from './wire-routes.ts';
 
 export interface ServiceRoutesDeps {
   service: Service;
   directory: Directory;
   tokens: Tokens;
   logins: Logins;
+  wire: Pick<Wire, 'call'>;
+  clock: Clock;
   log: Logger;
   /** Where a caller reaches the gateway. */
   originOf: (request: FastifyRequest) => string;
@@ -29,29 +34,39 @@ export interface ServiceRoutesDeps {
 
 /** The four endpoints of the payment QR service, below `{base_url}`. */
 export function serviceRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
+  const partners: Partners = new WeakMap();
+  hearCalls(scope, scope.prefix, deps, (request) => partners.get(request)?.username ?? null);
   scope.route({
     method: 'POST',
     url: PATHS.token,
     // Answered before the body is read, whatever it is (PROTOCOL.md, clause TOK-3).
-    onRequest: (request, reply) => answerToken(request, reply, deps),
+    onRequest: (request, reply) => answerToken(request, reply, deps, partners),
     handler: () => undefined,
   });
-  scope.register(async (bearers) => bearerRoutes(bearers, deps));
+  scope.register(async (bearers) => bearerRoutes(bearers, deps, partners));
 }
 
-async function answerToken(request: FastifyRequest, reply: FastifyReply, deps: ServiceRoutesDeps) {
+/** Who has shown to be the partner that a request is of. */
+type Partners = WeakMap<FastifyRequest, PartnerConfig>;
+
+async function answerToken(request: FastifyRequest, reply: FastifyReply, deps: ServiceRoutesDeps, partners: Partners) {
   const { username = '', password } = basicCredentials(request) ?? {};
-  const expected = deps.directory.partner(username)?.password;
+  const partner = deps.directory.partner(username);
+  const expected = partner?.password;
   const challenge = 'Basic realm="paybox", charset="UTF-8"';
   const attempt = { kind: 'partner', username, secret: password, expected } as const;
   if (!isLoggedIn(request, reply, attempt, { ...deps, challenge })) return reply;
+  if (partner !== undefined) partners.set(request, partner);
   const access_token = await deps.tokens.issue(username);
   const answer: TokenResponse = { access_token, token_type: 'Bearer', expires_in: TOKEN_SECONDS };
   return reply.header('cache-control', 'no-store').send(answer);
 }
 
-function bearerRoutes(scope: FastifyInstance, { service, directory, tokens, log, originOf }: ServiceRoutesDeps): void {
-  const partners = new WeakMap<FastifyRequest, PartnerConfig>();
+function bearerRoutes(
+  scope: FastifyInstance,
+  { service, directory, tokens, log, originOf }: ServiceRoutesDeps,
+  partners: Partners,
+): void {
   scope.addHook('onRequest', async (request, reply) => {
     const token = bearerToken(request);
     const username = token === undefined ? undefined : await tokens.read(token);

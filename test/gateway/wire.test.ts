@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { bodyToTell } from '../../src/gateway/wire/masking.ts';
+import { Wire } from '../../src/gateway/wire/wire.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import { wirePage } from '../../src/protocol/wire.ts';
+
+const CALL = { by: 'demo', method: 'POST', path: '/x', status: 200, tookMs: 1 };
+
+function wire() {
+  const clock = new VirtualClock();
+  return { clock, wire: new Wire({ clock, random: systemRandom }) };
+}
+
+describe('the wire', () => {
+  it('numbers what it hears, and tells what came since a number', async () => {
+    const { wire: it, clock } = wire();
+    expect(it.since(0, 10)).toMatchObject({ entries: [], next: 0, lost: 0, upMs: 0 });
+    it.box('VVB000001', true, 'mqtt');
+    await clock.advance(1_500);
+    it.call({ ...CALL, body: '{"a":1}', answer: 'no JSON' });
+    it.box('VVB000001', false, 'gone');
+    const all = wirePage.parse(it.since(0, 10));
+    expect(all.entries.map(({ n, kind, upMs }) => [n, kind, upMs])).toEqual([
+      [1, 'box', 0],
+      [2, 'call', 1_500],
+      [3, 'box', 1_500],
+    ]);
+    expect(all.entries[1]).toMatchObject({ body: { a: 1 }, answer: 'no JSON', by: 'demo' });
+    expect(all).toMatchObject({ next: 3, lost: 0, upMs: 1_500 });
+    expect(it.since(1, 1)).toMatchObject({ entries: [{ n: 2 }], next: 2, lost: 0 });
+    expect(it.since(3, 10)).toMatchObject({ entries: [], next: 3, lost: 0 });
+    expect(it.since(99, 10)).toMatchObject({ entries: [], next: 3, lost: 0 });
+    expect(it.since(0, 1).run).toBe(all.run);
+    expect(wire().wire.since(0, 1).run).not.toBe(all.run);
+  });
+
+  it('keeps the newest 20,000, and says how many it has lost', () => {
+    const { wire: it } = wire();
+    for (let n = 1; n <= 45_000; n += 1) it.box('VVB000001', true, String(n));
+    const page = it.since(10, 2);
+    expect(page.entries).toMatchObject([
+      { n: 25_001, why: '25001' },
+      { n: 25_002, why: '25002' },
+    ]);
+    expect(page).toMatchObject({ next: 25_002, lost: 24_990 });
+    expect(it.since(44_999, 10)).toMatchObject({ entries: [{ n: 45_000, why: '45000' }], lost: 0 });
+  });
+
+  it('keeps 16 million characters at most, and the beginning of what is long', () => {
+    const { wire: it } = wire();
+    const body = 'x'.repeat(65_000);
+    for (let n = 1; n <= 2_000; n += 1) it.call({ ...CALL, body, answer: '' });
+    const { entries, lost } = it.since(0, 2_000);
+    expect(lost).toBe(2_000 - Math.floor(16_000_000 / (16_384 + 200)));
+    expect(String((entries[0] as { body: unknown }).body)).toHaveLength(16_384);
+    // One answer is no longer than a reader takes.
+    expect(entries.length).toBe(Math.floor(4_000_000 / (16_384 + 200)));
+  });
+
+  it.each([
+    ['', null],
+    ['{"checkSum":"0f0f","amount":"1"}', { checkSum: '***', amount: '1' }],
+    [
+      '{"a":[{"access_token":"t","Password":"p"}],"secretKey":{"b":1}}',
+      { a: [{ access_token: '***', Password: '***' }], secretKey: '***' },
+    ],
+    ['{"checkSum":"0f0f","amount":', '{"checkSum":***,"amount":'],
+    ['{"password":"a\\"b', '{"password":***'],
+    ['username=x&password=y&z=1', 'username=x&password=***&z=1'],
+    ['"a text"', 'a text'],
+    [`${'['.repeat(20)}{"token":"t"}${']'.repeat(20)}`, `${'['.repeat(20)}{"token":***}${']'.repeat(20)}`],
+  ])('tells %s without its secrets', (text, told) => {
+    expect(bodyToTell(text)).toEqual(told);
+  });
+});
