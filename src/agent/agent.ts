@@ -15,6 +15,7 @@ import { signingKeyOf } from '../protocol/keys.ts';
 import type { Scene } from '../scene.ts';
 import type { BoxWindow, Journal, Key, Session, TransportIo } from './contract.ts';
 import { Enroller } from './enrol.ts';
+import { edgesOf } from './faults/edges.ts';
 import { openJournal } from './journal.ts';
 import { Link } from './link.ts';
 import { startLocalHttp } from './local-http.ts';
@@ -51,6 +52,8 @@ export interface AgentSetup {
   paidHoldMs: number;
   endedHoldMs: number;
   onStop: OnStop;
+  /** Whether faults may be ordered of it, which is for test benches. */
+  faults?: boolean;
 }
 
 export interface AgentDeps {
@@ -80,14 +83,15 @@ export interface Agent {
  * shown. Settles once its pages answer. Throws a ConfigError when the port cannot be had, or another program has the
  * journal open; a display or a disk that fails is a state, not an error.
  */
-export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Agent> {
+export async function startAgent(given: AgentSetup, world: AgentDeps): Promise<Agent> {
+  const { setup, deps, faults, ...edges } = edgesOf(given, world);
   const { clock, log } = deps;
   const { gateway } = setup.link;
   if (isExposed(gateway))
     log.warn('link-plain', { gateway, reason: 'anyone on the way can read and change what is said' });
-  const journal = openJournal(setup.dataDir, setup.identity.terminalCode, deps);
+  const journal = edges.journal(openJournal(setup.dataDir, setup.identity.terminalCode, deps));
   const { loop, screens, link, parts, window, working } = assemble(setup, deps, journal);
-  const http = await startLocalHttp(setup.http, window, deps).catch(async (error: unknown) => {
+  const http = await startLocalHttp(setup.http, window, { ...deps, faults }).catch(async (error: unknown) => {
     await endAll(parts.ends(), STOP_BUDGET_MS, deps);
     journal.close();
     throw error;
@@ -110,6 +114,7 @@ export async function startAgent(setup: AgentSetup, deps: AgentDeps): Promise<Ag
     loop.stop();
     await running;
     journal.close();
+    faults?.endAll();
   };
   let closing: Promise<void> | undefined;
   return {
@@ -154,7 +159,10 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
   };
   const at = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
   const start = restore(boxConfig(setup), { entries: journal.load(), whole: journal.status().whole }, at);
-  const announce = (payments: readonly Payment[]) => parts.announce(payments);
+  const announce = (payments: readonly Payment[]) => {
+    metrics.countAnnouncements(payments.length);
+    parts.announce(payments);
+  };
   const loop = new Loop(start, { clock, log, journal, show, send, announce });
   const dispatch = (event: BoxEvent) => {
     metrics.countEvent(event);

@@ -77,6 +77,10 @@ export const agentConfigSchema = z
       .enum(['blank', 'leave'])
       .default('blank')
       .describe('what the displays show once the agent has been stopped; a QR is taken away in any case'),
+    faults: z
+      .boolean()
+      .default(false)
+      .describe('for test benches only: whoever reaches the pages can have the box fail, at /_mock/faults'),
   })
   .superRefine(({ box, link, enrolment }, context) => {
     if (enrolment !== undefined || box.secret !== undefined || box.secretFile !== undefined) return;
@@ -103,6 +107,8 @@ export interface AgentConfig {
   paidHoldSeconds: number;
   endedHoldSeconds: number;
   onStop: OnStop;
+  /** Whether faults may be ordered at the box's pages. */
+  faults: boolean;
 }
 
 /**

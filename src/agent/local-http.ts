@@ -17,13 +17,18 @@ import {
 } from '../lib/http-guard.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
+import { type Answer, json, nothing, plain } from './answer.ts';
 import type { BoxWindow, Key } from './contract.ts';
+import type { BoxFaults } from './faults/box-faults.ts';
+import { FAULTS_PATH, faultsAnswer } from './faults/routes.ts';
 import { LiveStatus } from './live-status.ts';
 
 export interface LocalHttpDeps {
   clock: Clock;
   log: Logger;
   random: Random;
+  /** What can be ordered at a box on a test bench. */
+  faults?: BoxFaults | undefined;
 }
 
 export interface LocalHttp {
@@ -36,13 +41,6 @@ const CONNECTIONS_MAX = 64;
 const HEADER_BYTES_MAX = 8_192;
 
 const KEYS: readonly Key[] = ['dismiss', 'repeat', 'history'];
-
-interface Answer {
-  status: number;
-  type: string;
-  body: string | Uint8Array;
-  headers?: OutgoingHttpHeaders;
-}
 
 const SECURITY_HEADERS: OutgoingHttpHeaders = { ...SAFE_HEADERS, 'content-security-policy': PAGE_POLICY };
 
@@ -62,7 +60,7 @@ export async function startLocalHttp(
   limitConnections(server, CONNECTIONS_MAX);
   server.on('request', (request, response) => {
     try {
-      const answer = answerTo(request, response, { boundHost: host, routes, live });
+      const answer = answerTo(request, response, { boundHost: host, routes, live, faults: deps.faults });
       if (answer !== undefined) finish(request, response, answer, deps.clock);
     } catch (error) {
       deps.log.error('page-failed', { path: request.url, reason: reasonOf(error) });
@@ -130,17 +128,24 @@ function routesOf(window: BoxWindow, live: LiveStatus, deps: LocalHttpDeps): Map
       `POST /keys/${key}`,
       () => {
         window.press(key);
-        return { status: 204, type: 'text/plain', body: '' };
+        return nothing();
       },
     ]),
   ]);
+}
+
+interface Pages {
+  boundHost: string;
+  routes: ReadonlyMap<string, Route>;
+  live: LiveStatus;
+  faults: BoxFaults | undefined;
 }
 
 /** The answer to a request; undefined once it is a page that watches. */
 function answerTo(
   request: IncomingMessage,
   response: ServerResponse,
-  { boundHost, routes, live }: { boundHost: string; routes: ReadonlyMap<string, Route>; live: LiveStatus },
+  { boundHost, routes, live, faults }: Pages,
 ): Answer | undefined {
   const host = hostnameOf(request);
   if (host === undefined || !isOwnHost(host, boundHost)) {
@@ -149,12 +154,13 @@ function answerTo(
   if (isForeignPage(request)) return plain(403, 'only the page of the box itself may ask and press keys');
   if (hasBody(request)) return { ...plain(413, 'the box takes no body'), headers: { connection: 'close' } };
   request.resume();
-  const [path = '/'] = (request.url ?? '/').split('?', 1);
+  const [path = '/', query = ''] = (request.url ?? '/').split('?', 2);
   if (path === '/events' && request.method === 'GET') {
     if (live.subscribe(response, SECURITY_HEADERS)) return undefined;
     return { ...plain(503, 'too many pages watch this box'), headers: { 'retry-after': '5' } };
   }
   const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
+  if (path === FAULTS_PATH || path.startsWith(`${FAULTS_PATH}/`)) return faultsAnswer({ method, path, query }, faults);
   const route = routes.get(`${method} ${path}`);
   if (route !== undefined) return route(request);
   const allowed = path === '/events' ? 'GET' : allowedFor(path, routes);
@@ -183,14 +189,6 @@ function finish(
   response.writeHead(status, { ...SECURITY_HEADERS, ...length, ...headers });
   response.end(request.method === 'HEAD' ? undefined : body);
   void cutSlowReader(response, clock);
-}
-
-function plain(status: number, text: string): Answer {
-  return { status, type: 'text/plain; charset=utf-8', body: text.endsWith('\n') ? text : `${text}\n` };
-}
-
-function json(status: number, value: unknown): Answer {
-  return { status, type: 'application/json; charset=utf-8', body: JSON.stringify(value) };
 }
 
 function health(window: BoxWindow): Answer {

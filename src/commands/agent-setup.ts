@@ -20,6 +20,7 @@ export function setupOf(config: AgentConfig): AgentSetup {
     paidHoldSeconds,
     endedHoldSeconds,
     onStop,
+    faults,
   } = config;
   const transport = TRANSPORTS.get(link.transport);
   if (transport === undefined) throw new ConfigError(`link.transport: no transport ${link.transport}`);
@@ -43,5 +44,6 @@ export function setupOf(config: AgentConfig): AgentSetup {
     paidHoldMs: paidHoldSeconds * 1000,
     endedHoldMs: endedHoldSeconds * 1000,
     onStop,
+    faults,
   };
 }

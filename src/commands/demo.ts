@@ -54,6 +54,7 @@ export function demoAgentConfig(
       http: { port: options.boxPort },
       voice: { driver: 'page' },
       dataDir: join(options.dataDir, 'box'),
+      faults: true,
     },
     'paybox up',
   );

@@ -1,96 +1,13 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Agent, type AgentSetup, startAgent } from '../../src/agent/agent.ts';
-import type { Session } from '../../src/agent/contract.ts';
+import { describe, expect, it } from 'vitest';
 import type { Frame } from '../../src/display/contract.ts';
-import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
-import { BoundedQueue } from '../../src/lib/queue.ts';
-import { systemRandom } from '../../src/lib/random.ts';
-import {
-  type DownBody,
-  type DownMessage,
-  downMessage,
-  type Link,
-  type UpMessage,
-  upMessage,
-} from '../../src/protocol/messages.ts';
+import type { Link } from '../../src/protocol/messages.ts';
 import type { Scene } from '../../src/scene.ts';
 import { LINK, paymentOf, pushOf, uuid } from '../box/support.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
-
-const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
-
-/** A gateway at the other end of a session in memory: it welcomes the box and keeps what it says. */
-class Gateway implements Session {
-  readonly incoming = new BoundedQueue<DownMessage>(100, 'reject');
-  readonly said: UpMessage[] = [];
-  readonly #link: Link;
-  #sessionId = '';
-
-  constructor(link: Link) {
-    this.#link = link;
-  }
-
-  async send(message: UpMessage): Promise<void> {
-    this.said.push(upMessage.parse(message));
-    this.#sessionId = message.sessionId;
-    if (message.type === 'hello') this.tell({ type: 'welcome', link: this.#link, openPushIds: [] });
-  }
-
-  async close(): Promise<void> {
-    this.incoming.close();
-  }
-
-  tell(body: DownBody): void {
-    const head = { v: 1, id: systemRandom.uuid(), sentAtMs: systemClock.wallMs() };
-    this.incoming.offer(downMessage.parse({ ...head, ...body, sessionId: this.#sessionId }));
-  }
-
-  types(): string[] {
-    return this.said.map((message) => (message.type === 'rejected' ? message.code : message.type));
-  }
-}
-
-function display(driver: string, options: object) {
-  const registered = DISPLAY_DRIVERS.get(driver);
-  if (registered === undefined) throw new Error(`no driver ${driver}`);
-  return { driver, open: registered.configure(options).open };
-}
-
-async function boxWith(
-  change: Partial<AgentSetup> & Pick<AgentSetup, 'displays'>,
-  { account = LINK, address = 'memory:' }: { account?: Link; address?: string } = {},
-): Promise<{ agent: Agent; gateway: Gateway }> {
-  const gateway = new Gateway(account);
-  const setup: AgentSetup = {
-    identity: IDENTITY,
-    version: '0.0.0',
-    link: { transport: 'memory', gateway: address, open: async () => gateway },
-    http: { host: '127.0.0.1', port: 0 },
-    parts: {},
-    dataDir: await temporaryFolder(),
-    paidHoldMs: 10_000,
-    endedHoldMs: 5_000,
-    onStop: 'blank',
-    ...change,
-  };
-  const log = createLogger(new PassThrough().resume(), systemClock, 'json');
-  const agent = await startAgent(setup, {
-    clock: systemClock,
-    random: systemRandom,
-    log,
-    terminal: undefined,
-    terminalInput: undefined,
-  });
-  onTestFinished(() => agent.close());
-  await eventually('registered', () => agent.window.status().online);
-  return { agent, gateway };
-}
+import { boxWith, display } from './box-with.ts';
 
 describe('an agent', () => {
   it('AGT-2 confirms by its first display and is not hurt by a second one that fails', async () => {

@@ -53,6 +53,7 @@ describe('the configuration of a box', () => {
       paidHoldSeconds: 10,
       endedHoldSeconds: 5,
       onStop: 'blank',
+      faults: false,
     });
   });
 

@@ -56,6 +56,7 @@ export function agentConfigFor(place: Place, box: MadeBox, boxPort: number): obj
     displays: [{ driver: 'browser' }],
     http: { port: boxPort },
     dataDir: `${place.folder}/${box.terminalCode}`,
+    faults: true,
   };
 }
 

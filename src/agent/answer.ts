@@ -1,0 +1,21 @@
+import type { OutgoingHttpHeaders } from 'node:http';
+
+/** What the box's pages answer to one request. */
+export interface Answer {
+  status: number;
+  type: string;
+  body: string | Uint8Array;
+  headers?: OutgoingHttpHeaders;
+}
+
+export function plain(status: number, text: string): Answer {
+  return { status, type: 'text/plain; charset=utf-8', body: text.endsWith('\n') ? text : `${text}\n` };
+}
+
+export function json(status: number, value: unknown): Answer {
+  return { status, type: 'application/json; charset=utf-8', body: JSON.stringify(value) };
+}
+
+export function nothing(): Answer {
+  return { status: 204, type: 'text/plain', body: '' };
+}

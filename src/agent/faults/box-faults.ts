@@ -1,0 +1,112 @@
+import type { Clock } from '../../lib/clock.ts';
+import { PayboxError } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Random } from '../../lib/random.ts';
+import { seededRandom } from '../../lib/seeded.ts';
+import { FAULT_NAMES, type FaultName, type FaultOrder, faultKind, type StandingFault } from '../../protocol/faults.ts';
+
+/** The faults that happen in a box. */
+export const BOX_FAULTS: readonly FaultName[] = FAULT_NAMES.filter((name) => faultKind(name).place === 'box');
+
+/** An order for a fault of this box. It lasts its `seconds`, or what its kind does; fewer when it has happened `times`. */
+export type BoxFaultOrder = Omit<FaultOrder, 'box' | 'content'>;
+
+const STANDING_MAX = 32;
+
+/** Each has a chance of its own, so that what happens on one does not change what happens on another. */
+export type Stream = 'away' | 'back';
+
+interface Standing {
+  order: BoxFaultOrder;
+  id: string;
+  happened: number;
+  chances: Record<Stream, Random>;
+  /** Whether a fault that is a state and no event is there; undefined until somebody asks. */
+  isThere?: boolean;
+  over: AbortController;
+}
+
+/** The faults that a bench has ordered of this box. They are in memory only: a box that is started anew has none. */
+export class BoxFaults {
+  readonly #deps: { clock: Clock; random: Random; log: Logger };
+  readonly #standing = new Map<string, Standing>();
+  readonly #listeners = new Set<(fault: FaultName) => void>();
+
+  constructor(deps: { clock: Clock; random: Random; log: Logger }) {
+    this.#deps = deps;
+  }
+
+  /** Throws a PayboxError when too many stand. */
+  order(given: BoxFaultOrder): StandingFault {
+    const { clock, random, log } = this.#deps;
+    if (this.#standing.size >= STANDING_MAX) {
+      throw new PayboxError('FAULTS_MAX', `${STANDING_MAX} faults stand already`, { severity: 'retryable' });
+    }
+    const { fault, seed = 0, seconds = faultKind(fault).seconds ?? 0 } = given;
+    const id = random.uuid();
+    const chances = { away: seededRandom(2 * seed), back: seededRandom(2 * seed + 1) };
+    const standing: Standing = { order: { ...given, seconds }, id, happened: 0, chances, over: new AbortController() };
+    this.#standing.set(id, standing);
+    log.warn('fault-ordered', { ...standing.order, id });
+    void clock.sleep(seconds * 1_000, standing.over.signal).then(() => this.end(id));
+    for (const listener of this.#listeners) listener(fault);
+    return told(standing);
+  }
+
+  standing(): StandingFault[] {
+    return [...this.#standing.values()].map(told);
+  }
+
+  /** Whether such a fault stood. */
+  end(id: string): boolean {
+    const standing = this.#standing.get(id);
+    if (standing === undefined) return false;
+    this.#standing.delete(id);
+    standing.over.abort();
+    this.#deps.log.warn('fault-ended', { fault: standing.order.fault, id, happened: standing.happened });
+    return true;
+  }
+
+  endAll(): void {
+    for (const id of [...this.#standing.keys()]) this.end(id);
+  }
+
+  /** Calls back after each order, until the returned function is called. */
+  onOrder(listener: (fault: FaultName) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /**
+   * Asks whether the fault happens now, and counts it: then the chance for whatever else is open about it, else
+   * undefined. `share` of the times it does, where it always would if nothing else was ordered.
+   */
+  happens(fault: FaultName, { share = 1, stream = 'away' }: { share?: number; stream?: Stream } = {}) {
+    for (const standing of this.#standing.values()) {
+      const { chance = 1, times = Number.POSITIVE_INFINITY } = standing.order;
+      const random = standing.chances[stream];
+      if (standing.order.fault !== fault || random.fraction() >= share * chance) continue;
+      standing.happened += 1;
+      if (standing.happened >= times) this.end(standing.id);
+      return random;
+    }
+    return undefined;
+  }
+
+  /** Whether a fault that is a state is there: chance has it once, and `times` says nothing about it. */
+  isThere(fault: FaultName): boolean {
+    return [...this.#standing.values()].some((standing) => {
+      const { chance = 1 } = standing.order;
+      if (standing.order.fault !== fault) return false;
+      if (standing.isThere === undefined) {
+        standing.isThere = standing.chances.away.fraction() < chance;
+        standing.happened = standing.isThere ? 1 : 0;
+      }
+      return standing.isThere;
+    });
+  }
+}
+
+function told({ order, id, happened }: Standing): StandingFault {
+  return { ...order, id, happened };
+}
