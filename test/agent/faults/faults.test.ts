@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readQr } from '../../../src/bench/decode.ts';
 import { decodePicture } from '../../../src/bench/picture-file.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import type { FaultName, StandingFault } from '../../../src/protocol/faults.ts';
 import { paymentOf, pushOf, uuid } from '../../box/support.ts';
 import { eventually } from '../../support/net.ts';
@@ -15,6 +16,7 @@ const VOICE = {
 } as const;
 /** Longer than any test: such a fault is ended by the test. */
 const LONG = 'seconds=600';
+const HOUR_MS = 3_600_000;
 
 /** A box that shows and says on its page, of which faults can be ordered. */
 async function box() {
@@ -114,5 +116,29 @@ describe('a box whose disk is full', () => {
     gateway.tell(paymentOf(1, { repeated: true }));
     await eventually('asked again', () => gateway.types().filter((type) => type === 'paid').length === 2);
     expect(said()?.number).toBe(1);
+  });
+});
+
+describe('a box whose calendar clock is ahead', () => {
+  it('SIG-4 shows orders for their time, as if its calendar were right', async () => {
+    const { gateway, status, order, end, told, qr } = await box();
+    const sentAheadMs = async (type: string, pushId: string) =>
+      (await told(type, pushId)).sentAtMs - systemClock.wallMs();
+    gateway.tell(pushOf(1));
+    expect(Math.abs(await sentAheadMs('shown', uuid(1)))).toBeLessThan(HOUR_MS);
+    await order('box-clock');
+    gateway.tell(pushOf(2));
+    expect(await sentAheadMs('shown', uuid(2))).toBeGreaterThan(HOUR_MS);
+    expect(status().state).toBe('showing');
+    expect(await qr()).toBe(pushOf(2).qrCode);
+    gateway.tell(pushOf(3, { expiresInMs: 500 }));
+    await told('ended', uuid(3));
+    gateway.tell(pushOf(4));
+    await told('shown', uuid(4));
+    await end();
+    gateway.tell(paymentOf(4));
+    const paid = await told('paid');
+    expect(Math.abs(paid.sentAtMs - systemClock.wallMs())).toBeLessThan(HOUR_MS);
+    expect(gateway.said.filter((it) => it.type === 'ended' && it.how === 'expired')).toHaveLength(1);
   });
 });
