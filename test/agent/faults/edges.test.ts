@@ -81,14 +81,14 @@ describe('the edges of a box', () => {
   });
 
   it('change one byte in a hundred on a noisy wire, the same ones for the same seed, in each direction', async () => {
-    const plain = new Uint8Array(10_000).map((_, index) => index);
-    const run = async (how: object) => {
+    const plain = new Uint8Array(60_000).map((_, index) => index);
+    const run = async (how: object, sends = plain) => {
       const it = await edges({ faults: true });
       await it.open(0);
       const heard: Uint8Array[][] = [[], []];
       const stops = heard.map((into) => it.line.it?.onData((bytes) => into.push(bytes)));
       const faults = noiseOrdered(it, how);
-      await it.line.it?.write(plain, 1_000);
+      await it.line.it?.write(sends, 1_000);
       it.hear(plain);
       const [standing] = faults.standing();
       faults.endAll();
@@ -100,13 +100,14 @@ describe('the edges of a box', () => {
     const wrongIn = (bytes: Uint8Array | undefined) => plain.filter((byte, index) => byte !== bytes?.[index]).length;
     const { sent, heard, happened } = await run({});
     const [away, back] = [wrongIn(sent[0]), wrongIn(heard[0]?.[0])];
-    for (const wrong of [away, back]) expect(Math.abs(wrong - 100)).toBeLessThan(40);
+    for (const wrong of [away, back]) expect(Math.abs(wrong - 600)).toBeLessThan(200);
     expect(happened).toBe(away + back);
     expect(sent[0]).not.toEqual(heard[0]?.[0]);
     expect(heard[0]).toEqual(heard[1]);
     expect(heard[0]).toHaveLength(1);
     expect(sent[1]).toEqual(plain);
     expect(await run({})).toEqual({ sent, heard, happened });
+    expect((await run({}, new Uint8Array(7))).heard).toEqual(heard);
     expect((await run({ seed: 8 })).sent).not.toEqual(sent);
     expect(wrongIn((await run({ chance: 0.1 })).sent[0])).toBeLessThan(away / 3);
     expect(wrongIn((await run({ times: 5 })).sent[0])).toBe(5);
