@@ -1,6 +1,8 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { z } from 'zod';
 import { PayboxError } from '../lib/errors.ts';
+import type { FaultOrder, StandingFault } from '../protocol/faults.ts';
+import { endedFault, FAULTS, orderedFault, standingIn } from './fault-answers.ts';
 import { ask, jsonOf } from './http.ts';
 
 const boxStatus = z.looseObject({
@@ -9,6 +11,8 @@ const boxStatus = z.looseObject({
   state: z.string(),
   online: z.boolean(),
 });
+
+const ANNOUNCEMENTS = /^paybox_box_announcements_total (\d+)$/m;
 
 /** A box's `/status`, of which other makers' may hold more or less. */
 export type BoxStatus = z.output<typeof boxStatus>;
@@ -56,6 +60,35 @@ export class BoxAt {
     const url = `${this.url}/keys/${key}`;
     const { status } = await ask(url, { method: 'POST' });
     if (status !== 204) throw new PayboxError('REFUSED', `${url} answered ${status}`, { severity: 'fatal' });
+  }
+
+  /** How many payments it has announced since it started; undefined for one that does not count them. */
+  async announcements(): Promise<number | undefined> {
+    const { status, body } = await ask(`${this.url}/metrics`);
+    const [, count] = (status === 200 && ANNOUNCEMENTS.exec(Buffer.from(body).toString('utf8'))) || [];
+    return count === undefined ? undefined : Number(count);
+  }
+
+  /** The faults that stand; undefined where none can be ordered. */
+  async faults(): Promise<StandingFault[] | undefined> {
+    const url = `${this.url}/_mock/${FAULTS}`;
+    return standingIn(url, await ask(url));
+  }
+
+  /** Throws PayboxError when the box refuses. What it orders is said in the address: a box takes no bodies. */
+  async orderFault({ fault, seconds, times, chance, seed }: FaultOrder): Promise<StandingFault> {
+    const how = new URLSearchParams();
+    for (const [key, value] of Object.entries({ seconds, times, chance, seed })) {
+      if (value !== undefined) how.set(key, String(value));
+    }
+    const url = `${this.url}/_mock/${FAULTS}/${fault}?${how}`;
+    return orderedFault(url, await ask(url, { method: 'POST' }));
+  }
+
+  /** One that is over is ended already. */
+  async endFault(id: string): Promise<void> {
+    const url = `${this.url}/_mock/${FAULTS}/${encodeURIComponent(id)}`;
+    endedFault(url, await ask(url, { method: 'DELETE' }));
   }
 
   /** Hears each status that the box tells of by itself, until the signal or the box ends it. */

@@ -1,11 +1,16 @@
 import { z } from 'zod';
 import { PayboxError } from '../lib/errors.ts';
+import type { FaultOrder, StandingFault } from '../protocol/faults.ts';
 import { statusResponse } from '../protocol/http-api.ts';
+import { endedFault, FAULTS, orderedFault, standingIn } from './fault-answers.ts';
 import { ask, jsonOf } from './http.ts';
 import { Partner } from './partner.ts';
 
-/** Rows that the gateway tells of at once. */
-const ROWS = 500;
+/** Rows of a page: first the few that are nearly always enough, then as many as the gateway tells of at once. */
+const FIRST_ROWS = 20;
+const ROWS_MAX = 500;
+/** Of a list; what stands on later ones is not looked for. */
+const PAGES_MAX = 200;
 
 const time = z.string().nullable();
 const orders = z.array(z.looseObject({ id: z.string(), orderId: z.string(), status: z.string() }));
@@ -64,16 +69,35 @@ export class GatewayAt {
     this.partner = new Partner({ baseUrl: access.baseUrl, ...access.partner });
   }
 
-  async orders(): Promise<OrderView[]> {
-    return orders.parse(await this.#get(`orders?limit=${ROWS}`));
+  /** Orders, payments and callbacks come newest first, a page at a time: each is asked for when the one before was read. */
+  orders(): AsyncGenerator<OrderView[], void> {
+    return this.#pages('orders', orders, ({ id }) => id);
   }
 
-  async payments(): Promise<PaymentView[]> {
-    return payments.parse(await this.#get(`payments?limit=${ROWS}`));
+  payments(): AsyncGenerator<PaymentView[], void> {
+    return this.#pages('payments', payments, ({ transactionId }) => transactionId);
   }
 
-  async callbacks(): Promise<CallbackView[]> {
-    return callbacks.parse(await this.#get(`callbacks?limit=${ROWS}`));
+  callbacks(): AsyncGenerator<CallbackView[], void> {
+    return this.#pages('callbacks', callbacks, ({ id }) => id);
+  }
+
+  /** The faults that stand; undefined where none can be ordered. */
+  async faults(): Promise<StandingFault[] | undefined> {
+    const url = this.#url(FAULTS);
+    return standingIn(url, await ask(url, { headers: this.#headers() }));
+  }
+
+  /** Throws PayboxError when the gateway refuses. */
+  async orderFault(order: FaultOrder): Promise<StandingFault> {
+    const url = this.#url(FAULTS);
+    return orderedFault(url, await ask(url, { method: 'POST', headers: this.#headers(), json: order }));
+  }
+
+  /** One that is over is ended already. */
+  async endFault(id: string): Promise<void> {
+    const url = this.#url(`${FAULTS}/${encodeURIComponent(id)}`);
+    endedFault(url, await ask(url, { method: 'DELETE', headers: this.#headers() }));
   }
 
   /** `SUCCESS`, or the code of the refusal. */
@@ -92,13 +116,29 @@ export class GatewayAt {
     return asking.some((it) => it.terminalCode === terminalCode);
   }
 
+  async *#pages<T>(list: string, schema: z.ZodType<T[]>, idOf: (row: T) => string): AsyncGenerator<T[], void> {
+    let before = '';
+    for (let page = 0; page < PAGES_MAX; page += 1) {
+      const limit = page === 0 ? FIRST_ROWS : ROWS_MAX;
+      const rows = schema.parse(await this.#get(`${list}?limit=${limit}${before}`));
+      yield rows;
+      const oldest = rows.at(-1);
+      if (oldest === undefined || rows.length < limit) return;
+      before = `&before=${encodeURIComponent(idOf(oldest))}`;
+    }
+  }
+
+  #url(path: string): string {
+    return `${this.access.origin}/_mock/${path}`;
+  }
+
   async #get(path: string): Promise<unknown> {
-    const url = `${this.access.origin}/_mock/${path}`;
+    const url = this.#url(path);
     return jsonOf(url, await ask(url, { headers: this.#headers() }));
   }
 
   async #post(path: string, json: object): Promise<string> {
-    const url = `${this.access.origin}/_mock/${path}`;
+    const url = this.#url(path);
     const { status, body } = await ask(url, { method: 'POST', headers: this.#headers(), json });
     const text = Buffer.from(body).toString('utf8');
     const parsed = statusResponse.safeParse(text.startsWith('{') ? JSON.parse(text) : undefined);

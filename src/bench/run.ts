@@ -4,6 +4,7 @@ import { seededRandom } from '../lib/seeded.ts';
 import { type Entry, Evidence } from './evidence.ts';
 import type { Scenario } from './scenario.ts';
 import { type StepContext, StepFailure } from './steps/context.ts';
+import { endInjected } from './steps/faults.ts';
 import { runSteps } from './steps/steps.ts';
 import { obstacle, type Target, type TargetKind } from './target.ts';
 import { Scope } from './values.ts';
@@ -46,11 +47,11 @@ export async function runScenario(scenario: Scenario, kind: TargetKind, options:
   const beganMs = systemClock.monotonicMs();
   const about = { scenario, target: kind.name, seed: options.seed };
   const none = { entries: [], entriesLeft: 0, latencies: new Map(), where: undefined };
-  const hindered = obstacle(scenario, kind);
-  if (hindered !== undefined) return { ...about, ...none, outcome: 'skipped', reason: hindered, tookMs: 0 };
   const took = () => systemClock.monotonicMs() - beganMs;
   let target: Target;
   try {
+    const hindered = await obstacle(scenario, kind);
+    if (hindered !== undefined) return { ...about, ...none, outcome: 'skipped', reason: hindered, tookMs: 0 };
     target = await kind.open({ boxes: scenario.boxes, enrolled: scenario.enrolled });
   } catch (error) {
     options.signal.throwIfAborted();
@@ -82,8 +83,9 @@ async function judged(
   evidence: Evidence,
   options: RunOptions,
 ): Promise<Pick<Result, 'outcome' | 'reason' | 'where'>> {
+  const context = contextOf(scenario, target, evidence, options);
   try {
-    await runSteps(scenario.steps, contextOf(scenario, target, evidence, options));
+    await runSteps(scenario.steps, context);
     return { outcome: 'passed', reason: '', where: undefined };
   } catch (error) {
     options.signal.throwIfAborted();
@@ -92,7 +94,10 @@ async function judged(
     evidence.add('problem', reason, { detail: { where } });
     return { outcome: 'failed', reason, where };
   } finally {
-    await target.pace.during(() => lastLook(target, evidence));
+    await target.pace.during(async () => {
+      await endInjected(context);
+      await lastLook(target, evidence);
+    });
   }
 }
 
@@ -147,7 +152,8 @@ export async function lastLook(target: Target, evidence: Evidence): Promise<void
     }
   }
   try {
-    evidence.add('callback', 'all callbacks, as the gateway tells', { detail: await target.gateway.callbacks() });
+    const { value: newest } = await target.gateway.callbacks().next();
+    evidence.add('callback', 'the newest callbacks, as the gateway tells', { detail: newest });
   } catch (error) {
     evidence.add('callback', 'the gateway does not tell of callbacks', { detail: reasonOf(error) });
   }

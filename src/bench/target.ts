@@ -1,9 +1,12 @@
+import { faultKind } from '../protocol/faults.ts';
 import type { BoxAt } from './box-at.ts';
 import type { GatewayAt } from './gateway-at.ts';
 import type { Pace } from './pace.ts';
 import type { Probe } from './probe.ts';
-import type { Scenario, Step } from './scenario.ts';
+import type { Scenario } from './scenario.ts';
 import type { ShopServer } from './shop-server.ts';
+import { faultOf } from './vocabulary/fault.ts';
+import type { Step } from './vocabulary/steps.ts';
 
 /** What only some targets can do. */
 export type Ability =
@@ -11,7 +14,17 @@ export type Ability =
   | 'turn the gateway off and on'
   | 'kill programs'
   | 'answer callbacks'
-  | 'start boxes without a secret';
+  | 'start boxes without a secret'
+  | 'order faults at the gateway'
+  | 'order faults at boxes'
+  | 'disturb a serial line';
+
+/** What to do where an ability is missing that a target may have. */
+const ADVICE: Partial<Record<Ability, string>> = {
+  'order faults at the gateway': 'it has no /_mock/faults',
+  'order faults at boxes': 'set faults: true in the configuration of each box, on a test bench only',
+  'disturb a serial line': 'give the box a serial panel',
+};
 
 /** Whether a program of the target runs. `killed`: ended without a chance to do anything about it. */
 export type Power = 'on' | 'off' | 'killed';
@@ -25,6 +38,8 @@ export interface Target {
   readonly probe: Probe;
   /** The partner's server, where the bench has it. */
   readonly shop?: ShopServer;
+  /** It was there before the scenario, and is after it. */
+  readonly goesOn?: true;
   /** Throws PayboxError for a target that has not said that it can. */
   powerBox(box: number, power: Power): Promise<void>;
   powerGateway(power: Power): Promise<void>;
@@ -43,6 +58,8 @@ export interface Need {
 export interface TargetKind {
   readonly name: string;
   readonly abilities: ReadonlySet<Ability>;
+  /** What else it can, found out by asking what runs already. Throws MissingPeerError when that is not there. */
+  findAbilities?(): Promise<ReadonlySet<Ability>>;
   /** How many boxes it has at most; undefined where they are made as needed. */
   readonly boxesMax?: number;
   open(need: Need): Promise<Target>;
@@ -52,7 +69,12 @@ export interface TargetKind {
 export function needsOf(scenario: Scenario): Set<Ability> {
   const needs = new Set<Ability>();
   if (!scenario.enrolled) needs.add('start boxes without a secret');
-  for (const { fault } of everyStep(scenario.steps)) {
+  for (const { fault: args } of everyStep(scenario.steps)) {
+    const fault = args === undefined ? undefined : faultOf(args);
+    if (fault?.inject !== undefined) {
+      needs.add(faultKind(fault.inject).place === 'box' ? 'order faults at boxes' : 'order faults at the gateway');
+    }
+    if (fault?.inject === 'serial-noise') needs.add('disturb a serial line');
     if (fault?.box !== undefined) needs.add('turn boxes off and on');
     if (fault?.gateway !== undefined) needs.add('turn the gateway off and on');
     if (fault?.box === 'killed' || fault?.gateway === 'killed') needs.add('kill programs');
@@ -61,7 +83,8 @@ export function needsOf(scenario: Scenario): Set<Ability> {
   return needs;
 }
 
-function* everyStep(steps: readonly Step[]): Iterable<Step> {
+/** Every step, those that others hold included. */
+export function* everyStep(steps: readonly Step[]): Iterable<Step> {
   for (const step of steps) {
     yield step;
     yield* everyStep(step.repeat?.steps ?? []);
@@ -70,12 +93,17 @@ function* everyStep(steps: readonly Step[]): Iterable<Step> {
   }
 }
 
-/** Why the target cannot run the scenario; undefined when it can. */
-export function obstacle(scenario: Scenario, kind: TargetKind): string | undefined {
-  const missing = [...needsOf(scenario)].filter((need) => !kind.abilities.has(need));
-  if (missing.length > 0) return `target ${kind.name} cannot ${missing.join(', ')}`;
+/** Why the target cannot run the scenario; undefined when it can. Throws MissingPeerError when nobody is there to ask. */
+export async function obstacle(scenario: Scenario, kind: TargetKind): Promise<string | undefined> {
   if (kind.boxesMax !== undefined && scenario.boxes > kind.boxesMax) {
     return `needs ${scenario.boxes} boxes, target ${kind.name} has ${kind.boxesMax}`;
   }
-  return undefined;
+  const missing = [...needsOf(scenario)].filter((need) => !kind.abilities.has(need));
+  // Whoever runs already is asked only where that can change the answer.
+  const isWorthAsking = missing.length > 0 && missing.every((need) => need in ADVICE);
+  const found = isWorthAsking ? await kind.findAbilities?.() : undefined;
+  const lacking = missing.filter((need) => found?.has(need) !== true);
+  if (lacking.length === 0) return undefined;
+  const advice = lacking.flatMap((need) => ADVICE[need] ?? []);
+  return [`target ${kind.name} cannot ${lacking.join(', ')}`, ...advice].join('; ');
 }

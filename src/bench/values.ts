@@ -3,6 +3,9 @@ import { PayboxError } from '../lib/errors.ts';
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, min: 60_000, h: 3_600_000 };
 /** As `300ms`, `5s`, `2min` or `1h`. */
 export const DURATION = /^(\d{1,9}(?:\.\d{1,3})?) ?(ms|s|min|h)$/;
+const ONE = DURATION.source.slice(1, -1);
+/** As `5s`, or as `30s to 5min`. */
+export const SPAN = new RegExp(`^${ONE}(?: to ${ONE})?$`);
 const VARIABLE = /\$\{([^{}]*)\}/g;
 
 /** `300ms`, `5s`, `2min` or `1h` in milliseconds; undefined for anything else. */
@@ -10,6 +13,13 @@ export function durationMs(text: string): number | undefined {
   const [, number, unit = ''] = DURATION.exec(text) ?? [];
   const unitMs = UNITS_MS[unit];
   return number === undefined || unitMs === undefined ? undefined : Number(number) * unitMs;
+}
+
+/** `5s`, or `30s to 5min` for a time between the two: the shortest and the longest, in milliseconds. */
+export function spanMs(text: string): readonly [number, number] | undefined {
+  const [fromMs, toMs = fromMs, ...more] = text.split(' to ').map(durationMs);
+  if (fromMs === undefined || toMs === undefined || more.length > 0 || fromMs > toMs) return undefined;
+  return [fromMs, toMs];
 }
 
 /** Names and what they stand for; an inner one sees those of the outer, and keeps its own to itself. */

@@ -19,6 +19,8 @@ export function emulatedTarget(options: Omit<OwnTargetOptions, 'name'> & { log: 
       'turn the gateway off and on',
       'answer callbacks',
       'start boxes without a secret',
+      'order faults at the gateway',
+      'order faults at boxes',
     ]),
     open: (need) => openOwnTarget(need, starter(options), { ...options, name: 'emulated' }),
   };

@@ -5,8 +5,10 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { parseScenario, readScenario, scenarioSchema, VERBS } from '../../src/bench/scenario.ts';
+import { parseScenario, readScenario, scenarioSchema } from '../../src/bench/scenario.ts';
+import { VERBS } from '../../src/bench/vocabulary/steps.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
+import { FAULT_NAMES } from '../../src/protocol/faults.ts';
 
 const LIBRARY = resolve(import.meta.dirname, '../scenarios');
 const SCHEMA_FILE = join(LIBRARY, 'scenario.schema.json');
@@ -51,6 +53,9 @@ describe('the scenarios that come with the program', () => {
   });
 });
 
+const oneOfFaults = (before: string, after = '') =>
+  `test.yaml:3: steps.0.${before} one of ${FAULT_NAMES.join(', ')}${after}`;
+
 describe('a scenario that is wrong', () => {
   const steps = (...lines: string[]) => ['name: x', 'steps:', ...lines].join('\n');
 
@@ -65,14 +70,19 @@ describe('a scenario that is wrong', () => {
     ],
     [
       'a time without its unit',
-      steps('  - wait: 5'),
-      'test.yaml:3: steps.0.wait: expected a time with its unit, as 300ms, 5s, 2min or 1h, of a week at most',
+      steps('  - expect: { state: idle, for: 5 }'),
+      'test.yaml:3: steps.0.expect.for: expected a time with its unit, as 300ms, 5s, 2min or 1h, of a week at most',
     ],
     [
       'a time beyond a week',
-      steps('  - wait: 200h'),
-      'test.yaml:3: steps.0.wait: expected a time with its unit, as 300ms, 5s, 2min or 1h, of a week at most',
+      steps('  - expect: { state: idle, for: 200h }'),
+      'test.yaml:3: steps.0.expect.for: expected a time with its unit, as 300ms, 5s, 2min or 1h, of a week at most',
     ],
+    ...['5', '200h', '5min to 30s', '1s to 2s to 3s', '1s to 200h'].map((wait): [string, string, string] => [
+      `a wait of ${wait}`,
+      steps(`  - wait: ${wait}`),
+      'test.yaml:3: steps.0.wait: expected a time with its unit, as 300ms, 5s, 2min or 1h, of a week at most, or between two, as 30s to 5min',
+    ]),
     [
       'an amount in words',
       steps('  - push:', '      amount: much', '      content: X'),
@@ -96,7 +106,31 @@ describe('a scenario that is wrong', () => {
     [
       'two faults in one',
       steps('  - fault: { box: "off", gateway: "off" }'),
-      'test.yaml:3: steps.0.fault: expected one of box, gateway and partner',
+      'test.yaml:3: steps.0.fault: expected one of inject, end, box, gateway and partner',
+    ],
+    ['a fault by its name', steps('  - fault: push-twice'), 'none'],
+    ['a fault with more', steps('  - fault: { inject: box-slow, times: 2, for: 3s, chance: 0.5, content: A }'), 'none'],
+    ['the end of a fault', steps('  - fault: { end: push-twice }', '  - fault: { end: "${fault.id}" }'), 'none'],
+    ['a fault that there is not', steps('  - fault: puch'), oneOfFaults('fault: expected')],
+    [
+      'a fault to inject that there is not',
+      steps('  - fault: { inject: puch }'),
+      oneOfFaults('fault: expected', ' (inject)'),
+    ],
+    [
+      'a fault to end that there is not',
+      steps('  - fault: { end: puch }'),
+      oneOfFaults('fault.end: expected all, a fault of before as ${fault.id}, or'),
+    ],
+    [
+      'a fault that lasts more than a day',
+      steps('  - fault: { inject: box-slow, for: 25h }'),
+      'test.yaml:3: steps.0.fault.for: expected a day at most',
+    ],
+    [
+      'more of what is not injected',
+      steps('  - fault: { end: all, times: 2 }'),
+      'test.yaml:3: steps.0.fault: times, for, chance, content belong to inject',
     ],
     ['off, which YAML 1.1 reads as false, is a text here', steps('  - fault: { box: off }'), 'none'],
     [

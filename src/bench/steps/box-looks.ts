@@ -1,6 +1,6 @@
-import type { Expectation } from '../scenario.ts';
 import { screenKindOf } from '../screen-kind.ts';
 import { difference, shown } from '../values.ts';
+import type { Expectation } from '../vocabulary/expect.ts';
 import { boxOf, type StepContext } from './context.ts';
 
 type BoxExpectation = Pick<Expectation, 'state' | 'screen' | 'text' | 'no text' | 'qr' | 'online' | 'status'>;

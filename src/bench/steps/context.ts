@@ -1,9 +1,34 @@
 import type { Random } from '../../lib/random.ts';
+import type { StandingFault } from '../../protocol/faults.ts';
 import type { BoxAt } from '../box-at.ts';
 import type { Evidence } from '../evidence.ts';
-import type { Scenario, Step } from '../scenario.ts';
+import type { GatewayAt } from '../gateway-at.ts';
+import type { Scenario } from '../scenario.ts';
 import type { Target } from '../target.ts';
 import type { Scope } from '../values.ts';
+import type { Step } from '../vocabulary/steps.ts';
+
+/** A fault that a scenario has ordered by its name. */
+export interface Injected extends StandingFault {
+  /** Where it was ordered. */
+  readonly at: GatewayAt | BoxAt;
+}
+
+/** How things were before the first payment of a scenario, where they did not begin with it. */
+export interface Beginning {
+  /** The newest payment, by its transaction id. */
+  readonly payment: string | undefined;
+  /** How many payments each box had announced, by terminalCode. */
+  readonly announcements: ReadonlyMap<string, number | undefined>;
+}
+
+/** What is kept from step to step. */
+export interface Session {
+  firstToken?: string;
+  /** In the order in which they were injected. */
+  injected?: Injected[];
+  began?: Promise<Beginning>;
+}
 
 /** What a step works with. */
 export interface StepContext {
@@ -12,10 +37,11 @@ export interface StepContext {
   readonly evidence: Evidence;
   readonly random: Random;
   readonly scope: Scope;
-  /** What the partner keeps from step to step. */
-  readonly session: { firstToken?: string };
+  readonly session: Session;
   /** Of the box that a step is about unless it names another, from 0 on. */
   readonly box: number;
+  /** Whether the steps name this box, or are for each box. */
+  readonly isBoxNamed?: boolean;
   /** Where the steps stand in the file. */
   readonly path: readonly (string | number)[];
   /** Golden pictures are written, not compared with. */

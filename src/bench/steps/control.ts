@@ -1,6 +1,6 @@
 import { explained } from '../../protocol/codes.ts';
-import type { FaultArgs, Step } from '../scenario.ts';
-import { durationMs } from '../values.ts';
+import { spanMs } from '../values.ts';
+import type { Step } from '../vocabulary/steps.ts';
 import { boxOf, type StepContext, StepFailure } from './context.ts';
 import { untilRight } from './waiting.ts';
 
@@ -9,25 +9,15 @@ const ENROL_WITHIN_MS = 20_000;
 const CODE = /^[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}$/m;
 
 /** `wait`: time passes. */
-export async function wait(text: string, { target, signal }: StepContext): Promise<undefined> {
-  await target.pace.wait(durationMs(text) ?? 0, signal);
+export async function wait(text: string, { target, random, signal }: StepContext): Promise<undefined> {
+  const [fromMs, toMs] = spanMs(text) ?? [0, 0];
+  await target.pace.wait(fromMs + Math.round(random.fraction() * (toMs - fromMs)), signal);
   signal.throwIfAborted();
 }
 
 /** `press`: a key of the box. */
 export async function press(key: string, context: StepContext): Promise<undefined> {
   await boxOf(context).press(key);
-}
-
-/** `fault`: something goes wrong, or is right again. */
-export async function fault(args: FaultArgs, context: StepContext): Promise<undefined> {
-  const { target } = context;
-  if (args.box !== undefined) {
-    boxOf(context);
-    await target.powerBox(context.box, args.box);
-  }
-  if (args.gateway !== undefined) await target.powerGateway(args.gateway);
-  if (args.partner !== undefined) target.shop?.answer(args.partner.answer, args.partner.times ?? 1);
 }
 
 /** `enrol`: whoever runs the gateway types what the screen of the box says. */

@@ -1,8 +1,10 @@
 import { reasonOf } from '../../lib/errors.ts';
-import type { Expectation } from '../scenario.ts';
 import { durationMs } from '../values.ts';
+import type { Expectation } from '../vocabulary/expect.ts';
+import { lookAtAccount, lookAtAnnouncements } from './account.ts';
 import { lookAtBox } from './box-looks.ts';
 import { boxOf, type StepContext, StepFailure } from './context.ts';
+import { lookAtFault } from './faults.ts';
 import { lookAtCallback, lookAtReport } from './gateway-looks.ts';
 import { goldenProblem } from './golden.ts';
 import { untilRight, whileRight } from './waiting.ts';
@@ -12,7 +14,19 @@ const WITHIN_MS = 5_000;
 /** `expect`: all of it, at one moment, within a time. Throws StepFailure. */
 export async function expect(args: Expectation, context: StepContext): Promise<undefined> {
   const { target, path, signal, evidence } = context;
-  const { within, for: stays, golden, tolerance, report, callback, unreachable, ...shown } = args;
+  const {
+    within,
+    for: stays,
+    golden,
+    tolerance,
+    report,
+    callback,
+    announced,
+    settled,
+    fault,
+    unreachable,
+    ...shown
+  } = args;
   const withinMs = durationOf(within) ?? WITHIN_MS;
   const look = async () => {
     try {
@@ -20,6 +34,9 @@ export async function expect(args: Expectation, context: StepContext): Promise<u
       return (
         (report && (await lookAtReport(report, context))) ??
         (callback && (await lookAtCallback(callback, context))) ??
+        (fault && (await lookAtFault(fault, context))) ??
+        (announced === undefined ? undefined : await lookAtAnnouncements(announced, context)) ??
+        (settled && (await lookAtAccount(context))) ??
         (await lookAtBox(shown, context)) ??
         (golden === undefined ? undefined : await goldenProblem({ golden, tolerance }, context))
       );
@@ -39,10 +56,11 @@ export async function expect(args: Expectation, context: StepContext): Promise<u
 }
 
 /** What is waited for, in a word or two. */
-function nameOf({ state, screen, callback, report, unreachable }: Expectation): string {
+function nameOf({ state, screen, callback, report, settled, unreachable }: Expectation): string {
   if (state !== undefined || screen !== undefined) return `the box is ${state ?? screen}`;
   if (callback !== undefined) return `the callback is ${callback.status ?? 'delivered'}`;
   if (report !== undefined) return 'the box has reported';
+  if (settled) return 'all is settled';
   return unreachable ? 'the box is off' : 'the rest';
 }
 

@@ -1,5 +1,6 @@
-import type { Expectation } from '../scenario.ts';
+import type { CallbackView, GatewayAt } from '../gateway-at.ts';
 import { difference, shown } from '../values.ts';
+import type { Expectation } from '../vocabulary/expect.ts';
 import { boxOf, type StepContext } from './context.ts';
 
 /** How the gateway does not know what was expected from the box; undefined when it does. */
@@ -9,16 +10,34 @@ export async function lookAtReport(
 ): Promise<string | undefined> {
   const { gateway } = context.target;
   if ('order' in report) {
-    const order = (await gateway.orders()).find((it) => [it.id, it.orderId].includes(String(report.order)));
+    const order = await found(gateway.orders(), (it) => [it.id, it.orderId].includes(String(report.order)));
     if (order === undefined) return `report: the gateway knows no order ${report.order}`;
     return difference(order, { status: report.status }, `report: order ${report.order}`);
   }
   const { terminalCode } = boxOf(context);
-  const payment = (await gateway.payments()).find((it) => it.transactionId === String(report.payment));
+  const payment = await found(gateway.payments(), (it) => it.transactionId === String(report.payment));
   if (payment === undefined) return `report: the gateway knows no payment ${report.payment}`;
   const told = payment.boxes.find((it) => it.terminalCode === terminalCode);
   if (told === undefined) return `report: ${terminalCode} is not told of payment ${report.payment}`;
   return told.reportedAt === null ? `report: ${terminalCode} has not reported payment ${report.payment}` : undefined;
+}
+
+/** The newest row that is meant, on whichever page. */
+async function found<T>(pages: AsyncIterable<T[]>, isMeant: (row: T) => boolean): Promise<T | undefined> {
+  for await (const rows of pages) {
+    const row = rows.find(isMeant);
+    if (row !== undefined) return row;
+  }
+  return undefined;
+}
+
+/** All of a payment that stand on the page with the newest of them: they were made at one time. */
+async function callbacksOf(transactionId: string, gateway: GatewayAt): Promise<CallbackView[]> {
+  for await (const rows of gateway.callbacks()) {
+    const own = rows.filter((it) => it.transactionId === transactionId);
+    if (own.length > 0) return own;
+  }
+  return [];
 }
 
 /** How the partner was not called as expected, by what the gateway tells and what the partner's server received. */
@@ -28,10 +47,10 @@ export async function lookAtCallback(
 ): Promise<string | undefined> {
   const transactionId = String(expected.payment);
   const status = expected.status ?? 'delivered';
-  const found = (await target.gateway.callbacks()).filter((it) => it.transactionId === transactionId);
-  const [callback] = found;
+  const callbacks = await callbacksOf(transactionId, target.gateway);
+  const [callback] = callbacks;
   if (callback === undefined) return `callback: the gateway has none for payment ${transactionId}`;
-  if (found.length > 1) return `callback: the gateway has ${found.length} for payment ${transactionId}`;
+  if (callbacks.length > 1) return `callback: the gateway has ${callbacks.length} for payment ${transactionId}`;
   if (callback.status !== status) {
     const last = callback.attempts.at(-1);
     const why = last === undefined ? 'no attempt was made' : (last.error ?? `answered ${last.response?.status}`);

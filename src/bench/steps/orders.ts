@@ -1,7 +1,8 @@
 import { PayboxError } from '../../lib/errors.ts';
 import { explained } from '../../protocol/codes.ts';
 import type { GenerateResponse } from '../../protocol/http-api.ts';
-import type { Step } from '../scenario.ts';
+import type { Step } from '../vocabulary/steps.ts';
+import { begin } from './account.ts';
 import { boxOf, type StepContext, StepFailure } from './context.ts';
 
 const ORDER_ID_BYTES = 6;
@@ -43,6 +44,7 @@ export async function push(args: NonNullable<Step['push']>, context: StepContext
 /** `pay`: the sandbox's payment. */
 export async function pay(args: NonNullable<Step['pay']>, context: StepContext): Promise<object> {
   const { partner, account } = context.target.gateway;
+  await begin(context);
   const payment = {
     bankAccount: account.bankAccount,
     content: String(args.content),

@@ -1,9 +1,10 @@
 import { reasonOf } from '../../lib/errors.ts';
-import { type Step, VERBS, type Verb } from '../scenario.ts';
 import { shown } from '../values.ts';
+import { type Step, VERBS, type Verb } from '../vocabulary/steps.ts';
 import { type StepContext, StepFailure } from './context.ts';
-import { enrol, fault, press, wait } from './control.ts';
+import { enrol, press, wait } from './control.ts';
 import { expect } from './expect.ts';
+import { fault } from './faults.ts';
 import { forEachBox, parallel, repeat } from './flow.ts';
 import { cancel, generate, pay, push } from './orders.ts';
 
@@ -24,7 +25,7 @@ export async function runSteps(steps: readonly Step[], context: StepContext): Pr
 export async function runStep(step: Step, context: StepContext): Promise<object | undefined> {
   context.signal.throwIfAborted();
   try {
-    return await told(step, { ...context, box: step.box === undefined ? context.box : step.box - 1 });
+    return await told(step, step.box === undefined ? context : { ...context, box: step.box - 1, isBoxNamed: true });
   } catch (error) {
     if (error instanceof StepFailure || context.signal.aborted) throw error;
     throw new StepFailure(reasonOf(error), context.path, error);

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
-import { BoxAt } from '../box-at.ts';
+import { BoxAt, type BoxStatus } from '../box-at.ts';
 import { type Account, GatewayAt } from '../gateway-at.ts';
 import { ask, jsonOf } from '../http.ts';
 import { realPace } from '../pace.ts';
 import type { Probe } from '../probe.ts';
-import type { TargetKind } from '../target.ts';
+import type { Ability, TargetKind } from '../target.ts';
 
 export interface AtOptions {
   /** The origin of a gateway that runs. */
@@ -22,6 +22,16 @@ export interface AtOptions {
   probe: Probe;
 }
 
+const SERIAL_DRIVERS: ReadonlySet<string> = new Set([
+  'nextion',
+  'dwin',
+  'dqr',
+  'usb-bitmap',
+  'cd5220',
+  'matrix-orbital',
+  'openlcd',
+]);
+
 const about = z.looseObject({
   baseUrl: z.string(),
   partner: z.looseObject({ username: z.string(), password: z.string().nullable() }).nullable(),
@@ -36,9 +46,11 @@ export function atTarget(options: AtOptions): TargetKind {
   return {
     name: 'at',
     abilities: new Set(),
+    findAbilities: () => abilitiesAt(options),
     boxesMax: options.boxes.length,
     open: async () => ({
       name: 'at',
+      goesOn: true,
       pace: realPace,
       probe: options.probe,
       gateway: await gatewayOf(options),
@@ -48,6 +60,26 @@ export function atTarget(options: AtOptions): TargetKind {
       close: async () => undefined,
     }),
   };
+}
+
+/** What can be ordered of what runs there. */
+async function abilitiesAt(options: AtOptions): Promise<Set<Ability>> {
+  const [gateway, boxes] = await Promise.all([gatewayOf(options), Promise.all(options.boxes.map(BoxAt.find))]);
+  const [ofGateway, ofBoxes, statuses] = await Promise.all([
+    gateway.faults(),
+    Promise.all(boxes.map((box) => box.faults())),
+    Promise.all(boxes.map((box) => box.status())),
+  ]);
+  const abilities = new Set<Ability>();
+  if (ofGateway !== undefined) abilities.add('order faults at the gateway');
+  if (ofBoxes.every((it) => it !== undefined)) abilities.add('order faults at boxes');
+  if (statuses.every(isOnSerialLine)) abilities.add('disturb a serial line');
+  return abilities;
+}
+
+function isOnSerialLine(status: BoxStatus): boolean {
+  const { data } = z.looseObject({ display: z.looseObject({ driver: z.string() }) }).safeParse(status);
+  return data !== undefined && SERIAL_DRIVERS.has(data.display.driver);
 }
 
 async function gatewayOf(options: AtOptions): Promise<GatewayAt> {

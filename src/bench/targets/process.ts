@@ -37,6 +37,8 @@ export function processTarget(options: ProcessOptions): TargetKind {
       'kill programs',
       'answer callbacks',
       'start boxes without a secret',
+      'order faults at the gateway',
+      'order faults at boxes',
     ]),
     open: async (need) => {
       const folder = await mkdtemp(join(tmpdir(), 'paybox-bench-files-'));

@@ -1,0 +1,106 @@
+import type { BoxAt } from '../box-at.ts';
+import type { CallbackView, PaymentView } from '../gateway-at.ts';
+import type { Target } from '../target.ts';
+import { type Beginning, boxOf, type StepContext } from './context.ts';
+
+/** How things are before the first payment; a target that goes on has payments of before. */
+export function begin({ target, session }: StepContext): Promise<Beginning> {
+  session.began ??= beginningAt(target);
+  return session.began;
+}
+
+async function beginningAt(target: Target): Promise<Beginning> {
+  if (target.goesOn !== true) return { payment: undefined, announcements: new Map() };
+  const newest = await target.gateway.payments().next();
+  const announcements = await Promise.all(
+    target.boxes.map(async (box) => [box.terminalCode, await box.announcements()] as const),
+  );
+  return { payment: newest.value?.[0]?.transactionId, announcements: new Map(announcements) };
+}
+
+/** How a box has not announced so many payments since the scenario began, or since the box itself did. */
+export async function lookAtAnnouncements(expected: number, context: StepContext): Promise<string | undefined> {
+  const box = boxOf(context);
+  const announced = await announcedBy(box, await begin(context));
+  if (announced === expected) return undefined;
+  if (announced === undefined) return `${box.terminalCode}: announced: the box does not tell`;
+  return `${box.terminalCode}: announced: expected ${expected}, it has announced ${announced}`;
+}
+
+/**
+ * Which payment is not settled: each that came since the scenario began is reported by every box that was told of it,
+ * and told to the partner; once each.
+ */
+export async function lookAtAccount(context: StepContext): Promise<string | undefined> {
+  const { target } = context;
+  const began = await begin(context);
+  const payments = await paymentsSince(began.payment, target);
+  const callbacks = Map.groupBy(await callbacksFor(payments, target), ({ transactionId }) => transactionId);
+  for (const payment of payments) {
+    const problem = paymentProblem(payment, callbacks.get(payment.transactionId) ?? [], target);
+    if (problem !== undefined) return `settled: payment ${payment.transactionId} ${problem}`;
+  }
+  for (const box of target.boxes) {
+    const told = payments.filter(({ boxes }) => boxes.some((it) => it.terminalCode === box.terminalCode)).length;
+    const announced = await announcedBy(box, began);
+    // Fewer where the box was started anew, which counts from there.
+    if (announced !== undefined && announced > told) {
+      return `settled: ${box.terminalCode} has announced ${announced} payments, it was told of ${told}`;
+    }
+  }
+  return undefined;
+}
+
+function paymentProblem(
+  payment: PaymentView,
+  [callback, ...more]: readonly CallbackView[],
+  { boxes, shop }: Target,
+): string | undefined {
+  const unreported = payment.boxes.find(
+    (it) => it.reportedAt === null && boxes.some(({ terminalCode }) => terminalCode === it.terminalCode),
+  );
+  if (unreported !== undefined) return `is not reported by ${unreported.terminalCode}`;
+  if (callback === undefined) return 'has no callback';
+  if (more.length > 0) return `has ${more.length + 1} callbacks`;
+  if (callback.status !== 'delivered') return `has a callback that is ${callback.status}`;
+  const taken = callback.attempts.filter(({ response }) => response !== null && isTaken(response.status)).length;
+  if (taken !== 1) return `was taken by the partner ${taken} times`;
+  const received = shop?.received.filter(({ transactionId }) => transactionId === payment.transactionId).length;
+  if (received === undefined || received === callback.attempts.length) return undefined;
+  return `reached the partner ${received} times in ${callback.attempts.length} attempts`;
+}
+
+function isTaken(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+/** What came after the payment of this id, newest first, as far as it is known to a box of the target or to none. */
+async function paymentsSince(transactionId: string | undefined, { gateway, boxes }: Target): Promise<PaymentView[]> {
+  const codes = new Set(boxes.map(({ terminalCode }) => terminalCode));
+  const since: PaymentView[] = [];
+  for await (const rows of gateway.payments()) {
+    const end = rows.findIndex((it) => it.transactionId === transactionId);
+    since.push(...(end < 0 ? rows : rows.slice(0, end)));
+    if (end >= 0) break;
+  }
+  return since.filter((it) => it.boxes.length === 0 || it.boxes.some(({ terminalCode }) => codes.has(terminalCode)));
+}
+
+async function callbacksFor(payments: readonly PaymentView[], { gateway }: Target): Promise<CallbackView[]> {
+  const ids = new Set(payments.map(({ transactionId }) => transactionId));
+  const found = new Set<string>();
+  const callbacks: CallbackView[] = [];
+  for await (const rows of gateway.callbacks()) {
+    const own = rows.filter(({ transactionId }) => ids.has(transactionId));
+    for (const { transactionId } of own) found.add(transactionId);
+    callbacks.push(...own);
+    if (found.size === ids.size) break;
+  }
+  return callbacks;
+}
+
+async function announcedBy(box: BoxAt, { announcements }: Beginning): Promise<number | undefined> {
+  const announced = await box.announcements();
+  const before = announcements.get(box.terminalCode) ?? 0;
+  return announced === undefined || announced < before ? announced : announced - before;
+}

@@ -1,0 +1,83 @@
+import { reasonOf } from '../../lib/errors.ts';
+import { faultKind } from '../../protocol/faults.ts';
+import { durationMs } from '../values.ts';
+import { type FaultArgs, faultOf, type Injection } from '../vocabulary/fault.ts';
+import { boxOf, type Injected, type StepContext, StepFailure } from './context.ts';
+
+const SEED_LIMIT = 1_000_000_000;
+
+/** `fault`: something goes wrong, or is right again. */
+export async function fault(args: FaultArgs, context: StepContext): Promise<object | undefined> {
+  const { target } = context;
+  const { inject, end, box, gateway, partner, ...more } = faultOf(args);
+  if (inject !== undefined) return injected({ ...more, inject }, context);
+  if (end !== undefined) await ended(end, context);
+  if (box !== undefined) {
+    boxOf(context);
+    await target.powerBox(context.box, box);
+  }
+  if (gateway !== undefined) await target.powerGateway(gateway);
+  if (partner !== undefined) target.shop?.answer(partner.answer, partner.times ?? 1);
+  return undefined;
+}
+
+/** Orders a fault, where it is made; its choices follow from the seed of the run. */
+async function injected({ inject, times, chance, content, ...more }: Injection, context: StepContext): Promise<object> {
+  const { target, session, random, evidence } = context;
+  const seconds = more.for === undefined ? undefined : (durationMs(more.for) ?? 0) / 1_000;
+  const isOfBox = faultKind(inject).place === 'box';
+  const box = isOfBox || context.isBoxNamed === true ? boxOf(context).terminalCode : undefined;
+  const at = isOfBox ? boxOf(context) : target.gateway;
+  const standing = await at.orderFault({
+    fault: inject,
+    seed: Math.floor(random.fraction() * SEED_LIMIT),
+    ...(box === undefined || isOfBox ? {} : { box }),
+    ...(times === undefined ? {} : { times }),
+    ...(chance === undefined ? {} : { chance }),
+    ...(seconds === undefined ? {} : { seconds }),
+    ...(content === undefined ? {} : { content: String(content) }),
+  });
+  session.injected = [...(session.injected ?? []), { ...standing, at }];
+  evidence.add('call', `fault ${inject}${isOfBox ? ` at ${box}` : ''}`, { detail: standing });
+  return standing;
+}
+
+/** Ends what the scenario has injected: all, those of a name, or the one of an id. */
+async function ended(which: string, { session, path }: StepContext): Promise<void> {
+  const before = session.injected ?? [];
+  const meant = before.filter((it) => which === 'all' || it.fault === which || it.id === which);
+  if (meant.length === 0 && which !== 'all') throw new StepFailure(`no fault ${which} was injected before`, path);
+  await Promise.all(meant.map(({ at, id }) => at.endFault(id)));
+  session.injected = before.filter((it) => !meant.includes(it));
+}
+
+/** Ends what still stands at a target that goes on; what cannot be ended is told in the evidence. */
+export async function endInjected({ target, session, evidence }: StepContext): Promise<void> {
+  if (target.goesOn !== true) return;
+  for (const { at, id, fault: name } of session.injected ?? []) {
+    await at.endFault(id).catch((error: unknown) => {
+      evidence.add('problem', `fault ${name} may still stand: ${reasonOf(error)}`, { detail: { id } });
+    });
+  }
+}
+
+/** How a fault has not happened as often as expected. One that is over has happened as often as it was to. */
+export async function lookAtFault(
+  expected: { name: string; happened: number },
+  { session }: StepContext,
+): Promise<string | undefined> {
+  const fault = session.injected?.findLast((it) => it.fault === expected.name);
+  if (fault === undefined) return `fault: no ${expected.name} was injected, or it was ended`;
+  const happened = await timesHappened(fault);
+  if (happened === undefined) return `fault: ${expected.name} is over, and how often it happened is not known`;
+  return happened === expected.happened
+    ? undefined
+    : `fault: expected ${expected.name} ${expected.happened} times, it happened ${happened} times`;
+}
+
+async function timesHappened({ at, id, times, seconds, fault }: Injected): Promise<number | undefined> {
+  const standing = (await at.faults())?.find((it) => it.id === id);
+  if (standing !== undefined) return standing.happened;
+  const isTimed = seconds !== undefined || faultKind(fault).seconds !== undefined;
+  return times ?? (isTimed ? undefined : 1);
+}

@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { FAULT_NAMES } from '../../protocol/faults.ts';
+import { SCREEN_KINDS } from '../screen-kind.ts';
+import { duration, fields, oneOf, text, word } from './values.ts';
+
+const words = z.union([text, z.array(text).min(1)]).optional();
+
+/** What a step of a scenario waits for. */
+export const expectation = z
+  .strictObject({
+    within: duration.optional().describe('how long it may take until all of it is so; 5s if left out'),
+    for: duration.optional().describe('how long it then has to stay so'),
+    state: text.optional().describe("state of the box's /status, as idle, showing or paid"),
+    screen: oneOf(SCREEN_KINDS).optional().describe('what kind of screen the box shows'),
+    text: words.describe('words on the screen, all of them'),
+    'no text': words.describe('words that are not on the screen'),
+    qr: word.optional().describe('what a decoder reads in a picture of the screen; none: there is no QR'),
+    online: z.boolean().optional(),
+    status: fields.optional().describe("parts of the box's /status, as { lastPayment: { amount: 50000 } }"),
+    unreachable: z.literal(true).optional().describe('the box is off'),
+    report: z
+      .union(
+        [
+          z.strictObject({ order: word, status: text }),
+          z.strictObject({ payment: word }).describe('the box has reported to the gateway that it shows this payment'),
+        ],
+        { error: 'expected { order: ID, status: shown } or { payment: ID }' },
+      )
+      .optional()
+      .describe('what the gateway knows from the box'),
+    callback: z
+      .strictObject({
+        payment: word.describe(`transaction id, as \${pay.transactionId}`),
+        status: oneOf(['delivered', 'pending', 'failed']).optional().describe('delivered if left out'),
+        attempts: z.int().min(0).optional().describe('exactly so many have been made'),
+        fields: fields.optional().describe("parts of the callback's body, as { orderId: DH001 }"),
+      })
+      .optional()
+      .describe("what reached the partner's server"),
+    announced: z
+      .int()
+      .min(0)
+      .optional()
+      .describe('exactly so many payments has the box announced since the scenario began, or since the box itself did'),
+    settled: z
+      .literal(true)
+      .optional()
+      .describe(
+        'each payment since the scenario began is reported by its boxes and taken by the partner, once each; no box announced more',
+      ),
+    fault: z
+      .strictObject({
+        name: oneOf(FAULT_NAMES),
+        happened: z.int().min(0).describe('exactly so often, of the one that this scenario injected last'),
+      })
+      .optional()
+      .describe('how often a fault has happened'),
+    golden: text.optional().describe('a picture file, relative to this one, that the screen looks like'),
+    tolerance: z
+      .number()
+      .min(0)
+      .max(1)
+      .optional()
+      .describe('share of pixels that may differ from it; 0.001 if left out'),
+  })
+  .refine(
+    (it) => Object.keys(it).some((key) => !['within', 'for', 'tolerance'].includes(key)),
+    'expected something to expect',
+  );
+
+export type Expectation = z.output<typeof expectation>;

@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import { expectation } from './expect.ts';
+import { faultArgs } from './fault.ts';
+import { amount, answer, fields, LIMITS, name, oneOf, pause, text, times, value, word } from './values.ts';
+
+const token = z
+  .literal('first')
+  .optional()
+  .describe('with the first token of the scenario, however old; a new one if left out');
+
+const order = {
+  amount,
+  content: word.describe('at most 19 letters, digits and spaces, if it is to be paid'),
+  order: word.optional().describe('orderId; made up if left out'),
+  token,
+};
+
+export const steps: z.ZodType<Step[]> = z.lazy(() => z.array(step).min(1).max(LIMITS.steps));
+
+const verbs = {
+  generate: z
+    .strictObject({ ...order, answer: answer.optional() })
+    .describe('makes an order and its QR, and shows it nowhere'),
+  push: z
+    .strictObject({
+      ...order,
+      answer: answer.optional(),
+      change: fields.optional().describe('fields of send-qr to send instead; the checkSum is over them'),
+    })
+    .describe('makes an order and sends its QR to the box'),
+  pay: z
+    .strictObject({ amount, content: word, debit: z.literal(true).optional(), token, answer: answer.optional() })
+    .describe('a simulated payment'),
+  cancel: z.strictObject({ order: word, answer: answer.optional() }).describe('takes an order back'),
+  enrol: z
+    .strictObject({ code: word.optional().describe('the one on the screen if left out'), answer: answer.optional() })
+    .describe('accepts a box without a secret at the gateway'),
+  expect: expectation.describe('waits until all of it is so'),
+  wait: pause.describe(
+    'lets time pass, in no time on emulated boxes; `30s to 5min` is between the two, as the seed has it',
+  ),
+  press: oneOf(['dismiss', 'repeat', 'history']).describe('a key of the box'),
+  fault: faultArgs.describe('makes something go wrong, or right again'),
+  set: z.record(name, value).describe('variables'),
+  repeat: z.strictObject({ times, steps }).describe(`\${n} counts from 1`),
+  parallel: z.array(steps).min(2).max(LIMITS.branches).describe('lists of steps, all at once'),
+  'for each box': steps.describe(`the same for every box, all at once; \${n} counts the boxes from 1`),
+} as const;
+
+export type Verb = keyof typeof verbs;
+/** Every verb of a step. */
+export const VERBS = Object.keys(verbs) as Verb[];
+
+type Of<V extends Verb> = z.output<(typeof verbs)[V]>;
+
+/** One step: exactly one of the verbs, and what belongs to every step. */
+export interface Step {
+  title?: string | undefined;
+  as?: string | undefined;
+  box?: number | undefined;
+  generate?: Of<'generate'> | undefined;
+  push?: Of<'push'> | undefined;
+  pay?: Of<'pay'> | undefined;
+  cancel?: Of<'cancel'> | undefined;
+  enrol?: Of<'enrol'> | undefined;
+  expect?: Of<'expect'> | undefined;
+  wait?: string | undefined;
+  press?: Of<'press'> | undefined;
+  fault?: Of<'fault'> | undefined;
+  set?: Record<string, string | number | boolean | null> | undefined;
+  repeat?: { times: number; steps: Step[] } | undefined;
+  parallel?: Step[][] | undefined;
+  'for each box'?: Step[] | undefined;
+}
+
+const optionalVerbs = Object.fromEntries(
+  Object.entries(verbs).map(([verb, schema]) => [verb, (schema as z.ZodType).optional()]),
+);
+
+export const step = z
+  .strictObject({
+    title: text.optional().describe('what it is for, in reports'),
+    as: name.optional().describe('a name for its result, besides its verb'),
+    box: z.int().min(1).max(LIMITS.boxes).optional().describe('which box, from 1 on; the first if left out'),
+    ...optionalVerbs,
+  })
+  .refine((it) => VERBS.filter((verb) => verb in it).length === 1, `expected exactly one of ${VERBS.join(', ')}`)
+  .meta({ id: 'step', oneOf: VERBS.map((verb) => ({ required: [verb] })) }) as unknown as z.ZodType<Step>;

@@ -1,0 +1,44 @@
+import { z } from 'zod';
+import { DURATION, durationMs, SPAN, spanMs } from '../values.ts';
+
+/** Limits of one scenario, so that a file with a slip ends. */
+export const LIMITS = {
+  fileChars: 200_000,
+  steps: 1_000,
+  branches: 50,
+  times: 10_000,
+  boxes: 1_000,
+  waitMs: 7 * 86_400_000,
+  textChars: 2_000,
+} as const;
+
+const VARIABLE = `or a variable, as \${amount}`;
+
+export const name = z.string().regex(/^[A-Za-z][\w-]{0,40}$/, 'expected a name of letters, digits, - and _');
+export const text = z.string().min(1).max(LIMITS.textChars);
+/** A number or a text: YAML tells `order: 17` from `order: "17"`, people do not. */
+export const value = z.union([text, z.number(), z.boolean(), z.null()], { error: 'expected a text or a number' });
+export const word = z.union([text, z.number()], { error: `expected a text ${VARIABLE}` });
+export const amount = z.union([z.int().min(0), z.string().regex(/\$\{/, `expected whole đồng ${VARIABLE}`)], {
+  error: `expected whole đồng ${VARIABLE}`,
+});
+const TIMED = 'expected a time with its unit, as 300ms, 5s, 2min or 1h, of a week at most';
+const SPANNED = `${TIMED}, or between two, as 30s to 5min`;
+export const duration = z
+  .string(TIMED)
+  .regex(DURATION, TIMED)
+  .refine((it) => (durationMs(it) ?? 0) <= LIMITS.waitMs, TIMED);
+/** A time, or one between two, which the seed of the run chooses. */
+export const pause = z
+  .string(SPANNED)
+  .regex(SPAN, { error: SPANNED, abort: true })
+  .refine((it) => (spanMs(it)?.[1] ?? Number.POSITIVE_INFINITY) <= LIMITS.waitMs, SPANNED);
+/** How often something is done or happens. */
+export const times = z.int().min(1).max(LIMITS.times);
+export const fields = z.record(z.string(), z.unknown());
+export const answer = word.describe(
+  'what the service is to answer: SUCCESS, or the code of a refusal; SUCCESS if left out',
+);
+
+export const oneOf = <const T extends readonly [string, ...string[]]>(words: T) =>
+  z.enum(words, `expected one of ${words.join(', ')}`);
