@@ -1,5 +1,5 @@
 /** What a watcher of the gateway may want to read anew. */
-export type Topic = 'boxes' | 'orders' | 'payments' | 'callbacks' | 'enrolments';
+export type Topic = 'boxes' | 'orders' | 'payments' | 'callbacks' | 'enrolments' | 'faults';
 
 /** Tells watchers that something changed, not what: they read it from the lists. */
 export class Changes {

@@ -14,11 +14,15 @@ import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import { createDirectory } from './directory.ts';
 import { Enrolments } from './enrolments.ts';
+import { Faults } from './faults/faults.ts';
+import { Links, throughLinks } from './faults/links.ts';
+import { withPushFaults } from './faults/service-hub.ts';
 import { Health } from './health.ts';
 import { createApp } from './http/app.ts';
 import { boxRoutes } from './http/box-routes.ts';
 import { answerBeforeClosing } from './http/closing.ts';
 import { boxEnrolmentRoutes, ownerEnrolmentRoutes } from './http/enrolment-routes.ts';
+import { faultRoutes } from './http/fault-routes.ts';
 import { Logins } from './http/logins.ts';
 import { mockRoutes } from './http/mock-routes.ts';
 import { pageRoutes } from './http/page-routes.ts';
@@ -111,6 +115,9 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
   const wire = new Wire(deps);
   const hub = new Hub({ ...deps, directory, store, changes, wire, ...config });
   const seals = await Seals.open({ ...deps, hub, directory, store, wire });
+  const faults = new Faults({ ...deps, ...config, directory, changes });
+  const links = new Links({ ...deps, ...config, faults, isBrokerForeign: config.mqtt?.url !== undefined });
+  opened.add('faults', () => faults.endAll());
   opened.add('boxes', () => hub.close());
   const metrics = createMetrics(() => hub.online);
   const ownPorts: number[] = [];
@@ -128,8 +135,10 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
   const pruner = new Pruner({ store, clock, log });
   opened.add('pruner', () => pruner.close());
 
-  const mqtt = await startMqtt(config, { ...deps, hub, seals, directory }, opened);
-  const service = new Service({ ...deps, config, directory, store, hub, courier, changes, metrics });
+  const boxHub = throughLinks(hub, links);
+  const mqtt = await startMqtt(config, { ...deps, hub: boxHub, links, seals, directory }, opened);
+  const serviceHub = withPushFaults(hub, { faults, links, payOrder: (orderRef) => service.payOrder(orderRef) });
+  const service = new Service({ ...deps, config, directory, store, hub: serviceHub, courier, changes, metrics });
   const { tls } = config.http;
   const app = createApp(log, clock, tls && readServerTls(tls, 'http.tls'));
   const logins = new Logins(clock);
@@ -143,7 +152,9 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
   app.register(async (scope) => serviceRoutes(scope, { ...deps, service, directory, tokens, logins, wire, originOf }), {
     prefix: config.basePath,
   });
-  app.register(async (scope) => void endStreams.push(boxRoutes(scope, { ...deps, hub, seals, directory, logins })));
+  app.register(
+    async (scope) => void endStreams.push(boxRoutes(scope, { ...deps, hub: boxHub, links, seals, directory, logins })),
+  );
   app.register(
     async (scope) => {
       hearOwners(scope, { wire, clock });
@@ -153,6 +164,7 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
         mockRoutes(scope, { config, service, courier, seals, logins, views, changes, clock, log, baseUrl }),
       );
       wireRoutes(scope, { wire, log });
+      faultRoutes(scope, { faults, log });
     },
     { prefix: '/_mock' },
   );

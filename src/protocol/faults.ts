@@ -8,8 +8,10 @@ interface FaultKind {
   place: FaultPlace;
   /** What goes wrong, in one line. */
   about: string;
-  /** How long it lasts when nothing else is said, for those that last. */
+  /** How long it lasts when nothing else is said, for those that last, or how late something is. */
   seconds?: number;
+  /** Whether its seconds are how late something is: it happens once, however many they are. */
+  isLate?: true;
 }
 
 /**
@@ -18,11 +20,21 @@ interface FaultKind {
  */
 export const FAULTS = {
   'service-500': { place: 'service', about: 'the service answers 500 E05, and does nothing' },
-  'service-slow': { place: 'service', about: 'the service answers late', seconds: 3 },
+  'service-slow': { place: 'service', about: 'the service answers late', seconds: 3, isLate: true },
   'token-expired': { place: 'service', about: 'the token expires between generate and send-qr' },
   'box-offline': { place: 'push', about: 'the push is answered BOX_OFFLINE, as if the box were not connected' },
-  'box-slow': { place: 'push', about: 'the push reaches the box late, still within its deadline', seconds: 2 },
-  'push-late': { place: 'push', about: 'the push reaches the box after its deadline, and must not appear' },
+  'box-slow': {
+    place: 'push',
+    about: 'the push reaches the box late, still within its deadline',
+    seconds: 2,
+    isLate: true,
+  },
+  'push-late': {
+    place: 'push',
+    about: 'the push reaches the box after its deadline, and must not appear',
+    seconds: 1,
+    isLate: true,
+  },
   'push-lost': { place: 'push', about: 'the push never reaches the box' },
   'push-twice': { place: 'push', about: 'the push is said to the box twice' },
   'push-swapped': { place: 'push', about: 'the push reaches the box after the message that follows it' },
@@ -37,16 +49,16 @@ export const FAULTS = {
   },
   'paid-before': { place: 'payment', about: 'the order is paid before its QR is on the box' },
   'paid-twice': { place: 'payment', about: 'the order is paid twice' },
-  'paid-late': { place: 'payment', about: 'box and partner hear of the payment late', seconds: 5 },
+  'paid-late': { place: 'payment', about: 'box and partner hear of the payment late', seconds: 5, isLate: true },
   'partner-500': { place: 'callback', about: "the partner's answer is taken for a 500" },
   'partner-201': { place: 'callback', about: "the partner's answer is taken for a 201" },
   'partner-shape': { place: 'callback', about: "the partner's answer is taken for a 200 of another shape" },
   'partner-never': { place: 'callback', about: "the partner's answer is not heard" },
   'sync-twice': { place: 'callback', about: 'the callback comes twice, although it was taken' },
-  'sync-late': { place: 'callback', about: 'the callback comes late', seconds: 5 },
+  'sync-late': { place: 'callback', about: 'the callback comes late', seconds: 5, isLate: true },
   'sync-swapped': { place: 'callback', about: 'the callback comes after the next one' },
   'link-cut': { place: 'link', about: "the box's connection is cut" },
-  'half-open': { place: 'link', about: "nothing comes through the box's connection, which stays open", seconds: 20 },
+  'half-open': { place: 'link', about: "nothing comes through the box's connection, which stays open", seconds: 30 },
   'link-slow': { place: 'link', about: 'each message to and from the box takes up to a second', seconds: 30 },
   'link-twice': { place: 'link', about: 'the next message to the box comes twice, as its bytes are' },
   'broker-killed': { place: 'link', about: 'the broker ends, and starts anew', seconds: 3 },

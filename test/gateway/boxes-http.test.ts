@@ -6,6 +6,8 @@ import type { Line } from '../../src/gateway/boxes/line.ts';
 import { Seals } from '../../src/gateway/boxes/seals.ts';
 import { Changes } from '../../src/gateway/changes.ts';
 import type { Directory } from '../../src/gateway/directory.ts';
+import { Faults } from '../../src/gateway/faults/faults.ts';
+import { Links } from '../../src/gateway/faults/links.ts';
 import { createApp } from '../../src/gateway/http/app.ts';
 import { boxRoutes } from '../../src/gateway/http/box-routes.ts';
 import { Logins } from '../../src/gateway/http/logins.ts';
@@ -221,7 +223,9 @@ async function routesWith(store: Store) {
   const app = createApp(log, clock);
   const settings = { setting: async () => random.secret(32) } as unknown as Store;
   const seals = await Seals.open({ ...common, hub, store: settings });
-  boxRoutes(app, { ...common, hub, seals, logins: new Logins(clock) });
+  const faults = new Faults({ ...common, sandbox: false });
+  const links = new Links({ ...common, faults, confirmTimeoutMs: 5000, isBrokerForeign: false });
+  boxRoutes(app, { ...common, hub, links, seals, logins: new Logins(clock) });
   onTestFinished(() => app.close());
   return { origin: await app.listen({ host: '127.0.0.1', port: 0 }), hub };
 }

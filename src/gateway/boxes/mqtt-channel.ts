@@ -10,7 +10,7 @@ import { decodePresence, encode } from '../../protocol/codec.ts';
 import { MESSAGE_VERSION } from '../../protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC, GATEWAY_RIGHTS, parseBoxTopic } from '../../protocol/topics.ts';
 import type { Directory } from '../directory.ts';
-import type { Hub } from './hub.ts';
+import type { BoxHub, Links } from '../faults/links.ts';
 import type { Line } from './line.ts';
 import { Outgoing } from './outgoing.ts';
 import type { Seals } from './seals.ts';
@@ -32,7 +32,8 @@ export interface BrokerAddress {
 }
 
 export interface MqttChannelDeps {
-  hub: Hub;
+  hub: BoxHub;
+  links: Pick<Links, 'line' | 'copies'>;
   seals: Seals;
   directory: Directory;
   clock: Clock;
@@ -136,7 +137,7 @@ async function dial(address: BrokerAddress, deps: MqttChannelDeps): Promise<Conn
   const client = typeof where === 'string' ? connect(where, options) : new MqttClient(where, options);
   const closed = new Promise<void>((resolve) => client.once('close', () => resolve()));
   const outgoing = new Outgoing(deps.clock);
-  const lineOf = (terminalCode: string) => lineTo(client, outgoing, terminalCode, deps);
+  const lineOf = (terminalCode: string) => deps.links.line(terminalCode, lineTo(client, outgoing, terminalCode, deps));
   const lines = new Map(deps.directory.boxes().map((box) => [box.terminalCode, lineOf(box.terminalCode)]));
   try {
     await new Promise<void>((resolve, reject) => {
@@ -161,10 +162,16 @@ async function dial(address: BrokerAddress, deps: MqttChannelDeps): Promise<Conn
   return { client, lines, runId, closed };
 }
 
-function lineTo(client: MqttClient, outgoing: Outgoing, terminalCode: string, { log, seals }: MqttChannelDeps): Line {
+function lineTo(
+  client: MqttClient,
+  outgoing: Outgoing,
+  terminalCode: string,
+  { log, seals, links }: MqttChannelDeps,
+): Line {
   return {
     transport: 'mqtt',
     send: (message) => {
+      if (!client.connected) return;
       const unsent = (reason: string) => log.warn('message-unsent', { box: terminalCode, type: message.type, reason });
       const problem = outgoing.problem();
       if (problem !== undefined) {
@@ -177,11 +184,13 @@ function lineTo(client: MqttClient, outgoing: Outgoing, terminalCode: string, { 
         unsent('its session is not known any more');
         return;
       }
-      const settled = outgoing.begin();
-      client.publish(boxTopic(terminalCode, 'down'), sealed, { qos: 1 }, (error) => {
-        settled();
-        if (error && !client.disconnecting && client.connected) unsent(reasonOf(error));
-      });
+      for (let copy = links.copies(terminalCode); copy > 0; copy -= 1) {
+        const settled = outgoing.begin();
+        client.publish(boxTopic(terminalCode, 'down'), sealed, { qos: 1 }, (error) => {
+          settled();
+          if (error && !client.disconnecting && client.connected) unsent(reasonOf(error));
+        });
+      }
     },
     // The connection to the broker is shared; the box reads from its `refused` that it is over.
     end: () => undefined,

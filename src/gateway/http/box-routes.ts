@@ -6,11 +6,11 @@ import type { Random } from '../../lib/random.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
 import { loginOf } from '../../protocol/keys.ts';
-import type { Hub } from '../boxes/hub.ts';
 import type { Line } from '../boxes/line.ts';
 import type { Seals } from '../boxes/seals.ts';
 import type { BoxConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
+import type { BoxHub, Links } from '../faults/links.ts';
 import { isLoggedIn, type Logins } from './logins.ts';
 import { answerRefusal, basicCredentials } from './requests.ts';
 import { openStream } from './streams.ts';
@@ -21,7 +21,8 @@ const STREAMS_PER_BOX_MAX = 4;
 const sessionHeader = z.uuid();
 
 export interface BoxRoutesDeps {
-  hub: Hub;
+  hub: BoxHub;
+  links: Links;
   seals: Seals;
   directory: Directory;
   logins: Logins;
@@ -42,7 +43,7 @@ interface BoxStream {
 
 /** The connection of boxes over HTTP (PROTOCOL.md, clause BOX-HTTP). Returns what ends every stream. */
 export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => void {
-  const { hub, seals, clock, random, log } = deps;
+  const { hub, links, seals, clock, random, log } = deps;
   /** terminalCode → sessionId → its stream, oldest first. */
   const streams = new Map<string, Map<string, BoxStream>>();
   const boxes: Boxes = new WeakMap();
@@ -63,15 +64,18 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
 
     const challenge = random.uuid();
     const events = openStream(reply, clock, { [BOX_CHALLENGE_HEADER]: challenge });
-    const line: Line = {
+    const line = links.line(terminalCode, {
       transport: 'http',
       send: (message) => {
         const sealed = seals.seal(terminalCode, message);
-        if (sealed !== undefined) events.send(sealed);
-        else log.warn('message-unsent', { box: terminalCode, type: message.type, reason: 'its session is over' });
+        if (sealed === undefined) {
+          log.warn('message-unsent', { box: terminalCode, type: message.type, reason: 'its session is over' });
+          return;
+        }
+        for (let copy = links.copies(terminalCode); copy > 0; copy -= 1) events.send(sealed);
       },
       end: () => events.end(),
-    };
+    });
     const stream: BoxStream = { line, challenge, heardMs: clock.monotonicMs(), cut: () => events.cut() };
     own.set(sessionId, stream);
     const silent = watchSilence(stream, events.ended, clock);

@@ -17,9 +17,18 @@ export function answerRefusal(
   refusal: Omit<Refusal, 'ok'>,
   status = STATUS_OF[refusal.code] ?? 400,
 ): FastifyReply {
-  const { code, reason } = refusal;
+  logRefusal(request, log, refusal, status);
+  return reply.code(status).send({ status: 'FAILED', message: refusal.code });
+}
+
+/** Logs a refusal that is answered elsewhere (PROTOCOL.md, clause ERR-5). */
+export function logRefusal(
+  request: FastifyRequest,
+  log: Logger,
+  { code, reason }: Omit<Refusal, 'ok'>,
+  status: number,
+): void {
   log.warn('request-refused', { method: request.method, path: pathOf(request), status, code, reason });
-  return reply.code(status).send({ status: 'FAILED', message: code });
 }
 
 /** The path without its query, which may hold what a log should not. */

@@ -1,0 +1,134 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Random } from '../../lib/random.ts';
+import { seededRandom } from '../../lib/seeded.ts';
+import {
+  FAULT_NAMES,
+  type FaultName,
+  type FaultOrder,
+  faultKind,
+  faultOfContent,
+  magicContent,
+  type StandingFault,
+} from '../../protocol/faults.ts';
+import type { Changes } from '../changes.ts';
+import type { Directory } from '../directory.ts';
+import { accept, refuse, type Verdict } from '../verdict.ts';
+import { type Happening, type Ordered, STANDING_MAX, StandingFaults, type Subject } from './standing.ts';
+
+/** Faults of the whole gateway, which no box has for itself. */
+const OF_ALL: readonly FaultName[] = ['broker-killed', 'clock-skew'];
+/** Faults that are for a time, and not at this or that call. */
+const STATES: readonly FaultName[] = ['half-open', ...OF_ALL];
+
+/** What begins with the order for it, and does not wait for a call. */
+export interface Effect {
+  /** Why it cannot be had here, if so. */
+  problem?(order: FaultOrder): string | undefined;
+  begin(ordered: Ordered): void;
+}
+
+/** What is told of a fault that can be ordered here. */
+export interface Offered {
+  name: FaultName;
+  place: string;
+  about: string;
+  seconds: number | null;
+  /** The content that orders it. */
+  magic: string;
+}
+
+export interface FaultsDeps {
+  directory: Directory;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  changes: Changes;
+  /** Without one there are no faults, and contents mean nothing. */
+  sandbox: boolean;
+}
+
+/** The faults of this gateway, by order and by magic contents (PROTOCOL.md, clause FLT). */
+export class Faults {
+  readonly #deps: FaultsDeps;
+  readonly #standing: StandingFaults;
+  readonly #effects = new Map<FaultName, Effect>();
+
+  constructor(deps: FaultsDeps) {
+    this.#deps = deps;
+    this.#standing = new StandingFaults({ ...deps, changed: () => deps.changes.notify('faults') });
+  }
+
+  /** Says what a fault does as soon as it is ordered. */
+  onOrder(fault: FaultName, effect: Effect): void {
+    this.#effects.set(fault, effect);
+  }
+
+  /** What can be ordered here; nothing outside of a sandbox. */
+  offered(): Offered[] {
+    if (!this.#deps.sandbox) return [];
+    return FAULT_NAMES.filter((name) => faultKind(name).place !== 'box').map((name) => {
+      const { place, about, seconds = null } = faultKind(name);
+      return { name, place, about, seconds, magic: magicContent(name) };
+    });
+  }
+
+  standing(): StandingFault[] {
+    return this.#standing.list();
+  }
+
+  order(order: FaultOrder): Verdict<StandingFault> {
+    if (!this.#deps.sandbox) return refuse('E75', 'not a sandbox: no faults can be ordered');
+    if (order.box !== undefined && this.#deps.directory.box(order.box) === undefined) {
+      return refuse('E35', `box: ${order.box} is not in the system`);
+    }
+    const effect = this.#effects.get(order.fault);
+    const problem = problemOf(order) ?? effect?.problem?.(order);
+    if (problem !== undefined) return refuse('E46', problem);
+    if (this.#standing.isFull) {
+      return refuse('E46', `${STANDING_MAX} faults stand, and no more can: end some with DELETE /_mock/faults`);
+    }
+    const ordered = this.#standing.order(order);
+    effect?.begin(ordered);
+    return accept(ordered.told());
+  }
+
+  /** The fault, if it happens to this now: ordered, or by the content. It is counted and logged. */
+  take(fault: FaultName, subject: Subject): Happening | undefined {
+    return this.#standing.take(fault, subject) ?? this.#magic(fault, subject);
+  }
+
+  /** Orders the fault of its link that a push asks for by its content. */
+  orderByContent(box: string, content: string): void {
+    if (!this.#deps.sandbox) return;
+    const fault = faultOfContent(content);
+    if (fault === undefined || faultKind(fault).place !== 'link') return;
+    const verdict = this.order(OF_ALL.includes(fault) ? { fault } : { fault, box });
+    if (!verdict.ok) this.#deps.log.warn('fault-refused', { fault, box, reason: verdict.reason });
+  }
+
+  /** Whether such a fault stood. */
+  end(id: string): boolean {
+    return this.#standing.end(id);
+  }
+
+  endAll(): void {
+    this.#standing.endAll();
+  }
+
+  #magic(fault: FaultName, { boxes, content = '', isRepeated = false }: Subject): Happening | undefined {
+    if (!this.#deps.sandbox || isRepeated || faultOfContent(content) !== fault) return undefined;
+    this.#deps.log.warn('fault', { fault, content, boxes: boxes.join(' ') });
+    return { seconds: faultKind(fault).seconds, fraction: seededRandom(0).fraction };
+  }
+}
+
+function problemOf({ fault, box, content, times = 1 }: FaultOrder): string | undefined {
+  const { place } = faultKind(fault);
+  if (place === 'box') return `fault: ${fault} happens in a box: order it at one whose configuration has faults: true`;
+  if (place === 'link' && content !== undefined)
+    return `content: ${fault} happens to a connection, whatever goes over it`;
+  if (OF_ALL.includes(fault) && box !== undefined) return `box: ${fault} happens to all boxes at once`;
+  if (STATES.includes(fault) && times > 1) return `times: ${fault} happens once, for its seconds`;
+  return undefined;
+}

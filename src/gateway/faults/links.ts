@@ -1,0 +1,178 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { Random } from '../../lib/random.ts';
+import type { FaultOrder } from '../../protocol/faults.ts';
+import type { Hub } from '../boxes/hub.ts';
+import type { Line } from '../boxes/line.ts';
+import type { Faults } from './faults.ts';
+import { type BeforeShow, PushFaultLine } from './push-faults.ts';
+import type { Ordered } from './standing.ts';
+
+/** After a welcome a link that is to be cut again lasts so long, so that the box has registered. */
+const CUT_AFTER_MS = 1_000;
+/** What a message takes at most on a slow link. */
+const SLOW_MAX_MS = 1_000;
+
+/** A box's connection, as its transport has it. */
+export interface Cable {
+  /** Ends it, without a word before. */
+  cut(): void;
+  /** Lets nothing through either way, its end neither, until the returned function is called. */
+  hold(): () => void;
+}
+
+export interface LinksDeps {
+  faults: Faults;
+  clock: Clock;
+  random: Random;
+  /** How long a push waits for its confirmation, in milliseconds. */
+  confirmTimeoutMs: number;
+  /** Whether boxes on MQTT are connected to another's broker, whose connections are not this gateway's. */
+  isBrokerForeign: boolean;
+}
+
+/** One way of one box, on which messages keep their order however long each takes. */
+interface Way {
+  freeMs: number;
+  last: Promise<void>;
+}
+
+/** The boxes' links, where faults are made (PROTOCOL.md, clauses FLT-6 and FLT-9). Without a fault it only passes on. */
+export class Links {
+  /** What is to happen before a push is said to its box. */
+  readonly beforeShow: BeforeShow = new Map();
+  readonly #deps: LinksDeps;
+  readonly #cables = new Map<string, Set<Cable>>();
+  readonly #cuts = new Set<Ordered>();
+  readonly #holds = new Map<Ordered, Set<() => void>>();
+  readonly #ways = new Map<string, Way>();
+
+  constructor(deps: LinksDeps) {
+    this.#deps = deps;
+    const problem = (order: FaultOrder) => this.#problem(order);
+    deps.faults.onOrder('link-cut', { problem, begin: (ordered) => this.#beginCut(ordered) });
+    deps.faults.onOrder('half-open', { problem, begin: (ordered) => this.#beginHold(ordered) });
+  }
+
+  /** The line to a box, with the faults of pushes and of the link on it. */
+  line(terminalCode: string, line: Line): Line {
+    const slow: Line = {
+      transport: line.transport,
+      end: () => line.end(),
+      send: (message) => {
+        this.#pass(`down ${terminalCode}`, terminalCode, () => line.send(message));
+        if (message.type === 'welcome') this.#welcomed(terminalCode);
+      },
+    };
+    return new PushFaultLine(terminalCode, slow, this.beforeShow, this.#deps);
+  }
+
+  /** Calls `work` for what a box has said as soon as its link lets it through, or for its loss after all that it said. */
+  heard(terminalCode: string, work: () => void, isMessage = true): void {
+    this.#pass(`up ${terminalCode}`, terminalCode, work, isMessage);
+  }
+
+  /** How often the bytes of a message to a box are sent. */
+  copies(terminalCode: string): number {
+    return this.#deps.faults.take('link-twice', { boxes: [terminalCode] }) === undefined ? 1 : 2;
+  }
+
+  /** Has a connection of a box until the returned function is called. */
+  connected(terminalCode: string, cable: Cable): () => void {
+    const own = this.#cables.get(terminalCode) ?? new Set();
+    this.#cables.set(terminalCode, own.add(cable));
+    for (const [ordered, releases] of this.#holds) if (isOf(ordered, terminalCode)) releases.add(cable.hold());
+    return () => {
+      own.delete(cable);
+      if (own.size === 0 && this.#cables.get(terminalCode) === own) this.#cables.delete(terminalCode);
+    };
+  }
+
+  /** Settles once something may come through to or from a box; undefined when it may already. */
+  held(terminalCode: string): Promise<void> | undefined {
+    for (const [ordered] of this.#holds) {
+      if (isOf(ordered, terminalCode)) return new Promise((resolve) => onEnd(ordered, resolve));
+    }
+    return undefined;
+  }
+
+  #problem({ fault, box }: FaultOrder): string | undefined {
+    if (!this.#deps.isBrokerForeign || (box !== undefined && this.#cables.has(box))) return undefined;
+    return `fault: ${fault} needs a box that is connected over HTTP, or the gateway's own broker, and the broker is another's`;
+  }
+
+  #beginCut(ordered: Ordered): void {
+    this.#cuts.add(ordered);
+    onEnd(ordered, () => this.#cuts.delete(ordered));
+    this.#cut(ordered);
+  }
+
+  /** Cuts what is connected; a fault that finds nothing waits for it. */
+  #cut(ordered: Ordered): void {
+    const boxes = [...this.#cables.keys()].filter((it) => isOf(ordered, it));
+    if (boxes.length === 0 || !ordered.happens(boxes)) return;
+    for (const box of boxes) for (const cable of this.#cables.get(box) ?? []) cable.cut();
+  }
+
+  #welcomed(terminalCode: string): void {
+    for (const ordered of this.#cuts) {
+      if (!isOf(ordered, terminalCode)) continue;
+      void this.#deps.clock.sleep(CUT_AFTER_MS, ordered.over).then(() => this.#cut(ordered));
+    }
+  }
+
+  #beginHold(ordered: Ordered): void {
+    const boxes = [...this.#cables.keys()].filter((it) => isOf(ordered, it));
+    if (!ordered.happens(boxes)) {
+      this.#deps.faults.end(ordered.id);
+      return;
+    }
+    const releases = new Set<() => void>();
+    for (const box of boxes) for (const cable of this.#cables.get(box) ?? []) releases.add(cable.hold());
+    this.#holds.set(ordered, releases);
+    onEnd(ordered, () => {
+      this.#holds.delete(ordered);
+      for (const release of releases) release();
+    });
+  }
+
+  /** Does what is next on a way, in order; a message of a slow link takes its time. */
+  #pass(way: string, terminalCode: string, work: () => void, isMessage = true): void {
+    const { faults, clock } = this.#deps;
+    const slow = isMessage ? faults.take('link-slow', { boxes: [terminalCode] }) : undefined;
+    const before = this.#ways.get(way);
+    if (slow === undefined && before === undefined) {
+      work();
+      return;
+    }
+    const nowMs = clock.monotonicMs();
+    const freeMs = Math.max(nowMs + (slow?.fraction() ?? 0) * SLOW_MAX_MS, before?.freeMs ?? 0);
+    const last = Promise.all([before?.last, clock.sleep(freeMs - nowMs)]).then(work);
+    this.#ways.set(way, { freeMs, last });
+    void last.then(() => {
+      if (this.#ways.get(way)?.last === last) this.#ways.delete(way);
+    });
+  }
+}
+
+/** The hub as transports have it: what boxes say comes as their links let it. */
+export type BoxHub = Pick<Hub, 'session' | 'receive' | 'lost'>;
+
+export function throughLinks(hub: Hub, links: Links): BoxHub {
+  return {
+    session: (terminalCode) => hub.session(terminalCode),
+    receive: (terminalCode, line, message) =>
+      new Promise((resolve) => {
+        links.heard(terminalCode, () => resolve(hub.receive(terminalCode, line, message)));
+      }),
+    lost: (terminalCode, by, why) => links.heard(terminalCode, () => hub.lost(terminalCode, by, why), false),
+  };
+}
+
+function isOf({ box }: Ordered, terminalCode: string): boolean {
+  return box === undefined || box === terminalCode;
+}
+
+function onEnd({ over }: Ordered, work: () => void): void {
+  if (over.aborted) work();
+  else over.addEventListener('abort', work, { once: true });
+}

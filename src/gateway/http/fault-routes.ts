@@ -1,0 +1,35 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from '../../lib/log.ts';
+import { issuesOf } from '../../protocol/codec.ts';
+import { faultOrder } from '../../protocol/faults.ts';
+import type { Faults } from '../faults/faults.ts';
+import { type Refusal, refuse } from '../verdict.ts';
+import { logRefusal, readBody } from './requests.ts';
+
+const ORDER_BYTES_MAX = 4_096;
+
+/** What owners order to go wrong, in the scope of `/_mock` (PROTOCOL.md, clauses FLT-1 and FLT-3). */
+export function faultRoutes(scope: FastifyInstance, { faults, log }: { faults: Faults; log: Logger }): void {
+  /** With the reason, which helps the person at the bench and tells nothing to anybody else. */
+  const answer = (request: FastifyRequest, reply: FastifyReply, refusal: Refusal, status = 400) => {
+    logRefusal(request, log, refusal, status);
+    return reply.code(status).send({ status: 'FAILED', message: refusal.code, reason: refusal.reason });
+  };
+  scope.get('/faults', async () => ({ faults: faults.offered(), standing: faults.standing() }));
+  scope.post('/faults', { bodyLimit: ORDER_BYTES_MAX }, async (request, reply) => {
+    const json = readBody(request, log);
+    if (!json.ok) return answer(request, reply, json);
+    const order = faultOrder.safeParse(json.value);
+    if (!order.success) return answer(request, reply, refuse('E46', issuesOf(order.error)));
+    const ordered = faults.order(order.data);
+    return ordered.ok ? reply.code(201).send(ordered.value) : answer(request, reply, ordered);
+  });
+  scope.delete('/faults', async (_request, reply) => {
+    faults.endAll();
+    return reply.code(204).send();
+  });
+  scope.delete<{ Params: { id: string } }>('/faults/:id', async (request, reply) => {
+    if (faults.end(request.params.id)) return reply.code(204).send();
+    return answer(request, reply, refuse('E96', 'no such fault stands: GET /_mock/faults lists those that do'), 404);
+  });
+}
