@@ -1,4 +1,6 @@
-import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { Command, CommanderError } from 'commander';
+import { dong, port } from './commands/arguments.ts';
+import { addBench } from './commands/bench-options.ts';
 import { version } from './commands/version.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from './lib/errors.ts';
 
@@ -213,73 +215,4 @@ function addKeys(root: Command): void {
     .option('--rotate', 'make a new key: every box hears of it with its next message, and refuses the old one')
     .option('--json', 'print it as JSON')
     .action(async (options) => (await import('./commands/keys.ts')).keys(options));
-}
-
-function addBench(root: Command): void {
-  const bench = root.command('bench').description('runs scenarios against boxes and gives a verdict with evidence');
-  const several = (value: string, before: string[]) => [...before, value];
-  bench
-    .command('run <file...>')
-    .description('runs scenario files, or scenarios of `paybox bench list` by name, one after the other')
-    .option('--target <kind>', 'emulated (default), process, or at: what runs already (default with --gateway)')
-    .option('--gateway <url>', 'origin of a gateway that runs, as http://127.0.0.1:8800')
-    .option('--box <url>', 'origin of the pages of a box that runs; may be repeated', several, [])
-    .option('--boxes <n>', 'make at least so many boxes, for a fleet', whole(1_000))
-    .option('--transport <name>', 'how boxes that the bench makes reach their gateway: mqtt or http', 'mqtt')
-    .option(
-      '--probe <how>',
-      'where screens are seen: screen, file:PATH, framebuffer:PATH:WxHx16, or a command that prints a picture',
-      'screen',
-    )
-    .option('--junit <file>', 'write the verdicts as JUnit XML')
-    .option('--tap <file>', 'write the verdicts as TAP 14')
-    .option('--report <dir>', 'write index.html with timelines, screens, messages and latencies, and logs')
-    .option('--seed <n>', 'makes the same choices again (default: by chance, and told)', whole(999_999_999))
-    .option('--update-goldens', 'write golden pictures instead of comparing with them')
-    .option('--username <name>', "the partner's user name (default: the gateway tells)")
-    .option('--password-file <file>', 'a file with its password, - for standard input')
-    .option('--account <number>', 'bank account')
-    .option('--bank <code>', 'bank code')
-    .option('--holder <name>', 'account holder')
-    .option(
-      '--admin-token-file <file>',
-      "a file with the gateway's adminToken, - for standard input (or PAYBOX_ADMIN_TOKEN)",
-    )
-    .addHelpText('after', BENCH_EXAMPLES)
-    .action(async (files, options) => (await import('./commands/bench.ts')).run(files, options));
-  bench
-    .command('list')
-    .description('lists the scenarios that come with the program')
-    .option('--json', 'print them as JSON lines, with what they need')
-    .action(async (options) => (await import('./commands/bench.ts')).list(options));
-  for (const command of bench.commands) command.exitOverride();
-}
-
-const BENCH_EXAMPLES = `
-  $ paybox bench run happy-path expiry                          on an emulated box, minutes in a second
-  $ paybox bench run my.yaml --target process --report out      on programs of their own; open out/index.html
-  $ paybox bench run my.yaml --gateway http://127.0.0.1:8800 --box http://127.0.0.1:8810
-  $ paybox bench run my.yaml --gateway … --box … --probe 'rpicam-still -n -o -'
-
-Standard output has lines for programs: PAYBOX-BENCH START, BEGIN, RESULT outcome=passed|failed|skipped|missing, END.
-Exit codes: 0 nothing failed, 1 something did, 2 usage or a wrong scenario, 3 what it needs is not there`;
-
-function whole(max: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (/^\d{1,9}$/.test(text) && value >= 1 && value <= max) return value;
-    throw new InvalidArgumentError(`expected a whole number from 1 to ${max}`);
-  };
-}
-
-function port(text: string): number {
-  const value = Number(text);
-  if (/^\d{1,5}$/.test(text) && value >= 1 && value <= 65_535) return value;
-  throw new InvalidArgumentError('a port is a whole number from 1 to 65535');
-}
-
-function dong(text: string): number {
-  const value = Number(text);
-  if (/^\d{1,13}$/.test(text) && value >= 1) return value;
-  throw new InvalidArgumentError('an amount is whole đồng, digits only, from 1 to 9999999999999');
 }

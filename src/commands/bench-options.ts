@@ -1,0 +1,81 @@
+import type { Command } from 'commander';
+import { portOrAny, whole } from './arguments.ts';
+
+/** `paybox bench …`. */
+export function addBench(root: Command): void {
+  const bench = root.command('bench').description('runs scenarios against boxes and gives a verdict with evidence');
+  const several = (value: string, before: string[]) => [...before, value];
+  bench
+    .command('run <file...>')
+    .description('runs scenario files, or scenarios of `paybox bench list` by name, one after the other')
+    .option('--target <kind>', 'emulated (default), process, or at: what runs already (default with --gateway)')
+    .option('--gateway <url>', 'origin of a gateway that runs, as http://127.0.0.1:8800')
+    .option('--box <url>', 'origin of the pages of a box that runs; may be repeated', several, [])
+    .option('--boxes <n>', 'make at least so many boxes, for a fleet', whole(1_000))
+    .option('--transport <name>', 'how boxes that the bench makes reach their gateway: mqtt or http', 'mqtt')
+    .option(
+      '--probe <how>',
+      'where screens are seen: screen, file:PATH, framebuffer:PATH:WxHx16, or a command that prints a picture',
+      'screen',
+    )
+    .option('--junit <file>', 'write the verdicts as JUnit XML')
+    .option('--tap <file>', 'write the verdicts as TAP 14')
+    .option('--report <dir>', 'write index.html with timelines, screens, messages and latencies, and logs')
+    .option('--seed <n>', 'makes the same choices again (default: by chance, and told)', whole(999_999_999))
+    .option('--update-goldens', 'write golden pictures instead of comparing with them')
+    .option('--username <name>', "the partner's user name (default: the gateway tells)")
+    .option('--password-file <file>', 'a file with its password, - for standard input')
+    .option('--account <number>', 'bank account')
+    .option('--bank <code>', 'bank code')
+    .option('--holder <name>', 'account holder')
+    .option(
+      '--admin-token-file <file>',
+      "a file with the gateway's adminToken, - for standard input (or PAYBOX_ADMIN_TOKEN)",
+    )
+    .addHelpText('after', BENCH_EXAMPLES)
+    .action(async (files, options) => (await import('./bench.ts')).run(files, options));
+  bench
+    .command('list')
+    .description('lists the scenarios that come with the program')
+    .option('--json', 'print them as JSON lines, with what they need')
+    .action(async (options) => (await import('./bench.ts')).list(options));
+  addServe(bench);
+  for (const command of bench.commands) command.exitOverride();
+}
+
+function addServe(bench: Command): void {
+  const several = (value: string, before: string[]) => [...before, value];
+  bench
+    .command('serve')
+    .description('an HTTP API that runs scenarios and opens stands, for labgrid, pytest and Robot Framework')
+    .option('--port <port>', 'where it answers; 0 takes a free one', portOrAny, 8820)
+    .option('--host <address>', 'an address of this machine; beyond loopback with --token-file only', '127.0.0.1')
+    .option(
+      '--token-file <file>',
+      'a file with the secret that callers send as Authorization: Bearer, - for standard input',
+    )
+    .option('--ready-file <file>', 'written once it answers: its address as JSON')
+    .option('--scenarios <dir>', 'a folder of scenarios that may be run by name too; may be repeated', several, [])
+    .option('--probe <how>', 'a probe besides screen that callers may choose; may be repeated', several, [])
+    .option('--report <dir>', 'where logs of what is started go, a folder for each run and stand')
+    .addHelpText('after', SERVE_EXAMPLES)
+    .action(async (options) => (await import('./bench-serve.ts')).serve(options));
+}
+
+const SERVE_EXAMPLES = `
+  $ paybox bench serve &
+  $ curl http://127.0.0.1:8820/                                 says all that can be asked
+  $ curl -H content-type:application/json -d '{"scenarios":["happy-path"]}' http://127.0.0.1:8820/runs
+  $ curl -X POST http://127.0.0.1:8820/stands                   a gateway and a box for a program of your own
+
+Clients for pytest, Robot Framework and labgrid are in test/scenarios/drive. Standard output has one line for programs:
+PAYBOX-BENCH SERVE url=http://127.0.0.1:8820. SIGTERM and Ctrl-C end every run and stand; a second one ends at once.`;
+
+const BENCH_EXAMPLES = `
+  $ paybox bench run happy-path expiry                          on an emulated box, minutes in a second
+  $ paybox bench run my.yaml --target process --report out      on programs of their own; open out/index.html
+  $ paybox bench run my.yaml --gateway http://127.0.0.1:8800 --box http://127.0.0.1:8810
+  $ paybox bench run my.yaml --gateway … --box … --probe 'rpicam-still -n -o -'
+
+Standard output has lines for programs: PAYBOX-BENCH START, BEGIN, RESULT outcome=passed|failed|skipped|missing, END.
+Exit codes: 0 nothing failed, 1 something did, 2 usage or a wrong scenario, 3 what it needs is not there`;

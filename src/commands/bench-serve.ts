@@ -1,0 +1,103 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { startControl } from '../bench/control/server.ts';
+import { systemClock, withDeadline } from '../lib/clock.ts';
+import { ConfigError, reasonOf } from '../lib/errors.ts';
+import { isLoopbackHost } from '../lib/tls.ts';
+import { anySeed, LIBRARY, scenariosIn, targetOf, withBoxes } from './bench-target.ts';
+import { forgetReadyFile, StopSignal, stderrLog, writeReadyFile } from './daemon.ts';
+import { secretFrom } from './secrets.ts';
+import { version } from './version.ts';
+
+export interface ServeOptions {
+  host: string;
+  port: number;
+  tokenFile?: string;
+  scenarios: string[];
+  probe: string[];
+  report?: string;
+  readyFile?: string;
+}
+
+/** A token that can be guessed is none. */
+const TOKEN_CHARS_MIN = 16;
+/** Programs that are just starting are waited for, and then ended. */
+const END_TIMEOUT_MS = 60_000;
+const EXIT = { ended: 0, interrupted: 130 } as const;
+
+/** `paybox bench serve`: the control server until a signal; a second one ends at once. */
+export async function serve(options: ServeOptions): Promise<void> {
+  const stop = new StopSignal();
+  const { host, port, readyFile } = options;
+  const token = tokenOf(options);
+  if (readyFile !== undefined) await forgetReadyFile(readyFile);
+  // A folder that cannot be read is told now, not with the first run.
+  await scenariosOf(options.scenarios);
+  const log = stderrLog();
+  const starting = startControl(
+    { host, port, token, version: version(), log },
+    {
+      targetOf: async (choice, seed, id) => {
+        const report = options.report === undefined ? undefined : join(options.report, id);
+        if (report !== undefined) await makeFolder(report);
+        return targetOf({ ...choice, report }, seed);
+      },
+      scenarios: () => scenariosOf(options.scenarios),
+      withBoxes,
+      anySeed,
+      probes: options.probe,
+    },
+  );
+  const control = await stop.started(starting);
+  if (readyFile !== undefined) await writeReadyFile(readyFile, { url: control.origin });
+  process.stdout.write(`PAYBOX-BENCH SERVE url=${control.origin}\n`);
+  const signal = await stop.received;
+  log.info('stopping', { signal });
+  const isClosed = await withDeadline(
+    systemClock,
+    END_TIMEOUT_MS,
+    control.close(`the server was ended by ${signal}`).then(() => true),
+  );
+  if (isClosed) log.info('stopped', { signal });
+  else log.error('end-late', { withinMs: END_TIMEOUT_MS });
+  process.exit(signal === 'SIGINT' ? EXIT.interrupted : EXIT.ended);
+}
+
+function tokenOf({ host, tokenFile }: ServeOptions): string | undefined {
+  const token = tokenFile === undefined ? undefined : secretFrom('--token-file', tokenFile);
+  if (token === undefined && !isLoopbackHost(host)) {
+    throw new ConfigError(
+      `--host ${host}: others can reach it, and whoever asks may start programs`,
+      'give --token-file with a secret that callers send; without TLS others can read it, so rather use a tunnel',
+    );
+  }
+  if (token === undefined || (token.length >= TOKEN_CHARS_MIN && !/\s/.test(token))) return token;
+  throw new ConfigError(
+    `--token-file: expected at least ${TOKEN_CHARS_MIN} characters without blanks`,
+    'openssl rand -hex 16',
+  );
+}
+
+/** Scenarios by name; a folder named later goes before, and all before those that come with the program. */
+async function scenariosOf(folders: readonly string[]): Promise<Map<string, string>> {
+  const found = await Promise.all(
+    [LIBRARY, ...folders].map((folder) =>
+      scenariosIn(folder).catch((error: unknown) => {
+        throw new ConfigError(
+          `--scenarios ${folder} cannot be read: ${reasonOf(error)}`,
+          'name a folder of scenario files',
+        );
+      }),
+    ),
+  );
+  return new Map(found.flatMap((scenarios) => [...scenarios]));
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true }).catch((error: unknown) => {
+    throw new ConfigError(
+      `--report: ${folder} cannot be made: ${reasonOf(error)}`,
+      'start with a folder that may be written',
+    );
+  });
+}
