@@ -22,11 +22,12 @@ export function emulatedTarget(options: Omit<OwnTargetOptions, 'name'> & { log: 
       'order faults at the gateway',
       'order faults at boxes',
     ]),
-    open: (need) => openOwnTarget(need, starter(options), { ...options, name: 'emulated' }),
+    open: (need) => openOwnTarget(need, emulatedStarter(options), { ...options, name: 'emulated' }),
   };
 }
 
-function starter({ random, log }: Omit<OwnTargetOptions, 'name'> & { log: Logger }): Starter {
+/** Starts parts in this process. */
+export function emulatedStarter({ random, log }: Omit<OwnTargetOptions, 'name'> & { log: Logger }): Starter {
   const pace = new VirtualPace();
   const deps = { clock: pace.clock, random };
   const partOf = (running: Agent | Gateway) => ({ end: () => running.close() });

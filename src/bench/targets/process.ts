@@ -45,7 +45,7 @@ export function processTarget(options: ProcessOptions): TargetKind {
       if (options.logDir !== undefined) await mkdir(options.logDir, { recursive: true });
       const forget = () => rm(folder, { recursive: true, force: true });
       try {
-        const target = await openOwnTarget(need, starterIn(folder, options), { ...options, name: 'process' });
+        const target = await openOwnTarget(need, processStarter(folder, options), { ...options, name: 'process' });
         return { ...target, close: () => target.close().finally(forget) };
       } catch (error) {
         await forget();
@@ -55,7 +55,11 @@ export function processTarget(options: ProcessOptions): TargetKind {
   };
 }
 
-function starterIn(folder: string, { program, logDir }: ProcessOptions): Starter {
+/** Starts parts as programs, with their files in `folder`. */
+export function processStarter(
+  folder: string,
+  { program, logDir }: Pick<ProcessOptions, 'program' | 'logDir'>,
+): Starter {
   let count = 0;
   const start = async (command: 'gateway' | 'agent', config: object, name: string): Promise<Part> => {
     count += 1;
@@ -65,7 +69,8 @@ function starterIn(folder: string, { program, logDir }: ProcessOptions): Starter
     await writeFile(file, JSON.stringify(config), { mode: 0o600 });
     const [path, ...first] = program;
     const args = [...first, command, '--config', file, '--ready-file', ready];
-    const child = spawn(path, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    // With a channel a program ends when the bench does, however that ends.
+    const child = spawn(path, args, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
     const told = keepErrors(child, logDir === undefined ? undefined : join(logDir, `${name}-${count}.log`));
     const ended = new Promise<void>((resolve) => {
       child.once('exit', () => resolve());

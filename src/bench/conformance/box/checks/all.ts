@@ -1,0 +1,23 @@
+import type { Check } from '../../conformance.ts';
+import type { BoxNeed, BoxSubject } from '../subject.ts';
+import { HTTP_CHECKS, MQTT_CHECKS, WATCHED_CHECKS } from './links.ts';
+import { PAYMENT_CHECKS } from './payments.ts';
+import { PUSH_CHECKS } from './pushes.ts';
+import { REFUSAL_CHECKS } from './refusals.ts';
+import { REPORT_CHECKS } from './reports.ts';
+import { SEAL_CHECKS } from './seals.ts';
+import { SESSION_CHECKS, SUPERSEDED_CHECK } from './sessions.ts';
+
+/** Every check of a box, in the order in which they are run. */
+export const BOX_CHECKS: readonly Check<BoxSubject, BoxNeed>[] = [
+  ...PUSH_CHECKS,
+  ...REFUSAL_CHECKS,
+  ...PAYMENT_CHECKS,
+  ...REPORT_CHECKS,
+  ...SEAL_CHECKS,
+  ...SESSION_CHECKS,
+  ...MQTT_CHECKS,
+  ...HTTP_CHECKS,
+  ...WATCHED_CHECKS,
+  SUPERSEDED_CHECK,
+];

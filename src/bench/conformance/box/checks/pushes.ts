@@ -1,0 +1,151 @@
+import { Mismatch } from '../../conformance.ts';
+import { type Body, boxCheck, type Trial } from '../trial.ts';
+
+/** How much earlier or later than its deadline a box may end a push: its clock has ticks, and the way takes time. */
+const EARLY_MS = 700;
+const LATE_MS = 3_000;
+
+/** What becomes of a push that is right (PROTOCOL.md, clauses AGT-2 to AGT-4, MSG-3, MSG-5 and MSG-9). */
+export const PUSH_CHECKS = [
+  boxCheck('AGT-2', 'a push is accepted, then shown, each once', async (trial) => {
+    const order = trial.order();
+    trial.tell(order);
+    const verdict = await trial.verdictOn(order.pushId);
+    if (verdict.type === 'rejected') throw new Mismatch(`rejected with ${verdict.code}: ${verdict.reason}`);
+    await trial.echo();
+    const heard = trial.since('accepted', 'shown', 'ended').filter(({ pushId }) => pushId === order.pushId);
+    const types = heard.map(({ type }) => type).join(', ');
+    if (types !== 'accepted, shown') throw new Mismatch(`expected accepted, shown; heard ${types}`);
+  }),
+  boxCheck(
+    'AGT-2',
+    'shown is said once its QR is on the screen, not before',
+    async (trial) => {
+      const order = await trial.shown();
+      await trial.qrIsThere(order);
+    },
+    { needs: ['screen'] },
+  ),
+  boxCheck('AGT-3', 'a newer push takes the screen, and the older one ends as replaced', async (trial) => {
+    const older = await trial.shown();
+    await trial.shown();
+    expectEnd(await trial.ended(older.pushId), 'replaced');
+  }),
+  boxCheck(
+    'AGT-3',
+    'the QR of a newer push takes the place of the older one',
+    async (trial) => {
+      await trial.shown();
+      await trial.qrIsThere(await trial.shown());
+    },
+    { needs: ['screen'] },
+  ),
+  boxCheck('AGT-3', 'a push ends when its lifetime is over', async (trial) => {
+    const order = await trial.shown(trial.order({ expiresInMs: 4_000 }));
+    await expiresIn(trial, order, 4_000);
+  }),
+  boxCheck(
+    'AGT-3',
+    'the QR is gone once its lifetime is over',
+    async (trial) => {
+      const order = await trial.shown(trial.order({ expiresInMs: 4_000 }));
+      await trial.pace.wait(4_000 + EARLY_MS);
+      await trial.qrIsGone(order);
+    },
+    { needs: ['screen'] },
+  ),
+  boxCheck('AGT-3', 'a withdrawal ends the push on the screen', async (trial) => {
+    const order = await trial.shown();
+    trial.withdraw(order.pushId, 'cancelled');
+    expectEnd(await trial.ended(order.pushId), 'withdrawn');
+  }),
+  boxCheck(
+    'AGT-3',
+    'a withdrawal takes the QR away',
+    async (trial) => {
+      const order = await trial.shown();
+      trial.withdraw(order.pushId, 'cancelled');
+      await trial.qrIsGone(order);
+    },
+    { needs: ['screen'] },
+  ),
+  boxCheck(
+    'AGT-3',
+    'a person takes the QR away, and that is reported',
+    async (trial) => {
+      const order = await trial.shown();
+      await trial.pace.during(() => trial.subject.hands.dismiss?.() ?? Promise.resolve());
+      expectEnd(await trial.ended(order.pushId), 'dismissed');
+    },
+    { needs: ['keys'] },
+  ),
+  boxCheck('AGT-4', 'a push whose withdrawal came first is refused, and never shown', async (trial) => {
+    const order = trial.order();
+    trial.withdraw(order.pushId);
+    await trial.given('an answer to the withdrawal', () => refusedAs(trial, order, 'WITHDRAWN'));
+    trial.mark();
+    trial.tell(order);
+    await refusedAs(trial, order, 'WITHDRAWN');
+  }),
+  boxCheck('AGT-4', 'a push that has ended is not shown a second time', async (trial) => {
+    const order = await trial.shown();
+    trial.withdraw(order.pushId);
+    await trial.given('its end', () => trial.ended(order.pushId));
+    trial.mark();
+    trial.tell(order);
+    await refusedAs(trial, order, 'WITHDRAWN');
+  }),
+  boxCheck('MSG-9', 'a withdrawal of what is not on the screen is answered, each time', async (trial) => {
+    const { pushId } = trial.order();
+    for (const _ of [1, 2]) {
+      trial.mark();
+      trial.withdraw(pushId);
+      const { code } = await trial.hear('rejected', ['rejected'], (message) => message.pushId === pushId);
+      if (code !== 'WITHDRAWN') throw new Mismatch(`rejected with ${code}, expected WITHDRAWN`);
+    }
+  }),
+  boxCheck('MSG-5', 'a push that comes late lives no longer for that', async (trial) => {
+    const lateMs = 3_000;
+    await oldEnough(trial, lateMs);
+    const { sessionMs, ...order } = trial.order({ expiresInMs: 7_000 });
+    const late = await trial.shown({ ...order, sessionMs: sessionMs - lateMs });
+    await expiresIn(trial, late, 7_000 - lateMs);
+  }),
+  boxCheck('MSG-5', 'a lifetime is counted as a duration, whatever calendar clocks say', async (trial) => {
+    const fast = await trial.shown(trial.order({ expiresAtMs: 1_000_000_000_000 }));
+    await trial.echo();
+    const ended = trial.since('ended').some(({ pushId }) => pushId === fast.pushId);
+    if (ended) throw new Mismatch('the push ended by the calendar');
+  }),
+];
+
+/** What a box must not take for right. */
+export function expectEnd({ how }: { how: string }, expected: string): void {
+  if (how !== expected) throw new Mismatch(`ended as ${how}, expected ${expected}`);
+}
+
+export async function refusedAs(trial: Trial, { pushId }: Body<'show'>, ...codes: string[]): Promise<void> {
+  const isIt = (message: { pushId: string }) => message.pushId === pushId;
+  const answer = await trial.hear('rejected for the push', ['accepted', 'shown', 'rejected'], isIt);
+  if (answer.type !== 'rejected')
+    throw new Mismatch(`it was ${answer.type}, expected rejected with ${codes.join(' or ')}`);
+  if (!codes.includes(answer.code)) {
+    throw new Mismatch(`rejected with ${answer.code} (${answer.reason}), expected ${codes.join(' or ')}`);
+  }
+}
+
+/** Waits for the push to end as expired, and for the right moment. */
+export async function expiresIn(trial: Trial, { pushId }: Body<'show'>, ms: number): Promise<void> {
+  const shown = trial.since('accepted').find((message) => message.pushId === pushId);
+  const beganMs = shown === undefined ? trial.nowMs : trial.heardAtMs(shown);
+  const end = await trial.ended(pushId, ms + LATE_MS);
+  expectEnd(end, 'expired');
+  const tookMs = trial.heardAtMs(end) - beganMs;
+  if (tookMs < ms - EARLY_MS) throw new Mismatch(`it expired after ${Math.round(tookMs)} ms, expected ${ms} ms`);
+}
+
+/** A session that has lasted for so long. */
+export async function oldEnough(trial: Trial, ms: number): Promise<void> {
+  const missingMs = ms + 100 - (trial.gateway.session?.sealer.ageMs ?? 0);
+  if (missingMs > 0) await trial.pace.wait(missingMs);
+}

@@ -1,0 +1,151 @@
+import { Mismatch } from '../../conformance.ts';
+import { boxCheck, type Trial } from '../trial.ts';
+import { expectEnd, refusedAs } from './pushes.ts';
+
+/** A box that is refused says hello again within its longest backoff. */
+const BACKOFF_MS = 45_000;
+/** A session must not begin in this time where none may. */
+const QUIET_MS = 60_000;
+const OTHER_ACCOUNT = { bankAccount: '9876543210', bankCode: 'VCB', userBankName: 'TRAN THI B' };
+
+/** How sessions begin and end (PROTOCOL.md, clauses MSG-4, MSG-8, MSG-10, AGT-3 and AGT-8). */
+export const SESSION_CHECKS = [
+  boxCheck('MSG-4', 'each connection begins with a hello of a fresh session', async (trial) => {
+    const before = trial.gateway.session;
+    trial.gateway.cut();
+    const after = await trial.nextSession(before);
+    if (after.sessionId === before?.sessionId) throw new Mismatch('the new session has the id of the one before');
+    if (after.hello.shownPushId !== null) throw new Mismatch('the hello names a push although none is on the screen');
+  }),
+  boxCheck('MSG-4', 'the hello names the push that has the screen', async (trial) => {
+    const order = await trial.shown();
+    trial.gateway.openPushIds = [order.pushId];
+    const { hello } = await trial.reconnected();
+    if (hello.shownPushId !== order.pushId) {
+      throw new Mismatch(`the hello names ${hello.shownPushId ?? 'no push'}, expected ${order.pushId}`);
+    }
+  }),
+  boxCheck('MSG-4', 'what is said before the welcome changes nothing', async (trial) => {
+    trial.gateway.answersHello = 'nothing';
+    await trial.reconnected();
+    const payment = trial.payment();
+    trial.tell(payment);
+    trial.gateway.welcome();
+    await trial.echo();
+    if (trial.since('paid').length > 0) throw new Mismatch('a payment from before the welcome was taken');
+  }),
+  boxCheck('MSG-10', 'an order that the welcome does not name ends', async (trial) => {
+    const order = await trial.shown();
+    await trial.reconnected();
+    expectEnd(await trial.ended(order.pushId), 'withdrawn');
+  }),
+  boxCheck(
+    'MSG-10',
+    'an order that the welcome names stays on the screen',
+    async (trial) => {
+      const order = await trial.shown();
+      trial.gateway.openPushIds = [order.pushId];
+      await trial.reconnected();
+      await trial.echo();
+      if (trial.since('ended').length > 0) throw new Mismatch('it was ended');
+      await trial.qrIsThere(order, 2_000);
+    },
+    { needs: ['screen'] },
+  ),
+  boxCheck('AGT-3', 'an order ends when another account is linked', async (trial) => {
+    const order = await trial.shown();
+    Object.assign(trial.gateway, { account: OTHER_ACCOUNT, openPushIds: [order.pushId] });
+    await trial.reconnected();
+    expectEnd(await trial.ended(order.pushId), 'withdrawn');
+    const next = trial.order();
+    trial.tell(next);
+    await refusedAs(trial, next, 'QR_MISMATCH');
+  }),
+  boxCheck('MSG-8', 'a box that is refused comes back, and has ended what was on its screen', async (trial) => {
+    const order = await trial.shown();
+    trial.gateway.answersHello = 'NOT_REGISTERED';
+    const refused = await trial.reconnected();
+    Object.assign(trial.gateway, { answersHello: 'welcome', openPushIds: [order.pushId] });
+    const session = await trial.nextSession(refused, BACKOFF_MS);
+    if (session.hello.shownPushId !== null) throw new Mismatch('its hello says that the QR is still on the screen');
+    expectEnd(await trial.ended(order.pushId), 'withdrawn');
+  }),
+  boxCheck(
+    'MSG-8',
+    'a box that is refused takes its QR away',
+    async (trial) => {
+      const order = await trial.shown();
+      trial.gateway.answersHello = 'NOT_REGISTERED';
+      await trial.reconnected();
+      await trial.qrIsGone(order);
+    },
+    { needs: ['screen'] },
+  ),
+  boxCheck(
+    'AGT-8',
+    'the order on the screen is there again after a restart, and ends in its time',
+    async (trial) => {
+      const order = await trial.shown(trial.order({ expiresInMs: 60_000 }));
+      trial.gateway.openPushIds = [order.pushId];
+      const { hello } = await trial.restarted();
+      if (hello.shownPushId !== order.pushId) throw new Mismatch('the hello after the restart does not name it');
+      await trial.qrIsThere(order, 10_000);
+      expectEnd(await trial.ended(order.pushId, 65_000), 'expired');
+    },
+    { needs: ['restart', 'screen', 'time'] },
+  ),
+  boxCheck(
+    'AGT-5',
+    'a payment from before a restart is not announced again after it',
+    async (trial) => {
+      const paid = await trial.shown();
+      const payment = trial.paymentOf(paid);
+      trial.tell(payment);
+      await trial.given('a report', () => trial.paid(payment.transactionId));
+      await trial.given('a payment that is told on the screen', () => trial.qrIsGone(paid));
+      await trial.restarted();
+      await trial.given('a session', () => trial.begin());
+      const next = await trial.shown();
+      trial.tell({ ...payment, repeated: true });
+      await trial.paid(payment.transactionId);
+      await trial.qrStays(next, 'the repetition took the screen');
+    },
+    { needs: ['restart', 'screen'] },
+  ),
+  boxCheck(
+    'SIG-5',
+    'the box makes another key at each start',
+    async (trial) => {
+      const { kid } = trial.gateway.session ?? {};
+      const after = await trial.restarted();
+      if (after.kid === kid) throw new Mismatch('its key outlived the restart');
+    },
+    { needs: ['restart'] },
+  ),
+];
+
+/** Leaves the box refused: to be run last. */
+export const SUPERSEDED_CHECK = boxCheck(
+  'MSG-8',
+  'a box that is superseded takes its QR away and does not come back',
+  async (trial) => {
+    const order = await trial.shown();
+    const { session } = trial.gateway;
+    trial.gateway.tell({ type: 'refused', code: 'SUPERSEDED', reason: 'said by the bench' });
+    try {
+      await staysAway(trial, session);
+      if (trial.subject.hands.see !== undefined) await trial.qrIsGone(order);
+    } finally {
+      await trial.subject.hands.restart?.();
+    }
+  },
+  { needs: ['restart', 'time'] },
+);
+
+async function staysAway(trial: Trial, session: Trial['gateway']['session']): Promise<void> {
+  const endMs = trial.nowMs + QUIET_MS;
+  while (trial.nowMs < endMs) {
+    await trial.pace.wait(1_000);
+    if (trial.gateway.session !== session) throw new Mismatch('it said hello again');
+  }
+}

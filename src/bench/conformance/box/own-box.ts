@@ -1,0 +1,73 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Random } from '../../../lib/random.ts';
+import { BoxAt } from '../../box-at.ts';
+import type { Probe } from '../../probe.ts';
+import { agentConfigFor, makeBoxes, type Transport } from '../../targets/identities.ts';
+import type { Part, Starter } from '../../targets/own.ts';
+import { freePorts } from '../../targets/ports.ts';
+import { untilAtWork } from '../../targets/running.ts';
+import { ScriptedGateway } from './gateway/scripted-gateway.ts';
+import { awaitHello, type BoxSubject } from './subject.ts';
+
+/** A box of this house comes up within this, also as a program on a busy machine. */
+const START_MS = 60_000;
+
+export interface OwnBoxOptions {
+  name: string;
+  transport: Transport;
+  probe: Probe;
+  random: Random;
+  signal: AbortSignal;
+}
+
+/** Starts a box of the bench's own, with the judging gateway as its own. Throws MissingPeerError when it does not come. */
+export async function openOwnBox(
+  starter: Pick<Starter, 'pace' | 'agent'>,
+  { name, transport, probe, random, signal }: OwnBoxOptions,
+): Promise<BoxSubject> {
+  const { pace } = starter;
+  const [made] = makeBoxes(1, true, random);
+  if (made?.secret === undefined) throw new Error('a box without a secret cannot be judged');
+  const identity = { ...made, secret: made.secret };
+  const folder = await mkdtemp(join(tmpdir(), 'paybox-bench-box-'));
+  const loopback = { host: '127.0.0.1', mqttPort: 0, httpPort: 0 };
+  const gateway = await ScriptedGateway.open(loopback, identity, { clock: pace.clock, random });
+  const [boxPort = 0] = await freePorts(1);
+  const place = { mqttPort: gateway.mqtt.port, httpPort: gateway.http.port, transport, folder };
+  const config = agentConfigFor(place, made, boxPort);
+  const at = new BoxAt(`http://127.0.0.1:${boxPort}`, made);
+  let part: Part | undefined;
+  const start = async () => {
+    part = await pace.during(() => starter.agent(config, made.terminalCode));
+  };
+  const end = async () => {
+    await pace.during(async () => part?.end('killed'));
+    part = undefined;
+  };
+  const close = async () => {
+    await end();
+    await gateway.close();
+    pace.close();
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  };
+  const hands = {
+    see: () => probe.see(at),
+    dismiss: () => at.press('dismiss'),
+    restart: async () => {
+      await end();
+      await start();
+    },
+    close,
+  };
+  try {
+    await start();
+    await awaitHello(gateway, { pace, withinMs: START_MS, signal });
+    if (gateway.session !== undefined) await untilAtWork(at, pace);
+    return { name, identity, pace, gateway, hands };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
