@@ -7,6 +7,18 @@ const verdict = ({ outcome, where, reason }: Result) => ({ outcome, where, reaso
 const PASSED = { outcome: 'passed', where: undefined, reason: '' };
 
 describe('steps on an emulated box', () => {
+  it('send one QR again and again, without an order of its own each time', async () => {
+    const push = 'push: { amount: 1000, content: A, order: A, qr: "${generate.qrCode}" }';
+    const order = 'report: { order: "${generate.transactionId}", status: shown }';
+    const result = await bench(
+      `  - generate: { amount: 1000, content: A, order: A }\n  - ${push}\n  - ${push}\n` +
+        `  - expect: { qr: "\${push.qrCode}", text: 1.000 ₫, ${order} }\n`,
+    );
+    expect(verdict(result)).toEqual(PASSED);
+    const made = result.entries.filter(({ title }) => title.startsWith('generate: order'));
+    expect(made).toHaveLength(1);
+  });
+
   it('say what was expected and what is, with the line', async () => {
     const result = await bench('  - expect: { state: idle }\n  - expect: { state: paid, within: 1s }\n');
     expect(verdict(result)).toEqual({

@@ -20,7 +20,7 @@ export async function push(args: NonNullable<Step['push']>, context: StepContext
   const { target, evidence } = context;
   const { partner, account } = target.gateway;
   const box = boxOf(context);
-  const generated = await made(args, context);
+  const generated = args.qr === undefined ? await made(args, context) : brought(args, String(args.qr), context);
   if (typeof generated === 'string') return { answer: expectAnswer('push', generated, args.answer, context) };
   const request = {
     bankAccount: account.bankAccount,
@@ -78,7 +78,7 @@ async function made(
     ...account,
     amount: amountOf(args.amount, context),
     content: String(args.content),
-    orderId: String(args.order ?? `B-${context.random.secret(ORDER_ID_BYTES)}`),
+    orderId: orderIdOf(args, context),
   };
   const token = await tokenFor(args.token, context);
   try {
@@ -90,6 +90,20 @@ async function made(
     context.evidence.add('call', `generate: ${explained(error.code)}`, { detail: { request: order } });
     return error.code;
   }
+}
+
+/** An order with a QR that is there already. */
+function brought(
+  args: Pick<NonNullable<Step['push']>, 'amount' | 'content' | 'order'>,
+  qrCode: string,
+  context: StepContext,
+): Pick<GenerateResponse, 'amount' | 'content' | 'orderId' | 'qrCode'> {
+  const amount = String(amountOf(args.amount, context));
+  return { amount, content: String(args.content), orderId: orderIdOf(args, context), qrCode };
+}
+
+function orderIdOf({ order }: Pick<NonNullable<Step['push']>, 'order'>, { random }: StepContext): string {
+  return String(order ?? `B-${random.secret(ORDER_ID_BYTES)}`);
 }
 
 /** A new token, or the one that this scenario took first, however old it is. */

@@ -25,6 +25,7 @@ const verbs = {
     .strictObject({
       ...order,
       answer: answer.optional(),
+      qr: word.optional().describe(`this QR, as \${generate.qrCode}; one is generated if left out`),
       change: fields.optional().describe('fields of send-qr to send instead; the checkSum is over them'),
     })
     .describe('makes an order and sends its QR to the box'),
