@@ -1,0 +1,25 @@
+import { boxChecks } from './boxes.ts';
+import { callbackChecks } from './callbacks.ts';
+import { codeChecks, errorChecks, limitChecks } from './errors.ts';
+import { generateChecks } from './generate.ts';
+import { payloadChecks } from './payload.ts';
+import { paymentChecks, paymentLimits } from './payments.ts';
+import { pushChecks } from './push.ts';
+import type { ServiceCheck } from './subject.ts';
+import { guessChecks, tokenChecks } from './token.ts';
+
+/** Every check of a service, in the order in which they are made. */
+export const SERVICE_CHECKS: readonly ServiceCheck[] = [
+  ...tokenChecks,
+  ...generateChecks,
+  ...payloadChecks,
+  ...pushChecks,
+  ...boxChecks,
+  ...paymentChecks,
+  ...callbackChecks,
+  ...errorChecks,
+  ...limitChecks,
+  ...paymentLimits,
+  ...codeChecks,
+  ...guessChecks,
+];

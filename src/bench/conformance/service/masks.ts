@@ -1,0 +1,43 @@
+const MASK = '•••';
+/** A shorter secret would mask what is none; the fields below hide it all the same. */
+const CHARS_MIN = 4;
+const SECRET_FIELDS = new Set(['authorization', 'access_token', 'checksum', 'password']);
+
+/** What must not stand in a report. */
+export class Masks {
+  readonly #secrets = new Set<string>();
+
+  add(secret: string): void {
+    if (secret.length >= CHARS_MIN) this.#secrets.add(secret);
+  }
+
+  /** The text without secrets. JSON in it is gone through field by field. */
+  text(text: string): string {
+    const json = jsonOf(text);
+    if (typeof json === 'object' && json !== null) return JSON.stringify(this.value(json));
+    return [...this.#secrets].reduce((masked, secret) => masked.replaceAll(secret, MASK), text);
+  }
+
+  value(value: unknown): unknown {
+    if (typeof value === 'string') return this.text(value);
+    if (Array.isArray(value)) return value.map((it) => this.value(it));
+    if (typeof value !== 'object' || value === null) return value;
+    const masked = Object.entries(value).map(([key, it]): [string, unknown] => [key, this.#field(key, it)]);
+    return Object.fromEntries(masked);
+  }
+
+  #field(key: string, value: unknown): unknown {
+    const isSecret = SECRET_FIELDS.has(key.toLowerCase()) && typeof value === 'string' && value !== '';
+    // The scheme of an authorization is part of what is judged.
+    return isSecret ? value.replace(/^((?:Basic|Bearer) )?.*$/s, `$1${MASK}`) : this.value(value);
+  }
+}
+
+function jsonOf(text: string): unknown {
+  if (!/^\s*[[{]/.test(text)) return undefined;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
