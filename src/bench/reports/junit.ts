@@ -1,4 +1,4 @@
-import type { Result } from '../run.ts';
+import type { Reported } from './reported.ts';
 import { escaped, tookText } from './text.ts';
 
 /** Steps that stand in the output of a test case; the page has them all. */
@@ -8,14 +8,14 @@ const STEPS_MAX = 200;
  * JUnit XML as Jenkins, GitLab and GitHub's reporters read it: a test suite for the target, a test case a scenario.
  * What was missing is an error, what was not as expected a failure.
  */
-export function junitOf(results: readonly Result[], { startedAtMs }: { startedAtMs: number }): string {
-  const of = (outcome: Result['outcome']) => results.filter((it) => it.outcome === outcome).length;
+export function junitOf(results: readonly Reported[], { startedAtMs }: { startedAtMs: number }): string {
+  const of = (outcome: Reported['outcome']) => results.filter((it) => it.outcome === outcome).length;
   const seconds = (ms: number) => (ms / 1_000).toFixed(3);
   const total = results.reduce((sum, { tookMs }) => sum + tookMs, 0);
   const counts = `tests="${results.length}" failures="${of('failed')}" errors="${of('missing')}"`;
   const [first] = results;
   const timestamp = new Date(startedAtMs).toISOString().replace(/\.\d+Z$/, '');
-  const suite = `${counts} skipped="${of('skipped')}" time="${seconds(total)}"`;
+  const suite = `${counts} skipped="${of('skipped') + of('differs')}" time="${seconds(total)}"`;
   const lines = [
     '<?xml version="1.0" encoding="UTF-8"?>',
     `<testsuites name="paybox bench" ${counts} time="${seconds(total)}">`,
@@ -37,15 +37,17 @@ export function junitOf(results: readonly Result[], { startedAtMs }: { startedAt
   return `${lines.filter((line) => line !== undefined && line !== '').join('\n')}\n`;
 }
 
-function verdictOf({ outcome, reason, where }: Result): string | undefined {
+function verdictOf({ outcome, reason, where }: Reported): string | undefined {
   if (outcome === 'passed') return undefined;
   const message = escaped(reason);
   if (outcome === 'skipped') return `      <skipped message="${message}"/>`;
+  // Neither passed nor failed, and to be seen: the format has no other word for it.
+  if (outcome === 'differs') return `      <skipped message="differs: ${message}"/>`;
   const tag = outcome === 'failed' ? 'failure' : 'error';
   return `      <${tag} message="${message}" type="${outcome}">${escaped(where ?? '')}: ${message}</${tag}>`;
 }
 
-function outputOf({ entries }: Result): string {
+function outputOf({ entries }: Reported): string {
   const steps = entries.filter(({ kind }) => kind !== 'status' && kind !== 'screen').slice(0, STEPS_MAX);
   if (steps.length === 0) return '';
   const lines = steps.map(({ atMs, kind, title }) => escaped(`${tookText(atMs)}  ${kind}  ${title}`));

@@ -1,14 +1,14 @@
-import type { Result } from '../run.ts';
+import type { Reported } from './reported.ts';
 import { oneLine, tookText } from './text.ts';
 
 /** What a run tells while it goes on. */
 export interface Progress {
   begin(name: string, number: number, of: number): void;
   step(title: string): void;
-  end(result: Result): void;
+  end(result: Reported): void;
   /** A report was written: `kind` is the name of its option. */
   report(kind: string, path: string): void;
-  finish(results: readonly Result[], exitCode: number): void;
+  finish(results: readonly Reported[], exitCode: number): void;
 }
 
 interface Streams {
@@ -20,7 +20,13 @@ interface Streams {
 
 const CLEAR_LINE = '\r\u001b[2K';
 const COLUMNS = 80;
-const SIGNS: Record<Result['outcome'], string> = { passed: '✓', failed: '✗', skipped: '-', missing: '!' };
+const SIGNS: Record<Reported['outcome'], string> = {
+  passed: '✓',
+  failed: '✗',
+  skipped: '-',
+  missing: '!',
+  differs: '~',
+};
 
 /** `PAYBOX-BENCH …` lines on standard output, and progress on standard error. */
 export function progressOn({ out, err }: Streams, { target, seed }: { target: string; seed: number }): Progress {
@@ -60,10 +66,11 @@ export function progressOn({ out, err }: Streams, { target, seed }: { target: st
     },
     report: (kind, path) => mark('REPORT', { kind, path }),
     finish: (results, exitCode) => {
-      const of = (outcome: Result['outcome']) => results.filter((it) => it.outcome === outcome).length;
+      const of = (outcome: Reported['outcome']) => results.filter((it) => it.outcome === outcome).length;
       const counts = { passed: of('passed'), failed: of('failed'), skipped: of('skipped'), missing: of('missing') };
-      mark('END', { ...counts, exit: exitCode });
-      const told = Object.entries(counts).filter(([, count]) => count > 0);
+      const differing = of('differs') === 0 ? {} : { differs: of('differs') };
+      mark('END', { ...counts, ...differing, exit: exitCode });
+      const told = Object.entries({ ...counts, ...differing }).filter(([, count]) => count > 0);
       err.write(
         `${told.map(([outcome, count]) => `${count} ${outcome}`).join(', ')}; target ${target}, seed ${seed}\n`,
       );

@@ -1,21 +1,22 @@
-import type { Result } from '../run.ts';
+import type { Reported } from './reported.ts';
 import { oneLine } from './text.ts';
 
 /** TAP version 14: a test point a scenario, with a YAML block for what is not as expected. */
-export function tapOf(results: readonly Result[]): string {
+export function tapOf(results: readonly Reported[]): string {
   const lines = ['TAP version 14', `1..${results.length}`, ...results.flatMap(pointOf)];
   return `${lines.join('\n')}\n`;
 }
 
-function pointOf(result: Result, index: number): string[] {
+function pointOf(result: Reported, index: number): string[] {
   const { outcome, scenario, reason, where, target, seed, tookMs } = result;
   const isOk = outcome === 'passed' || outcome === 'skipped';
-  const skip = outcome === 'skipped' ? ` # SKIP ${description(reason)}` : '';
+  const directive = { skipped: 'SKIP', differs: 'TODO', passed: '', failed: '', missing: '' }[outcome];
+  const skip = directive === '' ? '' : ` # ${directive} ${description(reason)}`;
   const point = `${isOk ? 'ok' : 'not ok'} ${index + 1} - ${description(scenario.name)}${skip}`;
   if (isOk) return [point];
   const block = {
     message: oneLine(reason),
-    severity: outcome === 'failed' ? 'fail' : 'missing',
+    severity: { failed: 'fail', missing: 'missing', differs: 'todo' }[outcome],
     at: where ?? scenario.file,
     target,
     seed,
