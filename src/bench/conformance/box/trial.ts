@@ -12,10 +12,14 @@ type Body<T extends DownBody['type']> = Extract<DownBody, { type: T }>;
 
 /** A box answers what it is told within this; a QR is on a slow panel within it too. */
 const ANSWER_MS = 10_000;
+/** The longest that a notice, as of a payment, may have the screen of a box that is judged. */
+export const NOTICE_MAX_MS = 30_000;
 /** A QR that has to go is gone within this: a picture of a camera may be of a moment before. */
 const GONE_MS = 5_000;
 /** A QR that has to stay is looked at for so long. */
 const STAYS_MS = 2_500;
+/** No payment waits for the screen any more when it has stayed for so long. */
+const ALONE_MS = 4_000;
 /** Between two looks at the screen. */
 const LOOK_MS = 500;
 /** For a push to be taken back between two checks. */
@@ -71,10 +75,13 @@ export class Trial {
     return session?.isWelcomed === true && session.connection.isOpen;
   }
 
-  /** Makes good what the check has changed, so that the next one finds an idle box in a session. */
-  async end(): Promise<void> {
+  /**
+   * Makes good what the check has changed, so that the next one finds an idle box in a session: in another one where the
+   * box did not do in this one what it should.
+   */
+  async end(isFailed: boolean): Promise<void> {
     const { gateway } = this;
-    const wasOdd = gateway.answersHello !== 'welcome' || gateway.account !== ACCOUNT;
+    const wasOdd = isFailed || gateway.answersHello !== 'welcome' || gateway.account !== ACCOUNT;
     Object.assign(gateway, { answersHello: 'welcome', account: ACCOUNT, openPushIds: [], acknowledges: true });
     Object.assign(gateway.http, { refusesWith: undefined, isSilent: false });
     if (wasOdd) await this.#begunAnew();
@@ -206,6 +213,27 @@ export class Trial {
     return order;
   }
 
+  /** An order whose QR can be seen. Throws Unmet when it cannot: another check judges that. */
+  async onScreen(order = this.order()): Promise<Body<'show'>> {
+    await this.shown(order);
+    await this.given('a QR that can be seen', () => this.qrIsThere(order, NOTICE_MAX_MS));
+    return order;
+  }
+
+  /** The same, once payments of before, which come over a new QR, have had their time (PROTOCOL.md, clause AGT-12). */
+  async alone(): Promise<Body<'show'>> {
+    const order = await this.onScreen();
+    let sinceMs = this.nowMs;
+    await this.given('a QR that stays on the screen', async () => {
+      const seen = await this.#seenUntil(2 * NOTICE_MAX_MS, (qr) => {
+        if (qr !== order.qrCode) sinceMs = this.nowMs;
+        return this.nowMs - sinceMs >= ALONE_MS;
+      });
+      if (seen !== order.qrCode) throw new Mismatch('other screens come over it');
+    });
+    return order;
+  }
+
   /** Has the box say something, so that what came before is known to be behind it. */
   async echo(): Promise<void> {
     const pushId = this.gateway.random.uuid();
@@ -260,6 +288,13 @@ export class Trial {
     const seen = await this.#seenUntil(withinMs, (qr) => qr === qrCode);
     if (seen === qrCode) return;
     throw new Mismatch(`the screen shows ${seen === undefined ? 'no QR' : `the QR ${seen}`}, expected ${qrCode}`);
+  }
+
+  /** Whether there is a QR at all; that it is the right one is asked elsewhere. */
+  async isReadable(order: Body<'show'>): Promise<boolean> {
+    const seen = await this.#seenUntil(NOTICE_MAX_MS, (qr) => qr !== undefined);
+    if (seen !== undefined && seen !== order.qrCode) throw new Unmet('the screen shows another QR');
+    return seen !== undefined;
   }
 
   /** Throws Mismatch when the QR of the order is still there after a while. */
@@ -321,12 +356,14 @@ export function boxCheck(
 ): Check<BoxSubject, BoxNeed> {
   const run = async (checkRun: CheckRun<BoxSubject>) => {
     const trial = new Trial(checkRun);
+    await trial.begin();
     try {
-      await trial.begin();
       await judge(trial);
-    } finally {
-      await trial.end();
+    } catch (error) {
+      await trial.end(true);
+      throw error;
     }
+    await trial.end(false);
   };
   return { clause, title, level: LEVEL, needs, timeoutMs, run };
 }

@@ -1,11 +1,6 @@
 import type { UpOf } from '../../../../protocol/messages.ts';
 import { Mismatch } from '../../conformance.ts';
-import { type Body, boxCheck } from '../trial.ts';
-
-/** The longest that a box may show a payment, and what it takes to be sure. */
-const NOTICE_MAX_MS = 30_000;
-/** The screen of a payment has had its time (PROTOCOL.md, clause AGT-12). */
-const PAID_MS = 4_000;
+import { type Body, boxCheck, NOTICE_MAX_MS } from '../trial.ts';
 
 /** What becomes of money (PROTOCOL.md, clauses AGT-5, AGT-6 and MSG-7). */
 export const PAYMENT_CHECKS = [
@@ -32,7 +27,7 @@ export const PAYMENT_CHECKS = [
     'AGT-5',
     'the QR of an order that is paid goes away',
     async (trial) => {
-      const order = await trial.shown();
+      const order = await trial.onScreen();
       const payment = trial.paymentOf(order);
       trial.tell(payment);
       await trial.given('its report', () => trial.paid(payment.transactionId));
@@ -58,14 +53,12 @@ export const PAYMENT_CHECKS = [
     'AGT-5',
     'a payment that is told again is not announced again',
     async (trial) => {
-      const paid = await trial.shown();
+      const paid = await trial.onScreen();
       const payment = trial.paymentOf(paid);
       trial.tell(payment);
       await trial.given('a report', () => trial.paid(payment.transactionId));
       await trial.given('a payment that is told on the screen', () => trial.qrIsGone(paid));
-      await trial.pace.wait(PAID_MS);
-      const next = await trial.shown();
-      await trial.given('the QR of the next order', () => trial.qrIsThere(next));
+      const next = await trial.alone();
       trial.mark();
       trial.tell({ ...payment, repeated: true });
       await trial.given('a second report', () => trial.paid(payment.transactionId));
@@ -77,7 +70,7 @@ export const PAYMENT_CHECKS = [
     'AGT-6',
     'a payment for another order gives the QR on the screen back',
     async (trial) => {
-      const order = await trial.shown();
+      const order = await trial.onScreen();
       const payment = trial.payment();
       trial.tell(payment);
       await trial.given('its report', () => trial.paid(payment.transactionId));

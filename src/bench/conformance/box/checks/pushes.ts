@@ -35,8 +35,9 @@ export const PUSH_CHECKS = [
     'AGT-3',
     'the QR of a newer push takes the place of the older one',
     async (trial) => {
-      await trial.shown();
-      await trial.qrIsThere(await trial.shown());
+      const older = await trial.onScreen();
+      await trial.onScreen();
+      await trial.qrIsGone(older);
     },
     { needs: ['screen'] },
   ),
@@ -48,8 +49,8 @@ export const PUSH_CHECKS = [
     'AGT-3',
     'the QR is gone once its lifetime is over',
     async (trial) => {
-      const order = await trial.shown(trial.order({ expiresInMs: 4_000 }));
-      await trial.pace.wait(4_000 + EARLY_MS);
+      const order = await trial.onScreen(trial.order({ expiresInMs: 8_000 }));
+      await trial.pace.wait(8_000);
       await trial.qrIsGone(order);
     },
     { needs: ['screen'] },
@@ -63,7 +64,7 @@ export const PUSH_CHECKS = [
     'AGT-3',
     'a withdrawal takes the QR away',
     async (trial) => {
-      const order = await trial.shown();
+      const order = await trial.onScreen();
       trial.withdraw(order.pushId, 'cancelled');
       await trial.qrIsGone(order);
     },

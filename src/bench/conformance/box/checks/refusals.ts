@@ -56,11 +56,11 @@ export const REFUSAL_CHECKS = [
     'AGT-1',
     'a push that is refused leaves the QR that is on the screen',
     async (trial) => {
-      const order = await trial.shown();
+      const order = await trial.alone();
       const wrong = mismatched(trial, () => ({ account: FOREIGN_ACCOUNT }));
       trial.tell(wrong);
       await trial.given('a refusal', () => refusedAs(trial, wrong, 'QR_MISMATCH'));
-      await trial.given('a QR that was there', () => trial.qrIsThere(order));
+      await trial.qrStays(order, 'the QR was taken away');
       const ended = trial.since('ended').some(({ pushId }) => pushId === order.pushId);
       if (ended) throw new Mismatch('the order on the screen has ended');
     },
@@ -75,8 +75,10 @@ export const REFUSAL_CHECKS = [
       );
       trial.tell(order);
       const verdict = await trial.verdictOn(order.pushId);
-      if (verdict.type === 'shown') await trial.qrIsThere(order);
-      else if (verdict.code !== 'QR_TOO_DENSE') throw new Mismatch(`rejected with ${verdict.code}: ${verdict.reason}`);
+      if (verdict.type === 'shown') {
+        if (!(await trial.isReadable(order))) throw new Mismatch('no QR can be read on the screen');
+      } else if (verdict.code !== 'QR_TOO_DENSE')
+        throw new Mismatch(`rejected with ${verdict.code}: ${verdict.reason}`);
     },
     { needs: ['screen'] },
   ),

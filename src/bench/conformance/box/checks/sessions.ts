@@ -1,5 +1,5 @@
 import { Mismatch } from '../../conformance.ts';
-import { boxCheck, type Trial } from '../trial.ts';
+import { boxCheck, NOTICE_MAX_MS, type Trial } from '../trial.ts';
 import { expectEnd, refusedAs } from './pushes.ts';
 
 /** A box that is refused says hello again within its longest backoff. */
@@ -43,12 +43,12 @@ export const SESSION_CHECKS = [
     'MSG-10',
     'an order that the welcome names stays on the screen',
     async (trial) => {
-      const order = await trial.shown();
+      const order = await trial.alone();
       trial.gateway.openPushIds = [order.pushId];
       await trial.reconnected();
       await trial.echo();
       if (trial.since('ended').length > 0) throw new Mismatch('it was ended');
-      await trial.qrIsThere(order, 2_000);
+      await trial.qrStays(order, 'its QR was taken away');
     },
     { needs: ['screen'] },
   ),
@@ -74,7 +74,7 @@ export const SESSION_CHECKS = [
     'MSG-8',
     'a box that is refused takes its QR away',
     async (trial) => {
-      const order = await trial.shown();
+      const order = await trial.onScreen();
       trial.gateway.answersHello = 'NOT_REGISTERED';
       await trial.reconnected();
       await trial.qrIsGone(order);
@@ -85,12 +85,11 @@ export const SESSION_CHECKS = [
     'AGT-8',
     'the order on the screen is there again after a restart, and ends in its time',
     async (trial) => {
-      const order = await trial.shown(trial.order({ expiresInMs: 60_000 }));
+      const order = await trial.onScreen(trial.order({ expiresInMs: 90_000 }));
       trial.gateway.openPushIds = [order.pushId];
-      const { hello } = await trial.restarted();
-      if (hello.shownPushId !== order.pushId) throw new Mismatch('the hello after the restart does not name it');
-      await trial.qrIsThere(order, 10_000);
-      expectEnd(await trial.ended(order.pushId, 65_000), 'expired');
+      await trial.restarted();
+      await trial.qrIsThere(order, NOTICE_MAX_MS);
+      expectEnd(await trial.ended(order.pushId, 95_000), 'expired');
     },
     { needs: ['restart', 'screen', 'time'] },
   ),
@@ -98,14 +97,15 @@ export const SESSION_CHECKS = [
     'AGT-5',
     'a payment from before a restart is not announced again after it',
     async (trial) => {
-      const paid = await trial.shown();
+      const paid = await trial.onScreen();
       const payment = trial.paymentOf(paid);
       trial.tell(payment);
       await trial.given('a report', () => trial.paid(payment.transactionId));
       await trial.given('a payment that is told on the screen', () => trial.qrIsGone(paid));
       await trial.restarted();
       await trial.given('a session', () => trial.begin());
-      const next = await trial.shown();
+      const next = await trial.alone();
+      trial.mark();
       trial.tell({ ...payment, repeated: true });
       await trial.paid(payment.transactionId);
       await trial.qrStays(next, 'the repetition took the screen');
