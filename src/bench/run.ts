@@ -96,7 +96,8 @@ async function judged(
   } finally {
     await target.pace.during(async () => {
       await endInjected(context);
-      await lastLook(target, evidence);
+      // What was ended has no verdict to hold evidence for.
+      if (!options.signal.aborted) await lastLook(target, evidence);
     });
   }
 }

@@ -1,9 +1,11 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
+import { readFileSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { constants } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { freePort, temporaryFolder } from '../support/net.ts';
-import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
+import { CLI, paybox, payboxToEnd, readyFile, run } from '../support/processes.ts';
 
 const PASSES = 'name: It passes\nsteps:\n  - expect: { screen: idle }\n';
 const FAILS = 'name: It fails\nsteps:\n  - expect: { state: paid, within: 1s }\n';
@@ -160,6 +162,43 @@ describe('paybox bench run', () => {
     expect(log).toMatch(/"event":"stopped"/);
   });
 });
+
+describe('paybox bench run that is told twice to end', () => {
+  it('ends at once, and leaves no program behind', async () => {
+    const { path, folder } = await files({
+      'long.yaml': 'name: Long\nsteps:\n  - push: { amount: 1000, content: A }\n  - wait: 1h\n',
+    });
+    const args = ['bench', 'run', path('long.yaml'), '--target', 'process', '--report', path('report')];
+    const running = run(CLI, args, { TMPDIR: folder });
+    const log = () => readFile(path('report/logs/gateway-1.log'), 'utf8').catch(() => '');
+    await expect.poll(log, { timeout: 40_000 }).toMatch(/"event":"push-confirmed"/);
+    onTestFinished(async () => {
+      for (const pid of await programsIn(folder)) process.kill(pid, 'SIGKILL');
+    });
+    // Stopped programs do not end when they are asked to, so the bench waits for them.
+    for (const pid of await programsIn(folder)) process.kill(pid, 'SIGSTOP');
+    running.child.kill('SIGINT');
+    await expect.poll(async () => (await programsIn(folder)).some(isAskedToEnd), { timeout: 20_000 }).toBe(true);
+    expect(running.child.exitCode).toBeNull();
+    expect(await running.stop('SIGINT')).toBe(130);
+    expect(await programsIn(folder)).toHaveLength(2);
+    for (const pid of await programsIn(folder)) process.kill(pid, 'SIGCONT');
+    await expect.poll(() => programsIn(folder), { timeout: 20_000 }).toEqual([]);
+  });
+});
+
+/** Whether SIGTERM waits for a program that is stopped. */
+function isAskedToEnd(pid: number): boolean {
+  const [, pending = '0'] = /^ShdPnd:\t([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return (BigInt(`0x${pending}`) & (1n << BigInt(constants.signals.SIGTERM - 1))) !== 0n;
+}
+
+/** The ids of programs that were started with a file in this folder. */
+async function programsIn(folder: string): Promise<number[]> {
+  const pids = (await readdir('/proc')).map(Number).filter((pid) => pid > 0);
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
+  return pids.filter((_pid, index) => lines[index]?.includes(`--config\0${folder}`));
+}
 
 describe('paybox bench list', () => {
   it('names the scenarios that come with the program, and what they need', async () => {

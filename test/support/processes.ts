@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { eventually } from './net.ts';
 
-const CLI = resolve(import.meta.dirname, '../../src/cli.js');
+export const CLI = resolve(import.meta.dirname, '../../src/cli.js');
 const STOP_TIMEOUT_MS = 10_000;
 
 /** A child process whose output is kept, for the message of a failing test. */

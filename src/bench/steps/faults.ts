@@ -78,6 +78,7 @@ export async function lookAtFault(
 async function timesHappened({ at, id, times, seconds, fault }: Injected): Promise<number | undefined> {
   const standing = (await at.faults())?.find((it) => it.id === id);
   if (standing !== undefined) return standing.happened;
-  const isTimed = seconds !== undefined || faultKind(fault).seconds !== undefined;
-  return times ?? (isTimed ? undefined : 1);
+  const { isLate = false, seconds: usual } = faultKind(fault);
+  const isForATime = !isLate && (seconds !== undefined || (times === undefined && usual !== undefined));
+  return isForATime ? undefined : (times ?? 1);
 }
