@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { dong, port } from './commands/arguments.ts';
 import { addBench } from './commands/bench-options.ts';
+import { addFleet } from './commands/fleet-options.ts';
 import { version } from './commands/version.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from './lib/errors.ts';
 
@@ -41,6 +42,7 @@ function program(): Command {
   addEnrol(root);
   addKeys(root);
   addBench(root);
+  addFleet(root);
   for (const command of root.commands) command.exitOverride();
   return root;
 }

@@ -102,6 +102,7 @@ function runningTarget(options: TargetOptions, probe: Probe): TargetKind {
   return atTarget({ gateway, boxes: box, username, password, account, bank, holder, adminToken, probe });
 }
 
-function noLog(): Logger {
+/** A log that goes nowhere. */
+export function noLog(): Logger {
   return createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
 }

@@ -7,11 +7,9 @@ import { realPace } from '../pace.ts';
 import type { Probe } from '../probe.ts';
 import type { Ability, TargetKind } from '../target.ts';
 
-export interface AtOptions {
+export interface GatewayOptions {
   /** The origin of a gateway that runs. */
   gateway: string;
-  /** The origins of the pages of boxes that run. */
-  boxes: readonly string[];
   /** What is left out is asked of the gateway. */
   username?: string | undefined;
   password?: string | undefined;
@@ -19,6 +17,11 @@ export interface AtOptions {
   bank?: string | undefined;
   holder?: string | undefined;
   adminToken?: string | undefined;
+}
+
+export interface AtOptions extends GatewayOptions {
+  /** The origins of the pages of boxes that run. */
+  boxes: readonly string[];
   probe: Probe;
 }
 
@@ -82,7 +85,8 @@ function isOnSerialLine(status: BoxStatus): boolean {
   return data !== undefined && SERIAL_DRIVERS.has(data.display.driver);
 }
 
-async function gatewayOf(options: AtOptions): Promise<GatewayAt> {
+/** Throws MissingPeerError when nobody answers, ConfigError when the gateway does not tell what it must be told. */
+export async function gatewayOf(options: GatewayOptions): Promise<GatewayAt> {
   const { adminToken } = options;
   const { origin } = new URL(options.gateway);
   const url = `${origin}/_mock/about`;

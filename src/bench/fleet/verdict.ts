@@ -1,0 +1,144 @@
+import { z } from 'zod';
+import type { Clock } from '../../lib/clock.ts';
+import type { GatewayAt } from '../gateway-at.ts';
+import type { FleetOrder, FleetPayment, Ledger } from './ledger.ts';
+import type { Tally } from './tally.ts';
+
+/** Reports that come later than this after the shops have closed count as lost. Payments of one box wait 3 s for each other. */
+const SETTLE_TIMEOUT_MS = 30_000;
+const LOOK_MS = 250;
+
+/** A payment as the gateway lists it. */
+const listed = z.looseObject({
+  transactionId: z.string(),
+  content: z.string(),
+  amount: z.int(),
+  paidAt: z.iso.datetime(),
+  boxes: z.array(z.looseObject({ terminalCode: z.string(), reportedAt: z.iso.datetime().nullable() })),
+});
+type Listed = z.output<typeof listed>;
+
+/** A box of the fleet, as the verdict asks it. */
+export interface Announcing {
+  readonly terminalCode: string;
+  /** How many payments it has announced since it started. */
+  announcements(): number;
+}
+
+export interface Evidence {
+  gateway: GatewayAt;
+  boxes: readonly Announcing[];
+  ledger: Ledger;
+  tally: Tally;
+  clock: Clock;
+  /** How often the partner was told of a payment; undefined where its server is not the bench's. */
+  toldPartner: ((transactionId: string) => number) | undefined;
+  /** Ends the wait for what is late. */
+  signal: AbortSignal;
+}
+
+/**
+ * Waits until every payment is told and reported, and writes into the ledger what is wrong about the money: what was
+ * accepted and not shown, reported or announced exactly once, what was told to another box, what nobody paid. Throws
+ * MissingPeerError when the gateway does not answer.
+ */
+export async function judge(evidence: Evidence): Promise<void> {
+  const { ledger, clock, signal } = evidence;
+  const untilMs = clock.monotonicMs() + SETTLE_TIMEOUT_MS;
+  let rows = await paymentsOf(evidence);
+  while (!isSettled(evidence, rows) && clock.monotonicMs() < untilMs && !signal.aborted) {
+    await clock.sleep(LOOK_MS, signal);
+    rows = await paymentsOf(evidence);
+  }
+  const announced = new Map<string, number>();
+  for (const order of ledger.orders) {
+    judgeScreen(order, ledger);
+    const own = rows.get(order.content) ?? [];
+    judgePayment(order, own, evidence);
+    announced.set(order.terminalCode, (announced.get(order.terminalCode) ?? 0) + own.length);
+  }
+  for (const box of evidence.boxes) {
+    const [expected, count] = [announced.get(box.terminalCode) ?? 0, box.announcements()];
+    if (count !== expected) ledger.problem(`${box.terminalCode} announced ${count} payments, ${expected} were paid`);
+  }
+}
+
+/** The payments of this run that the gateway holds, by content. */
+async function paymentsOf({ gateway, ledger }: Evidence): Promise<Map<string, Listed[]>> {
+  const found = new Map<string, Listed[]>();
+  for await (const page of gateway.payments()) {
+    const own = z
+      .array(listed)
+      .parse(page)
+      .filter(({ content }) => ledger.orderWith(content) !== undefined);
+    for (const row of own) {
+      const rows = found.get(row.content) ?? [];
+      if (!rows.some(({ transactionId }) => transactionId === row.transactionId)) rows.push(row);
+      found.set(row.content, rows);
+    }
+  }
+  return found;
+}
+
+function isSettled({ ledger, toldPartner }: Evidence, rows: ReadonlyMap<string, Listed[]>): boolean {
+  for (const order of ledger.orders) {
+    const { transactionId } = order.payment ?? {};
+    const own = rows.get(order.content) ?? [];
+    if (transactionId !== undefined && own.length === 0) return false;
+    for (const row of own) {
+      if (row.boxes.length === 0 || row.boxes.some(({ reportedAt }) => reportedAt === null)) return false;
+      if (ledger.paidShown(row.transactionId) === undefined || toldPartner?.(row.transactionId) === 0) return false;
+    }
+  }
+  return true;
+}
+
+function judgeScreen(order: FleetOrder, ledger: Ledger): void {
+  const { orderId, terminalCode, answer } = order;
+  if (answer === 'SUCCESS') {
+    if (!order.wasShown) ledger.problem(`order ${orderId} was answered SUCCESS, but never was on ${terminalCode}`);
+  } else if (answer !== undefined && ledger.shownOn(terminalCode) === order) {
+    ledger.problem(`order ${orderId} was answered ${answer}, but its QR is on ${terminalCode}`);
+  }
+}
+
+function judgePayment(order: FleetOrder, rows: readonly Listed[], evidence: Evidence): void {
+  const { ledger } = evidence;
+  const { payment, orderId } = order;
+  for (const row of rows) {
+    // One whose answer was lost is a payment all the same.
+    if (payment !== undefined && payment.refusal !== undefined) payment.transactionId ??= row.transactionId;
+    if (payment?.transactionId === row.transactionId) judgeOne(order, payment, row, evidence);
+    else ledger.problem(`the gateway holds the payment ${row.transactionId} of order ${orderId}, which nobody made`);
+  }
+  if (payment?.transactionId !== undefined && !rows.some((row) => row.transactionId === payment.transactionId)) {
+    ledger.problem(`the gateway accepted the payment ${payment.transactionId} of order ${orderId}, and has lost it`);
+  }
+}
+
+function judgeOne(order: FleetOrder, payment: FleetPayment, row: Listed, evidence: Evidence): void {
+  const { ledger, tally, toldPartner } = evidence;
+  const { transactionId, boxes, paidAt } = row;
+  const { terminalCode, orderId, amount, content } = order;
+  const what = `the payment ${transactionId} of order ${orderId}`;
+  const shown = ledger.paidShown(transactionId);
+  if (shown === undefined) {
+    ledger.problem(`${what} was not shown on ${terminalCode}`);
+  } else {
+    if (shown.times !== 1) ledger.problem(`${what} was shown ${shown.times} times`);
+    if (shown.terminalCode !== terminalCode) ledger.problem(`${what} for ${terminalCode} was on ${shown.terminalCode}`);
+    if (shown.amount !== amount || shown.content !== content) {
+      ledger.problem(`${what} of ${amount} was shown as ${shown.amount}, ${shown.content}`);
+    }
+    tally.paidShownMs.push(shown.firstAtMs - payment.askedAtMs);
+  }
+  if (row.amount !== amount) ledger.problem(`${what} of ${amount} is ${row.amount} at the gateway`);
+  const told = boxes.map((box) => box.terminalCode);
+  if (told.join() !== terminalCode)
+    ledger.problem(`${what} for ${terminalCode} was told to ${told.join(', ') || 'no box'}`);
+  for (const { reportedAt, terminalCode: by } of boxes) {
+    if (reportedAt === null) ledger.problem(`${what} was not reported by ${by}`);
+    else tally.reportedMs.push(Date.parse(reportedAt) - Date.parse(paidAt));
+  }
+  if (toldPartner?.(transactionId) === 0) ledger.problem(`the partner was not told of ${what}`);
+}

@@ -1,0 +1,162 @@
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { AgentSetup } from '../agent/agent.ts';
+import { type AgentConfig, loadAgentConfig, parseAgentConfig } from '../agent/config.ts';
+import { GatewayAt } from '../bench/gateway-at.ts';
+import { startShopServer } from '../bench/shop-server.ts';
+import { gatewayOf } from '../bench/targets/at.ts';
+import { accessTo, agentConfigFor, gatewayConfigFor, makeBoxes, type Transport } from '../bench/targets/identities.ts';
+import { parseGatewayConfig } from '../gateway/config.ts';
+import { startGateway } from '../gateway/gateway.ts';
+import type { Clock } from '../lib/clock.ts';
+import { checkConfig, readConfigFile } from '../lib/config-file.ts';
+import { ConfigError } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
+import type { Random } from '../lib/random.ts';
+import { boxCode } from '../protocol/fields.ts';
+import { setupOf } from './agent-setup.ts';
+import type { Closers } from './daemon.ts';
+
+const NAME = 'paybox fleet';
+/** Short, so that orders expire within a run that lasts half a minute. */
+const QR_LIFETIME_SECONDS = 8;
+const MQTT_PORT = 18_830;
+
+/** What a fleet stands on. */
+export interface Ground {
+  gateway: GatewayAt;
+  /** A box each, with a data folder of its own that goes with the run. */
+  setups: AgentSetup[];
+  /** Whether SUCCESS means that the QR is on the screen. */
+  confirmsDisplayed: boolean;
+  /** How often the partner was told of a payment; undefined where its server is another's. */
+  toldPartner: ((transactionId: string) => number) | undefined;
+}
+
+export interface GroundDeps {
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  closers: Closers;
+}
+
+/** A gateway with broker, a partner's server and boxes of the fleet's own, on free ports and in a folder that goes with them. */
+export async function ownGround(boxes: number, transport: Transport, deps: GroundDeps): Promise<Ground> {
+  const { random, log, closers } = deps;
+  const folder = await temporaryFolder(closers);
+  const shop = await startShopServer().then(closers.adding);
+  const told = new Map<string, number>();
+  shop.onReceived(({ transactionId = '' }) => told.set(transactionId, (told.get(transactionId) ?? 0) + 1));
+  const made = makeBoxes(boxes, true, random);
+  const config = {
+    ...gatewayConfigFor({ httpPort: 0, mqttPort: 0, transport, folder }, made, shop.url),
+    qrLifetimeSeconds: QR_LIFETIME_SECONDS,
+  };
+  const gateway = await startGateway(parseGatewayConfig(config, NAME), {
+    ...deps,
+    log: log.with({ program: 'gateway' }),
+  }).then(closers.adding);
+  const [httpPort, mqttPort] = [portOf(gateway.origin), portOf(gateway.mqttUrl ?? '')];
+  const place = { httpPort, mqttPort, transport, folder };
+  return {
+    gateway: new GatewayAt(accessTo(place)),
+    setups: made.map((box) => setupOf(parseAgentConfig(agentConfigFor(place, box, 0), NAME))),
+    confirmsDisplayed: true,
+    toldPartner: (transactionId) => told.get(transactionId) ?? 0,
+  };
+}
+
+export interface GivenOptions {
+  gateway: string;
+  identities: string;
+  transport: Transport;
+  broker: string | undefined;
+  username?: string | undefined;
+  password?: string | undefined;
+  account?: string | undefined;
+  bank?: string | undefined;
+  holder?: string | undefined;
+  adminToken?: string | undefined;
+}
+
+/** Boxes that a gateway which runs knows by their secrets. Throws ConfigError, and MissingPeerError without the gateway. */
+export async function givenGround(boxes: number, options: GivenOptions, deps: GroundDeps): Promise<Ground> {
+  const folder = await temporaryFolder(deps.closers);
+  const { identities } = options;
+  const isFolder = (await stat(identities).catch(() => undefined))?.isDirectory() === true;
+  const gateway = await gatewayOf(options);
+  const configs = isFolder
+    ? await provisioned(boxes, options)
+    : await listed(boxes, options, gateway.account.bankAccount);
+  if (configs.length < boxes) {
+    throw new ConfigError(`--boxes ${boxes}: ${identities} has ${configs.length} with a secret and this account`);
+  }
+  const setups = configs.map((config) =>
+    setupOf({
+      ...config,
+      displays: [{ driver: 'browser' }],
+      http: { host: '127.0.0.1', port: 0 },
+      dataDir: join(folder, config.box.terminalCode),
+      voice: undefined,
+      light: undefined,
+      buttons: undefined,
+    }),
+  );
+  return { gateway, setups, confirmsDisplayed: false, toldPartner: undefined };
+}
+
+/** The boxes of a folder of `paybox provision`. */
+async function provisioned(boxes: number, { identities, transport, gateway }: GivenOptions): Promise<AgentConfig[]> {
+  const folder = join(identities, 'boxes');
+  const names = (await readdir(folder).catch(() => [])).filter((name) => boxCode.safeParse(name).success).sort();
+  const configs: AgentConfig[] = [];
+  for (const name of names.slice(0, boxes)) configs.push(await loadAgentConfig(join(folder, name, 'agent.yaml')));
+  if (transport === 'mqtt') return configs;
+  const { origin: url } = new URL(gateway);
+  return configs.map((config) => {
+    const ca = config.link.tls?.ca;
+    const tls = ca === undefined || !url.startsWith('https:') ? {} : { tls: { ca } };
+    return { ...config, link: { transport, url, connectTimeoutMs: 8_000, ...tls } };
+  });
+}
+
+const list = z.looseObject({
+  boxes: z.array(
+    z.looseObject({
+      terminalCode: boxCode,
+      serialNumber: boxCode,
+      secret: z.string().optional(),
+      account: z.string().optional(),
+    }),
+  ),
+});
+
+/** The boxes of a file, as a gateway's configuration lists them. */
+async function listed(
+  boxes: number,
+  { identities, transport, gateway, broker }: GivenOptions,
+  bankAccount: string,
+): Promise<AgentConfig[]> {
+  const { name, value } = await readConfigFile(identities);
+  const fix = 'name a folder of `paybox provision`, or a file with boxes, as the configuration of a gateway';
+  const { origin, hostname } = new URL(gateway);
+  const url = transport === 'http' ? origin : (broker ?? `mqtt://${hostname}:${MQTT_PORT}`);
+  return checkConfig(list, value, name, fix)
+    .boxes.filter(({ secret, account }) => secret !== undefined && (account ?? bankAccount) === bankAccount)
+    .slice(0, boxes)
+    .map(({ terminalCode, serialNumber, secret }) =>
+      parseAgentConfig({ box: { terminalCode, serialNumber, secret }, link: { transport, url }, dataDir: '.' }, NAME),
+    );
+}
+
+async function temporaryFolder(closers: Closers): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'paybox-fleet-'));
+  closers.add(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+  return folder;
+}
+
+function portOf(url: string): number {
+  return Number(new URL(url).port);
+}

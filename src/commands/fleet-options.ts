@@ -1,0 +1,50 @@
+import type { Command } from 'commander';
+import { whole } from './arguments.ts';
+
+const BOXES_MAX = 5_000;
+const SECONDS_MAX = 86_400;
+const PUSHES_MAX = 1_000_000;
+const RATE_MAX = 10_000;
+const SEED_MAX = 999_999_999;
+
+const EXAMPLES = `
+  $ paybox fleet --boxes 200 --rate 50                     200 boxes on a gateway of their own, for 30 s
+  $ paybox fleet --boxes 20 --pushes 500 --transport http --json
+  $ paybox fleet --boxes 50 --gateway https://gateway.example:8443 --identities provisioned --admin-token-file token
+
+Wrong is a payment that was not shown, reported and announced exactly once, a QR on another box than its own, and a SUCCESS
+without its QR on the screen. Other answers than SUCCESS are counted, and are not wrong by themselves.
+Exit codes: 0 the money is right, 1 it is not, 2 usage or configuration, 3 the gateway is not there, 130 interrupted`;
+
+/** `paybox fleet` and what it takes. */
+export function addFleet(root: Command): void {
+  root
+    .command('fleet')
+    .description('runs many whole boxes in one process, sells and pays at them, and judges whether the money is right')
+    .requiredOption('--boxes <n>', 'how many', whole(BOXES_MAX))
+    .option(
+      '--seconds <s>',
+      'how long their shops are open (default: 30, or until --pushes are made)',
+      whole(SECONDS_MAX),
+    )
+    .option('--pushes <n>', 'how many orders in all', whole(PUSHES_MAX))
+    .option('--rate <r>', 'pushes a second in all (default: one in 10 s for each box)', whole(RATE_MAX))
+    .option('--transport <name>', 'how the boxes reach their gateway: mqtt or http', 'mqtt')
+    .option('--seed <n>', 'sells the same again (default: by chance, and told)', whole(SEED_MAX))
+    .option('--json', 'print each figure as a JSON line')
+    .option('--log <file>', 'write the log of the boxes, and of the own gateway')
+    .option('--gateway <url>', 'origin of a gateway that runs (default: one of its own, on free ports)')
+    .option('--identities <path>', '… its boxes: a folder of `paybox provision`, or YAML with boxes and their secrets')
+    .option('--broker <url>', '… where boxes of a YAML file find its broker (default: mqtt:// at its host, 18830)')
+    .option('--username <name>', "the partner's user name (default: the gateway tells)")
+    .option('--password-file <file>', 'a file with its password, - for standard input')
+    .option('--account <number>', 'bank account')
+    .option('--bank <code>', 'bank code')
+    .option('--holder <name>', 'account holder')
+    .option(
+      '--admin-token-file <file>',
+      "a file with the gateway's adminToken, - for standard input (or PAYBOX_ADMIN_TOKEN)",
+    )
+    .addHelpText('after', EXAMPLES)
+    .action(async (options) => (await import('./fleet.ts')).fleet(options));
+}

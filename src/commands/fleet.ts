@@ -1,0 +1,168 @@
+import { type Figure, figuresOf } from '../bench/fleet/figures.ts';
+import { Ledger } from '../bench/fleet/ledger.ts';
+import { progressLine, tellProgress } from '../bench/fleet/progress.ts';
+import { type Plan, runShops } from '../bench/fleet/shops.ts';
+import { summaryOf } from '../bench/fleet/summary.ts';
+import { Tally } from '../bench/fleet/tally.ts';
+import { judge } from '../bench/fleet/verdict.ts';
+import type { Transport } from '../bench/targets/identities.ts';
+import { systemClock } from '../lib/clock.ts';
+import { ConfigError } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
+import { systemRandom } from '../lib/random.ts';
+import { seededRandom } from '../lib/seeded.ts';
+import { isExposed } from '../lib/tls.ts';
+import { anySeed, noLog } from './bench-target.ts';
+import { Closers, fileLog, StopSignal } from './daemon.ts';
+import { type FleetBox, startFleetBoxes } from './fleet-boxes.ts';
+import { type Ground, givenGround, ownGround } from './fleet-ground.ts';
+import { table } from './print.ts';
+import { secretFrom } from './secrets.ts';
+
+export interface FleetOptions {
+  boxes: number;
+  seconds?: number;
+  pushes?: number;
+  rate?: number;
+  transport: string;
+  seed?: number;
+  json?: boolean;
+  log?: string;
+  gateway?: string;
+  identities?: string;
+  broker?: string;
+  username?: string;
+  passwordFile?: string;
+  account?: string;
+  bank?: string;
+  holder?: string;
+  adminTokenFile?: string;
+}
+
+const EXIT = { right: 0, wrong: 1, interrupted: 130 } as const;
+/** Each box has an order about so often, unless a rate is given. */
+const SECONDS_PER_PUSH = 10;
+const SECONDS = 30;
+const KIBIBYTE = 1_024;
+/** Of its random UUID, enough to tell runs apart; the content of a test callback has 19 characters. */
+const RUN_ID_CHARS = 7;
+
+/** What a run knows at its end, however it ended. */
+interface Run {
+  ledger: Ledger;
+  tally: Tally;
+  log: Logger;
+  boxes: FleetBox[];
+  seed: number;
+  signal: AbortSignal;
+}
+
+/** `paybox fleet`: many boxes in this process; exit code 0 when the money was right, 1 when it was not. */
+export async function fleet(options: FleetOptions): Promise<void> {
+  const { transport } = options;
+  if (transport !== 'mqtt' && transport !== 'http') {
+    throw new ConfigError(`--transport ${transport}: expected mqtt or http`);
+  }
+  const stop = new StopSignal();
+  const ending = new AbortController();
+  void stop.received.then(() => ending.abort());
+  const closers = new Closers();
+  const run: Run = {
+    ledger: new Ledger(systemClock),
+    tally: new Tally(),
+    log: options.log === undefined ? noLog() : fileLog(options.log),
+    boxes: [],
+    seed: options.seed ?? anySeed(),
+    signal: ending.signal,
+  };
+  const done = new AbortController();
+  const line = () => progressLine(run.boxes.filter((box) => box.isOnline()).length, options.boxes, run.tally);
+  const telling = tellProgress(process.stderr, { line, clock: systemClock, signal: done.signal });
+  try {
+    const deps = { clock: systemClock, random: systemRandom, log: run.log, closers };
+    const ground = await groundOf({ ...options, transport }, deps);
+    const figures = await measure(ground, options, run, closers);
+    done.abort();
+    await telling;
+    tell(figures, options, run);
+  } finally {
+    done.abort();
+    await telling;
+    await closers.close();
+  }
+}
+
+function groundOf(
+  options: FleetOptions & { transport: Transport },
+  deps: Parameters<typeof ownGround>[2],
+): Promise<Ground> {
+  const { boxes, transport, gateway, identities, broker, passwordFile, adminTokenFile } = options;
+  if (gateway === undefined) {
+    if (identities !== undefined || broker !== undefined) {
+      throw new ConfigError('--identities and --broker belong to --gateway: alone the fleet makes its own');
+    }
+    return ownGround(boxes, transport, deps);
+  }
+  if (!URL.canParse(gateway)) throw new ConfigError(`--gateway ${gateway}: expected http://127.0.0.1:8800 or the like`);
+  if (identities === undefined) {
+    const what = 'a folder of `paybox provision`, or a YAML file that lists boxes with their secrets';
+    throw new ConfigError(`--gateway needs --identities: ${what}`);
+  }
+  const fromFile = adminTokenFile === undefined ? undefined : secretFrom('--admin-token-file', adminTokenFile);
+  const adminToken = fromFile ?? (process.env.PAYBOX_ADMIN_TOKEN || undefined);
+  if (adminToken !== undefined && isExposed(gateway)) {
+    throw new ConfigError(
+      `--gateway ${gateway}: the admin token would be sent where others can read it`,
+      'use https://',
+    );
+  }
+  const password = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
+  return givenGround(boxes, { ...options, gateway, identities, broker, password, adminToken }, deps);
+}
+
+/** Starts the boxes, opens the shops, and judges; as far as that comes before the signal. */
+async function measure(ground: Ground, options: FleetOptions, run: Run, closers: Closers): Promise<Figure[]> {
+  const { ledger, tally, log, boxes, signal, seed } = run;
+  const { gateway, toldPartner, confirmsDisplayed } = ground;
+  const clock = systemClock;
+  const beforeBytes = process.memoryUsage.rss();
+  closers.add(async () => void (await Promise.all(boxes.map((box) => box.close()))));
+  const beganMs = clock.monotonicMs();
+  await startFleetBoxes(ground.setups, boxes, { clock, random: systemRandom, log, ledger, signal });
+  tally.allRegisteredMs = clock.monotonicMs() - beganMs;
+  for (const { registeredMs } of boxes) tally.registeredMs.push(registeredMs);
+  const withBoxesBytes = process.memoryUsage.rss();
+  const runId = `F${systemRandom.uuid().slice(0, RUN_ID_CHARS).toUpperCase()}`;
+  const plan: Plan = {
+    pushesPerSecond: options.rate ?? Math.max(1, options.boxes / SECONDS_PER_PUSH),
+    pushes: options.pushes ?? Number.POSITIVE_INFINITY,
+    seconds: options.seconds ?? (options.pushes === undefined ? SECONDS : undefined),
+    confirmsDisplayed,
+  };
+  const shops = { gateway, ledger, tally, clock, random: seededRandom(seed), runId, signal };
+  if (!signal.aborted) await runShops(boxes, plan, shops);
+  if (!signal.aborted) await judge({ gateway, boxes, ledger, tally, clock, toldPartner, signal });
+  const mostBytes = process.resourceUsage().maxRSS * KIBIBYTE;
+  return figuresOf(boxes.length, tally, ledger, { beforeBytes, withBoxesBytes, mostBytes });
+}
+
+function tell(figures: readonly Figure[], options: FleetOptions, { ledger, tally, signal, seed }: Run): void {
+  const { told, left } = ledger.problems;
+  if (options.json === true) {
+    for (const figure of figures) process.stdout.write(`${JSON.stringify(figure)}\n`);
+  } else {
+    process.stdout.write(`${table(summaryOf(figures, tally))}\n`);
+  }
+  for (const problem of told) process.stderr.write(`WRONG: ${problem}\n`);
+  if (left > 0) process.stderr.write(`WRONG: ${left} more\n`);
+  const confirmed = tally.confirmedMs.length;
+  if (!signal.aborted && confirmed === 0) process.stderr.write('WRONG: no push was confirmed\n');
+  const isRight = told.length === 0 && confirmed > 0;
+  const verdict = signal.aborted
+    ? 'interrupted, not judged'
+    : isRight
+      ? 'the money is right'
+      : 'the money is NOT right';
+  process.stderr.write(`${options.boxes} boxes, ${options.transport}, seed ${seed}: ${verdict}\n`);
+  process.exitCode = signal.aborted ? EXIT.interrupted : isRight ? EXIT.right : EXIT.wrong;
+}
