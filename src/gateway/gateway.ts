@@ -6,7 +6,9 @@ import type { Random } from '../lib/random.ts';
 import { readPemFiles } from '../lib/tls.ts';
 import { Hub } from './boxes/hub.ts';
 import type { BrokerAddress, MqttChannel, MqttChannelDeps } from './boxes/mqtt-channel.ts';
+import type { LimitedSocket } from './boxes/packet-limit.ts';
 import { Seals } from './boxes/seals.ts';
+import { attemptCallback } from './callbacks/attempt.ts';
 import { Courier } from './callbacks/courier.ts';
 import { portOf } from './callbacks/destination.ts';
 import { createPost } from './callbacks/post.ts';
@@ -14,9 +16,8 @@ import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import { createDirectory } from './directory.ts';
 import { Enrolments } from './enrolments.ts';
-import { Faults } from './faults/faults.ts';
-import { Links, throughLinks } from './faults/links.ts';
-import { withPushFaults } from './faults/service-hub.ts';
+import { SettableClock } from './faults/clock-skew.ts';
+import { Seams } from './faults/seams.ts';
 import { Health } from './health.ts';
 import { createApp } from './http/app.ts';
 import { boxRoutes } from './http/box-routes.ts';
@@ -104,24 +105,26 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   }
 }
 
-async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): Promise<Gateway> {
-  const { clock, random, log } = deps;
+async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened): Promise<Gateway> {
+  const clock = new SettableClock(world.clock);
+  const deps = { ...world, clock };
+  const { random, log } = deps;
   const changes = new Changes();
   const store = opened.keep(await openStore(config, log));
   const secrets = await store.boxSecrets();
   const directory = createDirectory(config, secrets);
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
-  const tokens = await createTokens(store, clock, random);
+  const seams = new Seams({ ...deps, config, directory, changes });
+  const { faults, links } = seams;
+  const tokens = seams.tokens(await createTokens(store, clock, random));
   const wire = new Wire(deps);
   const hub = new Hub({ ...deps, directory, store, changes, wire, ...config });
   const seals = await Seals.open({ ...deps, hub, directory, store, wire });
-  const faults = new Faults({ ...deps, ...config, directory, changes });
-  const links = new Links({ ...deps, ...config, faults, isBrokerForeign: config.mqtt?.url !== undefined });
   opened.add('faults', () => faults.endAll());
   opened.add('boxes', () => hub.close());
   const metrics = createMetrics(() => hub.online);
   const ownPorts: number[] = [];
-  const courier = new Courier({
+  const courier: Courier = new Courier({
     ...deps,
     directory,
     store,
@@ -129,16 +132,18 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
     metrics,
     wire,
     post: createPost(() => ownPorts),
+    attempt: seams.attempt(attemptCallback, (id) => courier.resend(id)),
     retryWaitsMs: config.callbackRetryWaitsMs,
   });
   opened.add('callbacks', () => courier.close());
   const pruner = new Pruner({ store, clock, log });
   opened.add('pruner', () => pruner.close());
 
-  const boxHub = throughLinks(hub, links);
-  const mqtt = await startMqtt(config, { ...deps, hub: boxHub, links, seals, directory }, opened);
-  const serviceHub = withPushFaults(hub, { faults, links, payOrder: (orderRef) => service.payOrder(orderRef) });
-  const service = new Service({ ...deps, config, directory, store, hub: serviceHub, courier, changes, metrics });
+  const boxHub = seams.boxHub(hub);
+  const mqtt = await startMqtt(config, { ...deps, hub: boxHub, links, seals, directory }, seams, opened);
+  const serviceHub = seams.serviceHub(hub, (orderRef) => service.payOrder(orderRef));
+  const pay = seams.pay({ ...deps, directory, store, hub, courier, changes });
+  const service: Service = new Service({ ...deps, config, directory, store, hub: serviceHub, pay, changes, metrics });
   const { tls } = config.http;
   const app = createApp(log, clock, tls && readServerTls(tls, 'http.tls'));
   const logins = new Logins(clock);
@@ -149,9 +154,8 @@ async function start(config: GatewayConfig, deps: GatewayDeps, opened: Opened): 
     for (const end of endStreams) end();
     return app.close();
   });
-  app.register(async (scope) => serviceRoutes(scope, { ...deps, service, directory, tokens, logins, wire, originOf }), {
-    prefix: config.basePath,
-  });
+  const calls = { service, directory, tokens, logins, wire, originOf, goWrong: seams.calls(tokens) };
+  app.register(async (scope) => serviceRoutes(scope, { ...deps, ...calls }), { prefix: config.basePath });
   app.register(
     async (scope) => void endStreams.push(boxRoutes(scope, { ...deps, hub: boxHub, links, seals, directory, logins })),
   );
@@ -203,7 +207,12 @@ interface Mqtt {
 }
 
 /** Joins the boxes on MQTT, on the embedded or an external broker; where they find it, and whether it is there. */
-async function startMqtt(config: GatewayConfig, deps: MqttChannelDeps, opened: Opened): Promise<Mqtt | undefined> {
+async function startMqtt(
+  config: GatewayConfig,
+  deps: MqttChannelDeps,
+  seams: Seams,
+  opened: Opened,
+): Promise<Mqtt | undefined> {
   if (config.mqtt === null) return undefined;
   const { openMqttChannel } = await import('./boxes/mqtt-channel.ts');
   const { embedded, url = '', username, password, tls } = config.mqtt;
@@ -218,7 +227,14 @@ async function startMqtt(config: GatewayConfig, deps: MqttChannelDeps, opened: O
   }
   const { startBroker } = await import('./boxes/broker.ts');
   let channel: MqttChannel | undefined;
-  const broker = await startBroker(embedded, { ...deps, onBoxGone: (box) => channel?.boxGone(box) });
+  const onBoxConnected = (box: string, socket: LimitedSocket) => {
+    const disconnected = seams.links.connected(box, { cut: () => socket.destroy(), hold: () => socket.hold() });
+    socket.once('close', disconnected);
+  };
+  const onBoxGone = (box: string) => channel?.boxGone(box);
+  const broker = await seams.broker(embedded, (at, login) =>
+    startBroker(at, { ...deps, login, onBoxConnected, onBoxGone }),
+  );
   opened.add('broker', async () => {
     // First the goodbye, which the broker still brings to the boxes.
     await channel?.close();

@@ -2,16 +2,15 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import type { GenerateResponse } from '../protocol/http-api.ts';
-import type { Courier } from './callbacks/courier.ts';
+import type { Hub } from './boxes/hub.ts';
 import type { Changes } from './changes.ts';
 import type { GatewayConfig, PartnerConfig } from './config.ts';
 import type { Directory } from './directory.ts';
 import { generate } from './domain/generate.ts';
-import { consequencesOf } from './domain/payment.ts';
 import { decideSendQr, type Sendable } from './domain/send-qr.ts';
 import { decideTestCallback } from './domain/test-callback.ts';
-import type { ServiceHub } from './faults/service-hub.ts';
 import type { Metrics } from './metrics.ts';
+import type { Pay } from './pay.ts';
 import type { NewOrder } from './store/orders.ts';
 import type { Money } from './store/paid-by.ts';
 import type { Store } from './store/store.ts';
@@ -21,8 +20,8 @@ export interface ServiceDeps {
   config: GatewayConfig;
   directory: Directory;
   store: Store;
-  hub: ServiceHub;
-  courier: Courier;
+  hub: Pick<Hub, 'session' | 'push' | 'cancelled'>;
+  pay: Pay;
   changes: Changes;
   metrics: Metrics;
   clock: Clock;
@@ -121,7 +120,7 @@ export class Service {
       amount,
       trans_type: transType,
     };
-    return accept(await this.#pay(money, account.bankCode, money));
+    return accept(await this.#deps.pay({ money, bankCode: account.bankCode, pays: money }));
   }
 
   /** Pays one order, as a test callback with its fields would; without a callback when the partner has no endpoint. */
@@ -130,7 +129,7 @@ export class Service {
     if (!config.sandbox) return refuse('E75', 'not a sandbox');
     const order = await store.orders.find(idOrOrderId);
     if (order === undefined) return refuse('E96', 'no such order');
-    return accept(await this.#pay(order, order.bank_code, { orderRef: order.id }));
+    return accept(await this.#deps.pay({ money: order, bankCode: order.bank_code, pays: { orderRef: order.id } }));
   }
 
   /** Cancels an order that is not paid, and takes it back from its box. */
@@ -214,34 +213,5 @@ export class Service {
     if (!result.ok) return result;
     log.info('push-confirmed', { box: box.terminalCode, pushId, orderId: order?.order_id, amount });
     return accept(undefined);
-  }
-
-  /** Keeps a payment of an order, then tells its boxes and its partner (PROTOCOL.md, clauses CBK-4 to CBK-7). */
-  async #pay(money: Money, bankCode: string, pays: Money | { orderRef: string }): Promise<string> {
-    const { store, hub, courier, directory, clock, random, changes, log } = this.#deps;
-    const paidAtMs = clock.wallMs();
-    const [transactionId, callbackId] = [random.uuid(), random.uuid()];
-    const referenceNumber = `${money.partner}-${random.uuid()}`;
-    const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
-    const incoming = { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline };
-    const boxes = directory.boxesOf(money.bank_account).map(({ terminalCode }) => terminalCode);
-    const kept = await store.payments
-      .add(pays, paidAtMs, (order) => consequencesOf(incoming, order, directory))
-      .catch((error: unknown) => {
-        // It may be kept all the same, when only the answer of the store was lost.
-        hub.tellAgain(boxes);
-        courier.look(money.partner);
-        throw error;
-      });
-    const { payment, told, callback, withdrawn } = kept;
-    log.info('payment', { transactionId, orderId: payment.order_id, amount: payment.amount });
-    for (const { terminal_code, push_id, told_at_ms } of told) {
-      if (told_at_ms === null) hub.tellAgain([terminal_code]);
-      else hub.tell(terminal_code, { ...payment, push_id, repeated: false });
-    }
-    for (const { id, terminal_code } of withdrawn) hub.cancelled(terminal_code, id, 'the order was paid');
-    if (callback !== undefined) courier.look(payment.partner);
-    changes.notify('payments', 'orders', 'callbacks');
-    return transactionId;
   }
 }

@@ -82,16 +82,17 @@ export function faultKind(fault: FaultName): FaultKind {
   return FAULTS[fault];
 }
 
-const MAGIC = 'FAULT ';
+/** What every content begins with that orders a fault. */
+export const MAGIC_PREFIX = 'FAULT ';
 
 /** The content that orders this fault for its own order, from a partner's own program, as `FAULT PUSH TWICE`. */
 export function magicContent(fault: FaultName): string {
-  return `${MAGIC}${fault.toUpperCase().replaceAll('-', ' ')}`;
+  return `${MAGIC_PREFIX}${fault.toUpperCase().replaceAll('-', ' ')}`;
 }
 
 /** The fault that a content orders; undefined for every other content. What happens in a box cannot be ordered so. */
 export function faultOfContent(content: string): FaultName | undefined {
-  if (!content.startsWith(MAGIC)) return undefined;
+  if (!content.startsWith(MAGIC_PREFIX)) return undefined;
   return FAULT_NAMES.find((name) => faultKind(name).place !== 'box' && magicContent(name) === content);
 }
 

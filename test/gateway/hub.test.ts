@@ -6,6 +6,7 @@ import { Changes } from '../../src/gateway/changes.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
 import { createMetrics } from '../../src/gateway/metrics.ts';
+import { createPay } from '../../src/gateway/pay.ts';
 import { Service } from '../../src/gateway/service.ts';
 import { openStore } from '../../src/gateway/store/store.ts';
 import { Wire } from '../../src/gateway/wire/wire.ts';
@@ -184,10 +185,9 @@ it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say
     throw new Error('the connection ended');
   };
   const looked: string[] = [];
-  const courier = { look: (partner: string) => looked.push(partner) } as unknown as ConstructorParameters<
-    typeof Service
-  >[0]['courier'];
-  const service = new Service({ ...deps, store, clock, config, hub, courier, metrics: createMetrics(() => 0) });
+  const courier = { look: (partner: string) => void looked.push(partner) };
+  const pay = createPay({ ...deps, store, clock, hub, courier });
+  const service = new Service({ ...deps, store, clock, config, hub, pay, metrics: createMetrics(() => 0) });
   const [partner] = config.partners;
   if (partner === undefined) throw new Error('no partner');
   const paying = service.testCallback(partner, { bankAccount: ACCOUNT.bankAccount, content: 'DH001', amount: 50_000 });

@@ -1,9 +1,11 @@
 import { Hub } from '../../src/gateway/boxes/hub.ts';
+import { attemptCallback } from '../../src/gateway/callbacks/attempt.ts';
 import { Courier } from '../../src/gateway/callbacks/courier.ts';
 import { Changes } from '../../src/gateway/changes.ts';
 import type { GatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory, type Directory } from '../../src/gateway/directory.ts';
 import type { Metrics } from '../../src/gateway/metrics.ts';
+import { createPay } from '../../src/gateway/pay.ts';
 import { Service } from '../../src/gateway/service.ts';
 import type { Wire } from '../../src/gateway/wire/wire.ts';
 import type { GatewayDisk } from './gateway-disk.ts';
@@ -77,9 +79,10 @@ export class GatewayMachine {
     const hub = new Hub({ ...common, ...this.#config });
     const post = partner.postFor(run);
     const { callbackRetryWaitsMs: retryWaitsMs } = this.#config;
-    const courier = new Courier({ ...common, metrics: NO_METRICS, retryWaitsMs, post });
+    const courier = new Courier({ ...common, metrics: NO_METRICS, retryWaitsMs, post, attempt: attemptCallback });
     this.#courier = courier;
-    this.#service = new Service({ ...common, config: this.#config, hub, courier, metrics: NO_METRICS });
+    const pay = createPay({ ...common, hub, courier });
+    this.#service = new Service({ ...common, config: this.#config, hub, pay, metrics: NO_METRICS });
     courier.start();
     network.stationIs({
       run,

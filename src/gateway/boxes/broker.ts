@@ -18,6 +18,7 @@ const CONNECTIONS_MAX = 20_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 /** A box that asks for a longer keepalive, or for none, is refused: its end would be seen too late, or never. */
 const KEEPALIVE_SECONDS_MAX = 600;
+const LOGIN_BYTES = 32;
 /** MQTT's CONNACK codes for wrong credentials and for missing rights. */
 const BAD_CREDENTIALS = 4;
 const NOT_AUTHORIZED = 5;
@@ -50,6 +51,10 @@ export interface BrokerDeps {
   directory: Directory;
   random: Random;
   log: Logger;
+  /** That of the broker in whose place this one starts; a new one if left out. */
+  login?: BrokerLogin | undefined;
+  /** There is a connection of this box. */
+  onBoxConnected?: (terminalCode: string, socket: LimitedSocket) => void;
   /** No connection of this box is left; with a last will the hub knows already, without one only from here. */
   onBoxGone: (terminalCode: string) => void;
 }
@@ -60,7 +65,7 @@ export interface BrokerDeps {
  */
 export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise<EmbeddedBroker> {
   const server = serverFor(at, deps.log);
-  const login = { username: 'gateway', password: deps.random.secret(32) };
+  const { login = { username: 'gateway', password: deps.random.secret(LOGIN_BYTES) } } = deps;
   const aedes = await Aedes.createBroker({
     ...rights(deps, login),
     connectTimeout: CONNECT_TIMEOUT_MS,
@@ -203,13 +208,14 @@ function boxOf(client: Client): string {
 /** The connections of each box, as they come and go. */
 function watch(
   aedes: Aedes,
-  { log, onBoxGone }: BrokerDeps,
+  { log, onBoxConnected, onBoxGone }: BrokerDeps,
   login: BrokerLogin,
 ): ReadonlyMap<string, ReadonlySet<Client>> {
   const connections = new Map<string, Set<Client>>();
   aedes.on('client', (client) => {
     const own = connections.get(boxOf(client)) ?? new Set();
     connections.set(boxOf(client), own.add(client));
+    if (client.conn instanceof LimitedSocket) onBoxConnected?.(boxOf(client), client.conn);
   });
   aedes.on('clientDisconnect', (client) => {
     const box = boxOf(client);

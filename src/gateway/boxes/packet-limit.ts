@@ -51,6 +51,8 @@ class PacketMeter {
 export class LimitedSocket extends Duplex {
   /** The connection itself. */
   readonly socket: Socket;
+  /** What is written while nothing may come through; undefined while it may. */
+  #held: Buffer[] | undefined;
 
   constructor(socket: Socket) {
     super({ allowHalfOpen: false });
@@ -69,8 +71,24 @@ export class LimitedSocket extends Duplex {
     socket.on('close', () => this.destroy());
   }
 
+  /** Lets nothing through either way, its end neither, until the returned function is called (clause FLT-9). */
+  hold(): () => void {
+    this.#held ??= [];
+    this.socket.pause();
+    return () => {
+      const held = this.#held ?? [];
+      this.#held = undefined;
+      if (this.destroyed) {
+        this.socket.destroy();
+        return;
+      }
+      for (const bytes of held) this.socket.write(bytes);
+      this.socket.resume();
+    };
+  }
+
   override _read(): void {
-    this.socket.resume();
+    if (this.#held === undefined) this.socket.resume();
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
@@ -82,13 +100,15 @@ export class LimitedSocket extends Duplex {
   }
 
   #pass(bytes: Buffer, done: (error?: Error | null) => void): void {
-    this.socket.write(bytes);
-    if (this.socket.writableLength <= UNREAD_BYTES_MAX) done();
+    if (this.#held === undefined) this.socket.write(bytes);
+    else this.#held.push(bytes);
+    const heldBytes = this.#held?.reduce((sum, it) => sum + it.length, 0) ?? 0;
+    if (this.socket.writableLength + heldBytes <= UNREAD_BYTES_MAX) done();
     else done(new Error(`more than ${UNREAD_BYTES_MAX} bytes are unread`));
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.socket.destroy();
+    if (this.#held === undefined) this.socket.destroy();
     done(error);
   }
 }

@@ -31,7 +31,13 @@ export interface Outgoing {
   auth: CallbackAuth;
   signingSecret: string | undefined;
   body: string;
+  /** Attempts of the ladder before it. */
+  tries: number;
+  byHand: boolean;
 }
+
+/** Makes one attempt of a callback, which an aborted `stop` ends. Never rejects. */
+export type MakeAttempt = (to: Outgoing, how: { clock: Clock; post: Post }, stop: AbortSignal) => Promise<Attempt>;
 
 /** Posts a callback once (PROTOCOL.md, clauses SYN-1, SYN-3, SYN-4 and SYN-6). Never rejects. */
 export async function attemptCallback(

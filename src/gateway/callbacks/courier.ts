@@ -8,7 +8,7 @@ import type { Metrics } from '../metrics.ts';
 import type { CallbackRow } from '../store/schema.ts';
 import type { Store } from '../store/store.ts';
 import type { Wire } from '../wire/wire.ts';
-import { type Attempt, attemptCallback } from './attempt.ts';
+import type { Attempt, MakeAttempt } from './attempt.ts';
 import { Lane } from './lane.ts';
 import type { Post } from './post.ts';
 
@@ -26,6 +26,7 @@ export interface CourierDeps {
   wire: Pick<Wire, 'callback'>;
   /** How a partner is called. */
   post: Post;
+  attempt: MakeAttempt;
   /** Waits of the ladder in milliseconds, one before each retry (PROTOCOL.md, clause SYN-4). */
   retryWaitsMs: readonly number[];
 }
@@ -107,8 +108,8 @@ export class Courier {
     if (callback === undefined || (!byHand && callback.status !== 'pending')) return;
     // A URL that was corrected since then is for what is owed too; without one it may still be at the old.
     const { url = callback.url, auth, signingSecret } = directory.partner(callback.partner)?.callback ?? {};
-    const attempt = await attemptCallback(
-      { id, url, auth: auth ?? { kind: 'none' }, signingSecret, body: callback.body },
+    const attempt = await this.#deps.attempt(
+      { id, url, auth: auth ?? { kind: 'none' }, signingSecret, body: callback.body, tries: callback.tries, byHand },
       { clock, post },
       this.#closing.signal,
     );

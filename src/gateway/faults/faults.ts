@@ -8,6 +8,7 @@ import {
   type FaultOrder,
   faultKind,
   faultOfContent,
+  MAGIC_PREFIX,
   magicContent,
   type StandingFault,
 } from '../../protocol/faults.ts';
@@ -85,12 +86,19 @@ export class Faults {
     const effect = this.#effects.get(order.fault);
     const problem = problemOf(order) ?? effect?.problem?.(order);
     if (problem !== undefined) return refuse('E46', problem);
-    if (this.#standing.isFull) {
+    if (this.#standing.size >= STANDING_MAX) {
       return refuse('E46', `${STANDING_MAX} faults stand, and no more can: end some with DELETE /_mock/faults`);
     }
     const ordered = this.#standing.order(order);
-    effect?.begin(ordered);
+    // A state is there or not from its beginning; the others wait for what they may happen to.
+    if (STATES.includes(order.fault) && !ordered.happens()) this.end(ordered.id);
+    else effect?.begin(ordered);
     return accept(ordered.told());
+  }
+
+  /** Whether a fault may happen to a call with this body. */
+  mayConcern(body: Buffer): boolean {
+    return this.#standing.size > 0 || (this.#deps.sandbox && body.includes(MAGIC_PREFIX));
   }
 
   /** The fault, if it happens to this now: ordered, or by the content. It is counted and logged. */

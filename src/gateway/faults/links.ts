@@ -90,7 +90,7 @@ export class Links {
   /** Settles once something may come through to or from a box; undefined when it may already. */
   held(terminalCode: string): Promise<void> | undefined {
     for (const [ordered] of this.#holds) {
-      if (isOf(ordered, terminalCode)) return new Promise((resolve) => onEnd(ordered, resolve));
+      if (isOf(ordered, terminalCode)) return new Promise((resolve) => ordered.onEnd(resolve));
     }
     return undefined;
   }
@@ -102,7 +102,7 @@ export class Links {
 
   #beginCut(ordered: Ordered): void {
     this.#cuts.add(ordered);
-    onEnd(ordered, () => this.#cuts.delete(ordered));
+    ordered.onEnd(() => this.#cuts.delete(ordered));
     this.#cut(ordered);
   }
 
@@ -121,15 +121,12 @@ export class Links {
   }
 
   #beginHold(ordered: Ordered): void {
-    const boxes = [...this.#cables.keys()].filter((it) => isOf(ordered, it));
-    if (!ordered.happens(boxes)) {
-      this.#deps.faults.end(ordered.id);
-      return;
-    }
     const releases = new Set<() => void>();
-    for (const box of boxes) for (const cable of this.#cables.get(box) ?? []) releases.add(cable.hold());
+    for (const [box, cables] of this.#cables) {
+      if (isOf(ordered, box)) for (const cable of cables) releases.add(cable.hold());
+    }
     this.#holds.set(ordered, releases);
-    onEnd(ordered, () => {
+    ordered.onEnd(() => {
       this.#holds.delete(ordered);
       for (const release of releases) release();
     });
@@ -170,9 +167,4 @@ export function throughLinks(hub: Hub, links: Links): BoxHub {
 
 function isOf({ box }: Ordered, terminalCode: string): boolean {
   return box === undefined || box === terminalCode;
-}
-
-function onEnd({ over }: Ordered, work: () => void): void {
-  if (over.aborted) work();
-  else over.addEventListener('abort', work, { once: true });
 }

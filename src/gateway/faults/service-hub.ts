@@ -1,31 +1,35 @@
+import { reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { Faults } from './faults.ts';
 import type { Links } from './links.ts';
 
 /** The hub as the service has it. */
-export type ServiceHub = Pick<Hub, 'session' | 'push' | 'cancelled' | 'tell' | 'tellAgain'>;
+export type ServiceHub = Pick<Hub, 'session' | 'push' | 'cancelled'>;
 
 export interface ServiceHubDeps {
   faults: Faults;
   links: Pick<Links, 'beforeShow'>;
   /** Pays an order by its id. */
   payOrder: (orderRef: string) => Promise<unknown>;
+  log: Logger;
 }
 
 /** The hub with the faults that begin with a push: the box is not there, or the order is paid first (clause FLT-6). */
-export function withPushFaults(hub: Hub, { faults, links, payOrder }: ServiceHubDeps): ServiceHub {
+export function withPushFaults(hub: Hub, { faults, links, payOrder, log }: ServiceHubDeps): ServiceHub {
   return {
     session: (terminalCode) => hub.session(terminalCode),
     cancelled: (...args) => hub.cancelled(...args),
-    tell: (...args) => hub.tell(...args),
-    tellAgain: (...args) => hub.tellAgain(...args),
     push: async (push, newOrder, show) => {
       const box = push.terminal_code;
       const subject = { boxes: [box], content: show.content };
       faults.orderByContent(box, show.content);
       if (faults.take('box-offline', subject))
         return { ok: false, code: 'BOX_OFFLINE', reason: 'the fault box-offline' };
-      if (faults.take('paid-before', subject)) links.beforeShow.set(push.id, () => payOrder(push.order_ref));
+      if (faults.take('paid-before', subject)) {
+        const failed = (error: unknown) => log.error('payment-failed', { reason: reasonOf(error) });
+        links.beforeShow.set(push.id, () => payOrder(push.order_ref).catch(failed));
+      }
       try {
         return await hub.push(push, newOrder, show);
       } finally {

@@ -32,6 +32,8 @@ export interface Ordered extends Happening {
   box: string | undefined;
   /** Aborted when it stands no longer. */
   over: AbortSignal;
+  /** Calls `work` when it stands no longer, at once if so. */
+  onEnd(work: () => void): void;
   /** Whether it happens now: then it is counted and logged. */
   happens(boxes?: readonly string[]): boolean;
   told(): StandingFault;
@@ -64,8 +66,8 @@ export class StandingFaults {
     this.#deps = deps;
   }
 
-  get isFull(): boolean {
-    return this.#standing.size >= STANDING_MAX;
+  get size(): number {
+    return this.#standing.size;
   }
 
   order(order: FaultOrder): Ordered {
@@ -91,6 +93,10 @@ export class StandingFaults {
       fault: order.fault,
       box: order.box,
       over: over.signal,
+      onEnd: (work) => {
+        if (over.signal.aborted) work();
+        else over.signal.addEventListener('abort', work, { once: true });
+      },
       seconds: standing.seconds,
       fraction: standing.random.fraction,
       happens: (boxes = []) => !over.signal.aborted && this.#happens(standing, boxes),

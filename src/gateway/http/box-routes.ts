@@ -48,6 +48,9 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
   const streams = new Map<string, Map<string, BoxStream>>();
   const boxes: Boxes = new WeakMap();
   scope.addHook('onRequest', (request, reply) => identify(request, reply, deps, boxes));
+  scope.addHook('preHandler', async (request) => {
+    await links.held(identityOf(request, boxes).box.terminalCode);
+  });
   scope.addContentTypeParser('application/jose', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
   scope.get(BOX_PATHS.stream, (request, reply) => {
@@ -78,8 +81,10 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
     });
     const stream: BoxStream = { line, challenge, heardMs: clock.monotonicMs(), cut: () => events.cut() };
     own.set(sessionId, stream);
+    const disconnect = links.connected(terminalCode, events);
     const silent = watchSilence(stream, events.ended, clock);
     void events.ended.then(async () => {
+      disconnect();
       if (own.get(sessionId) === stream) own.delete(sessionId);
       if (own.size === 0 && streams.get(terminalCode) === own) streams.delete(terminalCode);
       const why = (await silent) ? `it was silent for ${BOX_SILENCE_MAX_MS} ms` : 'its stream ended';

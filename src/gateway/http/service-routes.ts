@@ -30,6 +30,8 @@ export interface ServiceRoutesDeps {
   log: Logger;
   /** Where a caller reaches the gateway. */
   originOf: (request: FastifyRequest) => string;
+  /** Adds hooks after which the calls of a scope may go wrong by order. */
+  goWrong: (scope: FastifyInstance) => void;
 }
 
 /** The four endpoints of the payment QR service, below `{base_url}`. */
@@ -64,7 +66,7 @@ async function answerToken(request: FastifyRequest, reply: FastifyReply, deps: S
 
 function bearerRoutes(
   scope: FastifyInstance,
-  { service, directory, tokens, log, originOf }: ServiceRoutesDeps,
+  { service, directory, tokens, log, originOf, goWrong }: ServiceRoutesDeps,
   partners: Partners,
 ): void {
   scope.addHook('onRequest', async (request, reply) => {
@@ -79,6 +81,8 @@ function bearerRoutes(
     const reason = token === undefined ? 'no bearer token' : 'the bearer token is wrong or expired';
     return answerRefusal(request, reply, log, { code: 'E74', reason });
   });
+
+  goWrong(scope);
 
   const post = <T>(
     url: string,

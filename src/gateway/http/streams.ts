@@ -10,6 +10,8 @@ export interface EventStream {
   end(): void;
   /** Ends it at once, for a reader that may never read what is still to come. */
   cut(): void;
+  /** Lets nothing through, its end neither, until the returned function is called (clause FLT-9). */
+  hold(): () => void;
   /** Settles once the stream has ended, from either side. */
   ended: Promise<void>;
 }
@@ -25,12 +27,9 @@ export function openStream(reply: FastifyReply, clock: Clock, headers: Record<st
     ...headers,
   });
   const over = new AbortController();
-  const ended = new Promise<void>((resolve) => {
-    raw.once('close', () => {
-      over.abort();
-      resolve();
-    });
-  });
+  const ended = new Promise<void>((resolve) => over.signal.addEventListener('abort', () => resolve()));
+  raw.once('close', () => over.abort());
+  let isHeld = false;
   raw.on('error', () => raw.destroy());
   const write = (text: string) => {
     if (over.signal.aborted || raw.writableEnded) return;
@@ -48,7 +47,19 @@ export function openStream(reply: FastifyReply, clock: Clock, headers: Record<st
   return {
     send: (data) => write(`data: ${data}\n\n`),
     end: () => raw.end(),
-    cut: () => raw.destroy(),
+    cut: () => {
+      over.abort();
+      if (!isHeld) raw.destroy();
+    },
+    hold: () => {
+      isHeld = true;
+      raw.cork();
+      return () => {
+        isHeld = false;
+        raw.uncork();
+        if (over.signal.aborted) raw.destroy();
+      };
+    },
     ended,
   };
 }

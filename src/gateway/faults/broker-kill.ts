@@ -1,0 +1,69 @@
+import { type Duplex, duplexPair } from 'node:stream';
+import type { Clock } from '../../lib/clock.ts';
+import { reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { BrokerListener, BrokerLogin, EmbeddedBroker } from '../boxes/broker.ts';
+import type { Faults } from './faults.ts';
+import type { Ordered } from './standing.ts';
+
+/** Between attempts to start where another program has taken the port meanwhile. */
+const RESTART_WAIT_MS = 1_000;
+
+export interface KillableDeps {
+  faults: Faults;
+  clock: Clock;
+  log: Logger;
+}
+
+/** Starts a broker that the fault broker-killed ends and starts anew, at the same port and for the same logins. */
+export async function startKillable(
+  at: BrokerListener,
+  start: (at: BrokerListener, login?: BrokerLogin) => Promise<EmbeddedBroker>,
+  { faults, clock, log }: KillableDeps,
+): Promise<EmbeddedBroker> {
+  const first = await start(at);
+  const closing = new AbortController();
+  let current: EmbeddedBroker | undefined = first;
+  let changing: Promise<void> = Promise.resolve();
+  const again = { ...at, port: Number(new URL(first.url).port) };
+  const restart = async () => {
+    while (!closing.signal.aborted && current === undefined) {
+      try {
+        current = await start(again, first.login);
+      } catch (error) {
+        log.error('broker-failed', { reason: reasonOf(error) });
+        await clock.sleep(RESTART_WAIT_MS, closing.signal);
+      }
+    }
+  };
+  const kill = async ({ seconds = 0, over }: Ordered) => {
+    const killed = current;
+    current = undefined;
+    await killed?.close();
+    await clock.sleep(seconds * 1000, AbortSignal.any([over, closing.signal]));
+    await restart();
+  };
+  faults.onOrder('broker-killed', {
+    begin: (ordered) => {
+      changing = changing.then(() => kill(ordered));
+    },
+  });
+  return {
+    url: first.url,
+    login: first.login,
+    connect: () => current?.connect() ?? deadEnd(),
+    drop: (terminalCode) => current?.drop(terminalCode),
+    close: async () => {
+      closing.abort();
+      await changing;
+      await current?.close();
+    },
+  };
+}
+
+/** A connection that ends as soon as it is made. */
+function deadEnd(): Duplex {
+  const [ours, others] = duplexPair();
+  others.destroy();
+  return ours;
+}

@@ -1,0 +1,46 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { Faults } from './faults.ts';
+
+const AHEAD_MS = 2 * 3_600_000;
+
+/** A clock whose calendar can be set; durations stay as they are. */
+export class SettableClock implements Clock {
+  readonly #clock: Clock;
+  #aheadMs = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  monotonicMs(): number {
+    return this.#clock.monotonicMs();
+  }
+
+  wallMs(): number {
+    return this.#clock.wallMs() + this.#aheadMs;
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return this.#clock.sleep(ms, signal);
+  }
+
+  /** Has the calendar ahead of what it is by this much. */
+  setAhead(ms: number): void {
+    this.#aheadMs = ms;
+  }
+}
+
+/** Has the fault clock-skew set a clock (PROTOCOL.md, clause FLT-9). */
+export function skewByFault(clock: SettableClock, faults: Faults): void {
+  let standing = 0;
+  faults.onOrder('clock-skew', {
+    begin: (ordered) => {
+      standing += 1;
+      clock.setAhead(AHEAD_MS);
+      ordered.onEnd(() => {
+        standing -= 1;
+        if (standing === 0) clock.setAhead(0);
+      });
+    },
+  });
+}

@@ -1,0 +1,60 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { Directory } from '../directory.ts';
+import { createPay, type Pay, type PayDeps, type Paying } from '../pay.ts';
+import type { Faults } from './faults.ts';
+import type { HeldBack } from './held-back.ts';
+import { OTHER_CONTENT, otherAmount } from './other-money.ts';
+
+/** Payments with the faults of this place: each is kept and told once, as the money that it is (PROTOCOL.md, clause FLT-7). */
+export function payWithFaults(deps: PayDeps & { faults: Faults; heldBack: HeldBack }): Pay {
+  const { faults, directory } = deps;
+  const pay = createPay(deps);
+  return async (asked) => {
+    const { money } = asked;
+    const boxes = directory.boxesOf(money.bank_account).map((it) => it.terminalCode);
+    const happening = (fault: Parameters<Faults['take']>[0]) => faults.take(fault, { boxes, content: money.content });
+    let paying = asked;
+    if (happening('wrong-amount')) paying = withMoney(paying, { amount: otherAmount(money.amount) });
+    if (happening('wrong-content')) paying = withMoney(paying, { content: OTHER_CONTENT });
+    if (happening('wrong-account')) paying = toOtherAccount(paying, directory);
+    const late = happening('paid-late');
+    if (happening('paid-twice')) await pay(paying);
+    if (late === undefined) return pay(paying);
+    const lateMs = (late.seconds ?? 0) * 1000;
+    const { bank_account: bankAccount, content, amount } = paying.money;
+    deps.heldBack.add({ bankAccount, content, amount }, lateMs);
+    return createPay(tellingLate(deps, lateMs))(paying);
+  };
+}
+
+/** The money is other than asked for, so that it pays whatever it fits. */
+function withMoney({ money, bankCode }: Paying, change: Partial<Paying['money']>): Paying {
+  const { partner, bank_account, content, amount, trans_type } = money;
+  const other = { partner, bank_account, content, amount, trans_type, ...change };
+  return { money: other, bankCode, pays: other };
+}
+
+/** To another account of the same partner; where there is none, to no order. */
+function toOtherAccount(paying: Paying, directory: Directory): Paying {
+  const { partner, bank_account } = paying.money;
+  const other = directory.partner(partner)?.accounts.find((it) => it !== bank_account);
+  const account = other === undefined ? undefined : directory.account(other);
+  if (account === undefined) return { ...paying, pays: { orderRef: '' } };
+  return { ...withMoney(paying, { bank_account: account.bankAccount }), bankCode: account.bankCode };
+}
+
+/** Boxes and the partner are told as ever, but late; a restart meanwhile loses nothing, as the store has it. */
+function tellingLate(deps: PayDeps & { clock: Clock }, lateMs: number): PayDeps {
+  const { hub, courier, clock } = deps;
+  const later = (tell: () => void) => void clock.sleep(lateMs).then(tell);
+  return {
+    ...deps,
+    hub: {
+      session: (terminalCode) => hub.session(terminalCode),
+      tell: (...args) => later(() => hub.tell(...args)),
+      tellAgain: (...args) => later(() => hub.tellAgain(...args)),
+      cancelled: (...args) => later(() => hub.cancelled(...args)),
+    },
+    courier: { look: (partner) => later(() => courier.look(partner)) },
+  };
+}
