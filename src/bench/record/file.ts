@@ -1,0 +1,64 @@
+import { stringify } from 'yaml';
+import { oneLine, tookText } from '../reports/text.ts';
+import type { Line } from './line.ts';
+import type { Recording } from './recording.ts';
+import { gapsOf, type Story, storyOf } from './story.ts';
+
+const COMMENT_CHARS_MAX = 300;
+/** Verbs that begin something: a line of their own says when. */
+const BEGINNINGS = ['push', 'generate'];
+
+/** A recording as a scenario file that a person reads and `paybox bench run` replays; undefined when nothing was done. */
+export function fileOf(recording: Recording): string | undefined {
+  const story = storyOf(recording);
+  if (!story.lines.some(({ step }) => step !== undefined && step.expect === undefined)) return undefined;
+  return [...headOf(recording, story), 'steps:', ...stepsOf(story), ''].join('\n');
+}
+
+function headOf(recording: Recording, story: Story): string[] {
+  const { stand, counts } = story;
+  const at = new Date(recording.writtenAtMs).toISOString().slice(0, 16).replace('T', ' ');
+  const { bankAccount, bankCode } = stand.account;
+  const boxes = stand.boxes.map((box, index) => `${box} is box ${index + 1}`).join(', ');
+  const comments = [
+    `Recorded at ${recording.origin}, ${at} UTC: ${counts.orders} orders, ${counts.payments} payments.`,
+    'Replay it with: paybox bench run THIS-FILE',
+    `There ${bankCode} ${bankAccount} was the account; ${boxes === '' ? 'no box was heard of' : boxes}.`,
+    ...gapsOf(recording, story).flatMap(({ notes }) => notes),
+  ];
+  return [
+    ...comments.map(comment),
+    stringify({ name: `A session of ${at}` }).trim(),
+    stringify({ about: `Recorded: ${counts.orders} orders and ${counts.payments} payments.` }).trim(),
+    ...(stand.boxes.length > 1 ? [`boxes: ${stand.boxes.length}`] : []),
+    '',
+  ];
+}
+
+function stepsOf({ lines }: Story): string[] {
+  const beganMs = lines[0]?.atMs ?? 0;
+  return lines.flatMap((it, index) => {
+    const isBeginning = BEGINNINGS.some((verb) => it.step?.[verb] !== undefined);
+    const when = isBeginning && !isPause(lines[index - 1]) ? ['', `  # ${tookText(it.atMs - beganMs)} on`] : [];
+    return [...when, ...blockOf(it)];
+  });
+}
+
+function isPause(it: Line | undefined): boolean {
+  return it?.step?.wait !== undefined;
+}
+
+function blockOf({ notes, step }: Line): string[] {
+  const comments = notes.map((words) => `  ${comment(words)}`);
+  if (step === undefined) return comments;
+  const keys = Object.entries(step).map(([key, value]) => {
+    // One line a verb, as people write scenarios.
+    const text = stringify({ [key]: value }, { collectionStyle: 'flow', lineWidth: 0, flowCollectionPadding: true });
+    return text.trim().slice(1, -1).trim();
+  });
+  return [...comments, ...keys.map((text, index) => `${index === 0 ? '  - ' : '    '}${text}`)];
+}
+
+function comment(words: string): string {
+  return `# ${oneLine(words).slice(0, COMMENT_CHARS_MAX)}`;
+}

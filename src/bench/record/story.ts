@@ -1,0 +1,81 @@
+import { callbackLines } from './called-back.ts';
+import { Deeds } from './deeds.ts';
+import { durationText } from './durations.ts';
+import { Ledger } from './ledger.ts';
+import { type Line, line, note } from './line.ts';
+import { Outages } from './outages.ts';
+import type { Recording } from './recording.ts';
+import { Stand } from './stand.ts';
+import { Views } from './views.ts';
+
+const SECOND_MS = 1_000;
+/** What an expectation waits if it does not say otherwise, less some time for a slower machine. */
+const PROMPT_MS = 2_500;
+/** A wait of a scenario is not longer. */
+const WAIT_MAX_MS = 7 * 86_400_000;
+/** Lines of a file: a scenario takes no more steps. */
+const LINES_MAX = 950;
+
+/** A session as the lines of a scenario, in order. */
+export interface Story {
+  stand: Stand;
+  lines: Line[];
+  /** Lines that there was no room for. */
+  linesLeft: number;
+  counts: { orders: number; payments: number };
+}
+
+/** Retells a session: what was done, with the real pauses, and after it what was shown, reported and called back. */
+export function storyOf(recording: Recording): Story {
+  const stand = new Stand(recording);
+  const ledger = new Ledger(recording.heard);
+  const outages = new Outages(recording, stand);
+  const deeds = new Deeds(stand, ledger, outages).linesOf(recording.heard);
+  const all = [
+    ...outages.lines(),
+    ...deeds,
+    ...new Views(recording, stand, ledger).lines(),
+    ...callbackLines(recording, stand, ledger),
+  ];
+  const inOrder = all.sort((a, b) => a.atMs - b.atMs || Number(b.isAhead ?? false) - Number(a.isAhead ?? false));
+  const timed = withPauses(inOrder);
+  return {
+    stand,
+    lines: timed.slice(0, LINES_MAX),
+    linesLeft: Math.max(0, timed.length - LINES_MAX),
+    counts: { orders: ledger.orders.length, payments: ledger.payments.size },
+  };
+}
+
+/** Pauses ahead of what somebody did; what is waited for is given its time. */
+function withPauses(lines: readonly Line[]): Line[] {
+  const [first] = lines;
+  let cursorMs = first?.atMs ?? 0;
+  return lines.flatMap((it) => {
+    const gapMs = it.atMs - cursorMs;
+    if (it.step?.expect !== undefined) {
+      cursorMs = Math.max(cursorMs, it.atMs);
+      return [gapMs > PROMPT_MS ? withinOf(it, gapMs) : it];
+    }
+    const waitMs = Math.min(WAIT_MAX_MS, Math.floor(gapMs / SECOND_MS) * SECOND_MS);
+    if (it.step === undefined || waitMs < SECOND_MS) return [it];
+    cursorMs += waitMs;
+    return [line(it.atMs, { wait: durationText(waitMs) }), it];
+  });
+}
+
+/** Gives an expectation what it took, and a quarter more. */
+function withinOf(it: Line, gapMs: number): Line {
+  const within = durationText(Math.ceil((gapMs * 1.25) / SECOND_MS + 5) * SECOND_MS);
+  return { ...it, step: { ...it.step, expect: { ...(it.step?.expect as object), within } } };
+}
+
+/** What a file says of a recording that is not whole. */
+export function gapsOf({ lost }: Recording, { linesLeft }: Story): Line[] {
+  return [
+    ...(lost === 0
+      ? []
+      : [note(0, `the gateway had forgotten ${lost} earlier entries: what came of them is not here`)]),
+    ...(linesLeft === 0 ? [] : [note(0, `${linesLeft} later steps had no room in one scenario`)]),
+  ];
+}
