@@ -17,7 +17,7 @@ section { margin-top: 2.5rem; }
 svg text { font: 12px system-ui, sans-serif; fill: currentColor; }
 svg rect { fill: #3a7bd5; }
 figure { display: inline-block; margin: 1rem 2rem 0 0; }
-.passed { color: #1a8a3a; } .failed, .missing, .problem { color: #c62828; } .skipped { color: #888; }
+.passed { color: #1a8a3a; } .failed, .missing, .problem { color: #c62828; } .skipped { color: #888; } .differs { color: #b26a00; }
 .problem td { font-weight: bold; }
 `;
 
@@ -33,6 +33,18 @@ export function pageOf(results: readonly Result[], { startedAtMs }: { startedAtM
       `<tr><td>${index + 1}</td><td><a href="#s${index + 1}">${escaped(scenario.name)}</a></td>` +
       `<td class="${outcome}">${outcome}</td><td>${tookText(tookMs)}</td><td>${escaped(reason)}</td></tr>`,
   );
+  return documentOf(
+    'paybox bench',
+    `<p>${escaped(about)}</p>
+<table><thead><tr><th></th><th>scenario</th><th>verdict</th><th>took</th><th>why</th></tr></thead>
+<tbody>${rows.join('\n')}</tbody></table>
+${latencies(results)}
+${results.map(section).join('\n')}`,
+  );
+}
+
+/** A page that needs nothing else; `body` is HTML. */
+export function documentOf(title: string, body: string): string {
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -40,16 +52,12 @@ export function pageOf(results: readonly Result[], { startedAtMs }: { startedAtM
 <meta http-equiv="content-security-policy" content="${escaped(POLICY)}">
 <meta name="viewport" content="width=device-width">
 <link rel="icon" href="data:,">
-<title>paybox bench</title>
+<title>${escaped(title)}</title>
 <style>${STYLE}</style>
 </head>
 <body>
-<h1>paybox bench</h1>
-<p>${escaped(about)}</p>
-<table><thead><tr><th></th><th>scenario</th><th>verdict</th><th>took</th><th>why</th></tr></thead>
-<tbody>${rows.join('\n')}</tbody></table>
-${latencies(results)}
-${results.map(section).join('\n')}
+<h1>${escaped(title)}</h1>
+${body}
 </body>
 </html>
 `;
@@ -70,10 +78,15 @@ function section({ scenario, outcome, reason, where, entries, entriesLeft }: Res
 <h2>${escaped(scenario.name)}</h2>
 <p>${escaped(scenario.file)}. ${escaped(scenario.about ?? '')}</p>
 <p class="${outcome}">${escaped(verdict)}</p>
-<table><tbody>
-${entries.map(row).join('\n')}
-</tbody></table>${left}
+${timelineOf(entries)}${left}
 </section>`;
+}
+
+/** What happened, in order. */
+export function timelineOf(entries: readonly Entry[]): string {
+  return `<table><tbody>
+${entries.map(row).join('\n')}
+</tbody></table>`;
 }
 
 function row({ atMs, kind, title, detail, picture, qr }: Entry): string {

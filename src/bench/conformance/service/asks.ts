@@ -2,7 +2,7 @@ import { findBank } from '../../../protocol/banks.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
 import { decodeVietQr, encodeVietQr } from '../../../protocol/vietqr.ts';
 import { Mismatch, Unmet } from '../conformance.ts';
-import { ask, type Called, codeOf, told } from './client.ts';
+import { ask, type Called, codeOf, type Question, told } from './client.ts';
 import { recordOf } from './json.ts';
 import { basicOf } from './listener.ts';
 import { type Order, type ServiceAccess, type ServiceRun, type ServiceSubject, signed } from './subject.ts';
@@ -43,12 +43,17 @@ export function login(
   return ask(run, { path: `${partner.baseUrl}${PATHS.token}`, headers, ...(body === undefined ? {} : { body }) });
 }
 
+interface PostOptions extends Pick<Question, 'isAwaitingTime'> {
+  as?: ServiceAccess;
+  headers?: Record<string, string>;
+}
+
 /** A request with the partner's bearer; `headers` add to and replace what it sends, empty ones leave out. */
 export async function post(
   run: ServiceRun,
   path: string,
   body: Body,
-  { as = run.subject.options.access, headers = {} }: { as?: ServiceAccess; headers?: Record<string, string> } = {},
+  { as = run.subject.options.access, headers = {}, ...more }: PostOptions = {},
 ): Promise<Called> {
   const authorization = headers.authorization ?? `Bearer ${await bearerOf(run, as)}`;
   const sent = { 'content-type': 'application/json', ...headers, authorization };
@@ -56,6 +61,7 @@ export async function post(
     path: `${as.baseUrl}${path}`,
     headers: Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== '')),
     body: typeof body === 'string' ? body : JSON.stringify(body),
+    ...more,
   });
 }
 

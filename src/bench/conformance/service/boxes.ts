@@ -1,7 +1,8 @@
 import { systemClock } from '../../../lib/clock.ts';
 import { BOX_REFUSALS } from '../../../protocol/codes.ts';
+import { PATHS } from '../../../protocol/http-api.ts';
 import { Mismatch, Unmet } from '../conformance.ts';
-import { each, expectCode, expectTaken, ownQr, pay, pushBody, qrOf } from './asks.ts';
+import { each, expectCode, expectTaken, ownQr, pay, post, pushBody, qrOf } from './asks.ts';
 import { type Called, codeOf, told } from './client.ts';
 import { recordOf } from './json.ts';
 import { type OnShow, type PlayedBox, withBox } from './played-box.ts';
@@ -234,19 +235,24 @@ export const boxChecks: readonly ServiceCheck[] = [
 
 async function judgeTimeout(run: ServiceRun): Promise<void> {
   const { pace } = run.subject;
+  const came = Promise.withResolvers<string>();
   await withBox(
     run,
     async (box) => {
-      const { answer, show } = await started(run, box);
+      const order = run.subject.newOrder();
+      const body = pushBody(run, order, await qrOf(run, order));
+      const answer = settling(post(run, PATHS.sendQr, body, { isAwaitingTime: true }));
+      const pushId = await pace.during(() => Promise.race([came.promise, answer.called]));
       run.step('waiting for the deadline of the push');
       const endMs = pace.clock.monotonicMs() + DEADLINE_MAX_MS;
       while (!answer.isAnswered() && pace.clock.monotonicMs() < endMs) await passed(run, DEADLINE_STEP_MS);
       if (!answer.isAnswered()) throw new Mismatch(`no answer within ${DEADLINE_MAX_MS / 1_000} s`);
       expectCode(await answer.called, 'BOX_TIMEOUT', 'a push that the box does not confirm');
       const withdrawal = await box.comes('withdraw');
-      if (withdrawal?.pushId !== show.pushId) throw new Mismatch('the box is not told to take the push back');
+      if (withdrawal === undefined || withdrawal.pushId !== pushId)
+        throw new Mismatch('the box is not told to take the push back');
     },
-    hold,
+    async (_box, { pushId }) => came.resolve(pushId),
   );
   await withBox(run, async (box) => {
     if ((await box.comes('show', 1, QUIET_MS)) === undefined) return;

@@ -30,61 +30,75 @@ function listenerOf({ subject }: ServiceRun): CallbackListener {
   return listener;
 }
 
-/** What has come about an order so far, by whatever is still right about it. */
-function about(run: ServiceRun, { content, amount }: Order, transactionId: string | undefined): Arrived[] {
-  const marks = [content, `:${amount},`, ...(transactionId === undefined ? [] : [transactionId])];
-  return listenerOf(run).arrived.filter(
-    ({ path, body }) => path !== PATHS.token && marks.some((mark) => body.replaceAll(' ', '').includes(mark)),
-  );
+/** A simulated payment, whose callbacks are awaited. */
+export interface Paid {
+  order: Order;
+  transactionId: string;
+  /** How many requests had come to the partner before it. */
+  since: number;
 }
 
-/** Waits for the `nth` attempt about an order; what has come of it. */
-async function attempts(run: ServiceRun, order: Order, nth: number, transactionId?: string): Promise<Arrived[]> {
-  const look = async () => (about(run, order, transactionId).length >= nth ? undefined : 'it has not come');
+/** Simulates a payment of an order. Throws Unmet where that is refused. */
+export async function paid(run: ServiceRun, order: Order): Promise<Paid> {
+  const since = listenerOf(run).arrived.length;
+  return { order, transactionId: await pay(run, order), since };
+}
+
+/** What has come about a payment so far, by whatever is still right about it. */
+function about(run: ServiceRun, { order: { content, amount }, transactionId, since }: Paid): Arrived[] {
+  const marks = [content, `:${amount},`, transactionId];
+  return listenerOf(run)
+    .arrived.slice(since)
+    .filter(({ path, body }) => path !== PATHS.token && marks.some((mark) => body.replaceAll(' ', '').includes(mark)));
+}
+
+/** Waits for the `nth` attempt; all that have come then. */
+async function attempts(run: ServiceRun, payment: Paid, nth: number): Promise<Arrived[]> {
+  const look = async () => (about(run, payment).length >= nth ? undefined : 'it has not come');
   await untilRight(run.subject.pace, CALLBACK_TIMEOUT_MS, look, run.signal);
-  return about(run, order, transactionId);
+  return about(run, payment);
 }
 
-/** The first callback about an order; `missing` when none came. */
-export async function callbackOf(
-  run: ServiceRun,
-  order: Order,
-  transactionId?: string,
-): Promise<{ missing: boolean; arrived: Arrived | undefined; json: unknown }> {
-  const [arrived] = await attempts(run, order, 1, transactionId);
+/** The first callback about a payment; undefined when none comes. */
+export async function callbackOf(run: ServiceRun, payment: Paid): Promise<Arrived | undefined> {
+  const [arrived] = await attempts(run, payment, 1);
   if (arrived !== undefined) keep(run, arrived);
-  return { missing: arrived === undefined, arrived, json: parseJson(arrived?.body ?? '') };
+  return arrived;
+}
+
+/** What the first callback says. Throws Unmet when none comes. */
+export async function saidOf(run: ServiceRun, payment: Paid): Promise<Readonly<Record<string, unknown>>> {
+  const arrived = await callbackOf(run, payment);
+  if (arrived === undefined) throw new Unmet('needs a callback, and none came: CBK-4 judges that');
+  return recordOf(parseJson(arrived.body));
 }
 
 function keep({ evidence, subject }: ServiceRun, { method, path, headers, body }: Arrived): void {
   evidence.add('callback', `${method} ${path}`, { detail: subject.masks.value({ method, path, headers, body }) });
 }
 
-/** Pays an order of its own while the partner answers so; the transaction, and its first callback. */
-async function answered(run: ServiceRun, how: CallbackAnswer, work: (paid: Paid) => Promise<void>): Promise<void> {
+/** Pays an order of its own while the partner answers so. */
+async function answered(
+  run: ServiceRun,
+  how: CallbackAnswer,
+  work: (payment: Paid, first: Arrived) => Promise<void>,
+): Promise<void> {
   const listener = listenerOf(run);
   listener.answer(how);
   try {
-    const order = run.subject.newOrder();
-    const transactionId = await pay(run, order);
-    const { arrived } = await callbackOf(run, order, transactionId);
-    if (arrived === undefined) throw new Unmet('needs a callback, and none came: CBK-4 judges that');
-    await work({ order, transactionId, first: arrived });
+    const payment = await paid(run, run.subject.newOrder());
+    const first = await callbackOf(run, payment);
+    if (first === undefined) throw new Unmet('needs a callback, and none came: CBK-4 judges that');
+    await work(payment, first);
   } finally {
     // Whatever is tried again is taken then.
     listener.answer('ok');
   }
 }
 
-interface Paid {
-  order: Order;
-  transactionId: string;
-  first: Arrived;
-}
-
 async function expectOnce(run: ServiceRun, how: CallbackAnswer): Promise<void> {
-  await answered(run, how, async ({ order, transactionId }) => {
-    const look = async () => (about(run, order, transactionId).length > 1 ? 'it came again' : undefined);
+  await answered(run, how, async (payment) => {
+    const look = async () => (about(run, payment).length > 1 ? 'it came again' : undefined);
     const problem = await whileRight(run.subject.pace, QUIET_MS, look, run.signal);
     if (problem !== undefined) throw new Mismatch(`a callback that was answered ${how} is sent again`);
   });
@@ -97,7 +111,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
     level: 'spec',
     needs: ['callbacks'],
     run: (run) =>
-      answered(run, 'ok', async ({ first: { method, path, headers, body } }) => {
+      answered(run, 'ok', async (_payment, { method, path, headers, body }) => {
         const type = headers['content-type'] ?? 'none';
         if (method !== 'POST' || path !== SYNC_PATH)
           throw new Mismatch(`expected POST ${SYNC_PATH}, is ${method} ${path}`);
@@ -119,7 +133,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
     level: 'gap',
     needs: ['callbacks'],
     run: (run) =>
-      answered(run, 'ok', async ({ order, transactionId, first }) => {
+      answered(run, 'ok', async ({ order, transactionId }, first) => {
         const parsed = transactionSync.strict().safeParse(parseJson(first.body));
         if (!parsed.success) {
           throw new Mismatch(
@@ -141,8 +155,8 @@ export const callbackChecks: readonly ServiceCheck[] = [
     level: 'gap',
     needs: ['callbacks'],
     run: (run) =>
-      answered(run, 500, async ({ order, transactionId }) => {
-        const [first, second] = await attempts(run, order, 2, transactionId);
+      answered(run, 500, async (payment) => {
+        const [first, second] = await attempts(run, payment, 2);
         if (second === undefined) throw new Unmet('needs a second attempt: SYN-4 judges that');
         if (first?.body !== second.body) throw new Mismatch('the second attempt has other bytes');
       }),
@@ -171,8 +185,8 @@ export const callbackChecks: readonly ServiceCheck[] = [
     needs: ['callbacks'],
     run: (run) =>
       each([500, 404], (status) =>
-        answered(run, status, async ({ order, transactionId }) => {
-          if ((await attempts(run, order, 2, transactionId)).length < 2) {
+        answered(run, status, async (payment) => {
+          if ((await attempts(run, payment, 2)).length < 2) {
             throw new Mismatch(`a callback that was answered ${status} is not sent again`);
           }
         }),
@@ -212,9 +226,9 @@ export const callbackChecks: readonly ServiceCheck[] = [
     level: 'gap',
     needs: ['callbacks', 'signed callbacks'],
     run: (run) =>
-      answered(run, 500, async ({ order, transactionId, first }) => {
+      answered(run, 500, async (payment, first) => {
         const { signingSecret = '' } = run.subject.options;
-        const all = await attempts(run, order, 2, transactionId);
+        const all = await attempts(run, payment, 2);
         await each(all, async ({ headers, body }) => {
           const problem = webhookProblem(signingSecret, headers, body, run.subject.pace.clock.wallMs());
           if (problem !== undefined) throw new Mismatch(problem);
@@ -227,8 +241,8 @@ export const callbackChecks: readonly ServiceCheck[] = [
 async function judgeAuthorization(run: ServiceRun): Promise<void> {
   const { callbackAuth } = run.subject.options;
   const { arrived } = listenerOf(run);
-  await answered(run, 500, async ({ order, transactionId }) => {
-    const all = await attempts(run, order, 2, transactionId);
+  await answered(run, 500, async (payment) => {
+    const all = await attempts(run, payment, 2);
     await each(all, async (attempt) => {
       const before = arrived[arrived.indexOf(attempt) - 1];
       const { authorization } = attempt.headers;
@@ -250,14 +264,14 @@ async function judgeAuthorization(run: ServiceRun): Promise<void> {
 async function judgeWaits(run: ServiceRun): Promise<void> {
   const { pace } = run.subject;
   const totalMs = WAITS_S.reduce((sum, seconds) => sum + seconds, 0) * 1_000;
-  await answered(run, 500, async ({ order, transactionId, first }) => {
+  await answered(run, 500, async (payment, first) => {
     run.step('waiting for every attempt at a callback');
     const endMs = first.atMs + totalMs + 2 * Math.max(...WAITS_S) * 1_000;
     while (pace.clock.monotonicMs() < endMs) {
       run.signal.throwIfAborted();
       await pace.wait(WAIT_STEP_MS);
     }
-    const all = about(run, order, transactionId);
+    const all = about(run, payment);
     const waits = all.slice(1).map(({ atMs }, index) => (atMs - (all[index]?.atMs ?? 0)) / 1_000);
     const isRight = waits.length === WAITS_S.length && waits.every((it, index) => isNear(it, WAITS_S[index] ?? 0));
     if (!isRight) {

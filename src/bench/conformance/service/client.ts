@@ -17,6 +17,8 @@ export interface Question {
   headers?: Readonly<Record<string, string>>;
   /** As sent; nothing is sent without it. */
   body?: string;
+  /** Whether the answer waits for time to pass, which may be skipped meanwhile. */
+  isAwaitingTime?: boolean;
 }
 
 /** What the service answered. */
@@ -54,7 +56,10 @@ export async function ask(run: ServiceRun, question: Question): Promise<Called> 
     body: shortened(subject.masks.text(body ?? '')),
   };
   try {
-    const called = await evidence.timed('answer', () => subject.pace.during(() => exchange(url, question, signal)));
+    const asked = () => exchange(url, question, signal);
+    const called = await evidence.timed('answer', () =>
+      question.isAwaitingTime === true ? asked() : subject.pace.during(asked),
+    );
     const refusal = codeOf(called);
     if (refusal !== undefined) subject.codes.add(refusal);
     const answer = {

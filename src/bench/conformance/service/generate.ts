@@ -1,8 +1,8 @@
 import { PATHS } from '../../../protocol/http-api.ts';
 import { decodeVietQr, type VietQr } from '../../../protocol/vietqr.ts';
 import { Mismatch, Unmet } from '../conformance.ts';
-import { type Body, binOf, each, expectCode, expectTaken, generateBody, pay, post } from './asks.ts';
-import { callbackOf } from './callbacks.ts';
+import { type Body, binOf, each, expectCode, expectTaken, generateBody, post } from './asks.ts';
+import { paid, saidOf } from './callbacks.ts';
 import { type Called, told } from './client.ts';
 import { recordOf } from './json.ts';
 import type { ServiceCheck, ServiceRun } from './subject.ts';
@@ -194,8 +194,7 @@ export const generateChecks: readonly ServiceCheck[] = [
       const order = run.subject.newOrder();
       const orderId = `ID-${order.content}`;
       expectTaken(await generate(run, { ...generateBody(run, order), orderId }), 'the request');
-      await pay(run, order);
-      expectSame('the orderId of the callback', orderId, recordOf((await callbackOf(run, order)).json).orderId);
+      expectSame('the orderId of the callback', orderId, (await saidOf(run, await paid(run, order))).orderId);
     },
   },
 ];

@@ -12,7 +12,7 @@ import {
   paymentBody,
   post,
 } from './asks.ts';
-import { callbackOf } from './callbacks.ts';
+import { callbackOf, paid, saidOf } from './callbacks.ts';
 import { type Called, codeOf } from './client.ts';
 import { generate } from './generate.ts';
 import { recordOf } from './json.ts';
@@ -165,10 +165,8 @@ export const paymentChecks: readonly ServiceCheck[] = [
     level: 'spec',
     needs: ['sandbox', 'callbacks'],
     run: async (run) => {
-      const order = run.subject.newOrder();
-      const transactionId = transactionOf(await simulate(run, paymentBody(run, order)), 'a credit');
-      const { missing } = await callbackOf(run, order, transactionId);
-      if (missing) throw new Mismatch('no callback has come');
+      const arrived = await callbackOf(run, await paid(run, run.subject.newOrder()));
+      if (arrived === undefined) throw new Mismatch('no callback has come');
     },
   },
   {
@@ -198,12 +196,11 @@ export const paymentChecks: readonly ServiceCheck[] = [
         [{ ...order, amount: order.amount + 1_000_000 }, '', ''],
         [run.subject.newOrder(), '', ''],
       ] as const;
-      await each(cases, async ([paid, expected, sign]) => {
-        const transactionId = transactionOf(await simulate(run, paymentBody(run, paid)), 'a credit');
-        const told = recordOf((await callbackOf(run, paid, transactionId)).json);
-        if (told.orderId === expected && told.sign === sign) return;
-        const is = `${String(told.orderId)} and ${String(told.sign)}`;
-        throw new Mismatch(`orderId and sign of ${paid.content}: expected "${expected}" and "${sign}", are ${is}`);
+      await each(cases, async ([its, expected, sign]) => {
+        const said = await saidOf(run, await paid(run, its));
+        if (said.orderId === expected && said.sign === sign) return;
+        const is = `${String(said.orderId)} and ${String(said.sign)}`;
+        throw new Mismatch(`orderId and sign of ${its.content}: expected "${expected}" and "${sign}", are ${is}`);
       });
     },
   },
