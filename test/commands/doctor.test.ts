@@ -1,8 +1,8 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openPty } from '../display/emulators/pty.ts';
-import { UsbBitmapEmulator } from '../display/emulators/usb-bitmap.ts';
+import { openPty } from '../../src/bench/panels/pty.ts';
+import { UsbBitmapEmulator } from '../../src/bench/panels/usb-bitmap.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';

@@ -1,15 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { Cd5220Emulator } from '../../../src/bench/panels/cd5220.ts';
+import { MatrixOrbitalEmulator } from '../../../src/bench/panels/matrix-orbital.ts';
+import { OpenLcdEmulator } from '../../../src/bench/panels/openlcd.ts';
 import type { CharacterFrame } from '../../../src/display/contract.ts';
 import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
 import { openRenderer } from '../../../src/display/render.ts';
 import type { Scene } from '../../../src/scene.ts';
 import { eventually } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
-import { Cd5220Emulator } from '../emulators/cd5220.ts';
 import { onPty } from '../emulators/hardware.ts';
-import { MatrixOrbitalEmulator } from '../emulators/matrix-orbital.ts';
-import { OpenLcdEmulator } from '../emulators/openlcd.ts';
 import { openOneWay } from '../one-way.ts';
 import { openOn, wireOf } from '../opened.ts';
 import { expectGolden, textPicture } from '../pictures.ts';

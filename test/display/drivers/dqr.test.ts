@@ -1,11 +1,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { loadAgentConfig } from '../../../src/agent/config.ts';
+import { DqrEmulator } from '../../../src/bench/panels/dqr.ts';
 import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { eventually } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
-import { DqrEmulator } from '../emulators/dqr.ts';
 import { onPty } from '../emulators/hardware.ts';
 import { openOn, scene, wireOf } from '../opened.ts';
 import { expectGolden } from '../pictures.ts';

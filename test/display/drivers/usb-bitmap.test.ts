@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { UsbBitmapEmulator } from '../../../src/bench/panels/usb-bitmap.ts';
 import type { PixelFrame } from '../../../src/display/contract.ts';
 import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
 import { openRenderer } from '../../../src/display/render.ts';
@@ -7,7 +8,6 @@ import type { Scene } from '../../../src/scene.ts';
 import { eventually } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
 import { onPty } from '../emulators/hardware.ts';
-import { UsbBitmapEmulator } from '../emulators/usb-bitmap.ts';
 import { openOneWay } from '../one-way.ts';
 import { openOn } from '../opened.ts';
 import { expectDecodes, expectGolden, glyphCache, type Picture } from '../pictures.ts';

@@ -1,9 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import jsqrModule from 'jsqr';
+import type { PanelEmulator } from '../../../src/bench/panels/emulator.ts';
+import { openPty, type Pty } from '../../../src/bench/panels/pty.ts';
 import type { DisplayIo, SerialLine } from '../../../src/display/contract.ts';
 import { displayFault } from '../../../src/display/drivers/fault.ts';
 import { openSerial } from '../../../src/display/io/serial.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { openPty, type Pty } from './pty.ts';
+import { wireOf } from './wire.ts';
+
+// The module is CommonJS: its function is the default of its default.
+const jsqr = jsqrModule.default;
 
 /** A device that a driver can be opened on in a test: an emulator at the far end of a real port. */
 export interface Hardware {
@@ -23,12 +29,10 @@ export interface Hardware {
   close(): Promise<void>;
 }
 
-/** What an emulator is to the cable. */
-export interface SerialEmulator {
-  readonly violations: readonly string[];
-  receive(bytes: Uint8Array): void;
-  shownQr(): string | undefined;
-  shownTexts(): readonly string[];
+/** What a phone reads from the code that the device draws; undefined when it reads none. */
+export function shownQr(emulator: PanelEmulator): string | undefined {
+  const code = emulator.code();
+  return code && jsqr(new Uint8ClampedArray(code.data), code.width, code.height)?.data;
 }
 
 /** How the cable and the device's end of it behave; without it bytes arrive at once, and are read at once. */
@@ -50,7 +54,7 @@ export interface OnPty<E> extends Hardware {
 }
 
 /** An emulator at the end of a plugged cable, and the cable. */
-export async function onPty<E extends SerialEmulator>(
+export async function onPty<E extends PanelEmulator>(
   make: (send: (bytes: Uint8Array) => void) => E,
   { baudRate, bufferBytes = Number.POSITIVE_INFINITY }: LineLimits = {},
 ): Promise<OnPty<E>> {
@@ -71,7 +75,7 @@ export async function onPty<E extends SerialEmulator>(
       held = all.subarray(0, bufferBytes);
       if (held.length < all.length) violations.push(`${all.length - held.length} bytes lost, its buffer is full`);
     },
-    { baudRate },
+    baudRate === undefined ? undefined : wireOf(baudRate),
   );
   return {
     emulator,
@@ -90,7 +94,7 @@ export async function onPty<E extends SerialEmulator>(
     },
     options: { path: pty.path },
     violations: () => [...violations, ...emulator.violations],
-    shownQr: () => emulator.shownQr(),
+    shownQr: () => shownQr(emulator),
     shownTexts: () => emulator.shownTexts(),
     received: () => Buffer.concat(chunks),
     forget: () => {

@@ -1,12 +1,12 @@
-import { Cd5220Emulator } from './cd5220.ts';
-import { DqrEmulator } from './dqr.ts';
-import { DwinEmulator } from './dwin.ts';
-import { EscposEmulator } from './escpos.ts';
+import { Cd5220Emulator } from '../../../src/bench/panels/cd5220.ts';
+import { DqrEmulator } from '../../../src/bench/panels/dqr.ts';
+import { DwinEmulator } from '../../../src/bench/panels/dwin.ts';
+import { EscposEmulator } from '../../../src/bench/panels/escpos.ts';
+import { MatrixOrbitalEmulator } from '../../../src/bench/panels/matrix-orbital.ts';
+import { NextionEmulator } from '../../../src/bench/panels/nextion.ts';
+import { OpenLcdEmulator } from '../../../src/bench/panels/openlcd.ts';
+import { UsbBitmapEmulator } from '../../../src/bench/panels/usb-bitmap.ts';
 import { type Hardware, onPty } from './hardware.ts';
-import { MatrixOrbitalEmulator } from './matrix-orbital.ts';
-import { NextionEmulator } from './nextion.ts';
-import { OpenLcdEmulator } from './openlcd.ts';
-import { UsbBitmapEmulator } from './usb-bitmap.ts';
 
 /** The device of each driver that needs one, by the driver's name. */
 export const HARDWARE: ReadonlyMap<string, () => Promise<Hardware>> = new Map<string, () => Promise<Hardware>>([

@@ -1,4 +1,12 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { Cd5220Emulator } from '../../../src/bench/panels/cd5220.ts';
+import { DwinEmulator } from '../../../src/bench/panels/dwin.ts';
+import type { PanelEmulator } from '../../../src/bench/panels/emulator.ts';
+import { MatrixOrbitalEmulator } from '../../../src/bench/panels/matrix-orbital.ts';
+import { NextionEmulator } from '../../../src/bench/panels/nextion.ts';
+import { OpenLcdEmulator } from '../../../src/bench/panels/openlcd.ts';
+import { openPty } from '../../../src/bench/panels/pty.ts';
+import { UsbBitmapEmulator } from '../../../src/bench/panels/usb-bitmap.ts';
 import type { DisplayIo } from '../../../src/display/contract.ts';
 import { openSerial } from '../../../src/display/io/serial.ts';
 import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
@@ -6,14 +14,8 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import type { PaymentScene } from '../../../src/scene.ts';
 import { eventually } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
-import { Cd5220Emulator } from '../emulators/cd5220.ts';
-import { DwinEmulator } from '../emulators/dwin.ts';
-import { type LineLimits, onPty, type SerialEmulator } from '../emulators/hardware.ts';
-import { MatrixOrbitalEmulator } from '../emulators/matrix-orbital.ts';
-import { NextionEmulator } from '../emulators/nextion.ts';
-import { OpenLcdEmulator } from '../emulators/openlcd.ts';
-import { openPty } from '../emulators/pty.ts';
-import { UsbBitmapEmulator } from '../emulators/usb-bitmap.ts';
+import { type LineLimits, onPty } from '../emulators/hardware.ts';
+import { wireOf } from '../emulators/wire.ts';
 import { openOn, scene } from '../opened.ts';
 import { glyphCache } from '../pictures.ts';
 import { PAYMENT, payloadOf } from '../scenes.ts';
@@ -28,7 +30,7 @@ const LONGEST: PaymentScene = { ...PAYMENT, qrCode: payloadOf(280), amount: 1_18
 
 const plainSerial: DisplayIo['openSerial'] = (settings, signal) => openSerial(settings, signal, systemClock);
 
-async function device<E extends SerialEmulator>(
+async function device<E extends PanelEmulator>(
   make: (send: (bytes: Uint8Array) => void) => E,
   limits: LineLimits & { baudRate: number },
 ) {
@@ -50,14 +52,11 @@ describe.skipIf(missing)(`a serial line at its baud rate${note}`, () => {
     const got: number[] = [];
     const early: string[] = [];
     let sentMs = 0;
-    const pty = await openPty(
-      (part) => {
-        got.push(...part);
-        const dueMs = (got.length * 10_000) / baudRate;
-        if (performance.now() - sentMs < dueMs) early.push(`${got.length} bytes`);
-      },
-      { baudRate },
-    );
+    const pty = await openPty((part) => {
+      got.push(...part);
+      const dueMs = (got.length * 10_000) / baudRate;
+      if (performance.now() - sentMs < dueMs) early.push(`${got.length} bytes`);
+    }, wireOf(baudRate));
     onTestFinished(() => pty.close());
     const line = await openSerial({ path: pty.path, baudRate }, never, systemClock);
     onTestFinished(() => line.close());
@@ -111,7 +110,7 @@ describe.skipIf(missing)(`a serial line at its baud rate${note}`, () => {
     ['matrix-orbital', 19_200, () => new MatrixOrbitalEmulator()],
     ['openlcd', 9_600, () => new OpenLcdEmulator()],
   ] as const)('%s at %i baud shows a payment', async (name, baudRate, make) => {
-    const { hardware, open } = await device<SerialEmulator>(make, { baudRate });
+    const { hardware, open } = await device<PanelEmulator>(make, { baudRate });
     const { show } = await open(name);
     await show(scene('idle'));
     await show(LONGEST);

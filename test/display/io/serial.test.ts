@@ -1,12 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { openPty, type Pty } from '../../../src/bench/panels/pty.ts';
 import type { SerialLine } from '../../../src/display/contract.ts';
 import { openSerial } from '../../../src/display/io/serial.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
-import { openPty, type Pty } from '../emulators/pty.ts';
 
 const { missing, note } = without(PROGRAMS.socat);
 const never = new AbortController().signal;

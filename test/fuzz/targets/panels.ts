@@ -1,4 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { Cd5220Emulator } from '../../../src/bench/panels/cd5220.ts';
+import { DqrEmulator } from '../../../src/bench/panels/dqr.ts';
+import { DwinEmulator } from '../../../src/bench/panels/dwin.ts';
+import type { PanelEmulator } from '../../../src/bench/panels/emulator.ts';
+import { EscposEmulator } from '../../../src/bench/panels/escpos.ts';
+import { MatrixOrbitalEmulator } from '../../../src/bench/panels/matrix-orbital.ts';
+import { NextionEmulator } from '../../../src/bench/panels/nextion.ts';
+import { OpenLcdEmulator } from '../../../src/bench/panels/openlcd.ts';
 import type { Display, DisplayIo, SerialLine } from '../../../src/display/contract.ts';
 import { askTerminal } from '../../../src/display/drivers/terminal-graphics.ts';
 import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
@@ -6,14 +14,7 @@ import { openRenderer } from '../../../src/display/render.ts';
 import { PayboxError } from '../../../src/lib/errors.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import type { Scene } from '../../../src/scene.ts';
-import { Cd5220Emulator } from '../../display/emulators/cd5220.ts';
-import { DqrEmulator } from '../../display/emulators/dqr.ts';
-import { DwinEmulator } from '../../display/emulators/dwin.ts';
-import { EscposEmulator } from '../../display/emulators/escpos.ts';
-import type { SerialEmulator } from '../../display/emulators/hardware.ts';
-import { MatrixOrbitalEmulator } from '../../display/emulators/matrix-orbital.ts';
-import { NextionEmulator } from '../../display/emulators/nextion.ts';
-import { OpenLcdEmulator } from '../../display/emulators/openlcd.ts';
+import { shownQr } from '../../display/emulators/hardware.ts';
 import type { Seeded } from '../../support/seeded.ts';
 import { mutated } from '../bytes.ts';
 import { ACCOUNT, QR_CODE } from '../corpus.ts';
@@ -21,7 +22,7 @@ import { listeningLog } from '../logs.ts';
 import { Broken, hold, holdNamed, type Stage, type Target, type World } from '../target.ts';
 import { settled } from '../virtual.ts';
 
-type Make = (send: (bytes: Uint8Array) => void) => SerialEmulator;
+type Make = (send: (bytes: Uint8Array) => void) => PanelEmulator;
 
 const HEAD = { online: true, amount: 50_000, content: 'DH001', holder: ACCOUNT } as const;
 /** Never the same, because printers remember what they have printed. */
@@ -133,7 +134,7 @@ function closedWell(listeners: number, failed: boolean): boolean {
   return !failed;
 }
 
-async function drawAll(clock: VirtualClock, display: Display, emulator: SerialEmulator, speak: () => void) {
+async function drawAll(clock: VirtualClock, display: Display, emulator: PanelEmulator, speak: () => void) {
   const renderer = await openRenderer(display.surface, { cacheDir: '' });
   const draw = (scene: Scene) =>
     named(
@@ -142,7 +143,7 @@ async function drawAll(clock: VirtualClock, display: Display, emulator: SerialEm
     );
   if (!(await draw(payment()))) return false;
   const drawsQr = display.surface.kind === 'panel';
-  const shown = () => (drawsQr ? emulator.shownQr() : undefined);
+  const shown = () => (drawsQr ? shownQr(emulator) : undefined);
   hold(!drawsQr || shown() === QR_CODE, () => `drawn, but the panel shows ${shown()}`);
   speak();
   if (!(await draw(paid()))) return false;

@@ -1,4 +1,6 @@
+import type { Picture } from '../picture.ts';
 import { CharacterGrid, hex } from './character-grid.ts';
+import type { PanelEmulator } from './emulator.ts';
 
 const SETTING = 0x7c;
 const COMMAND = 0xfe;
@@ -13,7 +15,8 @@ const PARAMETERS: ReadonlyMap<number, number> = new Map([
 /**
  * A SerLCD by the command set of its firmware. What is written before a clearing is not seen. Settings made while the screen still announces them would hide what is shown for seconds.
  */
-export class OpenLcdEmulator {
+export class OpenLcdEmulator implements PanelEmulator {
+  readonly drawsQr = false;
   readonly #grid: CharacterGrid;
   contrast: number | undefined;
   backlight: number[] | undefined;
@@ -36,8 +39,12 @@ export class OpenLcdEmulator {
     return this.#grid.text();
   }
 
-  shownQr(): undefined {
+  code(): undefined {
     return undefined;
+  }
+
+  picture(): Picture {
+    return this.#grid.picture();
   }
 
   receive(bytes: Uint8Array): void {
@@ -54,7 +61,7 @@ export class OpenLcdEmulator {
     const [, name, ...values] = command;
     const parameters = name === undefined ? 1 : PARAMETERS.get(name);
     this.#pending = [];
-    if (parameters === undefined) this.#grid.violations.push(`unknown setting: ${hex(command)}`);
+    if (parameters === undefined) this.#grid.refuse(`unknown setting: ${hex(command)}`);
     else if (name === undefined || values.length < parameters) this.#pending = command;
     else if (name === 0x2f) this.#announces = false;
     else if (name === 0x2d) {
@@ -62,7 +69,7 @@ export class OpenLcdEmulator {
       this.#cleared = true;
       this.#address = 0;
     } else {
-      if (this.#announces) this.#grid.violations.push(`announced on the screen: ${hex(command)}`);
+      if (this.#announces) this.#grid.refuse(`announced on the screen: ${hex(command)}`);
       if (name === 0x18) this.contrast = values[0];
       else this.backlight = values;
     }
@@ -73,7 +80,7 @@ export class OpenLcdEmulator {
     this.#pending = place === undefined ? command : [];
     if (place === undefined) return;
     const address = place & 0x7f;
-    if (place < 0x80 || this.#cellAt(address) === undefined) this.#grid.violations.push(`no place: ${hex(command)}`);
+    if (place < 0x80 || this.#cellAt(address) === undefined) this.#grid.refuse(`no place: ${hex(command)}`);
     this.#address = address;
   }
 
@@ -83,11 +90,11 @@ export class OpenLcdEmulator {
     if (!this.#cleared) return;
     const char = String.fromCharCode(byte);
     if (byte < 0x20 || byte >= 0x7e || char === '\\') {
-      this.#grid.violations.push(`not a character of its ROM: ${hex([byte])}`);
+      this.#grid.refuse(`not a character of its ROM: ${hex([byte])}`);
     }
     const cell = this.#address === undefined ? undefined : this.#cellAt(this.#address);
     if (cell === undefined) {
-      this.#grid.violations.push(`${char} runs over the edge`);
+      this.#grid.refuse(`${char} runs over the edge`);
       return;
     }
     this.#grid.put(cell.column, cell.row, char);

@@ -1,3 +1,7 @@
+import type { Picture } from '../picture.ts';
+import { cellsPicture } from './drawing.ts';
+import { complain } from './emulator.ts';
+
 /** The cells of an emulated character display, and what went wrong on it. */
 export class CharacterGrid {
   readonly columns: number;
@@ -18,8 +22,19 @@ export class CharacterGrid {
   /** Places counted from 0. */
   put(column: number, row: number, char: string): void {
     const cells = this.#cells[row];
-    if (cells === undefined || column < 0 || column >= this.columns) this.violations.push(`no cell ${column}, ${row}`);
+    if (cells === undefined || column < 0 || column >= this.columns) this.refuse(`no cell ${column}, ${row}`);
     else cells[column] = char;
+  }
+
+  refuse(what: string): void {
+    complain(this.violations, what);
+  }
+
+  picture(): Picture {
+    return cellsPicture(
+      this.#cells.map((row) => row.join('')),
+      this.columns,
+    );
   }
 
   /** What one reads, line by line. */

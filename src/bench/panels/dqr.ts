@@ -1,4 +1,6 @@
-import { readDrawnQr } from './drawn-qr.ts';
+import type { Picture } from '../picture.ts';
+import { codeOf, panelPicture } from './drawing.ts';
+import { complain, type PanelEmulator } from './emulator.ts';
 
 /** The screens that a payment box shows, and how many fields each takes. */
 const SCREENS: Readonly<Record<string, number>> = {
@@ -9,9 +11,11 @@ const SCREENS: Readonly<Record<string, number>> = {
   DisplayCancelQRCodeScreen: 3,
 };
 const LINE_BYTES_MAX = 600;
+const SIZE = { width: 320, height: 480 };
 
 /** A Bonrix DQR box: lines of ASCII, no answers. It is stricter than one: see `violations`. */
-export class DqrEmulator {
+export class DqrEmulator implements PanelEmulator {
+  readonly drawsQr = true;
   readonly violations: string[] = [];
   screen = 'boot';
   fields: readonly string[] = [];
@@ -21,9 +25,13 @@ export class DqrEmulator {
     return this.screen === 'DisplayQRCodeScreen' ? this.fields.slice(1) : this.fields;
   }
 
-  shownQr(): string | undefined {
+  code(): Picture | undefined {
     const [payload = ''] = this.fields;
-    return this.screen === 'DisplayQRCodeScreen' ? readDrawnQr(payload) : undefined;
+    return this.screen === 'DisplayQRCodeScreen' ? codeOf(payload, SIZE.width) : undefined;
+  }
+
+  picture(): Picture {
+    return panelPicture(SIZE, this.shownTexts(), this.code());
   }
 
   receive(bytes: Uint8Array): void {
@@ -34,20 +42,24 @@ export class DqrEmulator {
       this.#buffer = this.#buffer.subarray(end + 1);
       this.#show(line);
     }
-    this.#holdLine(this.#buffer.length);
+    if (this.#holdLine(this.#buffer.length)) return;
+    this.#buffer = Buffer.alloc(0);
   }
 
-  #holdLine(bytes: number): void {
-    if (bytes > LINE_BYTES_MAX) this.violations.push('a line longer than the buffer');
+  #holdLine(bytes: number): boolean {
+    if (bytes <= LINE_BYTES_MAX) return true;
+    complain(this.violations, 'a line longer than the buffer');
+    return false;
   }
 
   #show(line: string): void {
     const [screen = '', ...fields] = line.split('**');
     const wanted = SCREENS[screen];
-    if (!/^[ -~]*$/.test(line)) this.violations.push(`not printable ASCII: ${line}`);
-    if (wanted === undefined) this.violations.push(`no such screen: ${line}`);
-    if (wanted !== undefined && fields.length !== wanted) this.violations.push(`${fields.length} fields: ${line}`);
-    if (fields.some((field) => field === '' || /^\*|\*$/.test(field))) this.violations.push(`a bad field: ${line}`);
+    if (!/^[ -~]*$/.test(line)) complain(this.violations, `not printable ASCII: ${line}`);
+    if (wanted === undefined) complain(this.violations, `no such screen: ${line}`);
+    if (wanted !== undefined && fields.length !== wanted) complain(this.violations, `${fields.length} fields: ${line}`);
+    if (fields.some((field) => field === '' || /^\*|\*$/.test(field)))
+      complain(this.violations, `a bad field: ${line}`);
     this.screen = screen;
     this.fields = fields;
   }

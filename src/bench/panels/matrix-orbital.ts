@@ -1,4 +1,6 @@
+import type { Picture } from '../picture.ts';
 import { CharacterGrid, hex } from './character-grid.ts';
+import type { PanelEmulator } from './emulator.ts';
 
 const COMMAND = 0xfe;
 /** Parameters of each command that is known here. */
@@ -16,7 +18,8 @@ const PARAMETERS: ReadonlyMap<number, number> = new Map([
  * A Matrix Orbital display by its manual. What is written before a clearing is not seen, but after it every
  * character must have its place, and none may run over the edge or scroll the page.
  */
-export class MatrixOrbitalEmulator {
+export class MatrixOrbitalEmulator implements PanelEmulator {
+  readonly drawsQr = false;
   readonly #grid: CharacterGrid;
   contrast = 128;
   brightness = 255;
@@ -39,8 +42,12 @@ export class MatrixOrbitalEmulator {
     return this.#grid.text();
   }
 
-  shownQr(): undefined {
+  code(): undefined {
     return undefined;
+  }
+
+  picture(): Picture {
+    return this.#grid.picture();
   }
 
   receive(bytes: Uint8Array): void {
@@ -54,7 +61,7 @@ export class MatrixOrbitalEmulator {
     const [, name, first = 0, second = 0] = command;
     const parameters = name === undefined ? 1 : PARAMETERS.get(name);
     this.#pending = [];
-    if (parameters === undefined) this.#grid.violations.push(`unknown: ${hex(command)}`);
+    if (parameters === undefined) this.#grid.refuse(`unknown: ${hex(command)}`);
     else if (name === undefined || command.length < 2 + parameters) this.#pending = command;
     else this.#execute(name, first, second);
   }
@@ -71,8 +78,8 @@ export class MatrixOrbitalEmulator {
       this.#cursor = { column: 0, row: 0 };
     }
     if (name === 0x47) {
-      const { columns, rows, violations } = this.#grid;
-      if (first < 1 || first > columns || second < 1 || second > rows) violations.push(`no cell ${first}, ${second}`);
+      const { columns, rows } = this.#grid;
+      if (first < 1 || first > columns || second < 1 || second > rows) this.#grid.refuse(`no cell ${first}, ${second}`);
       this.#cursor = { column: first - 1, row: second - 1 };
     }
   }
@@ -81,16 +88,16 @@ export class MatrixOrbitalEmulator {
     // Its own character 0, which clearing takes away.
     if (byte === 0) this.#cleared = false;
     if (!this.#cleared) return;
-    const { columns, rows, violations } = this.#grid;
+    const { columns, rows } = this.#grid;
     const char = String.fromCharCode(byte);
-    if (byte < 0x20 || byte >= 0x7e || char === '\\') violations.push(`not a character of its ROM: ${hex([byte])}`);
+    if (byte < 0x20 || byte >= 0x7e || char === '\\') this.#grid.refuse(`not a character of its ROM: ${hex([byte])}`);
     if (this.#cursor === undefined) {
-      violations.push(`${char} runs over the edge`);
+      this.#grid.refuse(`${char} runs over the edge`);
       return;
     }
     const { column, row } = this.#cursor;
     this.#grid.put(column, row, char);
-    if (this.#autoScroll && column === columns - 1 && row === rows - 1) violations.push('the page scrolls');
+    if (this.#autoScroll && column === columns - 1 && row === rows - 1) this.#grid.refuse('the page scrolls');
     // Where the next character goes after the edge differs between models.
     this.#cursor = column === columns - 1 ? undefined : { column: column + 1, row };
   }

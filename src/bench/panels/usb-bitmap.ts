@@ -1,8 +1,6 @@
-import jsqrModule from 'jsqr';
-import type { Picture } from '../pictures.ts';
+import type { Picture } from '../picture.ts';
+import { complain, type PanelEmulator } from './emulator.ts';
 
-// The module is CommonJS: its function is the default of its default.
-const jsqr = jsqrModule.default;
 const WIDTH = 320;
 const HEIGHT = 480;
 const HEADER_BYTES = 6;
@@ -19,7 +17,8 @@ const PARAMETERS: ReadonlyMap<number, number> = new Map([
  * A Turing 3.5" panel: it takes commands and rectangles of pixels in any portions, and holds against the sender
  * whatever a panel would draw somewhere else, twice, or on a dark screen.
  */
-export class UsbBitmapEmulator {
+export class UsbBitmapEmulator implements PanelEmulator {
+  readonly drawsQr = true;
   readonly violations: string[] = [];
   lit = false;
   /** 0 is the brightest. */
@@ -53,7 +52,7 @@ export class UsbBitmapEmulator {
     if (command === BITMAP) return this.#bitmap(area);
     const parameters = PARAMETERS.get(command);
     if (parameters === undefined) {
-      this.violations.push(`unknown command ${command}`);
+      complain(this.violations, `unknown command ${command}`);
       return HEADER_BYTES;
     }
     const length = HEADER_BYTES + parameters;
@@ -63,18 +62,18 @@ export class UsbBitmapEmulator {
   }
 
   #execute(command: number, [first = 0, ...rest]: readonly number[], parameters: Buffer): void {
-    if (rest.some((number) => number !== 0)) this.violations.push(`command ${command} with an area`);
+    if (rest.some((number) => number !== 0)) complain(this.violations, `command ${command} with an area`);
     if (command === 108) this.lit = false;
     if (command === 109) this.lit = true;
     if (command === 110) {
-      if (first > 255) this.violations.push(`a brightness of ${first}`);
+      if (first > 255) complain(this.violations, `a brightness of ${first}`);
       this.level = first;
     }
     if (command === 121) {
       const [orientation = 0] = parameters;
       const size = [parameters.readUInt16BE(1), parameters.readUInt16BE(3)];
       if (orientation !== 100 || size[0] !== WIDTH || size[1] !== HEIGHT || first !== 0) {
-        this.violations.push(`orientation ${orientation} of ${size.join(' x ')}`);
+        complain(this.violations, `orientation ${orientation} of ${size.join(' x ')}`);
       }
       this.orientation = orientation;
     }
@@ -84,13 +83,13 @@ export class UsbBitmapEmulator {
     const [left = 0, top = 0, right = 0, bottom = 0] = area;
     const pixels = (right - left + 1) * (bottom - top + 1);
     if (left > right || top > bottom || right >= WIDTH || bottom >= HEIGHT) {
-      this.violations.push(`an area of ${area.join(', ')}`);
+      complain(this.violations, `an area of ${area.join(', ')}`);
       return HEADER_BYTES;
     }
     const length = HEADER_BYTES + 2 * pixels;
     if (this.#unread.length < length) return 0;
     if (!this.lit || this.orientation === undefined || this.level === undefined) {
-      this.violations.push('a picture before the panel is ready');
+      complain(this.violations, 'a picture before the panel is ready');
     }
     let place = HEADER_BYTES;
     for (let y = top; y <= bottom; y += 1) {
@@ -110,9 +109,9 @@ export class UsbBitmapEmulator {
     return { width: WIDTH, height: HEIGHT, data };
   }
 
-  shownQr(): string | undefined {
-    const { width, height, data } = this.picture();
-    return jsqr(new Uint8ClampedArray(data), width, height)?.data;
+  /** It draws what it is sent, and knows nothing of codes. */
+  code(): Picture {
+    return this.picture();
   }
 
   shownTexts(): string[] {

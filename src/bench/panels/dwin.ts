@@ -1,6 +1,11 @@
-import { readDrawnQr } from './drawn-qr.ts';
+import type { Picture } from '../picture.ts';
+import { codeOf, panelPicture } from './drawing.ts';
+import { complain, type PanelEmulator } from './emulator.ts';
 
 const DATA_BYTES_MAX = 249;
+const SIZE = { width: 800, height: 480 };
+const CODE_SIDE_PIXELS = 400;
+const EVER_SHOWN_MAX = 1_000;
 const PAGE_REGISTER = 0x0084;
 const USER_VP_MIN = 0x1000;
 
@@ -23,12 +28,13 @@ export const PROJECT: DgusProject = {
  * A DWIN DGUS II panel by its development guide, stricter than one: whatever a real one would ignore, garble or write
  * over something else is held against the sender in `violations`.
  */
-export class DwinEmulator {
+export class DwinEmulator implements PanelEmulator {
+  readonly drawsQr = true;
   readonly violations: string[] = [];
   /** Does as it is told and answers nothing while true. */
   silent = false;
   page = 0;
-  /** Payloads that were on the screen at any time, whole or not. */
+  /** The last payloads that were on the screen, whole or not. */
   readonly everShown: string[] = [];
   readonly #send: (bytes: Uint8Array) => void;
   readonly #project: DgusProject;
@@ -47,9 +53,13 @@ export class DwinEmulator {
     });
   }
 
-  shownQr(): string | undefined {
+  code(): Picture | undefined {
     const text = this.#qrText();
-    return text === '' ? undefined : readDrawnQr(text);
+    return text === '' ? undefined : codeOf(text, CODE_SIDE_PIXELS);
+  }
+
+  picture(): Picture {
+    return panelPicture(SIZE, this.shownTexts(), this.code());
   }
 
   /** Power goes and comes: page 0, its memory empty. It says nothing about it. */
@@ -68,7 +78,7 @@ export class DwinEmulator {
     this.#buffer = Buffer.concat([this.#buffer, bytes]);
     while (this.#buffer.length >= 3) {
       if (this.#buffer[0] !== 0x5a || this.#buffer[1] !== 0xa5) {
-        this.violations.push(`no frame head: ${this.#buffer.toString('hex')}`);
+        complain(this.violations, `no frame head: ${this.#buffer.toString('hex')}`);
         this.#buffer = Buffer.alloc(0);
         return;
       }
@@ -76,7 +86,7 @@ export class DwinEmulator {
       if (this.#buffer.length < end) return;
       const frame = this.#buffer.subarray(3, end);
       this.#buffer = this.#buffer.subarray(end);
-      if (this.#buffer.length > 0) this.violations.push(`${frame.toString('hex')} was not waited for`);
+      if (this.#buffer.length > 0) complain(this.violations, `${frame.toString('hex')} was not waited for`);
       this.#execute(frame);
     }
   }
@@ -91,21 +101,21 @@ export class DwinEmulator {
     const command = body[0];
     if (command === 0x82 && body.length > 3) this.#write(body.readUInt16BE(1), body.subarray(3));
     else if (command === 0x83 && body.length === 4) this.#read(body.readUInt16BE(1), body[3] ?? 0);
-    else this.violations.push(`unknown command ${body.toString('hex')}`);
+    else complain(this.violations, `unknown command ${body.toString('hex')}`);
   }
 
   #write(vp: number, data: Buffer): void {
-    if (data.length > DATA_BYTES_MAX) this.violations.push(`${data.length} data bytes in one frame`);
-    if (data.length % 2 === 1) this.violations.push(`half a word for 0x${vp.toString(16)}`);
+    if (data.length > DATA_BYTES_MAX) complain(this.violations, `${data.length} data bytes in one frame`);
+    if (data.length % 2 === 1) complain(this.violations, `half a word for 0x${vp.toString(16)}`);
     if (vp === PAGE_REGISTER) this.#switch(data);
-    else if (vp < USER_VP_MIN) this.violations.push(`a write to the system register 0x${vp.toString(16)}`);
+    else if (vp < USER_VP_MIN) complain(this.violations, `a write to the system register 0x${vp.toString(16)}`);
     else this.#store(vp, data);
     this.#answer(Buffer.from([0x82, 0x4f, 0x4b]));
   }
 
   #switch(data: Buffer): void {
     const page = data.length === 4 && data.readUInt16BE(0) === 0x5a01 ? data.readUInt16BE(2) : -1;
-    if (page < 0 || page >= this.#project.pages) this.violations.push(`no page: ${data.toString('hex')}`);
+    if (page < 0 || page >= this.#project.pages) complain(this.violations, `no page: ${data.toString('hex')}`);
     else this.page = page;
   }
 
@@ -114,12 +124,15 @@ export class DwinEmulator {
     for (const { vp: from, words } of this.#controls()) {
       const starts = vp >= from && vp < from + words;
       if (starts && last >= from + words)
-        this.violations.push(`0x${vp.toString(16)}: more than its control has room for`);
-      if (vp < from && last >= from) this.violations.push(`0x${vp.toString(16)}: runs into 0x${from.toString(16)}`);
+        complain(this.violations, `0x${vp.toString(16)}: more than its control has room for`);
+      if (vp < from && last >= from)
+        complain(this.violations, `0x${vp.toString(16)}: runs into 0x${from.toString(16)}`);
     }
     for (let word = 0; word <= last - vp; word += 1) this.#memory.set(vp + word, data.readUInt16BE(word * 2));
     const text = this.#qrText();
-    if (text !== '' && this.everShown.at(-1) !== text) this.everShown.push(text);
+    if (text === '' || this.everShown.at(-1) === text) return;
+    this.everShown.push(text);
+    if (this.everShown.length > EVER_SHOWN_MAX) this.everShown.shift();
   }
 
   #controls(): { vp: number; words: number }[] {

@@ -1,4 +1,6 @@
+import type { Picture } from '../picture.ts';
 import { CharacterGrid, hex } from './character-grid.ts';
+import type { PanelEmulator } from './emulator.ts';
 
 const COLUMNS = 20;
 const ESC = 0x1b;
@@ -9,7 +11,8 @@ const CR = 0x0d;
  * A CD5220 pole by its command list. As after another program, it begins in string mode, where only ESC Q and CLR are
  * understood. A line must have its 20 characters: with fewer, displays differ in what the rest shows.
  */
-export class Cd5220Emulator {
+export class Cd5220Emulator implements PanelEmulator {
+  readonly drawsQr = false;
   readonly #grid = new CharacterGrid(COLUMNS, 2);
   brightness: number | undefined;
   #pending: number[] = [];
@@ -23,8 +26,12 @@ export class Cd5220Emulator {
     return this.#grid.text();
   }
 
-  shownQr(): undefined {
+  code(): undefined {
     return undefined;
+  }
+
+  picture(): Picture {
+    return this.#grid.picture();
   }
 
   receive(bytes: Uint8Array): void {
@@ -74,7 +81,7 @@ export class Cd5220Emulator {
   }
 
   #refuse(command: readonly number[], why = 'unknown'): true {
-    this.#grid.violations.push(`${why}: ${hex(command)}`);
+    this.#grid.refuse(`${why}: ${hex(command)}`);
     return true;
   }
 }

@@ -1,7 +1,11 @@
-import { readDrawnQr } from './drawn-qr.ts';
+import type { Picture } from '../picture.ts';
+import { codeOf, panelPicture } from './drawing.ts';
+import { complain, type PanelEmulator } from './emulator.ts';
 
 const END = Buffer.from([0xff, 0xff, 0xff]);
 const BUFFER_BYTES_MAX = 1_024;
+const SIZE = { width: 800, height: 480 };
+const CODE_SIDE_PIXELS = 400;
 
 /** A page of an HMI file: its components, and the longest text that each takes. */
 export interface HmiPage {
@@ -20,7 +24,8 @@ const ANSWERS_MANY = 2;
  * A Nextion panel by its instruction set, stricter than one: whatever a real one would garble, cut or let pass is held
  * against the sender in `violations`.
  */
-export class NextionEmulator {
+export class NextionEmulator implements PanelEmulator {
+  readonly drawsQr = true;
   readonly violations: string[] = [];
   /** Answers nothing at all while true. */
   silent = false;
@@ -56,10 +61,14 @@ export class NextionEmulator {
     return Object.keys(this.#page.texts).map((name) => this.text(name) ?? '');
   }
 
-  shownQr(): string | undefined {
+  code(): Picture | undefined {
     const { qr } = this.#page;
     const text = qr === null ? '' : (this.#texts.get(qr.name) ?? '');
-    return this.#qrVisible && text !== '' ? readDrawnQr(text) : undefined;
+    return this.#qrVisible && text !== '' ? codeOf(text, CODE_SIDE_PIXELS) : undefined;
+  }
+
+  picture(): Picture {
+    return panelPicture(SIZE, this.shownTexts(), this.code());
   }
 
   /** Power goes and comes: page 0, nothing on it, and the two greetings of a panel. */
@@ -166,6 +175,6 @@ export class NextionEmulator {
   }
 
   #violation(what: string): void {
-    this.violations.push(what);
+    complain(this.violations, what);
   }
 }

@@ -1,16 +1,19 @@
-import encodeQR from 'qr';
-import type { Picture } from '../pictures.ts';
+import type { Picture } from '../picture.ts';
 import { hex } from './character-grid.ts';
+import { codeOfModules, type Ecc, paperPicture } from './drawing.ts';
+import { complain, type PanelEmulator } from './emulator.ts';
 
 const CHAR_DOTS = 12;
-const LEVELS = ['low', 'medium', 'quartile', 'high'] as const;
+const LEVELS: readonly Ecc[] = ['low', 'medium', 'quartile', 'high'];
+const QUIET_MODULES = 4;
+const SLIPS_MAX = 100;
 const BIT_4_AND_1 = 0x12;
 const NO_PAPER = 0x60;
 
 /** A code as it comes out: its text, and what it was told to look like. */
 export interface PrintedQr {
   payload: string;
-  ecc: (typeof LEVELS)[number];
+  ecc: Ecc;
   moduleDots: number;
 }
 
@@ -24,9 +27,10 @@ export interface Slip {
  * An ESC/POS device by its command reference, of 576 dots unless told otherwise. It knows only what is named here, and
  * holds against the sender what a device would drop, break or misprint.
  */
-export class EscposEmulator {
+export class EscposEmulator implements PanelEmulator {
+  readonly drawsQr = true;
   readonly violations: string[] = [];
-  /** What has been cut off, or shown before the screen was cleared. */
+  /** The last that were cut off, or shown before the screen was cleared. */
   readonly slips: Slip[] = [];
   silent = false;
   paper = true;
@@ -121,12 +125,12 @@ export class EscposEmulator {
   /** Nothing comes out of a device when a code is too wide, or when the line before it has not ended. */
   #printSymbol(): void {
     if (this.#stored === undefined || !this.#model2 || this.#line !== '' || this.current.qr !== undefined) {
-      this.violations.push('a code that does not print');
+      complain(this.violations, 'a code that does not print');
       return;
     }
     const qr: PrintedQr = { payload: this.#stored, ecc: this.#ecc, moduleDots: this.#moduleDots };
-    const { width } = pictureOf(qr, 0);
-    if (width > this.#dots) this.violations.push(`a code of ${width} dots on ${this.#dots}`);
+    const width = pictureOf(qr, 0)?.width ?? Number.POSITIVE_INFINITY;
+    if (width > this.#dots) complain(this.violations, `a code of ${width} dots on ${this.#dots}`);
     this.current.qr = qr;
   }
 
@@ -144,17 +148,18 @@ export class EscposEmulator {
     const text = this.#line;
     this.#line = '';
     const width = text.length * CHAR_DOTS * (this.#double ? 2 : 1);
-    if (width > this.#dots) this.violations.push(`a line of ${width} dots: ${text}`);
+    if (width > this.#dots) complain(this.violations, `a line of ${width} dots: ${text}`);
     this.current.lines.push({ text, double: this.#double, centred: this.#centred });
   }
 
   #end(): void {
     if (this.current.lines.length > 0) this.slips.push(this.current);
+    if (this.slips.length > SLIPS_MAX) this.slips.shift();
     this.current = { lines: [], qr: undefined };
   }
 
   #refuse(command: readonly number[]): true {
-    this.violations.push(`unknown: ${hex(command)}`);
+    complain(this.violations, `unknown: ${hex(command)}`);
     return true;
   }
 
@@ -163,8 +168,13 @@ export class EscposEmulator {
     return this.current.lines.length > 0 ? this.current : this.slips.at(-1);
   }
 
-  shownQr(): string | undefined {
-    return this.last()?.qr?.payload;
+  code(): Picture | undefined {
+    const qr = this.last()?.qr;
+    return qr === undefined ? undefined : pictureOf(qr, QUIET_MODULES);
+  }
+
+  picture(): Picture {
+    return paperPicture(this.#dots, this.last()?.lines ?? [], this.code());
   }
 
   shownTexts(): string[] {
@@ -172,17 +182,7 @@ export class EscposEmulator {
   }
 }
 
-/** The code as a device makes it from all of its bytes in one segment, by an encoder that paybox does not use. */
-export function pictureOf({ payload, ecc, moduleDots }: PrintedQr, quietModules: number): Picture {
-  const options = { ecc, scale: moduleDots, border: Math.max(1, quietModules), encoding: 'byte' as const };
-  const rows = encodeQR(payload, 'raw', options);
-  const cut = quietModules === 0 ? moduleDots : 0;
-  const side = rows.length - 2 * cut;
-  const data = new Uint8Array(side * side * 4).fill(255);
-  for (let y = 0; y < side; y += 1) {
-    for (let x = 0; x < side; x += 1) {
-      if (rows[y + cut]?.[x + cut]) data.fill(0, (y * side + x) * 4, (y * side + x) * 4 + 3);
-    }
-  }
-  return { width: side, height: side, data };
+/** The code as it comes out, with so wide a margin; undefined for more text than a code holds. */
+export function pictureOf({ payload, ecc, moduleDots }: PrintedQr, quietModules: number): Picture | undefined {
+  return codeOfModules(payload, { ecc, modulePixels: moduleDots, quietModules });
 }

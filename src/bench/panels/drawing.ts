@@ -1,0 +1,162 @@
+import encodeQR from 'qr';
+import { blend, type Canvas, createCanvas, fill, frameOf } from '../../display/canvas.ts';
+import { bitmapFace } from '../../display/fonts/bitmap.ts';
+import { type Face, measure } from '../../display/fonts/faces.ts';
+import type { Picture } from '../picture.ts';
+
+const WHITE = 0xffffff;
+const BLACK = 0;
+/** A code is light for so many modules around (ISO/IEC 18004). */
+const QUIET_MODULES = 4;
+const MARGIN_PX = 16;
+
+export type Ecc = 'low' | 'medium' | 'quartile' | 'high';
+
+/**
+ * The code that a panel makes of this text, in the largest whole pixels a module that `sidePixels` has room for;
+ * undefined when it has none, or there is no code of so much text. The encoder is not the one that paybox uses.
+ */
+export function codeOf(text: string, sidePixels: number): Picture | undefined {
+  const rows = modulesOf(text, 'low');
+  const modulePixels = Math.floor(sidePixels / ((rows?.length ?? 0) + 2 * QUIET_MODULES));
+  return rows === undefined || modulePixels < 1 ? undefined : drawn(rows, modulePixels, QUIET_MODULES);
+}
+
+/** The code of this text in modules of so many pixels, with so wide a margin; undefined when there is none of so much text. */
+export function codeOfModules(
+  text: string,
+  { ecc, modulePixels, quietModules }: { ecc: Ecc; modulePixels: number; quietModules: number },
+): Picture | undefined {
+  const rows = modulesOf(text, ecc);
+  return rows === undefined ? undefined : drawn(rows, modulePixels, quietModules);
+}
+
+/** Without the margin. All of the text in one segment of bytes, as simple devices encode it. */
+function modulesOf(text: string, ecc: Ecc): boolean[][] | undefined {
+  try {
+    const rows = encodeQR(text, 'raw', { ecc, border: 1, encoding: 'byte' });
+    return rows.slice(1, -1).map((row) => row.slice(1, -1));
+  } catch {
+    // Its only reason is that there is too much text.
+    return undefined;
+  }
+}
+
+function drawn(rows: readonly (readonly boolean[])[], modulePixels: number, quietModules: number): Picture {
+  const side = (rows.length + 2 * quietModules) * modulePixels;
+  const canvas = createCanvas(side, side);
+  fill(canvas, canvas.clip, WHITE);
+  for (const [y, row] of rows.entries()) {
+    for (const [x, isDark] of row.entries()) {
+      if (!isDark) continue;
+      const [left, top] = [(x + quietModules) * modulePixels, (y + quietModules) * modulePixels];
+      fill(canvas, { x: left, y: top, width: modulePixels, height: modulePixels }, BLACK);
+    }
+  }
+  return frameOf(canvas);
+}
+
+const TEXT_FACE = bitmapFace({ bitmap: '8x13', scale: 2, charset: 'text' });
+const CELL_FACE = bitmapFace({ bitmap: '6x13', scale: 2, charset: 'text' });
+const CELL = { width: 12, height: 26 };
+
+/** A panel of its own colours with texts below each other, and a code beside them, or above them if it is upright. */
+export function panelPicture(
+  { width, height }: { width: number; height: number },
+  texts: readonly string[],
+  code: Picture | undefined,
+): Picture {
+  const canvas = createCanvas(width, height);
+  fill(canvas, canvas.clip, WHITE);
+  const isUpright = height > width;
+  let y = MARGIN_PX;
+  if (code !== undefined) {
+    const left = isUpright ? Math.floor((width - code.width) / 2) : width - code.width - MARGIN_PX;
+    lay(canvas, code, { x: left, y });
+    if (isUpright) y += code.height + MARGIN_PX;
+  }
+  const room = isUpright || code === undefined ? width : width - code.width - MARGIN_PX;
+  for (const text of texts) {
+    canvas.clip = { x: 0, y: 0, width: room, height };
+    write(canvas, text, { x: MARGIN_PX, y, face: TEXT_FACE, ink: BLACK });
+    y += TEXT_FACE.lineHeight + MARGIN_PX;
+  }
+  return frameOf(canvas);
+}
+
+const LIT = { ink: 0xe8f4ff, paper: 0x1040a0 };
+
+/** A display of character cells, lit from behind. */
+export function cellsPicture(lines: readonly string[], columns: number): Picture {
+  const canvas = createCanvas(columns * CELL.width + 2 * MARGIN_PX, lines.length * CELL.height + 2 * MARGIN_PX);
+  fill(canvas, canvas.clip, LIT.paper);
+  for (const [row, line] of lines.entries()) {
+    const y = MARGIN_PX + row * CELL.height;
+    for (const [column, char] of [...line].entries()) {
+      writeInCell(canvas, char, { x: MARGIN_PX + column * CELL.width, y, width: CELL.width, ink: LIT.ink });
+    }
+  }
+  return frameOf(canvas);
+}
+
+export interface PaperLine {
+  text: string;
+  double: boolean;
+  centred: boolean;
+}
+
+/** A slip of paper of so many dots across: its lines, and the code below them. */
+export function paperPicture(dots: number, lines: readonly PaperLine[], code: Picture | undefined): Picture {
+  const heightOf = ({ double }: PaperLine) => CELL.height * (double ? 2 : 1);
+  const textHeight = lines.reduce((sum, line) => sum + heightOf(line), 0);
+  const canvas = createCanvas(dots, textHeight + (code?.height ?? 0) + 2 * MARGIN_PX);
+  fill(canvas, canvas.clip, WHITE);
+  let y = MARGIN_PX;
+  for (const line of lines) {
+    const width = CELL.width * (line.double ? 2 : 1);
+    const left = line.centred ? Math.floor((dots - line.text.length * width) / 2) : 0;
+    for (const [column, char] of [...line.text].entries()) {
+      writeInCell(canvas, char, {
+        x: left + column * width,
+        y: y + (heightOf(line) - CELL.height) / 2,
+        width,
+        ink: BLACK,
+      });
+    }
+    y += heightOf(line);
+  }
+  if (code !== undefined) lay(canvas, code, { x: Math.floor((dots - code.width) / 2), y });
+  return frameOf(canvas);
+}
+
+function lay(canvas: Canvas, { width, height, data }: Picture, at: { x: number; y: number }): void {
+  const words = new Uint32Array(data.buffer, data.byteOffset, width * height);
+  for (let row = 0; row < height; row += 1) {
+    canvas.words.set(words.subarray(row * width, (row + 1) * width), (at.y + row) * canvas.width + at.x);
+  }
+}
+
+interface Pen {
+  x: number;
+  y: number;
+  face: Face;
+  ink: number;
+}
+
+function write(canvas: Canvas, text: string, { x, y, face, ink }: Pen): void {
+  let pen = x;
+  for (const char of text.normalize('NFC')) {
+    const glyph = face.glyphs.get(char) ?? face.glyphs.get('?');
+    if (glyph === undefined) continue;
+    for (let at = 0; at < glyph.width * glyph.height; at += 1) {
+      const [column, row] = [at % glyph.width, Math.floor(at / glyph.width)];
+      blend(canvas, pen + column, y + row, ink, face.alpha[glyph.offset + at] ?? 0);
+    }
+    pen += glyph.advance;
+  }
+}
+
+function writeInCell(canvas: Canvas, char: string, cell: { x: number; y: number; width: number; ink: number }): void {
+  const left = Math.floor((cell.width - measure(char, CELL_FACE)) / 2);
+  write(canvas, char, { x: cell.x + Math.max(0, left), y: cell.y, face: CELL_FACE, ink: cell.ink });
+}

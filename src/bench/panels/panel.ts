@@ -1,0 +1,85 @@
+import type { Picture } from '../picture.ts';
+import { Cd5220Emulator } from './cd5220.ts';
+import { DqrEmulator } from './dqr.ts';
+import { DwinEmulator } from './dwin.ts';
+import type { PanelEmulator } from './emulator.ts';
+import { EscposEmulator } from './escpos.ts';
+import { MatrixOrbitalEmulator } from './matrix-orbital.ts';
+import { NextionEmulator } from './nextion.ts';
+import { OpenLcdEmulator } from './openlcd.ts';
+import { openPty } from './pty.ts';
+import { UsbBitmapEmulator } from './usb-bitmap.ts';
+
+type MakeEmulator = (send: (bytes: Uint8Array) => void) => PanelEmulator;
+
+const EMULATORS: ReadonlyMap<string, MakeEmulator> = new Map<string, MakeEmulator>([
+  ['nextion', (send) => new NextionEmulator(send)],
+  ['dwin', (send) => new DwinEmulator(send)],
+  ['dqr', () => new DqrEmulator()],
+  ['cd5220', () => new Cd5220Emulator()],
+  ['matrix-orbital', () => new MatrixOrbitalEmulator()],
+  ['openlcd', () => new OpenLcdEmulator()],
+  ['usb-bitmap', () => new UsbBitmapEmulator()],
+  ['escpos', (send) => new EscposEmulator(send)],
+]);
+
+/** The driver's names of the displays on a serial port, each of which there is a panel for. */
+export const PANEL_NAMES: readonly string[] = [...EMULATORS.keys()];
+
+/** An emulated panel at the end of a plugged cable, which gives it its power. */
+export interface Panel {
+  /** As the box's driver for it is called. */
+  readonly name: string;
+  /** The port that the driver opens; the same after each plugging. */
+  readonly path: string;
+  /** Whether it can show a QR at all. */
+  readonly drawsQr: boolean;
+  /** What a person sees on it, drawn by itself from the bytes that came over the wire; dark while it is unplugged. */
+  picture(): Picture;
+  /** The words on it. */
+  texts(): readonly string[];
+  /** What it was sent since it was plugged in that a device would drop, garble or misprint. */
+  violations(): readonly string[];
+  /** Pulls the cable: whoever has the port open loses it, and the panel is dark. */
+  unplug(): Promise<void>;
+  /** Puts it back: the panel starts anew. */
+  plug(): Promise<void>;
+  /** Unplugs it for good. */
+  close(): Promise<void>;
+}
+
+export async function openPanel(name: string): Promise<Panel> {
+  const make = EMULATORS.get(name);
+  if (make === undefined) throw new RangeError(`no panel ${name}`);
+  const start = () => make((bytes) => pty.send(bytes));
+  let emulator: PanelEmulator;
+  let isPlugged = true;
+  const pty = await openPty((bytes) => emulator.receive(bytes));
+  emulator = start();
+  return {
+    name,
+    path: pty.path,
+    drawsQr: emulator.drawsQr,
+    picture: () => (isPlugged ? emulator.picture() : dark(emulator.picture())),
+    texts: () => (isPlugged ? emulator.shownTexts() : []),
+    violations: () => emulator.violations,
+    unplug: async () => {
+      isPlugged = false;
+      await pty.unplug();
+    },
+    plug: async () => {
+      if (isPlugged) return;
+      emulator = start();
+      await pty.plug();
+      isPlugged = true;
+      emulator.restart?.();
+    },
+    close: () => pty.close(),
+  };
+}
+
+function dark({ width, height }: Picture): Picture {
+  const data = new Uint8Array(width * height * 4);
+  for (let alpha = 3; alpha < data.length; alpha += 4) data[alpha] = 255;
+  return { width, height, data };
+}
