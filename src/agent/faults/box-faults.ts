@@ -8,9 +8,14 @@ import { FAULT_NAMES, type FaultName, type FaultOrder, faultKind, type StandingF
 /** The faults that happen in a box. */
 export const BOX_FAULTS: readonly FaultName[] = FAULT_NAMES.filter((name) => faultKind(name).place === 'box');
 
-/** An order for a fault of this box. It lasts its `seconds`, or what its kind does; fewer when it has happened `times`. */
+/**
+ * An order for a fault of this box. It is over after its `seconds`, and when it has happened `times`; with neither, after
+ * what its kind lasts.
+ */
 export type BoxFaultOrder = Omit<FaultOrder, 'box' | 'content'>;
 
+/** Faults that are there or not, and happen once: `times` says nothing about them. */
+const STATES: readonly FaultName[] = ['box-clock'];
 const STANDING_MAX = 32;
 
 /** Each has a chance of its own, so that what happens on one does not change what happens on another. */
@@ -42,13 +47,15 @@ export class BoxFaults {
     if (this.#standing.size >= STANDING_MAX) {
       throw new PayboxError('FAULTS_MAX', `${STANDING_MAX} faults stand already`, { severity: 'retryable' });
     }
-    const { fault, seed = 0, seconds = faultKind(fault).seconds ?? 0 } = given;
+    const { fault, seed = 0, times } = given;
+    const isForATime = times === undefined || STATES.includes(fault);
+    const seconds = given.seconds ?? (isForATime ? faultKind(fault).seconds : undefined);
     const id = random.uuid();
     const chances = { away: seededRandom(2 * seed), back: seededRandom(2 * seed + 1) };
-    const standing: Standing = { order: { ...given, seconds }, id, happened: 0, chances, over: new AbortController() };
+    const standing: Standing = { order: given, id, happened: 0, chances, over: new AbortController() };
     this.#standing.set(id, standing);
     log.warn('fault-ordered', { ...standing.order, id });
-    void clock.sleep(seconds * 1_000, standing.over.signal).then(() => this.end(id));
+    if (seconds !== undefined) void clock.sleep(seconds * 1_000, standing.over.signal).then(() => this.end(id));
     for (const listener of this.#listeners) listener(fault);
     return told(standing);
   }

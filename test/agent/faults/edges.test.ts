@@ -127,4 +127,25 @@ describe('the edges of a box', () => {
     faults?.order({ fault: 'box-clock', chance: 0 });
     expect(wallMs()).toBe(0);
   });
+
+  it('last as long as is said, or until they have happened so often, or else as long as their kind does', async () => {
+    const { deps, clock, faults } = await edges({ faults: true });
+    const standing = () => faults?.standing().map((it) => [it.fault, it.happened]);
+    faults?.order({ fault: 'display-slow', times: 2 });
+    faults?.order({ fault: 'disk-full' });
+    faults?.order({ fault: 'box-clock', times: 2, seconds: 3 });
+    expect(deps.clock.wallMs()).toBeGreaterThan(clock.wallMs());
+    expect(faults?.happens('display-slow')).toBeDefined();
+    await clock.advance(3_000);
+    expect(standing()).toEqual([
+      ['display-slow', 1],
+      ['disk-full', 0],
+    ]);
+    await clock.advance(7_000);
+    expect(standing()).toEqual([['display-slow', 1]]);
+    await clock.advance(600_000);
+    expect(faults?.happens('display-slow')).toBeDefined();
+    expect(standing()).toEqual([]);
+    expect(faults?.happens('display-slow')).toBeUndefined();
+  });
 });
