@@ -91,6 +91,8 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
     login,
     connect: () => {
       const [ours, brokers] = duplexPair();
+      // As on a network, where an end that is not answered would leave the other half open.
+      brokers.once('close', () => ours.destroy());
       aedes.handle(brokers);
       return ours;
     },

@@ -63,7 +63,8 @@ export async function startKillable(
 
 /** A connection that ends as soon as it is made. */
 function deadEnd(): Duplex {
-  const [ours, others] = duplexPair();
-  others.destroy();
+  const [ours] = duplexPair();
+  // The end of its other half alone would leave it open, and whoever connects would wait for a timeout.
+  ours.destroy();
   return ours;
 }
