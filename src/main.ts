@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { dong, port } from './commands/arguments.ts';
+import { withConformance } from './commands/bench-conformance-options.ts';
 import { addBench } from './commands/bench-options.ts';
 import { addFleet } from './commands/fleet-options.ts';
 import { version } from './commands/version.ts';
@@ -11,7 +12,7 @@ const EXIT = { done: 0, no: 1, usage: 2, missing: 3 } as const;
 /** Runs one command and sets the process's exit code: 0 done, 1 the answer is no, 2 usage, 3 a peer is missing. */
 export async function main(args: readonly string[]): Promise<void> {
   try {
-    await program().parseAsync(args, { from: 'user' });
+    await program().parseAsync(withConformance(args), { from: 'user' });
   } catch (error) {
     process.exitCode = report(error);
   }

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { portOrAny, whole } from './arguments.ts';
+import { conformanceCommand } from './bench-conformance-options.ts';
 
 /** `paybox bench …`. */
 export function addBench(root: Command): void {
@@ -15,9 +16,9 @@ export function addBench(root: Command): void {
     .option('--transport <name>', 'how boxes that the bench makes reach their gateway: mqtt or http', 'mqtt')
     .option(
       '--probe <how>',
-      'where screens are seen: screen, file:PATH, framebuffer:PATH:WxHx16, or a command that prints a picture',
-      'screen',
+      'where screens are seen: screen, panel, file:PATH, framebuffer:PATH:WxHx16, or a command that prints a picture (default: screen, or panel with --panel)',
     )
+    .option('--panel <name>', 'an emulated serial panel for each box that the bench makes, as nextion or dwin')
     .option('--junit <file>', 'write the verdicts as JUnit XML')
     .option('--tap <file>', 'write the verdicts as TAP 14')
     .option('--report <dir>', 'write index.html with timelines, screens, messages and latencies, and logs')
@@ -34,6 +35,7 @@ export function addBench(root: Command): void {
     )
     .addHelpText('after', BENCH_EXAMPLES)
     .action(async (files, options) => (await import('./bench.ts')).run(files, options));
+  bench.addCommand(conformanceCommand());
   bench
     .command('list')
     .description('lists the scenarios that come with the program')
@@ -73,9 +75,15 @@ PAYBOX-BENCH SERVE url=http://127.0.0.1:8820. SIGTERM and Ctrl-C end every run a
 
 const BENCH_EXAMPLES = `
   $ paybox bench run happy-path expiry                          on an emulated box, minutes in a second
+  $ paybox bench run conformance --strict                       see paybox bench run conformance --help
   $ paybox bench run my.yaml --target process --report out      on programs of their own; open out/index.html
   $ paybox bench run my.yaml --gateway http://127.0.0.1:8800 --box http://127.0.0.1:8810
   $ paybox bench run my.yaml --gateway … --box … --probe 'rpicam-still -n -o -'
 
-Standard output has lines for programs: PAYBOX-BENCH START, BEGIN, RESULT outcome=passed|failed|skipped|missing, END.
+Standard output has lines for programs; a value with other characters than letters, digits and _.:/- is a JSON text:
+  PAYBOX-BENCH START scenarios=N target=KIND seed=N
+  PAYBOX-BENCH BEGIN number=N name=TEXT
+  PAYBOX-BENCH RESULT outcome=passed|failed|skipped|missing name=TEXT tookMs=N [reason=TEXT] [where=FILE:LINE]
+  PAYBOX-BENCH REPORT kind=junit|tap|report path=FILE
+  PAYBOX-BENCH END passed=N failed=N skipped=N missing=N exit=CODE
 Exit codes: 0 nothing failed, 1 something did, 2 usage or a wrong scenario, 3 what it needs is not there`;

@@ -20,7 +20,8 @@ export interface BenchOptions {
   box: string[];
   boxes?: number;
   transport: string;
-  probe: string;
+  probe?: string;
+  panel?: string;
   junit?: string;
   tap?: string;
   report?: string;
@@ -115,14 +116,16 @@ async function writeReports(
   if (report !== undefined) await write('report', join(report, 'index.html'), pageOf(results, { startedAtMs }));
 }
 
-async function writeOut(option: string, file: string, text: string): Promise<void> {
+/** Writes a report. Throws ConfigError that names the option. */
+export async function writeOut(option: string, file: string, text: string): Promise<void> {
   await makeFolder(option, dirname(file));
   await writeFile(file, text).catch((error: unknown) => {
     throw new ConfigError(`${option} ${file} cannot be written: ${reasonOf(error)}`, 'name a file that may be written');
   });
 }
 
-async function makeFolder(option: string, folder: string): Promise<void> {
+/** Throws ConfigError that names the option. */
+export async function makeFolder(option: string, folder: string): Promise<void> {
   await mkdir(folder, { recursive: true }).catch((error: unknown) => {
     throw new ConfigError(
       `${option} ${folder} cannot be made: ${reasonOf(error)}`,

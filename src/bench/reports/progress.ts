@@ -29,7 +29,10 @@ const SIGNS: Record<Reported['outcome'], string> = {
 };
 
 /** `PAYBOX-BENCH …` lines on standard output, and progress on standard error. */
-export function progressOn({ out, err }: Streams, { target, seed }: { target: string; seed: number }): Progress {
+export function progressOn(
+  { out, err }: Streams,
+  { target, seed, what = 'scenarios' }: { target: string; seed: number; what?: 'scenarios' | 'checks' },
+): Progress {
   const isLive = err.isTTY === true;
   let head = '';
   const mark = (kind: string, fields: Readonly<Record<string, string | number>>) => {
@@ -45,7 +48,7 @@ export function progressOn({ out, err }: Streams, { target, seed }: { target: st
   return {
     begin: (name, number, of) => {
       clear();
-      if (number === 1) mark('START', { scenarios: of, target, seed });
+      if (number === 1) mark('START', { [what]: of, target, seed });
       mark('BEGIN', { number, name });
       head = `[${number}/${of}] ${name}`;
       live(head);

@@ -58,6 +58,16 @@ async function shown(run: ServiceRun, order: Order, change: object = {}): Promis
   if (codeOf(called) !== undefined) throw new Unmet(`needs a push that is shown, this one is answered ${told(called)}`);
 }
 
+/** A push to the box that is on. Throws Unmet when it is off. */
+async function pushedToBoxOn(run: ServiceRun): Promise<{ called: Called; qrCode: string }> {
+  const order = run.subject.newOrder();
+  const qrCode = await qrOf(run, order);
+  const { terminalCode = '', serialNumber = '' } = run.subject.options.boxOn ?? {};
+  const called = await send(run, pushBody(run, order, qrCode, { terminalCode, serialNumber }));
+  if (codeOf(called) === 'BOX_OFFLINE') throw new Unmet('needs a box that is on: turn it on');
+  return { called, qrCode };
+}
+
 export const boxChecks: readonly ServiceCheck[] = [
   {
     clause: 'SND-3',
@@ -65,12 +75,23 @@ export const boxChecks: readonly ServiceCheck[] = [
     level: 'spec',
     needs: ['a box that is on'],
     run: async (run) => {
-      const order = run.subject.newOrder();
-      const called = await send(run, pushBody(run, order, await qrOf(run, order)));
-      if (codeOf(called) === 'BOX_OFFLINE') throw new Unmet('needs a box that is on: turn it on');
+      const { called } = await pushedToBoxOn(run);
       expectTaken(called, 'the push');
       const { status, message } = recordOf(called.json);
       if (status !== 'SUCCESS' || message !== '') throw new Mismatch(`expected SUCCESS and "", is ${called.text}`);
+    },
+  },
+  {
+    clause: 'SND-3',
+    title: 'when it is SUCCESS, the QR is on the screen',
+    level: 'spec',
+    needs: ['a box that is on', 'a screen'],
+    run: async (run) => {
+      const { called, qrCode } = await pushedToBoxOn(run);
+      if (codeOf(called) !== undefined)
+        throw new Unmet(`needs a push that is shown, this one is answered ${told(called)}`);
+      const seen = await run.subject.pace.during(async () => run.subject.options.seeQr?.());
+      if (seen !== qrCode) throw new Mismatch(`the screen has ${seen ?? 'no QR'} after SUCCESS`);
     },
   },
   {

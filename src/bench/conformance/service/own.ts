@@ -2,8 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Random } from '../../../lib/random.ts';
+import { BoxAt } from '../../box-at.ts';
+import { screenProbe } from '../../probe.ts';
+import { agentConfigFor, type Place } from '../../targets/identities.ts';
 import type { Starter } from '../../targets/own.ts';
 import { freePorts } from '../../targets/ports.ts';
+import { untilAtWork } from '../../targets/running.ts';
 import { type CallbackAuth, startListener } from './listener.ts';
 import { ServiceSubject } from './subject.ts';
 
@@ -11,6 +15,7 @@ const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUY
 const SECOND_ACCOUNT = { bankAccount: 'SHOP2ACC', bankCode: 'VCB', userBankName: 'TRAN THI B' };
 const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001' };
 const UNLINKED_BOX = { terminalCode: 'VVB000002', serialNumber: 'VVB900002' };
+const BOX_ON = { terminalCode: 'VVB000003', serialNumber: 'VVB900003' };
 const SECRET_BYTES = 24;
 const SIGNING_BYTES = 32;
 const LOOPBACK = '127.0.0.1';
@@ -36,7 +41,7 @@ export interface OwnService {
 
 /** Starts a gateway with everything that a check needs: partners, a box to play, and one that is no sandbox. */
 export async function openOwnService(
-  starter: Pick<Starter, 'pace' | 'gateway'>,
+  starter: Starter,
   random: Random,
   changes: OwnServiceChanges = {},
 ): Promise<OwnService> {
@@ -46,10 +51,11 @@ export async function openOwnService(
   const partner = { username: 'bench', password: secret() };
   const second = { username: 'second', password: secret() };
   const boxSecret = secret();
+  const boxOn = { ...BOX_ON, secret: secret() };
   const callbackAuth: CallbackAuth = { kind: 'token', username: 'service', password: secret() };
   const signingSecret = `whsec_${Buffer.from(random.secret(SIGNING_BYTES), 'base64url').toString('base64')}`;
   const listener = await startListener({ host: LOOPBACK, port: 0 }, pace.clock, callbackAuth);
-  const [port = 0, outsidePort = 0] = await freePorts(2);
+  const [port = 0, outsidePort = 0, boxPort = 0] = await freePorts(3);
   const callbackUrl = (await changes.partner?.(listener.url)) ?? listener.url;
   const callback = { url: callbackUrl, auth: { ...callbackAuth, url: listener.tokenUrl }, signingSecret };
   const configOf = (at: number, name: string) => ({
@@ -64,6 +70,7 @@ export async function openOwnService(
     accounts: [ACCOUNT, SECOND_ACCOUNT],
     boxes: [
       { ...BOX, secret: boxSecret, account: ACCOUNT.bankAccount },
+      { ...boxOn, account: ACCOUNT.bankAccount },
       { ...UNLINKED_BOX, secret: secret() },
     ],
     ...changes.config,
@@ -71,7 +78,7 @@ export async function openOwnService(
   const parts: { end(how: 'off'): Promise<void> }[] = [];
   const close = async () => {
     await pace.during(async () => {
-      for (const part of parts) await part.end('off');
+      for (const part of parts.reverse()) await part.end('off');
       await listener.close();
       await rm(folder, { recursive: true, force: true, maxRetries: 5 });
     });
@@ -80,6 +87,11 @@ export async function openOwnService(
   try {
     parts.push(await pace.during(() => starter.gateway(configOf(port, 'sandbox'))));
     parts.push(await pace.during(() => starter.gateway({ ...configOf(outsidePort, 'outside'), sandbox: false })));
+    const place: Place = { httpPort: port, mqttPort: 0, transport: 'http', folder };
+    const startAgent = () => starter.agent(agentConfigFor(place, boxOn, boxPort), boxOn.terminalCode);
+    parts.push(await pace.during(startAgent));
+    const page = new BoxAt(`http://${LOOPBACK}:${boxPort}`, boxOn);
+    await untilAtWork(page, pace);
     const origin = (await changes.service?.(`http://${LOOPBACK}:${port}`)) ?? `http://${LOOPBACK}:${port}`;
     const baseUrl = `${origin}${BASE_PATH}`;
     const subject = new ServiceSubject({
@@ -92,6 +104,8 @@ export async function openOwnService(
       box: BOX,
       boxSecret,
       confirm: 'displayed',
+      boxOn: BOX_ON,
+      seeQr: async () => (await screenProbe.see(page))?.qr,
       unlinkedBox: UNLINKED_BOX.terminalCode,
       second: { baseUrl, ...second },
       secondAccount: SECOND_ACCOUNT.bankAccount,

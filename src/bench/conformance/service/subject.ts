@@ -26,6 +26,7 @@ export type ServiceNeed =
   | 'a box'
   | 'a serial number'
   | 'a box that is on'
+  | 'a screen'
   | 'a box to play'
   | 'a box without an account'
   | 'another partner'
@@ -53,6 +54,9 @@ export interface ServiceOptions {
   boxSecret?: string | undefined;
   /** What a push waits for. */
   confirm: 'displayed' | 'accepted';
+  /** A box that shows what is pushed, and what its screen shows where that can be seen. */
+  boxOn?: Partial<BoxName> | undefined;
+  seeQr?: (() => Promise<string | undefined>) | undefined;
   unlinkedBox?: string | undefined;
   second?: ServiceAccess | undefined;
   /** An account of the second partner, who has no endpoint for callbacks. */
@@ -120,7 +124,8 @@ export class ServiceSubject {
       'outside the sandbox': options.outside !== undefined,
       'a box': options.box !== undefined,
       'a serial number': options.box?.serialNumber !== undefined && options.box.terminalCode !== undefined,
-      'a box that is on': options.box !== undefined && options.boxSecret === undefined,
+      'a box that is on': options.boxOn !== undefined,
+      'a screen': options.boxOn !== undefined && options.seeQr !== undefined,
       'a box to play': options.boxSecret !== undefined,
       'a box without an account': options.unlinkedBox !== undefined,
       'another partner': options.second !== undefined,
@@ -142,6 +147,7 @@ const ABOUT: Readonly<Record<ServiceNeed, readonly [lacking: string, remedy: str
   'a box': ['needs a box that is linked to the account', 'give --box-code'],
   'a serial number': ['needs both codes of the box', 'give --box-code and --serial'],
   'a box that is on': ['needs a box that shows what is pushed', 'give --box-code of one, without --box-secret-file'],
+  'a screen': ['needs to see the screen of a box that is on', 'give --box-page beside --box-code'],
   'a box to play': ['needs a box that the bench plays', 'give --box-code, --serial and --box-secret-file'],
   'a box without an account': ['needs a box that is linked to no account', 'give --unlinked-box'],
   'another partner': ['needs a second partner', 'give --second-username and --second-password-file'],

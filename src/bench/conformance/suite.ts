@@ -1,0 +1,60 @@
+import type { Pace } from '../pace.ts';
+import type { Reported } from '../reports/reported.ts';
+import { type Check, type CheckResult, type RunChecksOptions, runChecks } from './conformance.ts';
+
+export type JudgeOptions = Pick<
+  RunChecksOptions<unknown, string>,
+  'strict' | 'signal' | 'onBegin' | 'onStep' | 'onEnd'
+>;
+
+/** Checks, and whom they judge. */
+export interface Suite {
+  /** As it stands in reports: whom it judges. */
+  readonly name: string;
+  readonly size: number;
+  /** Throws only the reason of the signal. */
+  judge(options: JudgeOptions): Promise<CheckResult[]>;
+  close(): Promise<void>;
+}
+
+/** A suite of checks of one kind of subject. */
+export function suiteOf<Subject, Need extends string>(
+  checks: readonly Check<Subject, Need>[],
+  {
+    name,
+    subject,
+    pace,
+    lacks,
+    close,
+  }: {
+    name: string;
+    subject: Subject;
+    pace: Pace;
+    lacks(need: Need): string | undefined;
+    close(): Promise<void>;
+  },
+): Suite {
+  return {
+    name,
+    size: checks.length,
+    judge: (options) => runChecks(checks, subject, { ...options, pace, lacks }),
+    close,
+  };
+}
+
+/** A verdict as reports of any run of the bench tell it. */
+export function reportedOf(result: CheckResult, { target, seed }: { target: string; seed: number }): Reported {
+  const { clause, title, level, outcome, reason, tookMs, evidence } = result;
+  return {
+    scenario: { name: `${clause} ${title}`, file: clause, about: level },
+    target,
+    seed,
+    outcome,
+    reason,
+    where: undefined,
+    tookMs,
+    entries: evidence.entries,
+    entriesLeft: evidence.left,
+    latencies: new Map(),
+  };
+}

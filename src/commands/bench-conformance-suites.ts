@@ -1,0 +1,215 @@
+import { join } from 'node:path';
+import { BoxAt } from '../bench/box-at.ts';
+import { BOX_CHECKS } from '../bench/conformance/box/checks/all.ts';
+import { openOwnBox } from '../bench/conformance/box/own-box.ts';
+import { boxLacks } from '../bench/conformance/box/subject.ts';
+import { SERVICE_CHECKS } from '../bench/conformance/service/checks.ts';
+import { type CallbackAuth, type CallbackListener, startListener } from '../bench/conformance/service/listener.ts';
+import { openOwnService, uniqueOf } from '../bench/conformance/service/own.ts';
+import { type ServiceAccess, ServiceSubject } from '../bench/conformance/service/subject.ts';
+import { suiteOf } from '../bench/conformance/suite.ts';
+import { realPace } from '../bench/pace.ts';
+import { screenProbe } from '../bench/probe.ts';
+import type { Transport } from '../bench/targets/identities.ts';
+import { systemClock } from '../lib/clock.ts';
+import { ConfigError } from '../lib/errors.ts';
+import { systemRandom } from '../lib/random.ts';
+import { seededRandom } from '../lib/seeded.ts';
+import type { Opener } from './bench-conformance.ts';
+import { emulatedStarter } from './bench-emulated.ts';
+import { noLog } from './bench-target.ts';
+import { fileLog } from './daemon.ts';
+import { secretFrom } from './secrets.ts';
+
+/** What a person gives about a service that is judged; files hold secrets. */
+export interface ServiceOptionsGiven {
+  service?: string;
+  username?: string;
+  passwordFile?: string;
+  account?: string;
+  bank?: string;
+  holder?: string;
+  boxCode?: string;
+  serial?: string;
+  boxSecretFile?: string;
+  boxPage?: string;
+  confirm: string;
+  unlinkedBox?: string;
+  secondUsername?: string;
+  secondPasswordFile?: string;
+  secondAccount?: string;
+  /** False with `--no-sandbox`. */
+  sandbox: boolean;
+  callbackListen?: string;
+  callbackAuthFile?: string;
+  callbackSigningSecretFile?: string;
+  slow?: boolean;
+  guessPasswords?: boolean;
+  report?: string;
+}
+
+type IsWanted = (clause: string) => boolean;
+
+/** Our own gateway, in this process and in time that is skipped. */
+export function ownService({ report }: ServiceOptionsGiven, seed: number, isWanted: IsWanted): Opener {
+  const checks = SERVICE_CHECKS.filter(({ clause }) => isWanted(clause));
+  const target = 'our own gateway';
+  return {
+    target,
+    size: checks.length,
+    open: async () => {
+      const random = seededRandom(seed);
+      const starter = emulatedStarter({ transport: 'http', probe: screenProbe, random, log: logOf(report) });
+      const { subject, close } = await openOwnService(starter, random);
+      const lacks = subject.lacks.bind(subject);
+      return suiteOf(checks, { name: target, subject, pace: subject.pace, lacks, close });
+    },
+  };
+}
+
+/** Our own agent, likewise. */
+export function ownBox(
+  { report }: ServiceOptionsGiven,
+  transport: Transport,
+  seed: number,
+  isWanted: IsWanted,
+): Opener {
+  const other = transport === 'mqtt' ? 'http' : 'mqtt';
+  const checks = BOX_CHECKS.filter(({ clause, needs = [] }) => isWanted(clause) && !needs.includes(other));
+  const target = `our own agent over ${transport.toUpperCase()}`;
+  return {
+    target,
+    size: checks.length,
+    open: async (signal) => {
+      const random = seededRandom(seed);
+      const starter = emulatedStarter({ transport, probe: screenProbe, random, log: logOf(report) });
+      const subject = await openOwnBox(starter, { name: target, transport, probe: screenProbe, random, signal });
+      const close = () => subject.hands.close();
+      return suiteOf(checks, {
+        name: target,
+        subject,
+        pace: subject.pace,
+        lacks: (need) => boxLacks(subject, need, true),
+        close,
+      });
+    },
+  };
+}
+
+/** A service anywhere. Throws ConfigError that names the option. */
+export function serviceAt(given: ServiceOptionsGiven, isWanted: IsWanted): Opener {
+  const checks = SERVICE_CHECKS.filter(({ clause }) => isWanted(clause));
+  const access = accessOf(given);
+  const listen = given.callbackListen === undefined ? undefined : hostAndPort(given.callbackListen);
+  const fromFile = (option: string, file: string | undefined) =>
+    file === undefined ? undefined : secretFrom(option, file);
+  const boxSecret = fromFile('--box-secret-file', given.boxSecretFile);
+  const signingSecret = fromFile('--callback-signing-secret-file', given.callbackSigningSecretFile);
+  const authText = fromFile('--callback-auth-file', given.callbackAuthFile);
+  const callbackAuth = authText === undefined ? undefined : authOf(authText);
+  const second = secondOf(given, access);
+  const { boxCode, serial, confirm, boxPage } = given;
+  if (confirm !== 'displayed' && confirm !== 'accepted') {
+    throw new ConfigError(`--confirm ${confirm}: expected displayed or accepted`);
+  }
+  if (boxSecret !== undefined && (boxCode === undefined || serial === undefined)) {
+    throw new ConfigError('--box-secret-file: expected --box-code and --serial beside it');
+  }
+  const named = { ...(boxCode && { terminalCode: boxCode }), ...(serial && { serialNumber: serial }) };
+  const box = boxCode === undefined && serial === undefined ? undefined : named;
+  const page =
+    boxPage === undefined ? undefined : new BoxAt(urlOf('--box-page', boxPage), { terminalCode: '', serialNumber: '' });
+  const account = {
+    bankAccount: needed('--account', given.account),
+    bankCode: needed('--bank', given.bank),
+    userBankName: needed('--holder', given.holder),
+  };
+  return {
+    target: access.baseUrl,
+    size: checks.length,
+    open: async () => {
+      const listener = listen && (await startListener(listen, systemClock, callbackAuth));
+      const subject = new ServiceSubject({
+        access,
+        account,
+        pace: realPace,
+        ...uniqueOf(systemRandom),
+        sandbox: given.sandbox,
+        outside: given.sandbox ? undefined : access,
+        box,
+        boxOn: boxSecret === undefined ? box : undefined,
+        seeQr: page && (async () => (await screenProbe.see(page))?.qr),
+        boxSecret,
+        confirm,
+        unlinkedBox: given.unlinkedBox,
+        second,
+        secondAccount: given.secondAccount,
+        listener,
+        callbackAuth,
+        signingSecret,
+        slow: given.slow === true,
+        guesses: given.guessPasswords === true,
+      });
+      tellListener(listener);
+      const lacks = subject.lacks.bind(subject);
+      const close = async () => listener?.close();
+      return suiteOf(checks, { name: access.baseUrl, subject, pace: realPace, lacks, close });
+    },
+  };
+}
+
+function accessOf(given: ServiceOptionsGiven): ServiceAccess {
+  const baseUrl = urlOf('--service', given.service ?? '').replace(/\/+$/, '');
+  const username = needed('--username', given.username);
+  const file = given.passwordFile;
+  const password = file === undefined ? process.env.PAYBOX_PASSWORD : secretFrom('--password-file', file);
+  if (!password)
+    throw new ConfigError('--password-file is needed: a file that holds the password (or PAYBOX_PASSWORD)');
+  return { baseUrl, username, password };
+}
+
+function secondOf({ secondUsername, secondPasswordFile }: ServiceOptionsGiven, { baseUrl }: ServiceAccess) {
+  if (secondUsername === undefined && secondPasswordFile === undefined) return undefined;
+  const username = needed('--second-username', secondUsername);
+  const file = needed('--second-password-file', secondPasswordFile);
+  return { baseUrl, username, password: secretFrom('--second-password-file', file) };
+}
+
+function needed(option: string, value: string | undefined): string {
+  if (value !== undefined && value !== '') return value;
+  throw new ConfigError(`${option} is needed to judge the service`, 'see `paybox bench run conformance --help`');
+}
+
+function urlOf(option: string, text: string): string {
+  const isHttp = URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+  if (isHttp && new URL(text).username === '') return text;
+  const example = option === '--service' ? 'https://dev.example.com/vqr' : 'http://127.0.0.1:8810';
+  throw new ConfigError(`${option} ${text}: expected an address as ${example}, without a user name in it`);
+}
+
+function hostAndPort(text: string): { host: string; port: number } {
+  const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(digits);
+  if (host !== undefined && port <= 65_535) return { host, port };
+  throw new ConfigError(`--callback-listen ${text}: expected an address of this machine and a port, as 0.0.0.0:8900`);
+}
+
+/** `none`, `bearer:TOKEN` or `token:USERNAME:PASSWORD`. */
+function authOf(text: string): CallbackAuth {
+  const [, token] = /^bearer:(.+)$/.exec(text) ?? [];
+  const [, username, password] = /^token:([^:]+):(.+)$/.exec(text) ?? [];
+  if (text === 'none') return { kind: 'none' };
+  if (token !== undefined) return { kind: 'bearer', token };
+  if (username !== undefined && password !== undefined) return { kind: 'token', username, password };
+  throw new ConfigError('--callback-auth-file: expected none, bearer:TOKEN or token:USERNAME:PASSWORD in it');
+}
+
+function tellListener(listener: CallbackListener | undefined): void {
+  if (listener === undefined) return;
+  process.stderr.write(`The partner's endpoint is ${listener.url}, its token endpoint ${listener.tokenUrl}\n`);
+}
+
+function logOf(report: string | undefined) {
+  return report === undefined ? noLog() : fileLog(join(report, 'bench.log'));
+}

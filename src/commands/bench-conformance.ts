@@ -1,0 +1,143 @@
+import { join } from 'node:path';
+import type { CheckOutcome, CheckResult } from '../bench/conformance/conformance.ts';
+import { byClause } from '../bench/conformance/conformance.ts';
+import { conformancePage, type Judged } from '../bench/conformance/page.ts';
+import { reportedOf, type Suite } from '../bench/conformance/suite.ts';
+import { junitOf } from '../bench/reports/junit.ts';
+import { progressOn } from '../bench/reports/progress.ts';
+import { tapOf } from '../bench/reports/tap.ts';
+import { systemClock } from '../lib/clock.ts';
+import { ConfigError } from '../lib/errors.ts';
+import { makeFolder, writeOut } from './bench.ts';
+import { ownBox, ownService, type ServiceOptionsGiven, serviceAt } from './bench-conformance-suites.ts';
+import { anySeed } from './bench-target.ts';
+import { StopSignal } from './daemon.ts';
+import { table } from './print.ts';
+
+/** The options of `paybox bench run conformance`. */
+export interface ConformanceOptions extends ServiceOptionsGiven {
+  only?: string;
+  strict?: boolean;
+  junit?: string;
+  tap?: string;
+  report?: string;
+  seed?: number;
+  json?: boolean;
+}
+
+/** Whom to judge. */
+export interface Opener {
+  readonly target: string;
+  /** How many checks that is. */
+  readonly size: number;
+  /** Throws MissingPeerError where nobody is. */
+  open(signal: AbortSignal): Promise<Suite>;
+}
+
+const EXIT = { passed: 0, failed: 1, missing: 3, interrupted: 130 } as const;
+/** Of a title in the table. */
+const TITLE_CHARS_MAX = 72;
+const NOWHERE = { write: () => true };
+
+/** `paybox bench run conformance`: exit code 0 when every clause holds, 1 when one does not, 3 when nobody answered. */
+export async function conformance(options: ConformanceOptions): Promise<void> {
+  const seed = options.seed ?? anySeed();
+  const openers = openersOf(options, seed);
+  if (options.report !== undefined) await makeFolder('--report', options.report);
+  const stop = new StopSignal();
+  const ending = new AbortController();
+  void stop.received.then((signal) => ending.abort(new Error(`ended by ${signal}`)));
+  const startedAtMs = systemClock.wallMs();
+  const target = openers.map((it) => it.target).join(', ');
+  const out = options.json === true ? NOWHERE : process.stdout;
+  const progress = progressOn({ out, err: process.stderr }, { target, seed, what: 'checks' });
+  const judged: Judged[] = [];
+  const of = openers.reduce((sum, { size }) => sum + size, 0);
+  let begun = 0;
+  try {
+    for (const opener of openers) {
+      const results: CheckResult[] = [];
+      judged.push({ target: opener.target, results });
+      const suite = await opener.open(ending.signal);
+      try {
+        await suite.judge({
+          strict: options.strict === true,
+          signal: ending.signal,
+          onBegin: ({ clause, title }) => {
+            begun += 1;
+            progress.begin(`${clause} ${title}`, begun, of);
+          },
+          onStep: (title) => progress.step(title),
+          onEnd: (result) => {
+            results.push(result);
+            progress.end(reportedOf(result, { target: opener.target, seed }));
+          },
+        });
+      } finally {
+        await suite.close();
+      }
+    }
+  } catch (error) {
+    if (!ending.signal.aborted) throw error;
+    process.exitCode = EXIT.interrupted;
+  }
+  const results = judged.flatMap((it) => it.results.map((result) => reportedOf(result, { target: it.target, seed })));
+  const { junit, tap, report } = options;
+  const write = async (option: 'junit' | 'tap' | 'report', file: string, text: string) => {
+    await writeOut(`--${option}`, file, text);
+    progress.report(option, file);
+  };
+  if (junit !== undefined) await write('junit', junit, junitOf(results, { startedAtMs }));
+  if (tap !== undefined) await write('tap', tap, tapOf(results));
+  if (report !== undefined) await write('report', join(report, 'index.html'), conformancePage(judged, { startedAtMs }));
+  print(judged, options.json === true);
+  const exitCode = process.exitCode === EXIT.interrupted ? EXIT.interrupted : exitCodeOf(results);
+  progress.finish(results, exitCode);
+  process.exitCode = exitCode;
+}
+
+function openersOf(options: ConformanceOptions, seed: number): Opener[] {
+  const { only, service } = options;
+  const wanted = only?.split(',').map((it) => it.trim());
+  const isWanted = (clause: string) => wanted?.some((it) => clause === it || clause.startsWith(`${it}-`)) ?? true;
+  const openers =
+    service === undefined
+      ? [
+          ownService(options, seed, isWanted),
+          ownBox(options, 'mqtt', seed, isWanted),
+          ownBox(options, 'http', seed, isWanted),
+        ]
+      : [serviceAt(options, isWanted)];
+  const asked = openers.filter(({ size }) => size > 0);
+  if (asked.length > 0) return asked;
+  throw new ConfigError(`--only ${only}: expected clauses that are judged, as TOK-4, or rooms of them, as TOK,SND`);
+}
+
+function print(judged: readonly Judged[], isJson: boolean): void {
+  for (const { target, results } of judged) {
+    if (isJson) {
+      for (const { evidence: _evidence, ...result } of results) {
+        process.stdout.write(`${JSON.stringify({ target, ...result })}\n`);
+      }
+      continue;
+    }
+    const rows = byClause(results).flatMap(({ clause, checks }) =>
+      checks.map(({ title, outcome, level, reason }, index) => [
+        index === 0 ? clause : '',
+        shortened(title),
+        level === 'gap' ? `${outcome} (gap)` : outcome,
+        reason,
+      ]),
+    );
+    process.stdout.write(`\n${target}\n${table(rows)}\n`);
+  }
+}
+
+function shortened(title: string): string {
+  return title.length > TITLE_CHARS_MAX ? `${title.slice(0, TITLE_CHARS_MAX - 1)}…` : title;
+}
+
+function exitCodeOf(results: readonly { outcome: CheckOutcome }[]): number {
+  if (results.some(({ outcome }) => outcome === 'failed')) return EXIT.failed;
+  return results.some(({ outcome }) => outcome === 'missing') ? EXIT.missing : EXIT.passed;
+}
