@@ -37,7 +37,7 @@ const UNTIMED: Readonly<Record<string, string>> = {
   WITHDRAWN: 'it was taken back before it was on the screen',
   BOX_TIMEOUT: 'the box did not confirm it in time',
 };
-/** What depends on how the gateway is set up, not on what is called. */
+/** What depends on the token, and on how the gateway is set up. */
 const SET_UP = ['E74', 'E75', 'E76', 'E77'];
 
 /** What partners and owners did, as steps; notes for what no step can do. Fills the ledger. */
@@ -70,10 +70,7 @@ export class Deeds {
     if (call.path === PATHS.token) {
       if (call.status !== 200) this.#note(call, `a token was refused: ${explained(answer)}`);
     } else if (SET_UP.includes(answer)) {
-      this.#note(
-        call,
-        `${verbOf(call)} was refused: ${explained(answer)}. That is how the gateway is set up, or a token`,
-      );
+      this.#note(call, `${verbOf(call)} was refused, which no step can bring about: ${explained(answer)}`);
     } else if (call.path === PATHS.generate) this.#generate(call);
     else if (call.path === PATHS.sendQr) this.#send(call);
     else this.#pay(call);

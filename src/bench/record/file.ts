@@ -5,7 +5,9 @@ import type { Recording } from './recording.ts';
 import { gapsOf, type Story, storyOf } from './story.ts';
 
 const COMMENT_CHARS_MAX = 300;
-/** Verbs that begin something: a line of their own says when. */
+/** What begins sooner after another is said without its time. */
+const TIMED_MS = 1_000;
+/** Verbs that begin something: an empty line goes before them, and when it was. */
 const BEGINNINGS = ['push', 'generate'];
 
 /** A recording as a scenario file that a person reads and `paybox bench run` replays; undefined when nothing was done. */
@@ -37,15 +39,15 @@ function headOf(recording: Recording, story: Story): string[] {
 
 function stepsOf({ lines }: Story): string[] {
   const beganMs = lines[0]?.atMs ?? 0;
+  let saidMs = beganMs;
   return lines.flatMap((it, index) => {
-    const isBeginning = BEGINNINGS.some((verb) => it.step?.[verb] !== undefined);
-    const when = isBeginning && !isPause(lines[index - 1]) ? ['', `  # ${tookText(it.atMs - beganMs)} on`] : [];
-    return [...when, ...blockOf(it)];
+    const next = it.step?.wait === undefined ? it : lines[index + 1];
+    const isPaused = lines[index - 1]?.step?.wait !== undefined;
+    if (isPaused || !BEGINNINGS.some((verb) => next?.step?.[verb] !== undefined)) return blockOf(it);
+    if (it.atMs - saidMs < TIMED_MS) return ['', ...blockOf(it)];
+    saidMs = it.atMs;
+    return ['', `  # ${tookText(it.atMs - beganMs)} on`, ...blockOf(it)];
   });
-}
-
-function isPause(it: Line | undefined): boolean {
-  return it?.step?.wait !== undefined;
 }
 
 function blockOf({ notes, step }: Line): string[] {

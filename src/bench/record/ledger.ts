@@ -36,6 +36,9 @@ export interface Payment {
   content: string;
 }
 
+/** What belongs to a call may be dated so much before it. */
+const SLACK_MS = 50;
+
 export type Message = Heard & WireEntryOf<'message'>;
 
 /** What calls made and boxes were told, by the ids that messages have. */
@@ -98,7 +101,12 @@ export class Ledger {
   /** The push that a call which lasted from one moment to the other made. */
   showOf(box: string, qrCode: string, fromMs: number, toMs: number): Show | undefined {
     return [...this.shows.values()].find(
-      (it) => it.box === box && it.qrCode === qrCode && it.order === undefined && it.atMs >= fromMs && it.atMs <= toMs,
+      (it) =>
+        it.box === box &&
+        it.qrCode === qrCode &&
+        it.order === undefined &&
+        it.atMs >= fromMs - SLACK_MS &&
+        it.atMs <= toMs,
     );
   }
 
@@ -110,6 +118,6 @@ export class Ledger {
 
   /** When a push was taken back in this time. */
   withdrawnMs(fromMs: number, toMs: number): number | undefined {
-    return this.#withdrawnMs.find(({ atMs }) => atMs >= fromMs && atMs <= toMs)?.atMs;
+    return this.#withdrawnMs.find(({ atMs }) => atMs >= fromMs - SLACK_MS && atMs <= toMs)?.atMs;
   }
 }

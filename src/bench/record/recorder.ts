@@ -11,6 +11,8 @@ import { type Heard, WireAt } from './wire-at.ts';
 
 /** Entries of a session; what comes beyond is counted as lost. */
 const HEARD_MAX = 500_000;
+/** Between two entries, at least. */
+const TICK_MS = 0.001;
 
 const about = z.looseObject({
   account: z.looseObject({ bankAccount: z.string(), bankCode: z.string(), userBankName: z.string() }).nullable(),
@@ -35,6 +37,7 @@ export class Recorder {
   readonly #heard: Heard[] = [];
   readonly #restartsMs: number[] = [];
   #lost = 0;
+  #listening: Promise<void> = Promise.resolve();
   #account: Account | undefined;
   #serials: ReadonlyMap<string, string> = new Map();
 
@@ -52,9 +55,15 @@ export class Recorder {
 
   /**
    * Takes what is new at the gateway. Throws MissingPeerError while none answers, ConfigError for one that cannot be
-   * recorded.
+   * recorded. One call takes what is new after the other.
    */
-  async listen(): Promise<void> {
+  listen(): Promise<void> {
+    const mine = this.#listening.catch(() => undefined).then(() => this.#listen());
+    this.#listening = mine;
+    return mine;
+  }
+
+  async #listen(): Promise<void> {
     const { pace } = this.#options;
     const { heard, lost, restarted } = await pace.during(() => this.#wire.news());
     if (restarted) this.#restartsMs.push(heard[0]?.atMs ?? pace.clock.monotonicMs());
@@ -70,7 +79,7 @@ export class Recorder {
     return {
       origin: this.#options.origin,
       writtenAtMs,
-      heard: byTime(this.#heard),
+      heard: oneAfterTheOther(this.#heard),
       sights: byTime(this.#sights.flatMap(({ seen }) => seen)),
       lost: this.#lost,
       restartsMs: this.#restartsMs,
@@ -87,6 +96,15 @@ export class Recorder {
     const known = boxes.parse(await get('/_mock/boxes'));
     this.#serials = new Map(known.map(({ terminalCode, serialNumber }) => [terminalCode, serialNumber]));
   }
+}
+
+/** Times of one millisecond, made to follow each other as the gateway counted them. */
+function oneAfterTheOther(heard: readonly Heard[]): Heard[] {
+  let lastMs = Number.NEGATIVE_INFINITY;
+  return heard.map((it) => {
+    lastMs = Math.max(it.atMs, lastMs + TICK_MS);
+    return { ...it, atMs: lastMs };
+  });
 }
 
 /** Whether a gateway may be back in a moment. */

@@ -11,6 +11,9 @@ import { Views } from './views.ts';
 const SECOND_MS = 1_000;
 /** What an expectation waits if it does not say otherwise, less some time for a slower machine. */
 const PROMPT_MS = 2_500;
+/** What takes longer than this is waited for, but for its last seconds, before it is looked for. */
+const LOOKED_FOR_MS = 30_000;
+const LAST_LOOKS_MS = 10_000;
 /** A wait of a scenario is not longer. */
 const WAIT_MAX_MS = 7 * 86_400_000;
 /** Lines of a file: a scenario takes no more steps. */
@@ -55,7 +58,10 @@ function withPauses(lines: readonly Line[]): Line[] {
     const gapMs = it.atMs - cursorMs;
     if (it.step?.expect !== undefined) {
       cursorMs = Math.max(cursorMs, it.atMs);
-      return [gapMs > PROMPT_MS ? withinOf(it, gapMs) : it];
+      if (gapMs <= PROMPT_MS) return [it];
+      if (gapMs <= LOOKED_FOR_MS) return [withinOf(it, gapMs)];
+      const restMs = Math.min(WAIT_MAX_MS, Math.floor((gapMs - LAST_LOOKS_MS) / SECOND_MS) * SECOND_MS);
+      return [line(it.atMs, { wait: durationText(restMs) }), withinOf(it, gapMs - restMs)];
     }
     const waitMs = Math.min(WAIT_MAX_MS, Math.floor(gapMs / SECOND_MS) * SECOND_MS);
     if (it.step === undefined || waitMs < SECOND_MS) return [it];

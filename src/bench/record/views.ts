@@ -20,6 +20,11 @@ const SEEN_LATE_MS = 500;
 /** Screens on the way to others. */
 const PASSING = ['starting', 'connecting', 'off'];
 const NONE_BY_STEPS = ['account', 'enrol', 'setup', 'unlinked', 'fault', 'too-dense'];
+/** How long the bench's own boxes hold a notice, unless a key takes it away. */
+const HOLDS_MS: Readonly<Record<string, number>> = { paid: 10_000, expired: 5_000, cancelled: 5_000, history: 5_000 };
+const SOON_MS = 1_000;
+/** How an order has ended when a screen follows it at once. */
+const HOW_SEEN: Readonly<Record<string, string>> = { expired: 'expired', cancelled: 'withdrawn', idle: 'dismissed' };
 /** `status` of an order after its push has ended so. */
 const STATUS_AFTER = { expired: 'expired', dismissed: 'dismissed', replaced: 'replaced' } as const;
 
@@ -46,15 +51,35 @@ export class Views {
 
   #seenOn(box: string): Line[] {
     const lines: Line[] = [];
-    let last = '';
+    let last: Sight | undefined;
+    let lastKey = '';
     for (const sight of this.#recording.sights) {
       if (sight.box !== box) continue;
       const key = JSON.stringify([sight.screen, sight.qr, sight.screen === 'idle' ? '' : amountIn(sight.text)]);
-      if (key === last) continue;
-      last = key;
-      lines.push(...this.#expectationsOf(sight));
+      if (key === lastKey) continue;
+      lines.push(...this.#pressedBefore(sight, last), ...this.#expectationsOf(sight));
+      [last, lastKey] = [sight, key];
     }
     return lines;
+  }
+
+  /** The key that must have been pressed between two screens: nothing else takes a notice away so soon. */
+  #pressedBefore(sight: Sight, before: Sight | undefined): Line[] {
+    const { atMs, box, screen } = sight;
+    const press = line(atMs, { ...this.#stand.boxKey(box), press: 'dismiss' });
+    const isBack = screen === 'idle' || (screen === 'payment' && this.#showOf(sight)?.order !== undefined);
+    const holdMs = HOLDS_MS[before?.screen ?? ''];
+    if (before === undefined || !isBack) return [];
+    if (holdMs !== undefined) {
+      const isNew = screen === 'payment' && (this.#showOf(sight)?.atMs ?? 0) >= before.atMs - SEEN_LATE_MS;
+      return !isNew && atMs - before.atMs < holdMs - SOON_MS ? [press] : [];
+    }
+    // A payment whose notice went away before it was seen.
+    const paid =
+      screen === 'idle' && before.screen === 'payment' && this.#report(sight, 'paid', () => true, atMs - before.atMs);
+    if (!paid) return [];
+    paid.isTold = false;
+    return [press];
   }
 
   #expectationsOf(sight: Sight): Line[] {
@@ -69,18 +94,20 @@ export class Views {
     if (screen === 'history') {
       return [line(atMs, { ...key, press: 'history' }), line(atMs, { ...key, expect: { screen, qr: 'none' } })];
     }
-    const ended = screen === 'idle' ? undefined : this.#report(sight, 'ended', () => true);
+    // The end of an order is dated by its report.
+    const ended = this.#report(sight, 'ended', ({ how }) => HOW_SEEN[screen] === how);
     const show = ended === undefined ? undefined : this.#ledger.shows.get((ended.body as UpOf<'ended'>).pushId);
-    const words = show?.order === undefined ? {} : amountText(sight, show.order.amount);
-    const report =
-      show?.order === undefined ? {} : { report: { order: this.#ledger.nameOf(show.order), status: screen } };
-    return [line(ended?.atMs ?? atMs, { ...key, expect: { screen, qr: 'none', ...words, ...report } })];
+    const words = show?.order === undefined || screen === 'idle' ? {} : amountText(sight, show.order.amount);
+    const status = screen === 'idle' ? 'dismissed' : screen;
+    const report = show?.order === undefined ? {} : { report: { order: this.#ledger.nameOf(show.order), status } };
+    const endMs = ended?.atMs ?? atMs;
+    const pressed = ended !== undefined && screen === 'idle' ? [line(endMs, { ...key, press: 'dismiss' })] : [];
+    return [...pressed, line(endMs, { ...key, expect: { screen, qr: 'none', ...words, ...report } })];
   }
 
   #paymentSeen(sight: Sight): Line {
     const { box, qr, atMs } = sight;
-    const shows = [...this.#ledger.shows.values()];
-    const show = shows.findLast((it) => it.box === box && it.qrCode === qr && it.atMs <= atMs + SEEN_LATE_MS);
+    const show = this.#showOf(sight);
     if (show?.order === undefined) {
       return note(atMs, `${box} showed a QR that no call of this recording brought: ${qr ?? 'none could be read'}`);
     }
@@ -91,6 +118,12 @@ export class Views {
       ...this.#stand.boxKey(box),
       expect: { screen: 'payment', qr: variable(order.name, 'qrCode'), ...amountText(sight, order.amount), ...report },
     });
+  }
+
+  /** The push whose QR was seen. */
+  #showOf({ box, qr, atMs }: Sight): Show | undefined {
+    const shows = [...this.#ledger.shows.values()];
+    return shows.findLast((it) => it.box === box && it.qrCode === qr && it.atMs <= atMs + SEEN_LATE_MS);
   }
 
   #paidSeen(sight: Sight): Line {
@@ -154,7 +187,7 @@ export class Views {
       return isTold ? [] : [expectOrder('shown', { state: 'showing', qr: variable(order.name, 'qrCode') })];
     }
     const { how } = body;
-    const pressed = how === 'dismissed' ? [line(atMs, { ...key, press: 'dismiss' })] : [];
+    const pressed = how === 'dismissed' && !isTold ? [line(atMs, { ...key, press: 'dismiss' })] : [];
     if (isTold || !(how in STATUS_AFTER) || this.#isPushedAgain(show)) return pressed;
     return [...pressed, expectOrder(STATUS_AFTER[how as keyof typeof STATUS_AFTER])];
   }
