@@ -1,3 +1,5 @@
+import { view } from '../../src/box/view.ts';
+import type { Scene } from '../../src/scene.ts';
 import type { BoxMachine } from './box-machine.ts';
 import { FAIR } from './network.ts';
 import type { World } from './world.ts';
@@ -79,12 +81,17 @@ function debts({ disk, shop, oracle }: World, boxes: readonly BoxMachine[]): str
   const count = (sql: string) => disk.rows<{ n: number }>(`SELECT count(*) AS n FROM ${sql}`)[0]?.n ?? 0;
   const everybody = boxes.length > 0 && !boxes.some(isGuest);
   const told = boxes.map((box) => `'${box.identity.terminalCode}'`).join();
+  // A box that is off is told when it comes back.
+  const theirs = everybody ? '' : `AND terminal_code IN (${told})`;
   const owed: [string, number][] = [
     ['calls', shop.pending],
     ['callbacks', count("callbacks WHERE status = 'pending'")],
-    ['pushes', count("pushes WHERE status IN ('sent', 'accepted')")],
-    ['notices', count(`notices WHERE reported_at_ms IS NULL AND (${everybody} OR terminal_code IN (${told}))`)],
-    ...boxes.map((box): [string, number] => [`${box.name} is dark`, oracle.sceneOn(box) === undefined ? 1 : 0]),
+    ['pushes', count(`pushes WHERE status IN ('sent', 'accepted') ${theirs}`)],
+    ['notices', count(`notices WHERE reported_at_ms IS NULL ${theirs}`)],
+    ...boxes.map((box): [string, number] => [
+      `${box.name} is dark or behind`,
+      isDrawn(box, oracle.sceneOn(box)) ? 0 : 1,
+    ]),
     ...boxes.flatMap(({ name, state }): [string, number][] => [
       [`${name} is not registered`, state?.connection === 'registered' ? 0 : 1],
       [`${name} unsent`, state?.unsent.length ?? 1],
@@ -92,4 +99,11 @@ function debts({ disk, shop, oracle }: World, boxes: readonly BoxMachine[]): str
     ]),
   ];
   return owed.filter(([, n]) => n > 0).map(([what, n]) => `${n} ${what}`);
+}
+
+/** Whether the screen has followed the mind. */
+function isDrawn({ state }: BoxMachine, drawn: Scene | undefined): boolean {
+  const scene = state === undefined ? undefined : view(state);
+  const pushIdOf = (it: Scene | undefined) => (it?.kind === 'payment' ? it.pushId : undefined);
+  return drawn !== undefined && drawn.kind === scene?.kind && pushIdOf(drawn) === pushIdOf(scene);
 }
