@@ -38,10 +38,10 @@ const WRONG_LOGINS_MAX = 3;
 export function boxLacks({ gateway, hands }: BoxSubject, need: BoxNeed, slow: boolean): string | undefined {
   switch (need) {
     case 'screen':
-      return hands.see === undefined ? 'nobody sees the screen: give --box or --probe' : undefined;
+      return hands.see === undefined ? 'nobody sees the screen: give --box-page or --probe' : undefined;
     case 'keys':
       return hands.dismiss === undefined
-        ? 'its keys cannot be pressed: give --box, the origin of its pages'
+        ? 'its keys cannot be pressed: give --box-page, the origin of its pages'
         : undefined;
     case 'restart':
       return hands.restart === undefined ? 'it cannot be restarted: give --restart-command' : undefined;

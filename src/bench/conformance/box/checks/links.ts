@@ -1,6 +1,6 @@
 import { BOX_ALIVE_MS, BOX_SILENCE_MAX_MS } from '../../../../protocol/http-api.ts';
 import { Mismatch } from '../../conformance.ts';
-import { boxCheck, watched } from '../trial.ts';
+import { boxCheck, watched } from '../box-check.ts';
 
 const PRESENCE_MS = 5_000;
 /** What a box takes beyond a limit of time to notice, and to be back. */

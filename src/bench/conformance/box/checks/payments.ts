@@ -1,6 +1,8 @@
 import type { UpOf } from '../../../../protocol/messages.ts';
 import { Mismatch } from '../../conformance.ts';
-import { type Body, boxCheck, NOTICE_MAX_MS } from '../trial.ts';
+import { boxCheck } from '../box-check.ts';
+import type { Body } from '../hearing.ts';
+import { NOTICE_MAX_MS } from '../trial.ts';
 
 /** What becomes of money (PROTOCOL.md, clauses AGT-5, AGT-6 and MSG-7). */
 export const PAYMENT_CHECKS = [
@@ -34,6 +36,28 @@ export const PAYMENT_CHECKS = [
       await trial.qrIsGone(order);
     },
     { needs: ['screen'] },
+  ),
+  boxCheck('AGT-5', 'an order that is paid is over', async (trial) => {
+    const order = await trial.shown();
+    const payment = trial.paymentOf(order);
+    trial.tell(payment);
+    await trial.given('its report', () => trial.paid(payment.transactionId));
+    trial.withdraw(order.pushId);
+    const isIt = ({ pushId }: { pushId: string }) => pushId === order.pushId;
+    const answer = await trial.given('an answer', () => trial.hear('an answer', ['ended', 'rejected'], isIt));
+    if (answer.type === 'ended') throw new Mismatch(`it was still there, and ended as ${answer.how} afterwards`);
+  }),
+  boxCheck(
+    'AGT-5',
+    'the QR of an order that is paid does not come back',
+    async (trial) => {
+      const order = await trial.onScreen();
+      const payment = trial.paymentOf(order);
+      trial.tell(payment);
+      await trial.given('a screen without it', () => trial.qrIsGone(order));
+      await trial.qrStaysAway(order, NOTICE_MAX_MS);
+    },
+    { needs: ['screen', 'time'] },
   ),
   boxCheck('MSG-7', 'a payment that is told again is answered again, as before', async (trial) => {
     const payment = trial.payment();

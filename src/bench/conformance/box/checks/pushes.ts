@@ -1,5 +1,7 @@
 import { Mismatch } from '../../conformance.ts';
-import { type Body, boxCheck, type Trial } from '../trial.ts';
+import { boxCheck } from '../box-check.ts';
+import type { Body } from '../hearing.ts';
+import type { Trial } from '../trial.ts';
 
 /** How much earlier or later than its deadline a box may end a push: its clock has ticks, and the way takes time. */
 const EARLY_MS = 700;

@@ -1,7 +1,9 @@
 import { crc16 } from '../../../../protocol/crc16.ts';
 import { Mismatch } from '../../conformance.ts';
+import { boxCheck } from '../box-check.ts';
+import type { Body } from '../hearing.ts';
 import { qrOf } from '../orders.ts';
-import { type Body, boxCheck, type Trial } from '../trial.ts';
+import type { Trial } from '../trial.ts';
 import { oldEnough, refusedAs } from './pushes.ts';
 
 /** Of another holder, at another bank. */

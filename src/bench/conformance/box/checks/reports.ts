@@ -1,5 +1,6 @@
 import { Mismatch } from '../../conformance.ts';
-import { boxCheck, type Trial } from '../trial.ts';
+import { boxCheck } from '../box-check.ts';
+import type { Trial } from '../trial.ts';
 
 /** Unacknowledged for 10 s, and what a box takes to notice. */
 const AGAIN_MS = 13_000;

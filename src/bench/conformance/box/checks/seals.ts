@@ -1,7 +1,10 @@
 import { LIMITS } from '../../../../protocol/fields.ts';
 import { signingKeyOf } from '../../../../protocol/keys.ts';
 import { Mismatch } from '../../conformance.ts';
-import { type Body, boxCheck, type Trial } from '../trial.ts';
+import { boxCheck } from '../box-check.ts';
+import type { Body } from '../hearing.ts';
+import type { Trial } from '../trial.ts';
+import { oldEnough } from './pushes.ts';
 
 const SEED_BYTES = 32;
 
@@ -119,6 +122,7 @@ export const SEAL_CHECKS = [
     await unheard(trial, payment);
   }),
   boxCheck('SIG-4', 'a message that has expired changes nothing, and ends the session', async (trial) => {
+    await oldEnough(trial, 1_000);
     const payment = trial.payment();
     const { session } = trial.gateway;
     trial.deliver(sealer(trial).forge(stamped(trial, payment), { expiresMs: 0 }));

@@ -1,5 +1,6 @@
 import { Mismatch } from '../../conformance.ts';
-import { boxCheck, NOTICE_MAX_MS, type Trial } from '../trial.ts';
+import { boxCheck } from '../box-check.ts';
+import { NOTICE_MAX_MS, type Trial } from '../trial.ts';
 import { expectEnd, refusedAs } from './pushes.ts';
 
 /** A box that is refused says hello again within its longest backoff. */

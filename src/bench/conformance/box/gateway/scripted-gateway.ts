@@ -85,7 +85,7 @@ export class ScriptedGateway {
   answersHello: 'welcome' | 'nothing' | Code = 'welcome';
   /** Whether reports are acknowledged as they come. */
   acknowledges = true;
-  /** How the hello of another agent under the same identity looks; undefined while there is one box only. */
+  /** What is told of another box under the same identity; undefined while there is one only. */
   rival: string | undefined;
   /** Told what is said and heard, for whoever keeps evidence. */
   onTraffic: ((title: string, detail: unknown) => void) | undefined;
@@ -216,7 +216,12 @@ export class ScriptedGateway {
     if (message.type === 'hello') this.object('MSG-4', 'said hello a second time in one session');
     this.#follow(known, jws.head);
     this.#keep(known, opened.value);
+    if (known.kid !== this.session?.kid) this.#onRival();
     return 'taken';
+  }
+
+  #onRival(): void {
+    this.rival ??= `two boxes speak as ${this.identity.terminalCode}, with different keys: turn one of them off`;
   }
 
   #refuse(clause: string, what: string): Taken {
@@ -234,10 +239,9 @@ export class ScriptedGateway {
     if (hello.terminalCode !== terminalCode || hello.serialNumber !== serialNumber) {
       return this.#refuse('MSG-4', `says hello as ${hello.terminalCode} with serial number ${hello.serialNumber}`);
     }
-    const { session: before } = this;
-    if (before?.connection.isOpen === true && before.kid !== head.kid) {
-      this.rival ??= `two boxes say hello as ${terminalCode}, with different keys: turn one of them off`;
-    }
+    // A box that starts anew has a new key, and never an old one again.
+    const isReturn = this.session?.kid !== head.kid && this.sessions.some((it) => it.kid === head.kid);
+    if (isReturn) this.#onRival();
     const { sessionId } = hello;
     const sealer = new Sealer({ terminalCode, secret, sessionId }, this.#key, this.clock);
     const { kid, helloMs = 0, seq, sessionMs } = head;

@@ -1,0 +1,100 @@
+import { spawn } from 'node:child_process';
+import { networkInterfaces } from 'node:os';
+import { reasonOf } from '../../../lib/errors.ts';
+import type { Random } from '../../../lib/random.ts';
+import { isExposed } from '../../../lib/tls.ts';
+import { BoxAt } from '../../box-at.ts';
+import { realPace } from '../../pace.ts';
+import type { Probe } from '../../probe.ts';
+import { untilRight } from '../../steps/waiting.ts';
+import { Unmet } from '../conformance.ts';
+import { type GatewayPlace, ScriptedGateway } from './gateway/scripted-gateway.ts';
+import type { JudgedIdentity } from './gateway/side.ts';
+import { awaitHello, type BoxHands, type BoxSubject } from './subject.ts';
+
+const FIRST_PICTURE_MS = 30_000;
+const COMMAND_TIMEOUT_MS = 120_000;
+
+export interface AwaitedBoxOptions {
+  identity: JudgedIdentity;
+  /** Where the box has to connect; port 0 takes a free one. */
+  place: GatewayPlace;
+  /** The origin of the box's own pages, where it has some. */
+  url?: string | undefined;
+  /** Where its screen is seen; undefined where nobody sees it. */
+  probe?: Probe | undefined;
+  /** A shell command that turns the box off and on again, and ends once that is done. */
+  restartCommand?: string | undefined;
+  /** How long the box may take to come. */
+  withinMs: number;
+  random: Random;
+  signal: AbortSignal;
+  /** Told, line by line, what a person has to do for the box to come. */
+  onListening(lines: string[]): void;
+  onProgress(told: string): void;
+}
+
+/**
+ * Waits for a box of whatever maker to connect, in everybody's time. Throws ConfigError when a port cannot be had,
+ * MissingPeerError when no box comes.
+ */
+export async function openAwaitedBox(options: AwaitedBoxOptions): Promise<BoxSubject> {
+  const { identity, place, withinMs, random, signal, onProgress } = options;
+  const pace = realPace;
+  const gateway = await ScriptedGateway.open(place, identity, { clock: pace.clock, random });
+  try {
+    options.onListening(whereToConnect(gateway, place.host));
+    const hands = { ...handsOf(options), close: () => gateway.close() };
+    await awaitHello(gateway, { pace, withinMs, signal, onProgress });
+    const { see } = hands;
+    // A screen that has yet to be opened refuses pushes, as it should.
+    const look = async () => ((await see?.()) === undefined ? 'nothing on its screen' : undefined);
+    if (see !== undefined && gateway.session !== undefined) await untilRight(pace, FIRST_PICTURE_MS, look, signal);
+    return { name: identity.terminalCode, identity, pace, gateway, hands };
+  } catch (error) {
+    await gateway.close();
+    throw error;
+  }
+}
+
+function handsOf({ identity, url, probe, restartCommand, signal }: AwaitedBoxOptions): Omit<BoxHands, 'close'> {
+  const at = new BoxAt(url ?? '', identity);
+  return {
+    see: probe && (() => probe.see(at)),
+    dismiss: url === undefined ? undefined : () => at.press('dismiss'),
+    restart: restartCommand === undefined ? undefined : () => runCommand(restartCommand, signal),
+  };
+}
+
+/** What has to be set in the box. */
+function whereToConnect({ identity, mqtt, http }: ScriptedGateway, host: string): string[] {
+  const name = host === '0.0.0.0' || host === '::' ? ownAddress() : host;
+  const at = name.includes(':') ? `[${name}]` : name;
+  const mqttUrl = `mqtt://${at}:${mqtt.port}`;
+  const plain = isExposed(mqttUrl) ? ['without TLS: an agent of paybox wants link.allowPlain: true for that'] : [];
+  return [
+    `waiting for ${identity.terminalCode} (serial number ${identity.serialNumber}) at one of`,
+    `  ${mqttUrl}`,
+    `  http://${at}:${http.port}`,
+    `user name ${identity.terminalCode}; password: base64url of HMAC-SHA256(secret, "paybox/v1 login"), clause TOP-2`,
+    ...plain,
+  ];
+}
+
+/** The first address of this machine that others can reach. */
+function ownAddress(): string {
+  const all = Object.values(networkInterfaces()).flatMap((it) => it ?? []);
+  return all.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1';
+}
+
+function runCommand(command: string, signal: AbortSignal): Promise<void> {
+  const failed = (why: string) => new Unmet(`the box was not restarted: --restart-command ${why}: ${command}`);
+  const child = spawn(command, { shell: true, stdio: 'ignore', signal, timeout: COMMAND_TIMEOUT_MS });
+  return new Promise((resolve, reject) => {
+    child.on('error', (error) => reject(failed(reasonOf(error))));
+    child.on('close', (code) => {
+      if (code === 0) resolve();
+      else reject(failed(code === null ? `took longer than ${COMMAND_TIMEOUT_MS / 1000} s` : `ended with ${code}`));
+    });
+  });
+}
