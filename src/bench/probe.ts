@@ -16,6 +16,8 @@ export interface Seen {
   picture: Picture;
   /** What an independent decoder reads; undefined without a QR. */
   qr: string | undefined;
+  /** Why there can never be one. */
+  whyNoQr?: string;
 }
 
 /** A way to see the screen of a box. Undefined while there is nothing to see. */

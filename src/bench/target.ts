@@ -2,6 +2,7 @@ import { faultKind } from '../protocol/faults.ts';
 import type { BoxAt } from './box-at.ts';
 import type { GatewayAt } from './gateway-at.ts';
 import type { Pace } from './pace.ts';
+import type { Panel } from './panels/panel.ts';
 import type { Probe } from './probe.ts';
 import type { Scenario } from './scenario.ts';
 import type { ShopServer } from './shop-server.ts';
@@ -36,6 +37,8 @@ export interface Target {
   readonly gateway: GatewayAt;
   readonly boxes: readonly BoxAt[];
   readonly probe: Probe;
+  /** The emulated panels of its boxes by terminalCode, where they have some: what each can be unplugged from. */
+  readonly panels?: ReadonlyMap<string, Panel>;
   /** The partner's server, where the bench has it. */
   readonly shop?: ShopServer;
   /** It was there before the scenario, and is after it. */

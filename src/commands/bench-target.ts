@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { isPanelName, PANEL_NAMES } from '../bench/panels/names.ts';
 import { type Probe, probeOf } from '../bench/probe.ts';
 import type { Scenario } from '../bench/scenario.ts';
 import type { TargetKind } from '../bench/target.ts';
@@ -23,7 +24,10 @@ export interface TargetOptions {
   box: readonly string[];
   boxes?: number | undefined;
   transport: string;
-  probe: string;
+  /** The screen if left out, or the panel if there is one. */
+  probe?: string | undefined;
+  /** What boxes that the bench makes show on. */
+  panel?: string | undefined;
   /** Where logs go; nowhere if left out. */
   report?: string | undefined;
   username?: string | undefined;
@@ -64,22 +68,32 @@ export function withBoxes(scenario: Scenario, { boxes, box }: Pick<TargetOptions
 /** The kind of target that the options name. Throws ConfigError that names the option. */
 export function targetOf(options: TargetOptions, seed: number): TargetKind {
   const name = options.target ?? (options.gateway === undefined ? 'emulated' : 'at');
-  const probe = probeOf(options.probe);
-  const { transport } = options;
+  const { transport, panel } = options;
+  const { probe = panel === undefined ? 'screen' : 'panel' } = options;
   if (transport !== 'mqtt' && transport !== 'http')
     throw new ConfigError(`--transport ${transport}: expected mqtt or http`);
-  if (name === 'at') return runningTarget(options, probe);
+  if (name === 'at') {
+    if (panel !== undefined) throw new ConfigError('--panel belongs to --target emulated and process, not to at');
+    return runningTarget(options, probeOf(probe));
+  }
   if (options.gateway !== undefined || options.box.length > 0) {
     throw new ConfigError(`--gateway and --box belong to --target at, not to ${name}`);
   }
+  if (panel !== undefined && !isPanelName(panel)) {
+    throw new ConfigError(`--panel ${panel}: expected one of ${PANEL_NAMES.join(', ')}`);
+  }
+  const own = { transport, panel, probe: probe === 'panel' ? probe : probeOf(probe) } as const;
+  if (probe === 'panel' && panel === undefined) {
+    throw new ConfigError('--probe panel: there is no panel to look at', 'give --panel too');
+  }
   if (name === 'emulated') {
     const log = options.report === undefined ? noLog() : fileLog(join(options.report, 'bench.log'));
-    return emulatedTarget({ transport, probe, log, random: seededRandom(seed) });
+    return emulatedTarget({ ...own, log, random: seededRandom(seed) });
   }
   if (name !== 'process') throw new ConfigError(`--target ${name}: expected emulated, process or at`);
   const program = [process.execPath, process.argv[1] ?? ''] as const;
   const logDir = options.report === undefined ? undefined : join(options.report, 'logs');
-  return processTarget({ program, transport, probe, random: systemRandom, logDir });
+  return processTarget({ ...own, program, random: systemRandom, logDir });
 }
 
 function runningTarget(options: TargetOptions, probe: Probe): TargetKind {

@@ -1,3 +1,4 @@
+import { DISPLAY_DRIVERS } from '../../display/registry.ts';
 import type { Picture } from '../picture.ts';
 import { Cd5220Emulator } from './cd5220.ts';
 import { DqrEmulator } from './dqr.ts';
@@ -5,6 +6,7 @@ import { DwinEmulator } from './dwin.ts';
 import type { PanelEmulator } from './emulator.ts';
 import { EscposEmulator } from './escpos.ts';
 import { MatrixOrbitalEmulator } from './matrix-orbital.ts';
+import type { PanelName } from './names.ts';
 import { NextionEmulator } from './nextion.ts';
 import { OpenLcdEmulator } from './openlcd.ts';
 import { openPty } from './pty.ts';
@@ -12,26 +14,23 @@ import { UsbBitmapEmulator } from './usb-bitmap.ts';
 
 type MakeEmulator = (send: (bytes: Uint8Array) => void) => PanelEmulator;
 
-const EMULATORS: ReadonlyMap<string, MakeEmulator> = new Map<string, MakeEmulator>([
-  ['nextion', (send) => new NextionEmulator(send)],
-  ['dwin', (send) => new DwinEmulator(send)],
-  ['dqr', () => new DqrEmulator()],
-  ['cd5220', () => new Cd5220Emulator()],
-  ['matrix-orbital', () => new MatrixOrbitalEmulator()],
-  ['openlcd', () => new OpenLcdEmulator()],
-  ['usb-bitmap', () => new UsbBitmapEmulator()],
-  ['escpos', (send) => new EscposEmulator(send)],
-]);
-
-/** The driver's names of the displays on a serial port, each of which there is a panel for. */
-export const PANEL_NAMES: readonly string[] = [...EMULATORS.keys()];
+const EMULATORS: Readonly<Record<PanelName, MakeEmulator>> = {
+  nextion: (send) => new NextionEmulator(send),
+  dwin: (send) => new DwinEmulator(send),
+  dqr: () => new DqrEmulator(),
+  'usb-bitmap': () => new UsbBitmapEmulator(),
+  escpos: (send) => new EscposEmulator(send),
+  cd5220: () => new Cd5220Emulator(),
+  'matrix-orbital': () => new MatrixOrbitalEmulator(),
+  openlcd: () => new OpenLcdEmulator(),
+};
 
 /** An emulated panel at the end of a plugged cable, which gives it its power. */
 export interface Panel {
   /** As the box's driver for it is called. */
-  readonly name: string;
-  /** The port that the driver opens; the same after each plugging. */
-  readonly path: string;
+  readonly name: PanelName;
+  /** What a box has in `displays` to show on it, before and after each plugging. */
+  readonly display: object;
   /** Whether it can show a QR at all. */
   readonly drawsQr: boolean;
   /** What a person sees on it, drawn by itself from the bytes that came over the wire; dark while it is unplugged. */
@@ -48,17 +47,15 @@ export interface Panel {
   close(): Promise<void>;
 }
 
-export async function openPanel(name: string): Promise<Panel> {
-  const make = EMULATORS.get(name);
-  if (make === undefined) throw new RangeError(`no panel ${name}`);
-  const start = () => make((bytes) => pty.send(bytes));
+export async function openPanel(name: PanelName): Promise<Panel> {
+  const start = () => EMULATORS[name]((bytes) => pty.send(bytes));
   let emulator: PanelEmulator;
   let isPlugged = true;
   const pty = await openPty((bytes) => emulator.receive(bytes));
   emulator = start();
   return {
     name,
-    path: pty.path,
+    display: { ...(DISPLAY_DRIVERS.get(name)?.example as object), driver: name, path: pty.path },
     drawsQr: emulator.drawsQr,
     picture: () => (isPlugged ? emulator.picture() : dark(emulator.picture())),
     texts: () => (isPlugged ? emulator.shownTexts() : []),

@@ -38,5 +38,5 @@ async function qrProblem(expected: string, context: StepContext): Promise<string
   if (expected === 'none')
     return seen.qr === undefined ? undefined : `qr: expected none, the screen has ${shown(seen.qr)}`;
   if (seen.qr === expected) return undefined;
-  return `qr: expected ${shown(expected)}, ${seen.qr === undefined ? 'none is read on the screen' : `the screen has ${shown(seen.qr)}`}`;
+  return `qr: expected ${shown(expected)}, ${seen.qr === undefined ? (seen.whyNoQr ?? 'none is read on the screen') : `the screen has ${shown(seen.qr)}`}`;
 }

@@ -46,14 +46,19 @@ export function gatewayConfigFor(place: Place, boxes: readonly MadeBox[], callba
 }
 
 /** What a box of the bench is told. Without a secret it enrols over HTTP. */
-export function agentConfigFor(place: Place, box: MadeBox, boxPort: number): object {
+export function agentConfigFor(
+  place: Place,
+  box: MadeBox,
+  boxPort: number,
+  display: object = { driver: 'browser' },
+): object {
   const gateway = `http://127.0.0.1:${place.httpPort}`;
   const url = place.transport === 'http' ? gateway : `mqtt://127.0.0.1:${place.mqttPort}`;
   return {
     box,
     link: { transport: place.transport, url },
     ...(box.secret === undefined ? { enrolment: { url: gateway } } : {}),
-    displays: [{ driver: 'browser' }],
+    displays: [display],
     http: { port: boxPort },
     dataDir: `${place.folder}/${box.terminalCode}`,
     faults: true,

@@ -1,10 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ConfigError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 import { BoxAt } from '../box-at.ts';
 import { GatewayAt } from '../gateway-at.ts';
 import type { Pace } from '../pace.ts';
+import type { PanelName } from '../panels/names.ts';
+import type { Panel } from '../panels/panel.ts';
 import type { Probe } from '../probe.ts';
 import { startShopServer } from '../shop-server.ts';
 import type { Need, Power, Target } from '../target.ts';
@@ -36,25 +39,32 @@ export interface Starter {
 export interface OwnTargetOptions {
   name: string;
   transport: Transport;
-  probe: Probe;
+  /** `panel`: the panels of the boxes. */
+  probe: Probe | 'panel';
+  /** What each box has as its first display, on a port of its own; a browser if left out. */
+  panel?: PanelName | undefined;
   random: Random;
 }
 
 /** Starts a gateway, boxes and a partner's server of the bench's own, on free ports and in a folder that goes with them. */
 export async function openOwnTarget(need: Need, starter: Starter, options: OwnTargetOptions): Promise<Target> {
-  const { transport, probe, random, name } = options;
+  const { transport, random, name } = options;
   const { pace } = starter;
+  const made = makeBoxes(need.boxes, need.enrolled, random);
+  const { panels, probe } = await panelsOf(made, options);
   const folder = await mkdtemp(join(tmpdir(), 'paybox-bench-'));
   const shop = need.callbackUrl === undefined ? await startShopServer() : undefined;
   const callbackUrl = need.callbackUrl ?? shop?.url ?? '';
   const [httpPort = 0, mqttPort = 0, ...boxPorts] = await freePorts(2 + need.boxes);
   const place: Place = { httpPort, mqttPort, transport, folder };
-  const made = makeBoxes(need.boxes, need.enrolled, random);
   const starts = new Map<string, () => Promise<Part>>([
     ['gateway', () => starter.gateway(gatewayConfigFor(place, made, callbackUrl))],
     ...made.map((box, index): [string, () => Promise<Part>] => [
       box.terminalCode,
-      () => starter.agent(agentConfigFor(place, box, boxPorts[index] ?? 0), box.terminalCode),
+      () => {
+        const display = panels?.get(box.terminalCode)?.display;
+        return starter.agent(agentConfigFor(place, box, boxPorts[index] ?? 0, display), box.terminalCode);
+      },
     ]),
   ]);
   const parts = new Map<string, Part>();
@@ -74,6 +84,7 @@ export async function openOwnTarget(need: Need, starter: Starter, options: OwnTa
     await Promise.all(ending);
     await power('gateway', 'off');
     await shop?.close();
+    await Promise.all([...(panels?.values() ?? [])].map((panel) => panel.close()));
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   };
   const target: Target = {
@@ -81,6 +92,7 @@ export async function openOwnTarget(need: Need, starter: Starter, options: OwnTa
     pace,
     probe,
     ...(shop === undefined ? {} : { shop }),
+    ...(panels === undefined ? {} : { panels }),
     boxes,
     gateway: new GatewayAt(accessTo(place)),
     powerBox: (box, how) => power(made[box]?.terminalCode ?? '', how),
@@ -106,4 +118,26 @@ export async function openOwnTarget(need: Need, starter: Starter, options: OwnTa
 
 function boxesAt(made: readonly MadeBox[], ports: readonly number[]): BoxAt[] {
   return made.map((box, index) => new BoxAt(`http://127.0.0.1:${ports[index]}`, box));
+}
+
+/** A panel for each box, where they are to have some, and the probe. Throws MissingPeerError where they cannot be made. */
+async function panelsOf(
+  boxes: readonly MadeBox[],
+  { panel: name, probe }: OwnTargetOptions,
+): Promise<{ panels: ReadonlyMap<string, Panel> | undefined; probe: Probe }> {
+  if (name === undefined) {
+    if (probe === 'panel') throw new ConfigError('probe panel: there is no panel to look at', 'give --panel too');
+    return { panels: undefined, probe };
+  }
+  // Loaded here because most targets have none.
+  const { openPanel } = await import('../panels/panel.ts');
+  const { panelProbe } = await import('../panels/panel-probe.ts');
+  const panels = new Map<string, Panel>();
+  try {
+    for (const { terminalCode } of boxes) panels.set(terminalCode, await openPanel(name));
+  } catch (error) {
+    await Promise.all([...panels.values()].map((panel) => panel.close()));
+    throw error;
+  }
+  return { panels, probe: probe === 'panel' ? panelProbe(panels) : probe };
 }

@@ -5,24 +5,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError } from '../../lib/errors.ts';
-import type { Random } from '../../lib/random.ts';
 import { realPace } from '../pace.ts';
-import type { Probe } from '../probe.ts';
 import type { TargetKind } from '../target.ts';
-import type { Transport } from './identities.ts';
-import { openOwnTarget, type Part, type Starter } from './own.ts';
+import { type OwnTargetOptions, openOwnTarget, type Part, type Starter } from './own.ts';
 
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 5_000;
 const LOOK_MS = 20;
 const TOLD_CHARS_MAX = 2_000;
 
-export interface ProcessOptions {
+export interface ProcessOptions extends Omit<OwnTargetOptions, 'name'> {
   /** The program `paybox` and its first arguments, as `['/usr/bin/paybox']`. */
   program: readonly [string, ...string[]];
-  transport: Transport;
-  probe: Probe;
-  random: Random;
   /** Where what the programs write goes; nowhere if left out. */
   logDir?: string | undefined;
 }
@@ -39,6 +33,7 @@ export function processTarget(options: ProcessOptions): TargetKind {
       'start boxes without a secret',
       'order faults at the gateway',
       'order faults at boxes',
+      ...(options.panel === undefined ? [] : (['disturb a serial line'] as const)),
     ]),
     open: async (need) => {
       const folder = await mkdtemp(join(tmpdir(), 'paybox-bench-files-'));
