@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { portOrAny, whole } from './arguments.ts';
 import { conformanceCommand } from './bench-conformance-options.ts';
+import { recordCommand } from './bench-record-options.ts';
 
 /** `paybox bench …`. */
 export function addBench(root: Command): void {
@@ -36,6 +37,7 @@ export function addBench(root: Command): void {
     .addHelpText('after', BENCH_EXAMPLES)
     .action(async (files, options) => (await import('./bench.ts')).run(files, options));
   bench.addCommand(conformanceCommand());
+  bench.addCommand(recordCommand());
   bench
     .command('list')
     .description('lists the scenarios that come with the program')

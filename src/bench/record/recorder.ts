@@ -73,7 +73,12 @@ export class Recorder {
     if (this.#serials.size === 0) await pace.during(() => this.#askWho());
   }
 
-  /** What there is so far. `writtenAtMs` is calendar time. */
+  /** What there is so far, in the order in which it came. */
+  soFar(): Pick<Recording, 'heard' | 'sights'> {
+    return { heard: this.#heard, sights: this.#sights.flatMap(({ seen }) => seen) };
+  }
+
+  /** What there is so far, retold by time. `writtenAtMs` is calendar time. */
   recording(writtenAtMs: number): Recording {
     const byTime = <T extends { atMs: number }>(list: readonly T[]) => [...list].sort((a, b) => a.atMs - b.atMs);
     return {
