@@ -1,10 +1,12 @@
 import { Command } from 'commander';
-import { whole } from './arguments.ts';
+import { portOrAny, whole } from './arguments.ts';
 
 /** `paybox bench run conformance`, which is `paybox bench conformance` too. */
 export function conformanceCommand(): Command {
   return new Command('conformance')
-    .description('judges a payment QR service, or our own gateway and agent, clause by clause against PROTOCOL.md')
+    .description(
+      'judges a payment QR service, a box, or our own gateway and agent, clause by clause against PROTOCOL.md',
+    )
     .option('--service <url>', 'the service to judge, with its path prefix, as https://dev.example.com/vqr')
     .option('--username <name>', "the partner's user name")
     .option('--password-file <file>', 'a file with its password, - for standard input (or PAYBOX_PASSWORD)')
@@ -17,7 +19,7 @@ export function conformanceCommand(): Command {
     .option('--box-page <url>', 'the origin of its pages, to see its screen')
     .option(
       '--box-secret-file <file>',
-      'the secret of that box, which is off: the bench plays it (our kind of gateway)',
+      'the secret of that box, which is off: the bench plays it (our kind of gateway); or of --await-box',
     )
     .option('--confirm <what>', 'what the service waits for before SUCCESS: displayed or accepted', 'displayed')
     .option('--unlinked-box <code>', 'terminalCode of a box without an account')
@@ -33,7 +35,14 @@ export function conformanceCommand(): Command {
       'how callbacks are authorized: none, bearer:TOKEN, or token:USERNAME:PASSWORD',
     )
     .option('--callback-signing-secret-file <file>', 'the whsec_ secret that callbacks are signed with')
-    .option('--slow', 'also what takes minutes: the end of a token, every retry of a callback')
+    .option('--await-box <codes>', 'the box to judge, as VVB000001:VVB900001: the bench is its gateway; with')
+    .option('--listen <host>', '… the address of this machine that it connects to (default: 127.0.0.1),')
+    .option('--mqtt-port <port>', '… the port of MQTT (default: 18840),', portOrAny)
+    .option('--http-port <port>', '… the port of HTTP (default: 8840),', portOrAny)
+    .option('--within <seconds>', '… how long it may take to come (default: 120), and', whole(86_400))
+    .option('--probe <how>', '… where its screen is seen, as in `bench run` (default: --box-page, if there is one)')
+    .option('--restart-command <command>', '… a shell command that turns it off and on again')
+    .option('--slow', 'also what takes minutes: the end of a token, every retry of a callback, reports that come again')
     .option('--guess-passwords', 'also send wrong passwords until the service has enough of them')
     .option('--strict', 'another choice in a gap of the specification is a failure')
     .option('--only <clauses>', 'judge these only, as TOK,SND-4')
@@ -66,6 +75,10 @@ that would bring it.
   $ …  --box-code VVB000001 --serial VVB900001                  with a box that is on; you see it show the orders
   $ …  --callback-listen 0.0.0.0:8900                           with callbacks: their endpoint is
                                                                 http://THIS-MACHINE:8900/bank/api/transaction-sync
+
+  $ paybox bench run conformance --await-box VVB000001:VVB900001 --box-secret-file secret --listen 0.0.0.0 \\
+      --box-page http://192.168.1.20:8810                       any box: it says where the box has to connect, waits
+  $ …  --probe 'rpicam-still -n -o -' --restart-command 'usbrelay BOX=0; sleep 2; usbrelay BOX=1' --slow
 
 passed: as the clause says. failed: not as the specification says. differs: another choice where the specification
 says nothing, which --strict fails. skipped: not judged, and why. missing: nobody answered.

@@ -9,13 +9,14 @@ import { tapOf } from '../bench/reports/tap.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { makeFolder, writeOut } from './bench.ts';
+import { awaitedBox, type BoxOptionsGiven } from './bench-conformance-box.ts';
 import { ownBox, ownService, type ServiceOptionsGiven, serviceAt } from './bench-conformance-suites.ts';
 import { anySeed } from './bench-target.ts';
 import { StopSignal } from './daemon.ts';
 import { table } from './print.ts';
 
 /** The options of `paybox bench run conformance`. */
-export interface ConformanceOptions extends ServiceOptionsGiven {
+export interface ConformanceOptions extends ServiceOptionsGiven, BoxOptionsGiven {
   only?: string;
   strict?: boolean;
   junit?: string;
@@ -97,17 +98,24 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
 }
 
 function openersOf(options: ConformanceOptions, seed: number): Opener[] {
-  const { only, service } = options;
+  const { only, service, awaitBox } = options;
   const wanted = only?.split(',').map((it) => it.trim());
   const isWanted = (clause: string) => wanted?.some((it) => clause === it || clause.startsWith(`${it}-`)) ?? true;
-  const openers =
-    service === undefined
-      ? [
-          ownService(options, seed, isWanted),
-          ownBox(options, 'mqtt', seed, isWanted),
-          ownBox(options, 'http', seed, isWanted),
-        ]
-      : [serviceAt(options, isWanted)];
+  if (service !== undefined && awaitBox !== undefined) {
+    throw new ConfigError('--await-box and --service: expected one of them, a run judges a box or a service');
+  }
+  const theirs =
+    awaitBox !== undefined
+      ? awaitedBox(options, isWanted)
+      : service !== undefined
+        ? serviceAt(options, isWanted)
+        : undefined;
+  const ours = () => [
+    ownService(options, seed, isWanted),
+    ownBox(options, 'mqtt', seed, isWanted),
+    ownBox(options, 'http', seed, isWanted),
+  ];
+  const openers = theirs === undefined ? ours() : [theirs];
   const asked = openers.filter(({ size }) => size > 0);
   if (asked.length > 0) return asked;
   throw new ConfigError(`--only ${only}: expected clauses that are judged, as TOK-4, or rooms of them, as TOK,SND`);

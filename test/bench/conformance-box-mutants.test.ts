@@ -188,6 +188,7 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'sends reports once in a session': {
     breaks: ['MSG-6'],
+    needs: ['time'],
     wire: () => reportingOnce(new Set()),
   },
   'forgets its reports when the link breaks': {

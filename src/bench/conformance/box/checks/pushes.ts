@@ -6,6 +6,8 @@ import type { Trial } from '../trial.ts';
 /** How much earlier or later than its deadline a box may end a push: its clock has ticks, and the way takes time. */
 const EARLY_MS = 700;
 const LATE_MS = 3_000;
+const LONG_AGO_MS = Date.UTC(2001, 8, 9);
+const FAR_AWAY_MS = Date.UTC(2100, 0, 1);
 
 /** What becomes of a push that is right (PROTOCOL.md, clauses AGT-2 to AGT-4, MSG-3, MSG-5 and MSG-9). */
 export const PUSH_CHECKS = [
@@ -114,11 +116,23 @@ export const PUSH_CHECKS = [
     const late = await trial.shown({ ...order, sessionMs: sessionMs - lateMs });
     await expiresIn(trial, late, 7_000 - lateMs);
   }),
-  boxCheck('MSG-5', 'a lifetime is counted as a duration, whatever calendar clocks say', async (trial) => {
-    const fast = await trial.shown(trial.order({ expiresAtMs: 1_000_000_000_000 }));
-    await trial.echo();
-    const ended = trial.since('ended').some(({ pushId }) => pushId === fast.pushId);
-    if (ended) throw new Mismatch('the push ended by the calendar');
+  boxCheck(
+    'MSG-5',
+    'a lifetime is a duration, also where the calendar says that it was over long ago',
+    async (trial) => {
+      const order = trial.order({ expiresAtMs: LONG_AGO_MS });
+      trial.tell(order);
+      const verdict = await trial.verdictOn(order.pushId);
+      if (verdict.type === 'rejected') throw new Mismatch(`rejected with ${verdict.code}: ${verdict.reason}`);
+      await trial.pace.wait(LATE_MS);
+      await trial.echo();
+      const ended = trial.since('ended').some(({ pushId }) => pushId === order.pushId);
+      if (ended) throw new Mismatch('the push ended by the calendar');
+    },
+  ),
+  boxCheck('MSG-5', 'a lifetime is a duration, also where the calendar says that it lasts for years', async (trial) => {
+    const order = await trial.shown(trial.order({ expiresInMs: 4_000, expiresAtMs: FAR_AWAY_MS }));
+    await expiresIn(trial, order, 4_000);
   }),
 ];
 

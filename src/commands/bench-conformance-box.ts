@@ -1,0 +1,76 @@
+import { openAwaitedBox } from '../bench/conformance/box/awaited-box.ts';
+import { BOX_CHECKS } from '../bench/conformance/box/checks/all.ts';
+import type { JudgedIdentity } from '../bench/conformance/box/gateway/side.ts';
+import { boxLacks } from '../bench/conformance/box/subject.ts';
+import { suiteOf } from '../bench/conformance/suite.ts';
+import { probeOf, screenProbe } from '../bench/probe.ts';
+import { ConfigError } from '../lib/errors.ts';
+import { systemRandom } from '../lib/random.ts';
+import { boxCode } from '../protocol/fields.ts';
+import type { Opener } from './bench-conformance.ts';
+import { secretFrom } from './secrets.ts';
+
+/** What a person gives about a box that is judged. */
+export interface BoxOptionsGiven {
+  /** terminalCode and serialNumber, with a colon between. */
+  awaitBox?: string;
+  boxSecretFile?: string;
+  boxPage?: string;
+  listen?: string;
+  mqttPort?: number;
+  httpPort?: number;
+  probe?: string;
+  restartCommand?: string;
+  /** Seconds. */
+  within?: number;
+  slow?: boolean;
+}
+
+const MQTT_PORT = 18_840;
+const HTTP_PORT = 8_840;
+const WITHIN_SECONDS = 120;
+
+/** Any box, once it has connected. Throws ConfigError that names the option. */
+export function awaitedBox(given: BoxOptionsGiven, isWanted: (clause: string) => boolean): Opener {
+  const checks = BOX_CHECKS.filter(({ clause }) => isWanted(clause));
+  const identity = identityOf(given);
+  const { boxPage: url, probe, listen: host = '127.0.0.1', restartCommand } = given;
+  if (url !== undefined && !/^https?:\/\/[^@]+$/.test(url)) {
+    throw new ConfigError(`--box-page ${url}: expected the origin of the box's pages, as http://192.168.1.20:8810`);
+  }
+  const pages = url === undefined ? undefined : screenProbe;
+  const target = `box ${identity.terminalCode}`;
+  return {
+    target,
+    size: checks.length,
+    open: async (signal) => {
+      const subject = await openAwaitedBox({
+        identity,
+        place: { host, mqttPort: given.mqttPort ?? MQTT_PORT, httpPort: given.httpPort ?? HTTP_PORT },
+        url,
+        probe: probe === undefined ? pages : probeOf(probe),
+        restartCommand,
+        withinMs: (given.within ?? WITHIN_SECONDS) * 1000,
+        random: systemRandom,
+        signal,
+        onListening: (lines) => process.stderr.write(`${lines.join('\n')}\n`),
+        onProgress: (told) => process.stderr.write(`… ${told}\n`),
+      });
+      const lacks = (need: Parameters<typeof boxLacks>[1]) => boxLacks(subject, need, given.slow === true);
+      const close = () => subject.hands.close();
+      return suiteOf(checks, { name: target, subject, pace: subject.pace, lacks, close });
+    },
+  };
+}
+
+function identityOf({ awaitBox = '', boxSecretFile }: BoxOptionsGiven): JudgedIdentity {
+  const [terminalCode = '', serialNumber = '', ...more] = awaitBox.split(':');
+  const isRight = [terminalCode, serialNumber].every((code) => boxCode.safeParse(code).success) && more.length === 0;
+  if (!isRight) {
+    throw new ConfigError(`--await-box ${awaitBox}: expected terminalCode:serialNumber, as VVB000001:VVB900001`);
+  }
+  if (boxSecretFile === undefined) {
+    throw new ConfigError('--box-secret-file is needed with --await-box: a file that holds the secret of the box');
+  }
+  return { terminalCode, serialNumber, secret: secretFrom('--box-secret-file', boxSecretFile) };
+}
