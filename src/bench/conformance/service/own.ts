@@ -5,10 +5,10 @@ import type { Random } from '../../../lib/random.ts';
 import { BoxAt } from '../../box-at.ts';
 import { screenProbe } from '../../probe.ts';
 import { agentConfigFor, type Place } from '../../targets/identities.ts';
-import type { Starter } from '../../targets/own.ts';
+import type { Part, Starter } from '../../targets/own.ts';
 import { freePorts } from '../../targets/ports.ts';
 import { untilAtWork } from '../../targets/running.ts';
-import { type CallbackAuth, startListener } from './listener.ts';
+import { type CallbackListener, startListener } from './listener.ts';
 import { ServiceSubject } from './subject.ts';
 
 const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
@@ -25,6 +25,10 @@ const TAG_CHARS = 4;
 
 /** What may be other than it is, so that a judge can be judged. */
 export interface OwnServiceChanges {
+  /** Without a box of its own that is on; the bench plays one in any case. */
+  isWithoutBox?: boolean;
+  /** Without what takes minutes, which cost work also where they are skipped. */
+  isQuick?: boolean;
   /** Of the gateway's configuration. */
   config?: object;
   /** Where partners reach the service that is at this origin. */
@@ -39,7 +43,7 @@ export interface OwnService {
   close(): Promise<void>;
 }
 
-/** Starts a gateway with everything that a check needs: partners, a box to play, and one that is no sandbox. */
+/** Starts a gateway with everything that a check needs: partners, boxes, and another one that is no sandbox. */
 export async function openOwnService(
   starter: Starter,
   random: Random,
@@ -47,72 +51,55 @@ export async function openOwnService(
 ): Promise<OwnService> {
   const { pace } = starter;
   const folder = await mkdtemp(join(tmpdir(), 'paybox-conformance-'));
-  const secret = () => random.secret(SECRET_BYTES);
-  const partner = { username: 'bench', password: secret() };
-  const second = { username: 'second', password: secret() };
-  const boxSecret = secret();
-  const boxOn = { ...BOX_ON, secret: secret() };
-  const callbackAuth: CallbackAuth = { kind: 'token', username: 'service', password: secret() };
-  const signingSecret = `whsec_${Buffer.from(random.secret(SIGNING_BYTES), 'base64url').toString('base64')}`;
-  const listener = await startListener({ host: LOOPBACK, port: 0 }, pace.clock, callbackAuth);
-  const [port = 0, outsidePort = 0, boxPort = 0] = await freePorts(3);
-  const callbackUrl = (await changes.partner?.(listener.url)) ?? listener.url;
-  const callback = { url: callbackUrl, auth: { ...callbackAuth, url: listener.tokenUrl }, signingSecret };
-  const configOf = (at: number, name: string) => ({
-    http: { port: at },
-    mqtt: null,
-    basePath: BASE_PATH,
-    dataDir: join(folder, name),
-    partners: [
-      { ...partner, accounts: [ACCOUNT.bankAccount], callback },
-      { ...second, accounts: [SECOND_ACCOUNT.bankAccount] },
-    ],
-    accounts: [ACCOUNT, SECOND_ACCOUNT],
-    boxes: [
-      { ...BOX, secret: boxSecret, account: ACCOUNT.bankAccount },
-      { ...boxOn, account: ACCOUNT.bankAccount },
-      { ...UNLINKED_BOX, secret: secret() },
-    ],
-    ...changes.config,
-  });
-  const parts: { end(how: 'off'): Promise<void> }[] = [];
+  const made = identitiesOf(random);
+  const listener = await startListener({ host: LOOPBACK, port: 0 }, pace.clock, made.callbackAuth);
+  const ends: (() => Promise<void>)[] = [
+    () => rm(folder, { recursive: true, force: true, maxRetries: 5 }),
+    listener.close,
+  ];
   const close = async () => {
     await pace.during(async () => {
-      for (const part of parts.reverse()) await part.end('off');
-      await listener.close();
-      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+      for (const end of ends.reverse()) await end();
     });
     pace.close();
   };
+  const start = async (starting: () => Promise<Part>) => {
+    const part = await pace.during(starting);
+    ends.push(() => part.end('off'));
+  };
   try {
-    parts.push(await pace.during(() => starter.gateway(configOf(port, 'sandbox'))));
-    parts.push(await pace.during(() => starter.gateway({ ...configOf(outsidePort, 'outside'), sandbox: false })));
+    const [port = 0, outsidePort = 0, boxPort = 0] = await freePorts(3);
+    const callbackUrl = (await changes.partner?.(listener.url)) ?? listener.url;
+    const config = { ...configOf(made, { ...listener, url: callbackUrl }), ...changes.config };
+    const outside = { ...config, http: { port: outsidePort }, dataDir: join(folder, 'outside'), sandbox: false };
+    await start(() => starter.gateway({ ...config, http: { port }, dataDir: join(folder, 'sandbox') }));
+    await start(() => starter.gateway(outside));
     const place: Place = { httpPort: port, mqttPort: 0, transport: 'http', folder };
-    const startAgent = () => starter.agent(agentConfigFor(place, boxOn, boxPort), boxOn.terminalCode);
-    parts.push(await pace.during(startAgent));
-    const page = new BoxAt(`http://${LOOPBACK}:${boxPort}`, boxOn);
-    await untilAtWork(page, pace);
-    const origin = (await changes.service?.(`http://${LOOPBACK}:${port}`)) ?? `http://${LOOPBACK}:${port}`;
-    const baseUrl = `${origin}${BASE_PATH}`;
+    const page = new BoxAt(`http://${LOOPBACK}:${boxPort}`, made.boxOn);
+    if (changes.isWithoutBox !== true) {
+      await start(() => starter.agent(agentConfigFor(place, made.boxOn, boxPort), made.boxOn.terminalCode));
+      await untilAtWork(page, pace);
+    }
+    const origin = `http://${LOOPBACK}:${port}`;
+    const baseUrl = `${(await changes.service?.(origin)) ?? origin}${BASE_PATH}`;
     const subject = new ServiceSubject({
-      access: { baseUrl, ...partner },
+      access: { baseUrl, ...made.partner },
       account: ACCOUNT,
       pace,
       ...uniqueOf(random),
       sandbox: true,
-      outside: { baseUrl: `http://${LOOPBACK}:${outsidePort}${BASE_PATH}`, ...partner },
+      outside: { baseUrl: `http://${LOOPBACK}:${outsidePort}${BASE_PATH}`, ...made.partner },
       box: BOX,
-      boxSecret,
+      boxSecret: made.boxSecret,
       confirm: 'displayed',
-      boxOn: BOX_ON,
-      seeQr: async () => (await screenProbe.see(page))?.qr,
+      ...(changes.isWithoutBox === true ? {} : { boxOn: BOX_ON, seeQr: async () => (await screenProbe.see(page))?.qr }),
       unlinkedBox: UNLINKED_BOX.terminalCode,
-      second: { baseUrl, ...second },
+      second: { baseUrl, ...made.second },
       secondAccount: SECOND_ACCOUNT.bankAccount,
       listener,
-      callbackAuth,
-      signingSecret,
-      slow: true,
+      callbackAuth: made.callbackAuth,
+      signingSecret: made.signingSecret,
+      slow: changes.isQuick !== true,
       guesses: true,
     });
     return { subject, close };
@@ -120,6 +107,42 @@ export async function openOwnService(
     await close();
     throw error;
   }
+}
+
+type Identities = ReturnType<typeof identitiesOf>;
+
+/** Who is who, with secrets of this run. */
+function identitiesOf(random: Random) {
+  const secret = () => random.secret(SECRET_BYTES);
+  const callbackAuth = { kind: 'token', username: 'service', password: secret() } as const;
+  return {
+    partner: { username: 'bench', password: secret() },
+    second: { username: 'second', password: secret() },
+    boxSecret: secret(),
+    boxOn: { ...BOX_ON, secret: secret() },
+    unlinkedSecret: secret(),
+    callbackAuth,
+    signingSecret: `whsec_${Buffer.from(random.secret(SIGNING_BYTES), 'base64url').toString('base64')}`,
+  };
+}
+
+function configOf(made: Identities, { url, tokenUrl }: Pick<CallbackListener, 'url' | 'tokenUrl'>): object {
+  const { partner, second, boxSecret, boxOn, unlinkedSecret, callbackAuth, signingSecret } = made;
+  const account = ACCOUNT.bankAccount;
+  return {
+    mqtt: null,
+    basePath: BASE_PATH,
+    partners: [
+      { ...partner, accounts: [account], callback: { url, auth: { ...callbackAuth, url: tokenUrl }, signingSecret } },
+      { ...second, accounts: [SECOND_ACCOUNT.bankAccount] },
+    ],
+    accounts: [ACCOUNT, SECOND_ACCOUNT],
+    boxes: [
+      { ...BOX, secret: boxSecret, account },
+      { ...boxOn, account },
+      { ...UNLINKED_BOX, secret: unlinkedSecret },
+    ],
+  };
 }
 
 /** What keeps the orders of two runs apart. */
