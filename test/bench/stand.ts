@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
+import type { Pace } from '../../src/bench/pace.ts';
 import { screenProbe } from '../../src/bench/probe.ts';
 import { type Result, runScenario } from '../../src/bench/run.ts';
 import { parseScenario } from '../../src/bench/scenario.ts';
@@ -13,7 +14,7 @@ import { seededRandom } from '../../src/lib/seeded.ts';
 
 export const SEED = 7;
 
-const quiet = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
+export const quiet = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
 
 /** Gateway and boxes in this process, on a clock that skips. */
 export function emulated(): TargetKind {
@@ -24,6 +25,22 @@ export function emulated(): TargetKind {
 export function mutant(change: (target: Target) => Target | Promise<Target>): TargetKind {
   const kind = emulated();
   return { ...kind, open: async (need) => change(await kind.open(need)) };
+}
+
+/** One emulated box that is opened again and again without ending, for what is not about boxes. */
+export async function standing(): Promise<TargetKind> {
+  const kind = emulated();
+  const target = await kind.open({ boxes: 1, enrolled: true });
+  const { pace } = target;
+  onTestFinished(() => target.close().then(() => pace.close()));
+  const shared: Pace = {
+    clock: pace.clock,
+    wait: (ms, signal) => pace.wait(ms, signal),
+    during: (work) => pace.during(work),
+    pauses: () => pace.pauses(),
+    close: () => undefined,
+  };
+  return { ...kind, open: async () => ({ ...target, pace: shared, close: async () => undefined }) };
 }
 
 /** Runs the steps, which are YAML, on emulated boxes unless another target is given. */

@@ -15,6 +15,8 @@ export const PROGRAMS = {
   espeak: { command: 'espeak-ng', debianPackage: 'espeak-ng' },
   aplay: { command: 'aplay', debianPackage: 'alsa-utils' },
   systemdNotify: { command: 'systemd-notify', debianPackage: 'systemd' },
+  python: { command: 'python3', debianPackage: 'python3' },
+  pytest: { command: 'pytest-3', debianPackage: 'python3-pytest' },
   perl: { command: 'perl', debianPackage: 'perl-base' },
   qemuUser: { command: 'qemu-aarch64-static', debianPackage: 'qemu-user-static' },
   arm64Libraries: { command: '/usr/aarch64-linux-gnu/lib/libstdc++.so.6', debianPackage: 'libstdc++6-arm64-cross' },

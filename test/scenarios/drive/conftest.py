@@ -1,0 +1,28 @@
+"""Fixtures of pytest: `bench`, and for each test a `stand` of its own.
+
+With PAYBOX_BENCH_URL they use a server that runs, else they start one. PAYBOX_REPORTS=DIR keeps the evidence of each test.
+"""
+
+import os
+import pathlib
+
+import pytest
+
+from paybox_bench import Bench, serving
+
+
+@pytest.fixture(scope="session")
+def bench():
+    if "PAYBOX_BENCH_URL" in os.environ:
+        yield Bench()
+    else:
+        with serving() as server:
+            yield server
+
+
+@pytest.fixture
+def stand(bench, request):
+    with bench.stand() as opened:
+        yield opened
+        if "PAYBOX_REPORTS" in os.environ:
+            opened.save_report(pathlib.Path(os.environ["PAYBOX_REPORTS"], f"{request.node.name}.html"))

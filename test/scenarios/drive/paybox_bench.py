@@ -1,0 +1,168 @@
+"""Drives `paybox bench serve` from Python 3.9 or newer, with nothing but its standard library.
+
+    with serving() as bench, bench.stand(boxes=2) as stand:
+        order = stand.push(amount=50000, content="DH1")
+        stand.expect(state="showing", qr=order["qrCode"])
+
+Steps are those of a scenario file, word for word: `paybox config schema scenario` prints all of them.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+START_TIMEOUT_S = 60
+ANSWER_TIMEOUT_S = 600
+
+
+class NotAsExpected(AssertionError):
+    """A step was done, and is not as expected: what was expected and what is."""
+
+
+class BenchError(RuntimeError):
+    """The bench refuses, and says what to do; `status` is that of HTTP."""
+
+    def __init__(self, status, error, fix):
+        super().__init__(f"{error}; {fix}" if fix else error)
+        self.status = status
+
+
+class Bench:
+    """A control server that runs, by default the one in PAYBOX_BENCH_URL and PAYBOX_BENCH_TOKEN."""
+
+    def __init__(self, url=None, token=None):
+        self.url = (url or os.environ.get("PAYBOX_BENCH_URL", "http://127.0.0.1:8820")).rstrip("/")
+        self._token = token or os.environ.get("PAYBOX_BENCH_TOKEN")
+
+    def open(self, method, path, body=None):
+        """An answer to read from. A refusal is raised."""
+        request = urllib.request.Request(self.url + path, method=method)
+        if self._token:
+            request.add_header("Authorization", f"Bearer {self._token}")
+        if body is not None:
+            request.add_header("Content-Type", "application/json")
+            request.data = json.dumps(body).encode()
+        try:
+            return urllib.request.urlopen(request, timeout=ANSWER_TIMEOUT_S)
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                said = json.loads(refusal.read())
+            if refusal.code == 409:
+                raise NotAsExpected(said["error"]) from None
+            raise BenchError(refusal.code, said["error"], said["fix"]) from None
+
+    def read(self, path):
+        """The bytes at a path."""
+        with self.open("GET", path) as answer:
+            return answer.read()
+
+    def json(self, method, path, body=None):
+        with self.open(method, path, body) as answer:
+            return json.loads(answer.read() or "null")
+
+    def scenarios(self):
+        """The names that `run` takes."""
+        return [scenario["name"] for scenario in self.json("GET", "/scenarios")["scenarios"]]
+
+    def run(self, *scenarios, on_event=None, **options):
+        """Runs scenarios to their end: names, or texts of scenario files. The run, with `state` and `reason`."""
+        order = [{"yaml": text} if "\n" in text else text for text in scenarios]
+        links = self.json("POST", "/runs", {"scenarios": order, **options})["links"]
+        with self.open("GET", links["events"]) as lines:
+            for line in lines:
+                if on_event and line.startswith(b"data: "):
+                    on_event(json.loads(line[len(b"data: "):]))
+        return self.json("GET", links["self"])
+
+    @contextlib.contextmanager
+    def stand(self, **options):
+        """A gateway and boxes that stay up for a block of code."""
+        stand = self.open_stand(**options)
+        try:
+            yield stand
+        finally:
+            stand.end()
+
+    def open_stand(self, **options):
+        return Stand(self, self.json("POST", "/stands", options))
+
+
+class Stand:
+    """A gateway, boxes and a partner's server; `about` has addresses and credentials."""
+
+    def __init__(self, bench, about):
+        self.about = about
+        self._bench = bench
+        self._path = about["links"]["self"]
+
+    def step(self, **step):
+        """One step, as in a scenario file; what it gave. Raises NotAsExpected."""
+        return self._bench.json("POST", f"{self._path}/steps", step)["result"]
+
+    def push(self, amount, content, **more):
+        """Makes an order and sends its QR to the box: orderId, qrCode…"""
+        return self.step(push={"amount": amount, "content": content, **more})
+
+    def pay(self, amount, content, **more):
+        """A simulated payment: transactionId…"""
+        return self.step(pay={"amount": amount, "content": content, **more})
+
+    def expect(self, box=1, **expected):
+        """Waits until all of it is so, as state="paid", within="5s"."""
+        return self.step(box=box, expect=expected)
+
+    def press(self, key, box=1):
+        return self.step(box=box, press=key)
+
+    def fault(self, fault, box=1):
+        """Makes something go wrong, as {"box": "off"}, or right again."""
+        return self.step(box=box, fault=fault)
+
+    def screen(self, box=1):
+        """What the box shows, as a PNG file."""
+        return self._bench.read(f"{self._path}/boxes/{box}/screen.png")
+
+    def text(self, box=1):
+        """The words on the screen."""
+        return self._bench.read(f"{self._path}/boxes/{box}/screen.txt").decode()
+
+    def status(self, box=1):
+        return self._bench.json("GET", f"{self._path}/boxes/{box}/status")
+
+    def callbacks(self):
+        """What the gateway tells of callbacks, and what reached the bench's server for the partner."""
+        return self._bench.json("GET", f"{self._path}/callbacks")
+
+    def save_report(self, file):
+        """Writes the evidence so far as a page."""
+        pathlib.Path(file).write_bytes(self._bench.read(f"{self._path}/report.html"))
+
+    def end(self):
+        self._bench.json("DELETE", self._path)
+
+
+@contextlib.contextmanager
+def serving(*options):
+    """A control server of one's own, for a block of code. PAYBOX says how the program is called: npx paybox, if not."""
+    program = shlex.split(os.environ.get("PAYBOX", "npx paybox"))
+    with tempfile.TemporaryDirectory() as folder:
+        ready = pathlib.Path(folder, "ready.json")
+        command = [*program, "bench", "serve", "--port", "0", "--ready-file", str(ready), *options]
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + START_TIMEOUT_S
+            while not ready.exists():
+                if server.poll() is not None or time.monotonic() > deadline:
+                    raise BenchError(0, f"{shlex.join(command)} did not start", "see what it said")
+                time.sleep(0.05)
+            yield Bench(json.loads(ready.read_text())["url"])
+        finally:
+            server.terminate()
+            server.wait()

@@ -1,0 +1,13 @@
+*** Settings ***
+Documentation    Run with `robot --xunit shop.xml shop.robot` in this folder.
+Resource         paybox.resource
+Test Teardown    End Stand
+
+
+*** Test Cases ***
+An Order Is Paid
+    Open Stand
+    Order Should Be Payable    50000    DH1
+
+A Whole Scenario
+    Scenario Should Pass    cancelled-order
