@@ -28,7 +28,7 @@ const RAW_TIMEOUT_MS = 10_000;
 async function refusals(run: ServiceRun): Promise<{ what: string; called: Called }[]> {
   const order = run.subject.newOrder();
   const push = pushBody(run, order, ownQr(run.subject, order), { checkSum: 'f'.repeat(32), terminalCode: 'VVB999999' });
-  const payment = { ...paymentBody(run, order), content: 'x'.repeat(40) };
+  const payment = { ...paymentBody(run, order), amount: 0 };
   return [
     { what: 'generate', called: await generate(run, { ...generateBody(run), amount: 0 }) },
     { what: 'send-qr', called: await send(run, push) },

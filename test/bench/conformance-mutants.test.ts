@@ -1,0 +1,334 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import type { OwnServiceChanges } from '../../src/bench/conformance/service/own.ts';
+import { crc16 } from '../../src/protocol/crc16.ts';
+import { PATHS } from '../../src/protocol/http-api.ts';
+import { clausesOf, judgedOwn, type Lies, liar, type Passing } from './conformance-stand.ts';
+
+const SERVICE = (path: string) => `/vqr${path}`;
+
+/** The JSON of an answer or a request, changed. */
+function changed(passing: Passing, change: (json: Record<string, unknown>) => object): void {
+  passing.body = JSON.stringify(change(JSON.parse(passing.body) as Record<string, unknown>));
+}
+
+function isJson({ body }: Passing): boolean {
+  try {
+    return typeof JSON.parse(body) === 'object' && JSON.parse(body) !== null;
+  } catch {
+    return false;
+  }
+}
+
+const same = (qr: string) => qr;
+const is = (passing: Passing, path: string) => passing.path === SERVICE(path);
+const failed = (message: string) => ({ status: 400, body: JSON.stringify({ status: 'FAILED', message }) });
+
+/** Another QR in what is generated, with a right CRC unless it has to be wrong. */
+function otherQr(change: (qr: string) => string, crc = crc16): Lies {
+  return {
+    answer: (answer) => {
+      if (!is(answer, PATHS.generate) || answer.status !== 200) return;
+      changed(answer, (json) => {
+        const open = change(String(json.qrCode).slice(0, -4));
+        return { ...json, qrCode: `${open}${crc(open)}` };
+      });
+    },
+  };
+}
+
+/** The password and the bearers of each partner, as somebody on the way learns them. */
+function learned() {
+  const passwords = new Map<string, string>();
+  return {
+    /** Of whoever owns the bearer; undefined for one that was not given. */
+    passwordOf: ({ headers }: Passing) => passwords.get(headers.authorization ?? ''),
+    answer: (answer: Passing, request: Passing) => {
+      if (!is(request, PATHS.token) || answer.status !== 200) return;
+      const basic = Buffer.from((request.headers.authorization ?? '').slice('Basic '.length), 'base64').toString(
+        'utf8',
+      );
+      const { access_token } = JSON.parse(answer.body) as { access_token: string };
+      passwords.set(`Bearer ${access_token}`, basic.slice(basic.indexOf(':') + 1));
+    },
+  };
+}
+
+function withoutCheckSum(): Lies {
+  const { passwordOf, answer } = learned();
+  const request = (passing: Passing) => {
+    if (!is(passing, PATHS.sendQr) || !isJson(passing)) return undefined;
+    changed(passing, (json) => {
+      const text = `${passwordOf(passing)}${json.bankAccount}${json.amount}${json.bankCode}`;
+      const checkSum = createHash('md5').update(text, 'utf8').digest('hex');
+      return typeof json.checkSum === 'string' ? { ...json, checkSum } : json;
+    });
+    return undefined;
+  };
+  return { request, answer };
+}
+
+/** A token that was ever given opens every door. */
+function withoutExpiry(): Lies {
+  const { passwordOf, answer } = learned();
+  return {
+    answer: (passing, request) => {
+      answer(passing, request);
+      if (passing.status === 401 && passwordOf(request) !== undefined)
+        Object.assign(passing, { status: 200, body: '{}' });
+    },
+  };
+}
+
+function oneTransactionId(): Lies {
+  let first: unknown;
+  return {
+    answer: (answer) => {
+      if (!is(answer, PATHS.testCallback) || answer.status !== 200) return;
+      changed(answer, (json) => {
+        first ??= json.message;
+        return { ...json, message: first };
+      });
+    },
+  };
+}
+
+const PURPOSE_AT_END = /62(\d\d)08(\d\d)([0-9A-Z]{8})6304$/;
+
+/** `P ` before the content of a QR. */
+function prefixed(qr: string): string {
+  const longer = (length: string) => String(Number(length) + 2).padStart(2, '0');
+  return qr.replace(PURPOSE_AT_END, (_, all, own, content) => `62${longer(all)}08${longer(own)}P ${content}6304`);
+}
+
+/** Another last digit of the amount. */
+function otherAmount(qr: string): string {
+  return qr.replace(/(?<=530370454\d\d\d*)\d(?=5802VN)/, (last) => (last === '1' ? '2' : '1'));
+}
+
+/** What is wrong with the service, and the clauses that say so. */
+const THROUGH_A_LIAR: readonly (readonly [what: string, clauses: readonly string[], lies: () => Lies])[] = [
+  ['checkSum is not looked at', ['SND-2', 'SUM-1'], withoutCheckSum],
+  [
+    'checkSum is looked at before the amount',
+    ['SND-2'],
+    () => ({
+      request: (it) =>
+        is(it, PATHS.sendQr) && it.body.includes('"amount":"0"') && it.body.includes(`"${'0'.repeat(32)}"`)
+          ? failed('E39')
+          : undefined,
+    }),
+  ],
+  [
+    'malformed JSON has another code',
+    ['ERR-3'],
+    () => ({
+      answer: (it, request) => {
+        if (is(request, PATHS.generate) && !isJson(request)) it.body = it.body.replace('E46', 'E05');
+      },
+    }),
+  ],
+  ['the CRC of a QR is wrong', ['QRP-3'], () => otherQr(same, (qr) => (crc16(qr) === '0000' ? '0001' : '0000'))],
+  ['a QR has another amount', ['GEN-5'], () => otherQr(otherAmount)],
+  ['content is prefixed', ['GEN-6'], () => otherQr(prefixed)],
+  ['every payment has one transaction id', ['CBK-5', 'CBK-7', 'SYN-2'], oneTransactionId],
+  [
+    'a refusal is 200',
+    ['ERR-2'],
+    () => ({
+      answer: (it) => {
+        if (it.status === 400) it.status = 200;
+      },
+    }),
+  ],
+  [
+    'an unknown path is 200',
+    ['ERR-2'],
+    () => ({
+      answer: (it) => {
+        if (it.status === 404) Object.assign(it, { status: 200, body: '{}' });
+      },
+    }),
+  ],
+  [
+    'a test callback takes content of 20',
+    ['CBK-2', 'LIM-3'],
+    () => ({
+      request: (it) => {
+        if (is(it, PATHS.testCallback) && isJson(it)) {
+          changed(it, (json) => ({
+            ...json,
+            ...(typeof json.content === 'string' && { content: json.content.slice(0, 19) }),
+          }));
+        }
+        return undefined;
+      },
+    }),
+  ],
+  [
+    'a 401 has no WWW-Authenticate',
+    ['TOK-4', 'TOK-5'],
+    () => ({
+      answer: (it) => {
+        delete it.headers['www-authenticate'];
+      },
+    }),
+  ],
+  [
+    'a push that timed out is not taken back',
+    ['SND-4'],
+    () => ({ isHeard: (message) => !message.includes('"type":"withdraw"') }),
+  ],
+  [
+    'a push that timed out is SUCCESS',
+    ['SND-4'],
+    () => ({
+      answer: (it) => {
+        if (it.body.includes('BOX_TIMEOUT'))
+          Object.assign(it, { status: 200, body: '{"status":"SUCCESS","message":""}' });
+      },
+    }),
+  ],
+  [
+    'what the box refuses has a code of no table',
+    ['ERR-6', 'SND-6'],
+    () => ({
+      answer: (it) => {
+        it.body = it.body.replace('DISPLAY_FAULT', 'E999');
+      },
+    }),
+  ],
+  [
+    'a token is said to be good for an hour',
+    ['TOK-1'],
+    () => ({
+      answer: (it) => {
+        it.body = it.body.replace('"expires_in":300', '"expires_in":3600');
+      },
+    }),
+  ],
+];
+
+/** Judges our gateway behind a server that lies, or with a liar before the partner. */
+async function judged(
+  changes: (through: (origin: string, lies: Lies) => Promise<string>) => OwnServiceChanges,
+  strict = true,
+) {
+  const closers: (() => void)[] = [];
+  const through = async (origin: string, lies: Lies) => {
+    const server = await liar(origin, lies);
+    closers.push(server.close);
+    return server.origin;
+  };
+  try {
+    return await judgedOwn({ isWithoutBox: true, isQuick: true, ...changes(through) }, strict);
+  } finally {
+    for (const close of closers) close();
+  }
+}
+
+const without =
+  (...fields: string[]) =>
+  (json: Record<string, unknown>) =>
+    Object.fromEntries(Object.entries(json).filter(([field]) => !fields.includes(field)));
+
+const BEFORE_THE_PARTNER: readonly (readonly [what: string, clauses: readonly string[], lies: () => Lies])[] = [
+  [
+    'a callback has another amount',
+    ['SYN-2', 'SYN-8'],
+    () => ({
+      request: (it) => {
+        it.body = it.body.replace(/"amount":\d+/, '"amount":1');
+        return undefined;
+      },
+    }),
+  ],
+  [
+    'a callback lacks a field',
+    ['SYN-2', 'SYN-8'],
+    () => ({
+      request: (it) => {
+        if (isJson(it)) changed(it, without('urlLink'));
+        return undefined;
+      },
+    }),
+  ],
+  [
+    'a callback is sent again after 400',
+    ['SYN-4'],
+    () => ({
+      answer: (it) => {
+        if (it.status === 400) it.status = 500;
+      },
+    }),
+  ],
+  [
+    'a callback goes to another address',
+    ['SYN-1'],
+    () => ({
+      request: (it) => {
+        it.path += '/';
+        return undefined;
+      },
+    }),
+  ],
+  [
+    'a callback has no authorization',
+    ['SYN-1'],
+    () => ({
+      request: (it) => {
+        delete it.headers.authorization;
+        return undefined;
+      },
+    }),
+  ],
+];
+
+describe.concurrent('a service that is wrong', () => {
+  it('is not what these tests begin with', async () => {
+    const results = await judged((through) => ({
+      service: (origin) => through(origin, {}),
+      partner: async (url) => `${await through(new URL(url).origin, {})}${new URL(url).pathname}`,
+    }));
+    expect(results.filter(({ outcome }) => outcome === 'failed')).toEqual([]);
+    expect(clausesOf(results, 'passed').length).toBeGreaterThan(40);
+  });
+
+  it.each(THROUGH_A_LIAR)('is caught by its clauses and no others: %s', async (_what, clauses, lies) => {
+    const results = await judged((through) => ({ service: (origin) => through(origin, lies()) }));
+    expect(clausesOf(results, 'failed')).toEqual(clauses);
+  });
+
+  it.each(BEFORE_THE_PARTNER)('is caught by its clauses and no others: %s', async (_what, clauses, lies) => {
+    const results = await judged((through) => ({
+      partner: async (url) => `${await through(new URL(url).origin, lies())}${new URL(url).pathname}`,
+    }));
+    expect(clausesOf(results, 'failed')).toEqual(clauses);
+  });
+
+  it.each([
+    ['SUCCESS is answered before the QR is on the screen', ['SND-3'], { confirm: 'accepted' }],
+    ['a callback is never sent again', ['SYN-4'], { callbackRetryWaitsMs: [] }],
+  ])('is caught by its clauses and no others: %s', async (_what, clauses, config) => {
+    expect(clausesOf(await judged(() => ({ config })), 'failed')).toEqual(clauses);
+  });
+
+  it('is caught by its clauses and no others: an expired token is taken', async () => {
+    const results = await judged((through) => ({
+      isQuick: false,
+      service: (origin) => through(origin, withoutExpiry()),
+    }));
+    expect(clausesOf(results, 'failed')).toEqual(['TOK-2']);
+  });
+
+  it('only differs where the specification leaves the choice: 403 for a wrong bearer', async () => {
+    const forbidden: Lies = {
+      answer: (it, request) => {
+        if (it.status === 401 && !is(request, PATHS.token)) Object.assign(it, { status: 403, body: 'Forbidden' });
+      },
+    };
+    const results = await judged((through) => ({ service: (origin) => through(origin, forbidden) }), false);
+    expect(clausesOf(results, 'failed')).toEqual([]);
+    expect(clausesOf(results, 'differs')).toEqual(['TOK-5']);
+  });
+});
