@@ -4,7 +4,12 @@ import { z } from 'zod';
 import { boxFileSchema, maskedBoxFile } from '../agent/box-file.ts';
 import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../agent/config.ts';
 import { scenarioSchema } from '../bench/scenario.ts';
-import { type GatewayConfig, gatewayConfigSchema, loadGatewayConfig } from '../gateway/config.ts';
+import {
+  GATEWAY_FILE_CHARS_MAX,
+  type GatewayConfig,
+  gatewayConfigSchema,
+  loadGatewayConfig,
+} from '../gateway/config.ts';
 import { readConfigFile } from '../lib/config-file.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { isSecretName } from '../lib/log.ts';
@@ -42,7 +47,7 @@ export async function schema(kind: string): Promise<void> {
 
 /** An agent's configuration and a file for the boot partition say which box they are for; a gateway's does not. */
 async function load(file: string): Promise<Loaded> {
-  const { value } = await readConfigFile(file);
+  const { value } = await readConfigFile(file, GATEWAY_FILE_CHARS_MAX);
   if (typeof value === 'object' && value !== null && 'terminalCode' in value) {
     return { kind: 'box', config: maskedBoxFile(await readFile(file)) };
   }

@@ -32,7 +32,7 @@ const REGISTER_TIMEOUT_MS = 60_000;
 const ANNOUNCEMENTS = /^paybox_box_announcements_total (\d+)$/m;
 
 /** Boxes that start at the same time: more would wait for each other, and count that as the time of their registration. */
-const STARTING_MAX = 20;
+const STARTING_MAX = 8;
 
 /**
  * Starts the boxes, a few at a time, and puts each into `boxes` once it is registered; until the signal. Throws

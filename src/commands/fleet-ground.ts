@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { access, constants, mkdtemp, readdir, rm, stat, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -7,8 +7,8 @@ import { type AgentConfig, loadAgentConfig, parseAgentConfig } from '../agent/co
 import { GatewayAt } from '../bench/gateway-at.ts';
 import { startShopServer } from '../bench/shop-server.ts';
 import { gatewayOf } from '../bench/targets/at.ts';
-import { accessTo, agentConfigFor, gatewayConfigFor, makeBoxes, type Transport } from '../bench/targets/identities.ts';
-import { parseGatewayConfig } from '../gateway/config.ts';
+import { accessTo, gatewayConfigFor, makeBoxes, type Transport } from '../bench/targets/identities.ts';
+import { GATEWAY_FILE_CHARS_MAX, parseGatewayConfig } from '../gateway/config.ts';
 import { startGateway } from '../gateway/gateway.ts';
 import type { Clock } from '../lib/clock.ts';
 import { checkConfig, readConfigFile } from '../lib/config-file.ts';
@@ -23,6 +23,9 @@ const NAME = 'paybox fleet';
 /** Short, so that orders expire within a run that lasts half a minute. */
 const QR_LIFETIME_SECONDS = 8;
 const MQTT_PORT = 18_830;
+const MEMORY_FOLDER = '/dev/shm';
+/** What a journal takes in a run of a fleet, with its write-ahead log. */
+const JOURNAL_BYTES_MAX = 2_000_000;
 
 /** What a fleet stands on. */
 export interface Ground {
@@ -58,11 +61,12 @@ export async function ownGround(boxes: number, transport: Transport, deps: Groun
     ...deps,
     log: log.with({ program: 'gateway' }),
   }).then(closers.adding);
-  const [httpPort, mqttPort] = [portOf(gateway.origin), portOf(gateway.mqttUrl ?? '')];
-  const place = { httpPort, mqttPort, transport, folder };
+  const { origin, mqttUrl = '' } = gateway;
+  const link = { transport, url: transport === 'http' ? origin : mqttUrl };
+  const journals = await journalsFolder(boxes, closers);
   return {
-    gateway: new GatewayAt(accessTo(place)),
-    setups: made.map((box) => setupOf(parseAgentConfig(agentConfigFor(place, box, 0), NAME))),
+    gateway: new GatewayAt(accessTo({ httpPort: Number(new URL(origin).port), mqttPort: 0, transport, folder })),
+    setups: made.map((box) => setupIn(journals, parseAgentConfig({ box, link, dataDir: '.' }, NAME))),
     confirmsDisplayed: true,
     toldPartner: (transactionId) => told.get(transactionId) ?? 0,
   };
@@ -83,7 +87,7 @@ export interface GivenOptions {
 
 /** Boxes that a gateway which runs knows by their secrets. Throws ConfigError, and MissingPeerError without the gateway. */
 export async function givenGround(boxes: number, options: GivenOptions, deps: GroundDeps): Promise<Ground> {
-  const folder = await temporaryFolder(deps.closers);
+  const journals = await journalsFolder(boxes, deps.closers);
   const { identities } = options;
   const isFolder = (await stat(identities).catch(() => undefined))?.isDirectory() === true;
   const gateway = await gatewayOf(options);
@@ -93,18 +97,21 @@ export async function givenGround(boxes: number, options: GivenOptions, deps: Gr
   if (configs.length < boxes) {
     throw new ConfigError(`--boxes ${boxes}: ${identities} has ${configs.length} with a secret and this account`);
   }
-  const setups = configs.map((config) =>
-    setupOf({
-      ...config,
-      displays: [{ driver: 'browser' }],
-      http: { host: '127.0.0.1', port: 0 },
-      dataDir: join(folder, config.box.terminalCode),
-      voice: undefined,
-      light: undefined,
-      buttons: undefined,
-    }),
-  );
+  const setups = configs.map((config) => setupIn(journals, config));
   return { gateway, setups, confirmsDisplayed: false, toldPartner: undefined };
+}
+
+/** A box without parts of its own: no other display, no sound, pages on a free port, its journal in this folder. */
+function setupIn(journals: string, config: AgentConfig): AgentSetup {
+  return setupOf({
+    ...config,
+    displays: [{ driver: 'browser' }],
+    http: { host: '127.0.0.1', port: 0 },
+    dataDir: join(journals, config.box.terminalCode),
+    voice: undefined,
+    light: undefined,
+    buttons: undefined,
+  });
 }
 
 /** The boxes of a folder of `paybox provision`. */
@@ -139,7 +146,7 @@ async function listed(
   { identities, transport, gateway, broker }: GivenOptions,
   bankAccount: string,
 ): Promise<AgentConfig[]> {
-  const { name, value } = await readConfigFile(identities);
+  const { name, value } = await readConfigFile(identities, GATEWAY_FILE_CHARS_MAX);
   const fix = 'name a folder of `paybox provision`, or a file with boxes, as the configuration of a gateway';
   const { origin, hostname } = new URL(gateway);
   const url = transport === 'http' ? origin : (broker ?? `mqtt://${hostname}:${MQTT_PORT}`);
@@ -151,12 +158,22 @@ async function listed(
     );
 }
 
-async function temporaryFolder(closers: Closers): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'paybox-fleet-'));
-  closers.add(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
-  return folder;
+/**
+ * On devices each box has a disk of its own. Here all of them would wait for one, and a run would measure that disk: so
+ * their journals are in memory where the system has room for them there.
+ */
+async function journalsFolder(boxes: number, closers: Closers): Promise<string> {
+  const { bavail, bsize } = await statfs(MEMORY_FOLDER).catch(() => ({ bavail: 0, bsize: 0 }));
+  const hasRoom = bavail * bsize > boxes * JOURNAL_BYTES_MAX;
+  const isOpen = await access(MEMORY_FOLDER, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+  return temporaryFolder(closers, hasRoom && isOpen ? MEMORY_FOLDER : tmpdir());
 }
 
-function portOf(url: string): number {
-  return Number(new URL(url).port);
+async function temporaryFolder(closers: Closers, parent = tmpdir()): Promise<string> {
+  const folder = await mkdtemp(join(parent, 'paybox-fleet-'));
+  closers.add(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+  return folder;
 }

@@ -7,6 +7,9 @@ import { bankAccount, boxCode, LIMITS } from '../protocol/fields.ts';
 import { webhookKey } from '../protocol/webhook.ts';
 import { addressProblem, isOwnHost, portOf } from './callbacks/destination.ts';
 
+/** It lists the boxes, at some 140 characters each: room for about 7,000, which are read within seconds. */
+export const GATEWAY_FILE_CHARS_MAX = 1_048_576;
+
 const CALLBACK_RETRIES_MAX = 50;
 
 /** The waits of PROTOCOL.md, clause SYN-4, in milliseconds. */
@@ -263,7 +266,7 @@ export function parseGatewayConfig(value: unknown, name: string): GatewayConfig 
 
 /** Reads a YAML file. Paths in it are resolved against its folder. Throws ConfigError. */
 export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
-  const { name, folder, value } = await readConfigFile(path);
+  const { name, folder, value } = await readConfigFile(path, GATEWAY_FILE_CHARS_MAX);
   const config = parseGatewayConfig(value, name);
   const { dataDir, http, mqtt } = config;
   const absolute = <T extends object>(files: T | undefined): T | undefined =>

@@ -9,6 +9,7 @@ export const BOX_FILE = 'paybox.yaml';
 
 const PROBLEMS_SHOWN_MAX = 8;
 const KEYS_SHOWN_MAX = 8;
+/** Of a file for one device or one run: what is longer is no such file, and the parser would be long about it. */
 const CONFIG_CHARS_MAX = 65_536;
 
 /** What a YAML file holds, not yet checked. */
@@ -20,14 +21,14 @@ export interface ConfigFile {
   value: unknown;
 }
 
-/** Reads a YAML file. Throws ConfigError, for a syntax error with line and column. */
-export async function readConfigFile(path: string): Promise<ConfigFile> {
+/** Reads a YAML file of at most `charsMax` characters. Throws ConfigError, for a syntax error with line and column. */
+export async function readConfigFile(path: string, charsMax = CONFIG_CHARS_MAX): Promise<ConfigFile> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     throw new ConfigError(`${path}: cannot be read: ${reasonOf(error)}`, 'name an existing file with --config');
   });
   const name = basename(path);
-  if (text.length > CONFIG_CHARS_MAX) {
-    throw new ConfigError(`${name}: has ${text.length} characters, expected at most ${CONFIG_CHARS_MAX}`);
+  if (text.length > charsMax) {
+    throw new ConfigError(`${name}: has ${text.length} characters, expected at most ${charsMax}`);
   }
   return { name, folder: dirname(path), value: parseYaml(text, name).value };
 }

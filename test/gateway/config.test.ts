@@ -3,7 +3,12 @@ import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import { gatewayConfigSchema, loadGatewayConfig, parseGatewayConfig } from '../../src/gateway/config.ts';
+import {
+  GATEWAY_FILE_CHARS_MAX,
+  gatewayConfigSchema,
+  loadGatewayConfig,
+  parseGatewayConfig,
+} from '../../src/gateway/config.ts';
 import { startGateway } from '../../src/gateway/gateway.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
@@ -163,6 +168,21 @@ describe('the configuration of a gateway', () => {
       expect(parseGatewayConfig({ ...FULL, databaseUrl }, 'x').databaseUrl).toBe(databaseUrl);
     },
   );
+
+  it('may list some thousand boxes in a file, and is refused beyond its limit', async () => {
+    const file = join(await temporaryFolder(), 'gateway.yaml');
+    const box = (i: number) => `VVB${String(i).padStart(6, '0')}`;
+    const boxes = Array.from({ length: 5_000 }, (_, i) => ({
+      terminalCode: box(i),
+      serialNumber: box(900_000 + i),
+      secret: 'x'.repeat(43),
+    }));
+    const text = stringify({ dataDir: 'data', boxes });
+    await writeFile(file, text);
+    expect((await loadGatewayConfig(file)).boxes).toHaveLength(5_000);
+    await writeFile(file, `#${' '.repeat(GATEWAY_FILE_CHARS_MAX)}`);
+    await expect(loadGatewayConfig(file)).rejects.toThrow('has 1048577 characters, expected at most 1048576');
+  });
 
   it('is read from a file, its folder relative to it; a file that is not there or no YAML is named', async () => {
     const folder = await temporaryFolder();

@@ -6,7 +6,7 @@ import type { Tally } from './tally.ts';
 
 /** Reports that come later than this after the shops have closed count as lost. Payments of one box wait 3 s for each other. */
 const SETTLE_TIMEOUT_MS = 30_000;
-const LOOK_MS = 250;
+const LOOK_MS = 500;
 
 /** A payment as the gateway lists it. */
 const listed = z.looseObject({

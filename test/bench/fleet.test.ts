@@ -1,0 +1,154 @@
+import { describe, expect, it } from 'vitest';
+import { type FleetOrder, Ledger } from '../../src/bench/fleet/ledger.ts';
+import { progressLine, tellProgress } from '../../src/bench/fleet/progress.ts';
+import { Tally } from '../../src/bench/fleet/tally.ts';
+import type { Frame } from '../../src/display/contract.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import type { Scene } from '../../src/scene.ts';
+
+const HOLDER = { userBankName: 'A', bankAccount: '1', bankCode: 'MB' };
+
+function panel(screen: Scene['kind'], qrCode: string | null): Frame {
+  const texts = { title: '', amount: '', content: '', holder: '', account: '', timeLeft: '', hint: '', offline: '' };
+  return { kind: 'panel', screen, ...texts, qrCode };
+}
+
+/** A ledger with orders A and B for one box and C for another, and what screens do. */
+function shop() {
+  const ledger = new Ledger(new VirtualClock());
+  const orders = new Map<string, FleetOrder>();
+  for (const [name, terminalCode] of [
+    ['A', 'VVB000001'],
+    ['B', 'VVB000001'],
+    ['C', 'VVB000002'],
+  ] as const) {
+    const order = { terminalCode, orderId: name, content: name, amount: 1_000, qrCode: `qr-${name}`, wasShown: false };
+    orders.set(name, order);
+    ledger.add(order);
+  }
+  const shows = (terminalCode: string, scene: Scene, qrCode: string | null = null) =>
+    ledger.drawn(terminalCode, panel(scene.kind, qrCode), scene);
+  return {
+    ledger,
+    order: (name: string) => orders.get(name) ?? expect.fail(name),
+    qr: (terminalCode: string, name: string) =>
+      shows(
+        terminalCode,
+        {
+          kind: 'payment',
+          pushId: name,
+          qrCode: `qr-${name}`,
+          amount: 1_000,
+          content: name,
+          holder: HOLDER,
+          secondsLeft: 9,
+          online: true,
+        },
+        `qr-${name}`,
+      ),
+    paid: (terminalCode: string, transactionId: string, content: string) =>
+      shows(terminalCode, { kind: 'paid', transactionId, amount: 1_000, content, holder: HOLDER, online: true }),
+    expired: (terminalCode: string, content: string) =>
+      shows(terminalCode, { kind: 'expired', amount: 1_000, content, online: true }),
+  };
+}
+
+describe('the ledger of a fleet', () => {
+  it('finds nothing wrong with orders that are shown, replaced, paid and expire', () => {
+    const { ledger, qr, paid, expired, order } = shop();
+    qr('VVB000001', 'A');
+    qr('VVB000002', 'C');
+    qr('VVB000001', 'B');
+    paid('VVB000001', 't1', 'A');
+    paid('VVB000001', 't1', 'A');
+    qr('VVB000001', 'B');
+    expired('VVB000002', 'C');
+    expect(ledger.problems).toEqual({ told: [], left: 0 });
+    expect(['A', 'B', 'C'].map((name) => order(name).over)).toEqual(['paid', undefined, 'expired']);
+    expect(ledger.paidShown('t1')).toMatchObject({ terminalCode: 'VVB000001', times: 1 });
+    expect(ledger.shownOn('VVB000001')).toBe(order('B'));
+    expect(ledger.shownOn('VVB000002')).toBeUndefined();
+  });
+
+  it('counts how often a payment comes to the screen', () => {
+    const { ledger, qr, paid } = shop();
+    paid('VVB000001', 't1', 'A');
+    qr('VVB000001', 'B');
+    paid('VVB000001', 't1', 'A');
+    expect(ledger.paidShown('t1')?.times).toBe(2);
+  });
+
+  it.each<[string, (shops: ReturnType<typeof shop>) => void, string]>([
+    [
+      'the QR of another box',
+      ({ qr }) => qr('VVB000001', 'C'),
+      'VVB000001 shows the QR of order C, which is for VVB000002',
+    ],
+    [
+      'a QR that nobody asked for',
+      ({ qr }) => qr('VVB000001', 'X'),
+      'VVB000001 shows a QR that nobody asked for: qr-X',
+    ],
+    [
+      'the QR of an order that is paid',
+      ({ qr, paid }) => {
+        paid('VVB000001', 't1', 'A');
+        qr('VVB000001', 'A');
+      },
+      'VVB000001 shows the QR of order A, which was paid',
+    ],
+    [
+      'the QR of an order that was replaced',
+      ({ qr }) => {
+        qr('VVB000001', 'A');
+        qr('VVB000001', 'B');
+        qr('VVB000001', 'A');
+      },
+      'VVB000001 shows the QR of order A, which was replaced',
+    ],
+    [
+      'the payment of another box',
+      ({ paid }) => {
+        paid('VVB000001', 't1', 'A');
+        paid('VVB000002', 't1', 'A');
+      },
+      'VVB000002 shows the payment t1 of VVB000001',
+    ],
+  ])('sees %s', (_what, happens, problem) => {
+    const shops = shop();
+    happens(shops);
+    expect(shops.ledger.problems.told).toEqual([problem]);
+  });
+
+  it('keeps so many problems in words, and counts the rest', () => {
+    const { ledger } = shop();
+    for (let i = 0; i < 150; i += 1) ledger.problem(`problem ${i}`);
+    expect(ledger.problems.told).toHaveLength(100);
+    expect(ledger.problems.left).toBe(50);
+  });
+});
+
+describe('the progress of a fleet', () => {
+  it('names boxes, pushes, answers, payments and percentiles', () => {
+    const tally = new Tally();
+    expect(progressLine(3, 5, tally)).toBe('3/5 online · 0 pushes · 0 payments');
+    for (const code of ['SUCCESS', 'BOX_OFFLINE', 'SUCCESS']) tally.answered(code);
+    tally.confirmedMs.push(10, 20);
+    tally.payments = 1;
+    const said = '5/5 online · 3 pushes · 1 BOX_OFFLINE, 2 SUCCESS · 1 payments · p50 10.0 ms, p99 20.0 ms';
+    expect(progressLine(5, 5, tally)).toBe(said);
+  });
+
+  it.each([
+    ['one line that is written over, no wider than the terminal', true, '\r\u001b[2K0123\r\u001b[2K'],
+    ['plain lines elsewhere', false, '0123456789\n'],
+  ])('is %s', async (_what, isTTY, expected) => {
+    const written: string[] = [];
+    const done = new AbortController();
+    const out = { write: (text: string) => written.push(text), isTTY, columns: 5 };
+    const telling = tellProgress(out, { line: () => '0123456789', clock: new VirtualClock(), signal: done.signal });
+    done.abort();
+    await telling;
+    expect(written.join('')).toBe(expected);
+  });
+});

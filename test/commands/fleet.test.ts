@@ -1,0 +1,210 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { describe, expect, it, type TestContext } from 'vitest';
+import { Ledger } from '../../src/bench/fleet/ledger.ts';
+import { runShops } from '../../src/bench/fleet/shops.ts';
+import { Tally } from '../../src/bench/fleet/tally.ts';
+import { judge } from '../../src/bench/fleet/verdict.ts';
+import { Closers } from '../../src/commands/daemon.ts';
+import { type FleetBox, startFleetBoxes } from '../../src/commands/fleet-boxes.ts';
+import { ownGround } from '../../src/commands/fleet-ground.ts';
+import type { Frame } from '../../src/display/contract.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { seededRandom } from '../../src/lib/seeded.ts';
+import type { Scene } from '../../src/scene.ts';
+import { eventually, freePort, temporaryFolder } from '../support/net.ts';
+import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
+
+interface Figure {
+  name: string;
+  value: number;
+  unit: string;
+}
+
+function figuresIn(output: string): Map<string, number> {
+  const rows = output.split('\n').filter((line) => line.startsWith('{'));
+  return new Map(rows.map((line) => JSON.parse(line) as Figure).map(({ name, value }) => [name, value]));
+}
+
+describe('paybox fleet', () => {
+  it.each(['mqtt', 'http'])('sells and pays at five boxes over %s, and finds the money right', async (transport) => {
+    const args = ['--boxes', '5', '--pushes', '20', '--rate', '10', '--seed', '3', '--transport', transport];
+    const { code, output } = await payboxToEnd('fleet', ...args, '--json');
+    expect(output).toContain(`5 boxes, ${transport}, seed 3: the money is right`);
+    expect(code).toBe(0);
+    const figures = figuresIn(output);
+    const shown = ['boxes', 'pushes', 'answers SUCCESS', 'problems'].map((name) => figures.get(name));
+    expect(shown).toEqual([5, 20, 20, 0]);
+    expect(figures.get('payments')).toBe(figures.get('orders paid'));
+    expect(figures.get('payments')).toBeGreaterThan(5);
+    for (const name of ['registration', 'send-qr to confirmed', 'payment to on screen', 'payment to reported']) {
+      expect(figures.get(`${name} p50`)).toBeGreaterThan(0);
+      expect(figures.get(`${name} p99`)).toBeGreaterThanOrEqual(figures.get(`${name} p50`) ?? Number.NaN);
+    }
+  });
+
+  it('loads a gateway that runs, with boxes of its own file', async () => {
+    const folder = await temporaryFolder();
+    const [http, mqtt] = [await freePort(), await freePort()];
+    const file = join(folder, 'gateway.yaml');
+    const codes = ['000001', '000002', '000003'];
+    const config = {
+      http: { port: http },
+      mqtt: { embedded: { port: mqtt } },
+      dataDir: 'data',
+      partners: [
+        { username: 'demo', password: 'demo-secret', accounts: ['0123'], callback: { url: 'http://127.0.0.1:9/' } },
+      ],
+      accounts: [{ bankAccount: '0123', bankCode: 'MB', userBankName: 'A' }],
+      boxes: codes.map((it) => ({
+        terminalCode: `VVB${it}`,
+        serialNumber: `VVB9${it.slice(1)}`,
+        secret: 'a-secret-of-it',
+        account: '0123',
+      })),
+    };
+    await writeFile(file, JSON.stringify(config));
+    const ready = join(folder, 'ready.json');
+    await readyFile(ready, paybox('gateway', '--config', file, '--ready-file', ready));
+    const at = ['--gateway', `http://127.0.0.1:${http}`, '--broker', `mqtt://127.0.0.1:${mqtt}`, '--identities', file];
+    const { code, output } = await payboxToEnd('fleet', '--boxes', '3', '--pushes', '6', '--rate', '6', ...at);
+    expect(output).toMatch(/answers SUCCESS +6$/m);
+    expect(output).toContain('the money is right');
+    expect(code).toBe(0);
+    const few = await payboxToEnd('fleet', '--boxes', '4', ...at);
+    expect(few.output).toContain('--boxes 4: ');
+    expect(few.output).toContain('has 3 with a secret and this account');
+    expect(few.code).toBe(2);
+  });
+
+  it('ends on Ctrl-C with 130 and what was measured so far', async () => {
+    const running = paybox('fleet', '--boxes', '3', '--rate', '20', '--seconds', '600');
+    await eventually('a push', () => /[1-9]\d* SUCCESS/.test(running.output()), 40_000);
+    expect(await running.stop('SIGINT')).toBe(130);
+    expect(running.output()).toMatch(/^send-qr to confirmed +\d+ +\d/m);
+    expect(running.output()).toMatch(/^answers SUCCESS +[1-9]/m);
+    expect(running.output()).toContain('interrupted, not judged');
+  });
+
+  it.each([
+    ['no boxes', [], /required option '--boxes <n>'/],
+    ['boxes in words', ['--boxes', 'many'], /expected a whole number from 1 to 5000/],
+    ['too many boxes', ['--boxes', '5001'], /expected a whole number from 1 to 5000/],
+    ['another transport', ['--boxes', '1', '--transport', 'mail'], /--transport mail: expected mqtt or http/],
+    ['a gateway without boxes', ['--boxes', '1', '--gateway', 'http://127.0.0.1:1'], /--gateway needs --identities/],
+    ['boxes without a gateway', ['--boxes', '1', '--identities', 'x.yaml'], /belong to --gateway/],
+    ['a gateway that is no address', ['--boxes', '1', '--gateway', 'here'], /--gateway here: expected http:/],
+    [
+      'an admin token on an open way',
+      ['--boxes', '1', '--gateway', 'http://192.0.2.1', '--identities', '.', '--admin-token-file', 'package.json'],
+      /--admin-token-file package\.json: expected one line|would be sent where others can read it/,
+    ],
+  ])('ends with 2 for %s', async (_what, args, message) => {
+    const { code, output } = await payboxToEnd('fleet', ...args);
+    expect(output).toMatch(message);
+    expect(code).toBe(2);
+  });
+
+  it('ends with 3 when no gateway answers', async () => {
+    const at = ['--gateway', `http://127.0.0.1:${await freePort()}`, '--identities', 'device-config/gateway.yaml'];
+    const { code, output } = await payboxToEnd('fleet', '--boxes', '1', ...at);
+    expect(output).toContain('nothing answers at http://127.0.0.1:');
+    expect(code).toBe(3);
+  });
+});
+
+interface Lie {
+  /** What the displays are said to show. */
+  drawn?(ledger: Ledger, terminalCode: string, frame: Frame, scene: Scene): void;
+  announcements?(count: number): number;
+  toldPartner?(transactionId: string): number;
+}
+
+/** The problems that the verdict finds about two real boxes, when one of those who tell it of them lies. */
+async function problemsWith(lie: Lie, { onTestFinished }: TestContext): Promise<readonly string[]> {
+  const closers = new Closers();
+  onTestFinished(() => closers.close());
+  const quiet = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
+  const deps = { clock: systemClock, random: systemRandom, log: quiet };
+  const ground = await ownGround(2, 'mqtt', { ...deps, closers });
+  const ledger = new Ledger(systemClock);
+  const tally = new Tally();
+  const boxes: FleetBox[] = [];
+  closers.add(async () => void (await Promise.all(boxes.map((box) => box.close()))));
+  const { signal } = new AbortController();
+  const drawn = (terminalCode: string, frame: Frame, scene: Scene) =>
+    (lie.drawn ?? ((to, ...seen) => to.drawn(...seen)))(ledger, terminalCode, frame, scene);
+  await startFleetBoxes(ground.setups, boxes, { ...deps, ledger: { drawn }, signal });
+  const { gateway, toldPartner } = ground;
+  const plan = { pushesPerSecond: 10, pushes: 6, seconds: undefined, confirmsDisplayed: true };
+  const random = seededRandom(3);
+  await runShops(boxes, plan, { gateway, ledger, tally, clock: systemClock, random, runId: 'F1', signal });
+  const impatient = AbortSignal.timeout(5_000);
+  const liars = boxes.map((box) => ({
+    terminalCode: box.terminalCode,
+    announcements: () => (lie.announcements ?? Number)(box.announcements()),
+  }));
+  const told = lie.toldPartner ?? toldPartner;
+  await judge({ gateway, boxes: liars, ledger, tally, clock: systemClock, toldPartner: told, signal: impatient });
+  expect([...tally.answers]).toEqual([['SUCCESS', 6]]);
+  expect(tally.payments).toBeGreaterThan(0);
+  return ledger.problems.told;
+}
+
+const OTHER: Record<string, string> = { VVB000001: 'VVB000002', VVB000002: 'VVB000001' };
+
+describe.concurrent('the verdict of a fleet', () => {
+  it('is right about boxes that do as they should', async (context) => {
+    expect(await problemsWith({}, context)).toEqual([]);
+  });
+
+  it.for<[string, Lie, RegExp]>([
+    [
+      "a display that shows the other box's screen",
+      { drawn: (ledger, code, frame, scene) => ledger.drawn(OTHER[code] ?? '', frame, scene) },
+      /VVB00000\d shows the QR of order F1-\d, which is for VVB00000\d/,
+    ],
+    [
+      'a display that shows no QR',
+      { drawn: (ledger, code, frame, scene) => scene.kind !== 'payment' && ledger.drawn(code, frame, scene) },
+      /order F1-\d was answered SUCCESS before its QR was on the screen of VVB00000\d/,
+    ],
+    [
+      'a display that shows no payment',
+      { drawn: (ledger, code, frame, scene) => scene.kind !== 'paid' && ledger.drawn(code, frame, scene) },
+      /the payment .{36} of order F1-\d was not shown on VVB00000\d/,
+    ],
+    [
+      'a display that shows each payment twice',
+      {
+        drawn: (ledger, code, frame, scene) => {
+          ledger.drawn(code, frame, scene);
+          if (scene.kind !== 'paid') return;
+          ledger.drawn(code, frame, { kind: 'blank' });
+          ledger.drawn(code, frame, scene);
+        },
+      },
+      /the payment .{36} of order F1-\d was shown 2 times/,
+    ],
+    [
+      'a display that shows another amount',
+      {
+        drawn: (ledger, code, frame, scene) =>
+          ledger.drawn(code, frame, scene.kind === 'paid' ? { ...scene, amount: 1 } : scene),
+      },
+      /the payment .{36} of order F1-\d of \d+ was shown as 1, F1 \d/,
+    ],
+    [
+      'a box that announces twice',
+      { announcements: (count) => 2 * count },
+      /VVB00000\d announced \d+ payments, \d were paid/,
+    ],
+    ['a box that announces nothing', { announcements: () => 0 }, /VVB00000\d announced 0 payments, \d were paid/],
+    ['a partner that hears of nothing', { toldPartner: () => 0 }, /the partner was not told of the payment .{36}/],
+  ])('is wrong about %s', async ([_what, lie, problem], context) => {
+    expect((await problemsWith(lie, context)).join('\n')).toMatch(problem);
+  });
+});
