@@ -123,9 +123,10 @@ function amountOf(amount: number | string, { path }: StepContext): number {
 function expectAnswer(
   what: string,
   answer: string,
-  expected: string | number | undefined,
+  expected: string | number | (string | number)[] = 'SUCCESS',
   { path }: StepContext,
 ): string {
-  if (answer === String(expected ?? 'SUCCESS')) return answer;
-  throw new StepFailure(`${what}: expected ${expected ?? 'SUCCESS'}, the answer is ${explained(answer)}`, path);
+  const allowed = [expected].flat().map(String);
+  if (allowed.includes(answer)) return answer;
+  throw new StepFailure(`${what}: expected ${allowed.join(' or ')}, the answer is ${explained(answer)}`, path);
 }

@@ -24,7 +24,9 @@ const verbs = {
   push: z
     .strictObject({
       ...order,
-      answer: answer.optional(),
+      answer: z
+        .union([answer, z.array(word).min(1).describe('any of these')], { error: 'expected a text, or a list of them' })
+        .optional(),
       qr: word.optional().describe(`this QR, as \${generate.qrCode}; one is generated if left out`),
       change: fields.optional().describe('fields of send-qr to send instead; the checkSum is over them'),
     })
