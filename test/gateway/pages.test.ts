@@ -50,14 +50,21 @@ it.each([
   }
 });
 
-it.each(['console.js', 'elements.js', 'begin.js', 'enrol.js', 'console.css', 'console.html', 'docs.html', 'docs.js'])(
-  'the page file %s has no address outside of the gateway',
-  async (file) => {
-    const { readFile } = await import('node:fs/promises');
-    const text = await readFile(new URL(`../../src/gateway/pages/${file}`, import.meta.url), 'utf8');
-    expect(text).not.toMatch(/https?:\/\/|["'(]\/\/|innerHTML|insertAdjacentHTML|document\.write/);
-  },
-);
+it.each([
+  'console.js',
+  'elements.js',
+  'begin.js',
+  'enrol.js',
+  'faults.js',
+  'console.css',
+  'console.html',
+  'docs.html',
+  'docs.js',
+])('the page file %s has no address outside of the gateway', async (file) => {
+  const { readFile } = await import('node:fs/promises');
+  const text = await readFile(new URL(`../../src/gateway/pages/${file}`, import.meta.url), 'utf8');
+  expect(text).not.toMatch(/https?:\/\/|["'(]\/\/|innerHTML|insertAdjacentHTML|document\.write/);
+});
 
 it('tells that it is well', async () => {
   const gateway = await testGateway();
@@ -259,6 +266,37 @@ describe('in a browser', () => {
     await page.becomes("document.getElementById('enrol').hidden");
     expect(await page.evaluate("document.querySelector('[name=code]').value + document.title")).toBe('paybox gateway');
     expect(await page.evaluate('faults')).toEqual([]);
+  });
+
+  it.skipIf(missing)(`FLT-1 FLT-4 the console orders faults, for a box too, and tells what stands${note}`, async () => {
+    const gateway = await testGateway();
+    const page = await open(`${gateway.origin}/`);
+    await page.evaluate("document.getElementById('fault-details').open = true");
+    await page.shows('FAULT PUSH TWICE');
+    expect(await page.evaluate("document.querySelectorAll('#faults td.acts').length")).toBe(31);
+    const orderOf = (name: string) => `[...document.querySelectorAll('#faults tr')]
+      .find((it) => it.cells[0].textContent === '${name}' && it.textContent.includes('Order'))`;
+    await page.evaluate("document.getElementById('fault-box').value = 'VVB000002'");
+    await page.evaluate(`${orderOf('push-lost')}.querySelector('td.acts button').click()`);
+    await page.shows('1 ordered');
+    const standing = async () => (await gateway.mock<{ standing: object[] }>('/faults')).standing;
+    expect(await standing()).toMatchObject([{ fault: 'push-lost', box: 'VVB000002' }]);
+    await page.shows('VVB000002');
+    await page.evaluate(`${orderOf('broker-killed')}.querySelector('td.acts button').click()`);
+    await page.shows('2 ordered');
+    await page.becomes("document.getElementById('fault-box').value === 'VVB000002'");
+    await page.click('End');
+    await page.shows('1 ordered');
+    expect(await standing()).toHaveLength(1);
+    expect(await page.evaluate('faults')).toEqual([]);
+    expect(await page.heldBack()).toEqual([]);
+  });
+
+  it.skipIf(missing)(`the console offers no faults outside of a sandbox${note}`, async () => {
+    const gateway = await testGateway({ config: { sandbox: false } });
+    const page = await open(`${gateway.origin}/`);
+    await page.shows('0 of 4 online');
+    await page.becomes("document.getElementById('fault-section').hidden");
   });
 
   it.skipIf(missing)(`the documentation shows every endpoint${note}`, async () => {

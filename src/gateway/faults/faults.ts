@@ -37,6 +37,8 @@ export interface Offered {
   seconds: number | null;
   /** The content that orders it. */
   magic: string;
+  /** Whether it can be ordered for one box. */
+  isPerBox: boolean;
 }
 
 export interface FaultsDeps {
@@ -70,7 +72,7 @@ export class Faults {
     if (!this.#deps.sandbox) return [];
     return FAULT_NAMES.filter((name) => faultKind(name).place !== 'box').map((name) => {
       const { place, about, seconds = null } = faultKind(name);
-      return { name, place, about, seconds, magic: magicContent(name) };
+      return { name, place, about, seconds, magic: magicContent(name), isPerBox: !OF_ALL.includes(name) };
     });
   }
 

@@ -18,6 +18,7 @@ const ASSETS: Record<string, URL> = {
   '/elements.js': new URL('elements.js', OWN),
   '/begin.js': new URL('begin.js', OWN),
   '/enrol.js': new URL('enrol.js', OWN),
+  '/faults.js': new URL('faults.js', OWN),
   '/docs/docs.js': new URL('docs.js', OWN),
   '/docs/swagger-ui.css': new URL('swagger-ui.css', SWAGGER),
   '/docs/swagger-ui-bundle.js': new URL('swagger-ui-bundle.js', SWAGGER),

@@ -1,8 +1,9 @@
 import { curls } from './begin.js';
 import { $, el, money, notice, pill, stack, table, time } from './elements.js';
 import { enrolments, startEnrolForm } from './enrol.js';
+import { faults, offerBoxes } from './faults.js';
 
-const TOPICS = ['boxes', 'enrolments', 'orders', 'payments', 'callbacks'];
+const TOPICS = ['boxes', 'enrolments', 'orders', 'payments', 'callbacks', 'faults'];
 const opened = new Set();
 let token = sessionStorage.getItem('token') ?? '';
 
@@ -12,8 +13,8 @@ async function ask(path, options = {}) {
   $('gate').hidden = answer.status !== 401;
   if (answer.status === 401) throw new Error('an admin token is needed');
   if (answer.ok) return answer;
-  const { message } = await answer.json().catch(() => ({ message: `HTTP ${answer.status}` }));
-  throw new Error(`refused: ${message}`);
+  const { message, reason } = await answer.json().catch(() => ({ message: `HTTP ${answer.status}` }));
+  throw new Error(`refused: ${reason ?? message}`);
 }
 
 function act(label, path, done) {
@@ -38,7 +39,9 @@ function act(label, path, done) {
 
 const draw = {
   enrolments: (asking) => enrolments(ask, asking),
+  faults: (all) => faults(ask, all),
   boxes(boxes) {
+    offerBoxes(boxes);
     if (boxes.length === 0) return [el('div', { class: 'empty' }, 'No boxes in the configuration.')];
     return boxes.map((it) =>
       el(
@@ -208,6 +211,11 @@ function attempt(it, index) {
   );
 }
 
+const COUNTS = {
+  boxes: (boxes) => `${boxes.filter((it) => it.online).length} of ${boxes.length} online`,
+  faults: ({ standing }) => (standing.length === 0 ? '' : `${standing.length} ordered`),
+};
+
 const asked = new Map();
 /** Draws a list anew; changes that come in a burst are drawn once. */
 function refresh(topic) {
@@ -219,8 +227,7 @@ function refresh(topic) {
       try {
         const rows = await (await ask(`/_mock/${topic}`)).json();
         $(topic).replaceChildren(...draw[topic](rows));
-        $(`${topic}-count`).textContent =
-          topic === 'boxes' ? `${rows.filter((it) => it.online).length} of ${rows.length} online` : rows.length || '';
+        $(`${topic}-count`).textContent = COUNTS[topic]?.(rows) ?? (rows.length || '');
       } catch (error) {
         $('live').title = error.message;
       }
@@ -260,9 +267,11 @@ async function watch() {
   }
 }
 
-$('begin').addEventListener('toggle', () => {
-  $('begin').querySelector('.fold').textContent = $('begin').open ? 'hide' : 'show';
-});
+for (const details of document.querySelectorAll('details.begin')) {
+  details.addEventListener('toggle', () => {
+    details.querySelector('.fold').textContent = details.open ? 'hide' : 'show';
+  });
+}
 $('login').addEventListener('submit', (event) => {
   event.preventDefault();
   token = new FormData($('login')).get('token');

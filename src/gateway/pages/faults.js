@@ -1,0 +1,91 @@
+import { $, el, notice, pill, table } from './elements.js';
+
+const PLACES = {
+  service: 'Calls of partners',
+  push: 'Pushes',
+  payment: 'Payments',
+  callback: 'Callbacks',
+  link: 'Links of boxes',
+};
+
+/** The boxes that a fault can be ordered for; the choice of before stays. */
+export function offerBoxes(boxes) {
+  const select = $('fault-box');
+  const chosen = select.value;
+  const options = boxes.map(({ terminalCode }) => el('option', { value: terminalCode }, terminalCode));
+  select.replaceChildren(el('option', { value: '' }, 'any box'), ...options);
+  select.value = boxes.some((it) => it.terminalCode === chosen) ? chosen : '';
+}
+
+/** What stands, and what can be ordered; `ask` is asked as the console asks everything. */
+export function faults(ask, { faults: offered, standing }) {
+  $('fault-section').hidden = offered.length === 0;
+  const run = (path, options, said) => async () => {
+    try {
+      await ask(path, options());
+      notice(said);
+    } catch (error) {
+      notice(error.message);
+    }
+  };
+  const button = (label, onclick) => el('button', { type: 'button', onclick }, label);
+  const order = ({ name, isPerBox }) => {
+    const options = () => {
+      const box = isPerBox ? $('fault-box').value : '';
+      const body = JSON.stringify({ fault: name, ...(box === '' ? {} : { box }) });
+      return { method: 'POST', headers: { 'content-type': 'application/json' }, body };
+    };
+    return button('Order', run('/_mock/faults', options, `${name} is ordered`));
+  };
+  const end = ({ id, fault }) =>
+    button(
+      'End',
+      run(`/_mock/faults/${id}`, () => ({ method: 'DELETE' }), `${fault} is ended`),
+    );
+  const copy = (magic) =>
+    el(
+      'button',
+      {
+        type: 'button',
+        title: 'copy',
+        onclick: () => navigator.clipboard.writeText(magic).then(() => notice('copied')),
+      },
+      el('span', { class: 'mono' }, magic),
+    );
+  const groups = Object.entries(PLACES).flatMap(([place, title]) => [
+    el('h3', {}, title),
+    table(
+      [
+        ['Fault', 'mono'],
+        ['What goes wrong', ''],
+        ['As the content of an order', 'magic'],
+        ['', 'acts'],
+      ],
+      offered
+        .filter((it) => it.place === place)
+        .map((it) => ({
+          cells: [it.name, it.seconds ? `${it.about} (${it.seconds} s)` : it.about, copy(it.magic), order(it)],
+        })),
+      '',
+    ),
+  ]);
+  return [...(standing.length === 0 ? [] : [standingTable(standing, end)]), ...groups];
+}
+
+function standingTable(standing, end) {
+  const columns = [
+    ['Stands', 'mono'],
+    ['For', ''],
+    ['Happened', ''],
+    ['', 'acts'],
+  ];
+  const rows = standing.map((it) => ({
+    cells: [
+      it.fault,
+      [it.box ?? 'any box', it.content && `content ${it.content}`].filter(Boolean).join(', '),
+      pill(it.times ? `${it.happened} of ${it.times} times` : `${it.happened} times`, it.happened > 0 ? 'bad' : 'wait'),
+      end(it),
+    ],
+  }));
+  return el('div', { class: 'standing' }, table(columns, rows, ''));
+}

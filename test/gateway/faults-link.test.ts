@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import { eventually } from '../support/net.ts';
+import { openShop, type Shop } from './faults.ts';
+import { BOX1, BOX2 } from './harness.ts';
+
+const logged = (shop: Shop, event: string) => shop.gateway.log.filter((it) => it.event === event);
+const isOnline = async ({ box }: Shop) => (await box.status()).online;
+const refused = ({ box }: Shop) => box.log.filter((it) => it.event === 'message-refused').map((it) => it.code);
+const downs = ({ box }: Shop) => box.log.filter((it) => it.event === 'link-down').length;
+
+describe.each(['mqtt', 'http'] as const)('faults of a link over %s', (transport) => {
+  it('FLT-9 link-cut: the connection is cut as often as is ordered, and the box comes back', async () => {
+    const shop = await openShop(transport);
+    expect(await shop.inject({ fault: 'link-cut', box: BOX1.terminalCode, times: 2 })).toMatchObject({ happened: 1 });
+    await eventually('the second cut', () => shop.happened('link-cut') === 2);
+    await eventually('both ends', () => downs(shop) >= 1 && logged(shop, 'box-offline').length === 2);
+    await eventually('the box back', () => logged(shop, 'box-online').length === 3);
+    expect(await shop.standing()).toEqual([]);
+    await shop.expectNormal();
+  });
+
+  it('FLT-9 half-open: nothing comes through either way while no end is seen, and goes on when it ends', async () => {
+    const shop = await openShop(transport, { config: { confirmTimeoutMs: 2_000 } });
+    const { id } = await shop.inject({ fault: 'half-open', box: BOX1.terminalCode });
+    expect(await shop.sell('DH1')).toBe('BOX_TIMEOUT');
+    expect([await isOnline(shop), logged(shop, 'box-offline')]).toEqual([true, []]);
+    expect((await shop.box.status()).order).toBeNull();
+    await shop.gateway.mock('/orders/DH1/pay', 'POST');
+    expect(await shop.standing()).toMatchObject([{ id, happened: 1 }]);
+    expect(await shop.box.announcements()).toBe(0);
+    await end(shop, id);
+    await eventually('the payment', async () => (await shop.box.announcements()) === 1);
+    expect(downs(shop)).toBe(0);
+    await shop.expectNormal();
+  });
+
+  it('FLT-9 link-slow: messages take their time, keep their order, and the push is confirmed', async () => {
+    const shop = await openShop(transport);
+    const { id } = await shop.inject({ fault: 'link-slow', seed: 3 });
+    const begunMs = performance.now();
+    expect(await shop.sell('DH1')).toBe('');
+    expect(performance.now() - begunMs).toBeGreaterThan(100);
+    expect(shop.happened('link-slow')).toBeGreaterThanOrEqual(3);
+    expect(refused(shop)).toEqual([]);
+    await end(shop, id);
+    await shop.expectNormal();
+  });
+
+  it('FLT-9 link-twice: the same bytes come twice, and the box refuses the second', async () => {
+    const shop = await openShop(transport);
+    await shop.inject({ fault: 'link-twice', box: BOX1.terminalCode });
+    await shop.inject({ fault: 'link-twice', box: BOX2.terminalCode });
+    expect(await shop.sell('DH1')).toBe('');
+    await eventually('the refusal', () => refused(shop).length > 0);
+    expect(refused(shop)).toEqual(['MESSAGE_REPLAYED']);
+    expect(await shop.standing()).toMatchObject([{ box: BOX2.terminalCode }]);
+    expect((await shop.box.status()).order?.orderId).toBe('DH1');
+    await shop.expectNormal();
+  });
+
+  it('FLT-9 clock-skew: the calendar is two hours ahead until it ends, and tokens expire by it', async () => {
+    const shop = await openShop(transport);
+    expect(await shop.sell('DH1')).toBe('');
+    const { id } = await shop.inject({ fault: 'clock-skew' });
+    expect(await shop.sell('DH2')).toBe('E74');
+    await end(shop, id);
+    await shop.expectNormal();
+    const [created] = await shop.gateway.mock<{ createdAt: string }[]>('/orders');
+    expect(Math.abs(Date.parse(created?.createdAt ?? '') - Date.now())).toBeLessThan(600_000);
+  });
+});
+
+const end = async ({ gateway }: Shop, id: string) =>
+  expect((await fetch(`${gateway.origin}/_mock/faults/${id}`, { method: 'DELETE' })).status).toBe(204);
+
+it('FLT-9 broker-killed: the broker is gone for its time, and boxes come back to it at the same address', async () => {
+  const shop = await openShop('mqtt');
+  const { id } = await shop.inject({ fault: 'broker-killed', seconds: 60 });
+  await eventually('the box offline', async () => logged(shop, 'box-offline').length > 0 && !(await isOnline(shop)));
+  expect(await shop.sell('DH1')).toBe('BOX_OFFLINE');
+  expect((await fetch(`${shop.gateway.origin}/healthz`)).status).toBe(503);
+  await end(shop, id);
+  await eventually('the gateway back', () => logged(shop, 'broker-back').length === 1);
+  await shop.expectNormal();
+});

@@ -1,0 +1,185 @@
+import { describe, expect, it } from 'vitest';
+import { FAULT_NAMES, type FaultName, faultKind, magicContent } from '../../src/protocol/faults.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
+import { eventually } from '../support/net.ts';
+import { askFaults, faults } from './faults.ts';
+import {
+  BOX1,
+  GENERATE,
+  order,
+  partnerServer,
+  push,
+  SEND_QR,
+  TEST_CALLBACK,
+  type TestGateway,
+  testCallback,
+  testGateway,
+} from './harness.ts';
+
+const AT_GATEWAY = FAULT_NAMES.filter((name) => faultKind(name).place !== 'box');
+const HERE = { config: { mqtt: null } };
+const post = (gateway: TestGateway, body: unknown) => askFaults(gateway, '', 'POST', body);
+const happened = (gateway: TestGateway, fault: string) =>
+  gateway.log.filter((it) => it.event === 'fault' && it.fault === fault);
+/** Whether each of so many pushes to nobody is answered 500. */
+const tries = async (gateway: TestGateway, count: number) => {
+  const answers: boolean[] = [];
+  for (let n = 0; n < count; n += 1) answers.push((await gateway.post(SEND_QR, push())).status === 500);
+  return answers;
+};
+
+describe('/_mock/faults', () => {
+  it('FLT-1 lists what can be ordered, and what stands until it is ended', async () => {
+    const gateway = await testGateway(HERE);
+    const offered = await faults(gateway);
+    expect(offered.faults.map((it) => it.name)).toEqual(AT_GATEWAY);
+    for (const { name, ...rest } of offered.faults) {
+      const { place, about, seconds = null } = faultKind(name as FaultName);
+      const isPerBox = name !== 'broker-killed' && name !== 'clock-skew';
+      expect(rest).toEqual({ place, about, seconds, magic: magicContent(name as FaultName), isPerBox });
+    }
+    expect(offered.standing).toEqual([]);
+    const asked = { fault: 'push-lost', box: BOX1.terminalCode, content: 'DH1', times: 3, chance: 0.5, seed: 7 };
+    const first = await post(gateway, asked);
+    expect(first).toEqual({
+      status: 201,
+      body: { ...asked, id: expect.stringMatching(/^[0-9a-f-]{36}$/), happened: 0 },
+    });
+    const second = await post(gateway, { fault: 'link-slow', seconds: 1 });
+    expect((await faults(gateway)).standing).toEqual([first.body, second.body]);
+    const { id } = first.body as { id: string };
+    expect(await askFaults(gateway, `/${id}`, 'DELETE')).toEqual({ status: 204, body: undefined });
+    expect(await askFaults(gateway, `/${id}`, 'DELETE')).toMatchObject({ status: 404, body: { message: 'E96' } });
+    expect((await faults(gateway)).standing).toMatchObject([{ fault: 'link-slow' }]);
+    expect(await askFaults(gateway, '', 'DELETE')).toEqual({ status: 204, body: undefined });
+    expect((await faults(gateway)).standing).toEqual([]);
+    expect(gateway.log.filter((it) => it.event === 'fault-ended').map((it) => it.fault)).toEqual([
+      'push-lost',
+      'link-slow',
+    ]);
+  });
+
+  it.each([
+    ['{', 'E46', 'not UTF-8 JSON'],
+    [[], 'E46', 'body'],
+    [{ fault: 'nothing' }, 'E46', 'fault: expected one of'],
+    [{ fault: 'push-lost', colour: 1 }, 'E46', 'colour'],
+    [{ fault: 'push-lost', box: 'VVB999999' }, 'E35', 'VVB999999 is not in the system'],
+    [{ fault: 'disk-full' }, 'E46', 'fault: disk-full happens in a box'],
+    [{ fault: 'link-cut', content: 'DH1' }, 'E46', 'content: link-cut'],
+    [{ fault: 'clock-skew', box: BOX1.terminalCode }, 'E46', 'box: clock-skew'],
+    [{ fault: 'half-open', times: 2 }, 'E46', 'times: half-open'],
+    [{ fault: 'broker-killed' }, 'E46', 'this gateway has none'],
+  ])('FLT-2 refuses %j with %s and the reason', async (body, code, reason) => {
+    const gateway = await testGateway(HERE);
+    const answer = await post(gateway, body);
+    expect(answer).toMatchObject({ status: 400, body: { status: 'FAILED', message: code } });
+    expect(JSON.stringify(answer.body)).toContain(reason);
+    expect(gateway.refusals()).toEqual([code]);
+    expect((await faults(gateway)).standing).toEqual([]);
+  });
+
+  it('FLT-1 lets 100 stand, and no more', async () => {
+    const gateway = await testGateway(HERE);
+    const order = { fault: 'push-lost' };
+    for (let n = 0; n < 100; n += 1) expect((await post(gateway, order)).status).toBe(201);
+    expect(await post(gateway, order)).toMatchObject({ status: 400, body: { message: 'E46' } });
+    await askFaults(gateway, '', 'DELETE');
+    expect((await post(gateway, order)).status).toBe(201);
+  });
+
+  it('FLT-1 is for owners only', async () => {
+    const gateway = await testGateway({ config: { mqtt: null, adminToken: 'a-long-admin-token' } });
+    const order = { fault: 'push-lost' };
+    for (const [method, body] of [['GET'], ['POST', order], ['DELETE']] as const) {
+      expect(await askFaults(gateway, '', method, body)).toMatchObject({ status: 401, body: { message: 'E74' } });
+    }
+    const owner = { authorization: 'Bearer a-long-admin-token' };
+    expect((await askFaults(gateway, '', 'POST', order, owner)).status).toBe(201);
+  });
+
+  it('FLT-2 FLT-4 outside of a sandbox nothing can be ordered, and contents mean nothing', async () => {
+    const gateway = await testGateway({ config: { sandbox: false } });
+    expect(await faults(gateway)).toEqual({ faults: [], standing: [] });
+    expect(await post(gateway, { fault: 'push-lost' })).toMatchObject({ status: 400, body: { message: 'E75' } });
+    await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+    for (const fault of ['service-500', 'token-expired', 'box-offline', 'push-lost', 'link-cut'] as const) {
+      const content = magicContent(fault);
+      expect((await gateway.post(GENERATE, order({ content }))).status).toBe(200);
+      expect((await gateway.post(SEND_QR, push({ content, orderId: fault }))).status).toBe(200);
+    }
+    expect(gateway.log.filter((it) => String(it.event).startsWith('fault'))).toEqual([]);
+  });
+});
+
+describe('how often a fault happens', () => {
+  it('FLT-3 is once, or as often as is said', async () => {
+    const gateway = await testGateway(HERE);
+    await post(gateway, { fault: 'service-500' });
+    expect(await tries(gateway, 2)).toEqual([true, false]);
+    const { body } = await post(gateway, { fault: 'service-500', times: 2 });
+    expect(await tries(gateway, 1)).toEqual([true]);
+    expect((await faults(gateway)).standing).toEqual([{ ...(body as object), happened: 1 }]);
+    expect(await tries(gateway, 2)).toEqual([true, false]);
+    expect((await faults(gateway)).standing).toEqual([]);
+    expect(happened(gateway, 'service-500')).toHaveLength(3);
+  });
+
+  it('FLT-3 is each time while it lasts', async () => {
+    const gateway = await testGateway(HERE);
+    await post(gateway, { fault: 'service-500', seconds: 1 });
+    expect(await tries(gateway, 3)).toEqual([true, true, true]);
+    await eventually('its end', async () => (await faults(gateway)).standing.length === 0);
+    expect(await tries(gateway, 1)).toEqual([false]);
+  });
+
+  it('FLT-3 is left to chance, which is the same for the same seed', async () => {
+    const gateway = await testGateway(HERE);
+    const choices = async (seed: number) => {
+      await post(gateway, { fault: 'service-500', times: 100, chance: 0.5, seed });
+      const made = await tries(gateway, 30);
+      await askFaults(gateway, '', 'DELETE');
+      return made;
+    };
+    const first = await choices(1);
+    expect(await choices(1)).toEqual(first);
+    expect(await choices(2)).not.toEqual(first);
+    expect(first.filter((it) => it).length).toBeGreaterThan(5);
+    expect(first.filter((it) => !it).length).toBeGreaterThan(5);
+    expect((await post(gateway, { fault: 'clock-skew', chance: 0 })).body).toMatchObject({ happened: 0 });
+    expect((await faults(gateway)).standing).toEqual([]);
+  });
+});
+
+describe('magic contents', () => {
+  const atOnce = async () => {
+    const partner = await partnerServer();
+    const gateway = await testGateway({
+      callback: { url: partner.url },
+      config: { confirmTimeoutMs: 500, callbackRetryWaitsMs: [10, 10] },
+    });
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http', onShow: () => undefined });
+    return { gateway, partner, box };
+  };
+
+  it.each(AT_GATEWAY)('FLT-4 order %s from the program of a partner', async (fault) => {
+    const { gateway, box } = await atOnce();
+    const content = magicContent(fault);
+    const made = await gateway.post(GENERATE, order({ content }));
+    await gateway.post(SEND_QR, push({ content, qrCode: made.body.qrCode ?? push().qrCode, orderId: '' }));
+    await gateway.post(TEST_CALLBACK, testCallback({ content }));
+    await eventually(`${fault} in the log`, () => happened(gateway, fault).length > 0);
+    expect(gateway.log.filter((it) => it.event === 'fault' && it.fault !== fault)).toEqual([]);
+    expect((await askFaults(gateway, '', 'DELETE')).status).toBe(204);
+    const replayed = fault === 'link-twice' ? [expect.stringContaining('MESSAGE_REPLAYED')] : [];
+    expect(box.faults.splice(0).map(String)).toEqual(replayed);
+  });
+
+  it('FLT-4 of a callback, make it at the first attempt only', async () => {
+    const { gateway, partner } = await atOnce();
+    await gateway.post(TEST_CALLBACK, testCallback({ content: magicContent('partner-500') }));
+    await eventually('the delivery', async () => (await gateway.mock('/callbacks'))[0]?.status === 'delivered');
+    expect(partner.calls).toHaveLength(2);
+    expect(happened(gateway, 'partner-500')).toHaveLength(1);
+  });
+});

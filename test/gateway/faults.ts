@@ -1,0 +1,210 @@
+import { Writable } from 'node:stream';
+import { onTestFinished } from 'vitest';
+import { startAgent } from '../../src/agent/agent.ts';
+import { parseAgentConfig } from '../../src/agent/config.ts';
+import { setupOf } from '../../src/commands/agent-setup.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import type { FaultOrder, StandingFault } from '../../src/protocol/faults.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+import {
+  BOX1,
+  GENERATE,
+  type LogLine,
+  order,
+  type PartnerCall,
+  partnerServer,
+  push,
+  SEND_QR,
+  TEST_CALLBACK,
+  type TestGateway,
+  type TestOptions,
+  testCallback,
+  testGateway,
+} from './harness.ts';
+
+export type Transport = 'mqtt' | 'http';
+
+export interface Status {
+  state: string;
+  online: boolean;
+  order: { orderId: string; amount: number; qrCode: string } | null;
+  lastPayment: { transactionId: string; orderId: string; amount: number; content: string } | null;
+}
+
+/** A real agent, in this process. */
+export interface RealBox {
+  log: LogLine[];
+  status(): Promise<Status>;
+  /** How many payments it has announced. */
+  announcements(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export async function startRealBox(
+  gateway: Pick<TestGateway, 'origin' | 'mqttUrl'>,
+  transport: Transport,
+  { identity = BOX1, link = {} }: { identity?: typeof BOX1; link?: object } = {},
+): Promise<RealBox> {
+  const { terminalCode, serialNumber, secret } = identity;
+  const config = parseAgentConfig(
+    {
+      box: { terminalCode, serialNumber, secret },
+      link: { transport, url: transport === 'mqtt' ? gateway.mqttUrl : gateway.origin, ...link },
+      displays: [{ driver: 'browser' }],
+      http: { port: 0 },
+      dataDir: await temporaryFolder(),
+      paidHoldSeconds: 1,
+    },
+    'test',
+  );
+  const log: LogLine[] = [];
+  const lines = new Writable({
+    write: (chunk, _encoding, done) => {
+      log.push(JSON.parse(String(chunk)) as LogLine);
+      done();
+    },
+  });
+  const agent = await startAgent(setupOf(config), {
+    clock: systemClock,
+    random: systemRandom,
+    log: createLogger(lines, systemClock, 'json'),
+    terminal: undefined,
+    terminalInput: undefined,
+  });
+  onTestFinished(() => agent.close());
+  const status = async () => (await (await fetch(`${agent.origin}/status`)).json()) as Status;
+  return {
+    log,
+    status,
+    announcements: async () => {
+      const text = await (await fetch(`${agent.origin}/metrics`)).text();
+      return Number(/^paybox_box_announcements_total (\d+)$/m.exec(text)?.[1]);
+    },
+    close: () => agent.close(),
+  };
+}
+
+export interface Shop {
+  gateway: TestGateway;
+  box: RealBox;
+  partner: { calls: PartnerCall[] };
+  /** Orders a fault; the fault as it stands. */
+  inject(order: FaultOrder): Promise<StandingFault>;
+  standing(): Promise<StandingFault[]>;
+  /** Generates an order and sends its QR to the box; the message of the answer. */
+  sell(name: string): Promise<unknown>;
+  /** The payer pays; the transaction id. */
+  pay(name: string): Promise<string>;
+  /** Has a new order shown and paid: told once to the box and once to the partner. */
+  expectNormal(name?: string): Promise<void>;
+  /** How often a fault has happened, as it is logged. */
+  happened(fault: string): number;
+}
+
+/** A gateway, a real box and a real partner; the ladder of callbacks goes on at once. */
+export async function openShop(
+  transport: Transport,
+  {
+    replies = [],
+    link = {},
+    ...options
+  }: TestOptions & { replies?: Parameters<typeof partnerServer>; link?: object } = {},
+): Promise<Shop> {
+  const partner = await partnerServer(...replies);
+  const config = { callbackRetryWaitsMs: [20, 20, 20, 20], ...options.config };
+  const gateway = await testGateway({ callback: { url: partner.url }, ...options, config });
+  const box = await startRealBox(gateway, transport, { link });
+  const standing = async () => (await faults(gateway)).standing;
+  const shop: Shop = {
+    gateway,
+    box,
+    partner,
+    standing,
+    inject: async (fault) => {
+      const answer = await askFaults(gateway, '', 'POST', fault);
+      if (answer.status !== 201) throw new Error(`refused: ${JSON.stringify(answer.body)}`);
+      return answer.body as StandingFault;
+    },
+    sell: async (name) => {
+      const made = await gateway.post(GENERATE, order({ orderId: name, content: name }));
+      if (made.status !== 200) return made.body.message;
+      const sent = await gateway.post(SEND_QR, push({ orderId: name, content: name, qrCode: made.body.qrCode }));
+      return sent.body.message;
+    },
+    pay: async (name) => String((await gateway.post(TEST_CALLBACK, testCallback({ content: name }))).body.message),
+    expectNormal: (name = 'NORMAL') => expectNormal(shop, name),
+    happened: (fault) => gateway.log.filter((it) => it.event === 'fault' && it.fault === fault).length,
+  };
+  await eventually('the box online', async () => (await box.status()).online);
+  return shop;
+}
+
+async function expectNormal(shop: Shop, name: string): Promise<void> {
+  await eventually('the box online', async () => (await shop.box.status()).online);
+  const sold = await shop.sell(name);
+  if (sold !== '') throw new Error(`a normal order is answered ${sold}`);
+  const transactionId = await shop.pay(name);
+  await expectTold(shop, transactionId);
+}
+
+/** The box has announced the payment and the partner has taken it; the box has announced no payment twice. */
+export async function expectTold({ gateway, box }: Shop, transactionId: string): Promise<void> {
+  const payments = () => gateway.mock<PaymentView[]>('/payments');
+  const isAnnounced = ({ boxes }: PaymentView) => boxes.some((it) => it.reportedAt !== null);
+  await eventually(`the payment ${transactionId} told`, async () => {
+    const payment = (await payments()).find((it) => it.transactionId === transactionId);
+    return payment?.callback?.status === 'delivered' && isAnnounced(payment);
+  });
+  const announced = (await payments()).filter(isAnnounced).length;
+  const times = await box.announcements();
+  if (times !== announced) throw new Error(`${announced} payments are announced ${times} times`);
+}
+
+/** Whether a box has reported the payment as announced. */
+export async function isAnnounced({ gateway }: Pick<Shop, 'gateway'>, transactionId: string): Promise<boolean> {
+  const payments = await gateway.mock<PaymentView[]>('/payments');
+  const payment = payments.find((it) => it.transactionId === transactionId);
+  return payment?.boxes.some((it) => it.reportedAt !== null) === true;
+}
+
+export interface PaymentView {
+  transactionId: string;
+  orderId: string;
+  bankAccount: string;
+  amount: number;
+  content: string;
+  boxes: { terminalCode: string; reportedAt: string | null }[];
+  callback: { status: string; warning: string | null } | null;
+}
+
+export interface OfferedView {
+  name: string;
+  place: string;
+  about: string;
+  magic: string;
+}
+
+export const faults = (gateway: TestGateway) =>
+  gateway.mock<{ faults: OfferedView[]; standing: StandingFault[] }>('/faults');
+
+export async function askFaults(
+  gateway: Pick<TestGateway, 'origin'>,
+  path: string,
+  method: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<{ status: number; body: unknown }> {
+  const answer = await fetch(`${gateway.origin}/_mock/faults${path}`, {
+    method,
+    ...(body === undefined
+      ? { headers }
+      : {
+          headers: { 'content-type': 'application/json', ...headers },
+          body: typeof body === 'string' ? body : JSON.stringify(body),
+        }),
+  });
+  const text = await answer.text();
+  return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) };
+}
