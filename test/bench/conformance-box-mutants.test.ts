@@ -97,6 +97,19 @@ const MUTANTS: Record<string, Mutant> = {
       };
     },
   },
+  'has another secret': {
+    breaks: ['TOP-2'],
+    setup: (setup) => ({ ...setup, identity: { ...setup.identity, secret: 'what nobody else knows' } }),
+  },
+  'has another secret, over HTTP': {
+    breaks: ['TOP-2'],
+    transport: 'http',
+    setup: (setup) => ({ ...setup, identity: { ...setup.identity, secret: 'what nobody else knows' } }),
+  },
+  'has another serial number': {
+    breaks: ['MSG-4'],
+    setup: (setup) => ({ ...setup, identity: { ...setup.identity, serialNumber: 'VVB999999' } }),
+  },
   'says hello without a seal': {
     breaks: ['SIG-1'],
     wire: ({ seal }) => ({

@@ -24,6 +24,8 @@ const never = new AbortController().signal;
 export interface Mutant {
   /** The clauses that it breaks. */
   readonly breaks: readonly string[];
+  /** What it is told otherwise from the start. */
+  setup?(setup: AgentSetup): AgentSetup;
   /** What comes in, and what goes out, as the box and its gateway hear it. */
   wire?(io: TransportIo, glass: Glass): Wire;
   /** Which of the pictures that were drawn is on the glass now. */
@@ -56,15 +58,18 @@ export class Glass {
 function starterOf(mutant: Mutant, glass: Glass, isReal: boolean): Pick<Starter, 'pace' | 'agent'> {
   const pace = new VirtualPace();
   const { clock } = pace;
+  let starts = 0;
   const changed = (setup: AgentSetup): AgentSetup => {
     const open: AgentSetup['link']['open'] = (io, signal) => openChanged(setup, mutant, glass, io, signal);
     const displays: AgentSetup['displays'] = isReal ? setup.displays : [glassDisplay(glass, clock)];
-    return { ...setup, displays, link: { ...setup.link, open } };
+    const whole = { ...setup, displays, link: { ...setup.link, open } };
+    return mutant.setup?.(whole) ?? whole;
   };
   return {
     pace,
     agent: async (config) => {
-      const deps = { clock, random: seededRandom(pace.clock.monotonicMs() + 1), log: quiet };
+      starts += 1;
+      const deps = { clock, random: seededRandom(SEED + starts), log: quiet };
       const none = { terminal: undefined, terminalInput: undefined };
       const agent = await startAgent(changed(setupOf(parseAgentConfig(config, 'test'))), { ...deps, ...none });
       return { end: () => agent.close() };
@@ -143,6 +148,32 @@ export async function judge(mutant: Mutant, { transport = 'mqtt', probe, without
   }
 }
 
+/** The verdicts where two boxes have one name and one secret. */
+export async function judgeTwo(): Promise<CheckResult[]> {
+  const { pace, agent } = starterOf({ breaks: [] }, new Glass(), false);
+  const both: Pick<Starter, 'pace' | 'agent'> = {
+    pace,
+    agent: async (config, terminalCode) => {
+      const twin = { ...config, dataDir: `${(config as { dataDir: string }).dataDir}-twin`, http: { port: 0 } };
+      const parts = await Promise.all([agent(config, terminalCode), agent(twin, terminalCode)]);
+      return { end: async (how) => void (await Promise.all(parts.map((part) => part.end(how)))) };
+    },
+  };
+  const options = {
+    name: 'own',
+    transport: 'mqtt',
+    probe: screenProbe,
+    random: seededRandom(SEED),
+    signal: never,
+  } as const;
+  const subject = await openOwnBox(both, options);
+  try {
+    return await verdictsOn(subject, ['screen', 'keys', 'restart', 'time']);
+  } finally {
+    await subject.hands.close();
+  }
+}
+
 function frozen({ drawn, isFrozen }: Glass): Drawn | undefined {
   return isFrozen ? drawn.findLast(({ qr }) => qr !== undefined) : undefined;
 }
@@ -167,5 +198,3 @@ export function brokenClauses(results: readonly CheckResult[]): string[] {
   const broken = results.filter(({ outcome }) => outcome !== 'passed' && outcome !== 'skipped');
   return [...new Set(broken.map(({ clause }) => clause))].sort();
 }
-
-export { screenProbe };

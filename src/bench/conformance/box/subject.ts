@@ -94,12 +94,12 @@ function isOf({ identity }: ScriptedGateway, username: string): boolean {
 /** What has come to the door. */
 function progressOf(gateway: ScriptedGateway): string {
   const { logins, objections, mqtt, http } = gateway;
-  const last = logins.at(-1);
   if (gateway.session !== undefined) return `the box is there, over ${gateway.transport}`;
-  const objection = objections.at(-1);
-  if (objection !== undefined) return `against ${objection.clause}: ${objection.what}`;
-  if (last?.problem !== undefined) return `a login was refused: ${last.problem}`;
-  if (last !== undefined) return `${last.username} logged in, but has not said hello`;
+  const last = logins.at(-1);
   const visits = mqtt.visits + http.visits;
-  return visits === 0 ? 'nothing has connected' : `${visits} connections, but no login`;
+  if (last === undefined) return visits === 0 ? 'nothing has connected' : `${visits} connections, but no login`;
+  if (last.problem !== undefined) return `a login was refused: ${last.problem}`;
+  const objection = objections.at(-1);
+  const against = objection === undefined ? '' : `; against ${objection.clause}: ${objection.what}`;
+  return `${last.username} logged in, but has not said hello${against}`;
 }

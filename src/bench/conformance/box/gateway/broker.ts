@@ -3,10 +3,10 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { Aedes, type AedesOptions, type AuthenticateError, type Client } from 'aedes';
 import type { Random } from '../../../../lib/random.ts';
 import { decodePresence, encode } from '../../../../protocol/codec.ts';
-import { loginOf } from '../../../../protocol/keys.ts';
 import { MESSAGE_VERSION, type Presence } from '../../../../protocol/messages.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../../../protocol/topics.ts';
 import { openServer } from './listening.ts';
+import { loginProblem } from './login.ts';
 import type { Connection, Ear, JudgedIdentity, Listen, Side } from './side.ts';
 
 const CONNECTIONS_MAX = 64;
@@ -17,6 +17,8 @@ const KEEPALIVE_SECONDS_MAX = 600;
 const PROTOCOL_LEVEL = 4;
 /** CONNACK return code for a bad user name or password (MQTT 3.1.1, section 3.2.2.3). */
 const BAD_CREDENTIALS = 4;
+
+type ConnectPacket = Parameters<NonNullable<AedesOptions['preConnect']>>[1];
 
 /** A connection to the broker that logged in. */
 interface MqttConnection extends Connection {
@@ -46,7 +48,8 @@ export class MqttSide implements Side {
   readonly #deps: BrokerDeps;
   readonly #sockets = new Set<Socket>();
   readonly #connections = new WeakMap<Client, MqttConnection>();
-  readonly #wills = new WeakMap<Client, Presence>();
+  /** How connections began. */
+  readonly #packets = new WeakMap<Client, ConnectPacket>();
   #server: Server | undefined;
   #aedes: Aedes | undefined;
   #run: string | undefined;
@@ -119,24 +122,20 @@ export class MqttSide implements Side {
   }
 
   #rights(): AedesOptions {
-    const { terminalCode, secret } = this.#identity;
+    const { terminalCode } = this.#identity;
     const { ear } = this.#deps;
     return {
       preConnect: (client, packet, done) => {
-        this.#look(client, packet);
+        this.#packets.set(client, packet);
         done(null, true);
       },
       authenticate: (client, username = '', password, done) => {
-        const problem =
-          username !== terminalCode
-            ? `it calls itself ${username || 'nothing'}, not ${terminalCode}`
-            : String(password ?? '') !== loginOf(secret)
-              ? 'its password is not the one that the secret gives'
-              : undefined;
-        ear.login(username, problem);
-        if (problem === undefined) this.#connections.set(client, this.#connectionOf(client));
-        if (problem === undefined) done(null, true);
-        else done(Object.assign(new Error(problem), { returnCode: BAD_CREDENTIALS }) as AuthenticateError, false);
+        const problem = loginProblem(this.#identity, username, String(password ?? ''));
+        ear.login({ transport: 'mqtt', username, problem });
+        if (problem === undefined) {
+          this.#connections.set(client, this.#connectionOf(client, this.#willOf(client)));
+          done(null, true);
+        } else done(Object.assign(new Error(problem), { returnCode: BAD_CREDENTIALS }) as AuthenticateError, false);
       },
       authorizePublish: (_client, packet, done) => {
         const isAllowed = boxMayPublish(terminalCode, packet.topic);
@@ -153,20 +152,21 @@ export class MqttSide implements Side {
     };
   }
 
-  /** What a connection says of itself. */
-  #look(client: Client, packet: Parameters<NonNullable<AedesOptions['preConnect']>>[1]): void {
+  /** The last will of a connection, as far as it is a legal one; what else it says of itself is looked at too. */
+  #willOf(client: Client): Presence | undefined {
     const { ear } = this.#deps;
-    const { protocolVersion, clean, keepalive = 0, will } = packet;
+    const packet = this.#packets.get(client);
+    const { protocolVersion, clean, keepalive = 0, will } = packet ?? {};
     if (protocolVersion !== PROTOCOL_LEVEL) ear.object('TOP-1', `MQTT of protocol level ${protocolVersion}`);
     if (clean !== true) ear.object('TOP-1', 'connected without a clean session');
     if (keepalive < 1 || keepalive > KEEPALIVE_SECONDS_MAX) ear.object('TOP-4', `a keepalive of ${keepalive} s`);
     if (will === undefined) {
       ear.object('PRE-1', 'connected without a last will');
-      return;
+      return undefined;
     }
     const told = this.#presenceIn({ ...will, qos: will.qos ?? 0 }, 'its last will');
     if (told?.online === true) ear.object('PRE-1', 'its last will says that it is online');
-    if (told?.online === false) this.#wills.set(client, told);
+    return told;
   }
 
   /** The presence in a publish; objects to what is none. */
@@ -182,7 +182,7 @@ export class MqttSide implements Side {
     return undefined;
   }
 
-  #connectionOf(client: Client): MqttConnection {
+  #connectionOf(client: Client, will: Presence | undefined): MqttConnection {
     const deliver = (bytes: string | Uint8Array) => {
       // A broker that is closed says nothing any more.
       this.#publish(boxTopic(this.#identity.terminalCode, 'down'), bytes, false).catch(() => undefined);
@@ -193,7 +193,7 @@ export class MqttSide implements Side {
       get challenge() {
         return run();
       },
-      will: this.#wills.get(client),
+      will,
       sessionId: undefined,
       get isOpen() {
         return client.connected;

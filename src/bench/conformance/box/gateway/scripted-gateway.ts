@@ -1,13 +1,14 @@
 import type { Clock } from '../../../../lib/clock.ts';
 import type { Random } from '../../../../lib/random.ts';
 import type { Code } from '../../../../protocol/codes.ts';
+import { LIMITS } from '../../../../protocol/fields.ts';
 import { readJws } from '../../../../protocol/jws.ts';
 import { type SigningKey, signingKeyOf } from '../../../../protocol/keys.ts';
 import { type DownBody, type Link, MESSAGE_VERSION, type UpMessage, type UpOf } from '../../../../protocol/messages.ts';
 import { GatewaySeal, type ReadMessage, readUp, type SealRefusal } from '../../../../protocol/seal.ts';
 import { MqttSide } from './broker.ts';
 import { Sealer } from './sealer.ts';
-import type { Connection, Ear, JudgedIdentity, Objection, Taken } from './side.ts';
+import type { Connection, Ear, JudgedIdentity, Login, Objection, Taken } from './side.ts';
 import { HttpSide } from './stream.ts';
 
 const SEED_BYTES = 32;
@@ -44,13 +45,6 @@ export interface Session {
   seq: number;
   /** Of the last message, as the box says. */
   sessionMs: number;
-}
-
-/** Somebody at the door. */
-export interface Login {
-  username: string;
-  /** Why it was not let in. */
-  problem: string | undefined;
 }
 
 export interface GatewayDeps {
@@ -101,7 +95,7 @@ export class ScriptedGateway {
   static async open(place: GatewayPlace, identity: JudgedIdentity, deps: GatewayDeps): Promise<ScriptedGateway> {
     const gateway = new ScriptedGateway(identity, deps);
     const ear: Ear = {
-      login: (username, problem) => gateway.#onLogin({ username, problem }),
+      login: (login) => gateway.#onLogin(login),
       message: (connection, bytes) => gateway.#onMessage(connection, bytes),
       object: (clause, what) => gateway.object(clause, what),
     };
@@ -131,8 +125,9 @@ export class ScriptedGateway {
     return this.sessions.at(-1);
   }
 
+  /** How the box reaches this gateway, as far as it has been let in. */
   get transport(): 'mqtt' | 'http' | undefined {
-    return this.session?.connection.transport;
+    return this.session?.connection.transport ?? this.logins.findLast((it) => it.problem === undefined)?.transport;
   }
 
   /** Says the next message in the newest session, or in another one. */
@@ -199,6 +194,7 @@ export class ScriptedGateway {
   }
 
   #onMessage(connection: Connection, bytes: Uint8Array): Taken {
+    if (bytes.byteLength > LIMITS.messageBytesMax) return this.#refuse('LIM-4', `sent ${bytes.byteLength} bytes`);
     const read = readUp(this.identity.terminalCode, bytes);
     if (!read.ok) {
       // Sealed as it should be, but not what the schemas say.

@@ -24,13 +24,20 @@ export interface Objection {
   what: string;
 }
 
+/** Somebody at the door. */
+export interface Login {
+  transport: 'mqtt' | 'http';
+  username: string;
+  /** Why it was not let in. */
+  problem: string | undefined;
+}
+
 /** What became of a message. `again`: it was taken before. */
 export type Taken = 'taken' | 'again' | 'illegal';
 
 /** Who hears what comes in over a transport. */
 export interface Ear {
-  /** A login; `problem` says why it was refused. */
-  login(username: string, problem: string | undefined): void;
+  login(login: Login): void;
   message(connection: Connection, bytes: Uint8Array): Taken;
   object(clause: string, what: string): void;
 }

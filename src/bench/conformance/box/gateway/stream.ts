@@ -7,8 +7,8 @@ import { SERVER_LIMITS } from '../../../../lib/http-guard.ts';
 import type { Random } from '../../../../lib/random.ts';
 import { LIMITS } from '../../../../protocol/fields.ts';
 import { BOX_ALIVE_MS, BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../../../protocol/http-api.ts';
-import { loginOf } from '../../../../protocol/keys.ts';
 import { openServer } from './listening.ts';
+import { loginProblem } from './login.ts';
 import type { Connection, Ear, JudgedIdentity, Listen, Side } from './side.ts';
 
 const CONNECTIONS_MAX = 64;
@@ -110,11 +110,13 @@ export class HttpSide implements Side {
   }
 
   #isLoggedIn({ headers, url }: IncomingMessage): boolean {
-    const { terminalCode, secret } = this.#identity;
     const [scheme = '', encoded = ''] = (headers.authorization ?? '').split(' ', 2);
     const [username = '', password = ''] = Buffer.from(encoded, 'base64').toString('utf8').split(':', 2);
-    const problem = loginProblem({ scheme, username, password }, terminalCode, loginOf(secret));
-    if (problem !== undefined || url === BOX_PATHS.stream) this.#deps.ear.login(username, problem);
+    const isBasic = scheme.toLowerCase() === 'basic';
+    const problem = isBasic ? loginProblem(this.#identity, username, password) : 'it sends no Basic credentials';
+    if (problem !== undefined || url === BOX_PATHS.stream) {
+      this.#deps.ear.login({ transport: 'http', username, problem });
+    }
     return problem === undefined;
   }
 
@@ -189,17 +191,6 @@ export class HttpSide implements Side {
     if (type !== 'application/jose') ear.object('BOX-HTTP-2', `posted a message as ${type ?? 'no Content-Type'}`);
     return ear.message(stream, body) === 'illegal' ? 400 : 202;
   }
-}
-
-/** Why a login is not taken (PROTOCOL.md, clause TOP-2). */
-function loginProblem(
-  { scheme, username, password }: { scheme: string; username: string; password: string },
-  terminalCode: string,
-  expected: string,
-): string | undefined {
-  if (scheme.toLowerCase() !== 'basic') return 'it sends no Basic credentials';
-  if (username !== terminalCode) return `it calls itself ${username || 'nothing'}, not ${terminalCode}`;
-  return password === expected ? undefined : 'its password is not the one that the secret gives';
 }
 
 function end(response: ServerResponse, status: number, headers: Record<string, string> = {}): void {
