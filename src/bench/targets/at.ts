@@ -4,6 +4,7 @@ import { BoxAt, type BoxStatus } from '../box-at.ts';
 import { type Account, GatewayAt } from '../gateway-at.ts';
 import { ask, jsonOf } from '../http.ts';
 import { realPace } from '../pace.ts';
+import { isPanelName } from '../panels/names.ts';
 import type { Probe } from '../probe.ts';
 import type { Ability, TargetKind } from '../target.ts';
 
@@ -24,16 +25,6 @@ export interface AtOptions extends GatewayOptions {
   boxes: readonly string[];
   probe: Probe;
 }
-
-const SERIAL_DRIVERS: ReadonlySet<string> = new Set([
-  'nextion',
-  'dwin',
-  'dqr',
-  'usb-bitmap',
-  'cd5220',
-  'matrix-orbital',
-  'openlcd',
-]);
 
 const about = z.looseObject({
   baseUrl: z.string(),
@@ -82,7 +73,7 @@ async function abilitiesAt(options: AtOptions): Promise<Set<Ability>> {
 
 function isOnSerialLine(status: BoxStatus): boolean {
   const { data } = z.looseObject({ display: z.looseObject({ driver: z.string() }) }).safeParse(status);
-  return data !== undefined && SERIAL_DRIVERS.has(data.display.driver);
+  return data !== undefined && isPanelName(data.display.driver);
 }
 
 /** Throws MissingPeerError when nobody answers, ConfigError when the gateway does not tell what it must be told. */

@@ -1,0 +1,189 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
+import { describe, expect, it } from 'vitest';
+import { BoxAt } from '../../src/bench/box-at.ts';
+import { GatewayAt } from '../../src/bench/gateway-at.ts';
+import { type Result, runScenario } from '../../src/bench/run.ts';
+import { parseScenario } from '../../src/bench/scenario.ts';
+import { obstacle, type Target, type TargetKind } from '../../src/bench/target.ts';
+import { bench, emulated, lyingProxy, standing } from './stand.ts';
+
+const verdict = ({ outcome, where, reason }: Result) => ({ outcome, where, reason });
+const PASSED = { outcome: 'passed', where: undefined, reason: '' };
+const lines = (...steps: string[]) => steps.map((step) => `  - ${step}\n`).join('');
+const push = (more = '') => `push: { amount: 1000, content: A${more} }`;
+const OFFLINE = ', answer: BOX_OFFLINE';
+
+describe('a fault by its name', () => {
+  it('is counted, and ended by its id, by its name and with all others', async () => {
+    const steps = lines(
+      'fault: { inject: box-offline, times: 3 }\n    as: three',
+      'expect: { fault: { name: box-offline, happened: 0 } }',
+      push(OFFLINE),
+      'expect: { fault: { name: box-offline, happened: 1 } }',
+      'fault: { end: "${three.id}" }',
+      push(),
+      'fault: box-offline',
+      'fault: { end: box-offline }',
+      push(),
+      'fault: service-500',
+      'fault: disk-full',
+      'fault: { end: all }',
+      push(),
+      'fault: box-offline',
+      push(OFFLINE),
+      'expect: { fault: { name: box-offline, happened: 1 } }',
+    );
+    expect(verdict(await bench(steps))).toEqual(PASSED);
+  });
+
+  it('is for the box that the step names, and for every other that there is without', async () => {
+    const steps = lines(
+      'fault: box-offline\n    box: 2',
+      push(),
+      `${push(OFFLINE)}\n    box: 2`,
+      `for each box:\n      - fault: box-offline\n      - ${push(OFFLINE)}\n      - ${push()}`,
+      'fault: { inject: box-offline, times: 2 }',
+      push(OFFLINE),
+      `${push(OFFLINE)}\n    box: 2`,
+      `fault: disk-full\n    box: 2`,
+      push(),
+      `${push(', answer: STORAGE_FAULT')}\n    box: 2`,
+    );
+    expect(verdict(await bench(steps, { head: 'boxes: 2\n' }))).toEqual(PASSED);
+  });
+
+  it('happens again as it did with the same seed, and waits are as long', async () => {
+    const told = async (seed: number) => {
+      const source = `name: Chance\nsteps:\n${lines(
+        'wait: 100s to 900s',
+        'fault: { inject: box-offline, times: 100, chance: 0.5 }',
+        `repeat: { times: 12, steps: [{ ${push(', answer: [SUCCESS, BOX_OFFLINE]')} }] }`,
+      )}`;
+      const options = { seed, updateGoldens: false, signal: new AbortController().signal, onStep: () => undefined };
+      const { outcome, entries } = await runScenario(parseScenario(source, 'chance.yaml'), emulated(), options);
+      expect(outcome).toBe('passed');
+      const [first] = entries.filter(({ title }) => title.startsWith('fault'));
+      expect(first?.atMs).toBeGreaterThan(100_000);
+      expect(first?.atMs).toBeLessThan(930_000);
+      const answers = entries.filter(({ title }) => title.startsWith('send-qr')).map(({ title }) => title);
+      expect(new Set(answers).size).toBe(2);
+      return { answers, waitedMs: first?.atMs ?? 0 };
+    };
+    const [one, same, other] = [await told(3), await told(3), await told(4)];
+    expect(same.answers).toEqual(one.answers);
+    expect(Math.abs(same.waitedMs - one.waitedMs)).toBeLessThan(30_000);
+    expect(other.answers).not.toEqual(one.answers);
+  });
+
+  it('is judged', async () => {
+    const kind = await standing();
+    const cases: [step: string, reason: string | RegExp][] = [
+      ['fault: { end: push-lost }', 'no fault push-lost was injected before'],
+      ['fault: { inject: link-cut, content: A }', /answered 400: .*link-cut happens to a connection/],
+      [
+        'expect: { fault: { name: push-lost, happened: 1 }, within: 1s }',
+        'fault: no push-lost was injected, or it was ended, 1s long',
+      ],
+      ['expect: { announced: 1, within: 1s }', 'VVB000001: announced: expected 1, it has announced 0, 1s long'],
+      [push(', answer: [E39, E46]'), 'push: expected E39 or E46, the answer is SUCCESS'],
+      [
+        'fault: push-lost\n  - expect: { fault: { name: push-lost, happened: 2 }, within: 1s }',
+        'fault: expected push-lost 2 times, it happened 0 times, 1s long',
+      ],
+      [
+        'fault: { inject: link-slow, for: 1s }\n  - wait: 5s\n  - expect: { fault: { name: link-slow, happened: 0 }, within: 1s }',
+        'fault: link-slow is over, and how often it happened is not known, 1s long',
+      ],
+    ];
+    for (const [step, reason] of cases) {
+      const result = await bench(lines(step), { kind });
+      expect({ step, reason: result.reason }).toEqual({
+        step,
+        reason: typeof reason === 'string' ? reason : expect.stringMatching(reason),
+      });
+    }
+  });
+});
+
+describe('a target that cannot make faults', () => {
+  const scenario = parseScenario(`name: x\nsteps:\n${lines('fault: push-twice', 'fault: disk-full')}`, 'x.yaml');
+  const kind: TargetKind = { ...emulated(), name: 'other', abilities: new Set() };
+  const never = () => Promise.reject(new Error('asked'));
+
+  it('skips by name, and says what to do', async () => {
+    const both = 'target other cannot order faults at the gateway, order faults at boxes';
+    const advice = 'it has no /_mock/faults; set faults: true in the configuration of each box, on a test bench only';
+    expect(await obstacle(scenario, kind)).toBe(`${both}; ${advice}`);
+  });
+
+  it('is asked where that can change the answer', async () => {
+    const gatewayOnly = { ...kind, findAbilities: async () => new Set(['order faults at the gateway'] as const) };
+    expect(await obstacle(scenario, gatewayOnly)).toMatch(
+      /^target other cannot order faults at boxes; set faults: true/,
+    );
+    const all = async () => new Set(['order faults at the gateway', 'order faults at boxes'] as const);
+    expect(await obstacle(scenario, { ...kind, findAbilities: all })).toBeUndefined();
+    const killing = parseScenario(`name: x\nsteps:\n${lines('fault: push-twice', 'fault: { box: killed }')}`, 'x.yaml');
+    expect(await obstacle(killing, { ...kind, findAbilities: never })).toMatch(/^target other cannot order faults/);
+    const plain = parseScenario('name: x\nsteps: [{ wait: 1s }]', 'x.yaml');
+    expect(await obstacle(plain, { ...kind, findAbilities: never })).toBeUndefined();
+  });
+});
+
+describe('an account that is not settled', () => {
+  type Lie = (path: string, body: string) => string;
+  const gateway = (lie: Lie) => async (target: Target) => {
+    const { access } = target.gateway;
+    const origin = await lyingProxy(access.origin, (path, body) => Buffer.from(lie(path, String(body))));
+    return { ...target, gateway: new GatewayAt({ ...access, origin }) };
+  };
+  const box = (lie: Lie) => async (target: Target) => {
+    const [real] = target.boxes;
+    if (real === undefined) throw new Error('no box');
+    const url = await lyingProxy(real.url, (path, body) => Buffer.from(lie(path, String(body))));
+    return { ...target, boxes: [new BoxAt(url, real)] };
+  };
+  const rows = (list: string, change: (row: Record<string, unknown>) => unknown[]) => (path: string, body: string) =>
+    path.startsWith(`/_mock/${list}`) ? JSON.stringify((JSON.parse(body) as never[]).flatMap(change)) : body;
+  const attempts = (row: Record<string, unknown>) => row.attempts as unknown[];
+
+  it('is told of, by what is wrong', async () => {
+    const kind = await standing();
+    const cases: [change: (target: Target) => Promise<Target>, reason: RegExp][] = [
+      [async (target) => target, /^$/],
+      [
+        gateway(rows('payments', (row) => [{ ...row, boxes: [{ terminalCode: 'VVB000001', reportedAt: null }] }])),
+        /^settled: payment \S+ is not reported by VVB000001, 1s long$/,
+      ],
+      [gateway(rows('callbacks', () => [])), /^settled: payment \S+ has no callback, /],
+      [gateway(rows('callbacks', (row) => [row, row])), /^settled: payment \S+ has 2 callbacks, /],
+      [
+        gateway(rows('callbacks', (row) => [{ ...row, status: 'pending' }])),
+        /^settled: payment \S+ has a callback that is pending, /,
+      ],
+      [
+        gateway(rows('callbacks', (row) => [{ ...row, attempts: [...attempts(row), ...attempts(row)] }])),
+        /^settled: payment \S+ was taken by the partner 2 times, /,
+      ],
+      [
+        async (target) => ({ ...target, ...(target.shop && { shop: { ...target.shop, received: [] } }) }),
+        /^settled: payment \S+ reached the partner 0 times in 1 attempts, /,
+      ],
+      [
+        box((path, body) => (path === '/metrics' ? 'paybox_box_announcements_total 99\n' : body)),
+        /^settled: VVB000001 has announced 99 payments, it was told of \d, /,
+      ],
+    ];
+    for (const [change, reason] of cases) {
+      const changed = {
+        ...kind,
+        open: async (need: Parameters<TargetKind['open']>[0]) => change(await kind.open(need)),
+      };
+      const paid = ['pay: { amount: 1000, content: A }', 'expect: { report: { payment: "${pay.transactionId}" } }'];
+      const truth = lines(push(), ...paid, 'expect: { callback: { payment: "${pay.transactionId}" } }');
+      expect(verdict(await bench(truth, { kind }))).toEqual(PASSED);
+      const { reason: told } = await bench(lines('expect: { settled: true, within: 1s }'), { kind: changed });
+      expect(told).toMatch(reason);
+    }
+  });
+});
