@@ -1,4 +1,5 @@
 import { mkdir } from 'node:fs/promises';
+import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { startControl } from '../bench/control/server.ts';
 import { systemClock, withDeadline } from '../lib/clock.ts';
@@ -51,6 +52,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   const control = await stop.started(starting);
   if (readyFile !== undefined) await writeReadyFile(readyFile, { url: control.origin });
   process.stdout.write(`PAYBOX-BENCH SERVE url=${control.origin}\n`);
+  // At the end it would be written while somebody waits.
+  flushCompileCache();
   const signal = await stop.received;
   log.info('stopping', { signal });
   const isClosed = await withDeadline(
