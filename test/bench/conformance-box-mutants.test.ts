@@ -1,7 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { request as ask, createServer, type IncomingMessage, type OutgoingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { IClientOptions } from 'mqtt';
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Arrival, TransportIo } from '../../src/agent/contract.ts';
 import { ACCOUNT } from '../../src/bench/conformance/box/gateway/scripted-gateway.ts';
 import { decodeDown, encode } from '../../src/protocol/codec.ts';
+import { BOX_PATHS } from '../../src/protocol/http-api.ts';
 import { readJws } from '../../src/protocol/jws.ts';
 import type { DownOf, UpMessage } from '../../src/protocol/messages.ts';
 import type { SealRefusal } from '../../src/protocol/seal.ts';
@@ -105,6 +109,17 @@ const MUTANTS: Record<string, Mutant> = {
     breaks: ['TOP-2'],
     transport: 'http',
     setup: (setup) => ({ ...setup, identity: { ...setup.identity, secret: 'what nobody else knows' } }),
+  },
+  'gives no sign of life over HTTP': {
+    breaks: ['BOX-HTTP-3'],
+    transport: 'http',
+    needs: ['time'],
+    through: (origin) => changingProxy(origin, ({ url }) => (url === BOX_PATHS.alive ? 204 : {})),
+  },
+  'posts messages as JSON': {
+    breaks: ['BOX-HTTP-2'],
+    transport: 'http',
+    through: (origin) => changingProxy(origin, () => ({ 'content-type': 'application/json' })),
   },
   'has another serial number': {
     breaks: ['MSG-4'],
@@ -223,6 +238,15 @@ const MUTANTS: Record<string, Mutant> = {
   },
 };
 
+const mqttHas = vi.hoisted(() => ({ noWill: false }));
+
+vi.mock('mqtt', async (importOriginal) => {
+  const real = await importOriginal<typeof import('mqtt')>();
+  const connect = (url: string, { will, ...options }: IClientOptions) =>
+    real.connect(url, mqttHas.noWill || will === undefined ? options : { ...options, will });
+  return { ...real, connect };
+});
+
 describe.concurrent('a box that', () => {
   it.for(Object.entries(MUTANTS))('%s is told so by its clause, and by no other', async ([, mutant]) => {
     const without = (['restart', 'time'] as const).filter((need) => mutant.needs?.includes(need) !== true);
@@ -230,6 +254,53 @@ describe.concurrent('a box that', () => {
     const broken = mutant.breaks.filter((clause) => clause !== 'AGT-8' || !without.includes('restart'));
     expect(brokenClauses(results)).toEqual(broken);
   });
+});
+
+describe('a box without a last will', () => {
+  it('is told so by its clause, and by no other', async () => {
+    mqttHas.noWill = true;
+    onTestFinished(() => {
+      mqttHas.noWill = false;
+    });
+    const results = await judge({ breaks: ['PRE-1'] }, { without: ['restart', 'time'] });
+    expect(brokenClauses(results)).toEqual(['PRE-1']);
+  });
+});
+
+/** What a box sends over HTTP, with other headers, or answered in place of the gateway; its streams pass as they are. */
+async function changingProxy(
+  origin: string,
+  change: (request: IncomingMessage) => OutgoingHttpHeaders | number,
+): Promise<string> {
+  const server = createServer((request, response) => {
+    const changed = request.method === 'POST' ? change(request) : {};
+    if (typeof changed === 'number') {
+      response.writeHead(changed).end();
+      return;
+    }
+    const { method = 'GET', headers, url = '' } = request;
+    const passed = ask(`${origin}${url}`, { method, headers: { ...headers, ...changed }, agent: false });
+    passed.on('response', (answer) => {
+      response.writeHead(answer.statusCode ?? 500, answer.headers);
+      response.flushHeaders();
+      answer.pipe(response);
+      answer.on('error', () => response.destroy());
+    });
+    passed.on('error', () => response.destroy());
+    response.on('close', () => passed.destroy());
+    request.pipe(passed);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  proxies.push(server);
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const proxies: Server[] = [];
+afterAll(() => {
+  for (const server of proxies) {
+    server.close();
+    server.closeAllConnections();
+  }
 });
 
 function onShow(change: (show: DownOf<'show'>) => DownOf<'show'>): () => Wire {

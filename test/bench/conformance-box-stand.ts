@@ -24,6 +24,8 @@ const never = new AbortController().signal;
 export interface Mutant {
   /** The clauses that it breaks. */
   readonly breaks: readonly string[];
+  /** Where it finds its gateway over HTTP, which is at this origin. */
+  through?(origin: string): Promise<string>;
   /** What it is told otherwise from the start. */
   setup?(setup: AgentSetup): AgentSetup;
   /** What comes in, and what goes out, as the box and its gateway hear it. */
@@ -71,7 +73,10 @@ function starterOf(mutant: Mutant, glass: Glass, isReal: boolean): Pick<Starter,
       starts += 1;
       const deps = { clock, random: seededRandom(SEED + starts), log: quiet };
       const none = { terminal: undefined, terminalInput: undefined };
-      const agent = await startAgent(changed(setupOf(parseAgentConfig(config, 'test'))), { ...deps, ...none });
+      const { link, ...rest } = config as { link: { url: string } };
+      const url = (await mutant.through?.(link.url)) ?? link.url;
+      const setup = setupOf(parseAgentConfig({ ...rest, link: { ...link, url } }, 'test'));
+      const agent = await startAgent(changed(setup), { ...deps, ...none });
       return { end: () => agent.close() };
     },
   };
