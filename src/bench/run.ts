@@ -2,6 +2,7 @@ import { systemClock, withDeadline } from '../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
 import { seededRandom } from '../lib/seeded.ts';
 import { type Entry, Evidence } from './evidence.ts';
+import { Messages } from './messages.ts';
 import type { Scenario } from './scenario.ts';
 import { type StepContext, StepFailure } from './steps/context.ts';
 import { endInjected } from './steps/faults.ts';
@@ -59,9 +60,12 @@ export async function runScenario(scenario: Scenario, kind: TargetKind, options:
   }
   const evidence = new Evidence(target.pace.clock);
   const watching = new AbortController();
+  const messages = new Messages(target, evidence);
+  await messages.begin();
   watch(target, evidence, watching.signal);
   try {
-    const verdict = await judged(scenario, target, evidence, options);
+    const verdict = await judged(scenario, messages.heardTarget(), evidence, options);
+    await messages.end();
     return {
       ...about,
       ...verdict,
@@ -151,6 +155,11 @@ export async function lastLook(target: Target, evidence: Evidence): Promise<void
     } catch (error) {
       evidence.add('status', `${box.terminalCode}: no picture`, { detail: reasonOf(error) });
     }
+  }
+  for (const [terminalCode, panel] of target.panels ?? []) {
+    const detail = panel.violations();
+    if (detail.length > 0)
+      evidence.add('problem', `${terminalCode}: ${panel.name} was sent what it garbles`, { detail });
   }
   try {
     const { value: newest } = await target.gateway.callbacks().next();

@@ -1,5 +1,5 @@
 import encodeQR from 'qr';
-import { blend, type Canvas, createCanvas, fill, frameOf } from '../../display/canvas.ts';
+import { type Canvas, createCanvas, fill, frameOf } from '../../display/canvas.ts';
 import { bitmapFace } from '../../display/fonts/bitmap.ts';
 import { type Face, measure } from '../../display/fonts/faces.ts';
 import type { Picture } from '../picture.ts';
@@ -78,7 +78,7 @@ export function panelPicture(
   const room = isUpright || code === undefined ? width : width - code.width - MARGIN_PX;
   for (const text of texts) {
     canvas.clip = { x: 0, y: 0, width: room, height };
-    write(canvas, text, { x: MARGIN_PX, y, face: TEXT_FACE, ink: BLACK });
+    write(canvas, text, { x: MARGIN_PX, y, face: TEXT_FACE, ink: BLACK, times: 1 });
     y += TEXT_FACE.lineHeight + MARGIN_PX;
   }
   return frameOf(canvas);
@@ -93,7 +93,7 @@ export function cellsPicture(lines: readonly string[], columns: number): Picture
   for (const [row, line] of lines.entries()) {
     const y = MARGIN_PX + row * CELL.height;
     for (const [column, char] of [...line].entries()) {
-      writeInCell(canvas, char, { x: MARGIN_PX + column * CELL.width, y, width: CELL.width, ink: LIT.ink });
+      writeInCell(canvas, char, { x: MARGIN_PX + column * CELL.width, y, ink: LIT.ink, times: 1 });
     }
   }
   return frameOf(canvas);
@@ -107,23 +107,19 @@ export interface PaperLine {
 
 /** A slip of paper of so many dots across: its lines, and the code below them. */
 export function paperPicture(dots: number, lines: readonly PaperLine[], code: Picture | undefined): Picture {
-  const heightOf = ({ double }: PaperLine) => CELL.height * (double ? 2 : 1);
-  const textHeight = lines.reduce((sum, line) => sum + heightOf(line), 0);
+  const timesOf = ({ double }: PaperLine) => (double ? 2 : 1);
+  const textHeight = lines.reduce((sum, line) => sum + CELL.height * timesOf(line), 0);
   const canvas = createCanvas(dots, textHeight + (code?.height ?? 0) + 2 * MARGIN_PX);
   fill(canvas, canvas.clip, WHITE);
   let y = MARGIN_PX;
   for (const line of lines) {
-    const width = CELL.width * (line.double ? 2 : 1);
+    const times = timesOf(line);
+    const width = CELL.width * times;
     const left = line.centred ? Math.floor((dots - line.text.length * width) / 2) : 0;
     for (const [column, char] of [...line.text].entries()) {
-      writeInCell(canvas, char, {
-        x: left + column * width,
-        y: y + (heightOf(line) - CELL.height) / 2,
-        width,
-        ink: BLACK,
-      });
+      writeInCell(canvas, char, { x: left + column * width, y, ink: BLACK, times });
     }
-    y += heightOf(line);
+    y += CELL.height * times;
   }
   if (code !== undefined) lay(canvas, code, { x: Math.floor((dots - code.width) / 2), y });
   return frameOf(canvas);
@@ -141,22 +137,25 @@ interface Pen {
   y: number;
   face: Face;
   ink: number;
+  /** How many pixels wide and high each of its pixels is. */
+  times: number;
 }
 
-function write(canvas: Canvas, text: string, { x, y, face, ink }: Pen): void {
+function write(canvas: Canvas, text: string, { x, y, face, ink, times }: Pen): void {
   let pen = x;
   for (const char of text.normalize('NFC')) {
     const glyph = face.glyphs.get(char) ?? face.glyphs.get('?');
     if (glyph === undefined) continue;
     for (let at = 0; at < glyph.width * glyph.height; at += 1) {
+      if ((face.alpha[glyph.offset + at] ?? 0) === 0) continue;
       const [column, row] = [at % glyph.width, Math.floor(at / glyph.width)];
-      blend(canvas, pen + column, y + row, ink, face.alpha[glyph.offset + at] ?? 0);
+      fill(canvas, { x: pen + column * times, y: y + row * times, width: times, height: times }, ink);
     }
-    pen += glyph.advance;
+    pen += glyph.advance * times;
   }
 }
 
-function writeInCell(canvas: Canvas, char: string, cell: { x: number; y: number; width: number; ink: number }): void {
-  const left = Math.floor((cell.width - measure(char, CELL_FACE)) / 2);
-  write(canvas, char, { x: cell.x + Math.max(0, left), y: cell.y, face: CELL_FACE, ink: cell.ink });
+function writeInCell(canvas: Canvas, char: string, { x, ...pen }: Omit<Pen, 'face'>): void {
+  const left = Math.floor((CELL.width - measure(char, CELL_FACE)) / 2);
+  write(canvas, char, { ...pen, x: x + Math.max(0, left) * pen.times, face: CELL_FACE });
 }

@@ -1,0 +1,168 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
+import { writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Pace } from '../../../src/bench/pace.ts';
+import { PANEL_NAMES, type PanelName } from '../../../src/bench/panels/names.ts';
+import { openPanel, type Panel } from '../../../src/bench/panels/panel.ts';
+import type { Target, TargetKind } from '../../../src/bench/target.ts';
+import { emulatedTarget } from '../../../src/commands/bench-emulated.ts';
+import { MissingPeerError } from '../../../src/lib/errors.ts';
+import { seededRandom } from '../../../src/lib/seeded.ts';
+import { temporaryFolder } from '../../support/net.ts';
+import { payboxToEnd } from '../../support/processes.ts';
+import { PROGRAMS, without } from '../../support/programs.ts';
+import { bench, quiet, SEED } from '../stand.ts';
+
+const { missing, note } = without(PROGRAMS.socat);
+
+const SALE = `
+  - push: { amount: 1000, content: CA PHE }
+  - expect: { state: showing, qr: "\${push.qrCode}" }
+  - pay: { amount: 1000, content: CA PHE }
+  - expect: { state: paid, qr: none }
+`;
+
+function emulatedWith(panel: PanelName): TargetKind {
+  return emulatedTarget({ transport: 'mqtt', probe: 'panel', panel, random: seededRandom(SEED), log: quiet });
+}
+
+/** The same, whose target is told of when it is open. */
+function told(kind: TargetKind, onOpen: (target: Target) => void): TargetKind {
+  return {
+    ...kind,
+    open: async (need) => {
+      const target = await kind.open(need);
+      onOpen(target);
+      return target;
+    },
+  };
+}
+
+describe.skipIf(missing)(`a box of the bench with a serial panel${note}`, () => {
+  it.each(['nextion', 'dwin', 'dqr', 'usb-bitmap'] as const)(
+    'shows an order on a %s, whose QR is read from what the panel draws, and takes it away when it is paid',
+    async (name) => {
+      const panels: Panel[] = [];
+      const kind = told(emulatedWith(name), (target) => panels.push(...(target.panels?.values() ?? [])));
+      const { outcome, reason } = await bench(SALE, { kind });
+      expect({ outcome, reason }).toEqual({ outcome: 'passed', reason: '' });
+      expect(panels.flatMap((panel) => panel.violations())).toEqual([]);
+    },
+  );
+
+  it.each(['nextion', 'dwin', 'dqr', 'usb-bitmap'])('does so as a program of its own, on a %s', async (name) => {
+    const file = join(await temporaryFolder(), 'sale.yaml');
+    await writeFile(file, `name: A sale\nsteps:${SALE}`);
+    const { code, output } = await payboxToEnd('bench', 'run', file, '--target', 'process', '--panel', name);
+    expect(output).toContain('PAYBOX-BENCH RESULT outcome=passed');
+    expect(code).toBe(0);
+  });
+
+  it('counts the time down on its panel while the bench skips it, and takes no answer for late', async () => {
+    const steps =
+      '  - push: { amount: 1000, content: A }\n  - wait: 2min\n  - expect: { state: showing, qr: "${push.qrCode}" }\n';
+    const { reason, entries } = await bench(steps, { kind: emulatedWith('nextion') });
+    expect(reason).toBe('');
+    expect(JSON.stringify(entries)).not.toContain('DISPLAY_FAULT');
+  });
+
+  it('shows orders again by itself after noise on the wire', async () => {
+    const noisy =
+      '  - push: { amount: 1000, content: NOISE, answer: [SUCCESS, DISPLAY_FAULT, BOX_TIMEOUT] }\n  - wait: 2s\n';
+    const steps = `
+  - fault: { inject: serial-noise, for: 10s }
+${noisy.repeat(3)}  - wait: 10s
+  - expect: { status: { display: { ok: true } }, within: 60s }${SALE}`;
+    const panels: Panel[] = [];
+    const kind = told(emulatedWith('nextion'), (target) => panels.push(...(target.panels?.values() ?? [])));
+    const { outcome, reason, entries } = await bench(steps, { kind });
+    expect({ outcome, reason }).toEqual({ outcome: 'passed', reason: '' });
+    const problems = entries.filter(({ kind: it }) => it === 'problem').map(({ title }) => title);
+    expect(problems).toEqual(['VVB000001: nextion was sent what it garbles']);
+    // That there was noise at all.
+    expect(panels.flatMap((panel) => panel.violations())).not.toEqual([]);
+  });
+
+  it('says why a panel without QR has none', async () => {
+    const { outcome, reason } = await bench('  - expect: { qr: "000201", within: 1s }\n', {
+      kind: emulatedWith('cd5220'),
+    });
+    expect(outcome).toBe('failed');
+    expect(reason).toContain('cd5220 shows no QR: expect text or state of this box');
+  });
+
+  it('AGT-2 AGT-5 refuses pushes while its panel is unplugged, takes payments, and shows orders on it again', async () => {
+    const target = await emulatedWith('nextion').open({ boxes: 1, enrolled: true });
+    onTestFinished(() => target.close().then(() => target.pace.close()));
+    const [box] = target.boxes;
+    const panel = target.panels?.get(box?.terminalCode ?? '');
+    if (panel === undefined) throw new Error('no panel');
+    const steps = (text: string) =>
+      bench(text, { kind: { name: 'open', abilities: new Set(), open: async () => staysOpen(target) } });
+    const passes = async (text: string) => expect((await steps(text)).reason).toBe('');
+
+    await passes('  - push: { amount: 1000, content: A }\n  - expect: { qr: "${push.qrCode}" }\n');
+    await target.pace.during(() => panel.unplug());
+    const unseen = await steps('  - expect: { qr: "000201", within: 1s }\n');
+    expect(unseen.reason).toContain('none is read on the screen');
+    await passes('  - expect: { state: fault, status: { fault: { code: DISPLAY_FAULT } }, within: 20s }\n');
+    await passes('  - push: { amount: 2000, content: B, answer: DISPLAY_FAULT }\n');
+    await passes(
+      '  - pay: { amount: 1000, content: A }\n  - expect: { report: { payment: "${pay.transactionId}" } }\n',
+    );
+    await target.pace.during(() => panel.plug());
+    await passes('  - expect: { status: { display: { ok: true } }, within: 60s }\n');
+    await passes(SALE);
+    expect(panel.violations()).toEqual([]);
+  });
+});
+
+/** The target for one run of several, none of which ends it. */
+function staysOpen(target: Target): Target {
+  const { pace } = target;
+  const shared: Pace = {
+    clock: pace.clock,
+    wait: (ms, signal) => pace.wait(ms, signal),
+    during: (work) => pace.during(work),
+    pauses: () => pace.pauses(),
+    close: () => undefined,
+  };
+  return { ...target, pace: shared, close: async () => undefined };
+}
+
+describe.skipIf(missing)(`an emulated panel${note}`, () => {
+  it.each(PANEL_NAMES)('%s is dark without its cable, and starts anew with it', async (name) => {
+    const panel = await openPanel(name);
+    onTestFinished(() => panel.close());
+    const isDark = () => panel.picture().data.every((value, index) => value === (index % 4 === 3 ? 255 : 0));
+    const isDarkAtFirst = isDark();
+    await panel.unplug();
+    expect([isDark(), panel.texts()]).toEqual([true, []]);
+    await panel.plug();
+    expect(isDark()).toBe(isDarkAtFirst);
+  });
+
+  it('says what to install where there is no socat', async () => {
+    const { PATH } = process.env;
+    onTestFinished(() => {
+      process.env.PATH = PATH;
+    });
+    process.env.PATH = dirname(process.execPath);
+    const error = await openPanel('nextion').catch((it: unknown) => it);
+    expect(error).toBeInstanceOf(MissingPeerError);
+    expect(error).toMatchObject({ fix: expect.stringContaining('install socat') });
+  });
+});
+
+describe('paybox bench run --panel', () => {
+  it.each([
+    [['--panel', 'lcd'], `--panel lcd: expected one of ${PANEL_NAMES.join(', ')}`],
+    [['--probe', 'panel'], '--probe panel: there is no panel to look at'],
+    [['--panel', 'dqr', '--target', 'at'], '--panel belongs to --target emulated and process'],
+  ])('refuses %j', async (options, message) => {
+    const { code, output } = await payboxToEnd('bench', 'run', 'happy-path', ...options);
+    expect(output).toContain(message);
+    expect(code).toBe(2);
+  });
+});
