@@ -1,6 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { type AddressInfo, createServer } from 'node:net';
+import { Aedes } from 'aedes';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../support/net.ts';
-import { openShop, type Shop } from './faults.ts';
+import { askFaults, openShop, type Shop } from './faults.ts';
 import { BOX1, BOX2 } from './harness.ts';
 
 const logged = (shop: Shop, event: string) => shop.gateway.log.filter((it) => it.event === event);
@@ -82,4 +84,37 @@ it('FLT-9 broker-killed: the broker is gone for its time, and boxes come back to
   await end(shop, id);
   await eventually('the gateway back', () => logged(shop, 'broker-back').length === 1);
   await shop.expectNormal();
+});
+
+it('FLT-9 half-open ordered twice: nothing comes through until the last of them ends', async () => {
+  const shop = await openShop('http', { config: { confirmTimeoutMs: 2_000 } });
+  const all = await shop.inject({ fault: 'half-open', times: 1 });
+  const one = await shop.inject({ fault: 'half-open', box: BOX1.terminalCode });
+  await end(shop, all.id);
+  expect(await shop.sell('DH1')).toBe('BOX_TIMEOUT');
+  await end(shop, one.id);
+  await shop.expectNormal();
+});
+
+describe('at a gateway whose broker is another', () => {
+  it('FLT-2 FLT-9 its connections are not cut, held or killed; those over HTTP are', async () => {
+    const aedes = await Aedes.createBroker();
+    const server = createServer(aedes.handle);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => {
+      aedes.close();
+      server.close();
+    });
+    const url = `mqtt://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const shop = await openShop('http', { config: { mqtt: { url } } });
+    for (const fault of ['link-cut', 'half-open', 'broker-killed'] as const) {
+      const refusal = await askFaults(shop.gateway, '', 'POST', { fault });
+      expect(refusal).toMatchObject({ status: 400, body: { message: 'E46', reason: expect.stringContaining(fault) } });
+    }
+    const other = { fault: 'link-cut', box: BOX2.terminalCode };
+    expect((await askFaults(shop.gateway, '', 'POST', other)).status).toBe(400);
+    await shop.inject({ fault: 'link-cut', box: BOX1.terminalCode });
+    await eventually('the cut', () => logged(shop, 'box-offline').length === 1);
+    await shop.expectNormal();
+  });
 });

@@ -142,7 +142,8 @@ export async function openShop(
 }
 
 async function expectNormal(shop: Shop, name: string): Promise<void> {
-  await eventually('the box online', async () => (await shop.box.status()).online);
+  const isKnown = async () => (await shop.gateway.mock<{ online: boolean }>(`/boxes/${BOX1.terminalCode}`)).online;
+  await eventually('the box online', async () => (await isKnown()) && (await shop.box.status()).online);
   const sold = await shop.sell(name);
   if (sold !== '') throw new Error(`a normal order is answered ${sold}`);
   const transactionId = await shop.pay(name);

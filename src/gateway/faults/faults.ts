@@ -91,9 +91,11 @@ export class Faults {
     if (this.#standing.size >= STANDING_MAX) {
       return refuse('E46', `${STANDING_MAX} faults stand, and no more can: end some with DELETE /_mock/faults`);
     }
-    const ordered = this.#standing.order(order);
+    const { times, ...once } = order;
+    const isState = STATES.includes(order.fault);
+    const ordered = this.#standing.order(isState ? once : order);
     // A state is there or not from its beginning; the others wait for what they may happen to.
-    if (STATES.includes(order.fault) && !ordered.happens()) this.end(ordered.id);
+    if (isState && !ordered.happens()) this.end(ordered.id);
     else effect?.begin(ordered);
     return accept(ordered.told());
   }

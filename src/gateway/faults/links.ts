@@ -43,7 +43,9 @@ export class Links {
   readonly #deps: LinksDeps;
   readonly #cables = new Map<string, Set<Cable>>();
   readonly #cuts = new Set<Ordered>();
-  readonly #holds = new Map<Ordered, Set<() => void>>();
+  readonly #holds = new Set<Ordered>();
+  /** Those that are held, also when they are connected no longer. */
+  readonly #held = new Map<Cable, { terminalCode: string; release: () => void }>();
   readonly #ways = new Map<string, Way>();
 
   constructor(deps: LinksDeps) {
@@ -80,19 +82,20 @@ export class Links {
   connected(terminalCode: string, cable: Cable): () => void {
     const own = this.#cables.get(terminalCode) ?? new Set();
     this.#cables.set(terminalCode, own.add(cable));
-    for (const [ordered, releases] of this.#holds) if (isOf(ordered, terminalCode)) releases.add(cable.hold());
+    this.#hold(terminalCode, cable);
     return () => {
       own.delete(cable);
       if (own.size === 0 && this.#cables.get(terminalCode) === own) this.#cables.delete(terminalCode);
     };
   }
 
-  /** Settles once something may come through to or from a box; undefined when it may already. */
-  held(terminalCode: string): Promise<void> | undefined {
-    for (const [ordered] of this.#holds) {
-      if (isOf(ordered, terminalCode)) return new Promise((resolve) => ordered.onEnd(resolve));
+  /** Settles once something may come through to or from a box. */
+  async passable(terminalCode: string): Promise<void> {
+    for (;;) {
+      const holding = this.#holdOf(terminalCode);
+      if (holding === undefined) return;
+      await new Promise<void>((resolve) => holding.onEnd(resolve));
     }
-    return undefined;
   }
 
   #problem({ fault, box }: FaultOrder): string | undefined {
@@ -121,15 +124,25 @@ export class Links {
   }
 
   #beginHold(ordered: Ordered): void {
-    const releases = new Set<() => void>();
-    for (const [box, cables] of this.#cables) {
-      if (isOf(ordered, box)) for (const cable of cables) releases.add(cable.hold());
-    }
-    this.#holds.set(ordered, releases);
+    this.#holds.add(ordered);
+    for (const [terminalCode, cables] of this.#cables) for (const cable of cables) this.#hold(terminalCode, cable);
     ordered.onEnd(() => {
       this.#holds.delete(ordered);
-      for (const release of releases) release();
+      for (const [cable, { terminalCode, release }] of this.#held) {
+        if (this.#holdOf(terminalCode) !== undefined) continue;
+        this.#held.delete(cable);
+        release();
+      }
     });
+  }
+
+  #hold(terminalCode: string, cable: Cable): void {
+    if (this.#held.has(cable) || this.#holdOf(terminalCode) === undefined) return;
+    this.#held.set(cable, { terminalCode, release: cable.hold() });
+  }
+
+  #holdOf(terminalCode: string): Ordered | undefined {
+    return [...this.#holds].find((it) => isOf(it, terminalCode));
   }
 
   /** Does what is next on a way, in order; a message of a slow link takes its time. */

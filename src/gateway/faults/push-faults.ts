@@ -87,8 +87,9 @@ export class PushFaultLine implements Line {
     const happens = (fault: FaultName) =>
       this.#deps.faults.take(fault, { boxes: [this.#terminalCode], content }) !== undefined;
     const changes = QR_CHANGES.filter(([fault]) => happens(fault));
+    if (changes.length === 0) return qrCode;
     const decoded = decodeVietQr(qrCode);
-    if (changes.length === 0 || !decoded.ok) return qrCode;
+    if (!decoded.ok) return qrCode;
     return encodeVietQr(changes.reduce((qr, [, change]) => change(qr), decoded.value));
   }
 }

@@ -48,8 +48,10 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
   const streams = new Map<string, Map<string, BoxStream>>();
   const boxes: Boxes = new WeakMap();
   scope.addHook('onRequest', (request, reply) => identify(request, reply, deps, boxes));
-  scope.addHook('preHandler', async (request) => {
-    await links.held(identityOf(request, boxes).box.terminalCode);
+  scope.addHook('preHandler', async (request, reply) => {
+    await links.passable(identityOf(request, boxes).box.terminalCode);
+    // Who has given up meanwhile has said nothing.
+    return request.raw.socket.destroyed ? reply.hijack() : undefined;
   });
   scope.addContentTypeParser('application/jose', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 

@@ -52,6 +52,7 @@ export function faults(ask, { faults: offered, standing }) {
       },
       el('span', { class: 'mono' }, magic),
     );
+  const isPerBox = (fault) => offered.some((it) => it.name === fault && it.isPerBox);
   const groups = Object.entries(PLACES).flatMap(([place, title]) => [
     el('h3', {}, title),
     table(
@@ -69,10 +70,10 @@ export function faults(ask, { faults: offered, standing }) {
       '',
     ),
   ]);
-  return [...(standing.length === 0 ? [] : [standingTable(standing, end)]), ...groups];
+  return [...(standing.length === 0 ? [] : [standingTable(standing, isPerBox, end)]), ...groups];
 }
 
-function standingTable(standing, end) {
+function standingTable(standing, isPerBox, end) {
   const columns = [
     ['Stands', 'mono'],
     ['For', ''],
@@ -82,8 +83,10 @@ function standingTable(standing, end) {
   const rows = standing.map((it) => ({
     cells: [
       it.fault,
-      [it.box ?? 'any box', it.content && `content ${it.content}`].filter(Boolean).join(', '),
-      pill(it.times ? `${it.happened} of ${it.times} times` : `${it.happened} times`, it.happened > 0 ? 'bad' : 'wait'),
+      [it.box ?? (isPerBox(it.fault) ? 'any box' : 'the gateway'), it.content && `content ${it.content}`]
+        .filter(Boolean)
+        .join(', '),
+      pill(it.times ? `${it.happened} of ${it.times}` : `${it.happened}×`, it.happened > 0 ? 'bad' : 'wait'),
       end(it),
     ],
   }));
