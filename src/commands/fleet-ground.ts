@@ -1,6 +1,7 @@
-import { access, constants, mkdtemp, readdir, rm, stat, statfs } from 'node:fs/promises';
+import { access, constants, mkdtemp, readdir, readFile, rm, stat, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { z } from 'zod';
 import type { AgentSetup } from '../agent/agent.ts';
 import { type AgentConfig, loadAgentConfig, parseAgentConfig } from '../agent/config.ts';
@@ -12,7 +13,7 @@ import { GATEWAY_FILE_CHARS_MAX, parseGatewayConfig } from '../gateway/config.ts
 import { startGateway } from '../gateway/gateway.ts';
 import type { Clock } from '../lib/clock.ts';
 import { checkConfig, readConfigFile } from '../lib/config-file.ts';
-import { ConfigError } from '../lib/errors.ts';
+import { ConfigError, reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import { boxCode } from '../protocol/fields.ts';
@@ -90,6 +91,7 @@ export async function givenGround(boxes: number, options: GivenOptions, deps: Gr
   const journals = await journalsFolder(boxes, deps.closers);
   const { identities } = options;
   const isFolder = (await stat(identities).catch(() => undefined))?.isDirectory() === true;
+  if (isFolder) await trustAuthorityOf(identities);
   const gateway = await gatewayOf(options);
   const configs = isFolder
     ? await provisioned(boxes, options)
@@ -112,6 +114,14 @@ function setupIn(journals: string, config: AgentConfig): AgentSetup {
     light: undefined,
     buttons: undefined,
   });
+}
+
+/** Who calls the gateway as its partner and as its owner trusts the authority that the folder's boxes trust. */
+async function trustAuthorityOf(folder: string): Promise<void> {
+  const authority = await readFile(join(folder, 'ca.pem'), 'utf8').catch((error: unknown) => {
+    throw new ConfigError(`--identities ${folder}: ${reasonOf(error)}`, 'name a folder of `paybox provision`');
+  });
+  setDefaultCACertificates([...getCACertificates(), authority]);
 }
 
 /** The boxes of a folder of `paybox provision`. */

@@ -4,7 +4,7 @@ import { progressLine, tellProgress } from '../bench/fleet/progress.ts';
 import { type Plan, runShops } from '../bench/fleet/shops.ts';
 import { summaryOf } from '../bench/fleet/summary.ts';
 import { Tally } from '../bench/fleet/tally.ts';
-import { judge } from '../bench/fleet/verdict.ts';
+import { judge, SETTLE_TIMEOUT_MS } from '../bench/fleet/verdict.ts';
 import type { Transport } from '../bench/targets/identities.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
@@ -141,7 +141,8 @@ async function measure(ground: Ground, options: FleetOptions, run: Run, closers:
   };
   const shops = { gateway, ledger, tally, clock, random: seededRandom(seed), runId, signal };
   if (!signal.aborted) await runShops(boxes, plan, shops);
-  if (!signal.aborted) await judge({ gateway, boxes, ledger, tally, clock, toldPartner, signal });
+  const evidence = { gateway, boxes, ledger, tally, clock, toldPartner, settleTimeoutMs: SETTLE_TIMEOUT_MS, signal };
+  if (!signal.aborted) await judge(evidence);
   const mostBytes = process.resourceUsage().maxRSS * KIBIBYTE;
   return figuresOf(boxes.length, tally, ledger, { beforeBytes, withBoxesBytes, mostBytes });
 }

@@ -5,7 +5,7 @@ import type { FleetOrder, FleetPayment, Ledger } from './ledger.ts';
 import type { Tally } from './tally.ts';
 
 /** Reports that come later than this after the shops have closed count as lost. Payments of one box wait 3 s for each other. */
-const SETTLE_TIMEOUT_MS = 30_000;
+export const SETTLE_TIMEOUT_MS = 30_000;
 const LOOK_MS = 500;
 
 /** A payment as the gateway lists it. */
@@ -33,7 +33,9 @@ export interface Evidence {
   clock: Clock;
   /** How often the partner was told of a payment; undefined where its server is not the bench's. */
   toldPartner: ((transactionId: string) => number) | undefined;
-  /** Ends the wait for what is late. */
+  /** How long is waited for what is late. */
+  settleTimeoutMs: number;
+  /** Gives up without a verdict. */
   signal: AbortSignal;
 }
 
@@ -44,12 +46,13 @@ export interface Evidence {
  */
 export async function judge(evidence: Evidence): Promise<void> {
   const { ledger, clock, signal } = evidence;
-  const untilMs = clock.monotonicMs() + SETTLE_TIMEOUT_MS;
+  const untilMs = clock.monotonicMs() + evidence.settleTimeoutMs;
   let rows = await paymentsOf(evidence);
   while (!isSettled(evidence, rows) && clock.monotonicMs() < untilMs && !signal.aborted) {
     await clock.sleep(LOOK_MS, signal);
     rows = await paymentsOf(evidence);
   }
+  if (signal.aborted) return;
   const announced = new Map<string, number>();
   for (const order of ledger.orders) {
     judgeScreen(order, ledger);
