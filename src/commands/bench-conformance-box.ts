@@ -2,12 +2,11 @@ import { openAwaitedBox } from '../bench/conformance/box/awaited-box.ts';
 import { BOX_CHECKS } from '../bench/conformance/box/checks/all.ts';
 import type { JudgedIdentity } from '../bench/conformance/box/gateway/side.ts';
 import { boxLacks } from '../bench/conformance/box/subject.ts';
-import { suiteOf } from '../bench/conformance/suite.ts';
+import { type Opener, suiteOf } from '../bench/conformance/suite.ts';
 import { probeOf, screenProbe } from '../bench/probe.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';
 import { boxCode } from '../protocol/fields.ts';
-import type { Opener } from './bench-conformance.ts';
 import { secretFrom } from './secrets.ts';
 
 /** What a person gives about a box that is judged. */

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { CheckOutcome, CheckResult } from '../bench/conformance/conformance.ts';
 import { byClause } from '../bench/conformance/conformance.ts';
 import { conformancePage, type Judged } from '../bench/conformance/page.ts';
-import { reportedOf, type Suite } from '../bench/conformance/suite.ts';
+import { type Opener, reportedOf } from '../bench/conformance/suite.ts';
 import { junitOf } from '../bench/reports/junit.ts';
 import { progressOn } from '../bench/reports/progress.ts';
 import { tapOf } from '../bench/reports/tap.ts';
@@ -24,15 +24,6 @@ export interface ConformanceOptions extends ServiceOptionsGiven, BoxOptionsGiven
   report?: string;
   seed?: number;
   json?: boolean;
-}
-
-/** Whom to judge. */
-export interface Opener {
-  readonly target: string;
-  /** How many checks that is. */
-  readonly size: number;
-  /** Throws MissingPeerError where nobody is. */
-  open(signal: AbortSignal): Promise<Suite>;
 }
 
 const EXIT = { passed: 0, failed: 1, missing: 3, interrupted: 130 } as const;

@@ -17,6 +17,15 @@ export interface Suite {
   close(): Promise<void>;
 }
 
+/** Whom to judge. */
+export interface Opener {
+  readonly target: string;
+  /** How many checks that is. */
+  readonly size: number;
+  /** Throws MissingPeerError where nobody is. */
+  open(signal: AbortSignal): Promise<Suite>;
+}
+
 /** A suite of checks of one kind of subject. */
 export function suiteOf<Subject, Need extends string>(
   checks: readonly Check<Subject, Need>[],
