@@ -284,7 +284,7 @@ const BEFORE_THE_PARTNER: readonly (readonly [what: string, clauses: readonly st
   ],
 ];
 
-describe.concurrent('a service that is wrong', () => {
+describe.concurrent('a service that is wrong', { timeout: 300_000 }, () => {
   it('is not what these tests begin with', async () => {
     const results = await judged((through) => ({
       service: (origin) => through(origin, {}),

@@ -172,6 +172,20 @@ export function expectTaken(called: Called, what: string): void {
   }
 }
 
+/** Throws Mismatch unless the answer is 200 and SUCCESS. */
+export function expectSuccess(called: Called, what: string): void {
+  if (called.status !== 200 || recordOf(called.json).status !== 'SUCCESS') {
+    throw new Mismatch(`${what}: expected 200 SUCCESS, the answer is ${told(called)}`);
+  }
+}
+
+/** Throws Mismatch unless a generate request got a QR. */
+export function expectQr(called: Called, what: string): void {
+  expectTaken(called, what);
+  const { qrCode } = recordOf(called.json);
+  if (typeof qrCode !== 'string' || qrCode === '') throw new Mismatch(`${what}: the answer has no qrCode`);
+}
+
 /** Asks all of it, and throws one Mismatch that names everything that is wrong. */
 export async function each<T>(cases: readonly T[], judge: (it: T) => Promise<void>): Promise<void> {
   const wrong: Mismatch[] = [];

@@ -2,7 +2,7 @@ import { systemClock } from '../../../lib/clock.ts';
 import { BOX_REFUSALS } from '../../../protocol/codes.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
 import { Mismatch, Unmet } from '../conformance.ts';
-import { each, expectCode, expectTaken, ownQr, pay, post, pushBody, qrOf } from './asks.ts';
+import { each, expectCode, expectSuccess, ownQr, pay, post, pushBody, qrOf } from './asks.ts';
 import { type Called, codeOf, told } from './client.ts';
 import { recordOf } from './json.ts';
 import { type OnShow, type PlayedBox, withBox } from './played-box.ts';
@@ -58,6 +58,10 @@ async function shown(run: ServiceRun, order: Order, change: object = {}): Promis
   if (codeOf(called) !== undefined) throw new Unmet(`needs a push that is shown, this one is answered ${told(called)}`);
 }
 
+function expectNoMessage({ json, text }: Called): void {
+  if (recordOf(json).message !== '') throw new Mismatch(`expected an empty message, is ${text}`);
+}
+
 /** A push to the box that is on. Throws Unmet when it is off. */
 async function pushedToBoxOn(run: ServiceRun): Promise<{ called: Called; qrCode: string }> {
   const order = run.subject.newOrder();
@@ -76,9 +80,8 @@ export const boxChecks: readonly ServiceCheck[] = [
     needs: ['a box that is on'],
     run: async (run) => {
       const { called } = await pushedToBoxOn(run);
-      expectTaken(called, 'the push');
-      const { status, message } = recordOf(called.json);
-      if (status !== 'SUCCESS' || message !== '') throw new Mismatch(`expected SUCCESS and "", is ${called.text}`);
+      expectSuccess(called, 'the push');
+      expectNoMessage(called);
     },
   },
   {
@@ -102,7 +105,7 @@ export const boxChecks: readonly ServiceCheck[] = [
     run: (run) =>
       withBox(run, async (box) => {
         const { order, qrCode, answer, show } = await started(run, box);
-        expectTaken(await answer.called, 'a push that the box shows');
+        expectSuccess(await answer.called, 'a push that the box shows');
         const { bankAccount } = run.subject.options.account;
         const expected = { qrCode, bankAccount, amount: order.amount, content: order.content, orderId: order.content };
         await each(Object.entries(expected), async ([field, value]) => {
@@ -129,9 +132,8 @@ export const boxChecks: readonly ServiceCheck[] = [
             await box.send({ type: 'shown', pushId });
           }
           const called = await answer.called;
-          const { status, message } = recordOf(called.json);
-          expectTaken(called, 'once the box has confirmed');
-          if (status !== 'SUCCESS' || message !== '') throw new Mismatch(`expected SUCCESS and "", is ${called.text}`);
+          expectSuccess(called, 'once the box has confirmed');
+          expectNoMessage(called);
         },
         hold,
       ),
@@ -205,7 +207,10 @@ export const boxChecks: readonly ServiceCheck[] = [
     run: (run) =>
       withBox(run, async () => {
         const order = run.subject.newOrder();
-        expectTaken(await send(run, pushBody(run, order, ownQr(run.subject, order))), "a push of the partner's own QR");
+        expectSuccess(
+          await send(run, pushBody(run, order, ownQr(run.subject, order))),
+          "a push of the partner's own QR",
+        );
       }),
   },
   {
@@ -217,7 +222,7 @@ export const boxChecks: readonly ServiceCheck[] = [
       withBox(run, async (box) => {
         await shown(run, run.subject.newOrder());
         const order = run.subject.newOrder();
-        expectTaken(await send(run, pushBody(run, order, ownQr(run.subject, order))), 'a newer push');
+        expectSuccess(await send(run, pushBody(run, order, ownQr(run.subject, order))), 'a newer push');
         if (box.of('show').at(-1)?.orderId !== order.content)
           throw new Mismatch('the box is not told of the newer push');
       }),
@@ -296,15 +301,15 @@ async function judgeRepeated(run: ServiceRun): Promise<void> {
       const again = settling(send(run, body));
       await expectHeld(run, again, 'a repetition before the box confirms:');
       await box.show(show);
-      expectTaken(await answer.called, 'the push');
-      expectTaken(await again.called, 'its repetition while it is awaited');
-      expectTaken(await send(run, body), 'its repetition while it is on the screen');
+      expectSuccess(await answer.called, 'the push');
+      expectSuccess(await again.called, 'its repetition while it is awaited');
+      expectSuccess(await send(run, body), 'its repetition while it is on the screen');
       if (box.of('show').length > 1) throw new Mismatch('the box is told of it more than once');
       const nameless = settling(send(run, { ...body, orderId: '' }));
       const second = await box.comes('show', 2);
       if (second === undefined) throw new Mismatch('a push without an orderId is not a new one');
       await box.show(second);
-      expectTaken(await nameless.called, 'a push without an orderId');
+      expectSuccess(await nameless.called, 'a push without an orderId');
     },
     hold,
   );

@@ -2,10 +2,8 @@ import { MissingPeerError, reasonOf, systemCodeOf } from '../../../lib/errors.ts
 import { parseJson } from '../../bodies.ts';
 import { Mismatch, Silence } from '../conformance.ts';
 import { recordOf } from './json.ts';
-import type { ServiceRun } from './subject.ts';
+import { ANSWER_TIMEOUT_MS, type ServiceRun } from './subject.ts';
 
-/** Longer than the deadline of any push that is worth waiting for. */
-const ANSWER_TIMEOUT_MS = 20_000;
 const ANSWER_BYTES_MAX = 1_000_000;
 /** Of a body in the evidence. */
 const KEPT_CHARS_MAX = 4_000;
@@ -56,7 +54,8 @@ export async function ask(run: ServiceRun, question: Question): Promise<Called> 
     body: shortened(subject.masks.text(body ?? '')),
   };
   try {
-    const asked = () => exchange(url, question, signal);
+    const { answerTimeoutMs = ANSWER_TIMEOUT_MS } = subject.options;
+    const asked = () => exchange(url, question, signal, answerTimeoutMs);
     const called = await evidence.timed('answer', () =>
       question.isAwaitingTime === true ? asked() : subject.pace.during(asked),
     );
@@ -79,8 +78,9 @@ async function exchange(
   url: string,
   { method = 'POST', headers = {}, body }: Question,
   end: AbortSignal,
+  timeoutMs: number,
 ): Promise<Called> {
-  const late = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
+  const late = AbortSignal.timeout(timeoutMs);
   try {
     const response = await fetch(url, {
       method,
@@ -94,9 +94,7 @@ async function exchange(
     return { status: response.status, headers: response.headers, text, json: parseJson(text) };
   } catch (error) {
     end.throwIfAborted();
-    throw late.aborted
-      ? new Silence(`no whole answer within ${ANSWER_TIMEOUT_MS / 1_000} s`, error)
-      : whyNot(url, error);
+    throw late.aborted ? new Silence(`no whole answer within ${timeoutMs / 1_000} s`, error) : whyNot(url, error);
   }
 }
 
@@ -119,7 +117,7 @@ function whyNot(url: string, error: unknown): Error {
     const fix = 'start it, or name another address; a CA of your own goes into NODE_EXTRA_CA_CERTS';
     return new MissingPeerError(`nothing answers at ${new URL(url).origin} (${code})`, fix, error);
   }
-  if (code.startsWith('HPE_')) return new Mismatch(`the answer is not HTTP (${code})`, error);
+  if (/^HPE_|does not match the HTTP/.test(code)) return new Mismatch(`the answer is not HTTP (${code})`, error);
   return new Silence(`the connection ended without a whole answer (${code})`, error);
 }
 

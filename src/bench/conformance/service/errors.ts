@@ -1,15 +1,15 @@
 import { connect } from 'node:net';
 import { CODES } from '../../../protocol/codes.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
-import { Mismatch, Silence } from '../conformance.ts';
+import { Mismatch, Silence, Unmet } from '../conformance.ts';
 import {
   type Body,
   bearerOf,
   each,
   expectCode,
+  expectQr,
   expectRefused,
   expectStatus,
-  expectTaken,
   generateBody,
   ownQr,
   paymentBody,
@@ -159,7 +159,7 @@ export const errorChecks: readonly ServiceCheck[] = [
     run: async (run) => {
       const body = generateBody(run);
       const called = await generate(run, `{"amount":0,${JSON.stringify(body).slice(1)}`);
-      expectTaken(called, 'a wrong amount before the right one');
+      expectQr(called, 'a wrong amount before the right one');
       const last = `${JSON.stringify(body).slice(0, -1)},"amount":0}`;
       expectRefused(await generate(run, last), 'a wrong amount after the right one');
     },
@@ -170,7 +170,7 @@ export const errorChecks: readonly ServiceCheck[] = [
     level: 'gap',
     run: async (run) => {
       const called = await generate(run, { ...generateBody(run), ofALaterVersion: { a: [1] } });
-      expectTaken(called, 'a request with an unknown field');
+      expectQr(called, 'a request with an unknown field');
     },
   },
 ];
@@ -182,6 +182,7 @@ export const codeChecks: readonly ServiceCheck[] = [
     title: 'every code that was answered is one of the table',
     level: 'gap',
     run: async ({ subject }) => {
+      if (subject.codes.size === 0) throw new Unmet('needs refusals with a code, and there were none');
       const unknown = [...subject.codes].filter((code) => !Object.hasOwn(CODES, code));
       if (unknown.length > 0)
         throw new Mismatch(`the table has no ${unknown.map((it) => JSON.stringify(it)).join(', ')}`);
@@ -231,7 +232,7 @@ export const limitChecks: readonly ServiceCheck[] = [
     level: 'gap',
     run: async (run) => {
       await each([1, AMOUNT_MAX], async (amount) => {
-        expectTaken(await generate(run, { ...generateBody(run), amount }), `an amount of ${amount}`);
+        expectQr(await generate(run, { ...generateBody(run), amount }), `an amount of ${amount}`);
       });
       expectCode(await generate(run, { ...generateBody(run), amount: AMOUNT_MAX + 1 }), 'E02', 'one more');
     },
@@ -242,7 +243,7 @@ export const limitChecks: readonly ServiceCheck[] = [
     level: 'gap',
     run: async (run) => {
       await each(['7', 'SHOP2ACC', 'aB3'.repeat(7).slice(0, 19)], async (bankAccount) => {
-        expectTaken(await generate(run, { ...generateBody(run), bankAccount }), `the account ${bankAccount}`);
+        expectQr(await generate(run, { ...generateBody(run), bankAccount }), `the account ${bankAccount}`);
       });
       await each(['1'.repeat(20), '0123-4567'], async (bankAccount) => {
         expectCode(await generate(run, { ...generateBody(run), bankAccount }), 'E10', `the account ${bankAccount}`);
@@ -254,9 +255,9 @@ export const limitChecks: readonly ServiceCheck[] = [
     title: 'content of 25 goes into a QR and 26 is E26; an orderId of 64 is taken and 65 is E46',
     level: 'gap',
     run: async (run) => {
-      expectTaken(await generate(run, { ...generateBody(run), content: 'X'.repeat(25) }), 'content of 25');
+      expectQr(await generate(run, { ...generateBody(run), content: 'X'.repeat(25) }), 'content of 25');
       expectCode(await generate(run, { ...generateBody(run), content: 'X'.repeat(26) }), 'E26', 'content of 26');
-      expectTaken(await generate(run, { ...generateBody(run), orderId: 'x'.repeat(64) }), 'an orderId of 64');
+      expectQr(await generate(run, { ...generateBody(run), orderId: 'x'.repeat(64) }), 'an orderId of 64');
       expectCode(await generate(run, { ...generateBody(run), orderId: 'x'.repeat(65) }), 'E46', 'an orderId of 65');
     },
   },
@@ -278,7 +279,7 @@ export const limitChecks: readonly ServiceCheck[] = [
     title: 'a body of 65,536 bytes is taken, one byte more is 413',
     level: 'gap',
     run: async (run) => {
-      expectTaken(await generate(run, bodyOf(run, BODY_BYTES_MAX)), 'a body at the limit');
+      expectQr(await generate(run, bodyOf(run, BODY_BYTES_MAX)), 'a body at the limit');
       expectStatus(await generate(run, bodyOf(run, BODY_BYTES_MAX + 1)), 413, 'a body of one byte more');
     },
   },

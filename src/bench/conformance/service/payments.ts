@@ -6,6 +6,7 @@ import {
   binOf,
   each,
   expectCode,
+  expectQr,
   expectRefused,
   expectTaken,
   generateBody,
@@ -144,8 +145,8 @@ export const paymentChecks: readonly ServiceCheck[] = [
     needs: ['sandbox'],
     run: async (run) => {
       const { bankCode } = run.subject.options.account;
-      expectTaken(await simulate(run, payment(run, { bankCode })), 'with bankCode');
-      expectTaken(await simulate(run, payment(run)), 'without bankCode');
+      transactionOf(await simulate(run, payment(run, { bankCode })), 'with bankCode');
+      transactionOf(await simulate(run, payment(run)), 'without bankCode');
     },
   },
   {
@@ -190,7 +191,7 @@ export const paymentChecks: readonly ServiceCheck[] = [
     run: async (run) => {
       const order = run.subject.newOrder();
       const orderId = `ID-${order.content}`;
-      expectTaken(await generate(run, { ...generateBody(run, order), orderId, sign: 'S' }), 'the request');
+      expectQr(await generate(run, { ...generateBody(run, order), orderId, sign: 'S' }), 'the request');
       const cases = [
         [order, orderId, 'S'],
         [{ ...order, amount: order.amount + 1_000_000 }, '', ''],
@@ -214,7 +215,7 @@ export const paymentLimits: readonly ServiceCheck[] = [
     needs: ['sandbox'],
     run: async (run) => {
       const taken = await simulate(run, payment(run, { content: longContent(run, CONTENT_MAX) }));
-      expectTaken(taken, `content of ${CONTENT_MAX}`);
+      transactionOf(taken, `content of ${CONTENT_MAX}`);
       const refused = await simulate(run, payment(run, { content: longContent(run, CONTENT_MAX + 1) }));
       expectRefused(refused, `content of ${CONTENT_MAX + 1}`);
       if (codeOf(refused) === '') throw new Mismatch('the refusal has no code');

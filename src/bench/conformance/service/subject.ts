@@ -65,11 +65,16 @@ export interface ServiceOptions {
   callbackAuth?: CallbackAuth | undefined;
   /** `whsec_…` */
   signingSecret?: string | undefined;
+  /** How long an answer may take, in milliseconds; `ANSWER_TIMEOUT_MS` unless told. */
+  answerTimeoutMs?: number;
   /** Whether minutes may be waited for, which the emulated service skips. */
   slow: boolean;
   /** Whether wrong passwords may be sent until the service has enough of them. */
   guesses: boolean;
 }
+
+/** Longer than the deadline of any push that is worth waiting for. */
+export const ANSWER_TIMEOUT_MS = 20_000;
 
 /** An order that no other check has made. */
 export interface Order {
