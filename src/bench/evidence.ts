@@ -5,7 +5,8 @@ import { type Clock, systemClock } from '../lib/clock.ts';
 const ENTRIES_MAX = 5_000;
 const PICTURES_MAX = 200;
 
-export type EntryKind = 'step' | 'call' | 'callback' | 'status' | 'screen' | 'problem';
+/** `call` is what the bench does, `service` what the gateway was called for, `message` what went to boxes and came from them. */
+export type EntryKind = 'step' | 'call' | 'service' | 'message' | 'callback' | 'status' | 'screen' | 'problem';
 
 /** One thing that was done or seen. */
 export interface Entry {
@@ -48,6 +49,18 @@ export class Evidence {
       return;
     }
     this.entries.push({ atMs: this.#clock.monotonicMs() - this.#beganMs, kind, title, ...more });
+  }
+
+  /** Milliseconds since the scenario began, of a time on its clock. */
+  sinceBegan(monotonicMs: number): number {
+    return monotonicMs - this.#beganMs;
+  }
+
+  /** Puts entries of earlier times into their places; `left` others had no room. */
+  merge(entries: readonly Entry[], left: number): void {
+    this.entries.push(...entries);
+    this.entries.sort((a, b) => a.atMs - b.atMs);
+    this.#left += left;
   }
 
   /** A picture of a box's screen, unless the newest one of it is the same. */

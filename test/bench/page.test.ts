@@ -71,6 +71,13 @@ describe('the page of a run', () => {
     expect(await page.evaluate("document.querySelector('#s2 h2').textContent")).toContain(
       '<img src=x onerror=alert(1)>',
     );
+    // A filter that is off hides its rows, without a script.
+    const rows = (kind: string) =>
+      page.evaluate(`[...document.querySelectorAll('#s2 tr.${kind}')].map((it) => it.checkVisibility()).join()`);
+    expect([await rows('message'), await rows('status')]).toEqual(['true', 'false']);
+    await page.evaluate("document.querySelector('#s2 label.message input').click()");
+    await page.evaluate("document.querySelector('#s2 label.status input').click()");
+    expect([await rows('message'), await rows('status')]).toEqual(['false', 'true']);
     expect(await page.evaluate("getComputedStyle(document.querySelector('td.failed')).color")).toBe('rgb(198, 40, 40)');
   });
 });

@@ -99,11 +99,47 @@ describe('percentiles', () => {
 
   it('are drawn without a script', () => {
     const svg = percentilesSvg('<b>', [1, 2, 300]);
-    expect(svg.match(/<rect /g)).toHaveLength(4);
-    expect(svg).toContain('300.0 ms');
+    expect([...svg.matchAll(/>((?:p\d\d|max) [^<]*)</g)].map(([, text]) => text)).toEqual([
+      'p50 2.0 ms',
+      'p90 300 ms',
+      'p99 300 ms',
+      'max 300 ms',
+    ]);
+    expect(svg).toContain('took at most, in ms (by powers of ten)');
+    expect([...svg.matchAll(/text-anchor="middle">([\d.]+)</g)].map(([, text]) => text)).toEqual([
+      '1',
+      '10',
+      '100',
+      '1000',
+    ]);
     expect(svg).toContain('&lt;b&gt;, 3 times');
     expect(svg).not.toContain('NaN');
   });
+});
+
+describe('the distribution of latencies', () => {
+  const numbers = (svg: string, pattern: RegExp) => [...svg.matchAll(pattern)].map(([, text]) => Number(text));
+
+  it('rises from nothing to all, and marks each percentile on itself', () => {
+    const svg = percentilesSvg('push', [10, 20, 30, 40]);
+    const [, curve = ''] = /class="curve" d="([^"]+)"/.exec(svg) ?? [];
+    const across = numbers(curve, /H([\d.]+)/g);
+    const up = numbers(curve, /V([\d.]+)/g);
+    expect(across).toEqual([...across].sort((a, b) => a - b));
+    expect(up).toEqual([124.5, 87, 49.5, 12]);
+    expect(numbers(svg, /cy="([\d.]+)"/g)).toEqual([87, 27, 13.5]);
+    expect(numbers(svg, /cx="([\d.]+)"/g)).toEqual([across[1], across[3], across[3]]);
+    expect(numbers(svg, /text-anchor="middle">([\d.]+)</g)).toEqual([0, 10, 20, 30, 40]);
+  });
+
+  it.each([[[]], [[0]], [[0, 0, 5]], [[0.01, 90_000]], [Array.from({ length: 5_000 }, (_, index) => index)]])(
+    'is drawn of %j',
+    (values) => {
+      const svg = percentilesSvg('x', values);
+      expect(svg).not.toMatch(/NaN|Infinity|undefined/);
+      expect(svg.length).toBeLessThan(10_000);
+    },
+  );
 });
 
 describe('progress', () => {

@@ -33,6 +33,9 @@ export function resultsOf(hostile = HOSTILE): Result[] {
       entries: [
         { atMs: 0, kind: 'step', title: hostile, detail: { path: 'steps.0' } },
         { atMs: 5, kind: 'call', title: 'send-qr', detail: { [hostile]: hostile } },
+        { atMs: 5, kind: 'service', title: hostile, detail: hostile },
+        { atMs: 5, kind: 'message', title: hostile, detail: { type: hostile } },
+        { atMs: 5, kind: 'status', title: hostile, detail: { state: hostile } },
         { atMs: 6, kind: 'screen', title: 'VVB000001', picture, qr: hostile },
         { atMs: 7, kind: 'screen', title: 'VVB000001', picture, qr: null },
         { atMs: 8, kind: 'problem', title: hostile },

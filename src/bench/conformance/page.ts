@@ -1,5 +1,6 @@
-import { documentOf, timelineOf } from '../reports/page.ts';
+import { documentOf } from '../reports/page.ts';
 import { escaped, tookText } from '../reports/text.ts';
+import { timelineOf } from '../reports/timeline.ts';
 import { byClause, type CheckResult } from './conformance.ts';
 
 /** A target and the verdicts on it. */

@@ -23,7 +23,7 @@ function headOf(recording: Recording, story: Story): string[] {
   const { bankAccount, bankCode } = stand.account;
   const boxes = stand.boxes.map((box, index) => `${box} is box ${index + 1}`).join(', ');
   const comments = [
-    `Recorded at ${recording.origin}, ${at} UTC: ${counts.orders} orders, ${counts.payments} payments.`,
+    `Recorded at ${recording.origin} until ${at} UTC.`,
     'Replay it with: paybox bench run THIS-FILE',
     `There ${bankCode} ${bankAccount} was the account; ${boxes === '' ? 'no box was heard of' : boxes}.`,
     ...gapsOf(recording, story).flatMap(({ notes }) => notes),
@@ -31,7 +31,7 @@ function headOf(recording: Recording, story: Story): string[] {
   return [
     ...comments.map(comment),
     stringify({ name: `A session of ${at}` }).trim(),
-    stringify({ about: `Recorded: ${counts.orders} orders and ${counts.payments} payments.` }).trim(),
+    `about: ${many(counts.orders, 'order')} and ${many(counts.payments, 'payment')} as they were recorded.`,
     ...(stand.boxes.length > 1 ? [`boxes: ${stand.boxes.length}`] : []),
     '',
   ];
@@ -40,14 +40,20 @@ function headOf(recording: Recording, story: Story): string[] {
 function stepsOf({ lines }: Story): string[] {
   const beganMs = lines[0]?.atMs ?? 0;
   let saidMs = beganMs;
+  let isPaused = false;
   return lines.flatMap((it, index) => {
-    const next = it.step?.wait === undefined ? it : lines[index + 1];
-    const isPaused = lines[index - 1]?.step?.wait !== undefined;
-    if (isPaused || !BEGINNINGS.some((verb) => next?.step?.[verb] !== undefined)) return blockOf(it);
-    if (it.atMs - saidMs < TIMED_MS) return ['', ...blockOf(it)];
+    const wasPaused = isPaused;
+    isPaused = it.step?.wait !== undefined;
+    const begins = isBeginning(it) || (isPaused && isBeginning(lines[index + 1]));
+    const space = begins && !wasPaused ? [''] : [];
+    if (!isBeginning(it) || it.atMs - saidMs < TIMED_MS) return [...space, ...blockOf(it)];
     saidMs = it.atMs;
-    return ['', `  # ${tookText(it.atMs - beganMs)} on`, ...blockOf(it)];
+    return [...space, `  # ${tookText(it.atMs - beganMs)} on`, ...blockOf(it)];
   });
+}
+
+function isBeginning(it: Line | undefined): boolean {
+  return BEGINNINGS.some((verb) => it?.step?.[verb] !== undefined);
 }
 
 function blockOf({ notes, step }: Line): string[] {
@@ -59,6 +65,10 @@ function blockOf({ notes, step }: Line): string[] {
     return text.trim().slice(1, -1).trim();
   });
   return [...comments, ...keys.map((text, index) => `${index === 0 ? '  - ' : '    '}${text}`)];
+}
+
+function many(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
 }
 
 function comment(words: string): string {

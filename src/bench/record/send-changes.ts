@@ -30,6 +30,9 @@ export function changesOf(
   if (box === undefined && isCode(change.terminalCode)) change.terminalCode = NO_BOX;
   // Any serial number is one of a box that the bench has, or of none.
   if (box === undefined && isCode(change.serialNumber)) change.serialNumber = NO_BOX;
+  // Either code names the box.
+  if (change.serialNumber === '' && body.terminalCode === box) delete change.serialNumber;
+  if (change.terminalCode === '' && body.serialNumber === serial) delete change.terminalCode;
   // What is written there is not told.
   if (body.checkSum === undefined) change.checkSum = null;
   else if (answer === 'E39') change.checkSum = WRONG_CHECK_SUM;

@@ -1,0 +1,62 @@
+import type { Entry, EntryKind } from '../evidence.ts';
+import { escaped, tookText } from './text.ts';
+
+/** What filters call the kinds, in the order in which they stand. */
+const KINDS: Readonly<Record<EntryKind, string>> = {
+  step: 'steps',
+  call: 'calls of the bench',
+  service: 'calls at the gateway',
+  message: 'messages of boxes',
+  callback: 'callbacks',
+  screen: 'screens',
+  status: 'status of boxes',
+  problem: 'problems',
+};
+/** What is shown only when it is asked for. */
+const HIDDEN: readonly EntryKind[] = ['status'];
+
+/** What happened, in order, with a filter for each kind that needs no script. Everything from outside is escaped. */
+export function timelineOf(entries: readonly Entry[]): string {
+  if (entries.length === 0) return '';
+  return `${filters(entries)}
+<table class="timeline"><tbody>
+${entries.map(row).join('\n')}
+</tbody></table>`;
+}
+
+function filters(entries: readonly Entry[]): string {
+  const counts = new Map<EntryKind, number>();
+  for (const { kind } of entries) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  const labels = Object.entries(KINDS).flatMap(([name, words]) => {
+    const kind = name as EntryKind;
+    const count = counts.get(kind);
+    const checked = HIDDEN.includes(kind) ? '' : ' checked';
+    return count === undefined
+      ? []
+      : [`<label class="${kind}"><input type="checkbox"${checked}> ${words} ${count}</label>`];
+  });
+  return `<div class="filters">${labels.join('')}</div>`;
+}
+
+function row({ atMs, kind, title, detail, picture, qr }: Entry): string {
+  const told =
+    detail === undefined ? '' : `<details><summary>all of it</summary><pre>${escaped(json(detail))}</pre></details>`;
+  const image =
+    picture === undefined ? '' : `<img alt="the screen" src="data:${typeOf(picture)};base64,${base64(picture)}">`;
+  const read = qr === undefined ? '' : `<pre>${qr === null ? 'no QR' : `QR: ${escaped(qr)}`}</pre>`;
+  return `<tr class="${kind}"><td>${tookText(atMs)}</td><td>${kind}</td><td>${escaped(title)}${told}${image}${read}</td></tr>`;
+}
+
+function json(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value, undefined, 1);
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64');
+}
+
+const JPEG_START = 0xff;
+
+function typeOf([first]: Uint8Array): string {
+  return first === JPEG_START ? 'image/jpeg' : 'image/png';
+}
