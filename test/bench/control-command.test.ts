@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -196,7 +196,6 @@ describe('the examples', () => {
     const file = join(DRIVE, 'paybox_labgrid.py');
     const program = run('python3', ['-c', 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")', file]);
     expect(await toEnd(program), program.output()).toBe(0);
-    expect(existsSync(join(DRIVE, '__pycache__'))).toBe(false);
   });
 });
 
