@@ -1,10 +1,12 @@
 import { boxChecks } from './boxes.ts';
 import { callbackChecks } from './callbacks.ts';
-import { codeChecks, errorChecks, limitChecks } from './errors.ts';
+import { codeChecks, errorChecks } from './errors.ts';
 import { generateChecks } from './generate.ts';
+import { limitChecks } from './limits.ts';
 import { payloadChecks } from './payload.ts';
 import { paymentChecks, paymentLimits } from './payments.ts';
 import { pushChecks } from './push.ts';
+import { screenChecks } from './screens.ts';
 import type { ServiceCheck } from './subject.ts';
 import { guessChecks, tokenChecks } from './token.ts';
 
@@ -15,6 +17,7 @@ export const SERVICE_CHECKS: readonly ServiceCheck[] = [
   ...payloadChecks,
   ...pushChecks,
   ...boxChecks,
+  ...screenChecks,
   ...paymentChecks,
   ...callbackChecks,
   ...errorChecks,

@@ -1,0 +1,92 @@
+import { Mismatch } from '../conformance.ts';
+import { each, expectSuccess, ownQr, pay, pushBody } from './asks.ts';
+import { recordOf } from './json.ts';
+import { withBox } from './played-box.ts';
+import { send } from './push.ts';
+import { expectHeld, hold, QUIET_MS, settling, shown, started } from './pushing.ts';
+import type { ServiceCheck, ServiceRun } from './subject.ts';
+
+/** What a box shows after another push, after the same one, and when it is paid. */
+export const screenChecks: readonly ServiceCheck[] = [
+  {
+    clause: 'SND-7',
+    title: 'a QR that the partner made himself is shown',
+    level: 'gap',
+    needs: ['a box to play'],
+    run: (run) =>
+      withBox(run, async () => {
+        const order = run.subject.newOrder();
+        expectSuccess(
+          await send(run, pushBody(run, order, ownQr(run.subject, order))),
+          "a push of the partner's own QR",
+        );
+      }),
+  },
+  {
+    clause: 'SND-8',
+    title: 'a newer push goes to the box although one is on its screen',
+    level: 'spec',
+    needs: ['a box to play'],
+    run: (run) =>
+      withBox(run, async (box) => {
+        await shown(run, run.subject.newOrder());
+        const order = run.subject.newOrder();
+        expectSuccess(await send(run, pushBody(run, order, ownQr(run.subject, order))), 'a newer push');
+        if (box.of('show').at(-1)?.orderId !== order.content)
+          throw new Mismatch('the box is not told of the newer push');
+      }),
+  },
+  {
+    clause: 'SND-9',
+    title:
+      'the same orderId and QR is one push while it is awaited and on the screen; without an orderId it is a new one',
+    level: 'gap',
+    needs: ['a box to play'],
+    run: judgeRepeated,
+  },
+  {
+    clause: 'CBK-7',
+    title: 'a credit is told to the box that shows the order, a debit is not',
+    level: 'spec',
+    needs: ['a box to play', 'sandbox'],
+    run: (run) =>
+      withBox(run, async (box) => {
+        const order = run.subject.newOrder();
+        await shown(run, order);
+        const [show] = box.of('show');
+        await pay(run, order, { transType: 'D' });
+        if ((await box.comes('payment', 1, QUIET_MS)) !== undefined) throw new Mismatch('the box is told of a debit');
+        const transactionId = await pay(run, order);
+        const payment = await box.comes('payment');
+        if (payment === undefined) throw new Mismatch('the box is not told of a credit');
+        const expected = { transactionId, pushId: show?.pushId, orderId: order.content, amount: order.amount };
+        await each(Object.entries(expected), async ([field, value]) => {
+          const actual = recordOf(payment)[field];
+          if (actual !== value) throw new Mismatch(`${field}: expected ${value}, the box is told ${String(actual)}`);
+        });
+      }),
+  },
+];
+
+async function judgeRepeated(run: ServiceRun): Promise<void> {
+  await withBox(
+    run,
+    async (box) => {
+      const { order, qrCode, answer, show } = await started(run, box);
+      const body = pushBody(run, order, qrCode);
+      const again = settling(send(run, body));
+      await expectHeld(run, again, 'a repetition before the box confirms:');
+      await box.show(show);
+      expectSuccess(await answer.called, 'the push');
+      expectSuccess(await again.called, 'its repetition while it is awaited');
+      expectSuccess(await send(run, body), 'its repetition while it is on the screen');
+      if (box.of('show').length > 1) throw new Mismatch('the box is told of it more than once');
+      const nameless = settling(send(run, { ...body, orderId: '' }));
+      const second = await box.comes('show', 2);
+      if (second === undefined) throw new Mismatch('a push without an orderId is not a new one');
+      await box.show(second);
+      expectSuccess(await nameless.called, 'a push without an orderId');
+    },
+    hold,
+  );
+}
