@@ -31,6 +31,11 @@ export function codeOfModules(
   return rows === undefined ? undefined : drawn(rows, modulePixels, quietModules);
 }
 
+/** How many modules a side of the code of this text has, without the margin; undefined when there is none of so much text. */
+export function codeModules(text: string, ecc: Ecc): number | undefined {
+  return modulesOf(text, ecc)?.length;
+}
+
 /** Without the margin. All of the text in one segment of bytes, as simple devices encode it. */
 function modulesOf(text: string, ecc: Ecc): boolean[][] | undefined {
   try {

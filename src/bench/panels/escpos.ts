@@ -1,6 +1,6 @@
 import type { Picture } from '../picture.ts';
 import { hex } from './character-grid.ts';
-import { codeOfModules, type Ecc, paperPicture } from './drawing.ts';
+import { codeModules, codeOfModules, type Ecc, paperPicture } from './drawing.ts';
 import { complain, type PanelEmulator } from './emulator.ts';
 
 const CHAR_DOTS = 12;
@@ -129,7 +129,7 @@ export class EscposEmulator implements PanelEmulator {
       return;
     }
     const qr: PrintedQr = { payload: this.#stored, ecc: this.#ecc, moduleDots: this.#moduleDots };
-    const width = pictureOf(qr, 0)?.width ?? Number.POSITIVE_INFINITY;
+    const width = (codeModules(qr.payload, qr.ecc) ?? Number.POSITIVE_INFINITY) * qr.moduleDots;
     if (width > this.#dots) complain(this.violations, `a code of ${width} dots on ${this.#dots}`);
     this.current.qr = qr;
   }
