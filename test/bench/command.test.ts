@@ -40,6 +40,9 @@ describe('paybox bench run', () => {
       'PAYBOX-BENCH RESULT outcome=passed name="It passes"',
       'PAYBOX-BENCH BEGIN number=2 name="It fails"',
       'PAYBOX-BENCH RESULT outcome=failed name="It fails" reason="VVB000001: state: expected \\"paid\\", is \\"idle\\", 1s long" where=b.yaml:3',
+      `PAYBOX-BENCH REPORT kind=junit path=${path('out/j.xml')}`,
+      `PAYBOX-BENCH REPORT kind=tap path=${path('out/t.tap')}`,
+      `PAYBOX-BENCH REPORT kind=report path=${path('report/index.html')}`,
       'PAYBOX-BENCH END passed=1 failed=1 skipped=0 missing=0 exit=1',
     ]);
     expect(code).toBe(1);
@@ -115,7 +118,7 @@ describe('paybox bench run', () => {
     [
       'a name that there is not',
       ['happy'],
-      /bench run happy: expected a file that ends in \.yaml, or one of box-offline, /,
+      /bench run happy: expected a file that ends in \.yaml, or one of bad-network-afternoon, /,
     ],
     ['a target that there is not', ['ok.yaml', '--target', 'moon'], /--target moon: expected emulated, process or at/],
     [

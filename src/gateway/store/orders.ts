@@ -4,7 +4,7 @@ import { LIMITS } from '../../protocol/fields.ts';
 import type { DownOf, EndedHow } from '../../protocol/messages.ts';
 import { newestPushes } from './newest-pushes.ts';
 import { CLOCK_JUMP_MS, OPEN_PUSH, type OrderRow, type OrderStatus, type PushRow, type Tables } from './schema.ts';
-import { nextSeq } from './seq.ts';
+import { nextSeq, seqOf } from './seq.ts';
 
 /** Failures after which a box may still hold the push: it is told again to withdraw it. */
 const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
@@ -64,11 +64,7 @@ export class OrderStore {
   /** Newest first; with `before`, an id, only those that are older. */
   async newest(limit: number, before?: string): Promise<OrderRow[]> {
     const rows = this.#db.selectFrom('orders').selectAll().orderBy('seq', 'desc').limit(limit);
-    const seq = this.#db
-      .selectFrom('orders')
-      .select('seq')
-      .where('id', '=', before ?? '');
-    return (before === undefined ? rows : rows.where('seq', '<', seq)).execute();
+    return (before === undefined ? rows : rows.where('seq', '<', seqOf('orders', before))).execute();
   }
 
   /** The newest pushes of each order, at most 20 of one, oldest first. */

@@ -10,7 +10,7 @@ import {
   type PushRow,
   type Tables,
 } from './schema.ts';
-import { nextAttemptSeq, nextSeq } from './seq.ts';
+import { nextAttemptSeq, nextSeq, seqOf } from './seq.ts';
 
 /** More are not told at a time; the rest follows as these are answered. */
 const NOTICES_MAX = 100;
@@ -88,11 +88,7 @@ export class PaymentStore {
   /** Newest first; with `before`, an id, only those that are older. */
   async newest(limit: number, before?: string): Promise<PaymentRow[]> {
     const rows = this.#db.selectFrom('payments').selectAll().orderBy('seq', 'desc').limit(limit);
-    const seq = this.#db
-      .selectFrom('payments')
-      .select('seq')
-      .where('id', '=', before ?? '');
-    return (before === undefined ? rows : rows.where('seq', '<', seq)).execute();
+    return (before === undefined ? rows : rows.where('seq', '<', seqOf('payments', before))).execute();
   }
 
   async noticesOf(paymentIds: string[]): Promise<NoticeRow[]> {
@@ -167,11 +163,7 @@ export class PaymentStore {
   /** Newest first; with `before`, an id, only those that are older. */
   async newestCallbacks(limit: number, before?: string): Promise<CallbackRow[]> {
     const rows = this.#db.selectFrom('callbacks').selectAll().orderBy('seq', 'desc').limit(limit);
-    const seq = this.#db
-      .selectFrom('callbacks')
-      .select('seq')
-      .where('id', '=', before ?? '');
-    return (before === undefined ? rows : rows.where('seq', '<', seq)).execute();
+    return (before === undefined ? rows : rows.where('seq', '<', seqOf('callbacks', before))).execute();
   }
 
   /** Partners to whom something is still to be told. */

@@ -5,6 +5,11 @@ export function nextSeq(table: 'orders' | 'pushes' | 'payments' | 'callbacks'): 
   return sql<number>`(select coalesce(max(seq), 0) + 1 from ${sql.table(table)})`;
 }
 
+/** The `seq` of the row with this id; null without one, before and after which nothing is. */
+export function seqOf(table: 'orders' | 'payments' | 'callbacks', id: string): RawBuilder<number> {
+  return sql<number>`(select seq from ${sql.table(table)} where id = ${id})`;
+}
+
 /** The `seq` of an attempt to be inserted: above that of every attempt of its callback. */
 export function nextAttemptSeq(callbackId: string): RawBuilder<number> {
   return sql<number>`(select coalesce(max(seq), 0) + 1 from callback_attempts where callback_id = ${callbackId})`;
