@@ -10,7 +10,7 @@ import { BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { boxTopic } from '../../src/protocol/topics.ts';
 import { eventually } from '../support/net.ts';
-import { brokenClauses, judgeTwo, verdictsOn } from './conformance-box-stand.ts';
+import { brokenClauses, judge, judgeTwo, verdictsOn } from './conformance-box-stand.ts';
 
 const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'a secret of this test' };
 const PLACE = { host: '127.0.0.1', mqttPort: 0, httpPort: 0 };
@@ -110,6 +110,17 @@ describe('two boxes of one name', () => {
     const why = results.map(({ reason }) => reason).filter((reason) => /two boxes/.test(reason));
     expect(why[0]).toBe('two boxes speak as VVB000001, with different keys: turn one of them off');
     expect(results.filter(({ outcome }) => outcome === 'failed')).toEqual([]);
+  });
+});
+
+describe('a screen that cannot be seen', () => {
+  it('leaves out what has to be seen, by name, and judges the rest', async () => {
+    const probe = { name: 'broken', see: () => Promise.reject(new Error('the camera is not there')) };
+    const results = await judge({ breaks: [] }, { probe, without: ['restart', 'time'] });
+    expect(brokenClauses(results)).toEqual([]);
+    const blind = results.filter(({ reason }) => reason === 'the screen cannot be seen: the camera is not there');
+    expect(blind.length).toBeGreaterThan(6);
+    expect(blind.every(({ outcome }) => outcome === 'skipped')).toBe(true);
   });
 });
 

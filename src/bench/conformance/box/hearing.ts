@@ -1,4 +1,5 @@
 import { MissingPeerError } from '../../../lib/errors.ts';
+import { LIMITS } from '../../../protocol/fields.ts';
 import type { DownBody, DownOf, UpMessage, UpOf } from '../../../protocol/messages.ts';
 import { untilRight } from '../../steps/waiting.ts';
 import { type CheckRun, Mismatch, Unmet } from '../conformance.ts';
@@ -50,11 +51,10 @@ export class Hearing {
     const isThere = async () => (this.#isWelcomed() ? undefined : 'no session');
     const withinMs = gateway.sessions.length === 0 && gateway.objections.length > 0 ? 0 : RETURN_MS;
     if ((await untilRight(this.pace, withinMs, isThere, this.run.signal)) !== undefined) {
-      const [objection] = gateway.objections;
-      if (gateway.sessions.length === 0 && objection !== undefined) {
-        throw new Unmet(`there is no session: ${objection.clause}: ${objection.what}`);
-      }
-      throw new MissingPeerError(`the box has not come back within ${RETURN_MS / 1000} s`, 'look at the box');
+      const objection = gateway.objections.at(-1);
+      const against = objection === undefined ? '' : `; against ${objection.clause}: ${objection.what}`;
+      if (gateway.sessions.length === 0) throw new Unmet(`there is no session${against}`);
+      throw new MissingPeerError(`the box has not come back within ${RETURN_MS / 1000} s${against}`, 'look at the box');
     }
     this.mark();
   }
@@ -77,7 +77,7 @@ export class Hearing {
     const owed = gateway.heard.slice(this.#mark).flatMap(({ message: { type, id }, session }) => {
       return (type === 'ended' || type === 'paid') && session === gateway.session ? [id] : [];
     });
-    if (this.#isWelcomed() && owed.length > 0) gateway.acknowledge([...new Set(owed)].slice(0, 100));
+    if (this.#isWelcomed() && owed.length > 0) gateway.acknowledge([...new Set(owed)].slice(0, LIMITS.ackIdsMax));
     if (this.#isWelcomed()) await this.#takeBack();
     gateway.onTraffic = undefined;
   }

@@ -6,10 +6,11 @@ import { PUSH_CHECKS } from './pushes.ts';
 import { REFUSAL_CHECKS } from './refusals.ts';
 import { REPORT_CHECKS } from './reports.ts';
 import { SEAL_CHECKS } from './seals.ts';
-import { SESSION_CHECKS, SUPERSEDED_CHECK } from './sessions.ts';
+import { RETURN_CHECK, SESSION_CHECKS, SUPERSEDED_CHECK } from './sessions.ts';
 
 /** Every check of a box, in the order in which they are run. */
 export const BOX_CHECKS: readonly Check<BoxSubject, BoxNeed>[] = [
+  RETURN_CHECK,
   ...PUSH_CHECKS,
   ...REFUSAL_CHECKS,
   ...PAYMENT_CHECKS,

@@ -1,10 +1,10 @@
 import { BOX_ALIVE_MS, BOX_SILENCE_MAX_MS } from '../../../../protocol/http-api.ts';
+import type { Presence } from '../../../../protocol/messages.ts';
 import { Mismatch } from '../../conformance.ts';
 import { boxCheck, watched } from '../box-check.ts';
+import { RETURN_MS } from '../subject.ts';
 
 const PRESENCE_MS = 5_000;
-/** What a box takes beyond a limit of time to notice, and to be back. */
-const RETURN_MS = 20_000;
 const SLACK_MS = 2_000;
 /** PROTOCOL.md, clause BOX-HTTP-3. */
 const POST_TIMEOUT_MS = 5_000;
@@ -17,10 +17,9 @@ export const MQTT_CHECKS = [
     'the box is retained as online, in its session, after every connect',
     async (trial) => {
       const { sessionId } = await trial.reconnected();
-      const isBorn = () => trial.gateway.mqtt.presence?.online === true;
-      await trial.until('a presence that says online', PRESENCE_MS, isBorn);
-      if (trial.gateway.mqtt.presence?.sessionId !== sessionId)
-        throw new Mismatch('its presence is of another session');
+      const last = () => trial.gateway.mqtt.presences.at(-1);
+      await trial.until('a presence that says online', PRESENCE_MS, () => last()?.online === true);
+      if (last()?.sessionId !== sessionId) throw new Mismatch('its presence is of another session');
     },
     { needs: ['mqtt'] },
   ),
@@ -28,14 +27,11 @@ export const MQTT_CHECKS = [
     'PRE-1',
     'a last will says that the box is gone when its connection breaks',
     async (trial) => {
-      const { session } = trial.gateway;
-      let told = false;
-      const { mqtt } = trial.gateway;
-      mqtt.onPresence = ({ online, sessionId }) => {
-        if (!online && sessionId === session?.sessionId) told = true;
-      };
+      const { session, mqtt } = trial.gateway;
+      const isWill = ({ online, sessionId }: Presence) => !online && sessionId === session?.sessionId;
+      const from = mqtt.presences.length;
       trial.gateway.cut();
-      await trial.until('a presence that says offline', PRESENCE_MS, () => told);
+      await trial.until('a presence that says offline', PRESENCE_MS, () => mqtt.presences.slice(from).some(isWill));
     },
     { needs: ['mqtt'] },
   ),
@@ -84,10 +80,11 @@ export const HTTP_CHECKS = [
     'a box whose message was not taken for want of room sends what it owes in the next session',
     async (trial) => {
       const { session, http } = trial.gateway;
+      const before = http.refused;
       http.refusesWith = 503;
       const payment = trial.payment();
       trial.tell(payment);
-      await trial.until('a post', 10_000, () => http.refused > 0);
+      await trial.until('a post', 10_000, () => http.refused > before);
       http.refusesWith = undefined;
       await trial.nextSession(session, RETURN_MS);
       await trial.paid(payment.transactionId);

@@ -3,21 +3,25 @@ import { boxCheck } from '../box-check.ts';
 import { NOTICE_MAX_MS, type Trial } from '../trial.ts';
 import { expectEnd, refusedAs } from './pushes.ts';
 
-/** A box that is refused says hello again within its longest backoff. */
-const BACKOFF_MS = 45_000;
 /** A session must not begin in this time where none may. */
 const QUIET_MS = 60_000;
 const OTHER_ACCOUNT = { bankAccount: '9876543210', bankCode: 'VCB', userBankName: 'TRAN THI B' };
 
-/** How sessions begin and end (PROTOCOL.md, clauses MSG-4, MSG-8, MSG-10, AGT-3 and AGT-8). */
-export const SESSION_CHECKS = [
-  boxCheck('MSG-4', 'each connection begins with a hello of a fresh session', async (trial) => {
+/** A box that does not come back is judged by nothing else: to be run first. */
+export const RETURN_CHECK = boxCheck(
+  'MSG-4',
+  'each connection begins with a hello of a fresh session',
+  async (trial) => {
     const before = trial.gateway.session;
     trial.gateway.cut();
     const after = await trial.nextSession(before);
     if (after.sessionId === before?.sessionId) throw new Mismatch('the new session has the id of the one before');
     if (after.hello.shownPushId !== null) throw new Mismatch('the hello names a push although none is on the screen');
-  }),
+  },
+);
+
+/** How sessions begin and end (PROTOCOL.md, clauses MSG-4, MSG-8, MSG-10, AGT-3 and AGT-8). */
+export const SESSION_CHECKS = [
   boxCheck('MSG-4', 'the hello names the push that has the screen', async (trial) => {
     const order = await trial.shown();
     trial.gateway.openPushIds = [order.pushId];
@@ -67,7 +71,7 @@ export const SESSION_CHECKS = [
     trial.gateway.answersHello = 'NOT_REGISTERED';
     const refused = await trial.reconnected();
     Object.assign(trial.gateway, { answersHello: 'welcome', openPushIds: [order.pushId] });
-    const session = await trial.nextSession(refused, BACKOFF_MS);
+    const session = await trial.nextSession(refused);
     if (session.hello.shownPushId !== null) throw new Mismatch('its hello says that the QR is still on the screen');
     expectEnd(await trial.ended(order.pushId), 'withdrawn');
   }),

@@ -10,6 +10,7 @@ import { loginProblem } from './login.ts';
 import type { Connection, Ear, JudgedIdentity, Listen, Side } from './side.ts';
 
 const CONNECTIONS_MAX = 64;
+const PRESENCES_MAX = 10_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 /** PROTOCOL.md, clause TOP-4. */
 const KEEPALIVE_SECONDS_MAX = 600;
@@ -53,10 +54,8 @@ export class MqttSide implements Side {
   #server: Server | undefined;
   #aedes: Aedes | undefined;
   #run: string | undefined;
-  /** What the broker keeps as the presence of the box. */
-  presence: Presence | undefined;
-  /** Told each presence of the box. */
-  onPresence: ((presence: Presence) => void) | undefined;
+  /** What the box, or its last will, has said of its presence; the broker keeps the last one. */
+  readonly presences: Presence[] = [];
   visits = 0;
   port = 0;
 
@@ -82,7 +81,10 @@ export class MqttSide implements Side {
     });
     server.maxConnections = CONNECTIONS_MAX;
     side.#server = server;
-    side.port = await openServer(server, at, '--mqtt-port');
+    side.port = await openServer(server, at, '--mqtt-port').catch(async (error: unknown) => {
+      await new Promise<void>((resolve) => aedes.close(resolve));
+      throw error;
+    });
     await side.restart();
     return side;
   }
@@ -199,7 +201,6 @@ export class MqttSide implements Side {
         return client.connected;
       },
       deliver,
-      cut: () => client.conn.destroy(),
     };
   }
 
@@ -209,8 +210,7 @@ export class MqttSide implements Side {
     const connection = client === null ? undefined : this.#connections.get(client);
     if (packet.topic === boxTopic(terminalCode, 'presence')) {
       const told = this.#presenceIn(packet, 'its presence');
-      this.presence = told ?? this.presence;
-      if (told !== undefined) this.onPresence?.(told);
+      if (told !== undefined && this.presences.length < PRESENCES_MAX) this.presences.push(told);
       if (connection !== undefined && told?.online === true) this.#onBirth(connection, told);
     } else if (packet.topic === boxTopic(terminalCode, 'up') && connection !== undefined) {
       if (packet.qos !== 1 || packet.retain === true) {

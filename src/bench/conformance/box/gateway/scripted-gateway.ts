@@ -39,7 +39,6 @@ export interface Session {
   readonly helloMs: number;
   readonly sealer: Sealer;
   readonly seal: GatewaySeal;
-  readonly beganMs: number;
   isWelcomed: boolean;
   /** The number of the last message. */
   seq: number;
@@ -70,8 +69,6 @@ export class ScriptedGateway {
   #mqtt: MqttSide | undefined;
   #http: HttpSide | undefined;
   #key: SigningKey;
-  /** Objections that there was no room for. */
-  objectionsLeft = 0;
   /** What the next welcomes say. */
   account: Link | null = ACCOUNT;
   openPushIds: string[] = [];
@@ -176,9 +173,8 @@ export class ScriptedGateway {
 
   object(clause: string, what: string): void {
     this.onTraffic?.(`against ${clause}: ${what}`, undefined);
-    if (this.objections.some((it) => it.clause === clause && it.what === what)) return;
-    if (this.objections.length < OBJECTIONS_MAX) this.objections.push({ clause, what });
-    else this.objectionsLeft += 1;
+    const isKnown = this.objections.some((it) => it.clause === clause && it.what === what);
+    if (!isKnown && this.objections.length < OBJECTIONS_MAX) this.objections.push({ clause, what });
   }
 
   #current(): Session {
@@ -241,8 +237,8 @@ export class ScriptedGateway {
     const { sessionId } = hello;
     const sealer = new Sealer({ terminalCode, secret, sessionId }, this.#key, this.clock);
     const { kid, helloMs = 0, seq, sessionMs } = head;
-    const times = { kid, helloMs, seq, sessionMs, beganMs: this.clock.monotonicMs() };
-    const session: Session = { sessionId, connection, hello, sealer, seal, ...times, isWelcomed: false };
+    const counted = { kid, helloMs, seq, sessionMs };
+    const session: Session = { sessionId, connection, hello, sealer, seal, ...counted, isWelcomed: false };
     if (this.sessions.length >= SESSIONS_MAX) this.sessions.shift();
     this.sessions.push(session);
     this.#keep(session, hello);

@@ -40,14 +40,6 @@ export class Sealer {
     return Math.floor(this.#clock.monotonicMs() - this.#helloAtMs);
   }
 
-  get seq(): number {
-    return this.#seq;
-  }
-
-  get key(): SigningKey {
-    return this.#key;
-  }
-
   /** Another key from here on, as after a rotation. */
   rotate(key: SigningKey): void {
     this.#key = key;

@@ -14,8 +14,6 @@ export interface Connection {
   readonly sessionId: string | undefined;
   readonly isOpen: boolean;
   deliver(bytes: string | Uint8Array): void;
-  /** Ends it without a word. */
-  cut(): void;
 }
 
 /** Something that a box did against a clause, seen by whoever speaks to it. */

@@ -18,6 +18,8 @@ const SESSION = z.uuid();
 interface Stream extends Connection {
   readonly sessionId: string;
   readonly transport: 'http';
+  /** Ends it without a word. */
+  cut(): void;
 }
 
 /** How the next posts are answered, for a while. `hang`: not at all. */
