@@ -3,7 +3,7 @@ import { BoxAt } from '../bench/box-at.ts';
 import { BOX_CHECKS } from '../bench/conformance/box/checks/all.ts';
 import { openOwnBox } from '../bench/conformance/box/own-box.ts';
 import { boxLacks } from '../bench/conformance/box/subject.ts';
-import { SERVICE_CHECKS } from '../bench/conformance/service/checks.ts';
+import { SERVICE_CHECKS, UNSEEN_CLAUSES } from '../bench/conformance/service/checks.ts';
 import { type CallbackAuth, type CallbackListener, startListener } from '../bench/conformance/service/listener.ts';
 import { openOwnService, uniqueOf } from '../bench/conformance/service/own.ts';
 import { type ServiceAccess, ServiceSubject } from '../bench/conformance/service/subject.ts';
@@ -15,6 +15,7 @@ import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';
 import { seededRandom } from '../lib/seeded.ts';
+import { webhookKey } from '../protocol/webhook.ts';
 import { emulatedStarter } from './bench-emulated.ts';
 import { noLog } from './bench-target.ts';
 import { fileLog } from './daemon.ts';
@@ -56,6 +57,7 @@ export function ownService({ report }: ServiceOptionsGiven, seed: number, isWant
   return {
     target,
     size: checks.length,
+    unseen: UNSEEN_CLAUSES,
     open: async () => {
       const random = seededRandom(seed);
       const starter = emulatedStarter({ transport: 'http', probe: screenProbe, random, log: logOf(report) });
@@ -64,6 +66,20 @@ export function ownService({ report }: ServiceOptionsGiven, seed: number, isWant
       return suiteOf(checks, { name: target, subject, pace: subject.pace, lacks, close });
     },
   };
+}
+
+/** Why a run that judges neither service nor box of others cannot have been meant; undefined when it can. */
+export function strayOption(given: ServiceOptionsGiven): string | undefined {
+  const { username, passwordFile, account, boxCode, callbackListen } = given;
+  const stray = {
+    username,
+    'password-file': passwordFile,
+    account,
+    'box-code': boxCode,
+    'callback-listen': callbackListen,
+  };
+  const name = Object.entries(stray).find(([, value]) => value !== undefined)?.[0];
+  return name === undefined ? undefined : `--${name} belongs to --service`;
 }
 
 /** Our own agent, likewise. */
@@ -98,63 +114,71 @@ export function ownBox(
 /** A service anywhere. Throws ConfigError that names the option. */
 export function serviceAt(given: ServiceOptionsGiven, isWanted: IsWanted): Opener {
   const checks = SERVICE_CHECKS.filter(({ clause }) => isWanted(clause));
-  const access = accessOf(given);
   const listen = given.callbackListen === undefined ? undefined : hostAndPort(given.callbackListen);
-  const fromFile = (option: string, file: string | undefined) =>
-    file === undefined ? undefined : secretFrom(option, file);
-  const boxSecret = fromFile('--box-secret-file', given.boxSecretFile);
-  const signingSecret = fromFile('--callback-signing-secret-file', given.callbackSigningSecretFile);
-  const authText = fromFile('--callback-auth-file', given.callbackAuthFile);
-  const callbackAuth = authText === undefined ? undefined : authOf(authText);
-  const second = secondOf(given, access);
-  const { boxCode, serial, confirm, boxPage } = given;
-  if (confirm !== 'displayed' && confirm !== 'accepted') {
-    throw new ConfigError(`--confirm ${confirm}: expected displayed or accepted`);
-  }
-  if (boxSecret !== undefined && (boxCode === undefined || serial === undefined)) {
-    throw new ConfigError('--box-secret-file: expected --box-code and --serial beside it');
-  }
-  const named = { ...(boxCode && { terminalCode: boxCode }), ...(serial && { serialNumber: serial }) };
-  const box = boxCode === undefined && serial === undefined ? undefined : named;
-  const page =
-    boxPage === undefined ? undefined : new BoxAt(urlOf('--box-page', boxPage), { terminalCode: '', serialNumber: '' });
-  const account = {
-    bankAccount: needed('--account', given.account),
-    bankCode: needed('--bank', given.bank),
-    userBankName: needed('--holder', given.holder),
-  };
+  const options = { ...partnersOf(given), ...boxesOf(given), ...callbacksOf(given) };
+  const target = options.access.baseUrl;
   return {
-    target: access.baseUrl,
+    target,
     size: checks.length,
+    unseen: UNSEEN_CLAUSES,
     open: async () => {
-      const listener = listen && (await startListener(listen, systemClock, callbackAuth));
+      const listener = listen && (await startListener(listen, systemClock, options.callbackAuth));
       const subject = new ServiceSubject({
-        access,
-        account,
-        pace: realPace,
+        ...options,
         ...uniqueOf(systemRandom),
-        sandbox: given.sandbox,
-        outside: given.sandbox ? undefined : access,
-        box,
-        boxOn: boxSecret === undefined ? box : undefined,
-        seeQr: page && (async () => (await screenProbe.see(page))?.qr),
-        boxSecret,
-        confirm,
-        unlinkedBox: given.unlinkedBox,
-        second,
-        secondAccount: given.secondAccount,
+        pace: realPace,
         listener,
-        callbackAuth,
-        signingSecret,
         slow: given.slow === true,
         guesses: given.guessPasswords === true,
       });
       tellListener(listener);
       const lacks = subject.lacks.bind(subject);
       const close = async () => listener?.close();
-      return suiteOf(checks, { name: access.baseUrl, subject, pace: realPace, lacks, close });
+      return suiteOf(checks, { name: target, subject, pace: realPace, lacks, close });
     },
   };
+}
+
+function partnersOf(given: ServiceOptionsGiven) {
+  const access = accessOf(given);
+  const { sandbox, secondAccount } = given;
+  const account = {
+    bankAccount: needed('--account', given.account),
+    bankCode: needed('--bank', given.bank),
+    userBankName: needed('--holder', given.holder),
+  };
+  const outside = sandbox ? undefined : access;
+  return { access, account, sandbox, outside, second: secondOf(given, access), secondAccount };
+}
+
+function boxesOf({ boxCode, serial, confirm, boxPage, boxSecretFile, unlinkedBox }: ServiceOptionsGiven) {
+  if (confirm !== 'displayed' && confirm !== 'accepted') {
+    throw new ConfigError(`--confirm ${confirm}: expected displayed or accepted`);
+  }
+  const boxSecret = fromFile('--box-secret-file', boxSecretFile);
+  if (boxSecret !== undefined && (boxCode === undefined || serial === undefined)) {
+    throw new ConfigError('--box-secret-file: expected --box-code and --serial beside it');
+  }
+  const named = { ...(boxCode && { terminalCode: boxCode }), ...(serial && { serialNumber: serial }) };
+  const box = boxCode === undefined && serial === undefined ? undefined : named;
+  const boxOn = boxSecret === undefined ? box : undefined;
+  const page =
+    boxPage === undefined ? undefined : new BoxAt(urlOf('--box-page', boxPage), { terminalCode: '', serialNumber: '' });
+  const seeQr = page && (async () => (await screenProbe.see(page))?.qr);
+  return { box, boxOn, seeQr, boxSecret, confirm, unlinkedBox } as const;
+}
+
+function callbacksOf({ callbackAuthFile, callbackSigningSecretFile }: ServiceOptionsGiven) {
+  const authText = fromFile('--callback-auth-file', callbackAuthFile);
+  const signingSecret = fromFile('--callback-signing-secret-file', callbackSigningSecretFile);
+  if (signingSecret !== undefined && webhookKey(signingSecret) === undefined) {
+    throw new ConfigError('--callback-signing-secret-file: expected whsec_ and 24 to 64 random bytes in base64');
+  }
+  return { callbackAuth: authText === undefined ? undefined : authOf(authText), signingSecret };
+}
+
+function fromFile(option: string, file: string | undefined): string | undefined {
+  return file === undefined ? undefined : secretFrom(option, file);
 }
 
 function accessOf(given: ServiceOptionsGiven): ServiceAccess {

@@ -1,16 +1,16 @@
 import { join } from 'node:path';
 import type { CheckOutcome, CheckResult } from '../bench/conformance/conformance.ts';
 import { byClause } from '../bench/conformance/conformance.ts';
-import { conformancePage, type Judged } from '../bench/conformance/page.ts';
+import { conformancePage, type Judged, unseenText } from '../bench/conformance/page.ts';
 import { type Opener, reportedOf } from '../bench/conformance/suite.ts';
 import { junitOf } from '../bench/reports/junit.ts';
-import { progressOn } from '../bench/reports/progress.ts';
+import { type Progress, progressOn } from '../bench/reports/progress.ts';
 import { tapOf } from '../bench/reports/tap.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { makeFolder, writeOut } from './bench.ts';
 import { awaitedBox, type BoxOptionsGiven } from './bench-conformance-box.ts';
-import { ownBox, ownService, type ServiceOptionsGiven, serviceAt } from './bench-conformance-suites.ts';
+import { ownBox, ownService, type ServiceOptionsGiven, serviceAt, strayOption } from './bench-conformance-suites.ts';
 import { anySeed } from './bench-target.ts';
 import { StopSignal } from './daemon.ts';
 import { table } from './print.ts';
@@ -44,31 +44,8 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
   const out = options.json === true ? NOWHERE : process.stdout;
   const progress = progressOn({ out, err: process.stderr }, { target, seed, what: 'checks' });
   const judged: Judged[] = [];
-  const of = openers.reduce((sum, { size }) => sum + size, 0);
-  let begun = 0;
   try {
-    for (const opener of openers) {
-      const results: CheckResult[] = [];
-      judged.push({ target: opener.target, results });
-      const suite = await opener.open(ending.signal);
-      try {
-        await suite.judge({
-          strict: options.strict === true,
-          signal: ending.signal,
-          onBegin: ({ clause, title }) => {
-            begun += 1;
-            progress.begin(`${clause} ${title}`, begun, of);
-          },
-          onStep: (title) => progress.step(title),
-          onEnd: (result) => {
-            results.push(result);
-            progress.end(reportedOf(result, { target: opener.target, seed }));
-          },
-        });
-      } finally {
-        await suite.close();
-      }
-    }
+    await judgeAll(openers, judged, { strict: options.strict === true, seed, progress, signal: ending.signal });
   } catch (error) {
     if (!ending.signal.aborted) throw error;
     process.exitCode = EXIT.interrupted;
@@ -88,6 +65,45 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
   process.exitCode = exitCode;
 }
 
+interface JudgeAllOptions {
+  strict: boolean;
+  seed: number;
+  progress: Progress;
+  signal: AbortSignal;
+}
+
+/** Adds a target with its verdicts to `judged` as they come. Throws the reason of the signal, and where nobody is. */
+async function judgeAll(
+  openers: readonly Opener[],
+  judged: Judged[],
+  { strict, seed, progress, signal }: JudgeAllOptions,
+): Promise<void> {
+  const of = openers.reduce((sum, { size }) => sum + size, 0);
+  let begun = 0;
+  for (const { target, unseen, open } of openers) {
+    const results: CheckResult[] = [];
+    judged.push({ target, results, unseen });
+    const suite = await open(signal);
+    try {
+      await suite.judge({
+        strict,
+        signal,
+        onBegin: ({ clause, title }) => {
+          begun += 1;
+          progress.begin(`${clause} ${title}`, begun, of);
+        },
+        onStep: (title) => progress.step(title),
+        onEnd: (result) => {
+          results.push(result);
+          progress.end(reportedOf(result, { target, seed }));
+        },
+      });
+    } finally {
+      await suite.close();
+    }
+  }
+}
+
 function openersOf(options: ConformanceOptions, seed: number): Opener[] {
   const { only, service, awaitBox } = options;
   const wanted = only?.split(',').map((it) => it.trim());
@@ -101,6 +117,8 @@ function openersOf(options: ConformanceOptions, seed: number): Opener[] {
       : service !== undefined
         ? serviceAt(options, isWanted)
         : undefined;
+  const stray = theirs === undefined ? strayOption(options) : undefined;
+  if (stray !== undefined) throw new ConfigError(stray, 'give the address of the service to judge');
   const ours = () => [
     ownService(options, seed, isWanted),
     ownBox(options, 'mqtt', seed, isWanted),
@@ -113,7 +131,8 @@ function openersOf(options: ConformanceOptions, seed: number): Opener[] {
 }
 
 function print(judged: readonly Judged[], isJson: boolean): void {
-  for (const { target, results } of judged) {
+  for (const it of judged) {
+    const { target, results } = it;
     if (isJson) {
       for (const { evidence: _evidence, ...result } of results) {
         process.stdout.write(`${JSON.stringify({ target, ...result })}\n`);
@@ -128,7 +147,8 @@ function print(judged: readonly Judged[], isJson: boolean): void {
         reason,
       ]),
     );
-    process.stdout.write(`\n${target}\n${table(rows)}\n`);
+    const unseen = unseenText(it);
+    process.stdout.write(`\n${target}\n${table(rows)}\n${unseen === '' ? '' : `${unseen}\n`}`);
   }
 }
 

@@ -209,6 +209,10 @@ describe('paybox bench run conformance', () => {
       code: 2,
       output: expect.stringContaining('--only XYZ: expected clauses'),
     });
+    expect(await run('--username', 'u')).toMatchObject({
+      code: 2,
+      output: expect.stringContaining('--username belongs to --service'),
+    });
     expect((await run('happy-path')).code).toBe(2);
   });
 
@@ -243,6 +247,7 @@ describe('paybox bench run conformance', () => {
       ...reports,
     );
     expect(code).toBe(0);
+    expect(output).toMatch(/^Not judged, because nobody sees it from outside: ERR-5 /m);
     expect(output).toMatch(
       /^PAYBOX-BENCH START checks=\d+ target="our own gateway, our own agent over MQTT, our own agent over HTTP"/m,
     );

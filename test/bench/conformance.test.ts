@@ -12,7 +12,7 @@ import {
   Unmet,
 } from '../../src/bench/conformance/conformance.ts';
 import { conformancePage } from '../../src/bench/conformance/page.ts';
-import { SERVICE_CHECKS } from '../../src/bench/conformance/service/checks.ts';
+import { SERVICE_CHECKS, UNSEEN_CLAUSES } from '../../src/bench/conformance/service/checks.ts';
 import { Masks } from '../../src/bench/conformance/service/masks.ts';
 import { reportedOf } from '../../src/bench/conformance/suite.ts';
 import { Evidence } from '../../src/bench/evidence.ts';
@@ -198,6 +198,14 @@ describe('what stands in evidence', () => {
 });
 
 describe('the checks of a service', () => {
+  it('judge every clause of their rooms but those that nobody sees from outside', async () => {
+    const protocol = await readFile(new URL('../../src/protocol/PROTOCOL.md', import.meta.url), 'utf8');
+    const clauses = protocol.match(/(?<=^\| )(TOK|GEN|SUM|SND|CBK|SYN|ERR|LIM|QRP)-\d+(?= +\|)/gm) ?? [];
+    const judged = new Set(SERVICE_CHECKS.map(({ clause }) => clause));
+    expect(clauses.filter((it) => !judged.has(it)).sort()).toEqual(Object.keys(UNSEEN_CLAUSES).sort());
+    expect(Object.keys(UNSEEN_CLAUSES).filter((it) => judged.has(it))).toEqual([]);
+  });
+
   it('have each a name of their own, and a clause of PROTOCOL.md', async () => {
     const names = SERVICE_CHECKS.map(({ clause, title }) => `${clause} ${title}`);
     expect(new Set(names).size).toBe(names.length);

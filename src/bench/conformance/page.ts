@@ -7,6 +7,14 @@ import { byClause, type CheckResult } from './conformance.ts';
 export interface Judged {
   target: string;
   results: readonly CheckResult[];
+  /** Clauses that nobody can judge from outside, and what they are about. */
+  unseen?: Readonly<Record<string, string>> | undefined;
+}
+
+/** What was not judged, in a sentence; empty where that is nothing. */
+export function unseenText({ unseen = {} }: Judged): string {
+  const clauses = Object.entries(unseen).map(([clause, about]) => `${clause} (${about})`);
+  return clauses.length === 0 ? '' : `Not judged, because nobody sees it from outside: ${clauses.join('; ')}.`;
 }
 
 const LEVELS = { spec: 'must', gap: 'our default' } as const;
@@ -18,7 +26,8 @@ of PROTOCOL.md: another choice there differs, and is wrong only where the run wa
   return documentOf('paybox bench conformance', [about, ...judged.map(partOf)].join('\n'));
 }
 
-function partOf({ target, results }: Judged, part: number): string {
+function partOf(judged: Judged, part: number): string {
+  const { target, results } = judged;
   const clauses = byClause(results);
   const rows = clauses.flatMap(({ clause, outcome, checks }) =>
     checks.map((check, index) => {
@@ -38,6 +47,7 @@ function partOf({ target, results }: Judged, part: number): string {
 <tbody>
 ${rows.join('\n')}
 </tbody></table>
+<p>${escaped(unseenText(judged))}</p>
 ${results.map((result) => section(anchorOf(part, results, result), result)).join('\n')}`;
 }
 

@@ -22,6 +22,8 @@ export interface Opener {
   readonly target: string;
   /** How many checks that is. */
   readonly size: number;
+  /** Clauses that nobody can judge from outside, and what they are about. */
+  readonly unseen?: Readonly<Record<string, string>>;
   /** Throws MissingPeerError where nobody is. */
   open(signal: AbortSignal): Promise<Suite>;
 }
