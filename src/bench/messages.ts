@@ -42,18 +42,24 @@ export class Messages {
   /** Leaves out what was before the scenario. */
   async begin(): Promise<void> {
     await this.#listen();
-    this.#first.length = 0;
-    this.#last = [];
-    this.#left = 0;
+    this.#forget();
   }
 
-  /** Puts what was heard into the evidence. */
+  /** Puts what was heard into the evidence, since the last time if it is asked for more than once. */
   async end(): Promise<void> {
     await this.#listen();
+    this.#keepLast();
     this.#evidence.merge([...this.#first, ...this.#last], this.#left);
+    this.#forget();
     if (this.#problem !== undefined) {
       this.#evidence.add('status', 'the gateway does not tell of messages', { detail: this.#problem });
     }
+  }
+
+  #forget(): void {
+    this.#first.length = 0;
+    this.#last = [];
+    this.#left = 0;
   }
 
   async #listen(): Promise<void> {
@@ -71,8 +77,12 @@ export class Messages {
   #keep(entry: Entry): void {
     if (this.#first.length < FIRST_MAX) this.#first.push(entry);
     else this.#last.push(entry);
-    if (this.#last.length < 2 * LAST_MAX) return;
-    this.#left += this.#last.length - LAST_MAX;
+    // Not for each: it moves them all.
+    if (this.#last.length >= 2 * LAST_MAX) this.#keepLast();
+  }
+
+  #keepLast(): void {
+    this.#left += Math.max(0, this.#last.length - LAST_MAX);
     this.#last = this.#last.slice(-LAST_MAX);
   }
 }

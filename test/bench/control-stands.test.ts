@@ -75,6 +75,9 @@ describe('a stand', () => {
     const report = await server.ask('GET', `${path}/report.html`);
     expect(report.text).toContain('<p class="passed">passed</p>');
     expect(report.text).toContain('send-qr: SUCCESS');
+    expect(report.text.match(/gateway → VVB000001 {2}show /g)).toHaveLength(1);
+    const again = await server.ask('GET', `${path}/report.html`);
+    expect(again.text.match(/gateway → VVB000001 {2}show /g)).toHaveLength(1);
     expect(await server.ask('DELETE', path)).toMatchObject({ status: 204 });
   });
 

@@ -13,19 +13,6 @@ const UNKNOWN = { about: 'there is no such run, or it was forgotten', schema: fa
 /** Runs: scenarios that are judged from beginning to end. */
 export function runRoutes(runs: Runs, deps: ControlDeps): Route[] {
   const runOf = ({ params }: Asked) => runs.get(params.id ?? '');
-  const over = (asked: Asked) => {
-    const run = runOf(asked);
-    if (run.isOver) return run;
-    throw new Refusal(409, `${run.id} is ${run.view().state}`, `wait for it: ${run.view().links.events}`);
-  };
-  const report = (name: string, type: string, about: string, write: (run: Run) => string): Route => ({
-    method: 'GET',
-    path: `/runs/{id}/${name}`,
-    name: { 'junit.xml': 'runJunit', 'report.tap': 'runTap' }[name] ?? 'runReport',
-    summary: about,
-    answers: { 200: { about, type }, 404: UNKNOWN, 409: NOT_OVER },
-    handle: (asked) => ({ status: 200, type: `${type}; charset=utf-8`, body: write(over(asked)) }),
-  });
   return [
     {
       method: 'GET',
@@ -88,11 +75,30 @@ export function runRoutes(runs: Runs, deps: ControlDeps): Route[] {
         return { status: 200, follow: run.follow(afterId) };
       },
     },
-    report('junit.xml', 'application/xml', 'Verdicts as JUnit XML', (run) =>
+    ...reportRoutes(runOf),
+  ];
+}
+
+function reportRoutes(runOf: (asked: Asked) => Run): Route[] {
+  const over = (asked: Asked) => {
+    const run = runOf(asked);
+    if (run.isOver) return run;
+    throw new Refusal(409, `${run.id} is ${run.view().state}`, `wait for it: ${run.view().links.events}`);
+  };
+  const report = (name: string, file: string, type: string, about: string, write: (run: Run) => string): Route => ({
+    method: 'GET',
+    path: `/runs/{id}/${file}`,
+    name,
+    summary: about,
+    answers: { 200: { about, type }, 404: UNKNOWN, 409: NOT_OVER },
+    handle: (asked) => ({ status: 200, type: `${type}; charset=utf-8`, body: write(over(asked)) }),
+  });
+  return [
+    report('runJunit', 'junit.xml', 'application/xml', 'Verdicts as JUnit XML', (run) =>
       junitOf(run.results, { startedAtMs: run.createdAtMs }),
     ),
-    report('report.tap', 'text/plain', 'Verdicts as TAP 14', (run) => tapOf(run.results)),
-    report('report.html', 'text/html', 'The evidence: timelines, screens, messages and latencies', (run) =>
+    report('runTap', 'report.tap', 'text/plain', 'Verdicts as TAP 14', (run) => tapOf(run.results)),
+    report('runReport', 'report.html', 'text/html', 'The evidence: timelines, screens, messages and latencies', (run) =>
       pageOf(run.results, { startedAtMs: run.createdAtMs }),
     ),
   ];

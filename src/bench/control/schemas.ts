@@ -15,10 +15,15 @@ export const LIMITS = {
   /** What a run tells; of more the oldest is forgotten. */
   events: 5_000,
   streams: 64,
+  /** Entries of a stand's evidence, beyond which messages are left out. */
+  entries: 20_000,
   stands: 4,
   standBoxes: 50,
   /** Steps that wait for the one under way at a stand. */
   stepsWaiting: 16,
+  /** Reasons of steps that did not do as expected, the first; and callbacks that are told, the newest. */
+  failures: 1_000,
+  callbacks: 1_000,
   /** Stands that are over of which the reason is kept. */
   standsRemembered: 100,
   idleMs: 24 * 3_600_000,

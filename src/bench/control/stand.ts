@@ -4,6 +4,7 @@ import { checkConfig } from '../../lib/config-file.ts';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
 import type { BoxAt } from '../box-at.ts';
 import { Evidence } from '../evidence.ts';
+import { Messages } from '../messages.ts';
 import { contextOf, lastLook, type Result, watch } from '../run.ts';
 import type { Scenario } from '../scenario.ts';
 import { type StepContext, StepFailure } from '../steps/context.ts';
@@ -33,6 +34,7 @@ export class Stand {
   readonly id: string;
   readonly #order: StandOrder;
   readonly #evidence: Evidence;
+  readonly #messages: Messages;
   readonly #context: StepContext;
   readonly #ending = new AbortController();
   readonly openedAtMs = systemClock.wallMs();
@@ -52,9 +54,15 @@ export class Stand {
     this.#order = order;
     this.#evidence = new Evidence(target.pace.clock);
     const { signal } = this.#ending;
+    this.#messages = new Messages(target, this.#evidence);
     watch(target, this.#evidence, signal);
     const options = { seed, updateGoldens: false, signal, onStep: () => undefined };
-    this.#context = contextOf(scenario, target, this.#evidence, options);
+    this.#context = contextOf(scenario, this.#messages.heardTarget(), this.#evidence, options);
+  }
+
+  /** Leaves out of the evidence what the gateway heard and said before. */
+  async begin(): Promise<void> {
+    await this.#messages.begin();
   }
 
   /** Runs `work` for a request; a stand that works is not idle. */
@@ -129,7 +137,7 @@ export class Stand {
   async callbacks(): Promise<z.output<typeof callbackList>> {
     const { gateway, shop } = this.#order.target;
     const { value: newest } = await gateway.callbacks().next();
-    const received = shop?.received.slice(-LIMITS.events).map(({ transactionId = null, body, answered }) => {
+    const received = shop?.received.slice(-LIMITS.callbacks).map(({ transactionId = null, body, answered }) => {
       return { transactionId, body, answered };
     });
     return { callbacks: newest ?? [], received: received ?? null };
@@ -139,6 +147,7 @@ export class Stand {
   async result(): Promise<Result> {
     const { scenario, kind, seed, target } = this.#order;
     await target.pace.during(() => lastLook(target, this.#evidence));
+    if (this.#evidence.entries.length < LIMITS.entries) await this.#messages.end();
     const [first] = this.#failures;
     return {
       scenario,
@@ -233,7 +242,7 @@ export class Stand {
   #note(error: unknown, where: string): void {
     const reason = error instanceof Error ? error.message : String(error);
     // Of a stand that fails all the time the first reasons are the ones that tell.
-    if (this.#failures.length < LIMITS.events) this.#failures.push({ reason, where });
+    if (this.#failures.length < LIMITS.failures) this.#failures.push({ reason, where });
     this.#evidence.add('problem', reason, { detail: { where } });
   }
 }

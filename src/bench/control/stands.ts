@@ -83,6 +83,7 @@ export class Stands {
       throw new Refusal(503, reasonWithFix(error), 'see what the server says, and the logs of --report DIR');
     });
     const stand = new Stand(id, { scenario, kind, target, seed, idleMs: durationMs(idle) ?? 0, callbackUrl });
+    await stand.begin();
     this.#stands.set(id, stand);
     void this.#endWhenIdle(stand, idle);
     return stand;
