@@ -16,8 +16,11 @@ const LOOKED_FOR_MS = 30_000;
 const LAST_LOOKS_MS = 10_000;
 /** A wait of a scenario is not longer. */
 const WAIT_MAX_MS = 7 * 86_400_000;
-/** Lines of a file: a scenario takes no more steps. */
+/** Lines of a file, and their characters: a scenario takes no more. */
 const LINES_MAX = 950;
+const CHARS_MAX = 150_000;
+/** Of a line besides what it says. */
+const LINE_CHARS = 40;
 
 /** A session as the lines of a scenario, in order. */
 export interface Story {
@@ -42,12 +45,23 @@ export function storyOf(recording: Recording): Story {
   ];
   const inOrder = all.sort((a, b) => a.atMs - b.atMs || Number(b.isAhead ?? false) - Number(a.isAhead ?? false));
   const timed = withPauses(inOrder);
+  const fitting = fittingOf(timed);
   return {
     stand,
-    lines: timed.slice(0, LINES_MAX),
-    linesLeft: Math.max(0, timed.length - LINES_MAX),
+    lines: fitting,
+    linesLeft: timed.length - fitting.length,
     counts: { orders: ledger.orders.length, payments: ledger.payments.size },
   };
+}
+
+/** The first of them, as many as one scenario takes. */
+function fittingOf(lines: readonly Line[]): Line[] {
+  let chars = 0;
+  const end = lines.findIndex(({ step, notes }, index) => {
+    chars += JSON.stringify([step, notes]).length + LINE_CHARS;
+    return index >= LINES_MAX || chars > CHARS_MAX;
+  });
+  return end < 0 ? [...lines] : lines.slice(0, end);
 }
 
 /** Pauses ahead of what somebody did; what is waited for is given its time. */

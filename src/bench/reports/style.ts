@@ -10,7 +10,7 @@ td:first-child { white-space: nowrap; text-align: right; font-variant-numeric: t
 pre { margin: .3rem 0; max-width: 100%; overflow-x: auto; white-space: pre-wrap; word-break: break-word; font-size: 12px; }
 img { border: 1px solid #8888; max-width: 20rem; display: block; }
 section { margin-top: 2.5rem; }
-summary { cursor: pointer; color: #888; font-size: 12px; }
+summary { cursor: pointer; } pre { font-weight: normal; }
 svg text { font: 12px system-ui, sans-serif; fill: currentColor; }
 svg .axis { stroke: currentColor; fill: none; } svg .grid { stroke: var(--line); fill: none; }
 svg .curve { stroke: #3a7bd5; stroke-width: 2; fill: none; } svg .mark { stroke: #b26a00; stroke-dasharray: 3 3; }

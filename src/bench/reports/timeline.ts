@@ -39,12 +39,13 @@ function filters(entries: readonly Entry[]): string {
 }
 
 function row({ atMs, kind, title, detail, picture, qr }: Entry): string {
+  const words = escaped(title);
   const told =
-    detail === undefined ? '' : `<details><summary>all of it</summary><pre>${escaped(json(detail))}</pre></details>`;
+    detail === undefined ? words : `<details><summary>${words}</summary><pre>${escaped(json(detail))}</pre></details>`;
   const image =
     picture === undefined ? '' : `<img alt="the screen" src="data:${typeOf(picture)};base64,${base64(picture)}">`;
   const read = qr === undefined ? '' : `<pre>${qr === null ? 'no QR' : `QR: ${escaped(qr)}`}</pre>`;
-  return `<tr class="${kind}"><td>${tookText(atMs)}</td><td>${kind}</td><td>${escaped(title)}${told}${image}${read}</td></tr>`;
+  return `<tr class="${kind}"><td>${tookText(atMs)}</td><td>${kind}</td><td>${told}${image}${read}</td></tr>`;
 }
 
 function json(value: unknown): string {
