@@ -45,7 +45,9 @@ export const tokenChecks: readonly ServiceCheck[] = [
     level: 'spec',
     run: async (run) => {
       const called = await login(run, run.subject.options.access);
-      expectStatus(called, 200, 'with the right credentials');
+      const hint =
+        called.status === 404 ? ' (is the path prefix of --service right, as in https://dev.example.com/vqr?)' : '';
+      expectStatus(called, 200, `with the right credentials${hint}`);
       const { access_token, token_type, expires_in } = recordOf(called.json);
       if (typeof access_token !== 'string' || access_token === '') throw new Mismatch('the answer has no access_token');
       if (token_type !== 'Bearer') throw new Mismatch(`token_type: expected Bearer, is ${String(token_type)}`);
