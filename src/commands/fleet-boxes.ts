@@ -69,7 +69,7 @@ export async function startFleetBox(setup: AgentSetup, deps: FleetBoxDeps): Prom
   const { clock, random, log, onScreen, signal } = deps;
   const { terminalCode, serialNumber } = setup.identity;
   const beganMs = clock.monotonicMs();
-  const displays = [{ driver: 'fleet', open: async () => fleetPanel(onScreen) }] as const;
+  const displays = [{ driver: 'fleet', open: async () => fleetPanel(onScreen, clock) }] as const;
   const world = {
     clock,
     random,

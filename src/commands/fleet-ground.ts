@@ -23,6 +23,8 @@ import type { Closers } from './daemon.ts';
 const NAME = 'paybox fleet';
 /** Short, so that orders expire within a run that lasts half a minute. */
 const QR_LIFETIME_SECONDS = 8;
+/** As short as a payment may be shown, so that what comes after it is seen within a run too. */
+const HOLD = { paidHoldSeconds: 3 };
 const MQTT_PORT = 18_830;
 const MEMORY_FOLDER = '/dev/shm';
 /** What a journal takes in a run of a fleet, with its write-ahead log. */
@@ -67,7 +69,7 @@ export async function ownGround(boxes: number, transport: Transport, deps: Groun
   const journals = await journalsFolder(boxes, closers);
   return {
     gateway: new GatewayAt(accessTo({ httpPort: Number(new URL(origin).port), mqttPort: 0, transport, folder })),
-    setups: made.map((box) => setupIn(journals, parseAgentConfig({ box, link, dataDir: '.' }, NAME))),
+    setups: made.map((box) => setupIn(journals, parseAgentConfig({ ...HOLD, box, link, dataDir: '.' }, NAME))),
     confirmsDisplayed: true,
     toldPartner: (transactionId) => told.get(transactionId) ?? 0,
   };
