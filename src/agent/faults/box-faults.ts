@@ -14,9 +14,9 @@ export const BOX_FAULTS: readonly FaultName[] = FAULT_NAMES.filter((name) => fau
  */
 export type BoxFaultOrder = Omit<FaultOrder, 'box' | 'content'>;
 
-/** Faults that are there or not, and happen once: `times` says nothing about them. */
-const STATES: readonly FaultName[] = ['box-clock'];
-const STANDING_MAX = 32;
+/** Faults that are there or not, for a time, and happen once: `times` is nothing for them. */
+export const STATES: readonly FaultName[] = ['box-clock'];
+const STANDING_MAX = 100;
 
 /** Each has a chance of its own, so that what happens on one does not change what happens on another. */
 export type Stream = 'away' | 'back';
@@ -48,8 +48,7 @@ export class BoxFaults {
       throw new PayboxError('FAULTS_MAX', `${STANDING_MAX} faults stand already`, { severity: 'retryable' });
     }
     const { fault, seed = 0, times } = given;
-    const isForATime = times === undefined || STATES.includes(fault);
-    const seconds = given.seconds ?? (isForATime ? faultKind(fault).seconds : undefined);
+    const seconds = given.seconds ?? (times === undefined ? faultKind(fault).seconds : undefined);
     const id = random.uuid();
     const chances = { away: seededRandom(2 * seed), back: seededRandom(2 * seed + 1) };
     const standing: Standing = { order: given, id, happened: 0, chances, over: new AbortController() };
@@ -100,7 +99,7 @@ export class BoxFaults {
     return undefined;
   }
 
-  /** Whether a fault that is a state is there: chance has it once, and `times` says nothing about it. */
+  /** Whether a fault that is a state is there: chance has it once. */
   isThere(fault: FaultName): boolean {
     return [...this.#standing.values()].some((standing) => {
       const { chance = 1 } = standing.order;

@@ -116,7 +116,7 @@ describe('the edges of a box', () => {
   it('let the calendar jump and come back, and no duration change', async () => {
     const { deps, clock, faults } = await edges({ faults: true });
     const wallMs = () => deps.clock.wallMs() - clock.wallMs();
-    const ordered = faults?.order({ fault: 'box-clock', seconds: 60, times: 1 });
+    const ordered = faults?.order({ fault: 'box-clock', seconds: 60 });
     expect(wallMs()).toBe(7_200_000);
     expect(deps.clock.monotonicMs()).toBe(clock.monotonicMs());
     await clock.advance(59_999);
@@ -133,7 +133,7 @@ describe('the edges of a box', () => {
     const standing = () => faults?.standing().map((it) => [it.fault, it.happened]);
     faults?.order({ fault: 'display-slow', times: 2 });
     faults?.order({ fault: 'disk-full' });
-    faults?.order({ fault: 'box-clock', times: 2, seconds: 3 });
+    faults?.order({ fault: 'box-clock', seconds: 3 });
     expect(deps.clock.wallMs()).toBeGreaterThan(clock.wallMs());
     expect(faults?.happens('display-slow')).toBeDefined();
     await clock.advance(3_000);

@@ -46,12 +46,16 @@ describe('the faults of a box', () => {
       expect([wrong, answer.status]).toEqual([wrong, 400]);
       expect(answer.text).toContain('?seconds=&times=&chance=&seed=');
     }
+    expect(await ask('POST', '/box-clock?times=2')).toMatchObject({
+      status: 400,
+      text: expect.stringContaining('times'),
+    });
     expect((await ask('GET', '')).json.standing).toEqual([]);
   });
 
   it('are so many and no more', async () => {
     const ask = await bench({ faults: true });
-    for (let n = 0; n < 32; n += 1) expect((await ask('POST', '/display-slow')).status).toBe(201);
+    for (let n = 0; n < 100; n += 1) expect((await ask('POST', '/display-slow')).status).toBe(201);
     expect(await ask('POST', '/display-slow')).toMatchObject({ status: 409, text: expect.stringContaining('DELETE') });
   });
 
