@@ -36,8 +36,12 @@ export async function lookAtAccount(context: StepContext): Promise<string | unde
   const began = await begin(context);
   const payments = await paymentsSince(began.payment, target);
   const callbacks = Map.groupBy(await callbacksFor(payments, target), ({ transactionId }) => transactionId);
+  const received = target.shop && Map.groupBy(target.shop.received, ({ transactionId }) => transactionId);
   for (const payment of payments) {
-    const problem = paymentProblem(payment, callbacks.get(payment.transactionId) ?? [], target);
+    const { transactionId } = payment;
+    const problem =
+      reportProblem(payment, target) ??
+      callbackProblem(callbacks.get(transactionId) ?? [], received && (received.get(transactionId)?.length ?? 0));
     if (problem !== undefined) return `settled: payment ${payment.transactionId} ${problem}`;
   }
   for (const box of target.boxes) {
@@ -51,21 +55,23 @@ export async function lookAtAccount(context: StepContext): Promise<string | unde
   return undefined;
 }
 
-function paymentProblem(
-  payment: PaymentView,
-  [callback, ...more]: readonly CallbackView[],
-  { boxes, shop }: Target,
-): string | undefined {
+function reportProblem(payment: PaymentView, { boxes }: Target): string | undefined {
   const unreported = payment.boxes.find(
     (it) => it.reportedAt === null && boxes.some(({ terminalCode }) => terminalCode === it.terminalCode),
   );
-  if (unreported !== undefined) return `is not reported by ${unreported.terminalCode}`;
+  return unreported === undefined ? undefined : `is not reported by ${unreported.terminalCode}`;
+}
+
+/** `received`: how often the partner's server has received it, where the bench has that. */
+function callbackProblem(
+  [callback, ...more]: readonly CallbackView[],
+  received: number | undefined,
+): string | undefined {
   if (callback === undefined) return 'has no callback';
   if (more.length > 0) return `has ${more.length + 1} callbacks`;
   if (callback.status !== 'delivered') return `has a callback that is ${callback.status}`;
   const taken = callback.attempts.filter(({ response }) => response !== null && isTaken(response.status)).length;
   if (taken !== 1) return `was taken by the partner ${taken} times`;
-  const received = shop?.received.filter(({ transactionId }) => transactionId === payment.transactionId).length;
   if (received === undefined || received === callback.attempts.length) return undefined;
   return `reached the partner ${received} times in ${callback.attempts.length} attempts`;
 }

@@ -37,7 +37,8 @@ async function injected({ inject, times, chance, content, ...more }: Injection, 
     ...(seconds === undefined ? {} : { seconds }),
     ...(content === undefined ? {} : { content: String(content) }),
   });
-  session.injected = [...(session.injected ?? []), { ...standing, at }];
+  session.injected ??= [];
+  session.injected.push({ ...standing, at });
   evidence.add('call', `fault ${inject}${isOfBox ? ` at ${box}` : ''}`, { detail: standing });
   return standing;
 }
@@ -54,10 +55,15 @@ async function ended(which: string, { session, path }: StepContext): Promise<voi
 /** Ends what still stands at a target that goes on; what cannot be ended is told in the evidence. */
 export async function endInjected({ target, session, evidence }: StepContext): Promise<void> {
   if (target.goesOn !== true) return;
-  for (const { at, id, fault: name } of session.injected ?? []) {
-    await at.endFault(id).catch((error: unknown) => {
-      evidence.add('problem', `fault ${name} may still stand: ${reasonOf(error)}`, { detail: { id } });
-    });
+  for (const [at, injected] of Map.groupBy(session.injected ?? [], (it) => it.at)) {
+    const own = new Set(injected.map(({ id }) => id));
+    try {
+      const standing = (await at.faults()) ?? [];
+      for (const { id } of standing) if (own.has(id)) await at.endFault(id);
+    } catch (error) {
+      const names = [...new Set(injected.map((it) => it.fault))].join(', ');
+      evidence.add('problem', `these faults may still stand: ${names}: ${reasonOf(error)}`);
+    }
   }
 }
 
