@@ -33,6 +33,7 @@ describe.each(['mqtt', 'http'] as const)('faults of a link over %s', (transport)
     await end(shop, id);
     await eventually('the payment', async () => (await shop.box.announcements()) === 1);
     expect(downs(shop)).toBe(0);
+    await eventually('the push that was held', async () => (await saidByBox(shop)).includes('accepted'));
     await shop.expectNormal();
   });
 
@@ -72,6 +73,12 @@ describe.each(['mqtt', 'http'] as const)('faults of a link over %s', (transport)
   });
 });
 
+/** The types of what the gateway has heard of boxes. */
+async function saidByBox({ gateway }: Shop): Promise<unknown[]> {
+  const { entries } = await gateway.mock<{ entries: { to?: string; body?: { type?: string } }[] }>('/wire');
+  return entries.filter((it) => it.to === 'gateway').map((it) => it.body?.type);
+}
+
 const end = async ({ gateway }: Shop, id: string) =>
   expect((await fetch(`${gateway.origin}/_mock/faults/${id}`, { method: 'DELETE' })).status).toBe(204);
 
@@ -92,6 +99,7 @@ it('FLT-9 half-open ordered twice: nothing comes through until the last of them 
   const one = await shop.inject({ fault: 'half-open', box: BOX1.terminalCode });
   await end(shop, all.id);
   expect(await shop.sell('DH1')).toBe('BOX_TIMEOUT');
+  expect(shop.box.log.filter((it) => it.event === 'push-shown')).toEqual([]);
   await end(shop, one.id);
   await shop.expectNormal();
 });

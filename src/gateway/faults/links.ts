@@ -30,12 +30,6 @@ export interface LinksDeps {
   isBrokerForeign: boolean;
 }
 
-/** One way of one box, on which messages keep their order however long each takes. */
-interface Way {
-  freeMs: number;
-  last: Promise<void>;
-}
-
 /** The boxes' links, where faults are made (PROTOCOL.md, clauses FLT-6 and FLT-9). Without a fault it only passes on. */
 export class Links {
   /** What is to happen before a push is said to its box. */
@@ -46,7 +40,8 @@ export class Links {
   readonly #holds = new Set<Ordered>();
   /** Those that are held, also when they are connected no longer. */
   readonly #held = new Map<Cable, { terminalCode: string; release: () => void }>();
-  readonly #ways = new Map<string, Way>();
+  /** By way, the last that passes on it. */
+  readonly #ways = new Map<string, Promise<void>>();
 
   constructor(deps: LinksDeps) {
     this.#deps = deps;
@@ -154,12 +149,11 @@ export class Links {
       work();
       return;
     }
-    const nowMs = clock.monotonicMs();
-    const freeMs = Math.max(nowMs + (slow?.fraction() ?? 0) * SLOW_MAX_MS, before?.freeMs ?? 0);
-    const last = Promise.all([before?.last, clock.sleep(freeMs - nowMs)]).then(work);
-    this.#ways.set(way, { freeMs, last });
+    const takesMs = (slow?.fraction() ?? 0) * SLOW_MAX_MS;
+    const last = Promise.all([before, clock.sleep(takesMs)]).then(work);
+    this.#ways.set(way, last);
     void last.then(() => {
-      if (this.#ways.get(way)?.last === last) this.#ways.delete(way);
+      if (this.#ways.get(way) === last) this.#ways.delete(way);
     });
   }
 }

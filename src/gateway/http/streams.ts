@@ -54,9 +54,11 @@ export function openStream(reply: FastifyReply, clock: Clock, headers: Record<st
     hold: () => {
       isHeld = true;
       raw.cork();
+      raw.socket?.pause();
       return () => {
         isHeld = false;
         raw.uncork();
+        raw.socket?.resume();
         if (over.signal.aborted) raw.destroy();
       };
     },
