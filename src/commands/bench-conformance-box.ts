@@ -57,7 +57,7 @@ export function awaitedBox(given: BoxOptionsGiven, isWanted: (clause: string) =>
       });
       const lacks = (need: Parameters<typeof boxLacks>[1]) => boxLacks(subject, need, given.slow === true);
       const close = () => subject.hands.close();
-      return suiteOf(checks, { name: target, subject, pace: subject.pace, lacks, close });
+      return suiteOf(checks, { subject, pace: subject.pace, lacks, close });
     },
   };
 }

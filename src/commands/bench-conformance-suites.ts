@@ -63,7 +63,7 @@ export function ownService({ report }: ServiceOptionsGiven, seed: number, isWant
       const starter = emulatedStarter({ transport: 'http', probe: screenProbe, random, log: logOf(report) });
       const { subject, close } = await openOwnService(starter, random);
       const lacks = subject.lacks.bind(subject);
-      return suiteOf(checks, { name: target, subject, pace: subject.pace, lacks, close });
+      return suiteOf(checks, { subject, pace: subject.pace, lacks, close });
     },
   };
 }
@@ -101,7 +101,6 @@ export function ownBox(
       const subject = await openOwnBox(starter, { name: target, transport, probe: screenProbe, random, signal });
       const close = () => subject.hands.close();
       return suiteOf(checks, {
-        name: target,
         subject,
         pace: subject.pace,
         lacks: (need) => boxLacks(subject, need, true),
@@ -134,7 +133,7 @@ export function serviceAt(given: ServiceOptionsGiven, isWanted: IsWanted): Opene
       tellListener(listener);
       const lacks = subject.lacks.bind(subject);
       const close = async () => listener?.close();
-      return suiteOf(checks, { name: target, subject, pace: realPace, lacks, close });
+      return suiteOf(checks, { subject, pace: realPace, lacks, close });
     },
   };
 }

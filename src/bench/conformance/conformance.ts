@@ -4,8 +4,9 @@ import { Evidence } from '../evidence.ts';
 import type { Pace } from '../pace.ts';
 
 /**
- * What a clause rests on. `spec`: the service specification says so, or EMVCo and NAPAS for a QR payload. `gap`: it says
- * "not shown", and the clause is the default of PROTOCOL.md; another choice there is reported, not failed.
+ * What a clause rests on. `spec`: the service specification says so, or EMVCo and NAPAS for a QR payload, or it is what
+ * PROTOCOL.md says between gateway and box. `gap`: the specification says "not shown", and the clause is the default of
+ * PROTOCOL.md; another choice there is reported, not failed.
  */
 export type Level = 'spec' | 'gap';
 

@@ -9,9 +9,6 @@ export type JudgeOptions = Pick<
 
 /** Checks, and whom they judge. */
 export interface Suite {
-  /** As it stands in reports: whom it judges. */
-  readonly name: string;
-  readonly size: number;
   /** Throws only the reason of the signal. */
   judge(options: JudgeOptions): Promise<CheckResult[]>;
   close(): Promise<void>;
@@ -32,13 +29,11 @@ export interface Opener {
 export function suiteOf<Subject, Need extends string>(
   checks: readonly Check<Subject, Need>[],
   {
-    name,
     subject,
     pace,
     lacks,
     close,
   }: {
-    name: string;
     subject: Subject;
     pace: Pace;
     lacks(need: Need): string | undefined;
@@ -46,8 +41,6 @@ export function suiteOf<Subject, Need extends string>(
   },
 ): Suite {
   return {
-    name,
-    size: checks.length,
     judge: (options) => runChecks(checks, subject, { ...options, pace, lacks }),
     close,
   };
