@@ -123,7 +123,7 @@ export type BoxStatus = StatusView & {
 export interface BoxWindow {
   status(): BoxStatus;
   scene(): Scene;
-  /** The newest frame that is on the first display; undefined before the first one. */
+  /** The newest frame that is on the first display; undefined before the first one, and while the display has failed. */
   frame(): Frame | undefined;
   /** Calls back after every change of scene, frame or status, until the returned function is called. */
   onChange(listener: () => void): () => void;

@@ -108,7 +108,7 @@ function routesOf(window: BoxWindow, live: LiveStatus, deps: LocalHttpDeps): Map
       'GET /screen.png',
       (request) => {
         const { frame, number } = live.currentFrame();
-        if (frame === undefined) return plain(503, 'nothing is on the screen yet');
+        if (frame === undefined) return plain(503, noPicture(window));
         const headers = { etag: `"${runId}-${number}"` };
         if (request.headers['if-none-match'] === headers.etag)
           return { status: 304, type: 'image/png', body: '', headers };
@@ -139,6 +139,11 @@ interface Pages {
   routes: ReadonlyMap<string, Route>;
   live: LiveStatus;
   faults: BoxFaults | undefined;
+}
+
+function noPicture(window: BoxWindow): string {
+  const { ok, reason } = window.status().display;
+  return ok ? 'nothing is on the screen yet' : `the display has failed, and what it shows is not known: ${reason}`;
 }
 
 /** The answer to a request; undefined once it is a page that watches. */

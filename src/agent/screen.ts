@@ -89,7 +89,7 @@ export class Screen {
     return this.#renderer?.verdict(qrCode);
   }
 
-  /** The newest frame that the display has confirmed. */
+  /** The newest frame that the display has confirmed; none while it has failed, as nobody knows what it shows then. */
   frame(): Frame | undefined {
     return this.#frame;
   }
@@ -255,6 +255,7 @@ export class Screen {
       this.#deps.log.error('display-failed', { driver: this.#configured.driver, reason });
     }
     this.#failure = reason;
+    this.#frame = undefined;
     this.#qr = null;
     this.#renderer = undefined;
     this.#waiting = [];

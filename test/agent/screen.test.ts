@@ -117,6 +117,27 @@ describe('a screen', () => {
     expect(displays[0]?.drawn).toEqual([]);
   });
 
+  it('has no frame to tell of while its display has failed', async () => {
+    const displays: StrictDisplay[] = [];
+    const plugged = Promise.withResolvers<void>();
+    const { screen, outcomes } = await screenOf(async () => {
+      if (displays.length > 0) await plugged.promise;
+      const display = new StrictDisplay();
+      displays.push(display);
+      return display;
+    });
+    screen.present(idle);
+    await screen.start();
+    await eventually('drawn', () => screen.frame() !== undefined);
+    if (displays[0] !== undefined) displays[0].next = () => Promise.reject(new Error('cable out'));
+    screen.present(paid(1));
+    await eventually('failed', () => outcomes.some((outcome) => !outcome.ok));
+    expect(screen.frame()).toBeUndefined();
+    plugged.resolve();
+    await eventually('drawn again', () => screen.frame() !== undefined);
+    expect(displays[1]?.drawn).toEqual([paid(1)]);
+  });
+
   it('says why it cannot be opened and keeps trying', async () => {
     let tries = 0;
     const { screen, logged } = await screenOf(async () => {

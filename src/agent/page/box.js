@@ -52,6 +52,12 @@ function loadFrame(frame) {
   next.onload = () => {
     if (frame === shownFrame) screenImage.src = next.src;
   };
+  // A display that has failed shows nothing that anybody knows of.
+  next.onerror = () => {
+    if (frame !== shownFrame) return;
+    screenImage.removeAttribute('src');
+    fitScreen();
+  };
   next.src = `/screen.png?frame=${frame}`;
 }
 
