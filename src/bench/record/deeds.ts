@@ -25,8 +25,6 @@ import type { Heard } from './wire-at.ts';
 interface Made {
   order: Order;
   line: Line;
-  /** The step that makes it has its QR pushed too. */
-  isPushed: boolean;
 }
 
 /** What the test callback takes as a content. */
@@ -93,7 +91,7 @@ export class Deeds {
     const order = this.#ledger.addOrder({ id: transactionId, orderId, amount, content, qrCode });
     const it = line(call.atMs, { generate: args, as: order.name });
     this.#lines.push(it);
-    this.#made.push({ order, line: it, isPushed: false });
+    this.#made.push({ order, line: it });
   }
 
   #send(call: Call): void {
@@ -129,10 +127,7 @@ export class Deeds {
       ...answer,
     };
     const own = known !== undefined && this.#isTogether(known, atMs);
-    if (known !== undefined && own) {
-      this.#lines = this.#lines.filter((it) => it !== known.line);
-      known.isPushed = true;
-    }
+    if (own) this.#lines = this.#lines.filter((it) => it !== known.line);
     const qr = own || known === undefined ? {} : { qr: variable(order.name, 'qrCode') };
     const brought = known === undefined && !this.#isOurQr(order) ? { qr: order.qrCode } : {};
     const step = { ...this.#stand.boxKey(box), push: { ...args, ...qr, ...brought } };
@@ -193,9 +188,9 @@ export class Deeds {
     );
   }
 
-  /** Whether nothing came between the generate and the push that could tell one step from two. */
-  #isTogether({ order, line: made, isPushed }: Made, atMs: number): boolean {
-    if (isPushed || !this.#lines.includes(made)) return false;
+  /** Whether it was not pushed before, and nothing came between the generate and the push that could tell one step from two. */
+  #isTogether({ order, line: made }: Made, atMs: number): boolean {
+    if (!this.#lines.includes(made)) return false;
     return !this.#lines.some(({ atMs: when, step }) => {
       if (when <= made.atMs || when > atMs || step === undefined) return false;
       const args = (step.pay ?? step.push ?? step.generate) as Partial<Order & { order: string }> | undefined;
