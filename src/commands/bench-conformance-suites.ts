@@ -98,7 +98,7 @@ export function ownBox(
     open: async (signal) => {
       const random = seededRandom(seed);
       const starter = emulatedStarter({ transport, probe: screenProbe, random, log: logOf(report) });
-      const subject = await openOwnBox(starter, { name: target, transport, probe: screenProbe, random, signal });
+      const subject = await openOwnBox(starter, { transport, probe: screenProbe, random, signal });
       const close = () => subject.hands.close();
       return suiteOf(checks, {
         subject,

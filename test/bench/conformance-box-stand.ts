@@ -32,7 +32,7 @@ export interface Mutant {
   wire?(io: TransportIo, glass: Glass): Wire;
   /** Which of the pictures that were drawn is on the glass now. */
   glass?(drawn: readonly Drawn[], nowMs: number): Drawn | undefined;
-  /** Whether it takes a restart, or long, to see it; the other checks are left out then for all the rest. */
+  /** What it takes to see it: a restart, or long. Checks that need what is not named here are left out. */
   readonly needs?: readonly BoxNeed[];
   readonly transport?: Transport;
 }
@@ -144,7 +144,7 @@ export async function judge(mutant: Mutant, { transport = 'mqtt', probe, without
       };
     },
   };
-  const options = { name: 'own', transport, probe: probe ?? onGlass, random: seededRandom(SEED), signal: never };
+  const options = { transport, probe: probe ?? onGlass, random: seededRandom(SEED), signal: never };
   const subject = await openOwnBox(starter, options);
   try {
     return await verdictsOn(subject, without);
@@ -165,7 +165,6 @@ export async function judgeTwo(): Promise<CheckResult[]> {
     },
   };
   const options = {
-    name: 'own',
     transport: 'mqtt',
     probe: screenProbe,
     random: seededRandom(SEED),

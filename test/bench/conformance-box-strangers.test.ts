@@ -26,7 +26,6 @@ async function stage() {
     pace.close();
   });
   const subject: BoxSubject = {
-    name: 'test',
     identity: IDENTITY,
     pace,
     gateway,

@@ -50,7 +50,7 @@ export async function openAwaitedBox(options: AwaitedBoxOptions): Promise<BoxSub
     // A screen that has yet to be opened refuses pushes, as it should.
     const look = async () => ((await see?.()) === undefined ? 'nothing on its screen' : undefined);
     if (see !== undefined && gateway.session !== undefined) await untilRight(pace, FIRST_PICTURE_MS, look, signal);
-    return { name: identity.terminalCode, identity, pace, gateway, hands };
+    return { identity, pace, gateway, hands };
   } catch (error) {
     await gateway.close();
     throw error;

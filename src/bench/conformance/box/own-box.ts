@@ -15,7 +15,6 @@ import { awaitHello, type BoxSubject } from './subject.ts';
 const START_MS = 60_000;
 
 export interface OwnBoxOptions {
-  name: string;
   transport: Transport;
   probe: Probe;
   random: Random;
@@ -25,7 +24,7 @@ export interface OwnBoxOptions {
 /** Starts a box of the bench's own, with the judging gateway as its own. Throws MissingPeerError when it does not come. */
 export async function openOwnBox(
   starter: Pick<Starter, 'pace' | 'agent'>,
-  { name, transport, probe, random, signal }: OwnBoxOptions,
+  { transport, probe, random, signal }: OwnBoxOptions,
 ): Promise<BoxSubject> {
   const { pace } = starter;
   const [made] = makeBoxes(1, true, random);
@@ -65,7 +64,7 @@ export async function openOwnBox(
     await start();
     await awaitHello(gateway, { pace, withinMs: START_MS, signal });
     if (gateway.session !== undefined) await untilAtWork(at, pace);
-    return { name, identity, pace, gateway, hands };
+    return { identity, pace, gateway, hands };
   } catch (error) {
     await close();
     throw error;

@@ -21,7 +21,6 @@ export interface BoxHands {
 
 /** A box that is judged, and the gateway that it speaks to. */
 export interface BoxSubject {
-  readonly name: string;
   readonly identity: JudgedIdentity;
   readonly pace: Pace;
   readonly gateway: ScriptedGateway;

@@ -136,11 +136,12 @@ export const PUSH_CHECKS = [
   }),
 ];
 
-/** What a box must not take for right. */
+/** Throws Mismatch for an end of another kind. */
 export function expectEnd({ how }: { how: string }, expected: string): void {
   if (how !== expected) throw new Mismatch(`ended as ${how}, expected ${expected}`);
 }
 
+/** Waits for a refusal with one of these codes. Throws Mismatch for whatever else the box says to the push. */
 export async function refusedAs(trial: Trial, { pushId }: Body<'show'>, ...codes: string[]): Promise<void> {
   const isIt = (message: { pushId: string }) => message.pushId === pushId;
   const answer = await trial.hear('rejected for the push', ['accepted', 'shown', 'rejected'], isIt);
@@ -161,7 +162,7 @@ export async function expiresIn(trial: Trial, { pushId }: Body<'show'>, ms: numb
   if (tookMs < ms - EARLY_MS) throw new Mismatch(`it expired after ${Math.round(tookMs)} ms, expected ${ms} ms`);
 }
 
-/** A session that has lasted for so long. */
+/** Waits until the session has lasted for so long. */
 export async function oldEnough(trial: Trial, ms: number): Promise<void> {
   const missingMs = ms + 100 - (trial.gateway.session?.sealer.ageMs ?? 0);
   if (missingMs > 0) await trial.pace.wait(missingMs);
