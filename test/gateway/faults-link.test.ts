@@ -1,9 +1,21 @@
 import { type AddressInfo, createServer } from 'node:net';
+import { PassThrough } from 'node:stream';
 import { Aedes } from 'aedes';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { Changes } from '../../src/gateway/changes.ts';
+import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { createDirectory } from '../../src/gateway/directory.ts';
+import { Faults } from '../../src/gateway/faults/faults.ts';
+import { Links } from '../../src/gateway/faults/links.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import type { StandingFault } from '../../src/protocol/faults.ts';
+import type { DownMessage } from '../../src/protocol/messages.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { askFaults, openShop, type Shop } from './faults.ts';
-import { BOX1, BOX2 } from './harness.ts';
+import { BOX1, BOX2, testGateway } from './harness.ts';
 
 const logged = (shop: Shop, event: string) => shop.gateway.log.filter((it) => it.event === event);
 const isOnline = async ({ box }: Shop) => (await box.status()).online;
@@ -102,6 +114,43 @@ it('FLT-9 half-open ordered twice: nothing comes through until the last of them 
   expect(shop.box.log.filter((it) => it.event === 'push-shown')).toEqual([]);
   await end(shop, one.id);
   await shop.expectNormal();
+});
+
+it('FLT-9 half-open over http: what the box posts waits too', async () => {
+  const gateway = await testGateway();
+  const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+  const { body } = await askFaults(gateway, '', 'POST', { fault: 'half-open' });
+  let isTaken = false;
+  const said = box.send({ type: 'accepted', pushId: crypto.randomUUID() }).then(() => {
+    isTaken = true;
+  });
+  for (let turns = 0; turns < 20; turns += 1) await fetch(`${gateway.origin}/healthz`);
+  expect(isTaken).toBe(false);
+  expect((await askFaults(gateway, `/${(body as StandingFault).id}`, 'DELETE')).status).toBe(204);
+  await said;
+});
+
+it('FLT-9 link-slow: each message takes up to a second, and none overtakes another', async () => {
+  const clock = new VirtualClock();
+  const log = createLogger(new PassThrough().resume(), clock, 'json');
+  const directory = createDirectory(parseGatewayConfig({ dataDir: 'x' }, 'test'));
+  const deps = { directory, clock, log, random: systemRandom, changes: new Changes() };
+  const faults = new Faults({ ...deps, sandbox: true });
+  const links = new Links({ ...deps, faults, confirmTimeoutMs: 5_000, isBrokerForeign: false });
+  expect(faults.order({ fault: 'link-slow', seed: 5 }).ok).toBe(true);
+  const down: number[] = [];
+  const up: number[] = [];
+  const send = ({ sentAtMs }: DownMessage) => void down.push(sentAtMs);
+  const line = links.line(BOX1.terminalCode, { transport: 'mqtt', send, end: () => undefined });
+  const numbers = Array.from({ length: 20 }, (_, n) => n);
+  for (const n of numbers) {
+    line.send({ v: 1, id: 'a', sessionId: 's', sentAtMs: n, type: 'ack', reportIds: [] });
+    links.heard(BOX1.terminalCode, () => up.push(n));
+  }
+  await clock.advance(0);
+  expect([down.length, up.length]).toEqual([0, 0]);
+  await clock.advance(1_000);
+  expect([down, up]).toEqual([numbers, numbers]);
 });
 
 describe('at a gateway whose broker is another', () => {
