@@ -37,6 +37,7 @@ export function emulatedStarter({ random, log, panel }: EmulatedOptions): Starte
   const partOf = (running: Agent | Gateway) => ({ end: () => running.close() });
   return {
     pace,
+    isVolatile: true,
     gateway: async (config) =>
       partOf(await startGateway(parseGatewayConfig(config, NAME), { ...deps, log: log.with({ program: 'gateway' }) })),
     agent: async (config, terminalCode) => {

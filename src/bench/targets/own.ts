@@ -22,6 +22,7 @@ import {
 } from './identities.ts';
 import { freePorts } from './ports.ts';
 import { untilAtWork } from './running.ts';
+import { volatileRoot } from './volatile.ts';
 
 /** A gateway or an agent that the bench started. */
 export interface Part {
@@ -32,6 +33,8 @@ export interface Part {
 /** How the parts of a target are started, each by its configuration; settled once its port answers. */
 export interface Starter {
   readonly pace: Pace;
+  /** Its parts cannot lose power: what they write need not survive this process. */
+  readonly isVolatile?: true;
   gateway(config: object): Promise<Part>;
   agent(config: object, terminalCode: string): Promise<Part>;
 }
@@ -52,7 +55,8 @@ export async function openOwnTarget(need: Need, starter: Starter, options: OwnTa
   const { pace } = starter;
   const made = makeBoxes(need.boxes, need.enrolled, random);
   const { panels, probe } = await panelsOf(made, options);
-  const folder = await mkdtemp(join(tmpdir(), 'paybox-bench-'));
+  const root = starter.isVolatile === true ? await volatileRoot(1 + need.boxes) : tmpdir();
+  const folder = await mkdtemp(join(root, 'paybox-bench-'));
   const shop = need.callbackUrl === undefined ? await startShopServer() : undefined;
   const callbackUrl = need.callbackUrl ?? shop?.url ?? '';
   const [httpPort = 0, mqttPort = 0, ...boxPorts] = await freePorts(2 + need.boxes);
