@@ -14,9 +14,10 @@ import { portOf } from './callbacks/destination.ts';
 import { createPost } from './callbacks/post.ts';
 import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
-import { createDirectory } from './directory.ts';
+import { createDirectory, type Directory } from './directory.ts';
 import { Enrolments } from './enrolments.ts';
 import { SettableClock } from './faults/clock-skew.ts';
+import type { Faults } from './faults/faults.ts';
 import { Seams } from './faults/seams.ts';
 import { Health } from './health.ts';
 import { createApp } from './http/app.ts';
@@ -25,7 +26,7 @@ import { answerBeforeClosing } from './http/closing.ts';
 import { boxEnrolmentRoutes, ownerEnrolmentRoutes } from './http/enrolment-routes.ts';
 import { faultRoutes } from './http/fault-routes.ts';
 import { Logins } from './http/logins.ts';
-import { mockRoutes } from './http/mock-routes.ts';
+import { type MockRoutesDeps, mockRoutes } from './http/mock-routes.ts';
 import { pageRoutes } from './http/page-routes.ts';
 import { serviceRoutes } from './http/service-routes.ts';
 import { createViews } from './http/views.ts';
@@ -159,19 +160,9 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   app.register(
     async (scope) => void endStreams.push(boxRoutes(scope, { ...deps, hub: boxHub, links, seals, directory, logins })),
   );
-  app.register(
-    async (scope) => {
-      hearOwners(scope, { wire, clock });
-      const views = createViews(store, hub, directory);
-      const baseUrl = () => `${originAt(app, config)}${config.basePath}`;
-      endStreams.push(
-        mockRoutes(scope, { config, service, courier, seals, logins, views, changes, clock, log, baseUrl }),
-      );
-      wireRoutes(scope, { wire, log });
-      faultRoutes(scope, { faults, log });
-    },
-    { prefix: '/_mock' },
-  );
+  const baseUrl = () => `${originAt(app, config)}${config.basePath}`;
+  const owned = { ...deps, config, service, courier, seals, logins, changes, store, hub, directory, wire, faults };
+  app.register(async (scope) => void endStreams.push(ownersRoutes(scope, { ...owned, baseUrl })), { prefix: '/_mock' });
   const expel = (terminalCode: string, reason: string) => {
     hub.expel(terminalCode, reason);
     mqtt?.drop(terminalCode);
@@ -194,6 +185,23 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   log.info('gateway-ready', { origin, mqttUrl });
   const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
   return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl, close };
+}
+
+type OwnersDeps = Omit<MockRoutesDeps, 'views'> & {
+  store: Store;
+  hub: Hub;
+  directory: Directory;
+  wire: Wire;
+  faults: Faults;
+};
+
+/** What only owners may ask, below `/_mock`. Returns what ends its streams. */
+function ownersRoutes(scope: FastifyInstance, deps: OwnersDeps): () => void {
+  hearOwners(scope, deps);
+  const endStreams = mockRoutes(scope, { ...deps, views: createViews(deps.store, deps.hub, deps.directory) });
+  wireRoutes(scope, deps);
+  faultRoutes(scope, deps);
+  return endStreams;
 }
 
 function portsOf(...addresses: (string | undefined)[]): number[] {
