@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { freePort } from '../support/net.ts';
 import { payboxToEnd } from '../support/processes.ts';
+import { faultTable } from './readme-faults.ts';
 
 const readme = readFileSync(resolve(import.meta.dirname, '../../README.md'), 'utf8');
 
@@ -24,6 +25,14 @@ describe('the command line', () => {
     const options = [...upHelp.matchAll(/^ {2}(--[\w-]+)/gm)].map((match) => match[1] ?? '');
     expect(options.length).toBeGreaterThan(8);
     for (const option of options) expect(readme).toContain(option);
+  });
+
+  it('has every command of bench, and every fault with its magic content in the README', async () => {
+    const { output: help } = await payboxToEnd('bench', '--help');
+    const commands = [...help.matchAll(/^ {2}(\w+) \[options\]/gm)].map((match) => match[1] ?? '');
+    expect(commands).toEqual(expect.arrayContaining(['run', 'conformance', 'record', 'serve', 'list']));
+    for (const command of commands) expect(readme).toContain(`paybox bench ${command}`);
+    expect(readme).toContain(`<!-- faults:begin -->\n\n${faultTable()}\n\n<!-- faults:end -->`);
   });
 
   it.each([
