@@ -51,6 +51,12 @@ describe('the scenarios that come with the program', () => {
     const unused = VERBS.filter((verb) => !text.includes(` ${verb}:`));
     expect(unused).toEqual(['set']);
   });
+
+  it('make every fault that there is', () => {
+    const text = files.map((name) => readFileSync(join(LIBRARY, name), 'utf8')).join('\n');
+    const made = (fault: string) => new RegExp(`(fault|inject): ${fault}\\b(?!-)`).test(text);
+    expect(FAULT_NAMES.filter((fault) => !made(fault))).toEqual([]);
+  });
 });
 
 const oneOfFaults = (before: string, after = '') =>
