@@ -129,7 +129,8 @@ const callbacks: Target['open'] = async (world) => {
       next = Buffer.from(input);
       count += 1;
       const auth = count % 3 === 0 ? token : ({ kind: 'none' } as const);
-      const to = { id: '00000000-0000-4000-8000-000000000001', url, auth, signingSecret: undefined, body: '{}' };
+      const callback = { id: '00000000-0000-4000-8000-000000000001', url, body: '{}', tries: 0, byHand: false };
+      const to = { ...callback, auth, signingSecret: undefined };
       const attempt = await attemptCallback(to, { clock: hurried, post }, new AbortController().signal);
       const { result, status, answer: kept, error, warning } = attempt;
       hold((status === null) !== (error === null), () => `status ${status} and error ${error}`);
