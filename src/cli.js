@@ -11,11 +11,9 @@ const REQUIRED_MAJOR = 24;
 if (Number.parseInt(process.versions.node, 10) >= REQUIRED_MAJOR) {
   const { enableCompileCache } = await import('node:module');
   enableCompileCache();
-  if (process.channel !== undefined) {
-    // Started by the branch below: it ends with its parent, also when that is killed.
-    process.channel.unref();
-    process.on('disconnect', () => process.kill(process.pid, 'SIGTERM'));
-  }
+  const { endWithParent } = await import('./lib/parent.ts');
+  // Started by the branch below, or by a bench.
+  endWithParent();
   const { main } = await import('./main.ts');
   await main(process.argv.slice(2));
 } else {
