@@ -47,12 +47,21 @@ ${body}
 `;
 }
 
+/** Fewer are no distribution. */
+const DISTRIBUTED_MIN = 4;
+
 function latencies(results: readonly Result[]): string {
   const all = new Map<string, number[]>();
   for (const result of results) {
     for (const [what, values] of result.latencies) all.set(what, [...(all.get(what) ?? []), ...values]);
   }
-  return [...all].map(([what, values]) => percentilesSvg(what, values)).join('\n');
+  const few = [...all].filter(([, values]) => values.length < DISTRIBUTED_MIN);
+  const told = few.map(([what, values]) => `${escaped(what)}: ${values.map(tookText).join(', ')}`);
+  const pictures = [...all].filter(([, values]) => values.length >= DISTRIBUTED_MIN);
+  return [
+    ...(told.length === 0 ? [] : [`<p>${told.join('; ')}</p>`]),
+    ...pictures.map(([what, values]) => percentilesSvg(what, values)),
+  ].join('\n');
 }
 
 function section({ scenario, outcome, reason, where, entries, entriesLeft }: Result, index: number): string {

@@ -22,7 +22,7 @@ export function percentilesSvg(what: string, values: readonly number[]): string 
     ...MARKS.map((share) => `p${share * 100} ${msText(percentile(sorted, share) ?? 0)}`),
     `max ${msText(sorted.at(-1) ?? 0)}`,
   ].map((text, index) => `<text x="${LEFT + WIDTH + 12}" y="${TOP + 14 + index * 18}">${text}</text>`);
-  const title = `${escaped(what)}, ${values.length === 1 ? 'once' : `${values.length} times`}`;
+  const title = `${escaped(what)}, ${values.length} times`;
   const size = `width="${LEFT + WIDTH + BESIDE}" height="${TOP + HEIGHT + BELOW}"`;
   const parts = [gridOf(scale), `<path class="curve" d="${curveOf(sorted, scale.x)}"/>`, ...marks, ...words];
   return `<figure><figcaption>${title}</figcaption><svg ${size} role="img" aria-label="${title}">${parts.join('')}</svg></figure>`;
