@@ -44,7 +44,7 @@ export interface YamlText {
 
 /**
  * Throws ConfigError with line and column. The parser itself throws for aliases that name nothing or multiply, and for
- * endless nesting.
+ * deep nesting; aliases of what they stand in, which would be endless, are refused here.
  */
 export function parseYaml(text: string, name: string): YamlText {
   const lines = new LineCounter();
@@ -53,9 +53,13 @@ export function parseYaml(text: string, name: string): YamlText {
     const [problem] = document.errors;
     if (problem === undefined) {
       const { contents } = document;
+      const value: unknown = document.toJS();
+      const lineOf: YamlText['lineOf'] = (path) => lines.linePos(placeOf(contents, path).start).line;
+      const loop = loopIn(value);
+      if (loop !== undefined) throw new ConfigError(`${name}:${lineOf(loop)}: ${loop.join('.')}: holds itself`);
       return {
-        value: document.toJS() as unknown,
-        lineOf: (path) => lines.linePos(placeOf(contents, path).start).line,
+        value,
+        lineOf,
         rangeOf: (path) => placeOf(contents, path).range,
       };
     }
@@ -64,6 +68,18 @@ export function parseYaml(text: string, name: string): YamlText {
   } catch (error) {
     throw error instanceof ConfigError ? error : new ConfigError(`${name}: not valid YAML: ${wordsOf(error)}`);
   }
+}
+
+/** The path to what is also around itself. */
+function loopIn(value: unknown, path: readonly string[] = [], around: ReadonlySet<unknown> = new Set()) {
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (around.has(value)) return path;
+  const inner = new Set(around).add(value);
+  for (const [key, it] of Object.entries(value)) {
+    const loop: readonly string[] | undefined = loopIn(it, [...path, key], inner);
+    if (loop !== undefined) return loop;
+  }
+  return undefined;
 }
 
 function placeOf(contents: ParsedNode | null, path: readonly PropertyKey[]) {

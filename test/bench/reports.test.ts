@@ -7,6 +7,7 @@ import { junitOf } from '../../src/bench/reports/junit.ts';
 import { percentile, percentilesSvg } from '../../src/bench/reports/percentiles.ts';
 import { progressOn } from '../../src/bench/reports/progress.ts';
 import { tapOf } from '../../src/bench/reports/tap.ts';
+import { tookText } from '../../src/bench/reports/text.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { HOSTILE, resultsOf } from './results.ts';
@@ -44,6 +45,19 @@ describe('JUnit XML', () => {
     expect(xml).toContain('<error message="nothing answers" type="missing">');
     expect(xml).toContain('<skipped message="cannot #1"/>');
     expect(xml).toContain('<testcase name="A plain one" classname="plain" file="plain.yaml" time="0.012"/>');
+  });
+});
+
+describe('times', () => {
+  it.each([
+    [0.4, '0 ms'],
+    [999.6, '1.0 s'],
+    [59_940, '59.9 s'],
+    [59_960, '1 min 0 s'],
+    [119_600, '2 min 0 s'],
+    [303_000, '5 min 3 s'],
+  ])('%d ms are told as %s', (ms, text) => {
+    expect(tookText(ms)).toBe(text);
   });
 });
 
@@ -180,6 +194,13 @@ describe('progress', () => {
     expect(['\r', '\u001b', '\u202e'].filter((control) => err.includes(control))).toEqual([]);
     expect(err).toMatch(/^✓ A plain one \(12 ms\)\n✗ .* \(1 min 5 s\)\n {4}hostile\.yaml:3: /);
     expect(err).toMatch(/\n1 passed, 1 failed, 1 skipped, 1 missing; target emulated, seed 7\n$/);
+  });
+
+  it('says so where nothing was judged, as after an early Ctrl-C', () => {
+    let told = '';
+    const err = { write: (text: string) => (told += text) };
+    progressOn({ out: { write: () => true }, err }, { target: 'process', seed: 7 }).finish([], 130);
+    expect(told).toBe('nothing was judged; target process, seed 7\n');
   });
 
   it('is one live line on a terminal, no wider than that, and leaves only verdicts', () => {

@@ -149,6 +149,11 @@ describe('a scenario that is wrong', () => {
       steps('  - parallel: [[{ wait: 1s }]]'),
       /^test\.yaml:3: steps\.0\.parallel: expected array to have >=2 items/,
     ],
+    [
+      'steps that hold themselves',
+      'name: x\nsteps: &all\n  - wait: 1s\n  - repeat: { times: 2, steps: *all }',
+      'test.yaml:4: steps.1.repeat.steps: holds itself',
+    ],
     ['no YAML', 'name: [', /^test\.yaml:1:8: not valid YAML: /],
     ['too long', `name: ${'x'.repeat(200_000)}`, 'test.yaml: has 200006 characters, expected at most 200000'],
   ])('%s', (_what, source, message) => {

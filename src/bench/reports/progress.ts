@@ -73,10 +73,10 @@ export function progressOn(
       const counts = { passed: of('passed'), failed: of('failed'), skipped: of('skipped'), missing: of('missing') };
       const differing = of('differs') === 0 ? {} : { differs: of('differs') };
       mark('END', { ...counts, ...differing, exit: exitCode });
-      const told = Object.entries({ ...counts, ...differing }).filter(([, count]) => count > 0);
-      err.write(
-        `${told.map(([outcome, count]) => `${count} ${outcome}`).join(', ')}; target ${target}, seed ${seed}\n`,
-      );
+      const told = Object.entries({ ...counts, ...differing })
+        .filter(([, count]) => count > 0)
+        .map(([outcome, count]) => `${count} ${outcome}`);
+      err.write(`${told.join(', ') || 'nothing was judged'}; target ${target}, seed ${seed}\n`);
     },
   };
 }

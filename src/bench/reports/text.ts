@@ -29,7 +29,8 @@ export function escaped(text: string): string {
 
 /** Milliseconds as a person reads them: `12 ms`, `1.2 s`, `5 min 3 s`. */
 export function tookText(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
-  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`;
+  const [whole, tenths, seconds] = [Math.round(ms), Math.round(ms / 100), Math.round(ms / 1_000)];
+  if (whole < 1_000) return `${whole} ms`;
+  if (tenths < 600) return `${(tenths / 10).toFixed(1)} s`;
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
