@@ -71,12 +71,16 @@ export function parseYaml(text: string, name: string): YamlText {
 }
 
 /** The path to what is also around itself. */
-function loopIn(value: unknown, path: readonly string[] = [], around: ReadonlySet<unknown> = new Set()) {
+function loopIn(
+  value: unknown,
+  path: readonly string[] = [],
+  around: ReadonlySet<unknown> = new Set(),
+): readonly string[] | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   if (around.has(value)) return path;
   const inner = new Set(around).add(value);
   for (const [key, it] of Object.entries(value)) {
-    const loop: readonly string[] | undefined = loopIn(it, [...path, key], inner);
+    const loop = loopIn(it, [...path, key], inner);
     if (loop !== undefined) return loop;
   }
   return undefined;
