@@ -7,6 +7,9 @@ const SIZE = { width: 800, height: 480 };
 const CODE_SIDE_PIXELS = 400;
 const EVER_SHOWN_MAX = 1_000;
 const PAGE_REGISTER = 0x0084;
+const PAGE_SHOWN = 0x0014;
+const WORDS_READ_MAX = 125;
+const CRC_BYTES = 2;
 const USER_VP_MIN = 0x1000;
 
 /** The controls of a panel's project: where its texts and its QR are, in words. */
@@ -94,9 +97,9 @@ export class DwinEmulator implements PanelEmulator {
   #execute(frame: Buffer): void {
     let body = frame;
     if (this.#project.crc) {
-      body = frame.subarray(0, -2);
+      body = frame.subarray(0, -CRC_BYTES);
       // A panel with the CRC on ignores frames without a good one.
-      if (frame.readUInt16LE(frame.length - 2) !== crc16(body)) return;
+      if (frame.length < CRC_BYTES || frame.readUInt16LE(frame.length - CRC_BYTES) !== crc16(body)) return;
     }
     const command = body[0];
     if (command === 0x82 && body.length > 3) this.#write(body.readUInt16BE(1), body.subarray(3));
@@ -128,7 +131,8 @@ export class DwinEmulator implements PanelEmulator {
       if (vp < from && last >= from)
         complain(this.violations, `0x${vp.toString(16)}: runs into 0x${from.toString(16)}`);
     }
-    for (let word = 0; word <= last - vp; word += 1) this.#memory.set(vp + word, data.readUInt16BE(word * 2));
+    for (let word = 0; word < Math.floor(data.length / 2); word += 1)
+      this.#memory.set(vp + word, data.readUInt16BE(word * 2));
     const text = this.#qrText();
     if (text === '' || this.everShown.at(-1) === text) return;
     this.everShown.push(text);
@@ -141,7 +145,15 @@ export class DwinEmulator implements PanelEmulator {
   }
 
   #read(vp: number, words: number): void {
-    const data = Array.from({ length: words }, (_, at) => this.#memory.get(vp + at) ?? 0);
+    if (words === 0 || words > WORDS_READ_MAX) {
+      complain(this.violations, `a read of ${words} words`);
+      return;
+    }
+    if (vp < USER_VP_MIN && (vp !== PAGE_SHOWN || words !== 1))
+      complain(this.violations, `a read of the system register 0x${vp.toString(16)}`);
+    const data = Array.from({ length: words }, (_, at) =>
+      vp === PAGE_SHOWN && at === 0 ? this.page : (this.#memory.get(vp + at) ?? 0),
+    );
     this.#answer(Buffer.from([0x83, vp >> 8, vp & 0xff, words, ...data.flatMap((word) => [word >> 8, word & 0xff])]));
   }
 

@@ -18,6 +18,7 @@ const TEXTS = Object.fromEntries(Array.from({ length: 8 }, (_, index) => [`t${in
 const ONE_PAGE: readonly HmiPage[] = [{ name: 'main', texts: TEXTS, qr: { name: 'qr0', charsMax: 300 } }];
 
 const DONE = 0x01;
+const STRING = 0x70;
 const ANSWERS_MANY = 2;
 
 /**
@@ -116,8 +117,8 @@ export class NextionEmulator implements PanelEmulator {
     else this.#answer(this.#run(command));
   }
 
-  /** Does what the command says; the code of the answer. */
-  #run(command: string): number {
+  /** Does what the command says; the code of the answer, undefined where it has its own. */
+  #run(command: string): number | undefined {
     const [, answering] = /^bkcmd=([0-3])$/.exec(command) ?? [];
     if (answering !== undefined) {
       this.#answering = Number(answering);
@@ -144,6 +145,8 @@ export class NextionEmulator implements PanelEmulator {
     }
     const [, component, text] = /^(\w+)\.txt="(.*)"$/s.exec(command) ?? [];
     if (component !== undefined && text !== undefined) return this.#assign(component, text);
+    const [, asked] = /^get (\w+)\.txt$/.exec(command) ?? [];
+    if (asked !== undefined) return this.#tell(asked);
     this.#violation(`unknown command ${command}`);
     return 0x00;
   }
@@ -162,6 +165,14 @@ export class NextionEmulator implements PanelEmulator {
     return DONE;
   }
 
+  /** The answer to a question is the text itself, whatever `bkcmd` says, and no code after it. */
+  #tell(component: string): number | undefined {
+    const isQr = component === this.#page.qr?.name;
+    if (!isQr && !(component in this.#page.texts)) return 0x1a;
+    this.say(STRING, ...Buffer.from(this.#texts.get(component) ?? ''));
+    return undefined;
+  }
+
   #load(page: HmiPage): void {
     this.#page = page;
     this.#texts = new Map();
@@ -169,7 +180,8 @@ export class NextionEmulator implements PanelEmulator {
   }
 
   /** 0 answers nothing, 1 successes, 2 failures, 3 all. */
-  #answer(code: number): void {
+  #answer(code: number | undefined): void {
+    if (code === undefined) return;
     const wanted = code === DONE ? [1, 3] : [2, 3];
     if (wanted.includes(this.#answering)) this.say(code);
   }

@@ -5,13 +5,15 @@ const HEAD = [0x5a, 0xa5];
 const WRITE = 0x82;
 const READ = 0x83;
 const PAGE_REGISTER = 0x0084;
+/** The word that holds the page on the screen (PIC_Now). */
+export const PAGE_SHOWN = 0x0014;
 /** Data bytes of one write: the length byte also counts the command and the address, and the CRC. */
 const DATA_BYTES_MAX = 249;
 const CRC_BYTES = 2;
 const LENGTH_AT = 2;
 const COMMAND_AT = 3;
 
-export type Answer = { kind: 'done' } | { kind: 'read'; vp: number; words: number[] };
+export type Answer = { kind: 'done' } | { kind: 'read'; vp: number; bytes: number[] };
 
 /** Writes whole words from address `vp` on; at most 249 bytes. Throws a RangeError for more, or for half a word. */
 export function writeFrame(vp: number, data: Uint8Array): Uint8Array {
@@ -19,7 +21,7 @@ export function writeFrame(vp: number, data: Uint8Array): Uint8Array {
   return frameOf(WRITE, [vp >> 8, vp & 0xff, ...data]);
 }
 
-/** Asks for `words` words from address `vp` on. */
+/** Asks for `words` words from address `vp` on; a panel answers at most 125. */
 export function readFrame(vp: number, words: number): Uint8Array {
   return frameOf(READ, [vp >> 8, vp & 0xff, words]);
 }
@@ -48,8 +50,7 @@ export function parseAnswer(frame: Uint8Array, withCrc: boolean): Answer | undef
   const [command, high = 0, low = 0, count = 0, ...data] = body;
   if (command === WRITE && body.length === 3 && high === 0x4f && low === 0x4b) return { kind: 'done' };
   if (command !== READ || data.length !== 2 * count) return undefined;
-  const words = Array.from({ length: count }, (_, at) => ((data[2 * at] ?? 0) << 8) | (data[2 * at + 1] ?? 0));
-  return { kind: 'read', vp: (high << 8) | low, words };
+  return { kind: 'read', vp: (high << 8) | low, bytes: data };
 }
 
 /** Cuts frames off a stream of bytes; whatever stands before a head is dropped with it. */

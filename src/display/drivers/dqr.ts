@@ -28,7 +28,8 @@ const options = z.strictObject({
 
 /**
  * Bonrix DQR payment QR boxes: one line of ASCII for each screen. They answer nothing: a frame counts as shown once its
- * bytes have left, and a box without power behind a USB adapter looks well.
+ * bytes have left, a box without power behind a USB adapter looks well, and a payload that noise on the wire garbled
+ * cannot be noticed.
  */
 export const dqr: DisplayDriver<z.infer<typeof options>> = {
   name: 'dqr',

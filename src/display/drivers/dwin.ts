@@ -1,87 +1,39 @@
-import { z } from 'zod';
+import type { PayboxError } from '../../lib/errors.ts';
 import type { Display, DisplayDriver, DisplayIo, PanelFrame, PanelSurface, SerialLine } from '../contract.ts';
-import { Dialogue } from '../io/answers.ts';
-import { type Answer, crcOf, cutDgus, parseAnswer, readFrame, switchPage, writeFrame } from './dgus.ts';
+import { Dialogue, wireMs } from '../io/answers.ts';
+import { type Answer, crcOf, cutDgus, PAGE_SHOWN, parseAnswer, readFrame, switchPage, writeFrame } from './dgus.ts';
+import { BYTES_A_WORD, type DwinOptions, dwinOptions, QR_MODULES } from './dwin-options.ts';
 import { displayFault } from './fault.ts';
-import {
-  DRAW_TIMEOUT_MS,
-  eachScreen,
-  PANEL_TEXTS,
-  PanelDisplay,
-  type PanelText,
-  serialPath,
-  shortened,
-} from './panel.ts';
+import { DRAW_TIMEOUT_MS, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';
 
 const ANSWER_TIMEOUT_MS = 1_000;
 /** A panel that has just got power needs a moment until it listens. */
 const GREETINGS_MAX = 3;
-/** The user's part of the variable memory (DGUS II): below are the system's registers. */
-const VP_MIN = 0x1000;
-const VP_MAX = 0xffff;
-const BYTES_A_WORD = 2;
-/** Bytes a frame may write so that the next one begins at a whole word; 249 is the limit. */
+/** Bytes of a frame, so that the next one begins at a whole word; 249 is the limit of a write, 250 that of a read. */
 const CHUNK_BYTES_MAX = 248;
-/** The QR control draws one of two versions, 7 and 14, whichever holds the bytes; a module has Unit_Pixels in both. */
-const QR_MODULES = { small: 45, large: 73 };
+/** What is not acknowledged, or not in the memory as it was written, is written so often. */
+const WRITES_MAX = 3;
+/** What differs is read so often: it may be the answer that was garbled. */
+const READS_MAX = 2;
+/** A page that has to be loaded is shown a moment after the answer to the switch. */
+const PAGE_READS_MAX = 10;
+const PAGE_READ_EVERY_MS = 50;
 const QR_SMALL_BYTES_MAX = 154;
 /** Ends a text and a QR string. */
 const TEXT_END = 0xff;
 /** What stands in `markerVp` while the panel has not lost its memory. */
 const MARKER = 0x5042;
 
-const address = z.int().min(VP_MIN).max(VP_MAX);
-const text = (vp: number) => address.nullable().default(vp);
-
-const options = z
-  .strictObject({
-    path: serialPath,
-    baudRate: z.int().min(3_225).max(3_225_600).default(115_200).describe('the rate of the panel, from its CFG file'),
-    crc: z.boolean().default(false).describe('whether the CFG file turns the CRC of frames on'),
-    encoding: z.enum(['unicode', 'ascii']).default('unicode').describe('Encode_Mode 5 of the text controls, or 0'),
-    pages: eachScreen(z.int().min(0).max(VP_MAX).default(0)).prefault({}).describe('the page of each screen'),
-    texts: z
-      .strictObject({
-        title: text(0x1000),
-        amount: text(0x1080),
-        content: text(0x1100),
-        holder: text(0x1180),
-        account: text(0x1200),
-        timeLeft: text(0x1280),
-        hint: text(0x1300),
-        offline: text(0x1380),
-      })
-      .prefault({})
-      .describe('the address (VP) of each text control, null to leave it out'),
-    textWords: z.int().min(8).max(1_024).default(128).describe('words of memory that belong to each text'),
-    qr: z
-      .strictObject({
-        vp: address.default(0x2000),
-        sidePixels: z
-          .int()
-          .min(QR_MODULES.large)
-          .max(1_024)
-          .default(292)
-          .describe('73 x Unit_Pixels of the QR control'),
-        charsMax: z.int().min(20).max(458).default(458).describe('the longest payload that it takes'),
-      })
-      .nullable()
-      .prefault({})
-      .describe('the QR control'),
-    markerVp: address.default(0x4f00).describe('one unused word, by which a restarted panel is noticed'),
-  })
-  .superRefine((given, context) => {
-    const clash = overlapOf(placesOf(given));
-    if (clash !== undefined) context.addIssue({ code: 'custom', path: clash.path, message: clash.message });
-  });
-type Options = z.infer<typeof options>;
-
-/** DWIN DGUS II panels: variables in the panel's memory, each write acknowledged. */
-export const dwin: DisplayDriver<Options> = {
+/**
+ * DWIN DGUS II panels: variables in the panel's memory. A panel without CRC acknowledges a write that it got garbled, so
+ * that what matters is read back: a frame counts as shown once the panel says that its QR, its amount and its page are
+ * what they should be.
+ */
+export const dwin: DisplayDriver<DwinOptions> = {
   name: 'dwin',
   summary: 'a DWIN DGUS II serial panel that draws texts and the QR itself',
-  options,
-  example: options.parse({ path: '/dev/serial/by-id/usb-1a86_USB_Serial-if00-port0' }),
+  options: dwinOptions,
+  example: dwinOptions.parse({ path: '/dev/serial/by-id/usb-1a86_USB_Serial-if00-port0' }),
   open: async (given, io, signal) => {
     const { path, baudRate } = given;
     const line = await io.openSerial({ path, baudRate }, signal);
@@ -98,17 +50,21 @@ export const dwin: DisplayDriver<Options> = {
 
 class Dwin {
   readonly display: Display;
-  readonly #options: Options;
+  readonly #options: DwinOptions;
   readonly #io: DisplayIo;
   readonly #dialogue: Dialogue;
   readonly #shown = new Map<PanelText, string>();
   #page: number | undefined;
   /** Undefined: nobody knows. */
   #qrShown: string | null | undefined;
+  /** Frames written since it was opened. */
+  #writes = 0;
+  /** What the last check found to be other than written. */
+  #wrong: string | undefined;
   #untilMs = 0;
   #touched = false;
 
-  constructor(given: Options, line: SerialLine, io: DisplayIo) {
+  constructor(given: DwinOptions, line: SerialLine, io: DisplayIo) {
     this.#options = given;
     this.#io = io;
     const { path, baudRate, qr, encoding } = given;
@@ -132,8 +88,7 @@ class Dwin {
     for (let left = GREETINGS_MAX; left > 0; left -= 1) {
       signal.throwIfAborted();
       this.#untilMs = this.#io.clock.monotonicMs() + DRAW_TIMEOUT_MS;
-      if ((await this.#readMarker()) !== undefined) return;
-      this.#dialogue.forgetUnread();
+      if ((await this.#readWord(this.#options.markerVp)) !== undefined) return;
     }
     throw displayFault(
       `the panel on ${path} does not answer at ${baudRate} baud ${crc ? 'with' : 'without'} CRC`,
@@ -143,10 +98,23 @@ class Dwin {
 
   async #show(frame: PanelFrame): Promise<void> {
     this.#untilMs = this.#io.clock.monotonicMs() + DRAW_TIMEOUT_MS;
-    const { pages, qr, path } = this.#options;
-    const marker = await this.#readMarker();
+    const { path } = this.#options;
+    const marker = await this.#readWord(this.#options.markerVp);
     if (marker === undefined) throw displayFault(`the panel on ${path} did not answer`, 'check its power and cable');
     if (marker !== MARKER) await this.#beginAnew();
+    for (let left = WRITES_MAX; left > 0; left -= 1) {
+      const before = this.#writes;
+      await this.#bringTo(frame);
+      if (this.#writes === before) return;
+      // Last, because a write whose address was garbled may have gone anywhere.
+      await this.#check(frame);
+      if (this.#wrong === undefined) return;
+    }
+    throw this.#garbled(this.#wrong ?? 'its memory');
+  }
+
+  async #bringTo(frame: PanelFrame): Promise<void> {
+    const { pages, qr } = this.#options;
     const changesQr = qr !== null && frame.qrCode !== this.#qrShown;
     // A QR never stands beside the texts of another payment.
     if (changesQr) await this.#clearQr(qr.vp);
@@ -160,8 +128,24 @@ class Dwin {
     }
     const page = pages[frame.screen];
     if (page === this.#page) return;
+    this.#page = undefined;
     await this.#write(switchPage(page), `the switch to page ${page}`);
-    this.#page = page;
+    if (await this.#showsPage(page)) this.#page = page;
+  }
+
+  /** Reads back what nobody may be misled by, and names in `#wrong` what has to be written again. */
+  async #check({ qrCode }: PanelFrame): Promise<void> {
+    const { qr, texts, encoding } = this.#options;
+    this.#wrong = this.#page === undefined ? 'its page' : undefined;
+    if (qr !== null && !(await this.#holds(qr.vp, ended(this.#encoded(qrCode ?? '', 'ascii'))))) {
+      this.#qrShown = undefined;
+      this.#wrong = 'its QR';
+    }
+    const amount = this.#shown.get('amount');
+    if (qrCode === null || texts.amount === null || amount === undefined) return;
+    if (await this.#holds(texts.amount, ended(this.#encoded(amount, encoding)))) return;
+    this.#shown.delete('amount');
+    this.#wrong ??= 'its amount';
   }
 
   async #emptyQr(): Promise<void> {
@@ -171,8 +155,21 @@ class Dwin {
   }
 
   async #clearQr(vp: number): Promise<void> {
-    if (this.#qrShown !== null) await this.#writeText(vp, Uint8Array.of());
-    this.#qrShown = null;
+    if (this.#qrShown === null) return;
+    this.#qrShown = undefined;
+    for (let left = WRITES_MAX; left > 0 && this.#qrShown !== null; left -= 1) {
+      await this.#writeText(vp, Uint8Array.of());
+      if (await this.#holds(vp, ended(Uint8Array.of()))) this.#qrShown = null;
+    }
+    if (this.#qrShown !== null) throw this.#garbled('the end of its QR');
+  }
+
+  #garbled(what: string): PayboxError {
+    const { path, crc } = this.#options;
+    return displayFault(
+      `the panel on ${path} does not hold ${what} as it was written ${WRITES_MAX} times`,
+      crc ? 'check its cable and ground' : 'check its cable and ground, and turn the CRC on, in its CFG file and here',
+    );
   }
 
   /** A panel that was without power has forgotten everything. */
@@ -197,43 +194,65 @@ class Dwin {
 
   /** Writes a text and its end; a long one from its tail, so that no half of it is ever shown before it is whole. */
   async #writeText(vp: number, bytes: Uint8Array): Promise<void> {
-    const whole = Uint8Array.from([...padded(bytes), TEXT_END, TEXT_END]);
-    const starts = Array.from(
-      { length: Math.ceil(whole.length / CHUNK_BYTES_MAX) },
-      (_, index) => index * CHUNK_BYTES_MAX,
-    );
-    for (const start of starts.toReversed()) {
-      const chunk = whole.slice(start, start + CHUNK_BYTES_MAX);
-      const at = vp + start / BYTES_A_WORD;
+    for (const { at, chunk } of chunksOf(vp, ended(bytes)).toReversed()) {
       await this.#write(writeFrame(at, chunk), `${chunk.length} bytes for VP 0x${at.toString(16)}`);
     }
   }
 
-  #encoded(value: string, encoding: Options['encoding']): Uint8Array {
+  #encoded(value: string, encoding: DwinOptions['encoding']): Uint8Array {
     const units = Array.from({ length: value.length }, (_, index) => value.charCodeAt(index));
     if (encoding === 'unicode') return Uint8Array.from(units.flatMap((unit) => [unit >> 8, unit & 0xff]));
     if (/^[ -~]*$/.test(value)) return Uint8Array.from(units);
     throw displayFault('a text has characters that the panel cannot take', 'set encoding: unicode');
   }
 
+  /** A panel with CRC says nothing to a write that came garbled. */
   async #write(frame: Uint8Array, what: string): Promise<void> {
-    if (await this.#ask(frame, (answer) => (answer.kind === 'done' ? true : undefined))) return;
+    for (let left = WRITES_MAX; left > 0; left -= 1) {
+      this.#writes += 1;
+      if (await this.#ask(frame, (answer) => (answer.kind === 'done' ? true : undefined))) return;
+    }
     throw displayFault(
       `the panel on ${this.#options.path} did not acknowledge ${what}`,
       'check its power and cable, and that its CFG file has the answer to command 0x82 on',
     );
   }
 
-  /** The word at `markerVp`; undefined when the panel does not answer. */
-  #readMarker(): Promise<number | undefined> {
-    const { markerVp } = this.#options;
-    return this.#ask(readFrame(markerVp, 1), (answer) =>
-      answer.kind === 'read' && answer.vp === markerVp ? answer.words[0] : undefined,
-    );
+  /** Whether the panel answers that its memory from `vp` on holds these bytes. */
+  async #holds(vp: number, bytes: Uint8Array): Promise<boolean> {
+    for (const { at, chunk } of chunksOf(vp, bytes)) {
+      let same = false;
+      for (let left = READS_MAX; left > 0 && !same; left -= 1) {
+        const held = await this.#read(at, chunk.length);
+        same = held !== undefined && chunk.every((byte, index) => byte === held[index]);
+      }
+      if (!same) return false;
+    }
+    return true;
   }
 
-  #ask<T>(frame: Uint8Array, accept: (answer: Answer) => T | undefined): Promise<T | undefined> {
-    const { crc } = this.#options;
+  async #showsPage(page: number): Promise<boolean> {
+    for (let left = PAGE_READS_MAX; left > 0; left -= 1) {
+      if ((await this.#readWord(PAGE_SHOWN)) === page) return true;
+      await this.#io.clock.sleep(PAGE_READ_EVERY_MS);
+    }
+    return false;
+  }
+
+  /** Undefined when the panel does not answer. */
+  async #readWord(vp: number): Promise<number | undefined> {
+    const [high, low] = (await this.#read(vp, BYTES_A_WORD)) ?? [];
+    return high === undefined || low === undefined ? undefined : (high << 8) | low;
+  }
+
+  #read(vp: number, bytes: number): Promise<number[] | undefined> {
+    const accept = (answer: Answer) =>
+      answer.kind === 'read' && answer.vp === vp && answer.bytes.length === bytes ? answer.bytes : undefined;
+    return this.#ask(readFrame(vp, bytes / BYTES_A_WORD), accept, bytes);
+  }
+
+  #ask<T>(frame: Uint8Array, accept: (answer: Answer) => T | undefined, answerBytes = 0): Promise<T | undefined> {
+    const { crc, baudRate } = this.#options;
     const leftMs = Math.max(1, this.#untilMs - this.#io.clock.monotonicMs());
     return this.#dialogue.ask(
       crc ? crcOf(frame) : frame,
@@ -241,7 +260,7 @@ class Dwin {
         const answer = parseAnswer(bytes, crc);
         return answer === undefined ? undefined : accept(answer);
       },
-      Math.min(ANSWER_TIMEOUT_MS, leftMs),
+      Math.min(ANSWER_TIMEOUT_MS, leftMs) + wireMs(answerBytes, baudRate),
     );
   }
 
@@ -263,36 +282,15 @@ function padded(bytes: Uint8Array): Uint8Array {
   return bytes.length % BYTES_A_WORD === 0 ? bytes : Uint8Array.from([...bytes, TEXT_END]);
 }
 
-interface Place {
-  path: (string | number)[];
-  from: number;
-  words: number;
+/** A text with its end, in whole words. */
+function ended(bytes: Uint8Array): Uint8Array {
+  return Uint8Array.from([...padded(bytes), TEXT_END, TEXT_END]);
 }
 
-function placesOf({
-  texts,
-  textWords,
-  qr,
-  markerVp,
-}: Pick<Options, 'texts' | 'textWords' | 'qr' | 'markerVp'>): Place[] {
-  const places: Place[] = [{ path: ['markerVp'], from: markerVp, words: 1 }];
-  for (const [name, from] of Object.entries(texts)) {
-    if (from !== null) places.push({ path: ['texts', name], from, words: textWords });
-  }
-  if (qr !== null) places.push({ path: ['qr', 'vp'], from: qr.vp, words: Math.ceil(qr.charsMax / BYTES_A_WORD) + 1 });
-  return places;
-}
-
-/** Two places that share memory, or one that runs over its end. */
-function overlapOf(places: readonly Place[]): { path: Place['path']; message: string } | undefined {
-  const sorted = places.toSorted((a, b) => a.from - b.from);
-  for (const [index, { path, from, words }] of sorted.entries()) {
-    const next = sorted[index + 1];
-    const end = from + words;
-    if (next === undefined ? end > VP_MAX + 1 : end > next.from) {
-      const what = next === undefined ? 'the end of the memory' : next.path.join('.');
-      return { path, message: `expected its ${words} words from 0x${from.toString(16)} not to reach ${what}` };
-    }
-  }
-  return undefined;
+/** The parts in which bytes are written to, or read from, the memory from `vp` on. */
+function chunksOf(vp: number, bytes: Uint8Array): { at: number; chunk: Uint8Array }[] {
+  return Array.from({ length: Math.ceil(bytes.length / CHUNK_BYTES_MAX) }, (_, index) => {
+    const start = index * CHUNK_BYTES_MAX;
+    return { at: vp + start / BYTES_A_WORD, chunk: bytes.slice(start, start + CHUNK_BYTES_MAX) };
+  });
 }

@@ -32,7 +32,8 @@ type Options = z.infer<typeof options>;
 
 /**
  * ESC/POS devices that make a QR themselves. A printer gives one slip a push and one receipt a payment, whatever is
- * drawn again; a customer display shows every scene.
+ * drawn again; a customer display shows every scene. What they hold cannot be read back: a payload that noise on the wire
+ * garbled is printed or shown as it came.
  */
 export const escpos: DisplayDriver<Options> = {
   name: 'escpos',

@@ -1,91 +1,33 @@
-import { z } from 'zod';
 import type { PayboxError } from '../../lib/errors.ts';
 import type { Display, DisplayDriver, DisplayIo, PanelFrame, PanelSurface, SerialLine } from '../contract.ts';
-import { type Cut, Dialogue } from '../io/answers.ts';
+import { Dialogue, wireMs } from '../io/answers.ts';
 import { displayFault } from './fault.ts';
-import {
-  DRAW_TIMEOUT_MS,
-  eachScreen,
-  PANEL_TEXTS,
-  PanelDisplay,
-  type PanelText,
-  serialPath,
-  shortened,
-} from './panel.ts';
+import { cutAnswer, DONE, END, isRestart, NO_COMPONENT, NO_PAGE, REFUSALS, STRING } from './nextion-answers.ts';
+import { type NextionOptions, nextionOptions } from './nextion-options.ts';
+import { DRAW_TIMEOUT_MS, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';
 
-/** Every rate that the panels know. */
-const BAUD_RATES = [
-  2_400, 4_800, 9_600, 19_200, 31_250, 38_400, 57_600, 115_200, 230_400, 250_000, 256_000, 512_000, 921_600,
-] as const;
-const END = [0xff, 0xff, 0xff];
 const ANSWER_TIMEOUT_MS = 1_000;
 /** A panel that has just got power needs a moment until it listens. */
 const GREETINGS_MAX = 3;
 /** Answers to what another program left half sent have come by then. */
 const SETTLE_MS = 50;
+/** What is not in a component as it was written is written so often. */
+const WRITES_MAX = 3;
+/** What differs is read so often: it may be the answer that was garbled. */
+const READS_MAX = 2;
 /** The instruction buffer of the panels. */
 const COMMAND_BYTES_MAX = 1_024;
 
-const component = z.string().regex(/^[A-Za-z_]\w{0,13}$/, 'expected the name of a component, as t0');
-const page = z.union([z.int().min(0).max(255), component]);
-const text = (name: string) => component.nullable().default(name);
-
-const options = z.strictObject({
-  path: serialPath,
-  baudRate: z.literal(BAUD_RATES).default(9_600).describe('the rate that the HMI file sets; panels come with 9600'),
-  encoding: z.enum(['utf-8', 'ascii']).default('utf-8').describe("the HMI file's encoding; ascii strips diacritics"),
-  dim: z.int().min(0).max(100).default(100).describe('backlight in percent'),
-  pages: eachScreen(page.default(0)).prefault({}).describe('the page of each screen, by number or name'),
-  texts: z
-    .strictObject({
-      title: text('t0'),
-      amount: text('t1'),
-      content: text('t2'),
-      holder: text('t3'),
-      account: text('t4'),
-      timeLeft: text('t5'),
-      hint: text('t6'),
-      offline: text('t7'),
-    })
-    .prefault({})
-    .describe('the text component of each text, null to leave it out'),
-  textBytesMax: z.int().min(8).max(500).default(100).describe('txt_maxl of the text components'),
-  qr: z
-    .strictObject({
-      component: component.default('qr0'),
-      sidePixels: z.int().min(29).max(1_024).default(200).describe('its width and height'),
-      charsMax: z.int().min(20).max(900).default(300).describe('its txt_maxl; a longer payload is refused'),
-    })
-    .nullable()
-    .prefault({})
-    .describe('the QR component, on the page of the payment screen; pages.enrol may be the same'),
-});
-type Options = z.infer<typeof options>;
-
-/** What the panel answers to a command that it refuses, by the first byte (Nextion instruction set, return data). */
-const REFUSALS: ReadonlyMap<number, string> = new Map([
-  [0x00, 'it does not know the command'],
-  [0x02, 'no such component'],
-  [0x03, 'no such page'],
-  [0x1a, 'no such component or attribute'],
-  [0x1b, 'the component does not take this value'],
-  [0x1c, 'the value could not be assigned'],
-  [0x1e, 'wrong number of parameters'],
-  [0x20, 'wrong escape character'],
-  [0x23, 'a name is too long'],
-  [0x24, 'its buffer overflowed'],
-]);
-const DONE = 0x01;
-const NO_COMPONENT = [0x02, 0x1a];
-const NO_PAGE = 0x03;
-const READY = 0x88;
-
-/** Nextion and TJC panels: text commands, ended by FF FF FF, each answered (`bkcmd=3`). */
-export const nextion: DisplayDriver<Options> = {
+/**
+ * Nextion and TJC panels: text commands, ended by FF FF FF, each answered (`bkcmd=3`). A panel that got a text garbled
+ * says done as well, so that the QR and its amount are read back, and the QR is not made visible before it is right.
+ * Whether it is visible cannot be asked: the answer to `vis` has to do.
+ */
+export const nextion: DisplayDriver<NextionOptions> = {
   name: 'nextion',
   summary: 'a Nextion or TJC serial panel that draws texts and the QR itself',
-  options,
-  example: options.parse({ path: '/dev/serial/by-id/usb-1a86_USB_Serial-if00-port0' }),
+  options: nextionOptions,
+  example: nextionOptions.parse({ path: '/dev/serial/by-id/usb-1a86_USB_Serial-if00-port0' }),
   open: async (given, io, signal) => {
     const { path, baudRate } = given;
     const line = await io.openSerial({ path, baudRate }, signal);
@@ -108,7 +50,7 @@ interface Subject {
 
 class Nextion {
   readonly display: Display;
-  readonly #options: Options;
+  readonly #options: NextionOptions;
   readonly #io: DisplayIo;
   readonly #dialogue: Dialogue;
   readonly #shown = new Map<PanelText, string>();
@@ -116,11 +58,13 @@ class Nextion {
   /** Undefined: nobody knows, after a page has been loaded. */
   #qrVisible: boolean | undefined;
   #qrShown: string | undefined;
+  /** Texts written since it was opened. */
+  #assignments = 0;
   #untilMs = 0;
   readonly #eventsLogged = new Set<number>();
   #greeted = false;
 
-  constructor(given: Options, line: SerialLine, io: DisplayIo) {
+  constructor(given: NextionOptions, line: SerialLine, io: DisplayIo) {
     this.#options = given;
     this.#io = io;
     const { path, baudRate, qr, encoding } = given;
@@ -187,13 +131,49 @@ class Nextion {
     const hasQr = qr !== null && page === pages.payment;
     // A QR never stands beside the texts of another payment.
     if (hasQr && frame.qrCode !== this.#qrShown) await this.#setVisible(qr.component, false);
+    const before = this.#assignments;
     for (const name of PANEL_TEXTS) await this.#setText(name, frame[name]);
     if (!hasQr || frame.qrCode === null) return;
-    if (frame.qrCode !== this.#qrShown) {
-      await this.#command(this.#assignment(qr.component, frame.qrCode), { component: qr.component });
-      this.#qrShown = frame.qrCode;
-    }
+    if (this.#assignments > before || frame.qrCode !== this.#qrShown)
+      await this.#holdPayment(qr.component, frame.qrCode);
     await this.#setVisible(qr.component, true);
+  }
+
+  /**
+   * Has the panel hold this QR and the amount beside it. They are read after all that was written, because a garbled
+   * command may have gone to any component.
+   */
+  async #holdPayment(component: string, qrCode: string): Promise<void> {
+    const { amount } = this.#options.texts;
+    const shown = this.#shown.get('amount');
+    for (let left = WRITES_MAX; left > 0; left -= 1) {
+      if (this.#qrShown !== qrCode) await this.#assign(component, qrCode);
+      this.#qrShown = qrCode;
+      if (amount !== null && shown !== undefined && shown !== '' && !(await this.#holds(amount, shown))) {
+        await this.#assign(amount, shown);
+      } else if (await this.#holds(component, qrCode)) {
+        return;
+      } else {
+        await this.#setVisible(component, false);
+        this.#qrShown = undefined;
+      }
+    }
+    this.#shown.delete('amount');
+    throw displayFault(
+      `the panel on ${this.#options.path} does not hold its QR or amount as written ${WRITES_MAX} times`,
+      'check its cable, its ground and the txt_maxl of its components, or lower the baudRate here and in its HMI file',
+    );
+  }
+
+  /** Whether the panel answers that this stands in the component. */
+  async #holds(component: string, value: string): Promise<boolean> {
+    const wanted = Buffer.from(encoded(value));
+    const read = (answer: Uint8Array) => (answer[0] === STRING ? answer.subarray(1) : undefined);
+    for (let left = READS_MAX; left > 0; left -= 1) {
+      const held = await this.#ask(command(`get ${component}.txt`), read, wanted.length);
+      if (held !== undefined && wanted.equals(held)) return true;
+    }
+    return false;
   }
 
   async #hideQr(): Promise<void> {
@@ -217,8 +197,13 @@ class Nextion {
     const fits = (value: string) => encoded(value).length <= textBytesMax;
     const value = shortened(given, fits, encoding === 'utf-8' ? '…' : '~');
     if (this.#shown.get(name) === value) return;
-    await this.#command(this.#assignment(component, value), { component }, value === '' ? NO_COMPONENT : []);
+    await this.#assign(component, value, value === '' ? NO_COMPONENT : []);
     this.#shown.set(name, value);
+  }
+
+  async #assign(component: string, value: string, tolerated: readonly number[] = []): Promise<void> {
+    this.#assignments += 1;
+    await this.#command(this.#assignment(component, value), { component }, tolerated);
   }
 
   /** `t0.txt="…"`, with what the panel's parser asks to be escaped. Throws a PayboxError where it cannot carry the text. */
@@ -237,17 +222,28 @@ class Nextion {
     if (bytes.length > COMMAND_BYTES_MAX) {
       throw displayFault(`${name} has ${bytes.length} bytes; the panel takes ${COMMAND_BYTES_MAX}`, 'lower charsMax');
     }
-    const leftMs = Math.max(1, this.#untilMs - this.#io.clock.monotonicMs());
     const status = (answer: Uint8Array) => {
-      if (isRestart(answer)) throw this.#restarted();
       const [code = 0] = answer;
       return answer.length === 1 && (code === DONE || REFUSALS.has(code)) ? code : undefined;
     };
-    const code = await this.#dialogue.ask(bytes, status, Math.min(ANSWER_TIMEOUT_MS, leftMs));
+    const code = await this.#ask(bytes, status);
     if (code === undefined) {
       throw displayFault(`the panel on ${this.#options.path} did not answer ${name}`, 'check its power and cable');
     }
     if (code !== DONE && !tolerated.includes(code)) throw this.#refused(code, name, subject);
+  }
+
+  /** Undefined when no answer that `accept` takes has come in time. Throws when the panel has restarted instead. */
+  #ask<T>(bytes: Uint8Array, accept: (answer: Uint8Array) => T | undefined, answerBytes = 0): Promise<T | undefined> {
+    const leftMs = Math.max(1, this.#untilMs - this.#io.clock.monotonicMs());
+    return this.#dialogue.ask(
+      bytes,
+      (answer) => {
+        if (isRestart(answer)) throw this.#restarted();
+        return accept(answer);
+      },
+      Math.min(ANSWER_TIMEOUT_MS, leftMs) + wireMs(answerBytes, this.#options.baudRate),
+    );
   }
 
   #refused(code: number, name: string, { component, page }: Subject): PayboxError {
@@ -280,11 +276,6 @@ class Nextion {
   }
 }
 
-/** After power came: `00 00 00` and `88`. */
-function isRestart(answer: Uint8Array): boolean {
-  return (answer.length === 1 && answer[0] === READY) || (answer.length === 3 && answer.every((byte) => byte === 0));
-}
-
 function encoded(value: string): Uint8Array {
   return new TextEncoder().encode(value);
 }
@@ -292,8 +283,3 @@ function encoded(value: string): Uint8Array {
 function command(instruction: string): Uint8Array {
   return Uint8Array.from([...encoded(instruction), ...END]);
 }
-
-const cutAnswer: Cut = (bytes) => {
-  const end = bytes.findIndex((_, at) => END.every((byte, offset) => bytes[at + offset] === byte));
-  return end < 0 ? undefined : { answer: bytes.slice(0, end), length: end + END.length };
-};

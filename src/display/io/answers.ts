@@ -66,7 +66,10 @@ export class Dialogue {
       await this.send(command);
       // Adapters may say that bytes have left while they are still on the wire.
       const onTheWireMs = wireMs(command.length, this.#deps.baudRate);
-      return await withDeadline(this.#deps.clock, timeoutMs + onTheWireMs, answered.promise);
+      const made = await withDeadline(this.#deps.clock, timeoutMs + onTheWireMs, answered.promise);
+      // Whatever is half there would swallow the answer to the next question.
+      if (made === undefined) this.forgetUnread();
+      return made;
     } finally {
       this.#offer = undefined;
       this.#giveUp = undefined;
@@ -98,6 +101,7 @@ export function writeTimeoutMs(bytes: number, baudRate: number): number {
   return WRITE_SLACK_MS + 2 * wireMs(bytes, baudRate);
 }
 
-function wireMs(bytes: number, baudRate: number): number {
+/** How long the bytes are on the wire, with a start bit and a stop bit each. */
+export function wireMs(bytes: number, baudRate: number): number {
   return Math.ceil((bytes * BITS_A_BYTE * 1_000) / baudRate);
 }

@@ -95,7 +95,7 @@ describe.skipIf(missing)(`a Nextion panel${note}`, () => {
     expect(hardware.received().length).toBeLessThanOrEqual(PAYMENT.qrCode.length + 200);
     hardware.forget();
     await show({ ...PAYMENT, secondsLeft: 9 });
-    expect(hardware.received().length).toBeLessThan(40);
+    expect(hardware.received().length).toBeLessThan(60);
     hardware.forget();
     await show({ ...PAYMENT, secondsLeft: 9 });
     expect(hardware.received().length).toBe(0);
