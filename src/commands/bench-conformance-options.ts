@@ -26,6 +26,7 @@ export function conformanceCommand(): Command {
     .option('--second-username <name>', 'a second partner, who does not own the account')
     .option('--second-password-file <file>', 'a file with its password')
     .option('--second-account <number>', 'its account, if it has no endpoint for callbacks')
+    .option('--second-bank <code>', 'the bank of that account (default: that of --bank)')
     .option(
       '--callback-listen <host:port>',
       "the bench is the partner's server here; point the service's endpoint at it",

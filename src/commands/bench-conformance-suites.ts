@@ -7,7 +7,7 @@ import { SERVICE_CHECKS, UNSEEN_CLAUSES } from '../bench/conformance/service/che
 import { type CallbackAuth, type CallbackListener, startListener } from '../bench/conformance/service/listener.ts';
 import { openOwnService, uniqueOf } from '../bench/conformance/service/own.ts';
 import { type ServiceAccess, ServiceSubject } from '../bench/conformance/service/subject.ts';
-import { type Opener, suiteOf } from '../bench/conformance/suite.ts';
+import { type Opener, type Suite, suiteOf } from '../bench/conformance/suite.ts';
 import { realPace } from '../bench/pace.ts';
 import { screenProbe } from '../bench/probe.ts';
 import type { Transport } from '../bench/targets/identities.ts';
@@ -38,6 +38,7 @@ export interface ServiceOptionsGiven {
   secondUsername?: string;
   secondPasswordFile?: string;
   secondAccount?: string;
+  secondBank?: string;
   /** False with `--no-sandbox`. */
   sandbox: boolean;
   callbackListen?: string;
@@ -62,8 +63,7 @@ export function ownService({ report }: ServiceOptionsGiven, seed: number, isWant
       const random = seededRandom(seed);
       const starter = emulatedStarter({ transport: 'http', probe: screenProbe, random, log: logOf(report) });
       const { subject, close } = await openOwnService(starter, random);
-      const lacks = subject.lacks.bind(subject);
-      return suiteOf(checks, { subject, pace: subject.pace, lacks, close });
+      return serviceSuite(checks, subject, close);
     },
   };
 }
@@ -131,23 +131,27 @@ export function serviceAt(given: ServiceOptionsGiven, isWanted: IsWanted): Opene
         guesses: given.guessPasswords === true,
       });
       tellListener(listener);
-      const lacks = subject.lacks.bind(subject);
-      const close = async () => listener?.close();
-      return suiteOf(checks, { subject, pace: realPace, lacks, close });
+      return serviceSuite(checks, subject, async () => listener?.close());
     },
   };
 }
 
+function serviceSuite(checks: typeof SERVICE_CHECKS, subject: ServiceSubject, close: () => Promise<void>): Suite {
+  const { pace, masks } = subject;
+  const lacks = subject.lacks.bind(subject);
+  return suiteOf(checks, { subject, pace, lacks, masked: (text) => masks.text(text), close });
+}
+
 function partnersOf(given: ServiceOptionsGiven) {
   const access = accessOf(given);
-  const { sandbox, secondAccount } = given;
+  const { sandbox, secondAccount, secondBank = given.bank } = given;
   const account = {
     bankAccount: needed('--account', given.account),
     bankCode: needed('--bank', given.bank),
     userBankName: needed('--holder', given.holder),
   };
   const outside = sandbox ? undefined : access;
-  return { access, account, sandbox, outside, second: secondOf(given, access), secondAccount };
+  return { access, account, sandbox, outside, second: secondOf(given, access), secondAccount, secondBank };
 }
 
 function boxesOf({ boxCode, serial, confirm, boxPage, boxSecretFile, unlinkedBox }: ServiceOptionsGiven) {

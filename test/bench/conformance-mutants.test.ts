@@ -175,6 +175,26 @@ const THROUGH_A_LIAR: readonly (readonly [what: string, clauses: readonly string
     }),
   ],
   [
+    "a partner pays into another's account",
+    ['CBK-2'],
+    () => ({
+      answer: (it, request) => {
+        if (is(request, PATHS.testCallback) && request.body.includes('0123456789') && it.body.includes('E77'))
+          Object.assign(it, { status: 200, body: '{"status":"SUCCESS","message":"T1"}' });
+      },
+    }),
+  ],
+  [
+    'a box shows the QR of an account that it is not linked to',
+    ['SND-2'],
+    () => ({
+      answer: (it, request) => {
+        if (is(request, PATHS.sendQr) && request.body.includes('"bankAccount":"SHOP2ACC"'))
+          Object.assign(it, { status: 200, body: '{"status":"SUCCESS","message":""}' });
+      },
+    }),
+  ],
+  [
     'a push that timed out is not taken back',
     ['SND-4'],
     () => ({ isHeard: (message) => !message.includes('"type":"withdraw"') }),
@@ -232,6 +252,15 @@ const without =
   (json: Record<string, unknown>) =>
     Object.fromEntries(Object.entries(json).filter(([field]) => !fields.includes(field)));
 
+function otherCallback(from: RegExp, to: string): Lies {
+  return {
+    request: (it) => {
+      it.body = it.body.replace(from, to);
+      return undefined;
+    },
+  };
+}
+
 const BEFORE_THE_PARTNER: readonly (readonly [what: string, clauses: readonly string[], lies: () => Lies])[] = [
   [
     'a callback has another amount',
@@ -252,6 +281,17 @@ const BEFORE_THE_PARTNER: readonly (readonly [what: string, clauses: readonly st
         return undefined;
       },
     }),
+  ],
+  ['a callback names no box', ['SYN-2'], () => otherCallback(/"terminalCode":"\w+"/, '"terminalCode":""')],
+  [
+    'a callback has its time in seconds',
+    ['SYN-2', 'SYN-8'],
+    () => otherCallback(/("transactiontime":\d+)\d{3}\b/, '$1'),
+  ],
+  [
+    'every callback has one reference number',
+    ['SYN-2', 'SYN-8'],
+    () => otherCallback(/"referencenumber":"[^"]+"/, '"referencenumber":"R1"'),
   ],
   [
     'a callback is sent again after 400',
@@ -311,6 +351,26 @@ describe.concurrent('a service that is wrong', { timeout: 300_000 }, () => {
     ['a callback is never sent again', ['SYN-4'], { callbackRetryWaitsMs: [] }],
   ])('is caught by its clauses and no others: %s', async (_what, clauses, config) => {
     expect(clausesOf(await judged(() => ({ config })), 'failed')).toEqual(clauses);
+  });
+
+  it('is caught by its clauses and no others: a paid order stays on the box that showed it first', async () => {
+    const lies: Lies = { isHeard: (message) => !message.includes('"why":"paid"') };
+    const results = await judged((through) => ({
+      isWithoutBox: false,
+      service: (origin) => through(origin, lies),
+    }));
+    expect(clausesOf(results, 'failed')).toEqual(['CBK-7']);
+  });
+
+  it('is skipped, and not failed, where it is off and so cannot tell of a wrong checkSum', async () => {
+    const off: Lies = {
+      answer: (it, request) => {
+        if (is(request, PATHS.sendQr) && it.body.includes('E39')) it.body = it.body.replace('E39', 'BOX_OFFLINE');
+      },
+    };
+    const results = await judged((through) => ({ service: (origin) => through(origin, off) }), false);
+    expect(clausesOf(results, 'failed')).toEqual([]);
+    expect(results.find(({ clause, level }) => clause === 'SUM-1' && level === 'spec')?.outcome).toBe('skipped');
   });
 
   it('is caught by its clauses and no others: an expired token is taken', async () => {

@@ -186,6 +186,7 @@ describe('paybox bench run conformance', () => {
     const skipped = results.filter(({ outcome }) => outcome === 'skipped');
     expect([...reasons(skipped)].sort()).toEqual([
       'needs a box that the bench plays: give --box-code, --serial and --box-secret-file',
+      'needs a second partner: give --second-username and --second-password-file',
       'needs a service that is no sandbox: give --no-sandbox with the address of one',
       'needs an account of a second partner without an endpoint for callbacks: give --second-username, --second-password-file and --second-account',
       'needs signed callbacks: give --callback-signing-secret-file',
@@ -196,6 +197,26 @@ describe('paybox bench run conformance', () => {
     expect(page).not.toMatch(/demo-secret|ZGVtbzpkZW1vLXNlY3JldA|eyJ/);
     expect(page).toContain('•••');
   }, 240_000);
+
+  it('tells no token of a service that gives one to anybody', async () => {
+    const token = 'a-token-that-was-given-to-anybody';
+    const baseUrl = await http((request, response) => {
+      // Without its name, as a service may tell it where nobody expects it.
+      const isToken = request.url?.endsWith('/token_generate') === true;
+      response.end(isToken ? JSON.stringify({ access_token: token, token_type: 'Bearer', expires_in: 300 }) : token);
+    });
+    const folder = await temporaryFolder();
+    await writeFile(join(folder, 'password'), 'shop-secret\n');
+    const partner = ['--username', 'shop', '--password-file', join(folder, 'password')];
+    const account = ['--account', ACCOUNT.bankAccount, '--bank', ACCOUNT.bankCode, '--holder', ACCOUNT.userBankName];
+    const reports = ['--junit', join(folder, 'junit.xml'), '--report', folder, '--only', 'TOK'];
+    const run = ['bench', 'run', 'conformance', '--service', baseUrl, ...partner, ...account, ...reports];
+    const { code, output } = await payboxToEnd(...run);
+    expect(code).toBe(1);
+    expect(output).toContain('TOK-4');
+    const files = await Promise.all(['junit.xml', 'index.html'].map((file) => readFile(join(folder, file), 'utf8')));
+    for (const text of [output, ...files]) expect(text).not.toContain(token.slice(0, 20));
+  }, 60_000);
 
   it('says which option is wrong', async () => {
     const run = (...options: string[]) => payboxToEnd('bench', 'run', 'conformance', ...options);

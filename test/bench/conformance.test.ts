@@ -191,6 +191,7 @@ describe('what stands in evidence', () => {
       masks.value({ Authorization: 'Basic dXNlcjpwYSQkd29yZA==', 'x-other': 'is pa$$word' }),
       masks.text('{"access_token":"given","checkSum":"d41d8","deep":[{"password":"hidden"}],"content":"pa$$word"}'),
       masks.text('not JSON, pa$$word'),
+      masks.text('expected a refusal, the answer is 200 {"token_type":"Bearer","access_token": "given by mis'),
     ]);
     expect(masked).not.toMatch(/pa\$\$|dXNl|given|d41d8|hidden/);
     expect(masked).toContain('Basic •••');

@@ -82,6 +82,8 @@ export interface RunChecksOptions<Subject, Need extends string> {
   /** Another choice in a gap is a failure. */
   strict: boolean;
   pace: Pace;
+  /** The text without the secrets in it; whoever is judged may say them where nobody expects it. */
+  masked?(text: string): string;
   /** Ends the run; it throws the reason of the signal. */
   signal: AbortSignal;
   onBegin?(check: Check<Subject, Need>, number: number, of: number): void;
@@ -137,7 +139,7 @@ async function judged<Subject, Need extends string>(
     return { result: verdict('passed', ''), isAnswered: true };
   } catch (error) {
     options.signal.throwIfAborted();
-    const reason = reasonOf(error);
+    const reason = options.masked?.(reasonOf(error)) ?? reasonOf(error);
     evidence.add('problem', reason);
     const isAnswered = !(error instanceof MissingPeerError || error instanceof Silence);
     return { result: verdict(outcomeOf(error, check.level, options.strict), reason), isAnswered };

@@ -32,16 +32,18 @@ export function suiteOf<Subject, Need extends string>(
     subject,
     pace,
     lacks,
+    masked,
     close,
   }: {
     subject: Subject;
     pace: Pace;
     lacks(need: Need): string | undefined;
+    masked?(text: string): string;
     close(): Promise<void>;
   },
 ): Suite {
   return {
-    judge: (options) => runChecks(checks, subject, { ...options, pace, lacks }),
+    judge: (options) => runChecks(checks, subject, { ...options, pace, lacks, ...(masked && { masked }) }),
     close,
   };
 }

@@ -15,7 +15,7 @@ export type Body = Readonly<Record<string, unknown>> | string;
 
 /** A bearer of the partner. Throws Unmet where none is given: TOK-1 judges that. */
 export async function bearerOf(run: ServiceRun, partner: ServiceAccess = run.subject.options.access): Promise<string> {
-  const { tokens, pace, masks } = run.subject;
+  const { tokens, pace } = run.subject;
   const name = `${partner.baseUrl} ${partner.username}`;
   const known = tokens.get(name);
   const nowMs = pace.clock.monotonicMs();
@@ -25,7 +25,6 @@ export async function bearerOf(run: ServiceRun, partner: ServiceAccess = run.sub
   if (called.status !== 200 || typeof token !== 'string') {
     throw new Unmet(`needs a token, but ${PATHS.token} answered ${told(called)}`);
   }
-  masks.add(token);
   tokens.set(name, { token, sinceMs: nowMs });
   return token;
 }

@@ -1,4 +1,5 @@
 import { boxChecks } from './boxes.ts';
+import { callbackFactChecks } from './callback-facts.ts';
 import { callbackChecks } from './callbacks.ts';
 import { codeChecks, errorChecks } from './errors.ts';
 import { generateChecks } from './generate.ts';
@@ -29,6 +30,7 @@ export const SERVICE_CHECKS: readonly ServiceCheck[] = [
   ...screenChecks,
   ...paymentChecks,
   ...callbackChecks,
+  ...callbackFactChecks,
   ...errorChecks,
   ...limitChecks,
   ...paymentLimits,

@@ -59,6 +59,9 @@ export async function ask(run: ServiceRun, question: Question): Promise<Called> 
     const called = await evidence.timed('answer', () =>
       question.isAwaitingTime === true ? asked() : subject.pace.during(asked),
     );
+    const { access_token: token } = recordOf(called.json);
+    // Also one that nobody should have been given.
+    if (typeof token === 'string') subject.masks.add(token);
     const refusal = codeOf(called);
     if (refusal !== undefined) subject.codes.add(refusal);
     const answer = {

@@ -2,6 +2,8 @@ const MASK = '•••';
 /** A shorter secret would mask what is none; the fields below hide it all the same. */
 const CHARS_MIN = 4;
 const SECRET_FIELDS = new Set(['authorization', 'access_token', 'checksum', 'password']);
+/** The same in JSON that is cut off, or stands in a sentence. */
+const SECRET_TEXT = /("(?:authorization|access_token|checksum|password)"\s{0,8}:\s{0,8}")[^"]*/gi;
 
 /** What must not stand in a report. */
 export class Masks {
@@ -15,7 +17,8 @@ export class Masks {
   text(text: string): string {
     const json = jsonOf(text);
     if (typeof json === 'object' && json !== null) return JSON.stringify(this.value(json));
-    return [...this.#secrets].reduce((masked, secret) => masked.replaceAll(secret, MASK), text);
+    const known = [...this.#secrets].reduce((masked, secret) => masked.replaceAll(secret, MASK), text);
+    return known.replaceAll(SECRET_TEXT, `$1${MASK}`);
   }
 
   value(value: unknown): unknown {

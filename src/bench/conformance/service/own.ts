@@ -96,6 +96,7 @@ export async function openOwnService(
       unlinkedBox: UNLINKED_BOX.terminalCode,
       second: { baseUrl, ...made.second },
       secondAccount: SECOND_ACCOUNT.bankAccount,
+      secondBank: SECOND_ACCOUNT.bankCode,
       listener,
       callbackAuth: made.callbackAuth,
       signingSecret: made.signingSecret,

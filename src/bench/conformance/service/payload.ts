@@ -9,6 +9,10 @@ import { recordOf } from './json.ts';
 import type { ServiceCheck, ServiceRun } from './subject.ts';
 
 const CRC_CHARS = 4;
+/** Sub-tag 00 of tag 38: NAPAS. */
+const NAPAS_ID = '0010A000000727';
+/** The published check value of CRC-16/CCITT-FALSE. */
+const CRC_OF_DIGITS = ['123456789', '29B1'] as const;
 
 /** The QR of an answer. Throws Unmet where there is none: GEN-1 judges that. */
 async function payloadOf(run: ServiceRun, body: object = generateBody(run)): Promise<string> {
@@ -72,6 +76,9 @@ export const payloadChecks: readonly ServiceCheck[] = [
       const decoded = decodeVietQr(payload);
       if (!decoded.ok && framed(payload) !== undefined) throw new Mismatch(`tag ${decoded.tag}: ${decoded.reason}`);
       if (!decoded.ok) throw new Unmet('needs a QR of tags, lengths and values: QRP-1 judges that');
+      // Read without the code that a gateway of ours makes it with.
+      const merchant = framed(payload)?.get('38') ?? '';
+      if (!merchant.startsWith(NAPAS_ID)) throw new Mismatch(`tag 38: expected ${NAPAS_ID}…, is ${merchant}`);
     },
   },
   {
@@ -79,6 +86,8 @@ export const payloadChecks: readonly ServiceCheck[] = [
     title: 'tag 63 is the CRC of the whole QR',
     level: 'spec',
     run: async (run) => {
+      const [digits, published] = CRC_OF_DIGITS;
+      if (crc16(digits) !== published) throw new Error('the bench itself makes another CRC than CRC-16/CCITT-FALSE');
       const payload = await payloadOf(run);
       const right = withCrc(payload);
       if (payload !== right) throw new Mismatch(`expected ${right.slice(-CRC_CHARS)}, is ${payload.slice(-CRC_CHARS)}`);

@@ -139,6 +139,26 @@ export const paymentChecks: readonly ServiceCheck[] = [
     },
   },
   {
+    clause: 'CBK-2',
+    title: "nobody pays into another partner's account: it is E77",
+    level: 'gap',
+    needs: ['sandbox', 'another partner'],
+    run: async (run) => {
+      const { second: as } = run.subject.options;
+      const called = await post(run, PATHS.testCallback, payment(run), as === undefined ? {} : { as });
+      expectCode(called, 'E77', "a test callback for another partner's account");
+    },
+  },
+  {
+    clause: 'CBK-2',
+    title: 'transType is C where it is left out',
+    level: 'gap',
+    needs: ['sandbox'],
+    run: async (run) => {
+      transactionOf(await simulate(run, payment(run, { transType: undefined })), 'without transType');
+    },
+  },
+  {
     clause: 'CBK-3',
     title: 'bankCode is taken and not required',
     level: 'gap',
@@ -157,7 +177,6 @@ export const paymentChecks: readonly ServiceCheck[] = [
     run: async (run) => {
       transactionOf(await simulate(run, payment(run)), 'a credit');
       transactionOf(await simulate(run, payment(run, { transType: 'D' })), 'a debit');
-      transactionOf(await simulate(run, payment(run, { transType: undefined })), 'without transType');
     },
   },
   {

@@ -66,6 +66,38 @@ export const screenChecks: readonly ServiceCheck[] = [
         });
       }),
   },
+  {
+    clause: 'CBK-7',
+    title: 'a box that is off when its order is paid is told of it when it comes back',
+    level: 'spec',
+    needs: ['a box to play', 'sandbox'],
+    run: async (run) => {
+      const order = run.subject.newOrder();
+      await withBox(run, () => shown(run, order));
+      const transactionId = await pay(run, order);
+      await withBox(run, async (box) => {
+        const payment = await box.comes('payment');
+        if (payment?.transactionId !== transactionId) throw new Mismatch('the box is not told of the payment');
+      });
+    },
+  },
+  {
+    clause: 'CBK-7',
+    title: 'an order that is paid is taken back from a box that showed it before another did',
+    level: 'spec',
+    needs: ['a box to play', 'a box that is on', 'sandbox'],
+    run: (run) =>
+      withBox(run, async (box) => {
+        const order = run.subject.newOrder();
+        await shown(run, order);
+        const { terminalCode = '', serialNumber = '' } = run.subject.options.boxOn ?? {};
+        await shown(run, order, { terminalCode, serialNumber });
+        await pay(run, order);
+        const withdrawal = await box.comes('withdraw');
+        if (withdrawal?.pushId !== box.of('show')[0]?.pushId) throw new Mismatch('the box still has the order');
+        if (box.of('payment').length > 0) throw new Mismatch('the payment is told to both boxes');
+      }),
+  },
 ];
 
 async function judgeRepeated(run: ServiceRun): Promise<void> {

@@ -29,6 +29,8 @@ const WRONG: readonly [title: string, code: string, make: (trial: Trial) => Body
   ['a QR to a card of that number', 'QR_MISMATCH', (trial) => mismatched(trial, () => ({ service: 'card' }))],
   ['another account in QR and fields', 'QR_MISMATCH', (trial) => trial.order({ bankAccount: FOREIGN_ACCOUNT })],
   ['another bank in QR and fields', 'QR_MISMATCH', (trial) => trial.order({ bankCode: FOREIGN_BANK })],
+  ['another account in the fields', 'QR_MISMATCH', (trial) => ({ ...trial.order(), bankAccount: FOREIGN_ACCOUNT })],
+  ['another bank in the fields', 'QR_MISMATCH', (trial) => ({ ...trial.order(), bankCode: FOREIGN_BANK })],
 ];
 
 /** Clause AGT-1 of PROTOCOL.md, and what display and limits refuse. */
