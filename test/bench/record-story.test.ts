@@ -168,6 +168,8 @@ describe('a session', () => {
     ],
     ['what looks like a variable', generated({ ...ORDER, content: '${seed}' }), /a generate that no step can make/],
     ['a box that was silent', sent(SEND, failed('BOX_TIMEOUT')), /BOX_TIMEOUT.*did not confirm it in time/],
+    ['a broken display', sent(SEND, failed('DISPLAY_FAULT')), /DISPLAY_FAULT.*Add the fault of its display if it is/],
+    ['a full disk', sent(SEND, failed('STORAGE_FAULT')), /STORAGE_FAULT.*Add the fault of its disk if it is/],
     ['an overtaken push', sent(SEND, failed('REPLACED')), /another push overtook it/],
     [
       'a box that was not there',

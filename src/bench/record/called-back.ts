@@ -33,7 +33,9 @@ function linesOf(attempts: readonly Attempt[], stand: Stand, ledger: Ledger): Li
   const last = attempts.findLast(({ byHand }) => !byHand) ?? attempts.at(-1);
   if (first === undefined || last === undefined) return [];
   const payment = ledger.payments.get(first.transactionId);
-  if (payment === undefined) return [note(first.atMs, 'a payment from before this recording was told to its partner')];
+  if (payment === undefined) {
+    return [note(first.atMs, 'a payment that no call of this recording made was told to its partner')];
+  }
   const failures = failuresOf(attempts, payment);
   if (last.result === 'pending') {
     return [...failures, note(last.atMs, `its callback was still to be made after ${attempts.length} attempts`)];

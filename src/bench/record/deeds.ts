@@ -35,6 +35,8 @@ const UNTIMED: Readonly<Record<string, string>> = {
   WITHDRAWN: 'it was taken back before it was on the screen',
   BOX_TIMEOUT: 'the box did not confirm it in time',
 };
+/** What a box refuses for a fault of its own, which the gateway does not hear of. */
+const OF_BOX: Readonly<Record<string, string>> = { DISPLAY_FAULT: 'display', STORAGE_FAULT: 'disk' };
 /** What depends on the token, and on how the gateway is set up. */
 const SET_UP = ['E74', 'E75', 'E76', 'E77'];
 
@@ -107,6 +109,14 @@ export class Deeds {
     const atMs = show?.atMs ?? call.atMs;
     if (why !== undefined && !this.#stand.isFaulty(atMs)) {
       this.#note(call, `a send-qr was refused: ${explained(answerOf(call))}. No step can time that: ${why}`);
+      return;
+    }
+    const failed = OF_BOX[answerOf(call)];
+    if (failed !== undefined) {
+      this.#note(
+        call,
+        `a send-qr was refused: ${explained(answerOf(call))}. Add the fault of its ${failed} if it is to be`,
+      );
       return;
     }
     if (answerOf(call) === 'BOX_OFFLINE' && !this.#outages.isOff(box, atMs) && !this.#stand.isFaulty(atMs)) {

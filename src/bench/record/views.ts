@@ -137,7 +137,7 @@ export class Views {
     const payment =
       told === undefined ? undefined : this.#ledger.payments.get((told.body as UpOf<'paid'>).transactionId);
     const [known] = payment === undefined ? this.#paymentsOf(text) : [payment];
-    if (known === undefined) return note(atMs, `${box} showed a payment from before this recording`);
+    if (known === undefined) return note(atMs, `${box} showed a payment that no call of this recording made`);
     const report = payment === undefined ? {} : { report: { payment: variable(payment.name, 'transactionId') } };
     const isAtOnce = told !== undefined && atMs - told.atMs <= SEEN_LATE_MS;
     return line(isAtOnce ? told.atMs : atMs, {
