@@ -223,7 +223,7 @@ async function routesWith(store: Store) {
   const app = createApp(log, clock);
   const settings = { setting: async () => random.secret(32) } as unknown as Store;
   const seals = await Seals.open({ ...common, hub, store: settings });
-  const faults = new Faults({ ...common, sandbox: false });
+  const faults = new Faults({ ...common, sandbox: false, partners: [] });
   const links = new Links({ ...common, faults, confirmTimeoutMs: 5000, isBrokerForeign: false });
   boxRoutes(app, { ...common, hub, links, seals, logins: new Logins(clock) });
   onTestFinished(() => app.close());

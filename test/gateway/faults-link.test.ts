@@ -135,7 +135,7 @@ it('FLT-9 link-slow: each message takes up to a second, and none overtakes anoth
   const log = createLogger(new PassThrough().resume(), clock, 'json');
   const directory = createDirectory(parseGatewayConfig({ dataDir: 'x' }, 'test'));
   const deps = { directory, clock, log, random: systemRandom, changes: new Changes() };
-  const faults = new Faults({ ...deps, sandbox: true });
+  const faults = new Faults({ ...deps, sandbox: true, partners: [] });
   const links = new Links({ ...deps, faults, confirmTimeoutMs: 5_000, isBrokerForeign: false });
   expect(faults.order({ fault: 'link-slow', seed: 5 }).ok).toBe(true);
   const down: number[] = [];

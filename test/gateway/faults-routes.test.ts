@@ -4,6 +4,7 @@ import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
 import { askFaults, faults } from './faults.ts';
 import {
+  ACCOUNT,
   BOX1,
   GENERATE,
   order,
@@ -36,7 +37,8 @@ describe('/_mock/faults', () => {
     for (const { name, ...rest } of offered.faults) {
       const { place, about, seconds = null } = faultKind(name as FaultName);
       const isPerBox = name !== 'broker-killed' && name !== 'clock-skew';
-      expect(rest).toEqual({ place, about, seconds, magic: magicContent(name as FaultName), isPerBox });
+      const magic = isPerBox ? magicContent(name as FaultName) : null;
+      expect(rest).toEqual({ place, about, seconds, magic, isPerBox });
     }
     expect(offered.standing).toEqual([]);
     const asked = { fault: 'push-lost', box: BOX1.terminalCode, content: 'DH1', times: 3, chance: 0.5, seed: 7 };
@@ -151,12 +153,20 @@ describe('how often a fault happens', () => {
   });
 });
 
+/** The partner of these tests, for a gateway of his own. */
+const demo = (url: string) => ({
+  username: 'demo',
+  password: 'demo-secret',
+  accounts: [ACCOUNT.bankAccount],
+  callback: { url },
+});
+
 describe('magic contents', () => {
   const atOnce = async () => {
     const partner = await partnerServer();
     const gateway = await testGateway({
       callback: { url: partner.url },
-      config: { confirmTimeoutMs: 500, callbackRetryWaitsMs: [10, 10] },
+      config: { confirmTimeoutMs: 500, callbackRetryWaitsMs: [10, 10], partners: [demo(partner.url)] },
     });
     const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http', onShow: () => undefined });
     return { gateway, partner, box };
@@ -173,6 +183,26 @@ describe('magic contents', () => {
     expect((await askFaults(gateway, '', 'DELETE')).status).toBe(204);
     const replayed = fault === 'link-twice' ? [expect.stringContaining('MESSAGE_REPLAYED')] : [];
     expect(box.faults.splice(0).map(String)).toEqual(replayed);
+  });
+
+  it.each(['broker-killed', 'clock-skew'] as const)('FLT-4 order no %s where other partners are', async (fault) => {
+    const gateway = await testGateway();
+    await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+    const { magic } = (await faults(gateway)).faults.find(({ name }) => name === fault) ?? {};
+    expect(magic).toBe(null);
+    expect((await gateway.post(SEND_QR, push({ content: magicContent(fault) }))).status).toBe(200);
+    expect(gateway.log).toContainEqual(expect.objectContaining({ event: 'fault-refused', fault }));
+    expect((await faults(gateway)).standing).toEqual([]);
+    expect(happened(gateway, fault)).toEqual([]);
+    expect((await post(gateway, { fault })).status).toBe(201);
+  });
+
+  it('FLT-4 have one fault of a link stand at a time, however often they are pushed', async () => {
+    const gateway = await testGateway(HERE);
+    await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+    const content = magicContent('link-slow');
+    for (const orderId of ['A', 'B', 'C']) await gateway.post(SEND_QR, push({ content, orderId }));
+    expect((await faults(gateway)).standing).toMatchObject([{ fault: 'link-slow', box: BOX1.terminalCode }]);
   });
 
   it('FLT-4 of a callback, make it at the first attempt only', async () => {

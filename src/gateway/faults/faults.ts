@@ -35,8 +35,8 @@ export interface Offered {
   place: string;
   about: string;
   seconds: number | null;
-  /** The content that orders it. */
-  magic: string;
+  /** The content that orders it; null where none does. */
+  magic: string | null;
   /** Whether it can be ordered for one box. */
   isPerBox: boolean;
 }
@@ -49,6 +49,8 @@ export interface FaultsDeps {
   changes: Changes;
   /** Without one there are no faults, and contents mean nothing. */
   sandbox: boolean;
+  /** Where there are several, none may have by a content what happens to all of them. */
+  partners: readonly unknown[];
 }
 
 /** The faults of this gateway, by order and by magic contents (PROTOCOL.md, clause FLT). */
@@ -72,7 +74,8 @@ export class Faults {
     if (!this.#deps.sandbox) return [];
     return FAULT_NAMES.filter((name) => faultKind(name).place !== 'box').map((name) => {
       const { place, about, seconds = null } = faultKind(name);
-      return { name, place, about, seconds, magic: magicContent(name), isPerBox: !OF_ALL.includes(name) };
+      const magic = this.#isByContent(name) ? magicContent(name) : null;
+      return { name, place, about, seconds, magic, isPerBox: !OF_ALL.includes(name) };
     });
   }
 
@@ -115,7 +118,12 @@ export class Faults {
     if (!this.#deps.sandbox) return;
     const fault = faultOfContent(content);
     if (fault === undefined || faultKind(fault).place !== 'link') return;
-    const verdict = this.order(OF_ALL.includes(fault) ? { fault } : { fault, box });
+    const order = OF_ALL.includes(fault) ? { fault } : { fault, box };
+    // One partner who repeats himself must not take the room of all orders.
+    if (this.standing().some((it) => it.fault === fault && it.box === order.box)) return;
+    const verdict = this.#isByContent(fault)
+      ? this.order(order)
+      : refuse('E46', `${fault} happens to every partner: owners order it at /_mock/faults`);
     if (!verdict.ok) this.#deps.log.warn('fault-refused', { fault, box, reason: verdict.reason });
   }
 
@@ -126,6 +134,10 @@ export class Faults {
 
   endAll(): void {
     this.#standing.endAll();
+  }
+
+  #isByContent(fault: FaultName): boolean {
+    return !OF_ALL.includes(fault) || this.#deps.partners.length === 1;
   }
 
   #magic(fault: FaultName, { boxes, content = '', isRepeated = false }: Subject): Happening | undefined {

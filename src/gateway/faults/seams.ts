@@ -20,7 +20,7 @@ import { type ExpirableTokens, expirable, serviceFaults } from './service-faults
 import { type ServiceHub, withPushFaults } from './service-hub.ts';
 
 export interface SeamsDeps {
-  config: Pick<GatewayConfig, 'mqtt' | 'sandbox' | 'confirmTimeoutMs'>;
+  config: Pick<GatewayConfig, 'mqtt' | 'sandbox' | 'confirmTimeoutMs' | 'partners'>;
   directory: Directory;
   changes: Changes;
   clock: SettableClock;

@@ -65,7 +65,12 @@ export function faults(ask, { faults: offered, standing }) {
       offered
         .filter((it) => it.place === place)
         .map((it) => ({
-          cells: [it.name, it.seconds ? `${it.about} (${it.seconds} s)` : it.about, copy(it.magic), order(it)],
+          cells: [
+            it.name,
+            it.seconds ? `${it.about} (${it.seconds} s)` : it.about,
+            it.magic === null ? '' : copy(it.magic),
+            order(it),
+          ],
         })),
       '',
     ),
