@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import { systemClock, withDeadline } from '../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf } from '../lib/errors.ts';
 import type { BoxAt } from './box-at.ts';
 import { readQr, readQrInPhotograph } from './decode.ts';
@@ -105,28 +106,45 @@ async function readPicture(path: string): Promise<Uint8Array> {
 }
 
 /** What a command prints. */
-function printed(command: string, { terminalCode, url }: BoxAt): Promise<Uint8Array> {
+async function printed(command: string, { terminalCode, url }: BoxAt): Promise<Uint8Array> {
+  // A group of its own: what the shell starts holds the pipe open, and has to end with it.
   const child = spawn(command, {
     shell: true,
+    detached: true,
     env: { ...process.env, PAYBOX_BOX: terminalCode, PAYBOX_BOX_URL: url },
     stdio: ['ignore', 'pipe', 'inherit'],
-    timeout: COMMAND_TIMEOUT_MS,
-    killSignal: 'SIGKILL',
-  });
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  child.stdout.on('data', (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > PICTURE_BYTES_MAX) child.kill('SIGKILL');
-    else chunks.push(chunk);
   });
   const failed = (why: string) =>
     new PayboxError('NO_PICTURE', `the command of --probe ${why}: ${command}`, { severity: 'retryable' });
-  return new Promise((resolve, reject) => {
+  const stopped = (why: string) => {
+    child.stdout.destroy();
+    if (child.pid !== undefined) killGroup(child.pid);
+    return failed(why);
+  };
+  const ended = new Promise<Uint8Array>((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    child.stdout.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > PICTURE_BYTES_MAX) reject(stopped('printed too much'));
+      else chunks.push(chunk);
+    });
     child.on('error', (error) => reject(failed(reasonOf(error))));
     child.on('close', (code, signal) => {
       if (code === 0) resolve(Buffer.concat(chunks));
-      else reject(failed(signal === null ? `ended with ${code}` : 'took too long or printed too much'));
+      else reject(failed(`ended with ${code ?? signal}`));
     });
   });
+  const picture = await withDeadline(systemClock, COMMAND_TIMEOUT_MS, ended);
+  if (picture === undefined) throw stopped('took too long');
+  return picture;
+}
+
+function killGroup(leader: number): void {
+  try {
+    process.kill(-leader, 'SIGKILL');
+  } catch (error) {
+    // None of it is left.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }

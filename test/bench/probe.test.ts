@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { BoxAt } from '../../src/bench/box-at.ts';
@@ -10,7 +10,7 @@ import { openRenderer } from '../../src/display/render.ts';
 import { DISTORTIONS, photograph } from '../display/distortions.ts';
 import { glyphCache } from '../display/pictures.ts';
 import { PAYMENT, QR_CODE } from '../display/scenes.ts';
-import { temporaryFolder } from '../support/net.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
 
 const source = glyphCache();
 const BOX = new BoxAt('http://127.0.0.1:9', { terminalCode: 'VVB000001', serialNumber: 'VVB900001' });
@@ -66,6 +66,16 @@ describe('a probe', () => {
     ['a framebuffer that there is not', 'framebuffer:/nowhere:4x4x16', /^\/nowhere cannot be read: ENOENT/],
   ])('names what is wrong with %s', async (_what, text, message) => {
     await expect(probeOf(text).see(BOX)).rejects.toThrow(message);
+  });
+
+  it('ends a command that prints for ever, with all that it has started', async () => {
+    const said = await file('pid', new Uint8Array());
+    const endless = `sh -c 'echo $$ > ${said}; exec cat /dev/zero 2>/dev/null' | cat 2>/dev/null`;
+    await expect(probeOf(endless).see(BOX)).rejects.toThrow('printed too much');
+    const pid = Number(await readFile(said, 'utf8'));
+    expect(pid).toBeGreaterThan(0);
+    // Of one that has ended, and that nobody has asked after, nothing is told.
+    await eventually('its end', async () => (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')) === '');
   });
 
   it('names what is wrong with its words', () => {
