@@ -8,12 +8,12 @@ import { type Progress, progressOn } from '../bench/reports/progress.ts';
 import { tapOf } from '../bench/reports/tap.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
-import { makeFolder, writeOut } from './bench.ts';
 import { awaitedBox, type BoxOptionsGiven } from './bench-conformance-box.ts';
 import { ownBox, ownService, type ServiceOptionsGiven, serviceAt, strayOption } from './bench-conformance-suites.ts';
 import { anySeed } from './bench-target.ts';
 import { StopSignal } from './daemon.ts';
 import { table } from './print.ts';
+import { assertReports, writeOut } from './report-files.ts';
 
 /** The options of `paybox bench run conformance`. */
 export interface ConformanceOptions extends ServiceOptionsGiven, BoxOptionsGiven {
@@ -35,7 +35,7 @@ const NOWHERE = { write: () => true };
 export async function conformance(options: ConformanceOptions): Promise<void> {
   const seed = options.seed ?? anySeed();
   const openers = openersOf(options, seed);
-  if (options.report !== undefined) await makeFolder('--report', options.report);
+  await assertReports(options);
   const stop = new StopSignal();
   const ending = new AbortController();
   void stop.received.then((signal) => ending.abort(new Error(`ended by ${signal}`)));

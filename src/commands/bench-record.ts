@@ -1,4 +1,4 @@
-import { access, constants, open, rename, rm, writeFile } from 'node:fs/promises';
+import { access, constants, rename, writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { BoxAt } from '../bench/box-at.ts';
 import { realPace } from '../bench/pace.ts';
@@ -11,6 +11,7 @@ import { systemClock } from '../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf } from '../lib/errors.ts';
 import { isExposed } from '../lib/tls.ts';
 import { StopSignal } from './daemon.ts';
+import { assertWritable } from './report-files.ts';
 import { secretFrom } from './secrets.ts';
 
 export interface RecordOptions {
@@ -41,7 +42,7 @@ export async function record(options: RecordOptions): Promise<void> {
       'leave one out',
     );
   }
-  await assertWritable(options);
+  await assertOut(options);
   const boxes = await Promise.all(options.box.map((url) => BoxAt.find(originOf('--box', url))));
   const recorder = new Recorder({ origin, adminToken, boxes, probe, pace: realPace });
   await recorder.listen();
@@ -113,7 +114,7 @@ function adminTokenOf({ adminTokenFile }: RecordOptions, origin: string): string
 }
 
 /** Throws ConfigError when the file could not be written at the end, or holds something already. */
-async function assertWritable({ out, replace = false }: RecordOptions): Promise<void> {
+async function assertOut({ out, replace = false }: RecordOptions): Promise<void> {
   if (!/\.ya?ml$/.test(out)) throw new ConfigError(`--out ${out}: expected a file that ends in .yaml`);
   const isThere = await access(out, constants.F_OK).then(
     () => true,
@@ -121,13 +122,7 @@ async function assertWritable({ out, replace = false }: RecordOptions): Promise<
   );
   if (isThere && !replace)
     throw new ConfigError(`--out ${out} is there already`, 'name another file, or use --replace');
-  try {
-    const file = await open(out, 'a');
-    await file.close();
-    if (!isThere) await rm(out);
-  } catch (error) {
-    throw new ConfigError(`--out ${out} cannot be written: ${reasonOf(error)}`, 'name a file that may be written');
-  }
+  await assertWritable('--out', out);
 }
 
 /** A reader sees all of it or what was there before. */

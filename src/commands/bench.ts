@@ -1,5 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { junitOf } from '../bench/reports/junit.ts';
 import { pageOf } from '../bench/reports/page.ts';
 import { type Progress, progressOn } from '../bench/reports/progress.ts';
@@ -8,10 +7,11 @@ import { type Result, runScenario } from '../bench/run.ts';
 import { readScenario } from '../bench/scenario.ts';
 import { needsOf } from '../bench/target.ts';
 import { systemClock } from '../lib/clock.ts';
-import { ConfigError, reasonOf } from '../lib/errors.ts';
+import { ConfigError } from '../lib/errors.ts';
 import { anySeed, isFileName, LIBRARY, scenariosIn, type TargetOptions, targetOf, withBoxes } from './bench-target.ts';
 import { StopSignal } from './daemon.ts';
 import { table } from './print.ts';
+import { assertReports, writeOut } from './report-files.ts';
 import { secretFrom } from './secrets.ts';
 
 export interface BenchOptions {
@@ -43,7 +43,7 @@ export async function run(names: readonly string[], options: BenchOptions): Prom
     names.map(async (name) => withBoxes(await readScenario(await pathOf(name)), options)),
   );
   const seed = options.seed ?? anySeed();
-  if (options.report !== undefined) await makeFolder('--report', options.report);
+  await assertReports(options);
   const kind = targetOf(withSecrets(options), seed);
   const stop = new StopSignal();
   const ending = new AbortController();
@@ -114,24 +114,6 @@ async function writeReports(
   if (junit !== undefined) await write('junit', junit, junitOf(results, { startedAtMs }));
   if (tap !== undefined) await write('tap', tap, tapOf(results));
   if (report !== undefined) await write('report', join(report, 'index.html'), pageOf(results, { startedAtMs }));
-}
-
-/** Writes a report. Throws ConfigError that names the option. */
-export async function writeOut(option: string, file: string, text: string): Promise<void> {
-  await makeFolder(option, dirname(file));
-  await writeFile(file, text).catch((error: unknown) => {
-    throw new ConfigError(`${option} ${file} cannot be written: ${reasonOf(error)}`, 'name a file that may be written');
-  });
-}
-
-/** Throws ConfigError that names the option. */
-export async function makeFolder(option: string, folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true }).catch((error: unknown) => {
-    throw new ConfigError(
-      `${option} ${folder} cannot be made: ${reasonOf(error)}`,
-      'name a folder that may be written',
-    );
-  });
 }
 
 function exitCodeOf(results: readonly Result[]): number {

@@ -7,9 +7,9 @@ export function printer(json: boolean): (step: string, answer: object, line: str
 
 /** Rows as aligned columns. */
 export function table(rows: readonly (readonly string[])[]): string {
-  const widths = rows.reduce<number[]>(
-    (widest, row) => row.map((cell, column) => Math.max(widest[column] ?? 0, cell.length)),
-    [],
+  const columns = Math.max(0, ...rows.map((row) => row.length));
+  const widths = Array.from({ length: columns }, (_, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
   );
   return rows
     .map((row) =>

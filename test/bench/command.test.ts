@@ -52,6 +52,19 @@ describe('paybox bench run', () => {
     expect((await readdir(join(folder, 'report'))).sort()).toEqual(['bench.log', 'index.html']);
   });
 
+  it.each(['--junit', '--tap', '--report'])(
+    'refuses what it could not write with %s before it runs',
+    async (option) => {
+      const { path, folder } = await files({ 'a.yaml': PASSES });
+      const out = option === '--report' ? path('a.yaml') : folder;
+      const { code, output } = await payboxToEnd('bench', 'run', path('a.yaml'), option, out);
+      expect(output).toContain(`paybox: ${option} ${out} cannot be `);
+      expect(markers(output)).toEqual([]);
+      expect(code).toBe(2);
+      expect(await readFile(path('a.yaml'), 'utf8')).toBe(PASSES);
+    },
+  );
+
   it('gives the same verdicts on an emulated box and on programs of their own', async () => {
     const source = 'name: Both\nsteps:\n  - push: { amount: 1000, content: A }\n  - expect: { qr: "${push.qrCode}" }\n';
     const { path } = await files({ 'both.yaml': source, 'fails.yaml': FAILS });
