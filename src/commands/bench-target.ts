@@ -6,7 +6,7 @@ import { isPanelName, PANEL_NAMES } from '../bench/panels/names.ts';
 import { type Probe, probeOf } from '../bench/probe.ts';
 import type { Scenario } from '../bench/scenario.ts';
 import type { TargetKind } from '../bench/target.ts';
-import { atTarget } from '../bench/targets/at.ts';
+import { atTarget, type GatewayOptions } from '../bench/targets/at.ts';
 import { processTarget } from '../bench/targets/process.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
@@ -18,7 +18,7 @@ import { emulatedTarget } from './bench-emulated.ts';
 import { fileLog } from './daemon.ts';
 
 /** What a run may choose about its target, as the options of `paybox bench run` are called; secrets are values here. */
-export interface TargetOptions {
+export interface TargetOptions extends Omit<GatewayOptions, 'gateway'> {
   target?: string | undefined;
   gateway?: string | undefined;
   box: readonly string[];
@@ -30,12 +30,6 @@ export interface TargetOptions {
   panel?: string | undefined;
   /** Where logs go; nowhere if left out. */
   report?: string | undefined;
-  username?: string | undefined;
-  password?: string | undefined;
-  account?: string | undefined;
-  bank?: string | undefined;
-  holder?: string | undefined;
-  adminToken?: string | undefined;
 }
 
 /** Scenarios that come with the program. */

@@ -1,6 +1,5 @@
-import type { Picture } from '../picture.ts';
-import { CharacterGrid, hex } from './character-grid.ts';
-import type { PanelEmulator } from './emulator.ts';
+import { hex } from './character-grid.ts';
+import { CharacterPanel } from './character-panel.ts';
 
 const COLUMNS = 20;
 const ESC = 0x1b;
@@ -11,27 +10,13 @@ const CR = 0x0d;
  * A CD5220 pole by its command list. As after another program, it begins in string mode, where only ESC Q and CLR are
  * understood. A line must have its 20 characters: with fewer, displays differ in what the rest shows.
  */
-export class Cd5220Emulator implements PanelEmulator {
-  readonly drawsQr = false;
-  readonly #grid = new CharacterGrid(COLUMNS, 2);
+export class Cd5220Emulator extends CharacterPanel {
   brightness: number | undefined;
   #pending: number[] = [];
   #stringMode = true;
 
-  get violations(): readonly string[] {
-    return this.#grid.violations;
-  }
-
-  shownTexts(): string[] {
-    return this.#grid.text();
-  }
-
-  code(): undefined {
-    return undefined;
-  }
-
-  picture(): Picture {
-    return this.#grid.picture();
+  constructor() {
+    super(COLUMNS, 2);
   }
 
   receive(bytes: Uint8Array): void {
@@ -48,7 +33,7 @@ export class Cd5220Emulator implements PanelEmulator {
     const [first, second, third] = command;
     if (first === CLEAR) {
       this.#stringMode = false;
-      this.#grid.clear();
+      this.grid.clear();
       return true;
     }
     if (first === CR) return true;
@@ -57,7 +42,7 @@ export class Cd5220Emulator implements PanelEmulator {
     if (second === 0x51) return third === undefined ? false : this.#line(third, command);
     if (this.#stringMode) return this.#refuse(command, 'in string mode');
     if (second === 0x40) {
-      this.#grid.clear();
+      this.grid.clear();
       return true;
     }
     if (second !== 0x2a) return this.#refuse(command);
@@ -74,14 +59,14 @@ export class Cd5220Emulator implements PanelEmulator {
     if (text.length !== COLUMNS + 1) return this.#refuse(command, 'not 20 characters');
     for (const [column, code] of text.slice(0, -1).entries()) {
       if (code < 0x20 || code > 0x7e) return this.#refuse(command, 'not printable');
-      this.#grid.put(column, line - 0x41, String.fromCharCode(code));
+      this.grid.put(column, line - 0x41, String.fromCharCode(code));
     }
     this.#stringMode = true;
     return true;
   }
 
   #refuse(command: readonly number[], why = 'unknown'): true {
-    this.#grid.refuse(`${why}: ${hex(command)}`);
+    this.grid.refuse(`${why}: ${hex(command)}`);
     return true;
   }
 }

@@ -1,6 +1,5 @@
-import type { Picture } from '../picture.ts';
-import { CharacterGrid, hex } from './character-grid.ts';
-import type { PanelEmulator } from './emulator.ts';
+import { hex } from './character-grid.ts';
+import { CharacterPanel } from './character-panel.ts';
 
 const COMMAND = 0xfe;
 /** Parameters of each command that is known here. */
@@ -18,9 +17,7 @@ const PARAMETERS: ReadonlyMap<number, number> = new Map([
  * A Matrix Orbital display by its manual. What is written before a clearing is not seen, but after it every
  * character must have its place, and none may run over the edge or scroll the page.
  */
-export class MatrixOrbitalEmulator implements PanelEmulator {
-  readonly drawsQr = false;
-  readonly #grid: CharacterGrid;
+export class MatrixOrbitalEmulator extends CharacterPanel {
   contrast = 128;
   brightness = 255;
   lit = false;
@@ -31,23 +28,7 @@ export class MatrixOrbitalEmulator implements PanelEmulator {
   #cursor: { column: number; row: number } | undefined;
 
   constructor(columns = 20, rows = 4) {
-    this.#grid = new CharacterGrid(columns, rows);
-  }
-
-  get violations(): readonly string[] {
-    return this.#grid.violations;
-  }
-
-  shownTexts(): string[] {
-    return this.#grid.text();
-  }
-
-  code(): undefined {
-    return undefined;
-  }
-
-  picture(): Picture {
-    return this.#grid.picture();
+    super(columns, rows);
   }
 
   receive(bytes: Uint8Array): void {
@@ -61,7 +42,7 @@ export class MatrixOrbitalEmulator implements PanelEmulator {
     const [, name, first = 0, second = 0] = command;
     const parameters = name === undefined ? 1 : PARAMETERS.get(name);
     this.#pending = [];
-    if (parameters === undefined) this.#grid.refuse(`unknown: ${hex(command)}`);
+    if (parameters === undefined) this.grid.refuse(`unknown: ${hex(command)}`);
     else if (name === undefined || command.length < 2 + parameters) this.#pending = command;
     else this.#execute(name, first, second);
   }
@@ -73,13 +54,13 @@ export class MatrixOrbitalEmulator implements PanelEmulator {
     if (name === 0x52) this.#autoScroll = false;
     if (name === 0x48) this.#cursor = { column: 0, row: 0 };
     if (name === 0x58) {
-      this.#grid.clear();
+      this.grid.clear();
       this.#cleared = true;
       this.#cursor = { column: 0, row: 0 };
     }
     if (name === 0x47) {
-      const { columns, rows } = this.#grid;
-      if (first < 1 || first > columns || second < 1 || second > rows) this.#grid.refuse(`no cell ${first}, ${second}`);
+      const { columns, rows } = this.grid;
+      if (first < 1 || first > columns || second < 1 || second > rows) this.grid.refuse(`no cell ${first}, ${second}`);
       this.#cursor = { column: first - 1, row: second - 1 };
     }
   }
@@ -88,16 +69,16 @@ export class MatrixOrbitalEmulator implements PanelEmulator {
     // Its own character 0, which clearing takes away.
     if (byte === 0) this.#cleared = false;
     if (!this.#cleared) return;
-    const { columns, rows } = this.#grid;
+    const { columns, rows } = this.grid;
     const char = String.fromCharCode(byte);
-    if (byte < 0x20 || byte >= 0x7e || char === '\\') this.#grid.refuse(`not a character of its ROM: ${hex([byte])}`);
+    if (byte < 0x20 || byte >= 0x7e || char === '\\') this.grid.refuse(`not a character of its ROM: ${hex([byte])}`);
     if (this.#cursor === undefined) {
-      this.#grid.refuse(`${char} runs over the edge`);
+      this.grid.refuse(`${char} runs over the edge`);
       return;
     }
     const { column, row } = this.#cursor;
-    this.#grid.put(column, row, char);
-    if (this.#autoScroll && column === columns - 1 && row === rows - 1) this.#grid.refuse('the page scrolls');
+    this.grid.put(column, row, char);
+    if (this.#autoScroll && column === columns - 1 && row === rows - 1) this.grid.refuse('the page scrolls');
     // Where the next character goes after the edge differs between models.
     this.#cursor = column === columns - 1 ? undefined : { column: column + 1, row };
   }

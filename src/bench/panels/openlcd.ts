@@ -1,6 +1,5 @@
-import type { Picture } from '../picture.ts';
-import { CharacterGrid, hex } from './character-grid.ts';
-import type { PanelEmulator } from './emulator.ts';
+import { hex } from './character-grid.ts';
+import { CharacterPanel } from './character-panel.ts';
 
 const SETTING = 0x7c;
 const COMMAND = 0xfe;
@@ -15,9 +14,7 @@ const PARAMETERS: ReadonlyMap<number, number> = new Map([
 /**
  * A SerLCD by the command set of its firmware. What is written before a clearing is not seen. Settings made while the screen still announces them would hide what is shown for seconds.
  */
-export class OpenLcdEmulator implements PanelEmulator {
-  readonly drawsQr = false;
-  readonly #grid: CharacterGrid;
+export class OpenLcdEmulator extends CharacterPanel {
   contrast: number | undefined;
   backlight: number[] | undefined;
   #pending: number[] = [];
@@ -28,23 +25,7 @@ export class OpenLcdEmulator implements PanelEmulator {
   #address: number | undefined = 0;
 
   constructor(columns = 20, rows = 4) {
-    this.#grid = new CharacterGrid(columns, rows);
-  }
-
-  get violations(): readonly string[] {
-    return this.#grid.violations;
-  }
-
-  shownTexts(): string[] {
-    return this.#grid.text();
-  }
-
-  code(): undefined {
-    return undefined;
-  }
-
-  picture(): Picture {
-    return this.#grid.picture();
+    super(columns, rows);
   }
 
   receive(bytes: Uint8Array): void {
@@ -61,15 +42,15 @@ export class OpenLcdEmulator implements PanelEmulator {
     const [, name, ...values] = command;
     const parameters = name === undefined ? 1 : PARAMETERS.get(name);
     this.#pending = [];
-    if (parameters === undefined) this.#grid.refuse(`unknown setting: ${hex(command)}`);
+    if (parameters === undefined) this.grid.refuse(`unknown setting: ${hex(command)}`);
     else if (name === undefined || values.length < parameters) this.#pending = command;
     else if (name === 0x2f) this.#announces = false;
     else if (name === 0x2d) {
-      this.#grid.clear();
+      this.grid.clear();
       this.#cleared = true;
       this.#address = 0;
     } else {
-      if (this.#announces) this.#grid.refuse(`announced on the screen: ${hex(command)}`);
+      if (this.#announces) this.grid.refuse(`announced on the screen: ${hex(command)}`);
       if (name === 0x18) this.contrast = values[0];
       else this.backlight = values;
     }
@@ -80,7 +61,7 @@ export class OpenLcdEmulator implements PanelEmulator {
     this.#pending = place === undefined ? command : [];
     if (place === undefined) return;
     const address = place & 0x7f;
-    if (place < 0x80 || this.#cellAt(address) === undefined) this.#grid.refuse(`no place: ${hex(command)}`);
+    if (place < 0x80 || this.#cellAt(address) === undefined) this.grid.refuse(`no place: ${hex(command)}`);
     this.#address = address;
   }
 
@@ -90,20 +71,20 @@ export class OpenLcdEmulator implements PanelEmulator {
     if (!this.#cleared) return;
     const char = String.fromCharCode(byte);
     if (byte < 0x20 || byte >= 0x7e || char === '\\') {
-      this.#grid.refuse(`not a character of its ROM: ${hex([byte])}`);
+      this.grid.refuse(`not a character of its ROM: ${hex([byte])}`);
     }
     const cell = this.#address === undefined ? undefined : this.#cellAt(this.#address);
     if (cell === undefined) {
-      this.#grid.refuse(`${char} runs over the edge`);
+      this.grid.refuse(`${char} runs over the edge`);
       return;
     }
-    this.#grid.put(cell.column, cell.row, char);
-    this.#address = cell.column === this.#grid.columns - 1 ? undefined : (this.#address ?? 0) + 1;
+    this.grid.put(cell.column, cell.row, char);
+    this.#address = cell.column === this.grid.columns - 1 ? undefined : (this.#address ?? 0) + 1;
   }
 
   /** HD44780: the memory has two halves of 40, and a display of 4 lines shows two of its lines from each. */
   #cellAt(address: number): { column: number; row: number } | undefined {
-    const { columns, rows } = this.#grid;
+    const { columns, rows } = this.grid;
     const half = address >= 0x40 ? 1 : 0;
     const offset = address - half * 0x40;
     const row = half + 2 * Math.floor(offset / columns);

@@ -2,7 +2,7 @@ import type { UpOf } from '../../../../protocol/messages.ts';
 import { Mismatch } from '../../conformance.ts';
 import { boxCheck } from '../box-check.ts';
 import type { Body } from '../hearing.ts';
-import { NOTICE_MAX_MS } from '../trial.ts';
+import { NOTICE_MAX_MS, type Trial } from '../trial.ts';
 
 /** What becomes of money (PROTOCOL.md, clauses AGT-5, AGT-6 and MSG-7). */
 export const PAYMENT_CHECKS = [
@@ -77,11 +77,7 @@ export const PAYMENT_CHECKS = [
     'AGT-5',
     'a payment that is told again is not announced again',
     async (trial) => {
-      const paid = await trial.onScreen();
-      const payment = trial.paymentOf(paid);
-      trial.tell(payment);
-      await trial.given('a report', () => trial.paid(payment.transactionId));
-      await trial.given('a payment that is told on the screen', () => trial.qrIsGone(paid));
+      const payment = await announced(trial);
       const next = await trial.alone();
       trial.mark();
       trial.tell({ ...payment, repeated: true });
@@ -114,6 +110,16 @@ export const PAYMENT_CHECKS = [
     if (ended !== undefined) throw new Mismatch(`the order on the screen was ended as ${ended.how}`);
   }),
 ];
+
+/** A payment of the order on the screen, which the box has reported and told. Throws Unmet where it has not. */
+export async function announced(trial: Trial): Promise<Body<'payment'>> {
+  const order = await trial.onScreen();
+  const payment = trial.paymentOf(order);
+  trial.tell(payment);
+  await trial.given('a report', () => trial.paid(payment.transactionId));
+  await trial.given('a payment that is told on the screen', () => trial.qrIsGone(order));
+  return payment;
+}
 
 export function expectPaid(paid: UpOf<'paid'>, { orderId, amount }: Body<'payment'>): void {
   if (paid.amount !== amount) throw new Mismatch(`paid says ${paid.amount} đồng, expected ${amount}`);

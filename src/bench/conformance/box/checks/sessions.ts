@@ -1,6 +1,7 @@
 import { Mismatch } from '../../conformance.ts';
 import { boxCheck } from '../box-check.ts';
 import { NOTICE_MAX_MS, type Trial } from '../trial.ts';
+import { announced } from './payments.ts';
 import { expectEnd, refusedAs } from './pushes.ts';
 
 /** A session must not begin in this time where none may. */
@@ -102,11 +103,7 @@ export const SESSION_CHECKS = [
     'AGT-5',
     'a payment from before a restart is not announced again after it',
     async (trial) => {
-      const paid = await trial.onScreen();
-      const payment = trial.paymentOf(paid);
-      trial.tell(payment);
-      await trial.given('a report', () => trial.paid(payment.transactionId));
-      await trial.given('a payment that is told on the screen', () => trial.qrIsGone(paid));
+      const payment = await announced(trial);
       await trial.restarted();
       await trial.given('a session', () => trial.begin());
       const next = await trial.alone();
