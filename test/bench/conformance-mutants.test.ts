@@ -381,6 +381,26 @@ describe.concurrent('a service that is wrong', { timeout: 300_000 }, () => {
     expect(clausesOf(results, 'failed')).toEqual(['TOK-2']);
   });
 
+  it('only differs where the specification leaves the choice: statuses, codes, a prefix and more fields', async () => {
+    const other: Lies = {
+      answer: (it, request) => {
+        if (it.status === 401) Object.assign(it, { status: 403, body: '<h1>Forbidden</h1>' });
+        else if (it.status >= 400 && isJson(it)) changed(it, () => ({ status: 'FAILED', message: `X${it.status}` }));
+        if (it.status === 400) it.status = 200;
+        if (is(request, PATHS.generate) && it.body.includes('qrCode')) {
+          otherQr(prefixed).answer?.(it, request);
+          changed(it, (json) => ({ ...json, ofALaterVersion: { a: 1 } }));
+        }
+      },
+    };
+    const results = await judged(
+      (through) => ({ isWithoutBox: false, service: (origin) => through(origin, other) }),
+      false,
+    );
+    expect(results.filter(({ outcome }) => outcome === 'failed')).toEqual([]);
+    expect(clausesOf(results, 'differs')).toEqual(expect.arrayContaining(['GEN-6', 'SND-2', 'SND-5', 'TOK-4']));
+  });
+
   it('only differs where the specification leaves the choice: 403 for a wrong bearer', async () => {
     const forbidden: Lies = {
       answer: (it, request) => {
