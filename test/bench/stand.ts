@@ -31,8 +31,13 @@ export function mutant(change: (target: Target) => Target | Promise<Target>): Ta
 export async function standing(): Promise<TargetKind> {
   const kind = emulated();
   const target = await kind.open({ boxes: 1, enrolled: true });
+  onTestFinished(() => target.close().then(() => target.pace.close()));
+  return staying(kind, target);
+}
+
+/** The target for one run of several, none of which ends it. */
+export function staying(kind: TargetKind, target: Target): TargetKind {
   const { pace } = target;
-  onTestFinished(() => target.close().then(() => pace.close()));
   const shared: Pace = {
     clock: pace.clock,
     wait: (ms, signal) => pace.wait(ms, signal),

@@ -79,7 +79,11 @@ export class DwinEmulator implements PanelEmulator {
 
   receive(bytes: Uint8Array): void {
     this.#buffer = Buffer.concat([this.#buffer, bytes]);
-    while (this.#buffer.length >= 3) {
+    for (;;) {
+      // NULs before a head are what a sender completes a half frame with.
+      const start = this.#buffer.findIndex((byte) => byte !== 0);
+      this.#buffer = this.#buffer.subarray(start < 0 ? this.#buffer.length : start);
+      if (this.#buffer.length < 3) return;
       if (this.#buffer[0] !== 0x5a || this.#buffer[1] !== 0xa5) {
         complain(this.violations, `no frame head: ${this.#buffer.toString('hex')}`);
         this.#buffer = Buffer.alloc(0);

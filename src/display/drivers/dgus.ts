@@ -9,7 +9,12 @@ const PAGE_REGISTER = 0x0084;
 export const PAGE_SHOWN = 0x0014;
 /** Data bytes of one write: the length byte also counts the command and the address, and the CRC. */
 const DATA_BYTES_MAX = 249;
+/** After its head: what the length byte can say. */
+export const FRAME_BYTES_MAX = 255;
 const CRC_BYTES = 2;
+export const BYTES_A_WORD = 2;
+/** Bytes of a frame, so that the next one begins at a whole word; 249 is the limit of a write, 250 that of a read. */
+const CHUNK_BYTES_MAX = 248;
 const LENGTH_AT = 2;
 const COMMAND_AT = 3;
 
@@ -29,6 +34,14 @@ export function readFrame(vp: number, words: number): Uint8Array {
 /** Shows page `page`. */
 export function switchPage(page: number): Uint8Array {
   return writeFrame(PAGE_REGISTER, Uint8Array.of(0x5a, 0x01, page >> 8, page & 0xff));
+}
+
+/** The parts in which bytes are written to, or read from, the memory from `vp` on. */
+export function chunksOf(vp: number, bytes: Uint8Array): { at: number; chunk: Uint8Array }[] {
+  return Array.from({ length: Math.ceil(bytes.length / CHUNK_BYTES_MAX) }, (_, index) => {
+    const start = index * CHUNK_BYTES_MAX;
+    return { at: vp + start / BYTES_A_WORD, chunk: bytes.slice(start, start + CHUNK_BYTES_MAX) };
+  });
 }
 
 function frameOf(command: number, data: readonly number[]): Uint8Array {

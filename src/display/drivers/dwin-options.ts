@@ -1,12 +1,13 @@
 import { z } from 'zod';
+import { BYTES_A_WORD } from './dgus.ts';
 import { eachScreen, serialPath } from './panel.ts';
 
 /** The user's part of the variable memory (DGUS II): below are the system's registers. */
 const VP_MIN = 0x1000;
 const VP_MAX = 0xffff;
-export const BYTES_A_WORD = 2;
 /** The QR control draws one of two versions, 7 and 14, whichever holds the bytes; a module has Unit_Pixels in both. */
 export const QR_MODULES = { small: 45, large: 73 };
+const QR_SMALL_BYTES_MAX = 154;
 
 const address = z.int().min(VP_MIN).max(VP_MAX);
 const text = (vp: number) => address.nullable().default(vp);
@@ -54,6 +55,11 @@ export const dwinOptions = z
     if (clash !== undefined) context.addIssue({ code: 'custom', path: clash.path, message: clash.message });
   });
 export type DwinOptions = z.infer<typeof dwinOptions>;
+
+/** Modules on a side of the QR that the panel draws of so many bytes. */
+export function modulesFor(bytes: number): number {
+  return bytes <= QR_SMALL_BYTES_MAX ? QR_MODULES.small : QR_MODULES.large;
+}
 
 interface Place {
   path: (string | number)[];

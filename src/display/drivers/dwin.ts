@@ -1,16 +1,26 @@
 import type { PayboxError } from '../../lib/errors.ts';
 import type { Display, DisplayDriver, DisplayIo, PanelFrame, PanelSurface, SerialLine } from '../contract.ts';
 import { Dialogue, wireMs } from '../io/answers.ts';
-import { type Answer, crcOf, cutDgus, PAGE_SHOWN, parseAnswer, readFrame, switchPage, writeFrame } from './dgus.ts';
-import { BYTES_A_WORD, type DwinOptions, dwinOptions, QR_MODULES } from './dwin-options.ts';
+import {
+  type Answer,
+  BYTES_A_WORD,
+  chunksOf,
+  crcOf,
+  cutDgus,
+  FRAME_BYTES_MAX,
+  PAGE_SHOWN,
+  parseAnswer,
+  readFrame,
+  switchPage,
+  writeFrame,
+} from './dgus.ts';
+import { type DwinOptions, dwinOptions, modulesFor, QR_MODULES } from './dwin-options.ts';
 import { displayFault } from './fault.ts';
 import { DRAW_TIMEOUT_MS, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';
 
 const ANSWER_TIMEOUT_MS = 1_000;
 /** A panel that has just got power needs a moment until it listens. */
 const GREETINGS_MAX = 3;
-/** Bytes of a frame, so that the next one begins at a whole word; 249 is the limit of a write, 250 that of a read. */
-const CHUNK_BYTES_MAX = 248;
 /** What is not acknowledged, or not in the memory as it was written, is written so often. */
 const WRITES_MAX = 3;
 /** What differs is read so often: it may be the answer that was garbled. */
@@ -18,7 +28,6 @@ const READS_MAX = 2;
 /** A page that has to be loaded is shown a moment after the answer to the switch. */
 const PAGE_READS_MAX = 10;
 const PAGE_READ_EVERY_MS = 50;
-const QR_SMALL_BYTES_MAX = 154;
 /** Ends a text and a QR string. */
 const TEXT_END = 0xff;
 /** What stands in `markerVp` while the panel has not lost its memory. */
@@ -89,6 +98,8 @@ class Dwin {
       signal.throwIfAborted();
       this.#untilMs = this.#io.clock.monotonicMs() + DRAW_TIMEOUT_MS;
       if ((await this.#readWord(this.#options.markerVp)) !== undefined) return;
+      // Completes whatever frame is half there; elsewhere a panel waits for the head of one.
+      await this.#dialogue.send(new Uint8Array(FRAME_BYTES_MAX));
     }
     throw displayFault(
       `the panel on ${path} does not answer at ${baudRate} baud ${crc ? 'with' : 'without'} CRC`,
@@ -272,11 +283,6 @@ class Dwin {
   }
 }
 
-/** Modules on a side of the QR that the panel draws of so many bytes. */
-function modulesFor(bytes: number): number {
-  return bytes <= QR_SMALL_BYTES_MAX ? QR_MODULES.small : QR_MODULES.large;
-}
-
 /** Memory is written in whole words: an odd text gets its end one byte early. */
 function padded(bytes: Uint8Array): Uint8Array {
   return bytes.length % BYTES_A_WORD === 0 ? bytes : Uint8Array.from([...bytes, TEXT_END]);
@@ -285,12 +291,4 @@ function padded(bytes: Uint8Array): Uint8Array {
 /** A text with its end, in whole words. */
 function ended(bytes: Uint8Array): Uint8Array {
   return Uint8Array.from([...padded(bytes), TEXT_END, TEXT_END]);
-}
-
-/** The parts in which bytes are written to, or read from, the memory from `vp` on. */
-function chunksOf(vp: number, bytes: Uint8Array): { at: number; chunk: Uint8Array }[] {
-  return Array.from({ length: Math.ceil(bytes.length / CHUNK_BYTES_MAX) }, (_, index) => {
-    const start = index * CHUNK_BYTES_MAX;
-    return { at: vp + start / BYTES_A_WORD, chunk: bytes.slice(start, start + CHUNK_BYTES_MAX) };
-  });
 }

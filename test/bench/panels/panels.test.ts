@@ -2,7 +2,6 @@
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Pace } from '../../../src/bench/pace.ts';
 import { PANEL_NAMES, type PanelName } from '../../../src/bench/panels/names.ts';
 import { openPanel, type Panel } from '../../../src/bench/panels/panel.ts';
 import type { Target, TargetKind } from '../../../src/bench/target.ts';
@@ -12,7 +11,7 @@ import { seededRandom } from '../../../src/lib/seeded.ts';
 import { temporaryFolder } from '../../support/net.ts';
 import { payboxToEnd } from '../../support/processes.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
-import { bench, quiet, SEED } from '../stand.ts';
+import { bench, quiet, SEED, staying } from '../stand.ts';
 
 const { missing, note } = without(PROGRAMS.socat);
 
@@ -93,13 +92,13 @@ ${noisy.repeat(3)}  - wait: 10s
   });
 
   it('AGT-2 AGT-5 refuses pushes while its panel is unplugged, takes payments, and shows orders on it again', async () => {
-    const target = await emulatedWith('nextion').open({ boxes: 1, enrolled: true });
+    const kind = emulatedWith('nextion');
+    const target = await kind.open({ boxes: 1, enrolled: true });
     onTestFinished(() => target.close().then(() => target.pace.close()));
     const [box] = target.boxes;
     const panel = target.panels?.get(box?.terminalCode ?? '');
     if (panel === undefined) throw new Error('no panel');
-    const steps = (text: string) =>
-      bench(text, { kind: { name: 'open', abilities: new Set(), open: async () => staysOpen(target) } });
+    const steps = (text: string) => bench(text, { kind: staying(kind, target) });
     const passes = async (text: string) => expect((await steps(text)).reason).toBe('');
 
     await passes('  - push: { amount: 1000, content: A }\n  - expect: { qr: "${push.qrCode}" }\n');
@@ -117,19 +116,6 @@ ${noisy.repeat(3)}  - wait: 10s
     expect(panel.violations()).toEqual([]);
   });
 });
-
-/** The target for one run of several, none of which ends it. */
-function staysOpen(target: Target): Target {
-  const { pace } = target;
-  const shared: Pace = {
-    clock: pace.clock,
-    wait: (ms, signal) => pace.wait(ms, signal),
-    during: (work) => pace.during(work),
-    pauses: () => pace.pauses(),
-    close: () => undefined,
-  };
-  return { ...target, pace: shared, close: async () => undefined };
-}
 
 describe.skipIf(missing)(`an emulated panel${note}`, () => {
   it.each(PANEL_NAMES)('%s is dark without its cable, and starts anew with it', async (name) => {
