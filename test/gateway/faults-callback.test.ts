@@ -1,4 +1,15 @@
+import { PassThrough } from 'node:stream';
 import { expect, it } from 'vitest';
+import { attemptCallback } from '../../src/gateway/callbacks/attempt.ts';
+import type { Post } from '../../src/gateway/callbacks/post.ts';
+import { Changes } from '../../src/gateway/changes.ts';
+import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { createDirectory } from '../../src/gateway/directory.ts';
+import { withCallbackFaults } from '../../src/gateway/faults/callback-faults.ts';
+import { Faults } from '../../src/gateway/faults/faults.ts';
+import { HeldBack } from '../../src/gateway/faults/held-back.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { eventually } from '../support/net.ts';
 import { askFaults, expectTold, isAnnounced, openShop, type Shop } from './faults.ts';
@@ -102,4 +113,24 @@ it('FLT-8 sync-swapped: the callback comes after the next one', async () => {
   await expectTold(shop, second);
   expect(ids(shop)).toEqual([second, first]);
   await shop.expectNormal();
+});
+
+it('FLT-8 partner-never: an attempt that is stopped as its answer comes ends all the same', async () => {
+  const clock = new VirtualClock();
+  const log = createLogger(new PassThrough().resume(), clock, 'json');
+  const directory = createDirectory(parseGatewayConfig({ dataDir: 'x' }, 'test'));
+  const deps = { directory, clock, log, random: systemRandom, changes: new Changes() };
+  const faults = new Faults({ ...deps, sandbox: true, partners: [] });
+  expect(faults.order({ fault: 'partner-never' }).ok).toBe(true);
+  const stop = new AbortController();
+  const post: Post = async () => {
+    stop.abort(new Error('the gateway is stopping'));
+    return { status: 200, body: '', cut: false };
+  };
+  const heldBack = new HeldBack(clock);
+  const attempt = withCallbackFaults(attemptCallback, { ...deps, faults, heldBack, sendAgain: async () => undefined });
+  const auth = { kind: 'none' } as const;
+  const to = { id: 'c', url: 'http://127.0.0.1/', auth, signingSecret: undefined, body: '{}', tries: 0, byHand: false };
+  const made = await attempt(to, { clock, post }, stop.signal);
+  expect(made).toMatchObject({ result: 'retry', status: null, error: 'the gateway is stopping' });
 });

@@ -71,8 +71,11 @@ function answered(to: Outgoing, post: Post, happens: (fault: FaultName) => boole
     const answer = await post(url, headers, body, signal);
     // The token, which is asked for before, is none of it.
     if (body !== to.body) return answer;
-    if (happens('partner-never'))
-      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    if (happens('partner-never')) {
+      // An attempt that ended with the answer hears of no end any more.
+      signal.throwIfAborted();
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+    }
     return ANSWERS.find(([fault]) => happens(fault))?.[1] ?? answer;
   };
 }
