@@ -98,3 +98,29 @@ it('FLT-7 paid-before: the order is paid, its push is withdrawn and never shown,
   await shop.expectNormal();
   expect(await payments(shop)).toHaveLength(2);
 });
+
+it('FLT-7 FLT-8 FLT-9 many at once: what is stored, told and announced is the same money', async () => {
+  const shop = await openShop('mqtt');
+  const terminalCode = 'VVB000001';
+  await shop.sell('DH1');
+  await shop.inject({ fault: 'paid-twice', times: 2, chance: 0.5, seed: 3 });
+  await shop.inject({ fault: 'wrong-amount', content: 'DH2' });
+  await shop.inject({ fault: 'paid-late', seconds: 0.5, times: 2 });
+  await shop.inject({ fault: 'sync-twice', times: 3 });
+  await shop.inject({ fault: 'partner-500', times: 4 });
+  await shop.inject({ fault: 'link-twice', box: terminalCode, times: 2 });
+  for (const name of ['DH1', 'DH2', 'DH3', 'DH4']) await shop.pay(name);
+  await shop.inject({ fault: 'link-cut', box: terminalCode });
+  await eventually(
+    'both payments that come twice',
+    () => shop.happened('paid-twice') === 2 || shop.pay('DH5').then(() => false),
+  );
+  const all = await payments(shop);
+  for (const { transactionId } of all) await expectTold(shop, transactionId);
+  expect(new Set(synced(shop).map((it) => it.transactionid))).toEqual(new Set(all.map((it) => it.transactionId)));
+  for (const it of synced(shop)) {
+    expect(all.find(({ transactionId }) => transactionId === it.transactionid)).toMatchObject({ amount: it.amount });
+  }
+  expect(await orderOf(shop, 'DH1')).toMatchObject({ status: 'paid' });
+  await shop.expectNormal();
+});

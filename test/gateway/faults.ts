@@ -184,7 +184,7 @@ export interface OfferedView {
   name: string;
   place: string;
   about: string;
-  magic: string;
+  magic: string | null;
 }
 
 export const faults = (gateway: TestGateway) =>
