@@ -48,6 +48,14 @@ it('FLT-6 box-offline: the push is answered BOX_OFFLINE, and nothing reaches the
   await shop.expectNormal();
 });
 
+it('FLT-6 paid-before: the order is paid however late its push then is', async () => {
+  const shop = await openShop('mqtt', { config: QUICK });
+  await shop.inject({ fault: 'paid-before' });
+  await shop.inject({ fault: 'push-late', seconds: 0.1 });
+  expect(await shop.sell('DH1')).not.toBe('');
+  await eventually('the payment at the box', async () => (await shop.box.status()).lastPayment?.orderId === 'DH1');
+});
+
 it('FLT-6 box-slow: the push comes late, and within its deadline', async () => {
   const shop = await openShop('mqtt');
   await shop.inject({ fault: 'box-slow', seconds: 0.3 });

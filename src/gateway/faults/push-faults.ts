@@ -57,6 +57,13 @@ export class PushFaultLine implements Line {
   }
 
   #show(asked: DownOf<'show'>): void {
+    const before = this.#before.get(asked.pushId);
+    this.#before.delete(asked.pushId);
+    if (before === undefined) this.#pass(asked);
+    else void before().then(() => this.#pass(asked));
+  }
+
+  #pass(asked: DownOf<'show'>): void {
     const { clock, random, confirmTimeoutMs } = this.#deps;
     const happening = (fault: FaultName) =>
       this.#deps.faults.take(fault, { boxes: [this.#terminalCode], content: asked.content });
@@ -75,10 +82,7 @@ export class PushFaultLine implements Line {
     const late = happening('push-late');
     const lateMs = late === undefined ? 0 : confirmTimeoutMs + (late.seconds ?? 0) * 1000;
     const slowMs = (happening('box-slow')?.seconds ?? 0) * 1000;
-    const before = this.#before.get(show.pushId);
-    this.#before.delete(show.pushId);
     if (lateMs + slowMs > 0) void clock.sleep(lateMs + slowMs).then(sendAll);
-    else if (before !== undefined) void before().then(sendAll);
     else sendAll();
   }
 
