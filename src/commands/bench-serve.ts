@@ -50,7 +50,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     },
   );
   const control = await stop.started(starting);
-  if (readyFile !== undefined) await writeReadyFile(readyFile, { url: control.origin });
+  if (readyFile !== undefined) await writeReadyFile(readyFile, { url: control.origin, pid: process.pid });
   process.stdout.write(`PAYBOX-BENCH SERVE url=${control.origin}\n`);
   // At the end it would be written while somebody waits.
   flushCompileCache();

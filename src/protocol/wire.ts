@@ -63,7 +63,7 @@ const callback = z.object({
   result: z.enum(['delivered', 'pending', 'failed']),
   /** Of the answer; null without one. */
   status: z.int().nullable(),
-  answer: z.string().nullable(),
+  answer: z.unknown(),
   error: z.string().nullable(),
   warning: z.string().nullable(),
   tookMs: z.number().min(0),

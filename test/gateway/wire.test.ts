@@ -35,6 +35,18 @@ describe('the wire', () => {
     expect(wire().wire.since(0, 1).run).not.toBe(all.run);
   });
 
+  it('tells no token of an answer to a callback', () => {
+    const { wire: it } = wire();
+    const ofOne = { id: 'a', transactionId: 'b', partner: 'demo', byHand: false, result: 'delivered' as const };
+    const attempt = { ...ofOne, status: 200, warning: null, error: null, tookMs: 1 };
+    it.callback({ ...attempt, body: '{"amount":1}', answer: '{"access_token":"abc","error":false}' });
+    it.callback({ ...attempt, body: '{"amount":1}', answer: null });
+    expect(it.since(0, 10).entries).toMatchObject([
+      { body: { amount: 1 }, answer: { access_token: '***', error: false } },
+      { answer: null },
+    ]);
+  });
+
   it('keeps the newest 20,000, and says how many it has lost', () => {
     const { wire: it } = wire();
     for (let n = 1; n <= 45_000; n += 1) it.box('VVB000001', true, String(n));

@@ -79,6 +79,11 @@ function createApp({ token, log }: ControlOptions): FastifyInstance {
     clientErrorHandler: answerNoRequest,
   });
   app.removeContentTypeParser('text/plain');
+  const parseJson = app.getDefaultJsonParser('error', 'error');
+  // Many clients name a type also where they send nothing.
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) =>
+    body === '' ? done(null, undefined) : parseJson(request, String(body), done),
+  );
   limitConnections(app.server, CONNECTIONS_MAX);
   app.addHook('onRequest', async (request, reply) => {
     for (const [name, value] of Object.entries(SAFE_HEADERS)) reply.raw.setHeader(name, value ?? '');

@@ -45,7 +45,9 @@ export async function startKillable(
   };
   faults.onOrder('broker-killed', {
     begin: (ordered) => {
-      changing = changing.then(() => kill(ordered));
+      changing = changing
+        .then(() => kill(ordered))
+        .catch((error: unknown) => log.error('broker-failed', { reason: reasonOf(error) }));
     },
   });
   return {

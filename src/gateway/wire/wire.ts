@@ -71,13 +71,13 @@ export class Wire {
   }
 
   /** `body` is the text as it was sent. */
-  callback(told: Omit<Told<'callback'>, 'body'> & { body: string }): void {
+  callback(told: Omit<Told<'callback'>, 'body' | 'answer'> & { body: string; answer: string | null }): void {
     const [body, answer] = [cut(told.body), told.answer === null ? null : cut(told.answer)];
     this.#add(body.length + (answer?.length ?? 0), () => ({
       ...told,
       kind: 'callback',
       body: bodyToTell(body),
-      answer,
+      answer: answer === null ? null : bodyToTell(answer),
     }));
   }
 

@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import shlex
+import signal
 import subprocess
 import tempfile
 import time
@@ -156,13 +157,18 @@ def serving(*options):
         ready = pathlib.Path(folder, "ready.json")
         command = [*program, "bench", "serve", "--port", "0", "--ready-file", str(ready), *options]
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        # npx hands no signal on to what it has started: the server tells its own number.
+        pid = server.pid
         try:
             deadline = time.monotonic() + START_TIMEOUT_S
             while not ready.exists():
                 if server.poll() is not None or time.monotonic() > deadline:
                     raise BenchError(0, f"{shlex.join(command)} did not start", "see what it said")
                 time.sleep(0.05)
-            yield Bench(json.loads(ready.read_text())["url"])
+            told = json.loads(ready.read_text())
+            pid = told["pid"]
+            yield Bench(told["url"])
         finally:
-            server.terminate()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
             server.wait()
