@@ -69,7 +69,11 @@ export async function buildBundle(target: Target, out: string, progress: (text: 
     await cp(join(stage, node, 'bin/node'), join(partial, 'node'));
     await cp(join(ROOT, 'device-config'), join(partial, 'device-config'), { recursive: true });
     // Where the code of the bench looks for them, seen from its place in `src`.
-    await cp(join(ROOT, 'test/scenarios'), join(partial, 'lib/test/scenarios'), { recursive: true });
+    await cp(join(ROOT, 'test/scenarios'), join(partial, 'lib/test/scenarios'), {
+      recursive: true,
+      // What Python and pytest keep beside the examples, once they have run.
+      filter: (path) => !/\/(__pycache__|\.pytest_cache)$/.test(path),
+    });
     progress('licences and bill of materials');
     const assets = Object.keys(ASSETS).map((name) => `node_modules/${name}`);
     const { sbom, licenses } = await papersOf(stage, [...new Set([node, ...bundled, ...kept, ...assets])].sort());
