@@ -168,7 +168,7 @@ describe('the reports of a judge', () => {
     const lines: string[] = [];
     const out = { write: (text: string) => lines.push(text) };
     const progress = progressOn({ out, err: { write: () => true } }, { target: 't', seed: 7, what: 'checks' });
-    progress.begin('TOK-1 a title', 1, 5);
+    progress.begin('a clause, and its title', 1, 5);
     progress.finish(reported(), 1);
     expect(lines[0]).toBe('PAYBOX-BENCH START checks=5 target=t seed=7\n');
     expect(lines.at(-1)).toBe('PAYBOX-BENCH END passed=1 failed=1 skipped=1 missing=1 differs=1 exit=1\n');
