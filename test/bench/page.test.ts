@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { decode } from 'fast-png';
 import { describe, expect, it } from 'vitest';
 import { pageOf } from '../../src/bench/reports/page.ts';
@@ -12,6 +12,8 @@ import { resultsOf } from './results.ts';
 const AT = { startedAtMs: Date.UTC(2026, 0, 2, 3, 4, 5) };
 const chromium = without(PROGRAMS.chromium);
 const START_TIMEOUT_MS = 50_000;
+/** What a test leaves for people to look at. */
+const KEPT = resolve(import.meta.dirname, '../.out');
 
 async function written(page: string): Promise<{ folder: string; url: string }> {
   const folder = await temporaryFolder();
@@ -55,6 +57,9 @@ describe('the page of a run', () => {
     expect(console).toEqual([]);
     const { width, height } = decode(picture);
     expect([width, height]).toEqual([1000, 1400]);
+    await mkdir(KEPT, { recursive: true });
+    await writeFile(join(KEPT, 'bench-report.png'), picture);
+    process.stdout.write('the report as Chromium shows it: test/.out/bench-report.png\n');
   });
 
   it.skipIf(chromium.missing)(`would be complained of with a style or script of its own${chromium.note}`, async () => {
