@@ -76,6 +76,10 @@ describe('the page of a run', () => {
     expect(await page.evaluate("document.querySelector('#s2 h2').textContent")).toContain(
       '<img src=x onerror=alert(1)>',
     );
+    const [place] = (await page.evaluate(
+      "[...document.querySelectorAll('section a')].map((it) => it.getAttribute('href'))",
+    )) as string[];
+    expect(await page.evaluate(`document.querySelector('${place}').className`)).toBe('problem');
     // A filter that is off hides its rows, without a script.
     const rows = (kind: string) =>
       page.evaluate(`[...document.querySelectorAll('#s2 tr.${kind}')].map((it) => it.checkVisibility()).join()`);

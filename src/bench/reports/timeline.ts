@@ -15,13 +15,23 @@ const KINDS: Readonly<Record<EntryKind, string>> = {
 /** What is shown only when it is asked for. */
 const HIDDEN: readonly EntryKind[] = ['status'];
 
-/** What happened, in order, with a filter for each kind that needs no script. Everything from outside is escaped. */
-export function timelineOf(entries: readonly Entry[]): string {
+/**
+ * What happened, in order, with a filter for each kind that needs no script; the last problem has the id `problemId`.
+ * Everything from outside is escaped.
+ */
+export function timelineOf(entries: readonly Entry[], problemId?: string): string {
   if (entries.length === 0) return '';
+  const problem = lastProblem(entries);
+  const rows = entries.map((entry) => row(entry, entry === problem ? problemId : undefined));
   return `${filters(entries)}
 <table class="timeline"><tbody>
-${entries.map(row).join('\n')}
+${rows.join('\n')}
 </tbody></table>`;
+}
+
+/** What a verdict is about, if something was wrong. */
+export function lastProblem(entries: readonly Entry[]): Entry | undefined {
+  return entries.findLast(({ kind }) => kind === 'problem');
 }
 
 function filters(entries: readonly Entry[]): string {
@@ -38,14 +48,15 @@ function filters(entries: readonly Entry[]): string {
   return `<div class="filters">${labels.join('')}</div>`;
 }
 
-function row({ atMs, kind, title, detail, picture, qr }: Entry): string {
+function row({ atMs, kind, title, detail, picture, qr }: Entry, id: string | undefined): string {
   const words = escaped(title);
   const told =
     detail === undefined ? words : `<details><summary>${words}</summary><pre>${escaped(json(detail))}</pre></details>`;
   const image =
     picture === undefined ? '' : `<img alt="the screen" src="data:${typeOf(picture)};base64,${base64(picture)}">`;
   const read = qr === undefined ? '' : `<pre>${qr === null ? 'no QR' : `QR: ${escaped(qr)}`}</pre>`;
-  return `<tr class="${kind}"><td>${tookText(atMs)}</td><td>${kind}</td><td>${told}${image}${read}</td></tr>`;
+  const name = id === undefined ? '' : ` id="${id}"`;
+  return `<tr class="${kind}"${name}><td>${tookText(atMs)}</td><td>${kind}</td><td>${told}${image}${read}</td></tr>`;
 }
 
 function json(value: unknown): string {
