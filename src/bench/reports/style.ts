@@ -5,7 +5,7 @@ export const STYLE = `
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; text-align: left; vertical-align: top; }
-td { overflow-wrap: anywhere; }
+td, p { overflow-wrap: anywhere; }
 td:first-child { white-space: nowrap; text-align: right; font-variant-numeric: tabular-nums; }
 pre { margin: .3rem 0; max-width: 100%; overflow-x: auto; white-space: pre-wrap; word-break: break-word; font-size: 12px; }
 img { border: 1px solid #8888; max-width: 20rem; display: block; }
