@@ -106,6 +106,13 @@ describe('a session', () => {
     ]);
   });
 
+  it('keeps calls in the order of their answers where they began at one moment, as a clock that stands still has it', () => {
+    const [atMs, tookMs] = [57.716395, 8.5968];
+    expect(atMs + tookMs - tookMs).toBeLessThan(atMs);
+    const made = { ...generated(), atMs, tookMs: 0 };
+    expect(told([HELLO, made, { ...sent(), atMs: atMs + tookMs, tookMs }])).toEqual(PUSHED);
+  });
+
   it('pushes an order anew when it was pushed twice, and a QR that a partner made', () => {
     expect(told([HELLO, generated(), sent(), sent()])).toEqual([
       ...PUSHED,

@@ -64,6 +64,17 @@ export function begunMs({ atMs, tookMs }: Call): number {
   return atMs - tookMs;
 }
 
+/** What two sums of the same times may differ by. */
+const SAME_MS = 0.001;
+
+/** Calls in the order in which they began; of those that began at one moment the one answered first is first. */
+export function asBegun(calls: readonly Call[]): Call[] {
+  return [...calls].sort((a, b) => {
+    const laterMs = begunMs(a) - begunMs(b);
+    return Math.abs(laterMs) < SAME_MS ? 0 : laterMs;
+  });
+}
+
 export function isCall(heard: Heard, path: string): heard is Call {
   return heard.kind === 'call' && heard.path === path;
 }

@@ -3,6 +3,7 @@ import { PATHS } from '../../protocol/http-api.ts';
 import { decodeVietQr, encodeVietQr } from '../../protocol/vietqr.ts';
 import {
   answerOf,
+  asBegun,
   begunMs,
   type Call,
   generateAnswer,
@@ -57,8 +58,7 @@ export class Deeds {
   }
 
   linesOf(heard: readonly Heard[]): Line[] {
-    const calls = heard.filter((it) => it.kind === 'call').sort((a, b) => begunMs(a) - begunMs(b));
-    for (const call of calls) {
+    for (const call of asBegun(heard.filter((it) => it.kind === 'call'))) {
       if (isService(call)) this.#service(call);
       else this.#owner(call);
     }
