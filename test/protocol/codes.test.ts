@@ -3,8 +3,8 @@ import { BOX_REFUSALS, CODES } from '../../src/protocol/codes.ts';
 import { SEAL_REFUSALS } from '../../src/protocol/seal.ts';
 import { generatedPart, readProtocol } from './document.ts';
 
-/** Upper-case words of PROTOCOL.md that are values of other fields. */
-const OTHER_VALUES: readonly string[] = ['QRIBFTTA', 'QRIBFTTC', 'VVB', 'VN'];
+/** Upper-case words of PROTOCOL.md that are values of other fields, and methods of HTTP. */
+const OTHER_VALUES: readonly string[] = ['QRIBFTTA', 'QRIBFTTC', 'VVB', 'VN', 'GET', 'DELETE'];
 
 const PUBLIC_CODE = /^(E\d{2}|\d{3})$/;
 
