@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { dong, port } from './commands/arguments.ts';
+import { dong, port, withAdminToken } from './commands/arguments.ts';
 import { withConformance } from './commands/bench-conformance-options.ts';
 import { addBench } from './commands/bench-options.ts';
 import { addFleet } from './commands/fleet-options.ts';
@@ -189,14 +189,11 @@ function addProvision(root: Command): void {
 
 /** A command that asks a gateway for what only its owner may. */
 function ofGateway(root: Command, name: string): Command {
-  return root
+  const command = root
     .command(name)
     .option('--url <url>', "the gateway's origin", 'http://127.0.0.1:8800')
-    .option('--ca <file>', "the CA of the gateway's certificate, PEM, if it is no well-known one")
-    .option(
-      '--admin-token-file <file>',
-      "a file with the gateway's adminToken, - for standard input (or PAYBOX_ADMIN_TOKEN)",
-    );
+    .option('--ca <file>', "the CA of the gateway's certificate, PEM, if it is no well-known one");
+  return withAdminToken(command);
 }
 
 function addEnrol(root: Command): void {

@@ -3,10 +3,10 @@ import { type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { systemClock, withAbortAfter } from '../lib/clock.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
-import { isExposed, TLS_FLOOR } from '../lib/tls.ts';
+import { TLS_FLOOR } from '../lib/tls.ts';
 import { explained } from '../protocol/codes.ts';
 import { statusResponse } from '../protocol/http-api.ts';
-import { secretFrom } from './secrets.ts';
+import { adminTokenOf, assertHidden } from './secrets.ts';
 
 const ANSWER_TIMEOUT_MS = 20_000;
 const ANSWER_CHARS_MAX = 1_000_000;
@@ -26,18 +26,16 @@ export class AdminClient {
   readonly #ca: Buffer | undefined;
 
   /** Throws ConfigError. */
-  constructor({ url, ca, adminTokenFile }: AdminOptions) {
+  constructor(options: AdminOptions) {
+    const { url, ca } = options;
     const parsed = URL.parse(url);
     if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
       throw new ConfigError(`--url ${url}: expected the origin of a gateway, as http://127.0.0.1:8800`);
     }
     this.#origin = parsed.origin;
-    const file = adminTokenFile && secretFrom('--admin-token-file', adminTokenFile);
-    this.#token = file || process.env.PAYBOX_ADMIN_TOKEN || undefined;
+    this.#token = adminTokenOf(options);
     this.#ca = ca === undefined ? undefined : readAuthority(ca);
-    if (this.#token !== undefined && isExposed(this.#origin)) {
-      throw new ConfigError(`--url ${url}: the admin token would be sent where others can read it`, 'use https://');
-    }
+    assertHidden(this.#token, '--url', url);
   }
 
   /** Throws PayboxError for a refusal, MissingPeerError when no gateway answers. */

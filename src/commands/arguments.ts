@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 
 /** A whole number from 1 to `max`. Throws InvalidArgumentError, as all here. */
 export function whole(max: number): (text: string) => number {
@@ -26,4 +26,24 @@ export function dong(text: string): number {
   const value = Number(text);
   if (/^\d{1,13}$/.test(text) && value >= 1) return value;
   throw new InvalidArgumentError('an amount is whole đồng, digits only, from 1 to 9999999999999');
+}
+
+/** `--admin-token-file`, for a command that asks a gateway for what only its owner may. */
+export function withAdminToken(command: Command): Command {
+  return command.option(
+    '--admin-token-file <file>',
+    "a file with the gateway's adminToken, - for standard input (or PAYBOX_ADMIN_TOKEN)",
+  );
+}
+
+/** The options by which a command is a partner, and the owner, of a gateway that runs. */
+export function withGatewayAccess(command: Command): Command {
+  return withAdminToken(
+    command
+      .option('--username <name>', "the partner's user name (default: the gateway tells)")
+      .option('--password-file <file>', 'a file with its password, - for standard input')
+      .option('--account <number>', 'bank account')
+      .option('--bank <code>', 'bank code')
+      .option('--holder <name>', 'account holder'),
+  );
 }

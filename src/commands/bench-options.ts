@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { portOrAny, whole } from './arguments.ts';
+import { portOrAny, whole, withGatewayAccess } from './arguments.ts';
 import { conformanceCommand } from './bench-conformance-options.ts';
 import { recordCommand } from './bench-record-options.ts';
 
@@ -7,7 +7,7 @@ import { recordCommand } from './bench-record-options.ts';
 export function addBench(root: Command): void {
   const bench = root.command('bench').description('runs scenarios against boxes and gives a verdict with evidence');
   const several = (value: string, before: string[]) => [...before, value];
-  bench
+  const run = bench
     .command('run <file...>')
     .description('runs scenario files, or scenarios of `paybox bench list` by name, one after the other')
     .option('--target <kind>', 'emulated (default), process, or at: what runs already (default with --gateway)')
@@ -24,16 +24,8 @@ export function addBench(root: Command): void {
     .option('--tap <file>', 'write the verdicts as TAP 14')
     .option('--report <dir>', 'write index.html with timelines, screens, messages and latencies, and logs')
     .option('--seed <n>', 'makes the same choices again (default: by chance, and told)', whole(999_999_999))
-    .option('--update-goldens', 'write golden pictures instead of comparing with them')
-    .option('--username <name>', "the partner's user name (default: the gateway tells)")
-    .option('--password-file <file>', 'a file with its password, - for standard input')
-    .option('--account <number>', 'bank account')
-    .option('--bank <code>', 'bank code')
-    .option('--holder <name>', 'account holder')
-    .option(
-      '--admin-token-file <file>',
-      "a file with the gateway's adminToken, - for standard input (or PAYBOX_ADMIN_TOKEN)",
-    )
+    .option('--update-goldens', 'write golden pictures instead of comparing with them');
+  withGatewayAccess(run)
     .addHelpText('after', BENCH_EXAMPLES)
     .action(async (files, options) => (await import('./bench.ts')).run(files, options));
   bench.addCommand(conformanceCommand());

@@ -1,20 +1,18 @@
 import { Command } from 'commander';
+import { withAdminToken } from './arguments.ts';
 
 /** `paybox bench record …`. */
 export function recordCommand(): Command {
   const several = (value: string, before: string[]) => [...before, value];
-  return new Command('record')
+  const record = new Command('record')
     .description('turns a session at a gateway, what partners did and what boxes then showed, into a scenario file')
     .requiredOption('--gateway <url>', 'origin of the gateway, as http://127.0.0.1:8800')
     .requiredOption('--out <file>', 'the scenario file to write, as session.yaml')
     .option('--box <url>', 'origin of the pages of a box whose screen is watched; may be repeated', several, [])
     .option('--once', 'write what the gateway remembers, and do not go on recording')
     .option('--replace', 'write over a file that is there')
-    .option('--probe <how>', 'where screens are seen, as for paybox bench run', 'screen')
-    .option(
-      '--admin-token-file <file>',
-      "a file with the gateway's adminToken, - for standard input (or PAYBOX_ADMIN_TOKEN)",
-    )
+    .option('--probe <how>', 'where screens are seen, as for paybox bench run', 'screen');
+  return withAdminToken(record)
     .addHelpText('after', RECORD_EXAMPLES)
     .action(async (options) => (await import('./bench-record.ts')).record(options));
 }

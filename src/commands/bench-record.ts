@@ -9,10 +9,9 @@ import { talliedOf } from '../bench/record/tally.ts';
 import { parseScenario } from '../bench/scenario.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf } from '../lib/errors.ts';
-import { isExposed } from '../lib/tls.ts';
 import { StopSignal } from './daemon.ts';
 import { assertWritable } from './report-files.ts';
-import { secretFrom } from './secrets.ts';
+import { adminTokenOf, assertHidden } from './secrets.ts';
 
 export interface RecordOptions {
   gateway: string;
@@ -34,7 +33,8 @@ const CLEAR_LINE = '\r\u001b[2K';
 export async function record(options: RecordOptions): Promise<void> {
   const { out, once = false } = options;
   const origin = originOf('--gateway', options.gateway);
-  const adminToken = adminTokenOf(options, origin);
+  const adminToken = adminTokenOf(options);
+  assertHidden(adminToken, '--gateway', origin);
   const probe = probeOf(options.probe);
   if (once && options.box.length > 0) {
     throw new ConfigError(
@@ -104,13 +104,6 @@ function originOf(option: string, text: string): string {
   if (url !== null && /^https?:$/.test(url.protocol)) return url.origin;
   const example = option === '--box' ? 'http://127.0.0.1:8810' : 'http://127.0.0.1:8800';
   throw new ConfigError(`${option} ${text}: expected an origin, as ${example}`);
-}
-
-function adminTokenOf({ adminTokenFile }: RecordOptions, origin: string): string | undefined {
-  const fromFile = adminTokenFile === undefined ? undefined : secretFrom('--admin-token-file', adminTokenFile);
-  const token = fromFile ?? (process.env.PAYBOX_ADMIN_TOKEN || undefined);
-  if (token === undefined || !isExposed(origin)) return token;
-  throw new ConfigError(`--gateway ${origin}: the admin token would be sent where others can read it`, 'use https://');
 }
 
 /** Throws ConfigError when the file could not be written at the end, or holds something already. */

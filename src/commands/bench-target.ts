@@ -13,9 +13,9 @@ import { ConfigError } from '../lib/errors.ts';
 import { createLogger, type Logger } from '../lib/log.ts';
 import { systemRandom } from '../lib/random.ts';
 import { seededRandom } from '../lib/seeded.ts';
-import { isExposed } from '../lib/tls.ts';
 import { emulatedTarget } from './bench-emulated.ts';
 import { fileLog } from './daemon.ts';
+import { assertHidden } from './secrets.ts';
 
 /** What a run may choose about its target, as the options of `paybox bench run` are called; secrets are values here. */
 export interface TargetOptions extends Omit<GatewayOptions, 'gateway'> {
@@ -101,12 +101,7 @@ function runningTarget(options: TargetOptions, probe: Probe): TargetKind {
       `--box ${wrong ?? 'is missing'}: expected the origin of a box's pages, as http://127.0.0.1:8810`,
     );
   }
-  if (adminToken !== undefined && isExposed(gateway)) {
-    throw new ConfigError(
-      `--gateway ${gateway}: the admin token would be sent where others can read it`,
-      'use https://',
-    );
-  }
+  assertHidden(adminToken, '--gateway', gateway);
   return atTarget({ gateway, boxes: box, username, password, account, bank, holder, adminToken, probe });
 }
 

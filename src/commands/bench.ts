@@ -12,7 +12,7 @@ import { anySeed, isFileName, LIBRARY, scenariosIn, type TargetOptions, targetOf
 import { StopSignal } from './daemon.ts';
 import { table } from './print.ts';
 import { assertReports, writeOut } from './report-files.ts';
-import { secretFrom } from './secrets.ts';
+import { adminTokenOf, secretFrom } from './secrets.ts';
 
 export interface BenchOptions {
   target?: string;
@@ -96,10 +96,9 @@ async function pathOf(name: string): Promise<string> {
 }
 
 function withSecrets(options: BenchOptions): TargetOptions {
-  const { passwordFile, adminTokenFile } = options;
+  const { passwordFile } = options;
   const password = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
-  const fromFile = adminTokenFile === undefined ? undefined : secretFrom('--admin-token-file', adminTokenFile);
-  return { ...options, password, adminToken: fromFile ?? (process.env.PAYBOX_ADMIN_TOKEN || undefined) };
+  return { ...options, password, adminToken: adminTokenOf(options) };
 }
 
 async function writeReports(

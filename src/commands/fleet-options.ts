@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { whole } from './arguments.ts';
+import { whole, withGatewayAccess } from './arguments.ts';
 
 const BOXES_MAX = 5_000;
 const SECONDS_MAX = 86_400;
@@ -18,7 +18,7 @@ Exit codes: 0 the money is right, 1 it is not, 2 usage or configuration, 3 the g
 
 /** `paybox fleet` and what it takes. */
 export function addFleet(root: Command): void {
-  root
+  const fleet = root
     .command('fleet')
     .description('runs many whole boxes in one process, sells and pays at them, and judges whether the money is right')
     .requiredOption('--boxes <n>', 'how many', whole(BOXES_MAX))
@@ -35,16 +35,8 @@ export function addFleet(root: Command): void {
     .option('--log <file>', 'write the log of the boxes, and of the own gateway')
     .option('--gateway <url>', 'origin of a gateway that runs (default: one of its own, on free ports)')
     .option('--identities <path>', '… its boxes: a folder of `paybox provision`, or YAML with boxes and their secrets')
-    .option('--broker <url>', '… where boxes of a YAML file find its broker (default: mqtt:// at its host, 18830)')
-    .option('--username <name>', "the partner's user name (default: the gateway tells)")
-    .option('--password-file <file>', 'a file with its password, - for standard input')
-    .option('--account <number>', 'bank account')
-    .option('--bank <code>', 'bank code')
-    .option('--holder <name>', 'account holder')
-    .option(
-      '--admin-token-file <file>',
-      "a file with the gateway's adminToken, - for standard input (or PAYBOX_ADMIN_TOKEN)",
-    )
+    .option('--broker <url>', '… where boxes of a YAML file find its broker (default: mqtt:// at its host, 18830)');
+  withGatewayAccess(fleet)
     .addHelpText('after', EXAMPLES)
     .action(async (options) => (await import('./fleet.ts')).fleet(options));
 }

@@ -11,13 +11,12 @@ import { ConfigError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { systemRandom } from '../lib/random.ts';
 import { seededRandom } from '../lib/seeded.ts';
-import { isExposed } from '../lib/tls.ts';
 import { anySeed, noLog } from './bench-target.ts';
 import { Closers, fileLog, StopSignal } from './daemon.ts';
 import { type FleetBox, startFleetBoxes } from './fleet-boxes.ts';
 import { type Ground, givenGround, ownGround } from './fleet-ground.ts';
 import { table } from './print.ts';
-import { secretFrom } from './secrets.ts';
+import { adminTokenOf, assertHidden, secretFrom } from './secrets.ts';
 
 export interface FleetOptions {
   boxes: number;
@@ -96,7 +95,7 @@ function groundOf(
   options: FleetOptions & { transport: Transport },
   deps: Parameters<typeof ownGround>[2],
 ): Promise<Ground> {
-  const { boxes, transport, gateway, identities, broker, passwordFile, adminTokenFile } = options;
+  const { boxes, transport, gateway, identities, broker, passwordFile } = options;
   if (gateway === undefined) {
     if (identities !== undefined || broker !== undefined) {
       throw new ConfigError('--identities and --broker belong to --gateway: alone the fleet makes its own');
@@ -108,14 +107,8 @@ function groundOf(
     const what = 'a folder of `paybox provision`, or a YAML file that lists boxes with their secrets';
     throw new ConfigError(`--gateway needs --identities: ${what}`);
   }
-  const fromFile = adminTokenFile === undefined ? undefined : secretFrom('--admin-token-file', adminTokenFile);
-  const adminToken = fromFile ?? (process.env.PAYBOX_ADMIN_TOKEN || undefined);
-  if (adminToken !== undefined && isExposed(gateway)) {
-    throw new ConfigError(
-      `--gateway ${gateway}: the admin token would be sent where others can read it`,
-      'use https://',
-    );
-  }
+  const adminToken = adminTokenOf(options);
+  assertHidden(adminToken, '--gateway', gateway);
   const password = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
   return givenGround(boxes, { ...options, gateway, identities, broker, password, adminToken }, deps);
 }

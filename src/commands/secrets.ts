@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { ConfigError, reasonOf } from '../lib/errors.ts';
+import { isExposed } from '../lib/tls.ts';
 
 const SECRET_CHARS_MAX = 4_096;
 const STDIN = 0;
@@ -17,4 +18,16 @@ export function secretFrom(option: string, file: string): string {
   }
   if (text.length > 0 && text.length <= SECRET_CHARS_MAX && !/[\r\n]/.test(text)) return text;
   throw new ConfigError(`${option} ${file}: expected one line that is the secret`);
+}
+
+/** The adminToken that `--admin-token-file` names, else that of PAYBOX_ADMIN_TOKEN, if there is one. Throws ConfigError. */
+export function adminTokenOf({ adminTokenFile }: { adminTokenFile?: string }): string | undefined {
+  const fromFile = adminTokenFile && secretFrom('--admin-token-file', adminTokenFile);
+  return fromFile || process.env.PAYBOX_ADMIN_TOKEN || undefined;
+}
+
+/** Throws ConfigError where the token could be read on its way to `url`, which `option` has named. */
+export function assertHidden(adminToken: string | undefined, option: string, url: string): void {
+  if (adminToken === undefined || !isExposed(url)) return;
+  throw new ConfigError(`${option} ${url}: the admin token would be sent where others can read it`, 'use https://');
 }
