@@ -53,7 +53,7 @@ export class Service {
       orderId: request.orderId ?? '',
     };
     const nowMs = clock.wallMs();
-    await store.orders.addQr(ref, qrCode, nowMs);
+    await store.qrCodes.add(ref, qrCode, nowMs);
     if (amount !== undefined) {
       await store.orders.add({
         id,

@@ -10,8 +10,13 @@ interface FaultKind {
   about: string;
   /** How long it lasts when nothing else is said, for those that last, or how late something is. */
   seconds?: number;
-  /** Whether its seconds are how late something is: it happens once, however many they are. */
-  isLate?: true;
+  /**
+   * `late`: its seconds are how late something is, and it happens once, however many they are. `state`: it is there for
+   * its seconds, and `times` is nothing for it. Without either it happens at each occasion.
+   */
+  timing?: 'late' | 'state';
+  /** Whether it happens to all boxes and partners of a gateway at once. */
+  isOfAll?: true;
 }
 
 /**
@@ -20,20 +25,20 @@ interface FaultKind {
  */
 export const FAULTS = {
   'service-500': { place: 'service', about: 'the service answers 500 E05, and does nothing' },
-  'service-slow': { place: 'service', about: 'the service answers late', seconds: 3, isLate: true },
+  'service-slow': { place: 'service', about: 'the service answers late', seconds: 3, timing: 'late' },
   'token-expired': { place: 'service', about: 'the token expires between generate and send-qr' },
   'box-offline': { place: 'push', about: 'the push is answered BOX_OFFLINE, as if the box were not connected' },
   'box-slow': {
     place: 'push',
     about: 'the push reaches the box late, still within its deadline',
     seconds: 2,
-    isLate: true,
+    timing: 'late',
   },
   'push-late': {
     place: 'push',
     about: 'the push reaches the box after its deadline, and must not appear',
     seconds: 1,
-    isLate: true,
+    timing: 'late',
   },
   'push-lost': { place: 'push', about: 'the push never reaches the box' },
   'push-twice': { place: 'push', about: 'the push is said to the box twice' },
@@ -49,20 +54,37 @@ export const FAULTS = {
   },
   'paid-before': { place: 'payment', about: 'the order is paid before its QR is on the box' },
   'paid-twice': { place: 'payment', about: 'the order is paid twice' },
-  'paid-late': { place: 'payment', about: 'box and partner hear of the payment late', seconds: 5, isLate: true },
+  'paid-late': { place: 'payment', about: 'box and partner hear of the payment late', seconds: 5, timing: 'late' },
   'partner-500': { place: 'callback', about: "the partner's answer is taken for a 500" },
   'partner-201': { place: 'callback', about: "the partner's answer is taken for a 201" },
   'partner-shape': { place: 'callback', about: "the partner's answer is taken for a 200 of another shape" },
   'partner-never': { place: 'callback', about: "the partner's answer is not heard" },
   'sync-twice': { place: 'callback', about: 'the callback comes twice, although it was taken' },
-  'sync-late': { place: 'callback', about: 'the callback comes late', seconds: 5, isLate: true },
+  'sync-late': { place: 'callback', about: 'the callback comes late', seconds: 5, timing: 'late' },
   'sync-swapped': { place: 'callback', about: 'the callback comes after the next one' },
   'link-cut': { place: 'link', about: "the box's connection is cut" },
-  'half-open': { place: 'link', about: "nothing comes through the box's connection, which stays open", seconds: 30 },
+  'half-open': {
+    place: 'link',
+    about: "nothing comes through the box's connection, which stays open",
+    seconds: 30,
+    timing: 'state',
+  },
   'link-slow': { place: 'link', about: 'each message to and from the box takes up to a second', seconds: 30 },
   'link-twice': { place: 'link', about: 'the next message to the box comes twice, as its bytes are' },
-  'broker-killed': { place: 'link', about: 'the broker ends, and starts anew', seconds: 3 },
-  'clock-skew': { place: 'link', about: "the gateway's calendar clock is two hours ahead", seconds: 60 },
+  'broker-killed': {
+    place: 'link',
+    about: 'the broker ends, and starts anew',
+    seconds: 3,
+    timing: 'state',
+    isOfAll: true,
+  },
+  'clock-skew': {
+    place: 'link',
+    about: "the gateway's calendar clock is two hours ahead",
+    seconds: 60,
+    timing: 'state',
+    isOfAll: true,
+  },
   'display-gone': { place: 'box', about: 'the display is unplugged', seconds: 10 },
   'display-slow': { place: 'box', about: 'the display takes a second for each picture', seconds: 30 },
   'serial-noise': {
@@ -71,8 +93,11 @@ export const FAULTS = {
     seconds: 10,
   },
   'disk-full': { place: 'box', about: 'the disk takes nothing more', seconds: 10 },
-  'box-clock': { place: 'box', about: "the box's calendar clock is two hours ahead", seconds: 60 },
+  'box-clock': { place: 'box', about: "the box's calendar clock is two hours ahead", seconds: 60, timing: 'state' },
 } as const satisfies Record<string, FaultKind>;
+
+/** More do not stand at a time, at a gateway or at a box (PROTOCOL.md, clauses FLT-1 and FLT-10). */
+export const STANDING_FAULTS_MAX = 100;
 
 export type FaultName = keyof typeof FAULTS;
 export const FAULT_NAMES = Object.keys(FAULTS) as [FaultName, ...FaultName[]];

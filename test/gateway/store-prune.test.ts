@@ -36,7 +36,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       ] as const) {
         const atMs = NOW_MS - days * DAY_MS;
         await store.orders.startPush(push(`p ${id}`, id, { created_at_ms: atMs }), order(id, { created_at_ms: atMs }));
-        await store.orders.addQr(id, 'qr', atMs);
+        await store.qrCodes.add(id, 'qr', atMs);
         await pay(store, `t ${id}`, { orderRef: id, atMs, told, callback: callback(`c ${id}`) });
         await store.payments.report(`t ${id}`, BOX, true, atMs);
         const after = { url: 'u', status: 'failed', warning: null, tries: 1, next_at_ms: 9 } as const;
@@ -45,7 +45,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       expect(await prune(store)).toMatchObject({ orders: 1, payments: 1, qrCodes: 1 });
       expect(await orderIds(store)).toEqual(['new']);
       expect((await store.orders.pushesOf(['old', 'new'])).map((it) => it.id)).toEqual(['p new']);
-      expect([await store.orders.qrCode('old'), await store.orders.qrCode('new')]).toEqual([undefined, 'qr']);
+      expect([await store.qrCodes.find('old'), await store.qrCodes.find('new')]).toEqual([undefined, 'qr']);
       expect(await paymentIds(store)).toEqual(['t new']);
       const payments = ['t old', 't new'];
       expect((await store.payments.noticesOf(payments)).map((it) => it.payment_id)).toEqual(['t new']);
@@ -58,7 +58,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       const store = await opened(await place());
       for (let i = 0; i < 250; i += 1) {
         await store.orders.add(order(`o${i}`, { created_at_ms: NOW_MS }));
-        await store.orders.addQr(`q${i}`, 'qr', NOW_MS);
+        await store.qrCodes.add(`q${i}`, 'qr', NOW_MS);
         await pay(store, `t${i}`, { orderRef: `o${i}`, atMs: NOW_MS });
       }
       const gone = { pushes: 0, orders: 247, payments: 247, qrCodes: 247, batchMax: 100 };

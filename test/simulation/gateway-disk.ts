@@ -14,6 +14,7 @@ import { BoxSecretStore } from '../../src/gateway/store/box-secrets.ts';
 import { OrderStore } from '../../src/gateway/store/orders.ts';
 import { PaymentStore } from '../../src/gateway/store/payments.ts';
 import { prune } from '../../src/gateway/store/prune.ts';
+import { QrCodeStore } from '../../src/gateway/store/qr-codes.ts';
 import { MIGRATIONS, type Tables } from '../../src/gateway/store/schema.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
 import { never, type Run } from './machine.ts';
@@ -76,6 +77,7 @@ export class GatewayDisk {
     const db = kyselyOn(new DiskDriver(this, run));
     return {
       orders: new OrderStore(db),
+      qrCodes: new QrCodeStore(db),
       payments: new PaymentStore(db),
       boxSecrets: () => BoxSecretStore.open(db),
       setting: async (_name, make) => make(),

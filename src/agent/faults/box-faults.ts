@@ -3,7 +3,14 @@ import { PayboxError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { seededRandom } from '../../lib/seeded.ts';
-import { FAULT_NAMES, type FaultName, type FaultOrder, faultKind, type StandingFault } from '../../protocol/faults.ts';
+import {
+  FAULT_NAMES,
+  type FaultName,
+  type FaultOrder,
+  faultKind,
+  STANDING_FAULTS_MAX,
+  type StandingFault,
+} from '../../protocol/faults.ts';
 
 /** The faults that happen in a box. */
 export const BOX_FAULTS: readonly FaultName[] = FAULT_NAMES.filter((name) => faultKind(name).place === 'box');
@@ -13,10 +20,6 @@ export const BOX_FAULTS: readonly FaultName[] = FAULT_NAMES.filter((name) => fau
  * what its kind lasts.
  */
 export type BoxFaultOrder = Omit<FaultOrder, 'box' | 'content'>;
-
-/** Faults that are there or not, for a time, and happen once: `times` is nothing for them. */
-export const STATES: readonly FaultName[] = ['box-clock'];
-const STANDING_MAX = 100;
 
 /** Each has a chance of its own, so that what happens on one does not change what happens on another. */
 export type Stream = 'away' | 'back';
@@ -44,8 +47,8 @@ export class BoxFaults {
   /** Throws a PayboxError when too many stand. */
   order(given: BoxFaultOrder): StandingFault {
     const { clock, random, log } = this.#deps;
-    if (this.#standing.size >= STANDING_MAX) {
-      throw new PayboxError('FAULTS_MAX', `${STANDING_MAX} faults stand already`, { severity: 'retryable' });
+    if (this.#standing.size >= STANDING_FAULTS_MAX) {
+      throw new PayboxError('FAULTS_MAX', `${STANDING_FAULTS_MAX} faults stand already`, { severity: 'retryable' });
     }
     const { fault, seed = 0, times } = given;
     const seconds = given.seconds ?? (times === undefined ? faultKind(fault).seconds : undefined);

@@ -2,7 +2,7 @@ import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { faultKind, faultOrder } from '../../protocol/faults.ts';
 import { type Answer, json, nothing, plain } from '../answer.ts';
-import { BOX_FAULTS, type BoxFaults, STATES } from './box-faults.ts';
+import { BOX_FAULTS, type BoxFaults } from './box-faults.ts';
 
 export const FAULTS_PATH = '/_mock/faults';
 
@@ -37,7 +37,7 @@ function ordered(name: string, query: string, faults: BoxFaults): Answer {
   const given = [...new URLSearchParams(query)].map(([key, text]) => [key, NUMBER.test(text) ? Number(text) : text]);
   const parsed = how.safeParse(Object.fromEntries(given));
   if (!parsed.success) return plain(400, `${issuesOf(parsed.error)}: expected ${HOW}`);
-  if (STATES.includes(fault) && parsed.data.times !== undefined) {
+  if (faultKind(fault).timing === 'state' && parsed.data.times !== undefined) {
     return plain(400, `times: ${fault} is there for a time, and not so often: say seconds`);
   }
   try {

@@ -84,7 +84,7 @@ export async function lookAtFault(
 async function timesHappened({ at, id, times, seconds, fault }: Injected): Promise<number | undefined> {
   const standing = (await at.faults())?.find((it) => it.id === id);
   if (standing !== undefined) return standing.happened;
-  const { isLate = false, seconds: usual } = faultKind(fault);
-  const isForATime = !isLate && (seconds !== undefined || (times === undefined && usual !== undefined));
+  const { timing, seconds: usual } = faultKind(fault);
+  const isForATime = timing !== 'late' && (seconds !== undefined || (times === undefined && usual !== undefined));
   return isForATime ? undefined : (times ?? 1);
 }

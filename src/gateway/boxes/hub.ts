@@ -13,6 +13,7 @@ import type { Store } from '../store/store.ts';
 import type { Wire } from '../wire/wire.ts';
 import { Confirmations, type PushResult } from './confirmations.ts';
 import type { Line } from './line.ts';
+import { noticeOf } from './notice.ts';
 import { keepReport } from './reports.ts';
 import { Session, sendTo } from './session.ts';
 
@@ -286,19 +287,4 @@ function isThisBox(box: BoxConfig | undefined, hello: UpOf<'hello'>): box is Box
 
 function failure(code: Code, reason: string): PushResult & { ok: false } {
   return { ok: false, code, reason };
-}
-
-function noticeOf(payment: Notice): DownBody {
-  return {
-    type: 'payment',
-    transactionId: payment.id,
-    pushId: payment.push_id,
-    orderId: payment.order_id,
-    amount: payment.amount,
-    content: payment.content,
-    bankAccount: payment.bank_account,
-    bankCode: payment.bank_code,
-    paidAtMs: payment.paid_at_ms,
-    repeated: payment.repeated,
-  };
 }

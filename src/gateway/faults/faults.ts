@@ -10,17 +10,13 @@ import {
   faultOfContent,
   MAGIC_PREFIX,
   magicContent,
+  STANDING_FAULTS_MAX,
   type StandingFault,
 } from '../../protocol/faults.ts';
 import type { Changes } from '../changes.ts';
 import type { Directory } from '../directory.ts';
 import { accept, refuse, type Verdict } from '../verdict.ts';
-import { type Happening, type Ordered, STANDING_MAX, StandingFaults, type Subject } from './standing.ts';
-
-/** Faults of the whole gateway, which no box has for itself. */
-const OF_ALL: readonly FaultName[] = ['broker-killed', 'clock-skew'];
-/** Faults that are for a time, and not at this or that call. */
-const STATES: readonly FaultName[] = ['half-open', ...OF_ALL];
+import { type Happening, type Ordered, StandingFaults, type Subject } from './standing.ts';
 
 /** What begins with the order for it, and does not wait for a call. */
 export interface Effect {
@@ -73,9 +69,9 @@ export class Faults {
   offered(): Offered[] {
     if (!this.#deps.sandbox) return [];
     return FAULT_NAMES.filter((name) => faultKind(name).place !== 'box').map((name) => {
-      const { place, about, seconds = null } = faultKind(name);
+      const { place, about, seconds = null, isOfAll = false } = faultKind(name);
       const magic = this.#isByContent(name) ? magicContent(name) : null;
-      return { name, place, about, seconds, magic, isPerBox: !OF_ALL.includes(name) };
+      return { name, place, about, seconds, magic, isPerBox: !isOfAll };
     });
   }
 
@@ -91,11 +87,11 @@ export class Faults {
     const effect = this.#effects.get(order.fault);
     const problem = problemOf(order) ?? effect?.problem?.(order);
     if (problem !== undefined) return refuse('E46', problem);
-    if (this.#standing.size >= STANDING_MAX) {
-      return refuse('E46', `${STANDING_MAX} faults stand, and no more can: end some with DELETE /_mock/faults`);
+    if (this.#standing.size >= STANDING_FAULTS_MAX) {
+      return refuse('E46', `${STANDING_FAULTS_MAX} faults stand, and no more can: end some with DELETE /_mock/faults`);
     }
     const { times, ...once } = order;
-    const isState = STATES.includes(order.fault);
+    const isState = faultKind(order.fault).timing === 'state';
     const ordered = this.#standing.order(isState ? once : order);
     // A state is there or not from its beginning; the others wait for what they may happen to.
     if (isState && !ordered.happens()) this.end(ordered.id);
@@ -118,7 +114,7 @@ export class Faults {
     if (!this.#deps.sandbox) return;
     const fault = faultOfContent(content);
     if (fault === undefined || faultKind(fault).place !== 'link') return;
-    const order = OF_ALL.includes(fault) ? { fault } : { fault, box };
+    const order = faultKind(fault).isOfAll ? { fault } : { fault, box };
     // One partner who repeats himself must not take the room of all orders.
     if (this.standing().some((it) => it.fault === fault && it.box === order.box)) return;
     const verdict = this.#isByContent(fault)
@@ -137,7 +133,7 @@ export class Faults {
   }
 
   #isByContent(fault: FaultName): boolean {
-    return !OF_ALL.includes(fault) || this.#deps.partners.length === 1;
+    return !faultKind(fault).isOfAll || this.#deps.partners.length === 1;
   }
 
   #magic(fault: FaultName, { boxes, content = '', isRepeated = false }: Subject): Happening | undefined {
@@ -148,11 +144,11 @@ export class Faults {
 }
 
 function problemOf({ fault, box, content, times = 1 }: FaultOrder): string | undefined {
-  const { place } = faultKind(fault);
+  const { place, timing, isOfAll } = faultKind(fault);
   if (place === 'box') return `fault: ${fault} happens in a box: order it at one whose configuration has faults: true`;
   if (place === 'link' && content !== undefined)
     return `content: ${fault} happens to a connection, whatever goes over it`;
-  if (OF_ALL.includes(fault) && box !== undefined) return `box: ${fault} happens to all boxes at once`;
-  if (STATES.includes(fault) && times > 1) return `times: ${fault} happens once, for its seconds`;
+  if (isOfAll && box !== undefined) return `box: ${fault} happens to all boxes at once`;
+  if (timing === 'state' && times > 1) return `times: ${fault} happens once, for its seconds`;
   return undefined;
 }

@@ -4,9 +4,6 @@ import type { Random } from '../../lib/random.ts';
 import { seededRandom } from '../../lib/seeded.ts';
 import { type FaultName, type FaultOrder, faultKind, type StandingFault } from '../../protocol/faults.ts';
 
-/** More do not stand at a time. */
-export const STANDING_MAX = 100;
-
 /** What a fault may happen to: a call, a push, a payment, a callback, a message. */
 export interface Subject {
   /** The boxes that it concerns. */
@@ -72,8 +69,9 @@ export class StandingFaults {
 
   order(order: FaultOrder): Ordered {
     const { clock, random, log, changed } = this.#deps;
-    const { isLate = false, seconds: usual } = faultKind(order.fault);
-    const lastsSeconds = isLate ? undefined : (order.seconds ?? (order.times === undefined ? usual : undefined));
+    const { timing, seconds: usual } = faultKind(order.fault);
+    const lastsSeconds =
+      timing === 'late' ? undefined : (order.seconds ?? (order.times === undefined ? usual : undefined));
     const standing: Standing = {
       id: random.uuid(),
       order,

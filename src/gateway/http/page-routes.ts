@@ -61,7 +61,7 @@ export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
   }
 
   scope.get<{ Params: { ref: string } }>('/qr/:ref', async (request, reply) => {
-    const qrCode = await store.orders.qrCode(request.params.ref);
+    const qrCode = await store.qrCodes.find(request.params.ref);
     if (qrCode === undefined) {
       return answerRefusal(request, reply, log, { code: 'E96', reason: 'no QR has this reference' }, 404);
     }

@@ -32,15 +32,6 @@ export class OrderStore {
     this.#db = db;
   }
 
-  async addQr(ref: string, qrCode: string, atMs: number): Promise<void> {
-    await this.#db.insertInto('qr_codes').values({ ref, qr_code: qrCode, created_at_ms: atMs }).execute();
-  }
-
-  async qrCode(ref: string): Promise<string | undefined> {
-    const row = await this.#db.selectFrom('qr_codes').select('qr_code').where('ref', '=', ref).executeTakeFirst();
-    return row?.qr_code;
-  }
-
   async add(order: NewOrder): Promise<void> {
     await insertOrder(this.#db, order);
   }

@@ -7,12 +7,14 @@ import { BoxSecretStore } from './box-secrets.ts';
 import { OrderStore } from './orders.ts';
 import { PaymentStore } from './payments.ts';
 import { type Limits, type Pruned, prune } from './prune.ts';
+import { QrCodeStore } from './qr-codes.ts';
 import { MIGRATIONS, type Tables } from './schema.ts';
 import { sqliteFile } from './sqlite.ts';
 
 /** Everything that the gateway must not forget. */
 export interface Store {
   orders: OrderStore;
+  qrCodes: QrCodeStore;
   payments: PaymentStore;
   /** Reads them all, once for each gateway. */
   boxSecrets(): Promise<BoxSecretStore>;
@@ -42,6 +44,7 @@ export async function openStore({ dataDir, databaseUrl }: StorePlace, log: Logge
     databaseUrl === undefined ? await openFile(dataDir, log) : await openDatabase(databaseUrl, log);
   return {
     orders: new OrderStore(db),
+    qrCodes: new QrCodeStore(db),
     payments: new PaymentStore(db),
     boxSecrets: () => BoxSecretStore.open(db),
     setting: async (name, make) => {
