@@ -100,7 +100,10 @@ describe('a stand', () => {
     ).toMatchObject({ status: 200 });
     expect((await server.ask('GET', path)).json).toMatchObject({ steps: 3, failures: 2 });
     const { text } = await server.ask('GET', `${path}/report.html`);
-    expect(text).toMatch(/<p class="failed">failed: VVB000001: state: expected &quot;paid&quot;.*\(step 1\)<\/p>/);
+    expect(text).toMatch(
+      /<p class="failed">failed: VVB000001: state: expected &quot;paid&quot;.*\(step 1\) <a href="#s1-problem">/,
+    );
+    expect(text).toMatch(/<tr class="problem" id="s1-problem">.*VVB000001: state: expected/);
   });
 
   it('answers 422 for what is no step, which is no verdict', async () => {

@@ -3,7 +3,7 @@ import type { Result } from '../run.ts';
 import { percentilesSvg } from './percentiles.ts';
 import { STYLE } from './style.ts';
 import { escaped, tookText } from './text.ts';
-import { lastProblem, timelineOf } from './timeline.ts';
+import { timelineOf } from './timeline.ts';
 
 /** Nothing is loaded, nothing runs: what a screen or a payer's text says stays text. */
 const POLICY = `default-src 'none'; img-src data:; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`;
@@ -67,12 +67,14 @@ function latencies(results: readonly Result[]): string {
 function section({ scenario, outcome, reason, where, entries, entriesLeft }: Result, index: number): string {
   const verdict = reason === '' ? outcome : `${outcome}: ${reason}${where === undefined ? '' : ` (${where})`}`;
   const id = `s${index + 1}`;
-  const place = lastProblem(entries) === undefined ? '' : ` <a href="#${id}-problem">where it happened</a>`;
+  const problem = entries.find(({ kind, title }) => kind === 'problem' && title === reason);
+  const marked = problem && { entry: problem, id: `${id}-problem` };
+  const place = marked === undefined ? '' : ` <a href="#${marked.id}">where it happened</a>`;
   const left = entriesLeft === 0 ? '' : `<p>${entriesLeft} more entries had no room.</p>`;
   return `<section id="${id}">
 <h2>${escaped(scenario.name)}</h2>
 <p>${escaped(scenario.file)}. ${escaped(scenario.about ?? '')}</p>
 <p class="${outcome}">${escaped(verdict)}${place}</p>
-${timelineOf(entries, `${id}-problem`)}${left}
+${timelineOf(entries, marked)}${left}
 </section>`;
 }

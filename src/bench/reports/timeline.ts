@@ -16,22 +16,16 @@ const KINDS: Readonly<Record<EntryKind, string>> = {
 const HIDDEN: readonly EntryKind[] = ['status'];
 
 /**
- * What happened, in order, with a filter for each kind that needs no script; the last problem has the id `problemId`.
+ * What happened, in order, with a filter for each kind that needs no script; the entry `marked` has the id `id`.
  * Everything from outside is escaped.
  */
-export function timelineOf(entries: readonly Entry[], problemId?: string): string {
+export function timelineOf(entries: readonly Entry[], marked?: { entry: Entry; id: string }): string {
   if (entries.length === 0) return '';
-  const problem = lastProblem(entries);
-  const rows = entries.map((entry) => row(entry, entry === problem ? problemId : undefined));
+  const rows = entries.map((entry) => row(entry, entry === marked?.entry ? marked.id : undefined));
   return `${filters(entries)}
 <table class="timeline"><tbody>
 ${rows.join('\n')}
 </tbody></table>`;
-}
-
-/** What a verdict is about, if something was wrong. */
-export function lastProblem(entries: readonly Entry[]): Entry | undefined {
-  return entries.findLast(({ kind }) => kind === 'problem');
 }
 
 function filters(entries: readonly Entry[]): string {
