@@ -5,6 +5,7 @@ import {
   type ActiveOrder,
   type At,
   activeOrder,
+  type BoxConfig,
   type BoxState,
   type Enrolment,
   isSameAccount,
@@ -17,8 +18,8 @@ import {
   type UnsentReport,
 } from './state.ts';
 
-/** How long a payment is shown when others wait for the same. */
-const ONE_OF_MANY_HOLD_MS = 3_000;
+/** How long a payment is shown when another one, or an order, waits for the screen. */
+const WAITED_FOR_HOLD_MS = 3_000;
 /** For so long at least people are told of another account. */
 const ACCOUNT_HOLD_MIN_MS = 5_000;
 const MINUTE_MS = 60_000;
@@ -87,8 +88,8 @@ export class Draft {
   }
 
   notice(notice: Exclude<Notice, { kind: 'too-dense' }>, resume?: ActiveOrder): void {
-    const { paidHoldMs, endedHoldMs } = this.state.config;
-    const holdMs = notice.kind === 'paid' ? paidHoldMs : endedHoldMs;
+    const { config } = this.state;
+    const holdMs = notice.kind === 'paid' ? paidHoldMs(config, resume !== undefined) : config.endedHoldMs;
     // However short the others are: it comes again until it was told.
     this.tell(notice, notice.kind === 'account' ? Math.max(holdMs, ACCOUNT_HOLD_MIN_MS) : holdMs, resume);
   }
@@ -112,7 +113,7 @@ export class Draft {
    * `resume`: the order that has the screen after these; at once where they are many.
    */
   rest(seen?: Payment, resume?: ActiveOrder): void {
-    const { untold, faults, link } = this.state;
+    const { config, untold, faults, link } = this.state;
     const unconfirmed = untold.findIndex(({ transactionId }) => transactionId === seen?.transactionId);
     const payment = untold[unconfirmed + 1];
     const isQrFirst = resume !== undefined && untold.length > RECENT_MAX;
@@ -121,9 +122,8 @@ export class Draft {
       else this.set({ stage: { kind: 'order', active: resume } });
       return;
     }
-    const { paidHoldMs } = this.state.config;
-    const holdMs = untold.length > 1 ? Math.min(paidHoldMs, ONE_OF_MANY_HOLD_MS) : paidHoldMs;
-    this.tell({ kind: 'paid', payment, holder: link ?? null }, holdMs, resume);
+    const isWaitedFor = untold.length > 1 || resume !== undefined;
+    this.tell({ kind: 'paid', payment, holder: link ?? null }, paidHoldMs(config, isWaitedFor), resume);
   }
 
   /** No order and no payment has the screen: an account that people have not been told of takes it (clause AGT-13). */
@@ -148,11 +148,15 @@ export class Draft {
    */
   showPaid(payment: Payment, holder: Link | null, resume: ActiveOrder | undefined): void {
     const { stage } = this.state;
-    const readMs = stage.kind === 'notice' && stage.notice.kind === 'paid' ? stage.sinceMs + ONE_OF_MANY_HOLD_MS : 0;
+    const readMs = stage.kind === 'notice' && stage.notice.kind === 'paid' ? stage.sinceMs + WAITED_FOR_HOLD_MS : 0;
     if (stage.kind !== 'notice' || readMs <= this.at.monotonicMs)
       this.notice({ kind: 'paid', payment, holder }, resume);
     else this.set({ stage: { ...stage, untilMs: Math.min(stage.untilMs, readMs), resume } });
   }
+}
+
+function paidHoldMs(config: BoxConfig, isWaitedFor: boolean): number {
+  return isWaitedFor ? Math.min(config.paidHoldMs, WAITED_FOR_HOLD_MS) : config.paidHoldMs;
 }
 
 /** `ids` with `id` as the newest, bounded. */

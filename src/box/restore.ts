@@ -50,6 +50,7 @@ export function restore(
 function owed({ untold, config, nowMs }: BoxState, active: ActiveOrder | undefined): Stage {
   const [payment] = untold;
   if (payment !== undefined) {
+    // For the whole time, also where an order waits: the display has yet to start.
     const notice = { kind: 'paid', payment, holder: active?.order.holder ?? null } as const;
     return { kind: 'notice', notice, sinceMs: nowMs, untilMs: nowMs + config.paidHoldMs, resume: active };
   }

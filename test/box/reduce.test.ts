@@ -300,7 +300,9 @@ describe('a payment', () => {
   it('AGT-5 AGT-6 for another order is told, then the QR on the screen comes back until its own deadline', () => {
     const other = play(showing(), [payment(2, { pushId: null, amount: 7_000 })]);
     expect(view(other.state)).toMatchObject({ kind: 'paid', amount: 7_000 });
-    const back = play(other.state, [[other.wakeAtMs ?? 0, { type: 'tick' }]]);
+    const untilMs = other.state.nowMs + 3_000;
+    expect(other.state.stage).toMatchObject({ kind: 'notice', untilMs });
+    const back = play(other.state, [[untilMs, { type: 'tick' }]]);
     expect(view(back.state)).toMatchObject({ kind: 'payment', pushId: uuid(1) });
     const late = play(showing(), [[299_000, payment(2, { pushId: null })]]);
     const deadline = activeOrder(late.state.stage)?.deadlineMs ?? 0;
