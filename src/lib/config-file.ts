@@ -1,6 +1,16 @@
 import { readFile } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import { isMap, isNode, isScalar, isSeq, LineCounter, type ParsedNode, parseDocument } from 'yaml';
+import {
+  type Document,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type ParsedNode,
+  parseDocument,
+  visit,
+} from 'yaml';
 import type { z } from 'zod';
 import { ConfigError, reasonOf } from './errors.ts';
 
@@ -11,6 +21,8 @@ const PROBLEMS_SHOWN_MAX = 8;
 const KEYS_SHOWN_MAX = 8;
 /** Of a file for one device or one run: what is longer is no such file, and the parser would be long about it. */
 const CONFIG_CHARS_MAX = 65_536;
+/** The parser looks for the anchor of each among all that came before it. */
+const ALIASES_MAX = 1_000;
 
 /** What a YAML file holds, not yet checked. */
 export interface ConfigFile {
@@ -49,8 +61,10 @@ export interface YamlText {
 export function parseYaml(text: string, name: string): YamlText {
   const lines = new LineCounter();
   try {
-    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-    const [problem] = document.errors;
+    // The parser would compare each key of a map with all others, which takes a minute for a long one.
+    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false });
+    const [error] = document.errors;
+    const problem = error === undefined ? problemIn(document) : { at: error.pos[0], words: wordsOf(error) };
     if (problem === undefined) {
       const { contents } = document;
       const value: unknown = document.toJS();
@@ -63,11 +77,39 @@ export function parseYaml(text: string, name: string): YamlText {
         rangeOf: (path) => placeOf(contents, path).range,
       };
     }
-    const { line, col } = lines.linePos(problem.pos[0]);
-    throw new ConfigError(`${name}:${line}:${col}: not valid YAML: ${wordsOf(problem)}`);
+    const { line, col } = lines.linePos(problem.at);
+    throw new ConfigError(`${name}:${line}:${col}: not valid YAML: ${problem.words}`);
   } catch (error) {
     throw error instanceof ConfigError ? error : new ConfigError(`${name}: not valid YAML: ${wordsOf(error)}`);
   }
+}
+
+/** What the parser lets pass, and from which character on: keys of one map that are read as the same, too many aliases. */
+function problemIn(document: Document.Parsed): { at: number; words: string } | undefined {
+  let problem: { at: number; words: string } | undefined;
+  let aliases = 0;
+  visit(document, {
+    Map: (_key, { items }) => {
+      const seen = new Set<string>();
+      for (const { key } of items) {
+        if (!isScalar(key)) continue;
+        const word = String(key.value ?? '');
+        if (seen.has(word)) {
+          problem = { at: key.range?.[0] ?? 0, words: 'Map keys must be unique' };
+          return visit.BREAK;
+        }
+        seen.add(word);
+      }
+      return undefined;
+    },
+    Alias: (_key, { range }) => {
+      aliases += 1;
+      if (aliases <= ALIASES_MAX) return undefined;
+      problem = { at: range?.[0] ?? 0, words: `has more than ${ALIASES_MAX} aliases` };
+      return visit.BREAK;
+    },
+  });
+  return problem;
 }
 
 /** The path to what is also around itself. */
