@@ -133,6 +133,13 @@ describe('a push', () => {
     expect(view(play(full.state, [{ type: 'recorded' }, push(1), drawn(1)]).state).kind).toBe('idle');
   });
 
+  it('AGT-2 that the disk cannot take leaves the order on the screen where it is', () => {
+    const full = play(showing(), [{ type: 'unrecorded', cause: push(2), reason: 'no space' }]);
+    expect(full.sends).toMatchObject([{ type: 'rejected', pushId: uuid(2), code: 'STORAGE_FAULT' }]);
+    expect(full.writes).toEqual([]);
+    expect(activeOrder(full.state.stage)?.order.pushId).toBe(uuid(1));
+  });
+
   it('AGT-3 SND-8 takes the screen from an older one, which is told so', () => {
     const replaced = play(showing(), [push(2)]);
     expect(replaced.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'replaced' }, { type: 'accepted' }]);
@@ -309,6 +316,11 @@ describe('a payment', () => {
     const expired = play(late.state, [[deadline, { type: 'tick' }]]);
     expect(expired.sends).toMatchObject([{ type: 'ended', how: 'expired' }]);
     expect(view(expired.state).kind).toBe('paid');
+  });
+
+  it('AGT-6 that names no push takes no QR away, whatever its orderId', () => {
+    const paid = play(showing(), [payment(1, { pushId: null }), { type: 'key', key: 'dismiss' }]);
+    expect(activeOrder(paid.state.stage)?.order.pushId).toBe(uuid(1));
   });
 
   it('AGT-4 before its own push: the push is refused when it comes', () => {

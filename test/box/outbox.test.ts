@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest';
+import { IN_FLIGHT_MAX, RESEND_MS, UNSENT_MAX } from '../../src/box/state.ts';
+import { drawn, fresh, paidDrawn, payment, play, push, registeredAt, uuid } from './support.ts';
+
+const dismiss = { type: 'key' as const, key: 'dismiss' as const };
+/** Orders that each were on the screen and have ended: as many reports of it are owed. */
+const ended = (from: number, count: number) =>
+  Array.from({ length: count }, (_, n) => [push(from + n), drawn(from + n), dismiss]).flat();
+const online = () => play(fresh(), [{ type: 'connecting' }, registeredAt(0)]).state;
+const owed = (state: { unsent: readonly { id: string }[] }) => state.unsent.map(({ id }) => id);
+
+it('MSG-6 gives up no payment for ended orders, however old it is', () => {
+  const paid = play(online(), [payment(1, { pushId: null }), paidDrawn(1), dismiss, { type: 'connecting' }]);
+  const { state } = play(paid.state, ended(10, UNSENT_MAX + 3));
+  expect(owed(state)).toHaveLength(UNSENT_MAX);
+  expect(owed(state)[0]).toBe(uuid(0xc001));
+  expect(owed(state)[1]).toBe(uuid(10 + 4));
+});
+
+it('MSG-6 gives what is still under way its whole time again after each acknowledgement', () => {
+  const two = play(online(), [payment(1, { pushId: null }), payment(2, { pushId: null })]);
+  const sentMs = two.state.nowMs - 1;
+  const late = play(two.state, [[sentMs + 9_000, { type: 'acked', ids: [uuid(0xc001)] }]]);
+  expect(play(late.state, [[sentMs + RESEND_MS, { type: 'tick' }]]).sends).toEqual([]);
+  const again = play(late.state, [[sentMs + 9_000 + RESEND_MS, { type: 'tick' }]]);
+  expect(again.sends).toMatchObject([{ type: 'paid', transactionId: uuid(0xc002) }]);
+});
+
+it('MSG-6 sends others in the place of reports that were given up while they were under way', () => {
+  const { state } = play(online(), ended(10, UNSENT_MAX + IN_FLIGHT_MAX));
+  expect(state.inFlight).toEqual(owed(state).slice(0, IN_FLIGHT_MAX));
+});
