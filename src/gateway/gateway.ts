@@ -121,7 +121,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   const wire = new Wire(deps);
   const hub = new Hub({ ...deps, directory, store, changes, wire, ...config });
   const seals = await Seals.open({ ...deps, hub, directory, store, wire });
-  opened.add('faults', () => faults.endAll());
+  opened.add('faults', () => faults.close());
   opened.add('boxes', () => hub.close());
   const metrics = createMetrics(() => hub.online);
   const ownPorts: number[] = [];

@@ -1,4 +1,3 @@
-import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { FaultName } from '../../protocol/faults.ts';
@@ -8,7 +7,8 @@ import type { Answer, Post } from '../callbacks/post.ts';
 import type { Directory } from '../directory.ts';
 import { parseJson } from '../domain/decode.ts';
 import type { Faults } from './faults.ts';
-import type { HeldBack } from './held-back.ts';
+import type { Holding, Subject } from './standing.ts';
+import type { ToldLate } from './told-late.ts';
 
 /** A callback that is to come after the next one to its partner waits so long for it, and no longer. */
 const NEXT_TIMEOUT_MS = 30_000;
@@ -22,9 +22,8 @@ const ANSWERS: readonly (readonly [fault: FaultName, answer: Answer])[] = [
 
 export interface CallbackFaultsDeps {
   faults: Faults;
-  heldBack: HeldBack;
+  toldLate: ToldLate;
   directory: Directory;
-  clock: Clock;
   log: Logger;
   /** Makes one attempt more of a callback. */
   sendAgain: (callbackId: string) => Promise<unknown>;
@@ -32,30 +31,22 @@ export interface CallbackFaultsDeps {
 
 /** Attempts of callbacks with the faults of this place: the partner gets every POST (PROTOCOL.md, clause FLT-8). */
 export function withCallbackFaults(make: MakeAttempt, deps: CallbackFaultsDeps): MakeAttempt {
-  const { faults, clock, log, sendAgain } = deps;
-  /** By URL, those that wait for the next one. */
-  const waiting = new Map<string, Set<AbortController>>();
+  const { faults, log, sendAgain, toldLate, directory } = deps;
+  const swapped = new Swapped();
   return async (to, how, stop) => {
     const told = toldIn(to.body);
-    const subject = { boxes: boxesOf(told, deps.directory), content: told?.content };
+    const subject = { boxes: boxesOf(told, directory), content: told?.content };
     const isFirst = to.tries === 0 && !to.byHand;
-    const late = isFirst ? faults.take('sync-late', subject) : undefined;
-    const waitMs = Math.max((late?.seconds ?? 0) * 1000, heldBackMs(told, deps.heldBack));
-    if (waitMs > 0) await clock.sleep(waitMs, stop);
-    if (isFirst && faults.take('sync-swapped', subject)) {
-      const own = waiting.get(to.url) ?? new Set();
-      const next = new AbortController();
-      waiting.set(to.url, own.add(next));
-      await clock.sleep(NEXT_TIMEOUT_MS, AbortSignal.any([stop, next.signal]));
-      own.delete(next);
-    }
-    const post = answered(
-      to,
-      how.post,
-      (fault) => faults.take(fault, { ...subject, isRepeated: !isFirst }) !== undefined,
-    );
+    const late = isFirst ? faults.hold('sync-late', subject) : undefined;
+    await Promise.all([
+      late?.held((late.seconds ?? 0) * 1000, stop),
+      told && toldLate.until({ ...told, bankAccount: told.bankaccount }),
+    ]);
+    if (isFirst) await swapped.wait(to.url, () => faults.hold('sync-swapped', subject), stop);
+    const overtake = swapped.overtaken(to.url);
+    const post = answered(to, how.post, faults, { ...subject, isRepeated: !isFirst });
     const attempt = await make(to, { ...how, post }, stop);
-    for (const next of waiting.get(to.url) ?? []) next.abort();
+    overtake();
     if (attempt.result === 'delivered' && !to.byHand && faults.take('sync-twice', subject)) {
       sendAgain(to.id).catch((error: unknown) =>
         log.error('callback-stuck', { callback: to.id, reason: reasonOf(error) }),
@@ -65,18 +56,36 @@ export function withCallbackFaults(make: MakeAttempt, deps: CallbackFaultsDeps):
   };
 }
 
+/** Attempts that wait for the next one at their URL, one at each: the next one itself does not wait. */
+class Swapped {
+  readonly #waiting = new Map<string, AbortController>();
+
+  async wait(url: string, hold: () => Holding | undefined, stop: AbortSignal): Promise<void> {
+    const holding = this.#waiting.has(url) ? undefined : hold();
+    if (holding === undefined) return;
+    const next = new AbortController();
+    this.#waiting.set(url, next);
+    await holding.held(NEXT_TIMEOUT_MS, AbortSignal.any([stop, next.signal]));
+    this.#waiting.delete(url);
+  }
+
+  /** To be called after an attempt that begins here. */
+  overtaken(url: string): () => void {
+    const waiting = this.#waiting.get(url);
+    return () => waiting?.abort();
+  }
+}
+
 /** Posts as `post` does; what the partner answers to the callback itself may be taken for something else. */
-function answered(to: Outgoing, post: Post, happens: (fault: FaultName) => boolean): Post {
+function answered(to: Outgoing, post: Post, faults: Faults, subject: Subject): Post {
   return async (url, headers, body, signal) => {
     const answer = await post(url, headers, body, signal);
     // The token, which is asked for before, is none of it.
     if (body !== to.body) return answer;
-    if (happens('partner-never')) {
-      // An attempt that ended with the answer hears of no end any more.
-      signal.throwIfAborted();
-      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
-    }
-    return ANSWERS.find(([fault]) => happens(fault))?.[1] ?? answer;
+    await faults.hold('partner-never', subject)?.held(Number.POSITIVE_INFINITY, signal);
+    // The attempt is over, and nobody hears of its answer; a fault that is ended meanwhile has it heard at once.
+    signal.throwIfAborted();
+    return ANSWERS.find(([fault]) => faults.take(fault, subject) !== undefined)?.[1] ?? answer;
   };
 }
 
@@ -90,8 +99,4 @@ function boxesOf(told: TransactionSync | undefined, directory: Directory): strin
   if (told === undefined) return [];
   const { terminalCode, bankaccount } = told;
   return terminalCode === '' ? directory.boxesOf(bankaccount).map((it) => it.terminalCode) : [terminalCode];
-}
-
-function heldBackMs(told: TransactionSync | undefined, heldBack: HeldBack): number {
-  return told === undefined ? 0 : heldBack.leftMs({ ...told, bankAccount: told.bankaccount });
 }

@@ -16,7 +16,7 @@ import {
 import type { Changes } from '../changes.ts';
 import type { Directory } from '../directory.ts';
 import { accept, refuse, type Verdict } from '../verdict.ts';
-import { type Happening, type Ordered, StandingFaults, type Subject } from './standing.ts';
+import { type Happening, type Holding, type Ordered, StandingFaults, type Subject } from './standing.ts';
 
 /** What begins with the order for it, and does not wait for a call. */
 export interface Effect {
@@ -109,6 +109,14 @@ export class Faults {
     return this.#standing.take(fault, subject) ?? this.#magic(fault, subject);
   }
 
+  /** As `take`, for what the fault then holds back (PROTOCOL.md, clause FLT-11). */
+  hold(fault: FaultName, subject: Subject): Holding | undefined {
+    const standing = this.#standing.hold(fault, subject);
+    if (standing !== undefined) return standing;
+    const magic = this.#magic(fault, subject);
+    return magic && { ...magic, held: this.#standing.holdAlso() };
+  }
+
   /** Orders the fault of its link that a push asks for by its content. */
   orderByContent(box: string, content: string): void {
     if (!this.#deps.sandbox) return;
@@ -123,13 +131,18 @@ export class Faults {
     if (!verdict.ok) this.#deps.log.warn('fault-refused', { fault, box, reason: verdict.reason });
   }
 
-  /** Whether such a fault stood. */
+  /** Ends a fault, and lets go what it holds back. Whether such a fault stood. */
   end(id: string): boolean {
     return this.#standing.end(id);
   }
 
   endAll(): void {
     this.#standing.endAll();
+  }
+
+  /** Ends all, and drops what is held back: the gateway is stopping. */
+  close(): void {
+    this.#standing.close();
   }
 
   #isByContent(fault: FaultName): boolean {

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { Clock } from '../../lib/clock.ts';
 import type { Random } from '../../lib/random.ts';
 import type { FaultOrder } from '../../protocol/faults.ts';
@@ -11,6 +12,9 @@ import type { Ordered } from './standing.ts';
 const CUT_AFTER_MS = 1_000;
 /** What a message takes at most on a slow link. */
 const SLOW_MAX_MS = 1_000;
+
+/** Connections of one box that are held; one more ends the oldest, which its box has given up long before. */
+const HELD_CABLES_MAX = 16;
 
 /** A box's connection, as its transport has it. */
 export interface Cable {
@@ -38,8 +42,8 @@ export class Links {
   readonly #cables = new Map<string, Set<Cable>>();
   readonly #cuts = new Set<Ordered>();
   readonly #holds = new Set<Ordered>();
-  /** Those that are held, also when they are connected no longer. */
-  readonly #held = new Map<Cable, { terminalCode: string; release: () => void }>();
+  /** By box, what releases those that are held, also when they are connected no longer; oldest first. */
+  readonly #held = new Map<string, Map<Cable, () => void>>();
   /** By way, the last that passes on it. */
   readonly #ways = new Map<string, Promise<void>>();
 
@@ -84,12 +88,20 @@ export class Links {
     };
   }
 
-  /** Settles once something may come through to or from a box. */
-  async passable(terminalCode: string): Promise<void> {
+  /** Settles once what a box posts may come through, or its connection is gone. */
+  async passable(terminalCode: string, socket: Socket): Promise<void> {
     for (;;) {
       const holding = this.#holdOf(terminalCode);
-      if (holding === undefined) return;
-      await new Promise<void>((resolve) => holding.onEnd(resolve));
+      if (holding === undefined || socket.destroyed) return;
+      await new Promise<void>((resolve) => {
+        const pass = () => {
+          socket.removeListener('close', pass);
+          holding.over.removeEventListener('abort', pass);
+          resolve();
+        };
+        socket.once('close', pass);
+        holding.over.addEventListener('abort', pass);
+      });
     }
   }
 
@@ -123,17 +135,24 @@ export class Links {
     for (const [terminalCode, cables] of this.#cables) for (const cable of cables) this.#hold(terminalCode, cable);
     ordered.onEnd(() => {
       this.#holds.delete(ordered);
-      for (const [cable, { terminalCode, release }] of this.#held) {
+      for (const [terminalCode, own] of this.#held) {
         if (this.#holdOf(terminalCode) !== undefined) continue;
-        this.#held.delete(cable);
-        release();
+        this.#held.delete(terminalCode);
+        for (const release of own.values()) release();
       }
     });
   }
 
   #hold(terminalCode: string, cable: Cable): void {
-    if (this.#held.has(cable) || this.#holdOf(terminalCode) === undefined) return;
-    this.#held.set(cable, { terminalCode, release: cable.hold() });
+    const own = this.#held.get(terminalCode) ?? new Map<Cable, () => void>();
+    if (own.has(cable) || this.#holdOf(terminalCode) === undefined) return;
+    this.#held.set(terminalCode, own.set(cable, cable.hold()));
+    const [oldest] = own;
+    if (oldest === undefined || own.size <= HELD_CABLES_MAX) return;
+    const [former, release] = oldest;
+    own.delete(former);
+    former.cut();
+    release();
   }
 
   #holdOf(terminalCode: string): Ordered | undefined {
@@ -142,15 +161,13 @@ export class Links {
 
   /** Does what is next on a way, in order; a message of a slow link takes its time. */
   #pass(way: string, terminalCode: string, work: () => void, isMessage = true): void {
-    const { faults, clock } = this.#deps;
-    const slow = isMessage ? faults.take('link-slow', { boxes: [terminalCode] }) : undefined;
+    const slow = isMessage ? this.#deps.faults.hold('link-slow', { boxes: [terminalCode] }) : undefined;
     const before = this.#ways.get(way);
     if (slow === undefined && before === undefined) {
       work();
       return;
     }
-    const takesMs = (slow?.fraction() ?? 0) * SLOW_MAX_MS;
-    const last = Promise.all([before, clock.sleep(takesMs)]).then(work);
+    const last = Promise.all([before, slow?.held(slow.fraction() * SLOW_MAX_MS)]).then(work);
     this.#ways.set(way, last);
     void last.then(() => {
       if (this.#ways.get(way) === last) this.#ways.delete(way);

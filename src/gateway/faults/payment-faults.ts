@@ -1,29 +1,30 @@
-import type { Clock } from '../../lib/clock.ts';
+import type { FaultName } from '../../protocol/faults.ts';
 import type { Directory } from '../directory.ts';
 import { createPay, type Pay, type PayDeps, type Paying } from '../pay.ts';
 import type { Faults } from './faults.ts';
-import type { HeldBack } from './held-back.ts';
 import { OTHER_CONTENT, otherAmount } from './other-money.ts';
+import type { ToldLate } from './told-late.ts';
 
 /** Payments with the faults of this place: each is kept and told once, as the money that it is (PROTOCOL.md, clause FLT-7). */
-export function payWithFaults(deps: PayDeps & { faults: Faults; heldBack: HeldBack }): Pay {
+export function payWithFaults(deps: PayDeps & { faults: Faults; toldLate: ToldLate }): Pay {
   const { faults, directory } = deps;
   const pay = createPay(deps);
   return async (asked) => {
     const { money } = asked;
     const boxes = directory.boxesOf(money.bank_account).map((it) => it.terminalCode);
-    const happening = (fault: Parameters<Faults['take']>[0]) => faults.take(fault, { boxes, content: money.content });
+    const subject = { boxes, content: money.content };
+    const happening = (fault: FaultName) => faults.take(fault, subject);
     let paying = asked;
     if (happening('wrong-amount')) paying = withMoney(paying, { amount: otherAmount(money.amount) });
     if (happening('wrong-content')) paying = withMoney(paying, { content: OTHER_CONTENT });
     if (happening('wrong-account')) paying = toOtherAccount(paying, directory);
-    const late = happening('paid-late');
     if (happening('paid-twice')) await pay(paying);
+    const late = faults.hold('paid-late', subject);
     if (late === undefined) return pay(paying);
-    const lateMs = (late.seconds ?? 0) * 1000;
+    const over = late.held((late.seconds ?? 0) * 1000);
     const { bank_account: bankAccount, content, amount } = paying.money;
-    deps.heldBack.add({ bankAccount, content, amount }, lateMs);
-    return createPay(tellingLate(deps, lateMs))(paying);
+    deps.toldLate.add({ bankAccount, content, amount }, over);
+    return createPay(tellingAfter(over, deps))(paying);
   };
 }
 
@@ -44,9 +45,9 @@ function toOtherAccount(paying: Paying, directory: Directory): Paying {
 }
 
 /** Boxes and the partner are told as ever, but late; a restart meanwhile loses nothing, as the store has it. */
-function tellingLate(deps: PayDeps & { clock: Clock }, lateMs: number): PayDeps {
-  const { hub, courier, clock } = deps;
-  const later = (tell: () => void) => void clock.sleep(lateMs).then(tell);
+function tellingAfter(over: Promise<unknown>, deps: PayDeps): PayDeps {
+  const { hub, courier } = deps;
+  const later = (tell: () => void) => void over.then(tell);
   return {
     ...deps,
     hub: {

@@ -1,4 +1,3 @@
-import type { Clock } from '../../lib/clock.ts';
 import type { Random } from '../../lib/random.ts';
 import type { FaultName } from '../../protocol/faults.ts';
 import type { DownMessage, DownOf } from '../../protocol/messages.ts';
@@ -6,6 +5,7 @@ import { decodeVietQr, encodeVietQr, type VietQr } from '../../protocol/vietqr.t
 import type { Line } from '../boxes/line.ts';
 import type { Faults } from './faults.ts';
 import { otherAccount, otherAmount, withOtherContent } from './other-money.ts';
+import type { Holding } from './standing.ts';
 
 const QR_CHANGES: readonly (readonly [fault: FaultName, change: (qr: VietQr) => VietQr])[] = [
   ['qr-amount', (qr) => ({ ...qr, amount: otherAmount(qr.amount ?? 0) })],
@@ -13,9 +13,11 @@ const QR_CHANGES: readonly (readonly [fault: FaultName, change: (qr: VietQr) => 
   ['qr-account', (qr) => ({ ...qr, account: otherAccount(qr.account) })],
 ];
 
+/** So many deadlines of a push after it was to leave, its withdrawal has overtaken it, where its box is there at all. */
+const SWAPPED_DEADLINES = 2;
+
 export interface PushFaultsDeps {
   faults: Faults;
-  clock: Clock;
   random: Random;
   /** How long a push waits for its confirmation, in milliseconds. */
   confirmTimeoutMs: number;
@@ -30,8 +32,8 @@ export class PushFaultLine implements Line {
   readonly #line: Line;
   readonly #deps: PushFaultsDeps;
   readonly #before: BeforeShow;
-  /** Waits for the message that follows it. */
-  #overtaken: DownOf<'show'> | undefined;
+  /** Says the push that waits for the message which follows it. */
+  #sayOvertaken: (() => void) | undefined;
 
   constructor(terminalCode: string, line: Line, before: BeforeShow, deps: PushFaultsDeps) {
     this.#terminalCode = terminalCode;
@@ -49,11 +51,13 @@ export class PushFaultLine implements Line {
   }
 
   send(message: DownMessage): void {
-    const overtaken = this.#overtaken;
-    this.#overtaken = undefined;
     if (message.type === 'show') this.#show(message);
-    else this.#line.send(message);
-    if (overtaken !== undefined) this.#line.send(overtaken);
+    else this.#say(message);
+  }
+
+  #say(message: DownMessage): void {
+    this.#line.send(message);
+    this.#sayOvertaken?.();
   }
 
   #show(asked: DownOf<'show'>): void {
@@ -64,26 +68,45 @@ export class PushFaultLine implements Line {
   }
 
   #pass(asked: DownOf<'show'>): void {
-    const { clock, random, confirmTimeoutMs } = this.#deps;
-    const happening = (fault: FaultName) =>
-      this.#deps.faults.take(fault, { boxes: [this.#terminalCode], content: asked.content });
+    const { faults, random, confirmTimeoutMs } = this.#deps;
+    const subject = { boxes: [this.#terminalCode], content: asked.content };
     const show = { ...asked, qrCode: this.#qrCode(asked) };
-    if (happening('push-lost')) return;
-    if (happening('push-swapped')) {
-      this.#overtaken = show;
+    if (faults.take('push-lost', subject)) return;
+    const swapped = this.#sayOvertaken === undefined ? faults.hold('push-swapped', subject) : undefined;
+    if (swapped !== undefined) {
+      this.#overtake(show, swapped);
       return;
     }
-    const sendAll = happening('push-twice')
-      ? () => {
-          this.#line.send(show);
-          this.#line.send({ ...show, id: random.uuid() });
-        }
-      : () => this.#line.send(show);
-    const late = happening('push-late');
+    const isTwice = faults.take('push-twice', subject) !== undefined;
+    const sayAll = () => {
+      this.#say(show);
+      if (isTwice) this.#say({ ...show, id: random.uuid() });
+    };
+    const late = faults.hold('push-late', subject);
+    const slow = faults.hold('box-slow', subject);
+    if (late === undefined && slow === undefined) {
+      sayAll();
+      return;
+    }
     const lateMs = late === undefined ? 0 : confirmTimeoutMs + (late.seconds ?? 0) * 1000;
-    const slowMs = (happening('box-slow')?.seconds ?? 0) * 1000;
-    if (lateMs + slowMs > 0) void clock.sleep(lateMs + slowMs).then(sendAll);
-    else sendAll();
+    const slowMs = (slow?.seconds ?? 0) * 1000;
+    void Promise.all([late?.held(lateMs), slow?.held(lateMs + slowMs)]).then((goesOn) => {
+      if (!goesOn.includes(false)) sayAll();
+    });
+  }
+
+  /** Has the next message go before this push; where none comes until it is over, it goes then. */
+  #overtake(show: DownOf<'show'>, { held }: Holding): void {
+    const said = new AbortController();
+    const say = () => {
+      this.#sayOvertaken = undefined;
+      said.abort();
+      this.#line.send(show);
+    };
+    this.#sayOvertaken = say;
+    void held(SWAPPED_DEADLINES * this.#deps.confirmTimeoutMs, said.signal).then((goesOn) => {
+      if (goesOn && !said.signal.aborted) say();
+    });
   }
 
   /** The QR as asked for, or one that says something else. */

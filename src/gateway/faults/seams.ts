@@ -13,11 +13,11 @@ import { startKillable } from './broker-kill.ts';
 import { withCallbackFaults } from './callback-faults.ts';
 import { type SettableClock, skewByFault } from './clock-skew.ts';
 import { Faults } from './faults.ts';
-import { HeldBack } from './held-back.ts';
 import { type BoxHub, Links, throughLinks } from './links.ts';
 import { payWithFaults } from './payment-faults.ts';
 import { type ExpirableTokens, expirable, serviceFaults } from './service-faults.ts';
 import { type ServiceHub, withPushFaults } from './service-hub.ts';
+import { ToldLate } from './told-late.ts';
 
 export interface SeamsDeps {
   config: Pick<GatewayConfig, 'mqtt' | 'sandbox' | 'confirmTimeoutMs' | 'partners'>;
@@ -33,7 +33,7 @@ export class Seams {
   readonly faults: Faults;
   readonly links: Links;
   readonly #deps: SeamsDeps;
-  readonly #heldBack: HeldBack;
+  readonly #toldLate = new ToldLate();
 
   constructor(deps: SeamsDeps) {
     const { config } = deps;
@@ -45,7 +45,6 @@ export class Seams {
       faults: this.faults,
       isBrokerForeign: config.mqtt?.url !== undefined,
     });
-    this.#heldBack = new HeldBack(deps.clock);
     skewByFault(deps.clock, this.faults);
     this.faults.onOrder('broker-killed', {
       problem: () => "fault: broker-killed needs the gateway's own broker, and this gateway has none",
@@ -64,12 +63,12 @@ export class Seams {
   }
 
   pay(deps: PayDeps): Pay {
-    return payWithFaults({ ...deps, faults: this.faults, heldBack: this.#heldBack });
+    return payWithFaults({ ...deps, faults: this.faults, toldLate: this.#toldLate });
   }
 
   /** `sendAgain` makes one attempt more of a callback. */
   attempt(make: MakeAttempt, sendAgain: (callbackId: string) => Promise<unknown>): MakeAttempt {
-    return withCallbackFaults(make, { ...this.#deps, faults: this.faults, heldBack: this.#heldBack, sendAgain });
+    return withCallbackFaults(make, { ...this.#deps, faults: this.faults, toldLate: this.#toldLate, sendAgain });
   }
 
   tokens(tokens: Tokens): ExpirableTokens {

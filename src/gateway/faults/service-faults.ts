@@ -1,5 +1,4 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import { PATHS } from '../../protocol/http-api.ts';
 import type { Directory } from '../directory.ts';
@@ -34,18 +33,17 @@ export interface ServiceFaultsDeps {
   faults: Faults;
   directory: Directory;
   tokens: ExpirableTokens;
-  clock: Clock;
   log: Logger;
 }
 
 /** Has the calls of a scope go wrong, after the partner is known and before anything is done (PROTOCOL.md, clause FLT-5). */
 export function serviceFaults(scope: FastifyInstance, deps: ServiceFaultsDeps): void {
-  const { faults, tokens, clock, log } = deps;
+  const { faults, tokens, log } = deps;
   scope.addHook('preHandler', async (request, reply) => {
     const subject = subjectOf(request, deps);
     if (subject === undefined) return undefined;
-    const slow = faults.take('service-slow', subject);
-    if (slow !== undefined) await clock.sleep((slow.seconds ?? 0) * 1000);
+    const slow = faults.hold('service-slow', subject);
+    await slow?.held((slow.seconds ?? 0) * 1000);
     if (faults.take('service-500', subject) === undefined) return undefined;
     return answerRefusal(request, reply, log, { code: 'E05', reason: 'the fault service-500' });
   });

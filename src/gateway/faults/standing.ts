@@ -3,6 +3,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { seededRandom } from '../../lib/seeded.ts';
 import { type FaultName, type FaultOrder, faultKind, type StandingFault } from '../../protocol/faults.ts';
+import { HeldBack, type Wait } from './held.ts';
 
 /** What a fault may happen to: a call, a push, a payment, a callback, a message. */
 export interface Subject {
@@ -19,6 +20,11 @@ export interface Happening {
   seconds: number | undefined;
   /** A number in [0, 1), for what is left to chance in it. */
   fraction(): number;
+}
+
+/** A fault that happens and holds something back, until `held` settles, which must be asked for. */
+export interface Holding extends Happening {
+  held: Wait;
 }
 
 /** A fault that stands, for whoever makes it. */
@@ -42,6 +48,8 @@ interface Standing {
   seconds: number | undefined;
   happened: number;
   timesMax: number;
+  /** How much it holds back. */
+  holds: number;
   random: Random;
   over: AbortController;
 }
@@ -54,13 +62,18 @@ export interface StandingDeps {
   changed: () => void;
 }
 
-/** The faults that stand at this gateway, in memory only: a restart ends them (PROTOCOL.md, clauses FLT-2 to FLT-4). */
+/**
+ * The faults that stand at this gateway, in memory only: a restart ends them (PROTOCOL.md, clauses FLT-2 to FLT-4). One that
+ * has happened as often as it was to stands until it holds nothing back any more (clause FLT-11).
+ */
 export class StandingFaults {
   readonly #deps: StandingDeps;
   readonly #standing = new Map<string, Standing>();
+  readonly #heldBack: HeldBack;
 
   constructor(deps: StandingDeps) {
     this.#deps = deps;
+    this.#heldBack = new HeldBack(deps.clock);
   }
 
   get size(): number {
@@ -78,6 +91,7 @@ export class StandingFaults {
       seconds: order.seconds ?? usual,
       happened: 0,
       timesMax: order.times ?? (lastsSeconds === undefined ? 1 : Number.POSITIVE_INFINITY),
+      holds: 0,
       random: seededRandom(order.seed ?? 0),
       over: new AbortController(),
     };
@@ -97,21 +111,38 @@ export class StandingFaults {
       },
       seconds: standing.seconds,
       fraction: standing.random.fraction,
-      happens: (boxes = []) => !over.signal.aborted && this.#happens(standing, boxes),
+      happens: (boxes = []) => {
+        if (over.signal.aborted || !this.#happens(standing, boxes)) return false;
+        this.#endIfDone(standing);
+        return true;
+      },
       told: () => told(standing),
     };
   }
 
   /** The oldest that is ordered for this, and that chance has happen now; it is counted. */
-  take(fault: FaultName, { boxes, content }: Subject): Happening | undefined {
-    for (const standing of this.#standing.values()) {
-      const { order, seconds, random } = standing;
-      if (order.fault !== fault) continue;
-      if (order.box !== undefined && !boxes.includes(order.box)) continue;
-      if (order.content !== undefined && order.content !== content) continue;
-      if (this.#happens(standing, boxes)) return { seconds, fraction: random.fraction };
-    }
-    return undefined;
+  take(fault: FaultName, subject: Subject): Happening | undefined {
+    const standing = this.#happening(fault, subject);
+    if (standing === undefined) return undefined;
+    this.#endIfDone(standing);
+    return { seconds: standing.seconds, fraction: standing.random.fraction };
+  }
+
+  /** As `take`, for what the fault then holds back. */
+  hold(fault: FaultName, subject: Subject): Holding | undefined {
+    const standing = this.#happening(fault, subject);
+    if (standing === undefined) return undefined;
+    standing.holds += 1;
+    const held = this.#heldBack.add(standing, () => {
+      standing.holds -= 1;
+      this.#endIfDone(standing);
+    });
+    return { seconds: standing.seconds, fraction: standing.random.fraction, held };
+  }
+
+  /** Holds back what no fault that stands does. */
+  holdAlso(): Wait {
+    return this.#heldBack.add(undefined, () => undefined);
   }
 
   list(): StandingFault[] {
@@ -122,25 +153,52 @@ export class StandingFaults {
   end(id: string): boolean {
     const standing = this.#standing.get(id);
     if (standing === undefined) return false;
-    const { order, happened, over } = standing;
-    this.#standing.delete(id);
-    over.abort();
-    this.#deps.log.info('fault-ended', { fault: order.fault, id, happened });
-    this.#deps.changed();
+    this.#end(standing);
+    this.#heldBack.letGo(standing);
     return true;
   }
 
+  /** What contents hold back goes on too. */
   endAll(): void {
-    for (const id of [...this.#standing.keys()]) this.end(id);
+    for (const standing of [...this.#standing.values()]) this.#end(standing);
+    this.#heldBack.letAllGo();
+  }
+
+  /** Ends all, and drops what is held back: the gateway is stopping. */
+  close(): void {
+    this.#heldBack.close();
+    this.endAll();
+  }
+
+  #end(standing: Standing): void {
+    const { id, order, happened, over } = standing;
+    if (!this.#standing.delete(id)) return;
+    over.abort();
+    this.#deps.log.info('fault-ended', { fault: order.fault, id, happened });
+    this.#deps.changed();
+  }
+
+  #endIfDone(standing: Standing): void {
+    if (standing.happened >= standing.timesMax && standing.holds === 0) this.#end(standing);
+  }
+
+  #happening(fault: FaultName, { boxes, content }: Subject): Standing | undefined {
+    for (const standing of this.#standing.values()) {
+      const { order } = standing;
+      if (order.fault !== fault) continue;
+      if (order.box !== undefined && !boxes.includes(order.box)) continue;
+      if (order.content !== undefined && order.content !== content) continue;
+      if (this.#happens(standing, boxes)) return standing;
+    }
+    return undefined;
   }
 
   #happens(standing: Standing, boxes: readonly string[]): boolean {
     const { id, order, random, timesMax } = standing;
-    if (random.fraction() >= (order.chance ?? 1)) return false;
+    if (standing.happened >= timesMax || random.fraction() >= (order.chance ?? 1)) return false;
     standing.happened += 1;
     this.#deps.log.warn('fault', { fault: order.fault, id, boxes: boxes.join(' ') });
-    if (standing.happened >= timesMax) this.end(id);
-    else this.#deps.changed();
+    this.#deps.changed();
     return true;
   }
 }

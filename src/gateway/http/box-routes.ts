@@ -49,7 +49,7 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
   const boxes: Boxes = new WeakMap();
   scope.addHook('onRequest', (request, reply) => identify(request, reply, deps, boxes));
   scope.addHook('preHandler', async (request, reply) => {
-    await links.passable(identityOf(request, boxes).box.terminalCode);
+    await links.passable(identityOf(request, boxes).box.terminalCode, request.raw.socket);
     // Who has given up meanwhile has said nothing.
     return request.raw.socket.destroyed ? reply.hijack() : undefined;
   });
