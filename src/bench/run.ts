@@ -4,6 +4,7 @@ import { seededRandom } from '../lib/seeded.ts';
 import { type Entry, Evidence } from './evidence.ts';
 import { Messages } from './messages.ts';
 import type { Scenario } from './scenario.ts';
+import { beginIfTold } from './steps/account.ts';
 import { type StepContext, StepFailure } from './steps/context.ts';
 import { endInjected } from './steps/faults.ts';
 import { runSteps } from './steps/steps.ts';
@@ -89,6 +90,7 @@ async function judged(
 ): Promise<Pick<Result, 'outcome' | 'reason' | 'where'>> {
   const context = contextOf(scenario, target, evidence, options);
   try {
+    await target.pace.during(() => beginIfTold(context));
     await runSteps(scenario.steps, context);
     return { outcome: 'passed', reason: '', where: undefined };
   } catch (error) {

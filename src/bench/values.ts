@@ -82,11 +82,14 @@ export class Scope {
 
 /**
  * Why `actual` is not what was expected, with the path to it; undefined when it is. Of an object only the expected keys
- * count, numbers and texts that read the same are the same.
+ * count, of a list all it holds; numbers and texts that read the same are the same.
  */
 export function difference(actual: unknown, expected: unknown, path = ''): string | undefined {
   if (typeof expected === 'object' && expected !== null) {
     if (typeof actual !== 'object' || actual === null) return `${path}: expected an object, is ${shown(actual)}`;
+    if (Array.isArray(expected) && !(Array.isArray(actual) && actual.length === expected.length)) {
+      return `${path}: expected ${shown(expected)}, is ${shown(actual)}`;
+    }
     for (const [key, part] of Object.entries(expected)) {
       const value: unknown = Object.getOwnPropertyDescriptor(actual, key)?.value;
       const problem = difference(value, part, path === '' ? key : `${path}.${key}`);

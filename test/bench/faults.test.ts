@@ -5,7 +5,7 @@ import { GatewayAt } from '../../src/bench/gateway-at.ts';
 import { type Result, runScenario } from '../../src/bench/run.ts';
 import { parseScenario } from '../../src/bench/scenario.ts';
 import { obstacle, type Target, type TargetKind } from '../../src/bench/target.ts';
-import { bench, emulated, lyingProxy, standing } from './stand.ts';
+import { bench, emulated, lyingProxy, mutant, standing } from './stand.ts';
 
 const verdict = ({ outcome, where, reason }: Result) => ({ outcome, where, reason });
 const PASSED = { outcome: 'passed', where: undefined, reason: '' };
@@ -185,5 +185,31 @@ describe('an account that is not settled', () => {
       const { reason: told } = await bench(lines('expect: { settled: true, within: 1s }'), { kind: changed });
       expect(told).toMatch(reason);
     }
+  });
+
+  it('lacks a payment that the gateway has taken', async () => {
+    const kind = mutant(gateway(rows('payments', () => [])));
+    const { reason } = await bench(
+      lines('pay: { amount: 1000, content: A }', 'expect: { settled: true, within: 1s }'),
+      {
+        kind,
+      },
+    );
+    expect(reason).toMatch(/^settled: payment \S+ was taken by the gateway, which does not know it, 1s long$/);
+  });
+
+  it('is that of a payment without a step of its own too, where others came before the scenario', async () => {
+    const kind = await standing();
+    const goesOn: TargetKind = { ...kind, open: async (need) => ({ ...(await kind.open(need)), goesOn: true }) };
+    const before = lines(push(), 'pay: { amount: 1000, content: A }', 'expect: { announced: 1 }');
+    expect(verdict(await bench(before, { kind }))).toEqual(PASSED);
+    const paid = [
+      'fault: { inject: partner-500, times: 9 }',
+      'push: { amount: 1000, content: FAULT PAID BEFORE, answer: WITHDRAWN }',
+    ];
+    const result = await bench(lines(...paid, 'expect: { announced: 1 }', 'expect: { settled: true, within: 1s }'), {
+      kind: goesOn,
+    });
+    expect(result.reason).toMatch(/^settled: payment \S+ has a callback that is pending, 1s long$/);
   });
 });

@@ -105,6 +105,16 @@ describe('a scenario that is wrong', () => {
       'test.yaml:3: steps.0.expect: expected something to expect',
     ],
     [
+      'no field of a status to expect',
+      steps('  - expect: { status: {} }'),
+      'test.yaml:3: steps.0.expect.status: expected at least one field',
+    ],
+    [
+      'a number for a text on the screen',
+      steps('  - expect: { text: 50000 }'),
+      'test.yaml:3: steps.0.expect.text: expected a text, in quotes if it is a number, or a list of them',
+    ],
+    [
       'a screen that there is not',
       steps('  - expect: { screen: green }'),
       /^test\.yaml:3: steps\.0\.expect\.screen: expected one of starting, .*, idle, payment, /,

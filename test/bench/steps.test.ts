@@ -38,6 +38,10 @@ describe('steps on an emulated box', () => {
     ['expect: { online: false, within: 1s }', 'VVB000001: online: expected false, is true, 1s long'],
     ['expect: { unreachable: true, within: 1s }', 'VVB000001: expected it to be off, it is idle, 1s long'],
     [
+      'fault: { box: "off" }\n  - expect: { unreachable: true, state: paid, within: 1s }',
+      /^nothing answers at http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\), 1s long$/,
+    ],
+    [
       'expect: { status: { order: { amount: 1 } }, within: 1s }',
       'VVB000001: order: expected an object, is null, 1s long',
     ],
@@ -66,7 +70,7 @@ describe('steps on an emulated box', () => {
     else
       expect(result).toMatchObject({
         outcome: 'failed',
-        where: 'test.yaml:3',
+        where: `test.yaml:${2 + step.split('\n  - ').length}`,
         reason: expect.stringMatching(pattern(reason)),
       });
   });

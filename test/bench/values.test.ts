@@ -50,7 +50,7 @@ describe('times', () => {
 });
 
 describe('a difference', () => {
-  const actual = { state: 'paid', lastPayment: { amount: 50_000, orderId: 'A' }, order: null };
+  const actual = { state: 'paid', lastPayment: { amount: 50_000, orderId: 'A' }, order: null, list: [1, { n: 2 }] };
 
   it.each([
     [{ state: 'paid' }, undefined],
@@ -59,6 +59,11 @@ describe('a difference', () => {
     [{ lastPayment: { amount: 1 } }, 'lastPayment.amount: expected 1, is 50000'],
     [{ order: { orderId: 'A' } }, 'order: expected an object, is null'],
     [{ fault: 'x' }, 'fault: expected "x", is nothing'],
+    [{ list: ['1', { n: 2 }] }, undefined],
+    [{ list: [1, { n: 3 }] }, 'list.1.n: expected 3, is 2'],
+    [{ list: [1] }, 'list: expected [1], is [1,{"n":2}]'],
+    [{ list: [] }, 'list: expected [], is [1,{"n":2}]'],
+    [{ lastPayment: [] }, 'lastPayment: expected [], is {"amount":50000,"orderId":"A"}'],
     [{ toString: 'x' }, 'toString: expected "x", is nothing'],
   ])('to %j is named', (expected, problem) => {
     expect(difference(actual, expected)).toBe(problem);

@@ -7,6 +7,7 @@ import { Evidence } from '../evidence.ts';
 import { Messages } from '../messages.ts';
 import { contextOf, lastLook, type Result, watch } from '../run.ts';
 import type { Scenario } from '../scenario.ts';
+import { beginIfTold } from '../steps/account.ts';
 import { type StepContext, StepFailure } from '../steps/context.ts';
 import { endInjected } from '../steps/faults.ts';
 import { runStep } from '../steps/steps.ts';
@@ -60,9 +61,10 @@ export class Stand {
     this.#context = contextOf(scenario, this.#messages.heardTarget(), this.#evidence, options);
   }
 
-  /** Leaves out of the evidence what the gateway heard and said before. */
+  /** Leaves out of evidence and verdicts what was before. */
   async begin(): Promise<void> {
     await this.#messages.begin();
+    await this.during(() => beginIfTold(this.#context));
   }
 
   /** Runs `work` for a request; a stand that works is not idle. */

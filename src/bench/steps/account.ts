@@ -3,10 +3,16 @@ import type { CallbackView, PaymentView } from '../gateway-at.ts';
 import type { Target } from '../target.ts';
 import { type Beginning, boxOf, type StepContext } from './context.ts';
 
-/** How things are before the first payment; a target that goes on has payments of before. */
-export function begin({ target, session }: StepContext): Promise<Beginning> {
-  session.began ??= beginningAt(target);
+/** How things are before the first step; a target that goes on has payments of before. Throws PayboxError. */
+export async function begin({ target, session }: StepContext): Promise<Beginning> {
+  const began = session.began ?? (await beginningAt(target));
+  session.began ??= began;
   return session.began;
+}
+
+/** The same, where the steps may do without: a step that needs it asks again, and says why there is none. */
+export async function beginIfTold(context: StepContext): Promise<void> {
+  await begin(context).catch(() => undefined);
 }
 
 async function beginningAt(target: Target): Promise<Beginning> {
@@ -32,9 +38,13 @@ export async function lookAtAnnouncements(expected: number, context: StepContext
  * and told to the partner; once each.
  */
 export async function lookAtAccount(context: StepContext): Promise<string | undefined> {
-  const { target } = context;
+  const { target, session } = context;
   const began = await begin(context);
-  const payments = await paymentsSince(began.payment, target);
+  const everyPayment = await paymentsSince(began.payment, target);
+  const known = new Set(everyPayment.map(({ transactionId }) => transactionId));
+  const lost = session.paid?.find((it) => !known.has(it));
+  if (lost !== undefined) return `settled: payment ${lost} was taken by the gateway, which does not know it`;
+  const payments = everyPayment.filter((it) => isOf(it, target));
   const callbacks = Map.groupBy(await callbacksFor(payments, target), ({ transactionId }) => transactionId);
   const received = target.shop && Map.groupBy(target.shop.received, ({ transactionId }) => transactionId);
   for (const payment of payments) {
@@ -80,16 +90,21 @@ function isTaken(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-/** What came after the payment of this id, newest first, as far as it is known to a box of the target or to none. */
-async function paymentsSince(transactionId: string | undefined, { gateway, boxes }: Target): Promise<PaymentView[]> {
+/** Whether a box of the target, or none, is told of the payment. */
+function isOf(payment: PaymentView, { boxes }: Target): boolean {
   const codes = new Set(boxes.map(({ terminalCode }) => terminalCode));
+  return payment.boxes.length === 0 || payment.boxes.some(({ terminalCode }) => codes.has(terminalCode));
+}
+
+/** What came after the payment of this id, newest first. */
+async function paymentsSince(transactionId: string | undefined, { gateway }: Target): Promise<PaymentView[]> {
   const since: PaymentView[] = [];
   for await (const rows of gateway.payments()) {
     const end = rows.findIndex((it) => it.transactionId === transactionId);
     since.push(...(end < 0 ? rows : rows.slice(0, end)));
     if (end >= 0) break;
   }
-  return since.filter((it) => it.boxes.length === 0 || it.boxes.some(({ terminalCode }) => codes.has(terminalCode)));
+  return since;
 }
 
 async function callbacksFor(payments: readonly PaymentView[], { gateway }: Target): Promise<CallbackView[]> {

@@ -14,7 +14,7 @@ export interface Injected extends StandingFault {
   readonly at: GatewayAt | BoxAt;
 }
 
-/** How things were before the first payment of a scenario, where they did not begin with it. */
+/** How things were before a scenario, where they did not begin with it. */
 export interface Beginning {
   /** The newest payment, by its transaction id. */
   readonly payment: string | undefined;
@@ -27,7 +27,9 @@ export interface Session {
   firstToken?: string;
   /** In the order in which they were injected. */
   injected?: Injected[];
-  began?: Promise<Beginning>;
+  began?: Beginning;
+  /** Payments that the gateway has taken, by transaction id. */
+  paid?: string[];
 }
 
 /** What a step works with. */

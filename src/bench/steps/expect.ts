@@ -1,4 +1,4 @@
-import { reasonOf } from '../../lib/errors.ts';
+import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
 import { durationMs } from '../values.ts';
 import type { Expectation } from '../vocabulary/expect.ts';
 import { lookAtAccount, lookAtAnnouncements } from './account.ts';
@@ -30,8 +30,8 @@ export async function expect(args: Expectation, context: StepContext): Promise<u
   const withinMs = durationOf(within) ?? WITHIN_MS;
   const look = async () => {
     try {
-      if (unreachable) return await isReachable(context);
       return (
+        (unreachable && (await reachableProblem(context))) ??
         (report && (await lookAtReport(report, context))) ??
         (callback && (await lookAtCallback(callback, context))) ??
         (fault && (await lookAtFault(fault, context))) ??
@@ -68,13 +68,14 @@ function durationOf(text: string | undefined): number | undefined {
   return text === undefined ? undefined : durationMs(text);
 }
 
-async function isReachable(context: StepContext): Promise<string | undefined> {
+/** How the box is not off: one that answers, whatever it answers, is on. */
+async function reachableProblem(context: StepContext): Promise<string | undefined> {
   const box = boxOf(context);
   try {
     const { state } = await box.status();
     return `${box.terminalCode}: expected it to be off, it is ${state}`;
-  } catch {
-    // Off is what was expected.
-    return undefined;
+  } catch (error) {
+    if (error instanceof MissingPeerError) return undefined;
+    return `${box.terminalCode}: expected it to be off, ${reasonOf(error)}`;
   }
 }

@@ -57,6 +57,10 @@ export async function pay(args: NonNullable<Step['pay']>, context: StepContext):
   context.evidence.add('call', `transaction-callback: ${explained(answer)}`, {
     detail: { request: payment, answer: { status, message } },
   });
+  if (status === 'SUCCESS') {
+    context.session.paid ??= [];
+    context.session.paid.push(message);
+  }
   expectAnswer('pay', answer, args.answer, context);
   return { answer, transactionId: status === 'SUCCESS' ? message : '', ...payment };
 }

@@ -3,7 +3,9 @@ import { FAULT_NAMES } from '../../protocol/faults.ts';
 import { SCREEN_KINDS } from '../screen-kind.ts';
 import { duration, fields, oneOf, text, word } from './values.ts';
 
-const words = z.union([text, z.array(text).min(1)]).optional();
+const words = z
+  .union([text, z.array(text).min(1)], { error: 'expected a text, in quotes if it is a number, or a list of them' })
+  .optional();
 
 /** What a step of a scenario waits for. */
 export const expectation = z

@@ -35,7 +35,10 @@ export const pause = z
   .refine((it) => (spanMs(it)?.[1] ?? Number.POSITIVE_INFINITY) <= LIMITS.waitMs, SPANNED);
 /** How often something is done or happens. */
 export const times = z.int().min(1).max(LIMITS.times);
-export const fields = z.record(z.string(), z.unknown());
+export const fields = z
+  .record(z.string(), z.unknown())
+  .refine((it) => Object.keys(it).length > 0, 'expected at least one field')
+  .meta({ minProperties: 1 });
 export const answer = word.describe(
   'what the service is to answer: SUCCESS, or the code of a refusal; SUCCESS if left out',
 );
