@@ -37,6 +37,16 @@ function otherQr(change: (qr: string) => string, crc = crc16): Lies {
   };
 }
 
+/** Another qrLink in what is generated. */
+function otherLink(change: (link: string) => string): Lies {
+  return {
+    answer: (answer) => {
+      if (!is(answer, PATHS.generate) || answer.status !== 200) return;
+      changed(answer, (json) => ({ ...json, qrLink: change(String(json.qrLink)) }));
+    },
+  };
+}
+
 /** The password and the bearers of each partner, as somebody on the way learns them. */
 function learned() {
   const passwords = new Map<string, string>();
@@ -128,9 +138,39 @@ const THROUGH_A_LIAR: readonly (readonly [what: string, clauses: readonly string
       },
     }),
   ],
-  ['the CRC of a QR is wrong', ['QRP-3'], () => otherQr(same, (qr) => (crc16(qr) === '0000' ? '0001' : '0000'))],
-  ['a QR has another amount', ['GEN-5'], () => otherQr(otherAmount)],
-  ['content is prefixed', ['GEN-6'], () => otherQr(prefixed)],
+  [
+    'the CRC of a QR is wrong',
+    ['GEN-4', 'QRP-3'],
+    () => otherQr(same, (qr) => (crc16(qr) === '0000' ? '0001' : '0000')),
+  ],
+  ['a QR has another amount', ['GEN-4', 'GEN-5'], () => otherQr(otherAmount)],
+  ['content is prefixed', ['GEN-4', 'GEN-6'], () => otherQr(prefixed)],
+  ['qrLink leads nowhere', ['GEN-4'], () => otherLink((link) => `${link}x`)],
+  [
+    'qrLink leads to the QR of another order',
+    ['GEN-4'],
+    () => {
+      let first: string | undefined;
+      return otherLink((link) => {
+        first ??= link;
+        return first;
+      });
+    },
+  ],
+  [
+    'every account exists',
+    ['GEN-4'],
+    () => ({
+      answer: (it) => {
+        it.body = it.body.replace('"existing":0', '"existing":1');
+      },
+    }),
+  ],
+  [
+    'a push whose order was paid before it was on the screen is not taken back',
+    ['CBK-7'],
+    () => ({ isHeard: (message) => !message.includes('"why":"paid"') }),
+  ],
   ['every payment has one transaction id', ['CBK-5', 'CBK-7', 'SYN-2'], oneTransactionId],
   [
     'a refusal is 200',
@@ -196,7 +236,7 @@ const THROUGH_A_LIAR: readonly (readonly [what: string, clauses: readonly string
   ],
   [
     'a push that timed out is not taken back',
-    ['SND-4'],
+    ['CBK-7', 'SND-4'],
     () => ({ isHeard: (message) => !message.includes('"type":"withdraw"') }),
   ],
   [

@@ -185,6 +185,12 @@ export function expectQr(called: Called, what: string): void {
   if (typeof qrCode !== 'string' || qrCode === '') throw new Mismatch(`${what}: the answer has no qrCode`);
 }
 
+/** Throws Mismatch unless they are the same. */
+export function expectSame(what: string, expected: unknown, actual: unknown): void {
+  if (expected === actual) return;
+  throw new Mismatch(`${what}: expected ${JSON.stringify(expected)}, is ${JSON.stringify(actual)}`);
+}
+
 /** Asks all of it, and throws one Mismatch that names everything that is wrong. */
 export async function each<T>(cases: readonly T[], judge: (it: T) => Promise<void>): Promise<void> {
   const wrong: Mismatch[] = [];

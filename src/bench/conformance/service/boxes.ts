@@ -161,8 +161,8 @@ async function judgeTimeout(run: ServiceRun): Promise<void> {
     async (box) => {
       const { called, pushId } = await unconfirmed(run, box);
       expectRefused(called, UNCONFIRMED);
-      const withdrawal = await box.comes('withdraw');
-      if (withdrawal?.pushId !== pushId) throw new Mismatch('the box is not told to take the push back');
+      const withdrawal = await box.hears('withdraw', (it) => it.pushId === pushId);
+      if (withdrawal === undefined) throw new Mismatch('the box is not told to take the push back');
     },
     hold,
   );

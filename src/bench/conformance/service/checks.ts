@@ -1,3 +1,4 @@
+import { answerChecks } from './answers.ts';
 import { boxChecks } from './boxes.ts';
 import { callbackFactChecks } from './callback-facts.ts';
 import { callbackChecks } from './callbacks.ts';
@@ -24,6 +25,7 @@ export const UNSEEN_CLAUSES: Readonly<Record<string, string>> = {
 export const SERVICE_CHECKS: readonly ServiceCheck[] = [
   ...tokenChecks,
   ...generateChecks,
+  ...answerChecks,
   ...payloadChecks,
   ...pushChecks,
   ...boxChecks,

@@ -23,6 +23,7 @@ export interface Question {
 export interface Called {
   status: number;
   headers: Headers;
+  bytes: Uint8Array;
   text: string;
   /** Undefined for what is no JSON. */
   json: unknown;
@@ -94,7 +95,7 @@ async function exchange(
     });
     const bytes = await read(response);
     const text = bytes.toString('utf8');
-    return { status: response.status, headers: response.headers, text, json: parseJson(text) };
+    return { status: response.status, headers: response.headers, bytes, text, json: parseJson(text) };
   } catch (error) {
     end.throwIfAborted();
     throw late.aborted ? new Silence(`no whole answer within ${timeoutMs / 1_000} s`, error) : whyNot(url, error);

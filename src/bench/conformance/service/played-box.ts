@@ -89,10 +89,19 @@ export class PlayedBox {
     nth = 1,
     withinMs = MESSAGE_TIMEOUT_MS,
   ): Promise<DownOf<T> | undefined> {
+    return this.hears(type, (message) => this.of(type).indexOf(message) === nth - 1, withinMs);
+  }
+
+  /** The first message of a type that is the one; undefined when it does not come. What is owed of before may come too. */
+  async hears<T extends DownMessage['type']>(
+    type: T,
+    isIt: (message: DownOf<T>) => boolean,
+    withinMs = MESSAGE_TIMEOUT_MS,
+  ): Promise<DownOf<T> | undefined> {
     const { signal, subject } = this.#run;
-    const look = async () => (this.of(type).length >= nth ? undefined : 'it has not come');
+    const look = async () => (this.of(type).some(isIt) ? undefined : 'it has not come');
     await untilRight(subject.pace, withinMs, look, signal);
-    return this.of(type)[nth - 1];
+    return this.of(type).find(isIt);
   }
 
   /** Takes a push and shows it, as far as the gateway can tell. */

@@ -1,10 +1,11 @@
+import type { DownOf } from '../../../protocol/messages.ts';
 import { Mismatch } from '../conformance.ts';
-import { each, expectSuccess, ownQr, pay, pushBody } from './asks.ts';
+import { each, expectRefused, expectSame, expectSuccess, ownQr, pay, pushBody } from './asks.ts';
 import { recordOf } from './json.ts';
-import { withBox } from './played-box.ts';
+import { type PlayedBox, withBox } from './played-box.ts';
 import { send } from './push.ts';
 import { expectHeld, hold, QUIET_MS, settling, shown, started } from './pushing.ts';
-import type { ServiceCheck, ServiceRun } from './subject.ts';
+import type { Order, ServiceCheck, ServiceRun } from './subject.ts';
 
 /** What a box shows after another push, after the same one, and when it is paid. */
 export const screenChecks: readonly ServiceCheck[] = [
@@ -55,9 +56,10 @@ export const screenChecks: readonly ServiceCheck[] = [
         await shown(run, order);
         const [show] = box.of('show');
         await pay(run, order, { transType: 'D' });
-        if ((await box.comes('payment', 1, QUIET_MS)) !== undefined) throw new Mismatch('the box is told of a debit');
+        if ((await box.hears('payment', isOf(order), QUIET_MS)) !== undefined)
+          throw new Mismatch('the box is told of a debit');
         const transactionId = await pay(run, order);
-        const payment = await box.comes('payment');
+        const payment = await box.hears('payment', isOf(order));
         if (payment === undefined) throw new Mismatch('the box is not told of a credit');
         const expected = { transactionId, pushId: show?.pushId, orderId: order.content, amount: order.amount };
         await each(Object.entries(expected), async ([field, value]) => {
@@ -76,10 +78,17 @@ export const screenChecks: readonly ServiceCheck[] = [
       await withBox(run, () => shown(run, order));
       const transactionId = await pay(run, order);
       await withBox(run, async (box) => {
-        const payment = await box.comes('payment');
+        const payment = await box.hears('payment', isOf(order));
         if (payment?.transactionId !== transactionId) throw new Mismatch('the box is not told of the payment');
       });
     },
+  },
+  {
+    clause: 'CBK-7',
+    title: 'an order that is paid before its QR is on the screen is told to the box, and its push is taken back',
+    level: 'spec',
+    needs: ['a box to play', 'sandbox'],
+    run: (run) => withBox(run, (box) => judgePaidBefore(run, box), hold),
   },
   {
     clause: 'CBK-7',
@@ -93,12 +102,32 @@ export const screenChecks: readonly ServiceCheck[] = [
         const { terminalCode = '', serialNumber = '' } = run.subject.options.boxOn ?? {};
         await shown(run, order, { terminalCode, serialNumber });
         await pay(run, order);
-        const withdrawal = await box.comes('withdraw');
-        if (withdrawal?.pushId !== box.of('show')[0]?.pushId) throw new Mismatch('the box still has the order');
-        if (box.of('payment').length > 0) throw new Mismatch('the payment is told to both boxes');
+        const { pushId } = await box.next('show');
+        if ((await withdrawnOf(box, pushId)) === undefined) throw new Mismatch('the box still has the order');
+        if (box.of('payment').some(isOf(order))) throw new Mismatch('the payment is told to both boxes');
       }),
   },
 ];
+
+async function judgePaidBefore(run: ServiceRun, box: PlayedBox): Promise<void> {
+  const { order, answer, show } = await started(run, box);
+  const transactionId = await pay(run, order);
+  const payment = await box.hears('payment', isOf(order));
+  if (payment === undefined) throw new Mismatch('the box is not told of the payment');
+  expectSame('the payment that the box is told of', transactionId, payment.transactionId);
+  expectSame('its amount', order.amount, payment.amount);
+  if ((await withdrawnOf(box, show.pushId)) === undefined) throw new Mismatch('the box is not told to leave the push');
+  expectRefused(await answer.called, 'a push whose order was paid meanwhile');
+}
+
+function withdrawnOf(box: PlayedBox, its: string): Promise<DownOf<'withdraw'> | undefined> {
+  return box.hears('withdraw', ({ pushId }) => pushId === its);
+}
+
+const isOf =
+  ({ content }: Order) =>
+  ({ orderId }: { orderId: string }) =>
+    orderId === content;
 
 async function judgeRepeated(run: ServiceRun): Promise<void> {
   await withBox(
