@@ -113,6 +113,20 @@ describe('compaction', () => {
     expect(revived(future, AT).unsent).toEqual(revived(entries, AT).unsent);
   });
 
+  it('AGT-10 keeps the newest payments whose screen nobody saw, however old and settled they are', () => {
+    const aged = AT.wallMs - SETTLED_AGE_MAX_MS - 1;
+    const settled = (paidAtMs: number, isSeen: boolean): Entry[] => {
+      const paid = payment(undefined, null, paidAtMs);
+      const { transactionId } = paid.payment;
+      return [paid, acked(transactionId), ...(isSeen ? [{ kind: 'told' as const, transactionId }] : [])];
+    };
+    const unseen = Array.from({ length: RECENT_MAX + 1 }, () => settled(aged, false)).flat();
+    const seen = Array.from({ length: RECENT_MAX }, () => settled(aged, true)).flat();
+    const entries = [...unseen, ...seen];
+    const kept = entriesToKeep(entries, AT.wallMs);
+    expect(entries.filter((_, index) => kept.has(index))).toEqual(entries.slice(2));
+  });
+
   it('runs when the journal is opened and keeps what is owed and open, on the disk too', async () => {
     const folder = await temporaryFolder();
     const [owed, current] = [payment(), push()];

@@ -115,6 +115,16 @@ describe('a damaged journal', () => {
     expect(open(folder).journal.load()).toEqual([...entries, ...more]);
   });
 
+  it('AGT-11 leaves this life without what may be lost of it, however often the fresh one is opened', async () => {
+    const { folder, file } = await filled();
+    truncateSync(file, 32_768 + 100);
+    const { journal } = open(folder);
+    expect(journal.status().whole).toBe(false);
+    journal.close();
+    await journal.append([payment()]);
+    expect(journal.status()).toMatchObject({ ok: true, whole: false });
+  });
+
   it('is kept for a technician five times, the newest', async () => {
     const folder = await temporaryFolder();
     const names = new Set<string>();

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { copyFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { JOURNAL_FILE } from '../../src/agent/journal.ts';
 import type { Entry } from '../../src/box/entry.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
@@ -37,6 +37,20 @@ describe('the journal on disk', () => {
       if (!file.endsWith('-shm')) copyFileSync(join(folder, file), join(copy, file));
     }
     expect(open(copy).journal.load()).toEqual(entries);
+  });
+
+  it('AGT-8 leaves no append to the memory of the operating system, which a power cut takes', async () => {
+    const opened = new Set<DatabaseSync>();
+    const { exec } = DatabaseSync.prototype;
+    const spied = vi.spyOn(DatabaseSync.prototype, 'exec').mockImplementation(function (this: DatabaseSync, sql) {
+      opened.add(this);
+      return exec.call(this, sql);
+    });
+    onTestFinished(() => spied.mockRestore());
+    await open(await temporaryFolder()).journal.append([push()]);
+    const [db, ...others] = opened;
+    expect(others).toEqual([]);
+    expect(db?.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
   });
 
   it('keeps all entries of an append or none', async () => {
@@ -182,5 +196,22 @@ describe('the journal on disk', () => {
     journal.close();
     expect(events().filter((event) => event === 'journal-gone')).toHaveLength(2);
     expect(open(folder).journal.load()).toEqual([first, second, third]);
+  });
+
+  it('that was replaced by another file while the box runs is taken up as it is, with all that the box knows', async () => {
+    const [folder, other] = [await temporaryFolder(), await temporaryFolder()];
+    const [mine, theirs, later] = [payment(), payment(), payment()];
+    const before = open(other).journal;
+    await before.append([theirs]);
+    before.close();
+    const { journal, events } = open(folder);
+    await journal.append([mine]);
+    for (const name of readdirSync(folder)) if (name !== JOURNAL_FILE) rmSync(join(folder, name));
+    renameSync(join(other, JOURNAL_FILE), join(folder, JOURNAL_FILE));
+    expect(journal.reopen()).toEqual([theirs]);
+    await journal.append([later]);
+    journal.close();
+    expect(events()).toContain('journal-gone');
+    expect(open(folder).journal.load()).toEqual([theirs, mine, later]);
   });
 });

@@ -234,15 +234,28 @@ describe('the link', () => {
   });
 
   it('MSG-8 stops when a newer agent has this identity', async () => {
-    const far = new Far();
-    const { link, types, attempts } = linkOf(async () => far);
+    const [far, clock] = [new Far(), new VirtualClock()];
+    const { link, types, attempts } = linkOf(async () => far, { clock });
     await far.welcome();
     await eventually('registered', () => types().includes('registered'));
     far.say({ type: 'refused', code: 'SUPERSEDED', reason: 'said to another agent' }, uuid(1));
     far.say({ type: 'refused', code: 'SUPERSEDED', reason: 'another agent' });
     await eventually('stopped', () => link.status().reason?.includes('SUPERSEDED') === true);
+    await clock.advance(600_000);
     await link.close();
     expect(types().slice(2)).toEqual(['refused']);
     expect(attempts()).toBe(1);
+  });
+
+  it('AGT-8 AGT-11 takes the clock of the gateway for as late as it may be, for a welcome that was long under way', async () => {
+    const [far, clock] = [new Far(), new VirtualClock()];
+    const { events, types } = linkOf(async () => far, { clock });
+    await eventually('hello', () => far.hello());
+    const sentAtMs = clock.wallMs();
+    await clock.advance(2_000);
+    const head = { v: 1, id: uuid(1), sentAtMs, sessionId: far.hello()?.sessionId };
+    far.incoming.offer(downMessage.parse({ ...head, type: 'welcome', link: LINK, openPushIds: [] }));
+    await eventually('registered', () => types().includes('registered'));
+    expect(events.at(-1)).toMatchObject({ gatewayMs: sentAtMs + 2_000 });
   });
 });

@@ -6,6 +6,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { encode } from '../../../src/protocol/codec.ts';
 import type { DownMessage } from '../../../src/protocol/messages.ts';
+import { SEAL_REFUSALS } from '../../../src/protocol/seal.ts';
 import { down } from '../../support/fake-gateway.ts';
 import { NO_SEAL } from '../../support/no-seal.ts';
 
@@ -23,6 +24,10 @@ const overtaken = (message: DownMessage) => {
 };
 
 function incomingOf(...messages: DownMessage[]) {
+  return incomingWith(NO_SEAL, ...messages);
+}
+
+function incomingWith(seal: ConstructorParameters<typeof Incoming>[0]['seal'], ...messages: DownMessage[]) {
   const events: string[] = [];
   const out = new Writable({
     write: (chunk, _encoding, done) => {
@@ -30,7 +35,7 @@ function incomingOf(...messages: DownMessage[]) {
       done();
     },
   });
-  const incoming = new Incoming({ log: createLogger(out, systemClock, 'json'), seal: NO_SEAL });
+  const incoming = new Incoming({ log: createLogger(out, systemClock, 'json'), seal });
   const take = (message: DownMessage) => incoming.take(encode(message));
   for (const message of messages) take(message);
   /** What is read while the connection is open. */
@@ -96,4 +101,16 @@ describe('what waits for the box', () => {
     expect(incoming.ended).toBe(true);
     await expect(Array.fromAsync(incoming)).rejects.toThrow(`more than ${INCOMING_MAX} messages waited`);
   });
+
+  it.each(SEAL_REFUSALS)(
+    'SIG-3 SIG-4 is nothing that is refused as %s, and only what came too late ends the connection',
+    async (code) => {
+      const { incoming, take, events, rest } = incomingWith({ open: () => ({ ok: false, code, reason: 'a test' }) });
+      take(withdraw());
+      expect(events).toEqual(['message-refused']);
+      expect(incoming.ended).toBe(code === 'MESSAGE_EXPIRED');
+      if (incoming.ended) await expect(Array.fromAsync(incoming)).rejects.toThrow('too late');
+      else expect(await rest()).toEqual([]);
+    },
+  );
 });
