@@ -11,11 +11,26 @@ const EXIT = { done: 0, no: 1, usage: 2, missing: 3 } as const;
 
 /** Runs one command and sets the process's exit code: 0 done, 1 the answer is no, 2 usage, 3 a peer is missing. */
 export async function main(args: readonly string[]): Promise<void> {
+  outliveReaders();
   try {
     await program().parseAsync(withConformance(args), { from: 'user' });
   } catch (error) {
     process.exitCode = report(error);
   }
+}
+
+/** Whoever read the output may have gone, as `head` does; what runs goes on to its end, and cleans up behind it. */
+function outliveReaders(): void {
+  process.stderr.on('error', () => undefined);
+  process.stdout.on('error', () => undefined);
+  process.stdout.once('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') return;
+    process.stderr.write(`paybox: standard output cannot be written: ${reasonOf(error)}\n`);
+    // What could not be told must not pass for done.
+    process.once('exit', () => {
+      process.exitCode ||= EXIT.no;
+    });
+  });
 }
 
 function report(error: unknown): number {

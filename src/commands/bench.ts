@@ -35,7 +35,7 @@ export interface BenchOptions {
   adminTokenFile?: string;
 }
 
-const EXIT = { passed: 0, failed: 1, missing: 3, interrupted: 130 } as const;
+const EXIT = { passed: 0, failed: 1, unwritable: 2, missing: 3, interrupted: 130 } as const;
 
 /** `paybox bench run`: exit code 0 when nothing failed, 1 when something did, 3 when what it needs was not there. */
 export async function run(names: readonly string[], options: BenchOptions): Promise<void> {
@@ -65,7 +65,10 @@ export async function run(names: readonly string[], options: BenchOptions): Prom
       break;
     }
   }
-  await writeReports(results, options, { startedAtMs, progress });
+  await writeReports(results, options, { startedAtMs, progress }).catch((error: unknown) => {
+    progress.finish(results, EXIT.unwritable);
+    throw error;
+  });
   const exitCode = process.exitCode === EXIT.interrupted ? EXIT.interrupted : exitCodeOf(results);
   progress.finish(results, exitCode);
   process.exitCode = exitCode;
