@@ -1,5 +1,4 @@
-import { access, constants, mkdtemp, readdir, readFile, rm, stat, statfs } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { z } from 'zod';
@@ -9,6 +8,8 @@ import { GatewayAt } from '../bench/gateway-at.ts';
 import { startShopServer } from '../bench/shop-server.ts';
 import { gatewayOf } from '../bench/targets/at.ts';
 import { accessTo, gatewayConfigFor, makeBoxes, type Transport } from '../bench/targets/identities.ts';
+import { volatileRoot } from '../bench/targets/volatile.ts';
+import { makeWorkFolder } from '../bench/work-folder.ts';
 import { GATEWAY_FILE_CHARS_MAX, parseGatewayConfig } from '../gateway/config.ts';
 import { startGateway } from '../gateway/gateway.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -26,7 +27,6 @@ const QR_LIFETIME_SECONDS = 8;
 /** As short as a payment may be shown, so that what comes after it is seen within a run too. */
 const HOLD = { paidHoldSeconds: 3 };
 const MQTT_PORT = 18_830;
-const MEMORY_FOLDER = '/dev/shm';
 /** What a journal takes in a run of a fleet, with its write-ahead log. */
 const JOURNAL_BYTES_MAX = 2_000_000;
 
@@ -174,18 +174,12 @@ async function listed(
  * On devices each box has a disk of its own. Here all of them would wait for one, and a run would measure that disk: so
  * their journals are in memory where the system has room for them there.
  */
-async function journalsFolder(boxes: number, closers: Closers): Promise<string> {
-  const { bavail, bsize } = await statfs(MEMORY_FOLDER).catch(() => ({ bavail: 0, bsize: 0 }));
-  const hasRoom = bavail * bsize > boxes * JOURNAL_BYTES_MAX;
-  const isOpen = await access(MEMORY_FOLDER, constants.W_OK).then(
-    () => true,
-    () => false,
-  );
-  return temporaryFolder(closers, hasRoom && isOpen ? MEMORY_FOLDER : tmpdir());
+function journalsFolder(boxes: number, closers: Closers): Promise<string> {
+  return temporaryFolder(closers, () => volatileRoot(boxes * JOURNAL_BYTES_MAX));
 }
 
-async function temporaryFolder(closers: Closers, parent = tmpdir()): Promise<string> {
-  const folder = await mkdtemp(join(parent, 'paybox-fleet-'));
+async function temporaryFolder(closers: Closers, root?: () => Promise<string>): Promise<string> {
+  const folder = await makeWorkFolder('fleet', root);
   closers.add(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   return folder;
 }

@@ -5,7 +5,7 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { freePort, temporaryFolder } from '../support/net.ts';
-import { CLI, paybox, payboxToEnd, readyFile, run } from '../support/processes.ts';
+import { CLI, paybox, payboxToEnd, programsIn, readyFile, run } from '../support/processes.ts';
 
 const PASSES = 'name: It passes\nsteps:\n  - expect: { screen: idle }\n';
 const FAILS = 'name: It fails\nsteps:\n  - expect: { state: paid, within: 1s }\n';
@@ -207,13 +207,6 @@ describe('paybox bench run that is told twice to end', () => {
 function isAskedToEnd(pid: number): boolean {
   const [, pending = '0'] = /^ShdPnd:\t([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return (BigInt(`0x${pending}`) & (1n << BigInt(constants.signals.SIGTERM - 1))) !== 0n;
-}
-
-/** The ids of programs that were started with a file in this folder. */
-async function programsIn(folder: string): Promise<number[]> {
-  const pids = (await readdir('/proc')).map(Number).filter((pid) => pid > 0);
-  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
-  return pids.filter((_pid, index) => lines[index]?.includes(`--config\0${folder}`));
 }
 
 describe('paybox bench list', () => {

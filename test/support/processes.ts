@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { eventually } from './net.ts';
@@ -64,4 +64,11 @@ export async function readyFile<T>(file: string, running: Running): Promise<T> {
     },
     40_000,
   );
+}
+
+/** The ids of programs that run and were started with a file in this folder. */
+export async function programsIn(folder: string): Promise<number[]> {
+  const pids = (await readdir('/proc')).map(Number).filter((pid) => pid > 0);
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
+  return pids.filter((_pid, index) => lines[index]?.includes(`--config\0${folder}`));
 }

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { constants, type FileHandle, mkdtemp, open, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { constants, type FileHandle, open, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { systemClock } from '../../lib/clock.ts';
 import { MissingPeerError } from '../../lib/errors.ts';
+import { makeWorkFolder } from '../work-folder.ts';
 
 const APPEAR_TIMEOUT_MS = 10_000;
 const LOOK_MS = 2;
@@ -41,7 +41,7 @@ const atOnce: Wire = (source, receive) => source.on('data', receive);
  * or makes no port.
  */
 export async function openPty(receive: Receive, wire: Wire = atOnce): Promise<Pty> {
-  const folder = await mkdtemp(join(tmpdir(), 'paybox-pty-'));
+  const folder = await makeWorkFolder('pty');
   const path = join(folder, 'port');
   let plugged: { child: ChildProcess; holder: FileHandle } | undefined;
 

@@ -1,6 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { ConfigError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 import { BoxAt } from '../box-at.ts';
@@ -11,6 +10,7 @@ import type { Panel } from '../panels/panel.ts';
 import type { Probe } from '../probe.ts';
 import { startShopServer } from '../shop-server.ts';
 import type { Need, Power, Target } from '../target.ts';
+import { makeWorkFolder } from '../work-folder.ts';
 import {
   accessTo,
   agentConfigFor,
@@ -23,6 +23,9 @@ import {
 import { freePorts } from './ports.ts';
 import { untilAtWork } from './running.ts';
 import { volatileRoot } from './volatile.ts';
+
+/** More than a gateway or a box of a bench comes to write. */
+const PART_BYTES = 64 * 1024 * 1024;
 
 /** A gateway or an agent that the bench started. */
 export interface Part {
@@ -55,8 +58,8 @@ export async function openOwnTarget(need: Need, starter: Starter, options: OwnTa
   const { pace } = starter;
   const made = makeBoxes(need.boxes, need.enrolled, random);
   const { panels, probe } = await panelsOf(made, options);
-  const root = starter.isVolatile === true ? await volatileRoot(1 + need.boxes) : tmpdir();
-  const folder = await mkdtemp(join(root, 'paybox-bench-'));
+  const root = () => (starter.isVolatile === true ? volatileRoot((1 + need.boxes) * PART_BYTES) : tmpdir());
+  const folder = await makeWorkFolder('bench', root);
   const shop = need.callbackUrl === undefined ? await startShopServer() : undefined;
   const callbackUrl = need.callbackUrl ?? shop?.url ?? '';
   const [httpPort = 0, mqttPort = 0, ...boxPorts] = await freePorts(2 + need.boxes);

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError } from '../../lib/errors.ts';
 import { realPace } from '../pace.ts';
 import type { TargetKind } from '../target.ts';
+import { makeWorkFolder } from '../work-folder.ts';
 import { type OwnTargetOptions, openOwnTarget, type Part, type Starter } from './own.ts';
 
 const START_TIMEOUT_MS = 30_000;
@@ -36,7 +36,7 @@ export function processTarget(options: ProcessOptions): TargetKind {
       ...(options.panel === undefined ? [] : (['disturb a serial line'] as const)),
     ]),
     open: async (need) => {
-      const folder = await mkdtemp(join(tmpdir(), 'paybox-bench-files-'));
+      const folder = await makeWorkFolder('bench-files');
       if (options.logDir !== undefined) await mkdir(options.logDir, { recursive: true });
       const forget = () => rm(folder, { recursive: true, force: true });
       try {
