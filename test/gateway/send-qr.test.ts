@@ -98,6 +98,29 @@ describe('SND-9', () => {
     expect((await gateway.post(TEST_CALLBACK, testCallback())).status).toBe(200);
     expect(await sent(push())).toBe(7);
   });
+
+  it.each([
+    ['another QR', push({ amount: '60000', qrCode: qrFor({ amount: 60_000 }) }), push()],
+    ['no orderId', push({ orderId: '' }), push({ orderId: '' })],
+  ])('SND-9 are two pushes at once with %s', async (_name, one, two) => {
+    const gateway = await testGateway();
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    const both = await Promise.all([one, two].map((request) => gateway.post(SEND_QR, request)));
+    expect(both.map((it) => it.body)).toEqual([SUCCESS, SUCCESS]);
+    expect(shows(box)).toBe(2);
+  });
+
+  it('SND-7 takes no order for its own that another partner has made of the same QR and orderId', async () => {
+    const gateway = await testGateway();
+    await boxOf(gateway);
+    const authorization = `Bearer ${await gateway.token('other')}`;
+    const { qrCode } = (await gateway.post(GENERATE, order(), { authorization })).body;
+    expect((await gateway.post(SEND_QR, push({ qrCode }))).body).toEqual(SUCCESS);
+    expect(await gateway.mock('/orders')).toMatchObject([
+      { partner: 'demo', status: 'shown' },
+      { partner: 'other', status: 'created' },
+    ]);
+  });
 });
 
 describe('SUM', () => {
