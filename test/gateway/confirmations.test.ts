@@ -177,6 +177,19 @@ describe('SND', () => {
     expect(gateway.log.filter((it) => it.event === 'report-ignored')).toHaveLength(1);
   });
 
+  it('SND-9 SND-3 is a new push once its lifetime is over, although a box that cannot be heard has not said so', async () => {
+    const { clock, gateway, box } = await gatewayWithBox({ onShow: (it, show) => it.shown(show) });
+    const repeat = async () =>
+      told(await gateway.post(SEND_QR, push(), { authorization: `Bearer ${await gateway.token()}` }));
+    expect(await repeat()).toEqual([200, SUCCESS]);
+    await clock.advance(LIFETIME_MS - 1);
+    expect(await repeat()).toEqual([200, SUCCESS]);
+    expect(box.of('show')).toHaveLength(1);
+    await clock.advance(1);
+    expect(await repeat()).toEqual([200, SUCCESS]);
+    expect(box.of('show')).toHaveLength(2);
+  });
+
   it('MSG-4 takes no confirmation of an earlier session of the box', async () => {
     const { gateway, box, connect } = await gatewayWithBox();
     box.vanish();

@@ -84,7 +84,8 @@ export class OrderStore {
 
   /**
    * Whether an order has the screen of a box, as far as this kind of confirmation tells: the newest push to that
-   * box, but for those that it refused, is the order's, whatever became of the others (clause SND-9).
+   * box, but for those that it refused, is the order's, whatever became of the others (clause SND-9). Its lifetime ends it
+   * also where the box cannot be heard to say so; a calendar clock that is set ahead costs one push too many.
    */
   async isOnBox(
     orderRef: string,
@@ -94,14 +95,14 @@ export class OrderStore {
   ): Promise<boolean> {
     const newest = await this.#db
       .selectFrom('pushes')
-      .select(['order_ref', 'status'])
+      .select(['order_ref', 'status', 'expires_at_ms'])
       .where('terminal_code', '=', terminalCode)
       .where('expires_at_ms', '>', atMs - CLOCK_JUMP_MS)
       .where((it) => it.or([it('status', '<>', 'failed'), it('ended_at_ms', 'is', null)]))
       .orderBy('seq', 'desc')
       .limit(1)
       .executeTakeFirst();
-    if (newest?.order_ref !== orderRef) return false;
+    if (newest?.order_ref !== orderRef || newest.expires_at_ms <= atMs) return false;
     return newest.status === 'shown' || (confirm === 'accepted' && newest.status === 'accepted');
   }
 
