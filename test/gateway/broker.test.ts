@@ -1,20 +1,14 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { Writable } from 'node:stream';
 import { connectAsync, type IClientOptions, MqttClient } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startBroker } from '../../src/gateway/boxes/broker.ts';
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
-import { createDirectory } from '../../src/gateway/directory.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
-import { systemRandom } from '../../src/lib/random.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { keptBytes } from '../support/memory.ts';
 import { eventually } from '../support/net.ts';
 import { startProxy } from '../support/proxy.ts';
-import { ACCOUNT, BOX1, BOX2, BOXES, OTHER_ACCOUNT, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
+import { bareBroker } from './bare-broker.ts';
+import { BOX1, BOX2, push, SEND_QR, type TestGateway, testGateway } from './harness.ts';
 import { loginAs, sayHello } from './mqtt-login.ts';
 
 const own = BOX1.terminalCode;
@@ -217,27 +211,4 @@ async function cableTo(url: string) {
   const proxy = await startProxy({ port: Number(new URL(url).port) });
   onTestFinished(() => proxy.close());
   return { proxy, mqttUrl: `mqtt://127.0.0.1:${proxy.port}` };
-}
-
-/** The embedded broker without a gateway. */
-async function bareBroker() {
-  const lines: string[] = [];
-  const out = new Writable({
-    write: (chunk, _encoding, done) => {
-      lines.push(String(chunk));
-      done();
-    },
-  });
-  const config = parseGatewayConfig({ dataDir: 'none', accounts: [ACCOUNT, OTHER_ACCOUNT], boxes: BOXES }, 'test');
-  const broker = await startBroker(
-    { host: '127.0.0.1', port: 0 },
-    {
-      directory: createDirectory(config),
-      random: systemRandom,
-      log: createLogger(out, systemClock, 'json'),
-      onBoxGone: () => undefined,
-    },
-  );
-  onTestFinished(() => broker.close());
-  return { broker, events: () => lines };
 }

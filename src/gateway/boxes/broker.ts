@@ -3,6 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { type Duplex, duplexPair } from 'node:stream';
 import { createServer as createTlsServer, TLSSocket } from 'node:tls';
 import { Aedes, type AedesOptions, type AuthenticateError, type Client } from 'aedes';
+import memory from 'aedes-persistence';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
@@ -13,6 +14,7 @@ import { boxMayPublish, boxMaySubscribe, boxTopic } from '../../protocol/topics.
 import type { Directory } from '../directory.ts';
 import { listenOn, readServerTls, type ServerTlsFiles, urlHost } from '../listen.ts';
 import { LimitedSocket } from './packet-limit.ts';
+import { retainedByTopic } from './retained.ts';
 
 const CONNECTIONS_MAX = 20_000;
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -70,6 +72,7 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
     ...rights(deps, login),
     connectTimeout: CONNECT_TIMEOUT_MS,
     keepaliveLimit: KEEPALIVE_SECONDS_MAX,
+    persistence: retainedByTopic(memory()),
   });
   const connections = watch(aedes, deps, login);
   const sockets = new Set<Socket>();
