@@ -41,6 +41,12 @@ export interface RunOptions {
   onStep(title: string): void;
 }
 
+/** The verdict on a scenario that was never judged to its end: a report without it would look as if all were well. */
+export function unjudged(scenario: Scenario, target: string, seed: number, reason: string): Result {
+  const none = { entries: [], entriesLeft: 0, latencies: new Map(), where: undefined, tookMs: 0 };
+  return { scenario, target, seed, ...none, outcome: 'missing', reason };
+}
+
 const TAG_LETTERS = 4;
 const CLOSE_TIMEOUT_MS = 15_000;
 

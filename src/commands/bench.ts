@@ -3,11 +3,11 @@ import { junitOf } from '../bench/reports/junit.ts';
 import { pageOf } from '../bench/reports/page.ts';
 import { type Progress, progressOn } from '../bench/reports/progress.ts';
 import { tapOf } from '../bench/reports/tap.ts';
-import { type Result, runScenario } from '../bench/run.ts';
+import { type Result, runScenario, unjudged } from '../bench/run.ts';
 import { readScenario } from '../bench/scenario.ts';
 import { needsOf } from '../bench/target.ts';
 import { systemClock } from '../lib/clock.ts';
-import { ConfigError } from '../lib/errors.ts';
+import { ConfigError, reasonOf } from '../lib/errors.ts';
 import { anySeed, isFileName, LIBRARY, scenariosIn, type TargetOptions, targetOf, withBoxes } from './bench-target.ts';
 import { StopSignal } from './daemon.ts';
 import { table } from './print.ts';
@@ -62,6 +62,12 @@ export async function run(names: readonly string[], options: BenchOptions): Prom
     } catch (error) {
       if (!ending.signal.aborted) throw error;
       process.exitCode = EXIT.interrupted;
+      const reason = `${reasonOf(ending.signal.reason)}, before its verdict`;
+      for (const left of scenarios.slice(index)) {
+        const result = unjudged(left, kind.name, seed, reason);
+        progress.end(result);
+        results.push(result);
+      }
       break;
     }
   }

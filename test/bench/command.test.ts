@@ -170,12 +170,18 @@ describe('paybox bench run', () => {
     const { path, folder } = await files({
       'long.yaml': 'name: Long\nsteps:\n  - expect: { screen: idle, for: 10min }\n',
     });
-    const report = join(folder, 'report');
-    const running = paybox('bench', 'run', path('long.yaml'), '--target', 'process', '--report', report);
+    const [report, junit, tap] = [join(folder, 'report'), join(folder, 'junit.xml'), join(folder, 'out.tap')];
+    const reports = ['--report', report, '--junit', junit, '--tap', tap];
+    const running = paybox('bench', 'run', path('long.yaml'), 'expiry', '--target', 'process', ...reports);
     await expect.poll(() => readdir(join(report, 'logs')).catch(() => []), { timeout: 40_000 }).toHaveLength(2);
     expect(await running.stop('SIGINT')).toBe(130);
     const log = await readFile(join(report, 'logs/gateway-1.log'), 'utf8');
     expect(log).toMatch(/"event":"stopped"/);
+    const reason = 'reason="ended by SIGINT, before its verdict"';
+    expect(running.output()).toContain(`PAYBOX-BENCH RESULT outcome=missing name=Long tookMs=0 ${reason}`);
+    expect(running.output()).toContain('PAYBOX-BENCH END passed=0 failed=0 skipped=0 missing=2 exit=130');
+    expect(await readFile(junit, 'utf8')).toContain('tests="2" failures="0" errors="2"');
+    expect(await readFile(tap, 'utf8')).toMatch(/^1\.\.2\nnot ok 1 - Long\n[\s\S]*^not ok 2 - /m);
   });
 });
 

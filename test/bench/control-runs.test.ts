@@ -130,6 +130,9 @@ describe('runs', () => {
     const aborted = await server.ask('DELETE', '/runs/run-1');
     expect(aborted).toMatchObject({ status: 200, json: { state: 'aborted', step: null } });
     expect(aborted.json.scenarios).toMatchObject([{ state: 'aborted' }, { state: 'aborted' }]);
+    const junit = (await server.ask('GET', '/runs/run-1/junit.xml')).text;
+    expect(junit).toContain('tests="2" failures="0" errors="2"');
+    expect(junit).toContain('message="aborted by DELETE, before its verdict"');
     await expect(fetch(`${origins[0]}/healthz`)).rejects.toThrow();
     await server.ask('POST', '/runs', { scenarios: [PASSES] });
     expect(await untilOver(server, 'run-2')).toMatchObject({ state: 'passed' });

@@ -95,11 +95,11 @@ function reportRoutes(runOf: (asked: Asked) => Run): Route[] {
   });
   return [
     report('runJunit', 'junit.xml', 'application/xml', 'Verdicts as JUnit XML', (run) =>
-      junitOf(run.results, { startedAtMs: run.createdAtMs }),
+      junitOf(run.everyResult, { startedAtMs: run.createdAtMs }),
     ),
-    report('runTap', 'report.tap', 'text/plain', 'Verdicts as TAP 14', (run) => tapOf(run.results)),
+    report('runTap', 'report.tap', 'text/plain', 'Verdicts as TAP 14', (run) => tapOf(run.everyResult)),
     report('runReport', 'report.html', 'text/html', 'The evidence: timelines, screens, messages and latencies', (run) =>
-      pageOf(run.results, { startedAtMs: run.createdAtMs }),
+      pageOf(run.everyResult, { startedAtMs: run.createdAtMs }),
     ),
   ];
 }

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { systemClock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
-import { type Outcome, type Result, runScenario } from '../run.ts';
+import { type Outcome, type Result, runScenario, unjudged } from '../run.ts';
 import type { Scenario } from '../scenario.ts';
 import type { TargetKind } from '../target.ts';
 import type { Follow, StreamEvent } from './contract.ts';
@@ -79,6 +79,14 @@ export class Run {
     this.#abort.abort(new Error(reason));
     if (this.#state === 'queued') this.#end('aborted');
     await this.over;
+  }
+
+  /** The results, with one for each scenario that was left out because the run was ended. */
+  get everyResult(): Result[] {
+    const { scenarios, kind, seed } = this.#order;
+    const reason = this.#broken === '' ? reasonOf(this.#abort.signal.reason) : this.#broken;
+    const left = this.isOver ? scenarios.slice(this.results.length) : [];
+    return [...this.results, ...left.map((it) => unjudged(it, kind.name, seed, `${reason}, before its verdict`))];
   }
 
   /** What it tells, from the beginning or after the event of this number. */
