@@ -112,6 +112,54 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect((await store.orders.find('a'))?.status).toBe('paid');
     });
 
+    it('that a paid order stays paid, although it is cancelled or pushed once more', async () => {
+      const store = await opened(await place());
+      await store.orders.add(order('a'));
+      await pay(store, 't', { orderRef: 'a' });
+      const status = async () => (await store.orders.find('a'))?.status;
+      expect(await store.orders.cancel('a', 6)).toEqual([]);
+      expect(await status()).toBe('paid');
+      await store.orders.startPush(push('p', 'a'), undefined);
+      expect(await status()).toBe('paid');
+      expect(await store.orders.confirmPush('p', BOX, 'shown', 6)).toBe(true);
+      expect(await status()).toBe('paid');
+      expect(await store.orders.endPush('p', BOX, 'expired', 7)).toBe(true);
+      expect(await status()).toBe('paid');
+    });
+
+    it('SND-3 that a push is of its box alone, and is accepted once', async () => {
+      const store = await opened(await place());
+      const other = 'VVB000002';
+      await store.orders.startPush(push('p', 'a'), order('a'));
+      expect(await store.orders.confirmPush('p', other, 'accepted', 3)).toBe(false);
+      expect(await store.orders.confirmPush('p', other, 'shown', 3)).toBe(false);
+      expect(await store.orders.failPush('p', other, 'DISPLAY_FAULT', 3, true)).toBe(false);
+      expect(await store.orders.endPush('p', other, 'expired', 3)).toBe(false);
+      expect(await store.orders.find('a')).toMatchObject({ status: 'pushed', shown_on: null });
+      expect(await store.orders.confirmPush('p', BOX, 'accepted', 4)).toBe(true);
+      expect(await store.orders.confirmPush('p', BOX, 'accepted', 4)).toBe(false);
+    });
+
+    it('that a cancelled order stays cancelled, however its box says that it ended', async () => {
+      const store = await opened(await place());
+      await store.orders.startPush(push('p', 'a'), order('a'));
+      await store.orders.cancel('a', 3);
+      expect(await store.orders.endPush('p', BOX, 'expired', 4)).toBe(true);
+      expect(await store.orders.find('a')).toMatchObject({ status: 'cancelled' });
+      expect(await store.orders.pushesOf(['a'])).toMatchObject([{ status: 'cancelled', ended_at_ms: 4 }]);
+    });
+
+    it('SND-4 that what nobody awaits has failed, of one box or of all', async () => {
+      const store = await opened(await place());
+      for (const id of ['awaited', 'left']) await store.orders.startPush(push(id, id), order(id));
+      await store.orders.startPush(push('other', 'other', { terminal_code: 'VVB000002' }), order('other'));
+      const failures = async () => (await store.orders.newest(3)).map((it) => it.failure).toReversed();
+      await store.orders.failUnfinished(4, 'displayed', { terminalCode: BOX, except: ['awaited'] });
+      expect(await failures()).toEqual([null, 'BOX_OFFLINE', null]);
+      await store.orders.failUnfinished(4, 'displayed');
+      expect(await failures()).toEqual(['BOX_OFFLINE', 'BOX_OFFLINE', 'BOX_OFFLINE']);
+    });
+
     it('that an order follows its newest push only', async () => {
       const store = await opened(await place());
       await store.orders.startPush(push('p1', 'a'), order('a'));
@@ -129,6 +177,15 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       const paid: (string | null)[] = [];
       for (let i = 0; i < 5; i += 1) paid.push((await pay(store, `t${i}`)).payment.order_ref);
       expect(paid).toEqual(['shown', 'sent', 'new', 'old', 'new']);
+    });
+
+    it('CBK-6 pays no order of another partner, although the account, the content and the amount are the same', async () => {
+      const store = await opened(await place());
+      await store.orders.add(order('own'));
+      await store.orders.startPush(push('p', 'theirs'), order('theirs', { partner: 'other' }));
+      await store.orders.confirmPush('p', BOX, 'shown', 3);
+      expect((await pay(store, 't')).payment.order_ref).toBe('own');
+      expect((await store.orders.find('theirs'))?.status).toBe('shown');
     });
 
     it('CBK-6 pays the newest when what a box showed is over', async () => {
@@ -200,8 +257,11 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
 
     it('MSG-9 withdraws what a box may still show: unsure or cancelled, and not ended', async () => {
       const store = await opened(await place());
-      for (const id of ['sure', 'unsure', 'cancelled', 'ended']) await store.orders.startPush(push(id, id), order(id));
+      for (const id of ['sure', 'crowded', 'unsure', 'cancelled', 'ended']) {
+        await store.orders.startPush(push(id, id), order(id));
+      }
       await store.orders.failPush('sure', BOX, 'DISPLAY_FAULT', 3, true);
+      await store.orders.failPush('crowded', BOX, 'REPLACED', 3, false);
       await store.orders.failPush('unsure', BOX, 'BOX_TIMEOUT', 3, false);
       await store.orders.cancel('cancelled', 3);
       await store.orders.failPush('ended', BOX, 'BOX_OFFLINE', 3, false);
@@ -209,6 +269,7 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect(await store.orders.toWithdraw(BOX)).toEqual([
         { id: 'cancelled', why: 'cancelled' },
         { id: 'unsure', why: 'timeout' },
+        { id: 'crowded', why: 'timeout' },
       ]);
     });
   });
