@@ -35,6 +35,7 @@ export interface Status {
 
 /** A real agent, in this process. */
 export interface RealBox {
+  origin: string;
   log: LogLine[];
   status(): Promise<Status>;
   /** How many payments it has announced. */
@@ -45,7 +46,7 @@ export interface RealBox {
 export async function startRealBox(
   gateway: Pick<TestGateway, 'origin' | 'mqttUrl'>,
   transport: Transport,
-  { identity = BOX1, link = {} }: { identity?: typeof BOX1; link?: object } = {},
+  { identity = BOX1, link = {}, faults = false }: { identity?: typeof BOX1; link?: object; faults?: boolean } = {},
 ): Promise<RealBox> {
   const { terminalCode, serialNumber, secret } = identity;
   const config = parseAgentConfig(
@@ -56,6 +57,7 @@ export async function startRealBox(
       http: { port: 0 },
       dataDir: await temporaryFolder(),
       paidHoldSeconds: 1,
+      faults,
     },
     'test',
   );
@@ -76,6 +78,7 @@ export async function startRealBox(
   onTestFinished(() => agent.close());
   const status = async () => (await (await fetch(`${agent.origin}/status`)).json()) as Status;
   return {
+    origin: agent.origin,
     log,
     status,
     announcements: async () => {

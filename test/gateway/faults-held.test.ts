@@ -1,0 +1,299 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import type { MakeAttempt } from '../../src/gateway/callbacks/attempt.ts';
+import { Changes } from '../../src/gateway/changes.ts';
+import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { createDirectory } from '../../src/gateway/directory.ts';
+import { withCallbackFaults } from '../../src/gateway/faults/callback-faults.ts';
+import { Faults } from '../../src/gateway/faults/faults.ts';
+import { Links } from '../../src/gateway/faults/links.ts';
+import { ToldLate } from '../../src/gateway/faults/told-late.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import { type FaultOrder, magicContent } from '../../src/protocol/faults.ts';
+import type { DownMessage, DownOf } from '../../src/protocol/messages.ts';
+import { ACCOUNT, BOX1, BOXES, OTHER_ACCOUNT, qrFor } from './harness.ts';
+
+const BOX = BOX1.terminalCode;
+const DEADLINE_MS = 5_000;
+
+const show = (content: string): DownOf<'show'> => ({
+  v: 1,
+  id: systemRandom.uuid(),
+  sessionId: systemRandom.uuid(),
+  sentAtMs: 0,
+  type: 'show',
+  pushId: systemRandom.uuid(),
+  orderId: content,
+  amount: 50_000,
+  content,
+  ...ACCOUNT,
+  qrCode: qrFor(),
+  expiresAtMs: 1,
+  expiresInMs: 1,
+  sessionMs: 0,
+});
+
+/** The faults of a gateway with a line to a box and a way to its partner, on a clock that stands still. */
+function open() {
+  const clock = new VirtualClock();
+  const log = createLogger(new PassThrough().resume(), clock, 'json');
+  const config = { dataDir: 'x', accounts: [ACCOUNT, OTHER_ACCOUNT], boxes: BOXES };
+  const directory = createDirectory(parseGatewayConfig(config, 'test'));
+  const deps = { directory, clock, log, random: systemRandom, changes: new Changes() };
+  const faults = new Faults({ ...deps, sandbox: true, partners: [] });
+  const links = new Links({ ...deps, faults, confirmTimeoutMs: DEADLINE_MS, isBrokerForeign: false });
+  const said: string[] = [];
+  const send = (message: DownMessage) => void said.push(message.type === 'show' ? message.content : message.type);
+  const line = links.line(BOX, { transport: 'mqtt', send, end: () => undefined });
+  const posted: string[] = [];
+  const make: MakeAttempt = async (to, { post }, stop) => {
+    const { content } = JSON.parse(to.body) as { content: string };
+    posted.push(content);
+    const headers = { requestHeaders: {}, startedAtMs: 0, durationMs: 0 };
+    const answer = await post(to.url, {}, to.body, stop).catch(() => undefined);
+    const result = answer === undefined ? 'retry' : 'delivered';
+    return { ...headers, result, warning: null, status: answer?.status ?? null, answer: null, error: null };
+  };
+  const sendAgain = async () => undefined;
+  const attempt = withCallbackFaults(make, { ...deps, faults, toldLate: new ToldLate(), sendAgain });
+  const stop = new AbortController();
+  const heard: string[] = [];
+  return {
+    clock,
+    faults,
+    line,
+    said,
+    posted,
+    heard,
+    order: (order: FaultOrder): string => {
+      const ordered = faults.order(order);
+      if (!ordered.ok) throw new Error(ordered.reason);
+      return ordered.value.id;
+    },
+    /** A callback for this content; when its attempt is over, it is heard. */
+    call: (content: string) => {
+      const { bankAccount: bankaccount } = ACCOUNT;
+      const ids = { transactionid: content, transactiontime: 1, referencenumber: content, orderId: content };
+      const none = { sign: '', urlLink: '', serviceCode: '', subTerminalCode: '' };
+      const told = { ...ids, ...none, amount: 1, content, bankaccount, transType: 'C', terminalCode: BOX };
+      const to = { id: content, url: 'http://127.0.0.1/', auth: { kind: 'none' }, signingSecret: undefined } as const;
+      const post = async () => ({ status: 200, body: '', cut: false });
+      const outgoing = { ...to, body: JSON.stringify(told), tries: 0, byHand: false };
+      void attempt(outgoing, { clock, post }, stop.signal).then(({ result }) => heard.push(`${content} ${result}`));
+    },
+    standing: () => faults.standing().map((it) => [it.fault, it.happened]),
+    settle: () => clock.advance(0),
+  };
+}
+
+const NAMES = ['A', 'B', 'C', 'D', 'E'];
+
+describe('what a fault holds back', () => {
+  it.each(['box-slow', 'push-late'] as const)('FLT-11 %s: goes at its end at once, in order', async (fault) => {
+    const { order, line, said, standing, clock, faults, settle } = open();
+    const id = order({ fault, seconds: 600, times: NAMES.length });
+    for (const name of NAMES) line.send(show(name));
+    line.send(show('next'));
+    await clock.advance(599_000);
+    expect(said).toEqual(['next']);
+    expect(standing()).toEqual([[fault, NAMES.length]]);
+    expect(faults.end(id)).toBe(true);
+    await settle();
+    expect(said).toEqual(['next', ...NAMES]);
+    expect([standing(), clock.sleeping()]).toEqual([[], []]);
+  });
+
+  it('FLT-11 goes in the order in which it was held, whichever faults hold it', async () => {
+    const { order, line, said, clock, faults, settle } = open();
+    order({ fault: 'box-slow', content: 'B', seconds: 600 });
+    order({ fault: 'push-late', content: 'A', seconds: 5 });
+    order({ fault: 'box-slow', content: 'A', seconds: 600 });
+    order({ fault: 'push-late', content: 'C', seconds: 700 });
+    order({ fault: 'link-slow', seconds: 600 });
+    for (const name of ['A', 'B', 'C']) line.send(show(name));
+    faults.endAll();
+    await settle();
+    expect(said).toEqual(['A', 'B', 'C']);
+    expect(clock.sleeping()).toEqual([]);
+  });
+
+  it('FLT-11 of two that hold the same goes on when both have ended', async () => {
+    const { order, line, said, faults, settle, clock } = open();
+    const late = order({ fault: 'push-late', seconds: 600 });
+    order({ fault: 'box-slow', seconds: 600 });
+    line.send(show('A'));
+    faults.end(late);
+    await settle();
+    expect(said).toEqual([]);
+    await clock.advance(600_000 + DEADLINE_MS + 600_000);
+    expect(said).toEqual(['A']);
+    expect(faults.standing()).toEqual([]);
+  });
+
+  it('FLT-11 a fault that has happened as often as it was to stands until it holds nothing', async () => {
+    const { order, line, said, standing, clock } = open();
+    order({ fault: 'box-slow', seconds: 2 });
+    line.send(show('A'));
+    line.send(show('B'));
+    expect(said).toEqual(['B']);
+    await clock.advance(1_999);
+    expect(standing()).toEqual([['box-slow', 1]]);
+    await clock.advance(1);
+    expect([said, standing()]).toEqual([['B', 'A'], []]);
+  });
+
+  it('FLT-11 push-swapped: the push goes at its end, although no message has followed it', async () => {
+    const { order, line, said, standing, faults, settle, clock } = open();
+    const id = order({ fault: 'push-swapped' });
+    line.send(show('A'));
+    await clock.advance(DEADLINE_MS);
+    expect([said, standing()]).toEqual([[], [['push-swapped', 1]]]);
+    faults.end(id);
+    await settle();
+    expect([said, clock.sleeping()]).toEqual([['A'], []]);
+  });
+
+  it('FLT-6 push-swapped several times: each goes after the next one, which is none of them', async () => {
+    const { order, line, said, standing, settle } = open();
+    order({ fault: 'push-swapped', times: 2 });
+    for (const name of ['A', 'B', 'C', 'D', 'E']) line.send(show(name));
+    await settle();
+    expect(said).toEqual(['B', 'A', 'D', 'C', 'E']);
+    expect(standing()).toEqual([]);
+  });
+
+  it('FLT-6 push-swapped: a push that nothing follows for two deadlines is held no longer', async () => {
+    const { order, line, said, standing, clock } = open();
+    order({ fault: 'push-swapped' });
+    line.send(show('A'));
+    await clock.advance(2 * DEADLINE_MS);
+    expect([said, standing()]).toEqual([['A'], []]);
+  });
+
+  it('FLT-11 link-slow: messages both ways go at its end, in order', async () => {
+    const { order, line, said, faults, settle, clock } = open();
+    order({ fault: 'link-slow', seconds: 600, seed: 5 });
+    for (const name of NAMES) line.send(show(name));
+    await settle();
+    expect(said).toEqual([]);
+    faults.endAll();
+    await settle();
+    expect([said, clock.sleeping()]).toEqual([NAMES, []]);
+  });
+
+  it('FLT-11 sync-late: callbacks go at its end at once, in order', async () => {
+    const { order, call, posted, heard, standing, faults, settle, clock } = open();
+    order({ fault: 'sync-late', seconds: 600, times: NAMES.length });
+    for (const name of NAMES) call(name);
+    await clock.advance(599_000);
+    expect([posted, standing()]).toEqual([[], [['sync-late', NAMES.length]]]);
+    faults.endAll();
+    await settle();
+    expect(posted).toEqual(NAMES);
+    expect(heard).toEqual(NAMES.map((it) => `${it} delivered`));
+    expect(clock.sleeping()).toEqual([]);
+  });
+
+  it('FLT-11 sync-swapped: the callback goes at its end, although no other has followed it', async () => {
+    const { order, call, posted, standing, faults, settle } = open();
+    order({ fault: 'sync-swapped' });
+    call('A');
+    await settle();
+    expect([posted, standing()]).toEqual([[], [['sync-swapped', 1]]]);
+    faults.endAll();
+    await settle();
+    expect(posted).toEqual(['A']);
+  });
+
+  it('FLT-8 sync-swapped several times: each goes after the next one, which is none of them', async () => {
+    const { order, call, posted, standing, settle } = open();
+    order({ fault: 'sync-swapped', times: 2 });
+    for (const name of ['A', 'B', 'C', 'D', 'E']) {
+      call(name);
+      await settle();
+    }
+    expect(posted).toEqual(['B', 'A', 'D', 'C', 'E']);
+    expect(standing()).toEqual([]);
+  });
+
+  it('FLT-11 partner-never: the answer is heard at its end', async () => {
+    const { order, call, heard, standing, faults, settle } = open();
+    order({ fault: 'partner-never' });
+    call('A');
+    await settle();
+    expect([heard, standing()]).toEqual([[], [['partner-never', 1]]]);
+    faults.endAll();
+    await settle();
+    expect(heard).toEqual(['A delivered']);
+  });
+
+  it('FLT-11 a content: what it holds goes on when all faults are ended', async () => {
+    const { line, call, said, posted, standing, faults, settle, clock } = open();
+    const [push, sync] = [magicContent('push-late'), magicContent('sync-late')];
+    line.send(show(push));
+    call(sync);
+    await clock.advance(1_000);
+    expect([said, posted, standing()]).toEqual([[], [], []]);
+    faults.endAll();
+    await settle();
+    expect([said, posted, clock.sleeping()]).toEqual([[push], [sync], []]);
+  });
+
+  it('FLT-11 is no more than 10,000: one more has the oldest go on', async () => {
+    const { order, line, said, standing, settle, clock } = open();
+    order({ fault: 'box-slow', seconds: 600, times: 10_000 });
+    const [first, second, push] = [show('first'), show('second'), show('more')];
+    line.send(first);
+    line.send(second);
+    for (let n = 2; n < 10_000; n += 1) line.send(push);
+    await settle();
+    expect(said).toEqual([]);
+    order({ fault: 'box-slow', seconds: 600 });
+    line.send(push);
+    await settle();
+    expect(said).toEqual(['first']);
+    expect(standing()).toEqual([
+      ['box-slow', 10_000],
+      ['box-slow', 1],
+    ]);
+    await clock.advance(600_000);
+    expect([said.length, standing(), clock.sleeping()]).toEqual([10_001, [], []]);
+  });
+
+  it('FLT-11 is dropped where the gateway stops, and leaves no wait', async () => {
+    const { order, line, call, said, faults, settle, clock } = open();
+    order({ fault: 'push-late', seconds: 600 });
+    order({ fault: 'push-swapped', content: 'B' });
+    order({ fault: 'sync-late', seconds: 600 });
+    line.send(show('A'));
+    line.send(show('B'));
+    call('C');
+    faults.close();
+    await settle();
+    expect([said, faults.standing(), clock.sleeping()]).toEqual([[], [], []]);
+  });
+});
+
+describe('connections that are held', () => {
+  it('FLT-9 are no more than 16 of a box: one more ends the oldest', () => {
+    const clock = new VirtualClock();
+    const log = createLogger(new PassThrough().resume(), clock, 'json');
+    const directory = createDirectory(parseGatewayConfig({ dataDir: 'x' }, 'test'));
+    const deps = { directory, clock, log, random: systemRandom, changes: new Changes() };
+    const faults = new Faults({ ...deps, sandbox: true, partners: [] });
+    const links = new Links({ ...deps, faults, confirmTimeoutMs: DEADLINE_MS, isBrokerForeign: false });
+    faults.order({ fault: 'half-open', seconds: 600 });
+    const events: string[] = [];
+    const connect = (name: string) =>
+      links.connected(BOX, {
+        cut: () => void events.push(`${name} cut`),
+        hold: () => () => void events.push(`${name} released`),
+      });
+    for (let n = 1; n <= 17; n += 1) connect(String(n))();
+    expect(events).toEqual(['1 cut', '1 released']);
+    faults.endAll();
+    expect(events.slice(2)).toEqual(Array.from({ length: 16 }, (_, n) => `${n + 2} released`));
+  });
+});
