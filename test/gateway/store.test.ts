@@ -204,6 +204,29 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect((await pay(store, 'later', { atMs: 5 })).payment.order_ref).toBe('new');
     });
 
+    it('CBK-6 pays what a box showed, until it is away for longer than a clock may be off', async () => {
+      const store = await opened(await place());
+      for (const id of ['one', 'two']) {
+        await store.orders.startPush(push(id, id), order(id));
+        await store.orders.confirmPush(id, BOX, 'shown', 3);
+      }
+      await store.orders.add(order('new'));
+      const lastMs = 1_000 + 86_400_000;
+      expect((await pay(store, 'in time', { atMs: lastMs - 1 })).payment.order_ref).toBe('two');
+      expect((await pay(store, 'too late', { atMs: lastMs })).payment.order_ref).toBe('new');
+    });
+
+    it('AGT-11 whether a box was told of a payment before, each box by itself', async () => {
+      const store = await opened(await place());
+      const told = [BOX, 'VVB000002'].map((terminal_code) => ({ terminal_code, push_id: null, told_at_ms: null }));
+      await pay(store, 't', { told });
+      const repeated = async (box: string) =>
+        (await store.payments.tellUnreported(box, 7)).notices.map((it) => it.repeated);
+      expect(await repeated(BOX)).toEqual([false]);
+      expect(await repeated('VVB000002')).toEqual([false]);
+      expect(await repeated(BOX)).toEqual([true]);
+    });
+
     it('lists the newest 20 pushes of each order', async () => {
       const store = await opened(await place());
       for (const id of ['a', 'b']) await store.orders.add(order(id));
