@@ -86,7 +86,9 @@ export class Evidence {
     const beganMs = clock.monotonicMs();
     const result = await work();
     const tookMs = clock.monotonicMs() - beganMs;
-    this.latencies.set(what, [...(this.latencies.get(what) ?? []), tookMs]);
+    const known = this.latencies.get(what);
+    if (known === undefined) this.latencies.set(what, [tookMs]);
+    else known.push(tookMs);
     return result;
   }
 }

@@ -75,6 +75,17 @@ describe('a fault by its name', () => {
     expect(other.answers).not.toEqual(one.answers);
   });
 
+  it('is not taken for one that happened where the power went while it stood', async () => {
+    const power = ['fault: { gateway: "off" }', 'fault: { gateway: "on" }'];
+    const asked = (times: number) => `expect: { fault: { name: box-offline, happened: ${times} }, within: 1s }`;
+    const over = lines('fault: box-offline', push(OFFLINE), ...power, asked(1));
+    expect(verdict(await bench(over))).toEqual(PASSED);
+    for (const times of [0, 1]) {
+      const { reason } = await bench(lines('fault: box-offline', ...power, asked(times)));
+      expect(reason).toBe('fault: box-offline is over, and how often it happened is not known, 1s long');
+    }
+  });
+
   it('is judged', async () => {
     const kind = await standing();
     const cases: [step: string, reason: string | RegExp][] = [

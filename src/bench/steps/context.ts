@@ -12,6 +12,8 @@ import type { Step } from '../vocabulary/steps.ts';
 export interface Injected extends StandingFault {
   /** Where it was ordered. */
   readonly at: GatewayAt | BoxAt;
+  /** It stood when the power there was turned off. */
+  readonly isCutOff?: true;
 }
 
 /** How things were before a scenario, where they did not begin with it. */

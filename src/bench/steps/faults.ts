@@ -1,5 +1,7 @@
 import { reasonOf } from '../../lib/errors.ts';
 import { faultKind } from '../../protocol/faults.ts';
+import type { BoxAt } from '../box-at.ts';
+import type { GatewayAt } from '../gateway-at.ts';
 import { durationMs } from '../values.ts';
 import { type FaultArgs, faultOf, type Injection } from '../vocabulary/fault.ts';
 import { boxOf, type Injected, type StepContext, StepFailure } from './context.ts';
@@ -13,10 +15,13 @@ export async function fault(args: FaultArgs, context: StepContext): Promise<obje
   if (inject !== undefined) return injected({ ...more, inject }, context);
   if (end !== undefined) await ended(end, context);
   if (box !== undefined) {
-    boxOf(context);
+    if (box !== 'on') await cutOff(boxOf(context), context);
     await target.powerBox(context.box, box);
   }
-  if (gateway !== undefined) await target.powerGateway(gateway);
+  if (gateway !== undefined) {
+    if (gateway !== 'on') await cutOff(target.gateway, context);
+    await target.powerGateway(gateway);
+  }
   if (partner !== undefined) target.shop?.answer(partner.answer, partner.times ?? 1);
   return undefined;
 }
@@ -41,6 +46,18 @@ async function injected({ inject, times, chance, content, ...more }: Injection, 
   session.injected.push({ ...standing, at });
   evidence.add('call', `fault ${inject}${isOfBox ? ` at ${box}` : ''}`, { detail: standing });
   return standing;
+}
+
+/** What stands where the power is turned off ends there, whether or not it has happened. */
+async function cutOff(at: GatewayAt | BoxAt, { session }: StepContext): Promise<void> {
+  const isThere = session.injected?.some((it) => it.at === at);
+  if (isThere !== true) return;
+  // What is off already has none that stand.
+  const standing = await at.faults().catch(() => undefined);
+  const ids = new Set(standing?.map(({ id }) => id));
+  session.injected = (session.injected ?? []).map((it) =>
+    it.at === at && ids.has(it.id) ? { ...it, isCutOff: true } : it,
+  );
 }
 
 /** Ends what the scenario has injected: all, those of a name, or the one of an id. */
@@ -81,7 +98,8 @@ export async function lookAtFault(
     : `fault: expected ${expected.name} ${expected.happened} times, it happened ${happened} times`;
 }
 
-async function timesHappened({ at, id, times, seconds, fault }: Injected): Promise<number | undefined> {
+async function timesHappened({ at, id, times, seconds, fault, isCutOff }: Injected): Promise<number | undefined> {
+  if (isCutOff) return undefined;
   const standing = (await at.faults())?.find((it) => it.id === id);
   if (standing !== undefined) return standing.happened;
   const { timing, seconds: usual } = faultKind(fault);
