@@ -5,6 +5,7 @@ import { PayboxError, reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { mayHoldQr, type Scene } from '../scene.ts';
 import type { DisplayStatus } from './contract.ts';
+import { Upkeep } from './upkeep.ts';
 
 /** A display driver with its options taken in. */
 export interface ConfiguredDisplay {
@@ -155,7 +156,7 @@ export class Screen {
   /** Draws until the box ends, and then its goodbye; `opening` ends what comes before that. */
   async #openAndDraw(opening: AbortSignal, onDrawn?: () => void): Promise<void> {
     const { signal } = this.#stop;
-    const { io } = this.#deps;
+    const { clock, io } = this.#deps;
     let mayHaveResized = false;
     const requestDraw = () => {
       mayHaveResized = true;
@@ -165,18 +166,20 @@ export class Screen {
     try {
       this.#renderer = await this.#rendererFor(display, opening);
       this.#firstAttempt.resolve();
+      const upkeep = new Upkeep(display, clock);
       if (this.#latest !== undefined && this.#waiting.length === 0) this.#waiting.push(this.#latest);
       while (!signal.aborted) {
+        if (upkeep.leftMs() === 0) await this.#expectInTime(upkeep.run(), 'tell what it shows');
         const scene = this.#waiting.shift();
         if (scene === undefined) {
-          await this.#sceneWaits();
+          await this.#sceneWaits(upkeep.leftMs());
           continue;
         }
         while (mayHaveResized) {
           mayHaveResized = false;
           this.#renderer = await this.#rendererFor(display, opening);
         }
-        await this.#draw(display, this.#renderer, scene);
+        upkeep.shows(await this.#draw(display, this.#renderer, scene), scene);
         onDrawn?.();
       }
       if (this.#onStop === 'blank' || mayHoldQr(this.#onDisplay)) await this.#take(display, this.#renderer, BLANK);
@@ -203,7 +206,7 @@ export class Screen {
     return open(display.surface, { cacheDir: this.#deps.io.cacheDir, signal });
   }
 
-  async #draw(display: Display, renderer: Renderer, scene: Scene): Promise<void> {
+  async #draw(display: Display, renderer: Renderer, scene: Scene): Promise<Frame> {
     const frame = await this.#take(display, renderer, scene);
     if (this.#failure !== undefined) this.#deps.log.info('display-well', { driver: this.#configured.driver });
     this.#failure = undefined;
@@ -211,21 +214,26 @@ export class Screen {
     const verdict = scene.kind === 'payment' ? renderer.verdict(scene.qrCode) : undefined;
     this.#qr = verdict?.ok ? drawnBy(verdict) : null;
     this.#deps.onOutcome({ ok: true, scene, ...(verdict?.ok === false ? { unreadable: verdict.reason } : {}) });
+    return frame;
   }
 
   /** The frame, once the display has taken it. */
   async #take(display: Display, renderer: Renderer, scene: Scene): Promise<Frame> {
     const frame = renderer.render(scene);
     if (!mayHoldQr(this.#onDisplay) && scene.kind !== 'blank') this.#onDisplay = scene.kind;
-    const drawn = display.draw(frame, scene).then(() => true);
-    if (!(await this.#inTime(DRAW_TIMEOUT_MS, drawn))) {
-      throw new PayboxError('DISPLAY_FAULT', 'the display did not take a frame in time', {
-        severity: 'retryable',
-        fix: 'check its cable and power',
-      });
-    }
+    await this.#expectInTime(display.draw(frame, scene), 'take a frame');
     this.#onDisplay = scene.kind;
     return frame;
+  }
+
+  /** Settles once `work` is done. Throws what it throws, and a PayboxError `DISPLAY_FAULT` when it takes too long. */
+  async #expectInTime(work: Promise<void>, doing: string): Promise<void> {
+    const done = work.then(() => true);
+    if (await this.#inTime(DRAW_TIMEOUT_MS, done)) return;
+    throw new PayboxError('DISPLAY_FAULT', `the display did not ${doing} in time`, {
+      severity: 'retryable',
+      fix: 'check its cable and power',
+    });
   }
 
   /** The result of `work`, or undefined after `ms`, or as soon as a box that ends has no more time for it. */
@@ -239,13 +247,12 @@ export class Screen {
     }
   }
 
-  #sceneWaits(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = () => {
-        this.#wake = undefined;
-        resolve();
-      };
-    });
+  /** Settles when a scene waits or the box ends, or after `ms`. */
+  async #sceneWaits(ms: number | undefined): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    await (ms === undefined ? promise : withDeadline(this.#deps.clock, ms, promise));
+    this.#wake = undefined;
   }
 
   #fail(error: unknown): void {

@@ -63,9 +63,14 @@ function onWire({ driver, open }: ConfiguredDisplay, pace: Pace): ConfiguredDisp
     driver,
     open: async (io, signal) => {
       const display = await pace.during(() => open(io, signal));
+      const { refresh } = display;
       return {
         get surface() {
           return display.surface;
+        },
+        refresh: refresh && {
+          everyMs: refresh.everyMs,
+          run: (frame, scene) => pace.during(() => refresh.run(frame, scene)),
         },
         draw: (frame, scene) => pace.during(() => display.draw(frame, scene)),
         close: () => pace.during(() => display.close()),

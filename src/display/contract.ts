@@ -91,12 +91,25 @@ export type Frame = PixelFrame | CharacterFrame | PanelFrame;
 /** No longer than this does `close` wait for a device that may hang: a box that ends has little time. */
 export const GOODBYE_TIMEOUT_MS = 300;
 
+/** How what was drawn is kept on the screen of a device that may lose its power while its port stays open. */
+export interface Refresh {
+  /** How often it is due, in milliseconds. */
+  everyMs: number;
+  /**
+   * Settles once `frame`, which was drawn last, is on the screen as far as the device tells: it is asked, or drawn on
+   * again. Throws as `draw` does. Whoever calls it draws nothing meanwhile.
+   */
+  run(frame: Frame, scene: Scene): Promise<void>;
+}
+
 /** An open screen: opening makes one, closing spends it; there is no reopen. */
 export interface Display {
   /** What is there to draw on now; another one after `requestDraw`. */
   readonly surface: Surface;
   /** Settles once the frame is on the screen; throws a PayboxError when the screen failed. */
   draw(frame: Frame, scene: Scene): Promise<void>;
+  /** Undefined where a device cannot lose what was drawn without losing its port, or drawing it again would do harm. */
+  readonly refresh?: Refresh | undefined;
   /**
    * Gives the device back; a second call does nothing. After it, `draw` throws. What was drawn last stays where the
    * device can keep it, but never a QR: nobody may pay by it when nobody listens. Whoever wants nothing to stay draws a

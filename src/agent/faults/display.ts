@@ -28,9 +28,17 @@ function faultyOpened(display: Display, io: DisplayIo, faults: BoxFaults, clock:
   const forget = faults.onOrder((fault) => {
     if (fault === 'display-gone') io.requestDraw();
   });
+  const { refresh } = display;
   return {
     get surface() {
       return display.surface;
+    },
+    refresh: refresh && {
+      everyMs: refresh.everyMs,
+      run: async (frame, scene) => {
+        throwIfGone(faults);
+        await refresh.run(frame, scene);
+      },
     },
     draw: async (frame, scene) => {
       throwIfGone(faults);

@@ -19,6 +19,13 @@ export class Cd5220Emulator extends CharacterPanel {
     super(COLUMNS, 2);
   }
 
+  restart(): void {
+    this.brightness = undefined;
+    this.#pending = [];
+    this.#stringMode = false;
+    this.grid.clear();
+  }
+
   receive(bytes: Uint8Array): void {
     for (const byte of bytes) this.#take(byte);
   }

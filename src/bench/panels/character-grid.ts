@@ -16,7 +16,11 @@ export class CharacterGrid {
   }
 
   clear(): void {
-    this.#cells = Array.from({ length: this.rows }, () => Array.from({ length: this.columns }, () => ' '));
+    this.fill(' ');
+  }
+
+  fill(char: string): void {
+    this.#cells = Array.from({ length: this.rows }, () => Array.from({ length: this.columns }, () => char));
   }
 
   /** Places counted from 0. */

@@ -5,6 +5,7 @@ import type { PanelEmulator } from './emulator.ts';
 /** A panel of characters, of which a person sees what stands in its cells. */
 export abstract class CharacterPanel implements PanelEmulator {
   readonly drawsQr = false;
+  readonly isPoweredByPort = false;
   protected readonly grid: CharacterGrid;
 
   constructor(columns: number, rows: number) {
@@ -12,6 +13,8 @@ export abstract class CharacterPanel implements PanelEmulator {
   }
 
   abstract receive(bytes: Uint8Array): void;
+
+  abstract restart(): void;
 
   get violations(): readonly string[] {
     return this.grid.violations;

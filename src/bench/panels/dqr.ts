@@ -16,10 +16,17 @@ const SIZE = { width: 320, height: 480 };
 /** A Bonrix DQR box: lines of ASCII, no answers. It is stricter than one: see `violations`. */
 export class DqrEmulator implements PanelEmulator {
   readonly drawsQr = true;
+  readonly isPoweredByPort = false;
   readonly violations: string[] = [];
   screen = 'boot';
   fields: readonly string[] = [];
   #buffer = Buffer.alloc(0);
+
+  restart(): void {
+    this.screen = 'boot';
+    this.fields = [];
+    this.#buffer = Buffer.alloc(0);
+  }
 
   shownTexts(): readonly string[] {
     return this.screen === 'DisplayQRCodeScreen' ? this.fields.slice(1) : this.fields;

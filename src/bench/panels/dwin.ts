@@ -33,6 +33,7 @@ export const PROJECT: DgusProject = {
  */
 export class DwinEmulator implements PanelEmulator {
   readonly drawsQr = true;
+  readonly isPoweredByPort = false;
   readonly violations: string[] = [];
   /** Does as it is told and answers nothing while true. */
   silent = false;
@@ -65,7 +66,7 @@ export class DwinEmulator implements PanelEmulator {
     return panelPicture(SIZE, this.shownTexts(), this.code());
   }
 
-  /** Power goes and comes: page 0, its memory empty. It says nothing about it. */
+  /** Page 0, its memory empty. It says nothing about it. */
   restart(): void {
     this.#memory = new Map();
     this.#buffer = Buffer.alloc(0);

@@ -6,6 +6,8 @@ export interface PanelEmulator {
   readonly violations: readonly string[];
   /** Whether it can show a QR at all. */
   readonly drawsQr: boolean;
+  /** Whether its power comes through its port, which then goes with it. */
+  readonly isPoweredByPort: boolean;
   /** Bytes as they arrive, in any portions. */
   receive(bytes: Uint8Array): void;
   /** The words on its screen. */
@@ -14,8 +16,8 @@ export interface PanelEmulator {
   code(): Picture | undefined;
   /** What a person sees on it. */
   picture(): Picture;
-  /** Power has come: a device that says something then says it. */
-  restart?(): void;
+  /** Power has come again: what was on its screen is gone, and a device that says something then says it. */
+  restart(): void;
 }
 
 const VIOLATIONS_MAX = 1_000;

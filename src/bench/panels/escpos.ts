@@ -29,6 +29,7 @@ export interface Slip {
  */
 export class EscposEmulator implements PanelEmulator {
   readonly drawsQr = true;
+  readonly isPoweredByPort = false;
   readonly violations: string[] = [];
   /** The last that were cut off, or shown before the screen was cleared. */
   readonly slips: Slip[] = [];
@@ -49,6 +50,14 @@ export class EscposEmulator implements PanelEmulator {
   constructor(send: (bytes: Uint8Array) => void, dots = 576) {
     this.#send = send;
     this.#dots = dots;
+  }
+
+  /** What was cut off stays in somebody's hand; a screen is empty, and a slip that was not done is lost. */
+  restart(): void {
+    this.#pending = [];
+    this.#initialise();
+    this.#centred = false;
+    this.current = { lines: [], qr: undefined };
   }
 
   receive(bytes: Uint8Array): void {

@@ -10,6 +10,7 @@ const PARAMETERS: ReadonlyMap<number, number> = new Map([
   [0x50, 1],
   [0x52, 0],
   [0x58, 0],
+  [0x93, 1],
   [0x99, 1],
 ]);
 
@@ -21,6 +22,8 @@ export class MatrixOrbitalEmulator extends CharacterPanel {
   contrast = 128;
   brightness = 255;
   lit = false;
+  /** Whether it keeps what it is told to be without power, which wears its memory. */
+  remembers = true;
   #pending: number[] = [];
   #autoScroll = true;
   /** Until it is cleared, nobody knows what stands on the page. */
@@ -29,6 +32,18 @@ export class MatrixOrbitalEmulator extends CharacterPanel {
 
   constructor(columns = 20, rows = 4) {
     super(columns, rows);
+  }
+
+  /** Its start-up screen in every cell, where nobody has cleared it yet, and its settings as it left the factory. */
+  restart(): void {
+    this.contrast = 128;
+    this.brightness = 255;
+    this.lit = true;
+    this.#pending = [];
+    this.#autoScroll = true;
+    this.grid.fill('#');
+    this.#cleared = true;
+    this.#cursor = { column: 0, row: 0 };
   }
 
   receive(bytes: Uint8Array): void {
@@ -48,6 +63,8 @@ export class MatrixOrbitalEmulator extends CharacterPanel {
   }
 
   #execute(name: number, first: number, second: number): void {
+    if (name === 0x93) this.remembers = first !== 0;
+    else if ([0x42, 0x50, 0x52, 0x99].includes(name) && this.remembers) this.grid.refuse('a setting to be remembered');
     if (name === 0x42) this.lit = first === 0;
     if (name === 0x50) this.contrast = first;
     if (name === 0x99) this.brightness = first;

@@ -27,9 +27,11 @@ const ANSWERS_MANY = 2;
  */
 export class NextionEmulator implements PanelEmulator {
   readonly drawsQr = true;
+  readonly isPoweredByPort = false;
   readonly violations: string[] = [];
   /** Answers nothing at all while true. */
   silent = false;
+  greets = true;
   /** Answers this to each command that begins with `to`, and does nothing. */
   refusal: { to: string; code: number } | undefined;
   dim: number | undefined;
@@ -72,11 +74,13 @@ export class NextionEmulator implements PanelEmulator {
     return panelPicture(SIZE, this.shownTexts(), this.code());
   }
 
-  /** Power goes and comes: page 0, nothing on it, and the two greetings of a panel. */
+  /** Page 0, nothing on it, and the two greetings of a panel, unless `greets` is false, as an HMI file can have it. */
   restart(): void {
+    this.dim = undefined;
     this.#buffer = Buffer.alloc(0);
     this.#answering = ANSWERS_MANY;
     this.#load(this.#hmi[0] ?? this.#page);
+    if (!this.greets) return;
     this.say(0, 0, 0);
     this.say(0x88);
   }

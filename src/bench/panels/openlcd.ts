@@ -28,6 +28,14 @@ export class OpenLcdEmulator extends CharacterPanel {
     super(columns, rows);
   }
 
+  /** What it was told to be stays in its memory. */
+  restart(): void {
+    this.#pending = [];
+    this.#cleared = true;
+    this.#address = 0;
+    this.grid.clear();
+  }
+
   receive(bytes: Uint8Array): void {
     for (const byte of bytes) {
       const command = [...this.#pending, byte];

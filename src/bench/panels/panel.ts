@@ -10,11 +10,13 @@ import type { PanelName } from './names.ts';
 import { NextionEmulator } from './nextion.ts';
 import { OpenLcdEmulator } from './openlcd.ts';
 import { openPty } from './pty.ts';
+import { SwitchedPanel } from './switched.ts';
 import { UsbBitmapEmulator } from './usb-bitmap.ts';
 
 type MakeEmulator = (send: (bytes: Uint8Array) => void) => PanelEmulator;
 
-const EMULATORS: Readonly<Record<PanelName, MakeEmulator>> = {
+/** What each of them is at its far end. */
+export const EMULATORS: Readonly<Record<PanelName, MakeEmulator>> = {
   nextion: (send) => new NextionEmulator(send),
   dwin: (send) => new DwinEmulator(send),
   dqr: () => new DqrEmulator(),
@@ -25,7 +27,7 @@ const EMULATORS: Readonly<Record<PanelName, MakeEmulator>> = {
   openlcd: () => new OpenLcdEmulator(),
 };
 
-/** An emulated panel at the end of a plugged cable, which gives it its power. */
+/** An emulated panel at the end of a plugged cable. */
 export interface Panel {
   /** As the box's driver for it is called. */
   readonly name: PanelName;
@@ -33,7 +35,7 @@ export interface Panel {
   readonly display: object;
   /** Whether it can show a QR at all. */
   readonly drawsQr: boolean;
-  /** What a person sees on it, drawn by itself from the bytes that came over the wire; dark while it is unplugged. */
+  /** What a person sees on it, drawn by itself from the bytes that came over the wire; dark without power or cable. */
   picture(): Picture;
   /** The words on it. */
   texts(): readonly string[];
@@ -43,40 +45,49 @@ export interface Panel {
   unplug(): Promise<void>;
   /** Puts it back: the panel starts anew. */
   plug(): Promise<void>;
+  /** Takes its power away. Its port stays, unless the power comes through it. */
+  cutPower(): Promise<void>;
+  /** Gives the power back: the panel starts anew. */
+  restorePower(): Promise<void>;
   /** Unplugs it for good. */
   close(): Promise<void>;
 }
 
 export async function openPanel(name: PanelName): Promise<Panel> {
-  const start = () => EMULATORS[name]((bytes) => pty.send(bytes));
-  let emulator: PanelEmulator;
+  const start = () => new SwitchedPanel(EMULATORS[name], (bytes) => pty.send(bytes));
+  let emulator: SwitchedPanel<PanelEmulator>;
   let isPlugged = true;
   const pty = await openPty((bytes) => emulator.receive(bytes));
   emulator = start();
+  const unplug = async () => {
+    isPlugged = false;
+    emulator.cutPower();
+    await pty.unplug();
+  };
+  const plug = async () => {
+    if (isPlugged) return;
+    emulator = start();
+    await pty.plug();
+    isPlugged = true;
+    emulator.restart();
+  };
   return {
     name,
     display: { ...(DISPLAY_DRIVERS.get(name)?.example as object), driver: name, path: pty.path },
     drawsQr: emulator.drawsQr,
-    picture: () => (isPlugged ? emulator.picture() : dark(emulator.picture())),
-    texts: () => (isPlugged ? emulator.shownTexts() : []),
+    picture: () => emulator.picture(),
+    texts: () => emulator.shownTexts(),
     violations: () => emulator.violations,
-    unplug: async () => {
-      isPlugged = false;
-      await pty.unplug();
+    unplug,
+    plug,
+    cutPower: async () => {
+      if (emulator.isPoweredByPort) await unplug();
+      else emulator.cutPower();
     },
-    plug: async () => {
-      if (isPlugged) return;
-      emulator = start();
-      await pty.plug();
-      isPlugged = true;
-      emulator.restart?.();
+    restorePower: async () => {
+      if (emulator.isPoweredByPort) await plug();
+      else emulator.restart();
     },
     close: () => pty.close(),
   };
-}
-
-function dark({ width, height }: Picture): Picture {
-  const data = new Uint8Array(width * height * 4);
-  for (let alpha = 3; alpha < data.length; alpha += 4) data[alpha] = 255;
-  return { width, height, data };
 }

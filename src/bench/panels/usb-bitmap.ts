@@ -19,6 +19,7 @@ const PARAMETERS: ReadonlyMap<number, number> = new Map([
  */
 export class UsbBitmapEmulator implements PanelEmulator {
   readonly drawsQr = true;
+  readonly isPoweredByPort = true;
   readonly violations: string[] = [];
   lit = false;
   /** 0 is the brightest. */
@@ -27,11 +28,12 @@ export class UsbBitmapEmulator implements PanelEmulator {
   readonly #pixels = new Uint16Array(WIDTH * HEIGHT).fill(0x1234);
   #unread = Buffer.alloc(0);
 
-  /** Its power, which comes through the cable, goes and comes. */
   restart(): void {
     this.#unread = Buffer.alloc(0);
     this.#pixels.fill(0);
     this.lit = false;
+    this.level = undefined;
+    this.orientation = undefined;
   }
 
   receive(bytes: Uint8Array): void {

@@ -31,6 +31,8 @@ export const cd5220: DisplayDriver<z.infer<typeof options>> = {
         instead: {},
         // An earlier program may have left half a line, which CR ends, and after ESC Q nothing but CLR is understood.
         setup: Uint8Array.of(CR, CLEAR, ESC, 0x40, ESC, 0x2a, brightness),
+        // After ESC Q nothing but a line or CLR is understood, so that a pole that was without power has its own brightness.
+        again: Uint8Array.of(),
         update: (before, after) =>
           Buffer.concat(
             LINES.map((line, row) => {

@@ -2,6 +2,9 @@ import type { CharacterSurface, Display, DisplayIo, Frame, SerialSettings } from
 import { displayFault } from './fault.ts';
 import { SerialScreen } from './serial-screen.ts';
 
+/** Writing a page over itself is not seen, and takes a tenth of a second on the slowest of these wires at most. */
+const REPEAT_EVERY_MS = 10_000;
+
 /** How a make of character display is told what to show. Pages are rows of exactly `columns` printable ASCII characters. */
 export interface CharacterDialect {
   columns: number;
@@ -10,11 +13,17 @@ export interface CharacterDialect {
   instead: Readonly<Record<string, string>>;
   /** Makes the device ready and its page blank, whatever it did before. */
   setup: Uint8Array;
-  /** What turns the page `before` into `after`. */
+  /** What of `setup` a device forgets without power and may be told amid a page; the page is written again after it. */
+  again: Uint8Array;
+  /** What turns the page `before` into `after`; all of it where nothing is known of a row. */
   update(before: readonly string[], after: readonly string[]): Uint8Array;
 }
 
-/** Opens a character display; only what changed since the last page is sent. Throws as `DisplayIo.openSerial` does. */
+/**
+ * Opens a character display; only what changed since the last page is sent. It answers nothing: the whole page is written
+ * again now and then, which brings it back to a display that was without power, and one that stays without looks well.
+ * Throws as `DisplayIo.openSerial` does.
+ */
 export async function openCharacters(
   settings: SerialSettings,
   dialect: CharacterDialect,
@@ -36,6 +45,10 @@ export async function openCharacters(
       const wanted = pageOf(frame, dialect);
       await screen.send(dialect.update(page, wanted));
       page = wanted;
+    },
+    refresh: {
+      everyMs: REPEAT_EVERY_MS,
+      run: () => screen.send(Buffer.concat([dialect.again, dialect.update([], page)])),
     },
     close: () => screen.close(),
   };

@@ -4,7 +4,7 @@ import type { DisplayDriver, PanelFrame, PanelSurface } from '../contract.ts';
 import { writeTimeoutMs } from '../io/answers.ts';
 import { formatTime } from '../words.ts';
 import { displayFault } from './fault.ts';
-import { PanelDisplay, serialPath, shortened } from './panel.ts';
+import { PanelDisplay, REPEAT_QR_EVERY_MS, serialPath, shortened } from './panel.ts';
 
 const BETWEEN_FIELDS = '**';
 const QR_SCREEN = 'DisplayQRCodeScreen';
@@ -29,7 +29,8 @@ const options = z.strictObject({
 /**
  * Bonrix DQR payment QR boxes: one line of ASCII for each screen. They answer nothing: a frame counts as shown once its
  * bytes have left, a box without power behind a USB adapter looks well, and a payload that noise on the wire garbled
- * cannot be noticed.
+ * cannot be noticed. A QR is therefore sent again while it is shown, which brings it back to a box that has restarted:
+ * about 190 bytes, and a white screen for some tenths of a second. Other screens ask for no money and are sent once.
  */
 export const dqr: DisplayDriver<z.infer<typeof options>> = {
   name: 'dqr',
@@ -57,7 +58,11 @@ export const dqr: DisplayDriver<z.infer<typeof options>> = {
     const goodbye = async () => {
       if (qrMayShow) await send(welcome(id ?? '-'));
     };
-    return new PanelDisplay(surface, line, path, io, show, goodbye);
+    const repeat = async (frame: PanelFrame, scene: Scene) => {
+      if (qrMayShow) await send(lineOf(frame, scene, id, ''));
+    };
+    const refresh = { everyMs: REPEAT_QR_EVERY_MS, run: repeat };
+    return new PanelDisplay(line, path, io, { surface, show, refresh, goodbye });
   },
 };
 

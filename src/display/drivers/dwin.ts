@@ -16,14 +16,14 @@ import {
 } from './dgus.ts';
 import { type DwinOptions, dwinOptions, modulesFor, QR_MODULES } from './dwin-options.ts';
 import { displayFault } from './fault.ts';
-import { DRAW_TIMEOUT_MS, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';
+import { ASK_EVERY_MS, DRAW_TIMEOUT_MS, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';
 
 const ANSWER_TIMEOUT_MS = 1_000;
 /** A panel that has just got power needs a moment until it listens. */
 const GREETINGS_MAX = 3;
 /** What is not acknowledged, or not in the memory as it was written, is written so often. */
 const WRITES_MAX = 3;
-/** What differs is read so often: it may be the answer that was garbled. */
+/** What differs, or does not come, is read so often: it may be the answer that was garbled. */
 const READS_MAX = 2;
 /** A page that has to be loaded is shown a moment after the answer to the switch. */
 const PAGE_READS_MAX = 10;
@@ -36,7 +36,7 @@ const MARKER = 0x5042;
 /**
  * DWIN DGUS II panels: variables in the panel's memory. A panel without CRC acknowledges a write that it got garbled, so
  * that what matters is read back: a frame counts as shown once the panel says that its QR, its amount and its page are
- * what they should be.
+ * what they should be. It says nothing of a loss of power, which its marker tells when it is asked for.
  */
 export const dwin: DisplayDriver<DwinOptions> = {
   name: 'dwin',
@@ -79,14 +79,14 @@ class Dwin {
     const { path, baudRate, qr, encoding } = given;
     const square = qr && { ...qr, modulePixelsMax: Math.floor(qr.sidePixels / QR_MODULES.large), modulesFor };
     const surface: PanelSurface = { kind: 'panel', qr: square, accents: encoding === 'unicode' };
-    this.display = new PanelDisplay(
+    const show = (frame: PanelFrame) => this.#show(frame);
+    this.display = new PanelDisplay(line, path, io, {
       surface,
-      line,
-      path,
-      io,
-      (frame) => this.#show(frame),
-      () => this.#emptyQr(),
-    );
+      show,
+      // Where the marker stands, and what is shown is what is wanted, no more than the marker is read.
+      refresh: { everyMs: ASK_EVERY_MS, run: show },
+      goodbye: () => this.#emptyQr(),
+    });
     const onUnasked = () => this.#logOnce();
     this.#dialogue = new Dialogue({ line, path, baudRate, clock: io.clock, cut: cutDgus, onUnasked });
   }
@@ -110,7 +110,10 @@ class Dwin {
   async #show(frame: PanelFrame): Promise<void> {
     this.#untilMs = this.#io.clock.monotonicMs() + DRAW_TIMEOUT_MS;
     const { path } = this.#options;
-    const marker = await this.#readWord(this.#options.markerVp);
+    let marker: number | undefined;
+    for (let left = READS_MAX; left > 0 && marker === undefined; left -= 1) {
+      marker = await this.#readWord(this.#options.markerVp);
+    }
     if (marker === undefined) throw displayFault(`the panel on ${path} did not answer`, 'check its power and cable');
     if (marker !== MARKER) await this.#beginAnew();
     for (let left = WRITES_MAX; left > 0; left -= 1) {

@@ -5,6 +5,7 @@ import type { Display, DisplayDriver, DisplayIo, Frame, PanelFrame, PanelSurface
 import { NOTHING_PRINTED, type Printed, readPrinted, recordPath, writePrinted } from './escpos-record.ts';
 import { type Medium, slipOf } from './escpos-slip.ts';
 import { displayFault } from './fault.ts';
+import { REPEAT_QR_EVERY_MS } from './panel.ts';
 import { SerialScreen, serialOptions } from './serial-screen.ts';
 
 /** Printable dots across, at 203 dots an inch. */
@@ -33,7 +34,8 @@ type Options = z.infer<typeof options>;
 /**
  * ESC/POS devices that make a QR themselves. A printer gives one slip a push and one receipt a payment, whatever is
  * drawn again; a customer display shows every scene. What they hold cannot be read back: a payload that noise on the wire
- * garbled is printed or shown as it came.
+ * garbled is printed or shown as it came. A display is sent its QR again while it shows one, which brings it back where
+ * power was lost, for a blink of the screen. A printer is not: paper needs no power, and is asked for before each slip.
  */
 export const escpos: DisplayDriver<Options> = {
   name: 'escpos',
@@ -86,6 +88,10 @@ function shower(screen: SerialScreen, given: Options): Display {
       await screen.send(shown?.equals(wanted) ? new Uint8Array() : wanted);
       shown = wanted;
       qrMayShow = panel.qrCode !== null;
+    },
+    refresh: {
+      everyMs: REPEAT_QR_EVERY_MS,
+      run: () => screen.send(qrMayShow && shown !== undefined ? shown : new Uint8Array()),
     },
     close: () => screen.close(qrMayShow ? CLEAR : new Uint8Array()),
   };

@@ -8,6 +8,8 @@ const COMMAND = 0xfe;
 const CLEAR = [COMMAND, 0x58];
 /** Completes a command that an earlier program left half sent; otherwise characters that the clearing takes away. */
 const SYNC = [0, 0];
+/** Every setting would take some of the life of a display's memory, where an earlier program had it remember them. */
+const REMEMBER_OFF = [COMMAND, 0x93, 0];
 /** Writing the last cell would scroll the page, and does so by default. */
 const AUTO_SCROLL_OFF = [COMMAND, 0x52];
 /** Followed by the minutes after which it goes dark; 0 is never. */
@@ -34,21 +36,22 @@ export const matrixOrbital: DisplayDriver<z.infer<typeof options>> = {
   summary: 'a Matrix Orbital character display, as 4 x 20; no QR',
   options,
   example: { path: '/dev/ttyUSB0', baudRate: 19200, columns: 20, rows: 4, contrast: 128, brightness: 255 },
-  open: ({ columns, rows, contrast, brightness, ...settings }, io, signal) =>
-    openCharacters(
-      settings,
+  open: ({ columns, rows, contrast, brightness, ...port }, io, signal) => {
+    const settings = Uint8Array.from([
+      ...REMEMBER_OFF,
+      ...AUTO_SCROLL_OFF,
+      ...(contrast === undefined ? [] : [...CONTRAST, contrast]),
+      ...BACKLIGHT_ON,
+      ...(brightness === undefined ? [] : [...BRIGHTNESS, brightness]),
+    ]);
+    return openCharacters(
+      port,
       {
         columns,
         rows,
         instead: HD44780_INSTEAD,
-        setup: Uint8Array.from([
-          ...SYNC,
-          ...AUTO_SCROLL_OFF,
-          ...(contrast === undefined ? [] : [...CONTRAST, contrast]),
-          ...BACKLIGHT_ON,
-          ...(brightness === undefined ? [] : [...BRIGHTNESS, brightness]),
-          ...CLEAR,
-        ]),
+        setup: Uint8Array.from([...SYNC, ...settings, ...CLEAR]),
+        again: settings,
         update: (before, after) =>
           Uint8Array.from(
             changedRuns(before, after, GAP_MAX).flatMap(({ row, column, text }) => [
@@ -61,5 +64,6 @@ export const matrixOrbital: DisplayDriver<z.infer<typeof options>> = {
       },
       io,
       signal,
-    ),
+    );
+  },
 };

@@ -3,8 +3,9 @@ import type { Display, DisplayDriver, DisplayIo, PanelFrame, PanelSurface, Seria
 import { Dialogue, wireMs } from '../io/answers.ts';
 import { displayFault } from './fault.ts';
 import { cutAnswer, DONE, END, isRestart, NO_COMPONENT, NO_PAGE, REFUSALS, STRING } from './nextion-answers.ts';
+import { assignment, command, encoded } from './nextion-commands.ts';
 import { type NextionOptions, nextionOptions } from './nextion-options.ts';
-import { DRAW_TIMEOUT_MS, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';
+import { ASK_EVERY_MS, DRAW_TIMEOUT_MS, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';
 
 const ANSWER_TIMEOUT_MS = 1_000;
 /** A panel that has just got power needs a moment until it listens. */
@@ -13,7 +14,7 @@ const GREETINGS_MAX = 3;
 const SETTLE_MS = 50;
 /** What is not in a component as it was written is written so often. */
 const WRITES_MAX = 3;
-/** What differs is read so often: it may be the answer that was garbled. */
+/** What differs, or does not come, is read so often: it may be the answer that was garbled. */
 const READS_MAX = 2;
 /** The instruction buffer of the panels. */
 const COMMAND_BYTES_MAX = 1_024;
@@ -21,7 +22,8 @@ const COMMAND_BYTES_MAX = 1_024;
 /**
  * Nextion and TJC panels: text commands, ended by FF FF FF, each answered (`bkcmd=3`). A panel that got a text garbled
  * says done as well, so that the QR and its amount are read back, and the QR is not made visible before it is right.
- * Whether it is visible cannot be asked: the answer to `vis` has to do.
+ * Whether it is visible cannot be asked: the answer to `vis` has to do. A panel that gets power says so only where its
+ * HMI file has the preamble of new ones, so that it is asked for a text as well: none is left of those written before.
  */
 export const nextion: DisplayDriver<NextionOptions> = {
   name: 'nextion',
@@ -70,14 +72,12 @@ class Nextion {
     const { path, baudRate, qr, encoding } = given;
     const accents = encoding === 'utf-8';
     const surface: PanelSurface = { kind: 'panel', qr, accents };
-    const display = new PanelDisplay(
+    const display = new PanelDisplay(line, path, io, {
       surface,
-      line,
-      path,
-      io,
-      (frame) => this.#show(frame),
-      () => this.#hideQr(),
-    );
+      show: (frame) => this.#show(frame),
+      refresh: { everyMs: ASK_EVERY_MS, run: () => this.#expectShown() },
+      goodbye: () => this.#hideQr(),
+    });
     this.display = display;
     this.#dialogue = new Dialogue({
       line,
@@ -176,6 +176,39 @@ class Nextion {
     return false;
   }
 
+  /** Throws unless the panel answers that the shortest of what it was told to show is still there. */
+  async #expectShown(): Promise<void> {
+    this.#untilMs = this.#io.clock.monotonicMs() + DRAW_TIMEOUT_MS;
+    const [shortest] = this.#written().toSorted((a, b) => a.value.length - b.value.length);
+    if (shortest === undefined) return;
+    const wanted = Buffer.from(encoded(shortest.value));
+    const read = (answer: Uint8Array) => {
+      const [code = 0] = answer;
+      if (code === STRING) return answer.subarray(1);
+      return answer.length === 1 && NO_COMPONENT.includes(code) ? new Uint8Array() : undefined;
+    };
+    let hasAnswered = false;
+    for (let left = READS_MAX; left > 0; left -= 1) {
+      const held = await this.#ask(command(`get ${shortest.component}.txt`), read, wanted.length);
+      hasAnswered ||= held !== undefined;
+      // A txt_maxl below that of the configuration has cut it.
+      if (held !== undefined && held.length > 0 && wanted.subarray(0, held.length).equals(held)) return;
+    }
+    if (!hasAnswered) throw this.#silent('whether it still shows what it was told to');
+    throw displayFault(
+      `the panel on ${this.#options.path} has lost what it showed`,
+      'check its power supply, and that no touch leads to another page, if this happens often',
+    );
+  }
+
+  /** What is on the page, and is not empty. */
+  #written(): { component: string; value: string }[] {
+    const { texts, qr } = this.#options;
+    const all = [...this.#shown].map(([name, value]) => ({ component: texts[name], value }));
+    const code = { component: qr?.component, value: this.#qrVisible ? (this.#qrShown ?? '') : '' };
+    return [...all, code].flatMap(({ component, value }) => (component && value !== '' ? [{ component, value }] : []));
+  }
+
   async #hideQr(): Promise<void> {
     const { qr, pages } = this.#options;
     this.#untilMs = this.#io.clock.monotonicMs() + ANSWER_TIMEOUT_MS;
@@ -203,16 +236,7 @@ class Nextion {
 
   async #assign(component: string, value: string, tolerated: readonly number[] = []): Promise<void> {
     this.#assignments += 1;
-    await this.#command(this.#assignment(component, value), { component }, tolerated);
-  }
-
-  /** `t0.txt="…"`, with what the panel's parser asks to be escaped. Throws a PayboxError where it cannot carry the text. */
-  #assignment(component: string, value: string): string {
-    const carried = this.#options.encoding === 'utf-8' ? /^\P{Cc}*$/u : /^[ -~]*$/;
-    if (!carried.test(value)) {
-      throw displayFault(`the text for ${component} has characters that the panel cannot take`, 'set encoding: utf-8');
-    }
-    return `${component}.txt="${value.replaceAll(/["\\]/g, '\\$&')}"`;
+    await this.#command(assignment(component, value, this.#options.encoding), { component }, tolerated);
   }
 
   /** Sends one command and waits until it is done; answers in `tolerated` count as done. */
@@ -227,9 +251,7 @@ class Nextion {
       return answer.length === 1 && (code === DONE || REFUSALS.has(code)) ? code : undefined;
     };
     const code = await this.#ask(bytes, status);
-    if (code === undefined) {
-      throw displayFault(`the panel on ${this.#options.path} did not answer ${name}`, 'check its power and cable');
-    }
+    if (code === undefined) throw this.#silent(name);
     if (code !== DONE && !tolerated.includes(code)) throw this.#refused(code, name, subject);
   }
 
@@ -261,6 +283,10 @@ class Nextion {
     return displayFault(`the panel refused ${name}: ${what} (${hex})`, 'compare the HMI file with the configuration');
   }
 
+  #silent(question: string): PayboxError {
+    return displayFault(`the panel on ${this.#options.path} did not answer ${question}`, 'check its power and cable');
+  }
+
   #restarted(): PayboxError {
     return displayFault(
       `the panel on ${this.#options.path} has restarted`,
@@ -274,12 +300,4 @@ class Nextion {
     this.#eventsLogged.add(code);
     this.#io.log.info('panel-event-ignored', { path: this.#options.path, code: `0x${code.toString(16)}` });
   }
-}
-
-function encoded(value: string): Uint8Array {
-  return new TextEncoder().encode(value);
-}
-
-function command(instruction: string): Uint8Array {
-  return Uint8Array.from([...encoded(instruction), ...END]);
 }

@@ -55,6 +55,8 @@ export const openlcd: DisplayDriver<z.infer<typeof options>> = {
           ...(backlight === undefined ? [] : [...BACKLIGHT, ...backlight]),
           ...CLEAR,
         ]),
+        // It keeps its settings without power.
+        again: Uint8Array.of(),
         update: (before, after) =>
           Uint8Array.from(
             changedRuns(before, after, GAP_MAX).flatMap(({ row, column, text }) => [

@@ -9,12 +9,17 @@ import {
   GOODBYE_TIMEOUT_MS,
   type PanelFrame,
   type PanelSurface,
+  type Refresh,
   type SerialLine,
 } from '../contract.ts';
 import { closedFault, displayFault } from './fault.ts';
 
 /** A draw gives up before the agent does, so that what failed is named. */
 export const DRAW_TIMEOUT_MS = 4_000;
+/** A panel that answers is asked so often whether it still shows what was drawn: some bytes for a glance of a customer. */
+export const ASK_EVERY_MS = 5_000;
+/** One that answers nothing is sent its QR again so often. It draws for some tenths of a second, so that not oftener. */
+export const REPEAT_QR_EVERY_MS = 15_000;
 
 export const serialPath = z.string().min(1).describe('the serial port, best by a name that stays: /dev/serial/by-id/…');
 
@@ -61,44 +66,52 @@ export function shortened(text: string, fits: (text: string) => boolean, ellipsi
   return chars.length === 0 ? '' : chars.join('') + ellipsis;
 }
 
+/** How a make of panel is told what to show. */
+export interface PanelDialect {
+  surface: PanelSurface;
+  /** Brings the panel from what it shows to the frame, and settles when it does show it. */
+  show(frame: PanelFrame, scene: Scene): Promise<void>;
+  /** As `Refresh` has it. */
+  refresh: { everyMs: number; run(frame: PanelFrame, scene: Scene): Promise<void> };
+  /** Takes the QR away where one is, or may be, on the panel. */
+  goodbye(): Promise<void>;
+}
+
 /** An open smart panel: what is the same for all of them. After a failure it is spent, as the contract asks. */
 export class PanelDisplay implements Display {
   readonly surface: PanelSurface;
+  readonly refresh: Refresh;
   readonly #line: SerialLine;
   readonly #io: DisplayIo;
-  readonly #show: (frame: PanelFrame, scene: Scene) => Promise<void>;
-  readonly #goodbye: () => Promise<void>;
+  readonly #dialect: PanelDialect;
   #failure: PayboxError | undefined;
   #open = true;
   #drawing: Promise<void> = Promise.resolve();
   #closing: Promise<void> | undefined;
 
-  /**
-   * `show` brings the panel from what it shows to the frame, and settles when it does show it. `goodbye` takes the QR
-   * away where one is, or may be, on the panel.
-   */
-  constructor(
-    surface: PanelSurface,
-    line: SerialLine,
-    path: string,
-    io: DisplayIo,
-    show: (frame: PanelFrame, scene: Scene) => Promise<void>,
-    goodbye: () => Promise<void>,
-  ) {
+  constructor(line: SerialLine, path: string, io: DisplayIo, dialect: PanelDialect) {
+    const { surface, refresh } = dialect;
     this.surface = surface;
+    this.refresh = {
+      everyMs: refresh.everyMs,
+      run: (frame, scene) => this.#work((panelFrame) => refresh.run(panelFrame, scene), frame),
+    };
     this.#line = line;
     this.#io = io;
-    this.#show = show;
-    this.#goodbye = goodbye;
+    this.#dialect = dialect;
     void line.lost.then((reason) => this.fail(displayFault(`${path} is lost: ${reason}`, 'plug the device in again')));
   }
 
-  async draw(frame: Frame, scene: Scene): Promise<void> {
+  draw(frame: Frame, scene: Scene): Promise<void> {
+    return this.#work((panelFrame) => this.#dialect.show(panelFrame, scene), frame);
+  }
+
+  async #work(work: (frame: PanelFrame) => Promise<void>, frame: Frame): Promise<void> {
     if (!this.#open) throw closedFault();
     if (this.#failure !== undefined) throw this.#failure;
     if (frame.kind !== 'panel') throw displayFault(`a frame was laid out for ${frame.kind}, not for a panel`, '');
     try {
-      const drawing = this.#show(frame, scene);
+      const drawing = work(frame);
       this.#drawing = drawing;
       await drawing;
     } catch (error) {
@@ -122,7 +135,7 @@ export class PanelDisplay implements Display {
   async #close(): Promise<void> {
     this.#open = false;
     // A panel that has failed may still show a QR, so that it is told as well.
-    const told = this.#drawing.catch(() => {}).then(this.#goodbye);
+    const told = this.#drawing.catch(() => {}).then(() => this.#dialect.goodbye());
     await withDeadline(
       this.#io.clock,
       GOODBYE_TIMEOUT_MS,

@@ -29,6 +29,8 @@ const options = z.strictObject({
  * USB-serial panels of the Turing 3.5" class. They draw bitmaps in rectangles and answer nothing: what reached the
  * panel cannot be read back, but pixels that noise garbled are not another payload, as a garbled text would be. The
  * picture is turned here and the panel left in portrait, because panels differ in what their own orientations do.
+ * Nothing is refreshed: their power comes through the cable and their controller is the port, which a loss of power or a
+ * restart ends, and a whole picture is 300 kB.
  */
 export const usbBitmap: DisplayDriver<z.infer<typeof options>> = {
   name: 'usb-bitmap',

@@ -1,0 +1,158 @@
+import { onTestFinished } from 'vitest';
+import { Screen, type ScreenOutcome } from '../../src/agent/screen.ts';
+import { readQr } from '../../src/bench/decode.ts';
+import type { PanelEmulator } from '../../src/bench/panels/emulator.ts';
+import { SwitchedPanel } from '../../src/bench/panels/switched.ts';
+import type { DisplayIo, SerialLine } from '../../src/display/contract.ts';
+import { displayFault } from '../../src/display/drivers/fault.ts';
+import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
+import { openRenderer } from '../../src/display/render.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import type { Scene } from '../../src/scene.ts';
+import { eventually } from '../support/net.ts';
+import { testIo } from './io.ts';
+
+const STEP_MS = 500;
+/** While files are read and written, which takes real time. */
+const FIRST_STEP_MS = 25;
+/** Between two looks at the panel: decoding takes long. */
+const LOOK_MS = 500;
+const CLOSE_WITHIN_MS = 3_000;
+
+/** A panel with a switch for its power, shown on by the agent's screen, in a time of its own. */
+export interface OnSwitch<E extends PanelEmulator> {
+  panel: SwitchedPanel<E>;
+  screen: Screen;
+  outcomes: readonly ScreenOutcome[];
+  /** Bytes that the panel's port was given since the last call. */
+  written(): number;
+  /** Takes the power away; the port goes too where it comes through it. */
+  cutPower(): void;
+  restorePower(): void;
+  /** Lets time pass. */
+  pass(ms: number): Promise<void>;
+  /** Lets time pass until the condition holds; fails with `what` after so long. */
+  within(ms: number, what: string, holds: () => boolean | Promise<boolean>): Promise<void>;
+  /** What is read in a picture of the panel. */
+  qr(): Promise<string | undefined>;
+}
+
+/** The driver's example with `options`, open on `make`'s panel, which has shown `scene`. */
+export async function onSwitch<E extends PanelEmulator>(
+  name: string,
+  make: (send: (bytes: Uint8Array) => void) => E,
+  scene: Scene,
+  { cacheDir, options = {} }: { cacheDir: string; options?: object },
+): Promise<OnSwitch<E>> {
+  const driver = DISPLAY_DRIVERS.get(name);
+  if (driver === undefined) throw new Error(`no driver ${name}`);
+  const clock = new VirtualClock();
+  const cable = new Cable(make);
+  const io: DisplayIo = { ...testIo(cacheDir), clock, openSerial: () => cable.open() };
+  const outcomes: ScreenOutcome[] = [];
+  const configured = driver.configure({ ...(driver.example as object), ...options });
+  const screen = new Screen(
+    { driver: name, open: (world, signal) => configured.open(world, signal) },
+    { clock, log: io.log, io, openRenderer: onceOpened(), onOutcome: (outcome) => outcomes.push(outcome) },
+  );
+  const pass = async (ms: number) => {
+    for (let leftMs = ms; leftMs > 0; leftMs -= STEP_MS) await clock.advance(Math.min(STEP_MS, leftMs));
+  };
+  const within: OnSwitch<E>['within'] = async (ms, what, holds) => {
+    for (let leftMs = ms; !(await holds()); leftMs -= LOOK_MS) {
+      if (leftMs <= 0) throw new Error(`not within ${ms} ms: ${what}; ${JSON.stringify(screen.status())}`);
+      await pass(LOOK_MS);
+    }
+  };
+  onTestFinished(async () => {
+    let isClosed = false;
+    void screen.close('leave', CLOSE_WITHIN_MS).then(() => {
+      isClosed = true;
+    });
+    await within(2 * CLOSE_WITHIN_MS, 'closed', () => isClosed);
+  });
+  void screen.start();
+  screen.present(scene);
+  await eventually('something is shown', async () => {
+    await pass(FIRST_STEP_MS);
+    return outcomes.length > 0;
+  });
+  if (outcomes[0]?.ok !== true) throw new Error(`not shown: ${screen.status().reason}`);
+  return {
+    panel: cable.panel,
+    screen,
+    outcomes,
+    written: () => cable.written(),
+    cutPower: () => cable.cutPower(),
+    restorePower: () => cable.restorePower(),
+    pass,
+    within,
+    qr: () => readQr(cable.panel.picture()),
+  };
+}
+
+/** Opens a renderer once for each surface, because its files take real time, of which there is none between two steps. */
+function onceOpened(): typeof openRenderer {
+  const opened = new Map<string, ReturnType<typeof openRenderer>>();
+  return (surface, source) => {
+    const key = JSON.stringify(surface);
+    const renderer = opened.get(key) ?? openRenderer(surface, source);
+    opened.set(key, renderer);
+    return renderer;
+  };
+}
+
+/** A cable without delay, and the panel at its end. */
+class Cable<E extends PanelEmulator> {
+  readonly panel: SwitchedPanel<E>;
+  #hasPort = true;
+  #written = 0;
+  #listener: ((bytes: Uint8Array) => void) | undefined;
+  #lose: (reason: string) => void = () => {};
+
+  constructor(make: (send: (bytes: Uint8Array) => void) => E) {
+    this.panel = new SwitchedPanel(make, (bytes) => queueMicrotask(() => this.#listener?.(bytes)));
+  }
+
+  async open(): Promise<SerialLine> {
+    if (!this.#hasPort) throw displayFault('no such port', 'plug the device in');
+    const { promise: lost, resolve } = Promise.withResolvers<string>();
+    this.#lose = resolve;
+    return {
+      lost,
+      write: async (bytes) => {
+        if (!this.#hasPort) throw displayFault('the port is lost', 'plug the device in');
+        this.#written += bytes.length;
+        this.panel.receive(bytes);
+      },
+      onData: (listener) => {
+        this.#listener = listener;
+        return () => {
+          this.#listener = undefined;
+        };
+      },
+      close: async () => {
+        this.#listener = undefined;
+        resolve('closed');
+      },
+    };
+  }
+
+  written(): number {
+    const bytes = this.#written;
+    this.#written = 0;
+    return bytes;
+  }
+
+  cutPower(): void {
+    this.panel.cutPower();
+    if (!this.panel.isPoweredByPort) return;
+    this.#hasPort = false;
+    this.#lose('unplugged');
+  }
+
+  restorePower(): void {
+    this.#hasPort = true;
+    this.panel.restart();
+  }
+}
