@@ -10,6 +10,7 @@ import {
   type ParsedNode,
   parseDocument,
   visit,
+  type YAMLParseError,
 } from 'yaml';
 import type { z } from 'zod';
 import { ConfigError, reasonOf } from './errors.ts';
@@ -64,7 +65,7 @@ export function parseYaml(text: string, name: string): YamlText {
     // The parser would compare each key of a map with all others, which takes a minute for a long one.
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false });
     const [error] = document.errors;
-    const problem = error === undefined ? problemIn(document) : { at: error.pos[0], words: wordsOf(error) };
+    const problem = error === undefined ? problemIn(document) : { at: error.pos[0], words: hintOf(error) };
     if (problem === undefined) {
       const { contents } = document;
       const value: unknown = document.toJS();
@@ -143,6 +144,12 @@ function placeOf(contents: ParsedNode | null, path: readonly PropertyKey[]) {
   return { start, range };
 }
 
+/** What the parser says, in words of whoever writes such a file. */
+function hintOf({ code, message }: YAMLParseError): string {
+  if (code === 'MULTIPLE_DOCS') return 'a second document begins with ---, expected one';
+  return /flow-(map|seq)-start/.test(message) ? `${message}; a text with { or [ in it stands in quotes` : message;
+}
+
 function wordsOf(error: unknown): string {
   const reason = reasonOf(error);
   return /call stack/i.test(reason) ? 'it is nested too deeply' : reason;
@@ -161,6 +168,7 @@ export function checkConfig<T>(
 ): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
+  if (value === null) throw new ConfigError(`${name}: is empty`, fix);
   const lines = parsed.error.issues.map((issue) => {
     const place = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
     const file = lineOf === undefined ? name : `${name}:${lineOf(place)}`;

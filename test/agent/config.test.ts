@@ -125,7 +125,7 @@ describe('the configuration of a box', () => {
     ],
     ['a value out of range', { ...LEAST, http: { port: 70_000 } }, /^box\.yaml: http\.port: expected .*65535/],
     ['a missing part', { ...LEAST, box: undefined }, /^box\.yaml: box: expected object, but it is missing$/],
-    ['an empty file', '', /^box\.yaml: expected object, received null$/],
+    ['an empty file', '', /^box\.yaml: is empty$/],
     [
       'a wrong code',
       { ...LEAST, box: { ...LEAST.box, terminalCode: 'VVB1' } },

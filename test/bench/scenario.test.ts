@@ -1,5 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
 import { readdirSync, readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
@@ -9,6 +10,7 @@ import { parseScenario, readScenario, scenarioSchema } from '../../src/bench/sce
 import { VERBS } from '../../src/bench/vocabulary/steps.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
 import { FAULT_NAMES } from '../../src/protocol/faults.ts';
+import { temporaryFolder } from '../support/net.ts';
 
 const LIBRARY = resolve(import.meta.dirname, '../scenarios');
 const SCHEMA_FILE = join(LIBRARY, 'scenario.schema.json');
@@ -164,6 +166,38 @@ describe('a scenario that is wrong', () => {
       'name: x\nsteps: &all\n  - wait: 1s\n  - repeat: { times: 2, steps: *all }',
       'test.yaml:4: steps.1.repeat.steps: holds itself',
     ],
+    ['nothing', '# a comment only', 'test.yaml: is empty'],
+    [
+      'two documents',
+      `${steps('  - wait: 1s')}\n---\n${steps('  - wait: 1s')}`,
+      'test.yaml:4:1: not valid YAML: a second document begins with ---, expected one',
+    ],
+    [
+      'a variable between braces without quotes',
+      steps('  - expect: { qr: ${push.qrCode} }'),
+      /^test\.yaml:3:20: not valid YAML: .*; a text with \{ or \[ in it stands in quotes$/,
+    ],
+    [
+      'an amount with dots between its thousands',
+      steps('  - wait: 1s', '  - push: { amount: 50.000, content: A }'),
+      'test.yaml:4: steps.1.push.amount: 50.000 is read as the number 50',
+    ],
+    [
+      'a content that begins with zeros',
+      steps('  - repeat: { times: 2, steps: [{ push: { amount: 5, content: 007 } }] }'),
+      'test.yaml:3: steps.0.repeat.steps.0.push.content: 007 is read as the number 7',
+    ],
+    ['numbers as they are written', steps('  - expect: { golden: a.png, tolerance: 0.001, announced: 0 }'), 'none'],
+    [
+      'rounds of rounds without end',
+      `boxes: 2\n${steps('  - for each box:', '      - repeat: { times: 10000, steps: [{ repeat: { times: 100, steps: [{ wait: 1s }] } }] }')}`,
+      'test.yaml: makes 2020003 steps with its repeats, expected at most 1000000',
+    ],
+    [
+      'as many rounds as there may be',
+      steps('  - repeat: { times: 9900, steps: [{ repeat: { times: 100, steps: [{ wait: 1s }] } }] }'),
+      'none',
+    ],
     ['no YAML', 'name: [', /^test\.yaml:1:8: not valid YAML: /],
     ['too long', `name: ${'x'.repeat(200_000)}`, 'test.yaml: has 200006 characters, expected at most 200000'],
   ])('%s', (_what, source, message) => {
@@ -175,6 +209,14 @@ describe('a scenario that is wrong', () => {
     expect(problemOf(steps('  - wait: 1s', '    press: dismiss'))).toBe(
       `test.yaml:3: steps.0: expected exactly one of ${VERBS.join(', ')}`,
     );
+  });
+
+  it('is in another encoding', async () => {
+    const path = join(await temporaryFolder(), 'x.yaml');
+    await writeFile(path, Buffer.from('name: Cà phê\nsteps:\n  - wait: 1s\n', 'latin1'));
+    await expect(readScenario(path)).rejects.toThrow(/^x\.yaml: is no UTF-8 text$/);
+    await writeFile(path, '\ufeffname: Cà phê\r\nsteps:\r\n  - wait: 1s\r\n');
+    expect((await readScenario(path)).name).toBe('Cà phê');
   });
 
   it('is not there', async () => {

@@ -7,6 +7,7 @@ export const LIMITS = {
   steps: 1_000,
   branches: 50,
   times: 10_000,
+  stepsInAll: 1_000_000,
   boxes: 1_000,
   waitMs: 7 * 86_400_000,
   textChars: 2_000,
