@@ -137,8 +137,9 @@ export class Service {
     const { store, hub, clock, changes, log } = this.#deps;
     const order = await store.orders.find(idOrOrderId);
     if (order === undefined) return refuse('E96', 'no such order');
-    if (order.status === 'paid') return refuse('E46', 'the order is paid');
-    for (const { id, terminal_code } of await store.orders.cancel(order.id, clock.wallMs())) {
+    const withdrawn = await store.orders.cancel(order.id, clock.wallMs());
+    if (withdrawn === undefined) return refuse('E46', 'the order is paid');
+    for (const { id, terminal_code } of withdrawn) {
       hub.cancelled(terminal_code, id, 'the order was cancelled');
     }
     log.info('order-cancelled', { order: order.id, orderId: order.order_id });

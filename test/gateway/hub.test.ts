@@ -118,7 +118,7 @@ it('MSG-9 says a withdrawal again that was lost, although it came while the stor
   const read = store.payments.tellUnreported.bind(store.payments);
   store.payments.tellUnreported = async (...args) => {
     store.payments.tellUnreported = read;
-    for (const it of await store.orders.cancel(orderRef, clock.wallMs())) {
+    for (const it of (await store.orders.cancel(orderRef, clock.wallMs())) ?? []) {
       hub.cancelled(it.terminal_code, it.id, 'the order was cancelled');
     }
     return read(...args);
@@ -196,4 +196,26 @@ it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say
   await clock.advance(RESEND_MS);
   await turns();
   expect(got.filter((it) => it.type === 'payment')).toMatchObject([{ amount: 50_000 }]);
+});
+
+it('does not say that an order is cancelled which is paid in that moment', async () => {
+  const { config, hub, store, clock, hello, push, say, types, ...deps } = await hubWithLine();
+  await hello();
+  const pushId = systemRandom.uuid();
+  const { result, orderRef } = push(pushId);
+  await turns();
+  await say({ type: 'shown', pushId });
+  expect((await result).ok).toBe(true);
+  const pay = createPay({ ...deps, store, clock, hub, courier: { look: () => undefined } });
+  const service = new Service({ ...deps, store, clock, config, hub, pay, metrics: createMetrics(() => 0) });
+  const find = store.orders.find.bind(store.orders);
+  store.orders.find = async (id) => {
+    const found = await find(id);
+    store.orders.find = find;
+    await service.payOrder(orderRef);
+    return found;
+  };
+  expect(await service.cancelOrder(orderRef)).toMatchObject({ ok: false, reason: 'the order is paid' });
+  expect((await find(orderRef))?.status).toBe('paid');
+  expect(types()).not.toContain('withdraw');
 });

@@ -152,23 +152,23 @@ export class OrderStore {
     });
   }
 
-  /** Cancels an order that is not paid. Its pushes that a box may still hold, which are to be withdrawn. */
-  async cancel(orderRef: string, atMs: number): Promise<Pick<PushRow, 'id' | 'terminal_code'>[]> {
+  /** Cancels an order: its pushes that a box may still hold, which are to be withdrawn. `undefined` for one that is paid. */
+  async cancel(orderRef: string, atMs: number): Promise<Pick<PushRow, 'id' | 'terminal_code'>[] | undefined> {
     return this.#db.transaction().execute(async (trx) => {
-      const open = await trx
+      const changed = await trx
+        .updateTable('orders')
+        .set({ status: 'cancelled', updated_at_ms: atMs })
+        .where('id', '=', orderRef)
+        .where('status', '<>', 'paid')
+        .executeTakeFirst();
+      if (changed.numUpdatedRows === 0n) return undefined;
+      return trx
         .updateTable('pushes')
         .set({ status: 'cancelled' })
         .where('order_ref', '=', orderRef)
         .where('status', 'in', OPEN_PUSH)
         .returning(['id', 'terminal_code'])
         .execute();
-      await trx
-        .updateTable('orders')
-        .set({ status: 'cancelled', updated_at_ms: atMs })
-        .where('id', '=', orderRef)
-        .where('status', '<>', 'paid')
-        .execute();
-      return open;
     });
   }
 
