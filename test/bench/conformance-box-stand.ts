@@ -172,7 +172,7 @@ export async function judgeTwo(): Promise<CheckResult[]> {
   } as const;
   const subject = await openOwnBox(both, options);
   try {
-    return await verdictsOn(subject, ['screen', 'keys', 'restart', 'time']);
+    return await verdictsOn(subject, ['screen', 'pages', 'faults', 'restart', 'time']);
   } finally {
     await subject.hands.close();
   }

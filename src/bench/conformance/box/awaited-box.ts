@@ -44,8 +44,8 @@ export async function openAwaitedBox(options: AwaitedBoxOptions): Promise<BoxSub
   const gateway = await ScriptedGateway.open(place, identity, { clock: pace.clock, random });
   try {
     options.onListening(whereToConnect(gateway, place.host));
-    const hands = { ...handsOf(options), close: () => gateway.close() };
     await awaitHello(gateway, { pace, withinMs, signal, onProgress });
+    const hands = { ...(await handsOf(options)), close: () => gateway.close() };
     const { see } = hands;
     // A screen that has yet to be opened refuses pushes, as it should.
     const look = async () => ((await see?.()) === undefined ? 'nothing on its screen' : undefined);
@@ -57,13 +57,25 @@ export async function openAwaitedBox(options: AwaitedBoxOptions): Promise<BoxSub
   }
 }
 
-function handsOf({ identity, url, probe, restartCommand, signal }: AwaitedBoxOptions): Omit<BoxHands, 'close'> {
+async function handsOf({
+  identity,
+  url,
+  probe,
+  restartCommand,
+  signal,
+}: AwaitedBoxOptions): Promise<Omit<BoxHands, 'close'>> {
   const at = new BoxAt(url ?? '', identity);
   return {
     see: probe && (() => probe.see(at)),
-    dismiss: url === undefined ? undefined : () => at.press('dismiss'),
+    pages: url === undefined ? undefined : at,
+    hasFaults: url !== undefined && (await canFail(at)),
     restart: restartCommand === undefined ? undefined : () => runCommand(restartCommand, signal),
   };
+}
+
+/** Whether faults can be ordered at its pages; a box whose pages do not answer takes none either. */
+async function canFail(at: BoxAt): Promise<boolean> {
+  return (await at.faults().catch(() => undefined)) !== undefined;
 }
 
 /** What has to be set in the box. */

@@ -1,4 +1,6 @@
-import { rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Random } from '../../../lib/random.ts';
 import { BoxAt } from '../../box-at.ts';
 import type { Probe } from '../../probe.ts';
@@ -6,7 +8,6 @@ import { agentConfigFor, makeBoxes, type Transport } from '../../targets/identit
 import type { Part, Starter } from '../../targets/own.ts';
 import { freePorts } from '../../targets/ports.ts';
 import { untilAtWork } from '../../targets/running.ts';
-import { makeWorkFolder } from '../../work-folder.ts';
 import { ScriptedGateway } from './gateway/scripted-gateway.ts';
 import { awaitHello, type BoxSubject } from './subject.ts';
 
@@ -29,7 +30,7 @@ export async function openOwnBox(
   const [made] = makeBoxes(1, true, random);
   if (made?.secret === undefined) throw new Error('a box without a secret cannot be judged');
   const identity = { ...made, secret: made.secret };
-  const folder = await makeWorkFolder('bench-box');
+  const folder = await mkdtemp(join(tmpdir(), 'paybox-bench-box-'));
   const loopback = { host: '127.0.0.1', mqttPort: 0, httpPort: 0 };
   const gateway = await ScriptedGateway.open(loopback, identity, { clock: pace.clock, random });
   const [boxPort = 0] = await freePorts(1);
@@ -52,8 +53,11 @@ export async function openOwnBox(
   };
   const hands = {
     see: () => probe.see(at),
-    dismiss: () => at.press('dismiss'),
+    pages: at,
+    hasFaults: true,
+    isFirstLife: true,
     restart: async () => {
+      hands.isFirstLife = false;
       await end();
       await start();
     },

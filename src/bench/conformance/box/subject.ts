@@ -1,19 +1,27 @@
 import { MissingPeerError } from '../../../lib/errors.ts';
+import type { BoxAt } from '../../box-at.ts';
 import type { Pace } from '../../pace.ts';
 import type { Seen } from '../../probe.ts';
 import { untilRight } from '../../steps/waiting.ts';
 import type { ScriptedGateway } from './gateway/scripted-gateway.ts';
 import type { JudgedIdentity } from './gateway/side.ts';
 
-/** What a check may need of a box beyond its connection. `time`: it takes longer than most. */
-export type BoxNeed = 'screen' | 'keys' | 'restart' | 'mqtt' | 'http' | 'time';
+/**
+ * What a check may need of a box beyond its connection. `pages`: its own pages, which say in words what is on its screen.
+ * `faults`: that faults can be ordered there. `first life`: nobody has used it before. `time`: it takes longer than most.
+ */
+export type BoxNeed = 'screen' | 'pages' | 'faults' | 'restart' | 'first life' | 'mqtt' | 'http' | 'time';
 
 /** What can be done to a box, or seen of it, beside what it says. */
 export interface BoxHands {
   /** Its screen; undefined while there is nothing to see. */
   see?: (() => Promise<Seen | undefined>) | undefined;
-  /** Presses the key that takes away what is on the screen. */
-  dismiss?: (() => Promise<void>) | undefined;
+  /** Its own pages, where it has some: keys, and what the screen says in words. */
+  pages?: BoxAt | undefined;
+  /** Whether faults can be ordered there (PROTOCOL.md, clause FLT-10). */
+  hasFaults?: boolean;
+  /** Whether this is the first time that the box runs, so that it has no journal of an earlier life. */
+  isFirstLife?: boolean;
   /** Ends the box without asking it, and starts it again. */
   restart?: (() => Promise<void>) | undefined;
   close(): Promise<void>;
@@ -38,10 +46,16 @@ export function boxLacks({ gateway, hands }: BoxSubject, need: BoxNeed, slow: bo
   switch (need) {
     case 'screen':
       return hands.see === undefined ? 'nobody sees the screen: give --box-page or --probe' : undefined;
-    case 'keys':
-      return hands.dismiss === undefined
-        ? 'its keys cannot be pressed: give --box-page, the origin of its pages'
+    case 'pages':
+      return hands.pages === undefined
+        ? 'nobody presses its keys and reads what it shows: give --box-page, the origin of its pages'
         : undefined;
+    case 'faults':
+      return hands.hasFaults === true
+        ? undefined
+        : 'no faults can be ordered of it: give --box-page of a box that takes them (faults: true in the configuration of ours)';
+    case 'first life':
+      return hands.isFirstLife === true ? undefined : 'nobody knows whether the box has forgotten what was before';
     case 'restart':
       return hands.restart === undefined ? 'it cannot be restarted: give --restart-command' : undefined;
     case 'time':

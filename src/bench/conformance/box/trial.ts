@@ -1,5 +1,8 @@
 import { reasonOf } from '../../../lib/errors.ts';
+import type { FaultName } from '../../../protocol/faults.ts';
+import type { BoxAt } from '../../box-at.ts';
 import type { Seen } from '../../probe.ts';
+import { untilRight } from '../../steps/waiting.ts';
 import { Mismatch, Unmet } from '../conformance.ts';
 import { type Body, Hearing } from './hearing.ts';
 
@@ -15,8 +18,102 @@ const ALONE_MS = 4_000;
 const LOOK_MS = 500;
 const AWAY_LOOK_MS = 2_000;
 
-/** One check as it goes, with what can be seen of the box. */
+/** A box whose fault is over knows that within this. */
+const HEALED_MS = 40_000;
+/** What a key does is done within this. */
+export const KEY_MS = 5_000;
+
+/** One check as it goes, with what can be seen of the box, and done to it. */
 export class Trial extends Hearing {
+  readonly #faults: string[] = [];
+
+  override async end(isFailed: boolean): Promise<void> {
+    await this.healed();
+    await super.end(isFailed);
+  }
+
+  get #pages(): BoxAt {
+    const { pages } = this.subject.hands;
+    if (pages === undefined) throw new Unmet('needs the pages of the box');
+    return pages;
+  }
+
+  /** Asks the box itself. Throws Unmet when it does not answer. */
+  async #asked<T>(ask: (pages: BoxAt) => Promise<T>): Promise<T> {
+    const pages = this.#pages;
+    return this.pace
+      .during(() => ask(pages))
+      .catch((error: unknown) => {
+        throw new Unmet(`the pages of the box do not answer: ${reasonOf(error)}`, error);
+      });
+  }
+
+  /** Presses the key that takes away what is on the screen. */
+  dismiss(): Promise<void> {
+    return this.#asked((pages) => pages.press('dismiss'));
+  }
+
+  /** How many payments the box has said aloud since it started. Throws Unmet for one that does not count them. */
+  async announcements(): Promise<number> {
+    const count = await this.#asked((pages) => pages.announcements());
+    if (count === undefined) throw new Unmet('the box does not count what it says aloud: its /metrics lack that');
+    return count;
+  }
+
+  /** Whether the screen says it, by its words. */
+  async says(words: string): Promise<boolean> {
+    const text = await this.#asked((pages) => pages.text());
+    this.run.evidence.add('status', 'the screen says', { detail: text });
+    return text.includes(words);
+  }
+
+  /** Throws Mismatch unless the screen says it in time. */
+  async expectSaid(words: string, withinMs = NOTICE_MAX_MS): Promise<void> {
+    if (!(await this.#saidUntil(words, true, withinMs))) throw new Mismatch(`the screen does not say ${words}`);
+  }
+
+  /** Throws Mismatch when the screen still says it after that time. */
+  async expectUnsaid(words: string, withinMs = NOTICE_MAX_MS): Promise<void> {
+    if (await this.#saidUntil(words, false, withinMs)) throw new Mismatch(`the screen still says ${words}`);
+  }
+
+  /** For how long the screen says it from when it does first, in milliseconds; 0 when it never does. */
+  async saidForMs(words: string, withinMs = NOTICE_MAX_MS): Promise<number> {
+    if (!(await this.#saidUntil(words, true, withinMs))) return 0;
+    const beganMs = this.nowMs;
+    await this.#saidUntil(words, false, NOTICE_MAX_MS);
+    return this.nowMs - beganMs;
+  }
+
+  async #saidUntil(words: string, isSaid: boolean, withinMs: number): Promise<boolean> {
+    const endMs = this.nowMs + withinMs;
+    for (;;) {
+      this.run.signal.throwIfAborted();
+      const said = await this.says(words);
+      if (said === isSaid || this.nowMs >= endMs) return said;
+      await this.pace.wait(LOOK_MS);
+    }
+  }
+
+  /** Orders a fault of the box, until the check or the box ends. */
+  async fault(fault: FaultName): Promise<void> {
+    this.run.step(`orders the fault ${fault}`);
+    const { id } = await this.#asked((pages) => pages.orderFault({ fault }));
+    this.#faults.push(id);
+  }
+
+  /** Ends the faults that were ordered, and waits until the box has noticed. */
+  async healed(): Promise<void> {
+    const ids = this.#faults.splice(0);
+    if (ids.length === 0) return;
+    const look = async () => {
+      const { fault } = await this.#asked((pages) => pages.status());
+      return (fault ?? null) === null ? undefined : 'it has a fault';
+    };
+    for (const id of ids) await this.#asked((pages) => pages.endFault(id));
+    await untilRight(this.pace, HEALED_MS, look, this.run.signal);
+  }
+
   /** An order whose QR can be seen. Throws Unmet when it cannot: another check judges that. */
   async onScreen(order = this.order()): Promise<Body<'show'>> {
     await this.shown(order);
@@ -64,8 +161,8 @@ export class Trial extends Hearing {
   }
 
   /** Throws Mismatch when the QR of the order is still there after a while. */
-  async qrIsGone({ qrCode }: Body<'show'>): Promise<void> {
-    const seen = await this.#seenUntil(GONE_MS, (qr) => qr !== qrCode);
+  async qrIsGone({ qrCode }: Body<'show'>, withinMs = GONE_MS): Promise<void> {
+    const seen = await this.#seenUntil(withinMs, (qr) => qr !== qrCode);
     if (seen === qrCode) throw new Mismatch('the QR is still on the screen');
   }
 

@@ -1,9 +1,12 @@
 import type { Check } from '../../conformance.ts';
 import type { BoxNeed, BoxSubject } from '../subject.ts';
+import { FAULT_CHECKS } from './faults.ts';
 import { HTTP_CHECKS, MQTT_CHECKS, WATCHED_CHECKS } from './links.ts';
+import { NOTICE_CHECKS } from './notices.ts';
 import { PAYMENT_CHECKS } from './payments.ts';
 import { PUSH_CHECKS } from './pushes.ts';
 import { REFUSAL_CHECKS } from './refusals.ts';
+import { REPEAT_CHECKS } from './repeats.ts';
 import { REPORT_CHECKS } from './reports.ts';
 import { SEAL_CHECKS } from './seals.ts';
 import { RETURN_CHECK, SESSION_CHECKS, SUPERSEDED_CHECK } from './sessions.ts';
@@ -12,8 +15,11 @@ import { RETURN_CHECK, SESSION_CHECKS, SUPERSEDED_CHECK } from './sessions.ts';
 export const BOX_CHECKS: readonly Check<BoxSubject, BoxNeed>[] = [
   RETURN_CHECK,
   ...PUSH_CHECKS,
+  ...REPEAT_CHECKS,
   ...REFUSAL_CHECKS,
   ...PAYMENT_CHECKS,
+  ...NOTICE_CHECKS,
+  ...FAULT_CHECKS,
   ...REPORT_CHECKS,
   ...SEAL_CHECKS,
   ...SESSION_CHECKS,

@@ -121,8 +121,9 @@ export async function announced(trial: Trial): Promise<Body<'payment'>> {
   return payment;
 }
 
-export function expectPaid(paid: UpOf<'paid'>, { orderId, amount }: Body<'payment'>): void {
+export function expectPaid(paid: UpOf<'paid'>, { orderId, amount }: Body<'payment'>, isRecorded = true): void {
   if (paid.amount !== amount) throw new Mismatch(`paid says ${paid.amount} đồng, expected ${amount}`);
   if (paid.orderId !== orderId) throw new Mismatch(`paid names the order ${paid.orderId}, expected ${orderId}`);
-  if (!paid.recorded) throw new Mismatch('paid says that the disk of the box could not keep it');
+  if (paid.recorded === isRecorded) return;
+  throw new Mismatch(`paid says that the disk of the box ${paid.recorded ? 'has kept it' : 'could not keep it'}`);
 }

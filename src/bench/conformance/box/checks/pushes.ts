@@ -79,10 +79,10 @@ export const PUSH_CHECKS = [
     'a person takes the QR away, and that is reported',
     async (trial) => {
       const order = await trial.shown();
-      await trial.pace.during(() => trial.subject.hands.dismiss?.() ?? Promise.resolve());
+      await trial.dismiss();
       expectEnd(await trial.ended(order.pushId), 'dismissed');
     },
-    { needs: ['keys'] },
+    { needs: ['pages'] },
   ),
   boxCheck('AGT-4', 'a push whose withdrawal came first is refused, and never shown', async (trial) => {
     const order = trial.order();

@@ -1,3 +1,4 @@
+import { LIMITS } from '../../../../protocol/fields.ts';
 import { Mismatch } from '../../conformance.ts';
 import { boxCheck } from '../box-check.ts';
 import type { Trial } from '../trial.ts';
@@ -5,6 +6,12 @@ import type { Trial } from '../trial.ts';
 /** Unacknowledged for 10 s, and what a box takes to notice. */
 const AGAIN_MS = 13_000;
 const TOO_SOON_MS = 9_000;
+const UNDER_WAY_MAX = 100;
+/** Reports beside those that may be under way. */
+const MORE = 5;
+const ANSWER_MS = 10_000;
+/** For a hundred pushes on a slow panel. */
+const MANY_TIMEOUT_MS = 900_000;
 
 /** The reports that a box owes (PROTOCOL.md, clause MSG-6). */
 export const REPORT_CHECKS = [
@@ -63,6 +70,23 @@ export const REPORT_CHECKS = [
       await comeAgain(trial, reports);
     },
     { needs: ['restart'] },
+  ),
+  boxCheck(
+    'MSG-6',
+    'at most 100 reports are under way at a time, and the others follow them',
+    async (trial) => {
+      trial.gateway.acknowledges = false;
+      const replaced: string[] = [];
+      for (let count = 0; count <= UNDER_WAY_MAX + MORE; count += 1) replaced.push((await trial.shown()).pushId);
+      await trial.until(`${UNDER_WAY_MAX} reports`, ANSWER_MS, () => trial.since('ended').length >= UNDER_WAY_MAX);
+      await trial.echo();
+      const first = new Set(trial.since('ended').map(idOf));
+      if (first.size > UNDER_WAY_MAX) throw new Mismatch(`${first.size} reports are under way`);
+      trial.gateway.acknowledge([...first].slice(0, LIMITS.ackIdsMax));
+      const last = replaced[UNDER_WAY_MAX + MORE - 1] ?? '';
+      await trial.ended(last);
+    },
+    { needs: ['time'], timeoutMs: MANY_TIMEOUT_MS },
   ),
 ];
 

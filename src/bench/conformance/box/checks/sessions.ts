@@ -6,7 +6,7 @@ import { expectEnd, refusedAs } from './pushes.ts';
 
 /** A session must not begin in this time where none may. */
 const QUIET_MS = 60_000;
-const OTHER_ACCOUNT = { bankAccount: '9876543210', bankCode: 'VCB', userBankName: 'TRAN THI B' };
+export const OTHER_ACCOUNT = { bankAccount: '9876543210', bankCode: 'VCB', userBankName: 'TRAN THI B' };
 
 /** A box that does not come back is judged by nothing else: to be run first. */
 export const RETURN_CHECK = boxCheck(
