@@ -1,7 +1,9 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
-import { writeFile } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { z } from 'zod';
+import { readQr } from '../../../src/bench/decode.ts';
 import { PANEL_NAMES, type PanelName } from '../../../src/bench/panels/names.ts';
 import { openPanel, type Panel } from '../../../src/bench/panels/panel.ts';
 import type { Target, TargetKind } from '../../../src/bench/target.ts';
@@ -24,6 +26,19 @@ const SALE = `
 
 function emulatedWith(panel: PanelName): TargetKind {
   return emulatedTarget({ transport: 'mqtt', probe: 'panel', panel, random: seededRandom(SEED), log: quiet });
+}
+
+/** A box that stays from one scenario to the next, and its panel. */
+async function standingWith(name: PanelName) {
+  const kind = emulatedWith(name);
+  const target = await kind.open({ boxes: 1, enrolled: true });
+  onTestFinished(() => target.close().then(() => target.pace.close()));
+  const [box] = target.boxes;
+  const panel = target.panels?.get(box?.terminalCode ?? '');
+  if (panel === undefined) throw new Error('no panel');
+  const steps = (text: string) => bench(text, { kind: staying(kind, target) });
+  const passes = async (text: string) => expect((await steps(text)).reason).toBe('');
+  return { target, panel, steps, passes };
 }
 
 /** The same, whose target is told of when it is open. */
@@ -92,15 +107,7 @@ ${noisy.repeat(3)}  - wait: 10s
   });
 
   it('AGT-2 AGT-5 refuses pushes while its panel is unplugged, takes payments, and shows orders on it again', async () => {
-    const kind = emulatedWith('nextion');
-    const target = await kind.open({ boxes: 1, enrolled: true });
-    onTestFinished(() => target.close().then(() => target.pace.close()));
-    const [box] = target.boxes;
-    const panel = target.panels?.get(box?.terminalCode ?? '');
-    if (panel === undefined) throw new Error('no panel');
-    const steps = (text: string) => bench(text, { kind: staying(kind, target) });
-    const passes = async (text: string) => expect((await steps(text)).reason).toBe('');
-
+    const { target, panel, steps, passes } = await standingWith('nextion');
     await passes('  - push: { amount: 1000, content: A }\n  - expect: { qr: "${push.qrCode}" }\n');
     await target.pace.during(() => panel.unplug());
     const unseen = await steps('  - expect: { qr: "000201", within: 1s }\n');
@@ -115,10 +122,26 @@ ${noisy.repeat(3)}  - wait: 10s
     await passes(SALE);
     expect(panel.violations()).toEqual([]);
   });
+
+  it.each(['nextion', 'dwin'] as const)(
+    'AGT-2 shows an order again on a %s that was without power, and says meanwhile that its display has failed',
+    async (name) => {
+      const { target, panel, passes } = await standingWith(name);
+      await passes('  - push: { amount: 1000, content: A }\n  - expect: { qr: "${push.qrCode}" }\n');
+      const qrCode = await readQr(panel.picture());
+      await target.pace.during(() => panel.cutPower());
+      expect(await readQr(panel.picture())).toBeUndefined();
+      await passes('  - expect: { state: fault, status: { display: { ok: false } }, within: 30s }\n');
+      await passes('  - push: { amount: 2000, content: B, answer: DISPLAY_FAULT }\n');
+      await target.pace.during(() => panel.restorePower());
+      await passes(`  - expect: { qr: "${qrCode}", status: { display: { ok: true } }, within: 60s }\n`);
+      expect(panel.violations()).toEqual([]);
+    },
+  );
 });
 
 describe.skipIf(missing)(`an emulated panel${note}`, () => {
-  it.each(PANEL_NAMES)('%s is dark without its cable, and starts anew with it', async (name) => {
+  it.each(PANEL_NAMES)('%s is dark without its cable or its power, and starts anew with it', async (name) => {
     const panel = await openPanel(name);
     onTestFinished(() => panel.close());
     const isDark = () => panel.picture().data.every((value, index) => value === (index % 4 === 3 ? 255 : 0));
@@ -127,6 +150,21 @@ describe.skipIf(missing)(`an emulated panel${note}`, () => {
     expect([isDark(), panel.texts()]).toEqual([true, []]);
     await panel.plug();
     expect(isDark()).toBe(isDarkAtFirst);
+    await panel.cutPower();
+    expect([isDark(), panel.texts()]).toEqual([true, []]);
+    await panel.restorePower();
+    expect(isDark()).toBe(isDarkAtFirst);
+  });
+
+  it.each(PANEL_NAMES)('%s keeps its port without power, unless the power comes through it', async (name) => {
+    const panel = await openPanel(name);
+    onTestFinished(() => panel.close());
+    const { path } = z.object({ path: z.string() }).parse(panel.display);
+    const hasPort = async () => (await stat(path).catch(() => undefined)) !== undefined;
+    await panel.cutPower();
+    expect(await hasPort()).toBe(name !== 'usb-bitmap');
+    await panel.restorePower();
+    expect(await hasPort()).toBe(true);
   });
 
   it('says what to install where there is no socat', async () => {
