@@ -60,7 +60,7 @@ export async function runScenario(scenario: Scenario, kind: TargetKind, options:
   try {
     const hindered = await obstacle(scenario, kind);
     if (hindered !== undefined) return { ...about, ...none, outcome: 'skipped', reason: hindered, tookMs: 0 };
-    target = await kind.open({ boxes: scenario.boxes, enrolled: scenario.enrolled });
+    target = await kind.open({ boxes: scenario.boxes, enrolled: scenario.enrolled, signal: options.signal });
   } catch (error) {
     options.signal.throwIfAborted();
     return { ...about, ...none, outcome: 'missing', reason: reasonWithFix(error), tookMs: took() };

@@ -55,9 +55,11 @@ export interface Need {
   enrolled: boolean;
   /** Where callbacks go instead of to the partner's server of the bench, which is then not there. */
   callbackUrl?: string | undefined;
+  /** Gives up what is still being opened. */
+  signal?: AbortSignal | undefined;
 }
 
-/** Makes a target for one scenario. Throws MissingPeerError when what is needed is not there. */
+/** Makes a target for one scenario. Throws MissingPeerError when what is needed is not there, or what the signal was aborted with. */
 export interface TargetKind {
   readonly name: string;
   readonly abilities: ReadonlySet<Ability>;

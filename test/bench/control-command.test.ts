@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { eventually, temporaryFolder } from '../support/net.ts';
-import { type Running, readyFile, run } from '../support/processes.ts';
+import { programsIn, type Running, readyFile, run } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { control } from './control.ts';
 import { standing } from './stand.ts';
@@ -37,6 +37,7 @@ async function serving(...options: string[]) {
     url,
     post,
     report,
+    temporary,
     left: () => readdir(temporary),
   };
 }
@@ -79,16 +80,34 @@ describe('paybox bench serve', () => {
     expect(await readFile(join(report, 'stand-1/logs/gateway-1.log'), 'utf8')).toMatch(/"event":"stopped"/);
   });
 
-  it('ends at once on the second Ctrl-C, and what it was starting with it', async () => {
-    const { program, post, report } = await serving();
+  it('gives up what it is starting', async () => {
+    const { program, post, report, left } = await serving();
     const opening = post('/stands', { boxes: 4 }).catch(() => undefined);
     const gateway = await gatewayOf(join(report, 'stand-1/logs/gateway-1.log'));
+    expect(await program.stop('SIGINT')).toBe(130);
+    expect(program.output()).toContain('"event":"stopped"');
+    expect(await left()).toEqual([]);
+    expect(await isGone(gateway)).toBe(true);
+    await opening;
+  });
+
+  it('ends at once on the second Ctrl-C, and what it has started with it', async () => {
+    const { program, post, temporary } = await serving();
+    const opened = await post('/stands', {});
+    expect({ status: opened.status, text: await opened.text() }).toMatchObject({ status: 201 });
+    const programs = await programsIn(temporary);
+    expect(programs).toHaveLength(2);
+    onTestFinished(async () => {
+      for (const pid of await programsIn(temporary)) process.kill(pid, 'SIGKILL');
+    });
+    // Stopped programs do not end when they are asked to, so the server waits for them.
+    for (const pid of programs) process.kill(pid, 'SIGSTOP');
     program.child.kill('SIGINT');
     await eventually('it is stopping', () => program.output().includes('"event":"stopping"'));
     expect(await program.stop('SIGINT')).toBe(130);
     expect(program.output()).not.toContain('"event":"stopped"');
-    await opening;
-    await eventually('the gateway has ended', () => isGone(gateway));
+    for (const pid of programs) process.kill(pid, 'SIGCONT');
+    await eventually('its programs have ended', async () => (await programsIn(temporary)).length === 0);
   });
 
   it('answers beyond loopback to whoever has the token, and takes scenarios and probes of its own', async () => {

@@ -198,7 +198,8 @@ describe('a stand', () => {
     const gate = Promise.withResolvers<void>();
     const open: TargetKind['open'] = async (need) => {
       await gate.promise;
-      return kind().open(need);
+      // One that opens whoever has gone.
+      return kind().open({ ...need, signal: undefined });
     };
     const server = await control({ kind: () => ({ ...kind(), open }) });
     await leaving(`${server.origin}/stands`, {}, () => server.ask('GET', '/healthz'));
@@ -207,6 +208,24 @@ describe('a stand', () => {
     await eventually('it is forgotten', async () => (await server.ask('GET', '/stands/stand-1')).status === 410);
     expect((await server.ask('GET', '/stands')).json).toEqual({ stands: [] });
     await expect(fetch(`${targets[0]?.gateway.access.origin}/healthz`)).rejects.toThrow();
+  });
+
+  it('is given up while it opens, when its caller goes away or the server ends', async () => {
+    const given: AbortSignal[] = [];
+    const open: TargetKind['open'] = ({ signal }) =>
+      new Promise((_, reject) => {
+        if (signal === undefined) return;
+        given.push(signal);
+        signal.addEventListener('abort', () => reject(signal.reason));
+      });
+    const server = await control({ kind: () => ({ ...emulated(), open }) });
+    await leaving(`${server.origin}/stands`, {}, () => eventually('it opens', () => given.length === 1));
+    await eventually('it is given up', () => given[0]?.aborted);
+    const refused = fetch(`${server.origin}/stands`, { method: 'POST' }).catch(() => undefined);
+    await eventually('another opens', () => given.length === 2);
+    await server.close();
+    expect(given[1]?.aborted).toBe(true);
+    await refused;
   });
 
   it('ends by itself when nobody asks, and says so', async () => {

@@ -7,6 +7,9 @@ import { standOrder } from './ordered.ts';
 import { LIMITS } from './schemas.ts';
 import { Stand } from './stand.ts';
 
+const ENDED_EARLY = 'the stand was ended before it was open';
+const AGAIN = 'open another with POST /stands';
+
 /** The stands of a server, each with a gateway and boxes of its own. */
 export class Stands {
   readonly #deps: ControlDeps;
@@ -14,8 +17,8 @@ export class Stands {
   readonly #opening = new Set<Promise<Stand>>();
   /** Why those that are over have ended. */
   readonly #ended = new Map<string, string>();
+  readonly #closing = new AbortController();
   #count = 0;
-  #closed = false;
 
   constructor(deps: ControlDeps) {
     this.#deps = deps;
@@ -27,18 +30,19 @@ export class Stands {
 
   /** Opens one as the body says; one whose caller has gone meanwhile is ended. Throws ConfigError and Refusal. */
   async open(body: unknown, gone: AbortSignal): Promise<Stand> {
-    if (this.#closed) throw new Refusal(503, 'the server ends', 'start it again');
+    this.#closing.signal.throwIfAborted();
     if (this.#stands.size + this.#opening.size >= LIMITS.stands) {
       const ids = [...this.#stands.keys()].join(', ');
       throw new Refusal(429, `${LIMITS.stands} stands are open already`, `end one with DELETE /stands/{id}: ${ids}`);
     }
-    const opening = this.#open(body);
+    const given = AbortSignal.any([gone, this.#closing.signal]);
+    const opening = this.#open(body, given);
     this.#opening.add(opening);
     try {
       const stand = await opening;
-      if (!gone.aborted && !this.#closed) return stand;
+      if (!given.aborted) return stand;
       await this.end(stand.id, 'its caller had gone before it was open');
-      throw new Refusal(503, 'the stand was ended before it was open', 'open another with POST /stands');
+      throw new Refusal(503, ENDED_EARLY, AGAIN);
     } finally {
       this.#opening.delete(opening);
     }
@@ -50,7 +54,7 @@ export class Stands {
     if (stand !== undefined) return stand;
     const reason = this.#ended.get(id);
     if (reason === undefined) throw new Refusal(404, `there is no stand ${id}`, 'open one with POST /stands');
-    throw new Refusal(410, `${id} has ended: ${reason}`, 'open another with POST /stands');
+    throw new Refusal(410, `${id} has ended: ${reason}`, AGAIN);
   }
 
   /** Ends one; settled once nothing of it is left. Changes nothing about one that has ended. Throws Refusal. */
@@ -66,12 +70,12 @@ export class Stands {
 
   /** Ends all, those that are opening too; settled once nothing of them is left. */
   async close(reason: string): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort(new Refusal(503, 'the server ends', 'start it again'));
     await Promise.allSettled(this.#opening);
     await Promise.all(this.all().map(({ id }) => this.end(id, reason)));
   }
 
-  async #open(body: unknown): Promise<Stand> {
+  async #open(body: unknown, signal: AbortSignal): Promise<Stand> {
     this.#count += 1;
     const id = `stand-${this.#count}`;
     const { request, kind, seed, scenario } = await standOrder(body, id, this.#deps);
@@ -79,7 +83,8 @@ export class Stands {
     if (hindered !== undefined) throw new Refusal(422, `body: ${hindered}`, 'choose another target, or fewer boxes');
     const { boxes, enrolled } = scenario;
     const { callbackUrl, idle } = request;
-    const target = await kind.open({ boxes, enrolled, callbackUrl }).catch((error: unknown) => {
+    const target = await kind.open({ boxes, enrolled, callbackUrl, signal }).catch((error: unknown) => {
+      if (signal.aborted) throw new Refusal(503, ENDED_EARLY, AGAIN);
       throw new Refusal(503, reasonWithFix(error), 'see what the server says, and the logs of --report DIR');
     });
     const stand = new Stand(id, { scenario, kind, target, seed, idleMs: durationMs(idle) ?? 0, callbackUrl });

@@ -33,13 +33,16 @@ export interface Part {
   end(how: Exclude<Power, 'on'>): Promise<void>;
 }
 
-/** How the parts of a target are started, each by its configuration; settled once its port answers. */
+/**
+ * How the parts of a target are started, each by its configuration; settled once its port answers. The signal gives up
+ * one that is still starting.
+ */
 export interface Starter {
   readonly pace: Pace;
   /** Its parts cannot lose power: what they write need not survive this process. */
   readonly isVolatile?: true;
-  gateway(config: object): Promise<Part>;
-  agent(config: object, terminalCode: string): Promise<Part>;
+  gateway(config: object, signal?: AbortSignal): Promise<Part>;
+  agent(config: object, terminalCode: string, signal?: AbortSignal): Promise<Part>;
 }
 
 export interface OwnTargetOptions {
@@ -52,9 +55,43 @@ export interface OwnTargetOptions {
   random: Random;
 }
 
-/** Starts a gateway, boxes and a partner's server of the bench's own, on free ports and in a folder that goes with them. */
+const GATEWAY = 'gateway';
+
+/** The parts of a target, by terminalCode and `gateway`. */
+class Parts {
+  readonly #starts: ReadonlyMap<string, () => Promise<Part>>;
+  readonly #running = new Map<string, Part>();
+
+  constructor(starts: ReadonlyMap<string, () => Promise<Part>>) {
+    this.#starts = starts;
+  }
+
+  async power(name: string, how: Power): Promise<void> {
+    const running = this.#running.get(name);
+    if (how === 'on') {
+      const start = this.#starts.get(name);
+      if (running === undefined && start !== undefined) this.#running.set(name, await start());
+    } else {
+      this.#running.delete(name);
+      await running?.end(how);
+    }
+  }
+
+  /** Ends all that runs, the gateway after its boxes. */
+  async end(how: Exclude<Power, 'on'>): Promise<void> {
+    const boxes = [...this.#running.keys()].filter((name) => name !== GATEWAY);
+    await Promise.all(boxes.map((name) => this.power(name, how)));
+    await this.power(GATEWAY, how);
+  }
+}
+
+/**
+ * Starts a gateway, boxes and a partner's server of the bench's own, on free ports and in a folder that goes with them.
+ * Given up while it starts, it ends all of it at once.
+ */
 export async function openOwnTarget(need: Need, starter: Starter, options: OwnTargetOptions): Promise<Target> {
   const { transport, random, name } = options;
+  const { signal } = need;
   const { pace } = starter;
   const made = makeBoxes(need.boxes, need.enrolled, random);
   const { panels, probe } = await panelsOf(made, options);
@@ -65,31 +102,19 @@ export async function openOwnTarget(need: Need, starter: Starter, options: OwnTa
   const [httpPort = 0, mqttPort = 0, ...boxPorts] = await freePorts(2 + need.boxes);
   const place: Place = { httpPort, mqttPort, transport, folder };
   const starts = new Map<string, () => Promise<Part>>([
-    ['gateway', () => starter.gateway(gatewayConfigFor(place, made, callbackUrl))],
+    [GATEWAY, () => starter.gateway(gatewayConfigFor(place, made, callbackUrl), signal)],
     ...made.map((box, index): [string, () => Promise<Part>] => [
       box.terminalCode,
       () => {
         const display = panels?.get(box.terminalCode)?.display;
-        return starter.agent(agentConfigFor(place, box, boxPorts[index] ?? 0, display), box.terminalCode);
+        return starter.agent(agentConfigFor(place, box, boxPorts[index] ?? 0, display), box.terminalCode, signal);
       },
     ]),
   ]);
-  const parts = new Map<string, Part>();
-  const power = async (part: string, how: Power) => {
-    const running = parts.get(part);
-    if (how === 'on') {
-      const start = starts.get(part);
-      if (running === undefined && start !== undefined) parts.set(part, await start());
-    } else {
-      parts.delete(part);
-      await running?.end(how);
-    }
-  };
+  const parts = new Parts(starts);
   const boxes = boxesAt(made, boxPorts);
-  const close = async () => {
-    const ending = [...parts.keys()].filter((part) => part !== 'gateway').map((part) => power(part, 'off'));
-    await Promise.all(ending);
-    await power('gateway', 'off');
+  const close = async (how: Exclude<Power, 'on'>) => {
+    await parts.end(how);
     await shop?.close();
     await Promise.all([...(panels?.values() ?? [])].map((panel) => panel.close()));
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
@@ -102,22 +127,23 @@ export async function openOwnTarget(need: Need, starter: Starter, options: OwnTa
     ...(panels === undefined ? {} : { panels }),
     boxes,
     gateway: new GatewayAt(accessTo(place)),
-    powerBox: (box, how) => power(made[box]?.terminalCode ?? '', how),
-    powerGateway: (how) => power('gateway', how),
-    close: () => pace.during(close),
+    powerBox: (box, how) => parts.power(made[box]?.terminalCode ?? '', how),
+    powerGateway: (how) => parts.power(GATEWAY, how),
+    close: () => pace.during(() => close('off')),
   };
   try {
     await pace.during(async () => {
-      await power('gateway', 'on');
-      const starting = made.map((box) => power(box.terminalCode, 'on'));
+      await parts.power(GATEWAY, 'on');
+      const starting = made.map((box) => parts.power(box.terminalCode, 'on'));
       // One that is still starting when another has failed would be left behind.
       await Promise.allSettled(starting);
       await Promise.all(starting);
-      await Promise.all(boxes.map((box) => untilAtWork(box, pace)));
+      await Promise.all(boxes.map((box) => untilAtWork(box, pace, signal)));
     });
     return target;
   } catch (error) {
-    await target.close();
+    // What was given up has nothing that it should end in order.
+    await pace.during(() => close(signal?.aborted === true ? 'killed' : 'off'));
     pace.close();
     throw error;
   }

@@ -56,12 +56,18 @@ export function processStarter(
   { program, logDir }: Pick<ProcessOptions, 'program' | 'logDir'>,
 ): Starter {
   let count = 0;
-  const start = async (command: 'gateway' | 'agent', config: object, name: string): Promise<Part> => {
+  const start = async (
+    command: 'gateway' | 'agent',
+    config: object,
+    name: string,
+    signal = new AbortController().signal,
+  ): Promise<Part> => {
     count += 1;
     const file = join(folder, `${name}-${count}.yaml`);
     const ready = join(folder, `${name}-${count}.ready.json`);
     // JSON is YAML; secrets are for this user only.
     await writeFile(file, JSON.stringify(config), { mode: 0o600 });
+    signal.throwIfAborted();
     const [path, ...first] = program;
     const args = [...first, command, '--config', file, '--ready-file', ready];
     // With a channel a program ends when the bench does, however that ends.
@@ -83,14 +89,15 @@ export function processStarter(
         child.kill('SIGKILL');
       await ended;
     };
-    if (await isReady(ready, child)) return { end };
+    if (await isReady(ready, child, signal)) return { end };
     await end('killed');
+    signal.throwIfAborted();
     throw new MissingPeerError(`paybox ${command} did not start: ${told() || 'it said nothing'}`, 'see its log');
   };
   return {
     pace: realPace,
-    gateway: (config) => start('gateway', config, 'gateway'),
-    agent: (config, terminalCode) => start('agent', config, terminalCode),
+    gateway: (config, signal) => start('gateway', config, 'gateway', signal),
+    agent: (config, terminalCode, signal) => start('agent', config, terminalCode, signal),
   };
 }
 
@@ -106,9 +113,10 @@ function keepErrors({ stderr }: ChildProcess, file: string | undefined): () => s
   return () => told.trim();
 }
 
-async function isReady(file: string, child: ChildProcess): Promise<boolean> {
+async function isReady(file: string, child: ChildProcess, signal: AbortSignal): Promise<boolean> {
   const endMs = systemClock.monotonicMs() + START_TIMEOUT_MS;
-  while (systemClock.monotonicMs() < endMs && child.exitCode === null && child.signalCode === null) {
+  const isStarting = () => child.exitCode === null && child.signalCode === null && !signal.aborted;
+  while (systemClock.monotonicMs() < endMs && isStarting()) {
     const text = await readFile(file, 'utf8').catch(() => '');
     if (text !== '') return true;
     await systemClock.sleep(LOOK_MS);

@@ -6,8 +6,11 @@ import { untilRight } from '../steps/waiting.ts';
 /** How long a box may take from its start to its first picture and its registration, or to the code of its enrolment. */
 const READY_TIMEOUT_MS = 30_000;
 
-/** Waits until a box is at work: idle or showing, or with a code on its screen. Throws MissingPeerError. */
-export async function untilAtWork(box: BoxAt, pace: Pace): Promise<void> {
+/**
+ * Waits until a box is at work: idle or showing, or with a code on its screen. Throws MissingPeerError, or what the
+ * signal was aborted with.
+ */
+export async function untilAtWork(box: BoxAt, pace: Pace, signal = new AbortController().signal): Promise<void> {
   const look = async () => {
     try {
       const { state, online, enrolment } = await box.status();
@@ -19,7 +22,7 @@ export async function untilAtWork(box: BoxAt, pace: Pace): Promise<void> {
       throw error;
     }
   };
-  const problem = await untilRight(pace, READY_TIMEOUT_MS, look, new AbortController().signal);
+  const problem = await untilRight(pace, READY_TIMEOUT_MS, look, signal);
   if (problem === undefined) return;
   throw new MissingPeerError(`box ${box.terminalCode} is not at work: ${problem}`, 'see the logs in the report folder');
 }
