@@ -90,7 +90,7 @@ async function hubWithLine() {
     return { orderRef, result };
   };
   const types = () => got.map((it) => it.type);
-  return { ...deps, config, hub, got, types, wire, say, hello, push };
+  return { ...deps, config, hub, got, types, wire, line, say, hello, push };
 }
 
 it('SND-3 answers what it has stored, although it is stopped in that moment', async () => {
@@ -147,6 +147,27 @@ it('MSG-4 says nothing to a box before its welcome', async () => {
   await turns();
   expect(got[0]?.type).toBe('welcome');
   expect(await result).toMatchObject({ code: 'BOX_OFFLINE' });
+});
+
+it('MSG-4 takes no confirmation of its session that comes on another line', async () => {
+  const { hub, hello, push, say, line, got } = await hubWithLine();
+  await hello();
+  const pushId = systemRandom.uuid();
+  const { result } = push(pushId);
+  await turns();
+  const [welcome] = got;
+  if (welcome === undefined) throw new Error('no welcome');
+  const shown = {
+    v: 1,
+    id: systemRandom.uuid(),
+    sentAtMs: 1,
+    sessionId: welcome.sessionId,
+    type: 'shown',
+    pushId,
+  } as const;
+  await hub.receive(BOX1.terminalCode, { ...line }, shown);
+  await say({ type: 'rejected', pushId, code: 'DISPLAY_FAULT', reason: 'unplugged' });
+  expect(await result).toMatchObject({ code: 'DISPLAY_FAULT' });
 });
 
 it('MSG-8 tells a superseded agent again that goes on speaking, but not each time', async () => {
