@@ -7,8 +7,14 @@ import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
 const REQUIRED_MAJOR = 24;
+const HERE = fileURLToPath(import.meta.url);
 
-if (Number.parseInt(process.versions.node, 10) >= REQUIRED_MAJOR) {
+if (/[\\/]node_modules[\\/]/.test(HERE)) {
+  // Node reads no TypeScript there.
+  const advice = 'run "npm ci" and "npx paybox" in a checkout, or make a folder that needs none: npm run bundle';
+  process.stderr.write(`paybox does not run as an installed package\n  ${advice}\n`);
+  process.exitCode = 2;
+} else if (Number.parseInt(process.versions.node, 10) >= REQUIRED_MAJOR) {
   const { enableCompileCache } = await import('node:module');
   enableCompileCache();
   const { endWithParent } = await import('./lib/parent.ts');
@@ -18,7 +24,7 @@ if (Number.parseInt(process.versions.node, 10) >= REQUIRED_MAJOR) {
   await main(process.argv.slice(2));
 } else {
   const pinnedNode = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url));
-  const child = spawn(pinnedNode, [...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+  const child = spawn(pinnedNode, [...process.execArgv, HERE, ...process.argv.slice(2)], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
   // A terminal sends Ctrl-C to both.

@@ -164,11 +164,12 @@ describe('the examples', () => {
     async () => {
       const folder = await temporaryFolder();
       const junit = join(folder, 'shop.xml');
-      const env = { PAYBOX: CLI, PAYBOX_REPORTS: folder, PYTHONDONTWRITEBYTECODE: '1' };
+      const reports = join(folder, 'kept', 'reports');
+      const env = { PAYBOX: CLI, PAYBOX_REPORTS: reports, PYTHONDONTWRITEBYTECODE: '1' };
       const program = run('pytest-3', ['-p', 'no:cacheprovider', `--junitxml=${junit}`, DRIVE], env);
       expect(await toEnd(program), program.output()).toBe(0);
       expect(await readFile(junit, 'utf8')).toMatch(/errors="0" failures="0" skipped="0" tests="4"/);
-      expect(await readFile(join(folder, 'test_an_order_is_paid.html'), 'utf8')).toContain('data:image/png;base64,');
+      expect(await readFile(join(reports, 'test_an_order_is_paid.html'), 'utf8')).toContain('data:image/png;base64,');
     },
     180_000,
   );

@@ -1,8 +1,10 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { copyFile, mkdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { freePort } from '../support/net.ts';
-import { payboxToEnd } from '../support/processes.ts';
+import { freePort, temporaryFolder } from '../support/net.ts';
+import { CLI, payboxToEnd, run } from '../support/processes.ts';
 import { faultTable } from './readme-faults.ts';
 
 const readme = readFileSync(resolve(import.meta.dirname, '../../README.md'), 'utf8');
@@ -49,6 +51,16 @@ describe('the command line', () => {
     expect(code).toBe(2);
     expect(output.length).toBeGreaterThan(20);
     expect(output).not.toMatch(/\n\s+at /);
+  });
+
+  it('says how else to run where Node reads no TypeScript, in node_modules', async () => {
+    const folder = join(await temporaryFolder(), 'node_modules', 'paybox', 'src');
+    await mkdir(folder, { recursive: true });
+    await copyFile(CLI, join(folder, 'cli.js'));
+    const installed = run(process.execPath, [join(folder, 'cli.js'), '--version']);
+    await once(installed.child, 'close');
+    expect(installed.output()).toMatch(/^paybox does not run as an installed package\n.*npm run bundle\n$/);
+    expect(installed.child.exitCode).toBe(2);
   });
 
   it('ends with 3 and says what to do when no gateway answers', async () => {

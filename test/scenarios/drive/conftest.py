@@ -25,4 +25,5 @@ def stand(bench, request):
     with bench.stand() as opened:
         yield opened
         if "PAYBOX_REPORTS" in os.environ:
-            opened.save_report(pathlib.Path(os.environ["PAYBOX_REPORTS"], f"{request.node.name}.html"))
+            name = request.node.name.replace("/", "-")
+            opened.save_report(pathlib.Path(os.environ["PAYBOX_REPORTS"], f"{name}.html"))

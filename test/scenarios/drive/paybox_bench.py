@@ -21,6 +21,7 @@ import urllib.request
 
 START_TIMEOUT_S = 60
 ANSWER_TIMEOUT_S = 600
+START_FIX = "see what it said; PAYBOX says how the program is called, as PAYBOX='npx --prefix ../paybox paybox'"
 
 
 class NotAsExpected(AssertionError):
@@ -142,7 +143,8 @@ class Stand:
         return self._bench.json("GET", f"{self._path}/callbacks")
 
     def save_report(self, file):
-        """Writes the evidence so far as a page."""
+        """Writes the evidence so far as a page; makes its folder."""
+        pathlib.Path(file).parent.mkdir(parents=True, exist_ok=True)
         pathlib.Path(file).write_bytes(self._bench.read(f"{self._path}/report.html"))
 
     def end(self):
@@ -163,7 +165,7 @@ def serving(*options):
             deadline = time.monotonic() + START_TIMEOUT_S
             while not ready.exists():
                 if server.poll() is not None or time.monotonic() > deadline:
-                    raise BenchError(0, f"{shlex.join(command)} did not start", "see what it said")
+                    raise BenchError(0, f"{shlex.join(command)} did not start", START_FIX)
                 time.sleep(0.05)
             told = json.loads(ready.read_text())
             pid = told["pid"]
