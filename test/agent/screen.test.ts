@@ -3,9 +3,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { displayIo } from '../../src/agent/agent.ts';
 import { type ConfiguredDisplay, Screen, type ScreenOutcome } from '../../src/agent/screen.ts';
 import type { CharacterSurface, Display, DisplayIo, Frame } from '../../src/display/contract.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { STOP_BUDGET_MS } from '../../src/lib/ending.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import type { Scene } from '../../src/scene.ts';
 import { PAYMENT } from '../display/scenes.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
@@ -54,7 +55,7 @@ class StrictDisplay implements Display {
   }
 }
 
-async function screenOf(open: ConfiguredDisplay['open']) {
+async function screenOf(open: ConfiguredDisplay['open'], clock: Clock = systemClock) {
   const outcomes: ScreenOutcome[] = [];
   const logged = new PassThrough();
   const log = createLogger(logged, systemClock, 'text');
@@ -62,7 +63,7 @@ async function screenOf(open: ConfiguredDisplay['open']) {
     ...displayIo({ clock: systemClock, log, terminal: undefined, terminalInput: undefined }),
     cacheDir: await temporaryFolder(),
   };
-  const deps = { clock: systemClock, log, io, onOutcome: (outcome: ScreenOutcome) => outcomes.push(outcome) };
+  const deps = { clock, log, io, onOutcome: (outcome: ScreenOutcome) => outcomes.push(outcome) };
   const screen = new Screen({ driver: 'strict', open }, deps);
   onTestFinished(() => screen.close('blank', STOP_BUDGET_MS));
   return { screen, outcomes, logged };
@@ -190,6 +191,101 @@ describe('a screen', () => {
 });
 
 const BLANK: Scene = { kind: 'blank' };
+
+describe('a screen whose display asks to be refreshed', () => {
+  const EVERY_MS = 5_000;
+
+  /** A display that is refreshed, in a time of its own; `refreshed` are the scenes with which it was. */
+  async function refreshing(refresh: () => Promise<void> = async () => {}) {
+    const clock = new VirtualClock();
+    const displays: (StrictDisplay & Pick<Display, 'refresh'>)[] = [];
+    const refreshed: Scene[] = [];
+    const { screen, outcomes } = await screenOf(async () => {
+      let isBusy = false;
+      const display = Object.assign(new StrictDisplay(), {
+        refresh: {
+          everyMs: EVERY_MS,
+          run: async (frame: Frame, scene: Scene) => {
+            expect(frame).toBe(screen.frame());
+            refreshed.push(scene);
+            isBusy = true;
+            await refresh().finally(() => {
+              isBusy = false;
+            });
+          },
+        },
+      });
+      display.next = async () => {
+        if (isBusy) throw new Error('drawn on while it is refreshed');
+      };
+      displays.push(display);
+      return display;
+    }, clock);
+    await screen.start();
+    const show = async (scene: Scene) => {
+      const before = outcomes.length;
+      screen.present(scene);
+      await eventually('drawn', () => outcomes.length > before);
+    };
+    onTestFinished(() => void clock.advance(STOP_BUDGET_MS));
+    return { clock, screen, outcomes, displays, refreshed, show };
+  }
+
+  it('has it refreshed with what it shows, from the first scene on', async () => {
+    const { clock, outcomes, refreshed, show } = await refreshing();
+    await clock.advance(3 * EVERY_MS);
+    expect(refreshed).toEqual([]);
+    await show(idle);
+    await clock.advance(EVERY_MS - 1);
+    expect(refreshed).toEqual([]);
+    await clock.advance(1);
+    expect(refreshed).toEqual([idle]);
+    await show(paid(1));
+    await clock.advance(2 * EVERY_MS);
+    expect(refreshed).toEqual([idle, paid(1), paid(1)]);
+    expect(outcomes, 'a refresh is no news').toHaveLength(2);
+  });
+
+  it('is not put off by seconds that are counted down, and never refreshes while it draws', async () => {
+    const gate = Promise.withResolvers<void>();
+    const { clock, outcomes, refreshed, displays, show } = await refreshing(() => gate.promise);
+    for (let left = 100; left > 95; left -= 1) {
+      await show({ ...PAYMENT, secondsLeft: left });
+      await clock.advance(1_000);
+    }
+    expect(refreshed).toEqual([{ ...PAYMENT, secondsLeft: 96 }]);
+    const shown = show({ ...PAYMENT, secondsLeft: 95 });
+    await clock.advance(500);
+    expect(displays[0]?.drawn).toHaveLength(5);
+    gate.resolve();
+    await shown;
+    expect(outcomes.every(({ ok }) => ok)).toBe(true);
+    expect(displays[0]?.drawn).toHaveLength(6);
+  });
+
+  it('leaves a blank display alone', async () => {
+    const { clock, refreshed, show } = await refreshing();
+    await show(idle);
+    await show(BLANK);
+    await clock.advance(3 * EVERY_MS);
+    expect(refreshed).toEqual([]);
+  });
+
+  it.each([
+    ['fails', 0, () => Promise.reject(new Error('no power')), 'no power'],
+    ['does not end', 5_000, () => new Promise<void>(() => {}), 'did not tell what it shows in time'],
+  ])('AGT-2 says so when it %s, after %i ms, and draws again what is due', async (_, afterMs, refresh, reason) => {
+    const { clock, screen, outcomes, displays, show } = await refreshing(refresh);
+    await show(PAYMENT);
+    await clock.advance(EVERY_MS + afterMs);
+    expect(outcomes[1]).toMatchObject({ ok: false, scene: PAYMENT, reason: expect.stringContaining(reason) });
+    expect(screen.frame()).toBeUndefined();
+    await clock.advance(1_000);
+    await eventually('drawn again', () => displays[1]?.drawn.length === 1);
+    expect(displays[1]?.drawn).toEqual([PAYMENT]);
+    expect(screen.status().ok).toBe(true);
+  });
+});
 
 /** Has the display draw until `end`; settles once it has begun. */
 function drawingUntil(display: StrictDisplay, end: Promise<void>): Promise<void> {
