@@ -259,6 +259,25 @@ describe('SYN by hand', () => {
     expect(partner.calls).toHaveLength(2);
   });
 
+  it('SYN-5 SYN-3 is not told again by the ladder, whose turn came while the attempt by hand was under way', async () => {
+    const held = Promise.withResolvers<ServerResponse>();
+    const { clock, gateway, partner, transactionId } = await paidGateway([
+      status(500),
+      (_call, response) => held.resolve(response),
+      processed,
+    ]);
+    const { id } = await afterAttempts(gateway, 1);
+    const resent = resend(gateway, id);
+    const response = await held.promise;
+    await clock.advance(1000);
+    response.end('{}');
+    await resent;
+    // What is told of another payment is told after it.
+    await gateway.post(TEST_CALLBACK, testCallback());
+    await eventually('the next callback', () => partner.calls.some((it) => !it.body.includes(transactionId)));
+    expect(partner.calls.map((it) => it.body.includes(transactionId))).toEqual([true, true, false]);
+  });
+
   it('SYN-4 SYN-5 leaves the ladder as it stands when it fails', async () => {
     const { gateway, clock, partner } = await paidGateway([status(500), status(400), processed]);
     const { id } = await afterAttempts(gateway, 1);

@@ -219,6 +219,21 @@ it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say
   expect(got.filter((it) => it.type === 'payment')).toMatchObject([{ amount: 50_000 }]);
 });
 
+it('MSG-7 AGT-11 tells a box of a payment, and says that it is new, although the box came while it was kept', async () => {
+  const { config, hub, store, clock, hello, got, ...deps } = await hubWithLine();
+  await hello();
+  const [tell, tellAgain, cancelled] = [hub.tell.bind(hub), hub.tellAgain.bind(hub), hub.cancelled.bind(hub)];
+  const away = { tell, tellAgain, cancelled, session: () => undefined };
+  const pay = createPay({ ...deps, store, clock, hub: away, courier: { look: () => undefined } });
+  const service = new Service({ ...deps, store, clock, config, hub, pay, metrics: createMetrics(() => 0) });
+  const [partner] = config.partners;
+  if (partner === undefined) throw new Error('no partner');
+  await service.testCallback(partner, { bankAccount: ACCOUNT.bankAccount, content: 'DH001', amount: 50_000 });
+  await clock.advance(RESEND_MS);
+  await turns();
+  expect(got.filter((it) => it.type === 'payment')).toMatchObject([{ amount: 50_000, repeated: false }]);
+});
+
 it('does not say that an order is cancelled which is paid in that moment', async () => {
   const { config, hub, store, clock, hello, push, say, types, ...deps } = await hubWithLine();
   await hello();
