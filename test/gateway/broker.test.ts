@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { connectAsync, type IClientOptions, MqttClient } from 'mqtt';
+import { generate, type Packet } from 'mqtt-packet';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
@@ -163,6 +164,26 @@ describe('the embedded broker', () => {
     socket.resume();
     socket.write(bytes);
     await closed;
+    await expectUntouched(gateway);
+  });
+
+  it('THR-10 goes on when a box sends thousands of packets at once', async () => {
+    const gateway = await testGateway();
+    const { client } = await loginAs(gateway, BOX1);
+    const heard = {
+      cmd: 'publish',
+      topic: boxTopic(own, 'up'),
+      payload: '',
+      qos: 0,
+      dup: false,
+      retain: false,
+    } as const;
+    const unheard: Packet = { cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'a', qos: 0 }] };
+    // Together less than a socket reads in one go.
+    const packets = [...Array(120).fill(generate(heard)), ...Array(7000).fill(generate(unheard))];
+    client.stream.write(Buffer.concat(packets));
+    await eventually('the last subscription', () => logged(gateway, 'mqtt-subscribe-refused').length === 7000);
+    await eventually('every message', () => logged(gateway, 'message-refused').length === 120);
     await expectUntouched(gateway);
   });
 

@@ -73,6 +73,8 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
     connectTimeout: CONNECT_TIMEOUT_MS,
     keepaliveLimit: KEEPALIVE_SECONDS_MAX,
     persistence: retainedByTopic(memory()),
+    // Without a limit: what is above one is queued without any, and thousands in it overflow the stack, and end the process.
+    concurrency: 0,
   });
   const connections = watch(aedes, deps, login);
   const sockets = new Set<Socket>();

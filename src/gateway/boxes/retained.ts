@@ -14,11 +14,11 @@ export function retainedByTopic(memory: Persistence): Persistence {
   const storeRetained = memory.storeRetained.bind(memory);
   const matching = memory.createRetainedStreamCombi.bind(memory);
   return Object.assign(memory, {
-    storeRetained: async (packet: AedesPublishPacket) => {
+    storeRetained: (packet: AedesPublishPacket) => {
       if (packet.payload.length === 0) retained.delete(packet.topic);
       // Copied, as the broker goes on to write into the packet.
       else retained.set(packet.topic, { ...packet });
-      await storeRetained(packet);
+      return storeRetained(packet);
     },
     createRetainedStreamCombi: (filters: string[]) => {
       if (filters.some((filter) => WILDCARD.test(filter))) return matching(filters);
