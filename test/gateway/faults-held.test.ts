@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { MakeAttempt } from '../../src/gateway/callbacks/attempt.ts';
@@ -63,6 +64,7 @@ function open() {
   return {
     clock,
     faults,
+    links,
     line,
     said,
     posted,
@@ -277,13 +279,29 @@ describe('what a fault holds back', () => {
 });
 
 describe('connections that are held', () => {
+  it('FLT-9 what waits to be posted is forgotten with its connection', async () => {
+    const { faults, links, order } = open();
+    order({ fault: 'half-open', seconds: 600 });
+    const [given, kept] = [new Socket(), new Socket()];
+    let passed = '';
+    const waits = [
+      links.passable(BOX, given).then(() => {
+        passed += 'given up ';
+      }),
+      links.passable(BOX, kept).then(() => {
+        passed += 'kept';
+      }),
+    ];
+    given.destroy();
+    await waits[0];
+    expect(passed).toBe('given up ');
+    faults.endAll();
+    await waits[1];
+    expect([given, kept].map((it) => it.listenerCount('close'))).toEqual([0, 0]);
+  });
+
   it('FLT-9 are no more than 16 of a box: one more ends the oldest', () => {
-    const clock = new VirtualClock();
-    const log = createLogger(new PassThrough().resume(), clock, 'json');
-    const directory = createDirectory(parseGatewayConfig({ dataDir: 'x' }, 'test'));
-    const deps = { directory, clock, log, random: systemRandom, changes: new Changes() };
-    const faults = new Faults({ ...deps, sandbox: true, partners: [] });
-    const links = new Links({ ...deps, faults, confirmTimeoutMs: DEADLINE_MS, isBrokerForeign: false });
+    const { faults, links } = open();
     faults.order({ fault: 'half-open', seconds: 600 });
     const events: string[] = [];
     const connect = (name: string) =>

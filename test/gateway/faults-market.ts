@@ -152,9 +152,9 @@ export class Market {
     await eventually(
       `${code} well`,
       async () => {
-        const status = (await box.status()) as Awaited<ReturnType<RealBox['status']>> & { fault: unknown };
+        const status = await box.status();
         const atGateway = await this.#mock<{ online: boolean }>(`/boxes/${code}`);
-        return status.online && status.fault === null && atGateway.online;
+        return status.online && status.fault === null && status.display.ok && atGateway.online;
       },
       SETTLED_MAX_MS,
     );

@@ -29,6 +29,8 @@ export type Transport = 'mqtt' | 'http';
 export interface Status {
   state: string;
   online: boolean;
+  display: { ok: boolean };
+  fault: object | null;
   order: { orderId: string; amount: number; qrCode: string } | null;
   lastPayment: { transactionId: string; orderId: string; amount: number; content: string } | null;
 }
