@@ -172,6 +172,25 @@ describe('SYN', () => {
     expect(new Set(partner.calls.map((it) => it.body)).size).toBe(1);
   });
 
+  it('SYN-4 goes on with its ladder although the calendar clock is set back', async () => {
+    const clock = new VirtualClock();
+    let aheadMs = 7_200_000;
+    const set = {
+      monotonicMs: () => clock.monotonicMs(),
+      wallMs: () => clock.wallMs() + aheadMs,
+      sleep: (ms: number, signal?: AbortSignal) => clock.sleep(ms, signal),
+    };
+    const partner = await partnerServer(status(500), processed);
+    const gateway = await testGateway({ clock: set, callback: { url: partner.url }, config: { mqtt: null } });
+    await gateway.post(TEST_CALLBACK, testCallback());
+    await clock.advance(0);
+    await afterAttempts(gateway, 1);
+    await eventually('the first wait', () => clock.sleeping().includes(1000));
+    aheadMs = 0;
+    await clock.advance(1000);
+    expect((await afterAttempts(gateway, 2)).status).toBe('delivered');
+  });
+
   it('SYN-4 is failed at once by 400', async () => {
     const { gateway, clock, partner } = await paidGateway([status(400, 'no')]);
     expect(await afterAttempts(gateway, 1)).toMatchObject({

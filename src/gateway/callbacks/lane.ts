@@ -9,7 +9,7 @@ const RUNNING_MAX = 20;
 const STUCK_WAIT_MS = 10_000;
 
 export interface LaneDeps {
-  store: Store;
+  store: { payments: Pick<Store['payments'], 'nextPending'> };
   clock: Clock;
   log: Logger;
   /** Waits of the ladder in milliseconds. */
