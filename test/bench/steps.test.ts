@@ -54,6 +54,10 @@ describe('steps on an emulated box', () => {
       'expect: { golden: none.png, within: 1s }',
       /^golden: none\.png cannot be read \(ENOENT.*--update-goldens writes it/,
     ],
+    [
+      `expect: { golden: ${import.meta.filename}, within: 1s }`,
+      /^golden: \S+: what should be a picture is none: .*--update-goldens writes it, 1s long$/,
+    ],
     ['push: { amount: 1, content: X, answer: E39 }', 'push: expected E39, the answer is SUCCESS'],
     ['pay: { amount: 0, content: X }', /^pay: expected SUCCESS, the answer is 002, /],
     ['cancel: { order: NONE }', /^cancel: expected SUCCESS, the answer is E96, /],

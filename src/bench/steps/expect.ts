@@ -57,7 +57,8 @@ export async function expect(args: Expectation, context: StepContext): Promise<u
 
 /** What is waited for, in a word or two. */
 function nameOf({ state, screen, callback, report, settled, unreachable }: Expectation): string {
-  if (state !== undefined || screen !== undefined) return `the box is ${state ?? screen}`;
+  if (state !== undefined) return `the box is ${state}`;
+  if (screen !== undefined) return `the screen is ${screen}`;
   if (callback !== undefined) return `the callback is ${callback.status ?? 'delivered'}`;
   if (report !== undefined) return 'the box has reported';
   if (settled) return 'all is settled';

@@ -22,7 +22,8 @@ export async function goldenProblem(
   }
   const file = await readFile(path).catch((error: unknown) => reasonOf(error));
   if (typeof file === 'string') return `golden: ${golden} cannot be read (${file}); --update-goldens writes it`;
-  const expected = await decodePicture(file);
+  const expected = await decodePicture(file).catch((error: unknown) => reasonOf(error));
+  if (typeof expected === 'string') return `golden: ${golden}: ${expected}; --update-goldens writes it`;
   const { share, picture } = comparePictures(seen.picture, expected);
   if (share <= tolerance) return undefined;
   evidence.addScreen(`${box.terminalCode}, difference to ${golden}`, await encodePicture(picture), undefined);
