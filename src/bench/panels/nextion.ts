@@ -85,6 +85,11 @@ export class NextionEmulator implements PanelEmulator {
     this.say(0x88);
   }
 
+  /** A touch shows another page, as its HMI file has it. */
+  turnTo(name: string): void {
+    this.#load(this.#hmi.find((page) => page.name === name) ?? this.#page);
+  }
+
   /** Says something unasked: a touch is `65 pp cc ev`. */
   say(...bytes: number[]): void {
     this.#send(Uint8Array.from([...bytes, ...END]));
@@ -164,8 +169,9 @@ export class NextionEmulator implements PanelEmulator {
     }
     const text = raw.replaceAll(/\\(["\\])/g, '$1');
     if (/\p{Cc}/u.test(text)) this.#violation(`control characters in ${component}`);
-    if (Buffer.byteLength(text) > charsMax) this.#violation(`${component} is cut to its txt_maxl of ${charsMax}`);
-    this.#texts.set(component, text);
+    const bytes = Buffer.from(text);
+    if (bytes.length > charsMax) this.#violation(`${component} is cut to its txt_maxl of ${charsMax}`);
+    this.#texts.set(component, bytes.subarray(0, charsMax).toString());
     return DONE;
   }
 

@@ -10,8 +10,9 @@ import { eventually } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
 import { onPty } from '../emulators/hardware.ts';
 import { openOn, scene, wireOf } from '../opened.ts';
-import { expectGolden } from '../pictures.ts';
+import { expectGolden, glyphCache } from '../pictures.ts';
 import { PAYMENT, payloadOf, SCENES } from '../scenes.ts';
+import { onSwitch } from '../switched.ts';
 
 const { missing, note } = without(PROGRAMS.socat);
 const driver = DISPLAY_DRIVERS.get('nextion');
@@ -264,6 +265,37 @@ describe.skipIf(missing)(`a Nextion panel${note}`, () => {
     hardware.emulator.refusal = { to: 't1.txt', code: 0x1b };
     await expect(show({ ...PAYMENT, qrCode: payloadOf(120), amount: 70_000 })).rejects.toThrow('t1.txt');
     expect(hardware.shownQr()).toBeUndefined();
+  });
+});
+
+describe('a Nextion panel at rest', () => {
+  const source = glyphCache();
+  const home: HmiPage = { name: 'home', texts: texts('t0', 't3', 't4'), qr: null };
+  const pay: HmiPage = {
+    name: 'pay',
+    texts: texts('t0', 't1', 't2', 't3', 't4', 't5', 't6', 't7'),
+    qr: { name: 'qr0', charsMax: 300 },
+  };
+
+  it('gets its page back, and the QR, after a touch has led to another one', async () => {
+    const options = { pages: { payment: 'pay' } };
+    const on = await onSwitch('nextion', (send) => new NextionEmulator(send, [home, pay]), PAYMENT, {
+      ...source,
+      options,
+    });
+    on.panel.emulator.turnTo('home');
+    expect(await on.qr()).toBeUndefined();
+    await on.within(20_000, 'the QR', async () => (await on.qr()) === PAYMENT.qrCode);
+    expect(on.panel.violations).toEqual([]);
+  });
+
+  it('is well where its components are shorter than their configuration says', async () => {
+    const short: HmiPage = { name: 'short', texts: { t0: 6, t3: 6, t4: 6 }, qr: null };
+    const options = { encoding: 'ascii', qr: null };
+    const on = await onSwitch('nextion', (send) => new NextionEmulator(send, [short]), idle, { ...source, options });
+    expect(on.panel.emulator.text('t3')).toBe('NGUYEN');
+    await on.pass(60_000);
+    expect(on.outcomes).toHaveLength(1);
   });
 });
 

@@ -60,7 +60,11 @@ function wired(name: string, make: Make, options: object, garble: { away: Garble
     const renderer = await openRenderer(display.surface, io);
     return settled(clock, display.draw(renderer.render(what), what));
   };
-  return { emulator, clock, opened, drawn };
+  const refreshed = async (display: Display, what: Scene) => {
+    const renderer = await openRenderer(display.surface, io);
+    return settled(clock, display.refresh?.run(renderer.render(what), what) ?? Promise.reject(new Error('no refresh')));
+  };
+  return { emulator, clock, opened, drawn, refreshed };
 }
 
 type Wired = ReturnType<typeof wired>;
@@ -161,6 +165,27 @@ describe.each(PANELS)('noise on the wire of a %s panel', (title, name, make, opt
       reason: { code: 'DISPLAY_FAULT', severity: 'retryable', message: expect.stringMatching(words) },
     });
     expect(away.count()).toBe(3);
+  });
+
+  it('is asked again when one question at rest is lost, and has failed when none is answered', async () => {
+    let toLose = 0;
+    const away: Garble = (bytes) => {
+      toLose -= 1;
+      return toLose < 0 ? bytes : new Uint8Array();
+    };
+    const panel = wired(name, make, options, { away, back: clean });
+    const display = await open(panel);
+    expect(await panel.drawn(display, WITH_QR)).toMatchObject({ status: 'fulfilled' });
+    toLose = 1;
+    expect(await panel.refreshed(display, WITH_QR)).toMatchObject({ status: 'fulfilled' });
+    toLose = Number.POSITIVE_INFINITY;
+    const failed = {
+      status: 'rejected',
+      reason: { code: 'DISPLAY_FAULT', severity: 'retryable', message: expect.stringContaining('did not answer') },
+    };
+    expect(await panel.refreshed(display, WITH_QR)).toMatchObject(failed);
+    toLose = 0;
+    expect(await panel.drawn(display, WITH_QR), 'it is spent').toMatchObject(failed);
   });
 
   it.each([
