@@ -38,7 +38,7 @@ const fault = z
         error: END,
       })
       .optional()
-      .describe('takes back what this scenario has injected'),
+      .describe('takes back what this scenario has injected; what it holds back goes on at once'),
   })
   .refine((it) => kindsOf(it).length === 1, 'expected one of inject, end, box, gateway and partner')
   .refine((it) => it.inject !== undefined || MORE.every((key) => !(key in it)), `${MORE.join(', ')} belong to inject`);

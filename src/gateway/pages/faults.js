@@ -37,11 +37,10 @@ export function faults(ask, { faults: offered, standing }) {
     };
     return button('Order', run('/_mock/faults', options, `${name} is ordered`));
   };
-  const end = ({ id, fault }) =>
-    button(
-      'End',
-      run(`/_mock/faults/${id}`, () => ({ method: 'DELETE' }), `${fault} is ended`),
-    );
+  const end = ({ id, fault }) => {
+    const onclick = run(`/_mock/faults/${id}`, () => ({ method: 'DELETE' }), `${fault} is ended`);
+    return el('button', { type: 'button', title: 'what it holds back goes on at once', onclick }, 'End');
+  };
   const copy = (magic) =>
     el(
       'button',
