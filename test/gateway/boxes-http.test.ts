@@ -1,5 +1,6 @@
 import { request } from 'node:http';
 import { PassThrough } from 'node:stream';
+import { decodeProtectedHeader } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Hub } from '../../src/gateway/boxes/hub.ts';
 import type { Line } from '../../src/gateway/boxes/line.ts';
@@ -88,6 +89,17 @@ describe('a box over HTTP', () => {
     expect(await post(gateway, bytes, headersOf(BOX1, box.sessionId))).toEqual([400, failed('E46')]);
     expect(gateway.refusals()).toEqual(['E46']);
     expect((await gateway.post(SEND_QR, push())).status).toBe(200);
+  });
+
+  it('BOX-HTTP-4 begins no session by the hello of another one than the stream is of, although it answers its challenge', async () => {
+    const gateway = await testGateway(httpOnly);
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
+    const other = new FakeBox({ gateway, identity: BOX1, transport: 'http' });
+    const hello = { ...HELLO, sessionId: other.sessionId };
+    const { challenge } = decodeProtectedHeader(box.sealed(message('hello', HELLO))) as { challenge: string };
+    const sealed = other.seal.seal(message('hello', hello) as UpMessage, challenge);
+    expect(await post(gateway, sealed, headersOf(BOX1, box.sessionId))).toEqual([400, failed('E46')]);
+    expect(await gateway.mock<unknown>('/boxes/VVB000001')).toMatchObject({ online: true, sessionId: box.sessionId });
   });
 
   it('LIM-4 BOX-HTTP-4 answers 413 to more than a message may have', async () => {

@@ -1,6 +1,10 @@
 import { decodeProtectedHeader } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { keys } from '../../src/commands/keys.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import { signingKeyOf } from '../../src/protocol/keys.ts';
+import { BoxSeal } from '../../src/protocol/seal.ts';
 import { boxTopic } from '../../src/protocol/topics.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
@@ -64,4 +68,27 @@ it('SIG-2 SIG-3 begins no session with the hello of an earlier one, as long as t
   expect(refusals(gateway)).toMatchObject([{ code: 'MESSAGE_REPLAYED' }]);
   expect((await gateway.post(SEND_QR, push())).body.status).toBe('SUCCESS');
   expect(second.of('refused')).toEqual([]);
+});
+
+it('SIG-2 SIG-3 begins no session with a hello that was held back until a later one of the box was taken', async () => {
+  const gateway = await testGateway();
+  const { client } = await loginAs(gateway, BOX1);
+  const { terminalCode, serialNumber } = BOX1;
+  const names = { terminalCode, serialNumber, agentVersion: '', display: '', shownPushId: null };
+  const helloOf = (sessionId: string) =>
+    ({ v: 1, id: crypto.randomUUID(), sentAtMs: 1, type: 'hello', sessionId, ...names }) as const;
+  const other = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt', hello: false });
+  const { challenge } = decodeProtectedHeader(other.sealed(helloOf(other.sessionId))) as { challenge: string };
+  const [key, clock] = [signingKeyOf(systemRandom.secret(32)), new VirtualClock()];
+  const sealed = async (sessionId: string) => {
+    await clock.advance(1);
+    return new BoxSeal({ ...BOX1, sessionId }, key, clock).seal(helloOf(sessionId), challenge);
+  };
+  const [held, later] = [crypto.randomUUID(), crypto.randomUUID()];
+  const [first, second] = [await sealed(held), await sealed(later)];
+  await client.publishAsync(boxTopic(terminalCode, 'up'), second, { qos: 1 });
+  await client.publishAsync(boxTopic(terminalCode, 'up'), first, { qos: 1 });
+  await eventually('the refusal', () => refusals(gateway).length === 1);
+  expect(refusals(gateway)).toMatchObject([{ code: 'MESSAGE_REORDERED' }]);
+  expect(await gateway.mock<unknown>(`/boxes/${terminalCode}`)).toMatchObject({ online: true, sessionId: later });
 });
