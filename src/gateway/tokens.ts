@@ -26,7 +26,8 @@ export async function createTokens(store: Store, clock: Clock, random: Random): 
   ]);
   return {
     issue: (partner) => {
-      const issuedAt = Math.floor(clock.wallMs() / 1000);
+      // Whole seconds, and never fewer of them than are promised.
+      const issuedAt = Math.ceil(clock.wallMs() / 1000);
       return new SignJWT()
         .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
         .setIssuer(ISSUER)

@@ -31,6 +31,18 @@ it('TOK-2 ends a token after 300 seconds, to the second', async () => {
   expect([late.status, late.body]).toEqual([401, { status: 'FAILED', message: 'E74' }]);
 });
 
+it('TOK-2 lets a token live for 300 seconds, in whatever part of a second it is issued', async () => {
+  const clock = new VirtualClock();
+  const gateway = await testGateway({ clock });
+  await clock.advance(900);
+  const authorization = `Bearer ${await gateway.token()}`;
+  const generate = async () => (await gateway.post(GENERATE, order(), { authorization })).status;
+  await clock.advance(299_999);
+  expect(await generate()).toBe(200);
+  await clock.advance(1_000);
+  expect(await generate()).toBe(401);
+});
+
 it('TOK-2 keeps a token valid over a restart, but not at another gateway', async () => {
   const dataDir = await temporaryFolder();
   const first = await testGateway({ dataDir });
