@@ -140,13 +140,7 @@ async function provisionFolder(
     say(`gateway: paybox gateway --config ${folder.path}/gateway/gateway.yaml, for ${at.hosts.join(', ')}`);
     say(`a broker of your own: see ${folder.path}/mosquitto and ${folder.path}/emqx`);
   }
-  for (const box of boxes) {
-    if (options.boot !== undefined && (await folder.hasBox(box.terminalCode))) continue;
-    await folder.addBox(box, at);
-    const path = folder.boxFolder(box.terminalCode);
-    if (options.boot === undefined)
-      say(`${box.terminalCode}: copy ${path} to the box, as /etc/paybox that only its user paybox can read.`);
-  }
+  await addBoxes(folder, boxes, at, options.boot !== undefined);
   const codes = rotate.filter((it) => it !== GATEWAY);
   for (const terminalCode of codes) {
     await folder.rotateBox(terminalCode);
@@ -155,6 +149,22 @@ async function provisionFolder(
   }
   if (boxes.length + codes.length > 0) say(TELL_OTHERS);
   return { folder, at };
+}
+
+/** A box whose card is to be written may be there already. */
+async function addBoxes(
+  folder: ProvisionFolder,
+  boxes: readonly BoxName[],
+  at: Addresses,
+  isForCard: boolean,
+): Promise<void> {
+  const missing: BoxName[] = [];
+  for (const box of boxes) if (!isForCard || !(await folder.hasBox(box.terminalCode))) missing.push(box);
+  if (missing.length === 0) return;
+  await folder.addBoxes(missing, at, ({ terminalCode }) => {
+    const path = folder.boxFolder(terminalCode);
+    if (!isForCard) say(`${terminalCode}: copy ${path} to the box, as /etc/paybox that only its user paybox can read.`);
+  });
 }
 
 const TELL_OTHERS =

@@ -90,11 +90,16 @@ export function emqxUser(name: string, password: string): string {
   return `${name},${hash},${salt},false`;
 }
 
-/** The lines with this one at their end, in the place of another that begins with the same name; the others as they were. */
-export function withLine(lines: string, line: string): string {
-  const name = /^[^:,]+[:,]/.exec(line)?.[0] ?? line;
-  const kept = lines.split('\n').filter((it) => it !== '' && !it.startsWith(name));
-  return text(...kept, line);
+/** The lines with these at their end, in the place of others that begin with the same names; the rest as it was. */
+export function withLines(lines: string, added: readonly string[]): string {
+  const names = new Set(added.map(nameIn));
+  const kept = lines.split('\n').filter((it) => it !== '' && !names.has(nameIn(it)));
+  return text(...kept, ...added);
+}
+
+/** What a line begins with, up to where its name ends. */
+function nameIn(line: string): string {
+  return /^[^:,]+[:,]/.exec(line)?.[0] ?? line;
 }
 
 function isRetained(topic: string): boolean {

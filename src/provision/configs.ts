@@ -71,25 +71,37 @@ dataDir: data
 `;
 }
 
+/** A box as gateway and brokers are told of it; without a serial number it is one that they know. */
+export interface ToldBox {
+  terminalCode: string;
+  serialNumber?: string;
+  secret: string;
+}
+
 /**
- * A gateway's configuration with a box put in, or with its new secret; whatever else a person wrote there stays.
- * Throws ConfigError where it is no YAML, or gives the serial number to another box.
+ * A gateway's configuration with boxes put in, or with their new secrets; whatever else a person wrote there stays.
+ * Throws ConfigError where it is no YAML, or gives a serial number to another box.
  */
-export function withBox(config: string, box: BoxName | { terminalCode: string }, secret: string, name: string): string {
+export function withBoxes(config: string, told: readonly ToldBox[], name: string): string {
   const document = parseDocument(config);
   if (document.errors.length > 0) throw new ConfigError(`${name}: not valid YAML`, 'correct it, and run this again');
   if (!(document.get('boxes') instanceof YAMLSeq)) document.set('boxes', document.createNode([]));
   const boxes = document.get('boxes');
   if (!(boxes instanceof YAMLSeq)) throw new ConfigError(`${name}: boxes: expected a list`);
   boxes.flow = false;
-  const place = (key: string, value: string) => boxes.items.findIndex((_, i) => boxes.getIn([i, key]) === value);
-  const at = place('terminalCode', box.terminalCode);
-  if (at >= 0) {
-    boxes.setIn([at, 'secret'], secret);
-  } else if ('serialNumber' in box && place('serialNumber', box.serialNumber) >= 0) {
-    throw new ConfigError(`${name}: serialNumber ${box.serialNumber} is already taken`, 'each box has its own');
-  } else {
-    boxes.add(document.createNode({ ...box, secret }));
+  const places = (key: string) => new Map(boxes.items.map((_, i) => [boxes.getIn([i, key]), i]));
+  const [byCode, bySerial] = [places('terminalCode'), places('serialNumber')];
+  for (const box of told) {
+    const at = byCode.get(box.terminalCode);
+    if (at !== undefined) {
+      boxes.setIn([at, 'secret'], box.secret);
+    } else if (box.serialNumber !== undefined && bySerial.has(box.serialNumber)) {
+      throw new ConfigError(`${name}: serialNumber ${box.serialNumber} is already taken`, 'each box has its own');
+    } else {
+      byCode.set(box.terminalCode, boxes.items.length);
+      if (box.serialNumber !== undefined) bySerial.set(box.serialNumber, boxes.items.length);
+      boxes.add(document.createNode(box));
+    }
   }
   return document.toString();
 }

@@ -12,9 +12,17 @@ import {
   mosquittoAcl,
   mosquittoConfig,
   mosquittoPassword,
-  withLine,
+  withLines,
 } from './brokers.ts';
-import { type Addresses, agentConfig, type BoxName, gatewayConfig, isOnlyHere, withBox } from './configs.ts';
+import {
+  type Addresses,
+  agentConfig,
+  type BoxName,
+  gatewayConfig,
+  isOnlyHere,
+  type ToldBox,
+  withBoxes,
+} from './configs.ts';
 import { type Content, createFolder, readIfThere, replaceFile } from './files.ts';
 import { type Credential, createAuthority, issue, revoke, validFor } from './pki.ts';
 
@@ -64,9 +72,9 @@ export class ProvisionFolder {
       'gateway/gateway.yaml': { text: gatewayConfig(at, password) },
       'mosquitto/mosquitto.conf': { text: mosquittoConfig(this.path, at.mqttPort, isOnlyHere(at)), isPublic: true },
       'mosquitto/acl': { text: mosquittoAcl() },
-      'mosquitto/passwords': { text: withLine('', mosquittoPassword(GATEWAY_LOGIN, password)) },
+      'mosquitto/passwords': { text: withLines('', [mosquittoPassword(GATEWAY_LOGIN, password)]) },
       'emqx/acl.conf': { text: emqxAcl() },
-      'emqx/users.csv': { text: withLine(`${EMQX_USERS_HEAD}\n`, emqxUser(GATEWAY_LOGIN, password)) },
+      'emqx/users.csv': { text: withLines(`${EMQX_USERS_HEAD}\n`, [emqxUser(GATEWAY_LOGIN, password)]) },
     });
     return true;
   }
@@ -81,26 +89,33 @@ export class ProvisionFolder {
   }
 
   /**
-   * Makes a box's folder, and tells the gateway's configuration and the brokers' lists of it. Cut off before its end,
-   * there is no folder yet, and it can be made again. Throws ConfigError when there is one.
+   * Tells the gateway's configuration and the brokers' lists of the boxes, each file once for all of them, makes their
+   * folders, and calls `made` for each that is whole. Cut off before its end, there is no folder of a box yet, and it
+   * can be made again. Throws ConfigError, and changes nothing, when there is one of any of them.
    */
-  async addBox(box: BoxName, at: Addresses): Promise<void> {
-    const folder = this.boxFolder(box.terminalCode);
-    if (await this.hasBox(box.terminalCode)) {
-      const fix = `nothing of it was changed; --rotate ${box.terminalCode} makes a new secret and certificate`;
-      throw new ConfigError(`${folder} is there already`, fix);
+  async addBoxes(boxes: readonly BoxName[], at: Addresses, made: (box: BoxName) => void): Promise<void> {
+    for (const { terminalCode } of boxes) {
+      if (!(await this.hasBox(terminalCode))) continue;
+      const fix = `nothing was changed; --rotate ${terminalCode} makes a new secret and certificate`;
+      throw new ConfigError(`${this.boxFolder(terminalCode)} is there already`, fix);
     }
     const authority = await this.#authority();
-    const secret = this.#random.secret(SECRET_BYTES);
-    const { cert, key } = await this.#clientOf(authority, box.terminalCode);
-    await this.#tellOthers(box, secret);
-    await createFolder(folder, {
-      'agent.yaml': { text: agentConfig(box, at) },
-      secret: { text: `${secret}\n` },
-      'cert.pem': { text: cert, isPublic: true },
-      'key.pem': { text: key },
-      'ca.pem': { text: authority.cert, isPublic: true },
-    });
+    const drafts = [];
+    for (const box of boxes) {
+      const secret = this.#random.secret(SECRET_BYTES);
+      drafts.push({ box, secret, ...(await this.#clientOf(authority, box.terminalCode)) });
+    }
+    await this.#tellOthers(drafts.map(({ box, secret }) => ({ ...box, secret })));
+    for (const { box, secret, cert, key } of drafts) {
+      await createFolder(this.boxFolder(box.terminalCode), {
+        'agent.yaml': { text: agentConfig(box, at) },
+        secret: { text: `${secret}\n` },
+        'cert.pem': { text: cert, isPublic: true },
+        'key.pem': { text: key },
+        'ca.pem': { text: authority.cert, isPublic: true },
+      });
+      made(box);
+    }
   }
 
   /** Gives a box a new secret and certificate, and revokes the old one. Throws ConfigError for a box that is not there. */
@@ -114,7 +129,7 @@ export class ProvisionFolder {
     const secret = this.#random.secret(SECRET_BYTES);
     const { cert, key } = await this.#clientOf(authority, terminalCode);
     await this.#revoke(authority, old);
-    await this.#tellOthers({ terminalCode }, secret);
+    await this.#tellOthers([{ terminalCode, secret }]);
     await this.#replace(`boxes/${terminalCode}`, {
       secret: { text: `${secret}\n` },
       'key.pem': { text: key },
@@ -154,13 +169,12 @@ export class ProvisionFolder {
     return issue(authority, terminalCode, { kind: 'client' }, validFor(this.#nowMs, CLIENT_YEARS));
   }
 
-  async #tellOthers(box: BoxName | { terminalCode: string }, secret: string): Promise<void> {
-    const { terminalCode } = box;
-    await this.#change('gateway/gateway.yaml', (text) => withBox(text, box, secret, 'gateway/gateway.yaml'));
-    await this.#change('mosquitto/passwords', (text) =>
-      withLine(text, mosquittoPassword(terminalCode, loginOf(secret))),
-    );
-    await this.#change('emqx/users.csv', (text) => withLine(text, emqxUser(terminalCode, loginOf(secret))));
+  async #tellOthers(boxes: readonly ToldBox[]): Promise<void> {
+    const lines = (lineOf: (name: string, password: string) => string) =>
+      boxes.map(({ terminalCode, secret }) => lineOf(terminalCode, loginOf(secret)));
+    await this.#change('gateway/gateway.yaml', (text) => withBoxes(text, boxes, 'gateway/gateway.yaml'));
+    await this.#change('mosquitto/passwords', (text) => withLines(text, lines(mosquittoPassword)));
+    await this.#change('emqx/users.csv', (text) => withLines(text, lines(emqxUser)));
   }
 
   async #revoke(authority: Credential, ...certs: string[]): Promise<void> {

@@ -1,13 +1,15 @@
 import { X509Certificate } from 'node:crypto';
-import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { existsSync, watch } from 'node:fs';
+import { appendFile, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { loadAgentConfig } from '../../src/agent/config.ts';
 import { loadGatewayConfig } from '../../src/gateway/config.ts';
 import { boxRights, GATEWAY_RIGHTS } from '../../src/protocol/topics.ts';
+import { emqxUser, mosquittoPassword } from '../../src/provision/brokers.ts';
 import { createAuthority, issue, revoke, validFor } from '../../src/provision/pki.ts';
-import { temporaryFolder } from '../support/net.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
 import { openssl } from '../support/openssl.ts';
 import { payboxToEnd } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
@@ -32,6 +34,19 @@ async function contentOf(folder: string): Promise<Record<string, { mode: string;
     return [file.slice(folder.length + 1), { mode, text: await readFile(file, 'utf8') }] as const;
   });
   return Object.fromEntries(await Promise.all(entries));
+}
+
+/** Counts how often a file of the folder is replaced from here on; the count waits until all that came before it is seen. */
+function writesOf(path: string, name: string): () => Promise<number> {
+  const folder = dirname(join(path, name));
+  const seen: string[] = [];
+  const watcher = watch(folder, (_event, file) => seen.push(file ?? ''));
+  onTestFinished(() => watcher.close());
+  return async () => {
+    await writeFile(join(folder, 'last'), '');
+    await eventually('the last change', () => seen.includes('last'));
+    return seen.filter((file) => file === basename(name)).length;
+  };
 }
 
 const textOf = (content: Record<string, { text: string }>, name: string) => content[name]?.text ?? '';
@@ -131,14 +146,53 @@ describe('paybox provision', () => {
     expect(await run(join(folder, 'empty'))).toMatchObject({ code: 0 });
   });
 
+  it.each([
+    ['one that is there', BOX1, 'VVB000001 is there already'],
+    ['one whose serial number another has', 'VVB000009:VVB900001', 'serialNumber VVB900001 is already taken'],
+  ])('refuses several boxes for %s, and leaves all as it was', async (_what, box, reason) => {
+    const { path } = await provisioned();
+    const before = await contentOf(path);
+    const { code, output } = await run(path, '--box', 'VVB000003:VVB900003', '--box', box);
+    expect(code).toBe(2);
+    expect(output).toContain(reason);
+    expect(await contentOf(path)).toEqual(before);
+  });
+
+  it('writes each list of boxes once for all of them, and tells of each box as soon as it is whole', async () => {
+    const { path, folder, at, text } = await provisioned();
+    const [oldPassword, oldUser] = [mosquittoPassword('VVB000003', 'old'), emqxUser('VVB000003', 'old')];
+    await appendFile(join(path, 'mosquitto/passwords'), `# ours\n${oldPassword}\n`);
+    await appendFile(join(path, 'emqx/users.csv'), `${oldUser}\n`);
+    const boxes = ['3', '4', '5'].map((n) => ({ terminalCode: `VVB00000${n}`, serialNumber: `VVB90000${n}` }));
+    const lists = ['gateway/gateway.yaml', 'mosquitto/passwords', 'emqx/users.csv'];
+    const written = lists.map((name) => writesOf(path, name));
+    const made: string[] = [];
+    await folder.addBoxes(boxes, at, ({ terminalCode }) => {
+      expect(existsSync(join(folder.boxFolder(terminalCode), 'key.pem'))).toBe(true);
+      made.push(terminalCode);
+    });
+    expect(made).toEqual(boxes.map(({ terminalCode }) => terminalCode));
+    expect(await Promise.all(written.map((count) => count()))).toEqual([1, 1, 1]);
+    const names = ['VVB000001', 'VVB000002', ...made];
+    const secrets = await Promise.all(names.map(async (name) => (await text(`boxes/${name}/secret`)).trim()));
+    const known = (await loadGatewayConfig(join(path, 'gateway/gateway.yaml'))).boxes;
+    expect(known.map(({ terminalCode }) => terminalCode)).toEqual(names);
+    expect(known.map(({ secret }) => secret)).toEqual(secrets);
+    const linesOf = async (name: string) => (await text(name)).trimEnd().split('\n');
+    const heads = async (name: string) => (await linesOf(name)).map((line) => line.split(/[:,]/)[0]);
+    expect(await heads('mosquitto/passwords')).toEqual(['gateway', 'VVB000001', 'VVB000002', '# ours', ...made]);
+    expect(await heads('emqx/users.csv')).toEqual(['user_id', 'gateway', ...names]);
+    expect(await linesOf('mosquitto/passwords')).not.toContain(oldPassword);
+  });
+
   it('goes on where it was cut off before a box was whole', async () => {
     const { path, folder, at, text } = await provisioned();
     const box = { terminalCode: 'VVB000003', serialNumber: 'VVB900003' };
     await mkdir(join(path, 'boxes/VVB000003'));
     await writeFile(join(path, 'boxes/VVB000003/left'), 'x');
-    await expect(folder.addBox(box, at)).rejects.toThrow('is there already');
+    await expect(folder.addBoxes([box], at, () => undefined)).rejects.toThrow('is there already');
     await rm(join(path, 'boxes/VVB000003'), { recursive: true });
-    await folder.addBox(box, at);
+    await folder.addBoxes([box], at, () => undefined);
     const secret = (await text('boxes/VVB000003/secret')).trim();
     const known = (await loadGatewayConfig(join(path, 'gateway/gateway.yaml'))).boxes;
     expect(known.filter((it) => it.terminalCode === 'VVB000003')).toEqual([{ ...box, secret }]);
