@@ -1,12 +1,15 @@
-import { openAwaitedBox } from '../bench/conformance/box/awaited-box.ts';
+import { isAnyHost, openAwaitedBox, ownAddress } from '../bench/conformance/box/awaited-box.ts';
 import { BOX_CHECKS } from '../bench/conformance/box/checks/all.ts';
 import type { JudgedIdentity } from '../bench/conformance/box/gateway/side.ts';
 import { boxLacks } from '../bench/conformance/box/subject.ts';
+import { BOX_UNJUDGED } from '../bench/conformance/box/unjudged.ts';
 import { type Opener, suiteOf } from '../bench/conformance/suite.ts';
+import { unjudgedOf } from '../bench/conformance/unjudged.ts';
 import { probeOf, screenProbe } from '../bench/probe.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';
 import { boxCode } from '../protocol/fields.ts';
+import { authorityIn, facesOf } from './bench-conformance-tls.ts';
 import { secretFrom } from './secrets.ts';
 
 /** What a person gives about a box that is judged. */
@@ -18,6 +21,8 @@ export interface BoxOptionsGiven {
   listen?: string;
   mqttPort?: number;
   httpPort?: number;
+  /** A folder that `paybox provision` made. */
+  tls?: string;
   probe?: string;
   restartCommand?: string;
   /** Seconds. */
@@ -38,13 +43,17 @@ export function awaitedBox(given: BoxOptionsGiven, isWanted: (clause: string) =>
     throw new ConfigError(`--box-page ${url}: expected the origin of the box's pages, as http://192.168.1.20:8810`);
   }
   const pages = url === undefined ? undefined : screenProbe;
+  const authority = given.tls === undefined ? undefined : authorityIn(given.tls);
   const target = `box ${identity.terminalCode}`;
   return {
     target,
     size: checks.length,
+    unjudged: unjudgedOf(BOX_UNJUDGED, isWanted),
     open: async (signal) => {
+      const faces = authority && (await facesOf(authority, isAnyHost(host) ? ownAddress() : host));
       const subject = await openAwaitedBox({
         identity,
+        faces,
         place: { host, mqttPort: given.mqttPort ?? MQTT_PORT, httpPort: given.httpPort ?? HTTP_PORT },
         url,
         probe: probe === undefined ? pages : probeOf(probe),

@@ -40,6 +40,7 @@ export function conformanceCommand(): Command {
     .option('--listen <host>', '… the address of this machine that it connects to (default: 127.0.0.1),')
     .option('--mqtt-port <port>', '… the port of MQTT (default: 18840),', portOrAny)
     .option('--http-port <port>', '… the port of HTTP (default: 8840),', portOrAny)
+    .option('--tls <folder>', '… over TLS, by the authority in a folder that `paybox provision` made,')
     .option('--within <seconds>', '… how long it may take to come (default: 120), and', whole(86_400))
     .option('--probe <how>', '… where its screen is seen, as in `bench run` (default: --box-page, if there is one)')
     .option('--restart-command <command>', '… a shell command that turns it off and on again')

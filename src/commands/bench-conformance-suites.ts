@@ -3,11 +3,14 @@ import { BoxAt } from '../bench/box-at.ts';
 import { BOX_CHECKS } from '../bench/conformance/box/checks/all.ts';
 import { openOwnBox } from '../bench/conformance/box/own-box.ts';
 import { boxLacks } from '../bench/conformance/box/subject.ts';
-import { SERVICE_CHECKS, UNSEEN_CLAUSES } from '../bench/conformance/service/checks.ts';
+import { BOX_UNJUDGED } from '../bench/conformance/box/unjudged.ts';
+import { SERVICE_CHECKS } from '../bench/conformance/service/checks.ts';
 import { type CallbackAuth, type CallbackListener, startListener } from '../bench/conformance/service/listener.ts';
 import { openOwnService, uniqueOf } from '../bench/conformance/service/own.ts';
 import { type ServiceAccess, ServiceSubject } from '../bench/conformance/service/subject.ts';
+import { SERVICE_UNJUDGED } from '../bench/conformance/service/unjudged.ts';
 import { type Opener, type Suite, suiteOf } from '../bench/conformance/suite.ts';
+import { unjudgedOf } from '../bench/conformance/unjudged.ts';
 import { realPace } from '../bench/pace.ts';
 import { screenProbe } from '../bench/probe.ts';
 import type { Transport } from '../bench/targets/identities.ts';
@@ -16,6 +19,7 @@ import { ConfigError } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';
 import { seededRandom } from '../lib/seeded.ts';
 import { webhookKey } from '../protocol/webhook.ts';
+import { anyAuthority, facesOf } from './bench-conformance-tls.ts';
 import { emulatedStarter } from './bench-emulated.ts';
 import { noLog } from './bench-target.ts';
 import { fileLog } from './daemon.ts';
@@ -49,6 +53,8 @@ export interface ServiceOptionsGiven {
   report?: string;
 }
 
+const LOOPBACK = '127.0.0.1';
+
 type IsWanted = (clause: string) => boolean;
 
 /** Our own gateway, in this process and in time that is skipped. */
@@ -58,7 +64,7 @@ export function ownService({ report }: ServiceOptionsGiven, seed: number, isWant
   return {
     target,
     size: checks.length,
-    unseen: UNSEEN_CLAUSES,
+    unjudged: unjudgedOf(SERVICE_UNJUDGED, isWanted),
     open: async () => {
       const random = seededRandom(seed);
       const starter = emulatedStarter({ transport: 'http', probe: screenProbe, random, log: logOf(report) });
@@ -92,13 +98,18 @@ export function ownBox(
   const other = transport === 'mqtt' ? 'http' : 'mqtt';
   const checks = BOX_CHECKS.filter(({ clause, needs = [] }) => isWanted(clause) && !needs.includes(other));
   const target = `our own agent over ${transport.toUpperCase()}`;
+  const judged = new Set(checks.map(({ clause }) => clause));
+  const others = BOX_CHECKS.map(({ clause }) => clause).filter((clause) => isWanted(clause) && !judged.has(clause));
+  const elsewhere = { clauses: [...new Set(others)], why: `what a box does over ${other.toUpperCase()}` };
   return {
     target,
     size: checks.length,
+    unjudged: unjudgedOf([elsewhere, ...BOX_UNJUDGED], isWanted),
     open: async (signal) => {
       const random = seededRandom(seed);
       const starter = emulatedStarter({ transport, probe: screenProbe, random, log: logOf(report) });
-      const subject = await openOwnBox(starter, { transport, probe: screenProbe, random, signal });
+      const faces = await facesOf(await anyAuthority(), LOOPBACK);
+      const subject = await openOwnBox(starter, { transport, probe: screenProbe, random, faces, signal });
       const close = () => subject.hands.close();
       return suiteOf(checks, {
         subject,
@@ -119,7 +130,7 @@ export function serviceAt(given: ServiceOptionsGiven, isWanted: IsWanted): Opene
   return {
     target,
     size: checks.length,
-    unseen: UNSEEN_CLAUSES,
+    unjudged: unjudgedOf(SERVICE_UNJUDGED, isWanted),
     open: async () => {
       const listener = listen && (await startListener(listen, systemClock, options.callbackAuth));
       const subject = new ServiceSubject({

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { CheckOutcome, CheckResult } from '../bench/conformance/conformance.ts';
 import { byClause } from '../bench/conformance/conformance.ts';
-import { conformancePage, type Judged, unseenText } from '../bench/conformance/page.ts';
+import { conformancePage, type Judged } from '../bench/conformance/page.ts';
 import { type Opener, reportedOf } from '../bench/conformance/suite.ts';
 import { junitOf } from '../bench/reports/junit.ts';
 import { type Progress, progressOn } from '../bench/reports/progress.ts';
@@ -80,9 +80,9 @@ async function judgeAll(
 ): Promise<void> {
   const of = openers.reduce((sum, { size }) => sum + size, 0);
   let begun = 0;
-  for (const { target, unseen, open } of openers) {
+  for (const { target, unjudged, open } of openers) {
     const results: CheckResult[] = [];
-    judged.push({ target, results, unseen });
+    judged.push({ target, results, unjudged });
     const suite = await open(signal);
     try {
       await suite.judge({
@@ -132,7 +132,7 @@ function openersOf(options: ConformanceOptions, seed: number): Opener[] {
 
 function print(judged: readonly Judged[], isJson: boolean): void {
   for (const it of judged) {
-    const { target, results } = it;
+    const { target, results, unjudged = [] } = it;
     if (isJson) {
       for (const { evidence: _evidence, ...result } of results) {
         process.stdout.write(`${JSON.stringify({ target, ...result })}\n`);
@@ -147,8 +147,9 @@ function print(judged: readonly Judged[], isJson: boolean): void {
         reason,
       ]),
     );
-    const unseen = unseenText(it);
-    process.stdout.write(`\n${target}\n${table(rows)}\n${unseen === '' ? '' : `${unseen}\n`}`);
+    process.stdout.write(`\n${target}\n${table(rows)}\n`);
+    if (unjudged.length === 0) continue;
+    process.stdout.write(`not judged\n${table(unjudged.map(({ clauses, why }) => [clauses.join(', '), why]))}\n`);
   }
 }
 

@@ -42,6 +42,16 @@ const MUTANTS: Record<string, Mutant> = {
       };
     },
   },
+  'says what no box says': {
+    // What is not taken does not count, and the next message leaves out its number.
+    breaks: ['MSG-2', 'SIG-1'],
+    wire: () => ({
+      up: (message) =>
+        message.type === 'accepted'
+          ? [message, { ...message, id: crypto.randomUUID(), type: 'seen' } as unknown as UpMessage]
+          : [message],
+    }),
+  },
   'does not look at the amount in the QR': {
     breaks: ['AGT-1'],
     wire: onShow((show) => ({ ...show, amount: qrIn(show)?.amount ?? show.amount })),

@@ -3,6 +3,7 @@ import { type AgentSetup, startAgent } from '../../src/agent/agent.ts';
 import { parseAgentConfig } from '../../src/agent/config.ts';
 import type { Arrival, TransportIo } from '../../src/agent/contract.ts';
 import { BOX_CHECKS } from '../../src/bench/conformance/box/checks/all.ts';
+import type { Faces } from '../../src/bench/conformance/box/gateway/front.ts';
 import { openOwnBox } from '../../src/bench/conformance/box/own-box.ts';
 import { type BoxNeed, type BoxSubject, boxLacks } from '../../src/bench/conformance/box/subject.ts';
 import { type CheckResult, runChecks } from '../../src/bench/conformance/conformance.ts';
@@ -123,12 +124,14 @@ async function openChanged(setup: AgentSetup, mutant: Mutant, glass: Glass, io: 
 export interface Judging {
   transport?: Transport;
   probe?: Probe;
+  /** With them, box and gateway speak TLS. */
+  faces?: Faces;
   /** What is not there; everything is unless told otherwise. */
   without?: readonly BoxNeed[];
 }
 
 /** Every verdict on a box that is right but for what the mutant says. */
-export async function judge(mutant: Mutant, { transport = 'mqtt', probe, without = [] }: Judging = {}) {
+export async function judge(mutant: Mutant, { transport = 'mqtt', probe, faces, without = [] }: Judging = {}) {
   const glass = new Glass();
   const starter = starterOf(mutant, glass, probe !== undefined);
   const { pace } = starter;
@@ -144,7 +147,7 @@ export async function judge(mutant: Mutant, { transport = 'mqtt', probe, without
       };
     },
   };
-  const options = { transport, probe: probe ?? onGlass, random: seededRandom(SEED), signal: never };
+  const options = { transport, probe: probe ?? onGlass, random: seededRandom(SEED), faces, signal: never };
   const subject = await openOwnBox(starter, options);
   try {
     return await verdictsOn(subject, without);

@@ -2,6 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { BOX_CHECKS } from '../../src/bench/conformance/box/checks/all.ts';
+import { BOX_UNJUDGED } from '../../src/bench/conformance/box/unjudged.ts';
 import {
   byClause,
   type Check,
@@ -12,8 +14,9 @@ import {
   Unmet,
 } from '../../src/bench/conformance/conformance.ts';
 import { conformancePage } from '../../src/bench/conformance/page.ts';
-import { SERVICE_CHECKS, UNSEEN_CLAUSES } from '../../src/bench/conformance/service/checks.ts';
+import { SERVICE_CHECKS } from '../../src/bench/conformance/service/checks.ts';
 import { Masks } from '../../src/bench/conformance/service/masks.ts';
+import { SERVICE_UNJUDGED } from '../../src/bench/conformance/service/unjudged.ts';
 import { reportedOf } from '../../src/bench/conformance/suite.ts';
 import { Evidence } from '../../src/bench/evidence.ts';
 import { realPace } from '../../src/bench/pace.ts';
@@ -198,15 +201,46 @@ describe('what stands in evidence', () => {
   });
 });
 
-describe('the checks of a service', () => {
-  it('judge every clause of their rooms but those that nobody sees from outside', async () => {
-    const protocol = await readFile(new URL('../../src/protocol/PROTOCOL.md', import.meta.url), 'utf8');
-    const clauses = protocol.match(/(?<=^\| )(TOK|GEN|SUM|SND|CBK|SYN|ERR|LIM|QRP)-\d+(?= +\|)/gm) ?? [];
-    const judged = new Set(SERVICE_CHECKS.map(({ clause }) => clause));
-    expect(clauses.filter((it) => !judged.has(it)).sort()).toEqual(Object.keys(UNSEEN_CLAUSES).sort());
-    expect(Object.keys(UNSEEN_CLAUSES).filter((it) => judged.has(it))).toEqual([]);
+/** Every clause of PROTOCOL.md. */
+async function allClauses(): Promise<string[]> {
+  const protocol = await readFile(new URL('../../src/protocol/PROTOCOL.md', import.meta.url), 'utf8');
+  return protocol.match(/(?<=^\| )[A-Z][A-Z-]*-\d+(?= +\|)/gm) ?? [];
+}
+
+describe.each([
+  ['service', SERVICE_CHECKS, SERVICE_UNJUDGED],
+  ['box', BOX_CHECKS, BOX_UNJUDGED],
+] as const)('each clause of PROTOCOL.md at a %s', (_name, checks, unjudged) => {
+  const roomOf = (clause: string) => clause.replace(/-\d+$/, '');
+  const named = unjudged.flatMap(({ clauses }) => clauses);
+
+  it('is judged, or named as not judged with the reason, and never both', async () => {
+    const clauses = await allClauses();
+    expect(clauses.length).toBeGreaterThan(120);
+    const judged = new Set<string>(checks.map(({ clause }) => clause));
+    const isNamed = (clause: string) => named.includes(clause) || named.includes(roomOf(clause));
+    expect(clauses.filter((it) => !judged.has(it) && !isNamed(it))).toEqual([]);
+    expect(clauses.filter((it) => judged.has(it) && isNamed(it))).toEqual([]);
+    expect([...judged].filter((it) => !clauses.includes(it))).toEqual([]);
   });
 
+  it('stands there once, and is one that there is', async () => {
+    const clauses = await allClauses();
+    const rooms = new Set(clauses.map(roomOf));
+    expect(named.filter((it) => !rooms.has(it) && !clauses.includes(it))).toEqual([]);
+    expect(new Set(named).size).toBe(named.length);
+    expect(unjudged.filter(({ why }) => why.length < 10)).toEqual([]);
+  });
+
+  it('is named in the page and by no other reason', () => {
+    const page = conformancePage([{ target: 'it', results: [], unjudged }], AT);
+    for (const { clauses, why } of unjudged) {
+      expect(page).toContain(`<td>${clauses.join(', ')}</td><td>${why.replaceAll("'", '&#39;')}</td>`);
+    }
+  });
+});
+
+describe('the checks of a service', () => {
   it('have each a name of their own, and a clause of PROTOCOL.md', async () => {
     const names = SERVICE_CHECKS.map(({ clause, title }) => `${clause} ${title}`);
     expect(new Set(names).size).toBe(names.length);

@@ -2,19 +2,14 @@ import { documentOf } from '../reports/page.ts';
 import { escaped, tookText } from '../reports/text.ts';
 import { timelineOf } from '../reports/timeline.ts';
 import { byClause, type CheckResult } from './conformance.ts';
+import type { Unjudged } from './unjudged.ts';
 
 /** A target and the verdicts on it. */
 export interface Judged {
   target: string;
   results: readonly CheckResult[];
-  /** Clauses that nobody can judge from outside, and what they are about. */
-  unseen?: Readonly<Record<string, string>> | undefined;
-}
-
-/** What was not judged, in a sentence; empty where that is nothing. */
-export function unseenText({ unseen = {} }: Judged): string {
-  const clauses = Object.entries(unseen).map(([clause, about]) => `${clause} (${about})`);
-  return clauses.length === 0 ? '' : `Not judged, because nobody sees it from outside: ${clauses.join('; ')}.`;
+  /** Clauses that nobody judges, and why. */
+  unjudged?: readonly Unjudged[] | undefined;
 }
 
 const LEVELS = { spec: 'must', gap: 'our default' } as const;
@@ -47,8 +42,19 @@ function partOf(judged: Judged, part: number): string {
 <tbody>
 ${rows.join('\n')}
 </tbody></table>
-<p>${escaped(unseenText(judged))}</p>
+${unjudgedTable(judged)}
 ${results.map((result) => section(anchorOf(part, results, result), result)).join('\n')}`;
+}
+
+function unjudgedTable({ unjudged = [] }: Judged): string {
+  if (unjudged.length === 0) return '';
+  const rows = unjudged.map(
+    ({ clauses, why }) => `<tr><td>${escaped(clauses.join(', '))}</td><td>${escaped(why)}</td></tr>`,
+  );
+  return `<table><thead><tr><th>not judged</th><th>why</th></tr></thead>
+<tbody>
+${rows.join('\n')}
+</tbody></table>`;
 }
 
 function anchorOf(part: number, results: readonly CheckResult[], result: CheckResult): string {

@@ -1,6 +1,7 @@
 import type { Pace } from '../pace.ts';
 import type { Reported } from '../reports/reported.ts';
 import { type Check, type CheckResult, type RunChecksOptions, runChecks } from './conformance.ts';
+import type { Unjudged } from './unjudged.ts';
 
 export type JudgeOptions = Pick<
   RunChecksOptions<unknown, string>,
@@ -19,8 +20,8 @@ export interface Opener {
   readonly target: string;
   /** How many checks that is. */
   readonly size: number;
-  /** Clauses that nobody can judge from outside, and what they are about. */
-  readonly unseen?: Readonly<Record<string, string>>;
+  /** Clauses that nobody judges, and why. */
+  readonly unjudged: readonly Unjudged[];
   /** Throws MissingPeerError where nobody is. */
   open(signal: AbortSignal): Promise<Suite>;
 }

@@ -8,6 +8,7 @@ import { realPace } from '../../pace.ts';
 import type { Probe } from '../../probe.ts';
 import { untilRight } from '../../steps/waiting.ts';
 import { Unmet } from '../conformance.ts';
+import type { Faces } from './gateway/front.ts';
 import { type GatewayPlace, ScriptedGateway } from './gateway/scripted-gateway.ts';
 import type { JudgedIdentity } from './gateway/side.ts';
 import { awaitHello, type BoxHands, type BoxSubject } from './subject.ts';
@@ -25,6 +26,8 @@ export interface AwaitedBoxOptions {
   probe?: Probe | undefined;
   /** A shell command that turns the box off and on again, and ends once that is done. */
   restartCommand?: string | undefined;
+  /** With them, the box has to speak TLS. */
+  faces?: Faces | undefined;
   /** How long the box may take to come. */
   withinMs: number;
   random: Random;
@@ -39,9 +42,9 @@ export interface AwaitedBoxOptions {
  * MissingPeerError when no box comes.
  */
 export async function openAwaitedBox(options: AwaitedBoxOptions): Promise<BoxSubject> {
-  const { identity, place, withinMs, random, signal, onProgress } = options;
+  const { identity, place, faces, withinMs, random, signal, onProgress } = options;
   const pace = realPace;
-  const gateway = await ScriptedGateway.open(place, identity, { clock: pace.clock, random });
+  const gateway = await ScriptedGateway.open(place, identity, { clock: pace.clock, random, faces });
   try {
     options.onListening(whereToConnect(gateway, place.host));
     await awaitHello(gateway, { pace, withinMs, signal, onProgress });
@@ -79,22 +82,28 @@ async function canFail(at: BoxAt): Promise<boolean> {
 }
 
 /** What has to be set in the box. */
-function whereToConnect({ identity, mqtt, http }: ScriptedGateway, host: string): string[] {
-  const name = host === '0.0.0.0' || host === '::' ? ownAddress() : host;
+function whereToConnect({ identity, mqtt, http, faces }: ScriptedGateway, host: string): string[] {
+  const name = isAnyHost(host) ? ownAddress() : host;
   const at = name.includes(':') ? `[${name}]` : name;
-  const mqttUrl = `mqtt://${at}:${mqtt.port}`;
+  const isPlain = faces === undefined;
+  const mqttUrl = `${isPlain ? 'mqtt' : 'mqtts'}://${at}:${mqtt.port}`;
   const plain = isExposed(mqttUrl) ? ['without TLS: an agent of paybox wants link.allowPlain: true for that'] : [];
   return [
     `waiting for ${identity.terminalCode} (serial number ${identity.serialNumber}) at one of`,
     `  ${mqttUrl}`,
-    `  http://${at}:${http.port}`,
+    `  ${isPlain ? 'http' : 'https'}://${at}:${http.port}`,
     `user name ${identity.terminalCode}; password: base64url of HMAC-SHA256(secret, "paybox/v1 login"), clause TOP-2`,
     ...plain,
   ];
 }
 
+/** Whether a server there is at every address of this machine. */
+export function isAnyHost(host: string): boolean {
+  return host === '0.0.0.0' || host === '::';
+}
+
 /** The first address of this machine that others can reach. */
-function ownAddress(): string {
+export function ownAddress(): string {
   const all = Object.values(networkInterfaces()).flatMap((it) => it ?? []);
   return all.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1';
 }

@@ -1,13 +1,14 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Random } from '../../../lib/random.ts';
 import { BoxAt } from '../../box-at.ts';
 import type { Probe } from '../../probe.ts';
-import { agentConfigFor, makeBoxes, type Transport } from '../../targets/identities.ts';
+import { agentConfigFor, makeBoxes, type Place, type Transport } from '../../targets/identities.ts';
 import type { Part, Starter } from '../../targets/own.ts';
 import { freePorts } from '../../targets/ports.ts';
 import { untilAtWork } from '../../targets/running.ts';
+import type { Faces } from './gateway/front.ts';
 import { ScriptedGateway } from './gateway/scripted-gateway.ts';
 import { awaitHello, type BoxSubject } from './subject.ts';
 
@@ -18,13 +19,15 @@ export interface OwnBoxOptions {
   transport: Transport;
   probe: Probe;
   random: Random;
+  /** With them, box and gateway speak TLS. */
+  faces?: Faces | undefined;
   signal: AbortSignal;
 }
 
 /** Starts a box of the bench's own, with the judging gateway as its own. Throws MissingPeerError when it does not come. */
 export async function openOwnBox(
   starter: Pick<Starter, 'pace' | 'agent'>,
-  { transport, probe, random, signal }: OwnBoxOptions,
+  { transport, probe, random, faces, signal }: OwnBoxOptions,
 ): Promise<BoxSubject> {
   const { pace } = starter;
   const [made] = makeBoxes(1, true, random);
@@ -32,10 +35,11 @@ export async function openOwnBox(
   const identity = { ...made, secret: made.secret };
   const folder = await mkdtemp(join(tmpdir(), 'paybox-bench-box-'));
   const loopback = { host: '127.0.0.1', mqttPort: 0, httpPort: 0 };
-  const gateway = await ScriptedGateway.open(loopback, identity, { clock: pace.clock, random });
+  const gateway = await ScriptedGateway.open(loopback, identity, { clock: pace.clock, random, faces });
   const [boxPort = 0] = await freePorts(1);
   const place = { mqttPort: gateway.mqtt.port, httpPort: gateway.http.port, transport, folder };
-  const config = agentConfigFor(place, made, boxPort);
+  const plain = agentConfigFor(place, made, boxPort);
+  const config = faces === undefined ? plain : { ...plain, link: await linkOverTls(place, faces) };
   const at = new BoxAt(`http://127.0.0.1:${boxPort}`, made);
   let part: Part | undefined;
   const start = async () => {
@@ -72,4 +76,11 @@ export async function openOwnBox(
     await close();
     throw error;
   }
+}
+
+async function linkOverTls({ mqttPort, httpPort, transport, folder }: Place, { ca }: Faces): Promise<object> {
+  const file = join(folder, 'ca.pem');
+  await writeFile(file, ca);
+  const url = transport === 'mqtt' ? `mqtts://127.0.0.1:${mqttPort}` : `https://127.0.0.1:${httpPort}`;
+  return { transport, url, tls: { ca: file } };
 }

@@ -10,7 +10,7 @@ import type { JudgedIdentity } from './gateway/side.ts';
  * What a check may need of a box beyond its connection. `pages`: its own pages, which say in words what is on its screen.
  * `faults`: that faults can be ordered there. `first life`: nobody has used it before. `time`: it takes longer than most.
  */
-export type BoxNeed = 'screen' | 'pages' | 'faults' | 'restart' | 'first life' | 'mqtt' | 'http' | 'time';
+export type BoxNeed = 'screen' | 'pages' | 'faults' | 'restart' | 'first life' | 'tls' | 'mqtt' | 'http' | 'time';
 
 /** What can be done to a box, or seen of it, beside what it says. */
 export interface BoxHands {
@@ -58,6 +58,8 @@ export function boxLacks({ gateway, hands }: BoxSubject, need: BoxNeed, slow: bo
       return hands.isFirstLife === true ? undefined : 'nobody knows whether the box has forgotten what was before';
     case 'restart':
       return hands.restart === undefined ? 'it cannot be restarted: give --restart-command' : undefined;
+    case 'tls':
+      return gateway.faces === undefined ? 'it speaks without TLS: give --tls' : undefined;
     case 'time':
       return slow ? undefined : 'takes long: give --slow';
     default:

@@ -12,15 +12,6 @@ import { screenChecks } from './screens.ts';
 import type { ServiceCheck } from './subject.ts';
 import { guessChecks, tokenChecks } from './token.ts';
 
-/** Clauses of the same rooms that nobody sees from outside, and why. */
-export const UNSEEN_CLAUSES: Readonly<Record<string, string>> = {
-  'ERR-5': 'what a log says',
-  'LIM-6': 'how a service defends itself against too many and too slow requests, which a judge does not send',
-  'QRP-6': 'what an encoder refuses to write',
-  'SYN-5': 'what a service keeps of its attempts',
-  'SYN-7': 'where a service would not send callbacks, which is asked in its configuration',
-};
-
 /** Every check of a service, in the order in which they are made. */
 export const SERVICE_CHECKS: readonly ServiceCheck[] = [
   ...tokenChecks,

@@ -1,6 +1,7 @@
 import type { Check } from '../../conformance.ts';
 import type { BoxNeed, BoxSubject } from '../subject.ts';
 import { FAULT_CHECKS } from './faults.ts';
+import { LIMIT_CHECKS } from './limits.ts';
 import { HTTP_CHECKS, MQTT_CHECKS, WATCHED_CHECKS } from './links.ts';
 import { NOTICE_CHECKS } from './notices.ts';
 import { PAYMENT_CHECKS } from './payments.ts';
@@ -10,6 +11,7 @@ import { REPEAT_CHECKS } from './repeats.ts';
 import { REPORT_CHECKS } from './reports.ts';
 import { SEAL_CHECKS } from './seals.ts';
 import { RETURN_CHECK, SESSION_CHECKS, SUPERSEDED_CHECK } from './sessions.ts';
+import { TLS_CHECKS } from './tls.ts';
 
 /** Every check of a box, in the order in which they are run. */
 export const BOX_CHECKS: readonly Check<BoxSubject, BoxNeed>[] = [
@@ -20,9 +22,11 @@ export const BOX_CHECKS: readonly Check<BoxSubject, BoxNeed>[] = [
   ...PAYMENT_CHECKS,
   ...NOTICE_CHECKS,
   ...FAULT_CHECKS,
+  ...LIMIT_CHECKS,
   ...REPORT_CHECKS,
   ...SEAL_CHECKS,
   ...SESSION_CHECKS,
+  ...TLS_CHECKS,
   ...MQTT_CHECKS,
   ...HTTP_CHECKS,
   ...WATCHED_CHECKS,

@@ -168,6 +168,7 @@ export const WATCHED_CHECKS = [
   watched('SIG-1', 'every message was sealed, numbered from 1 without a gap, its time never going back'),
   watched('SIG-2', 'every hello introduced its key under the secret, for the challenge, and later than the one before'),
   watched('MSG-1', 'every message was as its schema says'),
+  watched('MSG-2', 'said hello, accepted, shown, rejected, ended and paid, and nothing else'),
   watched('MSG-4', 'every session began with one hello of this box, and nothing was said before the welcome'),
   watched('MSG-6', 'did not flood the gateway'),
   watched('LIM-5', 'calls itself VVB and six digits'),

@@ -33,6 +33,31 @@ const WRONG: readonly [title: string, code: string, make: (trial: Trial) => Body
   ['another bank in the fields', 'QR_MISMATCH', (trial) => ({ ...trial.order(), bankCode: FOREIGN_BANK })],
 ];
 
+/** Payloads that are none, each by the clause that says so. */
+const INVALID: readonly [clause: string, title: string, change: (qr: string) => string][] = [
+  ['QRP-1', 'a QR with a length that is no number', (qr) => withRaw(qr, '80XXab')],
+  ['QRP-2', 'a QR of another currency', (qr) => sealedQr(qr.replace('5303704', '5303840'))],
+  ['QRP-2', 'a QR of another country', (qr) => sealedQr(qr.replace('5802VN', '5802US'))],
+  ['QRP-3', 'a QR whose CRC is in small letters', withSmallCrc],
+  ['QRP-4', 'a QR with a tag twice', (qr) => withField(qr, '58', 'VN')],
+  ['QRP-4', 'a QR with an empty tag', (qr) => withField(qr, '80', '')],
+  ['QRP-4', 'a QR with a space after it', (qr) => `${qr} `],
+  ['QRP-4', 'a QR that does not begin with 00', (qr) => sealedQr(qr.slice('000201'.length))],
+  ['QRP-5', 'a QR with another first character', (qr) => `1${qr.slice(1)}`],
+  ['QRP-5', 'a QR with another character in its account', (qr) => qr.replace('QRIBFTTA', 'QRIBFTTB')],
+  ['QRP-7', 'a QR with a tip', (qr) => withField(qr, '55', '01')],
+];
+
+/** Payloads that are unlike ours, and right. */
+const UNLIKE_OURS: readonly [clause: string, title: string, change: (qr: string) => string][] = [
+  [
+    'QRP-2',
+    'a QR with its tags in another order',
+    (qr) => sealedQr(qr.replace('5802VN', '').replace('5303704', '5802VN5303704')),
+  ],
+  ['QRP-7', 'a QR with a tag that says no account and no amount', (qr) => withField(qr, '80', 'paybox')],
+];
+
 /** Clause AGT-1 of PROTOCOL.md, and what display and limits refuse. */
 export const REFUSAL_CHECKS = [
   ...WRONG.map(([title, code, make]) =>
@@ -40,6 +65,21 @@ export const REFUSAL_CHECKS = [
       const order = make(trial);
       trial.tell(order);
       await refusedAs(trial, order, code);
+    }),
+  ),
+  ...INVALID.map(([clause, title, change]) =>
+    boxCheck(clause, `refuses ${title} as QR_INVALID`, async (trial) => {
+      const order = withQr(trial, change);
+      trial.tell(order);
+      await refusedAs(trial, order, 'QR_INVALID');
+    }),
+  ),
+  ...UNLIKE_OURS.map(([clause, title, change]) =>
+    boxCheck(clause, `shows ${title}`, async (trial) => {
+      const order = withQr(trial, change);
+      trial.tell(order);
+      const verdict = await trial.verdictOn(order.pushId);
+      if (verdict.type === 'rejected') throw new Mismatch(`rejected with ${verdict.code}: ${verdict.reason}`);
     }),
   ),
   boxCheck('AGT-1', 'refuses a push whose lifetime was over before it came', async (trial) => {
@@ -100,8 +140,24 @@ function mismatched(trial: Trial, change: (order: Body<'show'>) => Parameters<ty
 
 /** Puts a field before the CRC, which is made anew. */
 function withField(qr: string, tag: string, value: string): string {
-  const covered = `${qr.slice(0, -8)}${tag}${String(value.length).padStart(2, '0')}${value}6304`;
+  return withRaw(qr, `${tag}${String(value.length).padStart(2, '0')}${value}`);
+}
+
+function withRaw(qr: string, field: string): string {
+  return sealedQr(`${qr.slice(0, -8)}${field}${qr.slice(-8)}`);
+}
+
+/** With the CRC of what it says. */
+function sealedQr(qr: string): string {
+  const covered = qr.slice(0, -4);
   return covered + crc16(covered);
+}
+
+/** The same with the CRC in small letters, and with a field that makes it have letters where it has none. */
+function withSmallCrc(qr: string): string {
+  const fields = Array.from({ length: 100 }, (_, index) => withField(qr, '80', String(index)));
+  const sealed = [qr, ...fields].find((it) => /[A-F]/.test(it.slice(-4))) ?? qr;
+  return sealed.slice(0, -4) + sealed.slice(-4).toLowerCase();
 }
 
 function otherCrc(qr: string): string {

@@ -5,10 +5,12 @@ import type { Random } from '../../../../lib/random.ts';
 import { decodePresence, encode } from '../../../../protocol/codec.ts';
 import { MESSAGE_VERSION, type Presence } from '../../../../protocol/messages.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../../../protocol/topics.ts';
+import { type Face, TlsFront } from './front.ts';
 import { openServer } from './listening.ts';
 import { loginProblem } from './login.ts';
 import type { Connection, Ear, JudgedIdentity, Listen, Side } from './side.ts';
 
+const PORT_OPTION = '--mqtt-port';
 const CONNECTIONS_MAX = 64;
 const PRESENCES_MAX = 10_000;
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -41,6 +43,8 @@ interface Published {
 export interface BrokerDeps {
   random: Random;
   ear: Ear;
+  /** What it shows of itself; without one it speaks without TLS. */
+  face?: Face | undefined;
 }
 
 /** The gateway and its broker in one (PROTOCOL.md, clauses TOP and PRE). */
@@ -56,6 +60,8 @@ export class MqttSide implements Side {
   #run: string | undefined;
   /** What the box, or its last will, has said of its presence; the broker keeps the last one. */
   readonly presences: Presence[] = [];
+  /** What is before it; undefined where it speaks without TLS. */
+  front: TlsFront | undefined;
   visits = 0;
   port = 0;
 
@@ -72,21 +78,33 @@ export class MqttSide implements Side {
     // Connections break on purpose here, and one that is no MQTT never logs in; unheard, an error would end the process.
     (aedes as EventEmitter).on('error', () => undefined);
     aedes.on('publish', (packet, client) => side.#onPublish(packet, client));
-    const server = createServer((socket) => {
-      side.visits += 1;
-      side.#sockets.add(socket);
-      socket.setNoDelay(true);
-      socket.once('close', () => side.#sockets.delete(socket));
-      aedes.handle(socket);
-    });
-    server.maxConnections = CONNECTIONS_MAX;
-    side.#server = server;
-    side.port = await openServer(server, at, '--mqtt-port').catch(async (error: unknown) => {
-      await new Promise<void>((resolve) => aedes.close(resolve));
-      throw error;
-    });
+    side.port = await side
+      .#listen(at, (socket) => aedes.handle(socket))
+      .catch(async (error: unknown) => {
+        await new Promise<void>((resolve) => aedes.close(resolve));
+        throw error;
+      });
     await side.restart();
     return side;
+  }
+
+  async #listen(at: Listen, handle: (socket: Socket) => void): Promise<number> {
+    const onSocket = (socket: Socket) => {
+      this.visits += 1;
+      this.#sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.once('close', () => this.#sockets.delete(socket));
+      handle(socket);
+    };
+    const { face } = this.#deps;
+    if (face !== undefined) {
+      this.front = await TlsFront.open(at, PORT_OPTION, face, onSocket);
+      return this.front.port;
+    }
+    const server = createServer(onSocket);
+    server.maxConnections = CONNECTIONS_MAX;
+    this.#server = server;
+    return openServer(server, at, PORT_OPTION);
   }
 
   cut(): void {
@@ -105,10 +123,10 @@ export class MqttSide implements Side {
   }
 
   async close(): Promise<void> {
-    const closed = new Promise((resolve) => this.#server?.close(resolve));
+    const closed = this.#server && new Promise((resolve) => this.#server?.close(resolve));
     await new Promise<void>((resolve) => this.#aedes?.close(resolve));
     this.cut();
-    await closed;
+    await Promise.all([closed, this.front?.close()]);
   }
 
   async #sayPresence(online: boolean): Promise<void> {

@@ -7,6 +7,7 @@ import { type SigningKey, signingKeyOf } from '../../../../protocol/keys.ts';
 import { type DownBody, type Link, MESSAGE_VERSION, type UpMessage, type UpOf } from '../../../../protocol/messages.ts';
 import { GatewaySeal, type ReadMessage, readUp, type SealRefusal } from '../../../../protocol/seal.ts';
 import { MqttSide } from './broker.ts';
+import type { Face, Faces } from './front.ts';
 import { Sealer } from './sealer.ts';
 import type { Connection, Ear, JudgedIdentity, Login, Objection, Taken } from './side.ts';
 import { HttpSide } from './stream.ts';
@@ -49,6 +50,8 @@ export interface Session {
 export interface GatewayDeps {
   clock: Clock;
   random: Random;
+  /** What it shows of itself over TLS; without them it speaks without. */
+  faces?: Faces | undefined;
 }
 
 export interface GatewayPlace {
@@ -60,6 +63,7 @@ export interface GatewayPlace {
 /** A gateway for one box, over both transports, that says what it is told to and notes what the box does against a clause. */
 export class ScriptedGateway {
   readonly identity: JudgedIdentity;
+  readonly faces: Faces | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly heard: Heard[] = [];
@@ -81,8 +85,9 @@ export class ScriptedGateway {
   /** Told what is said and heard, for whoever keeps evidence. */
   onTraffic: ((title: string, detail: unknown) => void) | undefined;
 
-  private constructor(identity: JudgedIdentity, { clock, random }: GatewayDeps) {
+  private constructor(identity: JudgedIdentity, { clock, random, faces }: GatewayDeps) {
     this.identity = identity;
+    this.faces = faces;
     this.clock = clock;
     this.random = random;
     this.#key = signingKeyOf(random.secret(SEED_BYTES));
@@ -97,9 +102,10 @@ export class ScriptedGateway {
       object: (clause, what) => gateway.object(clause, what),
     };
     const { host, mqttPort, httpPort } = place;
-    gateway.#mqtt = await MqttSide.open({ host, port: mqttPort }, identity, { ...deps, ear });
+    const sides = { ...deps, ear, face: deps.faces?.right };
+    gateway.#mqtt = await MqttSide.open({ host, port: mqttPort }, identity, sides);
     try {
-      gateway.#http = await HttpSide.open({ host, port: httpPort }, identity, { ...deps, ear });
+      gateway.#http = await HttpSide.open({ host, port: httpPort }, identity, sides);
     } catch (error) {
       await gateway.#mqtt.close();
       throw error;
@@ -156,6 +162,17 @@ export class ScriptedGateway {
     return old;
   }
 
+  /** Shows another face from the next handshake on. */
+  show(choose: (faces: Faces) => Face): void {
+    if (this.faces === undefined) return;
+    for (const { front } of [this.mqtt, this.http]) front?.show(choose(this.faces));
+  }
+
+  /** Connections that were begun over TLS. */
+  get attempts(): number {
+    return (this.mqtt.front?.attempts ?? 0) + (this.http.front?.attempts ?? 0);
+  }
+
   /** Ends every connection without a word, as a cable that is pulled. */
   cut(): void {
     this.mqtt.cut();
@@ -195,8 +212,9 @@ export class ScriptedGateway {
     if (!read.ok) {
       // Sealed as it should be, but not what the schemas say.
       const isSealed = read.code === 'MESSAGE_ILLEGAL' && typeof readJws(bytes) !== 'string';
-      const clause = /^(terminalCode|serialNumber):/.test(read.reason) ? 'LIM-5' : isSealed ? 'MSG-1' : 'SIG-1';
-      return this.#refuse(clause, `${read.code}: ${read.reason}`);
+      const field = /^(terminalCode|serialNumber|type):/.exec(read.reason)?.[1];
+      const clause = field === undefined ? 'MSG-1' : field === 'type' ? 'MSG-2' : 'LIM-5';
+      return this.#refuse(isSealed || field !== undefined ? clause : 'SIG-1', `${read.code}: ${read.reason}`);
     }
     const { jws, message } = read.value;
     const known = this.sessions.find(({ sessionId }) => sessionId === message.sessionId);

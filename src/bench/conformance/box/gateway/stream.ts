@@ -7,10 +7,12 @@ import { SERVER_LIMITS } from '../../../../lib/http-guard.ts';
 import type { Random } from '../../../../lib/random.ts';
 import { LIMITS } from '../../../../protocol/fields.ts';
 import { BOX_ALIVE_MS, BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../../../protocol/http-api.ts';
+import { type Face, TlsFront } from './front.ts';
 import { openServer } from './listening.ts';
 import { loginProblem } from './login.ts';
 import type { Connection, Ear, JudgedIdentity, Listen, Side } from './side.ts';
 
+const PORT_OPTION = '--http-port';
 const CONNECTIONS_MAX = 64;
 const STREAMS_MAX = 8;
 const SESSION = z.uuid();
@@ -29,6 +31,8 @@ export interface HttpDeps {
   clock: Clock;
   random: Random;
   ear: Ear;
+  /** What it shows of itself; without one it speaks without TLS. */
+  face?: Face | undefined;
 }
 
 /** The gateway's side of the box's connection over HTTP (PROTOCOL.md, clause BOX-HTTP). */
@@ -48,6 +52,8 @@ export class HttpSide implements Side {
   streamAtMs = 0;
   /** Requests that were answered as `refusesWith` says. */
   refused = 0;
+  /** What is before it; undefined where it speaks without TLS. */
+  front: TlsFront | undefined;
   visits = 0;
   port = 0;
 
@@ -66,7 +72,12 @@ export class HttpSide implements Side {
   /** Throws ConfigError when the address cannot be had. */
   static async open(at: Listen, identity: JudgedIdentity, deps: HttpDeps): Promise<HttpSide> {
     const side = new HttpSide(identity, deps);
-    side.port = await openServer(side.#server, at, '--http-port');
+    const server = side.#server;
+    if (deps.face === undefined) side.port = await openServer(server, at, PORT_OPTION);
+    else {
+      side.front = await TlsFront.open(at, PORT_OPTION, deps.face, (socket) => server.emit('connection', socket));
+      side.port = side.front.port;
+    }
     return side;
   }
 
@@ -82,7 +93,7 @@ export class HttpSide implements Side {
   async close(): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve));
     this.#server.closeAllConnections();
-    await closed;
+    await Promise.all([closed, this.front?.close()]);
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
