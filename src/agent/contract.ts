@@ -70,7 +70,10 @@ export interface JournalStatus {
   ok: boolean;
   /** Why not. */
   reason: string | null;
-  /** Whether all that earlier runs of the box wrote is known; not in a new box, nor while its file cannot be read. */
+  /**
+   * Whether all that earlier runs of the box wrote is known; not in a new box, nor while its file cannot be read or one
+   * that was set aside lies beside it.
+   */
   whole: boolean;
   /** Files in the data folder that were journals: damaged, another box's, or of another version. Oldest first. */
   setAside: string[];

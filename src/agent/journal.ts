@@ -55,8 +55,6 @@ class SqliteJournal implements Journal {
   #unknown: Entry[] = [];
   #started = false;
   #whole = false;
-  /** Whether a file was set aside, of which not everything may have been read. */
-  #lostSome = false;
   /** Why the last attempt failed; undefined when it did not. */
   #failure: unknown;
   #setAside: string[] = [];
@@ -152,7 +150,8 @@ class SqliteJournal implements Journal {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     this.#setAside = namesAside(this.#folder, JOURNAL_FILE);
     const file = this.#openOrSetAside(lockWaitMs);
-    const isWhole = file.rows.length > 0 && !this.#lostSome;
+    // What was set aside may tell of more than could be read of it, to later lives of the box too.
+    const isWhole = file.rows.length > 0 && this.#setAside.length === 0;
     try {
       this.#learn(file.entries());
       file.append(this.#memory);
@@ -175,7 +174,6 @@ class SqliteJournal implements Journal {
       return new JournalFile(this.#path, this.#terminalCode, lockWaitMs);
     } catch (error) {
       if (!(error instanceof UnfitError)) throw error;
-      this.#lostSome = true;
       const name = setAside(this.#folder, JOURNAL_FILE, error.why, clock.wallMs());
       this.#setAside = namesAside(this.#folder, JOURNAL_FILE);
       this.#failure = undefined;

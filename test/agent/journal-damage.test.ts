@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
@@ -115,7 +115,7 @@ describe('a damaged journal', () => {
     expect(open(folder).journal.load()).toEqual([...entries, ...more]);
   });
 
-  it('AGT-11 leaves this life without what may be lost of it, however often the fresh one is opened', async () => {
+  it('AGT-11 leaves this life and later ones without what may be lost of it, until a technician has taken it away', async () => {
     const { folder, file } = await filled();
     truncateSync(file, 32_768 + 100);
     const { journal } = open(folder);
@@ -123,6 +123,12 @@ describe('a damaged journal', () => {
     journal.close();
     await journal.append([payment()]);
     expect(journal.status()).toMatchObject({ ok: true, whole: false });
+    journal.close();
+    const later = open(folder).journal;
+    expect(later.status()).toMatchObject({ ok: true, whole: false });
+    later.close();
+    for (const name of aside(folder)) rmSync(join(folder, name));
+    expect(open(folder).journal.status()).toMatchObject({ ok: true, whole: true, setAside: [] });
   });
 
   it('is kept for a technician five times, the newest', async () => {
