@@ -184,6 +184,10 @@ describe('an account that is not settled', () => {
         box((path, body) => (path === '/metrics' ? 'paybox_box_announcements_total 99\n' : body)),
         /^settled: VVB000001 has announced 99 payments, it was told of \d, /,
       ],
+      [
+        box((path, body) => (path === '/metrics' ? 'paybox_box_announcements_total 0\n' : body)),
+        /^settled: VVB000001 has announced 0 payments, it was told of \d, /,
+      ],
     ];
     for (const [change, reason] of cases) {
       const changed = {
@@ -196,6 +200,13 @@ describe('an account that is not settled', () => {
       const { reason: told } = await bench(lines('expect: { settled: true, within: 1s }'), { kind: changed });
       expect(told).toMatch(reason);
     }
+  });
+
+  it('may lack what a box announced before it was turned off', async () => {
+    const paid = [push(), 'pay: { amount: 1000, content: A }', 'expect: { announced: 1 }'];
+    const power = ['fault: { box: "off" }', 'fault: { box: "on" }'];
+    const result = await bench(lines(...paid, ...power, 'expect: { settled: true, announced: 0, within: 20s }'));
+    expect(verdict(result)).toEqual(PASSED);
   });
 
   it('lacks a payment that the gateway has taken', async () => {

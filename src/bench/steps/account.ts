@@ -57,8 +57,9 @@ export async function lookAtAccount(context: StepContext): Promise<string | unde
   for (const box of target.boxes) {
     const told = payments.filter(({ boxes }) => boxes.some((it) => it.terminalCode === box.terminalCode)).length;
     const announced = await announcedBy(box, began);
-    // Fewer where the box was started anew, which counts from there.
-    if (announced !== undefined && announced > told) {
+    // Fewer where the box may have been started anew, which counts from there.
+    const isSinceBegan = target.goesOn !== true && session.turnedOff?.has(box.terminalCode) !== true;
+    if (announced !== undefined && (announced > told || (isSinceBegan && announced < told))) {
       return `settled: ${box.terminalCode} has announced ${announced} payments, it was told of ${told}`;
     }
   }

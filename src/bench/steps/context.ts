@@ -30,6 +30,8 @@ export interface Session {
   /** In the order in which they were injected. */
   injected?: Injected[];
   began?: Beginning;
+  /** Boxes that were, by terminalCode. */
+  turnedOff?: Set<string>;
   /** Payments that the gateway has taken, by transaction id. */
   paid?: string[];
 }

@@ -15,7 +15,11 @@ export async function fault(args: FaultArgs, context: StepContext): Promise<obje
   if (inject !== undefined) return injected({ ...more, inject }, context);
   if (end !== undefined) await ended(end, context);
   if (box !== undefined) {
-    if (box !== 'on') await cutOff(boxOf(context), context);
+    if (box !== 'on') {
+      context.session.turnedOff ??= new Set();
+      context.session.turnedOff.add(boxOf(context).terminalCode);
+      await cutOff(boxOf(context), context);
+    }
     await target.powerBox(context.box, box);
   }
   if (gateway !== undefined) {

@@ -48,7 +48,7 @@ export const expectation = z
       .literal(true)
       .optional()
       .describe(
-        'each payment since the scenario began is reported by its boxes and taken by the partner, once each; no box announced more',
+        'each payment since the scenario began is reported by its boxes and taken by the partner, once each; boxes announced it, but for those that were off',
       ),
     fault: z
       .strictObject({
