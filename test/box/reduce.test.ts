@@ -418,6 +418,20 @@ describe('the connection', () => {
     expect(view(play(showing(), [registeredAt(0, LINK, [uuid(1)])]).state).kind).toBe('payment');
   });
 
+  it('MSG-10 refuses an order that has not been on the screen yet and is not open any more', () => {
+    const waiting = play(ready(), [push(1), { type: 'connecting' }]).state;
+    const gone = play(waiting, [registeredAt(0, LINK, [])]);
+    expect(gone.sends).toMatchObject([{ type: 'rejected', pushId: uuid(1), code: 'WITHDRAWN' }]);
+    expect(view(gone.state).kind).toBe('idle');
+    expect(view(play(waiting, [registeredAt(0, LINK, [uuid(1)])]).state).kind).toBe('payment');
+  });
+
+  it('AGT-3 ends an order when the account is linked that has the same number at another bank', () => {
+    const other = play(showing(), [registeredAt(0, { ...LINK, bankCode: 'VCB' })]);
+    expect(other.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'withdrawn' }]);
+    expect(activeOrder(other.state.stage)).toBeUndefined();
+  });
+
   it.each(['SUPERSEDED', 'NOT_REGISTERED'] as const)('MSG-8 takes its QR away when it is refused as %s', (code) => {
     const refused = play(showing(), [{ type: 'refused', code, reason: 'another agent' }]);
     expect(view(refused.state)).toMatchObject({ kind: 'fault', code });

@@ -315,7 +315,7 @@ describe('SYN by hand', () => {
 });
 
 describe('SYN limits', () => {
-  it.each([301, 302, 303, 307, 308])('SYN-6 does not follow a redirect by %i', async (code) => {
+  it.each([300, 301, 302, 303, 307, 308])('SYN-6 does not follow a redirect by %i', async (code) => {
     const redirect = (_call: PartnerCall, response: ServerResponse) =>
       response.writeHead(code, { location: '/elsewhere' }).end();
     const { gateway, partner } = await paidGateway([redirect]);

@@ -2,7 +2,7 @@ import { compactVerify, decodeProtectedHeader, importJWK } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { writeJws } from '../../src/protocol/jws.ts';
-import { type SigningKey, signingKeyOf } from '../../src/protocol/keys.ts';
+import { proofOf, type SigningKey, signingKeyOf } from '../../src/protocol/keys.ts';
 import type { DownBody, DownMessage, UpBody, UpMessage } from '../../src/protocol/messages.ts';
 import { BoxSeal, GatewaySeal, MESSAGE_LIFETIME_MS, readUp, SEAL_REFUSALS } from '../../src/protocol/seal.ts';
 
@@ -135,6 +135,22 @@ describe('a message to a box', () => {
     expect(codeOf(box.open(say(WITHDRAW(), NEXT_KEY)))).toBe('taken');
     expect(codeOf(box.open(late))).toBe('KEY_RETIRED');
     expect(codeOf(box.open(say(WITHDRAW(), GATEWAY_KEY)))).toBe('KEY_RETIRED');
+  });
+
+  it('SIG-5 SIG-3 is refused by a retired key that calls itself by another name', () => {
+    const { box, say } = session();
+    expect(codeOf(box.open(say(WELCOME())))).toBe('taken');
+    expect(codeOf(box.open(say(WITHDRAW(), NEXT_KEY)))).toBe('taken');
+    const { kid, jwk } = GATEWAY_KEY;
+    const where = { from: 'gateway', terminalCode: TERMINAL, sessionId: SESSION, kid } as const;
+    const introduced = { jwk, proof: proofOf(SECRET, where) };
+    const times = { seq: 9, sessionMs: 0, expiresMs: MESSAGE_LIFETIME_MS };
+    const named = (name: string) => {
+      const key = { ...GATEWAY_KEY, kid: name };
+      return writeJws(key, { terminalCode: TERMINAL, ...times, ...introduced }, JSON.stringify(WITHDRAW()));
+    };
+    expect(codeOf(box.open(named(kid)))).toBe('KEY_RETIRED');
+    expect(codeOf(box.open(named(STRANGER_KEY.kid)))).toBe('KEY_UNKNOWN');
   });
 
   it('SIG-5 by a new key is taken although the first of them was lost on its way', () => {
