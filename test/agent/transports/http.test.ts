@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import { Writable } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Arrival } from '../../../src/agent/contract.ts';
@@ -146,6 +147,26 @@ describe('the HTTP transport', () => {
       await clock.advance(answer === undefined ? 0 : 5_000);
       expect((await ending).reason).toMatch(reason);
     }
+  });
+
+  it('BOX-HTTP-3 gives each post its whole 5 s, however long it waits for those before it', async () => {
+    const gateway = await fakeHttpGateway();
+    const clock = new VirtualClock();
+    const session = await box(gateway.url, { clock }).opening;
+    const held: ServerResponse[] = [];
+    gateway.answerWith((request, response) => {
+      request.resume();
+      held.push(response);
+      return true;
+    });
+    const sent = Promise.all([shown(), shown(), shown()].map((message) => session.send(message)));
+    sent.catch(() => undefined);
+    for (let n = 0; n < 3; n += 1) {
+      const response = await eventually(`post ${n + 1}`, () => held[n]);
+      await clock.advance(4_000);
+      response.writeHead(202).end();
+    }
+    await sent;
   });
 
   it('BOX-HTTP-4 tells wrong credentials, a lost stream, an illegal message and a busy gateway apart', async () => {
