@@ -26,5 +26,7 @@ const RECORD_EXAMPLES = `
 
 What the gateway remembers is part of it: recording may begin after the session, with --once too. Of a box that is
 named with --box the file expects what its screen showed, of others what they reported. Pauses are kept to the second.
+Pushes to one box that met while faults stood are made at one time again, as branches of a step parallel; others one
+after the other, as the box was told of them, which comes to the same screens, reports and callbacks.
 What no step can do again stands in the file as a comment. No password, token or checkSum is recorded.
 Exit codes: 0 written, 1 nothing was done, 2 usage or a gateway that cannot be recorded, 3 gateway or box not there`;

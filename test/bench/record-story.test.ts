@@ -249,6 +249,65 @@ describe('a session', () => {
     ]);
   });
 
+  describe('of two pushes at one time', () => {
+    const other = { ...ORDER, content: 'B', orderId: 'O2' };
+    const otherQr = encodeVietQr({
+      bin: '970422',
+      account: ACCOUNT.bankAccount,
+      service: 'account',
+      initiation: 'dynamic',
+      amount: 5_000,
+      purpose: 'B',
+    });
+    const made = [
+      generated(),
+      call('/api/qr/generate-customer', other, {
+        qrCode: otherQr,
+        transactionId: 'B',
+        orderId: 'O2',
+        userBankName: '',
+      }),
+    ];
+    const sentAt = (atMs: number, tookMs: number, of: object, answer: object = SUCCESS) => ({
+      ...sent({ ...SEND, ...of }, answer),
+      atMs,
+      tookMs,
+    });
+    const second = { content: 'B', orderId: 'O2', qrCode: otherQr };
+    const order = { fault: 'push-swapped', box: BOX };
+    const fault = owner('/faults', { ...order, id: 'f1', happened: 0 }, order, { status: 201 });
+    const one = '- push: { amount: 5000, content: A, order: O1, qr: "${order1.qrCode}" }';
+    const two = '- push: { amount: 5000, content: B, order: O2, answer: REPLACED, qr: "${order2.qrCode}" }';
+    // The first is answered after the second, which overtakes it; a box is told of both.
+    const both = [sentAt(2_000, 1_000, second, failed('REPLACED')), sentAt(2_010, 1_500, {})];
+
+    it('makes them at one time again where faults stand', () => {
+      const lines = told([HELLO, ...made, fault, ...both]).slice(4);
+      expect(lines).toEqual(['- fault: push-swapped', '- parallel:', `- ${one}`, '- - wait: 490ms', two]);
+    });
+
+    it.each([
+      ['without a fault', [...made, sentAt(2_000, 1_000, second), sentAt(2_010, 1_800, {})]],
+      [
+        'where one began when the other was answered',
+        [...made, fault, sentAt(1_000, 500, {}), sentAt(1_500, 500, second)],
+      ],
+      [
+        'to two boxes',
+        [...made, fault, sentAt(2_000, 1_000, { ...second, terminalCode: 'VVB000002' }), both[1] as Said],
+      ],
+      [
+        'where something else was done meanwhile',
+        [...made, fault, { ...owner('/faults', ''), method: 'DELETE', status: 204, atMs: 1_500 }, ...both],
+      ],
+    ])('makes them one after the other %s', (_what, entries) => {
+      const away = { ...message('gateway', { type: 'hello' }), box: 'VVB000002' };
+      const lines = told([HELLO, away, ...entries]);
+      expect(lines.filter((it) => it.includes('push: '))).toHaveLength(2);
+      expect(lines).not.toContain('- parallel:');
+    });
+  });
+
   it('waits as long as people did, and says what it does not know', () => {
     const lines = told([HELLO, generated(), sent(), { ...generated({ ...ORDER, orderId: 'O2' }), atMs: 95_700 }]);
     expect(lines.slice(2)).toEqual([

@@ -77,6 +77,25 @@ steps:
   - expect: { screen: idle, within: 30s }
 `;
 
+/** Two tills push to one box at a time while something is wrong. */
+const MET = `
+name: Two tills
+steps:
+  - generate: { amount: 10000, content: A1, order: A1 }
+    as: a
+  - generate: { amount: 20000, content: B1, order: B1 }
+    as: b
+  - fault: push-swapped
+  - parallel:
+      - - push: { amount: 10000, content: A1, order: A1, qr: "\${a.qrCode}" }
+      - - wait: 400ms
+        - push: { amount: 20000, content: B1, order: B1, qr: "\${b.qrCode}", answer: REPLACED }
+  - expect: { qr: "\${a.qrCode}" }
+  - wait: 5s
+  - pay: { amount: 10000, content: A1 }
+  - expect: { screen: idle, within: 20s }
+`;
+
 const ORDER = `
 name: An order
 steps:
@@ -105,6 +124,22 @@ describe('a recorded session', () => {
       file.split('\n').filter((it) => /^ {2}- (push|pay|cancel|press|fault|generate)/.test(it));
     expect(steps(again.file)).toEqual(steps(first.file));
   }, 240_000);
+
+  it('replays pushes that met while faults stood, as they met', async () => {
+    const first = await recordedRun(MET);
+    expect(verdict(first.result)).toEqual(PASSED);
+    const again = await recordedRun(first.file);
+    expect(verdict(again.result), first.file).toEqual(PASSED);
+    expect(screensOf(again.recording)).toEqual(screensOf(first.recording));
+    expect(reportsOf(again.recording)).toEqual(reportsOf(first.recording));
+    expect(callbacksOf(again.recording)).toEqual(callbacksOf(first.recording));
+    // The first came late, and took the place of the second before that was on the screen.
+    expect(first.file.match(/^ {2}- parallel:$/gm)).toHaveLength(1);
+    expect(first.file).toContain('answer: REPLACED');
+    expect(callbacksOf(first.recording)).toHaveLength(1);
+    const told = ({ file }: typeof first) => file.slice(file.indexOf('steps:')).replaceAll(/wait: \d+m?s/g, 'wait');
+    expect(told(again)).toEqual(told(first));
+  }, 120_000);
 
   it('replays what boxes reported, where no screen was watched', async () => {
     const first = await recordedRun(ORDER, { watched: false });

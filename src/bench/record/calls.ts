@@ -5,6 +5,13 @@ import type { Heard } from './wire-at.ts';
 
 export type Call = Heard & WireEntryOf<'call'>;
 
+/** Pushes to one box that were under way at the same time. */
+export interface Overlap {
+  fromMs: number;
+  toMs: number;
+  calls: Call[];
+}
+
 /** Words that a step of a scenario can say: it takes `${` for the beginning of a variable. */
 const word = z
   .string()

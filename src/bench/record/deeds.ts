@@ -10,6 +10,7 @@ import {
   generateBody,
   isService,
   messageOf,
+  type Overlap,
   ownersDeed,
   payBody,
   sendBody,
@@ -18,6 +19,7 @@ import { OwnersDeeds } from './injected.ts';
 import type { Ledger, Order } from './ledger.ts';
 import { type Line, line, note, variable } from './line.ts';
 import type { Outages } from './outages.ts';
+import { overlapsIn } from './overlaps.ts';
 import { changesOf } from './send-changes.ts';
 import type { Stand } from './stand.ts';
 import type { Heard } from './wire-at.ts';
@@ -48,6 +50,7 @@ export class Deeds {
   readonly #outages: Outages;
   readonly #owners: OwnersDeeds;
   readonly #made: Made[] = [];
+  #overlaps: ReadonlyMap<Call, Overlap> = new Map();
   #lines: Line[] = [];
 
   constructor(stand: Stand, ledger: Ledger, outages: Outages) {
@@ -58,6 +61,7 @@ export class Deeds {
   }
 
   linesOf(heard: readonly Heard[]): Line[] {
+    this.#overlaps = overlapsIn(heard, this.#stand);
     for (const call of asBegun(heard.filter((it) => it.kind === 'call'))) {
       if (isService(call)) this.#service(call);
       else this.#owner(call);
@@ -136,13 +140,16 @@ export class Deeds {
       ...change,
       ...answer,
     };
-    const own = known !== undefined && this.#isTogether(known, atMs);
+    const overlap = known === undefined ? undefined : this.#overlaps.get(call);
+    // What a branch names is not known beside it.
+    const own = known !== undefined && overlap === undefined && this.#isTogether(known, atMs);
     if (own) this.#lines = this.#lines.filter((it) => it !== known.line);
     const qr = own || known === undefined ? {} : { qr: variable(order.name, 'qrCode') };
     const brought = known === undefined && !this.#isOurQr(order) ? { qr: order.qrCode } : {};
     const step = { ...this.#stand.boxKey(box), push: { ...args, ...qr, ...brought } };
     const isNamed = own || known === undefined;
-    this.#lines.push(line(atMs, isNamed ? { ...step, as: order.name } : step));
+    const pushed = line(atMs, isNamed ? { ...step, as: order.name } : step);
+    this.#lines.push(overlap === undefined ? pushed : { ...pushed, overlap, begunMs: begunMs(call) });
   }
 
   #pay(call: Call): void {

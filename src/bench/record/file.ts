@@ -8,7 +8,7 @@ const COMMENT_CHARS_MAX = 300;
 /** What begins sooner after another is said without its time. */
 const TIMED_MS = 1_000;
 /** Verbs that begin something: an empty line goes before them, and when it was. */
-const BEGINNINGS = ['push', 'generate'];
+const BEGINNINGS = ['push', 'generate', 'parallel'];
 
 /** A recording as a scenario file that a person reads and `paybox bench run` replays; undefined when nothing was done. */
 export function fileOf(recording: Recording): string | undefined {
@@ -58,13 +58,24 @@ function isBeginning(it: Line | undefined): boolean {
 
 function blockOf({ notes, step }: Line): string[] {
   const comments = notes.map((words) => `  ${comment(words)}`);
-  if (step === undefined) return comments;
+  return step === undefined ? comments : [...comments, ...itemOf(step).map((text) => `  ${text}`)];
+}
+
+/** A step as an item of a list. */
+function itemOf({ parallel, ...step }: Record<string, unknown>): string[] {
   const keys = Object.entries(step).map(([key, value]) => {
     // One line a verb, as people write scenarios.
     const text = stringify({ [key]: value }, { collectionStyle: 'flow', lineWidth: 0, flowCollectionPadding: true });
     return text.trim().slice(1, -1).trim();
   });
-  return [...comments, ...keys.map((text, index) => `${index === 0 ? '  - ' : '    '}${text}`)];
+  const branches = (parallel ?? []) as Record<string, unknown>[][];
+  const lists = branches.flatMap((steps) => listed(steps.flatMap(itemOf)).map((text) => `  ${text}`));
+  return listed([...keys, ...(parallel === undefined ? [] : ['parallel:', ...lists])]);
+}
+
+/** Lines as one item. */
+function listed(lines: readonly string[]): string[] {
+  return lines.map((text, index) => `${index === 0 ? '- ' : '  '}${text}`);
 }
 
 function many(count: number, what: string): string {

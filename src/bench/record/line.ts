@@ -1,3 +1,5 @@
+import type { Overlap } from './calls.ts';
+
 /** What a scenario file says at one place: a step, with words above it, or words alone. */
 export interface Line {
   /** On the clock of the recording. */
@@ -7,6 +9,11 @@ export interface Line {
   step?: Record<string, unknown>;
   /** Whether it goes before all else of the same moment. */
   isAhead?: boolean;
+  /** Of a push beside others, and when it began. */
+  overlap?: Overlap;
+  begunMs?: number;
+  /** When it was over, where that is not at once. */
+  untilMs?: number;
 }
 
 /** `words` alone: what happened, and is no step. */
