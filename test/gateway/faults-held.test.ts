@@ -12,9 +12,27 @@ import { ToldLate } from '../../src/gateway/faults/told-late.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
-import { type FaultOrder, magicContent } from '../../src/protocol/faults.ts';
+import { type FaultName, type FaultOrder, magicContent } from '../../src/protocol/faults.ts';
 import type { DownMessage, DownOf } from '../../src/protocol/messages.ts';
-import { ACCOUNT, BOX1, BOXES, OTHER_ACCOUNT, qrFor } from './harness.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
+import { eventually } from '../support/net.ts';
+import { askFaults } from './faults.ts';
+import {
+  ACCOUNT,
+  BOX1,
+  BOX2,
+  BOXES,
+  GENERATE,
+  order as generated,
+  OTHER_ACCOUNT,
+  partnerServer,
+  push,
+  qrFor,
+  SEND_QR,
+  TEST_CALLBACK,
+  testCallback,
+  testGateway,
+} from './harness.ts';
 
 const BOX = BOX1.terminalCode;
 const DEADLINE_MS = 5_000;
@@ -276,6 +294,33 @@ describe('what a fault holds back', () => {
     await settle();
     expect([said, faults.standing(), clock.sleeping()]).toEqual([[], [], []]);
   });
+});
+
+it('FLT-11 a gateway that stops in the midst of faults answers who waits, tells boxes nothing, and ends in time', async () => {
+  const partner = await partnerServer();
+  const gateway = await testGateway({ callback: { url: partner.url } });
+  const boxes = [
+    await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' }),
+    await connectFakeBox({ gateway, identity: BOX2, transport: 'http' }),
+  ];
+  const order = async (fault: FaultName, more: object = {}) =>
+    expect((await askFaults(gateway, '', 'POST', { fault, ...more })).status).toBe(201);
+  await order('service-slow', { content: 'SLOW', seconds: 600 });
+  await order('push-late', { seconds: 600, times: 2 });
+  await order('sync-late', { seconds: 600 });
+  const slow = gateway.post(GENERATE, generated({ content: 'SLOW' }));
+  const pushes = [BOX1, BOX2].map(({ terminalCode, serialNumber }) =>
+    gateway.post(SEND_QR, push({ terminalCode, serialNumber, orderId: terminalCode })),
+  );
+  await gateway.post(TEST_CALLBACK, testCallback({ content: 'NONE' }));
+  const happened = () => gateway.log.filter((it) => it.event === 'fault').length;
+  await eventually('all that is held', () => happened() === 4);
+  await gateway.close();
+  expect((await slow).status).toBe(200);
+  for (const pushed of pushes) expect((await pushed).body.message).toBe('BOX_OFFLINE');
+  expect(boxes.flatMap((it) => it.of('show'))).toEqual([]);
+  expect(partner.calls).toEqual([]);
+  expect(gateway.log.filter((it) => ['end-late', 'end-failed'].includes(it.event))).toEqual([]);
 });
 
 describe('connections that are held', () => {
