@@ -27,6 +27,17 @@ const ADVICE: Partial<Record<Ability, string>> = {
   'disturb a serial line': 'give the box a serial panel',
 };
 
+const OWN_BOXES = 'boxes that the bench makes can: --target emulated or process';
+
+/** What to do where an ability is missing that no target of its kind has. */
+const ELSEWHERE: Partial<Record<Ability, string>> = {
+  'turn boxes off and on': OWN_BOXES,
+  'turn the gateway off and on': OWN_BOXES,
+  'answer callbacks': OWN_BOXES,
+  'start boxes without a secret': OWN_BOXES,
+  'kill programs': 'programs of their own can be killed: --target process',
+};
+
 /** Whether a program of the target runs. `killed`: ended without a chance to do anything about it. */
 export type Power = 'on' | 'off' | 'killed';
 
@@ -109,6 +120,6 @@ export async function obstacle(scenario: Scenario, kind: TargetKind): Promise<st
   const found = isWorthAsking ? await kind.findAbilities?.() : undefined;
   const lacking = missing.filter((need) => found?.has(need) !== true);
   if (lacking.length === 0) return undefined;
-  const advice = lacking.flatMap((need) => ADVICE[need] ?? []);
-  return [`target ${kind.name} cannot ${lacking.join(', ')}`, ...advice].join('; ');
+  const advice = lacking.flatMap((need) => ADVICE[need] ?? ELSEWHERE[need] ?? []);
+  return [`target ${kind.name} cannot ${lacking.join(', ')}`, ...new Set(advice)].join('; ');
 }

@@ -127,6 +127,21 @@ describe('a target that cannot make faults', () => {
     expect(await obstacle(scenario, kind)).toBe(`${both}; ${advice}`);
   });
 
+  it.each([
+    [
+      ['fault: { box: killed }'],
+      emulated(),
+      'target emulated cannot kill programs; programs of their own can be killed: --target process',
+    ],
+    [
+      ['fault: { box: "off" }', 'fault: { gateway: "off" }'],
+      kind,
+      'target other cannot turn boxes off and on, turn the gateway off and on; boxes that the bench makes can: --target emulated or process',
+    ],
+  ])('skips %j, and says which target can', async (steps, other, reason) => {
+    expect(await obstacle(parseScenario(`name: x\nsteps:\n${lines(...steps)}`, 'x.yaml'), other)).toBe(reason);
+  });
+
   it('is asked where that can change the answer', async () => {
     const gatewayOnly = { ...kind, findAbilities: async () => new Set(['order faults at the gateway'] as const) };
     expect(await obstacle(scenario, gatewayOnly)).toMatch(

@@ -135,7 +135,7 @@ describe('steps on an emulated box', () => {
     expect(verdict(result)).toEqual({
       outcome: 'skipped',
       where: undefined,
-      reason: 'target emulated cannot kill programs',
+      reason: 'target emulated cannot kill programs; programs of their own can be killed: --target process',
     });
   });
 });
