@@ -48,6 +48,28 @@ const MUTANTS: Record<string, Mutant> = {
       return ours(isAgain ? { ...before, stage: { kind: 'quiet' } } : before, event, at);
     },
   },
+  'remembers three payments': {
+    breaks: ['AGT-5'],
+    needs: ['time'],
+    mind: (ours) => (before, event, at) => ours({ ...before, announced: before.announced.slice(-3) }, event, at),
+  },
+  'remembers three pushes': {
+    breaks: ['AGT-4'],
+    mind: (ours) => (before, event, at) =>
+      ours({ ...before, closedPushIds: before.closedPushIds.slice(-3) }, event, at),
+  },
+  'keeps a QR past its end while it has no session': {
+    breaks: ['AGT-3'],
+    mind: (ours) => (before, event, at) => {
+      const { stage, connection } = before;
+      if (stage.kind !== 'order' || connection === 'registered' || event.type === 'registered')
+        return ours(before, event, at);
+      const active = { ...stage.active, deadlineMs: Number.POSITIVE_INFINITY };
+      const step = ours({ ...before, stage: { ...stage, active } }, event, at);
+      const kept = step.state.stage.kind === 'order' ? stage : step.state.stage;
+      return { ...step, state: { ...step.state, stage: kept }, wakeAtMs: undefined };
+    },
+  },
   'says of every payment that it is recorded': {
     breaks: ['AGT-5'],
     mind: (ours) => (before, event, at) => {

@@ -145,6 +145,21 @@ const THROUGH_A_LIAR: readonly (readonly [what: string, clauses: readonly string
   ],
   ['a QR has another amount', ['GEN-4', 'GEN-5'], () => otherQr(otherAmount)],
   ['content is prefixed', ['GEN-4', 'GEN-6'], () => otherQr(prefixed)],
+  [
+    'content with a # is refused',
+    ['GEN-2'],
+    () => ({ request: (it) => (is(it, PATHS.generate) && it.body.includes('h#9') ? failed('E34') : undefined) }),
+  ],
+  [
+    'an amount may have a zero before it',
+    ['SND-2'],
+    () => ({
+      answer: (it, request) => {
+        if (is(request, PATHS.sendQr) && request.body.includes('"amount":"05000"'))
+          Object.assign(it, { status: 200, body: '{"status":"SUCCESS","message":""}' });
+      },
+    }),
+  ],
   ['qrLink leads nowhere', ['GEN-4'], () => otherLink((link) => `${link}x`)],
   [
     'qrLink leads to the QR of another order',
@@ -321,6 +336,12 @@ const BEFORE_THE_PARTNER: readonly (readonly [what: string, clauses: readonly st
         return undefined;
       },
     }),
+  ],
+  ['the oldest of orders alike is paid', ['CBK-6'], () => otherCallback(/"orderId":"SECOND-/, '"orderId":"FIRST-')],
+  [
+    'a payment is of a newer order than a box shows',
+    ['CBK-6'],
+    () => otherCallback(/"orderId":"SHOWN-/, '"orderId":"NEWER-'),
   ],
   ['a callback names no box', ['SYN-2'], () => otherCallback(/"terminalCode":"\w+"/, '"terminalCode":""')],
   [

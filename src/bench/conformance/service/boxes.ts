@@ -50,8 +50,15 @@ export const boxChecks: readonly ServiceCheck[] = [
       withBox(run, async (box) => {
         const { order, qrCode, answer, show } = await started(run, box);
         expectSuccess(await answer.called, 'a push that the box shows');
-        const { bankAccount } = run.subject.options.account;
-        const expected = { qrCode, bankAccount, amount: order.amount, content: order.content, orderId: order.content };
+        const { bankAccount, userBankName } = run.subject.options.account;
+        const expected = {
+          qrCode,
+          bankAccount,
+          userBankName,
+          amount: order.amount,
+          content: order.content,
+          orderId: order.content,
+        };
         await each(Object.entries(expected), async ([field, value]) => {
           const actual = recordOf(show)[field];
           if (actual !== value) throw new Mismatch(`${field}: expected ${value}, the box is told ${String(actual)}`);

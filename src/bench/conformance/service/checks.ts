@@ -5,6 +5,7 @@ import { callbackChecks } from './callbacks.ts';
 import { codeChecks, errorChecks } from './errors.ts';
 import { generateChecks } from './generate.ts';
 import { limitChecks } from './limits.ts';
+import { matchChecks } from './matches.ts';
 import { payloadChecks } from './payload.ts';
 import { paymentChecks, paymentLimits } from './payments.ts';
 import { pushChecks } from './push.ts';
@@ -22,6 +23,7 @@ export const SERVICE_CHECKS: readonly ServiceCheck[] = [
   ...boxChecks,
   ...screenChecks,
   ...paymentChecks,
+  ...matchChecks,
   ...callbackChecks,
   ...callbackFactChecks,
   ...errorChecks,

@@ -114,6 +114,15 @@ export const generateChecks: readonly ServiceCheck[] = [
   },
   {
     clause: 'GEN-2',
+    title: 'content may have spaces and . , - _ / : #',
+    level: 'gap',
+    run: async (run) => {
+      const body = { ...generateBody(run), content: 'a B.c,d-e_f/g:h#9' };
+      expectQr(await generate(run, body), `the content ${body.content}`);
+    },
+  },
+  {
+    clause: 'GEN-2',
     title: 'of several wrong fields the first in the order of the clause counts',
     level: 'gap',
     run: (run) =>

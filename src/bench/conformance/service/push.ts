@@ -156,6 +156,16 @@ export const pushChecks: readonly ServiceCheck[] = [
   },
   {
     clause: 'SND-2',
+    title: 'an amount that is no whole number of đồng, as one writes it, is E02',
+    level: 'gap',
+    needs: ['a box'],
+    run: (run) =>
+      each(['', '-1', '1.5', '1e3', ' 5000', '05000', '10000000000000'], async (amount) => {
+        expectCode(await send(run, push(run, { amount })), 'E02', `the amount ${JSON.stringify(amount)}`);
+      }),
+  },
+  {
+    clause: 'SND-2',
     title: 'of several wrong things the first in the order of the clause counts',
     level: 'gap',
     needs: ['a box'],

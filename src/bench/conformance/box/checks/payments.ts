@@ -4,6 +4,9 @@ import { boxCheck } from '../box-check.ts';
 import type { Body } from '../hearing.ts';
 import { NOTICE_MAX_MS, type Trial } from '../trial.ts';
 
+/** Payments that a box of any size remembers. */
+const BETWEEN = 5;
+
 /** What becomes of money (PROTOCOL.md, clauses AGT-5, AGT-6 and MSG-7). */
 export const PAYMENT_CHECKS = [
   boxCheck('AGT-5', 'a payment for the order on the screen is reported with its numbers', async (trial) => {
@@ -85,6 +88,24 @@ export const PAYMENT_CHECKS = [
       await trial.qrStays(next, 'the repetition took the screen');
     },
     { needs: ['screen'] },
+  ),
+  boxCheck(
+    'AGT-5',
+    'nor when others came between',
+    async (trial) => {
+      const payment = await announced(trial);
+      for (let count = 0; count < BETWEEN; count += 1) {
+        const other = trial.payment();
+        trial.tell(other);
+        await trial.given('its report', () => trial.paid(other.transactionId));
+      }
+      const next = await trial.alone();
+      trial.mark();
+      trial.tell({ ...payment, repeated: true });
+      await trial.given('a second report', () => trial.paid(payment.transactionId));
+      await trial.qrStays(next, 'the repetition took the screen');
+    },
+    { needs: ['screen', 'time'] },
   ),
   boxCheck(
     'AGT-6',

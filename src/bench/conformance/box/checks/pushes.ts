@@ -9,6 +9,9 @@ const LATE_MS = 3_000;
 const LONG_AGO_MS = Date.UTC(2001, 8, 9);
 const FAR_AWAY_MS = Date.UTC(2100, 0, 1);
 
+/** Pushes that a box of any size remembers. */
+const BETWEEN = 5;
+
 /** What becomes of a push that is right (PROTOCOL.md, clauses AGT-2 to AGT-4, MSG-3, MSG-5 and MSG-9). */
 export const PUSH_CHECKS = [
   boxCheck('AGT-2', 'a push is accepted, then shown, each once', async (trial) => {
@@ -59,6 +62,18 @@ export const PUSH_CHECKS = [
     },
     { needs: ['screen'] },
   ),
+  boxCheck(
+    'AGT-3',
+    'it is gone then also while the box has no session',
+    async (trial) => {
+      const order = await trial.onScreen(trial.order({ expiresInMs: 8_000 }));
+      trial.gateway.answersHello = 'nothing';
+      trial.gateway.cut();
+      await trial.pace.wait(8_000);
+      await trial.qrIsGone(order);
+    },
+    { needs: ['screen'] },
+  ),
   boxCheck('AGT-3', 'a withdrawal ends the push on the screen', async (trial) => {
     const order = await trial.shown();
     trial.withdraw(order.pushId, 'cancelled');
@@ -96,6 +111,13 @@ export const PUSH_CHECKS = [
     const order = await trial.shown();
     trial.withdraw(order.pushId);
     await trial.given('its end', () => trial.ended(order.pushId));
+    trial.mark();
+    trial.tell(order);
+    await refusedAs(trial, order, 'WITHDRAWN');
+  }),
+  boxCheck('AGT-4', 'nor when others came between', async (trial) => {
+    const order = await trial.shown();
+    for (let count = 0; count < BETWEEN; count += 1) await trial.shown();
     trial.mark();
     trial.tell(order);
     await refusedAs(trial, order, 'WITHDRAWN');
