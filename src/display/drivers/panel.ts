@@ -16,9 +16,9 @@ import { closedFault, displayFault } from './fault.ts';
 
 /** A draw gives up before the agent does, so that what failed is named. */
 export const DRAW_TIMEOUT_MS = 4_000;
-/** A panel that answers is asked so often whether it still shows what was drawn: some bytes for a glance of a customer. */
+/** A panel that answers is asked so often whether it still shows what was drawn, with 13 bytes at most for usual names. */
 export const ASK_EVERY_MS = 5_000;
-/** One that answers nothing is sent its QR again so often. It draws for some tenths of a second, so that not oftener. */
+/** One that answers nothing is sent its QR again so often. A customer sees that, as it draws for tenths of a second. */
 export const REPEAT_QR_EVERY_MS = 15_000;
 
 export const serialPath = z.string().min(1).describe('the serial port, best by a name that stays: /dev/serial/by-id/…');
