@@ -3,7 +3,7 @@ import { PayboxError } from '../lib/errors.ts';
 import type { FaultOrder, StandingFault } from '../protocol/faults.ts';
 import { statusResponse } from '../protocol/http-api.ts';
 import { endedFault, FAULTS, orderedFault, standingIn } from './fault-answers.ts';
-import { ask, jsonOf } from './http.ts';
+import { ask, jsonOf, ownersHeaders } from './http.ts';
 import { Partner } from './partner.ts';
 
 /** Rows of a page: first the few that are nearly always enough, then as many as the gateway tells of at once. */
@@ -13,6 +13,12 @@ const ROWS_MAX = 500;
 const PAGES_MAX = 200;
 
 const time = z.string().nullable();
+/** What `/_mock/about` tells; of a gateway that hides it, less. */
+export const gatewayAbout = z.looseObject({
+  baseUrl: z.string(),
+  partner: z.looseObject({ username: z.string(), password: z.string().nullable() }).nullable(),
+  account: z.looseObject({ bankAccount: z.string(), bankCode: z.string(), userBankName: z.string() }).nullable(),
+});
 const orders = z.array(z.looseObject({ id: z.string(), orderId: z.string(), status: z.string() }));
 const payments = z.array(
   z.looseObject({
@@ -147,7 +153,6 @@ export class GatewayAt {
   }
 
   #headers(): Record<string, string> {
-    const { adminToken } = this.access;
-    return adminToken === undefined ? {} : { authorization: `Bearer ${adminToken}` };
+    return ownersHeaders(this.access.adminToken);
   }
 }

@@ -38,6 +38,11 @@ export async function ask(
   }
 }
 
+/** What shows a gateway that its owner asks; nothing without a token. */
+export function ownersHeaders(adminToken: string | undefined): Record<string, string> {
+  return adminToken === undefined ? {} : { authorization: `Bearer ${adminToken}` };
+}
+
 /** The JSON of an answer. Throws PayboxError for another status than 200, and for what is no JSON. */
 export function jsonOf(url: string, { status, body }: Answer): unknown {
   const text = Buffer.from(body).toString('utf8');

@@ -3,7 +3,7 @@ import { parseAgentConfig } from '../agent/config.ts';
 import type { ConfiguredDisplay } from '../agent/screen.ts';
 import { type Pace, VirtualPace } from '../bench/pace.ts';
 import type { TargetKind } from '../bench/target.ts';
-import { type OwnTargetOptions, openOwnTarget, type Starter } from '../bench/targets/own.ts';
+import { type OwnTargetOptions, openOwnTarget, ownAbilities, type Starter } from '../bench/targets/own.ts';
 import { parseGatewayConfig } from '../gateway/config.ts';
 import { type Gateway, startGateway } from '../gateway/gateway.ts';
 import type { Logger } from '../lib/log.ts';
@@ -17,15 +17,7 @@ type EmulatedOptions = Omit<OwnTargetOptions, 'name'> & { log: Logger };
 export function emulatedTarget(options: EmulatedOptions): TargetKind {
   return {
     name: 'emulated',
-    abilities: new Set([
-      'turn boxes off and on',
-      'turn the gateway off and on',
-      'answer callbacks',
-      'start boxes without a secret',
-      'order faults at the gateway',
-      'order faults at boxes',
-      ...(options.panel === undefined ? [] : (['disturb a serial line'] as const)),
-    ]),
+    abilities: new Set(ownAbilities(options)),
     open: (need) => openOwnTarget(need, emulatedStarter(options), { ...options, name: 'emulated' }),
   };
 }

@@ -6,7 +6,7 @@ import type { AgentSetup } from '../agent/agent.ts';
 import { type AgentConfig, loadAgentConfig, parseAgentConfig } from '../agent/config.ts';
 import { GatewayAt } from '../bench/gateway-at.ts';
 import { startShopServer } from '../bench/shop-server.ts';
-import { gatewayOf } from '../bench/targets/at.ts';
+import { type GatewayOptions, gatewayOf } from '../bench/targets/at.ts';
 import { accessTo, gatewayConfigFor, makeBoxes, type Transport } from '../bench/targets/identities.ts';
 import { volatileRoot } from '../bench/targets/volatile.ts';
 import { makeWorkFolder } from '../bench/work-folder.ts';
@@ -75,17 +75,10 @@ export async function ownGround(boxes: number, transport: Transport, deps: Groun
   };
 }
 
-export interface GivenOptions {
-  gateway: string;
+export interface GivenOptions extends GatewayOptions {
   identities: string;
   transport: Transport;
   broker: string | undefined;
-  username?: string | undefined;
-  password?: string | undefined;
-  account?: string | undefined;
-  bank?: string | undefined;
-  holder?: string | undefined;
-  adminToken?: string | undefined;
 }
 
 /** Boxes that a gateway which runs knows by their secrets. Throws ConfigError, and MissingPeerError without the gateway. */

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { MissingPeerError, PayboxError } from '../../lib/errors.ts';
 import type { BoxAt } from '../box-at.ts';
-import type { Account } from '../gateway-at.ts';
-import { ask, jsonOf } from '../http.ts';
+import { type Account, gatewayAbout } from '../gateway-at.ts';
+import { ask, jsonOf, ownersHeaders } from '../http.ts';
 import type { Pace } from '../pace.ts';
 import type { Probe } from '../probe.ts';
 import type { Recording } from './recording.ts';
@@ -14,9 +14,6 @@ const HEARD_MAX = 500_000;
 /** Between two entries, at least. */
 const TICK_MS = 0.001;
 
-const about = z.looseObject({
-  account: z.looseObject({ bankAccount: z.string(), bankCode: z.string(), userBankName: z.string() }).nullable(),
-});
 const boxes = z.array(z.looseObject({ terminalCode: z.string(), serialNumber: z.string() }));
 
 export interface RecorderOptions {
@@ -95,9 +92,9 @@ export class Recorder {
 
   async #askWho(): Promise<void> {
     const { origin, adminToken } = this.#options;
-    const headers: Record<string, string> = adminToken === undefined ? {} : { authorization: `Bearer ${adminToken}` };
+    const headers = ownersHeaders(adminToken);
     const get = async (path: string) => jsonOf(`${origin}${path}`, await ask(`${origin}${path}`, { headers }));
-    this.#account = about.parse(await get('/_mock/about')).account ?? undefined;
+    this.#account = gatewayAbout.parse(await get('/_mock/about')).account ?? undefined;
     const known = boxes.parse(await get('/_mock/boxes'));
     this.#serials = new Map(known.map(({ terminalCode, serialNumber }) => [terminalCode, serialNumber]));
   }

@@ -1,7 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
 import { WIRE_PAGE_MAX, type WireEntry, type WirePage, wirePage } from '../../protocol/wire.ts';
-import { ask } from '../http.ts';
+import { parseJson } from '../bodies.ts';
+import { ask, ownersHeaders } from '../http.ts';
 
 /** An entry of the gateway's wire, on the clock of whoever listens. */
 export type Heard = WireEntry & { atMs: number };
@@ -31,7 +32,7 @@ export class WireAt {
   /** `adminToken` is for a gateway on another machine; `clock` dates what is heard. */
   constructor({ origin, adminToken }: { origin: string; adminToken?: string | undefined }, clock: Clock) {
     this.#origin = origin;
-    this.#headers = adminToken === undefined ? {} : { authorization: `Bearer ${adminToken}` };
+    this.#headers = ownersHeaders(adminToken);
     this.#clock = clock;
   }
 
@@ -74,19 +75,11 @@ export class WireAt {
     if (status >= 500) {
       throw new PayboxError('REFUSED', `${url} answered ${status}`, { severity: 'retryable' });
     }
-    const parsed = wirePage.safeParse(jsonOrNothing(Buffer.from(body).toString('utf8')));
+    const parsed = wirePage.safeParse(parseJson(Buffer.from(body).toString('utf8')));
     if (status === 200 && parsed.success) return parsed.data;
     throw new ConfigError(
       `${this.#origin} is no gateway that can be recorded: it has no /_mock/wire (it answered ${status})`,
       'name the origin of a paybox gateway of this version, as http://127.0.0.1:8800',
     );
-  }
-}
-
-function jsonOrNothing(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
   }
 }

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
 import { BoxAt, type BoxStatus } from '../box-at.ts';
-import { type Account, GatewayAt } from '../gateway-at.ts';
-import { ask, jsonOf } from '../http.ts';
+import { type Account, GatewayAt, gatewayAbout } from '../gateway-at.ts';
+import { ask, jsonOf, ownersHeaders } from '../http.ts';
 import { realPace } from '../pace.ts';
 import { isPanelName } from '../panels/names.ts';
 import type { Probe } from '../probe.ts';
@@ -25,12 +25,6 @@ export interface AtOptions extends GatewayOptions {
   boxes: readonly string[];
   probe: Probe;
 }
-
-const about = z.looseObject({
-  baseUrl: z.string(),
-  partner: z.looseObject({ username: z.string(), password: z.string().nullable() }).nullable(),
-  account: z.looseObject({ bankAccount: z.string(), bankCode: z.string(), userBankName: z.string() }).nullable(),
-});
 
 /** A gateway and boxes that run already, wherever they are, in everybody's time. */
 export function atTarget(options: AtOptions): TargetKind {
@@ -81,8 +75,7 @@ export async function gatewayOf(options: GatewayOptions): Promise<GatewayAt> {
   const { adminToken } = options;
   const { origin } = new URL(options.gateway);
   const url = `${origin}/_mock/about`;
-  const headers: Record<string, string> = adminToken === undefined ? {} : { authorization: `Bearer ${adminToken}` };
-  const told = about.parse(jsonOf(url, await ask(url, { headers })));
+  const told = gatewayAbout.parse(jsonOf(url, await ask(url, { headers: ownersHeaders(adminToken) })));
   const given = (option: string, value: string | null | undefined) => {
     if (value !== undefined && value !== null) return value;
     throw new ConfigError(`${option} is needed: the gateway at ${origin} does not tell it`);

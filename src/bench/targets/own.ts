@@ -9,7 +9,7 @@ import type { PanelName } from '../panels/names.ts';
 import type { Panel } from '../panels/panel.ts';
 import type { Probe } from '../probe.ts';
 import { startShopServer } from '../shop-server.ts';
-import type { Need, Power, Target } from '../target.ts';
+import type { Ability, Need, Power, Target } from '../target.ts';
 import { makeWorkFolder } from '../work-folder.ts';
 import {
   accessTo,
@@ -53,6 +53,19 @@ export interface OwnTargetOptions {
   /** What each box has as its first display, on a port of its own; a browser if left out. */
   panel?: PanelName | undefined;
   random: Random;
+}
+
+/** What every target of the bench's own can do. */
+export function ownAbilities({ panel }: Pick<OwnTargetOptions, 'panel'>): readonly Ability[] {
+  return [
+    'turn boxes off and on',
+    'turn the gateway off and on',
+    'answer callbacks',
+    'start boxes without a secret',
+    'order faults at the gateway',
+    'order faults at boxes',
+    ...(panel === undefined ? [] : (['disturb a serial line'] as const)),
+  ];
 }
 
 const GATEWAY = 'gateway';

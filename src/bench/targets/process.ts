@@ -7,7 +7,7 @@ import { MissingPeerError } from '../../lib/errors.ts';
 import { realPace } from '../pace.ts';
 import type { TargetKind } from '../target.ts';
 import { makeWorkFolder } from '../work-folder.ts';
-import { type OwnTargetOptions, openOwnTarget, type Part, type Starter } from './own.ts';
+import { type OwnTargetOptions, openOwnTarget, ownAbilities, type Part, type Starter } from './own.ts';
 
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 5_000;
@@ -25,16 +25,7 @@ export interface ProcessOptions extends Omit<OwnTargetOptions, 'name'> {
 export function processTarget(options: ProcessOptions): TargetKind {
   return {
     name: 'process',
-    abilities: new Set([
-      'turn boxes off and on',
-      'turn the gateway off and on',
-      'kill programs',
-      'answer callbacks',
-      'start boxes without a secret',
-      'order faults at the gateway',
-      'order faults at boxes',
-      ...(options.panel === undefined ? [] : (['disturb a serial line'] as const)),
-    ]),
+    abilities: new Set([...ownAbilities(options), 'kill programs']),
     open: async (need) => {
       const folder = await makeWorkFolder('bench-files');
       if (options.logDir !== undefined) await mkdir(options.logDir, { recursive: true });
