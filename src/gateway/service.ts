@@ -53,9 +53,10 @@ export class Service {
       orderId: request.orderId ?? '',
     };
     const nowMs = clock.wallMs();
-    await store.qrCodes.add(ref, qrCode, nowMs);
-    if (amount !== undefined) {
-      await store.orders.add({
+    if (amount === undefined) {
+      await store.qrCodes.add(ref, qrCode, nowMs);
+    } else {
+      const order: NewOrder = {
         id,
         partner: partner.username,
         order_id: names.orderId,
@@ -72,7 +73,8 @@ export class Service {
         sign: request.sign ?? '',
         url_link: request.urlLink ?? '',
         created_at_ms: nowMs,
-      });
+      };
+      await store.orders.add(order, ref);
       changes.notify('orders');
     }
     return accept({

@@ -65,6 +65,16 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       expect((await store.orders.find('a'))?.status).toBe('paid');
     });
 
+    it('an order and the QR of its picture, both or neither', async () => {
+      const store = await opened(await place());
+      await store.orders.add(order('a'), 'ref a');
+      expect(await store.qrCodes.find('ref a')).toBe('qr-a');
+      await expect(store.orders.add(order('a'), 'ref b')).rejects.toThrow();
+      expect(await store.qrCodes.find('ref b')).toBeUndefined();
+      await expect(store.orders.add(order('b'), 'ref a')).rejects.toThrow();
+      expect(await store.orders.find('b')).toBeUndefined();
+    });
+
     it('nothing of a push to an order that is not there', async () => {
       const store = await opened(await place());
       await expect(store.orders.startPush(push('p', 'gone'), undefined)).rejects.toThrow('order');

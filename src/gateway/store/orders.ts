@@ -3,6 +3,7 @@ import type { Code } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import type { DownOf, EndedHow } from '../../protocol/messages.ts';
 import { newestPushes } from './newest-pushes.ts';
+import { insertQrCode } from './qr-codes.ts';
 import { CLOCK_JUMP_MS, OPEN_PUSH, type OrderRow, type OrderStatus, type PushRow, type Tables } from './schema.ts';
 import { nextSeq, seqOf } from './seq.ts';
 
@@ -32,8 +33,13 @@ export class OrderStore {
     this.#db = db;
   }
 
-  async add(order: NewOrder): Promise<void> {
-    await insertOrder(this.#db, order);
+  /** With `qrRef`, the name in the link to its picture, its QR is kept too: both or neither. */
+  async add(order: NewOrder, qrRef?: string): Promise<void> {
+    if (qrRef === undefined) return insertOrder(this.#db, order);
+    await this.#db.transaction().execute(async (trx) => {
+      await insertQrCode(trx, qrRef, order.qr_code, order.created_at_ms);
+      await insertOrder(trx, order);
+    });
   }
 
   /** The order of a QR that the partner generated, under the same orderId where the push names one. */

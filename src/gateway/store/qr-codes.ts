@@ -10,11 +10,15 @@ export class QrCodeStore {
   }
 
   async add(ref: string, qrCode: string, atMs: number): Promise<void> {
-    await this.#db.insertInto('qr_codes').values({ ref, qr_code: qrCode, created_at_ms: atMs }).execute();
+    await insertQrCode(this.#db, ref, qrCode, atMs);
   }
 
   async find(ref: string): Promise<string | undefined> {
     const row = await this.#db.selectFrom('qr_codes').select('qr_code').where('ref', '=', ref).executeTakeFirst();
     return row?.qr_code;
   }
+}
+
+export async function insertQrCode(db: Kysely<Tables>, ref: string, qrCode: string, atMs: number): Promise<void> {
+  await db.insertInto('qr_codes').values({ ref, qr_code: qrCode, created_at_ms: atMs }).execute();
 }
