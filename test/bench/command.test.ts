@@ -168,15 +168,15 @@ describe('paybox bench run', () => {
 
   it('ends its programs and with 130 on Ctrl-C', async () => {
     const { path, folder } = await files({
-      'long.yaml': 'name: Long\nsteps:\n  - expect: { screen: idle, for: 10min }\n',
+      'long.yaml': 'name: Long\nsteps:\n  - push: { amount: 1000, content: A }\n  - wait: 1h\n',
     });
     const [report, junit, tap] = [join(folder, 'report'), join(folder, 'junit.xml'), join(folder, 'out.tap')];
     const reports = ['--report', report, '--junit', junit, '--tap', tap];
     const running = paybox('bench', 'run', path('long.yaml'), 'expiry', '--target', 'process', ...reports);
-    await expect.poll(() => readdir(join(report, 'logs')).catch(() => []), { timeout: 40_000 }).toHaveLength(2);
+    const log = () => readFile(join(report, 'logs/gateway-1.log'), 'utf8').catch(() => '');
+    await expect.poll(log, { timeout: 40_000 }).toMatch(/"event":"push-confirmed"/);
     expect(await running.stop('SIGINT')).toBe(130);
-    const log = await readFile(join(report, 'logs/gateway-1.log'), 'utf8');
-    expect(log).toMatch(/"event":"stopped"/);
+    expect(await log()).toMatch(/"event":"stopped"/);
     const reason = 'reason="ended by SIGINT, before its verdict"';
     expect(running.output()).toContain(`PAYBOX-BENCH RESULT outcome=missing name=Long tookMs=0 ${reason}`);
     expect(running.output()).toContain('PAYBOX-BENCH END passed=0 failed=0 skipped=0 missing=2 exit=130');
