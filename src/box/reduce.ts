@@ -154,12 +154,11 @@ function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'p
     return;
   }
   if (current !== undefined) draft.endActive(current, 'replaced');
-  if (state.held !== undefined) draft.close(state.held, 'replaced');
   const order = orderOf(push);
   draft.writes.push({ kind: 'push', order });
   draft.sends.push({ type: 'accepted', pushId: order.pushId });
   const active = { order, deadlineMs, displayed: false, restored: false };
-  draft.set({ held: undefined, stage: { kind: 'order', active } });
+  draft.set({ stage: { kind: 'order', active } });
 }
 
 function onOvertaken(draft: Draft, pushId: string): void {

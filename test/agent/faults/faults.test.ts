@@ -131,7 +131,7 @@ describe('a box whose calendar clock is ahead', () => {
     expect(await sentAheadMs('shown', uuid(2))).toBeGreaterThan(HOUR_MS);
     expect(status().state).toBe('showing');
     expect(await qr()).toBe(pushOf(2).qrCode);
-    gateway.tell(pushOf(3, { expiresInMs: 500 }));
+    gateway.tell(pushOf(3, { expiresInMs: 2_000 }));
     await told('ended', uuid(3));
     gateway.tell(pushOf(4));
     await told('shown', uuid(4));
