@@ -80,6 +80,8 @@ that would bring it.
 
   $ paybox bench run conformance --await-box VVB000001:VVB900001 --box-secret-file secret --listen 0.0.0.0 \\
       --box-page http://192.168.1.20:8810                       any box: it says where the box has to connect, waits
+  $ …  --tls pki                                                  over TLS: pki is what \`paybox provision\` made,
+                                                                the box trusts pki/ca.pem
   $ …  --probe 'rpicam-still -n -o -' --restart-command 'usbrelay BOX=0; sleep 2; usbrelay BOX=1' --slow
 
 passed: as the clause says. failed: not as the specification says. differs: another choice where the specification

@@ -110,6 +110,12 @@ const MUTANTS: Record<string, Mutant> = {
       return ours(before, isOdd ? { ...event, pushId } : event, at);
     },
   },
+  'keeps a QR that a person took away': {
+    breaks: ['AGT-3'],
+    mind: after('key', (step, _event, before) =>
+      before.stage.kind === 'order' ? { ...step, state: { ...step.state, stage: before.stage } } : step,
+    ),
+  },
   'ignores the key while it tells of a payment': {
     breaks: ['AGT-6'],
     mind: (ours) => (before, event, at) => {
@@ -133,6 +139,12 @@ const MUTANTS: Record<string, Mutant> = {
     needs: ['restart', 'time'],
     mind: (ours) => (before, event, at) =>
       ours(isNew(before) ? { ...before, untold: [], stage: quiet(before) } : before, event, at),
+  },
+  'keeps the two newest of the payments that nobody has seen': {
+    breaks: ['AGT-10'],
+    needs: ['restart', 'time'],
+    mind: (ours) => (before, event, at) =>
+      ours(isNew(before) ? { ...before, untold: before.untold.slice(-2) } : before, event, at),
   },
   'says payments aloud again after a restart': {
     breaks: ['AGT-10'],

@@ -343,6 +343,7 @@ const BEFORE_THE_PARTNER: readonly (readonly [what: string, clauses: readonly st
     ['CBK-6'],
     () => otherCallback(/"orderId":"SHOWN-/, '"orderId":"NEWER-'),
   ],
+  ['a debit is told as a credit', ['SYN-2'], () => otherCallback(/"transType":"D"/, '"transType":"C"')],
   ['a callback names no box', ['SYN-2'], () => otherCallback(/"terminalCode":"\w+"/, '"terminalCode":""')],
   [
     'a callback has its time in seconds',

@@ -232,7 +232,7 @@ describe.each([
     expect(unjudged.filter(({ why }) => why.length < 10)).toEqual([]);
   });
 
-  it('is named in the page and by no other reason', () => {
+  it('stands in the page with its reason where it is not judged', () => {
     const page = conformancePage([{ target: 'it', results: [], unjudged }], AT);
     for (const { clauses, why } of unjudged) {
       expect(page).toContain(`<td>${clauses.join(', ')}</td><td>${why.replaceAll("'", '&#39;')}</td>`);

@@ -28,6 +28,16 @@ export const callbackFactChecks: readonly ServiceCheck[] = [
   },
   {
     clause: 'SYN-2',
+    title: 'the callback of a debit says so',
+    level: 'gap',
+    needs: ['callbacks'],
+    run: async (run) => {
+      const said = await saidOf(run, await paid(run, run.subject.newOrder(), { transType: 'D' }));
+      if (said.transType !== 'D') throw new Mismatch(`transType: expected D, is ${String(said.transType)}`);
+    },
+  },
+  {
+    clause: 'SYN-2',
     title: 'a callback names the box and the service that its order was made for',
     level: 'gap',
     needs: ['callbacks', 'a box'],

@@ -38,10 +38,10 @@ export interface Paid {
   since: number;
 }
 
-/** Simulates a payment of an order. Throws Unmet where that is refused. */
-export async function paid(run: ServiceRun, order: Order): Promise<Paid> {
+/** Simulates a payment of an order; `change` is of the request. Throws Unmet where that is refused. */
+export async function paid(run: ServiceRun, order: Order, change: object = {}): Promise<Paid> {
   const since = listenerOf(run).arrived.length;
-  return { order, transactionId: await pay(run, order), since };
+  return { order, transactionId: await pay(run, order, change), since };
 }
 
 /** What has come about a payment so far, by whatever is still right about it. */

@@ -1,4 +1,5 @@
-import { rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Random } from '../../../lib/random.ts';
 import { BoxAt } from '../../box-at.ts';
@@ -7,7 +8,6 @@ import { agentConfigFor, type Place } from '../../targets/identities.ts';
 import type { Part, Starter } from '../../targets/own.ts';
 import { freePorts } from '../../targets/ports.ts';
 import { untilAtWork } from '../../targets/running.ts';
-import { makeWorkFolder } from '../../work-folder.ts';
 import { type CallbackListener, startListener } from './listener.ts';
 import { ServiceSubject } from './subject.ts';
 
@@ -50,7 +50,7 @@ export async function openOwnService(
   changes: OwnServiceChanges = {},
 ): Promise<OwnService> {
   const { pace } = starter;
-  const folder = await makeWorkFolder('conformance');
+  const folder = await mkdtemp(join(tmpdir(), 'paybox-conformance-'));
   const made = identitiesOf(random);
   const listener = await startListener({ host: LOOPBACK, port: 0 }, pace.clock, made.callbackAuth);
   const ends: (() => Promise<void>)[] = [

@@ -99,6 +99,16 @@ export const PUSH_CHECKS = [
     },
     { needs: ['pages'] },
   ),
+  boxCheck(
+    'AGT-3',
+    'a QR that a person takes away is gone',
+    async (trial) => {
+      const order = await trial.onScreen();
+      await trial.dismiss();
+      await trial.qrIsGone(order);
+    },
+    { needs: ['pages', 'screen'] },
+  ),
   boxCheck('AGT-4', 'a push whose withdrawal came first is refused, and never shown', async (trial) => {
     const order = trial.order();
     trial.withdraw(order.pushId);
