@@ -6,7 +6,7 @@ import { Messages } from './messages.ts';
 import type { Scenario } from './scenario.ts';
 import { beginIfTold } from './steps/account.ts';
 import { type StepContext, StepFailure } from './steps/context.ts';
-import { endInjected } from './steps/faults.ts';
+import { endInjected, expectHappened } from './steps/faults.ts';
 import { runSteps } from './steps/steps.ts';
 import { obstacle, type Target, type TargetKind } from './target.ts';
 import { Scope } from './values.ts';
@@ -98,6 +98,7 @@ async function judged(
   try {
     await target.pace.during(() => beginIfTold(context));
     await runSteps(scenario.steps, context);
+    await target.pace.during(() => expectHappened(context));
     return { outcome: 'passed', reason: '', where: undefined };
   } catch (error) {
     options.signal.throwIfAborted();

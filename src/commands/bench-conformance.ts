@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { CheckOutcome, CheckResult } from '../bench/conformance/conformance.ts';
-import { byClause } from '../bench/conformance/conformance.ts';
+import { byClause, endedBefore } from '../bench/conformance/conformance.ts';
 import { conformancePage, type Judged } from '../bench/conformance/page.ts';
 import { type Opener, reportedOf } from '../bench/conformance/suite.ts';
 import { junitOf } from '../bench/reports/junit.ts';
@@ -49,6 +49,7 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
   } catch (error) {
     if (!ending.signal.aborted) throw error;
     process.exitCode = EXIT.interrupted;
+    nameUntold(openers, judged);
   }
   const results = judged.flatMap((it) => it.results.map((result) => reportedOf(result, { target: it.target, seed })));
   const { junit, tap, report } = options;
@@ -63,6 +64,15 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
   const exitCode = process.exitCode === EXIT.interrupted ? EXIT.interrupted : exitCodeOf(results);
   progress.finish(results, exitCode);
   process.exitCode = exitCode;
+}
+
+function nameUntold(openers: readonly Opener[], judged: Judged[]): void {
+  for (const [index, { target, size, unjudged }] of openers.entries()) {
+    const results = judged[index]?.results ?? [];
+    if (results.length < size) {
+      judged[index] = { target, unjudged, results: [...results, endedBefore(size - results.length)] };
+    }
+  }
 }
 
 interface JudgeAllOptions {

@@ -255,6 +255,23 @@ describe('paybox bench run conformance', () => {
     );
   });
 
+  it('names in its reports how many checks a Ctrl-C has left without a verdict', async () => {
+    const folder = await temporaryFolder();
+    const junit = join(folder, 'junit.xml');
+    await writeFile(join(folder, 'password'), 'shop-secret');
+    const account = ['--account', '1', '--bank', 'MB', '--holder', 'A', '--password-file', join(folder, 'password')];
+    const { promise: asked, resolve } = Promise.withResolvers<void>();
+    const url = await http(() => resolve());
+    const given = ['--service', url, '--username', 'u', ...account, '--only', 'TOK', '--junit', junit];
+    const running = paybox('bench', 'run', 'conformance', ...given);
+    await asked;
+    expect(await running.stop('SIGINT')).toBe(130);
+    expect(running.output()).toMatch(/^PAYBOX-BENCH END passed=0 failed=0 skipped=\d+ missing=1 exit=130$/m);
+    const text = await readFile(junit, 'utf8');
+    expect(text).toMatch(/errors="1"/);
+    expect(text).toMatch(/name="… \d+ checks".*\n?.*the run was ended before their verdicts/);
+  });
+
   it('judges our own gateway and agent when it is told nothing', async () => {
     const folder = await temporaryFolder();
     const reports = ['--junit', join(folder, 'j.xml'), '--tap', join(folder, 't.tap')];

@@ -36,6 +36,23 @@ describe('a fault by its name', () => {
     expect(verdict(await bench(steps))).toEqual(PASSED);
   });
 
+  it('fails a scenario that it has not happened in, unless that was left open', async () => {
+    const never = lines('fault: { inject: push-twice, content: SLIP }', push());
+    expect(verdict(await bench(never))).toEqual({
+      outcome: 'failed',
+      where: expect.stringMatching(/:\d+$/),
+      reason: expect.stringMatching(/^fault: push-twice was ordered, and has not happened: /),
+    });
+    const open = lines(
+      'fault: { inject: push-twice, chance: 0.000001 }',
+      'fault: { inject: link-slow, for: 10s }',
+      'fault: { inject: push-late, content: SLIP }',
+      'fault: { end: push-late }',
+      push(),
+    );
+    expect(verdict(await bench(open))).toEqual(PASSED);
+  });
+
   it('is for the box that the step names, and for every other that there is without', async () => {
     const steps = lines(
       'fault: box-offline\n    box: 2',

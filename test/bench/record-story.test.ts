@@ -283,7 +283,8 @@ describe('a session', () => {
 
     it('makes them at one time again where faults stand', () => {
       const lines = told([HELLO, ...made, fault, ...both]).slice(4);
-      expect(lines).toEqual(['- fault: push-swapped', '- parallel:', `- ${one}`, '- - wait: 490ms', two]);
+      const ended = '- fault: { end: all }';
+      expect(lines).toEqual(['- fault: push-swapped', '- parallel:', `- ${one}`, '- - wait: 490ms', two, ended]);
     });
 
     it.each([

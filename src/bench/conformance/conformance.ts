@@ -165,6 +165,13 @@ function notTried({ clause, title, level }: Pick<Check<unknown>, 'clause' | 'tit
   return { clause, title, level, outcome: 'missing', reason, tookMs: 0, evidence: { entries: [], left: 0 } };
 }
 
+/** In place of `checks` verdicts of a run that was ended before: without it the report looks as if all were well. */
+export function endedBefore(checks: number): CheckResult {
+  const [title, reason] = [`${checks} checks`, 'the run was ended before their verdicts'];
+  const evidence = { entries: [], left: 0 };
+  return { clause: '…', title, level: 'spec', outcome: 'missing', reason, tookMs: 0, evidence };
+}
+
 /** Worst first. */
 const WEIGHTS = ['failed', 'missing', 'differs', 'passed', 'skipped'] as const satisfies readonly CheckOutcome[];
 

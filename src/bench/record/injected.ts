@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { faultOrder, standingFault } from '../../protocol/faults.ts';
 import type { Call } from './calls.ts';
@@ -5,9 +6,21 @@ import { durationText } from './durations.ts';
 import { type Line, line, note } from './line.ts';
 import type { Stand } from './stand.ts';
 
+const END_ALL = { end: 'all' };
 const FAULTS = '/_mock/faults';
 const KEYS_ROTATED = '/_mock/keys/rotate';
 const RESENT = /^\/_mock\/callbacks\/[^/]+\/resend$/;
+
+/** Behind `lines`, where faults may still stand: one that did not happen in the session need not happen in its replay. */
+export function endOfFaults(lines: readonly Line[]): Line[] {
+  const last = lines.findLast(({ step }) => step !== undefined && 'fault' in step && isOfFaultByName(step.fault));
+  if (last === undefined || isDeepStrictEqual(last.step?.fault, END_ALL)) return [];
+  return [line(lines.at(-1)?.atMs ?? last.atMs, { fault: END_ALL })];
+}
+
+function isOfFaultByName(args: unknown): boolean {
+  return typeof args === 'string' || (typeof args === 'object' && args !== null && ('inject' in args || 'end' in args));
+}
 
 /** What owners did besides orders, as steps or notes. */
 export class OwnersDeeds {
@@ -26,7 +39,7 @@ export class OwnersDeeds {
     if (RESENT.test(path)) return note(atMs, 'a callback was sent again by hand, which no step can do');
     if (!path.startsWith(FAULTS) || status >= 300) return undefined;
     if (method === 'POST') return this.#inject(call);
-    if (path === FAULTS) return line(atMs, { fault: { end: 'all' } });
+    if (path === FAULTS) return line(atMs, { fault: END_ALL });
     const name = this.#names.get(path.slice(FAULTS.length + 1));
     return name === undefined ? undefined : line(atMs, { fault: { end: name } });
   }

@@ -1,5 +1,6 @@
 import { callbackLines } from './called-back.ts';
 import { Deeds } from './deeds.ts';
+import { endOfFaults } from './injected.ts';
 import { Ledger } from './ledger.ts';
 import { type Line, note } from './line.ts';
 import { Outages } from './outages.ts';
@@ -37,7 +38,7 @@ export function storyOf(recording: Recording): Story {
     ...callbackLines(recording, stand, ledger),
   ];
   const inOrder = all.sort((a, b) => a.atMs - b.atMs || Number(b.isAhead ?? false) - Number(a.isAhead ?? false));
-  const timed = withPauses(withOverlaps(inOrder));
+  const timed = withPauses(withOverlaps([...inOrder, ...endOfFaults(inOrder)]));
   const fitting = fittingOf(timed);
   return {
     stand,

@@ -12,6 +12,8 @@ import type { Step } from '../vocabulary/steps.ts';
 export interface Injected extends StandingFault {
   /** Where it was ordered. */
   readonly at: GatewayAt | BoxAt;
+  /** The place of the step that ordered it. */
+  readonly path: readonly (string | number)[];
   /** It stood when the power there was turned off. */
   readonly isCutOff?: true;
 }

@@ -47,7 +47,7 @@ async function injected({ inject, times, chance, content, ...more }: Injection, 
     ...(content === undefined ? {} : { content: String(content) }),
   });
   session.injected ??= [];
-  session.injected.push({ ...standing, at });
+  session.injected.push({ ...standing, at, path: context.path });
   evidence.add('call', `fault ${inject}${isOfBox ? ` at ${box}` : ''}`, { detail: standing });
   return standing;
 }
@@ -71,6 +71,20 @@ async function ended(which: string, { session, path }: StepContext): Promise<voi
   if (meant.length === 0 && which !== 'all') throw new StepFailure(`no fault ${which} was injected before`, path);
   await Promise.all(meant.map(({ at, id }) => at.endFault(id)));
   session.injected = before.filter((it) => !meant.includes(it));
+}
+
+/**
+ * Throws StepFailure for a fault that was ordered to happen and never did: what was seen was seen without it. Those that
+ * are left to chance, that last for a time, and that the scenario has ended may not happen.
+ */
+export async function expectHappened({ session }: StepContext): Promise<void> {
+  for (const injected of session.injected ?? []) {
+    const { fault, chance, seconds, path } = injected;
+    const lasts = faultKind(fault).timing !== 'late' && seconds !== undefined;
+    if (chance !== undefined || lasts || (await timesHappened(injected)) !== 0) continue;
+    const fix = 'name its order with content, or end it where it need not happen';
+    throw new StepFailure(`fault: ${fault} was ordered, and has not happened: ${fix}`, path);
+  }
 }
 
 /** Ends what still stands at a target that goes on; what cannot be ended is told in the evidence. */

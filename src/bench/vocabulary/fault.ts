@@ -25,7 +25,11 @@ const fault = z
         times: times.optional().describe('how many of them; 1 if left out'),
       })
       .optional(),
-    inject: oneOf(FAULT_NAMES).optional().describe('a fault by its name; at the box of the step if it names one'),
+    inject: oneOf(FAULT_NAMES)
+      .optional()
+      .describe(
+        'a fault by its name; at the box of the step if it names one. A scenario in which it never happens fails',
+      ),
     times: times.optional().describe('how often it happens; once if left out, or for its time if it lasts'),
     for: duration
       .refine((it) => (durationMs(it) ?? 0) <= DAY_MS, 'expected a day at most')

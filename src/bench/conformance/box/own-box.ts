@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Random } from '../../../lib/random.ts';
 import { BoxAt } from '../../box-at.ts';
@@ -8,6 +7,7 @@ import { agentConfigFor, makeBoxes, type Place, type Transport } from '../../tar
 import type { Part, Starter } from '../../targets/own.ts';
 import { freePorts } from '../../targets/ports.ts';
 import { untilAtWork } from '../../targets/running.ts';
+import { makeWorkFolder } from '../../work-folder.ts';
 import type { Faces } from './gateway/front.ts';
 import { ScriptedGateway } from './gateway/scripted-gateway.ts';
 import { awaitHello, type BoxSubject } from './subject.ts';
@@ -33,7 +33,7 @@ export async function openOwnBox(
   const [made] = makeBoxes(1, true, random);
   if (made?.secret === undefined) throw new Error('a box without a secret cannot be judged');
   const identity = { ...made, secret: made.secret };
-  const folder = await mkdtemp(join(tmpdir(), 'paybox-bench-box-'));
+  const folder = await makeWorkFolder('bench-box');
   const loopback = { host: '127.0.0.1', mqttPort: 0, httpPort: 0 };
   const gateway = await ScriptedGateway.open(loopback, identity, { clock: pace.clock, random, faces });
   const [boxPort = 0] = await freePorts(1);

@@ -1,5 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Random } from '../../../lib/random.ts';
 import { BoxAt } from '../../box-at.ts';
@@ -8,6 +7,7 @@ import { agentConfigFor, type Place } from '../../targets/identities.ts';
 import type { Part, Starter } from '../../targets/own.ts';
 import { freePorts } from '../../targets/ports.ts';
 import { untilAtWork } from '../../targets/running.ts';
+import { makeWorkFolder } from '../../work-folder.ts';
 import { type CallbackListener, startListener } from './listener.ts';
 import { ServiceSubject } from './subject.ts';
 
@@ -50,7 +50,7 @@ export async function openOwnService(
   changes: OwnServiceChanges = {},
 ): Promise<OwnService> {
   const { pace } = starter;
-  const folder = await mkdtemp(join(tmpdir(), 'paybox-conformance-'));
+  const folder = await makeWorkFolder('conformance');
   const made = identitiesOf(random);
   const listener = await startListener({ host: LOOPBACK, port: 0 }, pace.clock, made.callbackAuth);
   const ends: (() => Promise<void>)[] = [

@@ -73,7 +73,8 @@ export class MqttSide implements Side {
   /** Throws ConfigError when the address cannot be had. */
   static async open(at: Listen, identity: JudgedIdentity, deps: BrokerDeps): Promise<MqttSide> {
     const side = new MqttSide(identity, deps);
-    const aedes = await Aedes.createBroker({ ...side.#rights(), connectTimeout: CONNECT_TIMEOUT_MS });
+    // Without a limit, as what is above one is queued without any, and thousands in it overflow the stack.
+    const aedes = await Aedes.createBroker({ ...side.#rights(), connectTimeout: CONNECT_TIMEOUT_MS, concurrency: 0 });
     side.#aedes = aedes;
     // Connections break on purpose here, and one that is no MQTT never logs in; unheard, an error would end the process.
     (aedes as EventEmitter).on('error', () => undefined);
