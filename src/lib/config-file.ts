@@ -145,9 +145,10 @@ function placeOf(contents: ParsedNode | null, path: readonly PropertyKey[]) {
 }
 
 /** What the parser says, in words of whoever writes such a file. */
-function hintOf({ code, message }: YAMLParseError): string {
-  if (code === 'MULTIPLE_DOCS') return 'a second document begins with ---, expected one';
-  return /flow-(map|seq)-start/.test(message) ? `${message}; a text with { or [ in it stands in quotes` : message;
+function hintOf(error: YAMLParseError): string {
+  if (error.code === 'MULTIPLE_DOCS') return 'a second document begins with ---, expected one';
+  const words = wordsOf(error);
+  return /flow-(map|seq)-start/.test(words) ? `${words}; a text with { or [ in it stands in quotes` : words;
 }
 
 function wordsOf(error: unknown): string {

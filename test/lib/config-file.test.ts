@@ -39,6 +39,14 @@ describe('a YAML text', () => {
     expect(problemOf(`{${keys}k0}`)).toMatch(/^x\.yaml:1:\d+: not valid YAML: Map keys must be unique$/);
   }, 30_000);
 
+  it.each([
+    ['lists', '[ '.repeat(5_000)],
+    ['lists in lines', '- '.repeat(20_000)],
+    ['closed lists', `${'['.repeat(5_000)}${']'.repeat(5_000)}`],
+  ])('is told by its name that %s stand in each other too deeply', (_what, text) => {
+    expect(problemOf(text)).toMatch(/^x\.yaml(:1:\d+)?: not valid YAML: it is nested too deeply$/);
+  });
+
   it('holds a thousand aliases at most', () => {
     const aliases = (count: number) => many(count, (n) => `- &a${n} 1\n- *a${n}\n`);
     expect(problemOf(aliases(1_000))).toBe('');
