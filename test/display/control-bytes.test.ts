@@ -76,6 +76,9 @@ const hostile = fc.string({
   maxLength: 40,
 });
 
+/** Nothing to write, where a device counts on something. */
+const NAMELESS: Scene = { kind: 'enrol', code: '', url: 'A', minutesLeft: 1, terminalCode: '', serialNumber: '' };
+
 /** A scene with commands in every text. */
 const hostileScene: fc.Arbitrary<Scene> = fc.oneof(
   anyScene,
@@ -146,7 +149,7 @@ describe('no text reaches a device as a command', () => {
         expect(all).toMatch(/50\.?000/);
         if (cleanText(scene.content).length <= 5) expect(all).toMatch(alike(scene.content));
       }),
-      { numRuns: 300 },
+      { numRuns: 300, examples: [[NAMELESS]] },
     );
   });
 

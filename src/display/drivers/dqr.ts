@@ -105,19 +105,22 @@ function welcome(field: string): string {
 
 /**
  * A result: its transaction, order and date. The box has no field for the amount, which therefore stands before the
- * order. None may be empty: the box would count wrong.
+ * order.
  */
 function lineWith(screen: string, ...fields: [string, string, string]): string {
-  return [screen, ...fields.map((field) => fieldOf(field) || '-')].join(BETWEEN_FIELDS);
+  return [screen, ...fields.map(fieldOf)].join(BETWEEN_FIELDS);
 }
 
-/** A text as a field: printable ASCII, not long, and without anything that could pass for the end of the field. */
+/**
+ * A text as a field: printable ASCII, not long, and without anything that could pass for the end of the field. Never
+ * empty: the box would count wrong.
+ */
 function fieldOf(text: string): string {
   const plain = text
     .replaceAll(/[^ -~]/g, ' ')
     .replaceAll(/\*+/g, '*')
     .replaceAll(/^[* ]+|[* ]+$/g, '');
-  return shortened(plain, (value) => value.length <= FIELD_CHARS_MAX, '~');
+  return shortened(plain, (value) => value.length <= FIELD_CHARS_MAX, '~') || '-';
 }
 
 /** A payload is sent as it is or not at all. */
