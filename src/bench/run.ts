@@ -41,29 +41,37 @@ export interface RunOptions {
   onStep(title: string): void;
 }
 
-/** The verdict on a scenario that was never judged to its end: a report without it would look as if all were well. */
-export function unjudged(scenario: Scenario, target: string, seed: number, reason: string): Result {
-  const none = { entries: [], entriesLeft: 0, latencies: new Map(), where: undefined, tookMs: 0 };
-  return { scenario, target, seed, ...none, outcome: 'missing', reason };
-}
-
 const TAG_LETTERS = 4;
 const CLOSE_TIMEOUT_MS = 15_000;
+const NO_EVIDENCE: Pick<Result, 'entries' | 'entriesLeft' | 'latencies' | 'where'> = {
+  entries: [],
+  entriesLeft: 0,
+  latencies: new Map(),
+  where: undefined,
+};
+
+/**
+ * The verdict on a scenario whose run was ended, for this reason, before it had one: a report without it would look as if
+ * all were well.
+ */
+export function unjudged(scenario: Scenario, target: string, seed: number, why: unknown): Result {
+  const reason = `${reasonOf(why)}, before its verdict`;
+  return { scenario, target, seed, ...NO_EVIDENCE, outcome: 'missing', reason, tookMs: 0 };
+}
 
 /** Runs one scenario against a target of this kind, which is opened for it and closed after. Never throws but for the signal. */
 export async function runScenario(scenario: Scenario, kind: TargetKind, options: RunOptions): Promise<Result> {
   const beganMs = systemClock.monotonicMs();
   const about = { scenario, target: kind.name, seed: options.seed };
-  const none = { entries: [], entriesLeft: 0, latencies: new Map(), where: undefined };
   const took = () => systemClock.monotonicMs() - beganMs;
   let target: Target;
   try {
     const hindered = await obstacle(scenario, kind);
-    if (hindered !== undefined) return { ...about, ...none, outcome: 'skipped', reason: hindered, tookMs: 0 };
+    if (hindered !== undefined) return { ...about, ...NO_EVIDENCE, outcome: 'skipped', reason: hindered, tookMs: 0 };
     target = await kind.open({ boxes: scenario.boxes, enrolled: scenario.enrolled, signal: options.signal });
   } catch (error) {
     options.signal.throwIfAborted();
-    return { ...about, ...none, outcome: 'missing', reason: reasonWithFix(error), tookMs: took() };
+    return { ...about, ...NO_EVIDENCE, outcome: 'missing', reason: reasonWithFix(error), tookMs: took() };
   }
   const evidence = new Evidence(target.pace.clock);
   const watching = new AbortController();

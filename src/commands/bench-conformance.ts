@@ -1,11 +1,8 @@
-import { join } from 'node:path';
 import type { CheckOutcome, CheckResult } from '../bench/conformance/conformance.ts';
 import { byClause, endedBefore } from '../bench/conformance/conformance.ts';
 import { conformancePage, type Judged } from '../bench/conformance/page.ts';
 import { type Opener, reportedOf } from '../bench/conformance/suite.ts';
-import { junitOf } from '../bench/reports/junit.ts';
 import { type Progress, progressOn } from '../bench/reports/progress.ts';
-import { tapOf } from '../bench/reports/tap.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { awaitedBox, type BoxOptionsGiven } from './bench-conformance-box.ts';
@@ -13,7 +10,7 @@ import { ownBox, ownService, type ServiceOptionsGiven, serviceAt, strayOption } 
 import { anySeed } from './bench-target.ts';
 import { StopSignal } from './daemon.ts';
 import { table } from './print.ts';
-import { assertReports, writeOut } from './report-files.ts';
+import { assertReports, writeReports } from './report-files.ts';
 
 /** The options of `paybox bench run conformance`. */
 export interface ConformanceOptions extends ServiceOptionsGiven, BoxOptionsGiven {
@@ -52,14 +49,8 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
     nameUntold(openers, judged);
   }
   const results = judged.flatMap((it) => it.results.map((result) => reportedOf(result, { target: it.target, seed })));
-  const { junit, tap, report } = options;
-  const write = async (option: 'junit' | 'tap' | 'report', file: string, text: string) => {
-    await writeOut(`--${option}`, file, text);
-    progress.report(option, file);
-  };
-  if (junit !== undefined) await write('junit', junit, junitOf(results, { startedAtMs }));
-  if (tap !== undefined) await write('tap', tap, tapOf(results));
-  if (report !== undefined) await write('report', join(report, 'index.html'), conformancePage(judged, { startedAtMs }));
+  const page = () => conformancePage(judged, { startedAtMs });
+  await writeReports(results, options, { startedAtMs, progress, page });
   print(judged, options.json === true);
   const exitCode = process.exitCode === EXIT.interrupted ? EXIT.interrupted : exitCodeOf(results);
   progress.finish(results, exitCode);

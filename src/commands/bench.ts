@@ -1,17 +1,15 @@
-import { join, resolve } from 'node:path';
-import { junitOf } from '../bench/reports/junit.ts';
+import { resolve } from 'node:path';
 import { pageOf } from '../bench/reports/page.ts';
-import { type Progress, progressOn } from '../bench/reports/progress.ts';
-import { tapOf } from '../bench/reports/tap.ts';
+import { progressOn } from '../bench/reports/progress.ts';
 import { type Result, runScenario, unjudged } from '../bench/run.ts';
 import { readScenario } from '../bench/scenario.ts';
 import { needsOf } from '../bench/target.ts';
 import { systemClock } from '../lib/clock.ts';
-import { ConfigError, reasonOf } from '../lib/errors.ts';
+import { ConfigError } from '../lib/errors.ts';
 import { anySeed, isFileName, LIBRARY, scenariosIn, type TargetOptions, targetOf, withBoxes } from './bench-target.ts';
 import { StopSignal } from './daemon.ts';
 import { table } from './print.ts';
-import { assertReports, writeOut } from './report-files.ts';
+import { assertReports, writeReports } from './report-files.ts';
 import { adminTokenOf, secretFrom } from './secrets.ts';
 
 export interface BenchOptions {
@@ -35,7 +33,7 @@ export interface BenchOptions {
   adminTokenFile?: string;
 }
 
-const EXIT = { passed: 0, failed: 1, unwritable: 2, missing: 3, interrupted: 130 } as const;
+const EXIT = { passed: 0, failed: 1, missing: 3, interrupted: 130 } as const;
 
 /** `paybox bench run`: exit code 0 when nothing failed, 1 when something did, 3 when what it needs was not there. */
 export async function run(names: readonly string[], options: BenchOptions): Promise<void> {
@@ -62,19 +60,15 @@ export async function run(names: readonly string[], options: BenchOptions): Prom
     } catch (error) {
       if (!ending.signal.aborted) throw error;
       process.exitCode = EXIT.interrupted;
-      const reason = `${reasonOf(ending.signal.reason)}, before its verdict`;
       for (const left of scenarios.slice(index)) {
-        const result = unjudged(left, kind.name, seed, reason);
+        const result = unjudged(left, kind.name, seed, ending.signal.reason);
         progress.end(result);
         results.push(result);
       }
       break;
     }
   }
-  await writeReports(results, options, { startedAtMs, progress }).catch((error: unknown) => {
-    progress.finish(results, EXIT.unwritable);
-    throw error;
-  });
+  await writeReports(results, options, { startedAtMs, progress, page: () => pageOf(results, { startedAtMs }) });
   const exitCode = process.exitCode === EXIT.interrupted ? EXIT.interrupted : exitCodeOf(results);
   progress.finish(results, exitCode);
   process.exitCode = exitCode;
@@ -108,20 +102,6 @@ function withSecrets(options: BenchOptions): TargetOptions {
   const { passwordFile } = options;
   const password = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
   return { ...options, password, adminToken: adminTokenOf(options) };
-}
-
-async function writeReports(
-  results: readonly Result[],
-  { junit, tap, report }: BenchOptions,
-  { startedAtMs, progress }: { startedAtMs: number; progress: Progress },
-): Promise<void> {
-  const write = async (option: 'junit' | 'tap' | 'report', file: string, text: string) => {
-    await writeOut(`--${option}`, file, text);
-    progress.report(option, file);
-  };
-  if (junit !== undefined) await write('junit', junit, junitOf(results, { startedAtMs }));
-  if (tap !== undefined) await write('tap', tap, tapOf(results));
-  if (report !== undefined) await write('report', join(report, 'index.html'), pageOf(results, { startedAtMs }));
 }
 
 function exitCodeOf(results: readonly Result[]): number {

@@ -1,6 +1,13 @@
 import { access, mkdir, open, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { junitOf } from '../bench/reports/junit.ts';
+import type { Progress } from '../bench/reports/progress.ts';
+import type { Reported } from '../bench/reports/reported.ts';
+import { tapOf } from '../bench/reports/tap.ts';
 import { ConfigError, reasonOf } from '../lib/errors.ts';
+
+/** How a run ends whose reports have no room. */
+const UNWRITABLE_EXIT = 2;
 
 /** Where the reports of a run go. */
 export interface ReportOptions {
@@ -38,8 +45,27 @@ export async function assertWritable(option: string, file: string): Promise<void
   }
 }
 
-/** Writes a report. Throws ConfigError that names the option. */
-export async function writeOut(option: string, file: string, text: string): Promise<void> {
+/** Writes what was asked for; `page` is index.html. Throws ConfigError that names the option, once the run is told as over. */
+export async function writeReports(
+  results: readonly Reported[],
+  { junit, tap, report }: ReportOptions,
+  { startedAtMs, progress, page }: { startedAtMs: number; progress: Progress; page(): string },
+): Promise<void> {
+  const write = async (option: 'junit' | 'tap' | 'report', file: string, text: string) => {
+    await writeOut(`--${option}`, file, text);
+    progress.report(option, file);
+  };
+  try {
+    if (junit !== undefined) await write('junit', junit, junitOf(results, { startedAtMs }));
+    if (tap !== undefined) await write('tap', tap, tapOf(results));
+    if (report !== undefined) await write('report', join(report, 'index.html'), page());
+  } catch (error) {
+    progress.finish(results, UNWRITABLE_EXIT);
+    throw error;
+  }
+}
+
+async function writeOut(option: string, file: string, text: string): Promise<void> {
   await makeFolder(option, dirname(file));
   await writeFile(file, text).catch((error: unknown) => {
     throw unwritable(option, file, error);

@@ -245,6 +245,9 @@ describe('paybox bench run conformance', () => {
     const nobody = await payboxToEnd('bench', 'run', ...judge(`http://127.0.0.1:${await freePort()}/vqr`));
     expect(nobody).toMatchObject({ code: 3, output: expect.stringMatching(/^PAYBOX-BENCH END .*missing=1 exit=3$/m) });
     const url = await http((_request, response) => response.end('{}'));
+    const full = await payboxToEnd('bench', ...judge(url), '--junit', '/dev/full');
+    expect(full).toMatchObject({ code: 2, output: expect.stringMatching(/^PAYBOX-BENCH END .*exit=2$/m) });
+    expect(full.output).toMatch(/--junit \/dev\/full cannot be written: ENOSPC/);
     const wrong = await payboxToEnd('bench', ...judge(url));
     expect(wrong.code).toBe(1);
     expect(wrong.output).toMatch(

@@ -84,9 +84,9 @@ export class Run {
   /** The results, with one for each scenario that was left out because the run was ended. */
   get everyResult(): Result[] {
     const { scenarios, kind, seed } = this.#order;
-    const reason = this.#broken === '' ? reasonOf(this.#abort.signal.reason) : this.#broken;
+    const why = this.#broken === '' ? this.#abort.signal.reason : this.#broken;
     const left = this.isOver ? scenarios.slice(this.results.length) : [];
-    return [...this.results, ...left.map((it) => unjudged(it, kind.name, seed, `${reason}, before its verdict`))];
+    return [...this.results, ...left.map((it) => unjudged(it, kind.name, seed, why))];
   }
 
   /** What it tells, from the beginning or after the event of this number. */

@@ -149,7 +149,7 @@ export class Deeds {
     const step = { ...this.#stand.boxKey(box), push: { ...args, ...qr, ...brought } };
     const isNamed = own || known === undefined;
     const pushed = line(atMs, isNamed ? { ...step, as: order.name } : step);
-    this.#lines.push(overlap === undefined ? pushed : { ...pushed, overlap, begunMs: begunMs(call) });
+    this.#lines.push(overlap === undefined ? pushed : { ...pushed, beside: { overlap, begunMs: begunMs(call) } });
   }
 
   #pay(call: Call): void {

@@ -9,9 +9,8 @@ export interface Line {
   step?: Record<string, unknown>;
   /** Whether it goes before all else of the same moment. */
   isAhead?: boolean;
-  /** Of a push beside others, and when it began. */
-  overlap?: Overlap;
-  begunMs?: number;
+  /** Of a push beside others: with which, and when it began. */
+  beside?: { overlap: Overlap; begunMs: number };
   /** When it was over, where that is not at once. */
   untilMs?: number;
 }

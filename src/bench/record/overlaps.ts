@@ -41,15 +41,15 @@ function isWithin(call: Call, { toMs }: Overlap): boolean {
 
 /** The lines with each overlap as one step `parallel`; in order of time before and after. */
 export function withOverlaps(lines: readonly Line[]): Line[] {
-  const overlaps = new Set(lines.flatMap(({ overlap }) => overlap ?? []));
+  const overlaps = new Set(lines.flatMap(({ beside }) => beside?.overlap ?? []));
   return [...overlaps].reduce(folded, [...lines]);
 }
 
 function folded(lines: Line[], overlap: Overlap): Line[] {
   const { fromMs, toMs, calls } = overlap;
-  const pushes = lines.filter((it) => it.overlap === overlap);
+  const pushes = lines.filter(({ beside }) => beside?.overlap === overlap);
   const isBefore = (it: Line) => it.atMs < fromMs + ROUNDED_MS;
-  const meanwhile = lines.filter((it) => it.overlap !== overlap && !isBefore(it) && it.atMs <= toMs);
+  const meanwhile = lines.filter((it) => it.beside?.overlap !== overlap && !isBefore(it) && it.atMs <= toMs);
   const made = meanwhile.filter(({ step }) => step?.generate !== undefined);
   const seen = meanwhile.filter(({ step }) => step?.expect !== undefined);
   const isOther = (it: Line) => it.step !== undefined && !made.includes(it) && !seen.includes(it);
@@ -57,7 +57,7 @@ function folded(lines: Line[], overlap: Overlap): Line[] {
   const isMixed = meanwhile.some((it) => isOther(it) && it.atMs < toMs - ROUNDED_MS);
   if (pushes.length < calls.length || isMixed) return lines;
   const branches = pushes
-    .map(({ step, begunMs: at = fromMs }) => ({ step, laterMs: Math.round(at - fromMs) }))
+    .map(({ step, beside }) => ({ step, laterMs: Math.round((beside?.begunMs ?? fromMs) - fromMs) }))
     .sort((a, b) => a.laterMs - b.laterMs)
     .map(({ step, laterMs }) => [...(laterMs > 0 ? [{ wait: durationText(laterMs) }] : []), step]);
   const looks = withPauses(seen, fromMs).map(({ step }) => step);

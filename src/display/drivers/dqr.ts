@@ -104,8 +104,7 @@ function welcome(field: string): string {
 }
 
 /**
- * A result: its transaction, order and date. The box has no field for the amount, which therefore stands before the
- * order.
+ * A result: its transaction, order and date. The box has no field for the amount, which therefore stands before the order.
  */
 function lineWith(screen: string, ...fields: [string, string, string]): string {
   return [screen, ...fields.map(fieldOf)].join(BETWEEN_FIELDS);

@@ -75,7 +75,7 @@ export const limitChecks: readonly ServiceCheck[] = [
   },
   {
     clause: 'LIM-5',
-    title: 'a box code is VVB and six digits: any other is E35',
+    title: 'a box code is VVB and six digits: another one is E35',
     level: 'gap',
     run: (run) =>
       each(['VVB1', 'vvb000001', 'VVB0000001', 'BOX000001'], async (terminalCode) => {

@@ -31,6 +31,7 @@ export const matchChecks: readonly ServiceCheck[] = [
         await shown(run, order, { orderId });
         await make(run, order, 'NEWER');
         await expectPaid(run, order, 'SHOWN');
+        // Until it has been told, it is owed to the box of the next check.
         await box.hears('payment', (it) => it.orderId === orderId);
       }),
   },
