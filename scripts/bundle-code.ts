@@ -52,7 +52,8 @@ export async function bundleCode(stage: string, lib: string): Promise<string[]> 
   });
   await cp(sources, join(lib, 'src'), {
     recursive: true,
-    filter: (file) => !file.endsWith('.ts') && file !== join(sources, 'cli.js'),
+    filter: (file) =>
+      !file.endsWith('.ts') && ![join(sources, 'cli.js'), join(sources, 'compile-cache.js')].includes(file),
   });
   return packagesOf(Object.keys(metafile.inputs));
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S node --max-semi-space-size=2
-// The only plain JavaScript file: a host may run it with any Node from 18 on, which cannot read TypeScript.
+// Plain JavaScript: a host may run it with any Node from 18 on, which cannot read TypeScript.
 // It hands over to the Node that package-lock.json pins, with its compile cache on. The flag above keeps some 25 MB of
 // memory back that a box at rest would never give up again.
 import { spawn } from 'node:child_process';
@@ -15,8 +15,8 @@ if (/[\\/]node_modules[\\/]/.test(HERE)) {
   process.stderr.write(`paybox does not run as an installed package\n  ${advice}\n`);
   process.exitCode = 2;
 } else if (Number.parseInt(process.versions.node, 10) >= REQUIRED_MAJOR) {
-  const { enableCompileCache } = await import('node:module');
-  enableCompileCache();
+  const { keepCompiled } = await import('./compile-cache.js');
+  keepCompiled();
   const { endWithParent } = await import('./lib/parent.ts');
   // Started by the branch below, or by a bench.
   endWithParent();

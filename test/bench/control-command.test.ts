@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { eventually, temporaryFolder } from '../support/net.ts';
@@ -23,8 +22,7 @@ async function serving(...options: string[]) {
   const ready = join(folder, 'ready.json');
   const report = join(folder, 'report');
   const args = ['bench', 'serve', '--port', '0', '--ready-file', ready, '--report', report, ...options];
-  // Programs find what was compiled before all the same.
-  const program = run(CLI, args, { TMPDIR: temporary, NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache') });
+  const program = run(CLI, args, { TMPDIR: temporary });
   const { url } = await readyFile<{ url: string }>(ready, program);
   const post = (path: string, body: object, headers: Record<string, string> = {}) =>
     fetch(`${url}${path}`, {
