@@ -65,14 +65,30 @@ describe('a callback does not go to', () => {
     'fe80::1',
     'febf::1',
     'fd00:ec2::254',
+    'fd20:ce::254',
+    'fd00:c1::a9fe:a9fe',
+    'fd00:42::42',
+    '100.100.100.200',
+    '192.0.0.192',
+    '168.63.129.16',
+    '::ffff:100.100.100.200',
+    '::ffff:c000:c0',
+    '64:ff9b::100.100.100.200',
+    '64:ff9b::c000:c0',
+    '64:ff9b:1::a83f:8110',
+    '::ffff:0:a83f:8110',
+    '::169.254.169.254',
+    '2002:a9fe:a9fe::1',
+    '2002:6464:64c8:1::5',
     '224.0.0.1',
     '255.255.255.255',
+    '64:ff9b::e000:1',
     'ff02::1',
-  ])('the link-local or multicast address %s, at any port', (address) => {
+  ])('SYN-7 THR-8 the link-local, metadata or multicast address %s, at any port', (address) => {
     for (const port of [80, 443, OWN_PORT]) expect(destinationProblem(address, port, () => [])).toContain(address);
   });
 
-  it.each(['127.0.0.1', '127.1.2.3', '::1', '::ffff:127.0.0.1', '0.0.0.0', '::', ...own])(
+  it.each(['127.0.0.1', '127.1.2.3', '::1', '::ffff:127.0.0.1', '0.0.0.0', '::', '::ffff:0.0.0.0', ...own])(
     'the port of the gateway at %s, but to any other port there',
     (address) => {
       expect(destinationProblem(address, OWN_PORT, () => [OWN_PORT])).toContain('the gateway itself');
@@ -80,12 +96,12 @@ describe('a callback does not go to', () => {
     },
   );
 
-  it.each(['192.0.2.1', '10.0.0.1', '192.168.1.2', '8.8.8.8', '2001:db8::1', '::ffff:192.0.2.1', 'fd12::1'])(
-    'but may go to %s',
-    (address) => {
-      expect(destinationProblem(address, OWN_PORT, () => [OWN_PORT])).toBeUndefined();
-    },
-  );
+  it.each([
+    ...['192.0.2.1', '10.0.0.1', '192.168.1.2', '8.8.8.8', '2001:db8::1', '::ffff:192.0.2.1', 'fd12::1'],
+    ...['100.100.100.201', '168.63.129.17', '64:ff9b::808:808', '2002:808:808::1', 'fd20:ce::255'],
+  ])('but may go to %s', (address) => {
+    expect(destinationProblem(address, OWN_PORT, () => [OWN_PORT])).toBeUndefined();
+  });
 
   it.each([
     'http://169.254.169.254/latest/meta-data/',
@@ -93,6 +109,8 @@ describe('a callback does not go to', () => {
     'http://0xa9.0xfe.169.254/',
     'http://[fe80::1]/',
     'http://[::ffff:169.254.169.254]/',
+    'http://100.100.100.200/latest/meta-data/',
+    'http://[fd20:ce::254]/computeMetadata/v1/',
   ])('%s, whatever it is written like: neither configured nor attempted', async (url) => {
     const config = { dataDir: 'x', partners: [{ username: 'demo', password: 'x', callback: { url } }] };
     expect(() => parseGatewayConfig(config, 'test')).toThrow(ConfigError);

@@ -2,13 +2,29 @@ import { lookup as systemLookup } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
-/** Where the cloud keeps its secrets, and what no partner can live at. */
+/** IPv6 networks that stand for IPv4: NAT64 (RFC 6052, RFC 8215), SIIT and the old form of RFC 4291; 6to4 (RFC 3056). */
+const IPV4_INSIDE = [
+  { before: '64:ff9b::', bits: 96, after: '' },
+  { before: '64:ff9b:1::', bits: 96, after: '' },
+  { before: '::ffff:0:', bits: 96, after: '' },
+  { before: '::', bits: 96, after: '' },
+  { before: '2002:', bits: 16, after: '::' },
+];
+
+/** Where clouds keep their secrets, and what no partner can live at. */
 const FORBIDDEN = blockList([
+  // Link-local, with the metadata services of most clouds.
   ['169.254.0.0', 16],
   ['fe80::', 10],
-  // The metadata service of a cloud, by its IPv6 name, and IPv4 link-local behind NAT64.
+  // Metadata services with addresses of their own: Alibaba, Oracle, Azure (WireServer), then AWS, Google, Oracle, Scaleway.
+  ['100.100.100.200', 32],
+  ['192.0.0.192', 32],
+  ['168.63.129.16', 32],
   ['fd00:ec2::', 32],
-  ['64:ff9b::a9fe:0', 112],
+  ['fd20:ce::254', 128],
+  ['fd00:c1::a9fe:a9fe', 128],
+  ['fd00:42::42', 128],
+  // Multicast and reserved.
   ['224.0.0.0', 3],
   ['ff00::', 8],
 ]);
@@ -31,7 +47,9 @@ export function isOwnHost(url: URL): boolean {
 /** Why callbacks may not go to a URL that names its address itself, if so. A name is looked at when it is resolved. */
 export function addressProblem(url: URL): string | undefined {
   const host = hostOf(url);
-  return isIP(host) !== 0 && isIn(FORBIDDEN, host) ? `${host} is a link-local or multicast address` : undefined;
+  return isIP(host) !== 0 && isIn(FORBIDDEN, host)
+    ? `${host} is a link-local, metadata or multicast address`
+    : undefined;
 }
 
 export function portOf(url: URL): number {
@@ -45,7 +63,7 @@ export function hostOf(url: URL): string {
 
 /** Why a connection to an address must not be made: callbacks reach partners, not the gateway and not the cloud. */
 export function destinationProblem(address: string, port: number, ownPorts: OwnPorts): string | undefined {
-  if (isIn(FORBIDDEN, address)) return `${address} is a link-local or multicast address`;
+  if (isIn(FORBIDDEN, address)) return `${address} is a link-local, metadata or multicast address`;
   if (ownPorts().includes(port) && isOwn(address)) return `${address} port ${port} is the gateway itself`;
   return undefined;
 }
@@ -80,8 +98,18 @@ function isIn(list: BlockList, address: string): boolean {
   return list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
 }
 
+/** Of these networks, an IPv4 one also as IPv6 writes it; the list itself knows `::ffff:1.2.3.4`. */
 function blockList(subnets: readonly (readonly [string, number])[]): BlockList {
   const list = new BlockList();
-  for (const [net, prefix] of subnets) list.addSubnet(net, prefix, isIP(net) === 6 ? 'ipv6' : 'ipv4');
+  for (const [net, prefix] of subnets) {
+    if (isIP(net) === 6) {
+      list.addSubnet(net, prefix, 'ipv6');
+      continue;
+    }
+    list.addSubnet(net, prefix, 'ipv4');
+    const groups = (Buffer.from(net.split('.').map(Number)).toString('hex').match(/.{4}/g) ?? []).join(':');
+    for (const { before, bits, after } of IPV4_INSIDE)
+      list.addSubnet(`${before}${groups}${after}`, bits + prefix, 'ipv6');
+  }
   return list;
 }

@@ -20,7 +20,7 @@ export interface Answer {
 export type Post = (url: string, headers: Record<string, string>, body: string, signal: AbortSignal) => Promise<Answer>;
 
 /**
- * How partners are called: everywhere but at this gateway's own ports and at link-local addresses. `lookup` is that of
+ * How partners are called: everywhere but at this gateway's own ports and at link-local and metadata addresses. `lookup` is that of
  * the system unless another is given.
  */
 export function createPost(ownPorts: OwnPorts, lookup?: LookupFunction): Post {
