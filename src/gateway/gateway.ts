@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
 import { endAll, STOP_BUDGET_MS } from '../lib/ending.ts';
 import type { Logger } from '../lib/log.ts';
+import { Names } from '../lib/names.ts';
 import type { Random } from '../lib/random.ts';
 import { readPemFiles } from '../lib/tls.ts';
 import { Hub } from './boxes/hub.ts';
@@ -125,6 +126,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   opened.add('boxes', () => hub.close());
   const metrics = createMetrics(() => hub.online);
   const ownPorts: number[] = [];
+  const names = new Names(deps);
   const courier: Courier = new Courier({
     ...deps,
     directory,
@@ -132,11 +134,15 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
     changes,
     metrics,
     wire,
-    post: createPost(() => ownPorts),
+    post: createPost(
+      () => ownPorts,
+      (signal) => names.lookup(signal),
+    ),
     attempt: seams.attempt(attemptCallback, (id) => courier.resend(id)),
     retryWaitsMs: config.callbackRetryWaitsMs,
   });
   opened.add('callbacks', () => courier.close());
+  opened.add('names', () => names.close());
   const pruner = new Pruner({ store, clock, log });
   opened.add('pruner', () => pruner.close());
 

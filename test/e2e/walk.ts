@@ -31,8 +31,8 @@ export class Shop {
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   }
 
-  async login(): Promise<void> {
-    const basic = Buffer.from(`${PARTNER.username}:${PARTNER.password}`).toString('base64');
+  async login({ username, password } = PARTNER): Promise<void> {
+    const basic = Buffer.from(`${username}:${password}`).toString('base64');
     const { status, body } = await this.post('/api/token_generate', {}, { authorization: `Basic ${basic}` });
     expect(status).toBe(200);
     expect(body).toMatchObject({ token_type: 'Bearer', expires_in: 300 });
@@ -62,8 +62,7 @@ export class Shop {
     });
   }
 
-  pay(payment: { amount: number; content: string }): Promise<Answer> {
-    const { bankAccount } = ACCOUNT;
+  pay(payment: { amount: number; content: string }, bankAccount = ACCOUNT.bankAccount): Promise<Answer> {
     return this.post('/bank/api/test/transaction-callback', { bankAccount, ...payment, transType: 'C' });
   }
 }

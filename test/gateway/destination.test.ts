@@ -118,7 +118,12 @@ describe('a callback does not go to', () => {
       /partners\.0\.callback\.url: expected the address of a partner/,
     );
     const { lookup, asked } = resolver([]);
-    await expect(createPost(() => [], lookup)(url, {}, '{}', never)).rejects.toThrow('is no place for callbacks');
+    await expect(
+      createPost(
+        () => [],
+        () => lookup,
+      )(url, {}, '{}', never),
+    ).rejects.toThrow('is no place for callbacks');
     expect(asked).toEqual([]);
   });
 
@@ -141,11 +146,17 @@ describe('a callback does not go to', () => {
     const { port, connections } = await partner();
     for (const addresses of [['169.254.169.254'], ['127.0.0.1', '169.254.169.254'], ['fe80::1']]) {
       const { lookup } = resolver(addresses);
-      const sent = createPost(() => [], lookup)(`http://rebound.example:${port}/`, {}, '{}', never);
+      const sent = createPost(
+        () => [],
+        () => lookup,
+      )(`http://rebound.example:${port}/`, {}, '{}', never);
       await expect(sent).rejects.toThrow(/^rebound\.example is no place for callbacks: .* link-local/);
     }
     const { lookup } = resolver(['127.0.0.1']);
-    const sent = createPost(() => [port], lookup)(`http://rebound.example:${port}/`, {}, '{}', never);
+    const sent = createPost(
+      () => [port],
+      () => lookup,
+    )(`http://rebound.example:${port}/`, {}, '{}', never);
     await expect(sent).rejects.toThrow('the gateway itself');
     expect(connections()).toBe(0);
   });
@@ -154,7 +165,10 @@ describe('a callback does not go to', () => {
     const { port, seen } = await partner();
     const { lookup, asked } = resolver(['127.0.0.1'], ['169.254.169.254']);
     const url = `http://rebound.example:${port}/`;
-    const post = createPost(() => [], lookup);
+    const post = createPost(
+      () => [],
+      () => lookup,
+    );
     expect(await post(url, {}, '{}', never)).toMatchObject({ status: 200 });
     expect([asked, seen.length, seen[0]?.headers.host]).toEqual([['rebound.example'], 1, `rebound.example:${port}`]);
     await expect(post(url, {}, '{}', never)).rejects.toThrow('link-local');

@@ -1,9 +1,10 @@
-import { Socket } from 'node:net';
+import { connect as connectTo, type LookupFunction, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect, type IClientOptions, type IPublishPacket, MqttClient } from 'mqtt';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
+import { Names } from '../../lib/names.ts';
 import type { Random } from '../../lib/random.ts';
 import { TLS_FLOOR } from '../../lib/tls.ts';
 import { decodePresence, encode } from '../../protocol/codec.ts';
@@ -21,6 +22,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const GOODBYE_TIMEOUT_MS = 1000;
 /** A broker silent for 1.5 times this is lost. */
 const KEEPALIVE_SECONDS = 15;
+const MQTT_PORT = 1883;
 
 /** Where the broker is: a URL, or a connection inside this process. */
 export interface BrokerAddress {
@@ -63,7 +65,9 @@ interface Connection {
  */
 export async function openMqttChannel(address: BrokerAddress, deps: MqttChannelDeps): Promise<MqttChannel> {
   const stop = new AbortController();
-  let current: Connection | undefined = await dial(address, deps).catch((error: unknown) => {
+  // Not those of partners: whose names nobody knows must not be in the way of the broker.
+  const names = new Names(deps);
+  let current: Connection | undefined = await dial(address, names, deps).catch((error: unknown) => {
     const where = typeof address.where === 'string' ? new URL(address.where).host : 'in this process';
     throw new MissingPeerError(
       `the MQTT broker ${where} cannot be reached: ${reasonOf(error)}`,
@@ -76,7 +80,7 @@ export async function openMqttChannel(address: BrokerAddress, deps: MqttChannelD
       if (current !== undefined) await current.closed;
       if (stop.signal.aborted) return;
       for (const [box, line] of current?.lines ?? []) deps.hub.lost(box, { line }, 'the broker was lost');
-      current = await redial(address, deps, stop.signal);
+      current = await redial(address, names, deps, stop.signal);
     }
   };
   const kept = keep();
@@ -88,6 +92,7 @@ export async function openMqttChannel(address: BrokerAddress, deps: MqttChannelD
     isConnected: () => current?.client.connected === true,
     close: async () => {
       stop.abort();
+      names.close();
       if (current !== undefined) await sayGoodbye(current, deps.clock);
       await kept;
     },
@@ -96,6 +101,7 @@ export async function openMqttChannel(address: BrokerAddress, deps: MqttChannelD
 
 async function redial(
   address: BrokerAddress,
+  names: Names,
   deps: MqttChannelDeps,
   signal: AbortSignal,
 ): Promise<Connection | undefined> {
@@ -103,7 +109,7 @@ async function redial(
     await deps.clock.sleep(REDIAL_WAITS_MS[Math.min(attempt, REDIAL_WAITS_MS.length - 1)] ?? 0, signal);
     if (signal.aborted) break;
     try {
-      const connection = await dial(address, deps);
+      const connection = await dial(address, names, deps);
       deps.log.info('broker-back', { attempt: attempt + 1 });
       if (!signal.aborted) return connection;
       await sayGoodbye(connection, deps.clock);
@@ -115,7 +121,7 @@ async function redial(
 }
 
 /** Connects, listens to every box, and only then says that the gateway is there (PROTOCOL.md, clause PRE-2). */
-async function dial(address: BrokerAddress, deps: MqttChannelDeps): Promise<Connection> {
+async function dial(address: BrokerAddress, names: Names, deps: MqttChannelDeps): Promise<Connection> {
   // Fresh for every connection, not only for every start: boxes say hello anew to a run that they do not know.
   const runId = deps.random.uuid();
   const options: IClientOptions = {
@@ -134,7 +140,7 @@ async function dial(address: BrokerAddress, deps: MqttChannelDeps): Promise<Conn
     will: { topic: GATEWAY_PRESENCE_TOPIC, payload: Buffer.from(presenceOf(runId, false)), qos: 1, retain: true },
   };
   const { where } = address;
-  const client = typeof where === 'string' ? connect(where, options) : new MqttClient(where, options);
+  const client = typeof where === 'string' ? clientOf(where, names.lookup(), options) : new MqttClient(where, options);
   const closed = new Promise<void>((resolve) => client.once('close', () => resolve()));
   const outgoing = new Outgoing(deps.clock);
   const lineOf = (terminalCode: string) => deps.links.line(terminalCode, lineTo(client, outgoing, terminalCode, deps));
@@ -160,6 +166,17 @@ async function dial(address: BrokerAddress, deps: MqttChannelDeps): Promise<Conn
     throw error;
   }
   return { client, lines, runId, closed };
+}
+
+/** The library hands `lookup` on with every protocol but `mqtt:`. */
+function clientOf(where: string, lookup: LookupFunction, options: IClientOptions): MqttClient {
+  const url = new URL(where);
+  if (url.protocol !== 'mqtt:') {
+    const found: IClientOptions & { lookup: LookupFunction } = { ...options, lookup };
+    return connect(where, { ...found, wsOptions: { ...options.wsOptions, lookup } });
+  }
+  const to = { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || MQTT_PORT), lookup };
+  return new MqttClient(() => connectTo(to), options);
 }
 
 function lineTo(

@@ -1,4 +1,3 @@
-import { lookup as systemLookup } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
@@ -72,7 +71,7 @@ export function destinationProblem(address: string, port: number, ownPorts: OwnP
  * A lookup for one connection that gives only addresses which it has checked, so that the name cannot mean another one
  * when the connection is made.
  */
-export function checkedLookup(port: number, ownPorts: OwnPorts, lookup: LookupFunction = systemLookup): LookupFunction {
+export function checkedLookup(port: number, ownPorts: OwnPorts, lookup: LookupFunction): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, found, family) => {
       if (error) return callback(error, []);

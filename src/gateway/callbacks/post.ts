@@ -20,10 +20,10 @@ export interface Answer {
 export type Post = (url: string, headers: Record<string, string>, body: string, signal: AbortSignal) => Promise<Answer>;
 
 /**
- * How partners are called: everywhere but at this gateway's own ports and at link-local and metadata addresses. `lookup` is that of
- * the system unless another is given.
+ * How partners are called: everywhere but at this gateway's own ports and at link-local and metadata addresses. `lookup` finds
+ * the addresses of names for one call, which an aborted `signal` ends.
  */
-export function createPost(ownPorts: OwnPorts, lookup?: LookupFunction): Post {
+export function createPost(ownPorts: OwnPorts, lookup: (signal: AbortSignal) => LookupFunction): Post {
   return async (url, headers, body, signal) => {
     const to = new URL(url);
     const host = hostOf(to);
@@ -35,7 +35,7 @@ export function createPost(ownPorts: OwnPorts, lookup?: LookupFunction): Post {
       const sent = send(to, {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...headers },
-        lookup: checkedLookup(portOf(to), ownPorts, lookup),
+        lookup: checkedLookup(portOf(to), ownPorts, lookup(signal)),
         // A kept connection that the partner closes meanwhile would fail an attempt that it never saw.
         agent: false,
         signal,

@@ -1,7 +1,10 @@
+import { Socket } from 'node:net';
 import { type Dialect, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import pg, { type ClientBase, type PoolClient } from 'pg';
+import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, MissingPeerError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
+import { Names } from '../../lib/names.ts';
 
 /** Until a connection is there, and for how long a query may wait for those before it. */
 const CONNECT_TIMEOUT_MS = 5000;
@@ -38,6 +41,8 @@ interface Session {
  */
 export function postgresDialect(databaseUrl: string, log: Logger): Dialect {
   let session: Session | undefined;
+  // Not those of partners: whose names nobody knows must not be in the way of the store.
+  const names = new Names({ clock: systemClock });
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     max: 1,
@@ -46,6 +51,7 @@ export function postgresDialect(databaseUrl: string, log: Logger): Dialect {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
     keepAlive: true,
+    stream: () => new NamedSocket(names),
     application_name: 'paybox-gateway',
     types: { getTypeParser: (oid, format) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) },
     onConnect: async (client) => {
@@ -56,8 +62,26 @@ export function postgresDialect(databaseUrl: string, log: Logger): Dialect {
   const lost = (error: Error) => log.warn('database-lost', { database: nameOf(databaseUrl), reason: reasonOf(error) });
   pool.on('error', lost);
   pool.on('connect', (client) => client.on('error', () => undefined));
-  const lent: PostgresPool = { connect: async () => lend(await pool.connect()), end: () => pool.end() };
+  const lent: PostgresPool = {
+    connect: async () => lend(await pool.connect()),
+    end: () => pool.end().finally(() => names.close()),
+  };
   return new PostgresDialect({ pool: lent });
+}
+
+/** Dials by names that are found apart from the threads of the process. */
+class NamedSocket extends Socket {
+  readonly #names: Names;
+
+  constructor(names: Names) {
+    super();
+    this.#names = names;
+  }
+
+  /** As the driver calls it; it has no other way to say how names are found. */
+  override connect(...[port, host]: unknown[]): this {
+    return super.connect({ port: Number(port), host: String(host), lookup: this.#names.lookup() });
+  }
 }
 
 /** What a start on PostgreSQL failed with, as a person is told: which database, and what to do. Never the password. */

@@ -1,3 +1,4 @@
+import { lookup } from 'node:dns';
 import { EventEmitter } from 'node:events';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
@@ -121,7 +122,10 @@ const callbacks: Target['open'] = async (world) => {
   });
   const address = server.address();
   const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/`;
-  const post = createPost(() => []);
+  const post = createPost(
+    () => [],
+    () => lookup,
+  );
   const token = { kind: 'token', url, username: 'u', password: 'p' } as const;
   let count = 0;
   return {
