@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { DISPLAY_DRIVERS } from '../display/registry.ts';
 import { BOX_FILE, checkConfig, parseYaml } from '../lib/config-file.ts';
 import { ConfigError } from '../lib/errors.ts';
+import { isPlainText } from '../lib/text.ts';
 import { isExposed } from '../lib/tls.ts';
 import { boxCode, LIMITS } from '../protocol/fields.ts';
 import { agentConfigSchema } from './config.ts';
@@ -30,7 +31,7 @@ const wifi = z.strictObject({
   ssid: text('the name of the network')
     .min(1)
     .refine((it) => Buffer.byteLength(it) <= SSID_BYTES_MAX, `expected at most ${SSID_BYTES_MAX} bytes`)
-    .refine((it) => !/\p{Cc}/u.test(it), 'expected no control characters'),
+    .refine(isPlainText, 'expected no control character and no invisible one'),
   psk: text('the password of the network')
     .regex(/^([ -~]{8,63}|[0-9A-Fa-f]{64}|kept)$/, 'expected a WPA password of 8 to 63 characters')
     .optional()

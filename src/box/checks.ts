@@ -8,13 +8,7 @@ import type { Refusal, Verdict } from './state.ts';
  * the fields nor the QR alone: both must name the account that is linked to it, and the same amount. `leftMs` is what is
  * left of its lifetime.
  */
-export function refusalOf(
-  push: DownOf<'show'>,
-  leftMs: number,
-  link: Link | null | undefined,
-  verdict: Verdict,
-): Refusal | undefined {
-  if (link === null || link === undefined) return { code: 'E36', reason: 'no account is linked to this box' };
+export function refusalOf(push: DownOf<'show'>, leftMs: number, link: Link, verdict: Verdict): Refusal | undefined {
   const decoded = decodeVietQr(push.qrCode);
   if (!decoded.ok) return { code: 'QR_INVALID', reason: decoded.reason };
   const qr = decoded.value;

@@ -1,10 +1,9 @@
-import type { DownOf } from '../protocol/messages.ts';
+import type { DownOf, Link } from '../protocol/messages.ts';
 import type { Order } from './entry.ts';
 
-/** The order that a push asks for. */
-export function orderOf(push: DownOf<'show'>): Order {
-  const { pushId, orderId, amount, content, qrCode, bankAccount, bankCode, userBankName, expiresAtMs } = push;
-  const holder = { bankAccount, bankCode, userBankName };
+/** The order that a push asks for; people are told the holder of the linked account, whatever push and QR say (clause AGT-1). */
+export function orderOf(push: DownOf<'show'>, holder: Link): Order {
+  const { pushId, orderId, amount, content, qrCode, expiresAtMs } = push;
   return { pushId, orderId, amount, content, qrCode, holder, expiresAtMs, lifetimeMs: push.expiresInMs };
 }
 

@@ -139,13 +139,18 @@ function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'p
     refuse({ code: 'WITHDRAWN', reason: 'the push had ended before it arrived' });
     return;
   }
+  const { link } = state;
+  if (link === null || link === undefined) {
+    refuse({ code: 'E36', reason: 'no account is linked to this box' });
+    return;
+  }
   const deadlineMs = Math.min(bornAtMs, state.nowMs) + push.expiresInMs;
-  const refusal = refusalOf(push, deadlineMs - state.nowMs, state.link, verdict);
+  const refusal = refusalOf(push, deadlineMs - state.nowMs, link, verdict);
   if (refusal !== undefined) {
     refuse(refusal);
     const paidIsTold = state.stage.kind === 'notice' && state.stage.notice.kind === 'paid';
     if (refusal.code === 'QR_TOO_DENSE' && current === undefined && !paidIsTold) {
-      tellTooDense(draft, orderOf(push), deadlineMs - state.nowMs);
+      tellTooDense(draft, orderOf(push, link), deadlineMs - state.nowMs);
     }
     return;
   }
@@ -154,7 +159,7 @@ function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'p
     return;
   }
   if (current !== undefined) draft.endActive(current, 'replaced');
-  const order = orderOf(push);
+  const order = orderOf(push, link);
   draft.writes.push({ kind: 'push', order });
   draft.sends.push({ type: 'accepted', pushId: order.pushId });
   const active = { order, deadlineMs, displayed: false, restored: false };

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { checkConfig, readConfigFile } from '../lib/config-file.ts';
 import { isExposed, isLoopbackHost } from '../lib/tls.ts';
 import { findBank } from '../protocol/banks.ts';
-import { bankAccount, boxCode, LIMITS } from '../protocol/fields.ts';
+import { bankAccount, boxCode, freeText, LIMITS } from '../protocol/fields.ts';
 import { webhookKey } from '../protocol/webhook.ts';
 import { addressProblem, isOwnHost, portOf } from './callbacks/destination.ts';
 
@@ -84,7 +84,7 @@ const account = z.strictObject({
   bankCode: z
     .string()
     .refine((code) => findBank(code) !== undefined, 'expected the short name of a bank, as MB, or a BIN, as 970422'),
-  userBankName: z.string().min(1).max(LIMITS.userBankNameMax),
+  userBankName: freeText(LIMITS.userBankNameMax).min(1),
 });
 
 const box = z.strictObject({

@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream';
 import type { Clock } from './clock.ts';
+import { withoutUnseen } from './text.ts';
 
 export type LogLevel = 'info' | 'warn' | 'error';
 export type LogFields = Record<string, string | number | boolean | null | undefined>;
@@ -25,7 +26,7 @@ const VALUE_CHARS_MAX = 500;
 
 /**
  * A log that writes to `out`: JSON lines for machines, or `time level event key=value` for people.
- * Control characters from outside are escaped in both, so that a payer's text cannot forge a line.
+ * What nobody sees is escaped in both, so that a payer's text cannot forge a line.
  */
 export function createLogger(out: Writable, clock: Clock, format: 'json' | 'text', base: LogFields = {}): Logger {
   const write = (level: LogLevel, event: string, fields: LogFields = {}) => {
@@ -37,7 +38,7 @@ export function createLogger(out: Writable, clock: Clock, format: 'json' | 'text
       format === 'json'
         ? JSON.stringify({ time, level, event, ...Object.fromEntries(entries) })
         : [time, level.padEnd(5), event, ...entries.map(([name, value]) => `${name}=${quoted(value)}`)].join(' ');
-    out.write(`${line}\n`);
+    out.write(`${withoutUnseen(line)}\n`);
   };
   return {
     info: (event, fields) => write('info', event, fields),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { boxCode, LIMITS } from './fields.ts';
+import { boxCode, freeText, LIMITS } from './fields.ts';
 
 /** Where a fault is made: at the service, on a push, on a payment, on its callback, on the link to the box, in the box. */
 export type FaultPlace = 'service' | 'push' | 'payment' | 'callback' | 'link' | 'box';
@@ -128,7 +128,7 @@ const SECONDS_MAX = 86_400;
 export const faultOrder = z.strictObject({
   fault: z.enum(FAULT_NAMES, `expected one of ${FAULT_NAMES.join(', ')}`),
   box: boxCode.optional().describe('for this box only; for each if left out'),
-  content: z.string().max(LIMITS.pushContentMax).optional().describe('for orders of this content only'),
+  content: freeText(LIMITS.pushContentMax).optional().describe('for orders of this content only'),
   times: z.int().min(1).max(TIMES_MAX).optional().describe('how often; once if left out, or for its time if it lasts'),
   seconds: z.number().min(0.001).max(SECONDS_MAX).optional().describe('how long it lasts, or how late something is'),
   chance: z.number().min(0).max(1).optional().describe('how probable it is each time; 1 if left out'),

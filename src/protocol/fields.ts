@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isPlainText } from '../lib/text.ts';
 
 /** Limits of the fields (PROTOCOL.md, clause LIM). Lengths are characters unless the name says bytes. */
 export const LIMITS = {
@@ -22,6 +23,10 @@ export const LIMITS = {
   ackIdsMax: 100,
   openPushIdsMax: 16,
 } as const;
+
+/** Text as people write it: screens, logs and other databases would each do something else with the rest (clause ERR-3). */
+export const freeText = (max: number) =>
+  z.string().max(max).refine(isPlainText, 'a control character, an invisible one or half a character');
 
 /** `VVB` and six digits. */
 export const boxCode = z.string().regex(/^VVB\d{6}$/, 'VVB followed by six digits, as in VVB000001');

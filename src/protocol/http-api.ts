@@ -1,18 +1,11 @@
 import { z } from 'zod';
-import { LIMITS } from './fields.ts';
+import { LIMITS, freeText as text } from './fields.ts';
 
 /**
  * The service's HTTP API (service specification, sections 2 and 4). The schemas hold types, and sizes where a field has
  * no code of its own, so that what they refuse is E46 (PROTOCOL.md, clause ERR-3); what a value must be beyond that has
  * codes of its own (clauses GEN, SND, CBK).
  */
-
-/** Free text as people write it: screens, logs and other databases would each do something else with the rest. */
-const text = (max: number) =>
-  z
-    .string()
-    .max(max)
-    .refine((it) => it.isWellFormed() && !/\p{Cc}/u.test(it), 'control characters or half a character');
 
 /** A field whose wrong values, oversized ones included, have a code of their own; the limit of the body bounds it. */
 const coded = z.string();

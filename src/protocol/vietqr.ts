@@ -33,6 +33,13 @@ const NAPAS = 'A000000727';
 const SERVICES = { QRIBFTTA: 'account', QRIBFTTC: 'card' } as const;
 const INITIATIONS = { '11': 'static', '12': 'dynamic' } as const;
 
+/** More digits may be an account, a telephone number or a template: all have more than this. */
+const STRAY_DIGITS_MAX = 5;
+/** Some banks repeat the account in a tag of their own without the letters that it begins with, as MS00. */
+const BANK_MARK_CHARS = 4;
+/** Of a wallet at its bank: the wallet reads what follows its first ten characters in 62-05 too. */
+const MOMO_ACCOUNT = /^99MM/;
+
 const textUpTo = (max: number): Rule => ({ pattern: new RegExp(`^.{1,${max}}$`), words: `at most ${max} characters` });
 
 const RULES = {
@@ -91,16 +98,18 @@ function decode(payload: string): VietQr {
   required(root, '53', RULES.currency);
   required(root, '58', RULES.country);
   const amount = optional(root, '54', RULES.amount);
+  const beneficiary = readAccount(required(root, '38', RULES.template));
+  refuseOtherPayees(root, beneficiary.account);
   return {
     initiation: INITIATIONS[required(root, '01', RULES.initiation) as keyof typeof INITIATIONS],
-    ...readAccount(required(root, '38', RULES.template)),
+    ...beneficiary,
     amount: amount === undefined ? undefined : Number(amount),
     ...present({
       categoryCode: optional(root, '52', RULES.category),
       merchantName: optional(root, '59', RULES.merchantName),
       merchantCity: optional(root, '60', RULES.merchantCity),
     }),
-    ...readLabels(optional(root, '62', RULES.template)),
+    ...readLabels(optional(root, '62', RULES.template), beneficiary.account),
   };
 }
 
@@ -129,6 +138,19 @@ function refuseOtherMoney(root: Template): void {
   }
 }
 
+/** Languages, reserved and unreserved tags: a wallet may know what they say, this program does not (clause QRP-7). */
+function refuseOtherPayees(root: Template, account: string): void {
+  for (const [tag, value] of root.values) if (tag >= '64') refuseOtherPayee(tag, value, account);
+}
+
+/** Refuses what could be read as another account than the one in 38 (PROTOCOL.md, clause QRP-7). */
+function refuseOtherPayee(path: string, value: string, account: string): void {
+  const isOwn = value.length >= account.length - BANK_MARK_CHARS && account.endsWith(value);
+  const isOwnWallet = MOMO_ACCOUNT.test(account) && value === `MOMOW2W${account.slice(10)}`;
+  if (isOwn || isOwnWallet || value.replaceAll(/\D/g, '').length <= STRAY_DIGITS_MAX) return;
+  throw new TlvRefusal(path, `a wallet could read ${JSON.stringify(value)} as another account than ${account}`);
+}
+
 function readAccount(text: string): Pick<VietQr, 'bin' | 'account' | 'service'> {
   const provider = readTemplate(text, '38');
   refuseOthers(provider, ['00', '01', '02']);
@@ -142,9 +164,15 @@ function readAccount(text: string): Pick<VietQr, 'bin' | 'account' | 'service'> 
   };
 }
 
-function readLabels(text: string | undefined): Pick<VietQr, 'bill' | 'reference' | 'terminal' | 'purpose'> {
+function readLabels(
+  text: string | undefined,
+  account: string,
+): Pick<VietQr, 'bill' | 'reference' | 'terminal' | 'purpose'> {
   if (text === undefined) return {};
   const labels = readTemplate(text, '62');
+  for (const [tag, value] of labels.values) {
+    if (tag === '02' || tag === '05' || tag >= '10') refuseOtherPayee(pathTo('62', tag), value, account);
+  }
   return present({
     bill: optional(labels, '01', RULES.label),
     reference: optional(labels, '05', RULES.label),

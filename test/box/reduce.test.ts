@@ -11,6 +11,7 @@ import {
 } from '../../src/box/state.ts';
 import { statusView, view } from '../../src/box/view.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
+import { field, payloadOf } from '../protocol/payloads.ts';
 import {
   at,
   drawn,
@@ -55,6 +56,7 @@ describe('a push', () => {
     ['QR_MISMATCH', { qrCode: qr({ bin: '970436' }) }],
     ['QR_MISMATCH', { qrCode: qr({ service: 'card' }) }],
     ['QR_MISMATCH', { qrCode: qr({ amount: undefined, initiation: 'static' }) }],
+    ['QR_INVALID', { qrCode: payloadOf({ labels: field('62', field('05', 'MOMOW2W34875080')) }) }],
     ['WITHDRAWN', { expiresInMs: 0 }],
   ])('AGT-1 is refused with %s and changes nothing', (code, change) => {
     const before = ready();
@@ -64,6 +66,11 @@ describe('a push', () => {
     expect({ ...step.state, nowMs: 0, closedPushIds: [] }).toEqual({ ...before, nowMs: 0 });
     // A message may be doubled: what was refused once must not come to the screen by its second copy.
     expect(rejection(play(step.state, [push(1)]))).toEqual(['WITHDRAWN']);
+  });
+
+  it('AGT-1 QRP-7 names the holder of the linked account, whatever push and QR call him', () => {
+    const pushed = play(ready(), [push(1, { userBankName: 'ANOTHER', qrCode: qr({ merchantName: 'ANOTHER' }) })]);
+    expect(view(pushed.state)).toMatchObject({ kind: 'payment', holder: LINK });
   });
 
   it('AGT-1 is refused when the display cannot show it, or no account is linked', () => {

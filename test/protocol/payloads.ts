@@ -65,6 +65,10 @@ export const printable = (maxLength: number) =>
     fc.constantFrom('6304', '63041234', '0802', '380', '***').filter((text) => text.length <= maxLength),
   );
 
+/** Printable ASCII with too few digits for an account. */
+export const unlikeAccounts = (maxLength: number) =>
+  printable(maxLength).filter((text) => text.replaceAll(/\D/g, '').length <= 5);
+
 /** Whatever the encoder takes. */
 export const vietQrs: fc.Arbitrary<VietQr> = fc
   .record(
@@ -78,7 +82,7 @@ export const vietQrs: fc.Arbitrary<VietQr> = fc
       merchantName: printable(25),
       merchantCity: printable(15),
       bill: printable(25),
-      reference: printable(25),
+      reference: unlikeAccounts(25),
       terminal: printable(25),
       purpose: printable(25),
     },

@@ -173,12 +173,43 @@ it.each(['55', '56', '57'])('QRP-7 refuses a tip or fee in tag %s', (tag) => {
 
 it.each([
   ['a postal code', { merchantCity: PARTS.merchantCity + field('61', '100000') }],
-  ['a language template', { labels: PARTS.labels + field('64', '0002VI0103ABC') }],
+  ['a language', { labels: PARTS.labels + field('64', '00VI') }],
   ['a reserved tag', { labels: PARTS.labels + field('65', 'X') + field('79', 'X') }],
   ['a tag of a wallet', { labels: PARTS.labels + field('80', '046') + field('99', 'X') }],
   ['a further label', { labels: field('62', field('03', 'STORE') + field('08', 'DH001')) }],
 ])('QRP-7 skips %s', (_, changed) => {
   expect(decodeVietQr(payloadOf(changed))).toStrictEqual(decodeVietQr(payloadOf()));
+});
+
+/** As published by wallets and banks: 62-05 and 80, or 83, say the account of 38 again. */
+const MOMO = field('01', '99MM24011M34875080');
+const TECHCOMBANK = field('01', 'MS00T06433099944571');
+
+it.each([
+  ['of MoMo', { account: MOMO, labels: field('62', field('05', 'MOMOW2W34875080')) + field('80', '046') }],
+  ['of a bank', { account: TECHCOMBANK, labels: PARTS.labels + field('83', 'T06433099944571') }],
+  ['with its own account in a tag', { labels: PARTS.labels + field('99', '0123456789') }],
+  ['with a reference that is no account', { labels: field('62', field('05', 'DH00001')) }],
+])('QRP-7 takes a public code %s', (_, changed) => {
+  expect(decodeVietQr(payloadOf(changed))).toMatchObject({ ok: true });
+});
+
+it.each([
+  ['62-05', 'a wallet', { labels: field('62', field('05', 'MOMOW2W34875080')) }],
+  ['62-05', 'another wallet', { account: MOMO, labels: field('62', field('05', 'MOMOW2W34875081')) }],
+  ['62-05', 'a wallet with the end of an account', { labels: field('62', field('05', 'MOMOW2W456789')) }],
+  ['62-05', 'an account', { labels: field('62', field('05', '99MM24011M34875080')) }],
+  ['62-05', 'a telephone number', { labels: field('62', field('05', '+84 90 123 45 67')) }],
+  ['62-02', 'a telephone number', { labels: field('62', field('02', '0901234567')) }],
+  ['62-50', 'a template', { labels: field('62', field('50', field('00', 'vn.momo') + field('01', 'ABC'))) }],
+  ['64', 'an account', { labels: PARTS.labels + field('64', '0002VI01100312345678') }],
+  ['65', 'an account', { labels: PARTS.labels + field('65', '0312345678') }],
+  ['80', 'a template', { labels: PARTS.labels + field('80', '0010vn.zalopay0105ABCDE') }],
+  ['80', 'a telephone number', { labels: PARTS.labels + field('80', '0312345678') }],
+  ['83', 'the end of an account', { labels: PARTS.labels + field('83', '56789012') }],
+  ['99', 'a template with an alias', { labels: PARTS.labels + field('99', '0003MOM0110NGUYENVANB') }],
+])('QRP-7 refuses in tag %s %s that a wallet could pay instead', (tag, _, changed) => {
+  expect(refusal(payloadOf(changed))).toMatchObject({ tag, reason: expect.stringContaining('another account') });
 });
 
 it('QRP-7 refuses a skipped tag that is empty or has a wrong length', () => {

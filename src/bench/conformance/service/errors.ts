@@ -142,10 +142,10 @@ export const errorChecks: readonly ServiceCheck[] = [
   },
   {
     clause: 'ERR-3',
-    title: 'free text with a control character or half a character is E46',
+    title: 'free text with a control character, an invisible one or half a character is E46',
     level: 'gap',
     run: (run) =>
-      each(['a\u0000b', 'a\nb', 'a\u001bb', 'a\ud800b'], async (text) => {
+      each(['a\u0000b', 'a\nb', 'a\u001bb', 'a\ud800b', 'a\u202eb', 'a\u200bb'], async (text) => {
         const what = `orderId ${JSON.stringify(text)}`;
         expectCode(await generate(run, { ...generateBody(run), orderId: text }), 'E46', what);
       }),

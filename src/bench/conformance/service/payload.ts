@@ -141,13 +141,15 @@ export const payloadChecks: readonly ServiceCheck[] = [
   },
   {
     clause: 'QRP-7',
-    title: 'a push of a QR with another merchant account, a tip or a fee is QR_INVALID',
+    title: 'a push of a QR with another payee, a tip or a fee is QR_INVALID',
     level: 'gap',
     needs: ['a box'],
     run: (run) => {
       const qr = ownQr(run.subject, run.subject.newOrder());
       return expectInvalid(run, [
         ['with another merchant account', added(qr, '26', '0010A000000999')],
+        ['with an account in an unreserved tag', added(qr, '80', '0312345678')],
+        ['with an account in a language', added(qr, '64', '0002VI01100312345678')],
         ['with a tip', added(qr, '55', '01')],
         ['with a fee', added(qr, '56', '500')],
       ]);

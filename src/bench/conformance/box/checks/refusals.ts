@@ -45,6 +45,8 @@ const INVALID: readonly [clause: string, title: string, change: (qr: string) => 
   ['QRP-4', 'a QR that does not begin with 00', (qr) => sealedQr(qr.slice('000201'.length))],
   ['QRP-5', 'a QR with another first character', (qr) => `1${qr.slice(1)}`],
   ['QRP-5', 'a QR with another character in its account', (qr) => qr.replace('QRIBFTTA', 'QRIBFTTB')],
+  ['QRP-7', 'a QR with an account in an unreserved tag', (qr) => withField(qr, '80', '0312345678')],
+  ['QRP-7', 'a QR with an account in a language', (qr) => withField(qr, '64', '0002VI01100312345678')],
   ['QRP-7', 'a QR with a tip', (qr) => withField(qr, '55', '01')],
 ];
 

@@ -1,0 +1,22 @@
+/**
+ * What nobody sees, and what makes text seem another than it is: controls, marks of direction, characters without
+ * width, fillers, tags, halves, and what Unicode has not assigned.
+ */
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
+const EACH_UNSEEN = new RegExp(UNSEEN, 'gu');
+
+/** Whether people see each character of a text, in the order in which it is written. */
+export function isPlainText(text: string): boolean {
+  return !UNSEEN.test(text);
+}
+
+/** The text with each character that nobody sees as JSON escapes it, `\u202e`. */
+export function withoutUnseen(text: string): string {
+  return text.replaceAll(EACH_UNSEEN, (found) =>
+    Array.from({ length: found.length }, (_, at) => escaped(found, at)).join(''),
+  );
+}
+
+function escaped(text: string, at: number): string {
+  return `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`;
+}
