@@ -3,13 +3,13 @@ import { reasonOf } from '../lib/errors.ts';
 
 /** Of one question to the store. */
 const ANSWER_TIMEOUT_MS = 2000;
-/** An answer is given again for so long: whoever asks often costs no more than who asks now and then. */
+/** An answer is given again for so long: however often it is asked, the store is written once in this time. */
 const ANSWER_KEPT_MS = 1000;
 
 export interface HealthDeps {
   clock: Clock;
   store: {
-    /** Rejects, and says why, when the store cannot be used. */
+    /** Writes; rejects, and says why, when the store cannot be used. */
     check(): Promise<void>;
   };
   /** Whether the broker is there, if there is one. */

@@ -97,6 +97,17 @@ describe('a gateway whose disk is full', () => {
     await (await openStore({ dataDir: disk.folder }, log)).close();
   });
 
+  it.skipIf(missing)(`does not start on a store that it cannot write, and says what to do${note}`, async () => {
+    const disk = await memoryDisk();
+    const log = createLogger(process.stderr, systemClock, 'json');
+    await (await openStore({ dataDir: disk.folder }, log)).close();
+    disk.fill();
+    const refused = { code: 'CONFIG', message: expect.stringContaining('full'), fix: expect.stringContaining('room') };
+    await expect(openStore({ dataDir: disk.folder }, log)).rejects.toMatchObject(refused);
+    disk.makeRoom();
+    await (await openStore({ dataDir: disk.folder }, log)).close();
+  });
+
   it.skipIf(missing)(`says at its start that it may not write${note}`, async () => {
     const disk = await memoryDisk();
     disk.remount('ro');

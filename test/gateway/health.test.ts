@@ -2,8 +2,11 @@ import { rename } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { Health } from '../../src/gateway/health.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import { deviceDisk, memoryDisk, withoutDisks } from '../support/disk.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { GENERATE, order, type TestGateway, testGateway } from './harness.ts';
+
+const { missing, note } = withoutDisks('memory');
 
 async function healthOf(gateway: TestGateway): Promise<{ status: number; body: unknown }> {
   const answer = await fetch(`${gateway.origin}/healthz`);
@@ -29,6 +32,33 @@ describe('the health of a gateway', () => {
     await rename(`${dataDir}-away`, dataDir);
     await becomes(gateway, 200);
     expect((await gateway.post(GENERATE, order())).status).toBe(200);
+  });
+});
+
+describe('the health of a gateway whose disk takes nothing more', () => {
+  it.skipIf(missing)(`ERR-2 says so within 2 s, and when there is room again${note}`, async () => {
+    const disk = await memoryDisk();
+    const gateway = await testGateway({ dataDir: disk.folder, config: { mqtt: null } });
+    expect((await healthOf(gateway)).status).toBe(200);
+    disk.fill();
+    const reason = expect.stringContaining('database or disk is full');
+    expect(await becomes(gateway, 503)).toEqual({ status: 503, body: { status: 'failed', reason } });
+    expect(await gateway.post(GENERATE, order())).toMatchObject({ status: 500, body: { message: 'E05' } });
+    disk.makeRoom();
+    await becomes(gateway, 200);
+    expect((await gateway.post(GENERATE, order())).status).toBe(200);
+  });
+
+  it.skipIf(withoutDisks('device').missing)(`ERR-2 says so when the disk became read-only${note}`, async () => {
+    const disk = await deviceDisk();
+    const gateway = await testGateway({ dataDir: disk.folder, config: { mqtt: null } });
+    expect((await healthOf(gateway)).status).toBe(200);
+    disk.fail();
+    const { body } = await becomes(gateway, 503);
+    expect(body).toMatchObject({
+      status: 'failed',
+      reason: expect.stringMatching(/readonly|read-only|disk I\/O error/),
+    });
   });
 });
 

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Dialect, Kysely, Migrator } from 'kysely';
+import { type Dialect, Kysely, Migrator, sql } from 'kysely';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { BoxSecretStore } from './box-secrets.ts';
@@ -10,6 +10,9 @@ import { type Limits, type Pruned, prune } from './prune.ts';
 import { QrCodeStore } from './qr-codes.ts';
 import { MIGRATIONS, type Tables } from './schema.ts';
 import { sqliteFile } from './sqlite.ts';
+
+/** The setting that is written to find out whether anything can be. */
+const PROBE = 'write-probe';
 
 /** Everything that the gateway must not forget. */
 export interface Store {
@@ -22,7 +25,7 @@ export interface Store {
   setting(name: string, make: () => string): Promise<string>;
   /** Gives a setting that is there another value. */
   replaceSetting(name: string, value: string): Promise<void>;
-  /** Asks whether the store can be used; rejects, and says why, when it cannot. */
+  /** Writes a row; rejects, and says why, when nothing can be kept: the disk is full, cannot be written or is gone. */
   check(): Promise<void>;
   /** Deletes what is over and beyond the limits, which are the gateway's own where none are given; batch by batch. */
   prune(atMs: number, limits?: Limits): AsyncGenerator<Pruned, void>;
@@ -61,7 +64,7 @@ export async function openStore({ dataDir, databaseUrl }: StorePlace, log: Logge
     },
     check: async () => {
       holdInPlace();
-      await db.selectFrom('settings').select('name').limit(1).execute();
+      await writeProbe(db);
     },
     prune: (atMs, limits) => prune(db, atMs, limits),
     close: () => db.destroy(),
@@ -102,10 +105,32 @@ async function migrated(dialect: Dialect): Promise<Kysely<Tables>> {
   const db = new Kysely<Tables>({ dialect });
   const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
   const { error } = await migrator.migrateToLatest();
-  if (error === undefined) return db;
+  if (error === undefined) return probed(db);
   await db.destroy();
   const newer = /previously executed migration (\S+) is missing/.exec(reasonOf(error))?.[1];
   if (newer === undefined) throw error;
   const fix = 'start the newer version again, or restore a copy of the store from before it; nothing was changed';
   throw new ConfigError(`the store was written by a newer version: it has ${newer}`, fix);
+}
+
+/** A store that cannot be written would take its first payment in vain: that is told at the start. */
+async function probed(db: Kysely<Tables>): Promise<Kysely<Tables>> {
+  try {
+    await writeProbe(db);
+    return db;
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+}
+
+/** A change each time: the same value again might be written nowhere. */
+async function writeProbe(db: Kysely<Tables>): Promise<void> {
+  await db
+    .insertInto('settings')
+    .values({ name: PROBE, value: '0' })
+    .onConflict((it) =>
+      it.column('name').doUpdateSet({ value: sql<string>`case settings.value when '0' then '1' else '0' end` }),
+    )
+    .execute();
 }
