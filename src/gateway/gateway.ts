@@ -26,13 +26,13 @@ import { boxRoutes } from './http/box-routes.ts';
 import { answerBeforeClosing } from './http/closing.ts';
 import { boxEnrolmentRoutes, ownerEnrolmentRoutes } from './http/enrolment-routes.ts';
 import { faultRoutes } from './http/fault-routes.ts';
-import { Logins } from './http/logins.ts';
 import { type MockRoutesDeps, mockRoutes } from './http/mock-routes.ts';
 import { pageRoutes } from './http/page-routes.ts';
 import { serviceRoutes } from './http/service-routes.ts';
 import { createViews } from './http/views.ts';
 import { hearOwners, wireRoutes } from './http/wire-routes.ts';
 import { addressError, readServerTls, urlHost } from './listen.ts';
+import { Logins } from './logins.ts';
 import { createMetrics } from './metrics.ts';
 import { Service } from './service.ts';
 import { Pruner } from './store/pruner.ts';
@@ -147,13 +147,13 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   opened.add('pruner', () => pruner.close());
 
   const boxHub = seams.boxHub(hub);
-  const mqtt = await startMqtt(config, { ...deps, hub: boxHub, links, seals, directory }, seams, opened);
+  const logins = new Logins(clock);
+  const mqtt = await startMqtt(config, { ...deps, hub: boxHub, links, seals, directory, logins }, seams, opened);
   const serviceHub = seams.serviceHub(hub, (orderRef) => service.payOrder(orderRef));
   const pay = seams.pay({ ...deps, directory, store, hub, courier, changes });
   const service: Service = new Service({ ...deps, config, directory, store, hub: serviceHub, pay, changes, metrics });
   const { tls } = config.http;
   const app = createApp(log, clock, tls && readServerTls(tls, 'http.tls'));
-  const logins = new Logins(clock);
   answerBeforeClosing(app, clock);
   const originOf = (request: FastifyRequest) => originFor(request, config, () => originAt(app, config));
   const endStreams: (() => void)[] = [];
@@ -223,7 +223,7 @@ interface Mqtt {
 /** Joins the boxes on MQTT, on the embedded or an external broker; where they find it, and whether it is there. */
 async function startMqtt(
   config: GatewayConfig,
-  deps: MqttChannelDeps,
+  deps: MqttChannelDeps & { logins: Logins },
   seams: Seams,
   opened: Opened,
 ): Promise<Mqtt | undefined> {
@@ -245,9 +245,10 @@ async function startMqtt(
     const disconnected = seams.links.connected(box, { cut: () => socket.destroy(), hold: () => socket.hold() });
     socket.once('close', disconnected);
   };
+  const sessionInUse = (box: string) => deps.hub.session(box)?.sessionId;
   const onBoxGone = (box: string) => channel?.boxGone(box);
   const broker = await seams.broker(embedded, (at, login) =>
-    startBroker(at, { ...deps, login, onBoxConnected, onBoxGone }),
+    startBroker(at, { ...deps, login, sessionInUse, onBoxConnected, onBoxGone }),
   );
   opened.add('broker', async () => {
     // First the goodbye, which the broker still brings to the boxes.

@@ -61,6 +61,21 @@ export function loginOf(secret: string): string {
   return mac(secret, 'paybox/v1 login');
 }
 
+/** Brokers need not take client ids of more than 23 characters (MQTT 3.1.1, section 3.1.3.1). */
+const CLIENT_ID_CHARS_MAX = 23;
+
+/**
+ * The client id of a box at a broker (PROTOCOL.md, clause TOP-6). Another connection under the same one ends the first
+ * at most brokers: only who knows the secret can tell it from a session, which stands in every message.
+ */
+export function clientIdOf(
+  { secret, terminalCode }: { secret: string; terminalCode: string },
+  sessionId: string,
+): string {
+  const made = Buffer.from(mac(secret, 'paybox/v1 client', terminalCode, sessionId), 'base64url').toString('hex');
+  return `${terminalCode}-${made}`.slice(0, CLIENT_ID_CHARS_MAX);
+}
+
 /** Whose key is introduced, and where. */
 export interface Introduction {
   from: 'box' | 'gateway';

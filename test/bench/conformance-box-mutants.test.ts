@@ -248,12 +248,15 @@ const MUTANTS: Record<string, Mutant> = {
   },
 };
 
-const mqttHas = vi.hoisted(() => ({ noWill: false }));
+const mqttHas = vi.hoisted(() => ({ noWill: false, sessionAsId: false }));
 
 vi.mock('mqtt', async (importOriginal) => {
   const real = await importOriginal<typeof import('mqtt')>();
-  const connect = (url: string, { will, ...options }: IClientOptions) =>
-    real.connect(url, mqttHas.noWill || will === undefined ? options : { ...options, will });
+  const connect = (url: string, { will, ...options }: IClientOptions) => {
+    const { sessionId = '' } = JSON.parse(String(will?.payload ?? '{}')) as { sessionId?: string };
+    const named = mqttHas.sessionAsId ? { ...options, clientId: sessionId.replaceAll('-', '').slice(0, 23) } : options;
+    return real.connect(url, mqttHas.noWill || will === undefined ? named : { ...named, will });
+  };
   return { ...real, connect };
 });
 
@@ -277,6 +280,17 @@ describe('a box without a last will', () => {
     });
     const results = await judge({ breaks: ['PRE-1'] }, { without: ['restart', 'time'] });
     expect(brokenClauses(results)).toEqual(['PRE-1']);
+  });
+});
+
+describe('a box whose client id tells its session', () => {
+  it('is told so by its clause, and by no other', async () => {
+    mqttHas.sessionAsId = true;
+    onTestFinished(() => {
+      mqttHas.sessionAsId = false;
+    });
+    const results = await judge({ breaks: ['TOP-6'] }, { without: ['restart', 'time'] });
+    expect(brokenClauses(results)).toEqual(['TOP-6']);
   });
 });
 

@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest';
 import { startBroker } from '../../src/gateway/boxes/broker.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
+import { Logins } from '../../src/gateway/logins.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
@@ -24,6 +25,8 @@ export async function bareBroker() {
       directory: createDirectory(config),
       random: systemRandom,
       log: createLogger(out, systemClock, 'json'),
+      logins: new Logins(systemClock),
+      sessionInUse: () => undefined,
       onBoxGone: () => undefined,
     },
   );

@@ -11,7 +11,7 @@ import { Faults } from '../../src/gateway/faults/faults.ts';
 import { Links } from '../../src/gateway/faults/links.ts';
 import { createApp } from '../../src/gateway/http/app.ts';
 import { boxRoutes } from '../../src/gateway/http/box-routes.ts';
-import { Logins } from '../../src/gateway/http/logins.ts';
+import { Logins } from '../../src/gateway/logins.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
 import { Wire } from '../../src/gateway/wire/wire.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -197,12 +197,17 @@ describe('a box over HTTP', () => {
     expect(await postAlive(gateway)).toBe(409);
   });
 
-  it('BOX-HTTP-1 a stream of the same session takes the place of the one that was lost unseen', async () => {
+  it('BOX-HTTP-1 a stream of the same session is refused until the one that it has is over', async () => {
     const gateway = await testGateway(httpOnly);
     const first = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
-    const second = await connectFakeBox({ gateway, identity: BOX1, transport: 'http', again: first });
-    expect((await gateway.post(SEND_QR, push())).status).toBe(200);
-    expect(first.of('show')).toEqual([]);
+    const again = () => connectFakeBox({ gateway, identity: BOX1, transport: 'http', again: first });
+    await expect(again()).rejects.toThrow('HTTP 409');
+    expect((await gateway.post(SEND_QR, push())).body.status).toBe('SUCCESS');
+    expect(first.of('show')).toHaveLength(1);
+    first.vanish();
+    await eventually('offline', () => gateway.log.some((it) => it.event === 'box-offline'));
+    const second = await again();
+    expect((await gateway.post(SEND_QR, push({ orderId: 'DH002' }))).body.status).toBe('SUCCESS');
     expect(second.of('show')).toHaveLength(1);
   });
 

@@ -1,8 +1,8 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createApp } from '../../src/gateway/http/app.ts';
-import { Logins } from '../../src/gateway/http/logins.ts';
 import { forOwnersOnly } from '../../src/gateway/http/owners.ts';
+import { Logins } from '../../src/gateway/logins.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { connectFakeBox } from '../support/fake-box.ts';

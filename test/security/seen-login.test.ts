@@ -1,8 +1,11 @@
 import { type IncomingMessage, request } from 'node:http';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { parser } from 'mqtt-packet';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
-import { loginOf } from '../../src/protocol/keys.ts';
+import { clientIdOf, loginOf } from '../../src/protocol/keys.ts';
 import { BOX1, type TestGateway, testGateway } from '../gateway/harness.ts';
+import { loginAs } from '../gateway/mqtt-login.ts';
 import { eventually } from '../support/net.ts';
 import { HONEST, holding, said } from './hostile-relay.ts';
 import { forgery, pushed, SUCCESS, stage, UP } from './hostile-stage.ts';
@@ -52,7 +55,72 @@ describe('whoever has seen the login of a box pass', () => {
     expect(gateway.log.filter((it) => it.event === 'box-offline')).toEqual([]);
     expect(box.log.filter((it) => it.event === 'link-down')).toEqual([]);
   });
+
+  it('THR-18 BOX-HTTP-1 neither cuts nor replaces the stream in use, although it has overheard its session', async () => {
+    const gateway = await testGateway();
+    const box = await startRealBox(BOX1, { transport: 'http', url: gateway.origin });
+    const sessionId = await sessionIn(gateway);
+    for (let n = 0; n < 3; n += 1) {
+      const stream = await streamOf(gateway, loginOf(BOX1.secret), sessionId);
+      expect(stream.status).toBe(409);
+      expect(await pushed(gateway, `DH${n}`)).toEqual(SUCCESS);
+    }
+    expect((await box.status()).order?.orderId).toBe('DH2');
+    expect(gateway.log.filter((it) => it.event === 'box-offline')).toEqual([]);
+    expect(box.log.filter((it) => it.event === 'link-down')).toEqual([]);
+    const refusals = gateway.log.filter((it) => it.event === 'request-refused');
+    expect(refusals.map((it) => it.reason)).toEqual(Array(3).fill('this session has a stream, which is heard'));
+  });
+
+  it('THR-18 TOP-6 takes no connection of the embedded broker over, although it has seen its client id', async () => {
+    const gateway = await testGateway();
+    const { mqttUrl, clientIds } = await overheard(gateway.mqttUrl ?? '');
+    const box = await startRealBox(BOX1, { transport: 'mqtt', url: mqttUrl });
+    const clientId = clientIds.at(-1) ?? '';
+    for (let n = 0; n < 3; n += 1) {
+      await loginAs(gateway, BOX1, { clientId });
+      expect(await pushed(gateway, `DH${n}`)).toEqual(SUCCESS);
+    }
+    expect(gateway.log.filter((it) => it.event === 'box-offline')).toEqual([]);
+    expect(box.log.filter((it) => it.event === 'link-down')).toEqual([]);
+    expect(clientIds).toEqual([clientId]);
+  });
+
+  it('THR-18 TOP-6 cannot tell the client id from the session, which every message names', async () => {
+    const gateway = await testGateway();
+    const { mqttUrl, clientIds } = await overheard(gateway.mqttUrl ?? '');
+    await startRealBox(BOX1, { transport: 'mqtt', url: mqttUrl });
+    const sessionId = await sessionIn(gateway);
+    const [clientId = ''] = clientIds;
+    expect(clientId).toMatch(/^VVB000001-[0-9a-f]{13}$/);
+    expect(clientId).toBe(clientIdOf(BOX1, sessionId));
+    const known = [loginOf(BOX1.secret), ''].map((secret) => clientIdOf({ ...BOX1, secret }, sessionId));
+    expect([...known, `${BOX1.terminalCode}-${sessionId.replaceAll('-', '')}`.slice(0, 23)]).not.toContain(clientId);
+  });
 });
+
+/** The session in use, as anybody reads it from what goes by. */
+async function sessionIn(gateway: TestGateway): Promise<string> {
+  const { entries } = await gateway.mock<{ entries: { body?: { type?: string; sessionId?: string } }[] }>('/wire');
+  return entries.findLast(({ body }) => body?.type === 'welcome')?.body?.sessionId ?? '';
+}
+
+/** A way to a broker that notes the client ids of who logs in. */
+async function overheard(url: string) {
+  const clientIds: string[] = [];
+  const server = createServer((socket) => {
+    const far = connect(Number(new URL(url).port), '127.0.0.1');
+    const read = parser().on('packet', (packet) => {
+      if (packet.cmd === 'connect') clientIds.push(packet.clientId);
+    });
+    socket.on('data', (chunk) => void read.parse(chunk));
+    for (const end of [socket, far]) end.on('error', () => undefined);
+    socket.pipe(far).pipe(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return { mqttUrl: `mqtt://127.0.0.1:${(server.address() as AddressInfo).port}`, clientIds };
+}
 
 const refusedPosts = (gateway: TestGateway) =>
   gateway.log.filter((it) => it.event === 'request-refused').map((it) => String(it.reason).split(':')[0]);

@@ -8,6 +8,7 @@ import { MqttClient } from 'mqtt';
 import { startBroker } from '../../src/gateway/boxes/broker.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
+import { Logins } from '../../src/gateway/logins.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
@@ -123,6 +124,8 @@ async function openStand(): Promise<Stand> {
       directory: createDirectory(parseGatewayConfig(config, 'flood')),
       random: systemRandom,
       log: createLogger(process.stderr, systemClock, 'text'),
+      logins: new Logins(systemClock),
+      sessionInUse: () => undefined,
       onBoxGone: () => undefined,
     },
   );

@@ -5,7 +5,7 @@ import { type Clock, withAbortAfter, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { decodePresence, encode } from '../../protocol/codec.ts';
-import { loginOf } from '../../protocol/keys.ts';
+import { clientIdOf, loginOf } from '../../protocol/keys.ts';
 import { MESSAGE_VERSION, type UpMessage } from '../../protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../protocol/topics.ts';
 import type { Session, Transport, TransportIo } from '../contract.ts';
@@ -35,8 +35,6 @@ export type MqttOptions = z.infer<typeof mqttOptions>;
 const ACKNOWLEDGE_TIMEOUT_MS = 10_000;
 /** A goodbye that takes longer is cut off; the broker then publishes the last will. */
 const GOODBYE_TIMEOUT_MS = 2_000;
-/** Brokers need not take client ids of more than 23 characters (MQTT 3.1.1, section 3.1.3.1). */
-const CLIENT_ID_CHARS_MAX = 23;
 /** CONNACK return codes (MQTT 3.1.1, section 3.2.2.3): bad user name or password, not authorized. */
 const REFUSED_LOGIN: readonly unknown[] = [4, 5];
 
@@ -64,16 +62,15 @@ export const mqttTransport: Transport<MqttOptions> = {
 };
 
 /**
- * The client id carries the session: with one id for the box, two agents of one identity would throw each other off
+ * The client id is of the session: with one id for the box, two agents of one identity would throw each other off
  * the broker for ever, and the older could not be told that it is superseded (PROTOCOL.md, clause MSG-8).
  */
 function clientOptions(options: MqttOptions, { identity, sessionId }: TransportIo): IClientOptions {
-  const clientId = `${identity.terminalCode}-${sessionId.replaceAll('-', '')}`.slice(0, CLIENT_ID_CHARS_MAX);
   const tls = /^(mqtts|wss):/.test(options.url) ? connectionTls(options) : undefined;
   return {
     protocolVersion: 4,
     clean: true,
-    clientId,
+    clientId: clientIdOf(identity, sessionId),
     username: options.username ?? identity.terminalCode,
     password: loginOf(identity.secret),
     keepalive: options.keepaliveSeconds,

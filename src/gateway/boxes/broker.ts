@@ -1,35 +1,26 @@
 import type { EventEmitter } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { type Duplex, duplexPair } from 'node:stream';
-import { createServer as createTlsServer, TLSSocket } from 'node:tls';
-import { Aedes, type AedesOptions, type AuthenticateError, type Client } from 'aedes';
+import { createServer as createTlsServer } from 'node:tls';
+import { Aedes, type Client } from 'aedes';
 import memory from 'aedes-persistence';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import type { Random } from '../../lib/random.ts';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
-import { equalSecrets } from '../../protocol/checksum.ts';
-import { loginOf } from '../../protocol/keys.ts';
-import { boxMayPublish, boxMaySubscribe, boxTopic } from '../../protocol/topics.ts';
-import type { Directory } from '../directory.ts';
+import { decodePresence } from '../../protocol/codec.ts';
 import { listenOn, readServerTls, type ServerTlsFiles, urlHost } from '../listen.ts';
+import { addressOf, type BrokerLogin, boxOf, type RightsDeps, rights } from './broker-rights.ts';
+import { givingWay } from './giving-way.ts';
 import { LimitedSocket } from './packet-limit.ts';
 import { retainedByTopic } from './retained.ts';
 
 const CONNECTIONS_MAX = 20_000;
+/** Connections of one box: that in use, those whose end is not seen yet, and those of whoever has its login too. */
+const CONNECTIONS_PER_BOX_MAX = 8;
 const CONNECT_TIMEOUT_MS = 10_000;
 /** A box that asks for a longer keepalive, or for none, is refused: its end would be seen too late, or never. */
 const KEEPALIVE_SECONDS_MAX = 600;
 const LOGIN_BYTES = 32;
-/** MQTT's CONNACK codes for wrong credentials and for missing rights. */
-const BAD_CREDENTIALS = 4;
-const NOT_AUTHORIZED = 5;
-
-/** The gateway's own login, which boxes cannot know. */
-export interface BrokerLogin {
-  username: string;
-  password: string;
-}
 
 export interface EmbeddedBroker {
   url: string;
@@ -49,12 +40,11 @@ export interface BrokerListener {
   tls?: (ServerTlsFiles & { clientCa?: string | undefined }) | undefined;
 }
 
-export interface BrokerDeps {
-  directory: Directory;
-  random: Random;
-  log: Logger;
+export interface BrokerDeps extends RightsDeps {
   /** That of the broker in whose place this one starts; a new one if left out. */
   login?: BrokerLogin | undefined;
+  /** The session in use of this box. */
+  sessionInUse: (terminalCode: string) => string | undefined;
   /** There is a connection of this box. */
   onBoxConnected?: (terminalCode: string, socket: LimitedSocket) => void;
   /** No connection of this box is left; with a last will the hub knows already, without one only from here. */
@@ -125,104 +115,30 @@ function serverFor({ tls }: BrokerListener, log: Logger): Server {
   return server;
 }
 
-function rights({ directory, log }: BrokerDeps, login: BrokerLogin): AedesOptions {
-  const refuse = (event: string, box: string | undefined, fields: Record<string, string>) =>
-    log.warn(event, { box, ...fields });
-  return {
-    preConnect: (_client, packet, done) => {
-      const { will, username } = packet;
-      if (will === undefined || username === login.username || mayPublish(username ?? '', will)) {
-        done(null, true);
-        return;
-      }
-      refuse('mqtt-login-refused', username, { reason: `a last will on ${will.topic} is not allowed` });
-      done(new Error('the last will is not allowed'), false);
-    },
-    authenticate: (client, username, password, done) => {
-      const reason = loginProblem(directory, login, client, username, password?.toString('utf8') ?? '');
-      if (reason === undefined) {
-        // Client ids are the boxes' own choice: without its name before it, one box could end another's connection.
-        Object.assign(client, { id: `${username}/${client.id}` });
-        done(null, true);
-        return;
-      }
-      refuse('mqtt-login-refused', username, { client: client.id, reason: reason.text });
-      done(Object.assign(new Error(reason.text), { returnCode: reason.code }) as AuthenticateError, false);
-    },
-    authorizePublish: (client, packet, done) => {
-      const box = client === null ? undefined : boxOf(client);
-      if (box === login.username || (box !== undefined && mayPublish(box, packet))) {
-        done(null);
-        return;
-      }
-      refuse('mqtt-publish-refused', box, { topic: packet.topic, reason: 'not a topic of this box' });
-      done(new Error('publish refused'));
-    },
-    authorizeSubscribe: (client, subscription, done) => {
-      const box = boxOf(client);
-      if (box === login.username || boxMaySubscribe(box, subscription.topic)) {
-        done(null, subscription);
-        return;
-      }
-      refuse('mqtt-subscribe-refused', box, { topic: subscription.topic, reason: 'not a topic of this box' });
-      done(null, null);
-    },
-    // A second lock on what matters most: a push or payment never reaches another box than its own.
-    authorizeForward: (client, packet) => {
-      const box = boxOf(client);
-      return box === login.username || boxMaySubscribe(box, packet.topic) ? packet : null;
-    },
-  };
-}
-
-/** Clause TOP-3, for publishing and for last wills; a retained message on `up` would come again to every later gateway. */
-function mayPublish(box: string, packet: { topic: string; retain?: boolean }): boolean {
-  return boxMayPublish(box, packet.topic) && (packet.retain !== true || packet.topic === boxTopic(box, 'presence'));
-}
-
-function loginProblem(
-  directory: Directory,
-  login: BrokerLogin,
-  client: Client,
-  username: string | undefined,
-  password: string,
-): { text: string; code: number } | undefined {
-  const secret = directory.box(username ?? '')?.secret;
-  const known = username === login.username ? login.password : secret && loginOf(secret);
-  // Compared even for an unknown name, so that the answer's time does not tell which names are known.
-  const right = equalSecrets(password, known ?? login.password);
-  if (known === undefined || !right) return { text: 'unknown box or wrong secret', code: BAD_CREDENTIALS };
-  const certified = certifiedName(client);
-  if (certified !== undefined && certified !== username) {
-    return { text: `the certificate is that of ${certified || 'nobody'}`, code: NOT_AUTHORIZED };
-  }
-  if (!client.clean) return { text: 'clean session is required', code: NOT_AUTHORIZED };
-  return undefined;
-}
-
-/** The name in the certificate that this client was asked for; empty without exactly one; undefined if it was not asked. */
-function certifiedName({ conn }: Client): string | undefined {
-  if (!(conn instanceof LimitedSocket && conn.socket instanceof TLSSocket && conn.socket.authorized)) return undefined;
-  const name: unknown = conn.socket.getPeerCertificate().subject?.CN;
-  return typeof name === 'string' ? name : '';
-}
-
-/** The name that a client logged in with, which its id begins with. */
-function boxOf(client: Client): string {
-  return client.id.split('/', 1)[0] ?? '';
+/** The session that a connection says it is for, in its last will; undefined without one. */
+function sessionOf({ will }: Client & { will?: { payload: Buffer } | null }): string | undefined {
+  const decoded = will ? decodePresence(will.payload) : undefined;
+  return decoded?.ok ? decoded.value.sessionId : undefined;
 }
 
 /** The connections of each box, as they come and go. */
 function watch(
   aedes: Aedes,
-  { log, onBoxConnected, onBoxGone }: BrokerDeps,
+  { log, sessionInUse, onBoxConnected, onBoxGone }: BrokerDeps,
   login: BrokerLogin,
 ): ReadonlyMap<string, ReadonlySet<Client>> {
   const connections = new Map<string, Set<Client>>();
   aedes.on('client', (client) => {
-    const own = connections.get(boxOf(client)) ?? new Set();
-    connections.set(boxOf(client), own.add(client));
-    if (client.conn instanceof LimitedSocket) onBoxConnected?.(boxOf(client), client.conn);
+    const box = boxOf(client);
+    const own = connections.get(box) ?? new Set();
+    connections.set(box, own.add(client));
+    if (client.conn instanceof LimitedSocket) onBoxConnected?.(box, client.conn);
+    if (own.size <= CONNECTIONS_PER_BOX_MAX) return;
+    const sessionId = sessionInUse(box);
+    // Of those that name the session in use, the first is the box: who copies it from a message comes later.
+    const inUse = [...own].find((it) => sessionId !== undefined && sessionOf(it) === sessionId);
+    log.warn('mqtt-connection-ended', { box, reason: `more than ${CONNECTIONS_PER_BOX_MAX} connections of one box` });
+    givingWay([...own], addressOf, (it) => it === inUse)?.close();
   });
   aedes.on('clientDisconnect', (client) => {
     const box = boxOf(client);

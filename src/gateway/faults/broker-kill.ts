@@ -2,7 +2,8 @@ import { type Duplex, duplexPair } from 'node:stream';
 import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import type { BrokerListener, BrokerLogin, EmbeddedBroker } from '../boxes/broker.ts';
+import type { BrokerListener, EmbeddedBroker } from '../boxes/broker.ts';
+import type { BrokerLogin } from '../boxes/broker-rights.ts';
 import type { Faults } from './faults.ts';
 import type { Ordered } from './standing.ts';
 

@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
-import type { BrokerListener, BrokerLogin, EmbeddedBroker } from '../boxes/broker.ts';
+import type { BrokerListener, EmbeddedBroker } from '../boxes/broker.ts';
+import type { BrokerLogin } from '../boxes/broker-rights.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { MakeAttempt } from '../callbacks/attempt.ts';
 import type { Changes } from '../changes.ts';

@@ -6,16 +6,18 @@ import type { Random } from '../../lib/random.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
 import { loginOf } from '../../protocol/keys.ts';
+import { givingWay } from '../boxes/giving-way.ts';
 import type { Line } from '../boxes/line.ts';
 import type { Seals } from '../boxes/seals.ts';
 import type { BoxConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
 import type { BoxHub, Links } from '../faults/links.ts';
-import { isLoggedIn, type Logins } from './logins.ts';
+import type { Logins } from '../logins.ts';
+import { isLoggedIn } from './login-answer.ts';
 import { answerRefusal, basicCredentials } from './requests.ts';
 import { openStream } from './streams.ts';
 
-/** Open streams of one box, the one in use and those not yet ended; one more ends the oldest that is not in use. */
+/** Open streams of one box, the one in use and those not yet ended; one more ends another that is not in use. */
 const STREAMS_PER_BOX_MAX = 4;
 
 const sessionHeader = z.uuid();
@@ -36,6 +38,8 @@ interface BoxStream {
   line: Line;
   /** What a hello on it has to answer. */
   challenge: string;
+  /** Where it was opened from. */
+  address: string;
   /** When the box last posted anything, on the monotonic clock. */
   heardMs: number;
   cut(): void;
@@ -60,12 +64,14 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
     const { terminalCode } = box;
     const own = streams.get(terminalCode) ?? new Map<string, BoxStream>();
     streams.set(terminalCode, own);
-    // The same session on a new connection: the old one was lost without its end being seen.
-    own.get(sessionId)?.cut();
-    own.delete(sessionId);
-    // A login alone cuts off no box: who knows it may be one who saw it pass, and cannot say hello.
-    const oldest = [...own.values()].find((it) => it.line !== hub.session(terminalCode)?.line);
-    if (own.size >= STREAMS_PER_BOX_MAX) oldest?.cut();
+    // A login and a session that were seen to pass cut off no box: each stream of its own has another session.
+    if (own.has(sessionId)) {
+      const reason = 'this session has a stream, which is heard';
+      return answerRefusal(request, reply, log, { code: 'E46', reason }, 409);
+    }
+    const isInUse = (it: BoxStream) => it.line === hub.session(terminalCode)?.line;
+    const tooMany = own.size >= STREAMS_PER_BOX_MAX;
+    if (tooMany) givingWay([...own.values()], (it) => it.address, isInUse)?.cut();
 
     const challenge = random.uuid();
     const events = openStream(reply, clock, { [BOX_CHALLENGE_HEADER]: challenge });
@@ -81,7 +87,8 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
       },
       end: () => events.end(),
     });
-    const stream: BoxStream = { line, challenge, heardMs: clock.monotonicMs(), cut: () => events.cut() };
+    const address = request.socket.remoteAddress ?? '';
+    const stream: BoxStream = { line, challenge, address, heardMs: clock.monotonicMs(), cut: () => events.cut() };
     own.set(sessionId, stream);
     const disconnect = links.connected(terminalCode, events);
     const silent = watchSilence(stream, events.ended, clock);

@@ -4,8 +4,8 @@ import type { Logger } from '../../lib/log.ts';
 import { ENROLMENTS_PATH, enrolmentRequest } from '../../protocol/enrolment.ts';
 import type { Directory } from '../directory.ts';
 import type { Enrolments } from '../enrolments.ts';
+import type { Logins } from '../logins.ts';
 import type { Verdict } from '../verdict.ts';
-import type { Logins } from './logins.ts';
 import { forOwnersOnly } from './owners.ts';
 import { answerRefusal, readBody } from './requests.ts';
 

@@ -2,7 +2,8 @@ import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { hostnameOf, isForeignPage } from '../../lib/http-guard.ts';
 import type { Logger } from '../../lib/log.ts';
-import { isLoggedIn, type Logins } from './logins.ts';
+import type { Logins } from '../logins.ts';
+import { isLoggedIn } from './login-answer.ts';
 import { answerRefusal, bearerToken } from './requests.ts';
 
 export interface OwnersDeps {

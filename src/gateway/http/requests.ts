@@ -1,7 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
-import { equalSecrets } from '../../protocol/checksum.ts';
 import type { Code } from '../../protocol/codes.ts';
 import { parseJson, unknownFields } from '../domain/decode.ts';
 import type { Refusal, Verdict } from '../verdict.ts';
@@ -62,9 +61,4 @@ export function basicCredentials(request: FastifyRequest): Credentials | undefin
 /** The bearer token of a request (RFC 6750). */
 export function bearerToken(request: FastifyRequest): string | undefined {
   return /^Bearer +([\w.~+/=-]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
-}
-
-/** Whether a secret is the expected one; an unknown name (`undefined`) takes the same time as a wrong secret. */
-export function isSecret(given: string, expected: string | undefined): boolean {
-  return equalSecrets(given, expected ?? '') && expected !== undefined;
 }

@@ -12,11 +12,12 @@ import {
 } from '../../protocol/http-api.ts';
 import type { PartnerConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
+import type { Logins } from '../logins.ts';
 import type { Service } from '../service.ts';
 import { TOKEN_SECONDS, type Tokens } from '../tokens.ts';
 import type { Verdict } from '../verdict.ts';
 import type { Wire } from '../wire/wire.ts';
-import { isLoggedIn, type Logins } from './logins.ts';
+import { isLoggedIn } from './login-answer.ts';
 import { answerRefusal, basicCredentials, bearerToken, readBody } from './requests.ts';
 import { hearCalls } from './wire-routes.ts';
 

@@ -159,6 +159,7 @@ export const WATCHED_CHECKS = [
   watched('TOP-2', 'logs in with its terminalCode and the password that its secret gives'),
   watched('TOP-3', 'publishes to and subscribes to its own topics only', ['mqtt']),
   watched('TOP-4', 'asks for a keepalive of 1 s to 600 s', ['mqtt']),
+  watched('TOP-6', 'has a client id that does not tell its session', ['mqtt']),
   watched('PRE-1', 'has a last will and a birth that fit each other, retained, before each hello', ['mqtt']),
   watched('PRE-2', 'says nothing while no gateway is present', ['mqtt']),
   watched('BOX-HTTP-1', 'names its session in each request, and uses no other paths', ['http']),

@@ -23,9 +23,13 @@ const BAD_CREDENTIALS = 4;
 
 type ConnectPacket = Parameters<NonNullable<AedesOptions['preConnect']>>[1];
 
+/** More hexadecimal digits of its session in a client id are no chance. */
+const SESSION_HEX_TOLD_MAX = 8;
+
 /** A connection to the broker that logged in. */
 interface MqttConnection extends Connection {
   readonly transport: 'mqtt';
+  readonly clientId: string;
   /** What its last will says; undefined without a legal one. */
   readonly will: Presence | undefined;
   /** The session of its birth. */
@@ -214,6 +218,7 @@ export class MqttSide implements Side {
       get challenge() {
         return run();
       },
+      clientId: client.id,
       will,
       sessionId: undefined,
       get isOpen() {
@@ -242,9 +247,14 @@ export class MqttSide implements Side {
 
   #onBirth(connection: MqttConnection, { sessionId }: Presence): void {
     connection.sessionId = sessionId;
-    const { will } = connection;
+    const { will, clientId } = connection;
+    if (hexOf(clientId).includes(hexOf(sessionId).slice(0, SESSION_HEX_TOLD_MAX))) {
+      this.#deps.ear.object('TOP-6', `its client id ${clientId} tells its session`);
+    }
     if (will !== undefined && will.sessionId !== sessionId) {
       this.#deps.ear.object('PRE-1', 'its birth names another session than its last will');
     }
   }
 }
+
+const hexOf = (id: string) => id.replaceAll('-', '').toLowerCase();

@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../lib/log.ts';
-import { answerRefusal, isSecret } from './requests.ts';
+import type { Clock } from '../lib/clock.ts';
+import { equalSecrets } from '../protocol/checksum.ts';
 
 /** So many wrong logins are taken at once; one of them is forgotten every so many milliseconds. */
 interface Budget {
@@ -114,26 +112,7 @@ function networkOf(address: string): string {
     .join(':')}::/64`;
 }
 
-/**
- * Lets a login through, or answers it: 401 with the challenge of `WWW-Authenticate`, or 429 with `Retry-After` once
- * there were too many wrong ones. Whether it is right.
- */
-export function isLoggedIn(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  attempt: LoginAttempt,
-  { logins, log, challenge }: { logins: Logins; log: Logger; challenge: string },
-): boolean {
-  const verdict = logins.judge(attempt, request.socket.remoteAddress ?? '');
-  if (verdict.ok) return true;
-  const { retryAfterSeconds } = verdict;
-  if (retryAfterSeconds > 0) {
-    reply.header('retry-after', String(retryAfterSeconds));
-    answerRefusal(request, reply, log, { code: 'E74', reason: 'too many wrong logins' }, 429);
-  } else {
-    reply.header('www-authenticate', challenge);
-    const problem = attempt.secret === undefined ? 'no' : 'wrong';
-    answerRefusal(request, reply, log, { code: 'E74', reason: `${problem} credentials of a ${attempt.kind}` });
-  }
-  return false;
+/** Whether a secret is the expected one; an unknown name (`undefined`) takes the same time as a wrong secret. */
+function isSecret(given: string, expected: string | undefined): boolean {
+  return equalSecrets(given, expected ?? '') && expected !== undefined;
 }

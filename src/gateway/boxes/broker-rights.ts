@@ -1,0 +1,136 @@
+import { TLSSocket } from 'node:tls';
+import type { AedesOptions, AuthenticateError, Client } from 'aedes';
+import type { Logger } from '../../lib/log.ts';
+import type { Random } from '../../lib/random.ts';
+import { equalSecrets } from '../../protocol/checksum.ts';
+import { loginOf } from '../../protocol/keys.ts';
+import { boxMayPublish, boxMaySubscribe, boxTopic } from '../../protocol/topics.ts';
+import type { Directory } from '../directory.ts';
+import type { Logins } from '../logins.ts';
+import { LimitedSocket } from './packet-limit.ts';
+
+/** What is published with QoS 2 would be kept until its end, which need never come. */
+const QOS_MAX = 1;
+/** MQTT's CONNACK codes: come again later, wrong credentials, missing rights. */
+const UNAVAILABLE = 3;
+const BAD_CREDENTIALS = 4;
+const NOT_AUTHORIZED = 5;
+
+/** The gateway's own login, which boxes cannot know. */
+export interface BrokerLogin {
+  username: string;
+  password: string;
+}
+
+export interface RightsDeps {
+  directory: Directory;
+  /** The same as over HTTP, so that guesses have one budget. */
+  logins: Logins;
+  random: Random;
+  log: Logger;
+}
+
+/** What the broker lets a login do (PROTOCOL.md, clauses TOP-2, TOP-3 and TOK-6). */
+export function rights({ directory, logins, random, log }: RightsDeps, login: BrokerLogin): AedesOptions {
+  const refuse = (event: string, box: string | undefined, fields: Record<string, string>) =>
+    log.warn(event, { box, ...fields });
+  return {
+    preConnect: (_client, packet, done) => {
+      const { will, username } = packet;
+      if (will === undefined || username === login.username || mayPublish(username ?? '', will)) {
+        done(null, true);
+        return;
+      }
+      refuse('mqtt-login-refused', username, { reason: `a last will on ${will.topic} is not allowed` });
+      done(new Error('the last will is not allowed'), false);
+    },
+    authenticate: (client, username, password, done) => {
+      const reason = loginProblem({ directory, logins }, login, client, username, password?.toString('utf8'));
+      if (reason === undefined) {
+        // Client ids are the clients' own choice: who copies one would end the connection that has it.
+        Object.assign(client, { id: `${username}/${random.uuid()}` });
+        done(null, true);
+        return;
+      }
+      refuse('mqtt-login-refused', username, { client: client.id, reason: reason.text });
+      done(Object.assign(new Error(reason.text), { returnCode: reason.code }) as AuthenticateError, false);
+    },
+    authorizePublish: (client, packet, done) => {
+      const box = client === null ? undefined : boxOf(client);
+      if (box === login.username || (box !== undefined && mayPublish(box, packet))) {
+        done(null);
+        return;
+      }
+      const reason = packet.qos > QOS_MAX ? `QoS ${packet.qos}` : 'not a topic of this box';
+      refuse('mqtt-publish-refused', box, { topic: packet.topic, reason });
+      done(new Error('publish refused'));
+    },
+    authorizeSubscribe: (client, subscription, done) => {
+      const box = boxOf(client);
+      if (box === login.username || boxMaySubscribe(box, subscription.topic)) {
+        done(null, subscription);
+        return;
+      }
+      refuse('mqtt-subscribe-refused', box, { topic: subscription.topic, reason: 'not a topic of this box' });
+      done(null, null);
+    },
+    // A second lock on what matters most: a push or payment never reaches another box than its own.
+    authorizeForward: (client, packet) => {
+      const box = boxOf(client);
+      return box === login.username || boxMaySubscribe(box, packet.topic) ? packet : null;
+    },
+  };
+}
+
+/** Clause TOP-3, for publishing and for last wills; a retained message on `up` would come again to every later gateway. */
+function mayPublish(box: string, packet: { topic: string; qos?: number | undefined; retain?: boolean }): boolean {
+  const { topic, qos = 0, retain } = packet;
+  return qos <= QOS_MAX && boxMayPublish(box, topic) && (retain !== true || topic === boxTopic(box, 'presence'));
+}
+
+function loginProblem(
+  { directory, logins }: Pick<RightsDeps, 'directory' | 'logins'>,
+  login: BrokerLogin,
+  client: Client,
+  username = '',
+  password: string | undefined,
+): { text: string; code: number } | undefined {
+  const wrong = { text: 'unknown box or wrong secret', code: BAD_CREDENTIALS };
+  // Only from within this process, where nobody guesses, and nobody's guesses keep it out.
+  if (username === login.username && !(client.conn instanceof LimitedSocket)) {
+    return equalSecrets(password ?? '', login.password) ? undefined : wrong;
+  }
+  const expected = passwordOf(directory.box(username)?.secret);
+  const verdict = logins.judge({ kind: 'box', username, secret: password, expected }, addressOf(client));
+  if (!verdict.ok && verdict.retryAfterSeconds > 0) return { text: 'too many wrong logins', code: UNAVAILABLE };
+  if (!verdict.ok) return wrong;
+  const certified = certifiedName(client);
+  if (certified !== undefined && certified !== username) {
+    return { text: `the certificate is that of ${certified || 'nobody'}`, code: NOT_AUTHORIZED };
+  }
+  if (!client.clean) return { text: 'clean session is required', code: NOT_AUTHORIZED };
+  return undefined;
+}
+
+/** Made for an unknown box too, so that the answer's time does not tell which names are known. */
+function passwordOf(secret: string | undefined): string | undefined {
+  const made = loginOf(secret ?? '');
+  return secret === undefined ? undefined : made;
+}
+
+/** The name in the certificate that this client was asked for; empty without exactly one; undefined if it was not asked. */
+function certifiedName({ conn }: Client): string | undefined {
+  if (!(conn instanceof LimitedSocket && conn.socket instanceof TLSSocket && conn.socket.authorized)) return undefined;
+  const name: unknown = conn.socket.getPeerCertificate().subject?.CN;
+  return typeof name === 'string' ? name : '';
+}
+
+/** Where a client comes from; empty for the gateway, which is in this process. */
+export function addressOf({ conn }: Client): string {
+  return conn instanceof LimitedSocket ? (conn.socket.remoteAddress ?? '') : '';
+}
+
+/** The name that a client logged in with, which its id begins with. */
+export function boxOf(client: Client): string {
+  return client.id.split('/', 1)[0] ?? '';
+}
