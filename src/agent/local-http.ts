@@ -8,6 +8,7 @@ import { ConfigError, reasonOf, systemCodeOf } from '../lib/errors.ts';
 import { createServer } from '../lib/http.ts';
 import {
   cutSlowReader,
+  hasBody,
   hostnameOf,
   isForeignPage,
   limitConnections,
@@ -211,10 +212,6 @@ function health(window: BoxWindow): Answer {
  */
 function isOwnHost(hostname: string, boundHost: string): boolean {
   return isIP(hostname) !== 0 || hostname === 'localhost' || hostname === boundHost.toLowerCase();
-}
-
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 function addressError(error: Error, host: string, port: number): ConfigError {

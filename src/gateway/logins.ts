@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { isIPv6 } from 'node:net';
 import type { Clock } from '../lib/clock.ts';
+import { networkOf } from '../lib/network.ts';
 import { equalSecrets } from '../protocol/checksum.ts';
 
 /** So many wrong logins are taken at once; one of them is forgotten every so many milliseconds. */
@@ -96,20 +96,6 @@ function remember(seen: Set<string>, key: string): void {
   seen.add(key);
   const [oldest] = seen;
   if (seen.size > REMEMBERED_MAX && oldest !== undefined) seen.delete(oldest);
-}
-
-/** One network for a whole /64 of IPv6, which is what a single client usually has. */
-function networkOf(address: string): string {
-  const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1];
-  if (mapped !== undefined || !isIPv6(address)) return mapped ?? address;
-  const [head = '', tail] = address.split('%', 1)[0]?.split('::') ?? [];
-  const groups = (text: string | undefined) => (text ? text.split(':') : []);
-  const missing = tail === undefined ? 0 : Math.max(0, 8 - groups(head).length - groups(tail).length);
-  const all = [...groups(head), ...Array<string>(missing).fill('0'), ...groups(tail)];
-  return `${all
-    .slice(0, 4)
-    .map((it) => Number.parseInt(it, 16).toString(16))
-    .join(':')}::/64`;
 }
 
 /** Whether a secret is the expected one; an unknown name (`undefined`) takes the same time as a wrong secret. */

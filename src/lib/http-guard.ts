@@ -1,6 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from './clock.ts';
+import { Connections } from './connections.ts';
 
 /** How long a reader may take for an answer that is ready. */
 const ANSWER_TIMEOUT_MS = 20_000;
@@ -43,78 +44,50 @@ export async function cutSlowReader(response: ServerResponse, clock: Clock): Pro
   if (!taken.signal.aborted) response.destroy();
 }
 
-interface Connection {
-  socket: Socket;
-  /** Whether it has had an answer to anything yet. */
-  known: boolean;
-  /** Answers that are not finished. */
-  open: number;
-  request: IncomingMessage | undefined;
-}
-
 /**
- * Keeps a server at `max` connections without shutting the door: the next one takes the place of one that is idle, of
- * the address that has the most, first of those that never asked anything, the oldest first.
+ * Keeps a server at `max` connections without shutting the door (see Connections). A connection is active from the
+ * moment that a request is whole until its answer is: whoever still sends a body, or does not take what was answered,
+ * holds a place without need.
  */
 export function limitConnections(server: Server, max: number): void {
-  /** By address, then by port: with TLS a request has another socket than its connection. */
-  const byAddress = new Map<string, Map<number, Connection>>();
-  let count = 0;
-  server.on('connection', (socket: Socket) => {
-    const { remoteAddress = '', remotePort = 0 } = socket;
-    const own = byAddress.get(remoteAddress) ?? new Map<number, Connection>();
-    byAddress.set(remoteAddress, own);
-    const connection = { socket, known: false, open: 0, request: undefined };
-    own.set(remotePort, connection);
-    count += 1;
-    socket.once('close', () => {
-      count -= 1;
-      if (own.get(remotePort) === connection) own.delete(remotePort);
-      if (own.size === 0 && byAddress.get(remoteAddress) === own) byAddress.delete(remoteAddress);
-    });
-    if (count > max)
-      (idleOf(mostOf(byAddress, socket), socket) ?? idleOf(allOf(byAddress), socket) ?? socket).destroy();
-  });
+  const connections = new Connections(max);
+  server.on('connection', (socket: Socket) => connections.add(socket));
   // Node refuses what is asked beyond `maxRequestsPerSocket`, but goes on to listen.
   server.on('dropRequest', (_request: IncomingMessage, socket: Socket) => socket.destroy());
+  /** Answers that are being made, of connections that have asked anything. */
+  const underWay = new WeakMap<Socket, { count: number; answered: boolean }>();
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    const { remoteAddress = '', remotePort = 0 } = request.socket;
-    const connection = byAddress.get(remoteAddress)?.get(remotePort);
-    if (connection === undefined) return;
-    connection.request = request;
-    connection.open += 1;
+    const { socket } = request;
+    const own = underWay.get(socket) ?? { count: 0, answered: false };
+    underWay.set(socket, own);
+    const change = (by: number) => {
+      own.count += by;
+      connections.stands(socket, own.count > 0 ? 'active' : own.answered ? 'idle' : 'mute');
+    };
+    let isUnderWay = false;
+    const begin = () => {
+      if (response.writableEnded || response.destroyed) return;
+      isUnderWay = true;
+      change(1);
+    };
+    const end = () => {
+      if (isUnderWay) change(-1);
+      isUnderWay = false;
+    };
+    if (hasBody(request)) request.once('end', begin);
+    else begin();
+    response.once('prefinish', end);
     response.once('close', () => {
-      connection.open -= 1;
-      connection.known = true;
+      own.answered = true;
+      end();
+      change(0);
     });
   });
 }
 
-type ByAddress = ReadonlyMap<string, ReadonlyMap<number, Connection>>;
-
-/** The connections of the address that has the most, `but` one. */
-function mostOf(byAddress: ByAddress, but: Socket): Iterable<Connection> {
-  let [most, size]: [Iterable<Connection>, number] = [[], 0];
-  for (const [address, own] of byAddress) {
-    const others = address === but.remoteAddress ? own.size - 1 : own.size;
-    if (others > size) [most, size] = [own.values(), others];
-  }
-  return most;
-}
-
-function* allOf(byAddress: ByAddress): Iterable<Connection> {
-  for (const own of byAddress.values()) yield* own.values();
-}
-
-function idleOf(connections: Iterable<Connection>, but: Socket): Socket | undefined {
-  let idle: Socket | undefined;
-  for (const { socket, known, open, request } of connections) {
-    // Whoever still sends a body is idle too: that is how a slow client holds a place.
-    if (socket === but || socket.destroyed || (open > 0 && request?.complete === true)) continue;
-    if (!known) return socket;
-    idle ??= socket;
-  }
-  return idle;
+/** Whether a body follows the headers. */
+export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 type Asked = Pick<IncomingMessage, 'headers' | 'rawHeaders' | 'method'>;

@@ -9,8 +9,8 @@ import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { ACCOUNT, BOXES, OTHER_ACCOUNT } from './harness.ts';
 
-/** The embedded broker without a gateway, until the test ends. */
-export async function bareBroker() {
+/** The embedded broker without a gateway, with its own limit of connections or another, until the test ends. */
+export async function bareBroker(connectionsMax?: number) {
   const lines: string[] = [];
   const out = new Writable({
     write: (chunk, _encoding, done) => {
@@ -27,6 +27,7 @@ export async function bareBroker() {
       log: createLogger(out, systemClock, 'json'),
       logins: new Logins(systemClock),
       sessionInUse: () => undefined,
+      connectionsMax,
       onBoxGone: () => undefined,
     },
   );

@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { connectAsync, type IClientOptions, MqttClient } from 'mqtt';
 import { generate, type Packet } from 'mqtt-packet';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { loginOf } from '../../src/protocol/keys.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { keptBytes } from '../support/memory.ts';
@@ -233,3 +234,26 @@ async function cableTo(url: string) {
   onTestFinished(() => proxy.close());
   return { proxy, mqttUrl: `mqtt://127.0.0.1:${proxy.port}` };
 }
+
+it('LIM-6 THR-1 idle connections to the broker take no place from a box, neither before its login nor after it', async () => {
+  const { broker } = await bareBroker(12);
+  const url = new URL(broker.url);
+  const idle = (localAddress: string) => {
+    const socket = connect({ port: Number(url.port), host: url.hostname, localAddress });
+    socket.on('error', () => undefined);
+    onTestFinished(() => {
+      socket.destroy();
+    });
+    return new Promise<void>((resolve) => socket.once('connect', resolve));
+  };
+  const flood = async () => {
+    for (const from of ['127.0.0.2', '127.0.0.3']) for (let i = 0; i < 20; i += 1) await idle(from);
+  };
+  await flood();
+  const login = { username: BOX1.terminalCode, password: loginOf(BOX1.secret), reconnectPeriod: 0 };
+  const client = await connectAsync(broker.url, login, false);
+  onTestFinished(() => void client.end(true));
+  await flood();
+  await client.subscribeAsync(boxTopic(own, 'down'));
+  expect(client.connected).toBe(true);
+});

@@ -1,8 +1,10 @@
-import { createServer, request } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { Connections } from '../../src/lib/connections.ts';
 import { limitConnections } from '../../src/lib/http-guard.ts';
+import { Turns } from '../../src/lib/turns.ts';
 import { eventually } from '../support/net.ts';
 import { GENERATE, kept, order, type TestGateway, testGateway } from './harness.ts';
 
@@ -142,8 +144,11 @@ describe('what two servers could read differently is refused and pays nothing', 
 describe('connections beyond the limit', () => {
   /** A server with room for so many, which answers `/` at once and `/wait` never. */
   async function server(max: number) {
-    const it = createServer((asked, answer) => {
-      if (asked.url === '/') answer.end('ok');
+    const asked: (string | undefined)[] = [];
+    const it = createServer(({ url }, answer) => {
+      asked.push(url);
+      if (url === '/') answer.end('ok');
+      else if (url === '/big') answer.end(Buffer.alloc(20_000_000));
       else answer.write('begun');
     });
     limitConnections(it, max);
@@ -170,7 +175,7 @@ describe('connections beyond the limit', () => {
       }
       return state;
     };
-    return { open, port };
+    return { open, asked };
   }
   const closed = (all: readonly { closed: boolean; socket: Socket }[]) => all.map((it) => it.closed);
 
@@ -189,23 +194,126 @@ describe('connections beyond the limit', () => {
     expect([third.closed, third.answered]).toEqual([false, expect.stringContaining('ok')]);
   });
 
-  it('LIM-6 THR-1 take first those that never asked anything, and never one whose answer is under way', async () => {
-    const { open, port } = await server(3);
+  it('LIM-6 THR-1 take one that is being answered where the address that has most has no other, so that a newcomer gets in', async () => {
+    const { open } = await server(6);
+    const hostile: Awaited<ReturnType<typeof open>>[] = [];
+    for (let i = 0; i < 5; i += 1) hostile.push(await open('127.0.0.2', '/wait'));
+    const idle = await open('127.0.0.1', '/');
+    const first = await open('127.0.0.3', '/');
+    await eventually('one to go', () => closed([...hostile, idle]).includes(true));
+    expect([first.answered, closed(hostile), idle.closed]).toEqual([
+      expect.stringContaining('ok'),
+      [true, false, false, false, false],
+      false,
+    ]);
+  });
+
+  it('LIM-6 THR-1 take of one address first the mute, then the idle, then those that are being answered', async () => {
+    const { open } = await server(3);
     const stream = await open('127.0.0.1', '/wait');
     const idle = await open('127.0.0.1', '/');
     const mute = await open('127.0.0.1');
-    const next = await open('127.0.0.1', '/');
+    const next = await open('127.0.0.1', '/wait');
     await eventually('the mute one to go', () => mute.closed);
     await open('127.0.0.1', '/wait');
     await eventually('the idle one to go', () => idle.closed);
-    await open('127.0.0.1', '/wait');
-    await eventually('the next idle one to go', () => next.closed);
+    expect([stream.closed, next.closed]).toEqual([false, false]);
+    await open('127.0.0.1', '/');
+    await eventually('the oldest to go', () => stream.closed);
+    expect(next.closed).toBe(false);
+  });
+
+  it('LIM-6 THR-1 count one in use less than one that is not: many behind one address are not cut off by few mute ones', async () => {
+    const { open } = await server(8);
+    const streams: Awaited<ReturnType<typeof open>>[] = [];
+    for (let i = 0; i < 6; i += 1) streams.push(await open('127.0.0.1', '/wait'));
+    const mute = [await open('127.0.0.2'), await open('127.0.0.2')];
+    const next = await open('127.0.0.1', '/');
+    await eventually('a mute one to go', () => mute[0]?.closed);
+    expect([next.answered, closed(streams).includes(true)]).toEqual([expect.stringContaining('ok'), false]);
+  });
+
+  it.each([
+    ['does not take what was answered', 'GET /big HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['still sends its body', 'POST /wait HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n1'],
+  ])('LIM-6 THR-1 take whoever %s before whoever is being answered', async (_what, bytes) => {
+    const { open, asked } = await server(2);
+    const stream = await open('127.0.0.1', '/wait');
+    const hostile = await open('127.0.0.1');
+    hostile.socket.pause();
+    hostile.socket.write(bytes);
+    await eventually('the request to be there', () => asked.length === 2);
+    await open('127.0.0.1', '/');
+    hostile.socket.resume();
+    await eventually('the hostile one to go', () => hostile.closed);
     expect(stream.closed).toBe(false);
-    const refused = await new Promise((resolve) => {
-      request({ port, host: '127.0.0.1', path: '/' }, () => resolve('answered'))
-        .on('error', () => resolve('refused'))
-        .end();
+  });
+
+  it('THR-1 of a network of IPv6 count as one address', () => {
+    const connections = new Connections(3);
+    const socketOf = (remoteAddress: string, remotePort: number) =>
+      Object.defineProperties(new Socket(), {
+        remoteAddress: { value: remoteAddress },
+        remotePort: { value: remotePort },
+      });
+    const all = ['2001:db8::1', '2001:db8::2', '192.0.2.1', '192.0.2.2'].map(socketOf);
+    for (const it of all) connections.add(it);
+    expect(all.map((it) => it.destroyed)).toEqual([true, false, false, false]);
+  });
+});
+
+/** Each takes as much of a long answer as the system has room for, and reads none of it. */
+const SLOW_READERS = 200;
+
+describe('long answers', () => {
+  it('THR-1 that thousands ask for at once are handed to the system in turns, each soon and all of them', async () => {
+    const turns = new Turns();
+    let bytes = 0;
+    let most = 0;
+    let given = 0;
+    let turn = setImmediate(function next() {
+      most = Math.max(most, bytes);
+      bytes = 0;
+      turn = setImmediate(next);
     });
-    expect([refused, stream.closed]).toEqual(['refused', false]);
+    onTestFinished(() => clearImmediate(turn));
+    const asked = Array.from({ length: 4_000 }, async (_, at) => {
+      const size = 100_000 * (1 + (at % 15));
+      await turns.next(size);
+      bytes += size;
+      given += 1;
+    });
+    await Promise.all(asked);
+    expect(given).toBe(4_000);
+    expect(most).toBeLessThanOrEqual(1_500_000);
+  });
+
+  it('THR-1 that nobody reads do not stop the gateway: between two of them others are answered', async () => {
+    const gateway = await testGateway({ config: { mqtt: null } });
+    const port = Number(new URL(gateway.origin).port);
+    const path = '/docs/swagger-ui-bundle.js';
+    await (await fetch(`${gateway.origin}${path}`)).arrayBuffer();
+    const asks = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
+    let begun = 0;
+    const readers = await Promise.all(
+      Array.from({ length: SLOW_READERS }, async () => {
+        const socket = connect({ port, host: '127.0.0.1', localAddress: '127.0.0.2' });
+        onTestFinished(() => {
+          socket.destroy();
+        });
+        await new Promise((resolve) => socket.once('connect', resolve));
+        socket.once('readable', () => {
+          begun += 1;
+        });
+        return socket;
+      }),
+    );
+    for (const it of readers) it.write(asks);
+    let answers = 0;
+    while (begun < SLOW_READERS) {
+      expect((await fetch(`${gateway.origin}/healthz`)).status).toBe(200);
+      answers += 1;
+    }
+    expect(answers).toBeGreaterThan(SLOW_READERS / 4);
   });
 });

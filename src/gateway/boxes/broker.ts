@@ -4,6 +4,7 @@ import { type Duplex, duplexPair } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
 import { Aedes, type Client } from 'aedes';
 import memory from 'aedes-persistence';
+import { Connections } from '../../lib/connections.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
@@ -14,7 +15,8 @@ import { givingWay } from './giving-way.ts';
 import { LimitedSocket } from './packet-limit.ts';
 import { retainedByTopic } from './retained.ts';
 
-const CONNECTIONS_MAX = 20_000;
+/** With those of the HTTP server within the 20,000 open files that a process may have on many machines. */
+const CONNECTIONS_MAX = 12_000;
 /** Connections of one box: that in use, those whose end is not seen yet, and those of whoever has its login too. */
 const CONNECTIONS_PER_BOX_MAX = 8;
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -45,6 +47,8 @@ export interface BrokerDeps extends RightsDeps {
   login?: BrokerLogin | undefined;
   /** The session in use of this box. */
   sessionInUse: (terminalCode: string) => string | undefined;
+  /** Connections at once; CONNECTIONS_MAX if left out. */
+  connectionsMax?: number | undefined;
   /** There is a connection of this box. */
   onBoxConnected?: (terminalCode: string, socket: LimitedSocket) => void;
   /** No connection of this box is left; with a last will the hub knows already, without one only from here. */
@@ -66,17 +70,16 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
     // Without a limit: what is above one is queued without any, and thousands in it overflow the stack, and end the process.
     concurrency: 0,
   });
-  const connections = watch(aedes, deps, login);
-  const sockets = new Set<Socket>();
+  const clients = watch(aedes, deps, login);
   // The bare connections, those whose handshake is not done among them.
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
+  const connections = new Connections(deps.connectionsMax ?? CONNECTIONS_MAX);
+  server.on('connection', (socket) => connections.add(socket));
+  aedes.on('client', ({ conn }) => {
+    if (conn instanceof LimitedSocket) connections.stands(conn.socket, 'active');
   });
   server.on(at.tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     aedes.handle(new LimitedSocket(socket));
   });
-  server.maxConnections = CONNECTIONS_MAX;
   const port = await listenOn(server, at, 'mqtt.embedded').catch(async (error: unknown) => {
     await new Promise<void>((resolve) => aedes.close(resolve));
     throw error;
@@ -92,14 +95,14 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
       return ours;
     },
     drop: (terminalCode) => {
-      for (const client of connections.get(terminalCode) ?? []) client.close();
+      for (const client of clients.get(terminalCode) ?? []) client.close();
     },
     close: async () => {
       // Connections that end because the broker does are no failures.
       for (const event of ['clientError', 'connectionError', 'clientDisconnect']) aedes.removeAllListeners(event);
       const closed = new Promise((resolve) => server.close(resolve));
       await new Promise<void>((resolve) => aedes.close(resolve));
-      for (const socket of sockets) socket.destroy();
+      connections.end();
       await closed;
     },
   };

@@ -5,12 +5,15 @@ import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { cutSlowReader, hostnameOf, limitConnections, SAFE_HEADERS, SERVER_LIMITS } from '../../lib/http-guard.ts';
 import type { Logger } from '../../lib/log.ts';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
+import { Turns } from '../../lib/turns.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { answerRefusal, pathOf } from './requests.ts';
 
 /** Of boxes, partners and pages together. */
 const CONNECTIONS_MAX = 4_096;
 const PARAM_CHARS_MAX = 128;
+/** Longer answers wait for their turn. */
+const LONG_ANSWER_BYTES = 65_536;
 
 /**
  * The HTTP server before it has routes; with a certificate and its key, PEM, over TLS only. Bodies reach handlers as bytes, `application/json` only and within the limit;
@@ -78,8 +81,11 @@ function answerSafely(app: FastifyInstance, clock: Clock, log: Logger): void {
     reply.header('connection', 'close');
     return answerRefusal(request, reply, log, { code: 'E46', reason: 'Host is not one legal name' });
   });
-  app.addHook('onSend', async (_request, reply) => {
+  const turns = new Turns();
+  app.addHook('onSend', async (_request, reply, payload) => {
     void cutSlowReader(reply.raw, clock);
+    const bytes = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;
+    if (bytes > LONG_ANSWER_BYTES) await turns.next(bytes);
   });
 }
 

@@ -1,0 +1,131 @@
+import type { Socket } from 'node:net';
+import { networkOf } from './network.ts';
+
+/**
+ * How a connection stands, in the order in which they go when one has to. `mute`: it has asked nothing yet that was
+ * answered; `idle`: nothing is done for it now; `active`: it is being answered, or is logged in.
+ */
+const STANDINGS = ['mute', 'idle', 'active'] as const;
+export type Standing = (typeof STANDINGS)[number];
+
+/** What a connection counts when it is asked which address has most. One that is used counts less than one that is not. */
+const WEIGHTS: Readonly<Record<Standing, number>> = { mute: 4, idle: 4, active: 1 };
+
+interface Network {
+  readonly name: string;
+  weight: number;
+  /** Each the oldest first. */
+  readonly places: Readonly<Record<Standing, Set<Place>>>;
+}
+
+interface Place {
+  readonly socket: Socket;
+  readonly key: string;
+  readonly network: Network;
+  standing: Standing;
+}
+
+type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>;
+
+/**
+ * The connections of a server, at most `max`, without shutting its door: when all places are taken, a newcomer takes
+ * one from the address that has most (a /64 of IPv6 is one address), there the oldest of those that are mute, then of
+ * those that are idle, then of those that are active (PROTOCOL.md, clause LIM-6). What a newcomer costs does not grow
+ * with how many there are.
+ */
+export class Connections {
+  readonly #max: number;
+  /** By address and port of the peer: with TLS a request has another socket than its connection. */
+  readonly #places = new Map<string, Place>();
+  readonly #networks = new Map<string, Network>();
+  readonly #byWeight = new Map<number, Set<Network>>();
+  #mostWeight = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Takes a connection, mute at first, until it is closed; where there is no place another one is cut off. */
+  add(socket: Socket): void {
+    const { remoteAddress } = socket;
+    if (remoteAddress === undefined) {
+      // It is over already.
+      socket.destroy();
+      return;
+    }
+    const key = keyOf(socket);
+    const former = this.#places.get(key);
+    if (former !== undefined) this.#remove(former);
+    if (this.#places.size >= this.#max) this.#cutOne();
+    const place: Place = { socket, key, network: this.#network(remoteAddress), standing: 'mute' };
+    this.#places.set(key, place);
+    place.network.places.mute.add(place);
+    this.#weigh(place.network, WEIGHTS.mute);
+    socket.once('close', () => this.#remove(place));
+  }
+
+  /** How the connection of this peer stands from now on; one that is not among them is left alone. */
+  stands(peer: Peer, standing: Standing): void {
+    const place = this.#places.get(keyOf(peer));
+    if (place === undefined || place.standing === standing) return;
+    const { network, standing: before } = place;
+    network.places[before].delete(place);
+    network.places[standing].add(place);
+    place.standing = standing;
+    this.#weigh(network, WEIGHTS[standing] - WEIGHTS[before]);
+  }
+
+  /** Cuts off all of them. */
+  end(): void {
+    for (const { socket } of this.#places.values()) socket.destroy();
+  }
+
+  #cutOne(): void {
+    const [network] = this.#byWeight.get(this.#mostWeight) ?? [];
+    const found = STANDINGS.find((it) => (network?.places[it].size ?? 0) > 0);
+    const [oldest] = (found && network?.places[found]) ?? [];
+    if (oldest === undefined) return;
+    this.#remove(oldest);
+    oldest.socket.destroy();
+  }
+
+  #remove(place: Place): void {
+    const { key, network, standing } = place;
+    if (this.#places.get(key) !== place) return;
+    this.#places.delete(key);
+    network.places[standing].delete(place);
+    this.#weigh(network, -WEIGHTS[standing]);
+    if (network.weight === 0) this.#networks.delete(network.name);
+  }
+
+  #network(address: string): Network {
+    const name = networkOf(address);
+    const known = this.#networks.get(name);
+    if (known !== undefined) return known;
+    const network = {
+      name,
+      weight: 0,
+      places: { mute: new Set<Place>(), idle: new Set<Place>(), active: new Set<Place>() },
+    };
+    this.#networks.set(name, network);
+    return network;
+  }
+
+  #weigh(network: Network, by: number): void {
+    const before = this.#byWeight.get(network.weight);
+    before?.delete(network);
+    if (before?.size === 0) this.#byWeight.delete(network.weight);
+    network.weight += by;
+    if (network.weight > 0) {
+      const same = this.#byWeight.get(network.weight) ?? new Set();
+      this.#byWeight.set(network.weight, same.add(network));
+    }
+    this.#mostWeight = Math.max(this.#mostWeight, network.weight);
+    // Whoever had most has a few less now, or has given its place to the next: no long way down.
+    while (this.#mostWeight > 0 && !this.#byWeight.has(this.#mostWeight)) this.#mostWeight -= 1;
+  }
+}
+
+function keyOf({ remoteAddress, remotePort }: Peer): string {
+  return `${remoteAddress} ${remotePort}`;
+}
