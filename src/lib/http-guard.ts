@@ -116,3 +116,17 @@ export function isForeignPage({ headers, method }: Asked): boolean {
   const isRead = method === 'GET' || method === 'HEAD';
   return !isRead || headers['sec-fetch-mode'] !== 'navigate' || headers['sec-fetch-dest'] !== 'document';
 }
+
+/** By one of these a proxy says that it asks for somebody else. */
+const PROXY_HEADER = /^(forwarded|via|x-real-ip|x-forwarded-.*)$/;
+const SHOWN_CHARS_MAX = 32;
+
+/**
+ * Why whoever asks may be of another machine than this one; `undefined` for a program or page of this machine. A proxy on
+ * this machine that says nothing cannot be told from such a program.
+ */
+export function strangerProblem({ socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>): string | undefined {
+  if (!/^(127\.|::1$|::ffff:127\.)/.test(socket.remoteAddress ?? '')) return 'not from this machine';
+  const header = Object.keys(headers).find((name) => PROXY_HEADER.test(name));
+  return header === undefined ? undefined : `through a proxy, which sent ${header.slice(0, SHOWN_CHARS_MAX)}`;
+}

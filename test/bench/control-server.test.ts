@@ -63,6 +63,7 @@ describe('the control server', () => {
     ['by a name that may be made to point here', '/', { host: 'bench.example' }, 403, 'not by a loopback name'],
     ['without one host', '/', { host: 'a b' }, 400, 'Host is not one legal name'],
     ['by a page of another origin', '/runs', { origin: 'http://evil.example' }, 403, 'a page of another origin asks'],
+    ['through a proxy', '/runs', { via: '1.1 proxy' }, 403, 'through a proxy, which sent via'],
     ['by a frame of another site', '/', { 'sec-fetch-site': 'cross-site' }, 403, 'a page of another origin asks'],
   ])('refuses what is asked %s', async (_how, path, headers, status, error) => {
     const { origin } = await control();

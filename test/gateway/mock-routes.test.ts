@@ -255,6 +255,26 @@ describe('who may see and do it', () => {
     expect(answer.headers['www-authenticate']).toBe('Bearer');
   });
 
+  it.each([
+    ['forwarded', 'for=192.0.2.7;proto=https'],
+    ['x-forwarded-for', '192.0.2.7'],
+    ['X-Forwarded-Host', 'gateway.example'],
+    ['x-forwarded-proto', 'https'],
+    ['x-real-ip', '127.0.0.1'],
+    ['via', '1.1 proxy'],
+  ])('THR-29 is nobody whom a proxy of this machine names by %s, unless with the admin token', async (name, value) => {
+    const open = await testGateway({ config: { mqtt: null } });
+    const refused = await fetch(`${open.origin}/_mock/boxes`, { headers: { [name]: value } });
+    expect([refused.status, await refused.json()]).toEqual([401, { status: 'FAILED', message: 'E74' }]);
+    const reason = `through a proxy, which sent ${name.toLowerCase()}: set adminToken, and send it as a bearer`;
+    expect(refused.headers.get('x-paybox-reason')).toBe(reason);
+    expect(open.log.find((it) => it.event === 'request-refused')).toMatchObject({ reason });
+    expect((await fetch(`${open.origin}/healthz`, { headers: { [name]: value } })).status).toBe(200);
+    const guarded = await testGateway({ config: { mqtt: null, adminToken: 'a-long-admin-token' } });
+    const headers = { [name]: value, authorization: 'Bearer a-long-admin-token' };
+    expect((await fetch(`${guarded.origin}/_mock/boxes`, { headers })).status).toBe(200);
+  });
+
   it('THR-5 is no page that posts a form, but anybody who follows a link', async () => {
     const app = await guarded(undefined);
     const ask = async (method: 'GET' | 'POST', site: string) => {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { hostnameOf, isForeignPage } from '../../lib/http-guard.ts';
+import { hostnameOf, isForeignPage, strangerProblem } from '../../lib/http-guard.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { Refusal } from './contract.ts';
@@ -16,6 +16,9 @@ export function assertAllowed(request: IncomingMessage, token: string | undefine
   if (host === undefined) throw new Refusal(400, 'Host is not one legal name', 'ask with the address of the server');
   if (isForeignPage(request)) throw new Refusal(403, 'a page of another origin asks', 'ask from a program');
   if (token === undefined) {
+    const stranger = strangerProblem(request);
+    if (stranger !== undefined)
+      throw new Refusal(403, stranger, 'start the server with --token-file, and send the token');
     // A web page elsewhere can make this machine's browser ask, under a name that resolves to loopback.
     if (!isLoopbackHost(host)) throw new Refusal(403, 'not by a loopback name', 'ask with http://127.0.0.1:PORT');
     return;

@@ -1,7 +1,7 @@
-import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { hostnameOf, isForeignPage } from '../../lib/http-guard.ts';
+import { hostnameOf, isForeignPage, strangerProblem } from '../../lib/http-guard.ts';
 import type { Logger } from '../../lib/log.ts';
+import { isLoopbackHost } from '../../lib/tls.ts';
 import type { Logins } from '../logins.ts';
 import { isLoggedIn } from './login-answer.ts';
 import { answerRefusal, bearerToken } from './requests.ts';
@@ -20,22 +20,18 @@ export function forOwnersOnly(scope: FastifyInstance, { adminToken, logins, log 
       const attempt = { kind: 'admin', username: '', secret: bearerToken(request), expected: adminToken } as const;
       return isLoggedIn(request, reply, attempt, { logins, log, challenge: 'Bearer' }) ? undefined : reply;
     }
-    const problem = strangerProblem(request);
+    const problem = problemOf(request);
     if (problem === undefined) return undefined;
-    reply.header('www-authenticate', 'Bearer');
+    reply.header('www-authenticate', 'Bearer').header('x-paybox-reason', problem);
     return answerRefusal(request, reply, log, { code: 'E74', reason: problem });
   });
 }
 
-/** Why a caller is not of this machine, if so. */
-function strangerProblem(request: FastifyRequest): string | undefined {
-  if (!/^(127\.|::1$|::ffff:127\.)/.test(request.socket.remoteAddress ?? '')) return 'not from this machine';
+/** Why a caller is no program or page of this machine, if so, with what to do. */
+function problemOf(request: FastifyRequest): string | undefined {
+  const stranger = strangerProblem(request.raw);
+  if (stranger !== undefined) return `${stranger}: set adminToken, and send it as a bearer`;
   // A web page elsewhere can make this machine's browser ask, under a name that resolves to loopback or across sites.
-  if (!isLoopback(hostnameOf(request.raw))) return 'not by a loopback name';
+  if (!isLoopbackHost(hostnameOf(request.raw) ?? '')) return 'not by a loopback name';
   return isForeignPage(request.raw) ? 'from a page of another origin' : undefined;
-}
-
-function isLoopback(hostname: string | undefined): boolean {
-  if (hostname === undefined || isIP(hostname) === 0) return hostname === 'localhost';
-  return hostname.startsWith('127.') || hostname === '::1';
 }
