@@ -72,7 +72,7 @@ describe('a store in a file', () => {
 
   it('keeps whole or not at all what no longer fits, says why, and goes on when there is room again', async () => {
     const db = await openedFile(await temporaryFolder());
-    const orders = new OrderStore(db);
+    const orders = new OrderStore(db, keptLog().log);
     const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(db);
     const pages = rows[0]?.page_count ?? 0;
     await sql`pragma max_page_count = ${sql.lit(pages + 3)}`.execute(db);

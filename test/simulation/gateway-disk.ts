@@ -11,12 +11,15 @@ import {
   SqliteQueryCompiler,
 } from 'kysely';
 import { BoxSecretStore } from '../../src/gateway/store/box-secrets.ts';
+import { CHECKSUM_FUNCTION, checksumOf } from '../../src/gateway/store/checksums.ts';
+import { MIGRATIONS } from '../../src/gateway/store/migrations.ts';
 import { OrderStore } from '../../src/gateway/store/orders.ts';
 import { PaymentStore } from '../../src/gateway/store/payments.ts';
 import { prune } from '../../src/gateway/store/prune.ts';
 import { QrCodeStore } from '../../src/gateway/store/qr-codes.ts';
-import { MIGRATIONS, type Tables } from '../../src/gateway/store/schema.ts';
+import type { Tables } from '../../src/gateway/store/schema.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
+import type { Logger } from '../../src/lib/log.ts';
 import { never, type Run } from './machine.ts';
 import type { WriteHooks } from './world.ts';
 
@@ -39,6 +42,7 @@ export class GatewayDisk {
 
   static async make(): Promise<GatewayDisk> {
     const disk = new GatewayDisk();
+    disk.#db.function(CHECKSUM_FUNCTION, { deterministic: true }, (text) => checksumOf(String(text)));
     const db = kyselyOn(new DiskDriver(disk, undefined));
     const { error } = await new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } }).migrateToLatest();
     if (error !== undefined) throw error;
@@ -51,6 +55,7 @@ export class GatewayDisk {
   wipe(): void {
     this.rollback();
     for (const table of this.#tables) this.#prepare(`DELETE FROM ${table}`).statement.run();
+    this.#prepare("INSERT INTO ledger VALUES ('payments', 0, '', 0, '', 0, NULL)").statement.run();
     this.hooks = { beforeWrite: () => undefined, afterWrite: () => undefined };
     this.latencyMs = () => 0;
     this.fails = () => false;
@@ -73,12 +78,12 @@ export class GatewayDisk {
   }
 
   /** The store as one run of the gateway opens it. */
-  storeFor(run: Run): Store {
+  storeFor(run: Run, log: Logger): Store {
     const db = kyselyOn(new DiskDriver(this, run));
     return {
-      orders: new OrderStore(db),
+      orders: new OrderStore(db, log),
       qrCodes: new QrCodeStore(db),
-      payments: new PaymentStore(db),
+      payments: new PaymentStore(db, log, () => undefined),
       boxSecrets: () => BoxSecretStore.open(db),
       setting: async (_name, make) => make(),
       replaceSetting: async () => undefined,

@@ -71,7 +71,7 @@ export class GatewayMachine {
   async #open(run: Run): Promise<void> {
     const { chance, network, partner } = this.#world;
     const log = traceLog('gateway', (...words) => run.alive && this.#world.trace(...words));
-    const store = this.#disk.storeFor(run);
+    const store = this.#disk.storeFor(run, log);
     const { directory } = this;
     const changes = new Changes();
     await store.orders.failUnfinished(run.wallMs(), this.#config.confirm);

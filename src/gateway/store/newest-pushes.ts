@@ -1,11 +1,11 @@
-import type { Kysely } from 'kysely';
-import type { PushRow, Tables } from './schema.ts';
+import type { Kysely, Selectable } from 'kysely';
+import type { Tables } from './schema.ts';
 
 /** More of one order are not listed. */
 const PUSHES_LISTED_MAX = 20;
 
 /** The newest pushes of each order, at most 20 of one, oldest first. */
-export async function newestPushes(db: Kysely<Tables>, orderIds: string[]): Promise<PushRow[]> {
+export async function newestPushes(db: Kysely<Tables>, orderIds: string[]): Promise<Selectable<Tables['pushes']>[]> {
   if (orderIds.length === 0) return [];
   const listed = db
     .selectFrom('orders')

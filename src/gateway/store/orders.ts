@@ -1,7 +1,9 @@
 import type { Kysely } from 'kysely';
+import type { Logger } from '../../lib/log.ts';
 import type { Code } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import type { DownOf, EndedHow } from '../../protocol/messages.ts';
+import { intact, onlyIntact } from './checksums.ts';
 import { newestPushes } from './newest-pushes.ts';
 import { insertQrCode } from './qr-codes.ts';
 import { CLOCK_JUMP_MS, OPEN_PUSH, type OrderRow, type OrderStatus, type PushRow, type Tables } from './schema.ts';
@@ -28,9 +30,11 @@ export type NewPush = Pick<PushRow, 'id' | 'order_ref' | 'terminal_code' | 'crea
 /** Orders and their pushes. Every method settles once the change would survive the end of the process. */
 export class OrderStore {
   readonly #db: Kysely<Tables>;
+  readonly #log: Logger;
 
-  constructor(db: Kysely<Tables>) {
+  constructor(db: Kysely<Tables>, log: Logger) {
     this.#db = db;
+    this.#log = log;
   }
 
   /** With `qrRef`, the name in the link to its picture, its QR is kept too: both or neither. */
@@ -46,27 +50,28 @@ export class OrderStore {
   async findPushed(partner: string, qrCode: string, orderId: string): Promise<OrderRow | undefined> {
     let query = this.#db.selectFrom('orders').selectAll().where('qr_code', '=', qrCode).where('partner', '=', partner);
     if (orderId !== '') query = query.where('order_id', '=', orderId);
-    return query.orderBy('seq', 'desc').limit(1).executeTakeFirst();
+    return intact('orders', await query.orderBy('seq', 'desc').limit(1).executeTakeFirst());
   }
 
   /** By the gateway's own id, else the newest with this orderId. */
   async find(idOrOrderId: string): Promise<OrderRow | undefined> {
     const orders = this.#db.selectFrom('orders').selectAll();
-    return (
+    const found =
       (await orders.where('id', '=', idOrOrderId).executeTakeFirst()) ??
-      (await orders.where('order_id', '=', idOrOrderId).orderBy('seq', 'desc').limit(1).executeTakeFirst())
-    );
+      (await orders.where('order_id', '=', idOrOrderId).orderBy('seq', 'desc').limit(1).executeTakeFirst());
+    return intact('orders', found);
   }
 
   /** Newest first; with `before`, an id, only those that are older. */
   async newest(limit: number, before?: string): Promise<OrderRow[]> {
     const rows = this.#db.selectFrom('orders').selectAll().orderBy('seq', 'desc').limit(limit);
-    return (before === undefined ? rows : rows.where('seq', '<', seqOf('orders', before))).execute();
+    const listed = before === undefined ? rows : rows.where('seq', '<', seqOf('orders', before));
+    return onlyIntact('orders', await listed.execute(), this.#log);
   }
 
   /** The newest pushes of each order, at most 20 of one, oldest first. */
-  pushesOf(orderIds: string[]): Promise<PushRow[]> {
-    return newestPushes(this.#db, orderIds);
+  async pushesOf(orderIds: string[]): Promise<PushRow[]> {
+    return onlyIntact('pushes', await newestPushes(this.#db, orderIds), this.#log);
   }
 
   /** Keeps a push before it is sent, with its order where that is new too. */
@@ -200,22 +205,19 @@ export class OrderStore {
   }
 
   /** The box knows that a push that had failed or was cancelled is over. Whether it was one of those, of this box. */
-  async knownToBox(pushId: string, terminalCode: string, atMs: number): Promise<boolean> {
-    const changed = await this.#db
-      .updateTable('pushes')
-      .set({ ended_at_ms: atMs })
-      .where('id', '=', pushId)
-      .where('terminal_code', '=', terminalCode)
-      .where('status', 'in', ['failed', 'cancelled'])
-      .executeTakeFirst();
-    return changed.numUpdatedRows > 0n;
+  knownToBox(pushId: string, terminalCode: string, atMs: number): Promise<boolean> {
+    return this.#setInVain(pushId, terminalCode, atMs);
   }
 
   /** Takes down that a box shows a push that had failed or was cancelled. Whether it was one of those, of this box. */
-  async isShownInVain(pushId: string, terminalCode: string): Promise<boolean> {
+  isShownInVain(pushId: string, terminalCode: string): Promise<boolean> {
+    return this.#setInVain(pushId, terminalCode, null);
+  }
+
+  async #setInVain(pushId: string, terminalCode: string, ended_at_ms: number | null): Promise<boolean> {
     const changed = await this.#db
       .updateTable('pushes')
-      .set({ ended_at_ms: null })
+      .set({ ended_at_ms })
       .where('id', '=', pushId)
       .where('terminal_code', '=', terminalCode)
       .where('status', 'in', ['failed', 'cancelled'])

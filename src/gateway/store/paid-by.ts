@@ -1,10 +1,11 @@
 import { expressionBuilder, type Kysely, sql } from 'kysely';
+import { intact } from './checksums.ts';
 import { CLOCK_JUMP_MS, OPEN_PUSH, type OrderRow, type Tables } from './schema.ts';
 
 /** What a payment and an order have in common (PROTOCOL.md, clause CBK-6). */
 export type Money = Pick<OrderRow, 'partner' | 'bank_account' | 'content' | 'amount' | 'trans_type'>;
 
-/** The order of this money that a box shows, else the newest unpaid, else the newest paid (clause CBK-6). */
+/** The order of this money that a box shows, else the newest unpaid, else the newest paid (clause CBK-6). Throws when it is damaged. */
 export async function findPaidBy(db: Kysely<Tables>, money: Money, atMs: number): Promise<OrderRow | undefined> {
   const { partner, bank_account, content, amount, trans_type } = money;
   const isOfMoney = expressionBuilder<Tables, 'orders'>().and({
@@ -27,10 +28,10 @@ export async function findPaidBy(db: Kysely<Tables>, money: Money, atMs: number)
     .orderBy('pushes.seq', 'desc')
     .limit(1);
   const newest = db.selectFrom('orders').selectAll().where(isOfMoney).orderBy('seq', 'desc').limit(1);
-  return (
+  const found =
     (await onBox.executeTakeFirst()) ??
     // Written out, for the index of unpaid orders.
     (await newest.where('status', '<>', sql.lit('paid')).executeTakeFirst()) ??
-    (await newest.where('status', '=', 'paid').executeTakeFirst())
-  );
+    (await newest.where('status', '=', 'paid').executeTakeFirst());
+  return intact('orders', found);
 }

@@ -1,4 +1,7 @@
 import type { Kysely } from 'kysely';
+import type { Logger } from '../../lib/log.ts';
+import { intact, onlyIntact } from './checksums.ts';
+import { appendToLedger, type LedgerEnd } from './ledger.ts';
 import { findPaidBy, type Money } from './paid-by.ts';
 import {
   type AttemptRow,
@@ -38,9 +41,14 @@ export type AfterAttempt = Pick<CallbackRow, 'url' | 'status' | 'warning' | 'tri
 /** Payments, the notices of them to boxes, and the callbacks to partners. */
 export class PaymentStore {
   readonly #db: Kysely<Tables>;
+  readonly #log: Logger;
+  readonly #onKept: (end: LedgerEnd) => void;
 
-  constructor(db: Kysely<Tables>) {
+  /** `onKept` is called with each payment that is kept, before anybody is told of it. */
+  constructor(db: Kysely<Tables>, log: Logger, onKept: (end: LedgerEnd) => void) {
     this.#db = db;
+    this.#log = log;
+    this.#onKept = onKept;
   }
 
   /**
@@ -54,17 +62,18 @@ export class PaymentStore {
     atMs: number,
     consequencesOf: (order: OrderRow | undefined) => Consequences,
   ): Promise<Kept> {
-    return this.#db.transaction().execute(async (trx) => {
+    const { end, ...kept } = await this.#db.transaction().execute(async (trx) => {
       const order =
         'orderRef' in pays
-          ? await trx.selectFrom('orders').selectAll().where('id', '=', pays.orderRef).executeTakeFirst()
+          ? intact(
+              'orders',
+              await trx.selectFrom('orders').selectAll().where('id', '=', pays.orderRef).executeTakeFirst(),
+            )
           : await findPaidBy(trx, pays, atMs);
       const consequences = consequencesOf(order);
       const { payment, told, callback } = consequences;
-      await trx
-        .insertInto('payments')
-        .values({ ...payment, seq: nextSeq('payments') })
-        .execute();
+      const end = await appendToLedger(trx, payment);
+      await trx.insertInto('payments').values(end).execute();
       for (const box of told) {
         const state = { created_at_ms: atMs, reported_at_ms: null, recorded: null };
         await trx
@@ -81,24 +90,29 @@ export class PaymentStore {
           .execute();
       }
       const withdrawn = order === undefined ? [] : await payOrder(trx, order.id, told, atMs);
-      return { ...consequences, withdrawn };
+      return { ...consequences, withdrawn, end };
     });
+    this.#onKept(end);
+    return kept;
   }
 
   /** Newest first; with `before`, an id, only those that are older. */
   async newest(limit: number, before?: string): Promise<PaymentRow[]> {
     const rows = this.#db.selectFrom('payments').selectAll().orderBy('seq', 'desc').limit(limit);
-    return (before === undefined ? rows : rows.where('seq', '<', seqOf('payments', before))).execute();
+    const listed = before === undefined ? rows : rows.where('seq', '<', seqOf('payments', before));
+    return onlyIntact('payments', await listed.execute(), this.#log);
   }
 
   async noticesOf(paymentIds: string[]): Promise<NoticeRow[]> {
     if (paymentIds.length === 0) return [];
-    return this.#db.selectFrom('notices').selectAll().where('payment_id', 'in', paymentIds).execute();
+    const rows = this.#db.selectFrom('notices').selectAll().where('payment_id', 'in', paymentIds);
+    return onlyIntact('notices', await rows.execute(), this.#log);
   }
 
   async callbacksOf(paymentIds: string[]): Promise<CallbackRow[]> {
     if (paymentIds.length === 0) return [];
-    return this.#db.selectFrom('callbacks').selectAll().where('payment_id', 'in', paymentIds).execute();
+    const rows = this.#db.selectFrom('callbacks').selectAll().where('payment_id', 'in', paymentIds);
+    return onlyIntact('callbacks', await rows.execute(), this.#log);
   }
 
   /**
@@ -110,15 +124,22 @@ export class PaymentStore {
       .selectFrom('payments')
       .innerJoin('notices', 'notices.payment_id', 'payments.id')
       .selectAll('payments')
-      .select(['notices.push_id', 'notices.told_at_ms'])
       .where('notices.terminal_code', '=', terminalCode)
       .where('notices.reported_at_ms', 'is', null)
       .orderBy('payments.seq')
       .limit(NOTICES_MAX + 1)
       .execute();
-    const notices = unreported
-      .slice(0, NOTICES_MAX)
-      .map(({ told_at_ms, ...payment }) => ({ ...payment, repeated: told_at_ms !== null }));
+    const payments = onlyIntact('payments', unreported.slice(0, NOTICES_MAX), this.#log);
+    const state = new Map<string, NoticeRow>();
+    for (const notice of await this.noticesOf(payments.map(({ id }) => id))) {
+      if (notice.terminal_code === terminalCode) state.set(notice.payment_id, notice);
+    }
+    const notices = payments.flatMap((payment) => {
+      const notice = state.get(payment.id);
+      return notice === undefined
+        ? []
+        : [{ ...payment, push_id: notice.push_id, repeated: notice.told_at_ms !== null }];
+    });
     const first = notices.filter(({ repeated }) => !repeated).map(({ id }) => id);
     if (first.length > 0) {
       await this.#db
@@ -157,13 +178,15 @@ export class PaymentStore {
   }
 
   async callback(id: string): Promise<CallbackRow | undefined> {
-    return this.#db.selectFrom('callbacks').selectAll().where('id', '=', id).executeTakeFirst();
+    const row = this.#db.selectFrom('callbacks').selectAll().where('id', '=', id);
+    return intact('callbacks', await row.executeTakeFirst());
   }
 
   /** Newest first; with `before`, an id, only those that are older. */
   async newestCallbacks(limit: number, before?: string): Promise<CallbackRow[]> {
     const rows = this.#db.selectFrom('callbacks').selectAll().orderBy('seq', 'desc').limit(limit);
-    return (before === undefined ? rows : rows.where('seq', '<', seqOf('callbacks', before))).execute();
+    const listed = before === undefined ? rows : rows.where('seq', '<', seqOf('callbacks', before));
+    return onlyIntact('callbacks', await listed.execute(), this.#log);
   }
 
   /** Partners to whom something is still to be told. */

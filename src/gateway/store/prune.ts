@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import { leaveLedger } from './ledger.ts';
 import { CLOCK_JUMP_MS, type Tables } from './schema.ts';
 
 /** What is over is kept for so long … */
@@ -139,6 +140,7 @@ async function prunePayments(db: Kysely<Tables>, after: number, due: Due): Promi
     await db.deleteFrom('callback_attempts').where('callback_id', 'in', callbacks).execute();
     await db.deleteFrom('callbacks').where('payment_id', 'in', over).execute();
     await db.deleteFrom('notices').where('payment_id', 'in', over).execute();
+    await leaveLedger(db, over);
     await db.deleteFrom('payments').where('id', 'in', over).execute();
     return over.length;
   });

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 
 /** The `seq` of a row to be inserted: above that of every row in its table, as the store has one writer. */
-export function nextSeq(table: 'orders' | 'pushes' | 'payments' | 'callbacks'): RawBuilder<number> {
+export function nextSeq(table: 'orders' | 'pushes' | 'callbacks'): RawBuilder<number> {
   return sql<number>`(select coalesce(max(seq), 0) + 1 from ${sql.table(table)})`;
 }
 

@@ -10,6 +10,7 @@ import {
 } from 'kysely';
 import { ConfigError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
+import { CHECKSUM_FUNCTION, checksumOf } from './checksums.ts';
 
 /** Statements kept prepared; the queries of the store are fewer. */
 const STATEMENTS_MAX = 200;
@@ -60,6 +61,7 @@ function openSqlite(path: string, log: Logger): DatabaseSync {
   try {
     keepToOwner(path);
     db = new DatabaseSync(path);
+    db.function(CHECKSUM_FUNCTION, { deterministic: true }, (text) => checksumOf(String(text)));
     // Alone on the file: two gateways on one folder would tell the same payments twice.
     // FULL: what a partner or a box was answered must survive a power cut.
     db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');

@@ -4,11 +4,13 @@ import { type Dialect, Kysely, Migrator, sql } from 'kysely';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { BoxSecretStore } from './box-secrets.ts';
+import { openLedger } from './ledger-start.ts';
+import { MIGRATIONS } from './migrations.ts';
 import { OrderStore } from './orders.ts';
 import { PaymentStore } from './payments.ts';
 import { type Limits, type Pruned, prune } from './prune.ts';
 import { QrCodeStore } from './qr-codes.ts';
-import { MIGRATIONS, type Tables } from './schema.ts';
+import type { Tables } from './schema.ts';
 import { sqliteFile } from './sqlite.ts';
 
 /** The setting that is written to find out whether anything can be. */
@@ -39,16 +41,21 @@ export interface StorePlace {
 }
 
 /**
- * Opens the store, whose folder is made, and brings it to the newest migration. Throws ConfigError, and
- * MissingPeerError when the database server does not answer.
+ * Opens the store, whose folder is made, brings it to the newest migration, and looks for what is damaged or missing. Throws
+ * ConfigError, and MissingPeerError when the database server does not answer.
  */
-export async function openStore({ dataDir, databaseUrl }: StorePlace, log: Logger): Promise<Store> {
+export async function openStore(place: StorePlace, log: Logger): Promise<Store> {
+  const { dataDir, databaseUrl } = place;
   const { db, holdInPlace } =
     databaseUrl === undefined ? await openFile(dataDir, log) : await openDatabase(databaseUrl, log);
+  const mark = await openLedger(db, place, log).catch(async (error: unknown) => {
+    await db.destroy();
+    throw error;
+  });
   return {
-    orders: new OrderStore(db),
+    orders: new OrderStore(db, log),
     qrCodes: new QrCodeStore(db),
-    payments: new PaymentStore(db),
+    payments: new PaymentStore(db, log, (end) => mark?.move(end)),
     boxSecrets: () => BoxSecretStore.open(db),
     setting: async (name, make) => {
       await db
@@ -67,7 +74,10 @@ export async function openStore({ dataDir, databaseUrl }: StorePlace, log: Logge
       await writeProbe(db);
     },
     prune: (atMs, limits) => prune(db, atMs, limits),
-    close: () => db.destroy(),
+    close: async () => {
+      await db.destroy();
+      mark?.close();
+    },
   };
 }
 

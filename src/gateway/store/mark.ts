@@ -1,0 +1,118 @@
+import {
+  closeSync,
+  existsSync,
+  fdatasyncSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { LedgerEnd } from './ledger.ts';
+
+/** Where a store is. */
+export interface MarkedPlace {
+  dataDir: string;
+  databaseUrl?: string | undefined;
+}
+
+const OWNER_ONLY = 0o600;
+/** Two lines of the same length, written in turn: one that a power cut tears leaves the other. */
+const LINE_BYTES = 128;
+const LINES = 2;
+const NO_LINK = '-';
+
+/** Where the mark of the store in this folder is, or of that PostgreSQL database. */
+export function markFile({ dataDir, databaseUrl }: MarkedPlace): string {
+  if (databaseUrl === undefined) return join(dataDir, 'gateway.mark');
+  const database = new URL(databaseUrl).pathname.slice(1);
+  return join(dataDir, `gateway-${database.replaceAll(/[^\w-]/g, '_')}.mark`);
+}
+
+/** How far the ledger went by the mark; `undefined` without a mark. Throws ConfigError when the mark itself is damaged. */
+export function readMark(file: string): LedgerEnd | undefined {
+  if (!existsSync(file)) return undefined;
+  const text = readFileSync(file, 'latin1');
+  const ends = [0, 1].flatMap((n) => endIn(text.slice(n * LINE_BYTES, (n + 1) * LINE_BYTES)) ?? []);
+  const [first, second = first] = ends;
+  if (first !== undefined && second !== undefined) return second.seq > first.seq ? second : first;
+  throw new ConfigError(
+    `dataDir: ${file} is damaged, by which a start knows whether the store has lost payments`,
+    `see that the newest payments are there, and move ${file} away to go on with what the store has`,
+  );
+}
+
+/** Makes the mark anew, on the disk, as it stands beside a store whose ledger ends there. Throws what the disk says. */
+export function writeMark(file: string, end: LedgerEnd): void {
+  const fresh = `${file}.new`;
+  const fd = openSync(fresh, 'w', OWNER_ONLY);
+  try {
+    writeSync(fd, lineOf(end).repeat(LINES), 0, 'latin1');
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  renameSync(fresh, file);
+}
+
+/**
+ * The mark of an open store. It moves on with every payment, after its commit and before anybody is told of it, without
+ * waiting for the disk: what is lost with a process is found by it at the next start, and after a power cut what was on the disk.
+ */
+export class Mark {
+  readonly #fd: number;
+  readonly #file: string;
+  readonly #log: Logger;
+  #newest: LedgerEnd;
+  #line = 0;
+  #failed = false;
+
+  /** Makes the mark of a store whose ledger ends there. Throws what the disk says. */
+  constructor(file: string, end: LedgerEnd, log: Logger) {
+    writeMark(file, end);
+    this.#file = file;
+    this.#fd = openSync(this.#file, 'r+');
+    this.#newest = end;
+    this.#log = log;
+  }
+
+  /** A disk that does not take it keeps no payment back; the log says so once. */
+  move(end: LedgerEnd): void {
+    if (end.seq <= this.#newest.seq) return;
+    this.#newest = end;
+    this.#try(() => writeSync(this.#fd, lineOf(end), this.#line * LINE_BYTES, 'latin1'));
+    this.#line = (this.#line + 1) % LINES;
+  }
+
+  /** On the disk once this returns. */
+  close(): void {
+    this.#try(() => fdatasyncSync(this.#fd));
+    closeSync(this.#fd);
+  }
+
+  #try(work: () => void): void {
+    try {
+      work();
+      this.#failed = false;
+    } catch (error) {
+      if (!this.#failed) this.#log.warn('mark-not-written', { file: this.#file, reason: reasonOf(error) });
+      this.#failed = true;
+    }
+  }
+}
+
+function lineOf({ seq, link }: LedgerEnd): string {
+  const text = `${seq} ${link || NO_LINK}`;
+  return `${`${text} ${crc32(text)}`.padEnd(LINE_BYTES - 1)}\n`;
+}
+
+function endIn(line: string): LedgerEnd | undefined {
+  const found = /^((\d{1,16}) (-|[\da-f]{64})) (\d+) *\n$/.exec(line);
+  if (found === null) return undefined;
+  const [, text = '', seq, link = '', crc] = found;
+  return crc32(text) === Number(crc) ? { seq: Number(seq), link: link === NO_LINK ? '' : link } : undefined;
+}
