@@ -1,9 +1,10 @@
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { postgresProblem } from '../../src/gateway/store/postgres.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
 import { ConfigError, MissingPeerError } from '../../src/lib/errors.ts';
-import { eventually, freePort } from '../support/net.ts';
+import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { startProxy } from '../support/proxy.ts';
 import { postgresServer } from '../support/stores.ts';
@@ -15,7 +16,7 @@ const locks = "select pid from pg_locks where locktype = 'advisory' and granted"
 
 describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
   const server = postgresServer();
-  const place = async () => ({ dataDir: '/nonexistent', databaseUrl: await server().database() });
+  const place = async () => ({ dataDir: join(await temporaryFolder(), 'none'), databaseUrl: await server().database() });
   const ids = async (store: Store) => (await store.orders.newest(1000)).map((it) => it.id).toSorted();
 
   it('fails while the server is away, and is there again with it', async () => {

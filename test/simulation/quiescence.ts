@@ -87,6 +87,7 @@ function debts({ disk, shop, oracle }: World, boxes: readonly BoxMachine[]): str
     ['calls', shop.pending],
     ['callbacks', count("callbacks WHERE status = 'pending'")],
     ['pushes', count(`pushes WHERE status IN ('sent', 'accepted') ${theirs}`)],
+    ['withdrawals', count(`pushes WHERE status = 'cancelled' AND ended_at_ms IS NULL ${theirs}`)],
     ['notices', count(`notices WHERE reported_at_ms IS NULL ${theirs}`)],
     ...boxes.map((box): [string, number] => [
       `${box.name} is dark or behind`,
