@@ -49,7 +49,7 @@ export const PACKAGES: readonly PackageKind[] = [
     enabledUnits: ['paybox-gateway.service'],
     files: [
       [join(SYSTEMD, 'paybox-gateway.service'), 'usr/lib/systemd/system/paybox-gateway.service'],
-      ['gateway.example.yaml', 'etc/paybox/gateway.example.yaml'],
+      ['gateway.example.yaml', 'etc/paybox-gateway/gateway.example.yaml'],
     ],
     manuals: ['paybox-gateway.8'],
   },

@@ -8,6 +8,7 @@ import { ConfigError } from '../lib/errors.ts';
 import { isPlainText } from '../lib/text.ts';
 import { isExposed } from '../lib/tls.ts';
 import { boxCode, LIMITS } from '../protocol/fields.ts';
+import { isStrongSecret, SECRET_EXPECTED } from '../protocol/secret.ts';
 import { agentConfigSchema } from './config.ts';
 import { BOX_FILE_BYTES_MAX } from './setup-report.ts';
 import { gatewayOrigin } from './transports/origin.ts';
@@ -54,7 +55,7 @@ function schemaOf<Shown extends z.ZodType>(oneDisplay: Shown) {
       enrolment: gatewayOrigin.optional().describe('the gateway over HTTP, for a box without secret on an MQTT broker'),
       secret: text('the secret')
         .max(200)
-        .refine((it) => it === KEPT || it.length >= 8, 'expected a secret of at least 8 characters')
+        .refine((it) => it === KEPT || isStrongSecret(it), SECRET_EXPECTED)
         .optional()
         .describe('without it the box shows a code that its gateway is told'),
       ca: text('a certificate, PEM').refine(isCertificate, 'expected a certificate, PEM').optional(),

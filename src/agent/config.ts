@@ -5,6 +5,7 @@ import { DISPLAY_DRIVERS } from '../display/registry.ts';
 import { checkConfig, readConfigFile } from '../lib/config-file.ts';
 import { ConfigError, reasonOf } from '../lib/errors.ts';
 import { boxCode } from '../protocol/fields.ts';
+import { strongSecret } from '../protocol/secret.ts';
 import { type VoiceOptions, voiceOptions } from '../voice/config.ts';
 import { type LightOptions, lightOptions } from '../voice/light.ts';
 import { type ButtonOptions, buttonOptions } from './buttons.ts';
@@ -18,7 +19,6 @@ const FIX = 'see device-config/ for valid examples, and `paybox config schema ag
 const DISPLAYS_MAX = 8;
 const HOLD_SECONDS_MAX = 3_600;
 
-const secret = z.string().min(8, 'expected a secret of at least 8 characters').max(200);
 const holdSeconds = z.number().min(0).max(HOLD_SECONDS_MAX);
 
 /** One schema for what a registry knows: the entry's own options beside the key that names it. */
@@ -37,7 +37,7 @@ const box = z
   .strictObject({
     terminalCode: boxCode,
     serialNumber: boxCode,
-    secret: secret.optional().describe('what the box proves itself with to the gateway'),
+    secret: strongSecret.optional().describe('what the box proves itself with to the gateway'),
     secretFile: z.string().min(1).optional().describe('a file that holds the secret instead'),
   })
   .refine((it) => it.secret === undefined || it.secretFile === undefined, 'expected either secret or secretFile')
@@ -146,7 +146,7 @@ function readSecret(file: string, name: string, folder: string): string {
   } catch (error) {
     throw new ConfigError(`${name}: box.secretFile: cannot be read: ${reasonOf(error)}`, `put the secret into ${path}`);
   }
-  const parsed = secret.safeParse(text.trim());
+  const parsed = strongSecret.safeParse(text.trim());
   if (parsed.success) return parsed.data;
   throw new ConfigError(`${name}: box.secretFile: ${parsed.error.issues[0]?.message} in ${path}`);
 }

@@ -6,7 +6,7 @@ import { type GatewayConfig, parseGatewayConfig } from '../gateway/config.ts';
 export const DEMO = {
   partner: { username: 'demo', password: 'demo-secret' },
   account: { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' },
-  box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' },
+  box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' },
   /** Waits for whoever starts another emulator; it enrols by itself. */
   secondBox: { terminalCode: 'VVB000002', serialNumber: 'VVB900002' },
 } as const;

@@ -163,7 +163,8 @@ async function addBoxes(
   if (missing.length === 0) return;
   await folder.addBoxes(missing, at, ({ terminalCode }) => {
     const path = folder.boxFolder(terminalCode);
-    if (!isForCard) say(`${terminalCode}: copy ${path} to the box, as /etc/paybox that only its user paybox can read.`);
+    if (!isForCard)
+      say(`${terminalCode}: copy ${path} to the box, as /etc/paybox that only its user paybox-agent can read.`);
   });
 }
 

@@ -4,6 +4,7 @@ import { checkConfig, readConfigFile } from '../lib/config-file.ts';
 import { isExposed, isLoopbackHost } from '../lib/tls.ts';
 import { findBank } from '../protocol/banks.ts';
 import { bankAccount, boxCode, freeText, LIMITS } from '../protocol/fields.ts';
+import { isSampleSecret, SECRET_EXPECTED, strongSecret } from '../protocol/secret.ts';
 import { webhookKey } from '../protocol/webhook.ts';
 import { addressProblem, isOwnHost, portOf } from './callbacks/destination.ts';
 
@@ -17,7 +18,6 @@ const CALLBACK_RETRY_WAITS_MS = [1000, 2000, 3000, 4000, 5000, 60_000, 60_000, 6
 
 const port = z.int().min(0).max(65_535);
 const host = z.string().min(1).max(255);
-const secret = z.string().min(8, 'a secret of at least 8 characters').max(200);
 const username = z.string().regex(/^[^:\s]{1,64}$/, '1 to 64 characters without spaces and colons');
 const password = z.string().min(1).max(200);
 const httpUrl = z
@@ -90,7 +90,7 @@ const account = z.strictObject({
 const box = z.strictObject({
   terminalCode: boxCode,
   serialNumber: boxCode,
-  secret: secret.optional().describe('without one the box enrols (PROTOCOL.md, clause ENR-1)'),
+  secret: strongSecret.optional().describe('without one the box enrols (PROTOCOL.md, clause ENR-1)'),
   account: bankAccount.optional().describe('the account whose money the box asks for; without one it is unlinked'),
 });
 
@@ -165,7 +165,7 @@ export const gatewayConfigSchema = z
       .default(CALLBACK_RETRY_WAITS_MS),
     dataDir: z.string().min(1).describe('a folder; relative to the configuration file'),
     databaseUrl: databaseUrl.optional().describe('a PostgreSQL database, in place of a file in dataDir'),
-    adminToken: secret.optional().describe('opens /_mock to callers beyond loopback, and asks it of everyone'),
+    adminToken: strongSecret.optional().describe('opens /_mock to callers beyond loopback, and asks it of everyone'),
     enrolment: z
       .enum(['code', 'open', 'closed'])
       .default('code')
@@ -187,6 +187,7 @@ export type CallbackAuth = z.output<typeof callbackAuth>;
 interface Named {
   http: { host: string; port: number };
   enrolment: 'code' | 'open' | 'closed';
+  adminToken?: string | undefined;
   mqtt: z.output<typeof mqtt> | null;
   partners: z.output<typeof partner>[];
   accounts: z.output<typeof account>[];
@@ -209,6 +210,13 @@ function crossCheck(config: Named, context: z.RefinementCtx): void {
   if (config.enrolment === 'open' && !hosts.every(isLoopbackHost)) {
     const what = 'expected code where other machines reach the gateway: open takes every box that asks, whoever it is';
     complain(['enrolment'], what);
+  }
+  if (!hosts.every(isLoopbackHost)) {
+    const samples = [
+      { path: ['adminToken'], secret: config.adminToken },
+      ...boxes.map(({ secret }, i) => ({ path: ['boxes', i, 'secret'], secret })),
+    ].filter(({ secret }) => isSampleSecret(secret));
+    for (const { path } of samples) complain(path, `is a sample, which everybody knows; ${SECRET_EXPECTED}`);
   }
   // The gateway trusts what comes from its own machine: a callback must not be a way to speak to it as such.
   const ownPorts = [config.http.port, config.mqtt?.embedded?.port].filter((it) => it !== undefined && it !== 0);

@@ -17,7 +17,7 @@ import { keptBytes } from '../support/memory.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { NO_SEAL } from '../support/no-seal.ts';
 
-const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
+const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
 const EVENTS = 5_000;
 /** Every so many pushes there is a payment. */
 const PUSHES_PER_PAYMENT = 10;

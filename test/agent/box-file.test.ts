@@ -50,7 +50,7 @@ describe('a paybox.yaml', () => {
   it('becomes a configuration that the agent takes, with all that it may say', async () => {
     const { ca, cert, key, block } = await pems();
     const file = `${CODES}gateway: mqtts://broker.example:8883
-secret: a-long-secret
+secret: A-long-secret-that-a-box-has
 ${block('ca', ca)}${block('cert', cert)}${block('key', key)}display: { driver: png, path: /tmp/a.png }
 voice: { driver: espeak, volumePercent: 40 }
 http: { port: 8899 }
@@ -60,7 +60,7 @@ onStop: leave
 `;
     const { 'agent.yaml': yaml, ...files } = agentFilesOf(read(file).settings, 'box-1', '/state');
     expect(files).toEqual({
-      'box-1/secret': 'a-long-secret\n',
+      'box-1/secret': 'A-long-secret-that-a-box-has\n',
       'box-1/ca.pem': ca,
       'box-1/cert.pem': cert,
       'box-1/key.pem': key,
@@ -97,10 +97,10 @@ onStop: leave
   });
 
   it('may come from Windows: with a mark at its start, and its line ends', () => {
-    const windows = `\uFEFF${LEAST}secret: "a-long-secret"\n`.replaceAll('\n', '\r\n');
+    const windows = `\uFEFF${LEAST}secret: "A-long-secret-that-a-box-has"\n`.replaceAll('\n', '\r\n');
     const { settings, withoutSecrets } = read(windows);
-    expect(settings).toMatchObject({ terminalCode: 'VVB000001', secret: 'a-long-secret' });
-    expect(withoutSecrets).toBe(windows.replace('\uFEFF', '').replace('"a-long-secret"', 'kept'));
+    expect(settings).toMatchObject({ terminalCode: 'VVB000001', secret: 'A-long-secret-that-a-box-has' });
+    expect(withoutSecrets).toBe(windows.replace('\uFEFF', '').replace('"A-long-secret-that-a-box-has"', 'kept'));
   });
 });
 
@@ -188,7 +188,7 @@ describe('a paybox.yaml with a mistake', () => {
 
   it('with a certificate wants the key of that', async () => {
     const { cert, key, other, block } = await pems();
-    const head = `${CODES}gateway: mqtts://a.example\nsecret: a-long-secret\n`;
+    const head = `${CODES}gateway: mqtts://a.example\nsecret: A-long-secret-that-a-box-has\n`;
     expect(told(`${head}${block('cert', cert)}${block('key', other)}`)).toMatch(
       /: key: expected the private key of cert$/,
     );
@@ -212,21 +212,33 @@ describe('a paybox.yaml with a mistake', () => {
 describe('secrets in a paybox.yaml', () => {
   it('are replaced, and nothing else is', async () => {
     const { cert, key, block } = await pems();
-    const file = `# Ours\n${CODES}gateway: mqtts://a.example  # there\n${block('cert', cert)}${block('key', key)}secret: 'it''s-a-secret'  # mine\nwifi:\n  psk: "with # and : in it"\n  ssid: Quán\n`;
+    const file = `# Ours\n${CODES}gateway: mqtts://a.example  # there\n${block('cert', cert)}${block('key', key)}secret: 'It''s-a-secret-of-this-test'  # mine\nwifi:\n  psk: "with # and : in it"\n  ssid: Quán\n`;
     const { withoutSecrets } = read(file);
     const wanted = file
       .replace(block('key', key), 'key: kept\n')
-      .replace("'it''s-a-secret'", 'kept')
+      .replace("'It''s-a-secret-of-this-test'", 'kept')
       .replace('"with # and : in it"', 'kept');
     expect(withoutSecrets).toBe(wanted);
   });
 
   it.each([
-    ['in a comment too', 'secret: my-secret-1 # was my-secret-1\n', 'my-secret-1'],
-    ['by an alias', 'secret: &s my-secret-2\nwifi: {ssid: x, psk: *s}\n', 'my-secret-2'],
-    ['in braces', 'wifi: {ssid: x, psk: my-secret-3}\n', 'my-secret-3'],
-    ['over lines', 'secret: >-\n  my-secret-4\n  goes-on\n', 'my-secret-4'],
-    ['with an escape', 'secret: "my\\x2dsecret\\x2d5"\n', 'secret\\x2d5'],
+    [
+      'in a comment too',
+      'secret: My-secret-number-1-of-a-test # was My-secret-number-1-of-a-test\n',
+      'My-secret-number-1-of-a-test',
+    ],
+    [
+      'by an alias',
+      'secret: &s My-secret-number-2-of-a-test\nwifi: {ssid: x, psk: *s}\n',
+      'My-secret-number-2-of-a-test',
+    ],
+    ['in braces', 'wifi: {ssid: x, psk: My-secret-number-3-of-a-test}\n', 'My-secret-number-3-of-a-test'],
+    [
+      'over lines',
+      'secret: >-\n  my-secret-4\n  goes on over several lines, until it is as long as it has to be\n',
+      'my-secret-4',
+    ],
+    ['with an escape', 'secret: "My\\x2dsecret\\x2d5-of-a-test-0000"\n', 'secret\\x2d5'],
   ])('%s are gone', (_what, lines, secret) => {
     const { withoutSecrets, settings } = read(`${LEAST}${lines}`);
     expect(withoutSecrets).not.toContain(secret);
@@ -236,7 +248,9 @@ describe('secrets in a paybox.yaml', () => {
   });
 
   it('that were kept stay with their box and their network', () => {
-    const { settings } = read(`${LEAST}secret: my-secret-1\nwifi: {ssid: x, psk: my-secret-3}\n`);
+    const { settings } = read(
+      `${LEAST}secret: My-secret-number-1-of-a-test\nwifi: {ssid: x, psk: My-secret-number-3-of-a-test}\n`,
+    );
     const kept = `${LEAST}secret: kept\nwifi: {ssid: x, psk: kept}\n`;
     expect(read(kept, settings).settings).toEqual(settings);
     expect(() => read(kept.replace('VVB000001', 'VVB000002'), settings)).toThrow('secret: this box has kept none');
@@ -245,9 +259,13 @@ describe('secrets in a paybox.yaml', () => {
 
   it('are masked for who prints it', () => {
     const text = JSON.stringify(
-      maskedBoxFile(Buffer.from(`${LEAST}secret: my-secret-1\nwifi: {ssid: x, psk: my-secret-3}\n`)),
+      maskedBoxFile(
+        Buffer.from(
+          `${LEAST}secret: My-secret-number-1-of-a-test\nwifi: {ssid: x, psk: My-secret-number-3-of-a-test}\n`,
+        ),
+      ),
     );
-    expect(text).not.toContain('my-secret');
+    expect(text).not.toMatch(/my-secret/i);
     expect(text).toContain('***');
   });
 });
@@ -261,7 +279,7 @@ describe('whatever is on the card', () => {
       throw error;
     }
   };
-  const example = `${LEAST}secret: my-secret-1\nwifi: {ssid: "Quán", psk: 'my-secret-2'}\nvoice: {driver: espeak}\n`;
+  const example = `${LEAST}secret: My-secret-number-1-of-a-test\nwifi: {ssid: "Quán", psk: 'My-secret-number-2-of-a-test'}\nvoice: {driver: espeak}\n`;
 
   it('bytes are taken or told what is wrong with them', () => {
     fc.assert(

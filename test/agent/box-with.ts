@@ -18,7 +18,7 @@ import {
 import { LINK } from '../box/support.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 
-const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
+const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
 
 /** A gateway at the other end of a session in memory: it welcomes the box and keeps what it says. */
 export class Gateway implements Session {

@@ -11,7 +11,7 @@ import { temporaryFolder } from '../support/net.ts';
 
 const LAPTOP = new URL('../../device-config/laptop.yaml', import.meta.url).pathname;
 const LEAST = {
-  box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' },
+  box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' },
   link: { transport: 'mqtt', url: 'mqtt://127.0.0.1:18830' },
   dataDir: 'data',
 };
@@ -59,15 +59,15 @@ describe('the configuration of a box', () => {
 
   it('reads a secret from a file beside it, and takes the path of a display from there too', async () => {
     const folder = await temporaryFolder();
-    await writeFile(join(folder, 'secret'), 'from-a-file\n');
+    await writeFile(join(folder, 'secret'), 'From-a-file-of-this-test-0001\n');
     const { secret: _, ...box } = LEAST.box;
     const displays = [{ driver: 'png', path: 'screen.png' }];
     const config = parseAgentConfig({ ...LEAST, box: { ...box, secretFile: 'secret' }, displays }, 'test', folder);
-    expect(config.box.secret).toBe('from-a-file');
+    expect(config.box.secret).toBe('From-a-file-of-this-test-0001');
     expect(config.displays[0]?.path).toBe(join(folder, 'screen.png'));
     await writeFile(join(folder, 'secret'), 'short');
     const parse = () => parseAgentConfig({ ...LEAST, box: { ...box, secretFile: 'secret' } }, 'test', folder);
-    expect(parse).toThrow(/test: box\.secretFile: expected a secret of at least 8 characters/);
+    expect(parse).toThrow(/test: box\.secretFile: expected a secret of 128 bits: .*openssl rand/);
   });
 
   for (const [kind, registry] of [

@@ -225,7 +225,7 @@ describe('a box on a small disk', () => {
     const { terminalCode, serialNumber, version, paidHoldMs, endedHoldMs } = CONFIG;
     const agent = await startAgent(
       {
-        identity: { terminalCode, serialNumber, secret: 'sample-box-secret' },
+        identity: { terminalCode, serialNumber, secret: 'Sample-box-secret-known-to-all' },
         version,
         displays: [{ driver: 'browser', open: browser?.configure({}).open as never }],
         link: { transport: 'none', gateway: 'none:', open: () => new Promise(() => undefined) },

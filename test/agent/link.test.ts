@@ -58,7 +58,7 @@ function linkOf(
   {
     clock = systemClock as Clock,
     shownPushId = (): string | null => uuid(7),
-    secret = configuredSecret('sample-box-secret'),
+    secret = configuredSecret('Sample-box-secret-known-to-all'),
   } = {},
 ) {
   const events: BoxEvent[] = [];
@@ -116,7 +116,7 @@ describe('the link', () => {
     const refused = () => {
       refusals += 1;
     };
-    const secret = { get: async () => 'sample-box-secret', refused };
+    const secret = { get: async () => 'Sample-box-secret-known-to-all', refused };
     const open = async () => {
       const far = new Far();
       sessions.push(far);

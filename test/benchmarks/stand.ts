@@ -63,11 +63,15 @@ export async function freePort(): Promise<number> {
 export const DEMO = {
   partner: { username: 'demo', password: 'demo-secret' },
   account: { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' },
-  box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' },
+  box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' },
 } as const;
 
 /** A box that never comes: its login is for measuring the broker itself. */
-export const SPARE_BOX = { terminalCode: 'VVB000002', serialNumber: 'VVB900002', secret: 'sample-box-secret' };
+export const SPARE_BOX = {
+  terminalCode: 'VVB000002',
+  serialNumber: 'VVB900002',
+  secret: 'Sample-box-secret-known-to-all',
+};
 
 /** Configurations of a gateway and an agent that belong together, written into `folder`. */
 export async function pairFiles(folder: string, display: object) {

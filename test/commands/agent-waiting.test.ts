@@ -12,7 +12,7 @@ import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 
 const source = glyphCache();
 const CONFIG = {
-  box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' },
+  box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' },
   link: { transport: 'mqtt', url: 'mqtt://127.0.0.1:9' },
   dataDir: 'box',
 };
@@ -97,7 +97,7 @@ describe('a box without a configuration that it could start with', () => {
 describe('a box that has a configuration', () => {
   it('starts at once', async () => {
     const { found, picture } = await box(JSON.stringify(CONFIG), { problem: null });
-    expect(await found).toMatchObject({ box: { secret: 'sample-box-secret' } });
+    expect(await found).toMatchObject({ box: { secret: 'Sample-box-secret-known-to-all' } });
     expect(picture()).toEqual([]);
   });
 
@@ -105,6 +105,6 @@ describe('a box that has a configuration', () => {
     const { found, picture } = await box(await wrong({}), { problem: 'paybox.yaml:1: is no text' });
     await eventually('the words', () => picture().join(' ').includes('paybox.yaml:1: is no text'));
     expect(picture().join(' ')).toContain('VVB000001');
-    expect(await found).toMatchObject({ box: { secret: 'sample-box-secret' } });
+    expect(await found).toMatchObject({ box: { secret: 'Sample-box-secret-known-to-all' } });
   });
 });

@@ -55,7 +55,7 @@ async function network() {
     await writeFile(name, JSON.stringify({ ...all, ...change }));
     return name;
   };
-  const wrongSecret = { box: { terminalCode, serialNumber, secret: 'not-the-secret-of-it' } };
+  const wrongSecret = { box: { terminalCode, serialNumber, secret: 'Not-the-secret-of-this-box-at-all' } };
   const http = { link: { transport: 'http', url: gateway, tls: { ca: files.ca } } };
   return { box, boxWith, files, gateway, wrongSecret, http };
 }
@@ -158,7 +158,7 @@ describe('paybox doctor on the way to the gateway', () => {
     const port = typeof address === 'object' && address !== null ? address.port : 0;
     await writeFile(join(folder, 'ca.pem'), authority.cert);
     const config = {
-      box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' },
+      box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' },
       link: { transport: 'http', url: `https://localhost:${port}`, tls: { ca: 'ca.pem' } },
       displays: DISPLAYS,
       http: { port: await freePort() },

@@ -23,7 +23,7 @@ async function configWith(change: object): Promise<{ file: string; gatewayPort: 
   const gatewayPort = await freePort();
   const file = join(folder, 'box.yaml');
   const config = {
-    box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' },
+    box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' },
     link: { transport: 'mqtt', url: `mqtt://127.0.0.1:${gatewayPort}` },
     displays: [{ driver: 'png', path: 'screen.png', width: 480, height: 320 }],
     http: { port: await freePort() },
@@ -38,7 +38,7 @@ async function configWith(change: object): Promise<{ file: string; gatewayPort: 
 async function startGateway(port: number): Promise<void> {
   const folder = await temporaryFolder();
   const [file, ready] = [join(folder, 'gateway.yaml'), join(folder, 'ready.json')];
-  const box = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
+  const box = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
   const config = { http: { port: await freePort() }, mqtt: { embedded: { port } }, boxes: [box], dataDir: 'gateway' };
   await writeFile(file, JSON.stringify(config));
   await readyFile(ready, paybox('gateway', '--config', file, '--ready-file', ready));

@@ -48,7 +48,7 @@ async function find(files: Record<string, string>, { unit = {}, time = [], displ
   const timedatectl = await writeScript('timedatectl', ...time.map((line) => `echo '${line}'`));
   const user = { uid: 1000, name: 'shop', groups: [], ...other };
   const config = {
-    box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' },
+    box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' },
     link: { transport: 'mqtt', url: 'mqtt://127.0.0.1:9' },
     displays: displays ?? [{ driver: 'terminal' }],
     dataDir: 'box',

@@ -62,7 +62,7 @@ describe('paybox fleet', () => {
       boxes: codes.map((it) => ({
         terminalCode: `VVB${it}`,
         serialNumber: `VVB9${it.slice(1)}`,
-        secret: 'a-secret-of-it',
+        secret: 'A-secret-of-it-in-this-test',
         account: '0123',
       })),
     };

@@ -186,12 +186,12 @@ describe('paybox enrol', () => {
   it('takes the admin token from a file, which no list of processes shows', async () => {
     const folder = await temporaryFolder();
     const file = join(folder, 'token');
-    await writeFile(file, 'a-long-admin-token\n');
+    await writeFile(file, 'A-long-admin-token-of-a-test\n');
     const gateway = join(folder, 'gateway.yaml');
     const port = await freePort();
     await writeFile(
       gateway,
-      JSON.stringify({ http: { port }, mqtt: null, dataDir: 'data', adminToken: 'a-long-admin-token' }),
+      JSON.stringify({ http: { port }, mqtt: null, dataDir: 'data', adminToken: 'A-long-admin-token-of-a-test' }),
     );
     const ready = join(folder, 'ready.json');
     await readyFile(ready, paybox('gateway', '--config', gateway, '--ready-file', ready));

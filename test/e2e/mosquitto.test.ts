@@ -15,13 +15,13 @@ describe.skipIf(missing)(`an external broker${note}`, () => {
   it('carries the whole loop between gateway and agent as separate programs', async () => {
     const folder = await temporaryFolder();
     const [mqttPort, httpPort, boxPort] = [await freePort(), await freePort(), await freePort()];
-    const logins = { gateway: 'sample-gateway-secret', VVB000001: loginOf('sample-box-secret') };
+    const logins = { gateway: 'sample-gateway-secret', VVB000001: loginOf('Sample-box-secret-known-to-all') };
     const brokerFile = await writeMosquittoConfig(folder, mqttPort, logins);
     const broker = run(findProgram(PROGRAMS.mosquitto) ?? '', ['-c', brokerFile]);
     const partner = await startPartnerServer();
     const url = `mqtt://127.0.0.1:${mqttPort}`;
     const gatewayFile = join(folder, 'gateway.yaml');
-    const box = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
+    const box = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
     const gatewayConfig = {
       http: { port: httpPort },
       mqtt: { url, username: 'gateway', password: 'sample-gateway-secret' },

@@ -8,7 +8,7 @@ import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { paybox, type Running, readyFile } from '../support/processes.ts';
 import { ACCOUNT, getJson, PARTNER, Shop } from './walk.ts';
 
-const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
+const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
 /** The machine that runs the tests may be slow; that the budget is below 2 s is for the constant to say. */
 const GENEROUS_MS = 8_000;
 

@@ -6,8 +6,8 @@ import { DOWN, PRESENCE, UP } from '../protocol/examples.ts';
 import vectors from '../vectors/emv-qr.json' with { type: 'json' };
 
 export const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
-export const BOX1 = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'secret-of-box-1' };
-export const BOX2 = { terminalCode: 'VVB000002', serialNumber: 'VVB900002', secret: 'secret-of-box-2' };
+export const BOX1 = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Secret-of-box-number-1-of-tests' };
+export const BOX2 = { terminalCode: 'VVB000002', serialNumber: 'VVB900002', secret: 'Secret-of-box-number-2-of-tests' };
 /** A box that has no secret yet. */
 export const UNENROLLED = { terminalCode: 'VVB000003', serialNumber: 'VVB900003' };
 export const PARTNER = { username: 'demo', password: 'demo-secret' };

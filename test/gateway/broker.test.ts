@@ -27,7 +27,7 @@ async function expectUntouched(gateway: TestGateway): Promise<void> {
 
 describe('the embedded broker', () => {
   it.each<[string, Partial<typeof BOX1>, IClientOptions, number]>([
-    ['a wrong secret', { secret: 'secret-of-box-2' }, {}, 4],
+    ['a wrong secret', { secret: 'Secret-of-box-number-2-of-tests' }, {}, 4],
     ['an empty secret', { secret: '' }, {}, 4],
     ['an unknown box', { terminalCode: 'VVB999999' }, {}, 4],
     ['a serial number for a name', { terminalCode: BOX1.serialNumber }, {}, 4],

@@ -87,11 +87,25 @@ describe('the configuration of a gateway', () => {
     ],
     ['a confirmation that is none', { confirm: 'sent' }, 'gateway.yaml: confirm: '],
     ['a deadline of nothing', { confirmTimeoutMs: 0 }, 'gateway.yaml: confirmTimeoutMs: '],
-    ['a short admin token', { adminToken: 'short' }, 'adminToken: expected a secret of at least 8 characters'],
+    [
+      'a short admin token',
+      { adminToken: 'short' },
+      'adminToken: expected a secret of 128 bits: 32 hexadecimal digits',
+    ],
     [
       'a short secret of a box',
       { boxes: [{ ...BOX1, secret: 'short' }] },
-      'boxes.0.secret: expected a secret of at least 8',
+      'boxes.0.secret: expected a secret of 128 bits',
+    ],
+    [
+      'a sample for a secret where other machines reach it',
+      { http: { host: '0.0.0.0', allowPlain: true }, boxes: [{ ...BOX1, secret: 'Sample-box-secret-known-to-all' }] },
+      'boxes.0.secret: is a sample, which everybody knows; expected',
+    ],
+    [
+      'a sample for the admin token where other machines reach it',
+      { http: { host: '0.0.0.0', allowPlain: true }, adminToken: 'Sample-token-that-everybody-knows' },
+      'adminToken: is a sample',
     ],
     [
       'a box code of another form',
@@ -175,7 +189,7 @@ describe('the configuration of a gateway', () => {
     const boxes = Array.from({ length: 5_000 }, (_, i) => ({
       terminalCode: box(i),
       serialNumber: box(900_000 + i),
-      secret: 'x'.repeat(43),
+      secret: `Secret-of-a-box-${box(i)}-of-the-test`.padEnd(43, '-'),
     }));
     const text = stringify({ dataDir: 'data', boxes });
     await writeFile(file, text);

@@ -13,7 +13,7 @@ import { type TestGateway, type TestOptions, testGateway } from './harness.ts';
 import { opened } from './store-rows.ts';
 
 const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001' };
-const CONFIGURED = { terminalCode: 'VVB000002', serialNumber: 'VVB900002', secret: 'secret-of-box-2' };
+const CONFIGURED = { terminalCode: 'VVB000002', serialNumber: 'VVB900002', secret: 'Secret-of-box-number-2-of-tests' };
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
 /** A gateway whose first box has no secret. */
@@ -278,12 +278,12 @@ describe('what is refused', () => {
       expect(await operate(open, path, { code: box.code }, foreign)).toEqual([401, 'E74']);
     }
     expect(await box.state()).toEqual({ state: 'pending' });
-    const guarded = await gatewayOf({ config: { adminToken: 'a-long-admin-token' } });
+    const guarded = await gatewayOf({ config: { adminToken: 'A-long-admin-token-of-a-test' } });
     const other = new AskingBox(guarded.origin, BOX);
     await other.ask();
     expect((await fetch(`${guarded.origin}/_mock/enrolments`)).status).toBe(401);
     expect(await acceptCode(guarded, other.code)).toEqual([401, 'E74']);
-    const token = { authorization: 'Bearer a-long-admin-token' };
+    const token = { authorization: 'Bearer A-long-admin-token-of-a-test' };
     expect(await operate(guarded, '/enrolments/VVB000001/accept', { code: other.code }, token)).toEqual([200, '']);
   });
 });

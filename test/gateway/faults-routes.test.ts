@@ -91,12 +91,12 @@ describe('/_mock/faults', () => {
   });
 
   it('FLT-1 is for owners only', async () => {
-    const gateway = await testGateway({ config: { mqtt: null, adminToken: 'a-long-admin-token' } });
+    const gateway = await testGateway({ config: { mqtt: null, adminToken: 'A-long-admin-token-of-a-test' } });
     const order = { fault: 'push-lost' };
     for (const [method, body] of [['GET'], ['POST', order], ['DELETE']] as const) {
       expect(await askFaults(gateway, '', method, body)).toMatchObject({ status: 401, body: { message: 'E74' } });
     }
-    const owner = { authorization: 'Bearer a-long-admin-token' };
+    const owner = { authorization: 'Bearer A-long-admin-token-of-a-test' };
     expect((await askFaults(gateway, '', 'POST', order, owner)).status).toBe(201);
   });
 

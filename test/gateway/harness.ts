@@ -19,7 +19,7 @@ export const FOREIGN_ACCOUNT = { bankAccount: '5550001', bankCode: '970418', use
 export const BOXES = [1, 2, 3, 4].map((n) => ({
   terminalCode: `VVB00000${n}`,
   serialNumber: `VVB90000${n}`,
-  secret: `secret-of-box-${n}`,
+  secret: `Secret-of-box-number-${n}-of-tests`,
   ...(n === 3 ? {} : { account: n === 4 ? OTHER_ACCOUNT.bankAccount : ACCOUNT.bankAccount }),
 }));
 export const [BOX1, BOX2, BOX3, BOX4] = BOXES as [Identity, Identity, Identity, Identity];

@@ -142,13 +142,13 @@ it.each([
     basic(BOX1.terminalCode, loginOf(BOX1.secret)),
     409,
   ],
-  ['the admin token', '/_mock/orders/none/pay', 'Bearer x', 'Bearer a-long-admin-token', 404],
+  ['the admin token', '/_mock/orders/none/pay', 'Bearer x', 'Bearer A-long-admin-token-of-a-test', 404],
 ])(
   'TOK-6 THR-2 guesses at %s are answered 429 with Retry-After, while another address still gets in',
   async (...row) => {
     const [, path, wrong, right, expected] = row;
     const gateway = await testGateway({
-      config: { adminToken: 'a-long-admin-token', mqtt: null },
+      config: { adminToken: 'A-long-admin-token-of-a-test', mqtt: null },
       clock: new VirtualClock(),
     });
     const statuses: (number | undefined)[] = [];

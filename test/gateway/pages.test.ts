@@ -207,11 +207,11 @@ describe('in a browser', () => {
   );
 
   it.skipIf(missing)(`the console asks for the admin token and then opens${note}`, async () => {
-    const gateway = await testGateway({ config: { adminToken: 'a-long-admin-token' } });
+    const gateway = await testGateway({ config: { adminToken: 'A-long-admin-token-of-a-test' } });
     const page = await open(`${gateway.origin}/`);
     await page.becomes("!document.getElementById('gate').hidden");
     await page.evaluate(`
-      document.querySelector('[name=token]').value = 'a-long-admin-token';
+      document.querySelector('[name=token]').value = 'A-long-admin-token-of-a-test';
       document.getElementById('login').requestSubmit();
     `);
     await page.shows('0 of 4 online');
@@ -223,12 +223,12 @@ describe('in a browser', () => {
     `ENR-3 the console enrols a box by the code in the address of its QR, and not by itself${note}`,
     async () => {
       const boxes = [{ terminalCode: BOX1.terminalCode, serialNumber: BOX1.serialNumber }];
-      const gateway = await testGateway({ config: { adminToken: 'a-long-admin-token', boxes } });
+      const gateway = await testGateway({ config: { adminToken: 'A-long-admin-token-of-a-test', boxes } });
       const box = new AskingBox(gateway.origin, BOX1);
       await box.ask();
       const page = await open(enrolmentUrl(gateway.origin, BOX1.terminalCode, box.code));
       await page.evaluate(`
-      document.querySelector('[name=token]').value = 'a-long-admin-token';
+      document.querySelector('[name=token]').value = 'A-long-admin-token-of-a-test';
       document.getElementById('login').requestSubmit();
     `);
       await page.shows('from 127.0.0.1 since');

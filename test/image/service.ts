@@ -5,7 +5,7 @@ import { freePort } from '../support/net.ts';
 import { type ReceivedCallback, startPartnerServer } from '../support/partner-server.ts';
 import { paybox, readyFile } from '../support/processes.ts';
 
-const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
+const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
 /** Emulation is slow. */
 const CONFIRM_TIMEOUT_MS = 60_000;
 

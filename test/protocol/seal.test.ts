@@ -7,7 +7,7 @@ import type { DownBody, DownMessage, UpBody, UpMessage } from '../../src/protoco
 import { BoxSeal, GatewaySeal, MESSAGE_LIFETIME_MS, readUp, SEAL_REFUSALS } from '../../src/protocol/seal.ts';
 
 const [TERMINAL, OTHER] = ['VVB000001', 'VVB000002'];
-const SECRET = 'sample-box-secret';
+const SECRET = 'Sample-box-secret-known-to-all';
 const CHALLENGE = '9f2c6b1e-52a1-4c0e-8f3a-0d6f7c1f2a3b';
 const SESSION = '3b241101-e2bb-4255-8caf-4136c566a962';
 const PUSH = 'c56a4180-65aa-42ec-a945-5fd21dec0538';

@@ -11,13 +11,13 @@ describe('a disk', () => {
   it('writes over what it wipes', async () => {
     const folder = await temporaryFolder();
     const path = join(folder, 'secret');
-    await writeFile(path, 'a-long-secret');
+    await writeFile(path, 'A-long-secret-that-a-box-has');
     // Whoever has it open, or finds its blocks, sees what is left of it.
     const seen = await open(path, 'r');
     onTestFinished(() => seen.close());
     await realDisk.wipe(path);
     expect(await readdir(folder)).toEqual([]);
-    expect(await seen.readFile()).toEqual(Buffer.alloc('a-long-secret'.length));
+    expect(await seen.readFile()).toEqual(Buffer.alloc('A-long-secret-that-a-box-has'.length));
   });
 
   it('replaces a file, whatever an earlier attempt has left, for whom the folder is', async () => {

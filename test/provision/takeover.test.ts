@@ -11,8 +11,8 @@ import { type Disk, realDisk } from '../../src/provision/disk.ts';
 import { takeOver } from '../../src/provision/takeover.ts';
 import { temporaryFolder } from '../support/net.ts';
 
-const OLD_SECRET = 'the-old-secret';
-const SECRET = 'the-new-secret';
+const OLD_SECRET = 'The-old-secret-of-this-test-box';
+const SECRET = 'The-new-secret-of-this-test-box';
 const PSK = 'wifi-password';
 const FILE = `# Tiệm Cà Phê
 terminalCode: VVB000001
@@ -262,10 +262,10 @@ describe('a power cut while the file is taken over', () => {
       const one = await box();
       const outcome = await one.run(cutAt(at, 'after').disk).catch((error: unknown) => error);
       if (!(outcome instanceof PowerCut)) break;
-      await writeFile(one.onBoot, FILE.replace(SECRET, 'a-third-secret'));
+      await writeFile(one.onBoot, FILE.replace(SECRET, 'The-third-secret-of-this-test-box'));
       await one.run();
-      expect(await one.secret(), `cut ${at}`).toBe('a-third-secret');
-      for (const secret of [SECRET, 'a-third-secret', PSK]) expect(await allOf(one.boot)).not.toContain(secret);
+      expect(await one.secret(), `cut ${at}`).toBe('The-third-secret-of-this-test-box');
+      for (const secret of [SECRET, 'The-third-secret-of-this-test-box', PSK]) expect(await allOf(one.boot)).not.toContain(secret);
     }
   });
 });

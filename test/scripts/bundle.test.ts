@@ -16,7 +16,7 @@ const BUILD_TIMEOUT_MS = 300_000;
 /** Every instruction of the arm64 bundle is emulated. */
 const WALK_TIMEOUT_MS = 240_000;
 const CONFIRM_TIMEOUT_MS = 60_000;
-const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
+const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
 
 const place = process.platform === 'linux' && process.arch === 'x64' ? '' : ' (needs Linux on x86-64)';
 const emulator = [PROGRAMS.qemuUser, PROGRAMS.arm64Libraries].map(without).find(({ missing }) => missing)?.note;

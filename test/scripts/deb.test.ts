@@ -8,6 +8,7 @@ import { eventually } from '../support/net.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { anotherVersion, Machine, makeDebian } from './debian-root.ts';
 import { AGENT_YAML, online, opened, shows } from './packaged-box.ts';
+import { NO_FILES, sha256Of, swapping, swappingWhen } from './update-races.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const BUILD_TIMEOUT_MS = 600_000;
@@ -90,14 +91,28 @@ describe.skipIf(note !== '')(`the Debian packages${note}`, { timeout: TEST_TIMEO
     const qrCode = await opened(box);
     expect(box.must('paybox --version').trim()).toBe(version);
     expect(
-      box.must('cd /etc/paybox && paybox config check agent.example.yaml && paybox config check gateway.example.yaml'),
+      box.must(
+        'cd /etc && paybox config check paybox/agent.example.yaml && paybox config check paybox-gateway/gateway.example.yaml',
+      ),
     ).toContain('a valid agent configuration');
-    expect(box.must('stat -c "%a %U:%G" /etc/paybox /var/lib/paybox').trim()).toBe(
-      '750 root:paybox\n700 paybox:paybox',
-    );
-    expect(box.must('stat -c %U /proc/$(systemctl show -p MainPID --value paybox-agent.service)').trim()).toBe(
-      'paybox',
-    );
+    for (const [name, etc, state] of [
+      ['agent', '/etc/paybox', '/var/lib/paybox'],
+      ['gateway', '/etc/paybox-gateway', '/var/lib/paybox-gateway'],
+    ]) {
+      const user = `paybox-${name}`;
+      expect(box.must(`stat -c "%a %U:%G" ${etc} ${state}`)).toBe(`750 root:${user}\n700 ${user}:${user}\n`);
+      expect(box.must(`stat -c %U /proc/$(systemctl show -p MainPID --value ${user}.service)`).trim()).toBe(user);
+    }
+    // Neither reads what is the other's.
+    for (const [user, file] of [
+      ['paybox-agent', '/etc/paybox-gateway/gateway.yaml'],
+      ['paybox-agent', '/var/lib/paybox-gateway/gateway.sqlite'],
+      ['paybox-gateway', '/etc/paybox/agent.yaml'],
+      ['paybox-gateway', '/var/lib/paybox/journal.db'],
+    ]) {
+      box.must(`test -r ${file}`);
+      expect(box.run(`setpriv --reuid=${user} --regid=${user} --init-groups cat ${file}`).status, file).not.toBe(0);
+    }
     for (const group of ['audio', 'dialout', 'gpio', 'i2c', 'lp', 'spi', 'video']) box.must(`getent group ${group}`);
 
     const next = anotherVersion(agentDeb, '9.0.0', stage, () => undefined);
@@ -123,7 +138,7 @@ describe.skipIf(note !== '')(`the Debian packages${note}`, { timeout: TEST_TIMEO
 
     box.must('dpkg -P paybox-agent');
     expect(box.has('var/lib/paybox')).toBe(false);
-    expect([box.has('etc/paybox/agent.yaml'), box.has('etc/paybox/gateway.yaml')]).toEqual([false, true]);
+    expect([box.has('etc/paybox/agent.yaml'), box.has('etc/paybox-gateway/gateway.yaml')]).toEqual([false, true]);
     expect(box.must('paybox --version').trim()).toBe(version);
     box.must('dpkg -P paybox-gateway');
     expect(
@@ -259,6 +274,94 @@ exec /usr/lib/paybox-agent/node /usr/lib/paybox-agent/lib/cli.js agent --config 
     expect(box.must('paybox-update status'), box.logs()).toMatch(new RegExp(`last +${ends} from`));
     expect(box.must('dpkg --audit')).toBe('');
     expect(installed(box)).toBe(`installed\n${ends === 'updated' ? '9.0.4' : version}`);
+    await online(box);
+    await shows(box, qrCode);
+  });
+});
+
+describe.skipIf(note !== '')(`paybox-update and files of others${note}`, { timeout: TEST_TIMEOUT_MS }, () => {
+  const TRIES = 20;
+  /** Another package, which says so when it is installed. */
+  const evilDeb = () =>
+    anotherVersion(agentDeb, '9.6.6', stage, (folder) =>
+      writeFileSync(join(folder, 'DEBIAN/preinst'), '#!/bin/sh\ntouch /hijacked\n', { mode: 0o755 }),
+    );
+  const kept = 'var/lib/paybox-update/kept.deb';
+
+  it('THR-31 keeps and stages the very file that it has checked, while its owner swaps it', async () => {
+    const box = await machine(shopTemplate);
+    const [good, evil] = [box.take(agentDeb), box.take(evilDeb())];
+    swapping(box, [good, evil], '/srv/given/package.deb');
+    let taken = 0;
+    for (let left = TRIES; left > 0; left -= 1) {
+      if (box.run('paybox-update keep /srv/given/package.deb').status !== 0) continue;
+      taken += 1;
+      expect(sha256Of(join(box.folder, kept))).toBe(sha256Of(agentDeb));
+    }
+    expect(taken).toBeGreaterThan(0);
+    box.must(`paybox-update keep ${good}`);
+    // Staged only: the unit that would install it is not started.
+    box.must('mkdir /srv/bin && ln -s /bin/true /srv/bin/systemctl');
+    const candidate = 'var/lib/paybox-update/candidate.deb';
+    let staged = 0;
+    for (let left = TRIES; left > 0; left -= 1) {
+      box.run(`PATH=/srv/bin:$PATH paybox-update /srv/given/package.deb --sha256 ${sha256Of(agentDeb)}`);
+      if (!box.has(candidate)) continue;
+      staged += 1;
+      expect(sha256Of(join(box.folder, candidate))).toBe(sha256Of(agentDeb));
+      box.must('rm /var/lib/paybox-update/trial /var/lib/paybox-update/candidate.deb');
+    }
+    expect(staged).toBeGreaterThan(0);
+  });
+
+  it('THR-31 installs, on Raspberry Pi OS, the very file that it has checked', async () => {
+    const box = await machine();
+    const script = readFileSync(join(ROOT, 'scripts/install-on-raspberry-pi-os'), 'utf8');
+    box.write('root/install', script.replace('ARCHITECTURE=arm64', 'ARCHITECTURE=amd64'));
+    const [good, evil] = [box.take(agentDeb), box.take(evilDeb())];
+    const given = `/srv/${basename(agentDeb)}`;
+    box.must(`ln ${good} ${given}`);
+    box.write('srv/SHA256SUMS', readFileSync(join(packages, 'SHA256SUMS'), 'utf8'));
+    swappingWhen(box, 'apt-get', evil, given);
+    expect(box.must(`bash /root/install ${given}`)).toContain('What is next');
+    expect([installed(box), box.has('hijacked')]).toEqual([`installed\n${version}`, false]);
+    expect(sha256Of(join(box.folder, kept))).toBe(sha256Of(agentDeb));
+    expect(box.run('ls /var/tmp').output).toBe('');
+  });
+
+  it('THR-31 refuses at once what is no file, or larger than a package', async () => {
+    const box = await machine(shopTemplate);
+    box.must(`cp ${box.take(agentDeb)} /root/good.deb && paybox-update keep /root/good.deb`);
+    box.write(
+      'root/install',
+      readFileSync(join(ROOT, 'scripts/install-on-raspberry-pi-os'), 'utf8').replace('=arm64', '=amd64'),
+    );
+    for (const [what, make] of NO_FILES) {
+      box.must(`rm -rf /srv/x && mkdir /srv/x && ${make.replaceAll('@', '/srv/x/x.deb')}`);
+      for (const words of ['keep ', '']) {
+        const { status, output } = box.run(`timeout 60 paybox-update ${words}/srv/x/x.deb`);
+        expect([what, status, output]).toEqual([what, 2, expect.stringMatching(/link|no file|more than 128 MiB/)]);
+      }
+      box.must(
+        `rm -rf /srv/x && mkdir /srv/x && cp /root/good.deb /srv/x && ${make.replaceAll('@', '/srv/x/SHA256SUMS')}`,
+      );
+      expect([what, box.run('timeout 60 bash /root/install /srv/x/good.deb').status]).toEqual([what, 1]);
+    }
+    expect(box.run('ls /var/lib/paybox-update /var/tmp').output.split(/\s+/)).not.toContain('kept.deb.new');
+    expect(sha256Of(join(box.folder, kept))).toBe(sha256Of(agentDeb));
+  });
+
+  it.each([
+    ['a FIFO', 'mkfifo ready.json'],
+    ['a link to an endless file', 'ln -s /dev/zero ready.json'],
+    ['a file without an end', 'truncate -s 2T ready.json'],
+  ])('THR-31 updates a box whose agent has put %s where its address is expected', async (_what, make) => {
+    const { box, qrCode } = await shop();
+    box.must(`paybox-update keep ${box.take(agentDeb)} && cd /run/paybox-agent && rm ready.json && ${make}`);
+    const next = box.take(anotherVersion(agentDeb, '9.0.7', stage, () => undefined));
+    const { status, output } = box.run(`${SETTLE} timeout 100 paybox-update ${next}`);
+    expect(status, `${output}${box.logs()}`).toBe(0);
+    expect(installed(box)).toBe('installed\n9.0.7');
     await online(box);
     await shows(box, qrCode);
   });

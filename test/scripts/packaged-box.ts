@@ -7,7 +7,7 @@ import type { Machine } from './debian-root.ts';
 /** Emulated or busy, a machine takes its time to connect. */
 const ONLINE_TIMEOUT_MS = 120_000;
 
-export const AGENT_YAML = `box: { terminalCode: VVB000001, serialNumber: VVB900001, secret: sample-box-secret }
+export const AGENT_YAML = `box: { terminalCode: VVB000001, serialNumber: VVB900001, secret: Sample-box-secret-known-to-all }
 link: { transport: mqtt, url: "mqtt://127.0.0.1:18830" }
 displays: [{ driver: png, path: /var/lib/paybox/screen.png }]
 dataDir: /var/lib/paybox
@@ -16,10 +16,10 @@ dataDir: /var/lib/paybox
 /** Sets up the gateway and the box that are installed, until the box shows the QR of an order; what that QR holds. */
 export async function opened(box: Machine): Promise<string> {
   const sample = box.read('usr/lib/paybox-gateway/device-config/gateway.yaml');
-  box.write('etc/paybox/gateway.yaml', sample.replace(/^dataDir: .*$/m, 'dataDir: /var/lib/paybox-gateway'));
+  box.write('etc/paybox-gateway/gateway.yaml', sample.replace(/^dataDir: .*$/m, 'dataDir: /var/lib/paybox-gateway'));
   box.write('etc/paybox/agent.yaml', AGENT_YAML);
   box.must(
-    'chgrp paybox /etc/paybox/*.yaml && systemctl start paybox-gateway.service && systemctl restart paybox-agent.service',
+    'chgrp paybox-agent /etc/paybox/*.yaml && chgrp paybox-gateway /etc/paybox-gateway/*.yaml && chmod 0640 /etc/paybox/*.yaml /etc/paybox-gateway/*.yaml && systemctl start paybox-gateway.service && systemctl restart paybox-agent.service',
   );
   return pushed(box, 'DH001');
 }

@@ -10,10 +10,10 @@ import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
 import { spyOnProcesses } from './processes-spy.ts';
 
 const [ADMIN, PASSWORD, BEARER, BOX1_SECRET] = [
-  'hidden-admin-token-7731',
+  'Hidden-admin-token-7731',
   'hidden-partner-password-7732',
   'hidden-callback-bearer-7733',
-  'hidden-box-secret-7734',
+  'Hidden-box-secret-7734',
 ];
 const WHSEC = `whsec_${Buffer.from('hidden-signing-secret-of-32-byte').toString('base64')}`;
 const [BOX1, BOX2] = [1, 2].map((n) => ({ terminalCode: `VVB00000${n}`, serialNumber: `VVB90000${n}` }));

@@ -15,7 +15,7 @@ import { said } from './hostile-relay.ts';
 import { bootRealBox, type RealBox } from './real-box.ts';
 
 const NAMES = { terminalCode: 'VVB000002', serialNumber: 'VVB900002' };
-const ADMIN = 'sample-admin-token';
+const ADMIN = 'A-sample-of-an-admin-token';
 const refusals = (gateway: TestGateway) => gateway.log.filter((it) => it.event === 'message-refused');
 
 const gatewayWith = (box2: object, dataDir?: string) =>
@@ -149,7 +149,7 @@ describe('whoever has the card of a box', () => {
 
   it('THR-21 has nothing in hand once its secret is another in the configuration', async () => {
     const dataDir = await temporaryFolder();
-    const [old, current] = ['the-secret-of-before', 'the-secret-of-after'];
+    const [old, current] = ['The-secret-of-this-box-before', 'The-secret-of-this-box-after'];
     const first = await gatewayWith({ secret: old }, dataDir);
     const link = { transport: 'mqtt', url: first.mqttUrl };
     const box = await bootRealBox({ ...NAMES, secret: old }, link);

@@ -227,7 +227,7 @@ describe('the HTTPS of a gateway', () => {
 });
 
 describe('a connection without TLS', () => {
-  const box = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
+  const box = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
   const agent = (link: object) => () => parseAgentConfig({ box, link, dataDir: 'data' }, 'box.yaml');
   const gateway = (config: object) => () => parseGatewayConfig({ dataDir: 'data', ...config }, 'gateway.yaml');
 

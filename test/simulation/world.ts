@@ -162,7 +162,7 @@ function configOf(boxes: number, lifetimeSeconds: number) {
       boxes: Array.from({ length: boxes }, (_, index) => ({
         terminalCode: `VVB00000${index + 1}`,
         serialNumber: `VVB90000${index + 1}`,
-        secret: 'simulated-secret',
+        secret: 'Simulated-secret-of-every-box',
         account: ACCOUNTS[index === 2 ? 1 : 0].bankAccount,
       })),
     },

@@ -19,7 +19,7 @@ import type { Soak } from './soak.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const NODE = join(ROOT, 'node_modules/.bin/node');
-const BOX = { terminalCode: TERMINAL_CODE, serialNumber: 'VVB900001', secret: 'sample-box-secret' };
+const BOX = { terminalCode: TERMINAL_CODE, serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
 const PAID_HOLD_MS = 1_000;
 /** A flood that falls behind its rate catches up in steps of at most this, as a network would deliver it. */
 const BURST_MAX = 200;

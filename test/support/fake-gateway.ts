@@ -9,7 +9,11 @@ import { loginOf } from '../../src/protocol/keys.ts';
 import type { DownBody, DownMessage, UpMessage } from '../../src/protocol/messages.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 
-export const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
+export const IDENTITY = {
+  terminalCode: 'VVB000001',
+  serialNumber: 'VVB900001',
+  secret: 'Sample-box-secret-known-to-all',
+};
 
 /** A message to a box in a session of it, stamped as a gateway does. */
 export function down(body: DownBody, sessionId: string = randomUUID()): DownMessage {

@@ -12,7 +12,7 @@ import { debianKernel } from './debian-kernel.ts';
 import { bootGuest } from './guest.ts';
 
 const TEST_TIMEOUT_MS = 300_000;
-const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'sample-box-secret' };
+const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
 
 /** Emulation is slow. */
 const CONFIRM_TIMEOUT_MS = 60_000;

@@ -9,6 +9,8 @@ const SYSTEMD = resolve(import.meta.dirname, '../../systemd');
 const MACHINE_UNITS = '/usr/lib/systemd/system';
 /** Of systemd's scale, on which 0 is no exposure and 10 all of it. */
 const EXPOSURE_MAX = 2.5;
+/** Of those that replace what is in /usr as root. */
+const UPDATE_EXPOSURE_MAX = 4;
 /** Systemd before 253 does not know it; the agent then sends by a program. */
 const NEW_OPTION = /Unknown key( name)? 'OpenFile' in section .*Service.*, ignoring/;
 
@@ -67,6 +69,13 @@ describe.skipIf(analyze.missing)(`the units${analyze.note}`, () => {
     expect(exposure(await root(), unit)).toBeLessThan(EXPOSURE_MAX);
   });
 
+  it.each(['paybox-update.service', 'paybox-update-recover.service', 'paybox-first-boot.service'])(
+    '%s is sandboxed as far as root can be',
+    async (unit) => {
+      expect(exposure(await root(), unit)).toBeLessThan(UPDATE_EXPOSURE_MAX);
+    },
+  );
+
   it('are seen by the score, which is worse without the sandbox', async () => {
     const folder = await root();
     const file = join(folder, MACHINE_UNITS, 'paybox-agent.service');
@@ -94,5 +103,26 @@ describe('paybox-agent.service', () => {
     const groups = /^SupplementaryGroups=(.*)$/m.exec(unit)?.[1]?.split(' ') ?? [];
     expect(groups).toContain('gpio');
     for (const group of groups) expect(made).toMatch(new RegExp(`^g ${group} `, 'm'));
+  });
+});
+
+describe('the services', () => {
+  it.each(['paybox-agent', 'paybox-gateway'])('THR-22 %s has a user of its own, and a bound of memory', (name) => {
+    const unit = readFileSync(join(SYSTEMD, `${name}.service`), 'utf8');
+    expect(unit).toMatch(new RegExp(`^User=${name}\\nGroup=${name}$`, 'm'));
+    expect(unit).toMatch(/^MemoryMax=\d+[MG]$/m);
+    expect(unit).toMatch(/^TasksMax=\d+$/m);
+    const users = readFileSync(join(SYSTEMD, `../scripts/debian/${name}/sysusers.conf`), 'utf8');
+    expect(users).toMatch(new RegExp(`^u ${name} `, 'm'));
+  });
+
+  it('THR-31 run as root nothing that was compiled before', () => {
+    const scripts = join(SYSTEMD, '../scripts');
+    expect(readFileSync(join(SYSTEMD, 'paybox-first-boot.service'), 'utf8')).toMatch(
+      /^Environment=NODE_DISABLE_COMPILE_CACHE=1$/m,
+    );
+    for (const script of ['debian/paybox-agent/paybox-update', 'install-on-raspberry-pi-os']) {
+      expect(readFileSync(join(scripts, script), 'utf8')).toMatch(/^export NODE_DISABLE_COMPILE_CACHE=1$/m);
+    }
   });
 });
