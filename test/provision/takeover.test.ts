@@ -265,7 +265,8 @@ describe('a power cut while the file is taken over', () => {
       await writeFile(one.onBoot, FILE.replace(SECRET, 'The-third-secret-of-this-test-box'));
       await one.run();
       expect(await one.secret(), `cut ${at}`).toBe('The-third-secret-of-this-test-box');
-      for (const secret of [SECRET, 'The-third-secret-of-this-test-box', PSK]) expect(await allOf(one.boot)).not.toContain(secret);
+      for (const secret of [SECRET, 'The-third-secret-of-this-test-box', PSK])
+        expect(await allOf(one.boot)).not.toContain(secret);
     }
   });
 });
