@@ -57,6 +57,7 @@ function program(): Command {
   addProvision(root);
   addEnrol(root);
   addKeys(root);
+  addBackup(root);
   addBench(root);
   addFleet(root);
   for (const command of root.commands) command.exitOverride();
@@ -231,3 +232,29 @@ function addKeys(root: Command): void {
     .option('--json', 'print it as JSON')
     .action(async (options) => (await import('./commands/keys.ts')).keys(options));
 }
+
+function addBackup(root: Command): void {
+  ofGateway(root, 'backup')
+    .argument('<file>', 'the file to make, for you only; it is as secret as the gateway')
+    .description('copies the store of a gateway while it works, and checks the copy')
+    .option('--config <file>', 'its configuration: for the adminToken, and for databaseUrl, which pg_dump copies')
+    .option('--replace', 'write over a file that is there, once the new one is whole')
+    .addHelpText('after', BACKUP_EXAMPLES)
+    .action(async (file, options) => (await import('./commands/backup.ts')).backup(file, options));
+  root
+    .command('restore')
+    .argument('<file>', 'what paybox backup has made')
+    .description('checks a backup and puts it in the place of the store of a gateway that is off')
+    .option('--config <file>', 'configuration of the gateway')
+    .option('--data <dir>', "the gateway's dataDir, in place of --config (of paybox up: its --data and /gateway)")
+    .option('--replace', 'move a store that is there aside, under the name that is told; nothing is deleted')
+    .action(async (file, options) => (await import('./commands/backup.ts')).restore(file, options));
+}
+
+const BACKUP_EXAMPLES = `
+Each night, and back again:
+  $ paybox backup /backup/paybox-$(date +%F)                        the gateway goes on meanwhile
+  $ systemctl stop paybox-gateway
+  $ paybox restore /backup/paybox-2026-01-31 --config gateway.yaml --replace
+  $ systemctl start paybox-gateway
+Boxes and partners are then told what was owed when the backup was made, with the ids that they know.`;

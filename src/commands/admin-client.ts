@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import { type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
+import { z } from 'zod';
 import { systemClock, withAbortAfter } from '../lib/clock.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
 import { TLS_FLOOR } from '../lib/tls.ts';
@@ -9,7 +11,11 @@ import { statusResponse } from '../protocol/http-api.ts';
 import { adminTokenOf, assertHidden } from './secrets.ts';
 
 const ANSWER_TIMEOUT_MS = 20_000;
+/** Of a large file. */
+const SAVE_TIMEOUT_MS = 600_000;
 const ANSWER_CHARS_MAX = 1_000_000;
+
+const explainedRefusal = z.object({ reason: z.string().max(1_000) });
 
 export interface AdminOptions {
   /** The gateway's origin. */
@@ -17,6 +23,8 @@ export interface AdminOptions {
   /** The CA of its certificate, if that is no well-known one. */
   ca?: string;
   adminTokenFile?: string;
+  /** Where neither that file nor the environment names one. */
+  adminToken?: string | undefined;
 }
 
 /** The gateway's own routes for its owners, `/_mock`, as a command uses them. */
@@ -33,7 +41,7 @@ export class AdminClient {
       throw new ConfigError(`--url ${url}: expected the origin of a gateway, as http://127.0.0.1:8800`);
     }
     this.#origin = parsed.origin;
-    this.#token = adminTokenOf(options);
+    this.#token = adminTokenOf(options) ?? options.adminToken;
     this.#ca = ca === undefined ? undefined : readAuthority(ca);
     assertHidden(this.#token, '--url', url);
   }
@@ -54,6 +62,24 @@ export class AdminClient {
     throw this.#problem(status, json);
   }
 
+  /** Appends what is answered to a file, telling how far it is. Throws as `get` does. */
+  async save(path: string, file: FileHandle, onBytes?: (bytes: number, total: number) => void): Promise<void> {
+    const refused = await this.#within(SAVE_TIMEOUT_MS, async (signal) => {
+      const answer = await this.#request('GET', path, '', signal);
+      if (answer.statusCode !== 200) return this.#problem(answer.statusCode, await readJson(answer));
+      const total = Number(answer.headers['content-length']);
+      let bytes = 0;
+      for await (const chunk of answer as AsyncIterable<Buffer>) {
+        await file.writeFile(chunk);
+        bytes += chunk.length;
+        onBytes?.(bytes, total);
+      }
+      if (bytes !== total) throw new Error(`only ${bytes} of ${total} bytes came`);
+      return undefined;
+    });
+    if (refused !== undefined) throw refused;
+  }
+
   #problem(status: number | undefined, json: unknown): PayboxError {
     const refusal = statusResponse.safeParse(json);
     const code = refusal.success ? refusal.data.message : `HTTP ${status}`;
@@ -61,16 +87,22 @@ export class AdminClient {
     const fix = isStranger
       ? 'run it on the machine of the gateway, or name the adminToken of its configuration with --admin-token-file'
       : 'check that --url is the origin of a gateway';
-    return new PayboxError(code, `${this.#origin} refused: ${explained(code)}`, { severity: 'fatal', fix });
+    const { reason } = explainedRefusal.safeParse(json).data ?? {};
+    const what = `${this.#origin} refused: ${explained(code)}`;
+    if (reason !== undefined) return new PayboxError(code, what, { severity: 'fatal', fix: reason });
+    return new PayboxError(code, what, { severity: 'fatal', fix });
   }
 
   async #ask(method: string, path: string, body: string): Promise<{ status: number | undefined; json: unknown }> {
+    return this.#within(ANSWER_TIMEOUT_MS, async (signal) => {
+      const answer = await this.#request(method, path, body, signal);
+      return { status: answer.statusCode, json: await readJson(answer) };
+    });
+  }
+
+  async #within<T>(timeoutMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     try {
-      const never = new AbortController().signal;
-      return await withAbortAfter(systemClock, ANSWER_TIMEOUT_MS, never, async (signal) => {
-        const answer = await this.#request(method, path, body, signal);
-        return { status: answer.statusCode, json: await readJson(answer) };
-      });
+      return await withAbortAfter(systemClock, timeoutMs, new AbortController().signal, work);
     } catch (error) {
       const fix = 'start the gateway, or name its origin with --url; --ca names the CA of its certificate';
       throw new MissingPeerError(`the gateway at ${this.#origin} cannot be reached: ${reasonOf(error)}`, fix, error);

@@ -22,6 +22,7 @@ import type { Faults } from './faults/faults.ts';
 import { Seams } from './faults/seams.ts';
 import { Health } from './health.ts';
 import { createApp } from './http/app.ts';
+import { backupRoutes } from './http/backup-routes.ts';
 import { boxRoutes } from './http/box-routes.ts';
 import { answerBeforeClosing } from './http/closing.ts';
 import { boxEnrolmentRoutes, ownerEnrolmentRoutes } from './http/enrolment-routes.ts';
@@ -205,9 +206,13 @@ type OwnersDeps = Omit<MockRoutesDeps, 'views'> & {
 function ownersRoutes(scope: FastifyInstance, deps: OwnersDeps): () => void {
   hearOwners(scope, deps);
   const endStreams = mockRoutes(scope, { ...deps, views: createViews(deps.store, deps.hub, deps.directory) });
+  const endBackups = backupRoutes(scope, deps);
   wireRoutes(scope, deps);
   faultRoutes(scope, deps);
-  return endStreams;
+  return () => {
+    endStreams();
+    endBackups();
+  };
 }
 
 function portsOf(...addresses: (string | undefined)[]): number[] {

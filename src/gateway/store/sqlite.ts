@@ -1,5 +1,5 @@
 import { chmodSync, closeSync, openSync, statSync } from 'node:fs';
-import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import { backup, DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import {
   type Dialect,
   type DialectAdapter,
@@ -15,6 +15,8 @@ import { CHECKSUM_FUNCTION, checksumOf } from './checksums.ts';
 /** Statements kept prepared; the queries of the store are fewer. */
 const STATEMENTS_MAX = 200;
 const OWNER_ONLY = 0o600;
+/** Of a backup: queries wait for the copy of so many, about a millisecond. */
+const PAGES_AT_ONCE = 100;
 
 /** Primary result codes of SQLite. */
 const BUSY = 5;
@@ -26,6 +28,8 @@ export interface SqliteFile {
   dialect: Dialect;
   /** Throws PayboxError when a restart would not find what is kept, which is then not written either. */
   holdInPlace(): void;
+  /** Copies it as it stands, beside what reads and writes it meanwhile. */
+  copyTo(file: string): Promise<void>;
 }
 
 /** The SQLite file at this path, which is made. */
@@ -34,12 +38,19 @@ export function sqliteFile(path: string, log: Logger): SqliteFile {
   const holdInPlace = () => {
     for (const [file, inode] of files) if (inodeOf(file) !== inode) throw gone(file);
   };
+  let opened: DatabaseSync | undefined;
   const open = () => {
     const db = openSqlite(path, log);
+    opened = db;
     files = new Map([path, walOf(path)].map((file) => [file, inodeOf(file)]));
     return adaptDatabase(db, path, holdInPlace);
   };
-  return { dialect: new WholeMigrations({ database: async () => open() }), holdInPlace };
+  const copyTo = async (file: string) => {
+    holdInPlace();
+    if (opened === undefined) throw new Error(`the store ${path} is not open`);
+    await backup(opened, file, { rate: PAGES_AT_ONCE });
+  };
+  return { dialect: new WholeMigrations({ database: async () => open() }), holdInPlace, copyTo };
 }
 
 /** SQLite, whose migrations are made whole or not at all: one that is killed midway is made anew by the next start. */

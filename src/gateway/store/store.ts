@@ -1,8 +1,9 @@
-import { mkdir } from 'node:fs/promises';
+import { type FileHandle, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Dialect, Kysely, Migrator, sql } from 'kysely';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
+import { BackupMaker, noBackup } from './backup.ts';
 import { BoxSecretStore } from './box-secrets.ts';
 import { openLedger } from './ledger-start.ts';
 import { MIGRATIONS } from './migrations.ts';
@@ -31,6 +32,8 @@ export interface Store {
   check(): Promise<void>;
   /** Deletes what is over and beyond the limits, which are the gateway's own where none are given; batch by batch. */
   prune(atMs: number, limits?: Limits): AsyncGenerator<Pruned, void>;
+  /** A whole copy as it stands now, in a file that is gone once it is closed. Throws PayboxError `NO_BACKUP`. */
+  backup(): Promise<FileHandle>;
   close(): Promise<void>;
 }
 
@@ -46,7 +49,7 @@ export interface StorePlace {
  */
 export async function openStore(place: StorePlace, log: Logger): Promise<Store> {
   const { dataDir, databaseUrl } = place;
-  const { db, holdInPlace } =
+  const { db, holdInPlace, backup } =
     databaseUrl === undefined ? await openFile(dataDir, log) : await openDatabase(databaseUrl, log);
   const mark = await openLedger(db, place, log).catch(async (error: unknown) => {
     await db.destroy();
@@ -74,6 +77,7 @@ export async function openStore(place: StorePlace, log: Logger): Promise<Store> 
       await writeProbe(db);
     },
     prune: (atMs, limits) => prune(db, atMs, limits),
+    backup,
     close: async () => {
       await db.destroy();
       mark?.close();
@@ -85,14 +89,22 @@ interface OpenDatabase {
   db: Kysely<Tables>;
   /** Throws when what is kept would not be found again. */
   holdInPlace: () => void;
+  backup: () => Promise<FileHandle>;
+}
+
+/** The SQLite file of a gateway with this dataDir. */
+export function storeFile(dataDir: string): string {
+  return join(dataDir, 'gateway.sqlite');
 }
 
 async function openFile(dataDir: string, log: Logger): Promise<OpenDatabase> {
-  const path = join(dataDir, 'gateway.sqlite');
+  const path = storeFile(dataDir);
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
-    const { dialect, holdInPlace } = sqliteFile(path, log);
-    return { db: await migrated(dialect), holdInPlace };
+    const { dialect, holdInPlace, copyTo } = sqliteFile(path, log);
+    const db = await migrated(dialect);
+    const maker = new BackupMaker(path, copyTo);
+    return { db, holdInPlace, backup: () => maker.make() };
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     throw new ConfigError(
@@ -105,7 +117,8 @@ async function openFile(dataDir: string, log: Logger): Promise<OpenDatabase> {
 async function openDatabase(databaseUrl: string, log: Logger): Promise<OpenDatabase> {
   const { postgresDialect, postgresProblem } = await import('./postgres.ts');
   try {
-    return { db: await migrated(postgresDialect(databaseUrl, log)), holdInPlace: () => undefined };
+    const db = await migrated(postgresDialect(databaseUrl, log));
+    return { db, holdInPlace: () => undefined, backup: refuseBackup };
   } catch (error) {
     throw postgresProblem(databaseUrl, error);
   }
@@ -121,6 +134,10 @@ async function migrated(dialect: Dialect): Promise<Kysely<Tables>> {
   if (newer === undefined) throw error;
   const fix = 'start the newer version again, or restore a copy of the store from before it; nothing was changed';
   throw new ConfigError(`the store was written by a newer version: it has ${newer}`, fix);
+}
+
+async function refuseBackup(): Promise<never> {
+  throw noBackup('the store is in PostgreSQL', 'run paybox backup with --config, where pg_dump is');
 }
 
 /** A store that cannot be written would take its first payment in vain: that is told at the start. */

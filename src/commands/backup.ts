@@ -1,0 +1,114 @@
+import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
+import { type GatewayConfig, loadGatewayConfig } from '../gateway/config.ts';
+import { type BackupFacts, checkBackup, kindOfBackup, placeBackup } from '../gateway/store/restore.ts';
+import { systemClock } from '../lib/clock.ts';
+import { ConfigError, reasonOf } from '../lib/errors.ts';
+import { AdminClient, type AdminOptions } from './admin-client.ts';
+import { checkDump, dumpPostgres, restorePostgres } from './postgres-copy.ts';
+
+const OWNER_ONLY = 0o600;
+const MIB = 1_048_576;
+
+/** `paybox backup`: the store of a gateway that runs, in a file that has been looked through. */
+export async function backup(
+  file: string,
+  options: AdminOptions & { config?: string; replace?: boolean },
+): Promise<void> {
+  const config = options.config === undefined ? undefined : await loadGatewayConfig(options.config);
+  if (options.replace !== true && (await isThere(file))) {
+    throw new ConfigError(`${file} is there already`, 'name another file, or say --replace');
+  }
+  const unfinished = `${file}.${process.pid}.tmp`;
+  try {
+    const handle = await open(unfinished, 'wx', OWNER_ONLY).catch((error: unknown) => {
+      throw new ConfigError(
+        `${file} cannot be made: ${reasonOf(error)}`,
+        'name a file in a folder that may be written',
+      );
+    });
+    const holds = await fill(handle, unfinished, options, config);
+    const { size } = await stat(unfinished);
+    await rename(unfinished, file);
+    process.stdout.write(`${file}: ${(size / MIB).toFixed(1)} MiB, ${holds}; it is as secret as the gateway\n`);
+  } finally {
+    await rm(unfinished, { force: true });
+  }
+}
+
+/** Fills the file from the gateway, or from its PostgreSQL database, and looks it through; what it holds, in words. */
+async function fill(
+  handle: FileHandle,
+  file: string,
+  options: AdminOptions,
+  config: GatewayConfig | undefined,
+): Promise<string> {
+  try {
+    if (config?.databaseUrl !== undefined) {
+      await dumpPostgres(config.databaseUrl, file);
+      await checkDump(file);
+      return 'of PostgreSQL';
+    }
+    const client = new AdminClient({ ...options, adminToken: config?.adminToken });
+    await client.save('backup', handle, progress());
+    return inWords(checkBackup(file));
+  } finally {
+    await handle.sync();
+    await handle.close();
+  }
+}
+
+/** `paybox restore`: puts a backup in the place of the store of a gateway that is off. */
+export async function restore(
+  file: string,
+  { config: configFile, data, replace = false }: { config?: string; data?: string; replace?: boolean },
+): Promise<void> {
+  if ((configFile === undefined) === (data === undefined)) {
+    throw new ConfigError(
+      'expected one of --config and --data',
+      'name the configuration of the gateway, or its dataDir',
+    );
+  }
+  const kind = await kindOfBackup(file);
+  const config = configFile === undefined ? undefined : await loadGatewayConfig(configFile);
+  const { databaseUrl } = config ?? {};
+  if ((kind === 'postgres') !== (databaseUrl !== undefined)) {
+    const fix = `name a configuration ${kind === 'postgres' ? 'with' : 'without'} databaseUrl`;
+    throw new ConfigError(`${file} is of ${kind === 'postgres' ? 'PostgreSQL' : 'a SQLite store'}`, fix);
+  }
+  if (databaseUrl !== undefined) {
+    if (replace) throw new ConfigError('--replace is for SQLite', 'make an empty database and name it in databaseUrl');
+    await checkDump(file);
+    await restorePostgres(databaseUrl, file);
+    process.stdout.write(`restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; start the gateway\n`);
+    return;
+  }
+  const dataDir = config?.dataDir ?? data ?? '';
+  const holds = inWords(checkBackup(file));
+  const stamp = new Date(systemClock.wallMs()).toISOString().replaceAll(/[-:]|\.\d+/g, '');
+  const aside = await placeBackup(file, dataDir, { replace, stamp });
+  process.stdout.write(`restored ${file} into ${dataDir}: ${holds}; start the gateway\n`);
+  if (aside !== undefined) process.stdout.write(`the store that was there is ${aside} now\n`);
+}
+
+function inWords({ orders, payments, owed, newestPaymentAtMs }: BackupFacts): string {
+  const newest = newestPaymentAtMs === undefined ? '' : `, the newest of ${new Date(newestPaymentAtMs).toISOString()}`;
+  return `${orders} orders, ${payments} payments${newest}, ${owed} callbacks still owed`;
+}
+
+async function isThere(file: string): Promise<boolean> {
+  return stat(file).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Tells a terminal how far it is. */
+function progress(): ((bytes: number, total: number) => void) | undefined {
+  if (!process.stderr.isTTY) return undefined;
+  return (bytes, total) => {
+    const end = bytes === total ? '\n' : '';
+    process.stderr.write(
+      `\r${Math.floor((bytes / Math.max(total, 1)) * 100)} % of ${(total / MIB).toFixed(1)} MiB${end}`,
+    );
+  };
+}
