@@ -20,7 +20,7 @@ Exit codes: 0 the money is right, 1 it is not, 2 usage or configuration, 3 the g
 export function addFleet(root: Command): void {
   const fleet = root
     .command('fleet')
-    .description('runs many whole boxes in one process, sells and pays at them, and judges whether the money is right')
+    .description('runs many whole boxes in one process, sells and pays there, and judges whether the money is right')
     .requiredOption('--boxes <n>', 'how many', whole(BOXES_MAX))
     .option(
       '--seconds <s>',
