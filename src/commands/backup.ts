@@ -1,8 +1,9 @@
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { type GatewayConfig, loadGatewayConfig } from '../gateway/config.ts';
+import { markFile } from '../gateway/store/mark.ts';
 import { type BackupFacts, checkBackup, kindOfBackup, placeBackup } from '../gateway/store/restore.ts';
 import { systemClock } from '../lib/clock.ts';
-import { ConfigError, reasonOf } from '../lib/errors.ts';
+import { ConfigError, reasonOf, systemCodeOf } from '../lib/errors.ts';
 import { AdminClient, type AdminOptions } from './admin-client.ts';
 import { checkDump, dumpPostgres, restorePostgres } from './postgres-copy.ts';
 
@@ -50,7 +51,7 @@ async function fill(
     }
     const client = new AdminClient({ ...options, adminToken: config?.adminToken });
     await client.save('backup', handle, progress());
-    return inWords(checkBackup(file));
+    return inWords(await checkBackup(file));
   } finally {
     await handle.sync();
     await handle.close();
@@ -68,6 +69,7 @@ export async function restore(
       'name the configuration of the gateway, or its dataDir',
     );
   }
+  const stamp = new Date(systemClock.wallMs()).toISOString().replaceAll(/[-:]|\.\d+/g, '');
   const kind = await kindOfBackup(file);
   const config = configFile === undefined ? undefined : await loadGatewayConfig(configFile);
   const { databaseUrl } = config ?? {};
@@ -79,20 +81,25 @@ export async function restore(
     if (replace) throw new ConfigError('--replace is for SQLite', 'make an empty database and name it in databaseUrl');
     await checkDump(file);
     await restorePostgres(databaseUrl, file);
+    // It knows the newest payment of the database that had this name before.
+    if (config !== undefined) await rename(markFile(config), `${markFile(config)}.before-${stamp}`).catch(ignoreAbsent);
     process.stdout.write(`restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; start the gateway\n`);
     return;
   }
   const dataDir = config?.dataDir ?? data ?? '';
-  const holds = inWords(checkBackup(file));
-  const stamp = new Date(systemClock.wallMs()).toISOString().replaceAll(/[-:]|\.\d+/g, '');
-  const aside = await placeBackup(file, dataDir, { replace, stamp });
-  process.stdout.write(`restored ${file} into ${dataDir}: ${holds}; start the gateway\n`);
+  const facts = await checkBackup(file);
+  const aside = await placeBackup(file, dataDir, { replace, stamp, end: facts.end });
+  process.stdout.write(`restored ${file} into ${dataDir}: ${inWords(facts)}; start the gateway\n`);
   if (aside !== undefined) process.stdout.write(`the store that was there is ${aside} now\n`);
 }
 
 function inWords({ orders, payments, owed, newestPaymentAtMs }: BackupFacts): string {
   const newest = newestPaymentAtMs === undefined ? '' : `, the newest of ${new Date(newestPaymentAtMs).toISOString()}`;
   return `${orders} orders, ${payments} payments${newest}, ${owed} callbacks still owed`;
+}
+
+function ignoreAbsent(error: unknown): void {
+  if (systemCodeOf(error) !== 'ENOENT') throw error;
 }
 
 async function isThere(file: string): Promise<boolean> {

@@ -170,7 +170,7 @@ describe('a backup of a gateway that works', () => {
     const began = systemClock.monotonicMs();
     await gateway.close();
     expect(systemClock.monotonicMs() - began).toBeLessThan(PUSH_MS_MAX);
-    expect(await readdir(dataDir)).toEqual(['gateway.sqlite']);
+    expect((await readdir(dataDir)).toSorted()).toEqual(['gateway.mark', 'gateway.sqlite']);
   });
 
   it('tells who asks for one where no gateway is', async () => {

@@ -16,7 +16,10 @@ const locks = "select pid from pg_locks where locktype = 'advisory' and granted"
 
 describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
   const server = postgresServer();
-  const place = async () => ({ dataDir: join(await temporaryFolder(), 'none'), databaseUrl: await server().database() });
+  const place = async () => ({
+    dataDir: join(await temporaryFolder(), 'none'),
+    databaseUrl: await server().database(),
+  });
   const ids = async (store: Store) => (await store.orders.newest(1000)).map((it) => it.id).toSorted();
 
   it('fails while the server is away, and is there again with it', async () => {

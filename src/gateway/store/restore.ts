@@ -1,9 +1,13 @@
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { chown, type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { pathToFileURL } from 'node:url';
+import { Kysely, sql } from 'kysely';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { type LedgerEnd, verifyLedger } from './ledger.ts';
+import { markFile, writeMark } from './mark.ts';
 import { MIGRATIONS } from './migrations.ts';
+import type { Tables } from './schema.ts';
+import { readOnlyFile } from './sqlite.ts';
 import { storeFile } from './store.ts';
 
 const OWNER_ONLY = 0o600;
@@ -21,6 +25,8 @@ export interface BackupFacts {
   /** Callbacks that a partner is still to be told. */
   owed: number;
   newestPaymentAtMs: number | undefined;
+  /** How far its payments go; `undefined` for a backup of an older version. */
+  end: LedgerEnd | undefined;
 }
 
 /** Which store a backup is of. Throws ConfigError for what is no backup. */
@@ -41,40 +47,45 @@ export async function kindOfBackup(file: string): Promise<'sqlite' | 'postgres'>
 }
 
 /** Looks through a backup of a SQLite store, which is left as it is. Throws ConfigError that says what is wrong. */
-export function checkBackup(file: string): BackupFacts {
-  const address = pathToFileURL(file);
-  // Without this, SQLite would make files beside it, and believe a log that is there of something else.
-  address.searchParams.set('immutable', '1');
+export async function checkBackup(file: string): Promise<BackupFacts> {
+  const db = new Kysely<Tables>({ dialect: readOnlyFile(file) });
   try {
-    const db = new DatabaseSync(address, { readOnly: true });
-    try {
-      return factsOf(db, file);
-    } finally {
-      db.close();
-    }
+    const found = Object.values((await sql`pragma integrity_check(1)`.execute(db)).rows[0] ?? {})[0];
+    if (found !== 'ok') throw damaged(file, String(found).replace(/^\*\*\*.*\n/, ''));
+    const made = (await sql<{ name: string }>`select name from kysely_migration`.execute(db)).rows;
+    const newer = made.find(({ name }) => !(name in MIGRATIONS));
+    if (newer !== undefined) throw ofNewerVersion(file, newer.name);
+    if (made.length < Object.keys(MIGRATIONS).length) return { ...(await factsOf(db)), end: undefined };
+    const { end, problems } = await verifyLedger(db);
+    if (problems.length > 0) throw damaged(file, problems.join('; '));
+    return { ...(await factsOf(db)), end };
   } catch (error) {
-    if (error instanceof ConfigError) throw error;
-    throw damaged(file, reasonOf(error));
+    throw error instanceof ConfigError && error.message.startsWith(file) ? error : damaged(file, reasonOf(error));
+  } finally {
+    await db.destroy();
   }
 }
 
-function factsOf(db: DatabaseSync, file: string): BackupFacts {
-  const one = (sql: string) => Object.values(db.prepare(sql).get() ?? {})[0];
-  const found = String(one('pragma integrity_check(1)'));
-  if (found !== 'ok') throw damaged(file, found.replace(/^\*\*\*.*\n/, ''));
-  const migrations = db.prepare('select name from kysely_migration').all();
-  const newer = migrations.find(({ name }) => !(String(name) in MIGRATIONS));
-  if (newer !== undefined) {
-    const fix = 'use the version that made it, or a newer one';
-    throw new ConfigError(`${file} is of a newer version: it has ${newer.name}`, fix);
-  }
-  const newest = one('select max(paid_at_ms) from payments');
+async function factsOf(db: Kysely<Tables>): Promise<Omit<BackupFacts, 'end'>> {
+  const count = (table: 'orders' | 'payments' | 'callbacks') =>
+    db.selectFrom(table).select((it) => it.fn.countAll<number>().as('count'));
+  const newest = await db
+    .selectFrom('payments')
+    .select((it) => it.fn.max('paid_at_ms').as('at_ms'))
+    .executeTakeFirst();
   return {
-    orders: Number(one('select count(*) from orders')),
-    payments: Number(one('select count(*) from payments')),
-    owed: Number(one("select count(*) from callbacks where status = 'pending'")),
-    newestPaymentAtMs: newest === null ? undefined : Number(newest),
+    orders: (await count('orders').executeTakeFirstOrThrow()).count,
+    payments: (await count('payments').executeTakeFirstOrThrow()).count,
+    owed: (await count('callbacks').where('status', '=', 'pending').executeTakeFirstOrThrow()).count,
+    newestPaymentAtMs: newest?.at_ms ?? undefined,
   };
+}
+
+function ofNewerVersion(file: string, migration: string): ConfigError {
+  return new ConfigError(
+    `${file} is of a newer version: it has ${migration}`,
+    'use the version that made it, or a newer one',
+  );
 }
 
 function damaged(file: string, reason: string): ConfigError {
@@ -89,7 +100,7 @@ function damaged(file: string, reason: string): ConfigError {
 export async function placeBackup(
   file: string,
   dataDir: string,
-  { replace, stamp }: { replace: boolean; stamp: string },
+  { replace, stamp, end }: { replace: boolean; stamp: string; end: LedgerEnd | undefined },
 ): Promise<string | undefined> {
   const path = storeFile(dataDir);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
@@ -104,6 +115,7 @@ export async function placeBackup(
     await copyOnDisk(file, incoming, { uid, gid });
     for (const name of there) await rename(join(dataDir, name), join(dataDir, aside(name, stamp)));
     await rename(incoming, path);
+    if (end !== undefined) await placeMark(dataDir, end, { uid, gid });
   } catch (error) {
     throw new PayboxError('STORAGE_FAULT', `${dataDir} does not take the store: ${reasonOf(error)}`, {
       severity: 'fatal',
@@ -117,6 +129,13 @@ export async function placeBackup(
   return there.length > 0 ? join(dataDir, aside(basename(path), stamp)) : undefined;
 }
 
+/** A start then misses nothing but what is missing in the backup. */
+async function placeMark(dataDir: string, end: LedgerEnd, { uid, gid }: { uid: number; gid: number }): Promise<void> {
+  const mark = markFile({ dataDir });
+  writeMark(mark, end);
+  if (process.getuid?.() === 0) await chown(mark, uid, gid);
+}
+
 /** `gateway.sqlite-wal` becomes `gateway.before-….sqlite-wal`: the files still belong together. */
 function aside(name: string, stamp: string): string {
   return name.replace(/^gateway/, `gateway.before-${stamp}`);
@@ -124,7 +143,12 @@ function aside(name: string, stamp: string): string {
 
 /** Its log, and the mark of its last payment, without which it would seem to have lost some. */
 async function filesOfStore(path: string): Promise<string[]> {
-  const own = [basename(path), `${basename(path)}-wal`, `${basename(path)}-shm`, 'gateway.mark'];
+  const own = [
+    basename(path),
+    `${basename(path)}-wal`,
+    `${basename(path)}-shm`,
+    basename(markFile({ dataDir: dirname(path) })),
+  ];
   return (await readdir(dirname(path))).filter((name) => own.includes(name));
 }
 

@@ -1,5 +1,6 @@
 import { chmodSync, closeSync, openSync, statSync } from 'node:fs';
 import { backup, DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import {
   type Dialect,
   type DialectAdapter,
@@ -53,6 +54,22 @@ export function sqliteFile(path: string, log: Logger): SqliteFile {
   return { dialect: new WholeMigrations({ database: async () => open() }), holdInPlace, copyTo };
 }
 
+/** A SQLite file that nobody uses, to be read as it is: nothing is made beside it, and no log that lies there is believed. */
+export function readOnlyFile(path: string): Dialect {
+  const address = pathToFileURL(path);
+  address.searchParams.set('immutable', '1');
+  const open = () => {
+    const db = new DatabaseSync(address, { readOnly: true });
+    addChecksum(db);
+    return adaptDatabase(db, path, () => undefined);
+  };
+  return new SqliteDialect({ database: async () => open() });
+}
+
+function addChecksum(db: DatabaseSync): void {
+  db.function(CHECKSUM_FUNCTION, { deterministic: true }, (text) => checksumOf(String(text)));
+}
+
 /** SQLite, whose migrations are made whole or not at all: one that is killed midway is made anew by the next start. */
 class WholeMigrations extends SqliteDialect {
   override createAdapter(): DialectAdapter {
@@ -72,7 +89,7 @@ function openSqlite(path: string, log: Logger): DatabaseSync {
   try {
     keepToOwner(path);
     db = new DatabaseSync(path);
-    db.function(CHECKSUM_FUNCTION, { deterministic: true }, (text) => checksumOf(String(text)));
+    addChecksum(db);
     // Alone on the file: two gateways on one folder would tell the same payments twice.
     // FULL: what a partner or a box was answered must survive a power cut.
     db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
