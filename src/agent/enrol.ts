@@ -140,7 +140,7 @@ export class Enroller {
   /** The secret, if the gateway has accepted; throws when the answer is not by whoever was told the code. */
   #conclude(attempt: Attempt, state: EnrolmentState | undefined): string | undefined {
     if (state === undefined) {
-      // Crowded out, or the gateway was started anew: it is asked again with the same code.
+      // The gateway was started anew: it is asked again with the same code.
       attempt.id = undefined;
       return undefined;
     }

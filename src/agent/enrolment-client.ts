@@ -59,6 +59,10 @@ export class EnrolmentClient {
       const what = `the gateway at ${this.#origin} does not enrol this box: ${explained(refusal.data.message)}`;
       return new EnrolmentRefused(what, 'check terminalCode and serialNumber against the boxes of the gateway');
     }
+    if (status === 429) {
+      const fix = 'see in the log of the gateway who else asks in the name of this box, and cut them off';
+      return new MissingPeerError(`${this.#origin} takes no more requests to be enrolled for now`, fix);
+    }
     const fix = 'check that enrolment.url is the origin of a gateway';
     return new MissingPeerError(`${this.#origin} answered ${status} to a request to be enrolled`, fix);
   }

@@ -1,8 +1,16 @@
 import type { Clock } from '../lib/clock.ts';
-import type { EnrolmentRequest, EnrolmentState } from '../protocol/enrolment.ts';
+import { networkOf } from '../lib/network.ts';
+import { ENROLMENT_LIFETIME_MS, type EnrolmentRequest, type EnrolmentState } from '../protocol/enrolment.ts';
 
-/** Requests under the name of one box: its own, and those of whoever else would like to be it. The newest win. */
-const REQUESTS_PER_BOX_MAX = 8;
+/** Requests under the name of one box: its own, and those of whoever else would like to be it. */
+const REQUESTS_PER_BOX_MAX = 1_024;
+/** Of these from one address, or one /64 of IPv6: so that one address alone keeps no box out that asks from another. */
+const REQUESTS_PER_NETWORK_MAX = 64;
+/** Of all boxes; one with few requests may have them in any case. */
+const REQUESTS_MAX = 32_768;
+const FEW_REQUESTS = 8;
+/** A request is remembered beyond its end: whoever proves the same code later is told from it by nobody. */
+const REMEMBERED_MS = 2 * ENROLMENT_LIFETIME_MS;
 
 export interface Pending {
   id: string;
@@ -11,23 +19,22 @@ export interface Pending {
   address: string;
   /** Calendar time. */
   sinceMs: number;
-  /** Monotonic time. */
+  /** Until when it can be accepted, or an acceptance be asked for; monotonic time. */
   untilMs: number;
   state: EnrolmentState;
 }
 
 /** What is known of one box while it enrols. */
-export interface Candidates {
-  /** The oldest first. */
-  requests: Pending[];
-  /** Kept apart, so that nobody crowds it out before the box has heard of it. */
-  accepted: Pending | undefined;
+interface Candidates {
+  /** The oldest first, with its network, and with when each is forgotten; monotonic time. */
+  remembered: { pending: Pending; network: string; untilMs: number }[];
   wrongCodes: number;
-  /** Codes that look for whoever knows them. */
-  awaited: Set<(pending: Pending) => void>;
 }
 
-/** Who asks to be enrolled, by box and by id, each for its time (PROTOCOL.md, clause ENR-7). In memory only. */
+/**
+ * Who asks to be enrolled, by box and by id (PROTOCOL.md, clause ENR-7). In memory only. None is forgotten before its
+ * time to make room for another one: what is one too many is not taken.
+ */
 export class EnrolmentRequests {
   readonly #clock: Clock;
   readonly #boxes = new Map<string, Candidates>();
@@ -37,67 +44,59 @@ export class EnrolmentRequests {
     this.#clock = clock;
   }
 
-  /** Adds the newest; the one that it crowds out, if any. */
-  add(pending: Pending): Pending | undefined {
-    const box = this.of(pending.request.terminalCode);
+  /** How long until one more from this address could be taken, in milliseconds; 0 when it would be now. */
+  waitMs(terminalCode: string, address: string): number {
+    const { remembered } = this.of(terminalCode);
+    const network = networkOf(address);
+    const own = remembered.filter((it) => it.network === network);
+    const isFull = remembered.length >= REQUESTS_PER_BOX_MAX || (this.#isFull() && remembered.length >= FEW_REQUESTS);
+    const [oldest] = own.length >= REQUESTS_PER_NETWORK_MAX ? own : isFull ? remembered : [];
+    return oldest === undefined ? 0 : oldest.untilMs - this.#clock.monotonicMs();
+  }
+
+  /** Takes one more, for which there is room. */
+  add(pending: Pending): void {
     this.#byId.set(pending.id, pending);
-    box.requests = [...box.requests, pending];
-    const crowdedOut = box.requests.length > REQUESTS_PER_BOX_MAX ? box.requests.shift() : undefined;
-    this.#drop(crowdedOut);
-    return crowdedOut;
+    const untilMs = this.#clock.monotonicMs() + REMEMBERED_MS;
+    this.of(pending.request.terminalCode).remembered.push({ pending, network: networkOf(pending.address), untilMs });
   }
 
-  /** Whether one more would crowd one out. */
-  isCrowded(terminalCode: string): boolean {
-    return this.of(terminalCode).requests.length >= REQUESTS_PER_BOX_MAX;
-  }
-
-  /** `undefined` when it is over, crowded out, or of an earlier run. */
+  /** `undefined` when it is over, or of an earlier run. */
   byId(id: string): Pending | undefined {
     const pending = this.#byId.get(id);
     return pending === undefined || this.#isOver(pending) ? undefined : pending;
   }
 
-  /** Keeps this one apart from the others, also when it was crowded out since; all that is known of its box. */
-  keepAccepted(pending: Pending): Candidates {
-    const box = this.of(pending.request.terminalCode);
-    this.#drop(box.accepted);
-    box.accepted = pending;
-    this.#byId.set(pending.id, pending);
-    box.requests = box.requests.filter((it) => it !== pending);
-    return box;
+  /** All that are remembered, those that are over too, the oldest first. */
+  all(terminalCode: string): Pending[] {
+    return this.of(terminalCode).remembered.map(({ pending }) => pending);
   }
 
-  /** What is not over yet; the rest is forgotten. */
-  *live(terminalCode: string): Iterable<Pending> {
-    const box = this.#boxes.get(terminalCode);
-    if (box === undefined) return;
-    for (const pending of box.requests) if (this.#isOver(pending)) this.#drop(pending);
-    box.requests = box.requests.filter((it) => !this.#isOver(it));
-    if (box.accepted !== undefined && this.#isOver(box.accepted)) {
-      this.#drop(box.accepted);
-      box.accepted = undefined;
-    }
-    if (box.requests.length === 0) box.wrongCodes = 0;
-    yield* box.requests;
-    if (box.accepted !== undefined) yield box.accepted;
+  /** Those that are not over yet, the oldest first. */
+  live(terminalCode: string): Pending[] {
+    return this.all(terminalCode).filter((it) => !this.#isOver(it));
   }
 
   /** Of boxes of the configuration only, so that there are no more of them than of those. */
   of(terminalCode: string): Candidates {
-    const known = this.#boxes.get(terminalCode);
-    if (known !== undefined) return known;
-    const fresh: Candidates = { requests: [], accepted: undefined, wrongCodes: 0, awaited: new Set() };
-    this.#boxes.set(terminalCode, fresh);
-    return fresh;
+    const nowMs = this.#clock.monotonicMs();
+    const box = this.#boxes.get(terminalCode) ?? { remembered: [], wrongCodes: 0 };
+    this.#boxes.set(terminalCode, box);
+    const forgotten = box.remembered.filter(({ untilMs }) => untilMs <= nowMs);
+    for (const { pending } of forgotten) this.#byId.delete(pending.id);
+    if (forgotten.length > 0) box.remembered = box.remembered.filter(({ untilMs }) => untilMs > nowMs);
+    if (box.remembered.every(({ pending }) => this.#isOver(pending))) box.wrongCodes = 0;
+    return box;
+  }
+
+  #isFull(): boolean {
+    if (this.#byId.size < REQUESTS_MAX) return false;
+    for (const terminalCode of this.#boxes.keys()) this.of(terminalCode);
+    return this.#byId.size >= REQUESTS_MAX;
   }
 
   #isOver({ untilMs }: Pending): boolean {
     return untilMs <= this.#clock.monotonicMs();
-  }
-
-  #drop(pending: Pending | undefined): void {
-    if (pending !== undefined) this.#byId.delete(pending.id);
   }
 }
 

@@ -7,7 +7,6 @@ import {
   agreementKeyOf,
   boxProof,
   ENROLMENT_LIFETIME_MS,
-  ENROLMENT_POLL_MS,
   type EnrolmentRequest,
   type EnrolmentState,
   gatewayProof,
@@ -23,8 +22,8 @@ import { accept, type Refusal, refuse, type Verdict } from './verdict.ts';
 
 /** So many wrong codes end the requests that they were tried on. */
 const WRONG_CODES_MAX = 10;
-/** A box whose request was crowded out asks again with its next poll: for so long an operator's code looks for it. */
-const CROWDED_WAIT_MS = 2 * ENROLMENT_POLL_MS + 1_000;
+/** Addresses that a list names of those who ask in the name of one box. */
+const ADDRESSES_SHOWN_MAX = 8;
 const SEED_BYTES = 32;
 
 /** A box that asks, as `/_mock/enrolments` tells it. Times are ISO 8601 in UTC. */
@@ -66,14 +65,19 @@ export class Enrolments {
     this.#probe = agreementKeyOf(deps.random.secret(SEED_BYTES));
   }
 
-  /** Takes the request of a box; the id by which it asks how that stands. The same request again is the same one. */
-  register(request: EnrolmentRequest, address: string): Verdict<{ id: string }> {
+  /**
+   * Takes the request of a box; the id by which it asks how that stands. The same request again is the same one. With
+   * `waitMs` there is no room for another one before that (clause ENR-7).
+   */
+  register(request: EnrolmentRequest, address: string): Verdict<{ id: string }> | { ok: false; waitMs: number } {
     const { terminalCode, serialNumber } = request;
     const problem = this.#problem(terminalCode, serialNumber);
     if (problem !== undefined) return problem;
     if (this.#probe.agree(request.publicKey) === undefined) return refuse('E46', 'publicKey: nothing to agree on');
-    const known = [...this.#requests.live(terminalCode)].find((it) => isSameRequest(it.request, request));
+    const known = this.#requests.live(terminalCode).find((it) => isSameRequest(it.request, request));
     if (known !== undefined) return accept({ id: known.id });
+    const waitMs = this.#requests.waitMs(terminalCode, address);
+    if (waitMs > 0) return { ok: false, waitMs };
     const { clock, random, log, changes } = this.#deps;
     const pending: Pending = {
       id: random.uuid(),
@@ -83,14 +87,13 @@ export class Enrolments {
       untilMs: clock.monotonicMs() + ENROLMENT_LIFETIME_MS,
       state: { state: 'pending' },
     };
-    const crowdedOut = this.#requests.add(pending);
+    this.#requests.add(pending);
     log.info('enrolment-asked', { box: terminalCode, serialNumber, address });
-    if (crowdedOut === undefined) changes.notify('enrolments');
-    for (const look of this.#requests.of(terminalCode).awaited) look(pending);
+    changes.notify('enrolments');
     return accept({ id: pending.id });
   }
 
-  /** How a request stands; `undefined` when there is none, because it is over, crowded out, or of an earlier run. */
+  /** How a request stands; `undefined` when there is none, because it is over, or of an earlier run. */
   async state(id: string): Promise<EnrolmentState | undefined> {
     const pending = this.#requests.byId(id);
     if (pending === undefined) return undefined;
@@ -103,10 +106,10 @@ export class Enrolments {
 
   list(): EnrolmentView[] {
     return this.#deps.directory.boxes().flatMap(({ terminalCode, serialNumber }) => {
-      const pending = [...this.#requests.live(terminalCode)].filter((it) => it.state.state === 'pending');
+      const pending = this.#requests.live(terminalCode).filter((it) => it.state.state === 'pending');
       const newest = pending.at(-1);
       if (newest === undefined) return [];
-      const from = [...new Set(pending.map((it) => it.address))];
+      const from = [...new Set(pending.map((it) => it.address))].slice(0, ADDRESSES_SHOWN_MAX);
       const since = new Date(newest.sinceMs).toISOString();
       const replaces = this.#deps.secrets.get(terminalCode, serialNumber) !== undefined;
       return { terminalCode, serialNumber, requests: pending.length, from, since, replaces };
@@ -119,8 +122,10 @@ export class Enrolments {
     if (problem !== undefined) return problem;
     const code = readEnrolmentCode(typed);
     if (code === undefined) return refuse('WRONG_CODE', 'a code is 12 letters and digits, as 7K2M-Q0XA-94TZ');
-    const [found, other] = await this.#knowing(terminalCode, code);
+    const knowing = this.#requests.all(terminalCode).filter(({ request }) => knows(code, request));
+    const found = this.#requests.live(terminalCode).find((it) => it.state.state !== 'rejected' && knowing.includes(it));
     if (found === undefined) return this.#countWrong(terminalCode);
+    const other = knowing.find((it) => it.request.publicKey !== found.request.publicKey);
     if (other !== undefined) {
       // A passer-by has read it off the screen: which of them is the box cannot be told.
       this.#rejectAll(terminalCode);
@@ -164,23 +169,6 @@ export class Enrolments {
     return undefined;
   }
 
-  /** Every request that knows the code, each key once. */
-  async #knowing(terminalCode: string, code: string): Promise<Pending[]> {
-    const isRight = ({ request, state }: Pending) =>
-      state.state !== 'rejected' && isProof(request.proof, boxProof(code, { ...request, boxKey: request.publicKey }));
-    const found = [...this.#requests.live(terminalCode)].filter(isRight);
-    const box = this.#requests.of(terminalCode);
-    if (!this.#requests.isCrowded(terminalCode)) return found;
-    const byKey = new Map(found.map((it) => [it.request.publicKey, it]));
-    const look = (pending: Pending) => {
-      if (isRight(pending)) byKey.set(pending.request.publicKey, pending);
-    };
-    box.awaited.add(look);
-    await this.#deps.clock.sleep(CROWDED_WAIT_MS);
-    box.awaited.delete(look);
-    return [...byKey.values()];
-  }
-
   /** One after the other: of two acceptances of one box the later one is what the store keeps and the box is told. */
   #conclude(pending: Pending, code: string): Promise<void> {
     const concluded = this.#lastAcceptance.then(() => this.#agree(pending, code));
@@ -207,12 +195,11 @@ export class Enrolments {
     pending.state = { state: 'accepted', how, publicKey: key.publicKey, proof };
     // However late it was accepted, the box has its time to ask.
     pending.untilMs = clock.monotonicMs() + ENROLMENT_LIFETIME_MS;
-    const box = this.#requests.keepAccepted(pending);
     // Whoever else asked has lost: only one is the box.
-    for (const other of box.requests) {
+    for (const other of this.#requests.all(terminalCode)) {
       other.state = isSameRequest(other.request, pending.request) ? pending.state : { state: 'rejected' };
     }
-    box.wrongCodes = 0;
+    this.#requests.of(terminalCode).wrongCodes = 0;
     expel(terminalCode, 'the box was enrolled anew');
     log.info('box-enrolled', { box: terminalCode, serialNumber, how, address: pending.address });
     changes.notify('enrolments', 'boxes');
@@ -227,11 +214,14 @@ export class Enrolments {
   }
 
   #rejectAll(terminalCode: string): void {
-    const box = this.#requests.of(terminalCode);
-    for (const pending of box.requests) pending.state = { state: 'rejected' };
-    box.wrongCodes = 0;
+    for (const pending of this.#requests.all(terminalCode)) pending.state = { state: 'rejected' };
+    this.#requests.of(terminalCode).wrongCodes = 0;
     this.#deps.changes.notify('enrolments');
   }
+}
+
+function knows(code: string, { publicKey, proof, ...names }: EnrolmentRequest): boolean {
+  return isProof(proof, boxProof(code, { ...names, boxKey: publicKey }));
 }
 
 function unknownBox(): Refusal {

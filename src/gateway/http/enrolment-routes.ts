@@ -36,12 +36,15 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: Deps & { direct
     // By the name of the pair: whoever tries out serial numbers keeps no other box out.
     const username = `${terminalCode} ${serialNumber}`;
     const verdict = logins.judge({ kind: 'enrolment', username, secret: serialNumber, expected: known }, address);
-    if (!verdict.ok && verdict.retryAfterSeconds > 0) {
-      reply.header('retry-after', String(verdict.retryAfterSeconds));
-      const reason = 'too many requests to enrol a box that there is not';
+    const tooMany = (retryAfterSeconds: number, reason: string) => {
+      reply.header('retry-after', String(retryAfterSeconds));
       return answerRefusal(request, reply, log, { code: 'E74', reason }, 429);
+    };
+    if (!verdict.ok && verdict.retryAfterSeconds > 0) {
+      return tooMany(verdict.retryAfterSeconds, 'too many requests to enrol a box that there is not');
     }
     const made = enrolments.register(parsed.data, address);
+    if ('waitMs' in made) return tooMany(Math.ceil(made.waitMs / 1000), `too many requests to enrol ${terminalCode}`);
     return made.ok ? reply.code(201).send(made.value) : answerRefusal(request, reply, log, made);
   });
   scope.get<{ Params: { id: string } }>(`${ENROLMENTS_PATH}/:id`, async (request, reply) => {
