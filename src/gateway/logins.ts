@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
 import { networkOf } from '../lib/network.ts';
 import { equalSecrets } from '../protocol/checksum.ts';
+import { loginOf } from '../protocol/keys.ts';
 
 /** So many wrong logins are taken at once; one of them is forgotten every so many milliseconds. */
 interface Budget {
@@ -101,4 +102,13 @@ function remember(seen: Set<string>, key: string): void {
 /** Whether a secret is the expected one; an unknown name (`undefined`) takes the same time as a wrong secret. */
 function isSecret(given: string, expected: string | undefined): boolean {
   return equalSecrets(given, expected ?? '') && expected !== undefined;
+}
+
+/**
+ * The password that a box with this secret logs in with; `undefined` without one. Made in any case, so that the time of
+ * an answer does not tell which boxes there are (PROTOCOL.md, clause TOP-2).
+ */
+export function boxPasswordOf(secret: string | undefined): string | undefined {
+  const made = loginOf(secret ?? '');
+  return secret === undefined ? undefined : made;
 }

@@ -3,10 +3,9 @@ import type { AedesOptions, AuthenticateError, Client } from 'aedes';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
-import { loginOf } from '../../protocol/keys.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic } from '../../protocol/topics.ts';
 import type { Directory } from '../directory.ts';
-import type { Logins } from '../logins.ts';
+import { boxPasswordOf, type Logins } from '../logins.ts';
 import { LimitedSocket } from './packet-limit.ts';
 
 /** What is published with QoS 2 would be kept until its end, which need never come. */
@@ -100,7 +99,7 @@ function loginProblem(
   if (username === login.username && !(client.conn instanceof LimitedSocket)) {
     return equalSecrets(password ?? '', login.password) ? undefined : wrong;
   }
-  const expected = passwordOf(directory.box(username)?.secret);
+  const expected = boxPasswordOf(directory.box(username)?.secret);
   const verdict = logins.judge({ kind: 'box', username, secret: password, expected }, addressOf(client));
   if (!verdict.ok && verdict.retryAfterSeconds > 0) return { text: 'too many wrong logins', code: UNAVAILABLE };
   if (!verdict.ok) return wrong;
@@ -110,12 +109,6 @@ function loginProblem(
   }
   if (!client.clean) return { text: 'clean session is required', code: NOT_AUTHORIZED };
   return undefined;
-}
-
-/** Made for an unknown box too, so that the answer's time does not tell which names are known. */
-function passwordOf(secret: string | undefined): string | undefined {
-  const made = loginOf(secret ?? '');
-  return secret === undefined ? undefined : made;
 }
 
 /** The name in the certificate that this client was asked for; empty without exactly one; undefined if it was not asked. */
