@@ -7,14 +7,10 @@ import { bankAccount, boxCode, freeText, LIMITS } from '../protocol/fields.ts';
 import { isSampleSecret, SECRET_EXPECTED, strongSecret } from '../protocol/secret.ts';
 import { webhookKey } from '../protocol/webhook.ts';
 import { addressProblem, isOwnHost, portOf } from './callbacks/destination.ts';
+import { callbackAfterLadder, callbackRetryWaitsMs } from './callbacks/ladder.ts';
 
 /** It lists the boxes, at some 140 characters each: room for about 7,000, which are read within seconds. */
 export const GATEWAY_FILE_CHARS_MAX = 1_048_576;
-
-const CALLBACK_RETRIES_MAX = 50;
-
-/** The waits of PROTOCOL.md, clause SYN-4, in milliseconds. */
-const CALLBACK_RETRY_WAITS_MS = [1000, 2000, 3000, 4000, 5000, 60_000, 60_000, 60_000, 60_000, 60_000];
 
 const port = z.int().min(0).max(65_535);
 const host = z.string().min(1).max(255);
@@ -159,10 +155,8 @@ export const gatewayConfigSchema = z
     confirm: z.enum(['displayed', 'accepted']).default('displayed').describe('what a push waits for'),
     confirmTimeoutMs: z.int().min(1).max(60_000).default(5000),
     qrLifetimeSeconds: z.int().min(1).max(86_400).default(300),
-    callbackRetryWaitsMs: z
-      .array(z.int().min(0).max(3_600_000))
-      .max(CALLBACK_RETRIES_MAX)
-      .default(CALLBACK_RETRY_WAITS_MS),
+    callbackRetryWaitsMs,
+    callbackAfterLadder,
     dataDir: z.string().min(1).describe('a folder; relative to the configuration file'),
     databaseUrl: databaseUrl.optional().describe('a PostgreSQL database, in place of a file in dataDir'),
     adminToken: strongSecret.optional().describe('opens /_mock to callers beyond loopback, and asks it of everyone'),

@@ -10,28 +10,25 @@ import type { BrokerAddress, MqttChannel, MqttChannelDeps } from './boxes/mqtt-c
 import type { LimitedSocket } from './boxes/packet-limit.ts';
 import { Seals } from './boxes/seals.ts';
 import { attemptCallback } from './callbacks/attempt.ts';
+import { createBacklog, keepBacklog } from './callbacks/backlog.ts';
 import { Courier } from './callbacks/courier.ts';
 import { portOf } from './callbacks/destination.ts';
+import { retryWaitsOf } from './callbacks/ladder.ts';
 import { createPost } from './callbacks/post.ts';
 import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
-import { createDirectory, type Directory } from './directory.ts';
+import { createDirectory } from './directory.ts';
 import { Enrolments } from './enrolments.ts';
 import { SettableClock } from './faults/clock-skew.ts';
-import type { Faults } from './faults/faults.ts';
 import { Seams } from './faults/seams.ts';
 import { Health } from './health.ts';
 import { createApp } from './http/app.ts';
-import { backupRoutes } from './http/backup-routes.ts';
 import { boxRoutes } from './http/box-routes.ts';
 import { answerBeforeClosing } from './http/closing.ts';
 import { boxEnrolmentRoutes, ownerEnrolmentRoutes } from './http/enrolment-routes.ts';
-import { faultRoutes } from './http/fault-routes.ts';
-import { type MockRoutesDeps, mockRoutes } from './http/mock-routes.ts';
+import { ownersRoutes } from './http/owners-routes.ts';
 import { pageRoutes } from './http/page-routes.ts';
 import { serviceRoutes } from './http/service-routes.ts';
-import { createViews } from './http/views.ts';
-import { hearOwners, wireRoutes } from './http/wire-routes.ts';
 import { addressError, readServerTls, urlHost } from './listen.ts';
 import { Logins } from './logins.ts';
 import { createMetrics } from './metrics.ts';
@@ -125,7 +122,9 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   const seals = await Seals.open({ ...deps, hub, directory, store, wire });
   opened.add('faults', () => faults.close());
   opened.add('boxes', () => hub.close());
-  const metrics = createMetrics(() => hub.online);
+  const backlog = createBacklog({ clock, store });
+  const keptBacklog = keepBacklog(backlog, clock);
+  const metrics = createMetrics(() => hub.online, keptBacklog);
   const ownPorts: number[] = [];
   const names = new Names(deps);
   const courier: Courier = new Courier({
@@ -140,7 +139,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
       (signal) => names.lookup(signal),
     ),
     attempt: seams.attempt(attemptCallback, (id) => courier.resend(id)),
-    retryWaitsMs: config.callbackRetryWaitsMs,
+    retryWaitsMs: retryWaitsOf(config),
   });
   opened.add('callbacks', () => courier.close());
   opened.add('names', () => names.close());
@@ -168,7 +167,21 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
     async (scope) => void endStreams.push(boxRoutes(scope, { ...deps, hub: boxHub, links, seals, directory, logins })),
   );
   const baseUrl = () => `${originAt(app, config)}${config.basePath}`;
-  const owned = { ...deps, config, service, courier, seals, logins, changes, store, hub, directory, wire, faults };
+  const owned = {
+    ...deps,
+    config,
+    service,
+    courier,
+    seals,
+    logins,
+    changes,
+    store,
+    hub,
+    directory,
+    wire,
+    faults,
+    backlog,
+  };
   app.register(async (scope) => void endStreams.push(ownersRoutes(scope, { ...owned, baseUrl })), { prefix: '/_mock' });
   const expel = (terminalCode: string, reason: string) => {
     hub.expel(terminalCode, reason);
@@ -181,7 +194,9 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
     prefix: '/_mock',
   });
   const health = new Health({ clock, store, isBrokerThere: () => mqtt?.isConnected() ?? true });
-  app.register((scope) => pageRoutes(scope, { store, metrics, health, log, basePath: config.basePath }));
+  app.register((scope) =>
+    pageRoutes(scope, { store, metrics, health, backlog: keptBacklog, log, basePath: config.basePath }),
+  );
   await listen(app, config);
   ownPorts.push(...portsOf(originAt(app, config), config.mqtt?.embedded === undefined ? undefined : mqtt?.url));
   courier.start();
@@ -192,27 +207,6 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   log.info('gateway-ready', { origin, mqttUrl });
   const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
   return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl, close };
-}
-
-type OwnersDeps = Omit<MockRoutesDeps, 'views'> & {
-  store: Store;
-  hub: Hub;
-  directory: Directory;
-  wire: Wire;
-  faults: Faults;
-};
-
-/** What only owners may ask, below `/_mock`. Returns what ends its streams. */
-function ownersRoutes(scope: FastifyInstance, deps: OwnersDeps): () => void {
-  hearOwners(scope, deps);
-  const endStreams = mockRoutes(scope, { ...deps, views: createViews(deps.store, deps.hub, deps.directory) });
-  const endBackups = backupRoutes(scope, deps);
-  wireRoutes(scope, deps);
-  faultRoutes(scope, deps);
-  return () => {
-    endStreams();
-    endBackups();
-  };
 }
 
 function portsOf(...addresses: (string | undefined)[]): number[] {

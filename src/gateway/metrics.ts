@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { BacklogNow, BacklogReader } from './callbacks/backlog.ts';
 
 /** What the gateway counts, in a registry of its own. */
 export interface Metrics {
@@ -12,7 +13,7 @@ export interface Metrics {
 
 const SECONDS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10];
 
-export function createMetrics(boxesOnline: () => number): Metrics {
+export function createMetrics(boxesOnline: () => number, backlog: BacklogReader): Metrics {
   const registry = new Registry();
   const registers = [registry];
   const pushes = new Counter({
@@ -41,6 +42,7 @@ export function createMetrics(boxesOnline: () => number): Metrics {
       this.set(boxesOnline());
     },
   });
+  gaugesOf(backlog, registers);
   return {
     pushed: (result, took) => {
       pushes.inc({ result });
@@ -50,4 +52,26 @@ export function createMetrics(boxesOnline: () => number): Metrics {
     contentType: registry.contentType,
     text: () => registry.metrics(),
   };
+}
+
+function gaugesOf(backlog: BacklogReader, registers: Registry[]): void {
+  const gauge = (name: string, help: string, read: (now: BacklogNow) => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      async collect() {
+        // A store that does not answer leaves the number out, and the others be told.
+        const now = await backlog();
+        if (now === undefined) this.remove();
+        else this.set(read(now));
+      },
+    });
+  gauge('paybox_gateway_callbacks_waiting', 'callbacks that are still to be delivered', (it) => it.waiting);
+  gauge('paybox_gateway_callbacks_failed', 'callbacks that are not tried again: dead letters', (it) => it.failed);
+  gauge(
+    'paybox_gateway_callbacks_oldest_waiting_seconds',
+    'age of the oldest callback that is still to be delivered; 0 when none is',
+    (it) => it.oldestWaitingSeconds,
+  );
 }

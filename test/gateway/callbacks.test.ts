@@ -46,11 +46,15 @@ const afterAttempts = (gateway: TestGateway, count: number) =>
   });
 
 /** A gateway on a clock that stands still, whose partner answers as told, and one payment. */
-async function paidGateway(replies: Parameters<typeof partnerServer>, auth?: (origin: string) => unknown) {
+async function paidGateway(
+  replies: Parameters<typeof partnerServer>,
+  auth?: (origin: string) => unknown,
+  config: object = {},
+) {
   const clock = new VirtualClock();
   const partner = await partnerServer(...replies);
   const callback = { url: partner.url, ...(auth === undefined ? {} : { auth: auth(partner.origin) }) };
-  const gateway = await testGateway({ clock, callback, config: { mqtt: null } });
+  const gateway = await testGateway({ clock, callback, config: { mqtt: null, ...config } });
   const paid = await gateway.post(TEST_CALLBACK, testCallback());
   expect(paid).toMatchObject({ status: 200, body: { status: 'SUCCESS' } });
   await clock.advance(0);
@@ -157,20 +161,24 @@ describe('SYN', () => {
     ['401', status(401)],
     ['404', status(404)],
     ['a lost connection', reset],
-  ])('SYN-4 is tried again after 1, 2, 3, 4, 5 s and five times 60 s, then failed: %s', async (_name, reply) => {
-    const { gateway, clock, partner } = await paidGateway([reply]);
-    for (const [i, waitMs] of LADDER_MS.entries()) {
-      await eventually(`wait ${i + 1}`, () => partner.calls.length === i + 1 && clock.sleeping()[0] === waitMs);
-      await clock.advance(waitMs - 1);
-      expect(partner.calls).toHaveLength(i + 1);
-      await clock.advance(1);
-    }
-    const last = await afterAttempts(gateway, LADDER_MS.length + 1);
-    expect(last).toMatchObject({ status: 'failed', nextAttemptAt: null });
-    await clock.advance(600_000);
-    expect(partner.calls).toHaveLength(LADDER_MS.length + 1);
-    expect(new Set(partner.calls.map((it) => it.body)).size).toBe(1);
-  });
+  ])(
+    'SYN-4 is tried again after 1, 2, 3, 4, 5 s and five times 60 s, then failed where it ends there: %s',
+    async (_name, reply) => {
+      const config = { callbackAfterLadder: { forSeconds: 0 } };
+      const { gateway, clock, partner } = await paidGateway([reply], undefined, config);
+      for (const [i, waitMs] of LADDER_MS.entries()) {
+        await eventually(`wait ${i + 1}`, () => partner.calls.length === i + 1 && clock.sleeping()[0] === waitMs);
+        await clock.advance(waitMs - 1);
+        expect(partner.calls).toHaveLength(i + 1);
+        await clock.advance(1);
+      }
+      const last = await afterAttempts(gateway, LADDER_MS.length + 1);
+      expect(last).toMatchObject({ status: 'failed', nextAttemptAt: null });
+      await clock.advance(600_000);
+      expect(partner.calls).toHaveLength(LADDER_MS.length + 1);
+      expect(new Set(partner.calls.map((it) => it.body)).size).toBe(1);
+    },
+  );
 
   it('SYN-4 goes on with its ladder although the calendar clock is set back', async () => {
     const clock = new VirtualClock();

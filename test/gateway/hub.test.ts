@@ -208,7 +208,18 @@ it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say
   const looked: string[] = [];
   const courier = { look: (partner: string) => void looked.push(partner) };
   const pay = createPay({ ...deps, store, clock, hub, courier });
-  const service = new Service({ ...deps, store, clock, config, hub, pay, metrics: createMetrics(() => 0) });
+  const service = new Service({
+    ...deps,
+    store,
+    clock,
+    config,
+    hub,
+    pay,
+    metrics: createMetrics(
+      () => 0,
+      async () => undefined,
+    ),
+  });
   const [partner] = config.partners;
   if (partner === undefined) throw new Error('no partner');
   const paying = service.testCallback(partner, { bankAccount: ACCOUNT.bankAccount, content: 'DH001', amount: 50_000 });
@@ -225,7 +236,18 @@ it('MSG-7 AGT-11 tells a box of a payment, and says that it is new, although the
   const [tell, tellAgain, cancelled] = [hub.tell.bind(hub), hub.tellAgain.bind(hub), hub.cancelled.bind(hub)];
   const away = { tell, tellAgain, cancelled, session: () => undefined };
   const pay = createPay({ ...deps, store, clock, hub: away, courier: { look: () => undefined } });
-  const service = new Service({ ...deps, store, clock, config, hub, pay, metrics: createMetrics(() => 0) });
+  const service = new Service({
+    ...deps,
+    store,
+    clock,
+    config,
+    hub,
+    pay,
+    metrics: createMetrics(
+      () => 0,
+      async () => undefined,
+    ),
+  });
   const [partner] = config.partners;
   if (partner === undefined) throw new Error('no partner');
   await service.testCallback(partner, { bankAccount: ACCOUNT.bankAccount, content: 'DH001', amount: 50_000 });
@@ -243,7 +265,18 @@ it('does not say that an order is cancelled which is paid in that moment', async
   await say({ type: 'shown', pushId });
   expect((await result).ok).toBe(true);
   const pay = createPay({ ...deps, store, clock, hub, courier: { look: () => undefined } });
-  const service = new Service({ ...deps, store, clock, config, hub, pay, metrics: createMetrics(() => 0) });
+  const service = new Service({
+    ...deps,
+    store,
+    clock,
+    config,
+    hub,
+    pay,
+    metrics: createMetrics(
+      () => 0,
+      async () => undefined,
+    ),
+  });
   const find = store.orders.find.bind(store.orders);
   store.orders.find = async (id) => {
     const found = await find(id);

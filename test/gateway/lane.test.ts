@@ -11,7 +11,7 @@ it('SYN-4 misses no callback that comes while the store is read', async () => {
   const due: string[] = [];
   let reads = 0;
   const nextPending = async () => {
-    const found = due.splice(0).map((id) => ({ id, next_at_ms: 0 }));
+    const found = due.splice(0).map((id) => ({ id, tries: 1, next_at_ms: 0 }));
     await Promise.resolve();
     reads += 1;
     if (reads > 1) return found;
@@ -23,7 +23,7 @@ it('SYN-4 misses no callback that comes while the store is read', async () => {
     'demo',
     {
       ...{ clock, log: createLogger(new PassThrough().resume(), clock, 'json'), retryWaitsMs: [1000] },
-      store: { payments: { nextPending } },
+      store: { payments: { nextPending, neverTried: async () => [] } },
       attempt: async (id) => attempted.resolve(id),
     },
     closing.signal,

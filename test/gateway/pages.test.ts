@@ -15,9 +15,11 @@ import {
   OTHER_ACCOUNT,
   order,
   partnerServer,
+  processed,
   push,
   qrFor,
   SEND_QR,
+  status,
   TEST_CALLBACK,
   testCallback,
   testGateway,
@@ -56,6 +58,7 @@ it.each([
   'begin.js',
   'enrol.js',
   'faults.js',
+  'resend.js',
   'console.css',
   'console.html',
   'docs.html',
@@ -69,7 +72,10 @@ it.each([
 it('tells that it is well', async () => {
   const gateway = await testGateway();
   const answer = await fetch(`${gateway.origin}/healthz`);
-  expect([answer.status, await answer.json()]).toEqual([200, { status: 'ok' }]);
+  expect([answer.status, await answer.json()]).toEqual([
+    200,
+    { status: 'ok', callbacks: { waiting: 0, failed: 0, oldestWaitingSeconds: 0 } },
+  ]);
 });
 
 it('counts pushes by result, callbacks and boxes for Prometheus', async () => {
@@ -203,6 +209,29 @@ describe('in a browser', () => {
         JSON.stringify(await page.heldBack()).includes('script-src-attr'),
       );
       expect(await page.evaluate('document.title')).toBe('paybox gateway');
+    },
+  );
+
+  it.skipIf(missing)(
+    `SYN-5 CBK-7 the console sends all that failed again, and tells which box is not told${note}`,
+    async () => {
+      const replies = Array.from({ length: 3 }, () => status(400));
+      const partner = await partnerServer(...replies, processed);
+      const gateway = await testGateway({ callback: { url: partner.url } });
+      const page = await open(`${gateway.origin}/`);
+      await page.shows('No callbacks yet');
+      await page.becomes("document.getElementById('resend-form').hidden");
+      for (let i = 0; i < 3; i += 1) await gateway.post(TEST_CALLBACK, testCallback());
+      await page.shows('3 failed');
+      await page.becomes(
+        "[...document.querySelectorAll('#payments td')].some((it) => /VVB000002not reported since .*: the box is offline/.test(it.textContent))",
+      );
+      await page.evaluate("document.getElementById('resend-partner').value = 'demo'");
+      await page.click('Send all that failed again');
+      await page.shows('3 are sent again');
+      await page.becomes("document.querySelectorAll('#callbacks .pill.good').length === 3");
+      await page.becomes("document.getElementById('resend-form').hidden");
+      expect(await page.evaluate('faults')).toEqual([]);
     },
   );
 

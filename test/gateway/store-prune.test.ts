@@ -50,7 +50,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       const payments = ['t old', 't new'];
       expect((await store.payments.noticesOf(payments)).map((it) => it.payment_id)).toEqual(['t new']);
       expect((await store.payments.callbacksOf(payments)).map((it) => it.id)).toEqual(['c new']);
-      expect((await store.payments.attemptsOf(['c old', 'c new'])).map((it) => it.id)).toEqual(['a new']);
+      expect((await store.payments.attemptsOf(['c old', 'c new'], 100)).map((it) => it.id)).toEqual(['a new']);
       expect(await prune(store)).toMatchObject({ orders: 0, payments: 0, qrCodes: 0 });
     });
 

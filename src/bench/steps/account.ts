@@ -67,10 +67,11 @@ export async function lookAtAccount(context: StepContext): Promise<string | unde
 }
 
 function reportProblem(payment: PaymentView, { boxes }: Target): string | undefined {
-  const unreported = payment.boxes.find(
+  const unreported = payment.boxes.filter(
     (it) => it.reportedAt === null && boxes.some(({ terminalCode }) => terminalCode === it.terminalCode),
   );
-  return unreported === undefined ? undefined : `is not reported by ${unreported.terminalCode}`;
+  const names = unreported.map(({ terminalCode }) => terminalCode).join(', ');
+  return names === '' ? undefined : `is not reported by ${names}`;
 }
 
 /** `received`: how often the partner's server has received it, where the bench has that. */

@@ -5,6 +5,8 @@ import type { Random } from '../../lib/random.ts';
 import type { Changes } from '../changes.ts';
 import type { Directory } from '../directory.ts';
 import type { Metrics } from '../metrics.ts';
+import type { CallbackChoice } from '../store/owed.ts';
+import type { AfterAttempt } from '../store/payments.ts';
 import type { CallbackRow } from '../store/schema.ts';
 import type { Store } from '../store/store.ts';
 import type { Wire } from '../wire/wire.ts';
@@ -14,6 +16,10 @@ import type { Post } from './post.ts';
 
 /** Until the store, which failed at the start, is asked again. */
 const STUCK_WAIT_MS = 10_000;
+/** Of one call to have them tried again … */
+const AGAIN_MAX = 10_000;
+/** … and in one transaction: whatever else there is to do waits for no more than that. */
+const AGAIN_BATCH_MAX = 100;
 
 export interface CourierDeps {
   store: Store;
@@ -68,6 +74,29 @@ export class Courier {
     return callback;
   }
 
+  /**
+   * Has callbacks that failed, or that wait, tried again at once, as after their first attempt, in the queue of their
+   * partner; oldest first, at most 10,000. How many, and whether there may be more (PROTOCOL.md, clause SYN-5).
+   */
+  async resendAll(choice: CallbackChoice): Promise<{ count: number; more: boolean }> {
+    const { store, clock, changes, log } = this.#deps;
+    const atMs = clock.wallMs();
+    const partners = new Set<string>();
+    let count = 0;
+    let after: number | undefined = 0;
+    while (after !== undefined && count < AGAIN_MAX && !this.#closing.signal.aborted) {
+      const batch = await store.payments.tryAgain(choice, after, AGAIN_BATCH_MAX, atMs);
+      for (const partner of batch.partners) partners.add(partner);
+      for (const partner of new Set(batch.partners)) this.look(partner);
+      count += batch.partners.length;
+      after = batch.after;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    log.info('callbacks-resent', { count, partners: partners.size, status: choice.status });
+    if (count > 0) changes.notify('callbacks', 'payments');
+    return { count, more: after !== undefined };
+  }
+
   /** Ends every wait and attempt; an attempt that is cut off is made anew at the next start. */
   async close(): Promise<void> {
     this.#closing.abort(new Error('the gateway is stopping'));
@@ -115,6 +144,7 @@ export class Courier {
     );
     if (this.#closing.signal.aborted && attempt.status === null) return;
     const after = { url, ...this.#after(callback, attempt, byHand) };
+    const { status: outcome = callback.status } = after;
     await store.payments.addAttempt(
       {
         id: random.uuid(),
@@ -129,7 +159,7 @@ export class Courier {
       },
       after,
     );
-    metrics.called(attempt.result === 'retry' && after.status === 'failed' ? 'failed' : attempt.result);
+    metrics.called(attempt.result === 'retry' && outcome === 'failed' ? 'failed' : attempt.result);
     const { result, status, error, warning } = attempt;
     const { partner, body, payment_id: transactionId } = callback;
     const { answer, durationMs: tookMs } = attempt;
@@ -139,37 +169,28 @@ export class Courier {
       partner,
       body,
       byHand,
-      result: after.status,
+      result: outcome,
       status,
       answer,
       error,
       warning,
       tookMs,
     });
-    const line = { callback: id, partner: callback.partner, result: after.status, status, error, warning };
+    const line = { callback: id, partner: callback.partner, result: outcome, status, error, warning };
     if (result === 'delivered' && warning === null) log.info('callback', line);
     else log.warn('callback', line);
     changes.notify('callbacks', 'payments');
   }
 
-  #after(
-    callback: CallbackRow,
-    attempt: Attempt,
-    byHand: boolean,
-  ): Pick<CallbackRow, 'status' | 'warning' | 'tries' | 'next_at_ms'> {
+  /** What an attempt changes; a failure by hand neither ends the ladder nor takes back a delivery. */
+  #after({ tries }: CallbackRow, attempt: Attempt, byHand: boolean): Omit<AfterAttempt, 'url'> {
     const { retryWaitsMs, clock } = this.#deps;
-    const { tries, next_at_ms } = callback;
     if (attempt.result === 'delivered') {
-      return { status: 'delivered', warning: attempt.warning, tries: tries + (byHand ? 0 : 1), next_at_ms };
+      return { status: 'delivered', warning: attempt.warning, tries: tries + (byHand ? 0 : 1) };
     }
-    // A failure by hand neither ends the ladder nor takes back a delivery.
-    if (byHand) return { status: callback.status, warning: callback.warning, tries, next_at_ms };
+    if (byHand) return {};
     const waitMs = attempt.result === 'failed' ? undefined : retryWaitsMs[tries];
-    return {
-      status: waitMs === undefined ? 'failed' : 'pending',
-      warning: null,
-      tries: tries + 1,
-      next_at_ms: waitMs === undefined ? next_at_ms : clock.wallMs() + waitMs,
-    };
+    const failed = { status: 'failed', warning: null, tries: tries + 1 } as const;
+    return waitMs === undefined ? failed : { ...failed, status: 'pending', next_at_ms: clock.wallMs() + waitMs };
   }
 }

@@ -5,11 +5,13 @@ import type { Store } from '../store/store.ts';
 
 /** Attempts to one partner at the same time; its other callbacks wait in the store. */
 const RUNNING_MAX = 20;
+/** Repeated ones leave room for first ones: what is paid now does not wait for a heap of what was not taken. */
+const REPEATED_WHILE_RUNNING_MAX = 15;
 /** After a failure of the store, which is no answer of a partner. */
 const STUCK_WAIT_MS = 10_000;
 
 export interface LaneDeps {
-  store: { payments: Pick<Store['payments'], 'nextPending'> };
+  store: { payments: Pick<Store['payments'], 'neverTried' | 'nextPending'> };
   clock: Clock;
   log: Logger;
   /** Waits of the ladder in milliseconds. */
@@ -68,18 +70,26 @@ export class Lane {
   /** Begins the attempts that are due. The wait for the next one; `undefined` when only news can bring one. */
   async #runDue(): Promise<number | undefined> {
     const { store, clock, retryWaitsMs } = this.#deps;
-    if (this.#running.size >= RUNNING_MAX) return undefined;
-    const longestMs = Math.max(0, ...retryWaitsMs);
+    const mayBegin = (below: number) => !this.#closing.aborted && this.#running.size < below;
+    if (!mayBegin(RUNNING_MAX)) return undefined;
     // Some of these may be running: so many at least are not, where there are so many.
-    for (const { id, next_at_ms } of await store.payments.nextPending(this.#partner, 2 * RUNNING_MAX)) {
-      if (this.#closing.aborted || this.#running.size >= RUNNING_MAX) return undefined;
-      if (this.#running.has(id)) continue;
+    for (const { id } of await store.payments.neverTried(this.#partner, 2 * RUNNING_MAX)) {
+      if (!mayBegin(RUNNING_MAX)) return undefined;
+      this.#begin(id);
+    }
+    let soonestMs: number | undefined;
+    for (const { id, tries, next_at_ms } of await store.payments.nextPending(this.#partner, 2 * RUNNING_MAX)) {
+      if (!mayBegin(REPEATED_WHILE_RUNNING_MAX)) return undefined;
       const waitMs = next_at_ms - clock.wallMs();
       // Kept as wall time for the sake of a restart, so a clock that was set must not hold it up for long.
-      if (waitMs > 0 && waitMs <= longestMs) return waitMs;
-      this.#running.set(id, this.#run(id));
+      if (waitMs > 0 && waitMs <= (retryWaitsMs[tries - 1] ?? 0)) soonestMs = Math.min(waitMs, soonestMs ?? waitMs);
+      else this.#begin(id);
     }
-    return undefined;
+    return soonestMs;
+  }
+
+  #begin(id: string): void {
+    if (!this.#running.has(id)) this.#running.set(id, this.#run(id));
   }
 
   async #run(id: string): Promise<void> {

@@ -3,7 +3,6 @@ import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Seals } from '../boxes/seals.ts';
-import type { Courier } from '../callbacks/courier.ts';
 import type { Changes } from '../changes.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Logins } from '../logins.ts';
@@ -21,7 +20,7 @@ const WATCHERS_MAX = 100;
 const DEMO_PASSWORD = 'demo-secret';
 
 /** `before`: only what is older than the row of this id, for the next page of a list. */
-const listQuery = z.object({
+export const listQuery = z.object({
   limit: z.coerce.number().int().min(1).max(ROWS_MAX).default(ROWS_DEFAULT),
   before: z.string().optional(),
 });
@@ -29,7 +28,6 @@ const listQuery = z.object({
 export interface MockRoutesDeps {
   config: GatewayConfig;
   service: Service;
-  courier: Courier;
   seals: Pick<Seals, 'kid' | 'rotate'>;
   logins: Logins;
   views: Views;
@@ -41,7 +39,7 @@ export interface MockRoutesDeps {
 
 /** What the mock adds to the service, for developers and their tests. Returns what ends its streams. */
 export function mockRoutes(scope: FastifyInstance, deps: MockRoutesDeps): () => void {
-  const { service, courier, seals, views, changes, logins, log, clock } = deps;
+  const { service, seals, views, changes, logins, log, clock } = deps;
   forOwnersOnly(scope, { adminToken: deps.config.adminToken, logins, log });
 
   const unknown = (request: FastifyRequest, reply: FastifyReply, reason: string) =>
@@ -57,13 +55,8 @@ export function mockRoutes(scope: FastifyInstance, deps: MockRoutesDeps): () => 
   list('/boxes', () => views.boxes());
   list('/orders', (limit, before) => views.orders(limit, before));
   list('/payments', (limit, before) => views.payments(limit, before));
-  list('/callbacks', (limit, before) => views.callbacks(limit, before));
   scope.get<{ Params: { terminalCode: string } }>('/boxes/:terminalCode', async (request, reply) => {
     return views.box(request.params.terminalCode) ?? unknown(request, reply, 'no such box');
-  });
-  scope.post<{ Params: { id: string } }>('/callbacks/:id/resend', async (request, reply) => {
-    const callback = await courier.resend(request.params.id);
-    return callback === undefined ? unknown(request, reply, 'no such callback') : views.callback(callback);
   });
   scope.post<{ Params: { orderId: string } }>('/orders/:orderId/cancel', async (request, reply) => {
     const verdict = await service.cancelOrder(request.params.orderId);

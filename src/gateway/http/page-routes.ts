@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { PAGE_POLICY } from '../../lib/http-guard.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { BacklogReader } from '../callbacks/backlog.ts';
 import type { Health } from '../health.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Store } from '../store/store.ts';
@@ -19,6 +20,7 @@ const ASSETS: Record<string, URL> = {
   '/begin.js': new URL('begin.js', OWN),
   '/enrol.js': new URL('enrol.js', OWN),
   '/faults.js': new URL('faults.js', OWN),
+  '/resend.js': new URL('resend.js', OWN),
   '/docs/docs.js': new URL('docs.js', OWN),
   '/docs/swagger-ui.css': new URL('swagger-ui.css', SWAGGER),
   '/docs/swagger-ui-bundle.js': new URL('swagger-ui-bundle.js', SWAGGER),
@@ -29,13 +31,14 @@ export interface PageRoutesDeps {
   store: Store;
   metrics: Metrics;
   health: Health;
+  backlog: BacklogReader;
   log: Logger;
   basePath: string;
 }
 
 /** Pages for people, and the two addresses for machines that watch the gateway. */
 export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
-  const { store, metrics, health, log, basePath } = deps;
+  const { store, metrics, health, backlog, log, basePath } = deps;
   const page = (name: string) => readFile(new URL(name, OWN), 'utf8');
   const [consolePage, docsPage] = await Promise.all([page('console.html'), page('docs.html')]);
   const html = (reply: FastifyReply, text: string) =>
@@ -46,7 +49,12 @@ export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
   scope.get('/openapi.json', () => openApi(basePath === '' ? '/' : basePath));
   scope.get('/healthz', async (_request, reply) => {
     const reason = await health.problem();
-    return reason === undefined ? { status: 'ok' } : reply.code(503).send({ status: 'failed', reason });
+    if (reason !== undefined) return reply.code(503).send({ status: 'failed', reason });
+    // What waits for a partner is told; the gateway is well all the same.
+    const owed = await backlog();
+    if (owed === undefined) return reply.code(503).send({ status: 'failed', reason: 'the store does not answer' });
+    const { partners: _partners, ...callbacks } = owed;
+    return { status: 'ok', callbacks };
   });
   scope.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()));
 

@@ -1,7 +1,11 @@
 import type { Hub } from '../boxes/hub.ts';
 import type { Directory } from '../directory.ts';
-import type { AttemptRow, CallbackRow, OrderRow, PaymentRow, PushRow } from '../store/schema.ts';
+import type { AttemptRow, CallbackRow, CallbackStatus, OrderRow, PaymentRow, PushRow } from '../store/schema.ts';
 import type { Store } from '../store/store.ts';
+
+/** In a list each callback has the newest of its attempts; alone it has more. */
+const ATTEMPTS_IN_LIST_MAX = 20;
+const ATTEMPTS_ALONE_MAX = 1000;
 
 /** What `/_mock` tells of the gateway, as JSON. Times are ISO 8601 in UTC. */
 export interface Views {
@@ -9,7 +13,8 @@ export interface Views {
   box(terminalCode: string): object | undefined;
   orders(limit: number, before?: string): Promise<object[]>;
   payments(limit: number, before?: string): Promise<object[]>;
-  callbacks(limit: number, before?: string): Promise<object[]>;
+  /** With the newest of their attempts. */
+  callbacks(limit: number, before?: string, status?: CallbackStatus): Promise<object[]>;
   callback(row: CallbackRow): Promise<object>;
 }
 
@@ -32,8 +37,9 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
       display: session?.display ?? null,
     };
   };
-  const callbackViews = async (rows: CallbackRow[]) => {
-    const attempts = await store.payments.attemptsOf(rows.map((it) => it.id));
+  const callbackViews = async (rows: CallbackRow[], attemptsMax: number) => {
+    const ids = rows.map((it) => it.id);
+    const attempts = await store.payments.attemptsOf(ids, attemptsMax);
     return rows.map((it) => callbackView(it, attempts));
   };
   return {
@@ -54,6 +60,12 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
           .filter((it) => it.payment_id === row.id)
           .map((it) => ({
             terminalCode: it.terminal_code,
+            /** Since when it is to be told. */
+            since: time(it.created_at_ms),
+            online: hub.session(it.terminal_code) !== undefined,
+            /** A box that was taken out of the configuration reports nothing any more. */
+            registered: directory.box(it.terminal_code) !== undefined,
+            toldAt: time(it.told_at_ms),
             reportedAt: time(it.reported_at_ms),
             recorded: it.recorded === null ? null : it.recorded === 1,
           })),
@@ -63,8 +75,10 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
             .map((it) => ({ id: it.id, status: it.status, warning: it.warning }))[0] ?? null,
       }));
     },
-    callbacks: async (limit, before) => callbackViews(await store.payments.newestCallbacks(limit, before)),
-    callback: async (row) => (await callbackViews([row]))[0] ?? {},
+    callbacks: async (limit, before, status) => {
+      return callbackViews(await store.payments.newestCallbacks(limit, before, status), ATTEMPTS_IN_LIST_MAX);
+    },
+    callback: async (row) => (await callbackViews([row], ATTEMPTS_ALONE_MAX))[0] ?? {},
   };
 }
 
@@ -119,6 +133,7 @@ function paymentView(row: PaymentRow): object {
 }
 
 function callbackView(row: CallbackRow, attempts: AttemptRow[]): object {
+  const own = attempts.filter((it) => it.callback_id === row.id);
   return {
     id: row.id,
     transactionId: row.payment_id,
@@ -128,17 +143,17 @@ function callbackView(row: CallbackRow, attempts: AttemptRow[]): object {
     warning: row.warning,
     createdAt: time(row.created_at_ms),
     nextAttemptAt: row.status === 'pending' ? time(row.next_at_ms) : null,
-    attempts: attempts
-      .filter((it) => it.callback_id === row.id)
-      .map((it) => ({
-        id: it.id,
-        byHand: it.by_hand === 1,
-        startedAt: time(it.started_at_ms),
-        durationMs: it.duration_ms,
-        request: { method: 'POST', url: row.url, headers: JSON.parse(it.request_headers) as unknown, body: row.body },
-        response: it.response_status === null ? null : { status: it.response_status, body: it.response_body },
-        error: it.error,
-      })),
+    /** Of all that were made; `attempts` has the newest. */
+    attemptCount: own.at(-1)?.seq ?? 0,
+    attempts: own.map((it) => ({
+      id: it.id,
+      byHand: it.by_hand === 1,
+      startedAt: time(it.started_at_ms),
+      durationMs: it.duration_ms,
+      request: { method: 'POST', url: row.url, headers: JSON.parse(it.request_headers) as unknown, body: row.body },
+      response: it.response_status === null ? null : { status: it.response_status, body: it.response_body },
+      error: it.error,
+    })),
   };
 }
 

@@ -2,6 +2,7 @@ import { curls } from './begin.js';
 import { $, el, money, notice, pill, stack, table, time } from './elements.js';
 import { enrolments, startEnrolForm } from './enrol.js';
 import { faults, offerBoxes } from './faults.js';
+import { owed, startResendForm } from './resend.js';
 
 const TOPICS = ['boxes', 'enrolments', 'orders', 'payments', 'callbacks', 'faults'];
 const opened = new Set();
@@ -132,7 +133,7 @@ const draw = {
                       box.terminalCode,
                       box.reportedAt
                         ? `announced ${time(box.reportedAt)}${box.recorded ? '' : ', not recorded'}`
-                        : 'not yet announced',
+                        : notReported(box),
                     ),
                   ),
                 ),
@@ -158,7 +159,7 @@ const draw = {
         columns,
         callbacks.map((it) => {
           const isOpen = opened.has(it.id);
-          const count = it.attempts.length;
+          const count = it.attemptCount;
           return {
             cells: [
               it.transactionId,
@@ -182,7 +183,9 @@ const draw = {
               time(it.createdAt),
               act('Resend', `/_mock/callbacks/${it.id}/resend`, (made) => notice(`resent: ${made.status}`)),
             ],
-            below: isOpen ? it.attempts.map(attempt).reverse() : undefined,
+            below: isOpen
+              ? it.attempts.map((one, i) => attempt(one, count - it.attempts.length + i)).reverse()
+              : undefined,
           };
         }),
         'No callbacks yet. A payment of a partner with a callback url makes one.',
@@ -190,6 +193,11 @@ const draw = {
     ];
   },
 };
+
+function notReported({ since, online, registered }) {
+  const why = online ? 'the box is online' : registered ? 'the box is offline' : 'the box is not in the configuration';
+  return `not reported since ${time(since)}: ${why}`;
+}
 
 function attempt(it, index) {
   const ok = it.response !== null && it.response.status >= 200 && it.response.status <= 299;
@@ -227,7 +235,8 @@ function refresh(topic) {
       try {
         const rows = await (await ask(`/_mock/${topic}`)).json();
         $(topic).replaceChildren(...draw[topic](rows));
-        $(`${topic}-count`).textContent = COUNTS[topic]?.(rows) ?? (rows.length || '');
+        if (topic === 'callbacks') owed(await (await ask('/_mock/callbacks/backlog')).json());
+        else $(`${topic}-count`).textContent = COUNTS[topic]?.(rows) ?? (rows.length || '');
       } catch (error) {
         $('live').title = error.message;
       }
@@ -278,4 +287,5 @@ $('login').addEventListener('submit', (event) => {
   sessionStorage.setItem('token', token);
 });
 startEnrolForm(ask);
+startResendForm(ask);
 watch();

@@ -9,6 +9,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '004-newest-pushes': { up: orderPushes },
   '005-box-secrets': { up: createBoxSecrets },
   '006-ledger': { up: addLedger },
+  '007-owed-callbacks': { up: indexOwed },
 };
 
 async function createFirstTables(db: Kysely<unknown>): Promise<void> {
@@ -110,6 +111,18 @@ async function createBoxSecrets({ schema }: Kysely<unknown>): Promise<void> {
     .addColumn('secret', 'text', (it) => it.notNull())
     .addColumn('enrolled_at_ms', 'bigint', (it) => it.notNull())
     .execute();
+}
+
+/** For what no partner was told yet, and for the lists of what waits and of what has failed. */
+async function indexOwed({ schema }: Kysely<unknown>): Promise<void> {
+  await schema
+    .createIndex('callbacks_never_tried')
+    .on('callbacks')
+    .columns(['partner', 'seq'])
+    .where(sql.ref('status'), '=', sql.lit('pending'))
+    .where(sql.ref('tries'), '=', sql.lit(0))
+    .execute();
+  await schema.createIndex('callbacks_of_status').on('callbacks').columns(['status', 'seq']).execute();
 }
 
 /** For every query that would else read a whole table, or all the orders of a shop that asks for the same each time. */

@@ -2,10 +2,12 @@ import type { Kysely } from 'kysely';
 import type { Logger } from '../../lib/log.ts';
 import { intact, onlyIntact } from './checksums.ts';
 import { appendToLedger, type LedgerEnd } from './ledger.ts';
+import { type Backlog, backlogIn, type CallbackChoice, neverTriedIn, type TriedAgain, tryAgainIn } from './owed.ts';
 import { findPaidBy, type Money } from './paid-by.ts';
 import {
   type AttemptRow,
   type CallbackRow,
+  type CallbackStatus,
   type NoticeRow,
   OPEN_PUSH,
   type OrderRow,
@@ -13,7 +15,7 @@ import {
   type PushRow,
   type Tables,
 } from './schema.ts';
-import { nextAttemptSeq, nextSeq, seqOf } from './seq.ts';
+import { newestAttempts, nextAttemptSeq, nextSeq, seqOf } from './seq.ts';
 
 /** More are not told at a time; the rest follows as these are answered. */
 const NOTICES_MAX = 100;
@@ -36,7 +38,8 @@ export interface Kept extends Consequences {
 }
 export type NewAttempt = Omit<AttemptRow, 'seq'>;
 /** What an attempt changes in its callback. */
-export type AfterAttempt = Pick<CallbackRow, 'url' | 'status' | 'warning' | 'tries' | 'next_at_ms'>;
+export type AfterAttempt = Pick<CallbackRow, 'url'> &
+  Partial<Pick<CallbackRow, 'status' | 'warning' | 'tries' | 'next_at_ms'>>;
 
 /** Payments, the notices of them to boxes, and the callbacks to partners. */
 export class PaymentStore {
@@ -182,11 +185,25 @@ export class PaymentStore {
     return intact('callbacks', await row.executeTakeFirst());
   }
 
-  /** Newest first; with `before`, an id, only those that are older. */
-  async newestCallbacks(limit: number, before?: string): Promise<CallbackRow[]> {
-    const rows = this.#db.selectFrom('callbacks').selectAll().orderBy('seq', 'desc').limit(limit);
-    const listed = before === undefined ? rows : rows.where('seq', '<', seqOf('callbacks', before));
-    return onlyIntact('callbacks', await listed.execute(), this.#log);
+  /** Newest first; with `before`, an id, only those that are older; with a status, only those that have it. */
+  async newestCallbacks(limit: number, before?: string, status?: CallbackStatus): Promise<CallbackRow[]> {
+    let rows = this.#db.selectFrom('callbacks').selectAll().orderBy('seq', 'desc').limit(limit);
+    if (before !== undefined) rows = rows.where('seq', '<', seqOf('callbacks', before));
+    if (status !== undefined) rows = rows.where('status', '=', status);
+    return onlyIntact('callbacks', await rows.execute(), this.#log);
+  }
+
+  /** How much waits for each partner, and how much has failed. */
+  backlog(): Promise<Backlog> {
+    return backlogIn(this.#db);
+  }
+
+  /**
+   * Has the oldest of some callbacks tried again from `atMs` on, as after their first attempt; at most `limit`, after
+   * one with a `seq`. The partners of those, and the `seq` after which there may be more.
+   */
+  tryAgain(choice: CallbackChoice, after: number, limit: number, atMs: number): Promise<TriedAgain> {
+    return tryAgainIn(this.#db, this.#log, { choice, after, limit, atMs });
   }
 
   /** Partners to whom something is still to be told. */
@@ -195,11 +212,16 @@ export class PaymentStore {
     return (await rows.execute()).map((it) => it.partner);
   }
 
+  /** What a partner was not told even once, oldest first. */
+  neverTried(partner: string, limit: number): Promise<Pick<CallbackRow, 'id'>[]> {
+    return neverTriedIn(this.#db, partner, limit);
+  }
+
   /** What is to be told to a partner, soonest due first. */
-  async nextPending(partner: string, limit: number): Promise<Pick<CallbackRow, 'id' | 'next_at_ms'>[]> {
+  async nextPending(partner: string, limit: number): Promise<Pick<CallbackRow, 'id' | 'tries' | 'next_at_ms'>[]> {
     return this.#db
       .selectFrom('callbacks')
-      .select(['id', 'next_at_ms'])
+      .select(['id', 'tries', 'next_at_ms'])
       .where('status', '=', 'pending')
       .where('partner', '=', partner)
       .orderBy('next_at_ms')
@@ -208,10 +230,11 @@ export class PaymentStore {
       .execute();
   }
 
-  async attemptsOf(callbackIds: string[]): Promise<AttemptRow[]> {
+  /** The newest attempts of each, oldest first; `seq` counts those of a callback from 1. */
+  async attemptsOf(callbackIds: string[], eachMax: number): Promise<AttemptRow[]> {
     if (callbackIds.length === 0) return [];
     const rows = this.#db.selectFrom('callback_attempts').selectAll().where('callback_id', 'in', callbackIds);
-    return rows.orderBy('seq').execute();
+    return rows.where('seq', '>', newestAttempts(eachMax)).orderBy('seq').execute();
   }
 
   /** Keeps an attempt together with what it changes (PROTOCOL.md, clause SYN-5), unless its callback was deleted. */

@@ -14,3 +14,8 @@ export function seqOf(table: 'orders' | 'payments' | 'callbacks', id: string): R
 export function nextAttemptSeq(callbackId: string): RawBuilder<number> {
   return sql<number>`(select coalesce(max(seq), 0) + 1 from callback_attempts where callback_id = ${callbackId})`;
 }
+
+/** The `seq` in `callback_attempts` after which there are the newest `count` of a row's callback. */
+export function newestAttempts(count: number): RawBuilder<number> {
+  return sql<number>`(select max(it.seq) from callback_attempts it where it.callback_id = callback_attempts.callback_id) - ${sql.lit(count)}`;
+}

@@ -1,0 +1,69 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Logger } from '../../lib/log.ts';
+import { issuesOf } from '../../protocol/codec.ts';
+import type { BacklogReader } from '../callbacks/backlog.ts';
+import type { Courier } from '../callbacks/courier.ts';
+import type { Store } from '../store/store.ts';
+import { listQuery } from './mock-routes.ts';
+import { answerRefusal, readBody } from './requests.ts';
+import type { Views } from './views.ts';
+
+const CHOICE_BYTES_MAX = 4_096;
+const NAME_CHARS_MAX = 64;
+
+const callbacksQuery = listQuery.extend({ status: z.enum(['pending', 'delivered', 'failed']).optional() });
+
+const time = z.iso.datetime({ offset: true, error: 'expected a time as 2026-01-31T08:00:00Z' }).transform(Date.parse);
+/** Which callbacks are sent again; without anything all that failed. */
+const choice = z.strictObject({
+  partner: z.string().max(NAME_CHARS_MAX).optional(),
+  from: time.optional(),
+  to: time.optional(),
+  status: z.enum(['failed', 'pending']).default('failed'),
+});
+
+export interface CallbackRoutesDeps {
+  store: Store;
+  courier: Courier;
+  views: Views;
+  backlog: BacklogReader;
+  log: Logger;
+}
+
+/** What was and what is to be told to partners, in the scope of `/_mock` (PROTOCOL.md, clause SYN-5). */
+export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps): void {
+  const { store, courier, views, backlog, log } = deps;
+  const refuse = (request: FastifyRequest, reply: FastifyReply, reason: string) =>
+    answerRefusal(request, reply, log, { code: 'E46', reason });
+  const unknown = (request: FastifyRequest, reply: FastifyReply) =>
+    answerRefusal(request, reply, log, { code: 'E96', reason: 'no such callback' }, 404);
+
+  scope.get('/callbacks', async (request, reply) => {
+    const query = callbacksQuery.safeParse(request.query);
+    if (!query.success) return refuse(request, reply, issuesOf(query.error));
+    const { limit, before, status } = query.data;
+    return views.callbacks(limit, before, status);
+  });
+  scope.get('/callbacks/backlog', async (_request, reply) => {
+    const owed = await backlog();
+    return owed ?? reply.code(503).send({ status: 'FAILED', message: 'E05' });
+  });
+  scope.get<{ Params: { id: string } }>('/callbacks/:id', async (request, reply) => {
+    const callback = await store.payments.callback(request.params.id);
+    return callback === undefined ? unknown(request, reply) : views.callback(callback);
+  });
+  scope.post('/callbacks/resend', { bodyLimit: CHOICE_BYTES_MAX }, async (request, reply) => {
+    const json = request.body === undefined ? { ok: true as const, value: {} } : readBody(request, log);
+    if (!json.ok) return answerRefusal(request, reply, log, json);
+    const chosen = choice.safeParse(json.value);
+    if (!chosen.success) return refuse(request, reply, issuesOf(chosen.error));
+    const { partner, from: fromMs, to: toMs, status } = chosen.data;
+    const { count, more } = await courier.resendAll({ partner, fromMs, toMs, status });
+    return reply.code(202).send({ status: 'SUCCESS', message: '', callbacks: count, more });
+  });
+  scope.post<{ Params: { id: string } }>('/callbacks/:id/resend', async (request, reply) => {
+    const callback = await courier.resend(request.params.id);
+    return callback === undefined ? unknown(request, reply) : views.callback(callback);
+  });
+}

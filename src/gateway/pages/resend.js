@@ -1,0 +1,44 @@
+import { $, el, notice } from './elements.js';
+
+const ALL = '';
+
+/** What is owed to partners; the choice of before stays. */
+export function owed({ waiting, failed, oldestWaitingSeconds, partners }) {
+  const select = $('resend-partner');
+  const chosen = select.value;
+  const failing = partners.filter((it) => it.failed > 0);
+  const option = (value, text) => el('option', { value }, text);
+  const options = failing.map((it) => option(it.partner, `${it.partner} (${it.failed})`));
+  select.replaceChildren(option(ALL, `every partner (${failed})`), ...options);
+  select.value = failing.some((it) => it.partner === chosen) ? chosen : ALL;
+  $('resend-form').hidden = failed === 0;
+  $('callbacks-count').textContent = [
+    failed === 0 ? '' : `${failed} failed`,
+    waiting === 0 ? '' : `${waiting} waiting, the oldest for ${ageOf(oldestWaitingSeconds)}`,
+  ]
+    .filter((it) => it !== '')
+    .join(' · ');
+}
+
+/** The one button that sends again what failed, of a partner or of a time; `ask` is asked as the console asks everything. */
+export function startResendForm(ask) {
+  const form = $('resend-form');
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const fields = Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ALL));
+    for (const name of ['from', 'to']) if (fields[name]) fields[name] = new Date(fields[name]).toISOString();
+    const headers = { 'content-type': 'application/json' };
+    try {
+      const answer = await ask('/_mock/callbacks/resend', { method: 'POST', headers, body: JSON.stringify(fields) });
+      const { callbacks, more } = await answer.json();
+      notice(`${callbacks} are sent again${more ? ', and there are more' : ''}`);
+    } catch (error) {
+      notice(error.message);
+    }
+  });
+}
+
+function ageOf(seconds) {
+  if (seconds < 120) return `${seconds} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+}
