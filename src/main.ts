@@ -81,8 +81,12 @@ function addUp(root: Command): void {
     .option('--mqtt-port <port>', 'port of the embedded MQTT broker', port, 18830)
     .option('--box-port <port>', "port of the box's own page", port, 8810)
     .option('--callback-url <url>', "the demo partner's transaction-sync endpoint (default: a bundled sample partner)")
-    .option('--callback-auth <how>', 'none, bearer:TOKEN, or token:USERNAME:PASSWORD@TOKEN-URL', 'none')
-    .option('--callback-auth-file <file>', 'a file that holds what --callback-auth takes, - for standard input')
+    .option(
+      '--callback-auth <how>',
+      'none, bearer-file:FILE with a TOKEN in it, or token-file:FILE with USERNAME:PASSWORD@TOKEN-URL',
+      'none',
+    )
+    .option('--callback-auth-file <file>', 'a file with bearer:TOKEN or token:… in it, - for standard input')
     .option('--ready-file <file>', 'written once everything answers: addresses and demo identities as JSON')
     .option('--display <name>', 'the display that confirms: browser, terminal or png (default: browser)')
     .option('--transport <name>', 'how the box reaches the gateway: mqtt or http', 'mqtt')
@@ -123,8 +127,7 @@ function addPartner(root: Command): void {
     command
       .option('--url <url>', "the service's base address", 'http://127.0.0.1:8800/vqr')
       .option('--username <name>', "the partner's user name", 'demo')
-      .option('--password <secret>', "the partner's password, for all to see in the list of processes; rather:")
-      .option('--password-file <file>', 'a file that holds it, - for standard input (or PAYBOX_PASSWORD)')
+      .option('--password-file <file>', 'a file with its password, - for standard input (or PAYBOX_PASSWORD)')
       .option('--account <number>', 'bank account', '0123456789')
       .option('--bank <code>', 'bank code', 'MB')
       .option('--json', 'print the answers as JSON lines');

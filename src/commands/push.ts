@@ -8,7 +8,6 @@ import { secretFrom } from './secrets.ts';
 export interface PartnerOptions {
   url: string;
   username: string;
-  password?: string;
   passwordFile?: string;
   account: string;
   bank: string;
@@ -54,6 +53,6 @@ export function partnerOf(options: PartnerOptions): Partner {
   }
   const { passwordFile } = options;
   const fromFile = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
-  const password = options.password ?? fromFile ?? process.env.PAYBOX_PASSWORD ?? 'demo-secret';
+  const password = fromFile ?? process.env.PAYBOX_PASSWORD ?? 'demo-secret';
   return new Partner({ baseUrl: options.url.replace(/\/+$/, ''), username: options.username, password });
 }

@@ -158,8 +158,16 @@ async function untilIdle(window: Awaited<ReturnType<typeof startAgent>>['window'
   }
 }
 
+/** What authorizes callbacks, with the secrets that files hold: an argument stands in the list of processes. */
 function howOf({ callbackAuth, callbackAuthFile }: UpOptions): string {
-  return callbackAuthFile === undefined ? callbackAuth : secretFrom('--callback-auth-file', callbackAuthFile);
+  if (callbackAuthFile !== undefined) return secretFrom('--callback-auth-file', callbackAuthFile);
+  if (callbackAuth === 'none') return callbackAuth;
+  const [, kind, file] = /^(bearer|token)-file:(.+)$/.exec(callbackAuth) ?? [];
+  if (kind !== undefined && file !== undefined) return `${kind}:${secretFrom('--callback-auth', file)}`;
+  throw new ConfigError(
+    '--callback-auth: expected none, bearer-file:FILE or token-file:FILE',
+    'put the secret into a file of your own: others read what stands on a command line',
+  );
 }
 
 /** `none`, `bearer:TOKEN` or `token:USERNAME:PASSWORD@TOKEN-URL`. */
@@ -171,7 +179,9 @@ function callbackAuth(how: string): CallbackAuth {
   if (username !== undefined && password !== undefined && url !== undefined) {
     return { kind: 'token', username, password, url };
   }
-  throw new ConfigError('--callback-auth: expected none, bearer:TOKEN or token:USERNAME:PASSWORD@TOKEN-URL');
+  throw new ConfigError(
+    '--callback-auth: expected a file with TOKEN (bearer) or USERNAME:PASSWORD@TOKEN-URL (token) in it',
+  );
 }
 
 function assertDifferent({ httpPort, mqttPort, boxPort }: UpOptions): void {

@@ -31,6 +31,7 @@ it.each([
   ['push', ['--password-file', '/nonexistent/secret']],
   ['pay', ['--password-file', '/nonexistent/secret']],
   ['up', ['--no-open', '--callback-auth-file', '/nonexistent/secret']],
+  ['up', ['--no-open', '--callback-auth', 'bearer-file:/nonexistent/secret']],
   ['enrol', ['--admin-token-file', '/nonexistent/secret']],
 ])('paybox %s ends with 2 where the file of its secret is not there', async (command, args) => {
   const order = command === 'push' || command === 'pay' ? ['--amount', '1', '--content', 'X'] : [];
@@ -39,3 +40,12 @@ it.each([
   const { code, output } = await payboxToEnd(command, ...order, ...at, ...args);
   expect([code, output]).toEqual([2, expect.stringContaining('/nonexistent/secret cannot be read')]);
 });
+
+it.each(['bearer:hidden-token-7735', 'token:shop:hidden-token-7735@http://127.0.0.1:1/token'])(
+  'THR-22 paybox up takes no secret on its command line, and does not say it again: %s',
+  async (how) => {
+    const { code, output } = await payboxToEnd('up', '--no-open', '--callback-auth', how);
+    expect([code, output]).toEqual([2, expect.stringContaining('bearer-file:FILE')]);
+    expect(output).not.toContain('hidden-token-7735');
+  },
+);
