@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
-import { readFileSync } from 'node:fs';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -124,6 +124,26 @@ describe('paybox bench run', () => {
       /other\.yaml:4: VVB000001: golden: \d+\.\d\d % of 800x480 differ from idle\.png, at most 0\.10 % may/,
     );
     expect(await readFile(join(report, 'index.html'), 'utf8')).toContain('VVB000001, difference to idle.png');
+  });
+
+  it('reads and writes golden pictures in the folder of their scenario only', async () => {
+    const golden = (name: string) =>
+      `name: Golden\nsteps:\n  - expect: { screen: idle, golden: ${name}, within: 1s }\n`;
+    const { path } = await files({ 'victim.png': 'not a picture' });
+    await mkdir(path('inner'));
+    await symlink(path('victim.png'), path('inner/link.png'));
+    await symlink(path('new.png'), path('inner/dangling.png'));
+    await symlink('..', path('inner/up'));
+    const names = ['../victim.png', '../new.png', path('victim.png'), 'link.png', 'dangling.png', 'up/victim.png'];
+    const scenarios = names.map((_name, index) => path(`inner/${index}.yaml`));
+    for (const [index, name] of names.entries()) await writeFile(path(`inner/${index}.yaml`), golden(name));
+    for (const update of [[], ['--update-goldens']]) {
+      const { code, output } = await payboxToEnd('bench', 'run', ...scenarios, ...update);
+      expect(code, output).toBe(1);
+      for (const name of names) expect(output).toContain(`golden: ${name} is not a file in the folder of the scenario`);
+    }
+    expect(await readFile(path('victim.png'), 'utf8')).toBe('not a picture');
+    expect(existsSync(path('new.png'))).toBe(false);
   });
 
   it.each([

@@ -340,7 +340,7 @@ describe.skipIf(note !== '')(`paybox-update and files of others${note}`, { timeo
       box.must(`rm -rf /srv/x && mkdir /srv/x && ${make.replaceAll('@', '/srv/x/x.deb')}`);
       for (const words of ['keep ', '']) {
         const { status, output } = box.run(`timeout 60 paybox-update ${words}/srv/x/x.deb`);
-        expect([what, status, output]).toEqual([what, 2, expect.stringMatching(/link|no file|more than 128 MiB/)]);
+        expect([what, status, output]).toEqual([what, 2, expect.stringMatching(/link|no file|more than 256 MiB/)]);
       }
       box.must(
         `rm -rf /srv/x && mkdir /srv/x && cp /root/good.deb /srv/x && ${make.replaceAll('@', '/srv/x/SHA256SUMS')}`,

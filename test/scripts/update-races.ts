@@ -24,7 +24,7 @@ export function sha256Of(file: string): string {
 /** What a user of the machine may put where root expects a file; `@` is its path. */
 export const NO_FILES: readonly (readonly [what: string, make: string])[] = [
   ['a FIFO that nobody writes into', 'mkfifo @'],
-  ['a FIFO with a writer', 'mkfifo @ && (sleep 100 > @ &)'],
+  ['a FIFO with a writer', 'mkfifo @; (exec >/dev/null 2>&1; sleep 100 > @) &'],
   ['a folder', 'mkdir @'],
   ['a link', 'ln -s /root/good.deb @'],
   ['a link to a device', 'ln -s /dev/zero @'],

@@ -1,5 +1,5 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { lstat, readFile, realpath, writeFile } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { reasonOf } from '../../lib/errors.ts';
 import { comparePictures } from '../picture.ts';
 import { decodePicture, encodePicture } from '../picture-file.ts';
@@ -15,7 +15,9 @@ export async function goldenProblem(
   const box = boxOf({ scenario, target, evidence, updateGoldens, ...context });
   const seen = await target.probe.see(box);
   if (seen === undefined) return `${box.terminalCode}: golden: there is no picture of the screen yet`;
-  const path = resolve(scenario.folder, golden);
+  const path = await placeIn(scenario.folder, golden);
+  if (path === undefined)
+    return `golden: ${golden} is not a file in the folder of the scenario: name one there, and no link`;
   if (updateGoldens) {
     await writeFile(path, await encodePicture(seen.picture));
     return undefined;
@@ -30,4 +32,21 @@ export async function goldenProblem(
   const size = `${seen.picture.width}x${seen.picture.height}`;
   const percent = (part: number) => `${(part * 100).toFixed(2)} %`;
   return `${box.terminalCode}: golden: ${percent(share)} of ${size} differ from ${golden}, at most ${percent(tolerance)} may`;
+}
+
+/**
+ * Where a picture is or will be; undefined for what is outside the folder, by its name or through a link: a scenario that
+ * somebody else wrote reads and writes nothing else of who runs it. A folder that is missing is found out by who opens it.
+ */
+async function placeIn(folder: string, golden: string): Promise<string | undefined> {
+  const home = await realpath(folder);
+  const named = resolve(home, golden);
+  const path = join(await realpath(dirname(named)).catch(() => dirname(named)), basename(named));
+  const within = relative(home, path);
+  if (within === '' || within === '..' || within.startsWith(`..${sep}`) || isAbsolute(within)) return undefined;
+  const isLink = await lstat(path).then(
+    (stats) => stats.isSymbolicLink(),
+    () => false,
+  );
+  return isLink ? undefined : path;
 }
