@@ -159,9 +159,9 @@ describe('a backup of a gateway that works', () => {
     const ballast = await openStore({ dataDir }, keptLog().log);
     await ballast.setting('ballast', () => 'x'.repeat(BALLAST_BYTES));
     await ballast.close();
-    const gateway = await testGateway({ dataDir, config: { adminToken: 'an-admin-token-of-this-test' } });
+    const gateway = await testGateway({ dataDir, config: { adminToken: 'An-admin-token-of-this-test' } });
     expect((await fetch(`${gateway.origin}/_mock/backup`)).status).toBe(401);
-    const headers = { authorization: 'Bearer an-admin-token-of-this-test' };
+    const headers = { authorization: 'Bearer An-admin-token-of-this-test' };
     const ask = () => fetch(`${gateway.origin}/_mock/backup`, { headers });
     const answers = await Promise.all([ask(), ask(), ask()]);
     expect(answers.map((it) => it.status).toSorted()).toEqual([200, 409, 409]);

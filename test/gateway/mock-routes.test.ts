@@ -270,8 +270,8 @@ describe('who may see and do it', () => {
     expect(refused.headers.get('x-paybox-reason')).toBe(reason);
     expect(open.log.find((it) => it.event === 'request-refused')).toMatchObject({ reason });
     expect((await fetch(`${open.origin}/healthz`, { headers: { [name]: value } })).status).toBe(200);
-    const guarded = await testGateway({ config: { mqtt: null, adminToken: 'a-long-admin-token' } });
-    const headers = { [name]: value, authorization: 'Bearer a-long-admin-token' };
+    const guarded = await testGateway({ config: { mqtt: null, adminToken: 'A-long-admin-token-of-a-test' } });
+    const headers = { [name]: value, authorization: 'Bearer A-long-admin-token-of-a-test' };
     expect((await fetch(`${guarded.origin}/_mock/boxes`, { headers })).status).toBe(200);
   });
 

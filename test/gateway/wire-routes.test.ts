@@ -124,12 +124,12 @@ describe('GET /_mock/wire', () => {
   });
 
   it('is for owners only', async () => {
-    const gateway = await testGateway({ config: { adminToken: 'an-admin-token-of-a-test' } });
+    const gateway = await testGateway({ config: { adminToken: 'An-admin-token-of-a-test' } });
     expect((await fetch(`${gateway.origin}/_mock/wire`)).status).toBe(401);
     // What strangers try is not heard of: they could push out what owners did.
     expect((await fetch(`${gateway.origin}/_mock/orders/A/cancel`, { method: 'POST' })).status).toBe(401);
     const asked = await fetch(`${gateway.origin}/_mock/wire`, {
-      headers: { authorization: 'Bearer an-admin-token-of-a-test' },
+      headers: { authorization: 'Bearer An-admin-token-of-a-test' },
     });
     expect(wirePage.parse(await asked.json()).entries).toEqual([]);
   });
