@@ -3,12 +3,13 @@ import { flushCompileCache } from 'node:module';
 import { dirname } from 'node:path';
 import { systemClock, withDeadline } from '../lib/clock.ts';
 import { STOP_BUDGET_MS } from '../lib/ending.ts';
-import { ConfigError, reasonOf } from '../lib/errors.ts';
+import { ConfigError, type PayboxError, reasonOf } from '../lib/errors.ts';
 import { createLogger, type Logger } from '../lib/log.ts';
 import { withoutRepeats } from '../lib/repeats.ts';
 import { LogFile } from './log-file.ts';
 
 const INTERRUPTED = 130;
+const FAILED = 1;
 /** A signal leaves a program that is still starting so long to be there and to end in order. */
 const START_GRACE_MS = 300;
 /**
@@ -127,6 +128,12 @@ export async function untilStopped(
   log.info('stopped', { signal, tookMs: Math.round(systemClock.monotonicMs() - sinceMs) });
   // What is left of a device that hangs must not keep the program.
   exitNow(exitCodeOf(signal));
+}
+
+/** Ends the program now, exit code 1, without a goodbye: what it would say or write is another's to say. */
+export function endAtOnce(error: PayboxError, log: Logger): never {
+  log.error('ended', { code: error.code, reason: error.message });
+  exitNow(FAILED);
 }
 
 /** Writes JSON so that a reader sees all of it or nothing. */

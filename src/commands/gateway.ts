@@ -3,7 +3,7 @@ import { startGateway } from '../gateway/gateway.ts';
 import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
 import { serviceManager } from '../lib/systemd.ts';
-import { forgetReadyFile, StopSignal, stderrLog, untilStopped, writeReadyFile } from './daemon.ts';
+import { endAtOnce, forgetReadyFile, StopSignal, stderrLog, untilStopped, writeReadyFile } from './daemon.ts';
 
 /** `paybox gateway`: the mock of the payment QR service until a signal. */
 export async function gateway(options: { config: string; readyFile?: string }): Promise<void> {
@@ -11,13 +11,17 @@ export async function gateway(options: { config: string; readyFile?: string }): 
   const config = await loadGatewayConfig(options.config);
   if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
   const log = stderrLog();
-  const running = await stop.started(startGateway(config, { clock: systemClock, random: systemRandom, log }));
+  const manager = serviceManager(process.env, process.pid, log);
+  // Ready as far as it can be: the service manager must not wait for the other gateway's end.
+  const onStandby = (reason: string) => manager?.tell({ READY: '1', STATUS: `standby: ${reason}` });
+  const world = { clock: systemClock, random: systemRandom, log, onStandby };
+  const running = await stop.started(startGateway(config, world));
+  void running.superseded?.then((error) => endAtOnce(error, log));
   const { baseUrl, mqttUrl, origin } = running;
   if (options.readyFile !== undefined) {
     await writeReadyFile(options.readyFile, { baseUrl, mqttUrl, consoleUrl: `${origin}/` });
   }
   log.info('ready', { baseUrl, mqttUrl, console: `${origin}/` });
-  const manager = serviceManager(process.env, process.pid, log);
   manager?.tell({ READY: '1', STATUS: `ready at ${baseUrl}` });
   await untilStopped(stop, log, (withinMs) => {
     manager?.tell({ STOPPING: '1', STATUS: 'stopping' });

@@ -159,6 +159,10 @@ export const gatewayConfigSchema = z
     callbackAfterLadder,
     dataDir: z.string().min(1).describe('a folder; relative to the configuration file'),
     databaseUrl: databaseUrl.optional().describe('a PostgreSQL database, in place of a file in dataDir'),
+    standby: z
+      .boolean()
+      .default(false)
+      .describe('with databaseUrl: waits while another gateway uses the database, and takes it over'),
     adminToken: strongSecret.optional().describe('opens /_mock to callers beyond loopback, and asks it of everyone'),
     enrolment: z
       .enum(['code', 'open', 'closed'])
@@ -179,6 +183,8 @@ export type BoxConfig = GatewayConfig['boxes'][number];
 export type CallbackAuth = z.output<typeof callbackAuth>;
 
 interface Named {
+  databaseUrl?: string | undefined;
+  standby: boolean;
   http: { host: string; port: number };
   enrolment: 'code' | 'open' | 'closed';
   adminToken?: string | undefined;
@@ -200,6 +206,9 @@ function crossCheck(config: Named, context: z.RefinementCtx): void {
     }
   };
   const { partners, accounts, boxes } = config;
+  if (config.standby && config.databaseUrl === undefined) {
+    complain(['standby'], 'expected databaseUrl beside it: a file in dataDir has one gateway');
+  }
   const hosts = [config.http.host, config.mqtt?.embedded?.host].filter((it) => it !== undefined);
   if (config.enrolment === 'open' && !hosts.every(isLoopbackHost)) {
     const what = 'expected code where other machines reach the gateway: open takes every box that asks, whoever it is';

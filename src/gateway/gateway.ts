@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
 import { endAll, STOP_BUDGET_MS } from '../lib/ending.ts';
+import type { PayboxError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { Names } from '../lib/names.ts';
 import type { Random } from '../lib/random.ts';
@@ -34,7 +35,7 @@ import { Logins } from './logins.ts';
 import { createMetrics } from './metrics.ts';
 import { Service } from './service.ts';
 import { Pruner } from './store/pruner.ts';
-import { openStore, type Store } from './store/store.ts';
+import { type OnStandby, openStore, type Store } from './store/store.ts';
 import { createTokens } from './tokens.ts';
 import { Wire } from './wire/wire.ts';
 
@@ -42,6 +43,8 @@ export interface GatewayDeps {
   clock: Clock;
   random: Random;
   log: Logger;
+  /** Called once when the gateway waits for another to leave the database. */
+  onStandby?: OnStandby;
 }
 
 /** A running gateway. */
@@ -52,6 +55,8 @@ export interface Gateway {
   baseUrl: string;
   /** Where boxes find the broker; `undefined` without MQTT. */
   mqttUrl: string | undefined;
+  /** Settles once another gateway has taken its database over: it can do nothing more, and is to end at once. */
+  superseded: Promise<PayboxError> | undefined;
   /**
    * Answers whoever waits, says goodbye to the boxes and ends all that it started; what hangs is left behind after
    * `withinMs`. Only a write in hand is waited for beyond it. What is stored is taken up by the next start.
@@ -110,7 +115,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   const deps = { ...world, clock };
   const { random, log } = deps;
   const changes = new Changes();
-  const store = opened.keep(await openStore(config, log));
+  const store = opened.keep(await openStore(config, log, world.onStandby));
   const secrets = await store.boxSecrets();
   const directory = createDirectory(config, secrets);
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
@@ -206,7 +211,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   const mqttUrl = mqtt?.url;
   log.info('gateway-ready', { origin, mqttUrl });
   const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
-  return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl, close };
+  return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl, superseded: store.superseded, close };
 }
 
 function portsOf(...addresses: (string | undefined)[]): number[] {

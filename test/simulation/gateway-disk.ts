@@ -89,6 +89,7 @@ export class GatewayDisk {
       replaceSetting: async () => undefined,
       check: async () => undefined,
       prune: (atMs, limits) => prune(db, atMs, limits),
+      superseded: undefined,
       backup: async () => Promise.reject(new Error('this disk is no file')),
       close: async () => undefined,
     };

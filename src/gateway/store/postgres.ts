@@ -1,10 +1,12 @@
 import { Socket } from 'node:net';
-import { type Dialect, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
+import { type Dialect, type Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import pg, { type ClientBase, type PoolClient } from 'pg';
 import { systemClock } from '../../lib/clock.ts';
-import { ConfigError, MissingPeerError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { ConfigError, MissingPeerError, type PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { Names } from '../../lib/names.ts';
+import type { Tables } from './schema.ts';
+import { Tenure } from './tenure.ts';
 
 /** Until a connection is there, and for how long a query may wait for those before it. */
 const CONNECT_TIMEOUT_MS = 5000;
@@ -15,7 +17,13 @@ const ANSWER_TIMEOUT_MS = 6000;
 const GONE_AFTER = { idleSeconds: 3, intervalSeconds: 2, probes: 2, silentMs: 7000 };
 /** … so that the next one waits no longer than this for the lock. */
 const LOCK_WAIT_MS = 8000;
+/** A gateway that had it waits only for its own former session to end: whoever else has it has taken over. */
+const REGAIN_WAIT_MS = 2000;
 const LOCK_ANSWER_TIMEOUT_MS = LOCK_WAIT_MS + 2000;
+/** A gateway that hangs says nothing, although its machine does: the server ends its session, and the lock, after this. */
+const SILENT_MS_MAX = 10_000;
+/** One that has nothing to ask says this often that it is there. */
+const HEARTBEAT_MS = 3000;
 
 /** Of the advisory lock: "paybox" in ASCII. */
 const LOCK_KEY = 0x70_61_79_62_6f_78;
@@ -34,13 +42,28 @@ interface Session {
   since: string;
 }
 
+/** A PostgreSQL database that this gateway may have. */
+export interface PostgresDatabase {
+  /** Its first query waits for the lock, and throws DatabaseInUseError where another gateway keeps it. */
+  dialect: Dialect;
+  /** Says in the database, which has its tables, that it is this gateway's now, and from then on that it is there. */
+  begin(db: Kysely<Tables>): Promise<void>;
+  /** Settles, with what to tell, once another gateway has the database: this one can do nothing more. */
+  superseded: Promise<PayboxError>;
+}
+
+/** That another gateway has the database. */
+export class DatabaseInUseError extends ConfigError {}
+
 /**
  * A PostgreSQL database over one connection, which holds an advisory lock for as long as it lives: every query runs
  * under the lock, so that of two gateways on one database one can do nothing. A connection that is lost is made anew
- * by the next query.
+ * by the next query, unless another gateway has had the database meanwhile.
  */
-export function postgresDialect(databaseUrl: string, log: Logger): Dialect {
+export function postgresDatabase(databaseUrl: string, log: Logger): PostgresDatabase {
   let session: Session | undefined;
+  const tenure = new Tenure(nameOf(databaseUrl));
+  const closing = new AbortController();
   // Not those of partners: whose names nobody knows must not be in the way of the store.
   const names = new Names({ clock: systemClock });
   const pool = new pg.Pool({
@@ -55,18 +78,46 @@ export function postgresDialect(databaseUrl: string, log: Logger): Dialect {
     application_name: 'paybox-gateway',
     types: { getTypeParser: (oid, format) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) },
     onConnect: async (client) => {
-      session = await beginSession(client, session, databaseUrl);
+      session = await beginSession(client, session, { databaseUrl, tenure });
     },
   });
+  const sayHere = async () => {
+    // Whoever needs the database meets the error too.
+    await pool.query('select 1').catch(() => undefined);
+  };
   // Whoever queries meets the error too; without a listener one that nobody waits for would end the process.
-  const lost = (error: Error) => log.warn('database-lost', { database: nameOf(databaseUrl), reason: reasonOf(error) });
+  const lost = (error: Error) => {
+    log.warn('database-lost', { database: nameOf(databaseUrl), reason: reasonOf(error) });
+    // At once, before anybody else asks: another gateway may have it.
+    if (tenure.begun && !closing.signal.aborted) void sayHere();
+  };
   pool.on('error', lost);
   pool.on('connect', (client) => client.on('error', () => undefined));
   const lent: PostgresPool = {
-    connect: async () => lend(await pool.connect()),
-    end: () => pool.end().finally(() => names.close()),
+    connect: async () => {
+      tenure.assertOwn();
+      return lend(await pool.connect());
+    },
+    end: () => {
+      closing.abort();
+      return pool.end().finally(() => names.close());
+    },
   };
-  return new PostgresDialect({ pool: lent });
+  return {
+    dialect: new PostgresDialect({ pool: lent }),
+    begin: async (db) => {
+      await tenure.begin(db);
+      void beating(sayHere, closing.signal);
+    },
+    superseded: tenure.over,
+  };
+}
+
+async function beating(sayHere: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await systemClock.sleep(HEARTBEAT_MS, signal);
+    if (!signal.aborted) await sayHere();
+  }
 }
 
 /** Dials by names that are found apart from the threads of the process. */
@@ -121,12 +172,12 @@ function nameOf(databaseUrl: string): string {
 async function beginSession(
   client: ClientBase,
   former: Session | undefined,
-  databaseUrl: string,
+  { databaseUrl, tenure }: { databaseUrl: string; tenure: Tenure },
 ): Promise<Session | undefined> {
   const { idleSeconds, intervalSeconds, probes, silentMs } = GONE_AFTER;
   await client.query(
     // What was answered must survive a power cut, whatever the database has for a default.
-    `set synchronous_commit = on; set statement_timeout = 0; set lock_timeout = ${LOCK_WAIT_MS};
+    `set synchronous_commit = on; set statement_timeout = 0; set lock_timeout = ${tenure.begun ? REGAIN_WAIT_MS : LOCK_WAIT_MS};
      set tcp_keepalives_idle = ${idleSeconds}; set tcp_keepalives_interval = ${intervalSeconds};
      set tcp_keepalives_count = ${probes}; set tcp_user_timeout = ${silentMs}`,
   );
@@ -136,8 +187,18 @@ async function beginSession(
       [former.pid, former.since],
     );
   }
-  await lock(client, databaseUrl);
+  // Without the lock, so that a gateway that was left behind learns it at once; then with it, as that may take a while.
+  await tenure.check(client);
+  await lock(client, databaseUrl).catch((error: unknown) => {
+    throw tenure.begun && error instanceof DatabaseInUseError ? tenure.end() : error;
+  });
+  await tenure.check(client);
   await client.query(`set statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
+  // Not there before PostgreSQL 14: a gateway that hangs then keeps the lock.
+  await client.query(
+    `select set_config(name, '${SILENT_MS_MAX}', false) from pg_settings
+     where name in ('idle_session_timeout', 'idle_in_transaction_session_timeout')`,
+  );
   const own = 'select pid, backend_start::text as since from pg_stat_activity where pid = pg_backend_pid()';
   return (await client.query<Session>(own)).rows[0];
 }
@@ -148,9 +209,9 @@ async function lock(client: ClientBase, databaseUrl: string): Promise<void> {
     await client.query({ text: 'select pg_advisory_lock($1)', values: [LOCK_KEY], ...timeout });
   } catch (error) {
     if (!(error instanceof pg.DatabaseError) || error.code !== LOCK_NOT_AVAILABLE) throw error;
-    throw new ConfigError(
+    throw new DatabaseInUseError(
       `databaseUrl: another gateway uses ${nameOf(databaseUrl)}`,
-      'stop the other gateway, or give this one a database of its own',
+      'stop the other gateway, give this one a database of its own, or say standby: true to wait for its turn',
     );
   }
 }

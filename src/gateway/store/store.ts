@@ -1,7 +1,7 @@
 import { type FileHandle, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Dialect, Kysely, Migrator, sql } from 'kysely';
-import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import { ConfigError, type PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { BackupMaker, noBackup } from './backup.ts';
 import { BoxSecretStore } from './box-secrets.ts';
@@ -35,22 +35,31 @@ export interface Store {
   /** A whole copy as it stands now, in a file that is gone once it is closed. Throws PayboxError `NO_BACKUP`. */
   backup(): Promise<FileHandle>;
   close(): Promise<void>;
+  /** Settles, with what to tell, once another gateway has taken the store over; `undefined` where none can. */
+  superseded: Promise<PayboxError> | undefined;
 }
+
+/** Called once when a standby begins to wait, with the reason. */
+export type OnStandby = (reason: string) => void;
 
 /** Where the store is: a PostgreSQL database, or else a SQLite file in the folder. */
 export interface StorePlace {
   dataDir: string;
   databaseUrl?: string | undefined;
+  /** Whether to wait while another gateway uses the database. */
+  standby?: boolean | undefined;
 }
 
 /**
  * Opens the store, whose folder is made, brings it to the newest migration, and looks for what is damaged or missing. Throws
  * ConfigError, and MissingPeerError when the database server does not answer.
  */
-export async function openStore(place: StorePlace, log: Logger): Promise<Store> {
+export async function openStore(place: StorePlace, log: Logger, onStandby?: OnStandby): Promise<Store> {
   const { dataDir, databaseUrl } = place;
-  const { db, holdInPlace, backup } =
-    databaseUrl === undefined ? await openFile(dataDir, log) : await openDatabase(databaseUrl, log);
+  const { db, holdInPlace, backup, superseded } =
+    databaseUrl === undefined
+      ? await openFile(dataDir, log)
+      : await openDatabase({ ...place, databaseUrl }, log, onStandby);
   const mark = await openLedger(db, place, log).catch(async (error: unknown) => {
     await db.destroy();
     throw error;
@@ -78,6 +87,7 @@ export async function openStore(place: StorePlace, log: Logger): Promise<Store> 
     },
     prune: (atMs, limits) => prune(db, atMs, limits),
     backup,
+    superseded,
     close: async () => {
       await db.destroy();
       mark?.close();
@@ -90,6 +100,7 @@ interface OpenDatabase {
   /** Throws when what is kept would not be found again. */
   holdInPlace: () => void;
   backup: () => Promise<FileHandle>;
+  superseded: Promise<PayboxError> | undefined;
 }
 
 /** The SQLite file of a gateway with this dataDir. */
@@ -104,7 +115,7 @@ async function openFile(dataDir: string, log: Logger): Promise<OpenDatabase> {
     const { dialect, holdInPlace, copyTo } = sqliteFile(path, log);
     const db = await migrated(dialect);
     const maker = new BackupMaker(path, copyTo);
-    return { db, holdInPlace, backup: () => maker.make() };
+    return { db, holdInPlace, backup: () => maker.make(), superseded: undefined };
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     throw new ConfigError(
@@ -114,21 +125,34 @@ async function openFile(dataDir: string, log: Logger): Promise<OpenDatabase> {
   }
 }
 
-async function openDatabase(databaseUrl: string, log: Logger): Promise<OpenDatabase> {
-  const { postgresDialect, postgresProblem } = await import('./postgres.ts');
-  try {
-    const db = await migrated(postgresDialect(databaseUrl, log));
-    return { db, holdInPlace: () => undefined, backup: refuseBackup };
-  } catch (error) {
-    throw postgresProblem(databaseUrl, error);
+async function openDatabase(
+  { databaseUrl, standby = false }: StorePlace & { databaseUrl: string },
+  log: Logger,
+  onStandby: OnStandby = () => undefined,
+): Promise<OpenDatabase> {
+  const { DatabaseInUseError, postgresDatabase, postgresProblem } = await import('./postgres.ts');
+  let waits = false;
+  for (;;) {
+    const { dialect, begin, superseded } = postgresDatabase(databaseUrl, log);
+    try {
+      const db = await migrated(dialect, begin);
+      if (waits) log.info('store-taken-over');
+      return { db, holdInPlace: () => undefined, backup: refuseBackup, superseded };
+    } catch (error) {
+      // Each round waits for the lock for a while.
+      if (!(standby && error instanceof DatabaseInUseError)) throw postgresProblem(databaseUrl, error);
+      if (!waits) log.info('store-awaited', { reason: error.message });
+      if (!waits) onStandby(error.message);
+      waits = true;
+    }
   }
 }
 
-async function migrated(dialect: Dialect): Promise<Kysely<Tables>> {
+async function migrated(dialect: Dialect, begin?: (db: Kysely<Tables>) => Promise<void>): Promise<Kysely<Tables>> {
   const db = new Kysely<Tables>({ dialect });
   const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
   const { error } = await migrator.migrateToLatest();
-  if (error === undefined) return probed(db);
+  if (error === undefined) return probed(db, begin);
   await db.destroy();
   const newer = /previously executed migration (\S+) is missing/.exec(reasonOf(error))?.[1];
   if (newer === undefined) throw error;
@@ -141,9 +165,9 @@ async function refuseBackup(): Promise<never> {
 }
 
 /** A store that cannot be written would take its first payment in vain: that is told at the start. */
-async function probed(db: Kysely<Tables>): Promise<Kysely<Tables>> {
+async function probed(db: Kysely<Tables>, begin = writeProbe): Promise<Kysely<Tables>> {
   try {
-    await writeProbe(db);
+    await begin(db);
     return db;
   } catch (error) {
     await db.destroy();
