@@ -10,7 +10,7 @@ import { endAll, STOP_BUDGET_MS } from '../lib/ending.ts';
 import { ConfigError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
-import { isExposed } from '../lib/tls.ts';
+import { isExposed, isLoopbackHost } from '../lib/tls.ts';
 import { signingKeyOf } from '../protocol/keys.ts';
 import type { Scene } from '../scene.ts';
 import type { BoxWindow, Journal, Key, Session, TransportIo } from './contract.ts';
@@ -18,7 +18,7 @@ import { Enroller } from './enrol.ts';
 import { edgesOf } from './faults/edges.ts';
 import { openJournal } from './journal.ts';
 import { Link } from './link.ts';
-import { startLocalHttp } from './local-http.ts';
+import { type LocalHttpOptions, startLocalHttp } from './local-http.ts';
 import { Loop } from './loop.ts';
 import { AgentMetrics } from './metrics.ts';
 import { eventOf, verdictOf } from './outcome.ts';
@@ -46,7 +46,7 @@ export interface AgentSetup {
     gateway: string;
     open(io: TransportIo, signal: AbortSignal): Promise<Session>;
   };
-  http: { host: string; port: number };
+  http: LocalHttpOptions;
   parts: PartsSetup;
   dataDir: string;
   paidHoldMs: number;
@@ -89,6 +89,11 @@ export async function startAgent(given: AgentSetup, world: AgentDeps): Promise<A
   const { gateway } = setup.link;
   if (isExposed(gateway))
     log.warn('link-plain', { gateway, reason: 'anyone on the way can read and change what is said' });
+  if (setup.http.token === undefined && !isLoopbackHost(setup.http.host))
+    log.info('pages-screen-only', {
+      host: setup.http.host,
+      reason: 'other machines see the screen only; set http.token',
+    });
   const journal = edges.journal(openJournal(setup.dataDir, setup.identity.terminalCode, deps));
   const { loop, screens, link, parts, window, working } = assemble(setup, deps, journal);
   const http = await startLocalHttp(setup.http, window, { ...deps, faults }).catch(async (error: unknown) => {

@@ -24,6 +24,9 @@ const HTTP = /^https?:/;
 const WITH_TLS = /^(https|mqtts|wss):/;
 
 const agentKeys = agentConfigSchema.shape;
+const { host, port, tokenFile } = agentKeys.http.unwrap().shape;
+/** Without the token itself: this file lies on a card that anybody can read. */
+const pages = z.strictObject({ host, port, tokenFile });
 const displays = agentKeys.displays.unwrap();
 const display = displays.element;
 const text = (what: string) => z.string(`expected ${what}, in quotes where it is a number`);
@@ -65,7 +68,7 @@ function schemaOf<Shown extends z.ZodType>(oneDisplay: Shown) {
       display: oneDisplay.optional().describe('framebuffer if left out'),
       displays: displays.optional().describe('several, the first confirms'),
       wifi: wifi.optional(),
-      http: agentKeys.http.unwrap().optional(),
+      http: pages.optional(),
       voice: agentKeys.voice,
       light: agentKeys.light,
       buttons: agentKeys.buttons,

@@ -10,6 +10,7 @@ import { type VoiceOptions, voiceOptions } from '../voice/config.ts';
 import { type LightOptions, lightOptions } from '../voice/light.ts';
 import { type ButtonOptions, buttonOptions } from './buttons.ts';
 import type { BoxIdentity } from './contract.ts';
+import type { LocalHttpOptions } from './local-http.ts';
 import type { OnStop } from './screen.ts';
 import { gatewayOrigin } from './transports/origin.ts';
 import { TRANSPORTS } from './transports/registry.ts';
@@ -61,9 +62,12 @@ export const agentConfigSchema = z
       .strictObject({
         host: z.string().min(1).max(255).default('127.0.0.1'),
         port: z.int().min(0).max(65_535).default(8810),
+        token: strongSecret.optional().describe('whoever has it may see and press all, nobody else anything'),
+        tokenFile: z.string().min(1).optional().describe('a file that holds the token instead'),
       })
+      .refine((it) => it.token === undefined || it.tokenFile === undefined, 'expected either token or tokenFile')
       .prefault({})
-      .describe("the box's own pages"),
+      .describe("the box's own pages; without a token other machines see the screen only"),
     voice: voiceOptions.optional().describe('says payments aloud'),
     light: lightOptions.optional().describe('flashes on a payment'),
     buttons: buttonOptions.optional().describe('push buttons of the box'),
@@ -99,7 +103,7 @@ export interface AgentConfig {
   link: GuardedLink & { transport: string; [option: string]: unknown };
   /** Each display's driver and its options; at least one, and the first confirms. */
   displays: { driver: string; [option: string]: unknown }[];
-  http: { host: string; port: number };
+  http: LocalHttpOptions;
   voice?: VoiceOptions | undefined;
   light?: LightOptions | undefined;
   buttons?: ButtonOptions | undefined;
@@ -116,13 +120,15 @@ export interface AgentConfig {
  * Throws ConfigError with name, path and what was expected.
  */
 export function parseAgentConfig(value: unknown, name: string, folder = '.'): AgentConfig {
-  const { box, displays, dataDir, link, enrolment, ...rest } = checkConfig(agentConfigSchema, value, name, FIX);
+  const { box, displays, dataDir, link, enrolment, http, ...rest } = checkConfig(agentConfigSchema, value, name, FIX);
   const { terminalCode, serialNumber } = box;
-  const secret = box.secret ?? (box.secretFile === undefined ? undefined : readSecret(box.secretFile, name, folder));
+  const secret = box.secret ?? (box.secretFile && readSecret('box.secretFile', box.secretFile, name, folder));
+  const { tokenFile, token = tokenFile && readSecret('http.tokenFile', tokenFile, name, folder), ...pages } = http;
   const guarded = link as AgentConfig['link'];
   const { url, tls, allowPlain } = enrolment ?? guarded;
   return {
     ...rest,
+    http: token === undefined ? pages : { ...pages, token },
     ...(secret === undefined
       ? { box: { terminalCode, serialNumber }, enrolment: withAbsoluteFiles({ url, tls, allowPlain }, folder) }
       : { box: { terminalCode, serialNumber, secret } }),
@@ -138,17 +144,17 @@ export async function loadAgentConfig(path: string): Promise<AgentConfig> {
   return parseAgentConfig(value, name, folder);
 }
 
-function readSecret(file: string, name: string, folder: string): string {
+function readSecret(option: string, file: string, name: string, folder: string): string {
   const path = resolve(folder, file);
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    throw new ConfigError(`${name}: box.secretFile: cannot be read: ${reasonOf(error)}`, `put the secret into ${path}`);
+    throw new ConfigError(`${name}: ${option}: cannot be read: ${reasonOf(error)}`, `put the secret into ${path}`);
   }
   const parsed = strongSecret.safeParse(text.trim());
   if (parsed.success) return parsed.data;
-  throw new ConfigError(`${name}: box.secretFile: ${parsed.error.issues[0]?.message} in ${path}`);
+  throw new ConfigError(`${name}: ${option}: ${parsed.error.issues[0]?.message} in ${path}`);
 }
 
 /** The files of every transport are those of `tls`. */

@@ -22,7 +22,8 @@ import { type Answer, json, nothing, plain } from './answer.ts';
 import type { BoxWindow, Key } from './contract.ts';
 import type { BoxFaults } from './faults/box-faults.ts';
 import { FAULTS_PATH, faultsAnswer } from './faults/routes.ts';
-import { LiveStatus } from './live-status.ts';
+import { LiveStatus, statusFor } from './live-status.ts';
+import { type Access, PageGuard } from './page-guard.ts';
 
 export interface LocalHttpDeps {
   clock: Clock;
@@ -30,6 +31,13 @@ export interface LocalHttpDeps {
   random: Random;
   /** What can be ordered at a box on a test bench. */
   faults?: BoxFaults | undefined;
+}
+
+export interface LocalHttpOptions {
+  host: string;
+  port: number;
+  /** Whoever has it may all, and nobody else sees anything; without one others than this machine see the screen only. */
+  token?: string | undefined;
 }
 
 export interface LocalHttp {
@@ -41,6 +49,8 @@ export interface LocalHttp {
 const CONNECTIONS_MAX = 64;
 const HEADER_BYTES_MAX = 8_192;
 
+const CODE_ON_SCREEN = 'the box shows the code of its enrolment, which is told to nobody but who stands before it';
+
 const KEYS: readonly Key[] = ['dismiss', 'repeat', 'history'];
 
 const SECURITY_HEADERS: OutgoingHttpHeaders = { ...SAFE_HEADERS, 'content-security-policy': PAGE_POLICY };
@@ -50,18 +60,19 @@ const SECURITY_HEADERS: OutgoingHttpHeaders = { ...SAFE_HEADERS, 'content-securi
  * metrics. Port 0 takes a free one. Throws ConfigError when the address cannot be had.
  */
 export async function startLocalHttp(
-  { host, port }: { host: string; port: number },
+  { host, port, token }: LocalHttpOptions,
   window: BoxWindow,
   deps: LocalHttpDeps,
 ): Promise<LocalHttp> {
   const live = new LiveStatus(window, deps);
-  const routes = routesOf(window, live, deps);
+  const guard = new PageGuard(token, deps.random);
+  const routes = routesOf(window, live, guard, deps);
   const server = createServer({ ...SERVER_LIMITS, maxHeaderSize: HEADER_BYTES_MAX });
   server.maxRequestsPerSocket = SERVER_LIMITS.maxRequestsPerSocket;
   limitConnections(server, CONNECTIONS_MAX);
   server.on('request', (request, response) => {
     try {
-      const answer = answerTo(request, response, { boundHost: host, routes, live, faults: deps.faults });
+      const answer = answerTo(request, response, { boundHost: host, guard, routes, live, faults: deps.faults });
       if (answer !== undefined) finish(request, response, answer, deps.clock);
     } catch (error) {
       deps.log.error('page-failed', { path: request.url, reason: reasonOf(error) });
@@ -88,26 +99,40 @@ export async function startLocalHttp(
   };
 }
 
-type Route = (request: IncomingMessage) => Answer;
+type Route = (request: IncomingMessage, access: Access) => Answer;
 
-function routesOf(window: BoxWindow, live: LiveStatus, deps: LocalHttpDeps): Map<string, Route> {
+function routesOf(window: BoxWindow, live: LiveStatus, guard: PageGuard, deps: LocalHttpDeps): Map<string, Route> {
   const runId = deps.random.uuid();
   const file = (name: string, type: string): Route => {
     const body = readFileSync(new URL(`page/${name}`, import.meta.url));
     return () => ({ status: 200, type, body });
   };
+  const html = 'text/html; charset=utf-8';
+  const script = 'text/javascript; charset=utf-8';
+  const pages = { all: file('box.html', html), screen: file('screen.html', html), login: file('login.html', html) };
+  /** What is on the screen may be told, unless that is a code which only who stands before it is to read. */
+  const ofScreen =
+    (route: Route): Route =>
+    (request, access) =>
+      access.isHere || window.status().enrolment === null ? route(request, access) : plain(403, CODE_ON_SCREEN);
   let picture: { number: number; png: Uint8Array } | undefined;
   return new Map<string, Route>([
-    ['GET /', file('box.html', 'text/html; charset=utf-8')],
+    [
+      'GET /',
+      (request, access) => ({ ...pages[access.open](request, access), status: access.open === 'login' ? 401 : 200 }),
+    ],
     ['GET /box.css', file('box.css', 'text/css; charset=utf-8')],
-    ['GET /box.js', file('box.js', 'text/javascript; charset=utf-8')],
-    ['GET /status', () => json(200, window.status())],
-    ['GET /screen.txt', () => plain(200, sceneText(window.scene()))],
+    ['GET /box.js', file('box.js', script)],
+    ['GET /screen.js', file('screen.js', script)],
+    ['GET /login.js', file('login.js', script)],
+    ...(guard.hasToken ? [['POST /login', (request) => guard.login(request)] satisfies [string, Route]] : []),
+    ['GET /status', (_request, access) => json(200, statusFor(window.status(), access))],
+    ['GET /screen.txt', ofScreen(() => plain(200, sceneText(window.scene())))],
     ['GET /metrics', () => ({ status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: window.metrics() })],
     ['GET /healthz', () => health(window)],
     [
       'GET /screen.png',
-      (request) => {
+      ofScreen((request) => {
         const { frame, number } = live.currentFrame();
         if (frame === undefined) return plain(503, noPicture(window));
         const headers = { etag: `"${runId}-${number}"` };
@@ -115,7 +140,7 @@ function routesOf(window: BoxWindow, live: LiveStatus, deps: LocalHttpDeps): Map
           return { status: 304, type: 'image/png', body: '', headers };
         if (picture?.number !== number) picture = { number, png: encodePng(frame) };
         return { status: 200, type: 'image/png', body: picture.png, headers };
-      },
+      }),
     ],
     [
       'GET /sound.wav',
@@ -137,6 +162,7 @@ function routesOf(window: BoxWindow, live: LiveStatus, deps: LocalHttpDeps): Map
 
 interface Pages {
   boundHost: string;
+  guard: PageGuard;
   routes: ReadonlyMap<string, Route>;
   live: LiveStatus;
   faults: BoxFaults | undefined;
@@ -151,24 +177,28 @@ function noPicture(window: BoxWindow): string {
 function answerTo(
   request: IncomingMessage,
   response: ServerResponse,
-  { boundHost, routes, live, faults }: Pages,
+  { boundHost, guard, routes, live, faults }: Pages,
 ): Answer | undefined {
   const host = hostnameOf(request);
-  if (host === undefined || !isOwnHost(host, boundHost)) {
+  // Where a token is asked for, another name gives nobody more than an address does.
+  if (host === undefined || (!guard.hasToken && !isOwnHost(host, boundHost))) {
     return plain(403, `the box is not called ${request.headers.host ?? 'nothing'}: use its IP address`);
   }
   if (isForeignPage(request)) return plain(403, 'only the page of the box itself may ask and press keys');
   if (hasBody(request)) return { ...plain(413, 'the box takes no body'), headers: { connection: 'close' } };
   request.resume();
   const [path = '/', query = ''] = (request.url ?? '/').split('?', 2);
+  const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
+  const access = guard.accessOf(request);
+  const refusal = guard.refusal(`${method} ${path}`, access);
+  if (refusal !== undefined) return refusal;
   if (path === '/events' && request.method === 'GET') {
-    if (live.subscribe(response, SECURITY_HEADERS)) return undefined;
+    if (live.subscribe(response, SECURITY_HEADERS, access)) return undefined;
     return { ...plain(503, 'too many pages watch this box'), headers: { 'retry-after': '5' } };
   }
-  const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
   if (path === FAULTS_PATH || path.startsWith(`${FAULTS_PATH}/`)) return faultsAnswer({ method, path, query }, faults);
   const route = routes.get(`${method} ${path}`);
-  if (route !== undefined) return route(request);
+  if (route !== undefined) return route(request, access);
   const allowed = path === '/events' ? 'GET' : allowedFor(path, routes);
   return allowed === undefined
     ? plain(404, 'not found')

@@ -5,7 +5,7 @@ import { reasonOf } from '../lib/errors.ts';
 import type { SetupScene } from '../scene.ts';
 import { type AgentDeps, displayIo } from './agent.ts';
 import type { BoxStatus, BoxWindow } from './contract.ts';
-import { startLocalHttp } from './local-http.ts';
+import { type LocalHttpOptions, startLocalHttp } from './local-http.ts';
 import { type ConfiguredDisplay, Screen } from './screen.ts';
 
 /** What is missing, and what to do. */
@@ -13,7 +13,7 @@ export type SetupNeed = Omit<SetupScene, 'kind'>;
 
 export interface SetupScreenOptions {
   version: string;
-  http: { host: string; port: number };
+  http: LocalHttpOptions;
   /** A folder for files that may be made anew, as letters that were drawn. */
   cacheDir: string;
   /** The folder that holds `sys` and `dev`. */

@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import type { AgentDeps } from '../agent/agent.ts';
 import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../agent/config.ts';
 import { deviceSerial } from '../agent/device-serial.ts';
+import type { LocalHttpOptions } from '../agent/local-http.ts';
 import { readSetupReport, type SetupReport } from '../agent/setup-report.ts';
 import { type SetupNeed, showSetup } from '../agent/setup-screen.ts';
 import { keepTold } from '../agent/systemd.ts';
@@ -117,7 +118,7 @@ async function show(
 }
 
 /** Where the box would have its pages, as far as that can be known. */
-async function pagesOf(config: string): Promise<{ host: string; port: number }> {
+async function pagesOf(config: string): Promise<LocalHttpOptions> {
   const { http } = agentConfigSchema.shape;
   const { value } = await readConfigFile(config).catch(() => ({ value: undefined }));
   const given = typeof value === 'object' && value !== null && 'http' in value ? http.safeParse(value.http) : undefined;

@@ -32,7 +32,8 @@ export async function runningAgent({ http, box }: AgentConfig): Promise<RunningA
   const host = http.host.includes(':') ? `[${http.host}]` : http.host;
   try {
     const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
-    const response = await fetch(`http://${host}:${http.port}/status`, { signal });
+    const headers = http.token === undefined ? {} : { authorization: `Bearer ${http.token}` };
+    const response = await fetch(`http://${host}:${http.port}/status`, { signal, headers });
     const status = runningStatus.parse(await response.json());
     return status.terminalCode === box.terminalCode ? status : undefined;
   } catch {

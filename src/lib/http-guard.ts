@@ -126,7 +126,9 @@ const SHOWN_CHARS_MAX = 32;
  * this machine that says nothing cannot be told from such a program.
  */
 export function strangerProblem({ socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>): string | undefined {
-  if (!/^(127\.|::1$|::ffff:127\.)/.test(socket.remoteAddress ?? '')) return 'not from this machine';
+  const { remoteAddress = '', localAddress } = socket;
+  const isHere = /^(127\.|::1$|::ffff:127\.)/.test(remoteAddress) || remoteAddress === localAddress;
+  if (!isHere) return 'not from this machine';
   const header = Object.keys(headers).find((name) => PROXY_HEADER.test(name));
   return header === undefined ? undefined : `through a proxy, which sent ${header.slice(0, SHOWN_CHARS_MAX)}`;
 }

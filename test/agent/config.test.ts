@@ -57,6 +57,19 @@ describe('the configuration of a box', () => {
     });
   });
 
+  it('takes a token of its pages, or reads it from a file beside it, and a weak one not', async () => {
+    const folder = await temporaryFolder();
+    const token = 'A-token-of-this-test-that-is-long-0001';
+    await writeFile(join(folder, 'token'), `${token}\n`);
+    const http = { host: '0.0.0.0', port: 8810, token };
+    const parse = (pages: object) => parseAgentConfig({ ...LEAST, http: pages }, 'test', folder).http;
+    expect(parse({ host: '0.0.0.0', token })).toEqual(http);
+    expect(parse({ host: '0.0.0.0', tokenFile: 'token' })).toEqual(http);
+    expect(() => parse({ token: 'short' })).toThrow(/test: http\.token: expected a secret of 128 bits/);
+    expect(() => parse({ tokenFile: 'none' })).toThrow(/test: http\.tokenFile: cannot be read/);
+    expect(() => parse({ token, tokenFile: 'token' })).toThrow(/test: http: expected either token or tokenFile/);
+  });
+
   it('reads a secret from a file beside it, and takes the path of a display from there too', async () => {
     const folder = await temporaryFolder();
     await writeFile(join(folder, 'secret'), 'From-a-file-of-this-test-0001\n');

@@ -1,5 +1,5 @@
 import { type IncomingMessage, request as startRequest } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { Writable } from 'node:stream';
 import { decode } from 'fast-png';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -8,6 +8,7 @@ import { startLocalHttp } from '../../src/agent/local-http.ts';
 import type { PixelFrame } from '../../src/display/contract.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
+import { strangerProblem } from '../../src/lib/http-guard.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import type { Scene } from '../../src/scene.ts';
@@ -49,7 +50,7 @@ function frameOf(red: number): PixelFrame {
 }
 
 /** A box that does as the test says. */
-async function box({ port = 0 } = {}) {
+async function box({ port = 0, token }: { port?: number; token?: string } = {}) {
   const listeners = new Set<() => void>();
   const lines: string[] = [];
   const out = new Writable({
@@ -78,7 +79,7 @@ async function box({ port = 0 } = {}) {
   };
   const log = createLogger(out, systemClock, 'json');
   const deps = { clock: systemClock, random: systemRandom, log };
-  const server = await startLocalHttp({ host: '127.0.0.1', port }, window, deps);
+  const server = await startLocalHttp({ host: '127.0.0.1', port, token }, window, deps);
   onTestFinished(() => server.close());
   const change = () => {
     for (const listener of listeners) listener();
@@ -103,10 +104,10 @@ function ask(origin: string, path: string, method = 'GET', headers: Record<strin
 }
 
 /** The events of `/events` as they come. */
-async function watch(origin: string) {
+async function watch(origin: string, headers: Record<string, string> = {}) {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
-  const response = await fetch(`${origin}/events`, { signal: stop.signal });
+  const response = await fetch(`${origin}/events`, { signal: stop.signal, headers });
   const seen: { frame: number; status: BoxStatus }[] = [];
   const it = { response, seen, ended: false };
   void (async () => {
@@ -401,4 +402,145 @@ it.skipIf(missing)(`the page follows the box, in a browser and under its own pol
   await close();
   await becomes("getComputedStyle(document.getElementById('lost')).display === 'block'");
   await becomes("!document.getElementById('screen').hasAttribute('src')");
+});
+
+/** As a proxy of this machine asks for a neighbour, who is to the box what one on another machine is. */
+const NEIGHBOUR = { 'x-forwarded-for': '192.168.1.50' };
+const ENROLMENT = { code: '7K2M-Q0XA-94TZ', url: 'http://10.0.0.1/#enrol/VVB000001/7K2M-Q0XA-94TZ', expiresAt: '' };
+const statusOf = async (origin: string, path: string, method = 'GET', headers: Record<string, string> = {}) =>
+  (await ask(origin, path, method, headers)).response.statusCode;
+
+describe('from another machine', () => {
+  it('THR-30 without a token the screen is seen, but no key is pressed and no payment read', async () => {
+    const { origin, it } = await box();
+    it.frame = frameOf(7);
+    it.sound = { number: 1, text: 'x', wav: new Uint8Array(1) };
+    for (const path of ['/', '/box.css', '/screen.js', '/screen.png', '/screen.txt', '/healthz']) {
+      expect([path, await statusOf(origin, path, 'GET', NEIGHBOUR)]).toEqual([path, 200]);
+    }
+    const page = await ask(origin, '/', 'GET', NEIGHBOUR);
+    expect(page.body).toContain('screen.js');
+    expect(page.body).not.toContain('dismiss');
+    for (const path of ['/status', '/events', '/metrics', '/sound.wav', '/box.js', '/_mock/faults', '/nothing']) {
+      const { response, body } = await ask(origin, path, 'GET', NEIGHBOUR);
+      expect([path, response.statusCode, body.includes('http.token')]).toEqual([path, 403, true]);
+    }
+    for (const key of ['dismiss', 'repeat', 'history']) {
+      expect(await statusOf(origin, `/keys/${key}`, 'POST', NEIGHBOUR)).toBe(403);
+    }
+    expect(it.keys).toEqual([]);
+    expect(await statusOf(origin, '/login', 'POST', { ...NEIGHBOUR, authorization: 'Bearer x' })).toBe(403);
+    expect(await statusOf(origin, '/status')).toBe(200);
+  });
+
+  it.each(['forwarded', 'via', 'x-real-ip', 'x-forwarded-proto'])(
+    'THR-29 THR-30 is whoever a proxy of this machine names, by %s',
+    async (name) => {
+      const { origin, it } = await box();
+      expect(await statusOf(origin, '/keys/dismiss', 'POST', { [name]: 'x' })).toBe(403);
+      expect(it.keys).toEqual([]);
+    },
+  );
+
+  it.each<[string, string, boolean]>([
+    ['127.0.0.1', '127.0.0.1', true],
+    ['::ffff:127.0.0.1', '::ffff:127.0.0.1', true],
+    ['::1', '::1', true],
+    ['192.168.1.2', '192.168.1.2', true],
+    ['192.168.1.50', '192.168.1.2', false],
+    ['fe80::50', 'fe80::2', false],
+    ['', '', false],
+  ])('THR-30 is who comes from %j to %j, or not: %s', (remoteAddress, localAddress, isHere) => {
+    const socket = { remoteAddress: remoteAddress || undefined, localAddress: localAddress || undefined } as Socket;
+    expect(strangerProblem({ socket, headers: {} }) === undefined).toBe(isHere);
+  });
+
+  it('ENR-1 THR-24 nobody is told the code of an enrolment, by status, events or screen, with the token neither', async () => {
+    const token = 'a-token-of-a-box-in-a-test-0123456789';
+    for (const headers of [{}, { authorization: `Bearer ${token}` }]) {
+      const { origin, it, change } = await box('authorization' in headers ? { token } : {});
+      it.frame = frameOf(7);
+      it.status = { ...STATUS, enrolment: ENROLMENT };
+      const elsewhere = { ...NEIGHBOUR, ...headers } as Record<string, string>;
+      for (const path of ['/screen.png', '/screen.txt']) {
+        expect([path, await statusOf(origin, path, 'GET', elsewhere)]).toEqual([path, 403]);
+        expect([path, await statusOf(origin, path, 'GET', headers as Record<string, string>)]).toEqual([path, 200]);
+      }
+      const here = JSON.parse((await ask(origin, '/status', 'GET', headers as Record<string, string>)).body);
+      expect(here).toMatchObject({ enrolment: ENROLMENT });
+      if (!('authorization' in headers)) continue;
+      expect((await ask(origin, '/status', 'GET', elsewhere)).body).not.toContain(ENROLMENT.code);
+      const [near, far] = [await watch(origin, headers as Record<string, string>), await watch(origin, elsewhere)];
+      await eventually('the first events', () => near.seen.length === 1 && far.seen.length === 1);
+      change();
+      await eventually('the next ones', () => near.seen.length === 2 && far.seen.length === 2);
+      expect(near.seen.map(({ status }) => status.enrolment)).toEqual([ENROLMENT, ENROLMENT]);
+      expect(far.seen.map(({ status }) => status.enrolment)).toEqual([null, null]);
+    }
+  });
+});
+
+describe('with a token', () => {
+  const token = 'a-token-of-a-box-in-a-test-0123456789';
+
+  it('THR-30 the box shows and does nothing without it, on this machine neither, but say whether it is well', async () => {
+    const { origin, it } = await box({ token });
+    it.frame = frameOf(7);
+    for (const from of [{}, NEIGHBOUR]) {
+      const bad = { ...from, authorization: `Bearer ${token}x` };
+      for (const path of ['/status', '/events', '/screen.png', '/screen.txt', '/metrics', '/box.js', '/nothing']) {
+        const { response, body } = await ask(origin, path, 'GET', bad);
+        expect([path, response.statusCode, body.includes('VVB')]).toEqual([path, 401, false]);
+        expect(response.headers['www-authenticate']).toBe('Bearer');
+      }
+      expect(await statusOf(origin, '/keys/dismiss', 'POST', from)).toBe(401);
+      expect(await statusOf(origin, '/healthz', 'GET', from)).toBe(200);
+      expect(await statusOf(origin, '/', 'GET', from)).toBe(401);
+      expect((await ask(origin, '/', 'GET', from)).body).toContain('login.js');
+    }
+    expect(it.keys).toEqual([]);
+    const right = { ...NEIGHBOUR, authorization: `Bearer ${token}` };
+    expect(await statusOf(origin, '/status', 'GET', right)).toBe(200);
+    expect(await statusOf(origin, '/status', 'GET', { ...right, host: 'box.shop.example' })).toBe(200);
+    expect(await statusOf(origin, '/keys/dismiss', 'POST', right)).toBe(204);
+    expect(it.keys).toEqual(['dismiss']);
+  });
+
+  it('THR-30 a browser has a cookie for it, which no script reads and no other site sends', async () => {
+    const { origin, it, port } = await box({ token });
+    const wrong = await ask(origin, '/login', 'POST', { authorization: 'Bearer no' });
+    expect([wrong.response.statusCode, wrong.response.headers['set-cookie']]).toEqual([401, undefined]);
+    const { response } = await ask(origin, '/login', 'POST', { origin, authorization: `Bearer ${token}` });
+    const [set = ''] = response.headers['set-cookie'] ?? [];
+    expect(set).toMatch(new RegExp(`^paybox-${port}=[\\w-]{43}; Path=/; HttpOnly; SameSite=Strict$`));
+    expect(set).not.toContain(token);
+    const cookie = set.split(';')[0] ?? '';
+    expect(await statusOf(origin, '/keys/repeat', 'POST', { origin, cookie: `a=b; ${cookie}` })).toBe(204);
+    expect(await statusOf(origin, '/keys/repeat', 'POST', { cookie: `${cookie}x` })).toBe(401);
+    expect(await statusOf(origin, '/keys/repeat', 'POST', { origin: 'http://evil.example', cookie })).toBe(403);
+    expect(it.keys).toEqual(['repeat']);
+    const other = await box({ token });
+    const elsewhere = cookie.replace(String(port), String(other.port));
+    expect(await statusOf(other.origin, '/status', 'GET', { cookie: elsewhere })).toBe(401);
+  });
+});
+
+it.skipIf(missing)(`THR-30 a person logs in at the page of a box${note}`, async () => {
+  const token = 'a-token-of-a-box-in-a-test-0123456789';
+  const guarded = await box({ token });
+  guarded.it.frame = frameOf(9);
+  const page = await openInBrowser(guarded.origin);
+  const becomes = (expression: string) =>
+    eventually(expression, async () => (await page.evaluate(expression)) === true);
+  const type = (text: string) =>
+    page.evaluate(
+      `document.getElementById('token').value = '${text}'; document.querySelector('#login button').click()`,
+    );
+  await becomes("document.getElementById('login') !== null");
+  await type('wrong');
+  await becomes("document.getElementById('problem').textContent.includes('not the token')");
+  await type(token);
+  await becomes("document.body.dataset.link === 'online'");
+  await page.evaluate("document.getElementById('dismiss').click()");
+  await eventually('the key', () => guarded.it.keys.length === 1);
 });
