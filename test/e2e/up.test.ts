@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
@@ -47,6 +48,21 @@ describe('paybox up', () => {
     expect(await running.stop('SIGINT')).toBe(130);
     expect(running.output()).toMatch(/ready/);
     expect(running.output()).not.toMatch(/error|warn/i);
+  });
+
+  it('authorizes callbacks with the bearer that a file holds', async () => {
+    const file = join(await temporaryFolder(), 'bearer');
+    await writeFile(file, 'my-token\n');
+    const partner = await startPartnerServer();
+    const { at } = await up('--callback-url', partner.url, '--callback-auth', `bearer-file:${file}`);
+    const shop = new Shop(at.baseUrl);
+    await shop.login();
+    await shop.generate({ amount: 70_000, content: 'DH7', orderId: 'DH7' });
+    expect((await shop.pay({ amount: 70_000, content: 'DH7' })).body.status).toBe('SUCCESS');
+    const [first] = await eventually('the callback', () =>
+      partner.received.length > 0 ? partner.received : undefined,
+    );
+    expect(first?.authorization).toBe('Bearer my-token');
   });
 
   it('AGT-8 shows the same QR again after the box was killed, and pays it', async () => {
