@@ -280,7 +280,7 @@ exec /usr/lib/paybox-agent/node /usr/lib/paybox-agent/lib/cli.js agent --config 
 });
 
 describe.skipIf(note !== '')(`paybox-update and files of others${note}`, { timeout: TEST_TIMEOUT_MS }, () => {
-  const TRIES = 20;
+  const TRIES = 10;
   /** Another package, which says so when it is installed. */
   const evilDeb = () =>
     anotherVersion(agentDeb, '9.6.6', stage, (folder) =>
