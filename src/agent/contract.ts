@@ -39,6 +39,8 @@ export interface TransportIo {
   sessionId: string;
   /** What every message of this session goes and comes through. */
   seal: Pick<BoxSeal, 'seal' | 'open'>;
+  /** Told that the gateway has answered this sign of life (PROTOCOL.md, clause MSG-11). */
+  heard(aliveId: string): void;
 }
 
 /** A way to reach the gateway. `open` throws a PayboxError: retryable when the gateway may come back. */

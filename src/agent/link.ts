@@ -3,11 +3,14 @@ import { type Clock, withAbortAfter, withDeadline } from '../lib/clock.ts';
 import { PayboxError, reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
+import { BOX_ALIVE_MS } from '../protocol/http-api.ts';
 import type { SigningKey } from '../protocol/keys.ts';
 import { MESSAGE_VERSION, REASON_CHARS_MAX, type UpMessage } from '../protocol/messages.ts';
 import { BoxSeal } from '../protocol/seal.ts';
 import type { Arrival, BoxIdentity, Session, TransportIo } from './contract.ts';
 import type { BoxSecret } from './secret.ts';
+import { untilOld } from './session-age.ts';
+import { SignsOfLife } from './signs-of-life.ts';
 
 export interface LinkDeps {
   clock: Clock;
@@ -36,12 +39,6 @@ const OPEN_TIMEOUT_MS = 10_000;
  * after so many hellos in a row that were not answered the secret counts as refused.
  */
 const UNANSWERED_MAX = 10;
-/**
- * Two clocks drift by seconds a day, and what a session times is timed from its hello (PROTOCOL.md, clause SIG-4): it
- * begins anew after so long, at a moment without a QR on the screen.
- */
-const SESSION_MAX_MS = 86_400_000;
-const RENEWAL_RETRY_MS = 60_000;
 const REDIAL_FIRST_MS = 250;
 const REDIAL_MAX_MS = 30_000;
 /** Messages under way on a slow session; one more ends it, and what is owed is sent on the next welcome. */
@@ -71,6 +68,7 @@ export class Link {
   #welcomed: Welcomed | undefined;
   #underWay = 0;
   #unanswered = 0;
+  #whyGivenUp: string | undefined;
   #oneArrived = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
   #status: LinkStatus = { connectedAtMs: undefined, reason: 'not connected yet' };
@@ -116,7 +114,7 @@ export class Link {
   #giveUp(session: Session, reason: string): void {
     if (this.#welcomed?.session !== session) return;
     this.#welcomed = undefined;
-    this.#deps.log.warn('send-failed', { reason });
+    this.#whyGivenUp = reason;
     void session.close();
   }
 
@@ -159,10 +157,11 @@ export class Link {
     const sessionId = random.uuid();
     const seal = new BoxSeal({ ...identity, sessionId }, key, clock);
     const over = new AbortController();
+    const signs = new SignsOfLife({ clock, random });
     let session: Session | undefined;
     try {
       session = await withAbortAfter(clock, OPEN_TIMEOUT_MS, this.#stop.signal, (signal) =>
-        this.#deps.open({ clock, log, identity, sessionId, seal }, signal),
+        this.#deps.open({ clock, log, identity, sessionId, seal, heard: (id) => signs.heard(id) }, signal),
       );
       const opened = session;
       this.#stop.signal.addEventListener('abort', () => void opened.close(), { signal: over.signal });
@@ -173,6 +172,7 @@ export class Link {
       if (refused !== undefined) return refused;
       onWelcome();
       void this.#renewInTime(opened, over.signal);
+      void this.#endUnheard(opened, signs, sessionId, over.signal);
       return await this.#serve(messages, sessionId, helloAtMs);
     } catch (error) {
       if (error instanceof PayboxError && error.code === 'NOT_REGISTERED') this.#deps.secret.refused();
@@ -185,10 +185,15 @@ export class Link {
     }
   }
 
+  /** Ends a session in which the gateway does not hear the box, although its connection may be well. */
+  async #endUnheard(session: Session, signs: SignsOfLife, sessionId: string, signal: AbortSignal): Promise<void> {
+    const say = (id: string) => void this.#sendOn(session, this.#stamp({ type: 'alive', id }, sessionId));
+    await signs.untilUnheard(say, signal);
+    if (!signal.aborted) this.#giveUp(session, `the gateway has not answered a sign of life for ${BOX_ALIVE_MS} ms`);
+  }
+
   async #renewInTime(session: Session, signal: AbortSignal): Promise<void> {
-    const { clock, shownPushId } = this.#deps;
-    await clock.sleep(SESSION_MAX_MS, signal);
-    while (!signal.aborted && shownPushId() !== null) await clock.sleep(RENEWAL_RETRY_MS, signal);
+    await untilOld(this.#deps.clock, () => this.#deps.shownPushId() !== null, signal);
     if (!signal.aborted) await session.close();
   }
 
@@ -212,6 +217,7 @@ export class Link {
     this.#unanswered = 0;
     if (answer.type === 'refused') return this.#refused(answer.code, answer.reason);
     this.#welcomed = { session, sessionId };
+    this.#whyGivenUp = undefined;
     this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };
     const { link, openPushIds } = answer;
     log.info('registered', { terminalCode, account: link?.bankAccount ?? null });
@@ -239,7 +245,7 @@ export class Link {
   ): Promise<{ reason: string; final: boolean }> {
     for (;;) {
       const next = await messages.next();
-      if (next.done) return { reason: 'the gateway closed the connection', final: false };
+      if (next.done) return { reason: this.#whyGivenUp ?? 'the gateway closed the connection', final: false };
       const message = next.value;
       if (message.sessionId !== sessionId) {
         this.#deps.log.warn('message-of-another-session', { type: message.type });
@@ -253,7 +259,8 @@ export class Link {
   }
 
   #refused(code: RefusalCode, reason: string): { reason: string; final: boolean } {
-    this.#deps.emit({ type: 'refused', code, reason });
+    // Nothing that a person could do anything about: the next hello is on its way.
+    if (code !== 'SESSION_ENDED') this.#deps.emit({ type: 'refused', code, reason });
     if (code === 'NOT_REGISTERED') this.#deps.secret.refused();
     return { reason: `${code}: ${reason}`, final: code === 'SUPERSEDED' };
   }

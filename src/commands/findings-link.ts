@@ -194,7 +194,7 @@ async function loginAtBroker(link: GuardedLink, terminalCode: string, login: Log
 async function loginAtGateway(link: GuardedLink, { username, password }: Login, signal: AbortSignal): Promise<string> {
   const credentials = Buffer.from(`${username}:${password}`, 'utf8').toString('base64');
   const headers = { authorization: `Basic ${credentials}`, [BOX_SESSION_HEADER]: systemRandom.uuid() };
-  const status = await answerTo(link, BOX_PATHS.alive, { method: 'POST', headers, signal });
+  const status = await answerTo(link, BOX_PATHS.messages, { method: 'POST', headers, signal });
   if (status === 409 || status === 204) return 'the gateway takes it';
   throw new Error(status === 401 ? 'the gateway does not take it' : `the gateway answers ${status} to it`);
 }

@@ -1,6 +1,15 @@
 import type { z } from 'zod';
 import { LIMITS } from './fields.ts';
-import { type DownMessage, downMessage, type Presence, presence, type UpMessage, upMessage } from './messages.ts';
+import { goneProofOf } from './keys.ts';
+import {
+  type DownMessage,
+  downMessage,
+  MESSAGE_VERSION,
+  type Presence,
+  presence,
+  type UpMessage,
+  upMessage,
+} from './messages.ts';
 
 /** A decoded value, or one line that says why the bytes were refused. */
 export type Decoded<T> = { ok: true; value: T } | { ok: false; reason: string };
@@ -18,6 +27,16 @@ export function decodeDown(bytes: Uint8Array | string): Decoded<DownMessage> {
 /** Decodes a message from a box; unknown fields are dropped (PROTOCOL.md, clause MSG-3). Never throws. */
 export function decodeUp(bytes: Uint8Array | string): Decoded<UpMessage> {
   return decodeWith(upMessage, bytes);
+}
+
+/** What a box says on its presence topic (PROTOCOL.md, clause PRE-1); that it is gone is proven by its secret. */
+export function boxPresence(
+  { secret, terminalCode }: { secret: string; terminalCode: string },
+  sessionId: string,
+  online: boolean,
+): string {
+  const said = { v: MESSAGE_VERSION, online, sessionId } as const;
+  return encode(online ? said : { ...said, proof: goneProofOf(secret, terminalCode, sessionId) });
 }
 
 /** Decodes a presence. Never throws. */

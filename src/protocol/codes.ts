@@ -43,6 +43,7 @@ export const CODES = {
   WRONG_CODE: 'no box that asks to enrol under this terminalCode shows this code',
   NO_BACKUP: 'the gateway makes no backup of its store now, for the reason beside the code',
   SUPERSEDED: 'another agent registered with the identity of this box',
+  SESSION_ENDED: 'the gateway has no such session of the box any more; the box says hello anew',
 } as const;
 
 export type Code = keyof typeof CODES;

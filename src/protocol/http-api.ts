@@ -125,12 +125,14 @@ export const PATHS = {
 export const BOX_PATHS = {
   stream: '/box/v1/stream',
   messages: '/box/v1/messages',
-  alive: '/box/v1/alive',
 } as const;
 
-/** Both sides say that they are there this often, and take the other for lost after 1.5 times of it (clause BOX-HTTP-3). */
+/** Both sides say that they are there this often (PROTOCOL.md, clauses MSG-11 and BOX-HTTP-3). */
 export const BOX_ALIVE_MS = 10_000;
+/** A stream over which nothing was read, or for which nothing was posted, for so long is lost (clause BOX-HTTP-3). */
 export const BOX_SILENCE_MAX_MS = 15_000;
+/** Two signs of life, and the end of a connection that may hang: then a box shows that it is not heard (clause MSG-11). */
+export const BOX_UNHEARD_MAX_MS = 25_000;
 
 /** Header that names the session on every request of a box over HTTP. */
 export const BOX_SESSION_HEADER = 'paybox-session';

@@ -96,6 +96,11 @@ export function isProven(secret: string, introduction: Introduction, proof: stri
   return proof !== undefined && equalSecrets(proof, proofOf(secret, introduction));
 }
 
+/** Proves that a box is gone, as its last will says (PROTOCOL.md, clause PRE-1), to whoever shares the secret. */
+export function goneProofOf(secret: string, terminalCode: string, sessionId: string): string {
+  return mac(secret, 'paybox/v1 gone', terminalCode, sessionId);
+}
+
 /** HMAC-SHA256 in base64url; none of the parts may hold a line feed, which is between them. */
 function mac(secret: string, ...parts: string[]): string {
   return createHmac('sha256', secret).update(parts.join('\n'), 'utf8').digest('base64url');

@@ -83,8 +83,11 @@ const payment = z.object({
 /** The gateway has stored these reports: the box may forget them. */
 const ack = z.object({ ...head, type: z.literal('ack'), reportIds: z.array(z.uuid()).min(1).max(LIMITS.ackIdsMax) });
 
+/** The gateway hears the box in this session: the answer to a sign of life (PROTOCOL.md, clause MSG-11). */
+const heard = z.object({ ...head, type: z.literal('heard'), aliveId: z.uuid() });
+
 /** What the gateway sends to a box. */
-export const downMessage = z.discriminatedUnion('type', [welcome, refused, show, withdraw, payment, ack]);
+export const downMessage = z.discriminatedUnion('type', [welcome, refused, show, withdraw, payment, ack, heard]);
 
 const hello = z.object({
   ...head,
@@ -127,8 +130,11 @@ const paid = z.object({
   recorded: z.boolean(),
 });
 
+/** A sign of life, which wants to be answered with `heard` (PROTOCOL.md, clause MSG-11). */
+const alive = z.object({ ...head, type: z.literal('alive') });
+
 /** What a box sends to the gateway. */
-export const upMessage = z.discriminatedUnion('type', [hello, accepted, shown, rejected, ended, paid]);
+export const upMessage = z.discriminatedUnion('type', [hello, accepted, shown, rejected, ended, paid, alive]);
 
 export type Link = z.infer<typeof link>;
 export type DownMessage = z.infer<typeof downMessage>;
@@ -147,11 +153,16 @@ export type UpBody = DistributiveOmit<UpMessage, 'v' | 'id' | 'sentAtMs' | 'sess
  */
 export type DurableReport = UpOf<'ended' | 'paid'>;
 
+/** An HMAC-SHA256 in base64url has 43. */
+const PROOF_CHARS_MAX = 64;
+
 /** Presence on the broker: the birth after every connect, and the last will (PROTOCOL.md, clause PRE). */
 export const presence = z.object({
   v: z.literal(MESSAGE_VERSION),
   online: z.boolean(),
   /** The session of a box; the run of a gateway. */
   sessionId: z.uuid(),
+  /** Of a box that is gone, that it says so itself (PROTOCOL.md, clause PRE-1). */
+  proof: z.string().max(PROOF_CHARS_MAX).optional(),
 });
 export type Presence = z.infer<typeof presence>;

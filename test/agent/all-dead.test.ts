@@ -29,7 +29,7 @@ class Stalled implements Session {
   #sessionId = '';
 
   constructor(log: Logger) {
-    this.incoming = new Incoming({ log, seal: NO_SEAL });
+    this.incoming = new Incoming({ log, seal: NO_SEAL, heard: () => undefined });
   }
 
   async send(message: UpMessage): Promise<void> {

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { type Agent, type AgentSetup, startAgent } from '../../src/agent/agent.ts';
-import type { Session } from '../../src/agent/contract.ts';
+import type { Session, TransportIo } from '../../src/agent/contract.ts';
 import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
@@ -24,6 +24,7 @@ const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret:
 export class Gateway implements Session {
   readonly incoming = new BoundedQueue<DownMessage>(100, 'reject');
   readonly said: UpMessage[] = [];
+  heard: TransportIo['heard'] | undefined;
   readonly #link: Link;
   #sessionId = '';
 
@@ -32,6 +33,10 @@ export class Gateway implements Session {
   }
 
   async send(message: UpMessage): Promise<void> {
+    if (message.type === 'alive') {
+      this.heard?.(message.id);
+      return;
+    }
     this.said.push(upMessage.parse(message));
     this.#sessionId = message.sessionId;
     if (message.type === 'hello') this.tell({ type: 'welcome', link: this.#link, openPushIds: [] });
@@ -67,7 +72,7 @@ export async function boxWith(
   const setup: AgentSetup = {
     identity: IDENTITY,
     version: '0.0.0',
-    link: { transport: 'memory', gateway: address, open: async () => gateway },
+    link: { transport: 'memory', gateway: address, open: async ({ heard }) => Object.assign(gateway, { heard }) },
     http: { host: '127.0.0.1', port: 0 },
     parts: {},
     dataDir: await temporaryFolder(),

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Session } from '../../src/agent/contract.ts';
+import type { Session, TransportIo } from '../../src/agent/contract.ts';
 import { Link } from '../../src/agent/link.ts';
 import { configuredSecret } from '../../src/agent/secret.ts';
 import type { BoxEvent } from '../../src/box/state.ts';
@@ -26,11 +26,15 @@ class Far implements Session {
   readonly sent: UpMessage[] = [];
   closed = false;
   failing = false;
+  isDeaf = false;
+  /** Takes the answers to signs of life; the gateway does not hear the box without. */
+  heard: TransportIo['heard'] | undefined;
 
   async send(message: UpMessage): Promise<void> {
     if (this.closed) throw new Error('sent on a closed session');
     if (this.failing) throw new Error('cable out');
-    this.sent.push(upMessage.parse(message));
+    if (message.type === 'alive') this.heard?.(message.id);
+    else this.sent.push(upMessage.parse(message));
   }
 
   async close(): Promise<void> {
@@ -72,7 +76,11 @@ function linkOf(
     key: signingKeyOf(systemRandom.secret(32)),
     agentVersion: '0.0.0',
     display: 'browser',
-    open: () => open(attempts++),
+    open: async ({ heard }) => {
+      const session = await open(attempts++);
+      if (session instanceof Far && !session.isDeaf) session.heard = heard;
+      return session;
+    },
     verdict: (qrCode) =>
       qrCode.length > 400 ? { ok: false, code: 'QR_TOO_DENSE', reason: 'too dense' } : { ok: true },
     shownPushId,
@@ -84,6 +92,50 @@ function linkOf(
 }
 
 describe('the link', () => {
+  it('MSG-11 ends a session in which it is not heard, within 20 s, and says hello anew', async () => {
+    const clock = new VirtualClock();
+    const sessions: Far[] = [];
+    const open = async () => {
+      const far = new Far();
+      far.isDeaf = sessions.length === 0;
+      sessions.push(far);
+      return far;
+    };
+    const { link, types } = linkOf(open, { clock });
+    await eventually('a session', () => sessions.length === 1);
+    await sessions[0]?.welcome();
+    await eventually('registered', () => types().includes('registered'));
+    await clock.advance(19_999);
+    expect([sessions[0]?.closed, link.status().connectedAtMs]).toEqual([false, expect.any(Number)]);
+    await clock.advance(1);
+    await eventually('its end', () => sessions[0]?.closed);
+    await eventually('the reason', () => link.status().reason?.includes('sign of life'));
+    await clock.advance(250);
+    await eventually('another session', () => sessions.length === 2);
+    await sessions[1]?.welcome();
+    await eventually('registered again', () => types().filter((it) => it === 'registered').length === 2);
+    expect(types()).toEqual(['connecting', 'registered', 'connecting', 'registered']);
+    await clock.advance(120_000);
+    expect(sessions[1]?.closed).toBe(false);
+  });
+
+  it('MSG-12 says hello anew when it is told that its session is over, which nobody has to see', async () => {
+    const sessions: Far[] = [];
+    const { types } = linkOf(async () => {
+      const far = new Far();
+      sessions.push(far);
+      return far;
+    });
+    await eventually('a session', () => sessions.length === 1);
+    await sessions[0]?.welcome();
+    await eventually('registered', () => types().includes('registered'));
+    sessions[0]?.say({ type: 'refused', code: 'SESSION_ENDED', reason: '' });
+    await eventually('another session', () => sessions.length === 2);
+    await sessions[1]?.welcome();
+    await eventually('registered again', () => types().filter((it) => it === 'registered').length === 2);
+    expect(types()).toEqual(['connecting', 'registered', 'connecting', 'registered']);
+  });
+
   it('SIG-4 begins a session anew after a day, once no QR is on the screen', async () => {
     const clock = new VirtualClock();
     const sessions: Far[] = [];

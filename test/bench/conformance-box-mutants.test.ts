@@ -4,7 +4,6 @@ import type { IClientOptions } from 'mqtt';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Arrival, TransportIo } from '../../src/agent/contract.ts';
 import { decodeDown, encode } from '../../src/protocol/codec.ts';
-import { BOX_PATHS } from '../../src/protocol/http-api.ts';
 import { readJws } from '../../src/protocol/jws.ts';
 import type { DownOf, UpMessage } from '../../src/protocol/messages.ts';
 import type { SealRefusal } from '../../src/protocol/seal.ts';
@@ -119,11 +118,21 @@ const MUTANTS: Record<string, Mutant> = {
     transport: 'http',
     setup: (setup) => ({ ...setup, identity: { ...setup.identity, secret: 'what nobody else knows' } }),
   },
-  'gives no sign of life over HTTP': {
-    breaks: ['BOX-HTTP-3'],
-    transport: 'http',
+  'gives no sign of life': {
+    breaks: ['MSG-11'],
     needs: ['time'],
-    through: (origin) => changingProxy(origin, ({ url }) => (url === BOX_PATHS.alive ? 204 : {})),
+    wire: takenForHeard(() => []),
+  },
+  'does not care whether it is heard': {
+    breaks: ['MSG-11'],
+    needs: ['time'],
+    wire: takenForHeard((message) => [message]),
+  },
+  'does not come back when it is told that its session is over': {
+    breaks: ['MSG-12'],
+    wire: () => ({
+      down: (message) => (message.type === 'refused' && message.code === 'SESSION_ENDED' ? [] : [message]),
+    }),
   },
   'posts messages as JSON': {
     breaks: ['BOX-HTTP-2'],
@@ -329,6 +338,17 @@ afterAll(() => {
     server.closeAllConnections();
   }
 });
+
+/** A box that takes every sign of life for answered. */
+function takenForHeard(up: (alive: UpMessage) => UpMessage[]): (io: TransportIo) => Wire {
+  return (io) => ({
+    up: (message) => {
+      if (message.type !== 'alive') return [message];
+      io.heard(message.id);
+      return up(message);
+    },
+  });
+}
 
 function onShow(change: (show: DownOf<'show'>) => DownOf<'show'>): () => Wire {
   return () => ({ down: (message) => [message.type === 'show' ? change(message) : message] });

@@ -169,10 +169,7 @@ export async function openBox({ port }: { port: number }, identity: typeof BOX1,
     rest = events.pop() ?? '';
     for (const event of events) if (event.startsWith('data: ')) take(event.slice('data: '.length));
   });
-  const alive = setInterval(
-    () => void exchange(port, requestOf(`POST ${BOX_PATHS.alive}`, headers, Buffer.alloc(0))),
-    5_000,
-  );
+  const alive = setInterval(() => void say({ type: 'alive' }), 5_000);
   world.onEnd(() => {
     clearInterval(alive);
     stream.destroy();

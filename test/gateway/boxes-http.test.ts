@@ -147,10 +147,6 @@ describe('a box over HTTP', () => {
     stream.end();
     return heard;
   };
-  const postAlive = async (gateway: TestGateway, headers = headersOf()) => {
-    const { 'content-type': _none, ...bare } = headers;
-    return (await fetch(`${gateway.origin}/box/v1/alive`, { method: 'POST', headers: bare })).status;
-  };
 
   it('BOX-HTTP-3 hears a comment every 10 s', async () => {
     const clock = new VirtualClock();
@@ -176,8 +172,14 @@ describe('a box over HTTP', () => {
     await clock.advance(14_999);
     expect(await post(gateway, hello)).toEqual([202, null]);
     await clock.advance(14_999);
-    expect(await postAlive(gateway)).toBe(204);
-    await clock.advance(14_999);
+    expect(await post(gateway, seal.seal(message('alive', { sessionId: SESSION }) as UpMessage, ''))).toEqual([
+      202,
+      null,
+    ]);
+    await clock.advance(14_000);
+    // Whoever has only the login keeps no stream of a box that is gone.
+    expect(await post(gateway, 'x')).toEqual([400, failed('E46')]);
+    await clock.advance(999);
     expect(heard.ended).toBe(false);
     expect((await gateway.mock(`/boxes/${BOX1.terminalCode}`)) as object).toMatchObject({ online: true });
     await clock.advance(1);
@@ -185,16 +187,7 @@ describe('a box over HTTP', () => {
     const offline = () => gateway.log.find((it) => it.event === 'box-offline');
     expect(await eventually('offline', offline)).toMatchObject({ why: 'it was silent for 15000 ms' });
     expect((await gateway.post(SEND_QR, push())).body.message).toBe('BOX_OFFLINE');
-    expect(await postAlive(gateway)).toBe(409);
-  });
-
-  it('BOX-HTTP-4 answers a sign of life as it does a message: 401 to a stranger, 409 without a stream', async () => {
-    const gateway = await testGateway(httpOnly);
-    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'http' });
-    expect(await postAlive(gateway, headersOf(BOX1, box.sessionId))).toBe(204);
-    expect(await postAlive(gateway, headersOf({ ...BOX1, secret: BOX2.secret }, box.sessionId))).toBe(401);
-    expect(await postAlive(gateway, headersOf(BOX2, box.sessionId))).toBe(409);
-    expect(await postAlive(gateway)).toBe(409);
+    expect(await post(gateway, 'x')).toEqual([409, failed('E46')]);
   });
 
   it('BOX-HTTP-1 a stream of the same session is refused until the one that it has is over', async () => {

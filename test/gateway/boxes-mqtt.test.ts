@@ -1,5 +1,7 @@
 import { decodeJwt } from 'jose';
 import { describe, expect, it } from 'vitest';
+import { boxPresence } from '../../src/protocol/codec.ts';
+import { loginOf } from '../../src/protocol/keys.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
@@ -10,7 +12,7 @@ const UUID = expect.stringMatching(/^[0-9a-f-]{36}$/);
 const refusals = (gateway: TestGateway) => gateway.log.filter((it) => it.event === 'message-refused');
 const isOnline = async (gateway: TestGateway) =>
   (await gateway.mock<{ online: boolean }>(`/boxes/${BOX1.terminalCode}`)).online;
-const presence = (online: boolean, sessionId: string) => JSON.stringify({ v: 1, online, sessionId });
+const presence = (online: boolean, sessionId: string) => boxPresence(BOX1, sessionId, online);
 
 describe('a box over MQTT', () => {
   it('TOP-1 is told with QoS 1 on its own topic, and nothing of it is retained', async () => {
@@ -52,6 +54,49 @@ describe('a box over MQTT', () => {
     await client.publishAsync(topic, presence(false, box.sessionId), { qos: 1, retain: true });
     await eventually('offline', async () => !(await isOnline(gateway)));
     expect((await gateway.post(SEND_QR, push())).body.message).toBe('BOX_OFFLINE');
+  });
+
+  it('PRE-3 THR-26 is not offline because somebody with its login says so, nor by the proof of something else', async () => {
+    const gateway = await testGateway();
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    const { client } = await loginAs(gateway, BOX1);
+    const { sessionId } = box;
+    const said = { v: 1, online: false, sessionId };
+    const proofOf = (it: string) => JSON.parse(it).proof;
+    const proofs = [
+      undefined,
+      '',
+      proofOf(boxPresence({ ...BOX1, secret: loginOf(BOX1.secret) }, sessionId, false)),
+      proofOf(boxPresence(BOX1, crypto.randomUUID(), false)),
+      proofOf(boxPresence({ ...BOX1, terminalCode: BOX2.terminalCode }, sessionId, false)),
+    ];
+    for (const proof of proofs) {
+      await client.publishAsync(boxTopic(BOX1.terminalCode, 'presence'), JSON.stringify({ ...said, proof }), {
+        qos: 1,
+      });
+    }
+    await eventually('the refusals', () => refusals(gateway).length === proofs.length);
+    expect(new Set(refusals(gateway).map((it) => it.code))).toEqual(new Set(['SIGNATURE_INVALID']));
+    expect(await isOnline(gateway)).toBe(true);
+    expect((await gateway.post(SEND_QR, push())).body.status).toBe('SUCCESS');
+  });
+
+  it('MSG-12 is told by name when it speaks in a session that is over, whatever it says, but not for each message', async () => {
+    const gateway = await testGateway();
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    const { client } = await loginAs(gateway, BOX1);
+    const topic = boxTopic(BOX1.terminalCode, 'presence');
+    await client.publishAsync(topic, boxPresence(BOX1, box.sessionId, false), { qos: 1 });
+    await eventually('offline', async () => !(await isOnline(gateway)));
+    for (let n = 0; n < 5; n += 1) await box.send({ type: 'alive' });
+    expect(await box.next('refused')).toMatchObject({ code: 'SESSION_ENDED', sessionId: box.sessionId });
+    await eventually('all of them', () => refusals(gateway).length === 5);
+    expect(box.of('refused')).toHaveLength(1);
+    // What nobody has sealed is answered by nothing.
+    await client.publishAsync(boxTopic(BOX1.terminalCode, 'up'), '{}', { qos: 1 });
+    await eventually('the refusal', () => refusals(gateway).length === 6);
+    expect(box.of('refused')).toHaveLength(1);
+    expect(box.heard).toEqual([]);
   });
 
   it('PRE-3 is offline when its only connection ends without a last will', async () => {

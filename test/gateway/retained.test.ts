@@ -1,7 +1,7 @@
 import type { AedesPublishPacket } from 'aedes';
 import memory, { type Persistence } from 'aedes-persistence';
 import fc from 'fast-check';
-import { connectAsync, type IClientOptions } from 'mqtt';
+import { type IClientOptions, MqttClient } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { retainedByTopic } from '../../src/gateway/boxes/retained.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
@@ -16,8 +16,9 @@ type Broker = Awaited<ReturnType<typeof bareBroker>>['broker'];
 const LAST = 'last';
 
 /** A login that may publish and subscribe to anything, and hears what comes to it. */
-async function owner({ url, login }: Broker, options: IClientOptions = {}) {
-  const client = await connectAsync(url, { ...login, reconnectPeriod: 0, ...options });
+async function owner(broker: Broker, options: IClientOptions = {}) {
+  const client = new MqttClient(() => broker.connect(), { ...broker.login, reconnectPeriod: 0, ...options });
+  await new Promise<void>((resolve) => client.once('connect', () => resolve()));
   client.on('error', () => undefined);
   onTestFinished(() => client.endAsync(true));
   return client;
@@ -33,7 +34,9 @@ async function retainedFor(broker: Broker, ...filters: string[]): Promise<Receiv
   await client.publishAsync(LAST, 'the last', { qos: 1, retain: true });
   // What is retained comes filter by filter, so that nothing is still to come after this one.
   await client.subscribeAsync([...filters, LAST], { qos: 1 });
-  await eventually('the last of what is retained', () => received.some(({ topic }) => topic === LAST));
+  await eventually('the last of what is retained', () =>
+    received.some(({ topic, retain }) => topic === LAST && retain),
+  );
   await client.endAsync();
   return received.filter(({ topic }) => topic !== LAST).sort((one, other) => (one.topic < other.topic ? -1 : 1));
 }

@@ -124,6 +124,16 @@ describe.each(['mqtt', 'http'] as const)('a session over %s', (transport) => {
     expect(events(gateway, 'box-offline')).toEqual([]);
   });
 
+  it('MSG-11 is told each time that it is heard, and that is not among what the gateway tells of itself', async () => {
+    const gateway = await testGateway();
+    const box = await connecting(gateway)();
+    await Promise.all(Array.from({ length: 3 }, () => box.send({ type: 'alive' })));
+    await eventually('three answers', () => box.heard.length === 3);
+    expect(box.heard).toEqual(box.alive);
+    const wire = await gateway.mock<{ entries: { body?: { type?: string } }[] }>('/wire');
+    expect(wire.entries.filter(({ body }) => body?.type === 'alive' || body?.type === 'heard')).toEqual([]);
+  });
+
   it('MSG-8 ends the older one, which is told', async () => {
     const gateway = await testGateway();
     const connect = connecting(gateway);

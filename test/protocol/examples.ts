@@ -38,6 +38,7 @@ export const DOWN: { [T in DownMessage['type']]: DownOf<T> } = {
     repeated: false,
   },
   ack: { ...head, type: 'ack', reportIds: [pushId, transactionId] },
+  heard: { ...head, type: 'heard', aliveId: pushId },
 };
 
 /** One legal message of every type from a box. */
@@ -56,6 +57,7 @@ export const UP: { [T in UpMessage['type']]: UpOf<T> } = {
   rejected: { ...head, type: 'rejected', pushId, code: 'QR_TOO_DENSE', reason: '61 modules on 128 pixels' },
   ended: { ...head, type: 'ended', pushId, orderId: 'DH001', how: 'expired' },
   paid: { ...head, type: 'paid', transactionId, orderId: 'DH001', amount: 50_000, recorded: true },
+  alive: { ...head, type: 'alive' },
 };
 
 export const PRESENCE: Presence = { v: 1, online: true, sessionId };

@@ -200,8 +200,7 @@ describe('whoever runs the broker', () => {
     relay.rule = holding(BOX1.terminalCode, 'show');
     expect(await pushed(gateway, 'DROPPED')).toEqual({ status: 'FAILED', message: 'BOX_TIMEOUT' });
     relay.rule = HONEST;
-    const sessionId = String(said(relay.messages(UP, 'hello').at(-1) ?? '')?.sessionId);
-    await relay.inject(PRESENCE, JSON.stringify({ v: 1, online: false, sessionId }));
+    await relay.inject(PRESENCE, relay.wills.get(BOX1.terminalCode) ?? '');
     await eventually('offline', () => gateway.log.some((it) => it.event === 'box-offline'));
     expect(await pushed(gateway, 'OFFLINE')).toEqual({ status: 'FAILED', message: 'BOX_OFFLINE' });
     relay.rule = () => undefined;

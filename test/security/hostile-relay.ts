@@ -20,6 +20,8 @@ export interface HostileRelay {
   seen: Seen[];
   /** Passwords by user name, as they came. */
   passwords: Map<string, string>;
+  /** What the last wills say, by user name, as they came. */
+  wills: Map<string, string>;
   rule: Rule;
   /** Publishes as anybody, to anybody. */
   inject(topic: string, payload: string, retain?: boolean): Promise<void>;
@@ -39,6 +41,7 @@ export async function startHostileRelay(): Promise<HostileRelay> {
     url: '',
     seen: [],
     passwords: new Map(),
+    wills: new Map(),
     rule: HONEST,
     inject: (topic, payload, retain = false) =>
       new Promise((resolve, reject) => {
@@ -52,6 +55,10 @@ export async function startHostileRelay(): Promise<HostileRelay> {
     cut: (username) => {
       for (const client of byUser.get(username) ?? []) client.close();
     },
+  };
+  broker.preConnect = (_client, { username = '', will }, done) => {
+    relay.wills.set(username, String(will?.payload ?? ''));
+    done(null, true);
   };
   broker.authenticate = (client, username = '', password, done) => {
     relay.passwords.set(username, String(password));

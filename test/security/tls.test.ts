@@ -127,7 +127,7 @@ async function open<T extends GatewayAddress>(
   const identity = { terminalCode, serialNumber, secret };
   const log = createLogger(nowhere, systemClock, 'json');
   const parsed = transport.options.parse({ connectTimeoutMs: 20_000, ...options, ...tls });
-  const io = { clock: systemClock, log, identity, sessionId: randomUUID(), seal: NO_SEAL };
+  const io = { clock: systemClock, log, identity, sessionId: randomUUID(), seal: NO_SEAL, heard: () => undefined };
   const session = await transport.open(parsed, io, new AbortController().signal);
   onTestFinished(() => session.close());
   return session;

@@ -112,7 +112,7 @@ class Cable {
     this.terminalCode = io.identity.terminalCode;
     this.sessionId = io.sessionId;
     this.owner = owner;
-    this.incoming = new Incoming({ log: io.log, seal: NO_SEAL });
+    this.incoming = new Incoming({ log: io.log, seal: NO_SEAL, heard: io.heard });
     this.#station = station;
     this.#deps = deps;
     this.down = new Pipe(this, deps, (bytes) => {

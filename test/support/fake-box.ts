@@ -4,7 +4,7 @@ import { connectAsync, type MqttClient } from 'mqtt';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { decodePresence, encode } from '../../src/protocol/codec.ts';
+import { boxPresence, decodePresence } from '../../src/protocol/codec.ts';
 import { BOX_ALIVE_MS, BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
 import { loginOf, signingKeyOf } from '../../src/protocol/keys.ts';
 import type { DownMessage, DownOf, UpBody, UpMessage } from '../../src/protocol/messages.ts';
@@ -48,6 +48,9 @@ export class FakeBox {
   readonly sessionId: string;
   readonly received: DownMessage[] = [];
   readonly faults: unknown[] = [];
+  /** Signs of life that it gave, and those that were answered. */
+  readonly alive: string[] = [];
+  readonly heard: string[] = [];
   readonly #identity: FakeBoxIdentity;
   readonly #onShow: NonNullable<FakeBoxOptions['onShow']>;
   readonly seal: BoxSeal;
@@ -75,7 +78,8 @@ export class FakeBox {
       if (!decoded.ok) throw new Error(`${decoded.code}: ${decoded.reason}: ${text}`);
       const payload = JSON.parse(Buffer.from(text.split('.')[1] ?? '', 'base64url').toString('utf8'));
       deepStrictEqual(payload, decoded.value, 'the gateway sends no field that the schema lacks');
-      this.received.push(decoded.value);
+      if (decoded.value.type === 'heard') this.heard.push(decoded.value.aliveId);
+      else this.received.push(decoded.value);
       if (decoded.value.type === 'show') this.#onShow(this, decoded.value);
     } catch (error) {
       this.faults.push(error);
@@ -85,6 +89,7 @@ export class FakeBox {
   async send(body: UpBody, id: string = crypto.randomUUID()): Promise<void> {
     const head = { v: 1, id, sentAtMs: Date.now(), sessionId: this.sessionId };
     const message = { ...head, ...body } as UpMessage;
+    if (message.type === 'alive') this.alive.push(id);
     await this.sendText(this.sealed(message));
   }
 
@@ -144,7 +149,7 @@ export async function connectFakeBox(options: FakeBoxOptions): Promise<FakeBox> 
 
 async function overMqtt(box: FakeBox, { gateway, identity }: FakeBoxOptions): Promise<Wire> {
   const { terminalCode, secret } = identity;
-  const presence = (online: boolean) => encode({ v: 1, online, sessionId: box.sessionId });
+  const presence = (online: boolean) => boxPresence(identity, box.sessionId, online);
   const presenceTopic = boxTopic(terminalCode, 'presence');
   const client: MqttClient = await connectAsync(gateway.mqttUrl ?? '', {
     username: terminalCode,
@@ -205,9 +210,8 @@ async function overHttp(box: FakeBox, { gateway, identity }: FakeBoxOptions): Pr
   });
   // In real time, also where the gateway's clock is virtual: there a test says itself that the box is alive.
   const alive = setInterval(() => {
-    const url = `${gateway.origin}${BOX_PATHS.alive}`;
     // A gateway that is gone ends the stream too.
-    fetch(url, { method: 'POST', headers }).catch(() => undefined);
+    box.send({ type: 'alive' }).catch(() => undefined);
   }, BOX_ALIVE_MS);
   stream.once('close', () => clearInterval(alive));
   return {

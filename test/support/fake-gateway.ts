@@ -102,8 +102,6 @@ export async function fakeBroker() {
 export async function fakeHttpGateway() {
   const received: UpMessage[] = [];
   const faults: string[] = [];
-  /** The session of each sign of life. */
-  const alive: string[] = [];
   const streams = new Map<string, ServerResponse>();
   const sockets = new Set<Socket>();
   let answer: ((request: IncomingMessage, response: ServerResponse) => boolean) | undefined;
@@ -122,10 +120,6 @@ export async function fakeHttpGateway() {
       response.flushHeaders();
       streams.set(session, response);
       response.on('close', () => streams.delete(session));
-    } else if (request.method === 'POST' && request.url === BOX_PATHS.alive) {
-      request.resume();
-      alive.push(session);
-      response.writeHead(streams.has(session) ? 204 : 409).end();
     } else if (request.method === 'POST' && request.url === BOX_PATHS.messages) {
       const chunks: Buffer[] = [];
       request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -158,7 +152,6 @@ export async function fakeHttpGateway() {
   const fake: Fake = { received, faults };
   return {
     ...fake,
-    alive,
     streams,
     sockets,
     url: `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`,

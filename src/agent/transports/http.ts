@@ -71,9 +71,8 @@ class HttpSession implements Session {
   #posts: Promise<unknown> = Promise.resolve();
   #challenge = '';
   #lastReadMs: number;
-  #lastPostMs: number;
 
-  constructor(options: HttpOptions, { clock, log, identity, sessionId, seal }: TransportIo) {
+  constructor(options: HttpOptions, { clock, log, identity, sessionId, seal, heard }: TransportIo) {
     this.#origin = new URL(options.url).origin;
     this.#clock = clock;
     this.#log = log;
@@ -84,9 +83,8 @@ class HttpSession implements Session {
     this.#tls = this.#origin.startsWith('https:') ? connectionTls(options) : undefined;
     const pool = { keepAlive: true, maxSockets: 1 };
     this.#sender = this.#tls !== undefined ? new TlsAgent(pool) : new Agent(pool);
-    this.incoming = new Incoming({ log, seal });
+    this.incoming = new Incoming({ log, seal, heard });
     this.#lastReadMs = clock.monotonicMs();
-    this.#lastPostMs = this.#lastReadMs;
   }
 
   /** Opens the stream (PROTOCOL.md, clause BOX-HTTP-1). */
@@ -122,12 +120,10 @@ class HttpSession implements Session {
 
   /** Posts when the posts before it are answered; the answer, once its connection is free for the next. */
   #post(path: string, headers: Record<string, string>, body: string): Promise<IncomingMessage> {
-    const posting = this.#posts.then(async () => {
-      const answer = await withAbortAfter(this.#clock, POST_TIMEOUT_MS, this.#closed.signal, (signal) =>
+    const posting = this.#posts.then(() => {
+      return withAbortAfter(this.#clock, POST_TIMEOUT_MS, this.#closed.signal, (signal) =>
         this.#postOrRepeat(path, { method: 'POST', headers: { ...this.#headers, ...headers }, signal }, body),
       );
-      this.#lastPostMs = this.#clock.monotonicMs();
-      return answer;
     });
     this.#posts = posting.catch(() => undefined);
     return this.incoming.whileOpen(posting).catch((error: unknown) => {
@@ -191,7 +187,6 @@ class HttpSession implements Session {
     });
     response.on('close', () => this.#giveUp(lost(`${this.#origin} ended the stream`)));
     void this.#watchSilence();
-    void this.#sayAlive();
   }
 
   async #watchSilence(): Promise<void> {
@@ -202,22 +197,6 @@ class HttpSession implements Session {
       if (leftMs <= 0) this.#giveUp(lost(`${this.#origin} was silent for ${BOX_SILENCE_MAX_MS} ms`));
       else await this.#clock.sleep(leftMs, signal);
     }
-  }
-
-  /** Lets the gateway know that the box is there while it has nothing to say (PROTOCOL.md, clause BOX-HTTP-3). */
-  async #sayAlive(): Promise<void> {
-    const { signal } = this.#closed;
-    this.#lastPostMs = this.#clock.monotonicMs();
-    while (!signal.aborted) {
-      const leftMs = this.#lastPostMs + BOX_ALIVE_MS - this.#clock.monotonicMs();
-      if (leftMs > 0) await this.#clock.sleep(leftMs, signal);
-      else await this.#postAlive().catch((error: PayboxError) => this.#giveUp(error));
-    }
-  }
-
-  async #postAlive(): Promise<void> {
-    const { statusCode } = await this.#post(BOX_PATHS.alive, {}, '');
-    if (statusCode !== 204) throw this.#refusalOf(statusCode, 'sign of life');
   }
 
   #giveUp(reason: PayboxError): void {

@@ -11,21 +11,31 @@ import type { Arrival, TransportIo } from '../contract.ts';
  */
 export const INCOMING_MAX = 256;
 
+type Waiting = Exclude<DownMessage, { type: 'heard' }>;
+
+interface IncomingIo {
+  log: Logger;
+  seal: Pick<TransportIo['seal'], 'open'>;
+  heard: TransportIo['heard'];
+}
+
 /**
  * The receiving side of one connection: what has arrived, and why the connection ended. Iterating ends after `close`
  * and throws the reason after `fail`, in both cases once everything that had arrived is read.
  */
 export class Incoming implements AsyncIterable<Arrival> {
-  readonly #queue = new BoundedQueue<DownMessage>(INCOMING_MAX, 'reject');
+  readonly #queue = new BoundedQueue<Waiting>(INCOMING_MAX, 'reject');
   readonly #ended = new AbortController();
   readonly #log: Logger;
   readonly #seal: Pick<TransportIo['seal'], 'open'>;
+  readonly #heard: TransportIo['heard'];
   #failure: PayboxError | undefined;
   #dropping = false;
 
-  constructor({ log, seal }: { log: Logger; seal: Pick<TransportIo['seal'], 'open'> }) {
+  constructor({ log, seal, heard }: IncomingIo) {
     this.#log = log;
     this.#seal = seal;
+    this.#heard = heard;
   }
 
   get ended(): boolean {
@@ -39,7 +49,9 @@ export class Incoming implements AsyncIterable<Arrival> {
   take(bytes: Uint8Array | string): void {
     const opened = this.#seal.open(bytes);
     if (opened.ok) {
-      if (!this.ended) this.#keep(opened.value);
+      // Whether the gateway hears the box does not depend on how far the box has read.
+      if (opened.value.type === 'heard') this.#heard(opened.value.aliveId);
+      else if (!this.ended) this.#keep(opened.value);
       return;
     }
     const { code, reason } = opened;
@@ -47,7 +59,7 @@ export class Incoming implements AsyncIterable<Arrival> {
     if (code === 'MESSAGE_EXPIRED') this.fail(lost(`a message of the gateway came too late: ${reason}`));
   }
 
-  #keep(message: DownMessage): void {
+  #keep(message: Waiting): void {
     if (this.#queue.offer(message)) {
       if (this.#queue.size === 1) this.#dropping = false;
       return;
@@ -98,7 +110,7 @@ export class Incoming implements AsyncIterable<Arrival> {
   }
 }
 
-function isNewer(later: DownMessage, { sessionId, pushId }: DownOf<'show'>): boolean {
+function isNewer(later: Waiting, { sessionId, pushId }: DownOf<'show'>): boolean {
   return later.type === 'show' && later.sessionId === sessionId && later.pushId !== pushId;
 }
 

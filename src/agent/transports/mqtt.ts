@@ -4,9 +4,9 @@ import { z } from 'zod';
 import { type Clock, withAbortAfter, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import { decodePresence, encode } from '../../protocol/codec.ts';
+import { boxPresence, decodePresence } from '../../protocol/codec.ts';
 import { clientIdOf, loginOf } from '../../protocol/keys.ts';
-import { MESSAGE_VERSION, type UpMessage } from '../../protocol/messages.ts';
+import type { UpMessage } from '../../protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../protocol/topics.ts';
 import type { Session, Transport, TransportIo } from '../contract.ts';
 import { Incoming, lost, notRegistered } from './incoming.ts';
@@ -80,7 +80,7 @@ function clientOptions(options: MqttOptions, { identity, sessionId }: TransportI
     resubscribe: false,
     will: {
       topic: boxTopic(identity.terminalCode, 'presence'),
-      payload: Buffer.from(encode({ v: MESSAGE_VERSION, online: false, sessionId })),
+      payload: Buffer.from(boxPresence(identity, sessionId, false)),
       qos: 1,
       retain: true,
     },
@@ -94,7 +94,7 @@ class MqttSession implements Session {
   readonly #log: Logger;
   readonly #seal: TransportIo['seal'];
   readonly #sessionId: string;
-  readonly #terminalCode: string;
+  readonly #identity: TransportIo['identity'];
   readonly #broker: string;
   readonly #gatewayIsThere = Promise.withResolvers<void>();
   #gatewayRun: string | undefined;
@@ -107,7 +107,7 @@ class MqttSession implements Session {
     this.#log = io.log;
     this.#seal = io.seal;
     this.#sessionId = io.sessionId;
-    this.#terminalCode = io.identity.terminalCode;
+    this.#identity = io.identity;
     this.#broker = `the broker at ${options.url}`;
     this.incoming = new Incoming(io);
     client.on('message', (topic, payload, packet) => this.#receive(topic, payload, packet));
@@ -144,7 +144,7 @@ class MqttSession implements Session {
     // Otherwise a message behind an acknowledgement waits 40 ms for the peer's delayed ACK.
     if (this.#client.stream instanceof Socket) this.#client.stream.setNoDelay(true);
     this.#onBroker = true;
-    await this.#subscribe([boxTopic(this.#terminalCode, 'down'), GATEWAY_PRESENCE_TOPIC]);
+    await this.#subscribe([boxTopic(this.#identity.terminalCode, 'down'), GATEWAY_PRESENCE_TOPIC]);
     await this.#announce(true);
     await this.#gatewayIsThere.promise;
   }
@@ -155,24 +155,29 @@ class MqttSession implements Session {
       (error: unknown) => error,
     );
     if (cause === undefined || this.incoming.ended) return;
-    throw new PayboxError('NOT_REGISTERED', `${this.#broker} does not let ${this.#terminalCode} read ${topics}`, {
-      severity: 'retryable',
-      fix: "give the box's login the topic rights of PROTOCOL.md, clause TOP-3",
-      cause,
-    });
+    throw new PayboxError(
+      'NOT_REGISTERED',
+      `${this.#broker} does not let ${this.#identity.terminalCode} read ${topics}`,
+      {
+        severity: 'retryable',
+        fix: "give the box's login the topic rights of PROTOCOL.md, clause TOP-3",
+        cause,
+      },
+    );
   }
 
   #announce(online: boolean): Promise<void> {
-    return this.#publish('presence', encode({ v: MESSAGE_VERSION, online, sessionId: this.#sessionId }), true);
+    return this.#publish('presence', boxPresence(this.#identity, this.#sessionId, online), true);
   }
 
   async #publish(channel: 'up' | 'presence', payload: string, retain: boolean): Promise<void> {
-    await this.#client.publishAsync(boxTopic(this.#terminalCode, channel), payload, { qos: 1, retain });
+    await this.#client.publishAsync(boxTopic(this.#identity.terminalCode, channel), payload, { qos: 1, retain });
   }
 
   #receive(topic: string, payload: Buffer, packet: IPublishPacket): void {
     if (topic === GATEWAY_PRESENCE_TOPIC) this.#onGatewayPresence(payload);
-    else if (topic !== boxTopic(this.#terminalCode, 'down')) this.#log.warn('message-on-foreign-topic', { topic });
+    else if (topic !== boxTopic(this.#identity.terminalCode, 'down'))
+      this.#log.warn('message-on-foreign-topic', { topic });
     // Only presence is retained: anything else that is was meant for another day.
     else if (packet.retain)
       this.#log.warn('message-refused', { code: 'MESSAGE_ILLEGAL', reason: 'retained by the broker' });
@@ -198,7 +203,8 @@ class MqttSession implements Session {
 
   #failureOf(error: Error): PayboxError {
     if (this.#onBroker) return lost(`${this.#broker}: ${reasonOf(error)}`, error);
-    if ('code' in error && REFUSED_LOGIN.includes(error.code)) return notRegistered(this.#broker, this.#terminalCode);
+    if ('code' in error && REFUSED_LOGIN.includes(error.code))
+      return notRegistered(this.#broker, this.#identity.terminalCode);
     return this.#notThere(reasonOf(error), error);
   }
 

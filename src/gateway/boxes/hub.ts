@@ -16,6 +16,7 @@ import type { Line } from './line.ts';
 import { noticeOf } from './notice.ts';
 import { keepReport } from './reports.ts';
 import { Session, sendTo } from './session.ts';
+import { Strays } from './strays.ts';
 
 /** Messages of one box that wait for the one before them; more are not taken, and durable ones come again. */
 const INBOX_MAX = 1000;
@@ -41,9 +42,11 @@ export class Hub {
   readonly #sessions = new Map<string, Session>();
   readonly #inboxes = new Map<string, { last: Promise<void>; size: number }>();
   readonly #confirmations = new Confirmations();
+  readonly #strays: Strays;
 
   constructor(deps: HubDeps) {
     this.#deps = deps;
+    this.#strays = new Strays(deps);
   }
 
   session(terminalCode: string): Session | undefined {
@@ -60,6 +63,12 @@ export class Hub {
    */
   async receive(terminalCode: string, line: Line, message: UpMessage): Promise<boolean> {
     const { type } = message;
+    // At once: that the gateway hears the box does not depend on its store.
+    if (type === 'alive') {
+      const session = this.#inUse(terminalCode, line, message);
+      session?.send({ type: 'heard', aliveId: message.id });
+      return true;
+    }
     if ((this.#inboxes.get(terminalCode)?.size ?? 0) >= INBOX_MAX) {
       this.#deps.log.warn('message-dropped', { box: terminalCode, type, reason: 'its inbox is full' });
       return false;
@@ -172,18 +181,21 @@ export class Hub {
     await inbox.last;
   }
 
-  async #handle(terminalCode: string, line: Line, message: UpMessage): Promise<void> {
+  /** The session of the message, if it is the one in use; who speaks in another one is told so. */
+  #inUse(terminalCode: string, line: Line, message: UpMessage): Session | undefined {
+    const session = this.#sessions.get(terminalCode);
+    if (session?.line === line && session.sessionId === message.sessionId) return session;
+    this.#strays.answer(terminalCode, line, message, session);
+    return undefined;
+  }
+
+  async #handle(terminalCode: string, line: Line, message: Exclude<UpMessage, { type: 'alive' }>): Promise<void> {
     if (message.type === 'hello') {
       await this.#welcome(terminalCode, line, message);
       return;
     }
-    const session = this.#sessions.get(terminalCode);
-    if (session?.line !== line || session.sessionId !== message.sessionId) {
-      const { log } = this.#deps;
-      log.warn('message-refused', { box: terminalCode, type: message.type, reason: 'not of the session in use' });
-      if (session?.mayTellSuperseded(message.sessionId)) this.#tellSuperseded({ line, sessionId: message.sessionId });
-      return;
-    }
+    const session = this.#inUse(terminalCode, line, message);
+    if (session === undefined) return;
     const { acked, confirmed, isOver } = await keepReport(this.#deps, terminalCode, message);
     if (isOver && 'pushId' in message) this.#withdraw(terminalCode, message.pushId, 'timeout');
     if (acked) session.send({ type: 'ack', reportIds: [message.id] });
@@ -264,15 +276,10 @@ export class Hub {
     this.#sessions.delete(terminalCode);
     if (older.sessionId !== sessionId) {
       this.#deps.log.warn('box-superseded', { box: terminalCode, code: 'SUPERSEDED' });
-      this.#tellSuperseded(older);
+      this.#strays.tell(older, 'SUPERSEDED');
     }
     this.#confirmations.settleAll(terminalCode, failure('BOX_OFFLINE', 'a newer session of the box took over'));
     if (older.line !== line) older.line.end();
-  }
-
-  #tellSuperseded(older: Pick<Session, 'line' | 'sessionId'>): void {
-    const reason = 'another agent registered with the identity of this box';
-    sendTo(older, { type: 'refused', code: 'SUPERSEDED', reason }, this.#deps);
   }
 
   #withdraw(terminalCode: string, pushId: string, why: 'timeout' | 'cancelled' | 'paid'): void {

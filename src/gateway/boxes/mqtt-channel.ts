@@ -201,7 +201,8 @@ function lineTo(
         unsent('its session is not known any more');
         return;
       }
-      for (let copy = links.copies(terminalCode); copy > 0; copy -= 1) {
+      const copies = message.type === 'heard' ? 1 : links.copies(terminalCode);
+      for (let copy = copies; copy > 0; copy -= 1) {
         const settled = outgoing.begin();
         client.publish(boxTopic(terminalCode, 'down'), sealed, { qos: 1 }, (error) => {
           settled();
@@ -249,7 +250,10 @@ function take(
   } else if (from.channel === 'presence') {
     const decoded = decodePresence(payload);
     if (!decoded.ok) refuse('E46', decoded.reason);
-    else if (!decoded.value.online) hub.lost(from.terminalCode, decoded.value, 'its presence ended');
+    else if (decoded.value.online) return;
+    else if (seals.isGone(from.terminalCode, decoded.value)) {
+      hub.lost(from.terminalCode, decoded.value, 'its presence ended');
+    } else refuse('SIGNATURE_INVALID', 'who says that the box is gone does not know its secret');
   } else if (packet.retain) {
     refuse('E46', 'retained by the broker');
   } else {

@@ -27,7 +27,7 @@ interface Kept {
 export async function keepReport(
   deps: Deps,
   terminalCode: string,
-  report: Exclude<UpMessage, { type: 'hello' }>,
+  report: Exclude<UpMessage, { type: 'hello' | 'alive' }>,
 ): Promise<Kept> {
   const { store, clock, log, changes, confirm } = deps;
   const stray = (reason: string) => log.warn('report-ignored', { box: terminalCode, type: report.type, reason });

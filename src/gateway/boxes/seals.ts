@@ -1,8 +1,9 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
-import { type SigningKey, signingKeyOf } from '../../protocol/keys.ts';
-import type { DownMessage, UpMessage } from '../../protocol/messages.ts';
+import { equalSecrets } from '../../protocol/checksum.ts';
+import { goneProofOf, type SigningKey, signingKeyOf } from '../../protocol/keys.ts';
+import type { DownMessage, Presence, UpMessage } from '../../protocol/messages.ts';
 import { GatewaySeal, type Opened, type ReadMessage, readUp, type SealRefusal } from '../../protocol/seal.ts';
 import type { Directory } from '../directory.ts';
 import type { Store } from '../store/store.ts';
@@ -79,15 +80,22 @@ export class Seals {
    */
   seal(terminalCode: string, message: DownMessage): string | undefined {
     const sealed = this.#boxes.get(terminalCode)?.sessions.get(message.sessionId)?.seal.seal(message, this.#key);
-    if (sealed !== undefined) this.#deps.wire.message(terminalCode, 'box', message);
+    // Signs of life are left out of what is kept: they would push everything else out of it.
+    if (sealed !== undefined && message.type !== 'heard') this.#deps.wire.message(terminalCode, 'box', message);
     return sealed;
   }
 
   /** What came from the box, as an answer to this challenge if it begins a session. Never throws. */
   take(terminalCode: string, challenge: string, bytes: Uint8Array | string): Opened<UpMessage> {
     const opened = this.#open(terminalCode, challenge, bytes);
-    if (opened.ok) this.#deps.wire.message(terminalCode, 'gateway', opened.value);
+    if (opened.ok && opened.value.type !== 'alive') this.#deps.wire.message(terminalCode, 'gateway', opened.value);
     return opened;
+  }
+
+  /** Whether the box itself says that it is gone from this session (PROTOCOL.md, clause PRE-3). */
+  isGone(terminalCode: string, { online, sessionId, proof = '' }: Presence): boolean {
+    const secret = this.#deps.directory.box(terminalCode)?.secret;
+    return !online && secret !== undefined && equalSecrets(proof, goneProofOf(secret, terminalCode, sessionId));
   }
 
   #open(terminalCode: string, challenge: string, bytes: Uint8Array | string): Opened<UpMessage> {

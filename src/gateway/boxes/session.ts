@@ -6,10 +6,6 @@ import type { Line } from './line.ts';
 /** What a box owes an answer to is said again after this (PROTOCOL.md, clauses MSG-7 and MSG-9). */
 const RESEND_MS = 10_000;
 
-/** An agent that does not hear that it is superseded repeats its reports; it is told again, but not for each. */
-const SUPERSEDED_AGAIN_MS = 5_000;
-const SUPERSEDED_MAX = 16;
-
 interface Deps {
   clock: Clock;
   random: Random;
@@ -27,8 +23,6 @@ export class Session {
   readonly #deps: Deps;
   /** Ids of payments and pushes. */
   readonly #unanswered = new Set<string>();
-  /** When agents of other sessions were last told that they are superseded. */
-  readonly #superseded = new Map<string, number>();
   readonly #over = new AbortController();
   /** The store may hold more than the box was told at a time, or could not be read. */
   #moreWaits = true;
@@ -94,15 +88,6 @@ export class Session {
       await this.#deps.clock.sleep(RESEND_MS, signal);
       if (!signal.aborted && (this.#moreWaits || this.#unanswered.size > 0)) await tellAll();
     }
-  }
-
-  /** Whether an agent of an ended session, which still speaks, is due to be told so: not more often than it must be. */
-  mayTellSuperseded(sessionId: string): boolean {
-    const nowMs = this.#deps.clock.monotonicMs();
-    if (nowMs - (this.#superseded.get(sessionId) ?? Number.NEGATIVE_INFINITY) < SUPERSEDED_AGAIN_MS) return false;
-    if (this.#superseded.size >= SUPERSEDED_MAX) this.#superseded.clear();
-    this.#superseded.set(sessionId, nowMs);
-    return true;
   }
 
   end(): void {

@@ -57,7 +57,7 @@ export class PushFaultLine implements Line {
 
   #say(message: DownMessage): void {
     this.#line.send(message);
-    this.#sayOvertaken?.();
+    if (message.type !== 'heard') this.#sayOvertaken?.();
   }
 
   #show(asked: DownOf<'show'>): void {

@@ -39,7 +39,7 @@ interface BoxStream {
   challenge: string;
   /** Where it was opened from. */
   address: string;
-  /** When the box last posted anything, on the monotonic clock. */
+  /** When the box last posted what it has sealed, on the monotonic clock. */
   heardMs: number;
   cut(): void;
 }
@@ -82,7 +82,8 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
           log.warn('message-unsent', { box: terminalCode, type: message.type, reason: 'its session is over' });
           return;
         }
-        for (let copy = links.copies(terminalCode); copy > 0; copy -= 1) events.send(sealed);
+        const copies = message.type === 'heard' ? 1 : links.copies(terminalCode);
+        for (let copy = copies; copy > 0; copy -= 1) events.send(sealed);
       },
       end: () => events.end(),
     });
@@ -100,12 +101,12 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
     });
   });
 
-  /** The stream that a post belongs to, which is a sign of life; answered with 409 without one. */
+  /** The stream that a post belongs to; answered with 409 without one. */
   const streamOf = (request: FastifyRequest, reply: FastifyReply): BoxStream | undefined => {
     const { box, sessionId } = identityOf(request, boxes);
     const stream = streams.get(box.terminalCode)?.get(sessionId);
-    if (stream !== undefined) stream.heardMs = clock.monotonicMs();
-    else answerRefusal(request, reply, log, { code: 'E46', reason: 'a post without the stream of its session' }, 409);
+    if (stream === undefined)
+      answerRefusal(request, reply, log, { code: 'E46', reason: 'a post without the stream of its session' }, 409);
     return stream;
   };
 
@@ -125,13 +126,10 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
     if (message.value.sessionId !== sessionId) {
       return refuse(`a message of another session than the header ${BOX_SESSION_HEADER}`);
     }
+    stream.heardMs = clock.monotonicMs();
     if (await hub.receive(box.terminalCode, stream.line, message.value)) return reply.code(202).send();
     // The hub has logged why. The box ends its session on it, and sends what it owes again in the next.
     return reply.code(503).send({ status: 'FAILED', message: 'E05' });
-  });
-
-  scope.post(BOX_PATHS.alive, async (request, reply) => {
-    return streamOf(request, reply) === undefined ? reply : reply.code(204).send();
   });
 
   return () => {

@@ -35,7 +35,7 @@ function incomingWith(seal: ConstructorParameters<typeof Incoming>[0]['seal'], .
       done();
     },
   });
-  const incoming = new Incoming({ log: createLogger(out, systemClock, 'json'), seal });
+  const incoming = new Incoming({ log: createLogger(out, systemClock, 'json'), seal, heard: () => undefined });
   const take = (message: DownMessage) => incoming.take(encode(message));
   for (const message of messages) take(message);
   /** What is read while the connection is open. */

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import { Writable } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Arrival } from '../../../src/agent/contract.ts';
@@ -34,7 +34,7 @@ function box(
   const abort = new AbortController();
   const identity = { ...IDENTITY, secret: change.secret ?? IDENTITY.secret };
   const log = createLogger(out, systemClock, 'json');
-  const io = { clock: change.clock ?? systemClock, log, identity, sessionId, seal: NO_SEAL };
+  const io = { clock: change.clock ?? systemClock, log, identity, sessionId, seal: NO_SEAL, heard: () => undefined };
   const { connectTimeoutMs = 20_000, keepaliveSeconds } = change;
   const options = mqttTransport.options.parse({ url, connectTimeoutMs, keepaliveSeconds });
   const opening = mqttTransport.open(options, io, abort.signal);
@@ -62,6 +62,12 @@ const shown = (): UpMessage => {
 };
 const withdraw = () => down({ type: 'withdraw', pushId: randomUUID(), why: 'timeout' });
 
+/** As PROTOCOL.md, clause PRE-1, writes it. */
+const goneProof = (sessionId: string) =>
+  createHmac('sha256', IDENTITY.secret)
+    .update(`paybox/v1 gone\n${IDENTITY.terminalCode}\n${sessionId}`)
+    .digest('base64url');
+
 describe('the MQTT transport', () => {
   it('TOP-1 TOP-2 talks MQTT 3.1.1 with QoS 1 on its own topics, and is refused nothing', async () => {
     const broker = await fakeBroker();
@@ -88,7 +94,7 @@ describe('the MQTT transport', () => {
     expect(await ending).toEqual({ messages: [], reason: '' });
     expect(broker.presences.map(({ payload, retain, qos }) => ({ ...JSON.parse(payload), retain, qos }))).toEqual([
       { v: 1, online: true, sessionId, retain: true, qos: 1 },
-      { v: 1, online: false, sessionId, retain: true, qos: 1 },
+      { v: 1, online: false, sessionId, proof: goneProof(sessionId), retain: true, qos: 1 },
     ]);
     await expect(session.send(shown())).rejects.toMatchObject({ code: 'LINK_LOST' });
   });
@@ -101,7 +107,7 @@ describe('the MQTT transport', () => {
     broker.cut();
     expect((await ending).reason).toContain('ended the connection');
     const will = await eventually('the will', () => broker.presences[1]);
-    expect(JSON.parse(will.payload)).toEqual({ v: 1, online: false, sessionId });
+    expect(JSON.parse(will.payload)).toEqual({ v: 1, online: false, sessionId, proof: goneProof(sessionId) });
     expect(will.retain).toBe(true);
   });
 

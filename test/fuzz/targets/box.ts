@@ -47,7 +47,7 @@ interface OpenedAgent {
 async function openAgent(world: World): Promise<OpenedAgent> {
   const { log, lines } = listeningLog(systemClock);
   const sent: UpMessage[] = [];
-  let incoming = new Incoming({ log, seal: NO_SEAL });
+  let incoming = new Incoming({ log, seal: NO_SEAL, heard: () => undefined });
   let sessionId = '';
   const say = (bytes: Uint8Array | string) => incoming.take(bytes);
   const setup: AgentSetup = {
@@ -56,7 +56,7 @@ async function openAgent(world: World): Promise<OpenedAgent> {
     link: {
       ...{ transport: 'fuzz', gateway: 'fuzz' },
       open: async (io): Promise<Session> => {
-        incoming = new Incoming({ log, seal: NO_SEAL });
+        incoming = new Incoming({ log, seal: NO_SEAL, heard: () => undefined });
         sessionId = io.sessionId;
         return {
           incoming,
@@ -221,7 +221,14 @@ const stream: Target['open'] = async (world) => {
   return {
     feed: async (input) => {
       next = Buffer.from(input);
-      const io = { clock: systemClock, log, identity: BOX1, sessionId: randomUUID(), seal: NO_SEAL };
+      const io = {
+        clock: systemClock,
+        log,
+        identity: BOX1,
+        sessionId: randomUUID(),
+        seal: NO_SEAL,
+        heard: () => undefined,
+      };
       let messages = 0;
       try {
         const session = await httpTransport.open(options, io, new AbortController().signal);

@@ -117,9 +117,7 @@ export class PlayedBox {
     const message: UpMessage = { ...head, ...body };
     this.#run.evidence.add('status', `the box says ${message.type}`, { detail: message });
     const sealed = this.#seal.seal(message, this.#challenge);
-    const sending = this.#posts.then(() =>
-      this.#post(BOX_PATHS.messages, { 'content-type': 'application/jose' }, sealed, 202),
-    );
+    const sending = this.#posts.then(() => this.#post(sealed));
     this.#posts = sending.catch(() => undefined);
     return sending;
   }
@@ -192,21 +190,22 @@ export class PlayedBox {
     while (!signal.aborted) {
       await pace.clock.sleep(BOX_ALIVE_MS, signal);
       if (signal.aborted) return;
-      await this.#post(BOX_PATHS.alive, {}, undefined, 204).catch((error: unknown) => {
+      await this.send({ type: 'alive' }).catch((error: unknown) => {
         this.#fault = error;
       });
     }
   }
 
-  #post(path: string, headers: Record<string, string>, body: string | undefined, expected: number): Promise<void> {
+  #post(body: string): Promise<void> {
+    const path = BOX_PATHS.messages;
     return this.#run.subject.pace.during(async () => {
       const { status } = await fetch(`${this.#origin}${path}`, {
         method: 'POST',
-        headers: { ...this.#headers, ...headers },
-        ...(body === undefined ? {} : { body }),
+        headers: { ...this.#headers, 'content-type': 'application/jose' },
+        body,
         signal: AbortSignal.any([this.#signal(), AbortSignal.timeout(POST_TIMEOUT_MS)]),
       });
-      if (status !== expected) throw new Error(`${path} answered ${status}`);
+      if (status !== 202) throw new Error(`${path} answered ${status}`);
     });
   }
 

@@ -1,3 +1,4 @@
+import { BOX_ALIVE_MS, BOX_UNHEARD_MAX_MS } from '../../../../protocol/http-api.ts';
 import { Mismatch } from '../../conformance.ts';
 import { boxCheck } from '../box-check.ts';
 import { NOTICE_MAX_MS, type Trial } from '../trial.ts';
@@ -6,6 +7,8 @@ import { expectEnd, refusedAs } from './pushes.ts';
 
 /** A session must not begin in this time where none may. */
 const QUIET_MS = 60_000;
+const SLACK_MS = 2_000;
+const AT_ONCE_MS = 5_000;
 export const OTHER_ACCOUNT = { bankAccount: '9876543210', bankCode: 'VCB', userBankName: 'TRAN THI B' };
 
 /** A box that does not come back is judged by nothing else: to be run first. */
@@ -39,6 +42,35 @@ export const SESSION_CHECKS = [
     trial.gateway.welcome();
     await trial.echo();
     if (trial.since('paid').length > 0) throw new Mismatch('a payment from before the welcome was taken');
+  }),
+  boxCheck(
+    'MSG-11',
+    'the box asks every 10 s whether it is heard',
+    async (trial) => {
+      for (const _ of [1, 2]) {
+        trial.mark();
+        await trial.hear('a sign of life', ['alive'], () => true, BOX_ALIVE_MS + SLACK_MS);
+      }
+    },
+    { needs: ['time'] },
+  ),
+  boxCheck(
+    'MSG-11',
+    'a box that is not heard says hello anew within 25 s',
+    async (trial) => {
+      const { session } = trial.gateway;
+      trial.gateway.hears = false;
+      await trial.nextSession(session, BOX_UNHEARD_MAX_MS + SLACK_MS);
+      trial.gateway.hears = true;
+      await trial.echo();
+    },
+    { needs: ['time'] },
+  ),
+  boxCheck('MSG-12', 'a box that is told that its session is over says hello anew at once', async (trial) => {
+    const { session } = trial.gateway;
+    trial.tell({ type: 'refused', code: 'SESSION_ENDED', reason: 'said by the bench' });
+    await trial.nextSession(session, AT_ONCE_MS);
+    await trial.echo();
   }),
   boxCheck('MSG-10', 'an order that the welcome does not name ends', async (trial) => {
     const order = await trial.shown();

@@ -3,6 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { Aedes, type AedesOptions, type AuthenticateError, type Client } from 'aedes';
 import type { Random } from '../../../../lib/random.ts';
 import { decodePresence, encode } from '../../../../protocol/codec.ts';
+import { goneProofOf } from '../../../../protocol/keys.ts';
 import { MESSAGE_VERSION, type Presence } from '../../../../protocol/messages.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../../../protocol/topics.ts';
 import { type Face, TlsFront } from './front.ts';
@@ -202,9 +203,18 @@ export class MqttSide implements Side {
     if (topic !== expected) ear.object('PRE-1', `${what} goes to ${topic}, not to ${expected}`);
     if (!retain || qos !== 1)
       ear.object('PRE-1', `${what} goes with QoS ${qos}${retain ? '' : ' and is not retained'}`);
-    if (decoded.ok) return decoded.value;
+    if (decoded.ok) {
+      this.#lookAtProof(decoded.value, what);
+      return decoded.value;
+    }
     ear.object('PRE-1', `${what} is no presence: ${decoded.reason}`);
     return undefined;
+  }
+
+  #lookAtProof({ online, sessionId, proof }: Presence, what: string): void {
+    const { secret, terminalCode } = this.#identity;
+    if (online || proof === goneProofOf(secret, terminalCode, sessionId)) return;
+    this.#deps.ear.object('PRE-1', `${what} does not prove that it is the box that is gone`);
   }
 
   #connectionOf(client: Client, will: Presence | undefined): MqttConnection {

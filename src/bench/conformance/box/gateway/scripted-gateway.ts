@@ -78,6 +78,8 @@ export class ScriptedGateway {
   openPushIds: string[] = [];
   /** What a hello is answered; another code than a welcome is a refusal. */
   answersHello: 'welcome' | 'nothing' | Code = 'welcome';
+  /** Whether signs of life are answered. */
+  hears = true;
   /** Whether reports are acknowledged as they come. */
   acknowledges = true;
   /** What is told of another box under the same identity; undefined while there is one only. */
@@ -293,6 +295,7 @@ export class ScriptedGateway {
     if (message.type !== 'hello' && !session.isWelcomed) this.object('MSG-4', `said ${message.type} without a welcome`);
     if (this.heard.length < HEARD_MAX) this.heard.push({ message, session, atMs: this.clock.monotonicMs() });
     else this.object('MSG-6', `sent more than ${HEARD_MAX} messages`);
+    if (message.type === 'alive' && this.hears) this.tell({ type: 'heard', aliveId: message.id }, session);
     const isOwed = message.type === 'ended' || message.type === 'paid';
     if (isOwed && this.acknowledges) this.acknowledge([message.id], session);
   }

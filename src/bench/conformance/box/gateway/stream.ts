@@ -46,9 +46,7 @@ export class HttpSide implements Side {
   refusesWith: PostAnswer | undefined;
   /** Whether streams are written to at all, comments included. */
   isSilent = false;
-  /** When a sign of life came last, in the clock's monotonic milliseconds. */
-  aliveAtMs: number | undefined;
-  /** When a stream was opened last, on the same clock. */
+  /** When a stream was opened last, in the clock's monotonic milliseconds. */
   streamAtMs = 0;
   /** Requests that were answered as `refusesWith` says. */
   refused = 0;
@@ -114,7 +112,7 @@ export class HttpSide implements Side {
       end(response, 400);
     } else if (method === 'GET' && url === BOX_PATHS.stream) {
       this.#openStream(response, session.data);
-    } else if (method === 'POST' && (url === BOX_PATHS.messages || url === BOX_PATHS.alive)) {
+    } else if (method === 'POST' && url === BOX_PATHS.messages) {
       this.#onPost(request, response, session.data);
     } else {
       this.#deps.ear.object('BOX-HTTP-1', `${method} ${url} is none of its paths`);
@@ -190,16 +188,11 @@ export class HttpSide implements Side {
     });
   }
 
-  #answerTo({ url, headers }: IncomingMessage, body: Buffer, sessionId: string): number {
-    const { ear, clock } = this.#deps;
+  #answerTo({ headers }: IncomingMessage, body: Buffer, sessionId: string): number {
+    const { ear } = this.#deps;
     if (typeof this.refusesWith === 'number') return this.refusesWith;
     const stream = this.#streams.get(sessionId);
     if (stream === undefined) return 409;
-    if (url === BOX_PATHS.alive) {
-      if (body.length > 0) ear.object('BOX-HTTP-3', `a sign of life with ${body.length} bytes`);
-      this.aliveAtMs = clock.monotonicMs();
-      return 204;
-    }
     const type = headers['content-type'];
     if (type !== 'application/jose') ear.object('BOX-HTTP-2', `posted a message as ${type ?? 'no Content-Type'}`);
     return ear.message(stream, body) === 'illegal' ? 400 : 202;
