@@ -1,9 +1,10 @@
 import { copyFile, mkdir, open, readdir, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { Kysely, sql } from 'kysely';
+import { CompiledQuery, Kysely, sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { OrderStore } from '../../src/gateway/store/orders.ts';
+import { PaymentStore } from '../../src/gateway/store/payments.ts';
 import type { Tables } from '../../src/gateway/store/schema.ts';
 import { sqliteFile } from '../../src/gateway/store/sqlite.ts';
 import { temporaryFolder } from '../support/net.ts';
@@ -12,9 +13,10 @@ import { keptLog, opened, order, pay, push } from './store-rows.ts';
 const NAME = 'gateway.sqlite';
 
 /** The file of a store, as its engine shows it. */
-async function openedFile(dataDir: string): Promise<Kysely<Tables>> {
+async function openedFile(dataDir: string, heard?: (query: CompiledQuery) => void): Promise<Kysely<Tables>> {
   await (await opened({ dataDir })).close();
-  const db = new Kysely<Tables>({ dialect: sqliteFile(join(dataDir, NAME), keptLog().log).dialect });
+  const { dialect } = sqliteFile(join(dataDir, NAME), keptLog().log);
+  const db = new Kysely<Tables>({ dialect, log: (event) => heard?.(event.query) });
   onTestFinished(() => db.destroy());
   return db;
 }
@@ -68,6 +70,29 @@ describe('a store in a file', () => {
     const db = await openedFile(await temporaryFolder());
     const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(db);
     expect(rows).toEqual([{ synchronous: 2 }]);
+  });
+
+  it('SYN-4 finds what is due to a partner, what it was not told yet and what failed by an index of all that is asked', async () => {
+    const queries: CompiledQuery[] = [];
+    const db = await openedFile(await temporaryFolder(), (query) => queries.push(query));
+    const payments = new PaymentStore(db, keptLog().log, () => undefined);
+    await payments.neverTried('demo', 9);
+    await payments.nextPending('demo', 9);
+    await payments.newestCallbacks(9, undefined, 'failed');
+    await payments.backlog();
+    const plans: string[] = [];
+    for (const { sql: text, parameters } of [...queries]) {
+      const { rows } = await db.executeQuery(CompiledQuery.raw(`explain query plan ${text}`, [...parameters]));
+      plans.push(JSON.stringify(rows));
+    }
+    expect(plans).toEqual([
+      expect.stringContaining('callbacks_never_tried (partner=? AND status=? AND tries=?)'),
+      expect.stringContaining('callbacks_by_due (status=? AND partner=?)'),
+      expect.stringContaining('callbacks_of_status (status=?)'),
+      expect.stringContaining('COVERING INDEX callbacks_by_due (status=?)'),
+      expect.stringContaining('callbacks_of_status (status=?)'),
+    ]);
+    expect(plans.slice(0, 3).join()).not.toContain('TEMP B-TREE');
   });
 
   it('keeps whole or not at all what no longer fits, says why, and goes on when there is room again', async () => {

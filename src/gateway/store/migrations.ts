@@ -118,7 +118,8 @@ async function indexOwed({ schema }: Kysely<unknown>): Promise<void> {
   await schema
     .createIndex('callbacks_never_tried')
     .on('callbacks')
-    .columns(['partner', 'seq'])
+    // All that the query names: else SQLite takes the index of what is pending, and reads it all.
+    .columns(['partner', 'status', 'tries', 'seq'])
     .where(sql.ref('status'), '=', sql.lit('pending'))
     .where(sql.ref('tries'), '=', sql.lit(0))
     .execute();
