@@ -97,6 +97,19 @@ it('MSG-7 is said again every 10 s for as long as the box does not report it', a
   expect(box.of('payment')).toHaveLength(2);
 });
 
+it('MSG-7 waits in the store for a box that has 100 to answer, also when they come while it is there', async () => {
+  const gateway = await payingGateway();
+  const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+  const ids: string[] = [];
+  for (let n = 0; n < 130; n += 1) ids.push(await pay(gateway));
+  await eventually('the first hundred', () => box.of('payment').length >= 100);
+  const told = () => box.of('payment').map((it) => it.transactionId);
+  expect(told()).toEqual(ids.slice(0, 100));
+  for (const id of told()) await box.send(paid(id), id);
+  await eventually('the others', () => new Set(told()).size === 130);
+  expect(told()).toEqual(ids);
+});
+
 it('MSG-7 is said at most 100 at a time, the oldest first, the others as those are reported', async () => {
   const gateway = await payingGateway();
   const all: string[] = [];

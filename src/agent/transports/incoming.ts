@@ -6,10 +6,13 @@ import type { Arrival, TransportIo } from '../contract.ts';
 
 /**
  * Messages that wait for the box's loop. Of more, the oldest push is dropped, which its gateway takes back at its
- * deadline (PROTOCOL.md, clause SND-4); where none waits the connection ends, and on the next welcome the gateway
- * repeats what it is owed an answer to (clause MSG-7).
+ * deadline (PROTOCOL.md, clause SND-4); where none waits, what comes is dropped, because its gateway says it again: a
+ * payment or a withdrawal until it is answered, an acknowledgement when the report is repeated (clauses MSG-6, MSG-7
+ * and MSG-9). Only what is said once ends the connection.
  */
 export const INCOMING_MAX = 256;
+
+const SAID_ONCE: ReadonlySet<DownMessage['type']> = new Set(['welcome', 'refused']);
 
 type Waiting = Exclude<DownMessage, { type: 'heard' }>;
 
@@ -65,8 +68,8 @@ export class Incoming implements AsyncIterable<Arrival> {
       return;
     }
     if (this.#queue.discard(({ type }) => type === 'show')) this.#queue.offer(message);
-    else if (message.type !== 'show') this.fail(lost(`more than ${INCOMING_MAX} messages waited for the box`));
-    if (!this.#dropping) this.#log.warn('pushes-dropped', { reason: `${INCOMING_MAX} messages wait for the box` });
+    else if (SAID_ONCE.has(message.type)) this.fail(lost(`more than ${INCOMING_MAX} messages waited for the box`));
+    if (!this.#dropping) this.#log.warn('messages-dropped', { reason: `${INCOMING_MAX} messages wait for the box` });
     this.#dropping = true;
   }
 

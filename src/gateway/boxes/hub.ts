@@ -129,10 +129,11 @@ export class Hub {
     this.#withdraw(terminalCode, pushId, why === 'the order was paid' ? 'paid' : 'cancelled');
   }
 
-  /** Tells a registered box of a payment; one that is not there hears of it in its next welcome. */
+  /** Tells a registered box of a payment, once it is less busy; one that is not there hears of it in its next welcome. */
   tell(terminalCode: string, payment: Notice): void {
     const session = this.#sessions.get(terminalCode);
-    session?.ask(payment.id, noticeOf(payment));
+    if (session?.isBusy) session.tellAgain();
+    else session?.ask(payment.id, noticeOf(payment));
   }
 
   /** Has these boxes told again what the store holds for them: whether it has kept something new is not known. */

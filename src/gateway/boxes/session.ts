@@ -6,6 +6,9 @@ import type { Line } from './line.ts';
 /** What a box owes an answer to is said again after this (PROTOCOL.md, clauses MSG-7 and MSG-9). */
 const RESEND_MS = 10_000;
 
+/** Payments and withdrawals that wait for an answer; what comes to more is told as these are answered (clause MSG-7). */
+const ASKED_MAX = 100;
+
 interface Deps {
   clock: Clock;
   random: Random;
@@ -26,6 +29,8 @@ export class Session {
   readonly #over = new AbortController();
   /** The store may hold more than the box was told at a time, or could not be read. */
   #moreWaits = true;
+  /** Something came to the store while it was being read. */
+  #moreCame = false;
 
   constructor(hello: UpOf<'hello'>, line: Line, deps: Deps) {
     this.sessionId = hello.sessionId;
@@ -50,6 +55,11 @@ export class Session {
     sendTo(this, body, this.#deps);
   }
 
+  /** Whether so much waits for an answer that what comes now has to wait in the store. */
+  get isBusy(): boolean {
+    return this.#unanswered.size >= ASKED_MAX;
+  }
+
   /** Sends what wants an answer. */
   ask(id: string, body: DownBody): void {
     this.#unanswered.add(id);
@@ -69,16 +79,18 @@ export class Session {
   beginTelling(): void {
     this.#unanswered.clear();
     this.#moreWaits = true;
+    this.#moreCame = false;
   }
 
   /** The store has been read; `moreWaits` when it holds more than is told at a time. */
   endTelling(moreWaits: boolean): void {
-    this.#moreWaits = moreWaits;
+    this.#moreWaits = moreWaits || this.#moreCame;
   }
 
-  /** The store has to be read again: something of this box could not be kept. */
+  /** The store has to be read again: it has more for this box, or something of the box could not be kept. */
   tellAgain(): void {
     this.#moreWaits = true;
+    this.#moreCame = true;
   }
 
   /** Calls `tellAll` every `RESEND_MS` for which an answer is missing, until the session is over. */

@@ -7,6 +7,7 @@ import { createLogger } from '../../../src/lib/log.ts';
 import { encode } from '../../../src/protocol/codec.ts';
 import type { DownMessage } from '../../../src/protocol/messages.ts';
 import { SEAL_REFUSALS } from '../../../src/protocol/seal.ts';
+import { DOWN } from '../../protocol/examples.ts';
 import { down } from '../../support/fake-gateway.ts';
 import { NO_SEAL } from '../../support/no-seal.ts';
 
@@ -79,13 +80,13 @@ describe('what waits for the box', () => {
     const { incoming, take, events } = incomingOf(...pushes);
     take(withdraw());
     expect(incoming.ended).toBe(false);
-    expect(events).toEqual(['pushes-dropped']);
+    expect(events).toEqual(['messages-dropped']);
     const messages = incoming[Symbol.asyncIterator]();
     for (const push of pushes.slice(11, -1)) expect((await messages.next()).value).toEqual(overtaken(push));
     expect((await messages.next()).value).toEqual(pushes.at(-1));
     expect((await messages.next()).value).toMatchObject({ type: 'withdraw' });
     for (const push of pushes) take(push);
-    expect(events).toEqual(['pushes-dropped', 'pushes-dropped']);
+    expect(events).toEqual(['messages-dropped', 'messages-dropped']);
   });
 
   it('SND-4 drops a push where only what matters more waits', async () => {
@@ -95,9 +96,13 @@ describe('what waits for the box', () => {
     expect(await rest()).toHaveLength(INCOMING_MAX);
   });
 
-  it('MSG-7 ends the connection rather than lose anything else', async () => {
-    const { incoming, take } = incomingOf(...many(INCOMING_MAX, withdraw));
-    take(withdraw());
+  it('MSG-6 MSG-7 MSG-9 drops what its gateway says again, and ends the connection only for what is said once', async () => {
+    const { incoming, take, events } = incomingOf(...many(INCOMING_MAX, withdraw));
+    const { payment, ack } = DOWN;
+    for (const again of [withdraw(), payment, ack]) take({ ...again, sessionId: SESSION });
+    expect(incoming.ended).toBe(false);
+    expect(events).toEqual(['messages-dropped']);
+    take(down({ type: 'refused', code: 'SUPERSEDED', reason: '' }, SESSION));
     expect(incoming.ended).toBe(true);
     await expect(Array.fromAsync(incoming)).rejects.toThrow(`more than ${INCOMING_MAX} messages waited`);
   });
