@@ -12,6 +12,7 @@ import { postgresServer } from '../support/stores.ts';
 const { missing, note } = without(PROGRAMS.postgres);
 /** The server gives up a silent gateway after 10 s; the machine may be slow. */
 const PATIENCE_MS = 40_000;
+const TEST_TIMEOUT_MS = 180_000;
 
 interface Program {
   running: Running;
@@ -81,84 +82,91 @@ async function paymentsAt({ consoleUrl }: Address): Promise<string[]> {
   return ((await answer.json()) as { transactionId: string }[]).map((it) => it.transactionId);
 }
 
-describe.skipIf(missing)(`a standby on the database of a gateway that hangs${note}`, () => {
-  const server = postgresServer();
+describe.skipIf(missing)(
+  `a standby on the database of a gateway that hangs${note}`,
+  { timeout: TEST_TIMEOUT_MS },
+  () => {
+    const server = postgresServer();
 
-  it('STO-1 waits, takes over with every acknowledged payment, and the other writes nothing more and ends', async () => {
-    const databaseUrl = await server().database();
-    const partner = await partnerServer(processed);
-    const first = await gatewayOn(databaseUrl, partner.url);
-    const firstAt = await first.ready();
-    const second = await gatewayOn(databaseUrl, partner.url, { standby: true });
-    await eventually('the standby to wait', () => second.running.output().includes('store-awaited'), PATIENCE_MS);
+    it('STO-1 waits, takes over with every acknowledged payment, and the other writes nothing more and ends', async () => {
+      const databaseUrl = await server().database();
+      const partner = await partnerServer(processed);
+      const first = await gatewayOn(databaseUrl, partner.url);
+      const firstAt = await first.ready();
+      const second = await gatewayOn(databaseUrl, partner.url, { standby: true });
+      await eventually('the standby to wait', () => second.running.output().includes('store-awaited'), PATIENCE_MS);
 
-    const before = await payer(firstAt);
-    const endBefore = before.run();
-    await eventually('a few payments', () => before.paid.length > 10);
-    await first.signal('SIGSTOP');
-    const secondAt = await second.ready();
-    const after = await payer(secondAt);
-    for (let n = 0; n < 10; n += 1) expect(await after.pay()).toBe(200);
-    await first.signal('SIGCONT');
-    await eventually('the first to end', () => first.running.child.exitCode !== null, PATIENCE_MS);
-    await endBefore();
-    expect([first.running.child.exitCode, first.running.output()]).toEqual([1, expect.stringContaining('taken over')]);
-    for (let n = 0; n < 10; n += 1) expect(await after.pay()).toBe(200);
+      const before = await payer(firstAt);
+      const endBefore = before.run();
+      await eventually('a few payments', () => before.paid.length > 10);
+      await first.signal('SIGSTOP');
+      const secondAt = await second.ready();
+      const after = await payer(secondAt);
+      for (let n = 0; n < 10; n += 1) expect(await after.pay()).toBe(200);
+      await first.signal('SIGCONT');
+      await eventually('the first to end', () => first.running.child.exitCode !== null, PATIENCE_MS);
+      await endBefore();
+      expect([first.running.child.exitCode, first.running.output()]).toEqual([
+        1,
+        expect.stringContaining('taken over'),
+      ]);
+      for (let n = 0; n < 10; n += 1) expect(await after.pay()).toBe(200);
 
-    const there = await paymentsAt(secondAt);
-    const acknowledged = [...before.paid, ...after.paid];
-    expect(acknowledged.filter((id) => !there.includes(id))).toEqual([]);
-    expect(new Set(there).size).toBe(there.length);
-    await eventually('the partner told of each', () => {
-      const told = new Set(partner.calls.map((it) => String(JSON.parse(it.body).transactionid)));
-      return there.every((id) => told.has(id)) && told.size === there.length;
+      const there = await paymentsAt(secondAt);
+      const acknowledged = [...before.paid, ...after.paid];
+      expect(acknowledged.filter((id) => !there.includes(id))).toEqual([]);
+      expect(new Set(there).size).toBe(there.length);
+      await eventually('the partner told of each', () => {
+        const told = new Set(partner.calls.map((it) => String(JSON.parse(it.body).transactionid)));
+        return there.every((id) => told.has(id)) && told.size === there.length;
+      });
+      const callbacks = await server().run(databaseUrl, 'select count(*)::int as count from callbacks');
+      expect(callbacks).toEqual([{ count: there.length }]);
+      await second.signal('SIGTERM');
+      await once(second.running.child, 'close');
+      expect(second.running.child.exitCode).toBe(0);
     });
-    const callbacks = await server().run(databaseUrl, 'select count(*)::int as count from callbacks');
-    expect(callbacks).toEqual([{ count: there.length }]);
-    await second.signal('SIGTERM');
-    await once(second.running.child, 'close');
-    expect(second.running.child.exitCode).toBe(0);
-  });
 
-  it('STO-1 is refused without standby while the other works', async () => {
-    const databaseUrl = await server().database();
-    const partner = await partnerServer(processed);
-    const first = await gatewayOn(databaseUrl, partner.url);
-    const at = await first.ready();
-    const second = await gatewayOn(databaseUrl, partner.url);
-    await eventually('the second to end', () => second.running.child.exitCode !== null, PATIENCE_MS);
-    expect([second.running.child.exitCode, second.running.output()]).toEqual([
-      2,
-      expect.stringContaining('standby: true'),
-    ]);
-    expect(await (await payer(at)).pay()).toBe(200);
-  });
+    it('STO-1 is refused without standby while the other works', async () => {
+      const databaseUrl = await server().database();
+      const partner = await partnerServer(processed);
+      const first = await gatewayOn(databaseUrl, partner.url);
+      const at = await first.ready();
+      const second = await gatewayOn(databaseUrl, partner.url);
+      await eventually('the second to end', () => second.running.child.exitCode !== null, PATIENCE_MS);
+      expect([second.running.child.exitCode, second.running.output()]).toEqual([
+        2,
+        expect.stringContaining('standby: true'),
+      ]);
+      expect(await (await payer(at)).pay()).toBe(200);
+    });
 
-  it('STO-1 STO-2 leaves it alone for good once another has had it, also when that one has ended', async () => {
-    const given = { dataDir: '/nonexistent', databaseUrl: await server().database() };
-    const { log, lines } = keptLog();
-    const first = await opened(given, log);
-    await first.orders.add(order('a'));
-    const second = opened({ ...given, standby: true });
-    await eventually('the second to wait', async () => {
-      const waiting = await server().run(
+    it('STO-1 STO-2 leaves it alone for good once another has had it, also when that one has ended', async () => {
+      const given = { dataDir: '/nonexistent', databaseUrl: await server().database() };
+      const { log, lines } = keptLog();
+      const first = await opened(given, log);
+      await first.orders.add(order('a'));
+      const second = opened({ ...given, standby: true });
+      await eventually('the second to wait', async () => {
+        const waiting = await server().run(
+          given.databaseUrl,
+          "select pid from pg_locks where locktype = 'advisory' and not granted",
+        );
+        return waiting.length === 1;
+      });
+      await server().run(
         given.databaseUrl,
-        "select pid from pg_locks where locktype = 'advisory' and not granted",
+        "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted",
       );
-      return waiting.length === 1;
+      const taken = await second;
+      await taken.orders.add(order('b'));
+      await expect(first.orders.add(order('c'))).rejects.toThrow('has taken over');
+      expect(String(await first.superseded)).toContain('has taken over');
+      await taken.close();
+      await expect(first.orders.add(order('d'))).rejects.toThrow('has taken over');
+      expect(lines.join('')).not.toContain(server().password);
+      const rows = await server().run(given.databaseUrl, 'select id from orders order by id');
+      expect(rows).toEqual([{ id: 'a' }, { id: 'b' }]);
     });
-    await server().run(
-      given.databaseUrl,
-      "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted",
-    );
-    const taken = await second;
-    await taken.orders.add(order('b'));
-    await expect(first.orders.add(order('c'))).rejects.toThrow('has taken over');
-    expect(String(await first.superseded)).toContain('has taken over');
-    await taken.close();
-    await expect(first.orders.add(order('d'))).rejects.toThrow('has taken over');
-    expect(lines.join('')).not.toContain(server().password);
-    const rows = await server().run(given.databaseUrl, 'select id from orders order by id');
-    expect(rows).toEqual([{ id: 'a' }, { id: 'b' }]);
-  });
-});
+  },
+);
