@@ -36,7 +36,7 @@ async function lostSince(known: LedgerEnd | undefined, { end, holds }: Verdict):
 
 function lossOf(problems: readonly string[], file: string): ConfigError {
   return new ConfigError(
-    `the store has lost what it kept: ${problems.join('; ')}`,
+    `dataDir: the store has lost what it kept: ${problems.join('; ')}`,
     `restore a copy of the store, or move ${file} away to go on without what is named here; nothing is deleted`,
   );
 }

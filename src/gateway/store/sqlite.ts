@@ -70,6 +70,17 @@ function addChecksum(db: DatabaseSync): void {
   db.function(CHECKSUM_FUNCTION, { deterministic: true }, (text) => checksumOf(String(text)));
 }
 
+/** What a start on this file failed with, as a person is told: that it is damaged, or cannot be opened or written. */
+export function sqliteProblem(path: string, error: unknown): Error {
+  if (error instanceof ConfigError) return error;
+  // With its schema damaged, SQLite knows a column or a table no longer.
+  if (/^no such (column|table)/.test(reasonOf(error))) return damaged(path, reasonOf(error));
+  return new ConfigError(
+    `dataDir: the store ${path} cannot be opened: ${reasonOf(error)}`,
+    'use a folder that this user can write, on a disk with room',
+  );
+}
+
 /** SQLite, whose migrations are made whole or not at all: one that is killed midway is made anew by the next start. */
 class WholeMigrations extends SqliteDialect {
   override createAdapter(): DialectAdapter {
@@ -94,7 +105,7 @@ function openSqlite(path: string, log: Logger): DatabaseSync {
     // FULL: what a partner or a box was answered must survive a power cut.
     db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
     // A page that is damaged would fail the one call that meets it, for ever. Takes about 3 ms per MB.
-    const found = String(Object.values(db.prepare('PRAGMA quick_check(1)').get() ?? {})[0]);
+    const found = String(Object.values(db.prepare('PRAGMA integrity_check(1)').get() ?? {})[0]);
     if (found !== 'ok') throw damaged(path, found.replace(/^\*\*\*.*\n/, ''));
     return db;
   } catch (error) {

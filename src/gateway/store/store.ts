@@ -12,7 +12,7 @@ import { PaymentStore } from './payments.ts';
 import { type Limits, type Pruned, prune } from './prune.ts';
 import { QrCodeStore } from './qr-codes.ts';
 import type { Tables } from './schema.ts';
-import { sqliteFile } from './sqlite.ts';
+import { sqliteFile, sqliteProblem } from './sqlite.ts';
 
 /** The setting that is written to find out whether anything can be. */
 const PROBE = 'write-probe';
@@ -56,13 +56,13 @@ export interface StorePlace {
  */
 export async function openStore(place: StorePlace, log: Logger, onStandby?: OnStandby): Promise<Store> {
   const { dataDir, databaseUrl } = place;
-  const { db, holdInPlace, backup, superseded } =
+  const { db, holdInPlace, problem, backup, superseded } =
     databaseUrl === undefined
       ? await openFile(dataDir, log)
       : await openDatabase({ ...place, databaseUrl }, log, onStandby);
   const mark = await openLedger(db, place, log).catch(async (error: unknown) => {
     await db.destroy();
-    throw error;
+    throw problem(error);
   });
   return {
     orders: new OrderStore(db, log),
@@ -99,6 +99,8 @@ interface OpenDatabase {
   db: Kysely<Tables>;
   /** Throws when what is kept would not be found again. */
   holdInPlace: () => void;
+  /** What an error at the start means, as a person is told. */
+  problem: (error: unknown) => Error;
   backup: () => Promise<FileHandle>;
   superseded: Promise<PayboxError> | undefined;
 }
@@ -115,13 +117,10 @@ async function openFile(dataDir: string, log: Logger): Promise<OpenDatabase> {
     const { dialect, holdInPlace, copyTo } = sqliteFile(path, log);
     const db = await migrated(dialect);
     const maker = new BackupMaker(path, copyTo);
-    return { db, holdInPlace, backup: () => maker.make(), superseded: undefined };
+    const problem = (error: unknown) => sqliteProblem(path, error);
+    return { db, holdInPlace, problem, backup: () => maker.make(), superseded: undefined };
   } catch (error) {
-    if (error instanceof ConfigError) throw error;
-    throw new ConfigError(
-      `dataDir: the store ${path} cannot be opened: ${reasonOf(error)}`,
-      'use a folder that this user can write, on a disk with room',
-    );
+    throw sqliteProblem(path, error);
   }
 }
 
@@ -137,7 +136,8 @@ async function openDatabase(
     try {
       const db = await migrated(dialect, begin);
       if (waits) log.info('store-taken-over');
-      return { db, holdInPlace: () => undefined, backup: refuseBackup, superseded };
+      const problem = (error: unknown) => postgresProblem(databaseUrl, error);
+      return { db, holdInPlace: () => undefined, problem, backup: refuseBackup, superseded };
     } catch (error) {
       // Each round waits for the lock for a while.
       if (!(standby && error instanceof DatabaseInUseError)) throw postgresProblem(databaseUrl, error);

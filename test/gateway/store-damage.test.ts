@@ -1,0 +1,147 @@
+import { cp, mkdir, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { openStore } from '../../src/gateway/store/store.ts';
+import { ConfigError } from '../../src/lib/errors.ts';
+import { freePort, temporaryFolder } from '../support/net.ts';
+import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
+import { seeded } from '../support/seeded.ts';
+import { ACCOUNT, BOXES, TEST_CALLBACK, testCallback } from './harness.ts';
+import { keptLog } from './store-rows.ts';
+
+const STORE = 'gateway.sqlite';
+const WAL = `${STORE}-wal`;
+const MARK = 'gateway.mark';
+const FLIPS = 150;
+const LONG_MS = 120_000;
+
+/** By transaction id, what a payment says. */
+type Acknowledged = Map<string, { content: string; amount: number }>;
+
+/** Runs a gateway of its own in the folder, has it acknowledge so many payments, and ends it by the signal. */
+async function payments(folder: string, count: number, signal: NodeJS.Signals, known: Acknowledged): Promise<void> {
+  const file = join(folder, 'gateway.yaml');
+  const partner = { username: 'demo', password: 'demo-secret', accounts: [ACCOUNT.bankAccount] };
+  const port = await freePort();
+  // Nobody answers there: what is owed to the partner stays owed.
+  const partners = [{ ...partner, callback: { url: `http://127.0.0.1:${await freePort()}/` } }];
+  const config = {
+    http: { port },
+    mqtt: null,
+    dataDir: folder,
+    accounts: [ACCOUNT],
+    boxes: BOXES.slice(0, 2),
+    partners,
+  };
+  await writeFile(file, JSON.stringify(config));
+  await rm(join(folder, 'ready.json'), { force: true });
+  const gateway = paybox('gateway', '--config', file, '--ready-file', join(folder, 'ready.json'));
+  await readyFile(join(folder, 'ready.json'), gateway);
+  const baseUrl = `http://127.0.0.1:${port}/vqr`;
+  const basic = Buffer.from('demo:demo-secret').toString('base64');
+  const login = { method: 'POST', headers: { authorization: `Basic ${basic}` } };
+  const { access_token } = (await (await fetch(`${baseUrl}/api/token_generate`, login)).json()) as Record<
+    string,
+    string
+  >;
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${access_token}` };
+  for (let n = 0; n < count; n += 1) {
+    const paid = { content: `DH${known.size}`, amount: 50_000 + known.size };
+    const body = JSON.stringify(testCallback(paid));
+    const answer = await fetch(`${baseUrl}${TEST_CALLBACK}`, { method: 'POST', headers, body });
+    const { message } = (await answer.json()) as { message: string };
+    if (answer.status === 200) known.set(message, paid);
+  }
+  await gateway.stop(signal);
+}
+
+/** What a start finds: everything as it was acknowledged, a loss that it names, or a loss that it does not. */
+async function found(folder: string, known: Acknowledged): Promise<'whole' | 'named' | 'silent'> {
+  const store = await openStore({ dataDir: folder }, keptLog().log).catch((error: unknown) => error);
+  if (store instanceof ConfigError && store.message.startsWith('dataDir: ')) return 'named';
+  if (store instanceof Error) throw store;
+  const opened = store as Awaited<ReturnType<typeof openStore>>;
+  try {
+    const rows = await opened.payments.newest(1000);
+    const callbacks = await opened.payments.callbacksOf(rows.map(({ id }) => id));
+    const isWhole = [...known].every(([id, { content, amount }]) => {
+      const row = rows.find((it) => it.id === id);
+      const told = JSON.parse(callbacks.find((it) => it.payment_id === id)?.body ?? '{}') as Record<string, unknown>;
+      const same = row?.content === content && row.amount === amount && row.bank_account === ACCOUNT.bankAccount;
+      return same && told.content === content && told.amount === amount && told.bankaccount === ACCOUNT.bankAccount;
+    });
+    return isWhole && rows.length === known.size ? 'whole' : 'silent';
+  } catch {
+    return 'silent';
+  } finally {
+    await opened.close();
+  }
+}
+
+async function flipBit(file: string, at: number, bit: number): Promise<void> {
+  const handle = await open(file, 'r+');
+  const byte = Buffer.alloc(1);
+  await handle.read(byte, 0, 1, at);
+  await handle.write(Buffer.of((byte[0] ?? 0) ^ (1 << bit)), 0, 1, at);
+  await handle.close();
+}
+
+describe('a gateway whose store is damaged while it is off', () => {
+  it('MSG-7 has every payment that it acknowledged as it was, or names what is lost', {
+    timeout: LONG_MS,
+  }, async () => {
+    const killed = { folder: await temporaryFolder(), known: new Map() as Acknowledged };
+    await payments(killed.folder, 25, 'SIGTERM', killed.known);
+    const stopped = { folder: join(await temporaryFolder(), 'stopped'), known: new Map(killed.known) };
+    await cp(killed.folder, stopped.folder, { recursive: true });
+    await payments(killed.folder, 25, 'SIGKILL', killed.known);
+    expect(killed.known.size).toBe(50);
+    const chance = seeded(13);
+    const copy = join(await temporaryFolder(), 'copy');
+    const startAfter = async ({ folder, known }: typeof killed, spoil: () => Promise<void>) => {
+      await rm(copy, { recursive: true, force: true });
+      await mkdir(copy);
+      for (const name of [STORE, WAL, MARK]) await cp(join(folder, name), join(copy, name)).catch(() => undefined);
+      await spoil();
+      return found(copy, known);
+    };
+    for (const earlier of [stopped, killed]) expect(await startAfter(earlier, async () => undefined)).toBe('whole');
+    for (const [earlier, name] of [
+      [stopped, STORE],
+      [killed, STORE],
+      [killed, WAL],
+      [killed, MARK],
+    ] as const) {
+      const counts = { whole: 0, named: 0, silent: [] as string[] };
+      const { size } = await stat(join(earlier.folder, name));
+      for (let n = 0; n < FLIPS; n += 1) {
+        const [at, bit] = [chance.below(size), chance.below(8)];
+        const result = await startAfter(earlier, () => flipBit(join(copy, name), at, bit));
+        if (result === 'silent') counts.silent.push(`bit ${bit} of byte ${at}`);
+        else counts[result] += 1;
+      }
+      process.stdout.write(
+        `${FLIPS} bits of ${name}: ${counts.whole} whole, ${counts.named} named, ${counts.silent.length} silent\n`,
+      );
+      expect.soft(counts.silent, name).toEqual([]);
+    }
+    expect(await startAfter(killed, () => rm(join(copy, WAL)))).toBe('named');
+  });
+
+  it('refuses its start by name when the newest payments are gone, and goes on without them once it is told to', {
+    timeout: LONG_MS,
+  }, async () => {
+    const folder = await temporaryFolder();
+    const known: Acknowledged = new Map();
+    await payments(folder, 3, 'SIGTERM', known);
+    await payments(folder, 4, 'SIGKILL', known);
+    await rm(join(folder, WAL));
+    const refused = await payboxToEnd('gateway', '--config', join(folder, 'gateway.yaml'));
+    expect(refused.code).toBe(2);
+    expect(refused.output).toContain('payments 4 to 7 are missing, 4 of them, which had been acknowledged');
+    expect(refused.output).toContain(`move ${join(folder, MARK)} away`);
+    await rm(join(folder, MARK));
+    await payments(folder, 1, 'SIGTERM', known);
+    expect(await readFile(join(folder, MARK), 'latin1')).toMatch(/^4 [\da-f]{64} /);
+  });
+});
