@@ -3,6 +3,8 @@ import { RECENT_MAX, REMEMBERED_MAX, UNSENT_MAX } from '../box/state.ts';
 
 /** What is settled and older than this is forgotten. */
 export const SETTLED_AGE_MAX_MS = 30 * 86_400_000;
+/** A calendar further ahead than this of the newest time that the gateway has told is not believed: it deletes nothing. */
+const AHEAD_MAX_MS = 7 * 86_400_000;
 
 /** What an entry is a fact of: a second one with the same key says nothing more. */
 export function keyOf(entry: Entry): string {
@@ -58,7 +60,9 @@ export function entriesToKeep(entries: readonly Entry[], wallMs: number): Set<nu
 
 /** The newest entry whose own time is too long ago; -1 without one. Everything before it is older, whatever it says. */
 function agedUpTo(entries: readonly Entry[], wallMs: number): number {
-  return entries.findLastIndex((entry) => (ownTimeMs(entry) ?? wallMs) < wallMs - SETTLED_AGE_MAX_MS);
+  const newestMs = entries.reduce((newest, entry) => Math.max(newest, ownTimeMs(entry) ?? newest), -Infinity);
+  const believedMs = Math.min(wallMs, newestMs + AHEAD_MAX_MS);
+  return entries.findLastIndex((entry) => (ownTimeMs(entry) ?? believedMs) < believedMs - SETTLED_AGE_MAX_MS);
 }
 
 function ownTimeMs(entry: Entry): number | undefined {

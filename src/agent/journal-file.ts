@@ -56,6 +56,8 @@ export class JournalFile {
   readonly #remove: StatementSync;
   readonly #keys: Set<string>;
   #rows: Row[];
+  /** Numbers are not given twice, also after the newest entries were removed. */
+  #lastSeq: number;
 
   /**
    * Opens the journal of the box `terminalCode`, or makes one, and waits `lockWaitMs` for another program to leave it.
@@ -67,12 +69,14 @@ export class JournalFile {
     try {
       prepare(db);
       claim(db, terminalCode);
-      this.#insert = db.prepare('INSERT INTO entries (kind, json, crc) VALUES (?, ?, ?)');
+      this.#insert = db.prepare('INSERT INTO entries (seq, kind, json, crc) VALUES (?, ?, ?, ?)');
       this.#remove = db.prepare('DELETE FROM entries WHERE seq = ?');
       db.exec('BEGIN IMMEDIATE');
-      this.#insert.run('', '', 0);
+      this.#insert.run(null, '', '', 0);
       db.exec('ROLLBACK');
       this.#rows = [...rowsOf(db, 'ASC')];
+      const given = db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").get()?.seq;
+      this.#lastSeq = Math.max(Number(given ?? 0), this.#rows.at(-1)?.seq ?? 0);
       this.#inode = inodeOf(path);
     } catch (error) {
       db.close();
@@ -104,14 +108,14 @@ export class JournalFile {
   append(entries: readonly Entry[]): void {
     const missing = new Map(entries.filter((it) => !this.has(it)).map((it) => [keyOf(it), it]));
     if (missing.size === 0) return;
-    const rows: Row[] = [];
+    const rows = [...missing.values()].map((it, n): Row => ({ seq: this.#lastSeq + 1 + n, entry: it, reason: '' }));
     this.#transaction(() => {
-      for (const it of missing.values()) {
+      for (const { seq, entry: it } of rows) {
         const json = JSON.stringify(it);
-        const { lastInsertRowid } = this.#insert.run(it.kind, json, crc32(json));
-        rows.push({ seq: Number(lastInsertRowid), entry: it, reason: '' });
+        this.#insert.run(seq, it?.kind ?? '', json, checksumOf(seq, json));
       }
     });
+    this.#lastSeq += rows.length;
     this.#rows.push(...rows);
     for (const key of missing.keys()) this.#keys.add(key);
   }
@@ -119,7 +123,7 @@ export class JournalFile {
   /** Throws when the disk cannot take an entry. */
   probe(): void {
     this.#transaction(() => {
-      const { lastInsertRowid } = this.#insert.run('probe', 'x'.repeat(PROBE_BYTES), 0);
+      const { lastInsertRowid } = this.#insert.run(null, 'probe', 'x'.repeat(PROBE_BYTES), 0);
       this.#remove.run(lastInsertRowid);
     });
   }
@@ -239,12 +243,18 @@ function ownerOf(db: DatabaseSync): string | undefined {
 
 function* rowsOf(db: DatabaseSync, order: 'ASC' | 'DESC'): Generator<Row> {
   for (const { seq, json, crc } of db.prepare(`SELECT * FROM entries ORDER BY seq ${order}`).iterate()) {
-    yield { seq: Number(seq), ...decode(String(json), crc) };
+    yield { seq: Number(seq), ...decode(Number(seq), String(json), crc) };
   }
 }
 
-function decode(json: string, crc: unknown): Omit<Row, 'seq'> {
-  if (typeof crc === 'number' && crc !== crc32(json)) return { entry: undefined, reason: 'its checksum is wrong' };
+/** Over the number too: an entry that is found in another's place is none. */
+function checksumOf(seq: number, json: string): number {
+  return crc32(`${seq} ${json}`);
+}
+
+function decode(seq: number, json: string, crc: unknown): Omit<Row, 'seq'> {
+  if (typeof crc === 'number' && crc !== checksumOf(seq, json))
+    return { entry: undefined, reason: 'its checksum is wrong' };
   try {
     const parsed = entry.safeParse(JSON.parse(json));
     if (parsed.success) return { entry: parsed.data, reason: '' };

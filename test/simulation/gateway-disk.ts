@@ -87,6 +87,8 @@ export class GatewayDisk {
       boxSecrets: () => BoxSecretStore.open(db),
       setting: async (_name, make) => make(),
       replaceSetting: async () => undefined,
+      believedMs: async (wallMs) => wallMs,
+      believe: async () => undefined,
       check: async () => undefined,
       prune: (atMs, limits) => prune(db, atMs, limits),
       superseded: undefined,

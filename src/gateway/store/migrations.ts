@@ -10,6 +10,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '005-box-secrets': { up: createBoxSecrets },
   '006-ledger': { up: addLedger },
   '007-owed-callbacks': { up: indexOwed },
+  '008-pushes-of-a-box': { up: indexPushesOfBox },
 };
 
 async function createFirstTables(db: Kysely<unknown>): Promise<void> {
@@ -144,4 +145,16 @@ async function createIndexes(db: Kysely<unknown>): Promise<void> {
   for (const name of ['orders_by_money', 'orders_by_qr', 'pushes_by_status', 'callbacks_by_status']) {
     await schema.dropIndex(name).execute();
   }
+}
+
+/** For a box with a great many pushes: its newest, and those that it may still show. */
+async function indexPushesOfBox({ schema }: Kysely<unknown>): Promise<void> {
+  await schema.createIndex('pushes_of_box').on('pushes').columns(['terminal_code', 'seq']).execute();
+  await schema
+    .createIndex('pushes_unended')
+    .on('pushes')
+    .columns(['terminal_code', 'seq'])
+    .where(sql.ref('ended_at_ms'), 'is', null)
+    .execute();
+  for (const name of ['pushes_by_box', 'pushes_by_end']) await schema.dropIndex(name).execute();
 }

@@ -6,7 +6,7 @@ import type { DownOf, EndedHow } from '../../protocol/messages.ts';
 import { intact, onlyIntact } from './checksums.ts';
 import { newestPushes } from './newest-pushes.ts';
 import { insertQrCode } from './qr-codes.ts';
-import { CLOCK_JUMP_MS, OPEN_PUSH, type OrderRow, type OrderStatus, type PushRow, type Tables } from './schema.ts';
+import { OPEN_PUSH, type OrderRow, type OrderStatus, type PushRow, type Tables } from './schema.ts';
 import { nextSeq, seqOf } from './seq.ts';
 
 /** Failures after which a box may still hold the push: it is told again to withdraw it. */
@@ -108,7 +108,6 @@ export class OrderStore {
       .selectFrom('pushes')
       .select(['order_ref', 'status', 'expires_at_ms'])
       .where('terminal_code', '=', terminalCode)
-      .where('expires_at_ms', '>', atMs - CLOCK_JUMP_MS)
       .where((it) => it.or([it('status', '<>', 'failed'), it('ended_at_ms', 'is', null)]))
       .orderBy('seq', 'desc')
       .limit(1)
@@ -266,7 +265,9 @@ export class OrderStore {
       .selectFrom('pushes')
       .select(['id', 'terminal_code'])
       .where('status', 'in', confirm === 'displayed' ? ['sent', 'accepted'] : ['sent']);
-    if (only !== undefined) unfinished = unfinished.where('terminal_code', '=', only.terminalCode);
+    if (only !== undefined) {
+      unfinished = unfinished.where('terminal_code', '=', only.terminalCode).where('ended_at_ms', 'is', null);
+    }
     for (const { id, terminal_code } of await unfinished.execute()) {
       if (only?.except.includes(id)) continue;
       await this.failPush(id, terminal_code, 'BOX_OFFLINE', atMs, false);
@@ -280,6 +281,7 @@ export class OrderStore {
       .select('id')
       .where('terminal_code', '=', terminalCode)
       .where('status', 'in', OPEN_PUSH)
+      .where('ended_at_ms', 'is', null)
       .orderBy('seq', 'desc')
       .limit(LIMITS.openPushIdsMax)
       .execute();

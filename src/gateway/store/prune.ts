@@ -7,7 +7,7 @@ const KEPT_MS = 30 * 86_400_000;
 /** … and of each kind the newest so many. */
 const KEPT_MAX = 100_000;
 /** Rows looked at in one transaction: whatever else there is to do waits for no more than that. */
-const BATCH_ROWS_MAX = 100;
+const BATCH_ROWS_MAX = 20;
 
 export interface Limits {
   keptMs: number;
@@ -18,6 +18,8 @@ export interface Limits {
 export interface Pruned {
   kind: 'pushes' | 'orders' | 'payments' | 'qrCodes';
   deleted: number;
+  /** Of the payments, those that their partner was never told. */
+  untold?: number;
 }
 
 /** What is due to go: the rows up to a `seq`, and those that were last changed before a time. */
@@ -29,13 +31,14 @@ interface Due {
 /** How many are gone, and the `seq` after which there may be more. */
 interface Batch {
   deleted: number;
+  untold?: number;
   after: number;
 }
 
 /**
  * Deletes what is older than 30 days or beyond the newest 100,000, oldest first, a batch each time that it is asked to
  * go on. Never an order or a push that a box may still show, nor a payment that a box has not reported or that a partner
- * is still to be told: those are kept whatever their age and number. Pushes first: an order that was asked for again and
+ * is still to be told: those are kept whatever their age and number. One whose callback has failed goes by number only. Pushes first: an order that was asked for again and
  * again would else go with all of them at once, or never.
  */
 export async function* prune(
@@ -50,7 +53,7 @@ export async function* prune(
     for (let after: number | undefined = 0; after !== undefined; ) {
       const from: number = after;
       const batch: Batch | undefined = await db.transaction().execute((trx) => prunings[kind](trx, from, due, atMs));
-      if (batch !== undefined) yield { kind, deleted: batch.deleted };
+      if (batch !== undefined) yield { kind, ...batch };
       after = batch?.after;
     }
   }
@@ -128,22 +131,32 @@ async function prunePayments(db: Kysely<Tables>, after: number, due: Due): Promi
     .orderBy('seq')
     .limit(BATCH_ROWS_MAX)
     .execute();
-  return deleteDue(rows, due, async (ids) => {
+  let untold = 0;
+  const batch = await deleteDue(rows, due, async (ids) => {
     const unreported = db.selectFrom('notices').select('payment_id as id').where('reported_at_ms', 'is', null);
-    const untold = db.selectFrom('callbacks').select('payment_id as id').where('status', '=', 'pending');
+    const callbacks = db.selectFrom('callbacks').select('payment_id as id');
+    const failed = await callbacks.where('status', '=', 'failed').where('payment_id', 'in', ids).execute();
+    const young = new Set(rows.filter(({ seq }) => seq > due.uptoSeq).map(({ id }) => id));
     const over = without(ids, [
+      ...failed.filter(({ id }) => young.has(id)),
       ...(await unreported.where('payment_id', 'in', ids).execute()),
-      ...(await untold.where('payment_id', 'in', ids).execute()),
+      ...(await callbacks.where('status', '=', 'pending').where('payment_id', 'in', ids).execute()),
     ]);
     if (over.length === 0) return 0;
-    const callbacks = db.selectFrom('callbacks').select('id').where('payment_id', 'in', over);
-    await db.deleteFrom('callback_attempts').where('callback_id', 'in', callbacks).execute();
-    await db.deleteFrom('callbacks').where('payment_id', 'in', over).execute();
-    await db.deleteFrom('notices').where('payment_id', 'in', over).execute();
-    await leaveLedger(db, over);
-    await db.deleteFrom('payments').where('id', 'in', over).execute();
+    untold = over.length - without(over, failed).length;
+    await deletePayments(db, over);
     return over.length;
   });
+  return batch && { ...batch, untold };
+}
+
+async function deletePayments(db: Kysely<Tables>, ids: string[]): Promise<void> {
+  const callbacks = db.selectFrom('callbacks').select('id').where('payment_id', 'in', ids);
+  await db.deleteFrom('callback_attempts').where('callback_id', 'in', callbacks).execute();
+  await db.deleteFrom('callbacks').where('payment_id', 'in', ids).execute();
+  await db.deleteFrom('notices').where('payment_id', 'in', ids).execute();
+  await leaveLedger(db, ids);
+  await db.deleteFrom('payments').where('id', 'in', ids).execute();
 }
 
 /** Has those of the rows deleted that are due; `undefined` when none of them is. */

@@ -1,11 +1,14 @@
 import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
+import { CLOCK_JUMP_MS } from './schema.ts';
 import type { Store } from './store.ts';
 
 const INTERVAL_MS = 3_600_000;
 /** Between two batches, for whatever else there is to do. */
 const PAUSE_MS = 50;
+/** A gateway that was off for longer does not believe a calendar that says so. */
+const OFF_MAX_MS = 7 * 86_400_000;
 
 export interface PrunerDeps {
   store: Store;
@@ -18,6 +21,9 @@ export class Pruner {
   readonly #deps: PrunerDeps;
   readonly #closing = new AbortController();
   #pruning: Promise<void> = Promise.resolve();
+  /** The calendar time that was believed last, and the monotonic time of that. */
+  #believed: { wallMs: number; atMs: number } | undefined;
+  #isTold = false;
 
   constructor(deps: PrunerDeps) {
     this.#deps = deps;
@@ -46,12 +52,34 @@ export class Pruner {
     }
   }
 
+  /**
+   * The time by which is judged what is over: the calendar's, but never further than time has passed since the one before, and
+   * a little more. One that has jumped deletes nothing: it is followed only as fast as the gateway runs.
+   */
+  async #believedMs(): Promise<number> {
+    const { store, clock, log } = this.#deps;
+    const [wallMs, nowMs] = [clock.wallMs(), clock.monotonicMs()];
+    const last = this.#believed ?? { wallMs: await store.believedMs(wallMs), atMs: nowMs };
+    const passedMs = last.wallMs + (nowMs - last.atMs);
+    const isDoubted = wallMs > passedMs + (this.#believed === undefined ? OFF_MAX_MS : CLOCK_JUMP_MS);
+    if (isDoubted && !this.#isTold) {
+      const fix = 'set the clock of this machine; if it is right, old rows are only kept for so much longer';
+      const time = (ms: number) => new Date(ms).toISOString();
+      log.warn('clock-doubted', { clock: time(wallMs), believed: time(passedMs), fix });
+    }
+    this.#isTold = isDoubted;
+    this.#believed = { wallMs: isDoubted ? passedMs : Math.max(last.wallMs, wallMs), atMs: nowMs };
+    await store.believe(this.#believed.wallMs);
+    return Math.min(wallMs, this.#believed.wallMs);
+  }
+
   async #prune(): Promise<void> {
     const { store, clock, log } = this.#deps;
     const { signal } = this.#closing;
     const pruned = { pushes: 0, orders: 0, payments: 0, qrCodes: 0 };
-    for await (const { kind, deleted } of store.prune(clock.wallMs())) {
+    for await (const { kind, deleted, untold = 0 } of store.prune(await this.#believedMs())) {
       pruned[kind] += deleted;
+      if (untold > 0) log.warn('untold-payments-deleted', { count: untold, reason: 'too many newer ones are kept' });
       await clock.sleep(PAUSE_MS, signal);
       if (signal.aborted) break;
     }

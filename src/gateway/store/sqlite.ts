@@ -103,7 +103,9 @@ function openSqlite(path: string, log: Logger): DatabaseSync {
     addChecksum(db);
     // Alone on the file: two gateways on one folder would tell the same payments twice.
     // FULL: what a partner or a box was answered must survive a power cut.
-    db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
+    db.exec(
+      'PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 200',
+    );
     // A page that is damaged would fail the one call that meets it, for ever. Takes about 3 ms per MB.
     const found = String(Object.values(db.prepare('PRAGMA integrity_check(1)').get() ?? {})[0]);
     if (found !== 'ok') throw damaged(path, found.replace(/^\*\*\*.*\n/, ''));

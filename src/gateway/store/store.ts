@@ -17,6 +17,9 @@ import { sqliteFile, sqliteProblem } from './sqlite.ts';
 /** The setting that is written to find out whether anything can be. */
 const PROBE = 'write-probe';
 
+/** The setting that says up to which calendar time rows were judged to be over. */
+const BELIEVED = 'believed-time-ms';
+
 /** Everything that the gateway must not forget. */
 export interface Store {
   orders: OrderStore;
@@ -28,6 +31,9 @@ export interface Store {
   setting(name: string, make: () => string): Promise<string>;
   /** Gives a setting that is there another value. */
   replaceSetting(name: string, value: string): Promise<void>;
+  /** The calendar time up to which rows were judged to be over; without one that of the newest row, or of an empty store `wallMs`. */
+  believedMs(wallMs: number): Promise<number>;
+  believe(wallMs: number): Promise<void>;
   /** Writes a row; rejects, and says why, when nothing can be kept: the disk is full, cannot be written or is gone. */
   check(): Promise<void>;
   /** Deletes what is over and beyond the limits, which are the gateway's own where none are given; batch by batch. */
@@ -64,23 +70,30 @@ export async function openStore(place: StorePlace, log: Logger, onStandby?: OnSt
     await db.destroy();
     throw problem(error);
   });
+  const setting: Store['setting'] = async (name, make) => {
+    await db
+      .insertInto('settings')
+      .values({ name, value: make() })
+      .onConflict((it) => it.column('name').doNothing())
+      .execute();
+    const row = await db.selectFrom('settings').select('value').where('name', '=', name).executeTakeFirstOrThrow();
+    return row.value;
+  };
+  const replaceSetting: Store['replaceSetting'] = async (name, value) => {
+    await db.updateTable('settings').set({ value }).where('name', '=', name).execute();
+  };
   return {
     orders: new OrderStore(db, log),
     qrCodes: new QrCodeStore(db),
     payments: new PaymentStore(db, log, (end) => mark?.move(end)),
     boxSecrets: () => BoxSecretStore.open(db),
-    setting: async (name, make) => {
-      await db
-        .insertInto('settings')
-        .values({ name, value: make() })
-        .onConflict((it) => it.column('name').doNothing())
-        .execute();
-      const row = await db.selectFrom('settings').select('value').where('name', '=', name).executeTakeFirstOrThrow();
-      return row.value;
+    setting,
+    replaceSetting,
+    believedMs: async (wallMs) => {
+      const newestMs = await newestRowMs(db);
+      return Number(await setting(BELIEVED, () => String(newestMs ?? wallMs)));
     },
-    replaceSetting: async (name, value) => {
-      await db.updateTable('settings').set({ value }).where('name', '=', name).execute();
-    },
+    believe: (wallMs) => replaceSetting(BELIEVED, String(wallMs)),
     check: async () => {
       holdInPlace();
       await writeProbe(db);
@@ -93,6 +106,14 @@ export async function openStore(place: StorePlace, log: Logger, onStandby?: OnSt
       mark?.close();
     },
   };
+}
+
+/** The calendar time of the newest order or payment. */
+async function newestRowMs(db: Kysely<Tables>): Promise<number | undefined> {
+  const order = db.selectFrom('orders').select('created_at_ms as atMs').orderBy('seq', 'desc').limit(1);
+  const payment = db.selectFrom('payments').select('paid_at_ms as atMs').orderBy('seq', 'desc').limit(1);
+  const times = [...(await order.execute()), ...(await payment.execute())].map(({ atMs }) => atMs);
+  return times.length === 0 ? undefined : Math.max(...times);
 }
 
 interface OpenDatabase {
