@@ -53,11 +53,10 @@ export class JournalFile {
   readonly #inode: string;
   readonly #db: DatabaseSync;
   readonly #insert: StatementSync;
+  readonly #seal: StatementSync;
   readonly #remove: StatementSync;
   readonly #keys: Set<string>;
   #rows: Row[];
-  /** Numbers are not given twice, also after the newest entries were removed. */
-  #lastSeq: number;
 
   /**
    * Opens the journal of the box `terminalCode`, or makes one, and waits `lockWaitMs` for another program to leave it.
@@ -69,14 +68,13 @@ export class JournalFile {
     try {
       prepare(db);
       claim(db, terminalCode);
-      this.#insert = db.prepare('INSERT INTO entries (seq, kind, json, crc) VALUES (?, ?, ?, ?)');
+      this.#insert = db.prepare('INSERT INTO entries (kind, json) VALUES (?, ?)');
+      this.#seal = db.prepare('UPDATE entries SET crc = ? WHERE seq = ?');
       this.#remove = db.prepare('DELETE FROM entries WHERE seq = ?');
       db.exec('BEGIN IMMEDIATE');
-      this.#insert.run(null, '', '', 0);
+      this.#insert.run('', '');
       db.exec('ROLLBACK');
       this.#rows = [...rowsOf(db, 'ASC')];
-      const given = db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").get()?.seq;
-      this.#lastSeq = Math.max(Number(given ?? 0), this.#rows.at(-1)?.seq ?? 0);
       this.#inode = inodeOf(path);
     } catch (error) {
       db.close();
@@ -108,14 +106,15 @@ export class JournalFile {
   append(entries: readonly Entry[]): void {
     const missing = new Map(entries.filter((it) => !this.has(it)).map((it) => [keyOf(it), it]));
     if (missing.size === 0) return;
-    const rows = [...missing.values()].map((it, n): Row => ({ seq: this.#lastSeq + 1 + n, entry: it, reason: '' }));
+    const rows: Row[] = [];
     this.#transaction(() => {
-      for (const { seq, entry: it } of rows) {
+      for (const it of missing.values()) {
         const json = JSON.stringify(it);
-        this.#insert.run(seq, it?.kind ?? '', json, checksumOf(seq, json));
+        const seq = Number(this.#insert.run(it.kind, json).lastInsertRowid);
+        this.#seal.run(checksumOf(seq, json), seq);
+        rows.push({ seq, entry: it, reason: '' });
       }
     });
-    this.#lastSeq += rows.length;
     this.#rows.push(...rows);
     for (const key of missing.keys()) this.#keys.add(key);
   }
@@ -123,7 +122,7 @@ export class JournalFile {
   /** Throws when the disk cannot take an entry. */
   probe(): void {
     this.#transaction(() => {
-      const { lastInsertRowid } = this.#insert.run(null, 'probe', 'x'.repeat(PROBE_BYTES), 0);
+      const { lastInsertRowid } = this.#insert.run('probe', 'x'.repeat(PROBE_BYTES));
       this.#remove.run(lastInsertRowid);
     });
   }

@@ -113,6 +113,12 @@ describe('compaction', () => {
     expect(revived(future, AT).unsent).toEqual(revived(entries, AT).unsent);
   });
 
+  it('forgets nothing by a calendar that is 31 days ahead', () => {
+    const settled = Array.from({ length: 2 * RECENT_MAX }, () => payment(undefined, null, AT.wallMs - DAY_MS));
+    const entries: Entry[] = settled.flatMap((it) => [it, acked(it.payment.transactionId)]);
+    expect(entriesToKeep(entries, AT.wallMs + 31 * DAY_MS).size).toBe(entries.length);
+  });
+
   it('AGT-10 keeps the newest payments whose screen nobody saw, however old and settled they are', () => {
     const aged = AT.wallMs - SETTLED_AGE_MAX_MS - 1;
     const settled = (paidAtMs: number, isSeen: boolean): Entry[] => {
@@ -122,7 +128,7 @@ describe('compaction', () => {
     };
     const unseen = Array.from({ length: RECENT_MAX + 1 }, () => settled(aged, false)).flat();
     const seen = Array.from({ length: RECENT_MAX }, () => settled(aged, true)).flat();
-    const entries = [...unseen, ...seen];
+    const entries = [...unseen, ...seen, push()];
     const kept = entriesToKeep(entries, AT.wallMs);
     expect(entries.filter((_, index) => kept.has(index))).toEqual(entries.slice(2));
   });
@@ -195,7 +201,7 @@ describe('compaction', () => {
     const settled = Array.from({ length: 10 }, () => payment()).flatMap((it) => [it, acked(it.payment.transactionId)]);
     await journal.append(settled);
     await clock.advance(SETTLED_AGE_MAX_MS);
-    await journal.append([push()]);
+    await journal.append([push(undefined, clock.wallMs() + 60_000)]);
     expect(journal.load()).toHaveLength(21);
     await clock.advance(DAY_MS);
     await journal.append([push()]);

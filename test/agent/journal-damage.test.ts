@@ -1,5 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { JOURNAL_FILE } from '../../src/agent/journal.ts';
@@ -92,6 +93,16 @@ describe('a damaged journal', () => {
     bytes.writeUInt32BE(77, 60);
     writeFileSync(file, bytes);
     expect(open(folder).journal.load()).toEqual(entries);
+  });
+
+  it('whose entry stands under the number of another is read without it', async () => {
+    const { folder, file, entries } = await filled();
+    const db = new DatabaseSync(file);
+    db.exec('UPDATE entries SET seq = 99999 WHERE seq = (SELECT min(seq) FROM entries)');
+    db.close();
+    const { journal, events } = open(folder);
+    expect(journal.load()).toEqual(entries.slice(1));
+    expect(events()).toContain('journal-entries-skipped');
   });
 
   it('that shows itself while the box runs is set aside too, and loses nothing that the box knows', async () => {

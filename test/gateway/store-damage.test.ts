@@ -1,13 +1,19 @@
 import { cp, mkdir, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { CompiledQuery, Kysely, sql } from 'kysely';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { verifyLedger } from '../../src/gateway/store/ledger.ts';
+import { OrderStore } from '../../src/gateway/store/orders.ts';
+import { PaymentStore } from '../../src/gateway/store/payments.ts';
+import type { Tables } from '../../src/gateway/store/schema.ts';
+import { sqliteFile } from '../../src/gateway/store/sqlite.ts';
 import { openStore } from '../../src/gateway/store/store.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
 import { seeded } from '../support/seeded.ts';
 import { ACCOUNT, BOXES, TEST_CALLBACK, testCallback } from './harness.ts';
-import { keptLog } from './store-rows.ts';
+import { BOX, keptLog, order, pay, push } from './store-rows.ts';
 
 const STORE = 'gateway.sqlite';
 const WAL = `${STORE}-wal`;
@@ -143,5 +149,69 @@ describe('a gateway whose store is damaged while it is off', () => {
     await rm(join(folder, MARK));
     await payments(folder, 1, 'SIGTERM', known);
     expect(await readFile(join(folder, MARK), 'latin1')).toMatch(/^4 [\da-f]{64} /);
+  });
+});
+
+describe('a row that is damaged while the gateway runs', () => {
+  it('is told to nobody and named, and the others are told', async () => {
+    const dataDir = await temporaryFolder();
+    const first = await openStore({ dataDir }, keptLog().log);
+    const told = [{ terminal_code: BOX, push_id: null, told_at_ms: null }];
+    for (const id of ['a', 'b']) {
+      await first.orders.add(order(id));
+      await pay(first, `t ${id}`, { orderRef: id, told, callback: { id: `c ${id}`, url: 'u', body: 'b' } });
+    }
+    await first.close();
+    const { log, lines } = keptLog();
+    const db = new Kysely<Tables>({ dialect: sqliteFile(join(dataDir, STORE), log).dialect });
+    onTestFinished(() => db.destroy());
+    // As a disk does it: past the engine, which would refuse or sum it.
+    for (const table of ['orders', 'payments', 'callbacks']) {
+      const ddl = await sql<{ sql: string }>`select sql from sqlite_master where name = ${`${table}_updated`}`.execute(
+        db,
+      );
+      await sql.raw(`drop trigger ${table}_updated`).execute(db);
+      const id = { orders: 'a', payments: 't a', callbacks: 'c a' }[table];
+      await sql`update ${sql.table(table)} set partner = 'other' where id = ${id}`.execute(db);
+      await sql.raw(ddl.rows[0]?.sql ?? '').execute(db);
+    }
+    const [orders, payments] = [new OrderStore(db, log), new PaymentStore(db, log, () => undefined)];
+    await expect(orders.find('a')).rejects.toThrow('the row a of orders is damaged');
+    await expect(orders.startPush(push('p', 'a'), undefined)).rejects.toThrow('a row of orders is damaged: a');
+    await expect(payments.callback('c a')).rejects.toThrow('the row c a of callbacks is damaged');
+    expect((await orders.newest(10)).map((it) => it.id)).toEqual(['b']);
+    expect((await payments.newest(10)).map((it) => it.id)).toEqual(['t b']);
+    expect((await payments.tellUnreported(BOX, 9)).notices.map((it) => it.id)).toEqual(['t b']);
+    expect(lines.some((it) => it.includes('row-damaged') && it.includes('t a'))).toBe(true);
+    expect((await verifyLedger(db)).problems).toEqual([
+      'damaged in orders: a',
+      'damaged in payments: t a',
+      'damaged in callbacks: c a',
+      'payment 1 is not the one that was kept after 0',
+    ]);
+  });
+
+  it('is asked for by an index, however many pushes a box has', async () => {
+    const dataDir = await temporaryFolder();
+    const store = await openStore({ dataDir }, keptLog().log);
+    await store.close();
+    const asked: string[] = [];
+    const db = new Kysely<Tables>({
+      dialect: sqliteFile(join(dataDir, STORE), keptLog().log).dialect,
+      log: ({ query }) => void asked.push(query.sql),
+    });
+    onTestFinished(() => db.destroy());
+    const orders = new OrderStore(db, keptLog().log);
+    await orders.isOnBox('a', BOX, 'displayed', 1);
+    await orders.openPushIds(BOX);
+    await orders.toWithdraw(BOX);
+    await orders.failUnfinished(1, 'displayed', { terminalCode: BOX, except: [] });
+    const plans: string[] = [];
+    for (const query of asked.slice()) {
+      const plan = await db.executeQuery<{ detail: string }>(CompiledQuery.raw(`explain query plan ${query}`, []));
+      plans.push(plan.rows.map(({ detail }) => detail).join(', '));
+    }
+    const unended = expect.stringMatching(/pushes_unended(?!.*TEMP B-TREE)/);
+    expect(plans).toEqual([expect.stringMatching(/pushes_of_box(?!.*TEMP B-TREE)/), unended, unended, unended]);
   });
 });

@@ -39,7 +39,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
         await store.qrCodes.add(id, 'qr', atMs);
         await pay(store, `t ${id}`, { orderRef: id, atMs, told, callback: callback(`c ${id}`) });
         await store.payments.report(`t ${id}`, BOX, true, atMs);
-        const after = { url: 'u', status: 'failed', warning: null, tries: 1, next_at_ms: 9 } as const;
+        const after = { url: 'u', status: 'delivered', warning: null, tries: 1, next_at_ms: 9 } as const;
         await store.payments.addAttempt(attempt(`a ${id}`, `c ${id}`), after);
       }
       expect(await prune(store)).toMatchObject({ orders: 1, payments: 1, qrCodes: 1 });
@@ -61,7 +61,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
         await store.qrCodes.add(`q${i}`, 'qr', NOW_MS);
         await pay(store, `t${i}`, { orderRef: `o${i}`, atMs: NOW_MS });
       }
-      const gone = { pushes: 0, orders: 247, payments: 247, qrCodes: 247, batchMax: 100 };
+      const gone = { pushes: 0, orders: 247, payments: 247, qrCodes: 247, batchMax: 20 };
       expect(await prune(store, { keptMs: DAY_MS, keptMax: 3 })).toEqual(gone);
       expect(await orderIds(store)).toEqual(['o247', 'o248', 'o249']);
       expect(await paymentIds(store)).toEqual(['t247', 't248', 't249']);
@@ -107,7 +107,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
         if (n < 1 || n > 3) await store.orders.endPush(`p${n}`, BOX, 'replaced', over);
       }
       const pruned = await prune(store, { keptMs: 30 * DAY_MS, keptMax: 3 });
-      expect(pruned).toMatchObject({ pushes: 243, orders: 0, batchMax: 100 });
+      expect(pruned).toMatchObject({ pushes: 243, orders: 0, batchMax: 20 });
       expect(await pushIds(store, 'a')).toEqual(['p0', 'p1', 'p2', 'p4', 'p247', 'p248', 'p249']);
       await prune(store, { keptMs: 0, keptMax: 0 });
       expect(await pushIds(store, 'a')).toEqual(['p0', 'p1', 'p4', 'p249']);
@@ -123,10 +123,64 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       expect((await store.payments.nextPending('demo', 10)).map((it) => it.id)).toEqual(['c1']);
     });
 
+    it('no payment by its age whose callback has failed, but by its number, which it tells', async () => {
+      const store = await opened(await place());
+      for (const id of ['a', 'b']) await pay(store, id, { callback: callback(`c ${id}`) });
+      const after = { url: 'u', status: 'failed', warning: null, tries: 1, next_at_ms: 9 } as const;
+      for (const id of ['a', 'b']) await store.payments.addAttempt(attempt(`a ${id}`, `c ${id}`), after);
+      expect(await prune(store)).toMatchObject({ payments: 0 });
+      const told = [];
+      for await (const it of store.prune(NOW_MS, { keptMs: DAY_MS, keptMax: 1 })) told.push(it);
+      expect(told).toContainEqual(expect.objectContaining({ kind: 'payments', deleted: 1, untold: 1 }));
+      expect(await paymentIds(store)).toEqual(['b']);
+    });
+
+    it.each([
+      ['at a start, 31 days ahead', 31 * DAY_MS, 0],
+      ['while it runs, by two days', 0, 2 * DAY_MS],
+    ])('nothing by a calendar that has jumped: %s', async (_name, atStartMs, laterMs) => {
+      const given = await place();
+      const store = await opened(given);
+      const [young, old] = [NOW_MS - 29 * DAY_MS, NOW_MS - 31 * DAY_MS];
+      for (const [id, created_at_ms] of [
+        ['old', old],
+        ['young', young],
+        ['new', NOW_MS],
+      ] as const) {
+        await store.orders.add(order(id, { created_at_ms }));
+      }
+      const { log, lines } = keptLog();
+      const clock = new VirtualClock(NOW_MS);
+      const calendar = { aheadMs: atStartMs };
+      const skewed = {
+        monotonicMs: () => clock.monotonicMs(),
+        wallMs: () => clock.wallMs() + calendar.aheadMs,
+        sleep: (ms: number, signal?: AbortSignal) => clock.sleep(ms, signal),
+      };
+      const pruner = new Pruner({ store, clock: skewed, log });
+      pruner.start();
+      const round = () =>
+        eventually('a round', async () => {
+          if (clock.sleeping()[0] === 50) await clock.advance(50);
+          return clock.sleeping()[0] === HOUR_MS;
+        });
+      await round();
+      expect(await orderIds(store)).toEqual(['new', 'young']);
+      calendar.aheadMs += laterMs;
+      for (let n = 0; n < 3; n += 1) {
+        await clock.advance(HOUR_MS);
+        await round();
+      }
+      await pruner.close();
+      expect(await orderIds(store)).toEqual(['new', 'young']);
+      expect(lines.filter((it) => it.includes('clock-doubted'))).toHaveLength(1);
+    });
+
     it('at the start and every hour, and goes on after a failure', async () => {
       const given = await place();
       const first = await opened(given);
       const clock = new VirtualClock(NOW_MS);
+      await first.believedMs(NOW_MS);
       await first.orders.add(order('before', { created_at_ms: 1 }));
       const { log, lines } = keptLog();
       let rounds = 0;
