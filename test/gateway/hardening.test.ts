@@ -279,13 +279,26 @@ describe('long answers', () => {
     onTestFinished(() => clearImmediate(turn));
     const asked = Array.from({ length: 4_000 }, async (_, at) => {
       const size = 100_000 * (1 + (at % 15));
-      await turns.next(size);
+      await turns.next(size, `10.0.0.${at % 3}`);
       bytes += size;
       given += 1;
     });
     await Promise.all(asked);
     expect(given).toBe(4_000);
     expect(most).toBeLessThanOrEqual(1_500_000);
+  });
+
+  it('THR-1 of an address that waits for many keep no other address waiting for all of them', async () => {
+    const turns = new Turns();
+    const order: string[] = [];
+    const ask = async (address: string) => {
+      await turns.next(1_000_000, address);
+      order.push(address);
+    };
+    const many = Array.from({ length: 20 }, () => ask('10.0.0.1'));
+    await Promise.all([...many, ask('10.0.0.2')]);
+    expect(order.indexOf('10.0.0.2')).toBeLessThan(3);
+    expect(order).toHaveLength(21);
   });
 
   it('THR-1 that nobody reads do not stop the gateway: between two of them others are answered', async () => {

@@ -82,10 +82,12 @@ function answerSafely(app: FastifyInstance, clock: Clock, log: Logger): void {
     return answerRefusal(request, reply, log, { code: 'E46', reason: 'Host is not one legal name' });
   });
   const turns = new Turns();
-  app.addHook('onSend', async (_request, reply, payload) => {
+  app.addHook('onSend', async (request, reply, payload) => {
     void cutSlowReader(reply.raw, clock);
     const bytes = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;
-    if (bytes > LONG_ANSWER_BYTES) await turns.next(bytes);
+    // One that is not the first of its connection is kept here until it is, and then sent as the others are read.
+    const isFirst = reply.raw.socket !== null;
+    if (bytes > LONG_ANSWER_BYTES && isFirst) await turns.next(bytes, request.socket.remoteAddress ?? '');
   });
 }
 
