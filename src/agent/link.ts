@@ -41,6 +41,8 @@ const OPEN_TIMEOUT_MS = 10_000;
 const UNANSWERED_MAX = 10;
 const REDIAL_FIRST_MS = 250;
 const REDIAL_MAX_MS = 30_000;
+/** How long an agent that was superseded waits before it asks whether the newer one is gone (PROTOCOL.md, clause MSG-8). */
+const SUPERSEDED_RETRY_MS = 60_000;
 /** Messages under way on a slow session; one more ends it, and what is owed is sent on the next welcome. */
 const OUTGOING_MAX = 500;
 /** With so many under way nothing more is read that would want an answer too; more than the owed reports alone can be. */
@@ -68,6 +70,7 @@ export class Link {
   #welcomed: Welcomed | undefined;
   #underWay = 0;
   #unanswered = 0;
+  #isSuperseded = false;
   #whyGivenUp: string | undefined;
   #oneArrived = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
@@ -136,23 +139,23 @@ export class Link {
     let waitMs = REDIAL_FIRST_MS;
     while (!signal.aborted) {
       emit({ type: 'connecting' });
-      const end = await this.#oneSession(() => {
+      const reason = await this.#oneSession(() => {
         waitMs = REDIAL_FIRST_MS;
       });
       if (signal.aborted) break;
-      if (this.#status.reason !== end.reason) log.warn('link-down', { reason: end.reason });
-      this.#status = { connectedAtMs: undefined, reason: end.reason };
-      if (end.final) return;
-      await clock.sleep(waitMs * (0.5 + random.fraction() / 2), signal);
+      if (this.#status.reason !== reason) log.warn('link-down', { reason });
+      this.#status = { connectedAtMs: undefined, reason };
+      const redialMs = this.#isSuperseded ? SUPERSEDED_RETRY_MS : waitMs;
+      await clock.sleep(redialMs * (0.5 + random.fraction() / 2), signal);
       waitMs = Math.min(waitMs * 2, REDIAL_MAX_MS);
     }
   }
 
-  /** One session from dial to end; never throws. `final`: redialling would take the box away from its newer agent. */
-  async #oneSession(onWelcome: () => void): Promise<{ reason: string; final: boolean }> {
+  /** One session from dial to end: why it ended. Never throws. */
+  async #oneSession(onWelcome: () => void): Promise<string> {
     const { clock, random, log, key } = this.#deps;
     const secret = await this.#deps.secret.get(this.#stop.signal);
-    if (secret === undefined) return { reason: 'the box is not enrolled', final: false };
+    if (secret === undefined) return 'the box is not enrolled';
     const identity = { ...this.#deps.identity, secret };
     const sessionId = random.uuid();
     const seal = new BoxSeal({ ...identity, sessionId }, key, clock);
@@ -177,7 +180,7 @@ export class Link {
     } catch (error) {
       if (error instanceof PayboxError && error.code === 'NOT_REGISTERED') this.#deps.secret.refused();
       const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
-      return { reason: `${reasonOf(error)}${fix}`, final: false };
+      return `${reasonOf(error)}${fix}`;
     } finally {
       over.abort();
       this.#welcomed = undefined;
@@ -202,11 +205,11 @@ export class Link {
     messages: AsyncIterator<Arrival>,
     sessionId: string,
     helloAtMs: number,
-  ): Promise<{ reason: string; final: boolean } | undefined> {
+  ): Promise<string | undefined> {
     const { clock, identity, agentVersion, display, emit, log } = this.#deps;
     const { terminalCode, serialNumber } = identity;
     const names = { terminalCode, serialNumber, agentVersion, display };
-    const hello = { type: 'hello', ...names, shownPushId: this.#deps.shownPushId() } as const;
+    const hello = { type: 'hello', ...names, shownPushId: this.#deps.shownPushId(), yields: this.#isSuperseded } as const;
     await session.send(this.#stamp(hello, sessionId));
     const answer = await withDeadline(clock, WELCOME_TIMEOUT_MS, this.#answerTo(messages, sessionId));
     if (answer === undefined) {
@@ -217,6 +220,7 @@ export class Link {
     this.#unanswered = 0;
     if (answer.type === 'refused') return this.#refused(answer.code, answer.reason);
     this.#welcomed = { session, sessionId };
+    this.#isSuperseded = false;
     this.#whyGivenUp = undefined;
     this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };
     const { link, openPushIds } = answer;
@@ -242,10 +246,10 @@ export class Link {
     messages: AsyncIterator<Arrival>,
     sessionId: string,
     helloAtMs: number,
-  ): Promise<{ reason: string; final: boolean }> {
+  ): Promise<string> {
     for (;;) {
       const next = await messages.next();
-      if (next.done) return { reason: this.#whyGivenUp ?? 'the gateway closed the connection', final: false };
+      if (next.done) return this.#whyGivenUp ?? 'the gateway closed the connection';
       const message = next.value;
       if (message.sessionId !== sessionId) {
         this.#deps.log.warn('message-of-another-session', { type: message.type });
@@ -258,11 +262,12 @@ export class Link {
     }
   }
 
-  #refused(code: RefusalCode, reason: string): { reason: string; final: boolean } {
+  #refused(code: RefusalCode, reason: string): string {
     // Nothing that a person could do anything about: the next hello is on its way.
     if (code !== 'SESSION_ENDED') this.#deps.emit({ type: 'refused', code, reason });
     if (code === 'NOT_REGISTERED') this.#deps.secret.refused();
-    return { reason: `${code}: ${reason}`, final: code === 'SUPERSEDED' };
+    if (code === 'SUPERSEDED') this.#isSuperseded = true;
+    return `${code}: ${reason}`;
   }
 
   async #receive(message: Arrival, helloAtMs: number): Promise<void> {

@@ -7,7 +7,7 @@ import { activeOrder, type BoxState, type Enrolment } from './state.ts';
 /** What a person can do about a fault, as the screen says it. */
 const ACTIONS: Partial<Record<Code, string>> = {
   NOT_REGISTERED: 'Kiểm tra mã thiết bị và mật khẩu trong cấu hình',
-  SUPERSEDED: 'Thiết bị khác đang dùng mã này. Tắt nó rồi khởi động lại máy này',
+  SUPERSEDED: 'Thiết bị khác đang dùng mã này. Tắt nó, máy này sẽ tự kết nối lại',
   STORAGE_FAULT: 'Bộ nhớ lỗi. Kiểm tra thẻ nhớ rồi khởi động lại',
 };
 const CALL_FOR_HELP = 'Liên hệ bộ phận hỗ trợ';

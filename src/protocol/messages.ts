@@ -98,6 +98,8 @@ const hello = z.object({
   display: shortText,
   /** The push that has the box's screen; null when none has. */
   shownPushId: z.uuid().nullable(),
+  /** Whether it leaves the box to a session that the gateway still hears (PROTOCOL.md, clause MSG-8). */
+  yields: z.boolean().optional(),
 });
 
 const accepted = z.object({ ...head, type: z.literal('accepted'), pushId: z.uuid() });

@@ -285,18 +285,30 @@ describe('the link', () => {
     expect(events[1]).toEqual({ type: 'refused', code: 'NOT_REGISTERED', reason: 'no such box' });
   });
 
-  it('MSG-8 stops when a newer agent has this identity', async () => {
-    const [far, clock] = [new Far(), new VirtualClock()];
-    const { link, types, attempts } = linkOf(async () => far, { clock });
-    await far.welcome();
+  it('MSG-8 leaves the box to a newer agent, and asks once a minute at most whether that is gone', async () => {
+    const [fars, clock] = [[new Far(), new Far(), new Far(), new Far()] as const, new VirtualClock()];
+    const { link, types, attempts } = linkOf(async (attempt) => fars[attempt] ?? fars[3], { clock });
+    const superseded = { type: 'refused', code: 'SUPERSEDED', reason: 'another agent' } as const;
+    await fars[0].welcome();
     await eventually('registered', () => types().includes('registered'));
-    far.say({ type: 'refused', code: 'SUPERSEDED', reason: 'said to another agent' }, uuid(1));
-    far.say({ type: 'refused', code: 'SUPERSEDED', reason: 'another agent' });
-    await eventually('stopped', () => link.status().reason?.includes('SUPERSEDED') === true);
-    await clock.advance(600_000);
-    await link.close();
-    expect(types().slice(2)).toEqual(['refused']);
+    fars[0].say(superseded, uuid(1));
+    fars[0].say(superseded);
+    await eventually('superseded', () => link.status().reason?.includes('SUPERSEDED') === true);
+    const asks = async (far: Far) => {
+      for (let second = 0; second < 60 && far.hello() === undefined; second += 1) await clock.advance(1_000);
+    };
+    await clock.advance(29_000);
     expect(attempts()).toBe(1);
+    await asks(fars[1]);
+    fars[1].say(superseded);
+    await eventually('refused again', () => types().filter((type) => type === 'refused').length === 2);
+    await asks(fars[2]);
+    await fars[2].welcome();
+    await eventually('it has the box', () => types().filter((type) => type === 'registered').length === 2);
+    await fars[2].close();
+    await clock.advance(500);
+    await eventually('an ordinary hello', () => fars[3].hello());
+    expect(fars.map((far) => far.hello()?.yields)).toEqual([false, true, true, false]);
   });
 
   it('AGT-8 AGT-11 takes the clock of the gateway for as late as it may be, for a welcome that was long under way', async () => {

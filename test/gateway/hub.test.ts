@@ -58,8 +58,10 @@ async function hubWithLine() {
     return hub.receive(BOX1.terminalCode, line, { ...head, ...body });
   };
   const { terminalCode, serialNumber } = BOX1;
-  const hello = (session = sessionId) =>
-    say({ type: 'hello', terminalCode, serialNumber, agentVersion: '', display: '', shownPushId: null }, session);
+  const hello = (session = sessionId, how: { yields?: boolean } = {}) => {
+    const version = { agentVersion: '', display: '', shownPushId: null };
+    return say({ type: 'hello', terminalCode, serialNumber, ...version, ...how }, session);
+  };
   const push = (pushId: string) => {
     const orderRef = systemRandom.uuid();
     const createdAtMs = clock.wallMs();
@@ -183,6 +185,23 @@ it('MSG-8 tells a superseded agent again that goes on speaking, but not each tim
   await clock.advance(RESEND_MS);
   await speak();
   expect(refusals()).toBe(2);
+});
+
+it('MSG-8 takes a hello that yields only once nobody has spoken in the session in use for 25 s', async () => {
+  const { clock, hub, say, hello, got } = await hubWithLine();
+  await hello();
+  const [inUse, polite] = [hub.session(BOX1.terminalCode)?.sessionId, systemRandom.uuid()];
+  const askedBy = async () => {
+    await hello(polite, { yields: true });
+    return { session: hub.session(BOX1.terminalCode)?.sessionId, answer: got.at(-1) };
+  };
+  await clock.advance(20_000);
+  await say({ type: 'alive' });
+  await clock.advance(20_000);
+  expect(await askedBy()).toMatchObject({ session: inUse, answer: { code: 'SUPERSEDED', sessionId: polite } });
+  expect(got.filter((it) => it.sessionId === inUse).map((it) => it.type)).toEqual(['welcome', 'heard']);
+  await clock.advance(5_000);
+  expect(await askedBy()).toMatchObject({ session: polite, answer: { type: 'welcome', sessionId: polite } });
 });
 
 it('MSG-9 withdraws a push anew that the box shows although it had refused it', async () => {

@@ -185,7 +185,10 @@ export class Hub {
   /** The session of the message, if it is the one in use; who speaks in another one is told so. */
   #inUse(terminalCode: string, line: Line, message: UpMessage): Session | undefined {
     const session = this.#sessions.get(terminalCode);
-    if (session?.line === line && session.sessionId === message.sessionId) return session;
+    if (session?.line === line && session.sessionId === message.sessionId) {
+      session.speaks();
+      return session;
+    }
     this.#strays.answer(terminalCode, line, message, session);
     return undefined;
   }
@@ -213,6 +216,11 @@ export class Hub {
       const reason = 'terminalCode and serialNumber are not those of a box in the system';
       log.warn('box-refused', { box: terminalCode, code: 'NOT_REGISTERED', reason, saidToBe: hello.terminalCode });
       sendTo({ line, sessionId }, { type: 'refused', code: 'NOT_REGISTERED', reason }, this.#deps);
+      return;
+    }
+    const inUse = this.#sessions.get(terminalCode);
+    if (hello.yields === true && inUse?.isAlive === true && inUse.sessionId !== sessionId) {
+      this.#strays.tell({ line, sessionId }, 'SUPERSEDED');
       return;
     }
     this.#supersede(terminalCode, line, sessionId);

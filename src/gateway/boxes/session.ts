@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Random } from '../../lib/random.ts';
+import { BOX_UNHEARD_MAX_MS } from '../../protocol/http-api.ts';
 import { type DownBody, type DownMessage, MESSAGE_VERSION, type UpOf } from '../../protocol/messages.ts';
 import type { Line } from './line.ts';
 
@@ -23,6 +24,7 @@ export class Session {
   /** Calendar time, in milliseconds since 1970. */
   readonly sinceMs: number;
   readonly #helloAtMs: number;
+  #heardAtMs: number;
   readonly #deps: Deps;
   /** Ids of payments and pushes. */
   readonly #unanswered = new Set<string>();
@@ -39,12 +41,23 @@ export class Session {
     this.line = line;
     this.sinceMs = deps.clock.wallMs();
     this.#helloAtMs = deps.clock.monotonicMs();
+    this.#heardAtMs = this.#helloAtMs;
     this.#deps = deps;
   }
 
   /** How long ago its hello was taken, in whole milliseconds of the monotonic clock. */
   ageMs(): number {
     return Math.floor(this.#deps.clock.monotonicMs() - this.#helloAtMs);
+  }
+
+  /** The agent has said something in this session. */
+  speaks(): void {
+    this.#heardAtMs = this.#deps.clock.monotonicMs();
+  }
+
+  /** Whether its agent can still be there: it gives a sign of life every 10 s (PROTOCOL.md, clause MSG-11). */
+  get isAlive(): boolean {
+    return this.#deps.clock.monotonicMs() - this.#heardAtMs < BOX_UNHEARD_MAX_MS;
   }
 
   get isOver(): boolean {
