@@ -209,7 +209,12 @@ export class Link {
     const { clock, identity, agentVersion, display, emit, log } = this.#deps;
     const { terminalCode, serialNumber } = identity;
     const names = { terminalCode, serialNumber, agentVersion, display };
-    const hello = { type: 'hello', ...names, shownPushId: this.#deps.shownPushId(), yields: this.#isSuperseded } as const;
+    const hello = {
+      type: 'hello',
+      ...names,
+      shownPushId: this.#deps.shownPushId(),
+      yields: this.#isSuperseded,
+    } as const;
     await session.send(this.#stamp(hello, sessionId));
     const answer = await withDeadline(clock, WELCOME_TIMEOUT_MS, this.#answerTo(messages, sessionId));
     if (answer === undefined) {
@@ -242,11 +247,7 @@ export class Link {
   }
 
   /** A message of another session is for another agent that shares this box's topic, or late (clause MSG-4). */
-  async #serve(
-    messages: AsyncIterator<Arrival>,
-    sessionId: string,
-    helloAtMs: number,
-  ): Promise<string> {
+  async #serve(messages: AsyncIterator<Arrival>, sessionId: string, helloAtMs: number): Promise<string> {
     for (;;) {
       const next = await messages.next();
       if (next.done) return this.#whyGivenUp ?? 'the gateway closed the connection';

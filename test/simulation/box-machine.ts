@@ -31,7 +31,6 @@ export class BoxMachine {
   readonly #world: World;
   #run: Run | undefined;
   #loop: Loop | undefined;
-  #link: Link | undefined;
 
   constructor(world: World, name: string, identity: BoxIdentity) {
     this.#world = world;
@@ -48,10 +47,6 @@ export class BoxMachine {
   /** The mind of the running agent. */
   get state(): BoxState | undefined {
     return this.isOn ? this.#loop?.state : undefined;
-  }
-
-  get linkReason(): string | undefined {
-    return this.isOn ? this.#link?.status().reason : undefined;
   }
 
   press(key: 'dismiss' | 'history'): void {
@@ -131,7 +126,6 @@ export class BoxMachine {
       emit: dispatch,
     });
     this.#loop = loop;
-    this.#link = link;
     void loop.run();
     void withDeadline(run, FIRST_DISPLAY_WAIT_MS, screen.start()).then(() => {
       if (run.alive) link.start();

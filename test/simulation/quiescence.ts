@@ -4,7 +4,10 @@ import type { BoxMachine } from './box-machine.ts';
 import { FAIR } from './network.ts';
 import type { World } from './world.ts';
 
-/** Longer than every retry of production: a redial waits 30 s at most, a reopened display too, a callback 15 s here. */
+/**
+ * Longer than every retry of production: a redial waits 30 s at most, a reopened display too, a callback 15 s here, and an
+ * agent that the late hello of a dead device has superseded asks every 60 s, of which the first may be too early.
+ */
 const SETTLE_MS = 150_000;
 
 /** For as long is each paid screen shown that is owed, one after the other. */
@@ -48,18 +51,11 @@ export function isGuest({ name, identity }: BoxMachine): boolean {
   return name !== identity.terminalCode;
 }
 
-/** A hello that was under way when its device was killed can supersede another one after peace was made. */
-const SWITCHED_ON_MAX = 3;
-
 async function settleAlone(world: World, boxes: readonly BoxMachine[]): Promise<void> {
-  const isSuperseded = (box: BoxMachine) => box.linkReason?.startsWith('SUPERSEDED') ?? false;
-  for (let round = 1; round <= SWITCHED_ON_MAX; round += 1) {
-    // Whoever stopped for a newer agent, or has lost its picture and cannot know it, is switched off and on by a person.
-    for (const box of boxes) if (isSuperseded(box) || box.panel.isDarkUnnoticed) box.kill();
-    for (const box of boxes) box.start();
-    if (await comesToRest(world, boxes)) return;
-    if (!boxes.some(isSuperseded)) break;
-  }
+  // Whoever has lost its picture and cannot know it is switched off and on by a person.
+  for (const box of boxes) if (box.panel.isDarkUnnoticed) box.kill();
+  for (const box of boxes) box.start();
+  if (await comesToRest(world, boxes)) return;
   throw world.violation(`still owed: ${debts(world, boxes).join('; ')}`);
 }
 
