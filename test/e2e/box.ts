@@ -12,6 +12,9 @@ const NODE = join(ROOT, 'node_modules/.bin/node');
 const CLI = join(ROOT, 'src/cli.js');
 const IDENTITY = { terminalCode: BOX1.terminalCode, serialNumber: BOX1.serialNumber, secret: BOX1.secret };
 
+/** Of the pages of a box that is not on this machine. */
+const PAGE_TOKEN = 'Token-of-the-pages-of-one-test-box';
+
 interface Status {
   state: string;
   online: boolean;
@@ -33,11 +36,12 @@ export async function startBox(
   { host = '127.0.0.1', place }: { host?: string; place?: FarPlace } = {},
 ): Promise<Box> {
   const folder = await temporaryFolder();
+  const isHere = host === '127.0.0.1';
   const config = {
     box: IDENTITY,
     link,
     displays: [{ driver: 'browser' }],
-    http: { host, port: await freePort() },
+    http: { host, port: await freePort(), ...(isHere ? {} : { token: PAGE_TOKEN }) },
     dataDir: 'box',
     paidHoldSeconds: 1,
   };
@@ -49,7 +53,7 @@ export async function startBox(
   const { boxUrl } = await readyFile<{ boxUrl: string }>(ready, running);
   return {
     running,
-    status: () => getJson<Status>(`${boxUrl}/status`),
+    status: () => getJson<Status>(`${boxUrl}/status`, isHere ? {} : { authorization: `Bearer ${PAGE_TOKEN}` }),
     logged: (event) => {
       const lines = running
         .output()

@@ -67,8 +67,11 @@ export class Shop {
   }
 }
 
-export async function getJson<T = Record<string, unknown>>(url: string): Promise<T> {
-  return (await (await fetch(url)).json()) as T;
+export async function getJson<T = Record<string, unknown>>(
+  url: string,
+  headers: Record<string, string> = {},
+): Promise<T> {
+  return (await (await fetch(url, { headers })).json()) as T;
 }
 
 /** The whole loop once: push, read the QR off the box's picture, pay, see it paid everywhere. */

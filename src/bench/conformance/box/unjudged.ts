@@ -14,7 +14,7 @@ export const BOX_UNJUDGED: readonly Unjudged[] = [
   { clauses: ['TOP-5'], why: 'what a broker does with a box that reads nothing' },
   { clauses: ['PRE-3'], why: 'what a gateway makes of the presence of a box' },
   { clauses: ['ENR'], why: 'a box that is judged has a secret already, and so does not enrol' },
-  { clauses: ['TLS-3', 'TLS-4', 'TLS-5'], why: 'what a broker or a gateway does' },
+  { clauses: ['TLS-3', 'TLS-4', 'TLS-5', 'STO', 'BAK'], why: 'what a broker or a gateway does' },
   {
     clauses: ['FLT'],
     why: 'what can be ordered to go wrong on a test bench: FLT-10 brings about what AGT-2, AGT-5 and AGT-10 are judged by',
