@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { bundle } from './bundle.ts';
+import { day } from './day.ts';
 import { frame } from './frame.ts';
 import { payment, push } from './loop.ts';
 import { memory, up } from './process.ts';
@@ -8,7 +9,7 @@ import type { Benchmark, Row } from './row.ts';
 import { scan } from './scan.ts';
 import { wire } from './wire.ts';
 
-const BENCHMARKS: readonly Benchmark[] = [up, push, payment, memory, bundle, frame, wire, scan];
+const BENCHMARKS: readonly Benchmark[] = [up, push, payment, day, memory, bundle, frame, wire, scan];
 
 const { values, positionals } = parseArgs({
   options: { only: { type: 'boolean' }, json: { type: 'string' } },

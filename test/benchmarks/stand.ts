@@ -104,9 +104,14 @@ export async function pairFiles(folder: string, display: object) {
 }
 
 /** A gateway and an agent as two processes, as they are when deployed. */
-export async function startPair(stand: Stand, display: object = { driver: 'browser' }) {
+export async function startPair(
+  stand: Stand,
+  display: object = { driver: 'browser' },
+  prepare?: (dataDir: string) => Promise<void>,
+) {
   const folder = await stand.folder();
   const { gatewayFile, agentFile, origin, boxUrl, mqttPort } = await pairFiles(folder, display);
+  await prepare?.(join(folder, 'gateway'));
   await stand.paybox(folder, ['gateway', '--config', gatewayFile]);
   const agent = await stand.paybox(folder, ['agent', '--config', agentFile]);
   for (let tries = 0; (await statusOf(boxUrl)).state !== 'idle'; tries += 1) {
