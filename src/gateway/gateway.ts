@@ -30,6 +30,7 @@ import { boxEnrolmentRoutes, ownerEnrolmentRoutes } from './http/enrolment-route
 import { ownersRoutes } from './http/owners-routes.ts';
 import { pageRoutes } from './http/page-routes.ts';
 import { serviceRoutes } from './http/service-routes.ts';
+import { openKnownLogins } from './known-logins.ts';
 import { addressError, readServerTls, urlHost } from './listen.ts';
 import { Logins } from './logins.ts';
 import { createMetrics } from './metrics.ts';
@@ -152,7 +153,9 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   opened.add('pruner', () => pruner.close());
 
   const boxHub = seams.boxHub(hub);
-  const logins = new Logins(clock);
+  const { known, close: keepKnown } = await openKnownLogins({ ...deps, store });
+  opened.add('known logins', keepKnown);
+  const logins = new Logins(clock, known);
   const mqtt = await startMqtt(config, { ...deps, hub: boxHub, links, seals, directory, logins }, seams, opened);
   const serviceHub = seams.serviceHub(hub, (orderRef) => service.payOrder(orderRef));
   const pay = seams.pay({ ...deps, directory, store, hub, courier, changes });

@@ -3,6 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { networkOf } from '../lib/network.ts';
 import { equalSecrets } from '../protocol/checksum.ts';
 import { loginOf } from '../protocol/keys.ts';
+import { KnownLogins } from './known-logins.ts';
 
 /** So many wrong logins are taken at once; one of them is forgotten every so many milliseconds. */
 interface Budget {
@@ -13,7 +14,7 @@ interface Budget {
 const ADDRESS_BUDGET: Budget = { failuresMax: 30, forgetMs: 2_000 };
 /** Wider than that of an address, so that one address alone shuts out no user. */
 const USER_BUDGET: Budget = { failuresMax: 120, forgetMs: 500 };
-/** Addresses, users, and pairs of both that are remembered; the one that was quiet for longest is forgotten. */
+/** Addresses, users, and pairs of both whose failures are counted; the one that was quiet for longest is forgotten. */
 const REMEMBERED_MAX = 10_000;
 
 /** Who says to be whom, and what would prove it. */
@@ -31,17 +32,19 @@ export type LoginVerdict = { ok: true } | { ok: false; retryAfterSeconds: number
 /**
  * Judges logins, and limits the wrong ones by address and by user. Beyond the budget nothing is compared, so that
  * nothing can be guessed. Whoever has logged in from an address before has a budget of its own there: neither neighbours
- * behind the same address nor guesses from elsewhere shut it out.
+ * behind the same address nor guesses from elsewhere shut it out (PROTOCOL.md, clause TOK-6).
  */
 export class Logins {
   readonly #clock: Clock;
   readonly #addresses = new Failures(ADDRESS_BUDGET);
   readonly #users = new Failures(USER_BUDGET);
   readonly #pairs = new Failures(ADDRESS_BUDGET);
-  readonly #seen = new Set<string>();
+  readonly #known: KnownLogins;
 
-  constructor(clock: Clock) {
+  /** Without `known`, whoever logs in is known to this object alone. */
+  constructor(clock: Clock, known = new KnownLogins()) {
     this.#clock = clock;
+    this.#known = known;
   }
 
   judge({ kind, username, secret, expected }: LoginAttempt, address: string): LoginVerdict {
@@ -49,8 +52,8 @@ export class Logins {
     const network = networkOf(address);
     // Of one length, however long a name is sent.
     const user = createHash('sha256').update(`${kind} ${username}`).digest('base64');
-    const pair = `${network} ${user}`;
-    const counted = this.#seen.has(pair)
+    const pair = this.#known.digestOf(user, network);
+    const counted = this.#known.has(pair)
       ? ([[this.#pairs, pair]] as const)
       : ([
           [this.#addresses, network],
@@ -59,7 +62,7 @@ export class Logins {
     const waitMs = Math.max(...counted.map(([failures, key]) => failures.waitMs(key, nowMs)));
     if (waitMs > 0) return { ok: false, retryAfterSeconds: Math.ceil(waitMs / 1000) };
     if (isSecret(secret ?? '', expected)) {
-      remember(this.#seen, pair);
+      this.#known.add(pair);
       return { ok: true };
     }
     if (secret !== undefined) for (const [failures, key] of counted) failures.add(key, nowMs);
@@ -90,13 +93,6 @@ class Failures {
     const [oldest] = this.#forgottenAtMs.keys();
     if (this.#forgottenAtMs.size > REMEMBERED_MAX && oldest !== undefined) this.#forgottenAtMs.delete(oldest);
   }
-}
-
-function remember(seen: Set<string>, key: string): void {
-  seen.delete(key);
-  seen.add(key);
-  const [oldest] = seen;
-  if (seen.size > REMEMBERED_MAX && oldest !== undefined) seen.delete(oldest);
 }
 
 /** Whether a secret is the expected one; an unknown name (`undefined`) takes the same time as a wrong secret. */

@@ -12,6 +12,7 @@ import {
 } from 'kysely';
 import { BoxSecretStore } from '../../src/gateway/store/box-secrets.ts';
 import { CHECKSUM_FUNCTION, checksumOf } from '../../src/gateway/store/checksums.ts';
+import { KnownLoginStore } from '../../src/gateway/store/known-logins.ts';
 import { MIGRATIONS } from '../../src/gateway/store/migrations.ts';
 import { OrderStore } from '../../src/gateway/store/orders.ts';
 import { PaymentStore } from '../../src/gateway/store/payments.ts';
@@ -84,6 +85,7 @@ export class GatewayDisk {
       orders: new OrderStore(db, log),
       qrCodes: new QrCodeStore(db),
       payments: new PaymentStore(db, log, () => undefined),
+      knownLogins: new KnownLoginStore(db),
       boxSecrets: () => BoxSecretStore.open(db),
       setting: async (_name, make) => make(),
       replaceSetting: async () => undefined,

@@ -11,6 +11,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '006-ledger': { up: addLedger },
   '007-owed-callbacks': { up: indexOwed },
   '008-pushes-of-a-box': { up: indexPushesOfBox },
+  '009-known-logins': { up: createKnownLogins },
 };
 
 async function createFirstTables(db: Kysely<unknown>): Promise<void> {
@@ -157,4 +158,13 @@ async function indexPushesOfBox({ schema }: Kysely<unknown>): Promise<void> {
     .where(sql.ref('ended_at_ms'), 'is', null)
     .execute();
   for (const name of ['pushes_by_box', 'pushes_by_end']) await schema.dropIndex(name).execute();
+}
+
+async function createKnownLogins({ schema }: Kysely<unknown>): Promise<void> {
+  await schema
+    .createTable('known_logins')
+    .addColumn('digest', 'text', (it) => it.primaryKey())
+    .addColumn('seq', 'bigint', (it) => it.notNull())
+    .execute();
+  await schema.createIndex('known_logins_by_seq').on('known_logins').columns(['seq']).execute();
 }

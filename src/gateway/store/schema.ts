@@ -11,6 +11,7 @@ export interface Tables {
   callback_attempts: AttemptRow;
   notices: NoticeRow & Checked;
   box_secrets: BoxSecretRow;
+  known_logins: { digest: string; seq: number };
   ledger: LedgerRow & Checked;
   damaged_rows: DamagedRow;
 }

@@ -5,6 +5,7 @@ import { ConfigError, type PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { BackupMaker, noBackup } from './backup.ts';
 import { BoxSecretStore } from './box-secrets.ts';
+import { KnownLoginStore } from './known-logins.ts';
 import { openLedger } from './ledger-start.ts';
 import { MIGRATIONS } from './migrations.ts';
 import { OrderStore } from './orders.ts';
@@ -25,6 +26,7 @@ export interface Store {
   orders: OrderStore;
   qrCodes: QrCodeStore;
   payments: PaymentStore;
+  knownLogins: KnownLoginStore;
   /** Reads them all, once for each gateway. */
   boxSecrets(): Promise<BoxSecretStore>;
   /** The setting, made and kept by `make` when it is not there yet. */
@@ -86,6 +88,7 @@ export async function openStore(place: StorePlace, log: Logger, onStandby?: OnSt
     orders: new OrderStore(db, log),
     qrCodes: new QrCodeStore(db),
     payments: new PaymentStore(db, log, (end) => mark?.move(end)),
+    knownLogins: new KnownLoginStore(db),
     boxSecrets: () => BoxSecretStore.open(db),
     setting,
     replaceSetting,

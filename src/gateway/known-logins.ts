@@ -1,0 +1,129 @@
+import { createHmac } from 'node:crypto';
+import type { Clock } from '../lib/clock.ts';
+import { reasonOf } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
+import { type Random, systemRandom } from '../lib/random.ts';
+import { KNOWN_LOGINS_MAX } from './store/known-logins.ts';
+import type { Store } from './store/store.ts';
+
+const KEY_BYTES = 32;
+/** Between two writes; a gateway that is killed forgets no more than who came new in this time. */
+const WRITE_EVERY_MS = 1_000;
+/** In one write, which takes a few milliseconds. */
+const WRITE_MAX = 200;
+
+interface KeeperDeps {
+  store: Pick<Store, 'knownLogins' | 'setting'>;
+  clock: Clock;
+  log: Logger;
+}
+
+/**
+ * Remembers who has logged in from where, as digests under a key: neither names nor addresses stand in the store. The
+ * one that was quiet for longest is forgotten.
+ */
+export class KnownLogins {
+  readonly #key: string;
+  readonly #digests = new Set<string>();
+  readonly #onNew: (digest: string) => void;
+
+  /** With `digests` from before, the oldest first. */
+  constructor(
+    key = systemRandom.secret(KEY_BYTES),
+    digests: readonly string[] = [],
+    onNew: (digest: string) => void = () => undefined,
+  ) {
+    this.#key = key;
+    for (const digest of digests) addBounded(this.#digests, digest);
+    this.#onNew = onNew;
+  }
+
+  /** The digest of a user at a network, by which the pair is remembered. */
+  digestOf(user: string, network: string): string {
+    return createHmac('sha256', this.#key).update(`${network} ${user}`).digest('base64');
+  }
+
+  has(digest: string): boolean {
+    return this.#digests.has(digest);
+  }
+
+  add(digest: string): void {
+    const isNew = !this.#digests.has(digest);
+    addBounded(this.#digests, digest);
+    if (isNew) this.#onNew(digest);
+  }
+}
+
+/** What the store knows, which it goes on to be told, and what ends that. Rejects when it cannot be read. */
+export async function openKnownLogins(
+  deps: KeeperDeps & { random: Random },
+): Promise<{ known: KnownLogins; close: () => Promise<void> }> {
+  const { store, random } = deps;
+  const key = await store.setting('known-logins-key', () => random.secret(KEY_BYTES));
+  const keeper = new Keeper(deps);
+  const known = new KnownLogins(key, await store.knownLogins.all(), (digest) => keeper.keep(digest));
+  return { known, close: () => keeper.close() };
+}
+
+/** Writes new digests beside the logins, which wait for no disk. */
+class Keeper {
+  readonly #deps: KeeperDeps;
+  readonly #unwritten = new Set<string>();
+  readonly #closing = new AbortController();
+  #writing: Promise<void> | undefined;
+  #nextWriteAtMs = 0;
+  #hasFailed = false;
+
+  constructor(deps: KeeperDeps) {
+    this.#deps = deps;
+  }
+
+  keep(digest: string): void {
+    addBounded(this.#unwritten, digest);
+    if (!this.#closing.signal.aborted) this.#writing ??= this.#run();
+  }
+
+  /** Settles once all are written, or the store has refused them. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#writing;
+    let goesOn = true;
+    while (goesOn && this.#unwritten.size > 0) goesOn = await this.#write();
+  }
+
+  async #run(): Promise<void> {
+    const { clock } = this.#deps;
+    const { signal } = this.#closing;
+    while (this.#unwritten.size > 0) {
+      const waitMs = this.#nextWriteAtMs - clock.monotonicMs();
+      if (waitMs > 0) await clock.sleep(waitMs, signal);
+      if (signal.aborted) break;
+      this.#nextWriteAtMs = clock.monotonicMs() + WRITE_EVERY_MS;
+      await this.#write();
+    }
+    this.#writing = undefined;
+  }
+
+  /** Whether the store took it. */
+  async #write(): Promise<boolean> {
+    const { store, log } = this.#deps;
+    const digests = [...this.#unwritten].slice(0, WRITE_MAX);
+    try {
+      await store.knownLogins.add(digests);
+    } catch (error) {
+      if (!this.#hasFailed) log.warn('known-logins-not-kept', { reason: reasonOf(error) });
+      this.#hasFailed = true;
+      return false;
+    }
+    for (const digest of digests) this.#unwritten.delete(digest);
+    this.#hasFailed = false;
+    return true;
+  }
+}
+
+function addBounded(digests: Set<string>, digest: string): void {
+  digests.delete(digest);
+  digests.add(digest);
+  const [oldest] = digests;
+  if (digests.size > KNOWN_LOGINS_MAX && oldest !== undefined) digests.delete(oldest);
+}
