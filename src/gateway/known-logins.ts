@@ -8,7 +8,7 @@ import type { Store } from './store/store.ts';
 
 const KEY_BYTES = 32;
 /** Between two writes; a gateway that is killed forgets no more than who came new in this time. */
-const WRITE_EVERY_MS = 1_000;
+const WRITE_EVERY_MS = 3_000;
 /** In one write, which takes a few milliseconds. */
 const WRITE_MAX = 200;
 
