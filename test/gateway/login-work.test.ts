@@ -16,7 +16,7 @@ it('THR-3 a login as a box takes the same work whether there is such a box or no
   for (const name of names) {
     vi.mocked(loginOf).mockClear();
     const authorization = `Basic ${Buffer.from(`${name}:wrong`).toString('base64')}`;
-    const { status } = await fetch(`${gateway.origin}/box/v1/alive`, { method: 'POST', headers: { authorization } });
+    const { status } = await fetch(`${gateway.origin}/box/v1/messages`, { method: 'POST', headers: { authorization } });
     expect(status).toBe(401);
     work.push(vi.mocked(loginOf).mock.calls.length);
   }
