@@ -7,6 +7,7 @@ import { BOX_ALIVE_MS } from '../protocol/http-api.ts';
 import type { SigningKey } from '../protocol/keys.ts';
 import { MESSAGE_VERSION, REASON_CHARS_MAX, type UpMessage } from '../protocol/messages.ts';
 import { BoxSeal } from '../protocol/seal.ts';
+import { eventOf } from './arrivals.ts';
 import type { Arrival, BoxIdentity, Session, TransportIo } from './contract.ts';
 import type { BoxSecret } from './secret.ts';
 import { untilOld } from './session-age.ts';
@@ -248,16 +249,19 @@ export class Link {
 
   /** A message of another session is for another agent that shares this box's topic, or late (clause MSG-4). */
   async #serve(messages: AsyncIterator<Arrival>, sessionId: string, helloAtMs: number): Promise<string> {
+    const { emit, verdict, log } = this.#deps;
     for (;;) {
       const next = await messages.next();
       if (next.done) return this.#whyGivenUp ?? 'the gateway closed the connection';
       const message = next.value;
       if (message.sessionId !== sessionId) {
-        this.#deps.log.warn('message-of-another-session', { type: message.type });
+        log.warn('message-of-another-session', { type: message.type });
       } else if (message.type === 'refused') {
         return this.#refused(message.code, message.reason);
       } else {
-        await this.#receive(message, helloAtMs);
+        const event = eventOf(message, helloAtMs, verdict);
+        if (event === undefined) log.warn('message-out-of-turn', { type: message.type });
+        else await emit(event);
         while (this.#underWay >= OUTGOING_BUSY) await this.#oneArrived.promise;
       }
     }
@@ -269,31 +273,6 @@ export class Link {
     if (code === 'NOT_REGISTERED') this.#deps.secret.refused();
     if (code === 'SUPERSEDED') this.#isSuperseded = true;
     return `${code}: ${reason}`;
-  }
-
-  async #receive(message: Arrival, helloAtMs: number): Promise<void> {
-    const { emit, verdict, log } = this.#deps;
-    switch (message.type) {
-      case 'show': {
-        const bornAtMs = helloAtMs + message.sessionMs;
-        await emit({ type: 'push', push: message, bornAtMs, verdict: verdict(message.qrCode) });
-        break;
-      }
-      case 'overtaken':
-        await emit({ type: 'overtaken', pushId: message.pushId });
-        break;
-      case 'withdraw':
-        await emit({ type: 'withdraw', pushId: message.pushId, why: message.why });
-        break;
-      case 'payment':
-        await emit({ type: 'payment', payment: message });
-        break;
-      case 'ack':
-        await emit({ type: 'acked', ids: message.reportIds });
-        break;
-      default:
-        log.warn('message-out-of-turn', { type: message.type });
-    }
   }
 }
 

@@ -1,5 +1,4 @@
 import { type Clock, withDeadline } from '../../lib/clock.ts';
-import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Code } from '../../protocol/codes.ts';
@@ -12,14 +11,12 @@ import type { Notice } from '../store/payments.ts';
 import type { Store } from '../store/store.ts';
 import type { Wire } from '../wire/wire.ts';
 import { Confirmations, type PushResult } from './confirmations.ts';
+import { Inboxes } from './inboxes.ts';
 import type { Line } from './line.ts';
 import { noticeOf } from './notice.ts';
 import { keepReport } from './reports.ts';
 import { Session, sendTo } from './session.ts';
 import { Strays } from './strays.ts';
-
-/** Messages of one box that wait for the one before them; more are not taken, and durable ones come again. */
-const INBOX_MAX = 1000;
 
 export interface HubDeps {
   directory: Directory;
@@ -40,12 +37,13 @@ type CancelReason = 'the order was cancelled' | 'the order was paid';
 export class Hub {
   readonly #deps: HubDeps;
   readonly #sessions = new Map<string, Session>();
-  readonly #inboxes = new Map<string, { last: Promise<void>; size: number }>();
+  readonly #inboxes: Inboxes;
   readonly #confirmations = new Confirmations();
   readonly #strays: Strays;
 
   constructor(deps: HubDeps) {
     this.#deps = deps;
+    this.#inboxes = new Inboxes(deps.log);
     this.#strays = new Strays(deps);
   }
 
@@ -69,18 +67,18 @@ export class Hub {
       session?.send({ type: 'heard', aliveId: message.id });
       return true;
     }
-    if ((this.#inboxes.get(terminalCode)?.size ?? 0) >= INBOX_MAX) {
+    if (this.#inboxes.isFull(terminalCode)) {
       this.#deps.log.warn('message-dropped', { box: terminalCode, type, reason: 'its inbox is full' });
       return false;
     }
-    await this.#inTurn(terminalCode, type, () => this.#handle(terminalCode, line, message));
+    await this.#inboxes.inTurn(terminalCode, type, () => this.#handle(terminalCode, line, message));
     return true;
   }
 
   /** The box is gone, if this is still its session or line (PROTOCOL.md, clause PRE-3). */
   lost(terminalCode: string, by: { sessionId: string } | { line: Line }, why: string): void {
     // In its turn, or a hello that came before would register a box that is gone.
-    void this.#inTurn(terminalCode, 'lost', async () => {
+    void this.#inboxes.inTurn(terminalCode, 'lost', async () => {
       const session = this.#sessions.get(terminalCode);
       if (session === undefined) return;
       if ('line' in by ? session.line !== by.line : session.sessionId !== by.sessionId) return;
@@ -143,7 +141,7 @@ export class Hub {
 
   /** Ends the session of a box whose secret is not good any more. */
   expel(terminalCode: string, reason: string): void {
-    void this.#inTurn(terminalCode, 'expel', async () => {
+    void this.#inboxes.inTurn(terminalCode, 'expel', async () => {
       const session = this.#sessions.get(terminalCode);
       if (session === undefined) return;
       this.#sessions.delete(terminalCode);
@@ -162,24 +160,7 @@ export class Hub {
     this.#confirmations.settleAll(undefined, failure('BOX_OFFLINE', 'the gateway is stopping'));
     for (const session of this.#sessions.values()) session.end();
     this.#sessions.clear();
-    await Promise.all([...this.#inboxes.values()].map((it) => it.last));
-  }
-
-  async #inTurn(terminalCode: string, what: string, work: () => Promise<void>): Promise<void> {
-    const inbox = this.#inboxes.get(terminalCode) ?? { last: Promise.resolve(), size: 0 };
-    this.#inboxes.set(terminalCode, inbox);
-    inbox.size += 1;
-    inbox.last = inbox.last.then(async () => {
-      try {
-        await work();
-      } catch (error) {
-        this.#deps.log.error('message-failed', { box: terminalCode, type: what, reason: reasonOf(error) });
-      } finally {
-        inbox.size -= 1;
-        if (inbox.size === 0) this.#inboxes.delete(terminalCode);
-      }
-    });
-    await inbox.last;
+    await this.#inboxes.idle();
   }
 
   /** The session of the message, if it is the one in use; who speaks in another one is told so. */
@@ -238,7 +219,7 @@ export class Hub {
     wire.box(terminalCode, true, line.transport);
     changes.notify('boxes');
     void session.remind(() =>
-      this.#inTurn(terminalCode, 'remind', async () => {
+      this.#inboxes.inTurn(terminalCode, 'remind', async () => {
         if (!session.isOver) await this.#tellAll(session, terminalCode);
       }),
     );

@@ -2,17 +2,14 @@ import type { Kysely } from 'kysely';
 import type { Logger } from '../../lib/log.ts';
 import type { Code } from '../../protocol/codes.ts';
 import { LIMITS } from '../../protocol/fields.ts';
-import type { DownOf, EndedHow } from '../../protocol/messages.ts';
+import type { EndedHow } from '../../protocol/messages.ts';
 import { intact, onlyIntact } from './checksums.ts';
 import { newestPushes } from './newest-pushes.ts';
 import { insertQrCode } from './qr-codes.ts';
 import { OPEN_PUSH, type OrderRow, type OrderStatus, type PushRow, type Tables } from './schema.ts';
 import { nextSeq, seqOf } from './seq.ts';
+import { type Withdrawal, withdrawalsFor } from './withdrawals.ts';
 
-/** Failures after which a box may still hold the push: it is told again to withdraw it. */
-const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
-/** More are not told at a time. */
-const WITHDRAWALS_MAX = 100;
 const ORDER_AFTER: Record<EndedHow, OrderStatus> = {
   expired: 'expired',
   replaced: 'replaced',
@@ -235,21 +232,8 @@ export class OrderStore {
    * Pushes that failed or were cancelled and that the box may still show, as it has not said that they are over
    * (PROTOCOL.md, clause MSG-9).
    */
-  async toWithdraw(terminalCode: string): Promise<{ id: string; why: DownOf<'withdraw'>['why'] }[]> {
-    const pushes = await this.#db
-      .selectFrom('pushes')
-      .innerJoin('orders', 'orders.id', 'pushes.order_ref')
-      .select(['pushes.id', 'pushes.status', 'orders.status as order_status'])
-      .where('pushes.terminal_code', '=', terminalCode)
-      .where('pushes.ended_at_ms', 'is', null)
-      .where((it) => it.or([it('pushes.status', '=', 'cancelled'), it('pushes.code', 'in', UNSURE_CODES)]))
-      .orderBy('pushes.seq', 'desc')
-      .limit(WITHDRAWALS_MAX)
-      .execute();
-    return pushes.map(({ id, status, order_status }) => {
-      if (status !== 'cancelled') return { id, why: 'timeout' };
-      return { id, why: order_status === 'paid' ? 'paid' : 'cancelled' };
-    });
+  toWithdraw(terminalCode: string): Promise<Withdrawal[]> {
+    return withdrawalsFor(this.#db, terminalCode);
   }
 
   /**
