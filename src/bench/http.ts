@@ -38,9 +38,9 @@ export async function ask(
   }
 }
 
-/** What shows a gateway that its owner asks; nothing without a token. */
-export function ownersHeaders(adminToken: string | undefined): Record<string, string> {
-  return adminToken === undefined ? {} : { authorization: `Bearer ${adminToken}` };
+/** What shows a gateway, or a box, that its owner asks; nothing without a token. */
+export function ownersHeaders(token: string | undefined): Record<string, string> {
+  return token === undefined ? {} : { authorization: `Bearer ${token}` };
 }
 
 /** The JSON of an answer. Throws PayboxError for another status than 200, and for what is no JSON. */

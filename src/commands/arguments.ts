@@ -36,6 +36,14 @@ export function withAdminToken(command: Command): Command {
   );
 }
 
+/** `--box-token-file`, for a command that asks boxes that run. */
+export function withBoxToken(command: Command): Command {
+  return command.option(
+    '--box-token-file <file>',
+    'a file with http.token of the boxes that run, - for standard input (or PAYBOX_BOX_TOKEN)',
+  );
+}
+
 /** The options by which a command is a partner, and the owner, of a gateway that runs. */
 export function withGatewayAccess(command: Command): Command {
   return withAdminToken(

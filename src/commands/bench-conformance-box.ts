@@ -10,7 +10,7 @@ import { ConfigError } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';
 import { boxCode } from '../protocol/fields.ts';
 import { authorityIn, facesOf } from './bench-conformance-tls.ts';
-import { secretFrom } from './secrets.ts';
+import { boxTokenOf, secretFrom } from './secrets.ts';
 
 /** What a person gives about a box that is judged. */
 export interface BoxOptionsGiven {
@@ -18,6 +18,7 @@ export interface BoxOptionsGiven {
   awaitBox?: string;
   boxSecretFile?: string;
   boxPage?: string;
+  boxTokenFile?: string;
   listen?: string;
   mqttPort?: number;
   httpPort?: number;
@@ -42,6 +43,7 @@ export function awaitedBox(given: BoxOptionsGiven, isWanted: (clause: string) =>
   if (url !== undefined && !/^https?:\/\/[^@]+$/.test(url)) {
     throw new ConfigError(`--box-page ${url}: expected the origin of the box's pages, as http://192.168.1.20:8810`);
   }
+  const token = boxTokenOf(given);
   const pages = url === undefined ? undefined : screenProbe;
   const authority = given.tls === undefined ? undefined : authorityIn(given.tls);
   const target = `box ${identity.terminalCode}`;
@@ -56,6 +58,7 @@ export function awaitedBox(given: BoxOptionsGiven, isWanted: (clause: string) =>
         faces,
         place: { host, mqttPort: given.mqttPort ?? MQTT_PORT, httpPort: given.httpPort ?? HTTP_PORT },
         url,
+        token,
         probe: probe === undefined ? pages : probeOf(probe),
         restartCommand,
         withinMs: (given.within ?? WITHIN_SECONDS) * 1000,

@@ -23,7 +23,7 @@ import { anyAuthority, facesOf } from './bench-conformance-tls.ts';
 import { emulatedStarter } from './bench-emulated.ts';
 import { noLog } from './bench-target.ts';
 import { fileLog } from './daemon.ts';
-import { secretFrom } from './secrets.ts';
+import { boxTokenOf, secretFrom } from './secrets.ts';
 
 /** What a person gives about a service that is judged; files hold secrets. */
 export interface ServiceOptionsGiven {
@@ -37,6 +37,7 @@ export interface ServiceOptionsGiven {
   serial?: string;
   boxSecretFile?: string;
   boxPage?: string;
+  boxTokenFile?: string;
   confirm: string;
   unlinkedBox?: string;
   secondUsername?: string;
@@ -165,7 +166,8 @@ function partnersOf(given: ServiceOptionsGiven) {
   return { access, account, sandbox, outside, second: secondOf(given, access), secondAccount, secondBank };
 }
 
-function boxesOf({ boxCode, serial, confirm, boxPage, boxSecretFile, unlinkedBox }: ServiceOptionsGiven) {
+function boxesOf(given: ServiceOptionsGiven) {
+  const { boxCode, serial, confirm, boxPage, boxSecretFile, unlinkedBox } = given;
   if (confirm !== 'displayed' && confirm !== 'accepted') {
     throw new ConfigError(`--confirm ${confirm}: expected displayed or accepted`);
   }
@@ -176,8 +178,8 @@ function boxesOf({ boxCode, serial, confirm, boxPage, boxSecretFile, unlinkedBox
   const named = { ...(boxCode && { terminalCode: boxCode }), ...(serial && { serialNumber: serial }) };
   const box = boxCode === undefined && serial === undefined ? undefined : named;
   const boxOn = boxSecret === undefined ? box : undefined;
-  const page =
-    boxPage === undefined ? undefined : new BoxAt(urlOf('--box-page', boxPage), { terminalCode: '', serialNumber: '' });
+  const nobody = { terminalCode: '', serialNumber: '' };
+  const page = boxPage === undefined ? undefined : new BoxAt(urlOf('--box-page', boxPage), nobody, boxTokenOf(given));
   const seeQr = page && (async () => (await screenProbe.see(page))?.qr);
   return { box, boxOn, seeQr, boxSecret, confirm, unlinkedBox } as const;
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { portOrAny, whole, withGatewayAccess } from './arguments.ts';
+import { portOrAny, whole, withBoxToken, withGatewayAccess } from './arguments.ts';
 import { conformanceCommand } from './bench-conformance-options.ts';
 import { recordCommand } from './bench-record-options.ts';
 
@@ -25,7 +25,7 @@ export function addBench(root: Command): void {
     .option('--report <dir>', 'write index.html with timelines, screens, messages and latencies, and logs')
     .option('--seed <n>', 'makes the same choices again (default: by chance, and told)', whole(999_999_999))
     .option('--update-goldens', 'write golden pictures instead of comparing with them');
-  withGatewayAccess(run)
+  withBoxToken(withGatewayAccess(run))
     .addHelpText('after', BENCH_EXAMPLES)
     .action(async (files, options) => (await import('./bench.ts')).run(files, options));
   bench.addCommand(conformanceCommand());

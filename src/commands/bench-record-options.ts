@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { withAdminToken } from './arguments.ts';
+import { withAdminToken, withBoxToken } from './arguments.ts';
 
 /** `paybox bench record …`. */
 export function recordCommand(): Command {
@@ -12,7 +12,7 @@ export function recordCommand(): Command {
     .option('--once', 'write what the gateway remembers, and do not go on recording')
     .option('--replace', 'write over a file that is there')
     .option('--probe <how>', 'where screens are seen, as for paybox bench run', 'screen');
-  return withAdminToken(record)
+  return withBoxToken(withAdminToken(record))
     .addHelpText('after', RECORD_EXAMPLES)
     .action(async (options) => (await import('./bench-record.ts')).record(options));
 }

@@ -11,7 +11,7 @@ import { systemClock } from '../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf } from '../lib/errors.ts';
 import { StopSignal } from './daemon.ts';
 import { assertWritable } from './report-files.ts';
-import { adminTokenOf, assertHidden } from './secrets.ts';
+import { adminTokenOf, assertHidden, boxTokenOf } from './secrets.ts';
 
 export interface RecordOptions {
   gateway: string;
@@ -21,6 +21,7 @@ export interface RecordOptions {
   replace?: boolean;
   probe: string;
   adminTokenFile?: string;
+  boxTokenFile?: string;
 }
 
 const LISTEN_MS = 500;
@@ -43,7 +44,8 @@ export async function record(options: RecordOptions): Promise<void> {
     );
   }
   await assertOut(options);
-  const boxes = await Promise.all(options.box.map((url) => BoxAt.find(originOf('--box', url))));
+  const boxToken = boxTokenOf(options);
+  const boxes = await Promise.all(options.box.map((url) => BoxAt.find(originOf('--box', url), boxToken)));
   const recorder = new Recorder({ origin, adminToken, boxes, probe, pace: realPace });
   await recorder.listen();
   if (!once) await untilStopped(recorder, out);

@@ -22,6 +22,7 @@ export interface TargetOptions extends Omit<GatewayOptions, 'gateway'> {
   target?: string | undefined;
   gateway?: string | undefined;
   box: readonly string[];
+  boxToken?: string | undefined;
   boxes?: number | undefined;
   transport: string;
   /** The screen if left out, or the panel if there is one. */
@@ -91,7 +92,7 @@ export function targetOf(options: TargetOptions, seed: number): TargetKind {
 }
 
 function runningTarget(options: TargetOptions, probe: Probe): TargetKind {
-  const { gateway, box, username, password, account, bank, holder, adminToken } = options;
+  const { gateway, box, username, password, account, bank, holder, adminToken, boxToken } = options;
   if (gateway === undefined || !URL.canParse(gateway)) {
     throw new ConfigError('--target at: expected --gateway, the origin of a gateway, as http://127.0.0.1:8800');
   }
@@ -102,7 +103,7 @@ function runningTarget(options: TargetOptions, probe: Probe): TargetKind {
     );
   }
   assertHidden(adminToken, '--gateway', gateway);
-  return atTarget({ gateway, boxes: box, username, password, account, bank, holder, adminToken, probe });
+  return atTarget({ gateway, boxes: box, username, password, account, bank, holder, adminToken, boxToken, probe });
 }
 
 /** A log that goes nowhere. */

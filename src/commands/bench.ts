@@ -10,7 +10,7 @@ import { anySeed, isFileName, LIBRARY, scenariosIn, type TargetOptions, targetOf
 import { StopSignal } from './daemon.ts';
 import { table } from './print.ts';
 import { assertReports, writeReports } from './report-files.ts';
-import { adminTokenOf, secretFrom } from './secrets.ts';
+import { adminTokenOf, boxTokenOf, secretFrom } from './secrets.ts';
 
 export interface BenchOptions {
   target?: string;
@@ -31,6 +31,7 @@ export interface BenchOptions {
   bank?: string;
   holder?: string;
   adminTokenFile?: string;
+  boxTokenFile?: string;
 }
 
 const EXIT = { passed: 0, failed: 1, missing: 3, interrupted: 130 } as const;
@@ -101,7 +102,7 @@ async function pathOf(name: string): Promise<string> {
 function withSecrets(options: BenchOptions): TargetOptions {
   const { passwordFile } = options;
   const password = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
-  return { ...options, password, adminToken: adminTokenOf(options) };
+  return { ...options, password, adminToken: adminTokenOf(options), boxToken: boxTokenOf(options) };
 }
 
 function exitCodeOf(results: readonly Result[]): number {

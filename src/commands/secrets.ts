@@ -22,8 +22,16 @@ export function secretFrom(option: string, file: string): string {
 
 /** The adminToken that `--admin-token-file` names, else that of PAYBOX_ADMIN_TOKEN, if there is one. Throws ConfigError. */
 export function adminTokenOf({ adminTokenFile }: { adminTokenFile?: string }): string | undefined {
-  const fromFile = adminTokenFile && secretFrom('--admin-token-file', adminTokenFile);
-  return fromFile || process.env.PAYBOX_ADMIN_TOKEN || undefined;
+  return tokenOf('--admin-token-file', adminTokenFile, process.env.PAYBOX_ADMIN_TOKEN);
+}
+
+/** The `http.token` of boxes that `--box-token-file` names, else that of PAYBOX_BOX_TOKEN, if there is one. Throws ConfigError. */
+export function boxTokenOf({ boxTokenFile }: { boxTokenFile?: string }): string | undefined {
+  return tokenOf('--box-token-file', boxTokenFile, process.env.PAYBOX_BOX_TOKEN);
+}
+
+function tokenOf(option: string, file: string | undefined, fromEnvironment: string | undefined): string | undefined {
+  return (file && secretFrom(option, file)) || fromEnvironment || undefined;
 }
 
 /** Throws ConfigError where the token could be read on its way to `url`, which `option` has named. */

@@ -1,5 +1,5 @@
 import { systemClock, withAbortAfter } from '../../lib/clock.ts';
-import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
+import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import { Evidence } from '../evidence.ts';
 import type { Pace } from '../pace.ts';
 
@@ -35,7 +35,7 @@ export interface Check<Subject, Need extends string = string> {
   readonly needs?: readonly Need[];
   /** Milliseconds of everybody's time that it may take; by default `CHECK_TIMEOUT_MS`. */
   readonly timeoutMs?: number;
-  /** Settles when the clause holds. Throws Mismatch when it does not, Unmet when that cannot be told. */
+  /** Settles when the clause holds. Throws Mismatch when it does not, Unmet or ConfigError when that cannot be told. */
   run(run: CheckRun<Subject>): Promise<void>;
 }
 
@@ -155,7 +155,7 @@ function rejectedBy(signal: AbortSignal): Promise<never> {
 
 function outcomeOf(error: unknown, level: Level, strict: boolean): CheckOutcome {
   if (error instanceof MissingPeerError) return 'missing';
-  if (error instanceof Unmet) return 'skipped';
+  if (error instanceof Unmet || error instanceof ConfigError) return 'skipped';
   const isChoice = error instanceof Mismatch && !(error instanceof Silence);
   return isChoice && level === 'gap' && !strict ? 'differs' : 'failed';
 }

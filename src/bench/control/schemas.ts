@@ -54,6 +54,7 @@ const choice = {
   bank: text.optional().describe('bank code'),
   holder: text.optional().describe('account holder'),
   adminToken: text.optional().describe("the gateway's"),
+  boxToken: text.optional().describe('http.token of the boxes that run'),
 };
 
 const scenario = z.union(

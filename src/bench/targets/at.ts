@@ -23,6 +23,8 @@ export interface GatewayOptions {
 export interface AtOptions extends GatewayOptions {
   /** The origins of the pages of boxes that run. */
   boxes: readonly string[];
+  /** Their `http.token`. */
+  boxToken?: string | undefined;
   probe: Probe;
 }
 
@@ -42,7 +44,7 @@ export function atTarget(options: AtOptions): TargetKind {
       pace: realPace,
       probe: options.probe,
       gateway: await gatewayOf(options),
-      boxes: await Promise.all(options.boxes.map((url) => BoxAt.find(url))),
+      boxes: await boxesOf(options),
       powerBox: async () => cannot(),
       powerGateway: async () => cannot(),
       close: async () => undefined,
@@ -52,7 +54,7 @@ export function atTarget(options: AtOptions): TargetKind {
 
 /** What can be ordered of what runs there. */
 async function abilitiesAt(options: AtOptions): Promise<Set<Ability>> {
-  const [gateway, boxes] = await Promise.all([gatewayOf(options), Promise.all(options.boxes.map(BoxAt.find))]);
+  const [gateway, boxes] = await Promise.all([gatewayOf(options), boxesOf(options)]);
   const [ofGateway, ofBoxes, statuses] = await Promise.all([
     gateway.faults(),
     Promise.all(boxes.map((box) => box.faults())),
@@ -63,6 +65,10 @@ async function abilitiesAt(options: AtOptions): Promise<Set<Ability>> {
   if (ofBoxes.every((it) => it !== undefined)) abilities.add('order faults at boxes');
   if (statuses.every(isOnSerialLine)) abilities.add('disturb a serial line');
   return abilities;
+}
+
+function boxesOf({ boxes, boxToken }: AtOptions): Promise<BoxAt[]> {
+  return Promise.all(boxes.map((url) => BoxAt.find(url, boxToken)));
 }
 
 function isOnSerialLine(status: BoxStatus): boolean {

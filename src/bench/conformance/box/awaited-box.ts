@@ -22,6 +22,8 @@ export interface AwaitedBoxOptions {
   place: GatewayPlace;
   /** The origin of the box's own pages, where it has some. */
   url?: string | undefined;
+  /** Its `http.token`. */
+  token?: string | undefined;
   /** Where its screen is seen; undefined where nobody sees it. */
   probe?: Probe | undefined;
   /** A shell command that turns the box off and on again, and ends once that is done. */
@@ -63,11 +65,12 @@ export async function openAwaitedBox(options: AwaitedBoxOptions): Promise<BoxSub
 async function handsOf({
   identity,
   url,
+  token,
   probe,
   restartCommand,
   signal,
 }: AwaitedBoxOptions): Promise<Omit<BoxHands, 'close'>> {
-  const at = new BoxAt(url ?? '', identity);
+  const at = new BoxAt(url ?? '', identity, token);
   return {
     see: probe && (() => probe.see(at)),
     pages: url === undefined ? undefined : at,

@@ -1,0 +1,110 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { DEMO } from '../../src/commands/demo.ts';
+import { eventually, freePort, temporaryFolder } from '../support/net.ts';
+import { CLI, paybox, payboxToEnd, readyFile, run } from '../support/processes.ts';
+
+const TOKEN = 'Token-of-the-pages-of-one-test-box';
+const REFUSED = /\/(status|screen\.png) answered 401: give http\.token of the box with --box-token-file/;
+const PRESSES = `name: Presses
+steps:
+  - push: { amount: 1000, content: A }
+  - expect: { screen: payment }
+  - press: dismiss
+  - expect: { screen: idle }
+`;
+
+/** A box whose pages want their token on this machine too. */
+async function boxIn(folder: string, config: object) {
+  const token = join(folder, 'token');
+  await writeFile(token, `${TOKEN}\n`);
+  const port = await freePort();
+  const http = { port, tokenFile: token };
+  await writeFile(join(folder, 'agent.yaml'), JSON.stringify({ ...config, http, dataDir: join(folder, 'box') }));
+  paybox('agent', '--config', join(folder, 'agent.yaml'));
+  return { url: `http://127.0.0.1:${port}`, token };
+}
+
+it('THR-30 a box whose pages want a token is run, recorded and seen with it, and not without', async () => {
+  const folder = await temporaryFolder();
+  const path = (name: string) => join(folder, name);
+  const [http, mqtt, own] = [await freePort(), await freePort(), await freePort()];
+  const ports = ['--http-port', `${http}`, '--mqtt-port', `${mqtt}`, '--box-port', `${own}`];
+  const up = paybox('up', '--data', path('up'), ...ports, '--no-open', '--ready-file', path('ready.json'));
+  const link = { transport: 'mqtt', url: `mqtt://127.0.0.1:${mqtt}` };
+  await readyFile(path('ready.json'), up);
+  const gateway = `http://127.0.0.1:${http}`;
+  const box = await boxIn(folder, { box: DEMO.secondBox, link, enrolment: { url: gateway } });
+  const at = ['--gateway', gateway, '--box', box.url];
+  await writeFile(path('presses.yaml'), PRESSES);
+  const authorization = `Bearer ${TOKEN}`;
+  await eventually('the box', async () => {
+    const response = await fetch(`${box.url}/status`, { headers: { authorization } }).catch(() => undefined);
+    return ((await response?.json()) as { state: string } | undefined)?.state === 'idle' || undefined;
+  });
+
+  const refused = await payboxToEnd('bench', 'run', path('presses.yaml'), ...at);
+  expect([refused.code, refused.output]).toEqual([3, expect.stringMatching(REFUSED)]);
+  const ran = run(CLI, ['bench', 'run', path('presses.yaml'), ...at], { PAYBOX_BOX_TOKEN: TOKEN });
+  expect(await eventually('the verdict', () => ran.child.exitCode ?? undefined, 40_000)).toBe(0);
+  expect(ran.output()).toContain('passed=1 failed=0 skipped=0 missing=0');
+
+  const record = ['bench', 'record', ...at, '--out', path('session.yaml')];
+  const unrecorded = await payboxToEnd(...record);
+  expect([unrecorded.code, unrecorded.output]).toEqual([2, expect.stringMatching(REFUSED)]);
+  const recording = paybox(...record, '--box-token-file', box.token);
+  await expect.poll(() => recording.output(), { timeout: 20_000 }).toContain('recording; Ctrl-C ends it');
+  const partner = ['--url', `${gateway}/vqr`, '--box', DEMO.secondBox.terminalCode];
+  expect((await payboxToEnd('push', ...partner, '--amount', '50000', '--content', 'DH001')).code).toBe(0);
+  // The first push is that of the scenario, whose screens came before anybody watched.
+  await expect.poll(() => recording.output(), { timeout: 20_000 }).toMatch(/2 pushes, .*2 screens/);
+  expect(await recording.stop('SIGINT')).toBe(0);
+  expect(await readFile(path('session.yaml'), 'utf8')).toMatch(/content: DH001.*screen: payment/s);
+
+  await writeFile(path('password'), `${DEMO.partner.password}\n`);
+  const { bankAccount, bankCode, userBankName } = DEMO.account;
+  const service = ['--service', `${gateway}/vqr`, '--username', DEMO.partner.username, '--only', 'SND-3'];
+  const account = ['--account', bankAccount, '--bank', bankCode, '--holder', userBankName];
+  const password = ['--password-file', path('password')];
+  const seen = ['--box-code', DEMO.secondBox.terminalCode, '--box-page', box.url];
+  const judge = ['bench', 'run', 'conformance', ...service, ...password, ...account, ...seen, '--json'];
+  const shown = ({ output }: { output: string }) =>
+    output.split('\n').find((line) => /^\{.*is on the screen/.test(line));
+  const unseen = shown(await payboxToEnd(...judge));
+  expect(unseen).toContain('"outcome":"skipped"');
+  expect(unseen).toMatch(REFUSED);
+  expect(shown(await payboxToEnd(...judge, '--box-token-file', box.token))).toContain('"outcome":"passed"');
+}, 180_000);
+
+it.each([
+  ['with it its screen is looked at', true],
+  ['without it the run ends', false],
+])(
+  'THR-30 an awaited box whose pages want a token: %s',
+  async (_what, isGiven) => {
+    const folder = await temporaryFolder();
+    const { terminalCode, serialNumber, secret } = DEMO.box;
+    await writeFile(join(folder, 'secret'), `${secret}\n`);
+    const mqtt = await freePort();
+    const box = await boxIn(folder, { box: DEMO.box, link: { transport: 'mqtt', url: `mqtt://127.0.0.1:${mqtt}` } });
+    const awaited = ['--await-box', `${terminalCode}:${serialNumber}`, '--box-secret-file', join(folder, 'secret')];
+    const ports = [
+      '--mqtt-port',
+      `${mqtt}`,
+      '--http-port',
+      '0',
+      '--box-page',
+      box.url,
+      '--only',
+      'MSG-8',
+      '--within',
+      '20',
+    ];
+    const token = isGiven ? ['--box-token-file', box.token] : [];
+    const { code, output } = await payboxToEnd('bench', 'run', 'conformance', ...awaited, ...ports, ...token);
+    if (isGiven) expect([code, output]).toEqual([0, expect.stringMatching(/is refused takes its QR away +passed/)]);
+    else expect([code, output]).toEqual([2, expect.stringMatching(REFUSED)]);
+  },
+  120_000,
+);
