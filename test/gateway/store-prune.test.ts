@@ -176,6 +176,23 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       expect(lines.filter((it) => it.includes('clock-doubted'))).toHaveLength(1);
     });
 
+    it('nothing that was made while the calendar was set back', async () => {
+      const store = await opened(await place());
+      for (const [id, days] of [
+        ['old', 32],
+        ['right', 1],
+        ['wrong', 32],
+      ] as const) {
+        const atMs = NOW_MS - days * DAY_MS;
+        await store.orders.startPush(push(`p ${id}`, id, { created_at_ms: atMs }), order(id, { created_at_ms: atMs }));
+        await pay(store, `t ${id}`, { orderRef: id, atMs });
+      }
+      expect(await prune(store)).toMatchObject({ orders: 1, payments: 1 });
+      expect(await orderIds(store)).toEqual(['right', 'wrong']);
+      expect(await paymentIds(store)).toEqual(['t right', 't wrong']);
+      expect(await pushIds(store, 'wrong')).toEqual(['p wrong']);
+    });
+
     it('at the start and every hour, and goes on after a failure', async () => {
       const given = await place();
       const first = await opened(given);

@@ -28,18 +28,33 @@ interface Due {
   beforeMs: number;
 }
 
-/** How many are gone, and the `seq` after which there may be more. */
+/** The `seq` up to which the rows were looked at, and the newest time at which one of them was made. */
+interface Cursor {
+  seq: number;
+  madeMs: number;
+}
+
+interface Row {
+  id: string;
+  seq: number;
+  madeMs: number;
+  changedMs: number;
+}
+
+/** How many are gone, and where there may be more. */
 interface Batch {
   deleted: number;
   untold?: number;
-  after: number;
+  next: Cursor;
 }
+
+const START: Cursor = { seq: 0, madeMs: Number.NEGATIVE_INFINITY };
 
 /**
  * Deletes what is older than 30 days or beyond the newest 100,000, oldest first, a batch each time that it is asked to
  * go on. Never an order or a push that a box may still show, nor a payment that a box has not reported or that a partner
- * is still to be told: those are kept whatever their age and number. One whose callback has failed goes by number only. Pushes first: an order that was asked for again and
- * again would else go with all of them at once, or never.
+ * is still to be told: those are kept whatever their age and number. One whose callback has failed goes by number only.
+ * Pushes first: an order that was asked for again and again would else go with all of them at once, or never.
  */
 export async function* prune(
   db: Kysely<Tables>,
@@ -50,11 +65,14 @@ export async function* prune(
   const prunings = { pushes: prunePushes, orders: pruneOrders, payments: prunePayments };
   for (const kind of ['pushes', 'orders', 'payments'] as const) {
     const due = { beforeMs, uptoSeq: await newestBeyond(db, kind, keptMax) };
-    for (let after: number | undefined = 0; after !== undefined; ) {
-      const from: number = after;
+    for (let cursor: Cursor | undefined = START; cursor !== undefined; ) {
+      const from: Cursor = cursor;
       const batch: Batch | undefined = await db.transaction().execute((trx) => prunings[kind](trx, from, due, atMs));
-      if (batch !== undefined) yield { kind, ...batch };
-      after = batch?.after;
+      if (batch !== undefined) {
+        const { next: _next, ...pruned } = batch;
+        yield { kind, ...pruned };
+      }
+      cursor = batch?.next;
     }
   }
   for (let deleted = BATCH_ROWS_MAX; deleted === BATCH_ROWS_MAX; ) {
@@ -70,15 +88,15 @@ async function newestBeyond(db: Kysely<Tables>, table: Exclude<Pruned['kind'], '
 }
 
 /** An order keeps its newest push and the one that was shown last; a box that is away keeps what it has not ended. */
-async function prunePushes(db: Kysely<Tables>, after: number, due: Due, atMs: number): Promise<Batch | undefined> {
+async function prunePushes(db: Kysely<Tables>, from: Cursor, due: Due, atMs: number): Promise<Batch | undefined> {
   const rows = await db
     .selectFrom('pushes')
-    .select(['id', 'seq', 'created_at_ms as atMs'])
-    .where('seq', '>', after)
+    .select(['id', 'seq', 'created_at_ms as madeMs', 'created_at_ms as changedMs'])
+    .where('seq', '>', from.seq)
     .orderBy('seq')
     .limit(BATCH_ROWS_MAX)
     .execute();
-  return deleteDue(rows, due, async (ids) => {
+  return deleteDue(rows, from, due, async (ids) => {
     const kept = await db
       .selectFrom('pushes')
       .innerJoin('orders', 'orders.id', 'pushes.order_ref')
@@ -99,15 +117,15 @@ async function prunePushes(db: Kysely<Tables>, after: number, due: Due, atMs: nu
   });
 }
 
-async function pruneOrders(db: Kysely<Tables>, after: number, due: Due, atMs: number): Promise<Batch | undefined> {
+async function pruneOrders(db: Kysely<Tables>, from: Cursor, due: Due, atMs: number): Promise<Batch | undefined> {
   const rows = await db
     .selectFrom('orders')
-    .select(['id', 'seq', 'updated_at_ms as atMs'])
-    .where('seq', '>', after)
+    .select(['id', 'seq', 'created_at_ms as madeMs', 'updated_at_ms as changedMs'])
+    .where('seq', '>', from.seq)
     .orderBy('seq')
     .limit(BATCH_ROWS_MAX)
     .execute();
-  return deleteDue(rows, due, async (ids) => {
+  return deleteDue(rows, from, due, async (ids) => {
     const onBox = await db
       .selectFrom('pushes')
       .select('order_ref as id')
@@ -123,16 +141,16 @@ async function pruneOrders(db: Kysely<Tables>, after: number, due: Due, atMs: nu
   });
 }
 
-async function prunePayments(db: Kysely<Tables>, after: number, due: Due): Promise<Batch | undefined> {
+async function prunePayments(db: Kysely<Tables>, from: Cursor, due: Due): Promise<Batch | undefined> {
   const rows = await db
     .selectFrom('payments')
-    .select(['id', 'seq', 'paid_at_ms as atMs'])
-    .where('seq', '>', after)
+    .select(['id', 'seq', 'paid_at_ms as madeMs', 'paid_at_ms as changedMs'])
+    .where('seq', '>', from.seq)
     .orderBy('seq')
     .limit(BATCH_ROWS_MAX)
     .execute();
   let untold = 0;
-  const batch = await deleteDue(rows, due, async (ids) => {
+  const batch = await deleteDue(rows, from, due, async (ids) => {
     const unreported = db.selectFrom('notices').select('payment_id as id').where('reported_at_ms', 'is', null);
     const callbacks = db.selectFrom('callbacks').select('payment_id as id');
     const failed = await callbacks.where('status', '=', 'failed').where('payment_id', 'in', ids).execute();
@@ -159,15 +177,23 @@ async function deletePayments(db: Kysely<Tables>, ids: string[]): Promise<void> 
   await db.deleteFrom('payments').where('id', 'in', ids).execute();
 }
 
-/** Has those of the rows deleted that are due; `undefined` when none of them is. */
+/**
+ * Has those of the rows deleted that are due; `undefined` when none of them is. A row is never taken for older than those
+ * before it: a calendar that was set back when it was made does not count.
+ */
 async function deleteDue(
-  rows: { id: string; seq: number; atMs: number }[],
+  rows: Row[],
+  from: Cursor,
   { uptoSeq, beforeMs }: Due,
   deleteOver: (ids: string[]) => Promise<number>,
 ): Promise<Batch | undefined> {
-  const ids = rows.filter(({ seq, atMs }) => seq <= uptoSeq || atMs < beforeMs).map((it) => it.id);
-  const last = rows.at(-1);
-  return last === undefined || ids.length === 0 ? undefined : { deleted: await deleteOver(ids), after: last.seq };
+  const ids: string[] = [];
+  let next = from;
+  for (const { id, seq, madeMs, changedMs } of rows) {
+    next = { seq, madeMs: Math.max(next.madeMs, madeMs) };
+    if (seq <= uptoSeq || Math.max(changedMs, next.madeMs) < beforeMs) ids.push(id);
+  }
+  return ids.length === 0 ? undefined : { deleted: await deleteOver(ids), next };
 }
 
 function without(ids: string[], kept: { id: string }[]): string[] {

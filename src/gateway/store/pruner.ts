@@ -54,14 +54,16 @@ export class Pruner {
 
   /**
    * The time by which is judged what is over: the calendar's, but never further than time has passed since the one before, and
-   * a little more. One that has jumped deletes nothing: it is followed only as fast as the gateway runs.
+   * a little more. One that has jumped deletes nothing: it is followed only as fast as the gateway runs. One that was set back
+   * is told too, because what is kept meanwhile has a wrong date.
    */
   async #believedMs(): Promise<number> {
     const { store, clock, log } = this.#deps;
     const [wallMs, nowMs] = [clock.wallMs(), clock.monotonicMs()];
     const last = this.#believed ?? { wallMs: await store.believedMs(wallMs), atMs: nowMs };
     const passedMs = last.wallMs + (nowMs - last.atMs);
-    const isDoubted = wallMs > passedMs + (this.#believed === undefined ? OFF_MAX_MS : CLOCK_JUMP_MS);
+    const aheadMaxMs = this.#believed === undefined ? OFF_MAX_MS : CLOCK_JUMP_MS;
+    const isDoubted = wallMs > passedMs + aheadMaxMs || wallMs < passedMs - CLOCK_JUMP_MS;
     if (isDoubted && !this.#isTold) {
       const fix = 'set the clock of this machine; if it is right, old rows are only kept for so much longer';
       const time = (ms: number) => new Date(ms).toISOString();
