@@ -117,8 +117,8 @@ export function isForeignPage({ headers, method }: Asked): boolean {
   return !isRead || headers['sec-fetch-mode'] !== 'navigate' || headers['sec-fetch-dest'] !== 'document';
 }
 
-/** By one of these a proxy says that it asks for somebody else. */
-const PROXY_HEADER = /^(forwarded|via|x-real-ip|x-forwarded-.*)$/;
+/** By one of these, written with hyphens or underscores, a proxy says that it asks for somebody else. */
+const PROXY_HEADER = /forwarded|real[-_]ip|client[-_]ip|connecting[-_]ip|^via$|^max-forwards$|^proxy-/;
 const SHOWN_CHARS_MAX = 32;
 
 /**

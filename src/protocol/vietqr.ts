@@ -35,10 +35,13 @@ const INITIATIONS = { '11': 'static', '12': 'dynamic' } as const;
 
 /** More digits may be an account, a telephone number or a template: all have more than this. */
 const STRAY_DIGITS_MAX = 5;
+/** A tag of a wallet with more characters may be an alias or an address of its own. */
+const STRAY_CHARS_MAX = 5;
 /** Some banks repeat the account in a tag of their own without the letters that it begins with, as MS00. */
 const BANK_MARK_CHARS = 4;
 /** Of a wallet at its bank: the wallet reads what follows its first ten characters in 62-05 too. */
 const MOMO_ACCOUNT = /^99MM/;
+const MOMO_REFERENCE = 'MOMOW2W';
 
 const textUpTo = (max: number): Rule => ({ pattern: new RegExp(`^.{1,${max}}$`), words: `at most ${max} characters` });
 
@@ -58,6 +61,7 @@ const RULES = {
   country: { pattern: /^VN$/, words: 'VN' },
   merchantName: textUpTo(25),
   merchantCity: textUpTo(15),
+  postalCode: textUpTo(10),
   label: textUpTo(LIMITS.contentMax),
   crc: { pattern: /^[0-9A-F]{4}$/, words: 'four upper-case hexadecimal digits' },
   template: { pattern: /^./, words: 'a template' },
@@ -99,6 +103,7 @@ function decode(payload: string): VietQr {
   required(root, '58', RULES.country);
   const amount = optional(root, '54', RULES.amount);
   const beneficiary = readAccount(required(root, '38', RULES.template));
+  optional(root, '61', RULES.postalCode);
   refuseOtherPayees(root, beneficiary.account);
   return {
     initiation: INITIATIONS[required(root, '01', RULES.initiation) as keyof typeof INITIATIONS],
@@ -140,14 +145,21 @@ function refuseOtherMoney(root: Template): void {
 
 /** Languages, reserved and unreserved tags: a wallet may know what they say, this program does not (clause QRP-7). */
 function refuseOtherPayees(root: Template, account: string): void {
-  for (const [tag, value] of root.values) if (tag >= '64') refuseOtherPayee(tag, value, account);
+  for (const [tag, value] of root.values) {
+    if (tag >= '64' && value.length > STRAY_CHARS_MAX) refuseUnlessOwn(tag, value, account);
+  }
 }
 
-/** Refuses what could be read as another account than the one in 38 (PROTOCOL.md, clause QRP-7). */
-function refuseOtherPayee(path: string, value: string, account: string): void {
+/** Refuses a label that could be read as another account than the one in 38 (PROTOCOL.md, clause QRP-7). */
+function refuseOtherPayee(path: string, label: string, account: string): void {
+  const isOfWallet = label.toUpperCase().startsWith(MOMO_REFERENCE);
+  if (isOfWallet || label.replaceAll(/\D/g, '').length > STRAY_DIGITS_MAX) refuseUnlessOwn(path, label, account);
+}
+
+function refuseUnlessOwn(path: string, value: string, account: string): void {
   const isOwn = value.length >= account.length - BANK_MARK_CHARS && account.endsWith(value);
-  const isOwnWallet = MOMO_ACCOUNT.test(account) && value === `MOMOW2W${account.slice(10)}`;
-  if (isOwn || isOwnWallet || value.replaceAll(/\D/g, '').length <= STRAY_DIGITS_MAX) return;
+  const isOwnWallet = MOMO_ACCOUNT.test(account) && value === `${MOMO_REFERENCE}${account.slice(10)}`;
+  if (isOwn || isOwnWallet) return;
   throw new TlvRefusal(path, `a wallet could read ${JSON.stringify(value)} as another account than ${account}`);
 }
 

@@ -261,6 +261,8 @@ describe('who may see and do it', () => {
     ['X-Forwarded-Host', 'gateway.example'],
     ['x-forwarded-proto', 'https'],
     ['x-real-ip', '127.0.0.1'],
+    ['x_forwarded_for', '192.0.2.7'],
+    ['cf-connecting-ip', '192.0.2.7'],
     ['via', '1.1 proxy'],
   ])('THR-29 is nobody whom a proxy of this machine names by %s, unless with the admin token', async (name, value) => {
     const open = await testGateway({ config: { mqtt: null } });

@@ -205,11 +205,17 @@ it.each([
   ['64', 'an account', { labels: PARTS.labels + field('64', '0002VI01100312345678') }],
   ['65', 'an account', { labels: PARTS.labels + field('65', '0312345678') }],
   ['80', 'a template', { labels: PARTS.labels + field('80', '0010vn.zalopay0105ABCDE') }],
+  ['62-05', 'an alias of a wallet', { labels: field('62', field('05', 'momow2wALIAS')) }],
+  ['80', 'an alias', { labels: PARTS.labels + field('80', '@OTHER.MOMO') }],
   ['80', 'a telephone number', { labels: PARTS.labels + field('80', '0312345678') }],
   ['83', 'the end of an account', { labels: PARTS.labels + field('83', '56789012') }],
   ['99', 'a template with an alias', { labels: PARTS.labels + field('99', '0003MOM0110NGUYENVANB') }],
 ])('QRP-7 refuses in tag %s %s that a wallet could pay instead', (tag, _, changed) => {
   expect(refusal(payloadOf(changed))).toMatchObject({ tag, reason: expect.stringContaining('another account') });
+});
+
+it('QRP-7 refuses more than a postal code in tag 61', () => {
+  expect(refusal(payloadOf({ merchantCity: PARTS.merchantCity + field('61', '0010A000000727') })).tag).toBe('61');
 });
 
 it('QRP-7 refuses a skipped tag that is empty or has a wrong length', () => {
