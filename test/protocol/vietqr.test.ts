@@ -256,10 +256,10 @@ it('QRP-1 refuses other than printable ASCII, by its tag', () => {
 });
 
 it('QRP-1 refuses more than 512 characters and takes as many', () => {
-  const skipped = ['80', '81', '82', '83'].map((tag) => field(tag, 'x'.repeat(70)));
-  const base = payloadOf({ labels: PARTS.labels + skipped.join('') });
-  const fill = (length: number) =>
-    payloadOf({ labels: PARTS.labels + skipped.join('') + field('84', 'x'.repeat(length - base.length - 4)) });
+  const wallets = Array.from({ length: 35 }, (_, index) => field(`${65 + index}`, 'xxxxx')).join('');
+  const labels = (purpose: string) => field('62', field('08', 'x'.repeat(25)) + purpose) + wallets;
+  const base = payloadOf({ labels: labels('') });
+  const fill = (length: number) => payloadOf({ labels: labels(field('03', 'x'.repeat(length - base.length - 4))) });
   expect(fill(512)).toHaveLength(512);
   expect(decodeVietQr(fill(512)).ok).toBe(true);
   expect(refusal(fill(513)).reason).toContain('513');
