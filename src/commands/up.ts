@@ -159,15 +159,18 @@ async function untilIdle(window: Awaited<ReturnType<typeof startAgent>>['window'
 }
 
 /** What authorizes callbacks, with the secrets that files hold: an argument stands in the list of processes. */
-function howOf({ callbackAuth, callbackAuthFile }: UpOptions): string {
+function howOf({ callbackUrl, callbackAuth, callbackAuthFile }: UpOptions): string {
+  if (callbackAuthFile === undefined && callbackAuth === 'none') return callbackAuth;
+  const [, kind, file = ''] = /^(bearer|token)-file:(.+)$/.exec(callbackAuth) ?? [];
+  if (callbackAuthFile === undefined && kind === undefined) {
+    throw new ConfigError(
+      '--callback-auth: expected none, bearer-file:FILE or token-file:FILE',
+      'a secret stands in a file, because others of this machine can read what stands on a command line',
+    );
+  }
+  if (callbackUrl === undefined) throw new ConfigError('--callback-auth: expected --callback-url with it');
   if (callbackAuthFile !== undefined) return secretFrom('--callback-auth-file', callbackAuthFile);
-  if (callbackAuth === 'none') return callbackAuth;
-  const [, kind, file] = /^(bearer|token)-file:(.+)$/.exec(callbackAuth) ?? [];
-  if (kind !== undefined && file !== undefined) return `${kind}:${secretFrom('--callback-auth', file)}`;
-  throw new ConfigError(
-    '--callback-auth: expected none, bearer-file:FILE or token-file:FILE',
-    'put the secret into a file of your own: others read what stands on a command line',
-  );
+  return `${kind}:${secretFrom(`--callback-auth ${kind}-file:`, file)}`;
 }
 
 /** `none`, `bearer:TOKEN` or `token:USERNAME:PASSWORD@TOKEN-URL`. */
@@ -180,7 +183,9 @@ function callbackAuth(how: string): CallbackAuth {
     return { kind: 'token', username, password, url };
   }
   throw new ConfigError(
-    '--callback-auth: expected a file with TOKEN (bearer) or USERNAME:PASSWORD@TOKEN-URL (token) in it',
+    how.startsWith('token:')
+      ? '--callback-auth token-file:FILE: expected USERNAME:PASSWORD@TOKEN-URL in the file'
+      : '--callback-auth-file: expected bearer:TOKEN or token:USERNAME:PASSWORD@TOKEN-URL in the file',
   );
 }
 

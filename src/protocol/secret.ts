@@ -3,6 +3,8 @@ import { z } from 'zod';
 const CHARS_MAX = 200;
 /** 128 bits in each of the ways that secrets are written in. Words have some 2 bits a character. */
 const FORMS = [/^[0-9A-Fa-f]{32,}$/, /^(?=.*[a-z])(?=.*[A-Z])\S{22,}$/, /^.{64,}$/];
+/** So long a run of small letters is words: in 43 random characters of base64 it is one in 50,000. */
+const WORDS = /[a-z]{15}/;
 /** Fewer are a pattern: of 32 random hexadecimal digits, one in 10,000,000 has so few. */
 const DIFFERENT_MIN = 8;
 
@@ -15,7 +17,8 @@ export const SECRET_EXPECTED =
  * (PROTOCOL.md, clause TOP-2). What a person thinks up is refused unless it is as long as that, whatever is in it.
  */
 export function isStrongSecret(text: string): boolean {
-  return new Set(text).size >= DIFFERENT_MIN && FORMS.some((form) => form.test(text));
+  const isPattern = new Set(text).size < DIFFERENT_MIN || WORDS.test(text);
+  return !isPattern && FORMS.some((form) => form.test(text));
 }
 
 /** A secret that a person writes into a file. */

@@ -46,6 +46,7 @@ describe('the command line', () => {
     ['a missing option', ['agent']],
     ['an unknown display', ['up', '--no-open', '--display', 'cinema', '--data', '/nonexistent/paybox']],
     ['an unknown way to authorize', ['up', '--no-open', '--callback-auth', 'maybe', '--data', '/nonexistent/paybox']],
+    ['an authorization for nobody', ['up', '--no-open', '--callback-auth', 'bearer-file:/nonexistent/secret']],
     ['a password among the arguments', ['push', '--amount', '1', '--content', 'DH1', '--password', 'x']],
   ])('ends with 2 and says what is wrong for %s', async (_what, args) => {
     const { code, output } = await payboxToEnd(...args);

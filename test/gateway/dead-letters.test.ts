@@ -171,12 +171,13 @@ describe('dead letters', () => {
   });
 
   it.each([
-    [{ from: 'yesterday' }, 'from'],
-    [{ status: 'delivered' }, 'status'],
-    [{ partners: ['demo'] }, 'partners'],
-  ])('SYN-5 are not sent again for %j', async (choice, field) => {
+    [{ from: 'yesterday' }, 'from', 400, 'E46'],
+    [{ status: 'delivered' }, 'status', 400, 'E46'],
+    [{ partners: ['demo'] }, 'partners', 400, 'E46'],
+    [{ partner: 'nobody' }, 'partner', 404, 'E67'],
+  ])('SYN-5 are not sent again for %j', async (choice, field, status, message) => {
     const { gateway } = await twoPartners();
-    expect(await resend(gateway, choice)).toEqual({ status: 400, body: { status: 'FAILED', message: 'E46' } });
+    expect(await resend(gateway, choice)).toEqual({ status, body: { status: 'FAILED', message } });
     expect(gateway.log.at(-1)).toMatchObject({ event: 'request-refused', reason: expect.stringContaining(field) });
   });
 

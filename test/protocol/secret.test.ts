@@ -22,6 +22,7 @@ describe('a secret that is written into a file', () => {
     ['one digit less of base64', 'Zm9vYmFyYmF6cXV4cXV1e'],
     ['one character again and again', 'a'.repeat(100)],
     ['a short pattern again and again', 'aB1'.repeat(40)],
+    ['words written as one', 'Congtytnhhmotthanhvienthuongmai1'],
     ['a number', '12345678901234567890'],
     ['nothing', ''],
   ])('TOP-2 is refused when it is %s', (_what, secret) => {

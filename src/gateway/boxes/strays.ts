@@ -45,6 +45,7 @@ export class Strays {
   }
 
   tell(agent: Pick<Session, 'line' | 'sessionId'>, code: 'SUPERSEDED' | 'SESSION_ENDED'): void {
-    sendTo(agent, { type: 'refused', code, reason: CODES[code] }, this.#deps);
+    const cure = code === 'SUPERSEDED' ? ': end that one, and this one comes back by itself' : '';
+    sendTo(agent, { type: 'refused', code, reason: `${CODES[code]}${cure}` }, this.#deps);
   }
 }

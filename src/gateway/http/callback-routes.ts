@@ -4,6 +4,7 @@ import type { Logger } from '../../lib/log.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import type { BacklogReader } from '../callbacks/backlog.ts';
 import type { Courier } from '../callbacks/courier.ts';
+import type { Directory } from '../directory.ts';
 import type { Store } from '../store/store.ts';
 import { listQuery } from './mock-routes.ts';
 import { answerRefusal, readBody } from './requests.ts';
@@ -28,12 +29,13 @@ export interface CallbackRoutesDeps {
   courier: Courier;
   views: Views;
   backlog: BacklogReader;
+  directory: Directory;
   log: Logger;
 }
 
 /** What was and what is to be told to partners, in the scope of `/_mock` (PROTOCOL.md, clause SYN-5). */
 export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps): void {
-  const { store, courier, views, backlog, log } = deps;
+  const { store, courier, views, backlog, directory, log } = deps;
   const refuse = (request: FastifyRequest, reply: FastifyReply, reason: string) =>
     answerRefusal(request, reply, log, { code: 'E46', reason });
   const unknown = (request: FastifyRequest, reply: FastifyReply) =>
@@ -59,6 +61,9 @@ export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps)
     const chosen = choice.safeParse(json.value);
     if (!chosen.success) return refuse(request, reply, issuesOf(chosen.error));
     const { partner, from: fromMs, to: toMs, status } = chosen.data;
+    if (partner !== undefined && directory.partner(partner) === undefined) {
+      return answerRefusal(request, reply, log, { code: 'E67', reason: `partner: there is no ${partner}` }, 404);
+    }
     const { count, more } = await courier.resendAll({ partner, fromMs, toMs, status });
     return reply.code(202).send({ status: 'SUCCESS', message: '', callbacks: count, more });
   });
