@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
 import { type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { z } from 'zod';
@@ -62,17 +61,16 @@ export class AdminClient {
     throw this.#problem(status, json);
   }
 
-  /** Appends what is answered to a file, telling how far it is. Throws as `get` does. */
-  async save(path: string, file: FileHandle, onBytes?: (bytes: number, total: number) => void): Promise<void> {
+  /** Gives what is answered to `take`, piece by piece. Throws as `get` does, and a PayboxError of `take` as it is. */
+  async save(path: string, take: (piece: Buffer, total: number) => Promise<void>): Promise<void> {
     const refused = await this.#within(SAVE_TIMEOUT_MS, async (signal) => {
       const answer = await this.#request('GET', path, '', signal);
       if (answer.statusCode !== 200) return this.#problem(answer.statusCode, await readJson(answer));
       const total = Number(answer.headers['content-length']);
       let bytes = 0;
       for await (const chunk of answer as AsyncIterable<Buffer>) {
-        await file.writeFile(chunk);
+        await take(chunk, total);
         bytes += chunk.length;
-        onBytes?.(bytes, total);
       }
       if (bytes !== total) throw new Error(`only ${bytes} of ${total} bytes came`);
       return undefined;
@@ -104,6 +102,7 @@ export class AdminClient {
     try {
       return await withAbortAfter(systemClock, timeoutMs, new AbortController().signal, work);
     } catch (error) {
+      if (error instanceof PayboxError) throw error;
       const fix = 'start the gateway, or name its origin with --url; --ca names the CA of its certificate';
       throw new MissingPeerError(`the gateway at ${this.#origin} cannot be reached: ${reasonOf(error)}`, fix, error);
     }

@@ -1,9 +1,10 @@
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { type GatewayConfig, loadGatewayConfig } from '../gateway/config.ts';
 import { markFile } from '../gateway/store/mark.ts';
-import { type BackupFacts, checkBackup, kindOfBackup, placeBackup } from '../gateway/store/restore.ts';
+import { placeBackup } from '../gateway/store/place-backup.ts';
+import { type BackupFacts, checkBackup, kindOfBackup } from '../gateway/store/restore.ts';
 import { systemClock } from '../lib/clock.ts';
-import { ConfigError, reasonOf, systemCodeOf } from '../lib/errors.ts';
+import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../lib/errors.ts';
 import { AdminClient, type AdminOptions } from './admin-client.ts';
 import { checkDump, dumpPostgres, restorePostgres } from './postgres-copy.ts';
 
@@ -27,35 +28,57 @@ export async function backup(
         'name a file in a folder that may be written',
       );
     });
-    const holds = await fill(handle, unfinished, options, config);
+    const holds = await fill({ handle, unfinished, file }, options, config);
     const { size } = await stat(unfinished);
-    await rename(unfinished, file);
+    await rename(unfinished, file).catch((error: unknown) => Promise.reject(unwritten(file, error)));
     process.stdout.write(`${file}: ${(size / MIB).toFixed(1)} MiB, ${holds}; it is as secret as the gateway\n`);
   } finally {
     await rm(unfinished, { force: true });
   }
 }
 
+/** A backup that is being made; it gets its name once it is whole. */
+interface Target {
+  handle: FileHandle;
+  unfinished: string;
+  file: string;
+}
+
 /** Fills the file from the gateway, or from its PostgreSQL database, and looks it through; what it holds, in words. */
 async function fill(
-  handle: FileHandle,
-  file: string,
+  { handle, unfinished, file }: Target,
   options: AdminOptions,
   config: GatewayConfig | undefined,
 ): Promise<string> {
+  const orUnwritten = (error: unknown) => Promise.reject(unwritten(file, error));
   try {
     if (config?.databaseUrl !== undefined) {
-      await dumpPostgres(config.databaseUrl, file);
-      await checkDump(file);
+      await dumpPostgres(config.databaseUrl, unfinished);
+      await handle.sync().catch(orUnwritten);
+      await checkDump(unfinished);
       return 'of PostgreSQL';
     }
     const client = new AdminClient({ ...options, adminToken: config?.adminToken });
-    await client.save('backup', handle, progress());
-    return inWords(await checkBackup(file));
+    const onBytes = progress();
+    let bytes = 0;
+    await client.save('backup', async (piece, total) => {
+      await handle.writeFile(piece).catch(orUnwritten);
+      bytes += piece.length;
+      onBytes?.(bytes, total);
+    });
+    await handle.sync().catch(orUnwritten);
+    return inWords(await checkBackup(unfinished));
   } finally {
-    await handle.sync();
     await handle.close();
   }
+}
+
+function unwritten(file: string, cause: unknown): PayboxError {
+  return new PayboxError('NO_BACKUP', `${file} cannot be written: ${reasonOf(cause)}`, {
+    severity: 'fatal',
+    fix: `make room where ${file} is, or name a file on another disk`,
+    cause,
+  });
 }
 
 /** `paybox restore`: puts a backup in the place of the store of a gateway that is off. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openStore } from '../../src/gateway/store/store.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { memoryDisk, withoutDisks } from '../support/disk.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd } from '../support/processes.ts';
@@ -30,6 +31,7 @@ const BALLAST_BYTES = 24_000_000;
 /** What a push may take while a backup is made, on a machine that runs many tests. */
 const PUSH_MS_MAX = 3_000;
 const { missing, note } = without(PROGRAMS.postgres);
+const disk = withoutDisks('memory');
 
 type Payment = { transactionId: string };
 
@@ -171,6 +173,17 @@ describe('a backup of a gateway that works', () => {
     await gateway.close();
     expect(systemClock.monotonicMs() - began).toBeLessThan(PUSH_MS_MAX);
     expect((await readdir(dataDir)).toSorted()).toEqual(['gateway.mark', 'gateway.sqlite']);
+  });
+
+  it.skipIf(disk.missing)(`tells who asks for one that there is no room for it${disk.note}`, async () => {
+    const target = await memoryDisk();
+    target.fill();
+    const gateway = await testGateway();
+    const file = join(target.folder, 'backup');
+    const asked = await payboxToEnd('backup', file, '--url', gateway.origin);
+    expect(asked).toMatchObject({ code: 1, output: expect.stringContaining(`make room where ${file} is`) });
+    expect(asked.output).not.toContain('start the gateway');
+    expect(await readdir(target.folder)).toEqual(['ballast']);
   });
 
   it('tells who asks for one where no gateway is', async () => {

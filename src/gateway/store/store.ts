@@ -1,5 +1,4 @@
 import { type FileHandle, mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { type Dialect, Kysely, Migrator, sql } from 'kysely';
 import { ConfigError, type PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -14,6 +13,7 @@ import { type Limits, type Pruned, prune } from './prune.ts';
 import { QrCodeStore } from './qr-codes.ts';
 import type { Tables } from './schema.ts';
 import { sqliteFile, sqliteProblem } from './sqlite.ts';
+import { refuseStoppedRestore, storeFile } from './store-files.ts';
 
 /** The setting that is written to find out whether anything can be. */
 const PROBE = 'write-probe';
@@ -129,15 +129,11 @@ interface OpenDatabase {
   superseded: Promise<PayboxError> | undefined;
 }
 
-/** The SQLite file of a gateway with this dataDir. */
-export function storeFile(dataDir: string): string {
-  return join(dataDir, 'gateway.sqlite');
-}
-
 async function openFile(dataDir: string, log: Logger): Promise<OpenDatabase> {
   const path = storeFile(dataDir);
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    refuseStoppedRestore(dataDir);
     const { dialect, holdInPlace, copyTo } = sqliteFile(path, log);
     const db = await migrated(dialect);
     const maker = new BackupMaker(path, copyTo);
