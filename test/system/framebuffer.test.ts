@@ -71,17 +71,19 @@ describe.skipIf('missing' in kernel)(`a framebuffer of a Debian kernel${note}`, 
       // Drawn here, because the image library asks for a newer processor than the one that is emulated.
       await openRenderer({ kind: 'pixels', width: screen.width, height: screen.height }, { cacheDir: dataDir });
       const boxPort = await freePort();
+      const token = 'Token-of-the-pages-of-one-test-box';
+      const headers = { authorization: `Bearer ${token}` };
       const config = {
         box: BOX,
         link: { transport: 'mqtt', url: `mqtt://10.0.2.2:${mqttPort}`, allowPlain: true },
         displays: [{ driver: 'framebuffer', name: screen.name, repaintSeconds: 0 }],
-        http: { host: '0.0.0.0' },
+        http: { host: '0.0.0.0', token },
         dataDir: '/data',
       };
       const { modules, kernelArgs } = screen;
       const guest = await bootGuest(folder, { kernel, modules, kernelArgs, config, dataDir, boxPort });
       await guest.says(' ready ');
-      const status = () => getJson(`http://127.0.0.1:${boxPort}/status`);
+      const status = () => getJson(`http://127.0.0.1:${boxPort}/status`, headers);
       await eventually('idle', async () => (await status()).state === 'idle', CONFIRM_TIMEOUT_MS).catch((error) => {
         throw new Error(`${error}\n${guest.output()}`);
       });
@@ -96,7 +98,10 @@ describe.skipIf('missing' in kernel)(`a framebuffer of a Debian kernel${note}`, 
       await guest.says(`[console ${seen + 2}]`);
       expect(decodeQrTwice(await guest.screen())).toEqual([order.qrCode, order.qrCode]);
       await eventually('the screen is what the box says it shows', async () => {
-        const [shown, told] = [await guest.screen(), await fetch(`http://127.0.0.1:${boxPort}/screen.png`)];
+        const [shown, told] = [
+          await guest.screen(),
+          await fetch(`http://127.0.0.1:${boxPort}/screen.png`, { headers }),
+        ];
         return difference(shown, new Uint8Array(await told.arrayBuffer())) <= screen.tolerance;
       });
       await guest.stop();
