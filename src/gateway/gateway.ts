@@ -19,6 +19,7 @@ import { createPost } from './callbacks/post.ts';
 import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import { createDirectory } from './directory.ts';
+import { owedFor } from './domain/payment.ts';
 import { Enrolments } from './enrolments.ts';
 import { SettableClock } from './faults/clock-skew.ts';
 import { Seams } from './faults/seams.ts';
@@ -35,6 +36,7 @@ import { addressError, readServerTls, urlHost } from './listen.ts';
 import { Logins } from './logins.ts';
 import { createMetrics } from './metrics.ts';
 import { Service } from './service.ts';
+import type { OwedFor } from './store/owing.ts';
 import { Pruner } from './store/pruner.ts';
 import { type OnStandby, openStore, type Store } from './store/store.ts';
 import { createTokens } from './tokens.ts';
@@ -116,7 +118,10 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   const deps = { ...world, clock };
   const { random, log } = deps;
   const changes = new Changes();
-  const store = opened.keep(await openStore(config, log, world.onStandby));
+  const owedAnew: OwedFor = (payment, order) =>
+    // What it was told of is not known any more: it is told as what may have been said before (AGT-11).
+    owedFor(payment, order, createDirectory(config), { callbackId: random.uuid(), isOnline: () => true });
+  const store = opened.keep(await openStore(config, log, { onStandby: world.onStandby, owedFor: owedAnew }));
   const secrets = await store.boxSecrets();
   const directory = createDirectory(config, secrets);
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ACCOUNT, partnerServer, processed, TEST_CALLBACK, testCallback } from '../gateway/harness.ts';
@@ -16,6 +16,8 @@ const TEST_TIMEOUT_MS = 180_000;
 
 interface Program {
   running: Running;
+  /** Its dataDir, which nobody makes. */
+  dataDir: string;
   signal(name: NodeJS.Signals): Promise<void>;
   ready(): Promise<Address>;
 }
@@ -39,7 +41,7 @@ async function gatewayOn(databaseUrl: string, callbackUrl: string, change: objec
     for (const pid of await programsIn(folder)) process.kill(pid, name);
   };
   onTestFinished(() => signal('SIGCONT'));
-  return { running, signal, ready: () => readyFile<Address>(ready, running) };
+  return { running, dataDir: join(folder, 'data'), signal, ready: () => readyFile<Address>(ready, running) };
 }
 
 /** Pays at a gateway, one after the other, until told to end; what was acknowledged stands in `paid`. */
@@ -125,6 +127,39 @@ describe.skipIf(missing)(
       await second.signal('SIGTERM');
       await once(second.running.child, 'close');
       expect(second.running.child.exitCode).toBe(0);
+    });
+
+    it('STO-3 takes over no store that is not whole, although it has no mark of it, until its owner accepts the loss', async () => {
+      const databaseUrl = await server().database();
+      const partner = await partnerServer(processed);
+      const first = await gatewayOn(databaseUrl, partner.url);
+      const { paid, pay } = await payer(await first.ready());
+      for (let n = 0; n < 3; n += 1) expect(await pay()).toBe(200);
+      const second = await gatewayOn(databaseUrl, partner.url, { standby: true });
+      await eventually('the standby to wait', () => second.running.output().includes('store-awaited'), PATIENCE_MS);
+      await server().run(
+        databaseUrl,
+        `alter table payments disable trigger all; update payments set amount = 1 where id = '${paid[1]}';
+         alter table payments enable trigger all; alter table callbacks disable trigger all;
+         update callbacks set body = '{}' where payment_id = '${paid[0]}'; alter table callbacks enable trigger all`,
+      );
+      await first.signal('SIGKILL');
+      await eventually('the standby to end', () => second.running.child.exitCode !== null, PATIENCE_MS);
+      const accept = join(second.dataDir, `gateway-${new URL(databaseUrl).pathname.slice(1)}.accept-loss`);
+      expect([second.running.child.exitCode, second.running.output()]).toEqual([
+        2,
+        expect.stringContaining(`make the folder ${second.dataDir} and make the empty file ${accept}`),
+      ]);
+      expect(second.running.output()).toContain(`damaged in payments: ${paid[1]}`);
+      const count = 'select count(*)::int as count from payments';
+      expect(await server().run(databaseUrl, count)).toEqual([{ count: 3 }]);
+      await mkdir(second.dataDir);
+      await writeFile(accept, '');
+      const third = await gatewayOn(databaseUrl, partner.url, { standby: true, dataDir: second.dataDir });
+      expect((await paymentsAt(await third.ready())).toSorted()).toEqual([paid[0], paid[2]].toSorted());
+      const whole = "select count(*)::int as count from callbacks where body <> '{}'";
+      expect(await server().run(databaseUrl, whole)).toEqual([{ count: 3 }]);
+      expect(await readdir(second.dataDir)).toEqual([expect.stringMatching(/\.mark$/)]);
     });
 
     it('STO-1 is refused without standby while the other works', async () => {

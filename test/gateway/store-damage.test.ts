@@ -134,7 +134,7 @@ describe('a gateway whose store is damaged while it is off', () => {
     expect(await startAfter(killed, () => rm(join(copy, WAL)))).toBe('named');
   });
 
-  it('refuses its start by name when the newest payments are gone, and goes on without them once it is told to', {
+  it('refuses its start by name when the newest payments are gone, and goes on without them once the loss is accepted', {
     timeout: LONG_MS,
   }, async () => {
     const folder = await temporaryFolder();
@@ -145,8 +145,9 @@ describe('a gateway whose store is damaged while it is off', () => {
     const refused = await payboxToEnd('gateway', '--config', join(folder, 'gateway.yaml'));
     expect(refused.code).toBe(2);
     expect(refused.output).toContain('payments 4 to 7 are missing, 4 of them, which had been acknowledged');
-    expect(refused.output).toContain(`move ${join(folder, MARK)} away`);
-    await rm(join(folder, MARK));
+    const accept = join(folder, 'gateway.accept-loss');
+    expect(refused.output).toContain(`make the empty file ${accept} to go on`);
+    await writeFile(accept, '');
     await payments(folder, 1, 'SIGTERM', known);
     expect(await readFile(join(folder, MARK), 'latin1')).toMatch(/^4 [\da-f]{64} /);
   });
@@ -178,7 +179,7 @@ describe('a row that is damaged while the gateway runs', () => {
     const [orders, payments] = [new OrderStore(db, log), new PaymentStore(db, log, () => undefined)];
     await expect(orders.find('a')).rejects.toThrow('the row a of orders is damaged');
     await expect(orders.startPush(push('p', 'a'), undefined)).rejects.toThrow('a row of orders is damaged: a');
-    await expect(payments.callback('c a')).rejects.toThrow('the row c a of callbacks is damaged');
+    await expect(payments.callback('c a')).rejects.toThrow('the row c a of payment t a of callbacks is damaged');
     expect((await orders.newest(10)).map((it) => it.id)).toEqual(['b']);
     expect((await payments.newest(10)).map((it) => it.id)).toEqual(['t b']);
     expect((await payments.tellUnreported(BOX, 9)).notices.map((it) => it.id)).toEqual(['t b']);
@@ -186,7 +187,7 @@ describe('a row that is damaged while the gateway runs', () => {
     expect((await verifyLedger(db)).problems).toEqual([
       'damaged in orders: a',
       'damaged in payments: t a',
-      'damaged in callbacks: c a',
+      'damaged in callbacks: c a of payment t a',
       'payment 1 is not the one that was kept after 0',
     ]);
   });

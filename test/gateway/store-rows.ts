@@ -1,3 +1,4 @@
+import { DatabaseSync } from 'node:sqlite';
 import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import type { Consequences, Kept } from '../../src/gateway/store/payments.ts';
@@ -75,4 +76,15 @@ export async function opened(place: StorePlace, log: Logger = keptLog().log): Pr
   const store = await openStore(place, log);
   onTestFinished(() => store.close().catch(() => undefined));
   return store;
+}
+
+/** Changes rows of a SQLite store that nobody uses as a disk does it: past the engine, which would refuse or sum it. */
+export function spoil(file: string, table: string, change: string): void {
+  const db = new DatabaseSync(file);
+  try {
+    const kept = db.prepare('select sql from sqlite_schema where name = ?').get(`${table}_updated`);
+    db.exec(`drop trigger ${table}_updated; update ${table} set ${change}; ${kept?.sql}`);
+  } finally {
+    db.close();
+  }
 }

@@ -152,6 +152,35 @@ describe('a store whose file is damaged', () => {
     expect(await anew.orders.newest(1)).toEqual([]);
   });
 
+  it('has an index that is not as its table says made anew, and all that it kept', async () => {
+    const { dataDir, file } = await filled();
+    const before = await opened({ dataDir });
+    for (const id of ['a', 'b', 'c']) await pay(before, id);
+    await before.close();
+    const db = new DatabaseSync(file);
+    const { page, size } = db
+      .prepare(
+        "select rootpage as page, (select page_size from pragma_page_size) as size from sqlite_schema where name = 'payments_by_seq'",
+      )
+      .get() as { page: number; size: number };
+    db.close();
+    const handle = await open(file, 'r+');
+    const last = Buffer.alloc(1);
+    // The first entry of the index lies at the end of its page: its last byte is part of a rowid or of a seq.
+    await handle.read(last, 0, 1, page * size - 1);
+    await handle.write(Buffer.of((last[0] ?? 0) ^ 0x40), 0, 1, page * size - 1);
+    await handle.close();
+    const { log, lines } = keptLog();
+    const store = await opened({ dataDir }, log);
+    expect(lines.map((line) => JSON.parse(line))).toEqual([
+      expect.objectContaining({ event: 'store-index-rebuilt', reason: expect.stringContaining('payments_by_seq') }),
+    ]);
+    expect((await store.payments.newest(10)).map(({ id }) => id)).toEqual(['c', 'b', 'a']);
+    await store.close();
+    await opened({ dataDir }, log);
+    expect(lines).toHaveLength(1);
+  });
+
   it('begins anew, and says so, once it is emptied', async () => {
     const { dataDir, file } = await filled();
     await truncate(file);

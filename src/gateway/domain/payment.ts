@@ -1,7 +1,8 @@
 import type { TransactionSync } from '../../protocol/http-api.ts';
 import type { Directory } from '../directory.ts';
+import type { NewPayment, Owed, Told } from '../store/owing.ts';
 import type { Money } from '../store/paid-by.ts';
-import type { Consequences, Told } from '../store/payments.ts';
+import type { Consequences } from '../store/payments.ts';
 import type { OrderRow } from '../store/schema.ts';
 
 /** A payment that has come in, before it is known what it pays. */
@@ -35,6 +36,16 @@ export function consequencesOf(
     trans_type: money.trans_type,
     paid_at_ms: paidAtMs,
   };
+  return { payment, ...owedFor(payment, order, directory, { callbackId, isOnline }) };
+}
+
+/** Who is told of a payment, and what; without its order, what the payment itself knows (clauses CBK-7 and SYN-2). */
+export function owedFor(
+  payment: NewPayment,
+  order: OrderRow | undefined,
+  directory: Directory,
+  { callbackId, isOnline }: Pick<Incoming, 'callbackId' | 'isOnline'>,
+): Owed {
   const payload: TransactionSync = {
     transactionid: payment.id,
     transactiontime: payment.paid_at_ms,
@@ -50,23 +61,23 @@ export function consequencesOf(
     serviceCode: order?.service_code ?? '',
     subTerminalCode: order?.sub_terminal_code ?? '',
   };
-  const url = directory.partner(money.partner)?.callback?.url;
+  const url = directory.partner(payment.partner)?.callback?.url;
   const callback = url === undefined ? undefined : { id: callbackId, url, body: JSON.stringify(payload) };
-  const told = toTell(money, order, directory).map((box) => ({
+  const told = toTell(payment, order, directory).map((box) => ({
     ...box,
-    told_at_ms: isOnline(box.terminal_code) ? paidAtMs : null,
+    told_at_ms: isOnline(box.terminal_code) ? payment.paid_at_ms : null,
   }));
-  return { payment, told, callback };
+  return { told, callback };
 }
 
 /** Which boxes hear of a payment (PROTOCOL.md, clause CBK-7). */
-function toTell(money: Money, order: OrderRow | undefined, directory: Directory): Omit<Told, 'told_at_ms'>[] {
-  if (money.trans_type === 'D') return [];
+function toTell(payment: NewPayment, order: OrderRow | undefined, directory: Directory): Omit<Told, 'told_at_ms'>[] {
+  if (payment.trans_type === 'D') return [];
   const { shown_on = null, shown_push_id = null } = order ?? {};
   if (shown_on !== null && directory.box(shown_on) !== undefined) {
     return [{ terminal_code: shown_on, push_id: shown_push_id }];
   }
   return directory
-    .boxesOf(money.bank_account)
+    .boxesOf(payment.bank_account)
     .map(({ terminalCode }) => ({ terminal_code: terminalCode, push_id: null }));
 }

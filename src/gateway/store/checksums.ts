@@ -109,13 +109,21 @@ export async function damagedRows(db: Kysely<Tables>, table: CheckedTable): Prom
   return rows.map(({ name }) => ({ table, name }));
 }
 
-/** Moves the damaged rows of a table to `damaged_rows`. */
-export async function setDamagedAside(db: Kysely<Tables>, table: CheckedTable): Promise<void> {
-  const isDamaged = sql.raw(`checksum is distinct from ${checksumSql(table)}`);
-  const [name, content] = [sql.raw(nameSql(table)), sql.raw(joinedSql(COVERED[table]))];
-  await sql`insert into damaged_rows (table_name, name, content)
-    select ${sql.lit(table)}, ${name}, ${content} from ${sql.table(table)} where ${isDamaged}`.execute(db);
-  await sql`delete from ${sql.table(table)} where ${isDamaged}`.execute(db);
+/** Damaged rows of each table, as they are read. */
+export type SetAside = { [Table in CheckedTable]: CheckedRow<Table>[] };
+
+/** Moves the damaged rows to `damaged_rows`; what they were. */
+export async function setDamagedAside(db: Kysely<Tables>): Promise<SetAside> {
+  const aside: { [Table in CheckedTable]?: unknown } = {};
+  for (const table of CHECKED_TABLES) {
+    const isDamaged = sql.raw(`checksum is distinct from ${checksumSql(table)}`);
+    const [name, content] = [sql.raw(nameSql(table)), sql.raw(joinedSql(COVERED[table]))];
+    await sql`insert into damaged_rows (table_name, name, content)
+      select ${sql.lit(table)}, ${name}, ${content} from ${sql.table(table)} where ${isDamaged}`.execute(db);
+    const gone = await sql`delete from ${sql.table(table)} where ${isDamaged} returning *`.execute(db);
+    aside[table] = gone.rows;
+  }
+  return aside as SetAside;
 }
 
 /**
@@ -174,7 +182,8 @@ function checksumSql(table: CheckedTable, of = ''): string {
 }
 
 function nameSql(table: CheckedTable): string {
-  return table === 'notices' ? "payment_id || ' ' || terminal_code" : COVERED[table][0];
+  if (table === 'notices') return "'payment ' || payment_id || ' to ' || terminal_code";
+  return table === 'callbacks' ? "id || ' of payment ' || payment_id" : COVERED[table][0];
 }
 
 function isIntact<Table extends CheckedTable>(table: Table, row: CheckedRow<Table>): boolean {
@@ -184,6 +193,7 @@ function isIntact<Table extends CheckedTable>(table: Table, row: CheckedRow<Tabl
 
 function damagedRow<Table extends CheckedTable>(table: Table, row: CheckedRow<Table>): DamagedRow {
   const values: Record<string, unknown> = row;
-  const name = table === 'notices' ? `${values.payment_id} ${values.terminal_code}` : values[COVERED[table][0]];
-  return { table, name: String(name) };
+  if (table === 'notices') return { table, name: `payment ${values.payment_id} to ${values.terminal_code}` };
+  const name = String(values[COVERED[table][0]]);
+  return { table, name: table === 'callbacks' ? `${name} of payment ${values.payment_id}` : name };
 }

@@ -1,42 +1,56 @@
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import type { Kysely } from 'kysely';
 import { ConfigError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import { acceptLoss, type LedgerEnd, missingBetween, type Verdict, verifyLedger } from './ledger.ts';
-import { Mark, type MarkedPlace, markFile, readMark } from './mark.ts';
+import { acceptLoss, missingBetween, type Verdict, verifyLedger } from './ledger.ts';
+import { acceptFile, Mark, type MarkedPlace, markFile, readMark } from './mark.ts';
+import type { OwedFor } from './owing.ts';
 import type { Tables } from './schema.ts';
 
 /**
  * Looks through the store at a start, also for payments that the mark in dataDir knows and the store does not. Throws
- * ConfigError that names what is damaged or missing. Without a mark, which is how an owner says so, it goes on with what is
- * whole, and the log names the rest. Returns the mark that is to move on with the ledger; a PostgreSQL store without dataDir
- * has none.
+ * ConfigError that names what is damaged or missing, unless the owner has laid the file beside it that accepts this loss:
+ * then it goes on with what is whole, owes anew what `owedFor` says, and the log names the rest. The file is for one start
+ * and is deleted (PROTOCOL.md, clause STO-3). Returns the mark that is to move on with the ledger; a PostgreSQL store
+ * without dataDir has none.
  */
-export async function openLedger(db: Kysely<Tables>, place: MarkedPlace, log: Logger): Promise<Mark | undefined> {
-  const file = markFile(place);
+export async function openLedger(
+  db: Kysely<Tables>,
+  place: MarkedPlace,
+  log: Logger,
+  owedFor?: OwedFor,
+): Promise<Mark | undefined> {
+  const [file, acceptance] = [markFile(place), acceptFile(place)];
   const known = readMark(file);
+  const isAccepted = existsSync(acceptance);
   let verdict = await verifyLedger(db);
-  const problems = [...verdict.problems, ...(await lostSince(known, verdict))];
+  const problems = [...verdict.problems, ...(await lostSince(known, verdict, file))];
   if (problems.length > 0) {
-    if (known !== undefined) throw lossOf(problems, file);
+    if (!isAccepted) throw lossOf(problems, place);
     for (const problem of problems) log.error('store-loss-accepted', { problem, setAsideIn: 'damaged_rows' });
-    await acceptLoss(db);
+    if (verdict.problems.length > 0) await acceptLoss(db, log, owedFor);
     verdict = await verifyLedger(db);
   } else if (known === undefined && verdict.end.seq > 0) {
     log.warn('mark-new', { file: file, payments: verdict.end.seq });
   }
+  // Left there it would accept the next loss too, which nobody knows yet.
+  if (isAccepted) rmSync(acceptance);
+  if (isAccepted && problems.length === 0) log.warn('store-loss-none', { deleted: acceptance });
   return existsSync(place.dataDir) ? new Mark(file, verdict.end, log) : undefined;
 }
 
-async function lostSince(known: LedgerEnd | undefined, { end, holds }: Verdict): Promise<string[]> {
+async function lostSince(known: ReturnType<typeof readMark>, { end, holds }: Verdict, file: string): Promise<string[]> {
   if (known === undefined) return [];
+  if (known === 'damaged') return [`${file} is damaged, by which a start knows whether payments are missing`];
   if (known.seq > end.seq) return [`${missingBetween(end.seq, known.seq + 1)}, which had been acknowledged`];
   return (await holds(known)) ? [] : [`payment ${known.seq} is another than the one that had been acknowledged`];
 }
 
-function lossOf(problems: readonly string[], file: string): ConfigError {
+function lossOf(problems: readonly string[], place: MarkedPlace): ConfigError {
+  const folder = existsSync(place.dataDir) ? '' : `make the folder ${place.dataDir} and `;
   return new ConfigError(
-    `dataDir: the store has lost what it kept: ${problems.join('; ')}`,
-    `restore a copy of the store, or move ${file} away to go on without what is named here; nothing is deleted`,
+    `dataDir: the store is not whole: ${problems.join('; ')}`,
+    `restore a copy of the store, or ${folder}make the empty file ${acceptFile(place)} to go on without what is named ` +
+      'here; the start deletes that file, and nothing else',
   );
 }

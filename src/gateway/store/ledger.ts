@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
+import type { Logger } from '../../lib/log.ts';
 import {
   CHECKED_TABLES,
   type DamagedRow,
@@ -9,6 +10,7 @@ import {
   paymentContent,
   setDamagedAside,
 } from './checksums.ts';
+import { type OwedFor, oweAnew } from './owing.ts';
 import type { PaymentRow, Tables } from './schema.ts';
 
 /** Payments read at a time. */
@@ -105,12 +107,14 @@ export async function verifyLedger(db: Kysely<Tables>): Promise<Verdict> {
 }
 
 /**
- * Goes on without what is damaged or missing: moves damaged rows to the table `damaged_rows`, for a technician, and
- * begins the chain anew after the newest payment that is known of.
+ * Goes on without what is damaged or missing: moves damaged rows to the table `damaged_rows`, for a technician, owes
+ * anew what `owedFor` says for payments that are whole, and begins the chain anew after the newest payment that is
+ * known of.
  */
-export async function acceptLoss(db: Kysely<Tables>): Promise<void> {
+export async function acceptLoss(db: Kysely<Tables>, log: Logger, owedFor?: OwedFor): Promise<void> {
   await db.transaction().execute(async (trx) => {
-    for (const table of CHECKED_TABLES) await setDamagedAside(trx, table);
+    const aside = await setDamagedAside(trx);
+    if (owedFor !== undefined) await oweAnew(trx, aside, owedFor, log);
     const known = (await trx.selectFrom('ledger').selectAll().executeTakeFirst()) ?? { end_seq: 0, end_link: '' };
     const newest = await trx
       .selectFrom('payments')

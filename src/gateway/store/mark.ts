@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { LedgerEnd } from './ledger.ts';
 
@@ -27,23 +27,29 @@ const LINES = 2;
 const NO_LINK = '-';
 
 /** Where the mark of the store in this folder is, or of that PostgreSQL database. */
-export function markFile({ dataDir, databaseUrl }: MarkedPlace): string {
-  if (databaseUrl === undefined) return join(dataDir, 'gateway.mark');
-  const database = new URL(databaseUrl).pathname.slice(1);
-  return join(dataDir, `gateway-${database.replaceAll(/[^\w-]/g, '_')}.mark`);
+export function markFile(place: MarkedPlace): string {
+  return `${besideStore(place)}.mark`;
 }
 
-/** How far the ledger went by the mark; `undefined` without a mark. Throws ConfigError when the mark itself is damaged. */
-export function readMark(file: string): LedgerEnd | undefined {
+/** The file with which an owner accepts a loss of that store (PROTOCOL.md, clause STO-3). */
+export function acceptFile(place: MarkedPlace): string {
+  return `${besideStore(place)}.accept-loss`;
+}
+
+function besideStore({ dataDir, databaseUrl }: MarkedPlace): string {
+  if (databaseUrl === undefined) return join(dataDir, 'gateway');
+  const database = new URL(databaseUrl).pathname.slice(1);
+  return join(dataDir, `gateway-${database.replaceAll(/[^\w-]/g, '_')}`);
+}
+
+/** How far the ledger went by the mark; `undefined` without a mark. */
+export function readMark(file: string): LedgerEnd | 'damaged' | undefined {
   if (!existsSync(file)) return undefined;
   const text = readFileSync(file, 'latin1');
   const ends = [0, 1].flatMap((n) => endIn(text.slice(n * LINE_BYTES, (n + 1) * LINE_BYTES)) ?? []);
   const [first, second = first] = ends;
   if (first !== undefined && second !== undefined) return second.seq > first.seq ? second : first;
-  throw new ConfigError(
-    `dataDir: ${file} is damaged, by which a start knows whether the store has lost payments`,
-    `see that the newest payments are there, and move ${file} away to go on with what the store has`,
-  );
+  return 'damaged';
 }
 
 /** Makes the mark anew, on the disk, as it stands beside a store whose ledger ends there. Throws what the disk says. */

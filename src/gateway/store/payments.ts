@@ -3,6 +3,7 @@ import type { Logger } from '../../lib/log.ts';
 import { intact, onlyIntact } from './checksums.ts';
 import { appendToLedger, type LedgerEnd } from './ledger.ts';
 import { type Backlog, backlogIn, type CallbackChoice, neverTriedIn, type TriedAgain, tryAgainIn } from './owed.ts';
+import { type NewPayment, type Owed, owe, type Told } from './owing.ts';
 import { findPaidBy, type Money } from './paid-by.ts';
 import {
   type AttemptRow,
@@ -15,22 +16,16 @@ import {
   type PushRow,
   type Tables,
 } from './schema.ts';
-import { newestAttempts, nextAttemptSeq, nextSeq, seqOf } from './seq.ts';
+import { newestAttempts, nextAttemptSeq, seqOf } from './seq.ts';
 
 /** More are not told at a time; the rest follows as these are answered. */
 const NOTICES_MAX = 100;
 
-export type NewPayment = Omit<PaymentRow, 'seq'>;
-/** A box that is told of a payment: at once, or when it is there. */
-export type Told = Pick<NoticeRow, 'terminal_code' | 'push_id' | 'told_at_ms'>;
 /** What a box is told; `repeated` when it may have been before. */
 export type Notice = NewPayment & Pick<NoticeRow, 'push_id'> & { repeated: boolean };
-export type NewCallback = Pick<CallbackRow, 'id' | 'url' | 'body'>;
 /** A payment with all that follows from it. */
-export interface Consequences {
+export interface Consequences extends Owed {
   payment: NewPayment;
-  told: Told[];
-  callback: NewCallback | undefined;
 }
 /** What was kept of a payment, and the pushes that are to be withdrawn because of it. */
 export interface Kept extends Consequences {
@@ -74,24 +69,10 @@ export class PaymentStore {
             )
           : await findPaidBy(trx, pays, atMs);
       const consequences = consequencesOf(order);
-      const { payment, told, callback } = consequences;
+      const { payment, told } = consequences;
       const end = await appendToLedger(trx, payment);
       await trx.insertInto('payments').values(end).execute();
-      for (const box of told) {
-        const state = { created_at_ms: atMs, reported_at_ms: null, recorded: null };
-        await trx
-          .insertInto('notices')
-          .values({ payment_id: payment.id, ...box, ...state })
-          .execute();
-      }
-      if (callback !== undefined) {
-        const begun = { status: 'pending', warning: null, tries: 0, next_at_ms: atMs, created_at_ms: atMs } as const;
-        const { id: payment_id, partner } = payment;
-        await trx
-          .insertInto('callbacks')
-          .values({ ...callback, ...begun, payment_id, partner, seq: nextSeq('callbacks') })
-          .execute();
-      }
+      await owe(trx, payment, consequences, atMs);
       const withdrawn = order === undefined ? [] : await payOrder(trx, order.id, told, atMs);
       return { ...consequences, withdrawn, end };
     });

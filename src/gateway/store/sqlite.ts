@@ -11,7 +11,7 @@ import {
 } from 'kysely';
 import { ConfigError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import { CHECKSUM_FUNCTION, checksumOf } from './checksums.ts';
+import { CHECKED_TABLES, CHECKSUM_FUNCTION, checksumOf } from './checksums.ts';
 
 /** Statements kept prepared; the queries of the store are fewer. */
 const STATEMENTS_MAX = 200;
@@ -19,8 +19,17 @@ const OWNER_ONLY = 0o600;
 /** Of a backup: queries wait for the copy of so many, about a millisecond. */
 const PAGES_AT_ONCE = 100;
 
+/** What SQLite is to find wrong before it looks no further, and what of it is told. */
+const FINDINGS_MAX = 10_000;
+const NAMED_MAX = 10;
+/** Where a row and its index differ, the row itself may be the damaged one: in settings or secrets nobody would find it. */
+const REBUILT: readonly string[] = [...CHECKED_TABLES, 'callback_attempts', 'qr_codes', 'known_logins'];
+/** That an index is not as its table says, which has what it is made from. */
+const OF_INDEX = /^(row \d+ missing from index|wrong # of entries in index) (?<index>\S+)$/;
+
 /** Primary result codes of SQLite. */
 const BUSY = 5;
+const CONSTRAINT = 19;
 const DAMAGED = [11, 24, 26];
 
 /** A database in a file. */
@@ -107,13 +116,43 @@ function openSqlite(path: string, log: Logger): DatabaseSync {
       'PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 200',
     );
     // A page that is damaged would fail the one call that meets it, for ever. Takes about 3 ms per MB.
-    const found = String(Object.values(db.prepare('PRAGMA integrity_check(1)').get() ?? {})[0]);
-    if (found !== 'ok') throw damaged(path, found.replace(/^\*\*\*.*\n/, ''));
+    let findings = findingsIn(db);
+    if (findings.length > 0 && areOfIndexes(db, findings)) {
+      reindex(db, path);
+      log.warn('store-index-rebuilt', { file: path, reason: findings.slice(0, NAMED_MAX).join('; ') });
+      findings = findingsIn(db);
+    }
+    if (findings[0] !== undefined) throw damaged(path, findings[0]);
     return db;
   } catch (error) {
     db?.close();
     throw named(error, path);
   }
+}
+
+/** Whether nothing is damaged but indexes, of tables whose rows are checked anew, or of which none matters alone. */
+function areOfIndexes(db: DatabaseSync, findings: readonly string[]): boolean {
+  const tableOf = db.prepare("select tbl_name from sqlite_schema where type = 'index' and name = ?");
+  return findings.every((it) => {
+    const index = OF_INDEX.exec(it)?.groups?.index;
+    return index !== undefined && REBUILT.includes(String(tableOf.get(index)?.tbl_name));
+  });
+}
+
+/** Throws ConfigError where no index fits the rows: two of them have one key. */
+function reindex(db: DatabaseSync, path: string): void {
+  try {
+    db.exec('REINDEX');
+  } catch (error) {
+    throw codeOf(error) === CONSTRAINT ? damaged(path, reasonOf(error)) : error;
+  }
+}
+
+/** What is wrong with the pages of a file; empty when all is well. */
+function findingsIn(db: DatabaseSync): string[] {
+  const found = db.prepare(`PRAGMA integrity_check(${FINDINGS_MAX})`).all();
+  const texts = found.map((it) => String(Object.values(it)[0]).replace(/^\*\*\*.*\n/, ''));
+  return texts[0] === 'ok' ? [] : texts;
 }
 
 /** It holds what boxes and partners prove themselves with; the files beside it get the rights of this one. */
@@ -186,10 +225,15 @@ function orNamed<T>(path: string, work: () => T): T {
   }
 }
 
+/** Primary result code of what SQLite threw. */
+function codeOf(error: unknown): number | undefined {
+  return error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : undefined;
+}
+
 /** What an error of SQLite means for the file, where that is more than its own words say. */
 function named(error: unknown, path: string): unknown {
-  if (!(error instanceof Error && 'errcode' in error)) return error;
-  const code = Number(error.errcode) & 0xff;
+  const code = codeOf(error);
+  if (!(error instanceof Error) || code === undefined) return error;
   if (code === BUSY) {
     const fix = 'stop the other gateway, or give this one a folder of its own';
     return new ConfigError(`dataDir: another gateway uses the store ${path}`, fix);

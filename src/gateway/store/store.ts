@@ -8,6 +8,7 @@ import { KnownLoginStore } from './known-logins.ts';
 import { openLedger } from './ledger-start.ts';
 import { MIGRATIONS } from './migrations.ts';
 import { OrderStore } from './orders.ts';
+import type { OwedFor } from './owing.ts';
 import { PaymentStore } from './payments.ts';
 import { type Limits, type Pruned, prune } from './prune.ts';
 import { QrCodeStore } from './qr-codes.ts';
@@ -50,6 +51,13 @@ export interface Store {
 /** Called once when a standby begins to wait, with the reason. */
 export type OnStandby = (reason: string) => void;
 
+/** What a start of the store may need of its gateway. */
+export interface StoreHooks {
+  onStandby?: OnStandby | undefined;
+  /** What is owed for a payment whose callback or notice was damaged; without it that is not owed any more. */
+  owedFor?: OwedFor;
+}
+
 /** Where the store is: a PostgreSQL database, or else a SQLite file in the folder. */
 export interface StorePlace {
   dataDir: string;
@@ -62,13 +70,17 @@ export interface StorePlace {
  * Opens the store, whose folder is made, brings it to the newest migration, and looks for what is damaged or missing. Throws
  * ConfigError, and MissingPeerError when the database server does not answer.
  */
-export async function openStore(place: StorePlace, log: Logger, onStandby?: OnStandby): Promise<Store> {
+export async function openStore(
+  place: StorePlace,
+  log: Logger,
+  { onStandby, owedFor }: StoreHooks = {},
+): Promise<Store> {
   const { dataDir, databaseUrl } = place;
   const { db, holdInPlace, problem, backup, superseded } =
     databaseUrl === undefined
       ? await openFile(dataDir, log)
       : await openDatabase({ ...place, databaseUrl }, log, onStandby);
-  const mark = await openLedger(db, place, log).catch(async (error: unknown) => {
+  const mark = await openLedger(db, place, log, owedFor).catch(async (error: unknown) => {
     await db.destroy();
     throw problem(error);
   });
