@@ -26,7 +26,7 @@ describe('a box that is awaited', () => {
     const folder = await temporaryFolder();
     const at = (name: string) => join(folder, name);
     const identity = { terminalCode: 'VVB000007', serialNumber: 'VVB900007' };
-    await writeFile(at('secret'), 'a secret of this test\n', { mode: 0o600 });
+    await writeFile(at('secret'), 'Sample-secret-of-this-test-8\n', { mode: 0o600 });
     const named = ['--await-box', 'VVB000007:VVB900007', '--box-secret-file', at('secret')];
     const ports = ['--mqtt-port', '0', '--http-port', '0'];
     const bench = paybox('bench', 'run', 'conformance', ...named, ...ports, '--only', FAST);
@@ -57,7 +57,7 @@ describe('a box that is awaited', () => {
 
   it('and does not come ends the run with 3 and with what to check', async () => {
     const secret = join(await temporaryFolder(), 'secret');
-    await writeFile(secret, 'a secret of this test');
+    await writeFile(secret, 'Sample-secret-of-this-test-8');
     const options = ['--await-box', 'VVB000001:VVB900001', '--box-secret-file', secret, '--within', '1'];
     const ports = ['--mqtt-port', '0', '--http-port', '0'];
     const { code, output } = await payboxToEnd('bench', 'run', 'conformance', ...options, ...ports);
