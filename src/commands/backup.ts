@@ -1,8 +1,9 @@
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { type GatewayConfig, loadGatewayConfig } from '../gateway/config.ts';
-import { markFile } from '../gateway/store/mark.ts';
+import { type BackupFile, openBackup } from '../gateway/store/backup-file.ts';
+import { type MarkedPlace, markFile } from '../gateway/store/mark.ts';
 import { placeBackup } from '../gateway/store/place-backup.ts';
-import { type BackupFacts, checkBackup, kindOfBackup } from '../gateway/store/restore.ts';
+import { type BackupFacts, checkBackup } from '../gateway/store/restore.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../lib/errors.ts';
 import { AdminClient, type AdminOptions } from './admin-client.ts';
@@ -53,9 +54,10 @@ async function fill(
   const orUnwritten = (error: unknown) => Promise.reject(unwritten(file, error));
   try {
     if (config?.databaseUrl !== undefined) {
-      await dumpPostgres(config.databaseUrl, unfinished);
+      await dumpPostgres(config.databaseUrl, handle);
       await handle.sync().catch(orUnwritten);
-      await checkDump(unfinished);
+      const written = await openBackup(unfinished);
+      await checkDump(written.handle).finally(() => written.handle.close());
       return 'of PostgreSQL';
     }
     const client = new AdminClient({ ...options, adminToken: config?.adminToken });
@@ -67,7 +69,7 @@ async function fill(
       onBytes?.(bytes, total);
     });
     await handle.sync().catch(orUnwritten);
-    return inWords(await checkBackup(unfinished));
+    return inWords(await checkBackup(unfinished, unfinished));
   } finally {
     await handle.close();
   }
@@ -92,26 +94,35 @@ export async function restore(
       'name the configuration of the gateway, or its dataDir',
     );
   }
+  const opened = await openBackup(file);
+  try {
+    await restoreOpened(
+      opened,
+      configFile === undefined ? { dataDir: data ?? '' } : await loadGatewayConfig(configFile),
+      replace,
+    );
+  } finally {
+    await opened.handle.close();
+  }
+}
+
+async function restoreOpened(opened: BackupFile, place: MarkedPlace, replace: boolean): Promise<void> {
+  const { file, kind } = opened;
+  const { dataDir, databaseUrl } = place;
   const stamp = new Date(systemClock.wallMs()).toISOString().replaceAll(/[-:]|\.\d+/g, '');
-  const kind = await kindOfBackup(file);
-  const config = configFile === undefined ? undefined : await loadGatewayConfig(configFile);
-  const { databaseUrl } = config ?? {};
   if ((kind === 'postgres') !== (databaseUrl !== undefined)) {
     const fix = `name a configuration ${kind === 'postgres' ? 'with' : 'without'} databaseUrl`;
     throw new ConfigError(`${file} is of ${kind === 'postgres' ? 'PostgreSQL' : 'a SQLite store'}`, fix);
   }
   if (databaseUrl !== undefined) {
     if (replace) throw new ConfigError('--replace is for SQLite', 'make an empty database and name it in databaseUrl');
-    await checkDump(file);
-    await restorePostgres(databaseUrl, file);
+    await restorePostgres(databaseUrl, opened);
     // It knows the newest payment of the database that had this name before.
-    if (config !== undefined) await rename(markFile(config), `${markFile(config)}.before-${stamp}`).catch(ignoreAbsent);
+    await rename(markFile(place), `${markFile(place)}.before-${stamp}`).catch(ignoreAbsent);
     process.stdout.write(`restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; start the gateway\n`);
     return;
   }
-  const dataDir = config?.dataDir ?? data ?? '';
-  const facts = await checkBackup(file);
-  const aside = await placeBackup(file, dataDir, { replace, stamp, end: facts.end });
+  const { facts, aside } = await placeBackup(opened, dataDir, { replace, stamp });
   process.stdout.write(`restored ${file} into ${dataDir}: ${inWords(facts)}; start the gateway\n`);
   if (aside !== undefined) process.stdout.write(`the store that was there is ${aside} now\n`);
 }

@@ -1,20 +1,48 @@
 import { spawn } from 'node:child_process';
+import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type BackupFile, copyBackup } from '../gateway/store/backup-file.ts';
 import { ConfigError, MissingPeerError, PayboxError, systemCodeOf } from '../lib/errors.ts';
 
+const OWNER_ONLY = 0o600;
 const STDERR_CHARS_MAX = 4_000;
 
-/** Writes a PostgreSQL database into a file that is there. Throws MissingPeerError, and PayboxError with what pg_dump says. */
-export async function dumpPostgres(databaseUrl: string, file: string): Promise<void> {
-  await runTool('pg_dump', ['--format=custom', '--no-owner', '--no-privileges', `--file=${file}`], databaseUrl);
+/** Writes a PostgreSQL database into an open file. Throws MissingPeerError, and PayboxError with what pg_dump says. */
+export async function dumpPostgres(databaseUrl: string, target: FileHandle): Promise<void> {
+  await runTool('pg_dump', ['--format=custom', '--no-owner', '--no-privileges'], { databaseUrl, stdout: target.fd });
 }
 
-/** Reads a file of pg_dump through to its end. Throws PayboxError when it cannot be. */
-export async function checkDump(file: string): Promise<void> {
-  await runTool('pg_restore', ['--file=/dev/null', file], undefined);
+/** Reads a file of pg_dump, just opened, through to its end. Throws PayboxError when it cannot be. */
+export async function checkDump(source: FileHandle): Promise<void> {
+  await runTool('pg_restore', ['--file=/dev/null'], { stdin: source.fd });
 }
 
-/** Fills an empty database: whole or not at all. Throws ConfigError for one that holds something. */
-export async function restorePostgres(databaseUrl: string, file: string): Promise<void> {
+/**
+ * Checks a backup and fills an empty database with it: whole or not at all. Both work on a copy that has no name, which
+ * nobody can change meanwhile, and which is gone with the process. Throws ConfigError for a database that holds something.
+ */
+export async function restorePostgres(databaseUrl: string, backup: BackupFile): Promise<void> {
+  const handles: FileHandle[] = [];
+  try {
+    const [folder, name] = [tmpdir(), await mkdtemp(join(tmpdir(), 'paybox-restore-'))];
+    const copy = join(name, 'copy');
+    try {
+      // Each program reads on where its own descriptor stands.
+      for (const flags of ['wx', 'r', 'r']) handles.push(await open(copy, flags, OWNER_ONLY));
+    } finally {
+      await rm(name, { recursive: true });
+    }
+    const [target, first, second] = handles as [FileHandle, FileHandle, FileHandle];
+    await copyBackup(backup, target, folder);
+    await checkDump(first);
+    await fillPostgres(databaseUrl, second);
+  } finally {
+    for (const handle of handles) await handle.close();
+  }
+}
+
+async function fillPostgres(databaseUrl: string, source: FileHandle): Promise<void> {
   const { default: pg } = await import('pg');
   const client = new pg.Client({ connectionString: databaseUrl });
   client.on('error', () => undefined);
@@ -29,20 +57,24 @@ export async function restorePostgres(databaseUrl: string, file: string): Promis
     await client.end().catch(() => undefined);
   }
   const whole = ['--single-transaction', '--exit-on-error', '--no-owner', '--no-privileges'];
-  await runTool('pg_restore', [...whole, file], databaseUrl);
+  await runTool('pg_restore', whole, { databaseUrl, stdin: source.fd });
 }
 
 /** The password goes by the environment: arguments are for all to see. */
-async function runTool(tool: string, args: readonly string[], databaseUrl: string | undefined): Promise<void> {
+async function runTool(
+  tool: string,
+  args: readonly string[],
+  { databaseUrl, stdin, stdout }: { databaseUrl?: string; stdin?: number; stdout?: number },
+): Promise<void> {
   const at = databaseUrl === undefined ? undefined : new URL(databaseUrl);
   const password = decodeURIComponent(at?.password ?? '');
   if (at !== undefined) at.password = '';
   const child = spawn(tool, at === undefined ? args : [`--dbname=${at.href}`, ...args], {
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: [stdin ?? 'ignore', stdout ?? 'ignore', 'pipe'],
     env: { ...process.env, ...(password !== '' && { PGPASSWORD: password }) },
   });
   let said = '';
-  child.stderr.on('data', (chunk: Buffer) => {
+  child.stderr?.on('data', (chunk: Buffer) => {
     said = `${said}${chunk}`.slice(-STDERR_CHARS_MAX);
   });
   const code = await new Promise<number | null>((resolve, reject) => {

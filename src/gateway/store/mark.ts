@@ -1,11 +1,13 @@
 import {
   closeSync,
   existsSync,
+  fchownSync,
   fdatasyncSync,
   fsyncSync,
   openSync,
   readFileSync,
   renameSync,
+  rmSync,
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -52,17 +54,25 @@ export function readMark(file: string): LedgerEnd | 'damaged' | undefined {
   return 'damaged';
 }
 
-/** Makes the mark anew, on the disk, as it stands beside a store whose ledger ends there. Throws what the disk says. */
-export function writeMark(file: string, end: LedgerEnd): void {
+/**
+ * Makes the mark anew, on the disk, as it stands beside a store whose ledger ends there; root gives it to the owner. Returns
+ * its descriptor, which the caller closes. Throws what the disk says.
+ */
+export function writeMark(file: string, end: LedgerEnd, owner?: { uid: number; gid: number }): number {
   const fresh = `${file}.new`;
-  const fd = openSync(fresh, 'w', OWNER_ONLY);
+  rmSync(fresh, { force: true });
+  // Never a file or a link that is there: it may be a trap of the user whose folder this is.
+  const fd = openSync(fresh, 'wx', OWNER_ONLY);
   try {
+    if (owner !== undefined && process.getuid?.() === 0) fchownSync(fd, owner.uid, owner.gid);
     writeSync(fd, lineOf(end).repeat(LINES), 0, 'latin1');
     fsyncSync(fd);
-  } finally {
+    renameSync(fresh, file);
+    return fd;
+  } catch (error) {
     closeSync(fd);
+    throw error;
   }
-  renameSync(fresh, file);
 }
 
 /**
@@ -79,9 +89,8 @@ export class Mark {
 
   /** Makes the mark of a store whose ledger ends there. Throws what the disk says. */
   constructor(file: string, end: LedgerEnd, log: Logger) {
-    writeMark(file, end);
+    this.#fd = writeMark(file, end);
     this.#file = file;
-    this.#fd = openSync(this.#file, 'r+');
     this.#newest = end;
     this.#log = log;
   }

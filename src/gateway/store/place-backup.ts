@@ -1,14 +1,15 @@
-import { existsSync } from 'node:fs';
-import { chown, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { closeSync, existsSync, lstatSync } from 'node:fs';
+import { mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { type BackupFile, copyBackup } from './backup-file.ts';
 import type { LedgerEnd } from './ledger.ts';
 import { markFile, writeMark } from './mark.ts';
+import { type BackupFacts, checkBackup } from './restore.ts';
 import { restoringFile, stampOfStoppedRestore, storeFile } from './store-files.ts';
 
 const OWNER_ONLY = 0o600;
-const COPY_BYTES_AT_ONCE = 1_048_576;
 /** Primary result code of SQLite: somebody else has the file. */
 const BUSY = 5;
 /** Of a backup of an older version: a start misses nothing of it. */
@@ -40,34 +41,44 @@ interface Names {
  * Puts a backup in the place of the SQLite store in this folder. A store that is there is moved aside with all that
  * belongs to it, where `replace` allows it. Wherever it is stopped, a start finds the old store whole, or the new one, or is
  * refused until a restore ends. One that was stopped is finished under its own stamp: the parts of the old store keep one
- * name. Returns the name that the old store has now. Throws ConfigError when a store is there or in use, and PayboxError
+ * name. Returns what the backup holds, and the name that the old store has now. Throws ConfigError when a store is there or in use, and PayboxError
  * `STORAGE_FAULT` that says what is there.
  */
 export async function placeBackup(
-  file: string,
+  backup: BackupFile,
   dataDir: string,
-  { replace, stamp: freshStamp, end = NO_PAYMENT }: { replace: boolean; stamp: string; end: LedgerEnd | undefined },
-): Promise<string | undefined> {
+  { replace, stamp: freshStamp }: { replace: boolean; stamp: string },
+): Promise<{ facts: BackupFacts; aside: string | undefined }> {
   const names = namesOf(dataDir, stampOfStoppedRestore(dataDir) ?? freshStamp);
   let isPlaced = false;
+  let firstMade: string | undefined;
+  let facts: BackupFacts;
   try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    firstMade = await mkdir(dataDir, { recursive: true, mode: 0o700 });
     await takeMarkBack(names);
     const there = await filesOfStore(names);
     if (there.includes(names.store)) assertUnused(names.store);
     if (there.length > 0 && !replace) {
       throw new ConfigError(`a store is in ${dataDir} already`, 'with --replace it is moved aside; nothing is deleted');
     }
-    await bringIn(file, end, names);
+    facts = await bringIn(backup, names);
     await putInPlace(names);
     isPlaced = true;
     await syncFolder(dataDir);
   } catch (error) {
+    if (error instanceof ConfigError && firstMade !== undefined) await removeEmpty(dataDir, firstMade);
     if (error instanceof ConfigError) throw error;
     throw await stopped(names, isPlaced, error);
   }
   const isMoved = (await readdir(dataDir)).some((name) => name.startsWith(names.moved));
-  return isMoved ? names.aside(names.store) : undefined;
+  return { facts, aside: isMoved ? names.aside(names.store) : undefined };
+}
+
+/** The folder and those above it, as far as they were made. */
+async function removeEmpty(folder: string, firstMade: string): Promise<void> {
+  // One that somebody else uses already stays.
+  for (let at = resolve(folder); at.startsWith(resolve(firstMade)); at = dirname(at))
+    await rmdir(at).catch(() => undefined);
 }
 
 function namesOf(dataDir: string, stamp: string): Names {
@@ -95,15 +106,15 @@ async function takeMarkBack({ restoring, incomingMark, mark }: Names): Promise<v
   if (existsSync(restoring) && !existsSync(incomingMark) && existsSync(mark)) await rename(mark, incomingMark);
 }
 
-/** Copies the backup and makes its mark, on the disk, and refuses every start from there on. */
-async function bringIn(file: string, end: LedgerEnd, names: Names): Promise<void> {
+/** Copies the backup, looks the copy through and makes its mark, on the disk, and refuses every start from there on. */
+async function bringIn(backup: BackupFile, names: Names): Promise<BackupFacts> {
   const owner = await stat(names.dataDir);
-  await copyOnDisk(file, names.incomingStore, owner);
-  writeMark(names.incomingMark, end);
-  if (process.getuid?.() === 0) await chown(names.incomingMark, owner.uid, owner.gid);
+  const facts = await copyWhole(backup, names.incomingStore, owner);
+  closeSync(writeMark(names.incomingMark, facts.end ?? NO_PAYMENT, owner));
   await syncFolder(names.dataDir);
   await rename(names.incomingStore, names.restoring);
   await syncFolder(names.dataDir);
+  return facts;
 }
 
 /** Each step is on the disk before the next; the last one allows a start again. */
@@ -134,6 +145,8 @@ async function stopped(names: Names, isPlaced: boolean, cause: unknown): Promise
 }
 
 function assertUnused(path: string): void {
+  // What is no file is no store in use; a pipe would hold the caller for ever.
+  if (!lstatSync(path).isFile()) return;
   try {
     const db = new DatabaseSync(path, { readOnly: true });
     try {
@@ -148,19 +161,21 @@ function assertUnused(path: string): void {
   }
 }
 
-/** With the mode and the owner of a store from the first byte on, on the disk before anything else is moved. */
-async function copyOnDisk(from: string, to: string, owner: Owner): Promise<void> {
+/**
+ * With the mode and the owner of a store from the first byte on, on the disk before anything else is moved. The copy is
+ * what is looked through: whoever owns the backup may change that one at any time. Leaves no copy that it throws ConfigError for.
+ */
+async function copyWhole(backup: BackupFile, to: string, owner: Owner): Promise<BackupFacts> {
   await rm(to, { force: true });
-  const [source, target] = [await open(from, 'r'), await open(to, 'wx', OWNER_ONLY)];
+  const target = await open(to, 'wx', OWNER_ONLY);
   try {
     if (process.getuid?.() === 0) await target.chown(owner.uid, owner.gid);
-    const chunk = Buffer.alloc(COPY_BYTES_AT_ONCE);
-    for (let read = await source.read(chunk); read.bytesRead > 0; read = await source.read(chunk)) {
-      await target.writeFile(chunk.subarray(0, read.bytesRead));
-    }
-    await target.sync();
+    await copyBackup(backup, target, dirname(to));
+    return await checkBackup(to, backup.file);
+  } catch (error) {
+    await rm(to, { force: true });
+    throw error;
   } finally {
-    await source.close();
     await target.close();
   }
 }

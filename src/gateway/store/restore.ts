@@ -1,14 +1,10 @@
-import { type FileHandle, open } from 'node:fs/promises';
 import { Kysely, sql } from 'kysely';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { type LedgerEnd, verifyLedger } from './ledger.ts';
 import { MIGRATIONS } from './migrations.ts';
+import { foreignSchema } from './own-schema.ts';
 import type { Tables } from './schema.ts';
 import { readOnlyFile } from './sqlite.ts';
-
-/** First bytes of a SQLite file, and of what pg_dump writes with --format=custom. */
-const SQLITE_BEGIN = 'SQLite format 3\0';
-const POSTGRES_BEGIN = 'PGDMP';
 
 /** What a backup holds. */
 export interface BackupFacts {
@@ -21,31 +17,18 @@ export interface BackupFacts {
   end: LedgerEnd | undefined;
 }
 
-/** Which store a backup is of. Throws ConfigError for what is no backup. */
-export async function kindOfBackup(file: string): Promise<'sqlite' | 'postgres'> {
-  const begin = Buffer.alloc(SQLITE_BEGIN.length);
-  let handle: FileHandle | undefined;
+/** Looks through a copy of a backup of a SQLite store, and leaves it as it is. Throws ConfigError that says what is wrong with `file`. */
+export async function checkBackup(copy: string, file: string): Promise<BackupFacts> {
+  const db = new Kysely<Tables>({ dialect: readOnlyFile(copy) });
   try {
-    handle = await open(file, 'r');
-    await handle.read(begin, 0, begin.length, 0);
-  } catch (error) {
-    throw new ConfigError(`${file} cannot be read: ${reasonOf(error)}`, 'name a file that paybox backup has made');
-  } finally {
-    await handle?.close();
-  }
-  if (begin.toString('latin1') === SQLITE_BEGIN) return 'sqlite';
-  if (begin.toString('latin1').startsWith(POSTGRES_BEGIN)) return 'postgres';
-  throw new ConfigError(`${file} is no backup of a gateway`, 'name a file that paybox backup has made');
-}
-
-/** Looks through a backup of a SQLite store, which is left as it is. Throws ConfigError that says what is wrong. */
-export async function checkBackup(file: string): Promise<BackupFacts> {
-  const db = new Kysely<Tables>({ dialect: readOnlyFile(file) });
-  try {
+    // Before anything of it is run.
+    const foreign = await foreignSchema(db);
+    if (foreign !== undefined)
+      throw new ConfigError(`${file} is no backup of a gateway: ${foreign}`, 'take another one');
     const found = Object.values((await sql`pragma integrity_check(1)`.execute(db)).rows[0] ?? {})[0];
     if (found !== 'ok') throw damaged(file, String(found).replace(/^\*\*\*.*\n/, ''));
     const made = (await sql<{ name: string }>`select name from kysely_migration`.execute(db)).rows;
-    const newer = made.find(({ name }) => !(name in MIGRATIONS));
+    const newer = made.find(({ name }) => !Object.hasOwn(MIGRATIONS, name));
     if (newer !== undefined) throw ofNewerVersion(file, newer.name);
     if (made.length < Object.keys(MIGRATIONS).length) return { ...(await factsOf(db)), end: undefined };
     const { end, problems } = await verifyLedger(db);

@@ -75,6 +75,16 @@ export function readOnlyFile(path: string): Dialect {
   return new SqliteDialect({ database: async () => open() });
 }
 
+/** An empty database that is on no disk. */
+export function memoryDatabase(): Dialect {
+  const open = () => {
+    const db = new DatabaseSync(':memory:');
+    addChecksum(db);
+    return adaptDatabase(db, 'in memory', () => undefined);
+  };
+  return new SqliteDialect({ database: async () => open() });
+}
+
 function addChecksum(db: DatabaseSync): void {
   db.function(CHECKSUM_FUNCTION, { deterministic: true }, (text) => checksumOf(String(text)));
 }
