@@ -70,6 +70,10 @@ export class Enroller {
   async run(signal: AbortSignal): Promise<string | undefined> {
     const { clock, log, emit } = this.#deps;
     let shown: Attempt | undefined;
+    const takeOff = () => {
+      if (shown !== undefined) emit({ type: 'connecting' });
+      shown = undefined;
+    };
     let waitMs = ENROLMENT_POLL_MS;
     while (!signal.aborted) {
       const attempt = this.#current();
@@ -80,11 +84,11 @@ export class Enroller {
         attempt.askedMs = askedMs;
         const secret = this.#conclude(attempt, state);
         if (secret !== undefined) return secret;
-        // Not before its gateway knows of it: nobody could accept it.
-        if (shown !== attempt && state?.state === 'pending' && attempt.untilMs > clock.monotonicMs()) {
-          this.#show(attempt);
-          shown = attempt;
-        }
+        // Neither before its gateway knows of it nor once that has forgotten it: the next to ask with it may be another.
+        const isGood = state?.state === 'pending' && attempt.untilMs > clock.monotonicMs();
+        if (!isGood) takeOff();
+        else if (shown !== attempt) this.#show(attempt);
+        if (isGood) shown = attempt;
         this.#failure = '';
         waitMs = ENROLMENT_POLL_MS;
       } catch (error) {
@@ -93,11 +97,9 @@ export class Enroller {
         const now = `${reasonOf(error)}${fix}`;
         if (now !== this.#failure) log.warn('enrolment-failed', { reason: now });
         this.#failure = now;
-        if (error instanceof EnrolmentRefused) {
-          // The code on the screen would be of no use.
-          shown = undefined;
-          emit({ type: 'refused', code: 'NOT_REGISTERED', reason: now });
-        }
+        // The code on the screen would be of no use.
+        takeOff();
+        if (error instanceof EnrolmentRefused) emit({ type: 'refused', code: 'NOT_REGISTERED', reason: now });
         waitMs = Math.min(waitMs * 2, RETRY_MAX_MS);
       }
       await clock.sleep(waitMs, signal);
@@ -139,13 +141,12 @@ export class Enroller {
 
   /** The secret, if the gateway has accepted; throws when the answer is not by whoever was told the code. */
   #conclude(attempt: Attempt, state: EnrolmentState | undefined): string | undefined {
+    if (state?.state === 'pending') return undefined;
+    this.#attempt = undefined;
     if (state === undefined) {
-      // The gateway was started anew: it is asked again with the same code.
-      attempt.id = undefined;
+      this.#deps.log.info('enrolment-forgotten', { gateway: this.#origin });
       return undefined;
     }
-    if (state.state === 'pending') return undefined;
-    this.#attempt = undefined;
     if (state.state === 'rejected') {
       this.#deps.log.info('enrolment-rejected', { gateway: this.#origin });
       return undefined;

@@ -66,7 +66,8 @@ async function done(gateway: AdminClient, path: string, body: object, said: stri
 
 const ADVICE: Record<string, string> = {
   WRONG_CODE: 'read the code on the screen of the box again; it changes every 10 minutes',
-  CODE_SHARED: 'make sure that nobody else sees the screen of the box, then type its new code',
+  CODE_SHARED:
+    'make sure that nobody else sees the screen of the box, then type its new code; where the log of the gateway tells of many requests, cut off who sends them',
   E35: 'put the box into the configuration of the gateway, without a secret, and start that anew',
   ENROLMENT_CLOSED: "take the box's secret out of the configuration of the gateway, or set enrolment: code there",
 };

@@ -3,14 +3,17 @@ import { networkOf } from '../lib/network.ts';
 import { ENROLMENT_LIFETIME_MS, type EnrolmentRequest, type EnrolmentState } from '../protocol/enrolment.ts';
 
 /** Requests under the name of one box: its own, and those of whoever else would like to be it. */
-const REQUESTS_PER_BOX_MAX = 1_024;
-/** Of these from one address, or one /64 of IPv6: so that one address alone keeps no box out that asks from another. */
-const REQUESTS_PER_NETWORK_MAX = 64;
+const REQUESTS_PER_BOX_MAX = 4_096;
 /** Of all boxes; one with few requests may have them in any case. */
 const REQUESTS_MAX = 32_768;
 const FEW_REQUESTS = 8;
+/**
+ * One address, or one /64 of IPv6, may take this part of the room that is still free: the fuller it is the less, so that
+ * a few addresses keep no box out that asks from another.
+ */
+const NETWORK_SHARE = 1 / 64;
 /** A request is remembered beyond its end: whoever proves the same code later is told from it by nobody. */
-const REMEMBERED_MS = 2 * ENROLMENT_LIFETIME_MS;
+export const REMEMBERED_MS = 2 * ENROLMENT_LIFETIME_MS;
 
 export interface Pending {
   id: string;
@@ -32,13 +35,15 @@ interface Candidates {
 }
 
 /**
- * Who asks to be enrolled, by box and by id (PROTOCOL.md, clause ENR-7). In memory only. None is forgotten before its
+ * Who asks to be enrolled, by box and by id (PROTOCOL.md, clause ENR-7). None is forgotten before its
  * time to make room for another one: what is one too many is not taken.
  */
 export class EnrolmentRequests {
   readonly #clock: Clock;
   readonly #boxes = new Map<string, Candidates>();
   readonly #byId = new Map<string, Pending>();
+  /** How many there are of each network, of all boxes. */
+  readonly #byNetwork = new Map<string, number>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -49,16 +54,26 @@ export class EnrolmentRequests {
     const { remembered } = this.of(terminalCode);
     const network = networkOf(address);
     const own = remembered.filter((it) => it.network === network);
-    const isFull = remembered.length >= REQUESTS_PER_BOX_MAX || (this.#isFull() && remembered.length >= FEW_REQUESTS);
-    const [oldest] = own.length >= REQUESTS_PER_NETWORK_MAX ? own : isFull ? remembered : [];
+    const isOne = own.length < shareOf(REQUESTS_PER_BOX_MAX - remembered.length);
+    if (isOne && (remembered.length < FEW_REQUESTS || this.#hasRoom(network))) return 0;
+    const [oldest] = own.length > 0 ? own : remembered;
     return oldest === undefined ? 0 : oldest.untilMs - this.#clock.monotonicMs();
+  }
+
+  /** Whether not even an address that has none yet may have one more of this box. */
+  isFull(terminalCode: string): boolean {
+    const { remembered } = this.of(terminalCode);
+    if (remembered.length >= REQUESTS_PER_BOX_MAX) return true;
+    return remembered.length >= FEW_REQUESTS && !this.#hasRoom('');
   }
 
   /** Takes one more, for which there is room. */
   add(pending: Pending): void {
-    this.#byId.set(pending.id, pending);
+    const network = networkOf(pending.address);
     const untilMs = this.#clock.monotonicMs() + REMEMBERED_MS;
-    this.of(pending.request.terminalCode).remembered.push({ pending, network: networkOf(pending.address), untilMs });
+    this.#byId.set(pending.id, pending);
+    this.#byNetwork.set(network, (this.#byNetwork.get(network) ?? 0) + 1);
+    this.of(pending.request.terminalCode).remembered.push({ pending, network, untilMs });
   }
 
   /** `undefined` when it is over, or of an earlier run. */
@@ -83,21 +98,35 @@ export class EnrolmentRequests {
     const box = this.#boxes.get(terminalCode) ?? { remembered: [], wrongCodes: 0 };
     this.#boxes.set(terminalCode, box);
     const forgotten = box.remembered.filter(({ untilMs }) => untilMs <= nowMs);
-    for (const { pending } of forgotten) this.#byId.delete(pending.id);
+    for (const { pending, network } of forgotten) this.#forget(pending.id, network);
     if (forgotten.length > 0) box.remembered = box.remembered.filter(({ untilMs }) => untilMs > nowMs);
     if (box.remembered.every(({ pending }) => this.#isOver(pending))) box.wrongCodes = 0;
     return box;
   }
 
-  #isFull(): boolean {
-    if (this.#byId.size < REQUESTS_MAX) return false;
+  #forget(id: string, network: string): void {
+    this.#byId.delete(id);
+    const left = (this.#byNetwork.get(network) ?? 1) - 1;
+    if (left === 0) this.#byNetwork.delete(network);
+    else this.#byNetwork.set(network, left);
+  }
+
+  /** For one more of this network, whichever box it is of. */
+  #hasRoom(network: string): boolean {
+    const fits = () => (this.#byNetwork.get(network) ?? 0) < shareOf(REQUESTS_MAX - this.#byId.size);
+    if (fits()) return true;
     for (const terminalCode of this.#boxes.keys()) this.of(terminalCode);
-    return this.#byId.size >= REQUESTS_MAX;
+    return fits();
   }
 
   #isOver({ untilMs }: Pending): boolean {
     return untilMs <= this.#clock.monotonicMs();
   }
+}
+
+/** How many one network may have while there is room for so many more; one at least while there is any. */
+function shareOf(free: number): number {
+  return Math.ceil(Math.max(0, free) * NETWORK_SHARE);
 }
 
 export function isSameRequest(a: EnrolmentRequest, b: EnrolmentRequest): boolean {

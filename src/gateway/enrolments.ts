@@ -16,8 +16,10 @@ import {
 import type { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import type { Directory } from './directory.ts';
-import { EnrolmentRequests, isSameRequest, type Pending } from './enrolment-requests.ts';
+import { EnrolmentRequests, isSameRequest, type Pending, REMEMBERED_MS } from './enrolment-requests.ts';
 import type { BoxSecretStore } from './store/box-secrets.ts';
+import type { EnrolmentRequestRow } from './store/schema.ts';
+import type { Store } from './store/store.ts';
 import { accept, type Refusal, refuse, type Verdict } from './verdict.ts';
 
 /** So many wrong codes end the requests that they were tried on. */
@@ -41,6 +43,7 @@ export interface EnrolmentView {
 export interface EnrolmentsDeps {
   config: Pick<GatewayConfig, 'enrolment'>;
   directory: Directory;
+  store: Pick<Store, 'enrolmentRequests'>;
   secrets: BoxSecretStore;
   clock: Clock;
   random: Random;
@@ -51,7 +54,7 @@ export interface EnrolmentsDeps {
   expel(terminalCode: string, reason: string): void;
 }
 
-/** How boxes without a secret come to one (PROTOCOL.md, clause ENR). Requests are kept in memory only. */
+/** How boxes without a secret come to one (PROTOCOL.md, clause ENR). Those of an earlier run are known, but over. */
 export class Enrolments {
   readonly #deps: EnrolmentsDeps;
   readonly #requests: EnrolmentRequests;
@@ -59,17 +62,27 @@ export class Enrolments {
   readonly #probe: AgreementKey;
   #lastAcceptance: Promise<unknown> = Promise.resolve();
 
-  constructor(deps: EnrolmentsDeps) {
+  private constructor(deps: EnrolmentsDeps, earlier: readonly EnrolmentRequestRow[]) {
     this.#deps = deps;
     this.#requests = new EnrolmentRequests(deps.clock);
     this.#probe = agreementKeyOf(deps.random.secret(SEED_BYTES));
+    for (const row of earlier) {
+      if (deps.directory.box(row.terminal_code) !== undefined) this.#requests.add(overPending(row, deps.clock));
+    }
+  }
+
+  static async open(deps: EnrolmentsDeps): Promise<Enrolments> {
+    return new Enrolments(deps, await deps.store.enrolmentRequests.all());
   }
 
   /**
-   * Takes the request of a box; the id by which it asks how that stands. The same request again is the same one. With
-   * `waitMs` there is no room for another one before that (clause ENR-7).
+   * Takes the request of a box, and keeps it; the id by which it asks how that stands. The same request again is the
+   * same one. With `waitMs` there is no room for another one before that (clause ENR-7). Rejects when the store fails.
    */
-  register(request: EnrolmentRequest, address: string): Verdict<{ id: string }> | { ok: false; waitMs: number } {
+  async register(
+    request: EnrolmentRequest,
+    address: string,
+  ): Promise<Verdict<{ id: string }> | { ok: false; waitMs: number }> {
     const { terminalCode, serialNumber } = request;
     const problem = this.#problem(terminalCode, serialNumber);
     if (problem !== undefined) return problem;
@@ -79,6 +92,7 @@ export class Enrolments {
     const waitMs = this.#requests.waitMs(terminalCode, address);
     if (waitMs > 0) return { ok: false, waitMs };
     const { clock, random, log, changes } = this.#deps;
+    // Its place is taken before it is kept: others may ask meanwhile.
     const pending: Pending = {
       id: random.uuid(),
       request,
@@ -88,6 +102,7 @@ export class Enrolments {
       state: { state: 'pending' },
     };
     this.#requests.add(pending);
+    await this.#keep(pending);
     log.info('enrolment-asked', { box: terminalCode, serialNumber, address });
     changes.notify('enrolments');
     return accept({ id: pending.id });
@@ -122,6 +137,7 @@ export class Enrolments {
     if (problem !== undefined) return problem;
     const code = readEnrolmentCode(typed);
     if (code === undefined) return refuse('WRONG_CODE', 'a code is 12 letters and digits, as 7K2M-Q0XA-94TZ');
+    if (this.#requests.isFull(terminalCode)) return tooMany(this.#requests.all(terminalCode).length);
     const knowing = this.#requests.all(terminalCode).filter(({ request }) => knows(code, request));
     const found = this.#requests.live(terminalCode).find((it) => it.state.state !== 'rejected' && knowing.includes(it));
     if (found === undefined) return this.#countWrong(terminalCode);
@@ -156,6 +172,21 @@ export class Enrolments {
     log.info('box-secret-forgotten', { box: terminalCode });
     changes.notify('boxes');
     return accept(undefined);
+  }
+
+  /** A code is on no screen before the proof of it is on the disk: another start has to know it too. */
+  async #keep(pending: Pending): Promise<void> {
+    const { clock, store } = this.#deps;
+    const { terminalCode, serialNumber, publicKey, proof } = pending.request;
+    const { id, address, sinceMs } = pending;
+    const names = { id, terminal_code: terminalCode, serial_number: serialNumber };
+    const row = { ...names, public_key: publicKey, proof, address, asked_at_ms: sinceMs };
+    try {
+      await store.enrolmentRequests.keep(row, sinceMs - REMEMBERED_MS);
+    } catch (error) {
+      pending.untilMs = clock.monotonicMs();
+      throw error;
+    }
   }
 
   #problem(terminalCode: string, serialNumber?: string): Refusal | undefined {
@@ -222,6 +253,19 @@ export class Enrolments {
 
 function knows(code: string, { publicKey, proof, ...names }: EnrolmentRequest): boolean {
   return isProof(proof, boxProof(code, { ...names, boxKey: publicKey }));
+}
+
+/** A request of an earlier run. */
+function overPending(row: EnrolmentRequestRow, clock: Clock): Pending {
+  const { id, terminal_code: terminalCode, serial_number: serialNumber, public_key: publicKey, proof, address } = row;
+  const request = { terminalCode, serialNumber, publicKey, proof };
+  const untilMs = clock.monotonicMs();
+  return { id, request, address, sinceMs: row.asked_at_ms, untilMs, state: { state: 'rejected' } };
+}
+
+/** Of two who know one code the one may have been refused: nobody can tell that there is one only. */
+function tooMany(requests: number): Refusal {
+  return refuse('CODE_SHARED', `or may: more cannot be taken than ${requests} requests of this box; try again later`);
 }
 
 function unknownBox(): Refusal {

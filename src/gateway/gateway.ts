@@ -201,7 +201,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
     mqtt?.drop(terminalCode);
   };
   const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
-  const enrolments = new Enrolments({ ...deps, config, directory, secrets, changes, isOnline, expel });
+  const enrolments = await Enrolments.open({ ...deps, config, directory, store, secrets, changes, isOnline, expel });
   app.register(async (scope) => boxEnrolmentRoutes(scope, { enrolments, directory, logins, log }));
   app.register(async (scope) => ownerEnrolmentRoutes(scope, { enrolments, logins, log, ...config }), {
     prefix: '/_mock',

@@ -2,7 +2,7 @@ import type { Clock } from './clock.ts';
 import type { LogFields, Logger } from './log.ts';
 
 /** What others can cause as often as they like. */
-const REPEATABLE = /-(refused|dropped|ignored)$|^(message|mqtt-connection)-|^unknown-fields$/;
+const REPEATABLE = /-(refused|dropped|ignored)$|^(message|mqtt-connection)-|^(unknown-fields|enrolment-asked)$/;
 /** Of one kind so many are written as they come, the others of the interval are counted. */
 const WRITTEN_MAX = 3;
 const INTERVAL_MS = 60_000;
@@ -17,7 +17,7 @@ interface Kind {
 }
 
 /**
- * A log in which refusals cannot push everything else out (PROTOCOL.md, clause ERR-5): of the same event, code, and box
+ * A log in which what others can repeat cannot push everything else out (PROTOCOL.md, clause ERR-5): of the same event, code, and box
  * or address the first three in a minute are written at once. At the end of the minute, and when `ending` aborts, one
  * line more says the newest of the others, and how many they were (`repeated`).
  */
@@ -56,5 +56,6 @@ export function withoutRepeats(log: Logger, clock: Clock, ending: AbortSignal): 
 }
 
 function keyOf(event: string, { code, box, address }: LogFields): string {
-  return JSON.stringify([event, code, box, address]);
+  // What is said of one box comes from whatever addresses others have.
+  return JSON.stringify([event, code, box ?? address]);
 }

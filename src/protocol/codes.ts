@@ -39,7 +39,8 @@ export const CODES = {
   NOT_REGISTERED: 'terminalCode, serialNumber or secret are not those of a box in the system',
   ENROLMENT_CLOSED:
     'the gateway enrols no box with this terminalCode: its configuration has its secret, or closes enrolment',
-  CODE_SHARED: 'somebody else who asks to enrol under this terminalCode knows this code too; the box shows a new one',
+  CODE_SHARED:
+    'somebody else who asks to enrol under this terminalCode knows this code too, and the box shows a new one; or so many ask that nobody can tell',
   WRONG_CODE: 'no box that asks to enrol under this terminalCode shows this code',
   NO_BACKUP: 'the gateway makes no backup of its store now, for the reason beside the code',
   SUPERSEDED: 'another agent registered with the identity of this box',

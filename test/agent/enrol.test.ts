@@ -43,6 +43,8 @@ function enrollerAt(url: string) {
   const codes = () => events.filter((it): it is Enrolling => it.type === 'enrolling');
   const refusals = () => events.flatMap((it) => (it.type === 'refused' ? [it.reason] : []));
   const code = () => eventually('a code', () => codes().at(-1)?.code);
+  /** The code that a person can read now: each of the events takes the place of the one before. */
+  const shown = () => events.map((it) => (it.type === 'enrolling' ? it.code : undefined)).at(-1);
   return {
     enroller,
     run: () => enroller.run(stop.signal),
@@ -51,6 +53,7 @@ function enrollerAt(url: string) {
     log,
     codes,
     code,
+    shown,
     refusals,
     asked: () => asked,
     logged: () => lines.join(''),
@@ -172,24 +175,46 @@ describe('a box without a secret', () => {
     expect(await running).toBeDefined();
   });
 
-  it('ENR-7 asks again with the same code where its request is not known any more', async () => {
+  it('ENR-4 THR-24 takes its code off the screen where its request is not known any more, and shows another one', async () => {
     const gateway = await gatewayOf();
-    let [asked, forgets] = [0, false];
-    const count = (it: Json) => {
-      asked += 1;
+    const [keys, proofs] = [new Set<unknown>(), new Set<unknown>()];
+    const note = (it: Json) => {
+      keys.add(it.publicKey);
+      proofs.add(it.proof);
       return it;
     };
-    const url = await between(gateway, { asked: count, answered: (it) => (forgets && 'state' in it ? undefined : it) });
+    let [forgets, isShut] = [false, false];
+    const url = await between(gateway, {
+      asked: note,
+      answered: (it) => (forgets && 'state' in it ? undefined : isShut && 'id' in it ? { full: true } : it),
+    });
     const box = enrollerAt(url);
     const running = box.run();
+    const first = await box.code();
+    [forgets, isShut] = [true, true];
+    // Nothing is shown in its place before the gateway has taken that.
+    await eventually('no code on the screen', () => box.shown() === undefined);
+    await eventually('another request', () => keys.size === 2 && proofs.size === 2);
+    expect(box.codes()).toHaveLength(1);
+    [forgets, isShut] = [false, false];
+    const second = await eventually('another code', () => box.shown());
+    expect(second).not.toBe(first);
+    expect(await accept(gateway, second)).toBe(200);
+    expect(await running).toBeDefined();
+  });
+
+  it('ENR-1 shows its code only while the gateway answers that it can be accepted', async () => {
+    const gateway = await gatewayOf();
+    let isAway = false;
+    const box = enrollerAt(await between(gateway, { answered: (it) => (isAway ? { away: 1 } : it) }));
+    const running = box.run();
     const code = await box.code();
-    forgets = true;
-    await eventually('the same request again', () => asked > 2);
-    forgets = false;
-    expect(await gateway.mock('/enrolments')).toMatchObject([{ requests: 1 }]);
+    isAway = true;
+    await eventually('no code on the screen', () => box.shown() === undefined);
+    isAway = false;
+    expect(await eventually('the code again', () => box.shown())).toBe(code);
     expect(await accept(gateway, code)).toBe(200);
     expect(await running).toBeDefined();
-    expect(box.codes()).toHaveLength(1);
   });
 
   it('ENR-8 takes the answer of an open gateway on its own machine, and shows no code', async () => {

@@ -2,9 +2,7 @@ import { connectAsync } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
-import { EnrolmentRequests } from '../../src/gateway/enrolment-requests.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
-import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { agreementKeyOf } from '../../src/protocol/enrolment.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { AskingBox, loginStatus } from '../support/asking-box.ts';
@@ -319,21 +317,6 @@ describe('an attacker who asks in the name of a box', () => {
     expect((await crowd[64]?.ask())?.status).toBe(201);
   });
 
-  it('ENR-7 THR-24 fills what is remembered of a box: then nobody else is taken, and nobody who asked before is forgotten', async () => {
-    const clock = new VirtualClock();
-    const requests = new EnrolmentRequests(clock);
-    const { add, waits } = filling(requests);
-    for (let i = 0; i < 1_024; i += 1) add('VVB000001', `10.0.${i >> 6}.1`);
-    expect([waits('VVB000001', '192.0.2.1'), waits('VVB000002', '192.0.2.1')]).toEqual([1_200_000, 0]);
-    expect(requests.all('VVB000001')).toHaveLength(1_024);
-    for (let box = 10; box < 41; box += 1) for (let i = 0; i < 1_024; i += 1) add(`VVB0000${box}`, `10.0.${i >> 6}.1`);
-    for (let i = 0; i < 8; i += 1) expect(add('VVB000002', `192.0.2.${i}`)).toBe(0);
-    expect(waits('VVB000002', '192.0.2.9')).toBe(1_200_000);
-    await clock.advance(1_200_000);
-    expect(waits('VVB000002', '192.0.2.9')).toBe(0);
-    expect(requests.all('VVB000001')).toHaveLength(0);
-  });
-
   it('ENR-7 THR-24 who has read its code off the screen is told from it by nobody: both are turned down', async () => {
     const gateway = await gatewayOf();
     const box = new AskingBox(gateway.origin, BOX);
@@ -395,21 +378,6 @@ describe('an attacker who asks in the name of a box', () => {
     expect(await crowd.at(-1)?.state()).toEqual({ state: 'rejected' });
   });
 });
-
-/** Requests of nobody in particular, taken while there is room. */
-function filling(requests: EnrolmentRequests) {
-  let count = 0;
-  const waits = (terminalCode: string, address: string) => requests.waitMs(terminalCode, address);
-  const add = (terminalCode: string, address: string) => {
-    const waitMs = waits(terminalCode, address);
-    count += 1;
-    const request = { ...BOX, terminalCode, publicKey: `${count}`, proof: '' };
-    const state = { state: 'pending' } as const;
-    if (waitMs === 0) requests.add({ id: `${count}`, request, address, sinceMs: 0, untilMs: 600_000, state });
-    return waitMs;
-  };
-  return { add, waits };
-}
 
 describe('an open gateway', () => {
   it('ENR-8 MSG-8 leaves a box that is online what it is, until it is not, or a person decides', async () => {

@@ -46,6 +46,14 @@ it('ERR-5 tells refusals apart by event, code, box and address', () => {
   expect(lines()).toHaveLength(3 * kinds.length);
 });
 
+it('ERR-5 tells what is said of one box not apart by address', async () => {
+  const { clock, log, lines } = counting();
+  for (let n = 0; n < 64; n += 1) log.info('enrolment-asked', { box: 'VVB000001', address: `127.0.0.${n & 15}` });
+  expect(lines()).toHaveLength(3);
+  await clock.advance(MINUTE_MS);
+  expect(lines()).toMatchObject([{ event: 'enrolment-asked', box: 'VVB000001', repeated: 61 }]);
+});
+
 it('ERR-5 stays short, however many kinds there are', async () => {
   const { clock, log, lines } = counting();
   for (let n = 0; n < 10_000; n += 1)

@@ -12,6 +12,7 @@ import {
 } from 'kysely';
 import { BoxSecretStore } from '../../src/gateway/store/box-secrets.ts';
 import { CHECKSUM_FUNCTION, checksumOf } from '../../src/gateway/store/checksums.ts';
+import { EnrolmentRequestStore } from '../../src/gateway/store/enrolment-requests.ts';
 import { KnownLoginStore } from '../../src/gateway/store/known-logins.ts';
 import { MIGRATIONS } from '../../src/gateway/store/migrations.ts';
 import { OrderStore } from '../../src/gateway/store/orders.ts';
@@ -86,6 +87,7 @@ export class GatewayDisk {
       qrCodes: new QrCodeStore(db),
       payments: new PaymentStore(db, log, () => undefined),
       knownLogins: new KnownLoginStore(db),
+      enrolmentRequests: new EnrolmentRequestStore(db),
       boxSecrets: () => BoxSecretStore.open(db),
       setting: async (_name, make) => make(),
       replaceSetting: async () => undefined,

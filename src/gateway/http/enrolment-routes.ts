@@ -43,7 +43,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: Deps & { direct
     if (!verdict.ok && verdict.retryAfterSeconds > 0) {
       return tooMany(verdict.retryAfterSeconds, 'too many requests to enrol a box that there is not');
     }
-    const made = enrolments.register(parsed.data, address);
+    const made = await enrolments.register(parsed.data, address);
     if ('waitMs' in made) return tooMany(Math.ceil(made.waitMs / 1000), `too many requests to enrol ${terminalCode}`);
     return made.ok ? reply.code(201).send(made.value) : answerRefusal(request, reply, log, made);
   });

@@ -4,7 +4,8 @@ import { $, el, notice, time } from './elements.js';
 const FRAGMENT = /^#enrol\/(VVB\d{6})\/([\dA-Za-z-]{12,14})$/;
 const ADVICE = {
   WRONG_CODE: 'no box shows this code: read it on the screen again',
-  CODE_SHARED: 'somebody else has read this code too: let nobody see the screen, and take the new one',
+  CODE_SHARED:
+    'somebody else may have read this code too: let nobody see the screen, and take the new one; see in the log who else asks',
   ENROLMENT_CLOSED: 'this box is not to be enrolled: see the configuration of the gateway',
   E35: 'no box has this code',
 };

@@ -12,6 +12,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '007-owed-callbacks': { up: indexOwed },
   '008-pushes-of-a-box': { up: indexPushesOfBox },
   '009-known-logins': { up: createKnownLogins },
+  '010-enrolment-requests': { up: createEnrolmentRequests },
 };
 
 async function createFirstTables(db: Kysely<unknown>): Promise<void> {
@@ -167,4 +168,13 @@ async function createKnownLogins({ schema }: Kysely<unknown>): Promise<void> {
     .addColumn('seq', 'bigint', (it) => it.notNull())
     .execute();
   await schema.createIndex('known_logins_by_seq').on('known_logins').columns(['seq']).execute();
+}
+
+async function createEnrolmentRequests({ schema }: Kysely<unknown>): Promise<void> {
+  let table = schema.createTable('enrolment_requests').addColumn('id', 'text', (it) => it.primaryKey());
+  for (const name of ['terminal_code', 'serial_number', 'public_key', 'proof', 'address']) {
+    table = table.addColumn(name, 'text', (it) => it.notNull());
+  }
+  await table.addColumn('asked_at_ms', 'bigint', (it) => it.notNull()).execute();
+  await schema.createIndex('enrolment_requests_by_age').on('enrolment_requests').columns(['asked_at_ms']).execute();
 }

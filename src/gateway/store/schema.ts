@@ -11,6 +11,7 @@ export interface Tables {
   callback_attempts: AttemptRow;
   notices: NoticeRow & Checked;
   box_secrets: BoxSecretRow;
+  enrolment_requests: EnrolmentRequestRow;
   known_logins: { digest: string; seq: number };
   ledger: LedgerRow & Checked;
   damaged_rows: DamagedRow;
@@ -146,6 +147,16 @@ export interface NoticeRow {
 }
 
 /** A secret that was agreed at enrolment, with the box of this serialNumber. */
+export interface EnrolmentRequestRow {
+  id: string;
+  terminal_code: string;
+  serial_number: string;
+  public_key: string;
+  proof: string;
+  address: string;
+  asked_at_ms: number;
+}
+
 export interface BoxSecretRow {
   terminal_code: string;
   serial_number: string;

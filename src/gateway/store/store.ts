@@ -4,6 +4,7 @@ import { ConfigError, type PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { BackupMaker, noBackup } from './backup.ts';
 import { BoxSecretStore } from './box-secrets.ts';
+import { EnrolmentRequestStore } from './enrolment-requests.ts';
 import { KnownLoginStore } from './known-logins.ts';
 import { openLedger } from './ledger-start.ts';
 import { MIGRATIONS } from './migrations.ts';
@@ -28,6 +29,7 @@ export interface Store {
   qrCodes: QrCodeStore;
   payments: PaymentStore;
   knownLogins: KnownLoginStore;
+  enrolmentRequests: EnrolmentRequestStore;
   /** Reads them all, once for each gateway. */
   boxSecrets(): Promise<BoxSecretStore>;
   /** The setting, made and kept by `make` when it is not there yet. */
@@ -101,6 +103,7 @@ export async function openStore(
     qrCodes: new QrCodeStore(db),
     payments: new PaymentStore(db, log, (end) => mark?.move(end)),
     knownLogins: new KnownLoginStore(db),
+    enrolmentRequests: new EnrolmentRequestStore(db),
     boxSecrets: () => BoxSecretStore.open(db),
     setting,
     replaceSetting,

@@ -1,0 +1,191 @@
+import { describe, expect, it, vi } from 'vitest';
+import { EnrolmentRequests } from '../../src/gateway/enrolment-requests.ts';
+import { EnrolmentRequestStore } from '../../src/gateway/store/enrolment-requests.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import { AskingBox, askFrom, loginStatus } from '../support/asking-box.ts';
+import { temporaryFolder } from '../support/net.ts';
+import { ENGINES } from '../support/stores.ts';
+import { type TestGateway, type TestOptions, testGateway } from './harness.ts';
+import { opened } from './store-rows.ts';
+
+const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001' };
+const LIFETIME_MS = 600_000;
+const REMEMBERED_MS = 1_200_000;
+/** A network takes a 64th of what is free, so that it takes far more of them than 64 to fill it. */
+const NETWORKS_AT_LEAST = 300;
+
+const gatewayOf = (options: TestOptions = {}) => testGateway({ ...options, config: { boxes: [BOX] } });
+
+async function acceptCode(gateway: TestGateway, code: string) {
+  const url = `${gateway.origin}/_mock/enrolments/${BOX.terminalCode}/accept`;
+  const { status, body } = await askFrom('127.0.0.1', url, 'POST', { code });
+  return [status, body.message];
+}
+
+/** A request as it is kept. */
+const row = (id: string, asked_at_ms: number) => ({
+  ...{ id, terminal_code: BOX.terminalCode, serial_number: BOX.serialNumber, public_key: `key-${id}` },
+  ...{ proof: `proof-${id}`, address: '192.0.2.1', asked_at_ms },
+});
+
+const hasSecret = async (gateway: TestGateway) =>
+  (await gateway.mock<{ hasSecret: boolean }[]>('/boxes'))[0]?.hasSecret ?? false;
+
+/** Asks from each of these addresses until it is refused, or so often; how many were taken. */
+async function crowd(gateway: TestGateway, addresses: string[], each: number): Promise<number> {
+  let taken = 0;
+  const askAll = async (address: string) => {
+    for (let i = 0; i < each; i += 1) {
+      const { status } = await new AskingBox(gateway.origin, BOX, address).ask();
+      if (status !== 201) return;
+      taken += 1;
+    }
+  };
+  const left = [...addresses];
+  const work = async () => {
+    for (let address = left.shift(); address !== undefined; address = left.shift()) await askAll(address);
+  };
+  await Promise.all(Array.from({ length: 16 }, work));
+  return taken;
+}
+
+const loopbacks = (count: number) => Array.from({ length: count }, (_, i) => `127.1.${i >> 7}.${1 + (i & 127)}`);
+
+describe('many who ask in the name of one box', () => {
+  it('ENR-7 THR-24 from 16 addresses keep it out no more: it is taken, and its code is accepted', async () => {
+    const gateway = await gatewayOf();
+    expect(await crowd(gateway, loopbacks(16), 64)).toBeGreaterThan(700);
+    const box = new AskingBox(gateway.origin, BOX);
+    expect((await box.ask()).status).toBe(201);
+    expect(await acceptCode(gateway, box.code)).toEqual([200, '']);
+    expect(await loginStatus(gateway.origin, BOX.terminalCode, (await box.agree()) ?? '')).toBe(200);
+  }, 60_000);
+
+  it('ENR-7 THR-24 and fill what is remembered of it: no code is accepted until others can ask again', async () => {
+    const dataDir = await temporaryFolder();
+    const { enrolmentRequests, close } = await opened({ dataDir });
+    for (let i = 0; i < 4_095; i += 1) await enrolmentRequests.keep(row(`${i}`, Date.now()), 0);
+    await close();
+    const gateway = await gatewayOf({ dataDir });
+    const thief = new AskingBox(gateway.origin, BOX, '127.0.0.2');
+    expect((await thief.ask()).status).toBe(201);
+    const box = new AskingBox(gateway.origin, BOX, '127.0.0.1', thief.code);
+    expect((await box.ask()).status).toBe(429);
+    expect(await acceptCode(gateway, thief.code)).toEqual([400, 'CODE_SHARED']);
+    expect(gateway.log.find((it) => it.code === 'CODE_SHARED')?.reason).toContain('4096 requests of this box');
+    expect([await thief.state(), await hasSecret(gateway)]).toEqual([{ state: 'pending' }, false]);
+  }, 60_000);
+
+  it('ENR-7 THR-24 are taken less of the more there are, and none of them is forgotten before its time', async () => {
+    const clock = new VirtualClock();
+    const requests = new EnrolmentRequests(clock);
+    const { fill, waits } = filling(requests);
+    expect(fill('VVB000001', '10.0.0.1')).toBe(64);
+    expect(waits('VVB000001', '10.0.0.1')).toBe(REMEMBERED_MS);
+    let networks = 1;
+    while (fill('VVB000001', `10.1.${networks >> 8}.${networks & 255}`) > 0) networks += 1;
+    expect(networks).toBeGreaterThan(NETWORKS_AT_LEAST);
+    expect([requests.isFull('VVB000001'), requests.isFull('VVB000002')]).toEqual([true, false]);
+    expect([waits('VVB000001', '192.0.2.1'), waits('VVB000002', '192.0.2.1')]).toEqual([REMEMBERED_MS, 0]);
+    expect(requests.all('VVB000001')).toHaveLength(4_096);
+    await clock.advance(REMEMBERED_MS);
+    expect(waits('VVB000001', '192.0.2.1')).toBe(0);
+    expect(requests.all('VVB000001')).toHaveLength(0);
+  });
+
+  it('ENR-7 THR-24 and of others take a share of the whole, beside which a box with few requests is always taken', async () => {
+    const clock = new VirtualClock();
+    const requests = new EnrolmentRequests(clock);
+    const { fill, waits } = filling(requests);
+    const boxes = Array.from({ length: 64 }, (_, i) => `VVB0001${10 + i}`);
+    // 16 addresses ask for every box, as often as they are let.
+    for (let n = 0; n < 16; n += 1) for (const box of boxes) fill(box, `10.0.0.${n}`);
+    expect(waits('VVB000110', '192.0.2.1')).toBe(0);
+    let networks = 16;
+    const next = () => boxes.reduce((sum, box) => sum + fill(box, `10.1.${networks >> 8}.${networks & 255}`), 0);
+    while (next() > 0) networks += 1;
+    expect(networks).toBeGreaterThan(NETWORKS_AT_LEAST);
+    expect([requests.isFull('VVB000110'), requests.isFull('VVB000002')]).toEqual([true, false]);
+    for (let i = 0; i < 8; i += 1) expect(fill('VVB000002', `192.0.2.${i}`, 1)).toBe(1);
+    expect(waits('VVB000002', '192.0.2.9')).toBe(REMEMBERED_MS);
+    await clock.advance(REMEMBERED_MS);
+    expect(waits('VVB000002', '192.0.2.9')).toBe(0);
+  });
+});
+
+/** Requests of nobody in particular, taken while there is room. */
+function filling(requests: EnrolmentRequests) {
+  let count = 0;
+  const waits = (terminalCode: string, address: string) => requests.waitMs(terminalCode, address);
+  /** How many were taken. */
+  const fill = (terminalCode: string, address: string, atMost = Infinity) => {
+    let taken = 0;
+    while (taken < atMost && waits(terminalCode, address) === 0) {
+      const request = { ...BOX, terminalCode, publicKey: `${count}`, proof: '' };
+      const state = { state: 'pending' } as const;
+      requests.add({ id: `${count}`, request, address, sinceMs: 0, untilMs: LIFETIME_MS, state });
+      count += 1;
+      taken += 1;
+    }
+    return taken;
+  };
+  return { fill, waits };
+}
+
+describe('a gateway that is started anew while a box shows its code', () => {
+  it('ENR-7 THR-24 gives the box to nobody else who knows that code, however often it is started', async () => {
+    const dataDir = await temporaryFolder();
+    const first = await gatewayOf({ dataDir });
+    const box = new AskingBox(first.origin, BOX);
+    await box.ask();
+    await first.close();
+    await (await gatewayOf({ dataDir })).close();
+    const again = await gatewayOf({ dataDir });
+    const thief = new AskingBox(again.origin, BOX, '127.0.0.2', box.code);
+    expect((await thief.ask()).status).toBe(201);
+    expect(await acceptCode(again, box.code)).toEqual([400, 'CODE_SHARED']);
+    expect([await thief.state(), await hasSecret(again)]).toEqual([{ state: 'rejected' }, false]);
+    const next = new AskingBox(again.origin, BOX);
+    await next.ask();
+    expect(await acceptCode(again, next.code)).toEqual([200, '']);
+  });
+
+  it('ENR-7 knows no request of the run before, nor its code', async () => {
+    const dataDir = await temporaryFolder();
+    const first = await gatewayOf({ dataDir });
+    const box = new AskingBox(first.origin, BOX);
+    await box.ask();
+    await first.close();
+    const again = await gatewayOf({ dataDir });
+    const late = new AskingBox(again.origin, BOX);
+    late.id = box.id;
+    expect([await late.state(), await again.mock('/enrolments')]).toEqual([undefined, []]);
+    expect(await acceptCode(again, box.code)).toEqual([400, 'WRONG_CODE']);
+  });
+
+  it('ENR-7 takes no request that its disk does not keep', async () => {
+    const gateway = await gatewayOf();
+    const keep = vi.spyOn(EnrolmentRequestStore.prototype, 'keep').mockRejectedValueOnce(new Error('disk is full'));
+    const box = new AskingBox(gateway.origin, BOX);
+    expect((await box.ask()).status).toBe(500);
+    expect(await acceptCode(gateway, box.code)).toEqual([400, 'WRONG_CODE']);
+    expect((await box.ask()).status).toBe(201);
+    expect(keep).toHaveBeenCalledTimes(2);
+    keep.mockRestore();
+    expect(await acceptCode(gateway, box.code)).toEqual([200, '']);
+  });
+});
+
+for (const engine of ENGINES) {
+  describe.skipIf(engine.missing)(`requests to be enrolled on ${engine.name}`, () => {
+    const place = engine.places();
+    it('ENR-7 are kept until they are old', async () => {
+      const { enrolmentRequests } = await opened(await place());
+      await enrolmentRequests.keep(row('a', 1_000), 0);
+      await enrolmentRequests.keep(row('b', 2_000), 0);
+      expect(await enrolmentRequests.all()).toEqual([row('a', 1_000), row('b', 2_000)]);
+      await enrolmentRequests.keep(row('c', 3_000), 2_000);
+      expect(await enrolmentRequests.all()).toEqual([row('b', 2_000), row('c', 3_000)]);
+    });
+  });
+}
