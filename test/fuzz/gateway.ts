@@ -41,7 +41,11 @@ export async function openGateway(world: World): Promise<FuzzedGateway> {
       ...{ http: { port: 0 }, mqtt: { embedded: { port: 0 } }, dataDir: await world.folder(), accounts: [ACCOUNT] },
       boxes: [BOX1, BOX2, UNENROLLED].map((box) => ({ ...box, account: ACCOUNT.bankAccount })),
       partners: [{ ...PARTNER, accounts: [ACCOUNT.bankAccount], callback }],
-      ...{ callbackRetryWaitsMs: [], confirmTimeoutMs: 60_000 },
+      ...{
+        callbackRetryWaitsMs: [],
+        callbackAfterLadder: { everySeconds: 3600, forSeconds: 0 },
+        confirmTimeoutMs: 60_000,
+      },
     },
     'fuzz',
   );
