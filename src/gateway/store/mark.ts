@@ -80,7 +80,8 @@ export function writeMark(file: string, end: LedgerEnd, owner?: { uid: number; g
  * waiting for the disk: what is lost with a process is found by it at the next start, and after a power cut what was on the disk.
  */
 export class Mark {
-  readonly #fd: number;
+  /** Undefined once it is closed: the number may be that of another file by then. */
+  #fd: number | undefined;
   readonly #file: string;
   readonly #log: Logger;
   #newest: LedgerEnd;
@@ -97,16 +98,20 @@ export class Mark {
 
   /** A disk that does not take it keeps no payment back; the log says so once. */
   move(end: LedgerEnd): void {
-    if (end.seq <= this.#newest.seq) return;
+    const fd = this.#fd;
+    if (fd === undefined || end.seq <= this.#newest.seq) return;
     this.#newest = end;
-    this.#try(() => writeSync(this.#fd, lineOf(end), this.#line * LINE_BYTES, 'latin1'));
+    this.#try(() => writeSync(fd, lineOf(end), this.#line * LINE_BYTES, 'latin1'));
     this.#line = (this.#line + 1) % LINES;
   }
 
   /** On the disk once this returns. */
   close(): void {
-    this.#try(() => fdatasyncSync(this.#fd));
-    closeSync(this.#fd);
+    const fd = this.#fd;
+    if (fd === undefined) return;
+    this.#fd = undefined;
+    this.#try(() => fdatasyncSync(fd));
+    closeSync(fd);
   }
 
   #try(work: () => void): void {
