@@ -6,6 +6,7 @@ import { acceptLoss, missingBetween, type Verdict, verifyLedger } from './ledger
 import { acceptFile, Mark, type MarkedPlace, markFile, readMark } from './mark.ts';
 import type { OwedFor } from './owing.ts';
 import type { Tables } from './schema.ts';
+import { storeFile } from './store-files.ts';
 
 /**
  * Looks through the store at a start, also for payments that the mark in dataDir knows and the store does not. Throws
@@ -48,8 +49,9 @@ async function lostSince(known: ReturnType<typeof readMark>, { end, holds }: Ver
 
 function lossOf(problems: readonly string[], place: MarkedPlace): ConfigError {
   const folder = existsSync(place.dataDir) ? '' : `make the folder ${place.dataDir} and `;
+  const store = place.databaseUrl === undefined ? storeFile(place.dataDir) : 'in PostgreSQL';
   return new ConfigError(
-    `dataDir: the store is not whole: ${problems.join('; ')}`,
+    `dataDir: the store ${store} is not whole: ${problems.join('; ')}`,
     `restore a copy of the store, or ${folder}make the empty file ${acceptFile(place)} to go on without what is named ` +
       'here; the start deletes that file, and nothing else',
   );

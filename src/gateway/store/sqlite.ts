@@ -15,6 +15,8 @@ import { CHECKED_TABLES, CHECKSUM_FUNCTION, checksumOf } from './checksums.ts';
 
 /** Statements kept prepared; the queries of the store are fewer. */
 const STATEMENTS_MAX = 200;
+/** SQLite tells the whole text of a trigger that it cannot read. */
+const REASON_CHARS_MAX = 300;
 const OWNER_ONLY = 0o600;
 /** Of a backup: queries wait for the copy of so many, about a millisecond. */
 const PAGES_AT_ONCE = 100;
@@ -254,7 +256,7 @@ function named(error: unknown, path: string): unknown {
 
 function damaged(path: string, reason: string): ConfigError {
   return new ConfigError(
-    `dataDir: the store ${path} is damaged: ${reason}`,
+    `dataDir: the store ${path} is damaged: ${reason.slice(0, REASON_CHARS_MAX)}`,
     `restore a copy, or move it away, and ${walOf(path)} with it, to begin anew; nothing is deleted`,
   );
 }
