@@ -9,7 +9,7 @@ const WRITABLE_BY_OTHERS = 0o022;
 
 /**
  * Has Node keep what it compiled in the caller's own cache folder. Whoever writes there decides what runs, because Node
- * looks at no more than checksums (THR-31): a folder that another user could have made or could change is not used, and
+ * looks at no more than checksums (THR-28): a folder that another user could have made or could change is not used, and
  * nothing is kept then. A folder that the environment names (NODE_COMPILE_CACHE) has been taken by Node before.
  */
 export function keepCompiled() {

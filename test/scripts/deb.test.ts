@@ -288,7 +288,7 @@ describe.skipIf(note !== '')(`paybox-update and files of others${note}`, { timeo
     );
   const kept = 'var/lib/paybox-update/kept.deb';
 
-  it('THR-31 keeps and stages the very file that it has checked, while its owner swaps it', async () => {
+  it('THR-28 keeps and stages the very file that it has checked, while its owner swaps it', async () => {
     const box = await machine(shopTemplate);
     const [good, evil] = [box.take(agentDeb), box.take(evilDeb())];
     swapping(box, [good, evil], '/srv/given/package.deb');
@@ -314,7 +314,7 @@ describe.skipIf(note !== '')(`paybox-update and files of others${note}`, { timeo
     expect(staged).toBeGreaterThan(0);
   });
 
-  it('THR-31 installs, on Raspberry Pi OS, the very file that it has checked', async () => {
+  it('THR-28 installs, on Raspberry Pi OS, the very file that it has checked', async () => {
     const box = await machine();
     const script = readFileSync(join(ROOT, 'scripts/install-on-raspberry-pi-os'), 'utf8');
     box.write('root/install', script.replace('ARCHITECTURE=arm64', 'ARCHITECTURE=amd64'));
@@ -329,7 +329,7 @@ describe.skipIf(note !== '')(`paybox-update and files of others${note}`, { timeo
     expect(box.run('ls /var/tmp').output).toBe('');
   });
 
-  it('THR-31 refuses at once what is no file, or larger than a package', async () => {
+  it('THR-28 refuses at once what is no file, or larger than a package', async () => {
     const box = await machine(shopTemplate);
     box.must(`cp ${box.take(agentDeb)} /root/good.deb && paybox-update keep /root/good.deb`);
     box.write(
@@ -355,7 +355,7 @@ describe.skipIf(note !== '')(`paybox-update and files of others${note}`, { timeo
     ['a FIFO', 'mkfifo ready.json'],
     ['a link to an endless file', 'ln -s /dev/zero ready.json'],
     ['a file without an end', 'truncate -s 2T ready.json'],
-  ])('THR-31 updates a box whose agent has put %s where its address is expected', async (_what, make) => {
+  ])('THR-28 updates a box whose agent has put %s where its address is expected', async (_what, make) => {
     const { box, qrCode } = await shop();
     box.must(`paybox-update keep ${box.take(agentDeb)} && cd /run/paybox-agent && rm ready.json && ${make}`);
     const next = box.take(anotherVersion(agentDeb, '9.0.7', stage, () => undefined));

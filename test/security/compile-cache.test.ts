@@ -104,7 +104,7 @@ describe.skipIf(note !== '')(`what was compiled before${note}`, () => {
     expect(await readdir(join(folder, 'cache/paybox/node'))).toHaveLength(1);
   });
 
-  it('THR-31 is neither read from nor written into the shared temporary folder, where anybody may have been first', async () => {
+  it('THR-28 is neither read from nor written into the shared temporary folder, where anybody may have been first', async () => {
     const { shared, env } = await machine();
     const planted = join(shared, 'node-compile-cache');
     await poison(planted);
@@ -166,7 +166,7 @@ describe.skipIf(note !== '')(`what was compiled before${note}`, () => {
         return home;
       },
     },
-  ])('THR-31 is neither read from nor written into $what', async ({ plant }) => {
+  ])('THR-28 is neither read from nor written into $what', async ({ plant }) => {
     const { home, shared, env } = await machine();
     const planted = await plant({ home, shared });
     const before = await contentOf(planted);

@@ -116,7 +116,7 @@ describe('the services', () => {
     expect(users).toMatch(new RegExp(`^u ${name} `, 'm'));
   });
 
-  it('THR-31 run as root nothing that was compiled before', () => {
+  it('THR-28 run as root nothing that was compiled before', () => {
     const scripts = join(SYSTEMD, '../scripts');
     expect(readFileSync(join(SYSTEMD, 'paybox-first-boot.service'), 'utf8')).toMatch(
       /^Environment=NODE_DISABLE_COMPILE_CACHE=1$/m,
