@@ -57,7 +57,7 @@ const UNLIKE_OURS: readonly [clause: string, title: string, change: (qr: string)
     'a QR with its tags in another order',
     (qr) => sealedQr(qr.replace('5802VN', '').replace('5303704', '5802VN5303704')),
   ],
-  ['QRP-7', 'a QR with a tag that says no account and no amount', (qr) => withField(qr, '80', 'paybox')],
+  ['QRP-7', 'a QR with a tag that says no account and no amount', (qr) => withField(qr, '80', 'bench')],
 ];
 
 /** Clause AGT-1 of PROTOCOL.md, and what display and limits refuse. */
@@ -117,7 +117,10 @@ export const REFUSAL_CHECKS = [
     'the longest QR is either readable on the screen or refused as QR_TOO_DENSE',
     async (trial) => {
       const order = withQr(trial, (qr) =>
-        ['80', '81', '82'].reduce((long, tag) => withField(long, tag, 'X'.repeat(99)), qr),
+        Array.from({ length: 35 }, (_, index) => `${65 + index}`).reduce(
+          (long, tag) => withField(long, tag, 'XXXXX'),
+          qr,
+        ),
       );
       trial.tell(order);
       const verdict = await trial.verdictOn(order.pushId);
