@@ -20,7 +20,6 @@ export const BOX_FILE = 'paybox.yaml';
 
 const PROBLEMS_SHOWN_MAX = 8;
 const KEYS_SHOWN_MAX = 8;
-const PROBLEM_CHARS_MAX = 400;
 /** Of a file for one device or one run: what is longer is no such file, and the parser would be long about it. */
 const CONFIG_CHARS_MAX = 65_536;
 /** The parser looks for the anchor of each among all that came before it. */
@@ -174,8 +173,7 @@ export function checkConfig<T>(
   const lines = parsed.error.issues.map((issue) => {
     const place = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
     const file = lineOf === undefined ? name : `${name}:${lineOf(place)}`;
-    const text = [file, ...(issue.path.length === 0 ? [] : [issue.path.join('.')]), describe(issue)].join(': ');
-    return text.length <= PROBLEM_CHARS_MAX ? text : `${text.slice(0, PROBLEM_CHARS_MAX)}…`;
+    return [file, ...(issue.path.length === 0 ? [] : [issue.path.join('.')]), describe(issue)].join(': ');
   });
   const more = lines.length - PROBLEMS_SHOWN_MAX;
   const shown = [...lines.slice(0, PROBLEMS_SHOWN_MAX), ...(more > 0 ? [`and ${more} more`] : [])];
