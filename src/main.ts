@@ -3,8 +3,8 @@ import { dong, port, withAdminToken } from './commands/arguments.ts';
 import { withConformance } from './commands/bench-conformance-options.ts';
 import { addBench } from './commands/bench-options.ts';
 import { addFleet } from './commands/fleet-options.ts';
-import { version } from './commands/version.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from './lib/errors.ts';
+import { version } from './lib/version.ts';
 
 /** Exit codes of every command. */
 const EXIT = { done: 0, no: 1, usage: 2, missing: 3 } as const;

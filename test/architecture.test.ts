@@ -19,13 +19,37 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   voice: ['scene', 'lib'],
   agent: ['box', 'display', 'voice', 'protocol', 'scene', 'lib'],
   gateway: ['protocol', 'lib'],
-  bench: ['protocol', 'display', 'scene', 'lib'],
   provision: ['protocol', 'lib'],
-  commands: ['lib', 'scene', 'protocol', 'box', 'display', 'voice', 'agent', 'gateway', 'bench', 'provision'],
+  doctor: ['agent', 'display', 'voice', 'protocol', 'scene', 'lib'],
+  bench: ['protocol', 'display', 'scene', 'lib'],
+  conformance: ['bench', 'protocol', 'lib'],
+  commands: [
+    ...['lib', 'scene', 'protocol', 'box', 'display', 'voice', 'agent', 'gateway', 'provision'],
+    ...['doctor', 'bench', 'conformance'],
+  ],
   main: ['commands', 'lib'],
 };
 
+/**
+ * The inner plan of each room of more than 15 files, from the ground floor up: folders, or files by name; `.` is
+ * whatever is not named. A file imports from its own entry and from lower floors only.
+ */
+const FLOORS: Record<string, readonly (readonly string[])[]> = {};
+const FLOORS_MAX = 5;
+const FILES_WITHOUT_FLOORS_MAX = 15;
+const LINES_MAX = 300;
+const SHARE_MAX = 0.2;
+
 const roomOf = (file: string) => relative(src, file).split('/')[0]?.replace(/\.ts$/, '') ?? '';
+
+/** The entry of its room's inner plan that a file belongs to, and its floor. */
+function placeOf(file: string): { entry: string; floor: number } {
+  const floors = FLOORS[roomOf(file)] ?? [];
+  const inRoom = relative(join(src, roomOf(file)), file);
+  const named = floors.flat().filter((entry) => inRoom === entry || inRoom.startsWith(`${entry}/`));
+  const entry = named.toSorted((a, b) => b.length - a.length)[0] ?? '.';
+  return { entry, floor: floors.findIndex((entries) => entries.includes(entry)) };
+}
 
 function importsOf(file: string): { specifier: string; typeOnly: boolean }[] {
   const text = readFileSync(file, 'utf8');
@@ -64,6 +88,42 @@ describe('the house', () => {
     expect(broken).toEqual([]);
   });
 
+  it('has an inner plan for every large room, of few floors', () => {
+    const large = [...new Set(files.map(roomOf))].filter(
+      (room) => files.filter((file) => roomOf(file) === room).length > FILES_WITHOUT_FLOORS_MAX,
+    );
+    expect(large.filter((room) => FLOORS[room] === undefined)).toEqual([]);
+    expect(Object.entries(FLOORS).filter(([, floors]) => floors.length > FLOORS_MAX)).toEqual([]);
+  });
+
+  it('imports inside a room only from lower floors', () => {
+    const broken = [...graph].flatMap(([file, targets]) =>
+      targets
+        .filter((target) => roomOf(target) === roomOf(file) && FLOORS[roomOf(file)] !== undefined)
+        .filter((target) => {
+          const [from, to] = [placeOf(file), placeOf(target)];
+          return from.entry !== to.entry && from.floor <= to.floor;
+        })
+        .map((target) => `${relative(root, file)} imports ${relative(root, target)}`),
+    );
+    expect(broken).toEqual([]);
+  });
+
+  it('has no entry in an inner plan that names nothing', () => {
+    const used = new Set(files.map((file) => `${roomOf(file)}/${placeOf(file).entry}`));
+    const named = Object.entries(FLOORS).flatMap(([room, floors]) => floors.flat().map((entry) => `${room}/${entry}`));
+    expect(named.filter((entry) => !used.has(entry))).toEqual([]);
+  });
+
+  it('has no room over a fifth of the source', () => {
+    const linesOf = (file: string) => readFileSync(file, 'utf8').split('\n').length;
+    const total = files.reduce((sum, file) => sum + linesOf(file), 0);
+    const shares = Map.groupBy(files, roomOf)
+      .entries()
+      .map(([room, own]) => ({ room, share: own.reduce((sum, file) => sum + linesOf(file), 0) / total }));
+    expect([...shares].filter(({ share }) => share > SHARE_MAX)).toEqual([]);
+  });
+
   it('has no import cycle', () => {
     const done = new Set<string>();
     const path: string[] = [];
@@ -97,7 +157,7 @@ describe('the house', () => {
   });
 
   it('keeps files short', () => {
-    const long = files.filter((file) => readFileSync(file, 'utf8').split('\n').length > 310);
+    const long = files.filter((file) => readFileSync(file, 'utf8').split('\n').length - 1 > LINES_MAX);
     expect(long.map((file) => relative(root, file))).toEqual([]);
   });
 

@@ -10,7 +10,7 @@ import { keepTold } from '../agent/systemd.ts';
 import { BOX_FILE, readConfigFile } from '../lib/config-file.ts';
 import { ConfigError, systemCodeOf } from '../lib/errors.ts';
 import type { ServiceManager } from '../lib/systemd.ts';
-import { version } from './version.ts';
+import { version } from '../lib/version.ts';
 
 const POLL_MS = 2_000;
 /** How long a box that has a configuration says that another one was not taken over. */

@@ -2,12 +2,13 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { type Agent, type AgentDeps, startAgent } from '../agent/agent.ts';
 import { type AgentConfig, loadAgentConfig } from '../agent/config.ts';
+import { setupOf } from '../agent/setup.ts';
 import { keepTold } from '../agent/systemd.ts';
 import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
+import { stderrLog } from '../lib/stderr-log.ts';
 import { type ServiceManager, serviceManager } from '../lib/systemd.ts';
-import { setupOf } from './agent-setup.ts';
-import { forgetReadyFile, StopSignal, stderrLog, untilStopped, writeReadyFile } from './daemon.ts';
+import { forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from './daemon.ts';
 import { takeTerminal } from './terminal.ts';
 
 export interface AgentOptions {

@@ -1,11 +1,11 @@
-import { isAnyHost, openAwaitedBox, ownAddress } from '../bench/conformance/box/awaited-box.ts';
-import { BOX_CHECKS } from '../bench/conformance/box/checks/all.ts';
-import type { JudgedIdentity } from '../bench/conformance/box/gateway/side.ts';
-import { boxLacks } from '../bench/conformance/box/subject.ts';
-import { BOX_UNJUDGED } from '../bench/conformance/box/unjudged.ts';
-import { type Opener, suiteOf } from '../bench/conformance/suite.ts';
-import { unjudgedOf } from '../bench/conformance/unjudged.ts';
 import { probeOf, screenProbe } from '../bench/probe.ts';
+import { isAnyHost, openAwaitedBox, ownAddress } from '../conformance/box/awaited-box.ts';
+import { BOX_CHECKS } from '../conformance/box/checks/all.ts';
+import type { JudgedIdentity } from '../conformance/box/gateway/side.ts';
+import { boxLacks } from '../conformance/box/subject.ts';
+import { BOX_UNJUDGED } from '../conformance/box/unjudged.ts';
+import { type Opener, suiteOf } from '../conformance/suite.ts';
+import { unjudgedOf } from '../conformance/unjudged.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';
 import { boxCode } from '../protocol/fields.ts';

@@ -1,8 +1,8 @@
-import type { CheckOutcome, CheckResult } from '../bench/conformance/conformance.ts';
-import { byClause, endedBefore } from '../bench/conformance/conformance.ts';
-import { conformancePage, type Judged } from '../bench/conformance/page.ts';
-import { type Opener, reportedOf } from '../bench/conformance/suite.ts';
 import { type Progress, progressOn } from '../bench/reports/progress.ts';
+import type { CheckOutcome, CheckResult } from '../conformance/conformance.ts';
+import { byClause, endedBefore } from '../conformance/conformance.ts';
+import { conformancePage, type Judged } from '../conformance/page.ts';
+import { type Opener, reportedOf } from '../conformance/suite.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { awaitedBox, type BoxOptionsGiven } from './bench-conformance-box.ts';

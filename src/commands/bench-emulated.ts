@@ -1,13 +1,13 @@
 import { type Agent, startAgent } from '../agent/agent.ts';
 import { parseAgentConfig } from '../agent/config.ts';
 import type { ConfiguredDisplay } from '../agent/screen.ts';
+import { setupOf } from '../agent/setup.ts';
 import { type Pace, VirtualPace } from '../bench/pace.ts';
 import type { TargetKind } from '../bench/target.ts';
 import { type OwnTargetOptions, openOwnTarget, ownAbilities, type Starter } from '../bench/targets/own.ts';
 import { parseGatewayConfig } from '../gateway/config.ts';
 import { type Gateway, startGateway } from '../gateway/gateway.ts';
 import type { Logger } from '../lib/log.ts';
-import { setupOf } from './agent-setup.ts';
 
 const NAME = 'paybox bench';
 

@@ -5,7 +5,6 @@ import { systemClock, withDeadline } from '../lib/clock.ts';
 import { STOP_BUDGET_MS } from '../lib/ending.ts';
 import { ConfigError, type PayboxError, reasonOf } from '../lib/errors.ts';
 import { createLogger, type Logger } from '../lib/log.ts';
-import { withoutRepeats } from '../lib/repeats.ts';
 import { LogFile } from './log-file.ts';
 
 const INTERRUPTED = 130;
@@ -46,16 +45,6 @@ export class Closers {
 export function fileLog(file: string): Logger {
   const complain = (reason: string) => process.stderr.write(`paybox: the log cannot be written: ${reason}\n`);
   return createLogger(new LogFile(file, complain), systemClock, 'text');
-}
-
-/** A log on standard error: lines for people on a terminal, JSON for a journal. What others repeat is counted. */
-export function stderrLog(): Logger {
-  // Whoever read the log may go away; a box goes on.
-  process.stderr.on('error', () => undefined);
-  const ending = new AbortController();
-  process.once('exit', () => ending.abort());
-  const log = createLogger(process.stderr, systemClock, process.stderr.isTTY ? 'text' : 'json');
-  return withoutRepeats(log, systemClock, ending.signal);
 }
 
 /**

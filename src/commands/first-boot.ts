@@ -8,10 +8,10 @@ import { BOX_FILE } from '../lib/config-file.ts';
 import { reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { systemRandom } from '../lib/random.ts';
+import { stderrLog } from '../lib/stderr-log.ts';
 import { isReadOnly, realDisk } from '../provision/disk.ts';
 import { type BoxFileKind, type SetupFile, takeOver } from '../provision/takeover.ts';
 import { wifiFileOf } from '../provision/wifi.ts';
-import { stderrLog } from './daemon.ts';
 
 const MOUNT_TIMEOUT_MS = 30_000;
 const FOLDER_MODE = 0o755;

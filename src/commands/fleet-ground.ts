@@ -4,6 +4,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { z } from 'zod';
 import type { AgentSetup } from '../agent/agent.ts';
 import { type AgentConfig, loadAgentConfig, parseAgentConfig } from '../agent/config.ts';
+import { setupOf } from '../agent/setup.ts';
 import { GatewayAt } from '../bench/gateway-at.ts';
 import { startShopServer } from '../bench/shop-server.ts';
 import { type GatewayOptions, gatewayOf } from '../bench/targets/at.ts';
@@ -18,7 +19,6 @@ import { ConfigError, reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import { boxCode } from '../protocol/fields.ts';
-import { setupOf } from './agent-setup.ts';
 import type { Closers } from './daemon.ts';
 
 const NAME = 'paybox fleet';

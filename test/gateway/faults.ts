@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { startAgent } from '../../src/agent/agent.ts';
 import { parseAgentConfig } from '../../src/agent/config.ts';
-import { setupOf } from '../../src/commands/agent-setup.ts';
+import { setupOf } from '../../src/agent/setup.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';

@@ -1,0 +1,75 @@
+import { documentOf } from '../bench/reports/page.ts';
+import { escaped, tookText } from '../bench/reports/text.ts';
+import { timelineOf } from '../bench/reports/timeline.ts';
+import { byClause, type CheckResult } from './conformance.ts';
+import type { Unjudged } from './unjudged.ts';
+
+/** A target and the verdicts on it. */
+export interface Judged {
+  target: string;
+  results: readonly CheckResult[];
+  /** Clauses that nobody judges, and why. */
+  unjudged?: readonly Unjudged[] | undefined;
+}
+
+const LEVELS = { spec: 'must', gap: 'our default' } as const;
+
+/** The verdicts clause by clause as one page that needs nothing else, with what was asked and answered. */
+export function conformancePage(judged: readonly Judged[], { startedAtMs }: { startedAtMs: number }): string {
+  const about = `<p>${escaped(new Date(startedAtMs).toISOString())}. A clause in a gap of the specification is a default
+of PROTOCOL.md: another choice there differs, and is wrong only where the run was strict.</p>`;
+  return documentOf('paybox bench conformance', [about, ...judged.map(partOf)].join('\n'));
+}
+
+function partOf(judged: Judged, part: number): string {
+  const { target, results } = judged;
+  const clauses = byClause(results);
+  const rows = clauses.flatMap(({ clause, outcome, checks }) =>
+    checks.map((check, index) => {
+      const head =
+        index === 0 ? `<td>${escaped(clause)}</td><td class="${outcome}">${outcome}</td>` : '<td></td><td></td>';
+      const anchor = anchorOf(part, results, check);
+      const link =
+        check.evidence.entries.length === 0 ? escaped(check.title) : `<a href="#${anchor}">${escaped(check.title)}</a>`;
+      return (
+        `<tr>${head}<td>${link}</td><td>${LEVELS[check.level]}</td>` +
+        `<td class="${check.outcome}">${check.outcome}</td><td>${escaped(check.reason)}</td></tr>`
+      );
+    }),
+  );
+  return `<h2>${escaped(target)}</h2>
+<table><thead><tr><th>clause</th><th></th><th>what is so</th><th>level</th><th>verdict</th><th>why</th></tr></thead>
+<tbody>
+${rows.join('\n')}
+</tbody></table>
+${unjudgedTable(judged)}
+${results.map((result) => section(anchorOf(part, results, result), result)).join('\n')}`;
+}
+
+function unjudgedTable({ unjudged = [] }: Judged): string {
+  if (unjudged.length === 0) return '';
+  const rows = unjudged.map(
+    ({ clauses, why }) => `<tr><td>${escaped(clauses.join(', '))}</td><td>${escaped(why)}</td></tr>`,
+  );
+  return `<table><thead><tr><th>not judged</th><th>why</th></tr></thead>
+<tbody>
+${rows.join('\n')}
+</tbody></table>`;
+}
+
+function anchorOf(part: number, results: readonly CheckResult[], result: CheckResult): string {
+  return `c${part + 1}-${results.indexOf(result) + 1}`;
+}
+
+function section(anchor: string, { clause, title, outcome, reason, tookMs, evidence }: CheckResult): string {
+  const { entries, left } = evidence;
+  if (entries.length === 0) return '';
+  const verdict = reason === '' ? outcome : `${outcome}: ${reason}`;
+  const more = left === 0 ? '' : `<p>${left} more entries had no room.</p>`;
+  return `<section id="${anchor}">
+<h2>${escaped(clause)}</h2>
+<p>${escaped(title)}</p>
+<p class="${outcome}">${escaped(verdict)} (${tookText(tookMs)})</p>
+${timelineOf(entries)}${more}
+</section>`;
+}

@@ -1,0 +1,144 @@
+import { parseJson } from '../../bench/bodies.ts';
+import { MissingPeerError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { Mismatch, Silence } from '../conformance.ts';
+import { recordOf } from './json.ts';
+import { ANSWER_TIMEOUT_MS, type ServiceRun } from './subject.ts';
+
+const ANSWER_BYTES_MAX = 1_000_000;
+/** Of a body in the evidence. */
+const KEPT_CHARS_MAX = 4_000;
+
+export interface Question {
+  /** Below the base address, or a whole address. */
+  path: string;
+  method?: string;
+  headers?: Readonly<Record<string, string>>;
+  /** As sent; nothing is sent without it. */
+  body?: string;
+  /** Whether the answer waits for time to pass, which may be skipped meanwhile. */
+  isAwaitingTime?: boolean;
+}
+
+/** What the service answered. */
+export interface Called {
+  status: number;
+  headers: Headers;
+  bytes: Uint8Array;
+  text: string;
+  /** Undefined for what is no JSON. */
+  json: unknown;
+}
+
+/** Nobody is there; any other failure is one of who answers. */
+const NOBODY = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ETIMEDOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/**
+ * One request, kept as evidence. An answer of any status is an answer. Throws MissingPeerError where nobody is, Silence
+ * for an answer that does not come whole, Mismatch for one that is not HTTP or has no end.
+ */
+export async function ask(run: ServiceRun, question: Question): Promise<Called> {
+  const { subject, evidence, signal } = run;
+  const { path, method = 'POST', headers = {}, body } = question;
+  const url = path.startsWith('http') ? path : `${subject.options.access.baseUrl}${path}`;
+  const request = {
+    method,
+    url,
+    headers: subject.masks.value(headers),
+    body: shortened(subject.masks.text(body ?? '')),
+  };
+  try {
+    const { answerTimeoutMs = ANSWER_TIMEOUT_MS } = subject.options;
+    const asked = () => exchange(url, question, signal, answerTimeoutMs);
+    const called = await evidence.timed('answer', () =>
+      question.isAwaitingTime === true ? asked() : subject.pace.during(asked),
+    );
+    const { access_token: token } = recordOf(called.json);
+    // Also one that nobody should have been given.
+    if (typeof token === 'string') subject.masks.add(token);
+    const refusal = codeOf(called);
+    if (refusal !== undefined) subject.codes.add(refusal);
+    const answer = {
+      status: called.status,
+      headers: subject.masks.value(Object.fromEntries(called.headers)),
+      body: shortened(subject.masks.text(called.text)),
+    };
+    evidence.add('call', `${method} ${new URL(url).pathname}: ${called.status}`, { detail: { request, answer } });
+    return called;
+  } catch (error) {
+    evidence.add('call', `${method} ${new URL(url).pathname}: ${reasonOf(error)}`, { detail: { request } });
+    throw error;
+  }
+}
+
+async function exchange(
+  url: string,
+  { method = 'POST', headers = {}, body }: Question,
+  end: AbortSignal,
+  timeoutMs: number,
+): Promise<Called> {
+  const late = AbortSignal.timeout(timeoutMs);
+  try {
+    const response = await fetch(url, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body }),
+      redirect: 'manual',
+      signal: AbortSignal.any([end, late]),
+    });
+    const bytes = await read(response);
+    const text = bytes.toString('utf8');
+    return { status: response.status, headers: response.headers, bytes, text, json: parseJson(text) };
+  } catch (error) {
+    end.throwIfAborted();
+    throw late.aborted ? new Silence(`no whole answer within ${timeoutMs / 1_000} s`, error) : whyNot(url, error);
+  }
+}
+
+async function read(response: Response): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    if (bytes > ANSWER_BYTES_MAX) throw new Mismatch(`the answer is longer than ${ANSWER_BYTES_MAX} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function whyNot(url: string, error: unknown): Error {
+  if (error instanceof Mismatch) return error;
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+  const code = systemCodeOf(cause) ?? reasonOf(cause);
+  if (NOBODY.has(code) || /CERT|TLS|SSL/.test(code)) {
+    const fix = 'start it, or name another address; a CA of your own goes into NODE_EXTRA_CA_CERTS';
+    return new MissingPeerError(`nothing answers at ${new URL(url).origin} (${code})`, fix, error);
+  }
+  if (/^HPE_|does not match the HTTP/.test(code)) return new Mismatch(`the answer is not HTTP (${code})`, error);
+  return new Silence(`the connection ended without a whole answer (${code})`, error);
+}
+
+/** The code of a refusal (PROTOCOL.md, clause ERR-1); undefined for what is none. */
+export function codeOf({ json }: Called): string | undefined {
+  const { status, message } = recordOf(json);
+  return status === 'FAILED' && typeof message === 'string' ? message : undefined;
+}
+
+/** An answer in a sentence: `400 E46`, `200 SUCCESS`, `404 <html>…`. */
+export function told(called: Called): string {
+  const { status, message } = recordOf(called.json);
+  const isStatus = typeof status === 'string' && typeof message === 'string';
+  const words = isStatus ? (codeOf(called) ?? `${status} ${message}`) : called.text.slice(0, 80);
+  return `${called.status} ${words}`.trim();
+}
+
+function shortened(text: string): string {
+  return text.length > KEPT_CHARS_MAX ? `${text.slice(0, KEPT_CHARS_MAX)}… (${text.length} characters)` : text;
+}

@@ -1,0 +1,111 @@
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import { bodyOf, parseJson } from '../../bench/bodies.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import { createServer } from '../../lib/http.ts';
+import { PATHS } from '../../protocol/http-api.ts';
+import { recordOf } from './json.ts';
+
+/** How callbacks prove whence they come (PROTOCOL.md, clause SYN-1). */
+export type CallbackAuth =
+  | { kind: 'none' }
+  | { kind: 'bearer'; token: string }
+  | { kind: 'token'; username: string; password: string };
+
+/** How the partner answers: a status, the documented reply, a 200 of another shape, or a redirect to itself. */
+export type CallbackAnswer = number | 'ok' | 'wrong-shape' | 'redirect';
+
+/** A request to the partner's endpoint. */
+export interface Arrived {
+  method: string;
+  /** Path and query. */
+  path: string;
+  headers: IncomingHttpHeaders;
+  body: string;
+  /** By the monotonic clock of who is judged. */
+  atMs: number;
+}
+
+/** The partner's server, as the bench plays it. */
+export interface CallbackListener {
+  /** Where callbacks go. */
+  readonly url: string;
+  readonly tokenUrl: string;
+  /** In the order in which they came, those to the token endpoint among them. */
+  readonly arrived: readonly Arrived[];
+  /** How every callback is answered until this is called again. */
+  answer(how: CallbackAnswer): void;
+  close(): Promise<void>;
+}
+
+export const SYNC_PATH = '/bank/api/transaction-sync';
+/** Where a redirect points; nothing may arrive here. */
+export const ELSEWHERE_PATH = '/elsewhere';
+/** Requests that are kept. */
+const ARRIVED_MAX = 10_000;
+
+/** Starts one. Throws ConfigError when the address cannot be had. */
+export async function startListener(
+  { host, port }: { host: string; port: number },
+  clock: Clock,
+  auth: CallbackAuth = { kind: 'none' },
+): Promise<CallbackListener> {
+  const arrived: Arrived[] = [];
+  let how: CallbackAnswer = 'ok';
+  let tokens = 0;
+  const reply = (response: ServerResponse, { path, body, headers }: Arrived) => {
+    const answer = (status: number, json: object, more: Record<string, string> = {}) => {
+      response.writeHead(status, { 'content-type': 'application/json', ...more });
+      response.end(JSON.stringify(json));
+    };
+    if (path === PATHS.token) {
+      const isRight = auth.kind !== 'token' || headers.authorization === basicOf(auth);
+      if (!isRight) return answer(401, {});
+      tokens += 1;
+      return answer(200, { access_token: `bench-${tokens}`, token_type: 'Bearer', expires_in: 300 });
+    }
+    if (how === 'redirect') return answer(302, {}, { location: ELSEWHERE_PATH });
+    if (how !== 'ok') return answer(how === 'wrong-shape' ? 200 : how, { status: 'as the bench says' });
+    const reftransactionid = recordOf(parseJson(body)).transactionid;
+    return answer(200, { error: false, errorReason: '000', toastMessage: '', object: { reftransactionid } });
+  };
+  const server = createServer((request, response) => {
+    bodyOf(request).then(
+      (body) => {
+        const { method = '', url: path = '', headers } = request;
+        const it = { method, path, headers, body: body ?? '', atMs: clock.monotonicMs() };
+        if (arrived.length < ARRIVED_MAX) arrived.push(it);
+        reply(response, it);
+      },
+      () => response.destroy(),
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) => {
+      const fix = 'name an address of this machine and a free port';
+      reject(new ConfigError(`--callback-listen ${host}:${port}: ${reasonOf(error)}`, fix));
+    });
+    server.listen(port, host, resolve);
+  });
+  const address = server.address();
+  const at = typeof address === 'object' && address !== null ? address.port : port;
+  const origin = `http://${host.includes(':') ? `[${host}]` : host}:${at}`;
+  return {
+    url: `${origin}${SYNC_PATH}`,
+    tokenUrl: `${origin}${PATHS.token}`,
+    arrived,
+    answer: (next) => {
+      how = next;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** What proves the service at the partner's token endpoint. */
+export function basicOf({ username, password }: { username: string; password: string }): string {
+  return `Basic ${Buffer.from(`${username}:${password}`, 'utf8').toString('base64')}`;
+}

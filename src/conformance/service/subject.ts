@@ -1,0 +1,184 @@
+import { createHash } from 'node:crypto';
+import type { Account } from '../../bench/gateway-at.ts';
+import type { Pace } from '../../bench/pace.ts';
+import type { Check, CheckRun } from '../conformance.ts';
+import type { CallbackAuth, CallbackListener } from './listener.ts';
+import { Masks } from './masks.ts';
+
+/** A partner of the service, at its base address. */
+export interface ServiceAccess {
+  /** With its path prefix, as `https://dev.example.com/vqr`, without a slash at its end. */
+  baseUrl: string;
+  username: string;
+  password: string;
+}
+
+/** A box that is linked to the account. */
+export interface BoxName {
+  terminalCode: string;
+  serialNumber: string;
+}
+
+/** What a service may not have, or the bench was not told of it. */
+export type ServiceNeed =
+  | 'sandbox'
+  | 'outside the sandbox'
+  | 'a box'
+  | 'a serial number'
+  | 'a box that is on'
+  | 'a screen'
+  | 'a box to play'
+  | 'a box without an account'
+  | 'another partner'
+  | 'a partner without an endpoint'
+  | 'callbacks'
+  | 'the authorization of callbacks'
+  | 'signed callbacks'
+  | 'minutes'
+  | 'guesses'
+  | 'plain HTTP';
+
+export interface ServiceOptions {
+  access: ServiceAccess;
+  account: Account;
+  pace: Pace;
+  /** Keeps the orders of two runs at one service apart: letters and digits. */
+  tag: string;
+  /** Different for each run: where the amounts begin, 1 to 50,000,000. */
+  firstAmount: number;
+  sandbox: boolean;
+  /** The same service where it is no sandbox. */
+  outside?: ServiceAccess | undefined;
+  box?: Partial<BoxName> | undefined;
+  /** Of the box, with which the bench plays it. */
+  boxSecret?: string | undefined;
+  /** What a push waits for. */
+  confirm: 'displayed' | 'accepted';
+  /** A box that shows what is pushed, and what its screen shows where that can be seen. */
+  boxOn?: Partial<BoxName> | undefined;
+  seeQr?: (() => Promise<string | undefined>) | undefined;
+  unlinkedBox?: string | undefined;
+  second?: ServiceAccess | undefined;
+  /** An account of the second partner, who has no endpoint for callbacks. */
+  secondAccount?: string | undefined;
+  /** Its bank: short name or BIN. */
+  secondBank?: string | undefined;
+  listener?: CallbackListener | undefined;
+  callbackAuth?: CallbackAuth | undefined;
+  /** `whsec_…` */
+  signingSecret?: string | undefined;
+  /** How long an answer may take, in milliseconds; `ANSWER_TIMEOUT_MS` unless told. */
+  answerTimeoutMs?: number;
+  /** Whether minutes may be waited for, which the emulated service skips. */
+  slow: boolean;
+  /** Whether wrong passwords may be sent until the service has enough of them. */
+  guesses: boolean;
+}
+
+/** Longer than the deadline of any push that is worth waiting for. */
+export const ANSWER_TIMEOUT_MS = 20_000;
+
+/** An order that no other check has made. */
+export interface Order {
+  amount: number;
+  /** At most 19 letters and digits; the order's id too. */
+  content: string;
+}
+
+export type ServiceCheck = Check<ServiceSubject, ServiceNeed>;
+export type ServiceRun = CheckRun<ServiceSubject>;
+
+/** Letters of a tag and digits of a number after it stay below the 19 characters of a test callback. */
+const NUMBER_DIGITS = 4;
+
+/** An implementation of the payment QR service, as the bench was told of it. */
+export class ServiceSubject {
+  readonly options: ServiceOptions;
+  readonly masks = new Masks();
+  /** Every code of a refusal that was seen. */
+  readonly codes = new Set<string>();
+  readonly tokens = new Map<string, { token: string; sinceMs: number }>();
+  #orders = 0;
+
+  constructor(options: ServiceOptions) {
+    this.options = options;
+    const { access, second, outside, boxSecret, signingSecret, callbackAuth } = options;
+    for (const partner of [access, second, outside]) {
+      if (partner === undefined) continue;
+      this.masks.add(partner.password);
+      this.masks.add(Buffer.from(`${partner.username}:${partner.password}`, 'utf8').toString('base64'));
+    }
+    for (const secret of [boxSecret, signingSecret]) if (secret !== undefined) this.masks.add(secret);
+    if (callbackAuth?.kind === 'bearer') this.masks.add(callbackAuth.token);
+    if (callbackAuth?.kind === 'token') this.masks.add(callbackAuth.password);
+  }
+
+  get pace(): Pace {
+    return this.options.pace;
+  }
+
+  newOrder(): Order {
+    this.#orders += 1;
+    const content = `${this.options.tag}${String(this.#orders).padStart(NUMBER_DIGITS, '0')}`;
+    return { amount: this.options.firstAmount + this.#orders, content };
+  }
+
+  /** Why it is not there, and the option that would bring it; undefined for what is there. */
+  lacks(need: ServiceNeed): string | undefined {
+    const { options } = this;
+    const isThere: Record<ServiceNeed, boolean> = {
+      sandbox: options.sandbox,
+      'outside the sandbox': options.outside !== undefined,
+      'a box': options.box !== undefined,
+      'a serial number': options.box?.serialNumber !== undefined && options.box.terminalCode !== undefined,
+      'a box that is on': options.boxOn !== undefined,
+      'a screen': options.boxOn !== undefined && options.seeQr !== undefined,
+      'a box to play': options.boxSecret !== undefined,
+      'a box without an account': options.unlinkedBox !== undefined,
+      'another partner': options.second !== undefined,
+      'a partner without an endpoint': options.second !== undefined && options.secondAccount !== undefined,
+      callbacks: options.listener !== undefined && options.sandbox,
+      'the authorization of callbacks': options.callbackAuth !== undefined,
+      'signed callbacks': options.signingSecret !== undefined,
+      minutes: options.slow,
+      guesses: options.guesses,
+      'plain HTTP': options.access.baseUrl.startsWith('http:'),
+    };
+    return isThere[need] ? undefined : `${ABOUT[need][0]}: ${ABOUT[need][1]}`;
+  }
+}
+
+const ABOUT: Readonly<Record<ServiceNeed, readonly [lacking: string, remedy: string]>> = {
+  sandbox: ['the service is no sandbox', 'leave --no-sandbox out where it is one'],
+  'outside the sandbox': ['needs a service that is no sandbox', 'give --no-sandbox with the address of one'],
+  'a box': ['needs a box that is linked to the account', 'give --box-code'],
+  'a serial number': ['needs both codes of the box', 'give --box-code and --serial'],
+  'a box that is on': ['needs a box that shows what is pushed', 'give --box-code of one, without --box-secret-file'],
+  'a screen': ['needs to see the screen of a box that is on', 'give --box-page beside --box-code'],
+  'a box to play': ['needs a box that the bench plays', 'give --box-code, --serial and --box-secret-file'],
+  'a box without an account': ['needs a box that is linked to no account', 'give --unlinked-box'],
+  'another partner': ['needs a second partner', 'give --second-username and --second-password-file'],
+  'a partner without an endpoint': [
+    'needs an account of a second partner without an endpoint for callbacks',
+    'give --second-username, --second-password-file and --second-account',
+  ],
+  callbacks: ["needs the partner's endpoint at the bench, in the sandbox", 'give --callback-listen'],
+  'the authorization of callbacks': ['needs to know how callbacks are authorized', 'give --callback-auth-file'],
+  'signed callbacks': ['needs signed callbacks', 'give --callback-signing-secret-file'],
+  minutes: ['takes minutes', 'give --slow'],
+  guesses: ['sends wrong passwords, which may shut the partner out', 'give --guess-passwords'],
+  'plain HTTP': ['needs a service without TLS', 'give an http:// address of it'],
+};
+
+/**
+ * The fields of a push with its checkSum, as this partner signs it (service specification 5.3). Worked out here and not
+ * by the code of the gateway: a mistake in that would be the judge's too.
+ */
+export function signed<T extends { bankAccount: string; amount: string; bankCode: string }>(
+  partner: ServiceAccess,
+  push: T,
+): T & { checkSum: string } {
+  const { bankAccount, amount, bankCode } = push;
+  const text = `${partner.password}${bankAccount}${amount}${bankCode}`;
+  return { ...push, checkSum: createHash('md5').update(text, 'utf8').digest('hex') };
+}

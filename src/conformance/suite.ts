@@ -1,0 +1,67 @@
+import type { Pace } from '../bench/pace.ts';
+import type { Reported } from '../bench/reports/reported.ts';
+import { type Check, type CheckResult, type RunChecksOptions, runChecks } from './conformance.ts';
+import type { Unjudged } from './unjudged.ts';
+
+export type JudgeOptions = Pick<
+  RunChecksOptions<unknown, string>,
+  'strict' | 'signal' | 'onBegin' | 'onStep' | 'onEnd'
+>;
+
+/** Checks, and whom they judge. */
+export interface Suite {
+  /** Throws only the reason of the signal. */
+  judge(options: JudgeOptions): Promise<CheckResult[]>;
+  close(): Promise<void>;
+}
+
+/** Whom to judge. */
+export interface Opener {
+  readonly target: string;
+  /** How many checks that is. */
+  readonly size: number;
+  /** Clauses that nobody judges, and why. */
+  readonly unjudged: readonly Unjudged[];
+  /** Throws MissingPeerError where nobody is. */
+  open(signal: AbortSignal): Promise<Suite>;
+}
+
+/** A suite of checks of one kind of subject. */
+export function suiteOf<Subject, Need extends string>(
+  checks: readonly Check<Subject, Need>[],
+  {
+    subject,
+    pace,
+    lacks,
+    masked,
+    close,
+  }: {
+    subject: Subject;
+    pace: Pace;
+    lacks(need: Need): string | undefined;
+    masked?(text: string): string;
+    close(): Promise<void>;
+  },
+): Suite {
+  return {
+    judge: (options) => runChecks(checks, subject, { ...options, pace, lacks, ...(masked && { masked }) }),
+    close,
+  };
+}
+
+/** A verdict as reports of any run of the bench tell it. */
+export function reportedOf(result: CheckResult, { target, seed }: { target: string; seed: number }): Reported {
+  const { clause, title, level, outcome, reason, tookMs, evidence } = result;
+  return {
+    scenario: { name: `${clause} ${title}`, file: clause, about: level },
+    target,
+    seed,
+    outcome,
+    reason,
+    where: undefined,
+    tookMs,
+    entries: evidence.entries,
+    entriesLeft: evidence.left,
+    latencies: new Map(),
+  };
+}

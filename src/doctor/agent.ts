@@ -1,0 +1,125 @@
+import { access, constants, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
+import type { AgentConfig } from '../agent/config.ts';
+import { reasonOf, systemCodeOf } from '../lib/errors.ts';
+import { qrFindings } from './display.ts';
+import { type Finding, failed, well } from './findings.ts';
+
+const ANSWER_TIMEOUT_MS = 3_000;
+const SECRET = /^[A-Za-z0-9_-]{43}$/;
+
+const runningStatus = z.object({
+  terminalCode: z.string(),
+  state: z.string(),
+  online: z.boolean(),
+  fault: z.object({ code: z.string(), reason: z.string() }).nullable(),
+  enrolment: z.object({ code: z.string() }).nullable(),
+  displays: z.array(
+    z.object({ driver: z.string(), ok: z.boolean(), reason: z.string().nullable(), surface: z.string() }),
+  ),
+  journal: z.object({ ok: z.boolean(), reason: z.string().nullable(), unwritten: z.number() }),
+  link: z.object({ reason: z.string().nullable() }),
+  version: z.string(),
+});
+
+/** What the agent that runs here says of itself. */
+export type RunningAgent = z.infer<typeof runningStatus>;
+
+/** The agent of this configuration, if it runs: whoever it is that answers at its pages, for the same box. */
+export async function runningAgent({ http, box }: AgentConfig): Promise<RunningAgent | undefined> {
+  const host = http.host.includes(':') ? `[${http.host}]` : http.host;
+  try {
+    const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
+    const headers = http.token === undefined ? {} : { authorization: `Bearer ${http.token}` };
+    const response = await fetch(`http://${host}:${http.port}/status`, { signal, headers });
+    const status = runningStatus.parse(await response.json());
+    return status.terminalCode === box.terminalCode ? status : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a running agent knows better than somebody who would take its devices from it to try them. */
+export async function agentFindings(agent: RunningAgent, { dataDir }: AgentConfig): Promise<Finding[]> {
+  const findings = [howItIs(agent), journalOf(agent.journal)];
+  for (const { driver, ok, reason, surface } of agent.displays) {
+    const check = `display ${driver}`;
+    const fix = 'check its cable and its part of the configuration';
+    findings.push(
+      ok ? well(check, `the agent draws on it, ${surface}`) : failed(check, new Error(reason ?? 'not ok'), fix),
+    );
+    const [, width, height] = /^(\d+)×(\d+) pixels$/.exec(surface) ?? [];
+    if (width === undefined || height === undefined) continue;
+    findings.push(...(await qrFindings({ kind: 'pixels', width: Number(width), height: Number(height) }, dataDir)));
+  }
+  return findings;
+}
+
+function howItIs({ state, online, fault, link, version, enrolment }: RunningAgent): Finding {
+  const check = 'agent';
+  const offline = enrolment === null ? (link.reason ?? 'no reason is known') : 'it waits to be enrolled';
+  const found = `version ${version}, ${state}, ${online ? 'online' : `offline: ${offline}`}`;
+  if (fault !== null)
+    return failed(check, new Error(`${found}; ${fault.code}: ${fault.reason}`), 'see the checks below');
+  if (online) return well(check, found);
+  const fix = enrolment === null ? 'see gateway and login below' : 'accept it: paybox enrol --box … --code …';
+  return { check, result: 'warning', found, fix };
+}
+
+const JOURNAL_FIX =
+  'check the disk, with dmesg and df; the agent sets a journal aside that it cannot read, and goes on';
+
+function journalOf({ ok, reason, unwritten }: RunningAgent['journal']): Finding {
+  if (ok && unwritten === 0) return well('journal', 'the agent writes it');
+  return failed('journal', new Error(`${reason ?? 'not ok'}, ${unwritten} entries wait`), JOURNAL_FIX);
+}
+
+/** Whether the journal of a box that does not run is whole; nothing is changed in it. */
+export async function journalFinding({ dataDir }: AgentConfig, file: string): Promise<Finding> {
+  const check = 'journal';
+  const path = join(dataDir, file);
+  try {
+    await access(path, constants.R_OK);
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return well(check, 'there is none yet');
+    return failed(check, error, 'run this as the user of the agent, or as root');
+  }
+  try {
+    const db = new DatabaseSync(path, { readOnly: true });
+    try {
+      const [row] = db.prepare('PRAGMA quick_check(1)').all();
+      const answer = String(Object.values(row ?? {})[0]);
+      return answer === 'ok' ? well(check, `${path} is whole`) : failed(check, new Error(answer), JOURNAL_FIX);
+    } finally {
+      db.close();
+    }
+  } catch (error) {
+    return failed(check, new Error(`${path}: ${reasonOf(error)}`), JOURNAL_FIX);
+  }
+}
+
+/** The secret that the box has, from its configuration or from its enrolment, and what there is to say of it. */
+export async function secretOf({
+  box,
+  dataDir,
+}: AgentConfig): Promise<{ secret: string | undefined; finding: Finding }> {
+  const check = 'secret';
+  if (box.secret !== undefined) return { secret: box.secret, finding: well(check, 'is in the configuration') };
+  const path = join(dataDir, 'secret');
+  try {
+    const secret = (await readFile(path, 'utf8')).trim();
+    if (SECRET.test(secret)) return { secret, finding: well(check, 'agreed on at enrolment') };
+    const fix = `remove ${path}: the box then enrols anew`;
+    return { secret: undefined, finding: failed(check, new Error(`${path} holds no secret`), fix) };
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') {
+      const fix = 'run this as the user of the agent, or as root';
+      return { secret: undefined, finding: failed(check, error, fix) };
+    }
+    const found = 'none: the box is not enrolled';
+    const fix = 'start the agent, and accept the code on its screen: paybox enrol --box … --code …';
+    return { secret: undefined, finding: { check, result: 'warning', found, fix } };
+  }
+}

@@ -1,0 +1,32 @@
+import type { AgentConfig } from '../agent/config.ts';
+import { JOURNAL_FILE } from '../agent/journal.ts';
+import { systemClock } from '../lib/clock.ts';
+import { agentFindings, journalFinding, runningAgent, secretOf } from './agent.ts';
+import { displayFindings, serialFindings } from './display.ts';
+import type { Finding } from './findings.ts';
+import { linkFindings } from './link.ts';
+import { clockFinding, networkFinding, portFinding, storageFinding } from './machine.ts';
+import { partFindings } from './parts.ts';
+import { systemFindings, thisMachine } from './system.ts';
+
+/** Checks a box and the machine that it is on, one check after another. */
+export async function findingsOf(config: AgentConfig): Promise<Finding[]> {
+  const agent = await runningAgent(config);
+  const { secret, finding } = await secretOf(config);
+  // What an agent has open it cannot share: a serial port, a screen that two would draw on, a journal that it writes.
+  const own =
+    agent === undefined
+      ? [await journalFinding(config, JOURNAL_FILE), ...(await displayFindings(config)), await portFinding(config.http)]
+      : await agentFindings(agent, config);
+  return [
+    clockFinding(systemClock.wallMs()),
+    ...(await systemFindings(config, thisMachine())),
+    await storageFinding(config.dataDir),
+    ...own,
+    ...(await serialFindings(config)),
+    ...(await partFindings(config)),
+    networkFinding(),
+    finding,
+    ...(await linkFindings(config, secret)),
+  ];
+}

@@ -1,0 +1,40 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { ConnectionOptions } from 'node:tls';
+import { describe, expect, it, vi } from 'vitest';
+import { anyAuthority, facesOf } from '../../src/commands/bench-conformance-tls.ts';
+import { brokenClauses, judge } from './box-stand.ts';
+
+const peers = vi.hoisted(() => ({ of: undefined as AsyncLocalStorage<ConnectionOptions> | undefined }));
+
+vi.mock('../../src/agent/transports/tls.ts', async (importOriginal) => {
+  const real = await importOriginal<typeof import('../../src/agent/transports/tls.ts')>();
+  const connectionTls: typeof real.connectionTls = (options) =>
+    Object.assign(real.connectionTls(options), peers.of?.getStore());
+  return { ...real, connectionTls };
+});
+
+peers.of = new AsyncLocalStorage<ConnectionOptions>();
+
+const MUTANTS: Record<string, { breaks: readonly string[]; tls: ConnectionOptions }> = {
+  'takes any certificate': { breaks: ['TLS-2'], tls: { rejectUnauthorized: false } },
+  'does not look at the host of a certificate': { breaks: ['TLS-2'], tls: { checkServerIdentity: () => undefined } },
+  'speaks TLS 1.1 too': { breaks: ['TLS-1'], tls: { minVersion: 'TLSv1', ciphers: 'DEFAULT:@SECLEVEL=0' } },
+  'speaks without authenticated encryption too': { breaks: ['TLS-1'], tls: { ciphers: 'DEFAULT' } },
+};
+
+describe.concurrent('a box that', () => {
+  it.for(
+    (['mqtt', 'http'] as const).flatMap((transport) =>
+      Object.entries(MUTANTS).map((it) => [transport, ...it] as const),
+    ),
+  )(
+    'over %s %s is told so by its clause, and by no other',
+    { timeout: 120_000 },
+    async ([transport, , { breaks, tls }]) => {
+      const faces = await facesOf(await anyAuthority(), '127.0.0.1');
+      const judging = { transport, faces, without: ['restart', 'time', 'screen', 'pages'] } as const;
+      const results = await peers.of?.run(tls, () => judge({ breaks }, judging));
+      expect(brokenClauses(results ?? [])).toEqual(breaks);
+    },
+  );
+});

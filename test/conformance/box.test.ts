@@ -1,0 +1,75 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { screenProbe } from '../../src/bench/probe.ts';
+import { anyAuthority, facesOf } from '../../src/commands/bench-conformance-tls.ts';
+import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+import { paybox, payboxToEnd } from '../support/processes.ts';
+import { judge, troubles } from './box-stand.ts';
+
+/** Clauses of which a program is judged in seconds. */
+const FAST = 'AGT-2,AGT-4,SIG,MSG-3,MSG-7,MSG-9,TOP,LIM';
+
+describe('a box of this house', () => {
+  it.each(['mqtt', 'http'] as const)('holds every clause over %s', async (transport) => {
+    const faces = await facesOf(await anyAuthority(), '127.0.0.1');
+    const results = await judge({ breaks: [] }, { transport, probe: screenProbe, faces });
+    expect(troubles(results)).toEqual([]);
+    expect(results).toHaveLength(BOX_CHECKS.length);
+    expect(results.filter(({ outcome }) => outcome === 'passed').length).toBeGreaterThan(115);
+  });
+});
+
+describe('a box that is awaited', () => {
+  it('is told where to connect, and judged as a program of its own', async () => {
+    const folder = await temporaryFolder();
+    const at = (name: string) => join(folder, name);
+    const identity = { terminalCode: 'VVB000007', serialNumber: 'VVB900007' };
+    await writeFile(at('secret'), 'Sample-secret-of-this-test-8\n', { mode: 0o600 });
+    const named = ['--await-box', 'VVB000007:VVB900007', '--box-secret-file', at('secret')];
+    const ports = ['--mqtt-port', '0', '--http-port', '0'];
+    const bench = paybox('bench', 'run', 'conformance', ...named, ...ports, '--only', FAST);
+    const url = await eventually('where to connect', () => /mqtt:\/\/127\.0\.0\.1:\d+/.exec(bench.output())?.[0]);
+    const config = {
+      box: { ...identity, secretFile: at('secret') },
+      link: { transport: 'mqtt', url },
+      http: { port: 0 },
+      dataDir: at('data'),
+    };
+    await writeFile(at('agent.yaml'), JSON.stringify(config));
+    paybox('agent', '--config', at('agent.yaml'));
+    const code = await eventually('the verdict', () => bench.child.exitCode ?? undefined, 50_000);
+    expect(bench.output()).toMatch(/PAYBOX-BENCH END passed=\d\d failed=0 skipped=\d+ missing=0 exit=0/);
+    expect(bench.output()).toContain('nobody sees the screen: give --box-page or --probe');
+    expect(code).toBe(0);
+  });
+
+  it.each([
+    [['--await-box', 'VVB000001'], '--await-box VVB000001: expected terminalCode:serialNumber, as VVB000001:VVB900001'],
+    [['--await-box', 'VVB000001:VVB900001'], '--box-secret-file is needed with --await-box'],
+    [['--await-box', 'VVB000001:VVB900001', '--service', 'http://x'], 'expected one of them'],
+  ])('is asked for by options that say what is wrong with them: %s', async (options, said) => {
+    const { code, output } = await payboxToEnd('bench', 'run', 'conformance', ...options);
+    expect(output).toContain(said);
+    expect(code).toBe(2);
+  });
+
+  it('and does not come ends the run with 3 and with what to check', async () => {
+    const secret = join(await temporaryFolder(), 'secret');
+    await writeFile(secret, 'Sample-secret-of-this-test-8');
+    const options = ['--await-box', 'VVB000001:VVB900001', '--box-secret-file', secret, '--within', '1'];
+    const ports = ['--mqtt-port', '0', '--http-port', '0'];
+    const { code, output } = await payboxToEnd('bench', 'run', 'conformance', ...options, ...ports);
+    expect(output).toContain('no hello of VVB000001 within 1 s: nothing has connected');
+    expect(output).toContain('check the address in the box');
+    expect(code).toBe(3);
+  });
+});
+
+describe('the checks of a box', () => {
+  it('have titles that tell them apart', () => {
+    const names = BOX_CHECKS.map(({ clause, title }) => `${clause} ${title}`);
+    expect(new Set(names).size).toBe(names.length);
+  });
+});

@@ -1,0 +1,250 @@
+import { spawnSync } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Evidence } from '../../src/bench/evidence.ts';
+import { realPace } from '../../src/bench/pace.ts';
+import { junitOf } from '../../src/bench/reports/junit.ts';
+import { progressOn } from '../../src/bench/reports/progress.ts';
+import { tapOf } from '../../src/bench/reports/tap.ts';
+import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
+import { BOX_UNJUDGED } from '../../src/conformance/box/unjudged.ts';
+import {
+  byClause,
+  type Check,
+  type CheckResult,
+  Mismatch,
+  runChecks,
+  Silence,
+  Unmet,
+} from '../../src/conformance/conformance.ts';
+import { conformancePage } from '../../src/conformance/page.ts';
+import { SERVICE_CHECKS } from '../../src/conformance/service/checks.ts';
+import { Masks } from '../../src/conformance/service/masks.ts';
+import { SERVICE_UNJUDGED } from '../../src/conformance/service/unjudged.ts';
+import { reportedOf } from '../../src/conformance/suite.ts';
+import { MissingPeerError } from '../../src/lib/errors.ts';
+import { HOSTILE } from '../bench/results.ts';
+import { temporaryFolder } from '../support/net.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
+
+const AT = { startedAtMs: Date.UTC(2026, 0, 2, 3, 4, 5) };
+const xmllint = without(PROGRAMS.xmllint);
+
+type TestCheck = Check<string, 'a box'>;
+
+function check(work: () => Promise<void>, more: Partial<TestCheck> = {}): TestCheck {
+  return { clause: 'TOK-1', title: 'a title', level: 'spec', run: work, ...more };
+}
+
+const fails = (error: Error) => async () => {
+  throw error;
+};
+
+function judge(checks: readonly TestCheck[], { strict = false, signal = new AbortController().signal } = {}) {
+  const lacks = () => 'needs a box: give --box-code';
+  return runChecks(checks, 'the subject', { lacks, strict, pace: realPace, signal });
+}
+
+const outcomes = (results: readonly CheckResult[]) => results.map(({ outcome, reason }) => [outcome, reason]);
+
+describe('a run of checks', () => {
+  it('tells what is wrong, what differs, what is skipped and who is missing apart', async () => {
+    const results = await judge([
+      check(async () => undefined),
+      check(fails(new Mismatch('it is 2'))),
+      check(fails(new Mismatch('it is 3')), { level: 'gap' }),
+      check(fails(new Unmet('needs a token'))),
+      check(async () => undefined, { needs: ['a box'] }),
+      check(fails(new Silence('no answer')), { level: 'gap' }),
+      check(fails(new MissingPeerError('nobody', ''))),
+      check(fails(new TypeError('a fault of the bench')), { level: 'gap' }),
+    ]);
+    expect(outcomes(results)).toEqual([
+      ['passed', ''],
+      ['failed', 'it is 2'],
+      ['differs', 'it is 3'],
+      ['skipped', 'needs a token'],
+      ['skipped', 'needs a box: give --box-code'],
+      ['failed', 'no answer'],
+      ['missing', 'nobody'],
+      ['failed', 'a fault of the bench'],
+    ]);
+  });
+
+  it('fails what differs where it is strict', async () => {
+    const results = await judge([check(fails(new Mismatch('it is 3')), { level: 'gap' })], { strict: true });
+    expect(outcomes(results)).toEqual([['failed', 'it is 3']]);
+  });
+
+  it('ends a check that takes too long', async () => {
+    const [result] = await judge([check(() => new Promise(() => undefined), { timeoutMs: 20 })]);
+    expect(result).toMatchObject({ outcome: 'failed', reason: 'not done within 20 ms' });
+  });
+
+  it('tries no more after three checks in a row without an answer', async () => {
+    const silent = check(fails(new Silence('no answer')));
+    const fine = check(async () => undefined);
+    const results = await judge([silent, silent, fine, silent, silent, silent, fine, fine]);
+    const tried = ['failed', 'failed', 'passed', 'failed', 'failed', 'failed'];
+    expect(results.map(({ outcome }) => outcome)).toEqual([...tried, 'missing', 'missing']);
+    expect(results.at(-1)?.reason).toBe('not tried: the 3 checks before had no answer');
+  });
+
+  it('throws the reason of its signal', async () => {
+    const ending = new AbortController();
+    const work = async () => {
+      ending.abort(new Error('ended by a person'));
+      await new Promise(() => undefined);
+    };
+    await expect(judge([check(work)], { signal: ending.signal })).rejects.toThrow('ended by a person');
+  });
+
+  it('gives a clause the verdict of the worst of its checks', () => {
+    const of = (clause: string, outcome: CheckResult['outcome']) => resultOf({ clause, outcome });
+    const clauses = byClause([
+      of('A', 'passed'),
+      of('B', 'passed'),
+      of('A', 'differs'),
+      of('A', 'skipped'),
+      of('C', 'skipped'),
+    ]);
+    expect(clauses.map(({ clause, outcome }) => [clause, outcome])).toEqual([
+      ['A', 'differs'],
+      ['B', 'passed'],
+      ['C', 'skipped'],
+    ]);
+  });
+});
+
+function resultOf(change: Partial<CheckResult> = {}): CheckResult {
+  const evidence = { entries: [], left: 0 };
+  const base = { clause: 'TOK-1', title: 'a title', level: 'spec', reason: '', tookMs: 1, evidence } as const;
+  return { ...base, outcome: 'passed', ...change };
+}
+
+function hostileResults(): CheckResult[] {
+  const evidence = new Evidence(realPace.clock);
+  evidence.add('call', HOSTILE, { detail: { request: { body: HOSTILE }, answer: { [HOSTILE]: HOSTILE } } });
+  return [
+    resultOf(),
+    resultOf({ clause: 'TOK-4', title: HOSTILE, outcome: 'failed', reason: HOSTILE, evidence }),
+    resultOf({ clause: 'GEN-6', level: 'gap', outcome: 'differs', reason: HOSTILE }),
+    resultOf({ clause: 'SYN-1', outcome: 'skipped', reason: 'needs callbacks' }),
+    resultOf({ clause: 'SYN-2', outcome: 'missing', reason: 'nobody' }),
+  ];
+}
+
+const reported = () => hostileResults().map((it) => reportedOf(it, { target: 'http://127.0.0.1/vqr', seed: 7 }));
+
+describe('the reports of a judge', () => {
+  it.skipIf(xmllint.missing)(`keep to the schema of JUnit${xmllint.note}`, async () => {
+    const xml = junitOf(reported(), AT);
+    const file = join(await temporaryFolder(), 'junit.xml');
+    await writeFile(file, xml);
+    const schema = join(import.meta.dirname, 'junit.xsd');
+    const { stderr } = spawnSync('xmllint', ['--noout', '--schema', schema, file], { encoding: 'utf8' });
+    expect(stderr).toMatch(/junit\.xml validates$/m);
+  });
+
+  it('count what differs as skipped in JUnit, where it can be seen', () => {
+    const xml = junitOf(reported(), AT);
+    expect(xml).toContain('tests="5" failures="1" errors="1" skipped="2"');
+    expect(xml.match(/<skipped message="differs: /g)).toHaveLength(1);
+  });
+
+  it('have what differs as to do in TAP', () => {
+    const points = tapOf(reported())
+      .split('\n')
+      .filter((line) => /^(not )?ok /.test(line));
+    expect(points.map((line) => /^(?:not )?ok \d/.exec(line)?.[0])).toEqual([
+      'ok 1',
+      'not ok 2',
+      'not ok 3',
+      'ok 4',
+      'not ok 5',
+    ]);
+    expect(points[2]).toMatch(/^not ok 3 - GEN-6 a title # TODO /);
+  });
+
+  it('count what differs in the last line for programs', () => {
+    const lines: string[] = [];
+    const out = { write: (text: string) => lines.push(text) };
+    const progress = progressOn({ out, err: { write: () => true } }, { target: 't', seed: 7, what: 'checks' });
+    progress.begin('a clause, and its title', 1, 5);
+    progress.finish(reported(), 1);
+    expect(lines[0]).toBe('PAYBOX-BENCH START checks=5 target=t seed=7\n');
+    expect(lines.at(-1)).toBe('PAYBOX-BENCH END passed=1 failed=1 skipped=1 missing=1 differs=1 exit=1\n');
+  });
+
+  it('are a page that holds no script and no element that a text brought', () => {
+    const page = conformancePage([{ target: HOSTILE, results: hostileResults() }], AT);
+    expect(page).not.toMatch(/<script|<img/);
+    expect(page).toContain('default-src &#39;none&#39;');
+    expect(page).toContain('<td>TOK-4</td><td class="failed">failed</td>');
+    expect(page.match(/<section id="c1-2">/g)).toHaveLength(1);
+  });
+});
+
+describe('what stands in evidence', () => {
+  it('has no password, no token and no checkSum, whatever holds it', () => {
+    const masks = new Masks();
+    for (const secret of ['pa$$word', 'dXNlcjpwYSQkd29yZA==']) masks.add(secret);
+    const masked = JSON.stringify([
+      masks.value({ Authorization: 'Basic dXNlcjpwYSQkd29yZA==', 'x-other': 'is pa$$word' }),
+      masks.text('{"access_token":"given","checkSum":"d41d8","deep":[{"password":"hidden"}],"content":"pa$$word"}'),
+      masks.text('not JSON, pa$$word'),
+      masks.text('expected a refusal, the answer is 200 {"token_type":"Bearer","access_token": "given by mis'),
+    ]);
+    expect(masked).not.toMatch(/pa\$\$|dXNl|given|d41d8|hidden/);
+    expect(masked).toContain('Basic •••');
+  });
+});
+
+/** Every clause of PROTOCOL.md. */
+async function allClauses(): Promise<string[]> {
+  const protocol = await readFile(new URL('../../src/protocol/PROTOCOL.md', import.meta.url), 'utf8');
+  return protocol.match(/(?<=^\| )[A-Z][A-Z-]*-\d+(?= +\|)/gm) ?? [];
+}
+
+describe.each([
+  ['service', SERVICE_CHECKS, SERVICE_UNJUDGED],
+  ['box', BOX_CHECKS, BOX_UNJUDGED],
+] as const)('each clause of PROTOCOL.md at a %s', (_name, checks, unjudged) => {
+  const roomOf = (clause: string) => clause.replace(/-\d+$/, '');
+  const named = unjudged.flatMap(({ clauses }) => clauses);
+
+  it('is judged, or named as not judged with the reason, and never both', async () => {
+    const clauses = await allClauses();
+    expect(clauses.length).toBeGreaterThan(120);
+    const judged = new Set<string>(checks.map(({ clause }) => clause));
+    const isNamed = (clause: string) => named.includes(clause) || named.includes(roomOf(clause));
+    expect(clauses.filter((it) => !judged.has(it) && !isNamed(it))).toEqual([]);
+    expect(clauses.filter((it) => judged.has(it) && isNamed(it))).toEqual([]);
+    expect([...judged].filter((it) => !clauses.includes(it))).toEqual([]);
+  });
+
+  it('stands there once, and is one that there is', async () => {
+    const clauses = await allClauses();
+    const rooms = new Set(clauses.map(roomOf));
+    expect(named.filter((it) => !rooms.has(it) && !clauses.includes(it))).toEqual([]);
+    expect(new Set(named).size).toBe(named.length);
+    expect(unjudged.filter(({ why }) => why.length < 10)).toEqual([]);
+  });
+
+  it('stands in the page with its reason where it is not judged', () => {
+    const page = conformancePage([{ target: 'it', results: [], unjudged }], AT);
+    for (const { clauses, why } of unjudged) {
+      expect(page).toContain(`<td>${clauses.join(', ')}</td><td>${why.replaceAll("'", '&#39;')}</td>`);
+    }
+  });
+});
+
+describe('the checks of a service', () => {
+  it('have each a name of their own, and a clause of PROTOCOL.md', async () => {
+    const names = SERVICE_CHECKS.map(({ clause, title }) => `${clause} ${title}`);
+    expect(new Set(names).size).toBe(names.length);
+    const protocol = await readFile(new URL('../../src/protocol/PROTOCOL.md', import.meta.url), 'utf8');
+    expect(SERVICE_CHECKS.filter(({ clause }) => !new RegExp(`^\\| ${clause} +\\|`, 'm').test(protocol))).toEqual([]);
+  });
+});

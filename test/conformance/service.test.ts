@@ -1,0 +1,301 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { realPace } from '../../src/bench/pace.ts';
+import { type CheckResult, runChecks } from '../../src/conformance/conformance.ts';
+import { SERVICE_CHECKS } from '../../src/conformance/service/checks.ts';
+import { ServiceSubject } from '../../src/conformance/service/subject.ts';
+import { freePort, temporaryFolder } from '../support/net.ts';
+import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
+import { clausesOf, judgedOwn } from './stand.ts';
+
+const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
+
+/** Judges whatever is at this address, and does not wait for long. */
+async function judged(baseUrl: string): Promise<CheckResult[]> {
+  const subject = new ServiceSubject({
+    access: { baseUrl, username: 'shop', password: 'shop-secret' },
+    account: ACCOUNT,
+    pace: realPace,
+    tag: 'T000',
+    firstAmount: 1_000,
+    sandbox: true,
+    box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
+    boxOn: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
+    confirm: 'displayed',
+    slow: false,
+    guesses: false,
+    answerTimeoutMs: 500,
+  });
+  const lacks = subject.lacks.bind(subject);
+  const options = { lacks, strict: false, pace: realPace, signal: new AbortController().signal };
+  return runChecks(SERVICE_CHECKS, subject, options);
+}
+
+function listening(server: Server, close: () => void): Promise<string> {
+  onTestFinished(() => {
+    server.close();
+    close();
+  });
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}/vqr`));
+  });
+}
+
+function http(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  return listening(server, () => server.closeAllConnections());
+}
+
+function tcp(onSocket: (socket: Socket) => void): Promise<string> {
+  const sockets = new Set<Socket>();
+  const server = createTcpServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    onSocket(socket);
+  });
+  return listening(server, () => {
+    for (const socket of sockets) socket.destroy();
+  });
+}
+
+const reasons = (results: readonly CheckResult[]) => new Set(results.map(({ reason }) => reason));
+
+describe('our own service', () => {
+  it('is as every clause says, skipping nothing', async () => {
+    const results = await judgedOwn({});
+    expect(results.filter(({ outcome }) => outcome !== 'passed')).toEqual([]);
+    expect(results.length).toBe(SERVICE_CHECKS.length);
+  }, 180_000);
+});
+
+describe('something that is no such service', () => {
+  it('is told so when it is a page of the web', async () => {
+    const results = await judged(await http((_request, response) => response.end('<html>Welcome</html>')));
+    expect(clausesOf(results, 'failed')).toContain('TOK-1');
+    expect(results[0]?.reason).toBe('the answer has no access_token');
+    expect(clausesOf(results, 'missing')).toEqual([]);
+    expect(reasons(results)).toContain('needs a token, but /api/token_generate answered 200 <html>Welcome</html>');
+  });
+
+  it('is missing when nobody is there', async () => {
+    const results = await judged(`http://127.0.0.1:${await freePort()}/vqr`);
+    expect(clausesOf(results, 'failed')).toEqual([]);
+    expect(results[0]).toMatchObject({
+      outcome: 'missing',
+      reason: expect.stringMatching(/nothing answers at .*ECONNREFUSED/),
+    });
+    expect(results.at(-1)?.outcome).toBe('missing');
+  });
+
+  it('is left after three checks when it takes requests and says nothing', async () => {
+    let requests = 0;
+    const url = await http(() => {
+      requests += 1;
+    });
+    const results = await judged(url);
+    expect(results[0]).toMatchObject({ outcome: 'failed', reason: 'no whole answer within 0.5 s' });
+    expect(results.filter(({ outcome }) => outcome === 'failed')).toHaveLength(3);
+    expect(results.at(-1)?.reason).toBe('not tried: the 3 checks before had no answer');
+    expect(requests).toBe(3);
+  });
+
+  it('is left when its answers drip for ever', async () => {
+    const url = await http((_request, response) => {
+      const drip = setInterval(() => response.write(' '), 50);
+      response.once('close', () => clearInterval(drip));
+    });
+    expect((await judged(url))[0]).toMatchObject({ outcome: 'failed', reason: 'no whole answer within 0.5 s' });
+  });
+
+  it('is told so when its answers have no end', async () => {
+    const url = await http((_request, response) => {
+      const more = () => {
+        while (!response.destroyed && response.write('x'.repeat(65_536)));
+        if (!response.destroyed) response.once('drain', more);
+      };
+      more();
+    });
+    const results = await judged(url);
+    expect(results[0]).toMatchObject({ outcome: 'failed', reason: 'the answer is longer than 1000000 bytes' });
+  });
+
+  it('is told so when it does not speak HTTP', async () => {
+    const url = await tcp((socket) => socket.once('data', () => socket.end('220 mail.example.com ESMTP\r\n\r\n')));
+    expect((await judged(url))[0]).toMatchObject({
+      outcome: 'failed',
+      reason: expect.stringMatching(/^the answer is not HTTP/),
+    });
+  });
+
+  it('is left when it closes every connection', async () => {
+    const url = await tcp((socket) => socket.once('data', () => socket.destroy()));
+    const results = await judged(url);
+    expect(results[0]?.reason).toMatch(/^the connection ended without a whole answer/);
+    expect(results.at(-1)?.outcome).toBe('missing');
+  });
+
+  it('is told so when it answers any JSON to everything', async () => {
+    for (const body of [
+      'null',
+      '[]',
+      '{"status":1,"message":{}}',
+      '{"access_token":"x","token_type":"Bearer","expires_in":300}',
+    ]) {
+      const results = await judged(
+        await http((_request, response) => response.setHeader('content-type', 'application/json').end(body)),
+      );
+      expect(clausesOf(results, 'failed')).toContain('TOK-5');
+      expect(clausesOf(results, 'passed').filter((it) => !it.startsWith('TOK-'))).toEqual([]);
+    }
+  });
+});
+
+interface Ready {
+  baseUrl: string;
+  boxUrl: string;
+}
+
+describe('paybox bench run conformance', () => {
+  it('judges programs that run, by what it is told of them', async () => {
+    const folder = await temporaryFolder();
+    const ports = await Promise.all([freePort(), freePort(), freePort(), freePort()]);
+    const [http, mqtt, box, listen] = ports.map(String) as [string, string, string, string];
+    const callbackUrl = `http://127.0.0.1:${listen}/bank/api/transaction-sync`;
+    const file = join(folder, 'ready.json');
+    const places = ['--http-port', http, '--mqtt-port', mqtt, '--box-port', box, '--data', join(folder, 'data')];
+    const up = paybox('up', ...places, '--callback-url', callbackUrl, '--ready-file', file, '--no-open');
+    const { baseUrl, boxUrl } = await readyFile<Ready>(file, up);
+    await writeFile(join(folder, 'password'), 'demo-secret\n');
+    await writeFile(join(folder, 'auth'), 'none\n');
+    const partner = ['--username', 'demo', '--password-file', join(folder, 'password')];
+    const account = ['--account', ACCOUNT.bankAccount, '--bank', ACCOUNT.bankCode, '--holder', ACCOUNT.userBankName];
+    const boxes = ['--box-code', 'VVB000001', '--serial', 'VVB900001', '--box-page', boxUrl];
+    const callbacks = ['--callback-listen', `127.0.0.1:${listen}`, '--callback-auth-file', join(folder, 'auth')];
+    const reports = ['--strict', '--json', '--report', join(folder, 'report')];
+    const service = ['--service', baseUrl, ...partner, ...account, ...boxes, ...callbacks];
+    const { code, output } = await payboxToEnd('bench', 'run', 'conformance', ...service, ...reports);
+    const results = output
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line) as CheckResult);
+    expect(results.filter(({ outcome }) => outcome !== 'passed' && outcome !== 'skipped')).toEqual([]);
+    expect(code).toBe(0);
+    const skipped = results.filter(({ outcome }) => outcome === 'skipped');
+    expect([...reasons(skipped)].sort()).toEqual([
+      'needs a box that the bench plays: give --box-code, --serial and --box-secret-file',
+      'needs a second partner: give --second-username and --second-password-file',
+      'needs a service that is no sandbox: give --no-sandbox with the address of one',
+      'needs an account of a second partner without an endpoint for callbacks: give --second-username, --second-password-file and --second-account',
+      'needs signed callbacks: give --callback-signing-secret-file',
+      'sends wrong passwords, which may shut the partner out: give --guess-passwords',
+      'takes minutes: give --slow',
+    ]);
+    const page = await readFile(join(folder, 'report', 'index.html'), 'utf8');
+    expect(page).not.toMatch(/demo-secret|ZGVtbzpkZW1vLXNlY3JldA|eyJ/);
+    expect(page).toContain('•••');
+  }, 240_000);
+
+  it('tells no token of a service that gives one to anybody', async () => {
+    const token = 'a-token-that-was-given-to-anybody';
+    const baseUrl = await http((request, response) => {
+      // Without its name, as a service may tell it where nobody expects it.
+      const isToken = request.url?.endsWith('/token_generate') === true;
+      response.end(isToken ? JSON.stringify({ access_token: token, token_type: 'Bearer', expires_in: 300 }) : token);
+    });
+    const folder = await temporaryFolder();
+    await writeFile(join(folder, 'password'), 'shop-secret\n');
+    const partner = ['--username', 'shop', '--password-file', join(folder, 'password')];
+    const account = ['--account', ACCOUNT.bankAccount, '--bank', ACCOUNT.bankCode, '--holder', ACCOUNT.userBankName];
+    const reports = ['--junit', join(folder, 'junit.xml'), '--report', folder, '--only', 'TOK'];
+    const run = ['bench', 'run', 'conformance', '--service', baseUrl, ...partner, ...account, ...reports];
+    const { code, output } = await payboxToEnd(...run);
+    expect(code).toBe(1);
+    expect(output).toContain('TOK-4');
+    const files = await Promise.all(['junit.xml', 'index.html'].map((file) => readFile(join(folder, file), 'utf8')));
+    for (const text of [output, ...files]) expect(text).not.toContain(token.slice(0, 20));
+  }, 60_000);
+
+  it('says which option is wrong', async () => {
+    const run = (...options: string[]) => payboxToEnd('bench', 'run', 'conformance', ...options);
+    const at = ['--service', 'http://127.0.0.1:9/vqr', '--username', 'u', '--password-file', '/dev/null'];
+    expect(await run('--service', 'shop')).toMatchObject({
+      code: 2,
+      output: expect.stringContaining('--service shop: expected an address'),
+    });
+    expect(await run(...at)).toMatchObject({ code: 2, output: expect.stringContaining('--password-file /dev/null') });
+    expect(await run('--only', 'XYZ')).toMatchObject({
+      code: 2,
+      output: expect.stringContaining('--only XYZ: expected clauses'),
+    });
+    expect(await run('--username', 'u')).toMatchObject({
+      code: 2,
+      output: expect.stringContaining('--username belongs to --service'),
+    });
+    expect((await run('happy-path')).code).toBe(2);
+  });
+
+  it('ends with 3 when nobody answers, and with 1 when a clause does not hold; its other name is the same', async () => {
+    const folder = await temporaryFolder();
+    await writeFile(join(folder, 'password'), 'shop-secret');
+    const account = ['--account', '1', '--bank', 'MB', '--holder', 'A', '--password-file', join(folder, 'password')];
+    const judge = (url: string) => ['conformance', '--service', url, '--username', 'u', '--only', 'TOK-1', ...account];
+    const nobody = await payboxToEnd('bench', 'run', ...judge(`http://127.0.0.1:${await freePort()}/vqr`));
+    expect(nobody).toMatchObject({ code: 3, output: expect.stringMatching(/^PAYBOX-BENCH END .*missing=1 exit=3$/m) });
+    const url = await http((_request, response) => response.end('{}'));
+    const full = await payboxToEnd('bench', ...judge(url), '--junit', '/dev/full');
+    expect(full).toMatchObject({ code: 2, output: expect.stringMatching(/^PAYBOX-BENCH END .*exit=2$/m) });
+    expect(full.output).toMatch(/--junit \/dev\/full cannot be written: ENOSPC/);
+    const wrong = await payboxToEnd('bench', ...judge(url));
+    expect(wrong.code).toBe(1);
+    expect(wrong.output).toMatch(
+      /^PAYBOX-BENCH RESULT outcome=failed name="TOK-1 .*reason="the answer has no access_token"$/m,
+    );
+    expect(wrong.output).toMatch(
+      /^TOK-1 +Basic credentials get a bearer token for 300 seconds +failed +the answer has no access_token$/m,
+    );
+  });
+
+  it('names in its reports how many checks a Ctrl-C has left without a verdict', async () => {
+    const folder = await temporaryFolder();
+    const junit = join(folder, 'junit.xml');
+    await writeFile(join(folder, 'password'), 'shop-secret');
+    const account = ['--account', '1', '--bank', 'MB', '--holder', 'A', '--password-file', join(folder, 'password')];
+    const { promise: asked, resolve } = Promise.withResolvers<void>();
+    const url = await http(() => resolve());
+    const given = ['--service', url, '--username', 'u', ...account, '--only', 'TOK', '--junit', junit];
+    const running = paybox('bench', 'run', 'conformance', ...given);
+    await asked;
+    expect(await running.stop('SIGINT')).toBe(130);
+    expect(running.output()).toMatch(/^PAYBOX-BENCH END passed=0 failed=0 skipped=\d+ missing=1 exit=130$/m);
+    const text = await readFile(junit, 'utf8');
+    expect(text).toMatch(/errors="1"/);
+    expect(text).toMatch(/name="… \d+ checks".*\n?.*the run was ended before their verdicts/);
+  });
+
+  it('judges our own gateway and agent when it is told nothing', async () => {
+    const folder = await temporaryFolder();
+    const reports = ['--junit', join(folder, 'j.xml'), '--tap', join(folder, 't.tap')];
+    const { code, output } = await payboxToEnd(
+      'bench',
+      'run',
+      'conformance',
+      '--strict',
+      '--only',
+      'GEN,TOP,BOX-HTTP',
+      ...reports,
+    );
+    expect(code).toBe(0);
+    expect(output).toMatch(/^not judged$/m);
+    expect(output).toMatch(/^TOP-5 +what a broker does with a box that reads nothing$/m);
+    expect(output).toMatch(/^BOX-HTTP-1, .* +what a box does over HTTP$/m);
+    expect(output).toMatch(
+      /^PAYBOX-BENCH START checks=\d+ target="our own gateway, our own agent over MQTT, our own agent over HTTP"/m,
+    );
+    expect(output).toMatch(/^PAYBOX-BENCH END passed=\d\d failed=0 skipped=0 missing=0 exit=0$/m);
+    expect(await readFile(join(folder, 'j.xml'), 'utf8')).toContain('failures="0"');
+    expect(await readFile(join(folder, 't.tap'), 'utf8')).toMatch(/^ok 1 - GEN-1 /m);
+  }, 120_000);
+});
