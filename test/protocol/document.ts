@@ -2,6 +2,8 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const PROTOCOL_FILE = new URL('../../src/protocol/PROTOCOL.md', import.meta.url);
+const CLAUSES_FILE = new URL('../CLAUSES.md', import.meta.url);
+const UPDATES = process.env.UPDATE_CLAUSES === '1';
 const TEST_FOLDER = fileURLToPath(new URL('..', import.meta.url));
 const ID = '(?:BOX-HTTP|[A-Z]{3})-\\d+';
 
@@ -38,21 +40,34 @@ export function allHoldingTests(): HoldingTest[] {
     .flatMap((file) => holdingTestsOf(readFileSync(`${TEST_FOLDER}/${file}`, 'utf8'), file));
 }
 
-/** One line for each clause and test that holds it. */
-export function clauseLines(clauses: readonly string[], tests: readonly HoldingTest[]): string {
-  const lines = clauses.flatMap((id) =>
-    tests.filter((test) => test.ids.includes(id)).map((test) => `${id} | ${test.file}: ${test.name}`),
-  );
-  return ['```text', ...lines, '```'].join('\n');
+/** The file that lists the tests of each clause: a heading for a clause, a line for a test. */
+export function clauseList(clauses: readonly string[], tests: readonly HoldingTest[]): string {
+  const parts = clauses.map((id) => {
+    const lines = tests.filter((test) => test.ids.includes(id)).map((test) => `- ${test.file}: ${test.name}`);
+    return `## ${id}\n\n${lines.join('\n')}\n`;
+  });
+  const head = `# Clauses and their tests
+
+Each clause of [PROTOCOL.md](../src/protocol/PROTOCOL.md) with the tests that hold it. This file is generated:
+
+    UPDATE_CLAUSES=1 npx vitest run --config test/vitest.config.ts test/protocol/clauses.test.ts
+`;
+  return [head, ...parts].join('\n');
 }
 
-/** What stands between the markers of a generated part of PROTOCOL.md. With UPDATE_CLAUSES=1 it is written anew first. */
+/** What stands between the markers of a generated part of PROTOCOL.md. With UPDATE_CLAUSES=1 it is written first. */
 export function generatedPart(name: string, expected: string): string {
   const [begin, end] = [`<!-- ${name}:begin -->\n`, `<!-- ${name}:end -->`];
   const document = readProtocol();
   const [from, to] = [document.indexOf(begin) + begin.length, document.indexOf(end)];
   if (from < begin.length || to < from) throw new Error(`PROTOCOL.md has no part between ${begin.trim()} and ${end}`);
-  if (process.env.UPDATE_CLAUSES !== '1') return document.slice(from, to).trim();
+  if (!UPDATES) return document.slice(from, to).trim();
   writeFileSync(PROTOCOL_FILE, `${document.slice(0, from)}\n${expected}\n\n${document.slice(to)}`);
   return expected;
+}
+
+/** The generated file that lists the tests of each clause. With UPDATE_CLAUSES=1 it is written first. */
+export function clauseFile(expected: string): string {
+  if (UPDATES) writeFileSync(CLAUSES_FILE, expected);
+  return readFileSync(CLAUSES_FILE, 'utf8');
 }
