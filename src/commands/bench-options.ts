@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { portOrAny, whole, withBoxToken, withGatewayAccess } from './arguments.ts';
 import { conformanceCommand } from './bench-conformance-options.ts';
-import { recordCommand } from './bench-record-options.ts';
 
 /** `paybox bench …`. */
 export function addBench(root: Command): void {
@@ -29,7 +28,6 @@ export function addBench(root: Command): void {
     .addHelpText('after', BENCH_EXAMPLES)
     .action(async (files, options) => (await import('./bench.ts')).run(files, options));
   bench.addCommand(conformanceCommand());
-  bench.addCommand(recordCommand());
   bench
     .command('list')
     .description('lists the scenarios that come with the program')

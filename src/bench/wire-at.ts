@@ -1,8 +1,8 @@
-import type { Clock } from '../../lib/clock.ts';
-import { ConfigError, PayboxError } from '../../lib/errors.ts';
-import { WIRE_PAGE_MAX, type WireEntry, type WirePage, wirePage } from '../../protocol/wire.ts';
-import { parseJson } from '../bodies.ts';
-import { ask, ownersHeaders } from '../http.ts';
+import type { Clock } from '../lib/clock.ts';
+import { ConfigError, PayboxError } from '../lib/errors.ts';
+import { WIRE_PAGE_MAX, type WireEntry, type WirePage, wirePage } from '../protocol/wire.ts';
+import { parseJson } from './bodies.ts';
+import { ask, ownersHeaders } from './http.ts';
 
 /** An entry of the gateway's wire, on the clock of whoever listens. */
 export type Heard = WireEntry & { atMs: number };
@@ -78,7 +78,7 @@ export class WireAt {
     const parsed = wirePage.safeParse(parseJson(Buffer.from(body).toString('utf8')));
     if (status === 200 && parsed.success) return parsed.data;
     throw new ConfigError(
-      `${this.#origin} is no gateway that can be recorded: it has no /_mock/wire (it answered ${status})`,
+      `${this.#origin} is no gateway that tells of its messages: it has no /_mock/wire (it answered ${status})`,
       'name the origin of a paybox gateway of this version, as http://127.0.0.1:8800',
     );
   }
