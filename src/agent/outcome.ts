@@ -1,5 +1,5 @@
 import type { BoxEvent, Verdict } from '../box/state.ts';
-import type { Screen, ScreenOutcome } from './screen.ts';
+import type { Screen, ScreenOutcome } from './screen/screen.ts';
 
 /** A display that is not open can show nothing. */
 export function verdictOf(screen: Pick<Screen, 'status' | 'verdict'>, qrCode: string): Verdict {

@@ -1,10 +1,10 @@
 import { statusView } from '../box/view.ts';
 import { isExposed } from '../lib/tls.ts';
 import type { BoxStatus, Journal } from './contract.ts';
-import type { Link } from './link.ts';
+import type { Link } from './link/link.ts';
 import type { Loop } from './loop.ts';
-import type { Parts } from './parts.ts';
-import type { Screen } from './screen.ts';
+import type { Parts } from './parts/parts.ts';
+import type { Screen } from './screen/screen.ts';
 
 /** What a status is gathered from. */
 export interface StatusSources {

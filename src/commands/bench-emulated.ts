@@ -1,6 +1,6 @@
 import { type Agent, startAgent } from '../agent/agent.ts';
 import { parseAgentConfig } from '../agent/config.ts';
-import type { ConfiguredDisplay } from '../agent/screen.ts';
+import type { ConfiguredDisplay } from '../agent/screen/screen.ts';
 import { setupOf } from '../agent/setup.ts';
 import { type Pace, VirtualPace } from '../bench/pace.ts';
 import type { TargetKind } from '../bench/target.ts';

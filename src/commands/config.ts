@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import { boxFileSchema, maskedBoxFile } from '../agent/box-file.ts';
+import { boxFileSchema, maskedBoxFile } from '../agent/setup/box-file.ts';
 import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../agent/config.ts';
 import { scenarioSchema } from '../bench/scenario.ts';
 import {

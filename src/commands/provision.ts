@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join, resolve } from 'node:path';
-import { readBoxFile } from '../agent/box-file.ts';
+import { readBoxFile } from '../agent/setup/box-file.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError, reasonOf } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';

@@ -1,5 +1,5 @@
 import type { AgentConfig } from '../agent/config.ts';
-import { JOURNAL_FILE } from '../agent/journal.ts';
+import { JOURNAL_FILE } from '../agent/journal/journal.ts';
 import { systemClock } from '../lib/clock.ts';
 import { agentFindings, journalFinding, runningAgent, secretOf } from './agent.ts';
 import { displayFindings, serialFindings } from './display.ts';

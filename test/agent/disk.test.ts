@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startAgent } from '../../src/agent/agent.ts';
-import { JOURNAL_FILE, openJournal } from '../../src/agent/journal.ts';
+import { JOURNAL_FILE, openJournal } from '../../src/agent/journal/journal.ts';
 import { Loop } from '../../src/agent/loop.ts';
 import { restore } from '../../src/box/restore.ts';
 import { view } from '../../src/box/view.ts';

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { Screen, type ScreenOutcome } from '../../src/agent/screen.ts';
+import { Screen, type ScreenOutcome } from '../../src/agent/screen/screen.ts';
 import { readQr } from '../../src/bench/decode.ts';
 import type { PanelEmulator } from '../../src/bench/panels/emulator.ts';
 import { SwitchedPanel } from '../../src/bench/panels/switched.ts';

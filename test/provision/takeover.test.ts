@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/prom
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { agentFilesOf, readBoxFile } from '../../src/agent/box-file.ts';
+import { agentFilesOf, readBoxFile } from '../../src/agent/setup/box-file.ts';
 import { loadAgentConfig } from '../../src/agent/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';

@@ -1,5 +1,5 @@
 import type { Journal } from '../../src/agent/contract.ts';
-import { entriesToKeep } from '../../src/agent/journal-compaction.ts';
+import { entriesToKeep } from '../../src/agent/journal/compaction.ts';
 import { type Entry, entry } from '../../src/box/entry.ts';
 import { PayboxError } from '../../src/lib/errors.ts';
 import { never, type Run } from './machine.ts';

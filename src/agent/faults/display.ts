@@ -1,7 +1,7 @@
 import type { Display, DisplayIo, SerialLine } from '../../display/contract.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { PayboxError } from '../../lib/errors.ts';
-import type { ConfiguredDisplay } from '../screen.ts';
+import type { ConfiguredDisplay } from '../screen/screen.ts';
 import type { BoxFaults, Stream } from './box-faults.ts';
 
 /** How long a slow display takes for each picture, beyond its own time. */

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import type { Journal } from '../contract.ts';
-import type { ConfiguredDisplay } from '../screen.ts';
+import type { ConfiguredDisplay } from '../screen/screen.ts';
 import { BoxFaults } from './box-faults.ts';
 import { faultyClock } from './clock.ts';
 import { faultyJournal } from './disk.ts';

@@ -1,7 +1,7 @@
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { faultKind, faultOrder } from '../../protocol/faults.ts';
-import { type Answer, json, nothing, plain } from '../answer.ts';
+import { type Answer, json, nothing, plain } from '../pages/answer.ts';
 import { BOX_FAULTS, type BoxFaults } from './box-faults.ts';
 
 export const FAULTS_PATH = '/_mock/faults';

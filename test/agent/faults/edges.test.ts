@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { edgesOf } from '../../../src/agent/faults/edges.ts';
-import type { ConfiguredDisplay } from '../../../src/agent/screen.ts';
+import type { ConfiguredDisplay } from '../../../src/agent/screen/screen.ts';
 import type { DisplayIo, Frame, SerialLine } from '../../../src/display/contract.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { systemRandom } from '../../../src/lib/random.ts';

@@ -4,7 +4,7 @@ import { createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { type Agent, type AgentSetup, startAgent } from '../../../src/agent/agent.ts';
 import type { Session } from '../../../src/agent/contract.ts';
-import type { ConfiguredDisplay } from '../../../src/agent/screen.ts';
+import type { ConfiguredDisplay } from '../../../src/agent/screen/screen.ts';
 import { httpTransport } from '../../../src/agent/transports/http.ts';
 import { Incoming } from '../../../src/agent/transports/incoming.ts';
 import { sceneText } from '../../../src/display/text.ts';

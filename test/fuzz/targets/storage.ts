@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
-import { JOURNAL_FILE, openJournal } from '../../../src/agent/journal.ts';
+import { JOURNAL_FILE, openJournal } from '../../../src/agent/journal/journal.ts';
 import type { Entry } from '../../../src/box/entry.ts';
 import { restore } from '../../../src/box/restore.ts';
 import { statusView, view } from '../../../src/box/view.ts';

@@ -1,0 +1,173 @@
+import type { BoxEvent } from '../../box/state.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { PayboxError, reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Random } from '../../lib/random.ts';
+import { isLoopbackHost } from '../../lib/tls.ts';
+import {
+  type AgreementKey,
+  agreedSecret,
+  agreementKeyOf,
+  boxProof,
+  ENROLMENT_CODE_BYTES,
+  ENROLMENT_LIFETIME_MS,
+  ENROLMENT_POLL_MS,
+  type EnrolmentState,
+  enrolmentCodeOf,
+  enrolmentUrl,
+  gatewayProof,
+  isProof,
+} from '../../protocol/enrolment.ts';
+import type { BoxIdentity } from '../contract.ts';
+import { EnrolmentClient, EnrolmentRefused } from './client.ts';
+import type { GuardedLink } from '../transports/tls.ts';
+
+const RETRY_MAX_MS = 30_000;
+const SEED_BYTES = 32;
+
+export interface EnrollerDeps {
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  identity: Pick<BoxIdentity, 'terminalCode' | 'serialNumber'>;
+  /** Where the gateway is, over HTTP. */
+  at: GuardedLink;
+  emit(event: BoxEvent): void;
+}
+
+/** One code with its key pair; both are spent together. */
+interface Attempt {
+  code: string;
+  key: AgreementKey;
+  /** Monotonic time. */
+  untilMs: number;
+  /** By which the gateway knows it; undefined before it does. */
+  id: string | undefined;
+  /** When the gateway was last asked how it stands, of those times that it answered. Monotonic time. */
+  askedMs: number;
+  isLogged: boolean;
+}
+
+/** Brings a box without a secret to one, by a code that it shows (PROTOCOL.md, clause ENR). */
+export class Enroller {
+  readonly #deps: EnrollerDeps;
+  readonly #client: EnrolmentClient;
+  readonly #origin: string;
+  #attempt: Attempt | undefined;
+  /** What was last said to keep the box from enrolling; empty when nothing does. */
+  #failure = '';
+
+  constructor(deps: EnrollerDeps) {
+    this.#deps = deps;
+    this.#client = new EnrolmentClient(deps.at, deps.clock);
+    this.#origin = new URL(deps.at.url).origin;
+  }
+
+  /**
+   * The secret that was agreed on, or undefined once `signal` aborts. A code that is not spent by then is shown again
+   * by the next call. Never throws.
+   */
+  async run(signal: AbortSignal): Promise<string | undefined> {
+    const { clock, log, emit } = this.#deps;
+    let shown: Attempt | undefined;
+    const takeOff = () => {
+      if (shown !== undefined) emit({ type: 'connecting' });
+      shown = undefined;
+    };
+    let waitMs = ENROLMENT_POLL_MS;
+    while (!signal.aborted) {
+      const attempt = this.#current();
+      try {
+        attempt.id ??= await this.#register(attempt, signal);
+        const askedMs = clock.monotonicMs();
+        const state = await this.#client.state(attempt.id, signal);
+        attempt.askedMs = askedMs;
+        const secret = this.#conclude(attempt, state);
+        if (secret !== undefined) return secret;
+        // Neither before its gateway knows of it nor once that has forgotten it: the next to ask with it may be another.
+        const isGood = state?.state === 'pending' && attempt.untilMs > clock.monotonicMs();
+        if (!isGood) takeOff();
+        else if (shown !== attempt) this.#show(attempt);
+        if (isGood) shown = attempt;
+        this.#failure = '';
+        waitMs = ENROLMENT_POLL_MS;
+      } catch (error) {
+        if (signal.aborted) break;
+        const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
+        const now = `${reasonOf(error)}${fix}`;
+        if (now !== this.#failure) log.warn('enrolment-failed', { reason: now });
+        this.#failure = now;
+        // The code on the screen would be of no use.
+        takeOff();
+        if (error instanceof EnrolmentRefused) emit({ type: 'refused', code: 'NOT_REGISTERED', reason: now });
+        waitMs = Math.min(waitMs * 2, RETRY_MAX_MS);
+      }
+      await clock.sleep(waitMs, signal);
+    }
+    return undefined;
+  }
+
+  #current(): Attempt {
+    const { clock, random } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    // It may have been accepted at its very end: a code that the gateway knows is spent once it was asked after that.
+    const known = this.#attempt;
+    if (known !== undefined && known.untilMs > (known.id === undefined ? nowMs : known.askedMs)) return known;
+    this.#attempt = {
+      code: enrolmentCodeOf(Buffer.from(random.secret(ENROLMENT_CODE_BYTES), 'base64url')),
+      key: agreementKeyOf(random.secret(SEED_BYTES)),
+      untilMs: nowMs + ENROLMENT_LIFETIME_MS,
+      id: undefined,
+      askedMs: 0,
+      isLogged: false,
+    };
+    return this.#attempt;
+  }
+
+  #register({ code, key }: Attempt, signal: AbortSignal): Promise<string> {
+    const { terminalCode, serialNumber } = this.#deps.identity;
+    const proof = boxProof(code, { terminalCode, serialNumber, boxKey: key.publicKey });
+    return this.#client.register({ terminalCode, serialNumber, publicKey: key.publicKey, proof }, signal);
+  }
+
+  #show(attempt: Attempt): void {
+    const { code, untilMs } = attempt;
+    const { clock, log, identity, emit } = this.#deps;
+    const url = enrolmentUrl(this.#origin, identity.terminalCode, code);
+    emit({ type: 'enrolling', code, url, expiresInMs: untilMs - clock.monotonicMs() });
+    if (!attempt.isLogged) log.info('enrolling', { gateway: this.#origin });
+    attempt.isLogged = true;
+  }
+
+  /** The secret, if the gateway has accepted; throws when the answer is not by whoever was told the code. */
+  #conclude(attempt: Attempt, state: EnrolmentState | undefined): string | undefined {
+    if (state?.state === 'pending') return undefined;
+    this.#attempt = undefined;
+    if (state === undefined) {
+      this.#deps.log.info('enrolment-forgotten', { gateway: this.#origin });
+      return undefined;
+    }
+    if (state.state === 'rejected') {
+      this.#deps.log.info('enrolment-rejected', { gateway: this.#origin });
+      return undefined;
+    }
+    const { how, publicKey, proof } = state;
+    if (how === 'open' && !isLoopbackHost(new URL(this.#origin).hostname)) {
+      throw forged('it asked nobody for the code, which is taken from this machine only');
+    }
+    const code = how === 'open' ? '' : attempt.code;
+    const { terminalCode, serialNumber } = this.#deps.identity;
+    const agreement = { terminalCode, serialNumber, boxKey: attempt.key.publicKey, gatewayKey: publicKey };
+    const shared = attempt.key.agree(publicKey);
+    if (shared === undefined || !isProof(proof, gatewayProof(code, agreement))) {
+      throw forged('its proof is not by anybody who was told the code');
+    }
+    this.#deps.log.info('enrolled', { gateway: this.#origin, how });
+    return agreedSecret(shared, code, agreement);
+  }
+}
+
+function forged(why: string): EnrolmentRefused {
+  const fix = 'check enrolment.url; somebody on the way may have changed what was said';
+  return new EnrolmentRefused(`the answer to the enrolment is not the gateway's: ${why}`, fix);
+}

@@ -1,0 +1,121 @@
+import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Clock, withAbortAfter } from '../../lib/clock.ts';
+import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Enroller } from './enroller.ts';
+
+/**
+ * A gateway may refuse a box by mistake, and a disk may come after the start: while a code is shown, the secret that the
+ * box has is tried again this often, and one that it has not is looked for.
+ */
+const RETRY_MS = 60_000;
+const FILE = 'secret';
+const OWNER_ONLY = 0o600;
+const AGREED = /^[A-Za-z0-9_-]{43}$/;
+
+/** What proves a box to its gateway. */
+export interface BoxSecret {
+  /** May wait until the box is enrolled; undefined once `signal` aborts before that. */
+  get(signal: AbortSignal): Promise<string | undefined>;
+  /** The gateway did not accept it. */
+  refused(): void;
+}
+
+/** A secret that a person put into the configuration. */
+export function configuredSecret(secret: string): BoxSecret {
+  return { get: async () => secret, refused: () => undefined };
+}
+
+export interface EnrolledSecretDeps {
+  clock: Clock;
+  log: Logger;
+  dataDir: string;
+  enroller: Pick<Enroller, 'run'>;
+}
+
+/**
+ * A secret that is agreed on at enrolment and kept in the file `secret` of the data folder, for its owner only. When
+ * the gateway refuses it the box enrols anew, and keeps the old one until then.
+ */
+export function enrolledSecret({ clock, log, dataDir, enroller }: EnrolledSecretDeps): BoxSecret {
+  const path = join(dataDir, FILE);
+  let known: string | undefined;
+  let isRefused = false;
+  let said = '';
+  let unkept = '';
+  const unreadable = (reason: string) => {
+    if (reason !== said) log.error('secret-unreadable', { path, reason: `${reason}; the box enrols anew` });
+    said = reason;
+  };
+  /** Writes it; whether that went well. */
+  const wasKept = async (secret: string) => {
+    try {
+      await keepSecret(dataDir, secret);
+      unkept = '';
+      return true;
+    } catch (error) {
+      const reason = reasonOf(error);
+      if (reason !== unkept)
+        log.error('secret-not-kept', { path, reason: `${reason}; the next start has to enrol anew` });
+      unkept = reason;
+      return false;
+    }
+  };
+  /** A disk may have room again long before the next start. */
+  const keepLater = async (secret: string, signal: AbortSignal) => {
+    do await clock.sleep(RETRY_MS, signal);
+    while (!signal.aborted && known === secret && !(await wasKept(secret)));
+  };
+  return {
+    get: async (signal) => {
+      while (!signal.aborted) {
+        known ??= await readSecret(path, unreadable);
+        if (known !== undefined && !isRefused) return known;
+        const agreed = await withAbortAfter(clock, RETRY_MS, signal, (until) => enroller.run(until));
+        if (agreed !== undefined) {
+          known = agreed;
+          if (!(await wasKept(agreed))) void keepLater(agreed, signal);
+        }
+        isRefused = false;
+      }
+      return undefined;
+    },
+    refused: () => {
+      isRefused = true;
+    },
+  };
+}
+
+async function readSecret(path: string, unreadable: (reason: string) => void): Promise<string | undefined> {
+  try {
+    const text = (await readFile(path, 'utf8')).trim();
+    if (AGREED.test(text)) return text;
+    unreadable('it is not 32 bytes in base64url');
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') unreadable(reasonOf(error));
+  }
+  return undefined;
+}
+
+/** The whole of it or nothing, on the disk before it is used. */
+async function keepSecret(dataDir: string, secret: string): Promise<void> {
+  await mkdir(dataDir, { recursive: true });
+  const path = join(dataDir, FILE);
+  const unfinished = `${path}.tmp`;
+  await rm(unfinished, { force: true });
+  const file = await open(unfinished, 'wx', OWNER_ONLY);
+  try {
+    await file.writeFile(`${secret}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(unfinished, path);
+  const folder = await open(dataDir, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}

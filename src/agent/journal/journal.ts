@@ -1,0 +1,226 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Entry } from '../../box/entry.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { ConfigError, PayboxError, reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Journal, JournalStatus } from '../contract.ts';
+import { namesAside, salvage, setAside } from './set-aside.ts';
+import { entriesToKeep, hasAged, keyOf } from './compaction.ts';
+import { BusyError, isFull, JournalFile, UnfitError } from './file.ts';
+
+export interface JournalDeps {
+  clock: Clock;
+  log: Logger;
+}
+
+/** The journal's file in the box's data folder. */
+export const JOURNAL_FILE = 'journal.db';
+
+/**
+ * A journal with more entries than this is compacted when it is opened, with twice as many also while the box runs. Where
+ * little is owed that leaves fewer; where a box owes all that it can, `entriesToKeep` leaves about twice as many.
+ */
+const COMPACT_ABOVE_ENTRIES = 6_000;
+/** How often a running box looks for entries that are too old. */
+const AGE_CHECK_MS = 86_400_000;
+/** Entries that one append removes while a compaction lasts, so that it is never slow. */
+const REMOVED_AT_ONCE_MAX = 500;
+/** How long the start waits for another program to leave the file, as for one that is just ending; a running box does not wait. */
+const LOCK_WAIT_MS = 2_000;
+const BUSY_FIX = 'end the other program, or give each box a folder of its own';
+/** A file that could not be opened is not tried again sooner, so that a flood of pushes does not wait for each attempt. */
+const REOPEN_MS = 1_000;
+
+/**
+ * The journal of the box `terminalCode` in `dataDir`, which is made if it is missing (house rule 2). A file that is
+ * damaged, another box's or another version's is set aside under a new name, and a fresh one begins with what could be
+ * read. A disk that does not work is no error here: the box still has to take payments (PROTOCOL.md, clause AGT-5).
+ * `load` then gives what can be read, and the file is opened later. Throws a ConfigError when another program has the
+ * file open.
+ */
+export function openJournal(dataDir: string, terminalCode: string, deps: JournalDeps): Journal {
+  return new SqliteJournal(dataDir, terminalCode, deps);
+}
+
+class SqliteJournal implements Journal {
+  readonly #folder: string;
+  readonly #path: string;
+  readonly #terminalCode: string;
+  readonly #deps: JournalDeps;
+  #file: JournalFile | undefined;
+  /** What a file must hold that is opened next; empty while one is open. */
+  #memory: Entry[] = [];
+  /** What came to light after the start and was not handed over yet. */
+  #unknown: Entry[] = [];
+  #started = false;
+  #whole = false;
+  /** Why the last attempt failed; undefined when it did not. */
+  #failure: unknown;
+  #setAside: string[] = [];
+  #reopenAtMs = Number.NEGATIVE_INFINITY;
+  #ageCheckAtMs = Number.NEGATIVE_INFINITY;
+  /** Rows that the compaction in hand has yet to remove, oldest first. */
+  #doomed: readonly number[] = [];
+
+  constructor(folder: string, terminalCode: string, deps: JournalDeps) {
+    this.#folder = folder;
+    this.#path = join(folder, JOURNAL_FILE);
+    this.#terminalCode = terminalCode;
+    this.#deps = deps;
+    try {
+      const file = this.#opened(LOCK_WAIT_MS);
+      this.#planCompaction(file, COMPACT_ABOVE_ENTRIES);
+      while (this.#doomed.length > 0) this.#compactSome(file);
+    } catch (error) {
+      // That program is this box already: a second one would take the gateway away from it, without its memory.
+      if (error instanceof BusyError) throw new ConfigError(`dataDir: ${error.message}: ${this.#path}`, BUSY_FIX);
+      this.#failure = error;
+      deps.log.error('journal-unavailable', { file: this.#path, reason: reasonOf(error) });
+      this.#learn(salvage(this.#path, terminalCode, deps.log));
+    }
+    this.#started = true;
+  }
+
+  load(): Entry[] {
+    return this.#file?.entries() ?? this.#memory;
+  }
+
+  reopen(): Entry[] {
+    try {
+      this.#opened(0);
+    } catch (error) {
+      this.#fail(error);
+    }
+    return this.#unknown.splice(0);
+  }
+
+  async append(entries: readonly Entry[]): Promise<void> {
+    try {
+      const file = this.#opened(0);
+      if (entries.length === 0) file.probe();
+      else file.append(entries);
+      this.#failure = undefined;
+      if (this.#doomed.length === 0) this.#planCompaction(file, 2 * COMPACT_ABOVE_ENTRIES);
+      if (this.#doomed.length > 0) this.#compactSome(file);
+    } catch (error) {
+      this.#fail(error);
+      throw new PayboxError('STORAGE_FAULT', `the journal ${this.#path} cannot be written: ${reasonOf(error)}`, {
+        severity: 'retryable',
+        fix: error instanceof BusyError ? BUSY_FIX : 'check the disk: free space, write permission, its health',
+        cause: error,
+      });
+    }
+  }
+
+  status(): JournalStatus {
+    const reason = this.#failure === undefined ? null : reasonOf(this.#failure);
+    return { ok: reason === null, reason, whole: this.#whole, setAside: this.#setAside };
+  }
+
+  close(): void {
+    const file = this.#file;
+    if (file === undefined) return;
+    this.#memory = file.entries();
+    this.#file = undefined;
+    this.#doomed = [];
+    try {
+      file.close();
+    } catch (error) {
+      this.#deps.log.error('journal-close-failed', { reason: reasonOf(error) });
+    }
+  }
+
+  /** A disk without room leaves the file as it was; after anything else it is opened anew, and looked through. */
+  #fail(error: unknown): void {
+    this.#failure = error;
+    if (!isFull(error)) this.close();
+  }
+
+  #opened(lockWaitMs: number): JournalFile {
+    const { clock, log } = this.#deps;
+    if (this.#file?.isGone()) {
+      log.error('journal-gone', { file: this.#path });
+      this.close();
+    }
+    if (this.#file !== undefined) return this.#file;
+    const nowMs = clock.monotonicMs();
+    if (this.#failure !== undefined && nowMs < this.#reopenAtMs) throw this.#failure;
+    this.#reopenAtMs = nowMs + REOPEN_MS;
+    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    this.#setAside = namesAside(this.#folder, JOURNAL_FILE);
+    const file = this.#openOrSetAside(lockWaitMs);
+    // What was set aside may tell of more than could be read of it, to later lives of the box too.
+    const isWhole = file.rows.length > 0 && this.#setAside.length === 0;
+    try {
+      this.#learn(file.entries());
+      file.append(this.#memory);
+    } catch (error) {
+      file.close();
+      throw error;
+    }
+    this.#memory = [];
+    this.#file = file;
+    this.#whole ||= isWhole;
+    this.#logSkipped(file);
+    if (this.#started) log.info('journal-opened', { file: this.#path, entries: file.rows.length });
+    return file;
+  }
+
+  #openOrSetAside(lockWaitMs: number): JournalFile {
+    const { clock, log } = this.#deps;
+    try {
+      if (this.#failure instanceof UnfitError) throw this.#failure;
+      return new JournalFile(this.#path, this.#terminalCode, lockWaitMs);
+    } catch (error) {
+      if (!(error instanceof UnfitError)) throw error;
+      const name = setAside(this.#folder, JOURNAL_FILE, error.why, clock.wallMs());
+      this.#setAside = namesAside(this.#folder, JOURNAL_FILE);
+      this.#failure = undefined;
+      const saved = this.#learn(salvage(join(this.#folder, name), this.#terminalCode, log));
+      const fields = { file: this.#path, setAsideAs: name, why: error.why, reason: reasonOf(error), saved };
+      log.error('journal-set-aside', fields);
+      return new JournalFile(this.#path, this.#terminalCode, lockWaitMs);
+    }
+  }
+
+  /** Keeps what was not known before; how many that are. */
+  #learn(found: readonly Entry[]): number {
+    const known = new Set(this.#memory.map(keyOf));
+    const fresh = found.filter((entry) => !known.has(keyOf(entry)));
+    this.#memory = [...fresh, ...this.#memory];
+    if (this.#started) this.#unknown.push(...fresh);
+    return fresh.length;
+  }
+
+  #logSkipped(file: JournalFile): void {
+    const skipped = file.rows.filter((row) => row.entry === undefined);
+    const [first] = skipped;
+    if (first === undefined) return;
+    const seqs = skipped.map((row) => row.seq).join(', ');
+    this.#deps.log.error('journal-entries-skipped', { count: skipped.length, seqs, reason: first.reason });
+  }
+
+  #planCompaction(file: JournalFile, above: number): void {
+    const { clock } = this.#deps;
+    const [nowMs, wallMs] = [clock.monotonicMs(), clock.wallMs()];
+    const looksForAge = nowMs >= this.#ageCheckAtMs;
+    if (looksForAge) this.#ageCheckAtMs = nowMs + AGE_CHECK_MS;
+    if (file.rows.length <= above && !(looksForAge && hasAged(file.entries(), wallMs))) return;
+    const readable = file.rows.filter((row) => row.entry !== undefined);
+    const kept = new Set([...entriesToKeep(file.entries(), wallMs)].map((index) => readable[index]?.seq));
+    this.#doomed = file.rows.map((row) => row.seq).filter((seq) => !kept.has(seq));
+  }
+
+  /** Oldest first, so that what is left at any moment restores the same box. One that fails costs room and nothing else. */
+  #compactSome(file: JournalFile): void {
+    const some = this.#doomed.slice(0, REMOVED_AT_ONCE_MAX);
+    this.#doomed = this.#doomed.slice(REMOVED_AT_ONCE_MAX);
+    try {
+      file.remove(some);
+    } catch (error) {
+      this.#doomed = [];
+      this.#deps.log.warn('journal-compaction-failed', { reason: reasonOf(error) });
+    }
+  }
+}

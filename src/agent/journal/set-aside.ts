@@ -1,0 +1,83 @@
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Entry } from '../../box/entry.ts';
+import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import { readEntries, type Unfit } from './file.ts';
+
+/** Journals that were set aside and are kept for a technician; the oldest go. */
+export const SET_ASIDE_MAX = 5;
+
+/** What SQLite keeps beside a database. */
+const COMPANIONS = ['', '-wal', '-shm'];
+/** A copy lies in the folder for temporary files, which may be in memory. */
+const COPY_BYTES_MAX = 64 * 1_048_576;
+
+/** Names of the journals in `folder` that were set aside, oldest first by the time in their names. */
+export function namesAside(folder: string, file: string): string[] {
+  const timeIn = (name: string) =>
+    name.startsWith(file) ? /^\.[a-z-]+-(\d{4}-[\dTZ-]+)$/.exec(name.slice(file.length))?.[1] : undefined;
+  return readdirSync(folder)
+    .flatMap((name) => ({ name, time: timeIn(name) ?? '' }))
+    .filter(({ time }) => time !== '')
+    .sort((a, b) => (a.time < b.time ? -1 : 1))
+    .map(({ name }) => name);
+}
+
+/** Gives a journal another name, which it returns, with the calendar time `wallMs` in it. */
+export function setAside(folder: string, file: string, why: Unfit, wallMs: number): string {
+  const others = namesAside(folder, file);
+  for (const name of others.slice(0, Math.max(0, others.length + 1 - SET_ASIDE_MAX))) {
+    for (const companion of COMPANIONS) rmSync(join(folder, name + companion), { recursive: true, force: true });
+  }
+  const time = new Date(wallMs).toISOString().replaceAll(/[:.]/g, '-');
+  let name = `${file}.${why}-${time}`;
+  for (let n = 2; existsSync(join(folder, name)); n += 1) name = `${file}.${why}-${time}-${n}`;
+  for (const companion of COMPANIONS) moveIfThere(join(folder, file + companion), join(folder, name + companion));
+  return name;
+}
+
+/**
+ * Entries that can be read from a journal that is damaged or cannot be written. It is read in a copy, so that it stays as
+ * it is; where no copy can be made, in its place, without what is in its write-ahead log. Empty when nothing can be read.
+ */
+export function salvage(path: string, terminalCode: string, log: Logger): Entry[] {
+  if (!existsSync(path)) return [];
+  const inPlace = pathToFileURL(path);
+  inPlace.search = 'immutable=1';
+  for (const read of [
+    () => inACopy(path, (copy) => readEntries(copy, terminalCode)),
+    () => readEntries(inPlace, terminalCode),
+  ]) {
+    try {
+      return read();
+    } catch (error) {
+      log.warn('journal-unreadable', { file: path, reason: reasonOf(error) });
+    }
+  }
+  return [];
+}
+
+function inACopy<T>(path: string, work: (copy: string) => T): T {
+  const { size } = statSync(path);
+  if (size > COPY_BYTES_MAX) throw new Error(`${size} bytes are too many to copy`);
+  const folder = mkdtempSync(join(tmpdir(), 'paybox-journal-'));
+  try {
+    const copy = join(folder, 'copy.db');
+    copyFileSync(path, copy);
+    if (existsSync(`${path}-wal`)) copyFileSync(`${path}-wal`, `${copy}-wal`);
+    return work(copy);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function moveIfThere(from: string, to: string): void {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+  }
+}

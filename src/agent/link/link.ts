@@ -1,0 +1,286 @@
+import type { BoxEvent, Send, Verdict } from '../../box/state.ts';
+import { type Clock, withAbortAfter, withDeadline } from '../../lib/clock.ts';
+import { PayboxError, reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Random } from '../../lib/random.ts';
+import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
+import type { SigningKey } from '../../protocol/keys.ts';
+import { MESSAGE_VERSION, REASON_CHARS_MAX, type UpMessage } from '../../protocol/messages.ts';
+import { BoxSeal } from '../../protocol/seal.ts';
+import { eventOf } from './arrivals.ts';
+import type { Arrival, BoxIdentity, Session, TransportIo } from '../contract.ts';
+import type { BoxSecret } from '../enrolment/secret.ts';
+import { untilOld } from './session-age.ts';
+import { SignsOfLife } from './signs-of-life.ts';
+
+export interface LinkDeps {
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  identity: Omit<BoxIdentity, 'secret'>;
+  secret: BoxSecret;
+  /** What the box signs with. */
+  key: SigningKey;
+  agentVersion: string;
+  /** How the display calls itself in the hello. */
+  display: string;
+  open(io: TransportIo, signal: AbortSignal): Promise<Session>;
+  /** What the display can do with a QR. */
+  verdict(qrCode: string): Verdict;
+  /** The push that has the screen; null when none has. */
+  shownPushId(): string | null;
+  /** Gives a promise where the next message of the gateway should wait until the box has caught up. */
+  emit(event: BoxEvent): void | Promise<void>;
+}
+
+const WELCOME_TIMEOUT_MS = 5_000;
+const OPEN_TIMEOUT_MS = 10_000;
+/**
+ * A gateway that does not know the secret can refuse nothing that the box would believe (PROTOCOL.md, clause ENR-6):
+ * after so many hellos in a row that were not answered the secret counts as refused.
+ */
+const UNANSWERED_MAX = 10;
+const REDIAL_FIRST_MS = 250;
+const REDIAL_MAX_MS = 30_000;
+/** How long an agent that was superseded waits before it asks whether the newer one is gone (PROTOCOL.md, clause MSG-8). */
+const SUPERSEDED_RETRY_MS = 60_000;
+/** Messages under way on a slow session; one more ends it, and what is owed is sent on the next welcome. */
+const OUTGOING_MAX = 500;
+/** With so many under way nothing more is read that would want an answer too; more than the owed reports alone can be. */
+const OUTGOING_BUSY = 200;
+
+/** The session that the gateway has welcomed. */
+interface Welcomed {
+  session: Session;
+  sessionId: string;
+}
+
+/** How the link is, for `/status`. */
+export interface LinkStatus {
+  connectedAtMs: number | undefined;
+  reason: string | undefined;
+}
+
+/**
+ * Keeps the box connected: dials, says hello, and turns what arrives into events. Redials with jittered backoff that is
+ * reset only by the gateway's welcome (house rule 6).
+ */
+export class Link {
+  readonly #deps: LinkDeps;
+  readonly #stop = new AbortController();
+  #welcomed: Welcomed | undefined;
+  #underWay = 0;
+  #unanswered = 0;
+  #isSuperseded = false;
+  #whyGivenUp: string | undefined;
+  #oneArrived = Promise.withResolvers<void>();
+  #running: Promise<void> = Promise.resolve();
+  #status: LinkStatus = { connectedAtMs: undefined, reason: 'not connected yet' };
+
+  constructor(deps: LinkDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  status(): LinkStatus {
+    return this.#status;
+  }
+
+  /** Hands messages to the registered session, if there is one; what is owed comes again on the next welcome. */
+  send(sends: readonly Send[]): void {
+    for (const send of sends) {
+      const welcomed = this.#welcomed;
+      if (welcomed === undefined) return;
+      const { session, sessionId } = welcomed;
+      if (this.#underWay >= OUTGOING_MAX) this.#giveUp(session, `${OUTGOING_MAX} messages wait to be sent`);
+      else void this.#sendOn(session, this.#stamp(send, sessionId));
+    }
+  }
+
+  /** The session keeps the order; nothing here waits for the peer, so that two messages take one way to it, not two. */
+  async #sendOn(session: Session, message: UpMessage): Promise<void> {
+    this.#underWay += 1;
+    try {
+      await session.send(message);
+    } catch (error) {
+      this.#giveUp(session, reasonOf(error));
+    } finally {
+      this.#underWay -= 1;
+      this.#oneArrived.resolve();
+      this.#oneArrived = Promise.withResolvers();
+    }
+  }
+
+  /** A session that cannot send is closed, which ends its reading side too. */
+  #giveUp(session: Session, reason: string): void {
+    if (this.#welcomed?.session !== session) return;
+    this.#welcomed = undefined;
+    this.#whyGivenUp = reason;
+    void session.close();
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  #stamp(send: Send, sessionId: string): UpMessage {
+    const { random, clock } = this.#deps;
+    const cut = 'reason' in send ? { reason: send.reason.slice(0, REASON_CHARS_MAX) } : {};
+    const head = { v: MESSAGE_VERSION, sentAtMs: clock.wallMs(), sessionId } as const;
+    return { ...head, ...send, ...cut, id: send.id ?? random.uuid() };
+  }
+
+  async #run(): Promise<void> {
+    const { clock, random, log, emit } = this.#deps;
+    const { signal } = this.#stop;
+    let waitMs = REDIAL_FIRST_MS;
+    while (!signal.aborted) {
+      emit({ type: 'connecting' });
+      const reason = await this.#oneSession(() => {
+        waitMs = REDIAL_FIRST_MS;
+      });
+      if (signal.aborted) break;
+      if (this.#status.reason !== reason) log.warn('link-down', { reason });
+      this.#status = { connectedAtMs: undefined, reason };
+      const redialMs = this.#isSuperseded ? SUPERSEDED_RETRY_MS : waitMs;
+      await clock.sleep(redialMs * (0.5 + random.fraction() / 2), signal);
+      waitMs = Math.min(waitMs * 2, REDIAL_MAX_MS);
+    }
+  }
+
+  /** One session from dial to end: why it ended. Never throws. */
+  async #oneSession(onWelcome: () => void): Promise<string> {
+    const { clock, random, log, key } = this.#deps;
+    const secret = await this.#deps.secret.get(this.#stop.signal);
+    if (secret === undefined) return 'the box is not enrolled';
+    const identity = { ...this.#deps.identity, secret };
+    const sessionId = random.uuid();
+    const seal = new BoxSeal({ ...identity, sessionId }, key, clock);
+    const over = new AbortController();
+    const signs = new SignsOfLife({ clock, random });
+    let session: Session | undefined;
+    try {
+      session = await withAbortAfter(clock, OPEN_TIMEOUT_MS, this.#stop.signal, (signal) =>
+        this.#deps.open({ clock, log, identity, sessionId, seal, heard: (id) => signs.heard(id) }, signal),
+      );
+      const opened = session;
+      this.#stop.signal.addEventListener('abort', () => void opened.close(), { signal: over.signal });
+      const messages = session.incoming[Symbol.asyncIterator]();
+      // Before the gateway can have taken the hello: what is counted from here is never later than what it counts.
+      const helloAtMs = clock.monotonicMs();
+      const refused = await this.#register(session, messages, sessionId, helloAtMs);
+      if (refused !== undefined) return refused;
+      onWelcome();
+      void this.#renewInTime(opened, over.signal);
+      void this.#endUnheard(opened, signs, sessionId, over.signal);
+      return await this.#serve(messages, sessionId, helloAtMs);
+    } catch (error) {
+      if (error instanceof PayboxError && error.code === 'NOT_REGISTERED') this.#deps.secret.refused();
+      const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
+      return `${reasonOf(error)}${fix}`;
+    } finally {
+      over.abort();
+      this.#welcomed = undefined;
+      await session?.close();
+    }
+  }
+
+  /** Ends a session in which the gateway does not hear the box, although its connection may be well. */
+  async #endUnheard(session: Session, signs: SignsOfLife, sessionId: string, signal: AbortSignal): Promise<void> {
+    const say = (id: string) => void this.#sendOn(session, this.#stamp({ type: 'alive', id }, sessionId));
+    await signs.untilUnheard(say, signal);
+    if (!signal.aborted) this.#giveUp(session, `the gateway has not answered a sign of life for ${BOX_ALIVE_MS} ms`);
+  }
+
+  async #renewInTime(session: Session, signal: AbortSignal): Promise<void> {
+    await untilOld(this.#deps.clock, () => this.#deps.shownPushId() !== null, signal);
+    if (!signal.aborted) await session.close();
+  }
+
+  async #register(
+    session: Session,
+    messages: AsyncIterator<Arrival>,
+    sessionId: string,
+    helloAtMs: number,
+  ): Promise<string | undefined> {
+    const { clock, identity, agentVersion, display, emit, log } = this.#deps;
+    const { terminalCode, serialNumber } = identity;
+    const names = { terminalCode, serialNumber, agentVersion, display };
+    const hello = {
+      type: 'hello',
+      ...names,
+      shownPushId: this.#deps.shownPushId(),
+      yields: this.#isSuperseded,
+    } as const;
+    await session.send(this.#stamp(hello, sessionId));
+    const answer = await withDeadline(clock, WELCOME_TIMEOUT_MS, this.#answerTo(messages, sessionId));
+    if (answer === undefined) {
+      this.#unanswered += 1;
+      if (this.#unanswered >= UNANSWERED_MAX) this.#deps.secret.refused();
+      throw noWelcome();
+    }
+    this.#unanswered = 0;
+    if (answer.type === 'refused') return this.#refused(answer.code, answer.reason);
+    this.#welcomed = { session, sessionId };
+    this.#isSuperseded = false;
+    this.#whyGivenUp = undefined;
+    this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };
+    const { link, openPushIds } = answer;
+    log.info('registered', { terminalCode, account: link?.bankAccount ?? null });
+    // The welcome was under way for no longer than since the hello.
+    const gatewayMs = Math.ceil(answer.sentAtMs + clock.monotonicMs() - helloAtMs);
+    emit({ type: 'registered', link, gatewayMs, openPushIds });
+    return undefined;
+  }
+
+  /** Before the welcome nothing else counts (PROTOCOL.md, clause MSG-4). */
+  async #answerTo(messages: AsyncIterator<Arrival>, sessionId: string) {
+    for (;;) {
+      const next = await messages.next();
+      if (next.done) throw noWelcome();
+      const message = next.value;
+      if ((message.type === 'welcome' || message.type === 'refused') && message.sessionId === sessionId) return message;
+    }
+  }
+
+  /** A message of another session is for another agent that shares this box's topic, or late (clause MSG-4). */
+  async #serve(messages: AsyncIterator<Arrival>, sessionId: string, helloAtMs: number): Promise<string> {
+    const { emit, verdict, log } = this.#deps;
+    for (;;) {
+      const next = await messages.next();
+      if (next.done) return this.#whyGivenUp ?? 'the gateway closed the connection';
+      const message = next.value;
+      if (message.sessionId !== sessionId) {
+        log.warn('message-of-another-session', { type: message.type });
+      } else if (message.type === 'refused') {
+        return this.#refused(message.code, message.reason);
+      } else {
+        const event = eventOf(message, helloAtMs, verdict);
+        if (event === undefined) log.warn('message-out-of-turn', { type: message.type });
+        else await emit(event);
+        while (this.#underWay >= OUTGOING_BUSY) await this.#oneArrived.promise;
+      }
+    }
+  }
+
+  #refused(code: RefusalCode, reason: string): string {
+    // Nothing that a person could do anything about: the next hello is on its way.
+    if (code !== 'SESSION_ENDED') this.#deps.emit({ type: 'refused', code, reason });
+    if (code === 'NOT_REGISTERED') this.#deps.secret.refused();
+    if (code === 'SUPERSEDED') this.#isSuperseded = true;
+    return `${code}: ${reason}`;
+  }
+}
+
+type RefusalCode = Extract<BoxEvent, { type: 'refused' }>['code'];
+
+function noWelcome(): PayboxError {
+  return new PayboxError('PEER_MISSING', `the gateway did not answer the hello within ${WELCOME_TIMEOUT_MS} ms`, {
+    severity: 'retryable',
+    fix: 'check that the gateway runs and that the box is in its configuration',
+  });
+}

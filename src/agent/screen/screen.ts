@@ -1,0 +1,282 @@
+import type { Display, DisplayIo, Frame, Surface } from '../../display/contract.ts';
+import { openRenderer, type QrVerdict, type Renderer } from '../../display/render.ts';
+import { type Clock, withDeadline } from '../../lib/clock.ts';
+import { PayboxError, reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import { mayHoldQr, type Scene } from '../../scene.ts';
+import type { DisplayStatus } from '../contract.ts';
+import { Upkeep } from './refresh.ts';
+
+/** A display driver with its options taken in. */
+export interface ConfiguredDisplay {
+  driver: string;
+  open(io: DisplayIo, signal: AbortSignal): Promise<Display>;
+}
+
+export interface ScreenDeps {
+  clock: Clock;
+  log: Logger;
+  io: Omit<DisplayIo, 'requestDraw'>;
+  /** Lays scenes out; where it is absent, as every display of the house does. */
+  openRenderer?: typeof openRenderer;
+  /** Told after each scene that is on the screen, and after each failure. */
+  onOutcome(outcome: ScreenOutcome): void;
+}
+
+/** What a display shows when the box has ended: nothing, or what it showed last. A QR never stays. */
+export type OnStop = 'blank' | 'leave';
+
+/** `unreadable`: why the QR of the scene is not on the screen although the scene is. */
+export type ScreenOutcome =
+  | { ok: true; scene: Scene; unreadable?: string }
+  | { ok: false; scene: Scene | undefined; reason: string };
+
+/** A screen that takes longer for one frame has failed. */
+const DRAW_TIMEOUT_MS = 5_000;
+/** A display that takes longer to open has failed; an LED matrix may take some seconds. */
+const OPEN_TIMEOUT_MS = 15_000;
+/** Of the time for a goodbye, what is kept for giving the device back, which takes a QR away where drawing fails. */
+const RELEASE_MS = 500;
+const BLANK: Scene = { kind: 'blank' };
+const REOPEN_FIRST_MS = 500;
+const REOPEN_MAX_MS = 30_000;
+/** Scenes that wait for a slow display; only paid scenes wait at all, so that a payment is seen before what follows. */
+const WAITING_MAX = 8;
+
+/**
+ * One display, kept alive: opened, drawn on, and opened anew with backoff after a failure. Scenes go through a
+ * newest-wins mailbox, so that a slow display cannot stall the box.
+ */
+export class Screen {
+  readonly #configured: ConfiguredDisplay;
+  readonly #deps: ScreenDeps;
+  readonly #stop = new AbortController();
+  /** Aborts when a box that ends has no more time: an opening or drawing that is not done then has failed. */
+  readonly #late = new AbortController();
+  readonly #firstAttempt = Promise.withResolvers<void>();
+  #running: Promise<void> = Promise.resolve();
+  #wake: (() => void) | undefined;
+  #onStop: OnStop = 'blank';
+  /** What is on the display, or may be, also where it has failed since. */
+  #onDisplay: Scene['kind'] | undefined;
+  #waiting: Scene[] = [];
+  #latest: Scene | undefined;
+  #renderer: Renderer | undefined;
+  #frame: Frame | undefined;
+  #qr: DisplayStatus['qr'] = null;
+  #surface: Surface | undefined;
+  #failure: string | undefined = 'not opened yet';
+
+  constructor(configured: ConfiguredDisplay, deps: ScreenDeps) {
+    this.#configured = configured;
+    this.#deps = deps;
+  }
+
+  /** Begins to open the display; settles after the first attempt, whether it worked or not. */
+  start(): Promise<void> {
+    this.#running = this.#run();
+    return this.#firstAttempt.promise;
+  }
+
+  present(scene: Scene): void {
+    this.#latest = scene;
+    if (this.#waiting.at(-1)?.kind !== 'paid' || this.#waiting.length >= WAITING_MAX) this.#waiting.pop();
+    this.#waiting.push(scene);
+    this.#wake?.();
+  }
+
+  /** What this display can do with a QR; a display that is not open yet cannot say no. */
+  verdict(qrCode: string): QrVerdict | undefined {
+    return this.#renderer?.verdict(qrCode);
+  }
+
+  /** The newest frame that the display has confirmed; none while it has failed, as nobody knows what it shows then. */
+  frame(): Frame | undefined {
+    return this.#frame;
+  }
+
+  status(): DisplayStatus {
+    return {
+      driver: this.#configured.driver,
+      ok: this.#failure === undefined,
+      reason: this.#failure ?? null,
+      surface: describe(this.#surface),
+      qr: this.#qr,
+    };
+  }
+
+  /**
+   * Finishes the drawing in hand, blanks the display or leaves it, and gives the device back: within `withinMs`, unless the
+   * device keeps hold of it even then. A display that has failed is opened once more for that. Never throws.
+   */
+  async close(onStop: OnStop, withinMs: number): Promise<void> {
+    const { clock } = this.#deps;
+    this.#onStop = onStop;
+    this.#stop.abort();
+    this.#wake?.();
+    const ended = this.#running.then(() => true);
+    if (await withDeadline(clock, withinMs - RELEASE_MS, ended)) return;
+    this.#late.abort();
+    await ended;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    let waitMs = REOPEN_FIRST_MS;
+    while (!signal.aborted) {
+      try {
+        await this.#openAndDraw(signal, () => {
+          waitMs = REOPEN_FIRST_MS;
+        });
+      } catch (error) {
+        this.#fail(error);
+        await this.#deps.clock.sleep(waitMs, signal);
+        waitMs = Math.min(waitMs * 2, REOPEN_MAX_MS);
+      }
+    }
+    if (this.#mustGo() && !this.#late.signal.aborted) await this.#blankAnew();
+  }
+
+  /** Whether something that must not stay may be on the display. */
+  #mustGo(): boolean {
+    if (this.#onStop === 'leave') return mayHoldQr(this.#onDisplay);
+    return this.#onDisplay !== undefined && this.#onDisplay !== 'blank';
+  }
+
+  /** One more attempt for a display that has failed: it may work again. */
+  async #blankAnew(): Promise<void> {
+    try {
+      await this.#openAndDraw(this.#late.signal);
+    } catch (error) {
+      const { driver } = this.#configured;
+      this.#deps.log.error('display-not-blanked', { driver, shows: this.#onDisplay, reason: reasonOf(error) });
+    }
+  }
+
+  /** Draws until the box ends, and then its goodbye; `opening` ends what comes before that. */
+  async #openAndDraw(opening: AbortSignal, onDrawn?: () => void): Promise<void> {
+    const { signal } = this.#stop;
+    const { clock, io } = this.#deps;
+    let mayHaveResized = false;
+    const requestDraw = () => {
+      mayHaveResized = true;
+      if (this.#latest !== undefined) this.present(this.#latest);
+    };
+    const display = await this.#opened({ ...io, requestDraw }, opening);
+    try {
+      this.#renderer = await this.#rendererFor(display, opening);
+      this.#firstAttempt.resolve();
+      const upkeep = new Upkeep(display, clock);
+      if (this.#latest !== undefined && this.#waiting.length === 0) this.#waiting.push(this.#latest);
+      while (!signal.aborted) {
+        if (upkeep.leftMs() === 0) await this.#expectInTime(upkeep.run(), 'tell what it shows');
+        const scene = this.#waiting.shift();
+        if (scene === undefined) {
+          await this.#sceneWaits(upkeep.leftMs());
+          continue;
+        }
+        while (mayHaveResized) {
+          mayHaveResized = false;
+          this.#renderer = await this.#rendererFor(display, opening);
+        }
+        upkeep.shows(await this.#draw(display, this.#renderer, scene), scene);
+        onDrawn?.();
+      }
+      if (this.#onStop === 'blank' || mayHoldQr(this.#onDisplay)) await this.#take(display, this.#renderer, BLANK);
+    } finally {
+      await withDeadline(this.#deps.clock, DRAW_TIMEOUT_MS, display.close());
+    }
+  }
+
+  /** The opened display; one that comes after its time is closed again. */
+  async #opened(io: DisplayIo, signal: AbortSignal): Promise<Display> {
+    const opening = this.#configured.open(io, signal);
+    const display = await this.#inTime(OPEN_TIMEOUT_MS, opening);
+    if (display !== undefined) return display;
+    void opening.then((late) => late.close()).catch(() => undefined);
+    throw new PayboxError('DISPLAY_FAULT', 'the display did not open in time', {
+      severity: 'retryable',
+      fix: 'check its cable and power',
+    });
+  }
+
+  async #rendererFor(display: Display, signal: AbortSignal): Promise<Renderer> {
+    this.#surface = display.surface;
+    const open = this.#deps.openRenderer ?? openRenderer;
+    return open(display.surface, { cacheDir: this.#deps.io.cacheDir, signal });
+  }
+
+  async #draw(display: Display, renderer: Renderer, scene: Scene): Promise<Frame> {
+    const frame = await this.#take(display, renderer, scene);
+    if (this.#failure !== undefined) this.#deps.log.info('display-well', { driver: this.#configured.driver });
+    this.#failure = undefined;
+    this.#frame = frame;
+    const verdict = scene.kind === 'payment' ? renderer.verdict(scene.qrCode) : undefined;
+    this.#qr = verdict?.ok ? drawnBy(verdict) : null;
+    this.#deps.onOutcome({ ok: true, scene, ...(verdict?.ok === false ? { unreadable: verdict.reason } : {}) });
+    return frame;
+  }
+
+  /** The frame, once the display has taken it. */
+  async #take(display: Display, renderer: Renderer, scene: Scene): Promise<Frame> {
+    const frame = renderer.render(scene);
+    if (!mayHoldQr(this.#onDisplay) && scene.kind !== 'blank') this.#onDisplay = scene.kind;
+    await this.#expectInTime(display.draw(frame, scene), 'take a frame');
+    this.#onDisplay = scene.kind;
+    return frame;
+  }
+
+  /** Settles once `work` is done. Throws what it throws, and a PayboxError `DISPLAY_FAULT` when it takes too long. */
+  async #expectInTime(work: Promise<void>, doing: string): Promise<void> {
+    const done = work.then(() => true);
+    if (await this.#inTime(DRAW_TIMEOUT_MS, done)) return;
+    throw new PayboxError('DISPLAY_FAULT', `the display did not ${doing} in time`, {
+      severity: 'retryable',
+      fix: 'check its cable and power',
+    });
+  }
+
+  /** The result of `work`, or undefined after `ms`, or as soon as a box that ends has no more time for it. */
+  async #inTime<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+    const settled = new AbortController();
+    const over = AbortSignal.any([settled.signal, this.#late.signal]);
+    try {
+      return await Promise.race([work, this.#deps.clock.sleep(ms, over).then(() => undefined)]);
+    } finally {
+      settled.abort();
+    }
+  }
+
+  /** Settles when a scene waits or the box ends, or after `ms`. */
+  async #sceneWaits(ms: number | undefined): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    await (ms === undefined ? promise : withDeadline(this.#deps.clock, ms, promise));
+    this.#wake = undefined;
+  }
+
+  #fail(error: unknown): void {
+    const fix = error instanceof PayboxError && error.fix !== '' ? `: ${error.fix}` : '';
+    const reason = `${reasonOf(error)}${fix}`;
+    if (this.#failure !== reason) {
+      this.#deps.log.error('display-failed', { driver: this.#configured.driver, reason });
+    }
+    this.#failure = reason;
+    this.#frame = undefined;
+    this.#qr = null;
+    this.#renderer = undefined;
+    this.#waiting = [];
+    this.#deps.onOutcome({ ok: false, scene: this.#latest, reason });
+    this.#firstAttempt.resolve();
+  }
+}
+
+function drawnBy({ ok: _, ...drawn }: Extract<QrVerdict, { ok: true }>): DisplayStatus['qr'] {
+  return drawn;
+}
+
+function describe(surface: Surface | undefined): string {
+  if (surface?.kind === 'pixels') return `${surface.width}×${surface.height} pixels`;
+  if (surface?.kind === 'characters') return `${surface.columns}×${surface.rows} characters`;
+  return surface === undefined ? '' : 'smart panel';
+}

@@ -1,0 +1,292 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { stringify } from 'yaml';
+import { z } from 'zod';
+import { DISPLAY_DRIVERS } from '../../display/registry.ts';
+import { BOX_FILE, checkConfig, parseYaml } from '../../lib/config-file.ts';
+import { ConfigError } from '../../lib/errors.ts';
+import { isPlainText } from '../../lib/text.ts';
+import { isExposed } from '../../lib/tls.ts';
+import { boxCode, LIMITS } from '../../protocol/fields.ts';
+import { isStrongSecret, SECRET_EXPECTED } from '../../protocol/secret.ts';
+import { agentConfigSchema } from '../config.ts';
+import { BOX_FILE_BYTES_MAX } from './setup-report.ts';
+import { gatewayOrigin } from '../transports/origin.ts';
+
+/** Stands in that file for a secret that the box has taken over. */
+export const KEPT = 'kept';
+
+const FIX = `correct it on the boot partition and start the box anew; \`paybox config schema box\` prints every key`;
+const SSID_BYTES_MAX = 32;
+/** What of a file is not for everybody who takes the card out of a box. */
+const SECRETS = [['secret'], ['key'], ['wifi', 'psk']] as const;
+const HTTP = /^https?:/;
+const WITH_TLS = /^(https|mqtts|wss):/;
+
+const agentKeys = agentConfigSchema.shape;
+const { host, port, tokenFile } = agentKeys.http.unwrap().shape;
+/** Without the token itself: this file lies on a card that anybody can read. */
+const pages = z.strictObject({ host, port, tokenFile });
+const displays = agentKeys.displays.unwrap();
+const display = displays.element;
+const text = (what: string) => z.string(`expected ${what}, in quotes where it is a number`);
+
+const wifi = z.strictObject({
+  ssid: text('the name of the network')
+    .min(1)
+    .refine((it) => Buffer.byteLength(it) <= SSID_BYTES_MAX, `expected at most ${SSID_BYTES_MAX} bytes`)
+    .refine(isPlainText, 'expected no control character and no invisible one'),
+  psk: text('the password of the network')
+    .regex(/^([ -~]{8,63}|[0-9A-Fa-f]{64}|kept)$/, 'expected a WPA password of 8 to 63 characters')
+    .optional()
+    .describe('left out for an open network'),
+  country: z
+    .string()
+    .regex(/^[A-Z]{2}$/, 'expected a country as VN: Wi-Fi channels differ from one to the other')
+    .default('VN'),
+});
+
+function schemaOf<Shown extends z.ZodType>(oneDisplay: Shown) {
+  return z
+    .strictObject({
+      terminalCode: boxCode,
+      serialNumber: boxCode,
+      gateway: z
+        .url({ protocol: /^(https?|mqtts?|wss?)$/, error: 'expected an https:// or mqtts:// address', abort: true })
+        .max(LIMITS.urlMax)
+        .describe('where the gateway is, or its MQTT broker'),
+      enrolment: gatewayOrigin.optional().describe('the gateway over HTTP, for a box without secret on an MQTT broker'),
+      secret: text('the secret')
+        .max(200)
+        .refine((it) => it === KEPT || isStrongSecret(it), SECRET_EXPECTED)
+        .optional()
+        .describe('without it the box shows a code that its gateway is told'),
+      ca: text('a certificate, PEM').refine(isCertificate, 'expected a certificate, PEM').optional(),
+      cert: text('a certificate, PEM').refine(isCertificate, 'expected a certificate, PEM').optional(),
+      key: text('a private key, PEM').refine(isKey, 'expected a private key, PEM, without a password').optional(),
+      allowPlain: z.boolean().optional().describe('no TLS beyond this machine, although others can read and change it'),
+      display: oneDisplay.optional().describe('framebuffer if left out'),
+      displays: displays.optional().describe('several, the first confirms'),
+      wifi: wifi.optional(),
+      http: pages.optional(),
+      voice: agentKeys.voice,
+      light: agentKeys.light,
+      buttons: agentKeys.buttons,
+      paidHoldSeconds: agentKeys.paidHoldSeconds.unwrap().optional(),
+      endedHoldSeconds: agentKeys.endedHoldSeconds.unwrap().optional(),
+      onStop: agentKeys.onStop.unwrap().optional(),
+    })
+    .superRefine((file, context) => {
+      const complain = (key: string, message: string) =>
+        context.addIssue({ code: 'custom', path: [key], message, input: file });
+      const { gateway, enrolment, secret, ca, cert, key, allowPlain } = file;
+      if (HTTP.test(gateway) && !gatewayOrigin.safeParse(gateway).success) {
+        complain('gateway', 'expected an origin only, as https://gateway.example: no user name, path or query');
+      }
+      for (const [name, url] of Object.entries({ gateway, enrolment })) {
+        if (url !== undefined && isExposed(url) && allowPlain !== true) {
+          complain(name, 'expected an address with TLS for another machine, or allowPlain: true');
+        }
+      }
+      const needsTls = [ca, cert, key].some((it) => it !== undefined);
+      if (needsTls && !WITH_TLS.test(gateway))
+        complain('gateway', 'expected an address with TLS beside ca, cert or key');
+      if ((cert === undefined) !== (key === undefined)) complain('cert', 'expected cert and key together');
+      if (cert !== undefined && key !== undefined && key !== KEPT && !belongTogether(cert, key)) {
+        complain('key', 'expected the private key of cert');
+      }
+      if (secret === undefined && enrolment === undefined && !HTTP.test(gateway)) {
+        complain('enrolment', 'expected the address of the gateway, https://…, because the box has no secret yet');
+      }
+      if (file.display !== undefined && file.displays !== undefined)
+        complain('displays', 'expected display or displays');
+    });
+}
+
+const driverNames = [...DISPLAY_DRIVERS.keys()];
+
+/** What may be written into `paybox.yaml`, for people and editors. */
+export const boxFileSchema = schemaOf(z.union([z.enum(driverNames), display]));
+const checked = schemaOf(display);
+
+export type BoxSettings = z.input<typeof checked>;
+
+/** A valid `paybox.yaml`. */
+export interface BoxFile {
+  settings: BoxSettings;
+  /** The same file with every secret replaced by `kept`. */
+  withoutSecrets: string;
+}
+
+/**
+ * Reads the bytes of a `paybox.yaml`; `before` is what the box has taken over earlier, for secrets that stand as `kept`.
+ * Throws ConfigError with file, line and what was expected.
+ */
+export function readBoxFile(bytes: Uint8Array, before: BoxSettings | undefined): BoxFile {
+  const { source, yaml, given, value } = parsed(bytes);
+  const settings = withKept(given, before, yaml.lineOf);
+  return { settings, withoutSecrets: withoutSecrets(source, given, value, yaml) };
+}
+
+/** What the bytes of a `paybox.yaml` say, every secret masked. Throws as `readBoxFile` does. */
+export function maskedBoxFile(bytes: Uint8Array): BoxSettings {
+  const { given } = parsed(bytes);
+  return withSecretsAs(given, '***');
+}
+
+function parsed(bytes: Uint8Array) {
+  const source = textOf(bytes);
+  const yaml = parseYaml(source, BOX_FILE);
+  const { value } = yaml;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new ConfigError(`${BOX_FILE}:1: expected lines as terminalCode: VVB000001`, FIX);
+  }
+  const given = withDisplay(value);
+  checkConfig(checked, given, BOX_FILE, FIX, yaml.lineOf);
+  return { source, yaml, value, given: given as BoxSettings };
+}
+
+function withSecretsAs(settings: BoxSettings, word: string): BoxSettings {
+  const copy = structuredClone(settings);
+  if (copy.secret !== undefined) copy.secret = word;
+  if (copy.key !== undefined) copy.key = word;
+  if (copy.wifi?.psk !== undefined) copy.wifi.psk = word;
+  return copy;
+}
+
+/** A driver's name is short for its options. */
+function withDisplay(value: object): object {
+  if (!('display' in value) || typeof value.display !== 'string') return value;
+  return { ...value, display: { driver: value.display } };
+}
+
+/** Files from other systems: with a mark at their start, in their own encodings, or no text at all. */
+function textOf(bytes: Uint8Array): string {
+  const saveAnew = 'save it as UTF-8, in a text editor';
+  if (bytes.length > BOX_FILE_BYTES_MAX) {
+    throw new ConfigError(`${BOX_FILE}: expected at most ${BOX_FILE_BYTES_MAX} bytes`, FIX);
+  }
+  if ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)) {
+    throw new ConfigError(`${BOX_FILE}:1: is UTF-16, expected UTF-8`, saveAnew);
+  }
+  const lines = Buffer.from(bytes).toString('latin1').split('\n');
+  for (const [index, line] of lines.entries()) {
+    const place = `${BOX_FILE}:${index + 1}`;
+    if (line.includes('\0')) throw new ConfigError(`${place}: is no text`, saveAnew);
+    try {
+      new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(line, 'latin1'));
+    } catch {
+      throw new ConfigError(`${place}: has letters that are not UTF-8`, saveAnew);
+    }
+  }
+  return new TextDecoder('utf-8').decode(bytes);
+}
+
+function withKept(given: BoxSettings, before: BoxSettings | undefined, lineOf: (path: string[]) => number) {
+  const known = before?.terminalCode === given.terminalCode ? before : undefined;
+  const settings = structuredClone(given);
+  const keep = (path: string[], old: string | undefined): string => {
+    if (old !== undefined) return old;
+    const name = path.join('.');
+    throw new ConfigError(
+      `${BOX_FILE}:${lineOf(path)}: ${name}: this box has kept none`,
+      `write ${name} there${name === 'secret' ? ', or take the line out and the box enrols' : ''}`,
+    );
+  };
+  if (settings.secret === KEPT) settings.secret = keep(['secret'], known?.secret);
+  if (settings.key === KEPT) settings.key = keep(['key'], known?.key);
+  if (settings.wifi?.psk === KEPT) {
+    const old = before?.wifi?.ssid === settings.wifi.ssid ? before.wifi.psk : undefined;
+    settings.wifi.psk = keep(['wifi', 'psk'], old);
+  }
+  return settings;
+}
+
+/** A person's own lines and comments stay, unless a secret is left in them. */
+function withoutSecrets(
+  source: string,
+  given: BoxSettings,
+  value: object,
+  { rangeOf }: ReturnType<typeof parseYaml>,
+): string {
+  const secrets = [given.secret, given.key, given.wifi?.psk].filter(
+    (it): it is string => it !== undefined && it !== KEPT,
+  );
+  if (secrets.length === 0) return source;
+  const wanted = withSecretsAs(value as BoxSettings, KEPT);
+  const ranges = SECRETS.map((path) => rangeOf(path)).filter((range) => range !== undefined);
+  const edited = ranges
+    .toSorted(([a], [b]) => b - a)
+    .reduce((left, [from, to]) => {
+      const end = left.slice(from, to).endsWith('\n') ? '\n' : '';
+      return `${left.slice(0, from)}${KEPT}${end}${left.slice(to)}`;
+    }, source);
+  const isSafe = !secrets.some((secret) => edited.includes(secret.trim())) && holds(edited, wanted);
+  return isSafe ? edited : `# The box has taken this over, and keeps its secrets.\n${stringify(wanted)}`;
+}
+
+function holds(source: string, wanted: object): boolean {
+  try {
+    return isDeepStrictEqual(parseYaml(source, BOX_FILE).value, wanted);
+  } catch {
+    return false;
+  }
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+function isKey(pem: string): boolean {
+  try {
+    return pem === KEPT || createPrivateKey(pem) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+function belongTogether(cert: string, key: string): boolean {
+  return isCertificate(cert) && isKey(key) && new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+}
+
+/** The files that a box's configuration names, by what they are called in the folder of the configuration. */
+export interface BoxFiles {
+  'agent.yaml': string;
+  [file: string]: string;
+}
+
+/**
+ * The agent's configuration and the files that it names, which stand in `folder`, relative to it. `dataDir` is an
+ * absolute path.
+ */
+export function agentFilesOf(settings: BoxSettings, folder: string, dataDir: string): BoxFiles {
+  const { terminalCode, serialNumber, gateway, enrolment, secret, allowPlain, wifi: _, ca, cert, key } = settings;
+  const { display: one, displays: several, ...rest } = settings;
+  const pems = { ca, cert, key };
+  const own = Object.entries(pems).filter((it): it is [string, string] => it[1] !== undefined);
+  const tls = Object.fromEntries(own.map(([name]) => [name, `${folder}/${name}.pem`]));
+  const plain = allowPlain === undefined ? {} : { allowPlain };
+  const guard = { ...plain, ...(own.length === 0 ? {} : { tls }) };
+  const enrols = secret === undefined && enrolment !== undefined;
+  const enrolmentTls = enrols && enrolment.startsWith('https:') && ca !== undefined ? { tls: { ca: tls.ca } } : {};
+  const { http, voice, light, buttons, paidHoldSeconds, endedHoldSeconds, onStop } = rest;
+  const config = {
+    box: { terminalCode, serialNumber, ...(secret === undefined ? {} : { secretFile: `${folder}/secret` }) },
+    link: { transport: HTTP.test(gateway) ? 'http' : 'mqtt', url: gateway, ...guard },
+    ...(enrols ? { enrolment: { url: enrolment, ...plain, ...enrolmentTls } } : {}),
+    displays: several ?? [one ?? { driver: 'framebuffer' }],
+    ...{ http, voice, light, buttons, paidHoldSeconds, endedHoldSeconds, onStop },
+    dataDir,
+  };
+  return {
+    'agent.yaml': `${MADE}${stringify(config)}`,
+    ...(secret === undefined ? {} : { [`${folder}/secret`]: `${secret}\n` }),
+    ...Object.fromEntries(own.map(([name, pem]) => [`${folder}/${name}.pem`, pem])),
+  };
+}
+
+const MADE = `# Made from ${BOX_FILE} of the boot partition. That file is taken over anew, over this one, once it has changed.\n`;

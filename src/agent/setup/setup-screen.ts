@@ -1,0 +1,112 @@
+import { listFramebuffers } from '../../display/io/framebuffer.ts';
+import { DISPLAY_DRIVERS } from '../../display/registry.ts';
+import { endAll, STOP_BUDGET_MS } from '../../lib/ending.ts';
+import { reasonOf } from '../../lib/errors.ts';
+import type { SetupScene } from '../../scene.ts';
+import { type AgentDeps, displayIo } from '../agent.ts';
+import type { BoxStatus, BoxWindow } from '../contract.ts';
+import { type LocalHttpOptions, startLocalHttp } from '../pages/server.ts';
+import { type ConfiguredDisplay, Screen } from '../screen/screen.ts';
+
+/** What is missing, and what to do. */
+export type SetupNeed = Omit<SetupScene, 'kind'>;
+
+export interface SetupScreenOptions {
+  version: string;
+  http: LocalHttpOptions;
+  /** A folder for files that may be made anew, as letters that were drawn. */
+  cacheDir: string;
+  /** The folder that holds `sys` and `dev`. */
+  root: string;
+}
+
+export interface SetupScreen {
+  /** Origin of the pages; undefined where their port could not be had. */
+  readonly origin: string | undefined;
+  readonly window: BoxWindow;
+  /** Takes the screen away and gives the displays back; what hangs is left behind after `withinMs`. */
+  close(withinMs?: number): Promise<void>;
+}
+
+/**
+ * Says what is missing on the displays of a box that has no configuration that it could start with, and on its pages, until
+ * closed: on every framebuffer of the machine, where there is none in the terminal, and without that in the browser. A
+ * display or a port that fails is logged, no error: the other one still tells.
+ */
+export async function showSetup(need: SetupNeed, options: SetupScreenOptions, deps: AgentDeps): Promise<SetupScreen> {
+  const { clock, log } = deps;
+  const scene: SetupScene = { kind: 'setup', ...need };
+  log.error('setup-needed', { problem: need.problem, action: need.action });
+  const listeners = new Set<() => void>();
+  const onOutcome = () => {
+    for (const listener of listeners) listener();
+  };
+  const io = { ...displayIo(deps), cacheDir: options.cacheDir };
+  const displays = await defaultDisplays(options.root, deps);
+  const screens = displays.map((display) => new Screen(display, { clock, log, io, onOutcome }));
+  const window: BoxWindow = {
+    status: () => statusOf(need, options.version, screens),
+    scene: () => scene,
+    frame: () => screens[0]?.frame(),
+    onChange: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    press: () => undefined,
+    sound: () => undefined,
+    metrics: () => '# TYPE paybox_box_online gauge\npaybox_box_online 0\n',
+  };
+  const http = await startLocalHttp(options.http, window, deps).catch((error: unknown) => {
+    log.error('pages-unavailable', { reason: reasonOf(error) });
+    return undefined;
+  });
+  for (const screen of screens) {
+    screen.present(scene);
+    void screen.start();
+  }
+  return {
+    origin: http?.origin,
+    window,
+    close: (withinMs = STOP_BUDGET_MS) => {
+      const ends = screens.map((screen, index) => [`display ${index + 1}`, () => screen.close('blank', withinMs)]);
+      return endAll({ pages: async () => http?.close(), ...Object.fromEntries(ends) }, withinMs, deps);
+    },
+  };
+}
+
+/** What every machine may have, best first; at least one. */
+async function defaultDisplays(root: string, { terminal }: AgentDeps): Promise<ConfiguredDisplay[]> {
+  const framebuffers = await listFramebuffers(root);
+  if (framebuffers.length > 0) {
+    return framebuffers.map(({ device }) => configured('framebuffer', { device, root }));
+  }
+  return [terminal === undefined ? configured('browser', {}) : configured('terminal', {})];
+}
+
+function configured(driver: string, options: object): ConfiguredDisplay {
+  const registered = DISPLAY_DRIVERS.get(driver);
+  if (registered === undefined) throw new Error(`no driver ${driver}`);
+  return { driver, open: registered.configure(options).open };
+}
+
+function statusOf({ problem, ...codes }: SetupNeed, version: string, screens: readonly Screen[]): BoxStatus {
+  const displays = screens.map((screen) => screen.status());
+  const [display] = displays;
+  if (display === undefined) throw new Error('a setup screen without a display');
+  return {
+    terminalCode: codes.terminalCode ?? '',
+    serialNumber: codes.serialNumber ?? '',
+    state: 'fault',
+    online: false,
+    order: null,
+    lastPayment: null,
+    fault: { code: 'NOT_CONFIGURED', reason: problem },
+    enrolment: null,
+    display,
+    displays,
+    ...{ voice: null, light: null, buttons: null },
+    journal: { ok: true, reason: null, whole: false, setAside: [], unwritten: 0 },
+    link: { transport: 'none', gateway: '', plain: false, connectedAt: null, reason: 'the box is not configured' },
+    version,
+  };
+}

@@ -1,0 +1,216 @@
+import { mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { isDeepStrictEqual } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { JOURNAL_FILE } from '../../../src/agent/journal/journal.ts';
+import type { Entry } from '../../../src/box/entry.ts';
+import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
+import { temporaryFolder } from '../../support/net.ts';
+import { seeded } from '../../support/seeded.ts';
+import { AT, open, payment, push } from './support.ts';
+
+/** Entries of `filled` that are in the main file. */
+const CHECKPOINTED = 80;
+
+/** A journal of some pages; `keepLog` leaves the newest entries in its write-ahead log, as a power cut would. */
+async function filled({ keepLog = false } = {}) {
+  const folder = await temporaryFolder();
+  const entries = Array.from({ length: 50 }, (): Entry[] => [push(), payment()]).flat();
+  for (const part of [entries.slice(0, CHECKPOINTED), entries.slice(CHECKPOINTED)]) {
+    const { journal } = open(folder);
+    for (const entry of part) await journal.append([entry]);
+    const files = ['', '-wal'].map((it) => [it, readFileSync(join(folder, JOURNAL_FILE + it))] as const);
+    journal.close();
+    if (keepLog && part.at(-1) === entries.at(-1)) {
+      for (const [it, bytes] of files) writeFileSync(join(folder, JOURNAL_FILE + it), bytes);
+    }
+  }
+  return { folder, file: join(folder, JOURNAL_FILE), entries };
+}
+
+const aside = (folder: string) => readdirSync(folder).filter((it) => /\.damaged-[\dTZ-]+$/.test(it));
+
+/** Entries of `found` are each one of `all`, and in their order but for so many that stand in another place. */
+function expectToBeAmong(found: readonly Entry[], all: readonly Entry[], displacedMax = 0): void {
+  const places = found.map((entry) => all.findIndex((it) => isDeepStrictEqual(it, entry)));
+  expect(places).not.toContain(-1);
+  expect(new Set(places).size).toBe(found.length);
+  const displaced = places.filter((place, index) => place < (places[index - 1] ?? -1));
+  expect(displaced.length, places.join(' ')).toBeLessThanOrEqual(displacedMax);
+}
+
+describe('a damaged journal', () => {
+  const damages: [name: string, least: number, damage: (file: string) => void][] = [
+    ['is no database', 0, (file) => writeFileSync(file, 'the dog ate it '.repeat(100))],
+    ['ends in the middle', 10, (file) => truncateSync(file, 32_768 + 100)],
+    [
+      'has zeros where pages were',
+      10,
+      (file) => {
+        const bytes = readFileSync(file);
+        bytes.fill(0, 28_672, 32_768);
+        writeFileSync(file, bytes);
+      },
+    ],
+    [
+      'has a torn header',
+      0,
+      (file) => {
+        const bytes = readFileSync(file);
+        bytes.fill(0xff, 16, 100);
+        writeFileSync(file, bytes);
+      },
+    ],
+  ];
+  for (const [name, least, damage] of damages) {
+    it(`that ${name} is set aside as it is, and a fresh one begins with what could be read`, async () => {
+      const { folder, file, entries } = await filled();
+      damage(file);
+      const bytes = readFileSync(file);
+      const { journal, lines } = open(folder);
+      const saved = [...journal.load()];
+      expectToBeAmong(saved, entries);
+      expect(saved.length).toBeGreaterThanOrEqual(least);
+      expect(saved.length).toBeLessThan(entries.length);
+      const [name, ...more] = aside(folder);
+      expect(more).toEqual([]);
+      expect(readFileSync(join(folder, String(name)))).toEqual(bytes);
+      expect(lines.filter((line) => line.event === 'journal-set-aside')).toMatchObject([{ saved: saved.length }]);
+      expect(journal.status()).toEqual({ ok: true, reason: null, whole: false, setAside: [name] });
+      const entry = push();
+      await journal.append([entry]);
+      journal.close();
+      const after = open(folder).journal;
+      expect(after.load()).toEqual([...saved, entry]);
+      expect(after.status().setAside).toEqual([name]);
+    });
+  }
+
+  it('has its newest entries saved from its write-ahead log', async () => {
+    const { folder, file, entries } = await filled({ keepLog: true });
+    const bytes = readFileSync(file);
+    bytes.writeUInt32BE(77, 60);
+    writeFileSync(file, bytes);
+    expect(open(folder).journal.load()).toEqual(entries);
+  });
+
+  it('whose entry stands under the number of another is read without it', async () => {
+    const { folder, file, entries } = await filled();
+    const db = new DatabaseSync(file);
+    db.exec('UPDATE entries SET seq = 99999 WHERE seq = (SELECT min(seq) FROM entries)');
+    db.close();
+    const { journal, events } = open(folder);
+    expect(journal.load()).toEqual(entries.slice(1));
+    expect(events()).toContain('journal-entries-skipped');
+  });
+
+  it('that shows itself while the box runs is set aside too, and loses nothing that the box knows', async () => {
+    const { folder, file, entries } = await filled();
+    const clock = new VirtualClock(AT.wallMs);
+    const { journal, events } = open(folder, undefined, clock);
+    const bytes = readFileSync(file);
+    bytes.fill(0x55, 4_096);
+    writeFileSync(file, bytes);
+    const more = Array.from({ length: 400 }, () => payment());
+    let refused = 0;
+    for (const entry of more) {
+      await journal.append([entry]).catch(async () => {
+        refused += 1;
+        await clock.advance(1_000);
+        await journal.append([entry]);
+      });
+    }
+    journal.close();
+    expect(refused + events().length, 'the damage was met').toBeGreaterThan(0);
+    expect(open(folder).journal.load()).toEqual([...entries, ...more]);
+  });
+
+  it('AGT-11 leaves this life and later ones without what may be lost of it, until a technician has taken it away', async () => {
+    const { folder, file } = await filled();
+    truncateSync(file, 32_768 + 100);
+    const { journal } = open(folder);
+    expect(journal.status().whole).toBe(false);
+    journal.close();
+    await journal.append([payment()]);
+    expect(journal.status()).toMatchObject({ ok: true, whole: false });
+    journal.close();
+    const later = open(folder).journal;
+    expect(later.status()).toMatchObject({ ok: true, whole: false });
+    later.close();
+    for (const name of aside(folder)) rmSync(join(folder, name));
+    expect(open(folder).journal.status()).toMatchObject({ ok: true, whole: true, setAside: [] });
+  });
+
+  it('is kept for a technician five times, the newest', async () => {
+    const folder = await temporaryFolder();
+    const names = new Set<string>();
+    for (let n = 0; n < 8; n += 1) {
+      writeFileSync(join(folder, JOURNAL_FILE), `no database ${n}`);
+      const { journal } = open(folder, undefined, new VirtualClock(AT.wallMs + Math.floor(n / 2)));
+      for (const name of journal.status().setAside) names.add(name);
+      journal.close();
+    }
+    const kept = aside(folder).map((name) => readFileSync(join(folder, name), 'utf8'));
+    expect(kept.sort()).toEqual([3, 4, 5, 6, 7].map((n) => `no database ${n}`));
+    expect(names.size).toBe(8);
+    expect(open(folder).journal.status().setAside).toHaveLength(5);
+  });
+});
+
+describe('whatever is found in its place, the box starts', () => {
+  /** Opens what is there, and expects a journal that works and has kept nothing but what was written. */
+  async function expectToStart(folder: string, entries: readonly Entry[], displacedMax = 0): Promise<number> {
+    const { journal } = open(folder);
+    const found = [...journal.load()];
+    expectToBeAmong(found, entries, displacedMax);
+    const entry = payment();
+    await journal.append([entry]);
+    journal.close();
+    const after = open(folder).journal;
+    expect(after.load()).toEqual([...found, entry]);
+    after.close();
+    return found.length;
+  }
+
+  it.each(['', '-wal'])('with a bit flipped anywhere in journal.db%s', async (suffix) => {
+    const { folder, entries } = await filled({ keepLog: true });
+    const good = ['', '-wal'].map((it) => [it, readFileSync(join(folder, JOURNAL_FILE + it))] as const);
+    const chance = seeded(4);
+    const kept: number[] = [];
+    for (let n = 0; n < 200; n += 1) {
+      const damaged = await temporaryFolder();
+      for (const [it, bytes] of good) {
+        const copy = Buffer.from(bytes);
+        // Half of them in the first page, where most of the structure is.
+        const at = chance.below(n % 2 === 0 ? copy.length : Math.min(copy.length, 4_096));
+        if (it === suffix) copy[at] = (copy[at] ?? 0) ^ (1 << chance.below(8));
+        writeFileSync(join(damaged, JOURNAL_FILE + it), copy);
+      }
+      // Checksums cover what a row says, not its number, by which rows are put in order.
+      kept.push(await expectToStart(damaged, entries, suffix === '' ? 1 : 0));
+    }
+    kept.sort((a, b) => a - b);
+    expect(kept[100], 'most of the time nearly everything is kept').toBeGreaterThanOrEqual(CHECKPOINTED);
+    if (suffix === '-wal') expect(kept[0], 'what is in the main file').toBeGreaterThanOrEqual(CHECKPOINTED);
+  });
+
+  it.each([0, 1, 99, 100, 511, 4_095, 4_096, 4_097, 8_192, 12_000, 20_480])('cut to %i bytes', async (size) => {
+    const { folder, file, entries } = await filled();
+    truncateSync(file, size);
+    await expectToStart(folder, entries);
+  });
+
+  it('a folder', async () => {
+    const folder = await temporaryFolder();
+    mkdirSync(join(folder, JOURNAL_FILE, 'deep'), { recursive: true });
+    await expectToStart(folder, []);
+    expect(aside(folder)).toHaveLength(1);
+  });
+
+  it.each(['garbage '.repeat(2_000), ''])('a write-ahead log of garbage', async (garbage) => {
+    const { folder, file, entries } = await filled();
+    writeFileSync(`${file}-wal`, garbage);
+    expect(await expectToStart(folder, entries)).toBe(entries.length);
+  });
+});

@@ -1,0 +1,325 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Session, TransportIo } from '../../../src/agent/contract.ts';
+import { Link } from '../../../src/agent/link/link.ts';
+import { configuredSecret } from '../../../src/agent/enrolment/secret.ts';
+import type { BoxEvent } from '../../../src/box/state.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { createLogger } from '../../../src/lib/log.ts';
+import { BoundedQueue } from '../../../src/lib/queue.ts';
+import { systemRandom } from '../../../src/lib/random.ts';
+import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
+import { signingKeyOf } from '../../../src/protocol/keys.ts';
+import {
+  type DownBody,
+  type DownMessage,
+  downMessage,
+  type UpMessage,
+  upMessage,
+} from '../../../src/protocol/messages.ts';
+import { LINK, paymentOf, pushOf, uuid } from '../../box/support.ts';
+import { eventually } from '../../support/net.ts';
+
+/** The gateway's end of one session. It checks every message that the box sends and refuses to be used after its end. */
+class Far implements Session {
+  readonly incoming = new BoundedQueue<DownMessage>(100, 'reject');
+  readonly sent: UpMessage[] = [];
+  closed = false;
+  failing = false;
+  isDeaf = false;
+  /** Takes the answers to signs of life; the gateway does not hear the box without. */
+  heard: TransportIo['heard'] | undefined;
+
+  async send(message: UpMessage): Promise<void> {
+    if (this.closed) throw new Error('sent on a closed session');
+    if (this.failing) throw new Error('cable out');
+    if (message.type === 'alive') this.heard?.(message.id);
+    else this.sent.push(upMessage.parse(message));
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    this.incoming.close();
+  }
+
+  say(body: DownBody, sessionId = this.hello()?.sessionId): void {
+    const head = { v: 1, id: systemRandom.uuid(), sentAtMs: systemClock.wallMs() };
+    this.incoming.offer(downMessage.parse({ ...head, ...body, sessionId }));
+  }
+
+  hello(): Extract<UpMessage, { type: 'hello' }> | undefined {
+    return this.sent.find((message) => message.type === 'hello');
+  }
+
+  async welcome(): Promise<void> {
+    await eventually('hello', () => this.hello());
+    this.say({ type: 'welcome', link: LINK, openPushIds: [uuid(1)] });
+  }
+}
+
+function linkOf(
+  open: (attempt: number) => Promise<Session>,
+  {
+    clock = systemClock as Clock,
+    shownPushId = (): string | null => uuid(7),
+    secret = configuredSecret('Sample-box-secret-known-to-all'),
+  } = {},
+) {
+  const events: BoxEvent[] = [];
+  let attempts = 0;
+  const link = new Link({
+    clock,
+    random: systemRandom,
+    log: createLogger(new PassThrough(), systemClock, 'text'),
+    identity: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
+    secret,
+    key: signingKeyOf(systemRandom.secret(32)),
+    agentVersion: '0.0.0',
+    display: 'browser',
+    open: async ({ heard }) => {
+      const session = await open(attempts++);
+      if (session instanceof Far && !session.isDeaf) session.heard = heard;
+      return session;
+    },
+    verdict: (qrCode) =>
+      qrCode.length > 400 ? { ok: false, code: 'QR_TOO_DENSE', reason: 'too dense' } : { ok: true },
+    shownPushId,
+    emit: (event) => void events.push(event),
+  });
+  onTestFinished(() => link.close());
+  link.start();
+  return { link, events, types: () => events.map((event) => event.type), attempts: () => attempts };
+}
+
+describe('the link', () => {
+  it('MSG-11 ends a session in which it is not heard, within 20 s, and says hello anew', async () => {
+    const clock = new VirtualClock();
+    const sessions: Far[] = [];
+    const open = async () => {
+      const far = new Far();
+      far.isDeaf = sessions.length === 0;
+      sessions.push(far);
+      return far;
+    };
+    const { link, types } = linkOf(open, { clock });
+    await eventually('a session', () => sessions.length === 1);
+    await sessions[0]?.welcome();
+    await eventually('registered', () => types().includes('registered'));
+    await clock.advance(19_999);
+    expect([sessions[0]?.closed, link.status().connectedAtMs]).toEqual([false, expect.any(Number)]);
+    await clock.advance(1);
+    await eventually('its end', () => sessions[0]?.closed);
+    await eventually('the reason', () => link.status().reason?.includes('sign of life'));
+    await clock.advance(250);
+    await eventually('another session', () => sessions.length === 2);
+    await sessions[1]?.welcome();
+    await eventually('registered again', () => types().filter((it) => it === 'registered').length === 2);
+    expect(types()).toEqual(['connecting', 'registered', 'connecting', 'registered']);
+    await clock.advance(120_000);
+    expect(sessions[1]?.closed).toBe(false);
+  });
+
+  it('MSG-12 says hello anew when it is told that its session is over, which nobody has to see', async () => {
+    const sessions: Far[] = [];
+    const { types } = linkOf(async () => {
+      const far = new Far();
+      sessions.push(far);
+      return far;
+    });
+    await eventually('a session', () => sessions.length === 1);
+    await sessions[0]?.welcome();
+    await eventually('registered', () => types().includes('registered'));
+    sessions[0]?.say({ type: 'refused', code: 'SESSION_ENDED', reason: '' });
+    await eventually('another session', () => sessions.length === 2);
+    await sessions[1]?.welcome();
+    await eventually('registered again', () => types().filter((it) => it === 'registered').length === 2);
+    expect(types()).toEqual(['connecting', 'registered', 'connecting', 'registered']);
+  });
+
+  it('SIG-4 begins a session anew after a day, once no QR is on the screen', async () => {
+    const clock = new VirtualClock();
+    const sessions: Far[] = [];
+    let shown: string | null = uuid(7);
+    const open = async () => {
+      const far = new Far();
+      sessions.push(far);
+      return far;
+    };
+    const { types } = linkOf(open, { clock, shownPushId: () => shown });
+    await eventually('a session', () => sessions[0]);
+    await sessions[0]?.welcome();
+    await eventually('registered', () => types().includes('registered'));
+    await clock.advance(86_400_000 + 600_000);
+    expect(sessions[0]?.closed).toBe(false);
+    shown = null;
+    await clock.advance(60_000);
+    expect(sessions[0]?.closed).toBe(true);
+    await eventually('the next hello', async () => {
+      await clock.advance(250);
+      return sessions[1]?.hello();
+    });
+    expect(sessions[1]?.hello()?.sessionId).not.toBe(sessions[0]?.hello()?.sessionId);
+  });
+
+  it('ENR-6 takes a gateway that is there but answers no hello, time after time, for one that refuses the secret', async () => {
+    const clock = new VirtualClock();
+    const sessions: Far[] = [];
+    let refusals = 0;
+    const refused = () => {
+      refusals += 1;
+    };
+    const secret = { get: async () => 'Sample-box-secret-known-to-all', refused };
+    const open = async () => {
+      const far = new Far();
+      sessions.push(far);
+      return far;
+    };
+    const { types } = linkOf(open, { clock, secret });
+    const closed = () => sessions.filter((it) => it.closed).length;
+    await eventually('eleven hellos without an answer', async () => {
+      await clock.advance(4_000);
+      expect(refusals).toBe(Math.max(0, closed() - 9));
+      return closed() === 11;
+    });
+    await eventually('the next hello', async () => {
+      await clock.advance(4_000);
+      return sessions[11]?.hello();
+    });
+    await sessions[11]?.welcome();
+    await eventually('registered', () => types().includes('registered'));
+    await sessions[11]?.close();
+    await eventually('one more without an answer', async () => {
+      await clock.advance(4_000);
+      return closed() === 13;
+    });
+    expect(refusals).toBe(2);
+  });
+
+  it('MSG-4 says hello with a fresh session, and nothing else counts before the welcome', async () => {
+    const far = new Far();
+    const { link, events, types } = linkOf(async () => far);
+    const hello = await eventually('hello', () => far.hello());
+    expect(hello).toMatchObject({
+      terminalCode: 'VVB000001',
+      serialNumber: 'VVB900001',
+      display: 'browser',
+      shownPushId: uuid(7),
+    });
+    far.say(pushOf(1));
+    far.say({ type: 'welcome', link: LINK, openPushIds: [uuid(1)] }, uuid(1));
+    link.send([{ type: 'accepted', pushId: uuid(1) }]);
+    await far.welcome();
+    await eventually('registered', () => types().includes('registered'));
+    expect(events).toEqual([
+      { type: 'connecting' },
+      { type: 'registered', link: LINK, gatewayMs: expect.any(Number), openPushIds: [uuid(1)] },
+    ]);
+    expect(far.sent.map((message) => message.type)).toEqual(['hello']);
+    expect(link.status()).toMatchObject({ reason: undefined, connectedAtMs: expect.any(Number) });
+  });
+
+  it('MSG-2 MSG-4 MSG-5 turns what the gateway says in this session into events, in order, and sends in order', async () => {
+    const far = new Far();
+    const begunMs = systemClock.monotonicMs();
+    const { link, events, types } = linkOf(async () => far);
+    await far.welcome();
+    const welcomedMs = systemClock.monotonicMs();
+    await eventually('registered', () => types().includes('registered'));
+    far.say(pushOf(9), uuid(1));
+    far.say(pushOf(1, { sessionMs: 700 }));
+    far.say({ type: 'withdraw', pushId: uuid(1), why: 'cancelled' });
+    far.say(paymentOf(2));
+    far.say({ type: 'ack', reportIds: [uuid(3)] });
+    await eventually('all', () => types().includes('acked'));
+    expect(types().slice(2)).toEqual(['push', 'withdraw', 'payment', 'acked']);
+    const push = events[2];
+    expect(push).toMatchObject({ push: { pushId: uuid(1) }, verdict: { ok: true } });
+    const bornMs = push?.type === 'push' ? push.bornAtMs - 700 : Number.NaN;
+    expect(bornMs).toBeGreaterThanOrEqual(begunMs);
+    expect(bornMs).toBeLessThanOrEqual(welcomedMs);
+    const report = { type: 'paid', transactionId: uuid(4), orderId: '', amount: 1, recorded: true } as const;
+    link.send([
+      { type: 'accepted', pushId: uuid(1) },
+      { ...report, id: uuid(4) },
+    ]);
+    await eventually('sent', () => far.sent.length === 3);
+    expect(far.sent.slice(1)).toMatchObject([{ type: 'accepted' }, { type: 'paid', id: uuid(4) }]);
+  });
+
+  it('redials with a fresh session when the connection ends, cannot send, or cannot be had', async () => {
+    const fars = [new Far(), new Far(), new Far()] as const;
+    const { link, types, attempts } = linkOf(async (attempt) => {
+      if (attempt === 0) throw new Error('connection refused');
+      return fars[attempt - 1] ?? fars[2];
+    });
+    await fars[0].welcome();
+    await eventually('registered', () => types().includes('registered'));
+    await fars[0].close();
+    await fars[1].welcome();
+    await eventually('registered again', () => types().filter((type) => type === 'registered').length === 2);
+    fars[1].failing = true;
+    link.send([{ type: 'accepted', pushId: uuid(1) }]);
+    await fars[2].welcome();
+    await eventually('registered a third time', () => types().filter((type) => type === 'registered').length === 3);
+    expect(types()).toEqual([
+      'connecting',
+      'connecting',
+      'registered',
+      'connecting',
+      'registered',
+      'connecting',
+      'registered',
+    ]);
+    expect(attempts()).toBe(4);
+    expect(new Set(fars.map((far) => far.hello()?.sessionId)).size).toBe(3);
+    expect(fars[0].closed && fars[1].closed).toBe(true);
+  });
+
+  it('MSG-4 tells a refusal and tries again', async () => {
+    const fars = [new Far(), new Far()] as const;
+    const { events, types } = linkOf(async (attempt) => fars[attempt] ?? fars[1]);
+    await eventually('hello', () => fars[0].hello());
+    fars[0].say({ type: 'refused', code: 'NOT_REGISTERED', reason: 'no such box' });
+    await fars[1].welcome();
+    await eventually('registered', () => types().includes('registered'));
+    expect(events[1]).toEqual({ type: 'refused', code: 'NOT_REGISTERED', reason: 'no such box' });
+  });
+
+  it('MSG-8 leaves the box to a newer agent, and asks once a minute at most whether that is gone', async () => {
+    const [fars, clock] = [[new Far(), new Far(), new Far(), new Far()] as const, new VirtualClock()];
+    const { link, types, attempts } = linkOf(async (attempt) => fars[attempt] ?? fars[3], { clock });
+    const superseded = { type: 'refused', code: 'SUPERSEDED', reason: 'another agent' } as const;
+    await fars[0].welcome();
+    await eventually('registered', () => types().includes('registered'));
+    fars[0].say(superseded, uuid(1));
+    fars[0].say(superseded);
+    await eventually('superseded', () => link.status().reason?.includes('SUPERSEDED') === true);
+    const asks = async (far: Far) => {
+      for (let second = 0; second < 60 && far.hello() === undefined; second += 1) await clock.advance(1_000);
+    };
+    await clock.advance(29_000);
+    expect(attempts()).toBe(1);
+    await asks(fars[1]);
+    fars[1].say(superseded);
+    await eventually('refused again', () => types().filter((type) => type === 'refused').length === 2);
+    await asks(fars[2]);
+    await fars[2].welcome();
+    await eventually('it has the box', () => types().filter((type) => type === 'registered').length === 2);
+    await fars[2].close();
+    await clock.advance(500);
+    await eventually('an ordinary hello', () => fars[3].hello());
+    expect(fars.map((far) => far.hello()?.yields)).toEqual([false, true, true, false]);
+  });
+
+  it('AGT-8 AGT-11 takes the clock of the gateway for as late as it may be, for a welcome that was long under way', async () => {
+    const [far, clock] = [new Far(), new VirtualClock()];
+    const { events, types } = linkOf(async () => far, { clock });
+    await eventually('hello', () => far.hello());
+    const sentAtMs = clock.wallMs();
+    await clock.advance(2_000);
+    const head = { v: 1, id: uuid(1), sentAtMs, sessionId: far.hello()?.sessionId };
+    far.incoming.offer(downMessage.parse({ ...head, type: 'welcome', link: LINK, openPushIds: [] }));
+    await eventually('registered', () => types().includes('registered'));
+    expect(events.at(-1)).toMatchObject({ gatewayMs: sentAtMs + 2_000 });
+  });
+});

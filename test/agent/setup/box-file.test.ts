@@ -1,0 +1,322 @@
+import { readFile } from 'node:fs/promises';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { agentFilesOf, type BoxSettings, boxFileSchema, maskedBoxFile, readBoxFile } from '../../../src/agent/setup/box-file.ts';
+import { agentConfigSchema } from '../../../src/agent/config.ts';
+import { BOX_FILE_BYTES_MAX } from '../../../src/agent/setup/setup-report.ts';
+import { ConfigError } from '../../../src/lib/errors.ts';
+import { createAuthority, issue, validFor } from '../../../src/provision/pki.ts';
+
+const CODES = 'terminalCode: VVB000001\nserialNumber: VVB900001\n';
+const LEAST = `${CODES}gateway: https://gateway.example\n`;
+const EXAMPLE = new URL('../../device-config/paybox.yaml', import.meta.url);
+
+const read = (text: string, before?: BoxSettings) => readBoxFile(Buffer.from(text), before);
+const configOf = (text: string) => parse(agentFilesOf(read(text).settings, 'box-1', '/state')['agent.yaml']) as object;
+
+/** What a person is told of these bytes. */
+function told(bytes: string | Uint8Array): string {
+  try {
+    readBoxFile(Buffer.from(bytes), undefined);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  throw new Error('it was taken');
+}
+
+async function pems() {
+  const nowMs = Date.UTC(2026, 0, 1);
+  const authority = await createAuthority('test', validFor(nowMs, 10));
+  const { cert, key } = await issue(authority, 'VVB000001', { kind: 'client' }, validFor(nowMs, 10));
+  const other = await issue(authority, 'VVB000002', { kind: 'client' }, validFor(nowMs, 10));
+  const block = (name: string, pem: string) => `${name}: |\n${pem.replaceAll(/^(?=.)/gm, '  ')}`;
+  return { ca: authority.cert, cert, key, other: other.key, block };
+}
+
+describe('a paybox.yaml', () => {
+  it('of three lines is a box that enrols, with a framebuffer', () => {
+    const config = configOf(LEAST);
+    expect(config).toEqual({
+      box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
+      link: { transport: 'http', url: 'https://gateway.example' },
+      displays: [{ driver: 'framebuffer' }],
+      dataDir: '/state',
+    });
+    expect(agentConfigSchema.safeParse(config).success).toBe(true);
+  });
+
+  it('becomes a configuration that the agent takes, with all that it may say', async () => {
+    const { ca, cert, key, block } = await pems();
+    const file = `${CODES}gateway: mqtts://broker.example:8883
+secret: A-long-secret-that-a-box-has
+${block('ca', ca)}${block('cert', cert)}${block('key', key)}display: { driver: png, path: /tmp/a.png }
+voice: { driver: espeak, volumePercent: 40 }
+http: { port: 8899 }
+paidHoldSeconds: 7
+endedHoldSeconds: 3
+onStop: leave
+`;
+    const { 'agent.yaml': yaml, ...files } = agentFilesOf(read(file).settings, 'box-1', '/state');
+    expect(files).toEqual({
+      'box-1/secret': 'A-long-secret-that-a-box-has\n',
+      'box-1/ca.pem': ca,
+      'box-1/cert.pem': cert,
+      'box-1/key.pem': key,
+    });
+    const config = agentConfigSchema.parse(parse(yaml));
+    expect(config).toMatchObject({
+      box: { secretFile: 'box-1/secret' },
+      link: { transport: 'mqtt', tls: { ca: 'box-1/ca.pem', cert: 'box-1/cert.pem', key: 'box-1/key.pem' } },
+      displays: [{ driver: 'png', path: '/tmp/a.png' }],
+      voice: { volumePercent: 40 },
+      http: { host: '127.0.0.1', port: 8899 },
+      paidHoldSeconds: 7,
+      onStop: 'leave',
+    });
+  });
+
+  it('names where a box on a broker enrols, and what that gateway is known by', async () => {
+    const { ca, block } = await pems();
+    const config = configOf(
+      `${CODES}gateway: mqtts://broker.example\nenrolment: https://gateway.example:8443\n${block('ca', ca)}`,
+    );
+    expect(agentConfigSchema.parse(config)).toMatchObject({
+      enrolment: { url: 'https://gateway.example:8443', tls: { ca: 'box-1/ca.pem' } },
+    });
+    expect(configOf(`${LEAST}display: terminal\n`)).toMatchObject({ displays: [{ driver: 'terminal' }] });
+    const plain = configOf(`${CODES}gateway: http://10.0.2.2:8800\nallowPlain: true\n`);
+    expect(agentConfigSchema.parse(plain)).toMatchObject({ link: { allowPlain: true } });
+  });
+
+  it('is what the example shows, in which every key is named', async () => {
+    const text = await readFile(EXAMPLE, 'utf8');
+    expect(read(text).settings.wifi?.ssid).toBe('Quán Cà Phê');
+    for (const key of Object.keys(boxFileSchema.shape)) expect(text).toMatch(new RegExp(`\\b${key}\\b`));
+  });
+
+  it('may come from Windows: with a mark at its start, and its line ends', () => {
+    const windows = `\uFEFF${LEAST}secret: "A-long-secret-that-a-box-has"\n`.replaceAll('\n', '\r\n');
+    const { settings, withoutSecrets } = read(windows);
+    expect(settings).toMatchObject({ terminalCode: 'VVB000001', secret: 'A-long-secret-that-a-box-has' });
+    expect(withoutSecrets).toBe(windows.replace('\uFEFF', '').replace('"A-long-secret-that-a-box-has"', 'kept'));
+  });
+});
+
+describe('a paybox.yaml with a mistake', () => {
+  it.each([
+    ['a tab', 'wifi:\n\tssid: x\n', /^paybox\.yaml:5:1: not valid YAML: Tabs/],
+    [
+      'a key twice',
+      'secret: aaaaaaaaa\nsecret: bbbbbbbbb\n',
+      /^paybox\.yaml:5:1: not valid YAML: Map keys must be unique/,
+    ],
+    ['an unknown key', 'pasword: x\n', /^paybox\.yaml:4: unknown key pasword$/],
+    ['a key at the wrong place', 'wifi:\n  ssid: x\n  pass: y\n', /^paybox\.yaml:6: wifi: unknown key pass$/],
+    ['a number for a text', 'secret: 12345678\n', /^paybox\.yaml:4: secret: expected the secret, in quotes/],
+    ['a password in digits', 'wifi:\n  ssid: x\n  psk: 12345678\n', /^paybox\.yaml:6: wifi\.psk: expected .*in quotes/],
+    [
+      'a short password',
+      'wifi: {ssid: x, psk: short}\n',
+      /^paybox\.yaml:4: wifi\.psk: expected a WPA password of 8 to 63/,
+    ],
+    [
+      'a long network name',
+      `wifi: {ssid: ${'ơ'.repeat(17)}}\n`,
+      /^paybox\.yaml:4: wifi\.ssid: expected at most 32 bytes/,
+    ],
+    ['a country', 'wifi: {ssid: x, country: Vietnam}\n', /^paybox\.yaml:4: wifi\.country: expected a country as VN/],
+    ['a display that is none', 'display: cinema\n', /^paybox\.yaml:4: display\.driver: expected one of .*framebuffer/],
+    [
+      'an option of a display',
+      'display:\n  driver: nextion\n  speed: 1\n',
+      /^paybox\.yaml:6: display: unknown key speed$/m,
+    ],
+    [
+      'two ways for displays',
+      'display: terminal\ndisplays: [{driver: terminal}]\n',
+      /^paybox\.yaml:5: displays: expected display or displays$/,
+    ],
+    ['no certificate', 'ca: gateway.pem\n', /^paybox\.yaml:4: ca: expected a certificate, PEM$/],
+    ['a certificate without key', 'cert: x\n', /^paybox\.yaml:4: cert: expected a certificate/],
+    ['something kept that is not', 'secret: kept\n', /^paybox\.yaml:4: secret: this box has kept none$/],
+    ['an alias to nothing', 'secret: *nothing\n', /^paybox\.yaml: not valid YAML: Unresolved alias/],
+  ])('%s is named with its line', (_what, lines, message) => {
+    expect(told(`${LEAST}${lines}`)).toMatch(message);
+  });
+
+  it.each([
+    ['nothing', '', /^paybox\.yaml:1: expected lines as terminalCode/],
+    ['a list', '- a\n', /^paybox\.yaml:1: expected lines as terminalCode/],
+    ['one word', 'hello\n', /^paybox\.yaml:1: expected lines as terminalCode/],
+    ['a missing code', LEAST.replace(/terminalCode.*\n/, ''), /terminalCode: expected .*missing/],
+    [
+      'a code that is none',
+      LEAST.replace('VVB9', 'VVC9'),
+      /^paybox\.yaml:2: serialNumber: expected VVB followed by six/,
+    ],
+    [
+      'an address that is none',
+      `${CODES}gateway: gateway.example\n`,
+      /^paybox\.yaml:3: gateway: expected an https:\/\/ or/,
+    ],
+    ['a path', `${CODES}gateway: https://a.example/vqr\n`, /^paybox\.yaml:3: gateway: expected an origin only/],
+    ['no TLS', `${CODES}gateway: http://a.example\n`, /^paybox\.yaml:3: gateway: expected an address with TLS/],
+    [
+      'a broker and nowhere to enrol',
+      `${CODES}gateway: mqtts://a.example\n`,
+      /enrolment: expected the address of the gat/,
+    ],
+  ])('%s is named', (_what, text, message) => {
+    expect(told(text)).toMatch(message);
+  });
+
+  it('of another encoding is told so, with the line of the first such letter', () => {
+    const windows = Buffer.from(`${LEAST}wifi:\n  ssid: "Qu\xe1n"\n`, 'latin1');
+    expect(told(windows)).toBe('paybox.yaml:5: has letters that are not UTF-8');
+    expect(told(Buffer.from(`\uFEFF${LEAST}`, 'utf16le'))).toBe('paybox.yaml:1: is UTF-16, expected UTF-8');
+    expect(told(Buffer.from(LEAST, 'utf16le'))).toBe('paybox.yaml:1: is no text');
+    expect(told(Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0, 1))).toBe(
+      'paybox.yaml:1: has letters that are not UTF-8',
+    );
+  });
+
+  it('is not read beyond its limit', () => {
+    expect(told(new Uint8Array(1_000_000).fill(35))).toBe(`paybox.yaml: expected at most ${BOX_FILE_BYTES_MAX} bytes`);
+  });
+
+  it('with a certificate wants the key of that', async () => {
+    const { cert, key, other, block } = await pems();
+    const head = `${CODES}gateway: mqtts://a.example\nsecret: A-long-secret-that-a-box-has\n`;
+    expect(told(`${head}${block('cert', cert)}${block('key', other)}`)).toMatch(
+      /: key: expected the private key of cert$/,
+    );
+    expect(told(`${head}${block('key', key)}`)).toMatch(/cert: expected cert and key together$/);
+    expect(told(`${head}${block('cert', cert)}key: |\n  -----BEGIN PRIVATE KEY-----\n  AA\n`)).toMatch(
+      /^paybox\.yaml:\d+: key: expected a private key, PEM/,
+    );
+  });
+
+  it('never tells a secret', () => {
+    for (const lines of [
+      'secret: "hunter2-hunter2\n',
+      'secret: hunter2-hunter2\n\tx: 1\n',
+      'secret: [hunter2-hunter2]\n',
+    ]) {
+      expect(told(`${LEAST}${lines}`)).not.toContain('hunter2');
+    }
+  });
+});
+
+describe('secrets in a paybox.yaml', () => {
+  it('are replaced, and nothing else is', async () => {
+    const { cert, key, block } = await pems();
+    const file = `# Ours\n${CODES}gateway: mqtts://a.example  # there\n${block('cert', cert)}${block('key', key)}secret: 'It''s-a-secret-of-this-test'  # mine\nwifi:\n  psk: "with # and : in it"\n  ssid: Quán\n`;
+    const { withoutSecrets } = read(file);
+    const wanted = file
+      .replace(block('key', key), 'key: kept\n')
+      .replace("'It''s-a-secret-of-this-test'", 'kept')
+      .replace('"with # and : in it"', 'kept');
+    expect(withoutSecrets).toBe(wanted);
+  });
+
+  it.each([
+    [
+      'in a comment too',
+      'secret: My-secret-number-1-of-a-test # was My-secret-number-1-of-a-test\n',
+      'My-secret-number-1-of-a-test',
+    ],
+    [
+      'by an alias',
+      'secret: &s My-secret-number-2-of-a-test\nwifi: {ssid: x, psk: *s}\n',
+      'My-secret-number-2-of-a-test',
+    ],
+    ['in braces', 'wifi: {ssid: x, psk: My-secret-number-3-of-a-test}\n', 'My-secret-number-3-of-a-test'],
+    [
+      'over lines',
+      'secret: >-\n  my-secret-4\n  goes on over several lines, until it is as long as it has to be\n',
+      'my-secret-4',
+    ],
+    ['with an escape', 'secret: "My\\x2dsecret\\x2d5-of-a-test-0000"\n', 'secret\\x2d5'],
+  ])('%s are gone', (_what, lines, secret) => {
+    const { withoutSecrets, settings } = read(`${LEAST}${lines}`);
+    expect(withoutSecrets).not.toContain(secret);
+    const again = read(withoutSecrets, settings);
+    expect(again.settings).toEqual(settings);
+    expect(again.withoutSecrets).toBe(withoutSecrets);
+  });
+
+  it('that were kept stay with their box and their network', () => {
+    const { settings } = read(
+      `${LEAST}secret: My-secret-number-1-of-a-test\nwifi: {ssid: x, psk: My-secret-number-3-of-a-test}\n`,
+    );
+    const kept = `${LEAST}secret: kept\nwifi: {ssid: x, psk: kept}\n`;
+    expect(read(kept, settings).settings).toEqual(settings);
+    expect(() => read(kept.replace('VVB000001', 'VVB000002'), settings)).toThrow('secret: this box has kept none');
+    expect(() => read(kept.replace('ssid: x', 'ssid: y'), settings)).toThrow('5: wifi.psk: this box has kept none');
+  });
+
+  it('are masked for who prints it', () => {
+    const text = JSON.stringify(
+      maskedBoxFile(
+        Buffer.from(
+          `${LEAST}secret: My-secret-number-1-of-a-test\nwifi: {ssid: x, psk: My-secret-number-3-of-a-test}\n`,
+        ),
+      ),
+    );
+    expect(text).not.toMatch(/my-secret/i);
+    expect(text).toContain('***');
+  });
+});
+
+describe('whatever is on the card', () => {
+  const taken = (bytes: Uint8Array) => {
+    try {
+      return readBoxFile(bytes, undefined);
+    } catch (error) {
+      if (error instanceof ConfigError) return undefined;
+      throw error;
+    }
+  };
+  const example = `${LEAST}secret: My-secret-number-1-of-a-test\nwifi: {ssid: "Quán", psk: 'My-secret-number-2-of-a-test'}\nvoice: {driver: espeak}\n`;
+
+  it('bytes are taken or told what is wrong with them', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void taken(bytes)),
+      { numRuns: 500 },
+    );
+  });
+
+  it('a file that was cut, doubled or written over is taken or told, and leaves no secret', () => {
+    const bytes = Buffer.from(example);
+    const place = fc.nat({ max: bytes.length });
+    const put = fc.constantFrom(
+      '',
+      '\t',
+      ': ',
+      '&a ',
+      '*a',
+      '- ',
+      '{',
+      '"',
+      '#',
+      '\n',
+      '__proto__: 1\n',
+      '<<: *a\n',
+      '? ',
+      '|',
+      '!!js ',
+    );
+    fc.assert(
+      fc.property(place, place, put, (from, to, text) => {
+        const made = Buffer.concat([bytes.subarray(0, from), Buffer.from(text), bytes.subarray(to)]);
+        const file = taken(made);
+        for (const secret of [file?.settings.secret, file?.settings.wifi?.psk]) {
+          if (secret !== undefined) expect(file?.withoutSecrets).not.toContain(secret);
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
