@@ -15,16 +15,16 @@ import { signingKeyOf } from '../protocol/keys.ts';
 import type { Scene } from '../scene.ts';
 import type { BoxWindow, Journal, Key, Session, TransportIo } from './contract.ts';
 import { Enroller } from './enrolment/enroller.ts';
+import { type BoxSecret, configuredSecret, enrolledSecret } from './enrolment/secret.ts';
 import { edgesOf } from './faults/edges.ts';
 import { openJournal } from './journal/journal.ts';
 import { Link } from './link/link.ts';
-import { type LocalHttpOptions, startLocalHttp } from './pages/server.ts';
 import { Loop } from './loop.ts';
 import { AgentMetrics } from './metrics.ts';
 import { eventOf, verdictOf } from './outcome.ts';
+import { type LocalHttpOptions, startLocalHttp } from './pages/server.ts';
 import { Parts, type PartsSetup } from './parts/parts.ts';
 import { type ConfiguredDisplay, type OnStop, Screen, type ScreenOutcome } from './screen/screen.ts';
-import { type BoxSecret, configuredSecret, enrolledSecret } from './enrolment/secret.ts';
 import { type StatusSources, statusOf } from './status.ts';
 import type { GuardedLink } from './transports/tls.ts';
 

@@ -3,8 +3,8 @@ import { reasonOf } from '../lib/errors.ts';
 import { explained } from '../protocol/codes.ts';
 import { statusResponse } from '../protocol/http-api.ts';
 import type { Entry, Evidence } from './evidence.ts';
-import { type Heard, WireAt } from './wire-at.ts';
 import type { Target } from './target.ts';
+import { type Heard, WireAt } from './wire-at.ts';
 
 /** Messages of one scenario in a report: its first and its last; those between are counted only. */
 const FIRST_MAX = 500;

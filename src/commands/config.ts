@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import { boxFileSchema, maskedBoxFile } from '../agent/setup/box-file.ts';
 import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../agent/config.ts';
+import { boxFileSchema, maskedBoxFile } from '../agent/setup/box-file.ts';
 import { scenarioSchema } from '../bench/scenario.ts';
 import {
   GATEWAY_FILE_CHARS_MAX,

@@ -2,8 +2,8 @@ import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/prom
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { agentFilesOf, readBoxFile } from '../../src/agent/setup/box-file.ts';
 import { loadAgentConfig } from '../../src/agent/config.ts';
+import { agentFilesOf, readBoxFile } from '../../src/agent/setup/box-file.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';

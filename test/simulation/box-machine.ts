@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { BoxIdentity } from '../../src/agent/contract.ts';
+import { configuredSecret } from '../../src/agent/enrolment/secret.ts';
 import { Link } from '../../src/agent/link/link.ts';
 import { Loop } from '../../src/agent/loop.ts';
 import { eventOf, verdictOf } from '../../src/agent/outcome.ts';
 import { Screen } from '../../src/agent/screen/screen.ts';
-import { configuredSecret } from '../../src/agent/enrolment/secret.ts';
 import { restore } from '../../src/box/restore.ts';
 import { type BoxEvent, type BoxState, shownPushId } from '../../src/box/state.ts';
 import { view } from '../../src/box/view.ts';

@@ -19,8 +19,8 @@ import {
   isProof,
 } from '../../protocol/enrolment.ts';
 import type { BoxIdentity } from '../contract.ts';
-import { EnrolmentClient, EnrolmentRefused } from './client.ts';
 import type { GuardedLink } from '../transports/tls.ts';
+import { EnrolmentClient, EnrolmentRefused } from './client.ts';
 
 const RETRY_MAX_MS = 30_000;
 const SEED_BYTES = 32;

@@ -5,9 +5,9 @@ import type { Clock } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Journal, JournalStatus } from '../contract.ts';
-import { namesAside, salvage, setAside } from './set-aside.ts';
 import { entriesToKeep, hasAged, keyOf } from './compaction.ts';
 import { BusyError, isFull, JournalFile, UnfitError } from './file.ts';
+import { namesAside, salvage, setAside } from './set-aside.ts';
 
 export interface JournalDeps {
   clock: Clock;

@@ -7,9 +7,9 @@ import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
 import type { SigningKey } from '../../protocol/keys.ts';
 import { MESSAGE_VERSION, REASON_CHARS_MAX, type UpMessage } from '../../protocol/messages.ts';
 import { BoxSeal } from '../../protocol/seal.ts';
-import { eventOf } from './arrivals.ts';
 import type { Arrival, BoxIdentity, Session, TransportIo } from '../contract.ts';
 import type { BoxSecret } from '../enrolment/secret.ts';
+import { eventOf } from './arrivals.ts';
 import { untilOld } from './session-age.ts';
 import { SignsOfLife } from './signs-of-life.ts';
 

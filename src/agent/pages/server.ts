@@ -18,12 +18,12 @@ import {
 } from '../../lib/http-guard.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
-import { type Answer, json, nothing, plain } from './answer.ts';
 import type { BoxWindow, Key } from '../contract.ts';
 import type { BoxFaults } from '../faults/box-faults.ts';
 import { FAULTS_PATH, faultsAnswer } from '../faults/routes.ts';
-import { LiveStatus, statusFor } from './live.ts';
+import { type Answer, json, nothing, plain } from './answer.ts';
 import { type Access, PageGuard } from './guard.ts';
+import { LiveStatus, statusFor } from './live.ts';
 
 export interface LocalHttpDeps {
   clock: Clock;

@@ -5,8 +5,8 @@ import type { Logger } from '../../lib/log.ts';
 import type { VoiceOptions } from '../../voice/config.ts';
 import { type Light, type LightOptions, openLight } from '../../voice/light.ts';
 import { openVoice, type Voice } from '../../voice/voice.ts';
-import { type ButtonOptions, type Buttons, watchButtons } from './buttons.ts';
 import type { BoxStatus, Key, PageSound } from '../contract.ts';
+import { type ButtonOptions, type Buttons, watchButtons } from './buttons.ts';
 
 /** What may be attached to a box beside its displays; what is absent is not there. */
 export interface PartsSetup {

@@ -10,8 +10,8 @@ import { isExposed } from '../../lib/tls.ts';
 import { boxCode, LIMITS } from '../../protocol/fields.ts';
 import { isStrongSecret, SECRET_EXPECTED } from '../../protocol/secret.ts';
 import { agentConfigSchema } from '../config.ts';
-import { BOX_FILE_BYTES_MAX } from './setup-report.ts';
 import { gatewayOrigin } from '../transports/origin.ts';
+import { BOX_FILE_BYTES_MAX } from './setup-report.ts';
 
 /** Stands in that file for a secret that the box has taken over. */
 export const KEPT = 'kept';

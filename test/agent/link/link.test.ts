@@ -1,8 +1,8 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Session, TransportIo } from '../../../src/agent/contract.ts';
-import { Link } from '../../../src/agent/link/link.ts';
 import { configuredSecret } from '../../../src/agent/enrolment/secret.ts';
+import { Link } from '../../../src/agent/link/link.ts';
 import type { BoxEvent } from '../../../src/box/state.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';

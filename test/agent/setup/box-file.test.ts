@@ -2,8 +2,14 @@ import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { agentFilesOf, type BoxSettings, boxFileSchema, maskedBoxFile, readBoxFile } from '../../../src/agent/setup/box-file.ts';
 import { agentConfigSchema } from '../../../src/agent/config.ts';
+import {
+  agentFilesOf,
+  type BoxSettings,
+  boxFileSchema,
+  maskedBoxFile,
+  readBoxFile,
+} from '../../../src/agent/setup/box-file.ts';
 import { BOX_FILE_BYTES_MAX } from '../../../src/agent/setup/setup-report.ts';
 import { ConfigError } from '../../../src/lib/errors.ts';
 import { createAuthority, issue, validFor } from '../../../src/provision/pki.ts';
