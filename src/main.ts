@@ -125,7 +125,7 @@ function addDaemons(root: Command): void {
 function addPartner(root: Command): void {
   const access = (command: Command) =>
     command
-      .option('--url <url>', "the service's base address", 'http://127.0.0.1:8800/vqr')
+      .option('--service <url>', 'the service, with its path prefix', 'http://127.0.0.1:8800/vqr')
       .option('--username <name>', "the partner's user name", 'demo')
       .option('--password-file <file>', 'a file with its password, - for standard input (or PAYBOX_PASSWORD)')
       .option('--account <number>', 'bank account', '0123456789')
@@ -210,7 +210,7 @@ function addProvision(root: Command): void {
 function ofGateway(root: Command, name: string): Command {
   const command = root
     .command(name)
-    .option('--url <url>', "the gateway's origin", 'http://127.0.0.1:8800')
+    .option('--gateway <url>', 'origin of the gateway', 'http://127.0.0.1:8800')
     .option('--ca <file>', "the CA of the gateway's certificate, PEM, if it is no well-known one");
   return withAdminToken(command);
 }

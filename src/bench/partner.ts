@@ -111,7 +111,7 @@ function unreachable(baseUrl: string, error: unknown): MissingPeerError {
   const why = systemCodeOf(cause) ?? reasonOf(cause);
   return new MissingPeerError(
     `no gateway answers at ${baseUrl} (${why})`,
-    'start one with "npx paybox up", or name another with --url',
+    'start one with "npx paybox up", or name another with --service',
     error,
   );
 }

@@ -18,7 +18,7 @@ const explainedRefusal = z.object({ reason: z.string().max(1_000) });
 
 export interface AdminOptions {
   /** The gateway's origin. */
-  url: string;
+  gateway: string;
   /** The CA of its certificate, if that is no well-known one. */
   ca?: string;
   adminTokenFile?: string;
@@ -34,15 +34,15 @@ export class AdminClient {
 
   /** Throws ConfigError. */
   constructor(options: AdminOptions) {
-    const { url, ca } = options;
-    const parsed = URL.parse(url);
+    const { gateway, ca } = options;
+    const parsed = URL.parse(gateway);
     if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
-      throw new ConfigError(`--url ${url}: expected the origin of a gateway, as http://127.0.0.1:8800`);
+      throw new ConfigError(`--gateway ${gateway}: expected the origin of a gateway, as http://127.0.0.1:8800`);
     }
     this.#origin = parsed.origin;
     this.#token = adminTokenOf(options) ?? options.adminToken;
     this.#ca = ca === undefined ? undefined : readAuthority(ca);
-    assertHidden(this.#token, '--url', url);
+    assertHidden(this.#token, '--gateway', gateway);
   }
 
   /** Throws PayboxError for a refusal, MissingPeerError when no gateway answers. */
@@ -84,7 +84,7 @@ export class AdminClient {
     const isStranger = status === 401 || status === 429;
     const fix = isStranger
       ? 'run it on the machine of the gateway, or name the adminToken of its configuration with --admin-token-file'
-      : 'check that --url is the origin of a gateway';
+      : 'check that --gateway is the origin of a gateway';
     const { reason } = explainedRefusal.safeParse(json).data ?? {};
     const what = `${this.#origin} refused: ${explained(code)}`;
     if (reason !== undefined) return new PayboxError(code, what, { severity: 'fatal', fix: reason });
@@ -103,7 +103,7 @@ export class AdminClient {
       return await withAbortAfter(systemClock, timeoutMs, new AbortController().signal, work);
     } catch (error) {
       if (error instanceof PayboxError) throw error;
-      const fix = 'start the gateway, or name its origin with --url; --ca names the CA of its certificate';
+      const fix = 'start the gateway, or name its origin with --gateway; --ca names the CA of its certificate';
       throw new MissingPeerError(`the gateway at ${this.#origin} cannot be reached: ${reasonOf(error)}`, fix, error);
     }
   }

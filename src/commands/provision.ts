@@ -97,7 +97,7 @@ async function writeCard(folder: string, content: BoxFileContent): Promise<void>
   say(`${terminalCode}: ${path} is written. Unmount the card, put it into the box and switch that on.`);
   if (content.secret === undefined) {
     const url = new URL(content.enrolment ?? content.gateway).origin;
-    say(`then: accept the code on its screen with paybox enrol --url ${url} --box ${terminalCode} --code …`);
+    say(`then: accept the code on its screen with paybox enrol --gateway ${url} --box ${terminalCode} --code …`);
   } else {
     say('The box takes the secrets off the card when it starts. Until then, let nobody have it.');
   }

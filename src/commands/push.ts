@@ -6,7 +6,7 @@ import { printer } from './print.ts';
 import { secretFrom } from './secrets.ts';
 
 export interface PartnerOptions {
-  url: string;
+  service: string;
   username: string;
   passwordFile?: string;
   account: string;
@@ -48,11 +48,11 @@ export async function push(
 }
 
 export function partnerOf(options: PartnerOptions): Partner {
-  if (!URL.canParse(options.url) || !/^https?:$/.test(new URL(options.url).protocol)) {
-    throw new ConfigError(`--url ${options.url}: expected an address as http://127.0.0.1:8800/vqr`);
+  const { service, passwordFile } = options;
+  if (!URL.canParse(service) || !/^https?:$/.test(new URL(service).protocol)) {
+    throw new ConfigError(`--service ${service}: expected an address as http://127.0.0.1:8800/vqr`);
   }
-  const { passwordFile } = options;
   const fromFile = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
   const password = fromFile ?? process.env.PAYBOX_PASSWORD ?? 'demo-secret';
-  return new Partner({ baseUrl: options.url.replace(/\/+$/, ''), username: options.username, password });
+  return new Partner({ baseUrl: service.replace(/\/+$/, ''), username: options.username, password });
 }

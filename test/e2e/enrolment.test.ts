@@ -76,10 +76,10 @@ function readQr(png: Uint8Array): string | undefined {
   }
 }
 
-const enrol = (origin: string, ...args: string[]) => payboxToEnd('enrol', '--url', origin, ...args);
+const enrol = (origin: string, ...args: string[]) => payboxToEnd('enrol', '--gateway', origin, ...args);
 
 async function pushAndPay(baseUrl: string, content: string) {
-  const order = ['--amount', '50000', '--content', content, '--url', baseUrl];
+  const order = ['--amount', '50000', '--content', content, '--service', baseUrl];
   expect(await payboxToEnd('push', ...order)).toMatchObject({ code: 0 });
   expect(await payboxToEnd('pay', ...order)).toMatchObject({ code: 0 });
 }
@@ -161,8 +161,11 @@ describe('paybox enrol', () => {
     ['a code that is none', ['--box', 'VVB000001', '--code', 'hello']],
     ['a box that is none', ['--forget', 'VVB1']],
     ['two things at once', ['--forget', 'VVB000001', '--reject', 'VVB000002']],
-    ['an address that is none', ['--url', 'gateway']],
-    ['a token that would be sent plainly', ['--url', 'http://192.0.2.1', '--admin-token-file', import.meta.filename]],
+    ['an address that is none', ['--gateway', 'gateway']],
+    [
+      'a token that would be sent plainly',
+      ['--gateway', 'http://192.0.2.1', '--admin-token-file', import.meta.filename],
+    ],
   ])('ends with 2 and says what is wrong for %s', async (_what, args) => {
     const { code, output } = await payboxToEnd('enrol', ...args);
     expect([code, output]).toEqual([2, expect.stringMatching(/expected|others can read/)]);
@@ -172,7 +175,7 @@ describe('paybox enrol', () => {
     ['hello\n', 2, 'expected 12 letters and digits'],
     ['7K2M-Q0XA-94TZ\n', 3, 'start the gateway'],
   ])('reads the code from standard input, where no list of processes shows it: %j', async (input, status, said) => {
-    const args = ['src/cli.js', 'enrol', '--url', `http://127.0.0.1:${await freePort()}`, '--box', 'VVB000001'];
+    const args = ['src/cli.js', 'enrol', '--gateway', `http://127.0.0.1:${await freePort()}`, '--box', 'VVB000001'];
     const ended = spawnSync(process.execPath, [...args, '--code', '-'], { input, encoding: 'utf8', timeout: 60_000 });
     expect([ended.status, ended.stderr]).toEqual([status, expect.stringContaining(said)]);
     expect(ended.stderr).not.toContain(input.trim());

@@ -82,7 +82,7 @@ describe('a backup of a gateway that works', () => {
     const before = [...trading.paid];
     const pushesBefore = trading.pushMs.length;
     const file = join(folder, 'backup');
-    const made = await payboxToEnd('backup', file, '--url', gateway.origin);
+    const made = await payboxToEnd('backup', file, '--gateway', gateway.origin);
     expect(made).toMatchObject({ code: 0, output: expect.stringMatching(/MiB, \d+ orders, \d+ payments/) });
     const meanwhile = trading.pushMs.slice(pushesBefore);
     await trading.end();
@@ -90,7 +90,7 @@ describe('a backup of a gateway that works', () => {
     expect(Math.max(...meanwhile)).toBeLessThan(PUSH_MS_MAX);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     expect(await readdir(dataDir)).not.toContainEqual(expect.stringContaining('backup'));
-    const again = await payboxToEnd('backup', file, '--url', gateway.origin);
+    const again = await payboxToEnd('backup', file, '--gateway', gateway.origin);
     expect(again).toMatchObject({ code: 2, output: expect.stringContaining('is there already') });
     const inUse = await payboxToEnd('restore', file, '--data', dataDir, '--replace');
     expect(inUse).toMatchObject({ code: 2, output: expect.stringContaining('a gateway uses the store') });
@@ -120,7 +120,7 @@ describe('a backup of a gateway that works', () => {
     const gateway = await testGateway({ dataDir, callback: { url: partner.url } });
     const first = String((await gateway.post(TEST_CALLBACK, testCallback())).body.message);
     const file = join(folder, 'backup');
-    expect(await payboxToEnd('backup', file, '--url', gateway.origin)).toMatchObject({ code: 0 });
+    expect(await payboxToEnd('backup', file, '--gateway', gateway.origin)).toMatchObject({ code: 0 });
     const second = String((await gateway.post(TEST_CALLBACK, testCallback())).body.message);
     await gateway.close();
 
@@ -149,7 +149,7 @@ describe('a backup of a gateway that works', () => {
     const folder = await temporaryFolder();
     const gateway = await testGateway();
     const file = join(folder, 'backup');
-    expect(await payboxToEnd('backup', file, '--url', gateway.origin)).toMatchObject({ code: 0 });
+    expect(await payboxToEnd('backup', file, '--gateway', gateway.origin)).toMatchObject({ code: 0 });
     await damage(file);
     const refused = await payboxToEnd('restore', file, '--data', join(folder, 'new'));
     expect(refused).toMatchObject({ code: 2, output: expect.stringContaining(words) });
@@ -180,7 +180,7 @@ describe('a backup of a gateway that works', () => {
     target.fill();
     const gateway = await testGateway();
     const file = join(target.folder, 'backup');
-    const asked = await payboxToEnd('backup', file, '--url', gateway.origin);
+    const asked = await payboxToEnd('backup', file, '--gateway', gateway.origin);
     expect(asked).toMatchObject({ code: 1, output: expect.stringContaining(`make room where ${file} is`) });
     expect(asked.output).not.toContain('start the gateway');
     expect(await readdir(target.folder)).toEqual(['ballast']);
@@ -188,7 +188,7 @@ describe('a backup of a gateway that works', () => {
 
   it('tells who asks for one where no gateway is', async () => {
     const file = join(await temporaryFolder(), 'backup');
-    const asked = await payboxToEnd('backup', file, '--url', 'http://127.0.0.1:9');
+    const asked = await payboxToEnd('backup', file, '--gateway', 'http://127.0.0.1:9');
     expect(asked).toMatchObject({ code: 3, output: expect.stringContaining('start the gateway') });
     await expect(stat(file)).rejects.toThrow('ENOENT');
   });
@@ -218,7 +218,7 @@ describe.skipIf(missing)(`a backup of a gateway on PostgreSQL${note}`, () => {
     await once(running.child, 'close');
     expect([running.child.exitCode, running.output()]).toEqual([0, expect.stringContaining('of PostgreSQL')]);
     await trading.end();
-    const asked = await payboxToEnd('backup', `${file}2`, '--url', gateway.origin);
+    const asked = await payboxToEnd('backup', `${file}2`, '--gateway', gateway.origin);
     expect(asked).toMatchObject({ code: 1, output: expect.stringContaining('--config') });
     const full = await payboxToEnd('restore', file, '--config', await configFor(from));
     expect(full).toMatchObject({ code: 2, output: expect.stringContaining('is not empty') });

@@ -45,7 +45,7 @@ it('SIG-5 outlives a restart of the gateway, and a rotation does too', async () 
 it('SIG-5 is rotated by a command', async () => {
   const gateway = await testGateway();
   const before = await kidOf(gateway);
-  await keys({ url: gateway.origin, rotate: true });
+  await keys({ gateway: gateway.origin, rotate: true });
   expect(await kidOf(gateway)).not.toBe(before);
 });
 

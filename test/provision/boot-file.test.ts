@@ -70,7 +70,7 @@ describe('paybox provision for the card of a box', () => {
     const settings = await read();
     expect(settings).toMatchObject({ gateway: GATEWAY, wifi: { ssid: 'Quán 1', psk: 'a "password" # of : mine' } });
     expect(settings.secret).toBeUndefined();
-    expect(output).toContain(`paybox enrol --url ${GATEWAY} --box VVB000001 --code`);
+    expect(output).toContain(`paybox enrol --gateway ${GATEWAY} --box VVB000001 --code`);
     expect(output).not.toContain('password');
   });
 

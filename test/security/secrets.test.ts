@@ -69,8 +69,8 @@ it.skipIf(process.platform !== 'linux')(
       outputs.push(output);
       expect([args[0], code, output]).toEqual([args[0], expected, output]);
     };
-    const admin = ['--url', origin, '--admin-token-file', await kept(join(folder, 'admin'), `${ADMIN}\n`)];
-    const wrong = ['--url', origin, '--admin-token-file', await kept(join(folder, 'wrong'), `${ADMIN}x\n`)];
+    const admin = ['--gateway', origin, '--admin-token-file', await kept(join(folder, 'admin'), `${ADMIN}\n`)];
+    const wrong = ['--gateway', origin, '--admin-token-file', await kept(join(folder, 'wrong'), `${ADMIN}x\n`)];
     const { code } = await eventually('a code', async () => {
       return (await getJson<{ enrolment: { code: string } | null }>(`${box2.boxUrl}/status`)).enrolment ?? undefined;
     });
@@ -83,7 +83,7 @@ it.skipIf(process.platform !== 'linux')(
     for (const { boxUrl } of [box1, box2]) await eventually('online', () => isOnline(boxUrl), 40_000);
 
     const password = await kept(join(folder, 'password'), `${PASSWORD}\n`);
-    const asPartner = ['--url', baseUrl, '--password-file', password, '--amount', '50000', '--json'];
+    const asPartner = ['--service', baseUrl, '--password-file', password, '--amount', '50000', '--json'];
     for (const box of ['VVB000001', 'VVB000002'])
       await command(0, 'push', ...asPartner, '--content', box, '--box', box);
     await command(0, 'pay', ...asPartner, '--content', 'VVB000001');
@@ -96,7 +96,7 @@ it.skipIf(process.platform !== 'linux')(
       '--content',
       'A',
     ];
-    expect((await payboxToEnd('push', '--url', baseUrl, ...other)).output).not.toContain(PASSWORD);
+    expect((await payboxToEnd('push', '--service', baseUrl, ...other)).output).not.toContain(PASSWORD);
 
     for (const file of [gatewayFile, box1.file, box2.file]) {
       await command(0, 'config', 'check', file);
