@@ -1,5 +1,5 @@
-import type { Picture } from './picture.ts';
-import { turned } from './picture.ts';
+import type { Picture } from './pictures.ts';
+import { turned } from './pictures.ts';
 
 /** Work that the decoder may put into one attempt, in its own steps; clear pictures need the first only. */
 const EFFORT = 3;

@@ -1,5 +1,5 @@
 import { PayboxError, reasonOf } from '../lib/errors.ts';
-import type { Picture } from './picture.ts';
+import type { Picture } from './pictures.ts';
 
 const PIXELS_MAX = 60_000_000;
 const SOFT_SIGMA = 1.2;

@@ -1,12 +1,12 @@
 import { faultKind } from '../protocol/faults.ts';
-import type { BoxAt } from './box-at.ts';
-import type { GatewayAt } from './gateway-at.ts';
+import type { BoxAt } from './clients/box.ts';
+import type { GatewayAt } from './clients/gateway.ts';
+import type { ShopServer } from './clients/shop-server.ts';
 import type { Pace } from './pace.ts';
 import type { Panel } from './panels/panel.ts';
-import type { Probe } from './probe.ts';
-import type { Scenario } from './scenario.ts';
-import type { ShopServer } from './shop-server.ts';
+import type { Probe } from './probes.ts';
 import { faultOf } from './vocabulary/fault.ts';
+import type { Scenario } from './vocabulary/scenario.ts';
 import type { Step } from './vocabulary/steps.ts';
 
 /** What only some targets can do. */

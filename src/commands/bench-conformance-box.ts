@@ -1,4 +1,4 @@
-import { probeOf, screenProbe } from '../bench/probe.ts';
+import { probeOf, screenProbe } from '../bench/probes.ts';
 import { isAnyHost, openAwaitedBox, ownAddress } from '../conformance/box/awaited-box.ts';
 import { BOX_CHECKS } from '../conformance/box/checks/all.ts';
 import type { JudgedIdentity } from '../conformance/box/gateway/side.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { BoxAt } from '../bench/box-at.ts';
+import { BoxAt } from '../bench/clients/box.ts';
 import { realPace } from '../bench/pace.ts';
-import { screenProbe } from '../bench/probe.ts';
+import { screenProbe } from '../bench/probes.ts';
 import type { Transport } from '../bench/targets/identities.ts';
 import { BOX_CHECKS } from '../conformance/box/checks/all.ts';
 import { openOwnBox } from '../conformance/box/own-box.ts';

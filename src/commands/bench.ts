@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { pageOf } from '../bench/reports/page.ts';
 import { progressOn } from '../bench/reports/progress.ts';
-import { type Result, runScenario, unjudged } from '../bench/run.ts';
-import { readScenario } from '../bench/scenario.ts';
+import { type Result, runScenario, unjudged } from '../bench/run/run.ts';
 import { needsOf } from '../bench/target.ts';
+import { readScenario } from '../bench/vocabulary/scenario.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { anySeed, isFileName, LIBRARY, scenariosIn, type TargetOptions, targetOf, withBoxes } from './bench-target.ts';

@@ -3,7 +3,7 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../agent/config.ts';
 import { boxFileSchema, maskedBoxFile } from '../agent/setup/box-file.ts';
-import { scenarioSchema } from '../bench/scenario.ts';
+import { scenarioSchema } from '../bench/vocabulary/scenario.ts';
 import {
   GATEWAY_FILE_CHARS_MAX,
   type GatewayConfig,

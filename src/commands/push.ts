@@ -1,4 +1,4 @@
-import { Partner } from '../bench/partner.ts';
+import { Partner } from '../bench/clients/partner.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';
 import { explained } from '../protocol/codes.ts';

@@ -5,7 +5,7 @@ import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Agent, startAgent } from '../agent/agent.ts';
 import { setupOf } from '../agent/setup.ts';
-import { startSamplePartner } from '../bench/sample-partner.ts';
+import { startSamplePartner } from '../bench/clients/sample-partner.ts';
 import type { CallbackAuth } from '../gateway/config.ts';
 import { type Gateway, startGateway } from '../gateway/gateway.ts';
 import { systemClock, withDeadline } from '../lib/clock.ts';

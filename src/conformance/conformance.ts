@@ -1,5 +1,5 @@
-import { Evidence } from '../bench/evidence.ts';
 import type { Pace } from '../bench/pace.ts';
+import { Evidence } from '../bench/reports/evidence.ts';
 import { systemClock, withAbortAfter } from '../lib/clock.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
 

@@ -4,7 +4,7 @@ import { seededRandom } from '../../src/lib/seeded.ts';
 import { payboxToEnd } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { ordersFaults, scenarios, verdictOn } from './library.ts';
-import { quiet, SEED } from './stand.ts';
+import { quiet, SEED } from './setup.ts';
 
 const { missing, note } = without(PROGRAMS.socat);
 const PASSED = { outcome: 'passed', reason: '', where: undefined };

@@ -1,11 +1,11 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
 import { describe, expect, it } from 'vitest';
-import { BoxAt } from '../../src/bench/box-at.ts';
-import { GatewayAt } from '../../src/bench/gateway-at.ts';
-import { type Result, runScenario } from '../../src/bench/run.ts';
-import { parseScenario } from '../../src/bench/scenario.ts';
+import { BoxAt } from '../../src/bench/clients/box.ts';
+import { GatewayAt } from '../../src/bench/clients/gateway.ts';
+import { type Result, runScenario } from '../../src/bench/run/run.ts';
 import { obstacle, type Target, type TargetKind } from '../../src/bench/target.ts';
-import { bench, emulated, lyingProxy, mutant, standing } from './stand.ts';
+import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
+import { bench, emulated, lyingProxy, mutant, standing } from './setup.ts';
 
 const verdict = ({ outcome, where, reason }: Result) => ({ outcome, where, reason });
 const PASSED = { outcome: 'passed', where: undefined, reason: '' };

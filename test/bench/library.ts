@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { Result } from '../../src/bench/run.ts';
-import { runScenario } from '../../src/bench/run.ts';
-import { parseScenario } from '../../src/bench/scenario.ts';
+import type { Result } from '../../src/bench/run/run.ts';
+import { runScenario } from '../../src/bench/run/run.ts';
 import { needsOf, type TargetKind } from '../../src/bench/target.ts';
-import { emulated, SEED } from './stand.ts';
+import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
+import { emulated, SEED } from './setup.ts';
 
 const LIBRARY = resolve(import.meta.dirname, '../scenarios');
 

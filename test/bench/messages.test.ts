@@ -1,11 +1,11 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Evidence } from '../../src/bench/evidence.ts';
-import { Messages } from '../../src/bench/messages.ts';
 import { realPace } from '../../src/bench/pace.ts';
+import { Evidence } from '../../src/bench/reports/evidence.ts';
+import { Messages } from '../../src/bench/run/messages.ts';
 import type { Target } from '../../src/bench/target.ts';
-import { bench, lyingProxy, mutant } from './stand.ts';
+import { bench, lyingProxy, mutant } from './setup.ts';
 
 const STEPS = `
   - push: { amount: 50000, content: A, order: A }

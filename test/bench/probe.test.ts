@@ -1,11 +1,11 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { BoxAt } from '../../src/bench/box-at.ts';
+import { BoxAt } from '../../src/bench/clients/box.ts';
 import { readQr, readQrInPhotograph } from '../../src/bench/decode.ts';
-import { comparePictures } from '../../src/bench/picture.ts';
 import { decodePicture, encodePicture } from '../../src/bench/picture-file.ts';
-import { framebufferPicture, probeOf } from '../../src/bench/probe.ts';
+import { comparePictures } from '../../src/bench/pictures.ts';
+import { framebufferPicture, probeOf } from '../../src/bench/probes.ts';
 import { openRenderer } from '../../src/display/render.ts';
 import { DISTORTIONS, photograph } from '../display/distortions.ts';
 import { glyphCache } from '../display/pictures.ts';

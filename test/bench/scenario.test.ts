@@ -6,7 +6,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { parseScenario, readScenario, scenarioSchema } from '../../src/bench/scenario.ts';
+import { parseScenario, readScenario, scenarioSchema } from '../../src/bench/vocabulary/scenario.ts';
 import { VERBS } from '../../src/bench/vocabulary/steps.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
 import { FAULT_NAMES } from '../../src/protocol/faults.ts';

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
 import { describe, expect, it } from 'vitest';
-import type { Result } from '../../src/bench/run.ts';
-import { bench } from './stand.ts';
+import type { Result } from '../../src/bench/run/run.ts';
+import { bench } from './setup.ts';
 
 const verdict = ({ outcome, where, reason }: Result) => ({ outcome, where, reason });
 const PASSED = { outcome: 'passed', where: undefined, reason: '' };

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
 import { describe, expect, it } from 'vitest';
-import { difference, durationMs, Scope } from '../../src/bench/values.ts';
+import { difference, durationMs, Scope } from '../../src/bench/vocabulary/variables.ts';
 
 describe('variables', () => {
   const scope = new Scope({ amount: 50_000, push: { qrCode: 'QR', list: ['a', 'b'] }, none: null });

@@ -4,7 +4,7 @@ import { parseAgentConfig } from '../../src/agent/config.ts';
 import type { Arrival, TransportIo } from '../../src/agent/contract.ts';
 import { setupOf } from '../../src/agent/setup.ts';
 import { VirtualPace } from '../../src/bench/pace.ts';
-import { type Probe, screenProbe } from '../../src/bench/probe.ts';
+import { type Probe, screenProbe } from '../../src/bench/probes.ts';
 import type { Transport } from '../../src/bench/targets/identities.ts';
 import type { Starter } from '../../src/bench/targets/own.ts';
 import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { screenProbe } from '../../src/bench/probe.ts';
+import { screenProbe } from '../../src/bench/probes.ts';
 import { anyAuthority, facesOf } from '../../src/commands/bench-conformance-tls.ts';
 import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
-import { screenProbe } from '../../src/bench/probe.ts';
+import { screenProbe } from '../../src/bench/probes.ts';
 import { emulatedStarter } from '../../src/commands/bench-emulated.ts';
 import { type CheckResult, runChecks } from '../../src/conformance/conformance.ts';
 import { SERVICE_CHECKS } from '../../src/conformance/service/checks.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
-import type { GatewayAt } from '../gateway-at.ts';
+import type { GatewayAt } from '../clients/gateway.ts';
 import type { FleetOrder, Ledger } from './ledger.ts';
 import type { Tally } from './tally.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
-import type { GatewayAt } from '../gateway-at.ts';
+import type { GatewayAt } from '../clients/gateway.ts';
 import type { FleetOrder, FleetPayment, Ledger } from './ledger.ts';
 import type { Tally } from './tally.ts';
 

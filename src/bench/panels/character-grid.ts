@@ -1,4 +1,4 @@
-import type { Picture } from '../picture.ts';
+import type { Picture } from '../pictures.ts';
 import { cellsPicture } from './drawing.ts';
 import { complain } from './emulator.ts';
 

@@ -1,4 +1,4 @@
-import type { Picture } from '../picture.ts';
+import type { Picture } from '../pictures.ts';
 import { CharacterGrid } from './character-grid.ts';
 import type { PanelEmulator } from './emulator.ts';
 

@@ -2,7 +2,7 @@ import encodeQR from 'qr';
 import { type Canvas, createCanvas, fill, frameOf } from '../../display/canvas.ts';
 import { bitmapFace } from '../../display/fonts/bitmap.ts';
 import { type Face, measure } from '../../display/fonts/faces.ts';
-import type { Picture } from '../picture.ts';
+import type { Picture } from '../pictures.ts';
 
 const WHITE = 0xffffff;
 const BLACK = 0;

@@ -1,4 +1,4 @@
-import type { Picture } from '../picture.ts';
+import type { Picture } from '../pictures.ts';
 import { codeOf, panelPicture } from './drawing.ts';
 import { complain, type PanelEmulator } from './emulator.ts';
 

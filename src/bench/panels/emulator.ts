@@ -1,4 +1,4 @@
-import type { Picture } from '../picture.ts';
+import type { Picture } from '../pictures.ts';
 
 /** A device at the far end of a serial cable, by its manual and stricter than one. */
 export interface PanelEmulator {

@@ -1,4 +1,4 @@
-import type { Picture } from '../picture.ts';
+import type { Picture } from '../pictures.ts';
 import { hex } from './character-grid.ts';
 import { codeModules, codeOfModules, type Ecc, paperPicture } from './drawing.ts';
 import { complain, type PanelEmulator } from './emulator.ts';

@@ -1,6 +1,6 @@
 import { readQr } from '../decode.ts';
 import { encodePicture } from '../picture-file.ts';
-import type { Probe } from '../probe.ts';
+import type { Probe } from '../probes.ts';
 import type { Panel } from './panel.ts';
 
 /** Looks at the pictures that emulated panels draw of what came over their wires. */

@@ -1,4 +1,4 @@
-import type { Picture } from '../picture.ts';
+import type { Picture } from '../pictures.ts';
 import type { PanelEmulator } from './emulator.ts';
 
 type MakeEmulator<E> = (send: (bytes: Uint8Array) => void) => E;

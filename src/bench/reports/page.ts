@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Result } from '../run.ts';
+import type { Result } from '../run/run.ts';
 import { percentilesSvg } from './percentiles.ts';
 import { STYLE } from './style.ts';
 import { escaped, tookText } from './text.ts';

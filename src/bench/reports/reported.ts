@@ -1,4 +1,4 @@
-import type { Outcome, Result } from '../run.ts';
+import type { Outcome, Result } from '../run/run.ts';
 
 /**
  * What reports tell of: a scenario that was run, or a check that was made. `differs`, of a check: another choice where the

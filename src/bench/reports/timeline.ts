@@ -1,4 +1,4 @@
-import type { Entry, EntryKind } from '../evidence.ts';
+import type { Entry, EntryKind } from './evidence.ts';
 import { escaped, tookText } from './text.ts';
 
 /** What filters call the kinds, in the order in which they stand. */

@@ -1,5 +1,5 @@
-import type { BoxAt } from '../box-at.ts';
-import type { CallbackView, PaymentView } from '../gateway-at.ts';
+import type { BoxAt } from '../clients/box.ts';
+import type { CallbackView, PaymentView } from '../clients/gateway.ts';
 import type { Target } from '../target.ts';
 import { type Beginning, boxOf, type StepContext } from './context.ts';
 

@@ -1,6 +1,6 @@
-import { screenKindOf } from '../screen-kind.ts';
-import { difference, shown } from '../values.ts';
 import type { Expectation } from '../vocabulary/expect.ts';
+import { screenKindOf } from '../vocabulary/screen-kind.ts';
+import { difference, shown } from '../vocabulary/variables.ts';
 import { boxOf, type StepContext } from './context.ts';
 
 type BoxExpectation = Pick<Expectation, 'state' | 'screen' | 'text' | 'no text' | 'qr' | 'online' | 'status'>;

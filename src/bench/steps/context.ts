@@ -1,12 +1,12 @@
 import type { Random } from '../../lib/random.ts';
 import type { StandingFault } from '../../protocol/faults.ts';
-import type { BoxAt } from '../box-at.ts';
-import type { Evidence } from '../evidence.ts';
-import type { GatewayAt } from '../gateway-at.ts';
-import type { Scenario } from '../scenario.ts';
+import type { BoxAt } from '../clients/box.ts';
+import type { GatewayAt } from '../clients/gateway.ts';
+import type { Evidence } from '../reports/evidence.ts';
 import type { Target } from '../target.ts';
-import type { Scope } from '../values.ts';
+import type { Scenario } from '../vocabulary/scenario.ts';
 import type { Step } from '../vocabulary/steps.ts';
+import type { Scope } from '../vocabulary/variables.ts';
 
 /** A fault that a scenario has ordered by its name. */
 export interface Injected extends StandingFault {

@@ -1,6 +1,6 @@
 import { explained } from '../../protocol/codes.ts';
-import { spanMs } from '../values.ts';
 import type { Step } from '../vocabulary/steps.ts';
+import { spanMs } from '../vocabulary/variables.ts';
 import { boxOf, type StepContext, StepFailure } from './context.ts';
 import { untilRight } from './waiting.ts';
 

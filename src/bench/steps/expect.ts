@@ -1,6 +1,6 @@
 import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
-import { durationMs } from '../values.ts';
 import type { Expectation } from '../vocabulary/expect.ts';
+import { durationMs } from '../vocabulary/variables.ts';
 import { lookAtAccount, lookAtAnnouncements } from './account.ts';
 import { lookAtBox } from './box-looks.ts';
 import { boxOf, type StepContext, StepFailure } from './context.ts';

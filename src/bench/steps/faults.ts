@@ -1,9 +1,9 @@
 import { reasonOf } from '../../lib/errors.ts';
 import { faultKind } from '../../protocol/faults.ts';
-import type { BoxAt } from '../box-at.ts';
-import type { GatewayAt } from '../gateway-at.ts';
-import { durationMs } from '../values.ts';
+import type { BoxAt } from '../clients/box.ts';
+import type { GatewayAt } from '../clients/gateway.ts';
 import { type FaultArgs, faultOf, type Injection } from '../vocabulary/fault.ts';
+import { durationMs } from '../vocabulary/variables.ts';
 import { boxOf, type Injected, type StepContext, StepFailure } from './context.ts';
 
 const SEED_LIMIT = 1_000_000_000;

@@ -1,6 +1,6 @@
-import type { CallbackView, GatewayAt } from '../gateway-at.ts';
-import { difference, shown } from '../values.ts';
+import type { CallbackView, GatewayAt } from '../clients/gateway.ts';
 import type { Expectation } from '../vocabulary/expect.ts';
+import { difference, shown } from '../vocabulary/variables.ts';
 import { boxOf, type StepContext } from './context.ts';
 
 /** How the gateway does not know what was expected from the box; undefined when it does. */

@@ -1,6 +1,6 @@
 import { reasonOf } from '../../lib/errors.ts';
-import { shown } from '../values.ts';
 import { type Step, VERBS, type Verb } from '../vocabulary/steps.ts';
+import { shown } from '../vocabulary/variables.ts';
 import { type StepContext, StepFailure } from './context.ts';
 import { enrol, press, wait } from './control.ts';
 import { expect } from './expect.ts';

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
-import { BoxAt, type BoxStatus } from '../box-at.ts';
-import { type Account, GatewayAt, gatewayAbout } from '../gateway-at.ts';
-import { ask, jsonOf, ownersHeaders } from '../http.ts';
+import { BoxAt, type BoxStatus } from '../clients/box.ts';
+import { type Account, GatewayAt, gatewayAbout } from '../clients/gateway.ts';
+import { ask, jsonOf, ownersHeaders } from '../clients/http.ts';
 import { realPace } from '../pace.ts';
 import { isPanelName } from '../panels/names.ts';
-import type { Probe } from '../probe.ts';
+import type { Probe } from '../probes.ts';
 import type { Ability, TargetKind } from '../target.ts';
 
 export interface GatewayOptions {

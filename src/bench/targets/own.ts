@@ -2,13 +2,13 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { ConfigError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
-import { BoxAt } from '../box-at.ts';
-import { GatewayAt } from '../gateway-at.ts';
+import { BoxAt } from '../clients/box.ts';
+import { GatewayAt } from '../clients/gateway.ts';
+import { startShopServer } from '../clients/shop-server.ts';
 import type { Pace } from '../pace.ts';
 import type { PanelName } from '../panels/names.ts';
 import type { Panel } from '../panels/panel.ts';
-import type { Probe } from '../probe.ts';
-import { startShopServer } from '../shop-server.ts';
+import type { Probe } from '../probes.ts';
 import type { Ability, Need, Power, Target } from '../target.ts';
 import { makeWorkFolder } from '../work-folder.ts';
 import {

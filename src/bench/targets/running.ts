@@ -1,5 +1,5 @@
 import { MissingPeerError } from '../../lib/errors.ts';
-import type { BoxAt } from '../box-at.ts';
+import type { BoxAt } from '../clients/box.ts';
 import type { Pace } from '../pace.ts';
 import { untilRight } from '../steps/waiting.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { FAULT_NAMES } from '../../protocol/faults.ts';
-import { SCREEN_KINDS } from '../screen-kind.ts';
+import { SCREEN_KINDS } from './screen-kind.ts';
 import { duration, fields, oneOf, text, word } from './values.ts';
 
 const words = z

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { DURATION, durationMs, SPAN, spanMs } from '../values.ts';
+import { DURATION, durationMs, SPAN, spanMs } from './variables.ts';
 
 /** Limits of one scenario, so that a file with a slip ends. */
 export const LIMITS = {

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { networkInterfaces } from 'node:os';
-import { BoxAt } from '../../bench/box-at.ts';
+import { BoxAt } from '../../bench/clients/box.ts';
 import { realPace } from '../../bench/pace.ts';
-import type { Probe } from '../../bench/probe.ts';
+import type { Probe } from '../../bench/probes.ts';
 import { untilRight } from '../../bench/steps/waiting.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';

@@ -1,6 +1,6 @@
-import type { BoxAt } from '../../bench/box-at.ts';
+import type { BoxAt } from '../../bench/clients/box.ts';
 import type { Pace } from '../../bench/pace.ts';
-import type { Seen } from '../../bench/probe.ts';
+import type { Seen } from '../../bench/probes.ts';
 import { untilRight } from '../../bench/steps/waiting.ts';
 import { MissingPeerError } from '../../lib/errors.ts';
 import type { ScriptedGateway } from './gateway/scripted-gateway.ts';

@@ -1,5 +1,5 @@
-import type { BoxAt } from '../../bench/box-at.ts';
-import type { Seen } from '../../bench/probe.ts';
+import type { BoxAt } from '../../bench/clients/box.ts';
+import type { Seen } from '../../bench/probes.ts';
 import { untilRight } from '../../bench/steps/waiting.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { FaultName } from '../../protocol/faults.ts';

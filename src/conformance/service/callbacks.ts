@@ -1,4 +1,4 @@
-import { parseJson } from '../../bench/bodies.ts';
+import { parseJson } from '../../bench/clients/bodies.ts';
 import { untilRight, whileRight } from '../../bench/steps/waiting.ts';
 import { PATHS, transactionSync } from '../../protocol/http-api.ts';
 import { webhookProblem } from '../../protocol/webhook.ts';

@@ -1,4 +1,4 @@
-import { parseJson } from '../../bench/bodies.ts';
+import { parseJson } from '../../bench/clients/bodies.ts';
 import { MissingPeerError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { Mismatch, Silence } from '../conformance.ts';
 import { recordOf } from './json.ts';

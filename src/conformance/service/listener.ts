@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import { bodyOf, parseJson } from '../../bench/bodies.ts';
+import { bodyOf, parseJson } from '../../bench/clients/bodies.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { createServer } from '../../lib/http.ts';

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BoxAt } from '../../bench/box-at.ts';
-import { screenProbe } from '../../bench/probe.ts';
+import { BoxAt } from '../../bench/clients/box.ts';
+import { screenProbe } from '../../bench/probes.ts';
 import { agentConfigFor, type Place } from '../../bench/targets/identities.ts';
 import type { Part, Starter } from '../../bench/targets/own.ts';
 import { freePorts } from '../../bench/targets/ports.ts';

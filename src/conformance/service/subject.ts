@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Account } from '../../bench/gateway-at.ts';
+import type { Account } from '../../bench/clients/gateway.ts';
 import type { Pace } from '../../bench/pace.ts';
 import type { Check, CheckRun } from '../conformance.ts';
 import type { CallbackAuth, CallbackListener } from './listener.ts';

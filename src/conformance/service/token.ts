@@ -1,4 +1,4 @@
-import { parseJson } from '../../bench/bodies.ts';
+import { parseJson } from '../../bench/clients/bodies.ts';
 import { PATHS } from '../../protocol/http-api.ts';
 import { Mismatch } from '../conformance.ts';
 import { bearerOf, each, expectCode, expectRefused, expectStatus, generateBody, login, post } from './asks.ts';

@@ -1,11 +1,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readQr } from '../../../src/bench/decode.ts';
-import { runScenario } from '../../../src/bench/run.ts';
-import { parseScenario } from '../../../src/bench/scenario.ts';
+import { runScenario } from '../../../src/bench/run/run.ts';
+import { parseScenario } from '../../../src/bench/vocabulary/scenario.ts';
 import { emulatedTarget } from '../../../src/commands/bench-emulated.ts';
 import { seededRandom } from '../../../src/lib/seeded.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
-import { quiet, staying } from '../stand.ts';
+import { quiet, staying } from '../setup.ts';
 
 const { missing, note } = without(PROGRAMS.socat);
 const PUSHES = 3;

@@ -13,7 +13,7 @@ import { seededRandom } from '../../../src/lib/seeded.ts';
 import { temporaryFolder } from '../../support/net.ts';
 import { payboxToEnd } from '../../support/processes.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
-import { bench, quiet, SEED, staying } from '../stand.ts';
+import { bench, quiet, SEED, staying } from '../setup.ts';
 
 const { missing, note } = without(PROGRAMS.socat);
 

@@ -1,7 +1,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { screenProbe } from '../../../src/bench/probe.ts';
+import { screenProbe } from '../../../src/bench/probes.ts';
 import { processTarget } from '../../../src/bench/targets/process.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';

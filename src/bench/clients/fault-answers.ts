@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { PayboxError } from '../../lib/errors.ts';
+import { type StandingFault, standingFault } from '../../protocol/faults.ts';
+import { type Answer, jsonOf } from './http.ts';
+
+/** Where gateways and boxes take orders for faults, below `/_mock/` (PROTOCOL.md, clause FLT). */
+export const FAULTS = 'faults';
+
+const SHOWN_CHARS_MAX = 300;
+const list = z.looseObject({ standing: z.array(standingFault) });
+
+/** The faults that stand; undefined where none can be ordered. Throws PayboxError for an answer of another shape. */
+export function standingIn(url: string, answer: Answer): StandingFault[] | undefined {
+  return answer.status === 404 ? undefined : list.parse(jsonOf(url, answer)).standing;
+}
+
+/** The fault that was ordered. Throws PayboxError for a refusal. */
+export function orderedFault(url: string, answer: Answer): StandingFault {
+  if (answer.status !== 201) throw refused(url, answer);
+  return standingFault.parse(jsonOf(url, { ...answer, status: 200 }));
+}
+
+/** Throws PayboxError unless the fault is over, by this request or before it. */
+export function endedFault(url: string, answer: Answer): void {
+  if (answer.status !== 204 && answer.status !== 404) throw refused(url, answer);
+}
+
+function refused(url: string, { status, body }: Answer): PayboxError {
+  const text = Buffer.from(body).toString('utf8').slice(0, SHOWN_CHARS_MAX);
+  return new PayboxError('REFUSED', `${url} answered ${status}: ${text}`, { severity: 'fatal' });
+}

@@ -1,0 +1,158 @@
+import { z } from 'zod';
+import { PayboxError } from '../../lib/errors.ts';
+import type { FaultOrder, StandingFault } from '../../protocol/faults.ts';
+import { statusResponse } from '../../protocol/http-api.ts';
+import { endedFault, FAULTS, orderedFault, standingIn } from './fault-answers.ts';
+import { ask, jsonOf, ownersHeaders } from './http.ts';
+import { Partner } from './partner.ts';
+
+/** Rows of a page: first the few that are nearly always enough, then as many as the gateway tells of at once. */
+const FIRST_ROWS = 20;
+const ROWS_MAX = 500;
+/** Of a list; what stands on later ones is not looked for. */
+const PAGES_MAX = 200;
+
+const time = z.string().nullable();
+/** What `/_mock/about` tells; of a gateway that hides it, less. */
+export const gatewayAbout = z.looseObject({
+  baseUrl: z.string(),
+  partner: z.looseObject({ username: z.string(), password: z.string().nullable() }).nullable(),
+  account: z.looseObject({ bankAccount: z.string(), bankCode: z.string(), userBankName: z.string() }).nullable(),
+});
+const orders = z.array(z.looseObject({ id: z.string(), orderId: z.string(), status: z.string() }));
+const payments = z.array(
+  z.looseObject({
+    transactionId: z.string(),
+    boxes: z.array(z.looseObject({ terminalCode: z.string(), reportedAt: time })),
+  }),
+);
+const callbacks = z.array(
+  z.looseObject({
+    id: z.string(),
+    transactionId: z.string(),
+    status: z.string(),
+    attempts: z.array(
+      z.looseObject({
+        request: z.looseObject({ body: z.string() }),
+        response: z.looseObject({ status: z.int(), body: z.string().nullable() }).nullable(),
+        error: z.string().nullable(),
+      }),
+    ),
+  }),
+);
+
+export type OrderView = z.output<typeof orders>[number];
+export type PaymentView = z.output<typeof payments>[number];
+export type CallbackView = z.output<typeof callbacks>[number];
+
+/** Whose money a scenario asks for. */
+export interface Account {
+  bankAccount: string;
+  bankCode: string;
+  userBankName: string;
+}
+
+export interface GatewayAccess {
+  /** As `http://127.0.0.1:8800`. */
+  origin: string;
+  /** `{base_url}` of the service. */
+  baseUrl: string;
+  partner: { username: string; password: string };
+  account: Account;
+  /** For a gateway on another machine. */
+  adminToken?: string | undefined;
+}
+
+/** A gateway as its partner and its owner speak to it: the service, and what the mock adds. */
+export class GatewayAt {
+  readonly account: Account;
+  readonly partner: Partner;
+  readonly access: GatewayAccess;
+
+  constructor(access: GatewayAccess) {
+    this.access = access;
+    this.account = access.account;
+    this.partner = new Partner({ baseUrl: access.baseUrl, ...access.partner });
+  }
+
+  /** Orders, payments and callbacks come newest first, a page at a time: each is asked for when the one before was read. */
+  orders(): AsyncGenerator<OrderView[], void> {
+    return this.#pages('orders', orders, ({ id }) => id);
+  }
+
+  payments(): AsyncGenerator<PaymentView[], void> {
+    return this.#pages('payments', payments, ({ transactionId }) => transactionId);
+  }
+
+  callbacks(): AsyncGenerator<CallbackView[], void> {
+    return this.#pages('callbacks', callbacks, ({ id }) => id);
+  }
+
+  /** The faults that stand; undefined where none can be ordered. */
+  async faults(): Promise<StandingFault[] | undefined> {
+    const url = this.#url(FAULTS);
+    return standingIn(url, await ask(url, { headers: this.#headers() }));
+  }
+
+  /** Throws PayboxError when the gateway refuses. */
+  async orderFault(order: FaultOrder): Promise<StandingFault> {
+    const url = this.#url(FAULTS);
+    return orderedFault(url, await ask(url, { method: 'POST', headers: this.#headers(), json: order }));
+  }
+
+  /** One that is over is ended already. */
+  async endFault(id: string): Promise<void> {
+    const url = this.#url(`${FAULTS}/${encodeURIComponent(id)}`);
+    endedFault(url, await ask(url, { method: 'DELETE', headers: this.#headers() }));
+  }
+
+  /** `SUCCESS`, or the code of the refusal. */
+  cancel(orderId: string): Promise<string> {
+    return this.#post(`orders/${encodeURIComponent(orderId)}/cancel`, {});
+  }
+
+  /** `SUCCESS`, or the code of the refusal. */
+  enrol(terminalCode: string, code: string): Promise<string> {
+    return this.#post(`enrolments/${encodeURIComponent(terminalCode)}/accept`, { code });
+  }
+
+  /** Whether a box asks for a secret. */
+  async asks(terminalCode: string): Promise<boolean> {
+    const asking = z.array(z.looseObject({ terminalCode: z.string() })).parse(await this.#get('enrolments'));
+    return asking.some((it) => it.terminalCode === terminalCode);
+  }
+
+  async *#pages<T>(list: string, schema: z.ZodType<T[]>, idOf: (row: T) => string): AsyncGenerator<T[], void> {
+    let before = '';
+    for (let page = 0; page < PAGES_MAX; page += 1) {
+      const limit = page === 0 ? FIRST_ROWS : ROWS_MAX;
+      const rows = schema.parse(await this.#get(`${list}?limit=${limit}${before}`));
+      yield rows;
+      const oldest = rows.at(-1);
+      if (oldest === undefined || rows.length < limit) return;
+      before = `&before=${encodeURIComponent(idOf(oldest))}`;
+    }
+  }
+
+  #url(path: string): string {
+    return `${this.access.origin}/_mock/${path}`;
+  }
+
+  async #get(path: string): Promise<unknown> {
+    const url = this.#url(path);
+    return jsonOf(url, await ask(url, { headers: this.#headers() }));
+  }
+
+  async #post(path: string, json: object): Promise<string> {
+    const url = this.#url(path);
+    const { status, body } = await ask(url, { method: 'POST', headers: this.#headers(), json });
+    const text = Buffer.from(body).toString('utf8');
+    const parsed = statusResponse.safeParse(text.startsWith('{') ? JSON.parse(text) : undefined);
+    if (parsed.success) return parsed.data.status === 'SUCCESS' ? 'SUCCESS' : parsed.data.message;
+    throw new PayboxError('REFUSED', `${url} answered ${status}: ${text.slice(0, 300)}`, { severity: 'fatal' });
+  }
+
+  #headers(): Record<string, string> {
+    return ownersHeaders(this.access.adminToken);
+  }
+}

@@ -1,0 +1,81 @@
+import type { ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createServer } from '../../lib/http.ts';
+import { transactionSync } from '../../protocol/http-api.ts';
+import { bodyOf, parseJson } from './bodies.ts';
+
+/** How a partner's server answers a callback. */
+export type ShopAnswer = number | 'ok' | 'wrong-shape' | 'never';
+
+/** A callback as the partner's server received it. */
+export interface Received {
+  /** Undefined for a body that is no transaction-sync payload. */
+  transactionId: string | undefined;
+  body: string;
+  answered: ShopAnswer;
+}
+
+/** Callbacks that are kept. */
+const RECEIVED_MAX = 10_000;
+
+/** A partner's server that answers as a scenario says. */
+export interface ShopServer {
+  readonly url: string;
+  /** In the order in which they came. */
+  readonly received: readonly Received[];
+  /** The next `times` callbacks are answered so; what was said before is done first. */
+  answer(how: ShopAnswer, times: number): void;
+  onReceived(listener: (callback: Received) => void): void;
+  close(): Promise<void>;
+}
+
+/** Starts one on a free loopback port. */
+export async function startShopServer(): Promise<ShopServer> {
+  const received: Received[] = [];
+  const answers: ShopAnswer[] = [];
+  let listener: (callback: Received) => void = () => undefined;
+  const server = createServer((request, response) => {
+    bodyOf(request).then(
+      (body) => {
+        if (body === undefined) {
+          response.destroy();
+          return;
+        }
+        const parsed = transactionSync.safeParse(parseJson(body));
+        const answered = answers.shift() ?? (parsed.success ? 'ok' : 400);
+        const callback = { transactionId: parsed.data?.transactionid, body, answered };
+        if (received.length < RECEIVED_MAX) received.push(callback);
+        listener(callback);
+        reply(response, callback);
+      },
+      () => response.destroy(),
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/bank/api/transaction-sync`,
+    received,
+    answer: (how, times) => {
+      for (let i = 0; i < times; i += 1) answers.push(how);
+    },
+    onReceived: (heard) => {
+      listener = heard;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function reply(response: ServerResponse, { answered, transactionId }: Received): void {
+  if (answered === 'never') return;
+  const processed = { error: false, errorReason: '000', toastMessage: '', object: { reftransactionid: transactionId } };
+  const body = answered === 'ok' ? processed : { status: 'as the scenario says' };
+  response.writeHead(typeof answered === 'number' ? answered : 200, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(body));
+}

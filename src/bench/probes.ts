@@ -1,0 +1,150 @@
+import { spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { systemClock, withDeadline } from '../lib/clock.ts';
+import { ConfigError, PayboxError, reasonOf } from '../lib/errors.ts';
+import type { BoxAt } from './clients/box.ts';
+import { readQr, readQrInPhotograph } from './decode.ts';
+import { decodePicture, encodePicture } from './picture-file.ts';
+import type { Picture } from './pictures.ts';
+
+const PICTURE_BYTES_MAX = 64_000_000;
+const COMMAND_TIMEOUT_MS = 30_000;
+
+/** What a box shows, seen from outside. */
+export interface Seen {
+  /** A PNG or another picture file. */
+  file: Uint8Array;
+  picture: Picture;
+  /** What an independent decoder reads; undefined without a QR. */
+  qr: string | undefined;
+  /** Why there can never be one. */
+  whyNoQr?: string;
+}
+
+/** A way to see the screen of a box. Undefined while there is nothing to see. */
+export interface Probe {
+  readonly name: string;
+  see(box: BoxAt): Promise<Seen | undefined>;
+}
+
+/** The box's own `/screen.png`. */
+export const screenProbe: Probe = {
+  name: 'screen',
+  see: async (box) => {
+    const file = await box.picture();
+    if (file === undefined) return undefined;
+    const picture = await decodePicture(file);
+    return { file, picture, qr: await readQr(picture) };
+  },
+};
+
+/**
+ * `screen`, `file:PATH` (a picture file that something else keeps new), `framebuffer:PATH:WIDTHxHEIGHTxBITS`, or a shell
+ * command that prints a picture, as of a camera; it finds the terminalCode in PAYBOX_BOX, and the origin of the box's
+ * pages in PAYBOX_BOX_URL. Throws ConfigError.
+ */
+export function probeOf(text: string): Probe {
+  if (text === 'screen') return screenProbe;
+  const [, kind, rest = ''] = /^(file|framebuffer):(.+)$/.exec(text) ?? [];
+  if (kind === 'file') return photographProbe(text, () => readPicture(rest));
+  if (kind === 'framebuffer') return framebufferProbe(text, rest);
+  if (text.trim() === '') throw new ConfigError('--probe: expected screen, file:…, framebuffer:… or a command');
+  return photographProbe(text, (box) => printed(text, box));
+}
+
+function photographProbe(name: string, take: (box: BoxAt) => Promise<Uint8Array>): Probe {
+  return {
+    name,
+    see: async (box) => {
+      const file = await take(box);
+      const picture = await decodePicture(file);
+      return { file, picture, qr: await readQrInPhotograph(picture) };
+    },
+  };
+}
+
+function framebufferProbe(name: string, text: string): Probe {
+  const [, path = '', width, height, bits] = /^(.+):(\d{1,5})x(\d{1,5})x(16|32)$/.exec(text) ?? [];
+  if (path === '') throw new ConfigError(`--probe ${name}: expected framebuffer:PATH:WIDTHxHEIGHTx16 or …x32`);
+  const geometry = { width: Number(width), height: Number(height), bytesPerPixel: Number(bits) / 8 };
+  return {
+    name,
+    see: async () => {
+      const picture = framebufferPicture(await readPicture(path), geometry);
+      return { file: await encodePicture(picture), picture, qr: await readQr(picture) };
+    },
+  };
+}
+
+/** Little-endian RGB565, or blue, green, red and an unused byte. Throws PayboxError when there are too few bytes. */
+export function framebufferPicture(
+  bytes: Uint8Array,
+  { width, height, bytesPerPixel }: { width: number; height: number; bytesPerPixel: number },
+): Picture {
+  if (bytes.length < width * height * bytesPerPixel) {
+    throw new PayboxError('NO_PICTURE', `the framebuffer holds ${bytes.length} bytes, too few for ${width}x${height}`, {
+      severity: 'retryable',
+    });
+  }
+  const data = new Uint8Array(width * height * 4).fill(255);
+  for (let pixel = 0; pixel < width * height; pixel += 1) {
+    const from = pixel * bytesPerPixel;
+    const word = (bytes[from] ?? 0) | ((bytes[from + 1] ?? 0) << 8);
+    const rgb =
+      bytesPerPixel === 2
+        ? [((word >> 11) & 31) * 8.226, ((word >> 5) & 63) * 4.048, (word & 31) * 8.226]
+        : [bytes[from + 2] ?? 0, bytes[from + 1] ?? 0, bytes[from] ?? 0];
+    data.set(rgb.map(Math.round), pixel * 4);
+  }
+  return { width, height, data };
+}
+
+async function readPicture(path: string): Promise<Uint8Array> {
+  return readFile(path).catch((error: unknown) => {
+    throw new PayboxError('NO_PICTURE', `${path} cannot be read: ${reasonOf(error)}`, { severity: 'retryable' });
+  });
+}
+
+/** What a command prints. */
+async function printed(command: string, { terminalCode, url }: BoxAt): Promise<Uint8Array> {
+  // A group of its own: what the shell starts holds the pipe open, and has to end with it.
+  const child = spawn(command, {
+    shell: true,
+    detached: true,
+    env: { ...process.env, PAYBOX_BOX: terminalCode, PAYBOX_BOX_URL: url },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const failed = (why: string) =>
+    new PayboxError('NO_PICTURE', `the command of --probe ${why}: ${command}`, { severity: 'retryable' });
+  const stopped = (why: string) => {
+    child.stdout.destroy();
+    if (child.pid !== undefined) killGroup(child.pid);
+    return failed(why);
+  };
+  const ended = new Promise<Uint8Array>((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    child.stdout.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > PICTURE_BYTES_MAX) reject(stopped('printed too much'));
+      else chunks.push(chunk);
+    });
+    child.on('error', (error) => reject(failed(reasonOf(error))));
+    child.on('close', (code, signal) => {
+      if (code === 0) resolve(Buffer.concat(chunks));
+      else reject(failed(`ended with ${code ?? signal}`));
+    });
+  });
+  const picture = await withDeadline(systemClock, COMMAND_TIMEOUT_MS, ended);
+  if (picture === undefined) throw stopped('took too long');
+  return picture;
+}
+
+function killGroup(leader: number): void {
+  try {
+    process.kill(-leader, 'SIGKILL');
+  } catch (error) {
+    // None of it is left.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

@@ -1,0 +1,127 @@
+import { formatAmount } from '../../display/words.ts';
+import { reasonOf } from '../../lib/errors.ts';
+import { explained } from '../../protocol/codes.ts';
+import { statusResponse } from '../../protocol/http-api.ts';
+import { type Heard, WireAt } from '../clients/traffic-log.ts';
+import type { Entry, Evidence } from '../reports/evidence.ts';
+import type { Target } from '../target.ts';
+
+/** Messages of one scenario in a report: its first and its last; those between are counted only. */
+const FIRST_MAX = 500;
+const LAST_MAX = 1_500;
+/** Of what one says, in characters. */
+const DETAIL_CHARS_MAX = 4_000;
+
+/** What the gateway of a target heard and said while a scenario ran, for its evidence. */
+export class Messages {
+  readonly #target: Target;
+  readonly #evidence: Evidence;
+  readonly #wire: WireAt;
+  readonly #first: Entry[] = [];
+  #last: Entry[] = [];
+  #left = 0;
+  #problem: string | undefined;
+
+  constructor(target: Target, evidence: Evidence) {
+    this.#target = target;
+    this.#evidence = evidence;
+    this.#wire = new WireAt(target.gateway.access, target.pace.clock);
+  }
+
+  /** The target, which hands over what its gateway remembers before that is turned off. */
+  heardTarget(): Target {
+    return {
+      ...this.#target,
+      powerGateway: async (power) => {
+        if (power !== 'on') await this.#listen();
+        await this.#target.powerGateway(power);
+      },
+    };
+  }
+
+  /** Leaves out what was before the scenario. */
+  async begin(): Promise<void> {
+    await this.#listen();
+    this.#forget();
+  }
+
+  /** Puts what was heard into the evidence, since the last time if it is asked for more than once. */
+  async end(): Promise<void> {
+    await this.#listen();
+    this.#keepLast();
+    this.#evidence.merge([...this.#first, ...this.#last], this.#left);
+    this.#forget();
+    if (this.#problem !== undefined) {
+      this.#evidence.add('status', 'the gateway does not tell of messages', { detail: this.#problem });
+    }
+  }
+
+  #forget(): void {
+    this.#first.length = 0;
+    this.#last = [];
+    this.#left = 0;
+  }
+
+  async #listen(): Promise<void> {
+    try {
+      const { heard, lost } = await this.#target.pace.during(() => this.#wire.news());
+      this.#left += lost;
+      for (const it of heard) this.#keep({ atMs: this.#evidence.sinceBegan(it.atMs), ...toldOf(it) });
+      this.#problem = undefined;
+    } catch (error) {
+      // A gateway of another kind, or one that is off.
+      this.#problem = reasonOf(error);
+    }
+  }
+
+  #keep(entry: Entry): void {
+    if (this.#first.length < FIRST_MAX) this.#first.push(entry);
+    else this.#last.push(entry);
+    // Not for each: it moves them all.
+    if (this.#last.length >= 2 * LAST_MAX) this.#keepLast();
+  }
+
+  #keepLast(): void {
+    this.#left += Math.max(0, this.#last.length - LAST_MAX);
+    this.#last = this.#last.slice(-LAST_MAX);
+  }
+}
+
+/** One thing that was heard, as a line of a timeline. */
+function toldOf(heard: Heard): Omit<Entry, 'atMs'> {
+  switch (heard.kind) {
+    case 'call': {
+      const { method, path, status, tookMs, by, body, answer } = heard;
+      const said = statusResponse.safeParse(answer);
+      const code = said.success && said.data.status === 'FAILED' ? `, ${explained(said.data.message)}` : '';
+      const detail = cut({ by, tookMs: Math.round(tookMs), body, answer });
+      return { kind: 'service', title: `${method} ${path}: ${status}${code}`, detail };
+    }
+    case 'message': {
+      const arrow = heard.to === 'box' ? '→' : '←';
+      const { v: _v, sessionId: _session, ...body } = heard.body;
+      return { kind: 'message', title: `gateway ${arrow} ${heard.box}  ${wordsOf(heard.body)}`, detail: cut(body) };
+    }
+    case 'box': {
+      const { box, online, why } = heard;
+      return { kind: 'message', title: online ? `${box} is online over ${why}` : `${box} is lost: ${why}` };
+    }
+    case 'callback': {
+      const { transactionId, result, status, error, warning, body, answer, tookMs } = heard;
+      const title = `attempt: ${result}, ${status ?? error ?? 'no answer'}`;
+      return { kind: 'callback', title, detail: cut({ transactionId, tookMs, warning, error, body, answer }) };
+    }
+  }
+}
+
+/** The type of a message, and what a reader looks for in it. */
+function wordsOf(body: Readonly<Record<string, unknown>> & { type: string }): string {
+  const { type, orderId, amount, code, how, why } = body;
+  const money = typeof amount === 'number' ? formatAmount(amount) : undefined;
+  return [type, orderId, money, code, how, why].filter((it) => typeof it === 'string' && it !== '').join(' ');
+}
+
+function cut(detail: unknown): unknown {
+  const text = JSON.stringify(detail) ?? '';
+  return text.length > DETAIL_CHARS_MAX ? `${text.slice(0, DETAIL_CHARS_MAX)}…` : detail;
+}

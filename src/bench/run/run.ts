@@ -1,0 +1,193 @@
+import { systemClock, withDeadline } from '../../lib/clock.ts';
+import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
+import { seededRandom } from '../../lib/seeded.ts';
+import { type Entry, Evidence } from '../reports/evidence.ts';
+import { beginIfTold } from '../steps/account.ts';
+import { type StepContext, StepFailure } from '../steps/context.ts';
+import { endInjected, expectHappened } from '../steps/faults.ts';
+import { runSteps } from '../steps/steps.ts';
+import { obstacle, type Target, type TargetKind } from '../target.ts';
+import type { Scenario } from '../vocabulary/scenario.ts';
+import { Scope } from '../vocabulary/variables.ts';
+import { Messages } from './messages.ts';
+
+/** How a scenario came out. `missing`: what it needs was not there. */
+export type Outcome = 'passed' | 'failed' | 'skipped' | 'missing';
+
+/** The verdict on one scenario, with its evidence. */
+export interface Result {
+  scenario: Pick<Scenario, 'name' | 'file' | 'about'>;
+  target: string;
+  seed: number;
+  outcome: Outcome;
+  /** What was expected and is not so, or what is missing; empty when it passed. */
+  reason: string;
+  /** The step, as `happy-path.yaml:12`; undefined when it is about none. */
+  where: string | undefined;
+  /** Milliseconds of everybody's time. */
+  tookMs: number;
+  entries: readonly Entry[];
+  /** Entries that there was no room for. */
+  entriesLeft: number;
+  latencies: ReadonlyMap<string, readonly number[]>;
+}
+
+export interface RunOptions {
+  seed: number;
+  updateGoldens: boolean;
+  /** Ends the run; what was started is ended too. */
+  signal: AbortSignal;
+  /** Called with each step. */
+  onStep(title: string): void;
+}
+
+const TAG_LETTERS = 4;
+const CLOSE_TIMEOUT_MS = 15_000;
+const NO_EVIDENCE: Pick<Result, 'entries' | 'entriesLeft' | 'latencies' | 'where'> = {
+  entries: [],
+  entriesLeft: 0,
+  latencies: new Map(),
+  where: undefined,
+};
+
+/**
+ * The verdict on a scenario whose run was ended, for this reason, before it had one: a report without it would look as if
+ * all were well.
+ */
+export function unjudged(scenario: Scenario, target: string, seed: number, why: unknown): Result {
+  const reason = `${reasonOf(why)}, before its verdict`;
+  return { scenario, target, seed, ...NO_EVIDENCE, outcome: 'missing', reason, tookMs: 0 };
+}
+
+/** Runs one scenario against a target of this kind, which is opened for it and closed after. Never throws but for the signal. */
+export async function runScenario(scenario: Scenario, kind: TargetKind, options: RunOptions): Promise<Result> {
+  const beganMs = systemClock.monotonicMs();
+  const about = { scenario, target: kind.name, seed: options.seed };
+  const took = () => systemClock.monotonicMs() - beganMs;
+  let target: Target;
+  try {
+    const hindered = await obstacle(scenario, kind);
+    if (hindered !== undefined) return { ...about, ...NO_EVIDENCE, outcome: 'skipped', reason: hindered, tookMs: 0 };
+    target = await kind.open({ boxes: scenario.boxes, enrolled: scenario.enrolled, signal: options.signal });
+  } catch (error) {
+    options.signal.throwIfAborted();
+    return { ...about, ...NO_EVIDENCE, outcome: 'missing', reason: reasonWithFix(error), tookMs: took() };
+  }
+  const evidence = new Evidence(target.pace.clock);
+  const watching = new AbortController();
+  const messages = new Messages(target, evidence);
+  await messages.begin();
+  watch(target, evidence, watching.signal);
+  try {
+    const verdict = await judged(scenario, messages.heardTarget(), evidence, options);
+    await messages.end();
+    return {
+      ...about,
+      ...verdict,
+      tookMs: took(),
+      entries: evidence.entries,
+      entriesLeft: evidence.left,
+      latencies: evidence.latencies,
+    };
+  } finally {
+    watching.abort();
+    const closed = target.close().then(() => target.pace.close());
+    await withDeadline(systemClock, CLOSE_TIMEOUT_MS, closed);
+  }
+}
+
+async function judged(
+  scenario: Scenario,
+  target: Target,
+  evidence: Evidence,
+  options: RunOptions,
+): Promise<Pick<Result, 'outcome' | 'reason' | 'where'>> {
+  const context = contextOf(scenario, target, evidence, options);
+  try {
+    await target.pace.during(() => beginIfTold(context));
+    await runSteps(scenario.steps, context);
+    await target.pace.during(() => expectHappened(context));
+    return { outcome: 'passed', reason: '', where: undefined };
+  } catch (error) {
+    options.signal.throwIfAborted();
+    const reason = reasonOf(error);
+    const where = error instanceof StepFailure ? `${scenario.file}:${scenario.lineOf(error.path)}` : scenario.file;
+    evidence.add('problem', reason, { detail: { where } });
+    return { outcome: 'failed', reason, where };
+  } finally {
+    await target.pace.during(async () => {
+      await endInjected(context);
+      // What was ended has no verdict to hold evidence for.
+      if (!options.signal.aborted) await lastLook(target, evidence);
+    });
+  }
+}
+
+/** What the first step of a scenario works with. */
+export function contextOf(
+  scenario: Scenario,
+  target: Target,
+  evidence: Evidence,
+  { seed, updateGoldens, signal, onStep }: RunOptions,
+): StepContext {
+  const random = seededRandom(seed);
+  const scope = new Scope({ ...builtIns(target, seed, random.uuid()), ...scenario.variables });
+  const own = { session: {}, box: 0, path: ['steps'], run: runSteps };
+  return { scenario, target, evidence, random, scope, updateGoldens, signal, onStep, ...own };
+}
+
+/** What every scenario may use; `unique` keeps the orders of two runs at one gateway apart. */
+function builtIns(target: Target, seed: number, uuid: string): Record<string, unknown> {
+  const [first] = target.boxes;
+  return {
+    seed,
+    unique: uuid.replaceAll('-', '').slice(0, TAG_LETTERS).toUpperCase(),
+    account: target.gateway.account,
+    boxes: target.boxes.map(({ terminalCode, serialNumber }) => ({ terminalCode, serialNumber })),
+    box: { terminalCode: first?.terminalCode, serialNumber: first?.serialNumber },
+  };
+}
+
+/** Boxes whose changes are followed, and whose last screens are kept. */
+const WATCHED_MAX = 16;
+
+/** Keeps what the partner's server receives and what boxes tell of themselves, until the signal. */
+export function watch(target: Target, evidence: Evidence, signal: AbortSignal): void {
+  target.shop?.onReceived((callback) =>
+    evidence.add('callback', `answered ${callback.answered}`, { detail: callback }),
+  );
+  for (const box of target.boxes.slice(0, WATCHED_MAX)) {
+    const told = (status: unknown) => evidence.addStatus(box.terminalCode, status);
+    // A box that is off tells nothing; that is no fault of the scenario.
+    box.watch(told, signal).catch(() => undefined);
+  }
+}
+
+/** Keeps what the screens show and what the gateway tells of callbacks. */
+export async function lastLook(target: Target, evidence: Evidence): Promise<void> {
+  for (const box of target.boxes.slice(0, WATCHED_MAX)) {
+    try {
+      const seen = await target.probe.see(box);
+      if (seen !== undefined) evidence.addScreen(box.terminalCode, seen.file, seen.qr);
+    } catch (error) {
+      evidence.add('status', `${box.terminalCode}: no picture`, { detail: reasonOf(error) });
+    }
+  }
+  for (const [terminalCode, panel] of target.panels ?? []) {
+    const detail = panel.violations();
+    if (detail.length > 0)
+      evidence.add('problem', `${terminalCode}: ${panel.name} was sent what it garbles`, { detail });
+  }
+  try {
+    const { value: newest } = await target.gateway.callbacks().next();
+    evidence.add('callback', 'the newest callbacks, as the gateway tells', { detail: newest });
+  } catch (error) {
+    evidence.add('callback', 'the gateway does not tell of callbacks', { detail: reasonOf(error) });
+  }
+}
+
+/** Why a target did not open, and what to do about it. */
+export function reasonWithFix(error: unknown): string {
+  const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
+  return `${error instanceof MissingPeerError ? '' : 'the target did not start: '}${reasonOf(error)}${fix}`;
+}

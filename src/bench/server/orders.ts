@@ -1,0 +1,77 @@
+import { checkConfig } from '../../lib/config-file.ts';
+import { ConfigError } from '../../lib/errors.ts';
+import { everyStep } from '../target.ts';
+import { parseScenario, readScenario, type Scenario } from '../vocabulary/scenario.ts';
+import type { Step } from '../vocabulary/steps.ts';
+import type { ControlDeps } from './contract.ts';
+import type { Order } from './run.ts';
+import { runRequest, type StandRequest, standRequest, type TargetChoice } from './schemas.ts';
+
+const FIX = 'GET /openapi.json has every key';
+const GOLDEN_FIX = 'put it into a folder that the server is started with, as --scenarios DIR, and name it';
+
+/** Whether a step compares with a picture file, which is taken from the folder of a scenario. */
+export function usesGolden(steps: readonly Step[]): boolean {
+  return [...everyStep(steps)].some((step) => step.expect?.golden !== undefined);
+}
+
+/** What a body orders. Throws ConfigError, as `paybox bench run` does. */
+export async function runOrder(body: unknown, id: string, deps: ControlDeps): Promise<Order> {
+  const { scenarios, seed = deps.anySeed(), ...choice } = checkConfig(runRequest, body, 'body', FIX);
+  const library = await deps.scenarios();
+  const read = await Promise.all(scenarios.map((scenario) => scenarioOf(scenario, library)));
+  const kind = await kindOf(choice, seed, id, deps);
+  return { scenarios: read.map((scenario) => deps.withBoxes(scenario, choice)), kind, seed };
+}
+
+/** What a body asks of a stand, and the kind of its target. Throws ConfigError. */
+export async function standOrder(body: unknown, id: string, deps: ControlDeps) {
+  const request = checkConfig(standRequest, body ?? {}, 'body', FIX);
+  const { seed = deps.anySeed(), target = request.gateway === undefined ? 'process' : 'at' } = request;
+  const kind = await kindOf({ ...request, target }, seed, id, deps);
+  if (request.callbackUrl !== undefined && target === 'at') {
+    throw new ConfigError(
+      'body: callbackUrl: the gateway is there already',
+      'set it in the configuration of the gateway',
+    );
+  }
+  return { request, kind, seed, scenario: scenarioFor(id, request) };
+}
+
+/** A stand as the head of a scenario that goes on. */
+function scenarioFor(id: string, { boxes, box, enrolled, variables }: StandRequest): Scenario {
+  const about = 'Driven step by step from outside.';
+  const count = boxes ?? Math.max(1, box.length);
+  return { name: id, about, boxes: count, enrolled, variables, steps: [], file: id, folder: '.', lineOf: () => 1 };
+}
+
+async function scenarioOf(
+  scenario: string | { yaml: string; file: string },
+  library: ReadonlyMap<string, string>,
+): Promise<Scenario> {
+  if (typeof scenario === 'string') {
+    const path = library.get(scenario);
+    if (path !== undefined) return readScenario(path);
+    const known = [...library.keys()].join(', ');
+    throw new ConfigError(
+      `scenario ${scenario}: expected one of ${known}`,
+      'send the text of a file as { "yaml": TEXT }, or start the server with --scenarios DIR',
+    );
+  }
+  const read = parseScenario(scenario.yaml, scenario.file);
+  if (usesGolden(read.steps)) {
+    throw new ConfigError(`${scenario.file}: golden: a text has no folder to take pictures from`, GOLDEN_FIX);
+  }
+  return read;
+}
+
+async function kindOf(choice: TargetChoice, seed: number, id: string, deps: ControlDeps) {
+  const known = ['screen', ...deps.probes];
+  if (!known.includes(choice.probe)) {
+    throw new ConfigError(
+      `body: probe: expected one of ${known.join(', ')}`,
+      'a probe runs a command or reads a file, so the server has to be started with it: --probe HOW',
+    );
+  }
+  return deps.targetOf(choice, seed, id);
+}

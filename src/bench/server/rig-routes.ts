@@ -1,0 +1,150 @@
+import { MissingPeerError } from '../../lib/errors.ts';
+import { pageOf } from '../reports/page.ts';
+import { step as stepRequest } from '../vocabulary/steps.ts';
+import { type Answer, type Asked, Refusal, type Route } from './contract.ts';
+import type { Stand } from './rig.ts';
+import type { Stands } from './rigs.ts';
+import { callbackList, failure, standList, standRequest, standView, stepAnswer } from './schemas.ts';
+
+const GONE = { about: 'it has ended, and why', schema: failure };
+const UNKNOWN = { about: 'there is no such stand or box', schema: failure };
+const OFF = { about: 'the box or the gateway does not answer', schema: failure };
+
+/** Stands: a gateway and boxes that stay up while a caller drives them. */
+export function standRoutes(stands: Stands): Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/stands',
+      name: 'listStands',
+      summary: 'The stands that are open',
+      answers: { 200: { about: 'the oldest first', schema: standList } },
+      handle: () => ({ status: 200, json: { stands: stands.all().map((stand) => stand.view()) } }),
+    },
+    {
+      method: 'POST',
+      path: '/stands',
+      name: 'openStand',
+      summary: "Open a gateway, boxes and a partner's server; answered once they are ready",
+      body: standRequest,
+      answers: {
+        201: { about: 'ready, with its addresses and credentials', schema: standView },
+        503: { about: 'it did not start, or what runs is not there', schema: failure },
+      },
+      handle: async ({ body, signal }) => {
+        const stand = (await stands.open(body, signal)).view();
+        return { status: 201, json: stand, headers: { location: stand.links.self } };
+      },
+    },
+    ...routesOfOne(stands),
+  ];
+}
+
+function routesOfOne(stands: Stands): Route[] {
+  const of = (work: (stand: Stand, asked: Asked) => Answer | Promise<Answer>) => (asked: Asked) => {
+    const stand = stands.get(asked.params.id ?? '');
+    return stand.use(() => work(stand, asked));
+  };
+  return [
+    {
+      method: 'GET',
+      path: '/stands/{id}',
+      name: 'getStand',
+      summary: 'One stand; as every request about it, this keeps it from being idle',
+      answers: { 200: { about: 'as it is', schema: standView }, 404: UNKNOWN, 410: GONE },
+      handle: of((stand) => ({ status: 200, json: stand.view() })),
+    },
+    {
+      method: 'DELETE',
+      path: '/stands/{id}',
+      name: 'endStand',
+      summary: 'End a stand; answered once nothing of it is left',
+      answers: { 204: { about: 'it has ended, or had before' }, 404: UNKNOWN },
+      handle: async ({ params }) => {
+        await stands.end(params.id ?? '', 'by DELETE');
+        return { status: 204, type: 'text/plain', body: '' };
+      },
+    },
+    {
+      method: 'POST',
+      path: '/stands/{id}/steps',
+      name: 'runStep',
+      summary: 'Run one step of the vocabulary of scenarios, as { "push": { "amount": 50000, "content": "DH1" } }',
+      body: stepRequest,
+      answers: {
+        200: { about: 'it was done, and is as expected', schema: stepAnswer },
+        404: UNKNOWN,
+        409: {
+          about: 'it was done, and is not as expected: `error` says what was expected and what is',
+          schema: failure,
+        },
+        410: GONE,
+      },
+      handle: of(async (stand, { body, signal }) => ({ status: 200, json: await stand.step(body, signal) })),
+    },
+    {
+      method: 'GET',
+      path: '/stands/{id}/callbacks',
+      name: 'listCallbacks',
+      summary: 'The newest callbacks, as the gateway tells and as they were received',
+      answers: { 200: { about: 'the newest', schema: callbackList }, 404: UNKNOWN, 410: GONE, 503: OFF },
+      handle: of((stand) => reached(stand, async () => ({ status: 200, json: await stand.callbacks() }))),
+    },
+    {
+      method: 'GET',
+      path: '/stands/{id}/report.html',
+      name: 'standReport',
+      summary: 'The evidence so far',
+      answers: { 200: { about: 'a page', type: 'text/html' }, 404: UNKNOWN, 410: GONE },
+      handle: of(async (stand) => {
+        const page = pageOf([await stand.result()], { startedAtMs: stand.openedAtMs });
+        return { status: 200, type: 'text/html; charset=utf-8', body: page };
+      }),
+    },
+    ...boxRoutes(of),
+  ];
+}
+
+function boxRoutes(
+  of: (work: (stand: Stand, asked: Asked) => Promise<Answer>) => (asked: Asked) => Promise<Answer>,
+): Route[] {
+  const route = (
+    name: string,
+    path: string,
+    type: string,
+    look: (stand: Stand, box: string) => Promise<Answer>,
+  ): Route => ({
+    method: 'GET',
+    path: `/stands/{id}/boxes/{number}/${path}`,
+    name,
+    summary: `${path} of a box; the first is number 1`,
+    answers: { 200: { about: 'as it is', type }, 404: UNKNOWN, 410: GONE, 503: OFF },
+    handle: of((stand, { params }) => reached(stand, () => look(stand, params.number ?? ''))),
+  });
+  return [
+    route('boxScreen', 'screen.png', 'image/png', async (stand, box) => {
+      const body = await stand.picture(box);
+      if (body === undefined) throw new Refusal(503, 'nothing is on the screen yet', 'ask again');
+      return { status: 200, type: body[0] === JPEG_START ? 'image/jpeg' : 'image/png', body };
+    }),
+    route('boxText', 'screen.txt', 'text/plain', async (stand, box) => {
+      return { status: 200, type: 'text/plain; charset=utf-8', body: await stand.box(box).text() };
+    }),
+    route('boxStatus', 'status', 'application/json', async (stand, box) => {
+      return { status: 200, json: await stand.box(box).status() };
+    }),
+  ];
+}
+
+/** Of a probe that is a camera. */
+const JPEG_START = 0xff;
+
+/** In real time, and with what is off told from what the caller did wrong. */
+async function reached(stand: Stand, look: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await stand.during(look);
+  } catch (error) {
+    if (!(error instanceof MissingPeerError)) throw error;
+    throw new Refusal(503, error.message, 'it is off, by a fault or because it has ended');
+  }
+}

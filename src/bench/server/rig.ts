@@ -1,0 +1,260 @@
+import type { z } from 'zod';
+import { systemClock, withDeadline } from '../../lib/clock.ts';
+import { checkConfig } from '../../lib/config-file.ts';
+import { ConfigError, PayboxError } from '../../lib/errors.ts';
+import type { BoxAt } from '../clients/box.ts';
+import { Evidence } from '../reports/evidence.ts';
+import { Messages } from '../run/messages.ts';
+import { contextOf, lastLook, type Result, watch } from '../run/run.ts';
+import { beginIfTold } from '../steps/account.ts';
+import { type StepContext, StepFailure } from '../steps/context.ts';
+import { endInjected } from '../steps/faults.ts';
+import { runStep } from '../steps/steps.ts';
+import { obstacle, type Target, type TargetKind } from '../target.ts';
+import type { Scenario } from '../vocabulary/scenario.ts';
+import { type Step, step as stepSchema } from '../vocabulary/steps.ts';
+import { Refusal } from './contract.ts';
+import { usesGolden } from './orders.ts';
+import { type callbackList, LIMITS, type standView, type stepAnswer } from './schemas.ts';
+
+const CLOSE_TIMEOUT_MS = 15_000;
+const STEP_FIX = '`paybox config schema scenario` has every step, and GET /openapi.json too';
+
+/** What a stand was opened with. */
+export interface StandOrder {
+  scenario: Scenario;
+  kind: TargetKind;
+  target: Target;
+  seed: number;
+  idleMs: number;
+  callbackUrl: string | undefined;
+}
+
+/** A gateway and boxes that a caller drives step by step, as the steps of one scenario that goes on. */
+export class Stand {
+  readonly id: string;
+  readonly #order: StandOrder;
+  readonly #evidence: Evidence;
+  readonly #messages: Messages;
+  readonly #context: StepContext;
+  readonly #ending = new AbortController();
+  readonly openedAtMs = systemClock.wallMs();
+  readonly #beganMs = systemClock.monotonicMs();
+  #usedMs = systemClock.monotonicMs();
+  /** Requests that are not answered. */
+  #busy = 0;
+  #steps = 0;
+  readonly #failures: { reason: string; where: string }[] = [];
+  #waiting = 0;
+  #last: Promise<unknown> = Promise.resolve();
+  #closed: Promise<void> | undefined;
+
+  constructor(id: string, order: StandOrder) {
+    const { scenario, target, seed } = order;
+    this.id = id;
+    this.#order = order;
+    this.#evidence = new Evidence(target.pace.clock);
+    const { signal } = this.#ending;
+    this.#messages = new Messages(target, this.#evidence);
+    watch(target, this.#evidence, signal);
+    const options = { seed, updateGoldens: false, signal, onStep: () => undefined };
+    this.#context = contextOf(scenario, this.#messages.heardTarget(), this.#evidence, options);
+  }
+
+  /** Leaves out of evidence and verdicts what was before. */
+  async begin(): Promise<void> {
+    await this.#messages.begin();
+    await this.during(() => beginIfTold(this.#context));
+  }
+
+  /** Runs `work` for a request; a stand that works is not idle. */
+  async use<T>(work: () => T | Promise<T>): Promise<T> {
+    this.#busy += 1;
+    try {
+      return await work();
+    } finally {
+      this.#busy -= 1;
+      this.#usedMs = systemClock.monotonicMs();
+    }
+  }
+
+  /** Milliseconds after which it is to end, if nobody asks until then. */
+  get idleInMs(): number {
+    const sinceMs = this.#busy > 0 ? 0 : systemClock.monotonicMs() - this.#usedMs;
+    return this.#order.idleMs - sinceMs;
+  }
+
+  /** Aborted once it ends. */
+  get ending(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  /**
+   * Runs one step after those that came before; `signal` gives it up. Throws ConfigError for what is no step, StepFailure
+   * for what is not as expected, Refusal when too many wait.
+   */
+  async step(body: unknown, signal: AbortSignal): Promise<z.output<typeof stepAnswer>> {
+    const step = await this.#checked(body);
+    if (this.#waiting >= LIMITS.stepsWaiting) {
+      throw new Refusal(
+        429,
+        `${this.#waiting} steps wait already at ${this.id}`,
+        'send one when the one before is answered',
+      );
+    }
+    this.#waiting += 1;
+    const mine = this.#last.then(() => this.#run(step, signal));
+    this.#last = mine.then(
+      () => undefined,
+      // It is the caller's to hear of; the next step goes on.
+      () => undefined,
+    );
+    try {
+      return await mine;
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+
+  /** The box of this number, from 1 on. Throws Refusal. */
+  box(number: string): BoxAt {
+    const { boxes } = this.#order.target;
+    const box = /^\d{1,4}$/.test(number) ? boxes[Number(number) - 1] : undefined;
+    if (box !== undefined) return box;
+    throw new Refusal(404, `${this.id} has no box ${number}`, `it has boxes 1 to ${boxes.length}`);
+  }
+
+  /** Looks in real time. Of virtual time none is skipped meanwhile. */
+  during<T>(look: () => Promise<T>): Promise<T> {
+    return this.#order.target.pace.during(look);
+  }
+
+  /** What the probe sees of a box; undefined while there is nothing. Throws Refusal and MissingPeerError. */
+  async picture(number: string): Promise<Uint8Array | undefined> {
+    const seen = await this.#order.target.probe.see(this.box(number));
+    return seen?.file;
+  }
+
+  /** The newest callbacks. Throws MissingPeerError. */
+  async callbacks(): Promise<z.output<typeof callbackList>> {
+    const { gateway, shop } = this.#order.target;
+    const { value: newest } = await gateway.callbacks().next();
+    const received = shop?.received.slice(-LIMITS.callbacks).map(({ transactionId = null, body, answered }) => {
+      return { transactionId, body, answered };
+    });
+    return { callbacks: newest ?? [], received: received ?? null };
+  }
+
+  /** All that was done and seen so far, the screens of this moment included. */
+  async result(): Promise<Result> {
+    const { scenario, kind, seed, target } = this.#order;
+    await target.pace.during(() => lastLook(target, this.#evidence));
+    if (this.#evidence.entries.length < LIMITS.entries) await this.#messages.end();
+    const [first] = this.#failures;
+    return {
+      scenario,
+      target: kind.name,
+      seed,
+      outcome: first === undefined ? 'passed' : 'failed',
+      reason: first?.reason ?? '',
+      where: first?.where,
+      tookMs: systemClock.monotonicMs() - this.#beganMs,
+      entries: this.#evidence.entries,
+      entriesLeft: this.#evidence.left,
+      latencies: this.#evidence.latencies,
+    };
+  }
+
+  view(): z.output<typeof standView> {
+    const { target, kind, seed, idleMs, callbackUrl } = this.#order;
+    const { origin, baseUrl, partner, account } = target.gateway.access;
+    const self = `/stands/${this.id}`;
+    return {
+      id: this.id,
+      target: kind.name,
+      seed,
+      gateway: { origin, baseUrl },
+      partner: { username: partner.username, password: partner.password },
+      account,
+      boxes: target.boxes.map(({ terminalCode, serialNumber, url }, index) => {
+        const box = `${self}/boxes/${index + 1}`;
+        const links = { screen: `${box}/screen.png`, status: `${box}/status` };
+        return { number: index + 1, terminalCode, serialNumber, url, ...links };
+      }),
+      callbackUrl: callbackUrl ?? target.shop?.url ?? null,
+      idleMs,
+      steps: this.#steps,
+      failures: this.#failures.length,
+      links: { self, steps: `${self}/steps`, callbacks: `${self}/callbacks`, report: `${self}/report.html` },
+    };
+  }
+
+  /** Gives up the step under way and ends all that was started; settled once nothing of it is left. */
+  close(reason: string): Promise<void> {
+    this.#ending.abort(new Refusal(410, `${this.id} has ended: ${reason}`, 'open another with POST /stands'));
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    const { target } = this.#order;
+    const closed = this.during(() => endInjected(this.#context))
+      .then(() => target.close())
+      .then(() => target.pace.close());
+    await withDeadline(systemClock, CLOSE_TIMEOUT_MS, closed);
+  }
+
+  async #checked(body: unknown): Promise<Step> {
+    const { scenario, kind, target } = this.#order;
+    const step = checkConfig(stepSchema, body, 'step', STEP_FIX);
+    const needed = await obstacle({ ...scenario, steps: [step] }, kind);
+    if (needed !== undefined) throw new ConfigError(`step: ${needed}`, 'open a stand of another target');
+    if ((step.box ?? 1) > target.boxes.length) {
+      const fix = 'open a stand with more, as { "boxes": 2 }';
+      throw new ConfigError(`step: box: there is no box ${step.box}: the stand has ${target.boxes.length}`, fix);
+    }
+    if (usesGolden([step]))
+      throw new ConfigError('step: expect.golden: a step has no folder to take pictures from', GOLDEN_FIX);
+    return step;
+  }
+
+  async #run(step: Step, gone: AbortSignal): Promise<z.output<typeof stepAnswer>> {
+    this.#steps += 1;
+    const number = this.#steps;
+    const signal = AbortSignal.any([this.#ending.signal, gone]);
+    const beganMs = systemClock.monotonicMs();
+    try {
+      const result = await runStep(step, { ...this.#context, path: ['steps', number], signal });
+      const kept = (result ?? null) as Record<string, unknown> | null;
+      return { number, result: kept, tookMs: systemClock.monotonicMs() - beganMs };
+    } catch (error) {
+      this.#ending.signal.throwIfAborted();
+      const where = `step ${number}`;
+      if (gone.aborted) {
+        this.#evidence.add('problem', 'given up: the caller went away', { detail: { where } });
+        throw error;
+      }
+      const mistake = mistakeIn(error);
+      if (mistake !== undefined) throw mistake;
+      this.#note(error, where);
+      throw error;
+    }
+  }
+
+  #note(error: unknown, where: string): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    // Of a stand that fails all the time the first reasons are the ones that tell.
+    if (this.#failures.length < LIMITS.failures) this.#failures.push({ reason, where });
+    this.#evidence.add('problem', reason, { detail: { where } });
+  }
+}
+
+const GOLDEN_FIX =
+  'put the scenario in a folder that the server was started with, as --scenarios DIR; or compare screen.png';
+
+/** A step that names a variable that there is not is the caller's mistake, not a verdict. */
+function mistakeIn(error: unknown): ConfigError | undefined {
+  const cause = error instanceof StepFailure ? error.cause : undefined;
+  const isMistake = cause instanceof PayboxError && cause.code === 'VARIABLE';
+  return isMistake ? new ConfigError(`step: ${cause.message}`, 'set it with { "set": { "name": 1 } }') : undefined;
+}

@@ -1,0 +1,222 @@
+import { z } from 'zod';
+import { duration, name, value } from '../vocabulary/values.ts';
+import { durationMs } from '../vocabulary/variables.ts';
+
+/** Limits of the server; beyond one a caller is refused. */
+export const LIMITS = {
+  bodyBytes: 1_000_000,
+  scenarios: 100,
+  /** Runs that wait for the one under way. */
+  runsQueued: 20,
+  /** Finished runs that are kept with their evidence, the newest. */
+  runsKept: 20,
+  /** Pictures of finished runs that are kept. */
+  pictureBytesKept: 256_000_000,
+  /** What a run tells; of more the oldest is forgotten. */
+  events: 5_000,
+  streams: 64,
+  /** Entries of a stand's evidence, beyond which messages are left out. */
+  entries: 20_000,
+  stands: 4,
+  standBoxes: 50,
+  /** Steps that wait for the one under way at a stand. */
+  stepsWaiting: 16,
+  /** Reasons of steps that did not do as expected, the first; and callbacks that are told, the newest. */
+  failures: 1_000,
+  callbacks: 1_000,
+  /** Stands that are over of which the reason is kept. */
+  standsRemembered: 100,
+  idleMs: 24 * 3_600_000,
+  textChars: 2_000,
+} as const;
+
+/** A stand that nobody asks for so long ends. */
+export const IDLE = '10min';
+
+const text = z.string().min(1).max(LIMITS.textChars);
+
+const choice = {
+  target: text
+    .optional()
+    .describe('emulated, process, or at: what runs already (default with a gateway)')
+    .meta({ enum: ['emulated', 'process', 'at'] }),
+  transport: text
+    .default('mqtt')
+    .describe('how boxes that the bench makes reach their gateway')
+    .meta({ enum: ['mqtt', 'http'] }),
+  probe: text.default('screen').describe('where screens are seen: screen, or a probe that the server was started with'),
+  seed: z.int().min(1).max(999_999_999).optional().describe('makes the same choices again; by chance if left out'),
+  gateway: text.optional().describe('origin of a gateway that runs, as http://127.0.0.1:8800'),
+  box: z.array(text).max(LIMITS.standBoxes).default([]).describe('origins of the pages of boxes that run'),
+  username: text.optional().describe("the partner's user name; the gateway tells if left out"),
+  password: text.optional(),
+  account: text.optional().describe('bank account'),
+  bank: text.optional().describe('bank code'),
+  holder: text.optional().describe('account holder'),
+  adminToken: text.optional().describe("the gateway's"),
+  boxToken: text.optional().describe('http.token of the boxes that run'),
+};
+
+const scenario = z.union(
+  [
+    text.describe('the name of one of GET /scenarios'),
+    z.strictObject({
+      yaml: z.string().min(1).max(200_000).describe('a scenario file'),
+      file: z
+        .string()
+        .regex(/^[\w.-]{1,80}$/, 'expected a file name without a folder')
+        .default('scenario.yaml')
+        .describe('what messages call it'),
+    }),
+  ],
+  { error: 'expected the name of a scenario or { "yaml": TEXT }' },
+);
+
+export const runRequest = z
+  .strictObject({
+    scenarios: z.array(scenario).min(1).max(LIMITS.scenarios).describe('one after the other'),
+    boxes: z.int().min(1).max(1_000).optional().describe('at least so many boxes, for a fleet'),
+    ...choice,
+  })
+  .meta({ id: 'RunRequest' });
+
+export const standRequest = z
+  .strictObject({
+    ...choice,
+    target: choice.target.describe(
+      'process (default): programs of their own in real time; emulated: here, and waiting takes no time; at: what runs',
+    ),
+    boxes: z.int().min(1).max(LIMITS.standBoxes).optional().describe('how many; 1 if left out'),
+    enrolled: z.boolean().default(true).describe('false: the boxes start without a secret'),
+    variables: z.record(name, value).default({}).describe('as in a scenario file'),
+    callbackUrl: z
+      .url({ protocol: /^https?$/, error: 'expected an address, as http://127.0.0.1:3000/bank/api/transaction-sync' })
+      .optional()
+      .describe('where callbacks go, without authorization; to a server of the bench if left out'),
+    idle: duration
+      .refine((it) => (durationMs(it) ?? 0) <= LIMITS.idleMs, 'expected 24h at most')
+      .default(IDLE)
+      .describe('ends by itself when nobody asks for so long'),
+  })
+  .meta({ id: 'StandRequest' });
+
+/** What a run and a stand choose about their target. */
+export type TargetChoice = Omit<z.output<typeof runRequest>, 'scenarios' | 'seed'>;
+export type StandRequest = z.output<typeof standRequest>;
+
+const ms = z.number().min(0).describe('milliseconds');
+const wall = z.string().describe('ISO 8601');
+const OUTCOMES = ['passed', 'failed', 'skipped', 'missing'] as const;
+
+export const failure = z
+  .strictObject({ error: z.string(), fix: z.string().describe('what to do about it; may be empty') })
+  .meta({ id: 'Failure' });
+
+export const scenarioList = z
+  .strictObject({
+    scenarios: z.array(
+      z.strictObject({
+        name: z.string().describe('what POST /runs takes'),
+        title: z.string(),
+        about: z.string(),
+        boxes: z.int(),
+        needs: z.array(z.string()).describe('what a target has to be able to do'),
+      }),
+    ),
+  })
+  .meta({ id: 'ScenarioList' });
+
+const runState = z.enum(['queued', 'running', ...OUTCOMES, 'aborted']);
+
+export const runView = z
+  .strictObject({
+    id: z.string(),
+    state: runState.describe('failed if a scenario has, else missing if what one needs was not there'),
+    target: z.string(),
+    seed: z.int(),
+    createdAt: wall,
+    tookMs: ms.nullable().describe('milliseconds since it began; null before'),
+    step: z.string().nullable().describe('the step under way'),
+    reason: z.string().describe('of the first scenario that has not passed; empty without one'),
+    where: z.string().nullable().describe('the step of it, as happy-path.yaml:12'),
+    scenarios: z.array(
+      z.strictObject({
+        name: z.string(),
+        file: z.string(),
+        state: runState,
+        reason: z.string(),
+        where: z.string().nullable(),
+        tookMs: ms.nullable(),
+      }),
+    ),
+    links: z.strictObject({
+      self: z.string(),
+      events: z.string(),
+      junit: z.string().describe('once it is over, as tap and report'),
+      tap: z.string(),
+      report: z.string(),
+    }),
+  })
+  .meta({ id: 'Run' });
+
+export const runList = z.strictObject({ runs: z.array(runView) }).meta({ id: 'RunList' });
+
+export const standView = z
+  .strictObject({
+    id: z.string(),
+    target: z.string(),
+    seed: z.int(),
+    gateway: z.strictObject({
+      origin: z.string(),
+      baseUrl: z.string().describe('{base_url} of the service'),
+    }),
+    partner: z.strictObject({ username: z.string(), password: z.string() }),
+    account: z.strictObject({ bankAccount: z.string(), bankCode: z.string(), userBankName: z.string() }),
+    boxes: z.array(
+      z.strictObject({
+        number: z.int().describe('as steps and addresses count them, from 1 on'),
+        terminalCode: z.string(),
+        serialNumber: z.string(),
+        url: z.string().describe('origin of its pages'),
+        screen: z.string(),
+        status: z.string(),
+      }),
+    ),
+    callbackUrl: z.string().nullable().describe('where callbacks go; null when the gateway was there before'),
+    idleMs: ms,
+    steps: z.int().describe('how many were run'),
+    failures: z.int().describe('how many of them did not do as expected'),
+    links: z.strictObject({ self: z.string(), steps: z.string(), callbacks: z.string(), report: z.string() }),
+  })
+  .meta({ id: 'Stand' });
+
+export const standList = z.strictObject({ stands: z.array(standView) }).meta({ id: 'StandList' });
+
+export const stepAnswer = z
+  .strictObject({
+    number: z.int().describe('counts the steps of the stand from 1 on'),
+    result: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe('what variables of its verb hold from now on, as orderId and qrCode of a push; null without'),
+    tookMs: ms,
+  })
+  .meta({ id: 'StepAnswer' });
+
+export const callbackList = z
+  .strictObject({
+    callbacks: z
+      .array(z.looseObject({ transactionId: z.string(), status: z.string() }))
+      .describe('as the gateway tells'),
+    received: z
+      .array(
+        z.strictObject({
+          transactionId: z.string().nullable(),
+          body: z.string(),
+          answered: z.union([z.string(), z.int()]),
+        }),
+      )
+      .nullable()
+      .describe("what reached the bench's server for the partner; null where it has none"),
+  })
+  .meta({ id: 'CallbackList' });

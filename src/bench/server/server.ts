@@ -1,0 +1,202 @@
+import type { AddressInfo, Socket } from 'node:net';
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { systemClock } from '../../lib/clock.ts';
+import { ConfigError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { cutSlowReader, limitConnections, SAFE_HEADERS, SERVER_LIMITS } from '../../lib/http-guard.ts';
+import type { Logger } from '../../lib/log.ts';
+import { StepFailure } from '../steps/context.ts';
+import { aboutRoutes } from './about-routes.ts';
+import { type Answer, type ControlDeps, Refusal, type Route } from './contract.ts';
+import { EventStreams } from './event-stream.ts';
+import { assertAllowed } from './guard.ts';
+import { openApi } from './openapi.ts';
+import { standRoutes } from './rig-routes.ts';
+import { Stands } from './rigs.ts';
+import { runRoutes } from './run-routes.ts';
+import { Runs } from './runs.ts';
+import { LIMITS } from './schemas.ts';
+
+const CONNECTIONS_MAX = 256;
+/** A report is one page with pictures and a style of its own, and says itself what it may load. */
+const REPORT_POLICY = "frame-ancestors 'none'";
+
+export interface ControlOptions {
+  host: string;
+  /** 0 takes a free one. */
+  port: number;
+  /** Whoever has it may ask; without one, whoever is on this machine. */
+  token: string | undefined;
+  /** Of the program. */
+  version: string;
+  log: Logger;
+}
+
+/** A control server that answers. */
+export interface Control {
+  /** As `http://127.0.0.1:8820`. */
+  readonly origin: string;
+  /** Aborts every run and ends every stand; settled once nothing of them is left. */
+  close(reason: string): Promise<void>;
+}
+
+/** Starts the control server of a bench. Throws ConfigError when the address cannot be had. */
+export async function startControl(options: ControlOptions, deps: ControlDeps): Promise<Control> {
+  const runs = new Runs();
+  const stands = new Stands(deps);
+  const routes: Route[] = [];
+  const counts = () => ({ runs: runs.all().filter(({ isOver }) => !isOver).length, stands: stands.all().length });
+  const described = () => openApi(routes, options.version);
+  routes.push(...aboutRoutes(deps, counts, described), ...runRoutes(runs, deps), ...standRoutes(stands));
+  const app = createApp(options);
+  const streams = new EventStreams();
+  for (const route of routes) addRoute(app, route, streams);
+  answerUnknownPaths(app, routes);
+  const port = await listen(app, options);
+  return {
+    origin: `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`,
+    close: async (reason) => {
+      await Promise.all([runs.close(reason), stands.close(reason)]);
+      await app.close();
+    },
+  };
+}
+
+function createApp({ token, log }: ControlOptions): FastifyInstance {
+  const { requestTimeout, keepAliveTimeout, maxRequestsPerSocket, ...http } = SERVER_LIMITS;
+  const app = Fastify({
+    logger: false,
+    bodyLimit: LIMITS.bodyBytes,
+    http,
+    requestTimeout,
+    keepAliveTimeout,
+    maxRequestsPerSocket,
+    forceCloseConnections: true,
+    return503OnClosing: false,
+    exposeHeadRoutes: false,
+    frameworkErrors: (_error, _request, reply: FastifyReply) => {
+      void refuse(reply, new Refusal(404, 'malformed path', 'GET / names those that there are'));
+    },
+    clientErrorHandler: answerNoRequest,
+  });
+  app.removeContentTypeParser('text/plain');
+  const parseJson = app.getDefaultJsonParser('error', 'error');
+  // Many clients name a type also where they send nothing.
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) =>
+    body === '' ? done(null, undefined) : parseJson(request, String(body), done),
+  );
+  limitConnections(app.server, CONNECTIONS_MAX);
+  app.addHook('onRequest', async (request, reply) => {
+    for (const [name, value] of Object.entries(SAFE_HEADERS)) reply.raw.setHeader(name, value ?? '');
+    assertAllowed(request.raw, token);
+  });
+  app.addHook('onSend', async (_request, reply) => {
+    void cutSlowReader(reply.raw, systemClock);
+  });
+  app.setErrorHandler((error: FastifyError | Error, request, reply) => {
+    const refusal = refusalOf(error, request);
+    if (refusal.status === 500) log.error('request-failed', { path: request.url, reason: reasonOf(error) });
+    return refuse(reply, refusal);
+  });
+  return app;
+}
+
+function addRoute(app: FastifyInstance, route: Route, streams: EventStreams): void {
+  app.route({
+    method: route.method,
+    url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+    handler: async (request, reply) => {
+      const params = request.params as Record<string, string>;
+      const { headers, body } = request;
+      const answer = await route.handle({ params, headers, body, signal: goneSignal(reply) });
+      if ('follow' in answer) {
+        streams.assertRoom();
+        reply.hijack();
+        streams.open(reply.raw, answer.follow);
+        return reply;
+      }
+      return send(reply, answer);
+    },
+  });
+}
+
+function send(reply: FastifyReply, answer: Exclude<Answer, { follow: unknown }>): FastifyReply {
+  reply.code(answer.status).headers(answer.headers ?? {});
+  if ('json' in answer) return reply.type('application/json; charset=utf-8').send(JSON.stringify(answer.json));
+  if (answer.status === 204) return reply.send();
+  const isPage = answer.type.startsWith('text/html');
+  if (isPage) reply.header('content-security-policy', REPORT_POLICY);
+  return reply.type(answer.type).send(answer.body);
+}
+
+/** Aborted when the connection ends before the answer. */
+function goneSignal({ raw }: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  raw.once('close', () => {
+    if (!raw.writableEnded) gone.abort(new Error('the caller went away'));
+  });
+  return gone.signal;
+}
+
+function refuse(reply: FastifyReply, { status, message, fix, headers }: Refusal): FastifyReply {
+  const body = JSON.stringify({ error: message, fix });
+  return reply.code(status).headers(headers).type('application/json; charset=utf-8').send(body);
+}
+
+/** What an error means to a caller; 500 for what is no fault of theirs. */
+function refusalOf(error: FastifyError | Error, request: FastifyRequest): Refusal {
+  if (error instanceof Refusal) return error;
+  if (error instanceof ConfigError) return new Refusal(422, error.message, error.fix);
+  if (error instanceof StepFailure) {
+    return new Refusal(409, error.message, `${request.url.replace(/\/steps$/, '')}/report.html shows what was seen`);
+  }
+  const status = 'statusCode' in error ? error.statusCode : undefined;
+  if (status === 413) return new Refusal(413, `the body is longer than ${LIMITS.bodyBytes} bytes`, 'send less at once');
+  if (status === 415) {
+    const type = request.headers['content-type'] ?? 'of no type';
+    return new Refusal(415, `the body is ${type}`, 'send JSON with Content-Type: application/json');
+  }
+  if (status !== undefined && status >= 400 && status < 500) {
+    return new Refusal(400, `the body is no JSON: ${reasonOf(error)}`, 'send one JSON value');
+  }
+  return new Refusal(500, `the bench itself failed: ${reasonOf(error)}`, 'see what the server says');
+}
+
+function answerUnknownPaths(app: FastifyInstance, routes: readonly Route[]): void {
+  const known = routes.map(({ path, method }) => {
+    const pattern = new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`);
+    return { pattern, method };
+  });
+  app.setNotFoundHandler((request) => {
+    const path = request.url.split('?', 1)[0] ?? '';
+    const methods = known.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
+    if (methods.length === 0) throw new Refusal(404, `there is no ${path}`, 'GET / names what there is');
+    const allow = methods.join(', ');
+    throw new Refusal(405, `${request.method} is nothing that ${path} takes`, `it takes ${allow}`, { allow });
+  });
+}
+
+/** Answers what is no request, or not a whole one in time, and cuts it off. */
+function answerNoRequest(error: Error, socket: Socket): void {
+  const isLate = systemCodeOf(error) === 'ERR_HTTP_REQUEST_TIMEOUT';
+  const line = isLate ? '408 Request Timeout' : '400 Bad Request';
+  const body = JSON.stringify({ error: isLate ? 'the request did not come in time' : 'not HTTP', fix: '' });
+  const head = `content-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close`;
+  if (socket.writable) socket.write(`HTTP/1.1 ${line}\r\n${head}\r\n\r\n${body}`);
+  socket.destroySoon();
+}
+
+async function listen(app: FastifyInstance, { host, port }: ControlOptions): Promise<number> {
+  try {
+    await app.listen({ host, port });
+  } catch (error) {
+    const code = systemCodeOf(error);
+    if (code === 'EADDRINUSE') {
+      throw new ConfigError(
+        `port ${port} of --port is in use`,
+        'stop what uses it, or give another with --port; 0 takes a free one',
+      );
+    }
+    throw new ConfigError(`--host ${host}, --port ${port} cannot be opened: ${reasonOf(error)}`, 'choose others');
+  }
+  return (app.server.address() as AddressInfo).port;
+}

@@ -1,0 +1,86 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Writable } from 'node:stream';
+import { onTestFinished } from 'vitest';
+import type { Pace } from '../../src/bench/pace.ts';
+import { screenProbe } from '../../src/bench/probes.ts';
+import { type Result, runScenario } from '../../src/bench/run/run.ts';
+import type { Target, TargetKind } from '../../src/bench/target.ts';
+import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
+import { emulatedTarget } from '../../src/commands/bench-emulated.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { seededRandom } from '../../src/lib/seeded.ts';
+
+export const SEED = 7;
+
+export const quiet = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
+
+/** Gateway and boxes in this process, on a clock that skips. */
+export function emulated(): TargetKind {
+  return emulatedTarget({ transport: 'mqtt', probe: screenProbe, random: seededRandom(SEED), log: quiet });
+}
+
+/** The same, with something about it changed. */
+export function mutant(change: (target: Target) => Target | Promise<Target>): TargetKind {
+  const kind = emulated();
+  return { ...kind, open: async (need) => change(await kind.open(need)) };
+}
+
+/** One emulated box that is opened again and again without ending, for what is not about boxes. */
+export async function standing(): Promise<TargetKind> {
+  const kind = emulated();
+  const target = await kind.open({ boxes: 1, enrolled: true });
+  onTestFinished(() => target.close().then(() => target.pace.close()));
+  return staying(kind, target);
+}
+
+/** The target for one run of several, none of which ends it. */
+export function staying(kind: TargetKind, target: Target): TargetKind {
+  const { pace } = target;
+  const shared: Pace = {
+    clock: pace.clock,
+    wait: (ms, signal) => pace.wait(ms, signal),
+    during: (work) => pace.during(work),
+    pauses: () => pace.pauses(),
+    close: () => undefined,
+  };
+  return { ...kind, open: async () => ({ ...target, pace: shared, close: async () => undefined }) };
+}
+
+/** Runs the steps, which are YAML, on emulated boxes unless another target is given. */
+export async function bench(
+  steps: string,
+  { kind = emulated(), head = '', folder = '.' }: { kind?: TargetKind; head?: string; folder?: string } = {},
+): Promise<Result> {
+  const source = `name: a test\n${head}steps:\n${steps}`;
+  return runScenario(parseScenario(source, 'test.yaml', folder), kind, {
+    seed: SEED,
+    updateGoldens: false,
+    signal: new AbortController().signal,
+    onStep: () => undefined,
+  });
+}
+
+/** A server that answers what another one does, but for what `change` makes of it. */
+export async function lyingProxy(
+  origin: string,
+  change: (path: string, body: Buffer) => Buffer | Promise<Buffer>,
+): Promise<string> {
+  const server = createServer(async (request, response) => {
+    try {
+      const answer = await fetch(`${origin}${request.url}`, { method: request.method ?? 'GET' });
+      const body = Buffer.from(await answer.arrayBuffer());
+      response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' });
+      response.end(await change(request.url ?? '', body));
+    } catch {
+      response.destroy();
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
