@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { allHoldingTests, clauseFile, clauseList, clausesOf, holdingTestsOf, readProtocol } from './document.ts';
+import { allHoldingTests, clauseList, clausesOf, generatedFile, holdingTestsOf, readProtocol } from './document.ts';
 
 const CLAUSES = clausesOf(readProtocol());
 const TESTS = allHoldingTests();
@@ -44,5 +44,5 @@ it('every clause that a test names exists', () => {
 
 it('CLAUSES.md lists the tests of each clause (UPDATE_CLAUSES=1 writes it)', () => {
   const expected = clauseList(CLAUSES, TESTS);
-  expect(clauseFile(expected)).toBe(expected);
+  expect(generatedFile('clauses', expected)).toBe(expected);
 });

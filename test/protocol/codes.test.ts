@@ -1,22 +1,25 @@
 import { expect, it } from 'vitest';
 import { BOX_REFUSALS, CODES } from '../../src/protocol/codes.ts';
 import { SEAL_REFUSALS } from '../../src/protocol/seal.ts';
-import { generatedPart, readProtocol } from './document.ts';
+import { generatedFile, readProtocol } from './document.ts';
 
 /** Upper-case words of PROTOCOL.md that are values of other fields, and methods of HTTP. */
 const OTHER_VALUES: readonly string[] = ['QRIBFTTA', 'QRIBFTTC', 'VVB', 'VN', 'GET', 'DELETE'];
 
 const PUBLIC_CODE = /^(E\d{2}|\d{3})$/;
 
-/** The cells of a table without their padding. */
-function unpadded(table: string): string {
-  return table.replaceAll(/ +\|/g, ' |').replaceAll(/-{3,}/g, '---');
-}
+const HEAD = `# Codes
 
-it('ERR-6 PROTOCOL.md lists every code with its meaning (UPDATE_CLAUSES=1 writes the list)', () => {
+What \`message\` says in an answer \`{"status":"FAILED","message":"<code>"}\` ([PROTOCOL.md](PROTOCOL.md), clause ERR-1). This file is generated
+from \`codes.ts\`:
+
+    UPDATE_CLAUSES=1 npx vitest run --config test/vitest.config.ts test/protocol/codes.test.ts
+`;
+
+it('ERR-6 CODES.md lists every code with its meaning (UPDATE_CLAUSES=1 writes it)', () => {
   const rows = Object.entries(CODES).map(([code, meaning]) => `| \`${code}\` | ${meaning} |`);
-  const expected = ['| code | meaning |', '| --- | --- |', ...rows.sort()].join('\n');
-  expect(unpadded(generatedPart('codes', expected))).toBe(expected);
+  const expected = [HEAD, '| code | meaning |', '| --- | --- |', ...rows.sort(), ''].join('\n');
+  expect(generatedFile('codes', expected)).toBe(expected);
 });
 
 it('ERR-6 every code that PROTOCOL.md names exists', () => {

@@ -2,8 +2,10 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const PROTOCOL_FILE = new URL('../../src/protocol/PROTOCOL.md', import.meta.url);
-const CLAUSES_FILE = new URL('../CLAUSES.md', import.meta.url);
-const UPDATES = process.env.UPDATE_CLAUSES === '1';
+const GENERATED = {
+  clauses: new URL('../CLAUSES.md', import.meta.url),
+  codes: new URL('../../src/protocol/CODES.md', import.meta.url),
+};
 const TEST_FOLDER = fileURLToPath(new URL('..', import.meta.url));
 const ID = '(?:BOX-HTTP|[A-Z]{3})-\\d+';
 
@@ -55,19 +57,8 @@ Each clause of [PROTOCOL.md](../src/protocol/PROTOCOL.md) with the tests that ho
   return [head, ...parts].join('\n');
 }
 
-/** What stands between the markers of a generated part of PROTOCOL.md. With UPDATE_CLAUSES=1 it is written first. */
-export function generatedPart(name: string, expected: string): string {
-  const [begin, end] = [`<!-- ${name}:begin -->\n`, `<!-- ${name}:end -->`];
-  const document = readProtocol();
-  const [from, to] = [document.indexOf(begin) + begin.length, document.indexOf(end)];
-  if (from < begin.length || to < from) throw new Error(`PROTOCOL.md has no part between ${begin.trim()} and ${end}`);
-  if (!UPDATES) return document.slice(from, to).trim();
-  writeFileSync(PROTOCOL_FILE, `${document.slice(0, from)}\n${expected}\n\n${document.slice(to)}`);
-  return expected;
-}
-
-/** The generated file that lists the tests of each clause. With UPDATE_CLAUSES=1 it is written first. */
-export function clauseFile(expected: string): string {
-  if (UPDATES) writeFileSync(CLAUSES_FILE, expected);
-  return readFileSync(CLAUSES_FILE, 'utf8');
+/** A generated file of the documents. With UPDATE_CLAUSES=1 it is written first. */
+export function generatedFile(name: keyof typeof GENERATED, expected: string): string {
+  if (process.env.UPDATE_CLAUSES === '1') writeFileSync(GENERATED[name], expected);
+  return readFileSync(GENERATED[name], 'utf8');
 }
