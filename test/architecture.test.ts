@@ -42,6 +42,7 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
     ['link', 'setup'],
     ['.'],
   ],
+  conformance: [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks']],
 };
 const FLOORS_MAX = 5;
 const FILES_WITHOUT_FLOORS_MAX = 15;

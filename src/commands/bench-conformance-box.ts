@@ -1,7 +1,7 @@
 import { probeOf, screenProbe } from '../bench/probes.ts';
-import { isAnyHost, openAwaitedBox, ownAddress } from '../conformance/box/awaited-box.ts';
 import { BOX_CHECKS } from '../conformance/box/checks/all.ts';
-import type { JudgedIdentity } from '../conformance/box/gateway/side.ts';
+import { isAnyHost, openAwaitedBox, ownAddress } from '../conformance/box/external-box.ts';
+import type { JudgedIdentity } from '../conformance/box/gateway/endpoint.ts';
 import { boxLacks } from '../conformance/box/subject.ts';
 import { BOX_UNJUDGED } from '../conformance/box/unjudged.ts';
 import { type Opener, suiteOf } from '../conformance/suite.ts';

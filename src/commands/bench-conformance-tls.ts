@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Faces } from '../conformance/box/gateway/front.ts';
+import type { Faces } from '../conformance/box/gateway/tls-listener.ts';
 import { systemClock } from '../lib/clock.ts';
 import { readPemFiles } from '../lib/tls.ts';
 import { type Credential, createAuthority, issue, validFor } from '../provision/pki.ts';

@@ -1,6 +1,6 @@
 import { type Progress, progressOn } from '../bench/reports/progress.ts';
-import type { CheckOutcome, CheckResult } from '../conformance/conformance.ts';
-import { byClause, endedBefore } from '../conformance/conformance.ts';
+import type { CheckOutcome, CheckResult } from '../conformance/check.ts';
+import { byClause, endedBefore } from '../conformance/check.ts';
 import { conformancePage, type Judged } from '../conformance/page.ts';
 import { type Opener, reportedOf } from '../conformance/suite.ts';
 import { systemClock } from '../lib/clock.ts';

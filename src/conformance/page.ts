@@ -1,7 +1,7 @@
 import { documentOf } from '../bench/reports/page.ts';
 import { escaped, tookText } from '../bench/reports/text.ts';
 import { timelineOf } from '../bench/reports/timeline.ts';
-import { byClause, type CheckResult } from './conformance.ts';
+import { byClause, type CheckResult } from './check.ts';
 import type { Unjudged } from './unjudged.ts';
 
 /** A target and the verdicts on it. */

@@ -1,6 +1,6 @@
 import type { Pace } from '../bench/pace.ts';
 import type { Reported } from '../bench/reports/reported.ts';
-import { type Check, type CheckResult, type RunChecksOptions, runChecks } from './conformance.ts';
+import { type Check, type CheckResult, type RunChecksOptions, runChecks } from './check.ts';
 import type { Unjudged } from './unjudged.ts';
 
 export type JudgeOptions = Pick<

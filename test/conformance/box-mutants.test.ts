@@ -8,7 +8,7 @@ import { readJws } from '../../src/protocol/jws.ts';
 import type { DownOf, UpMessage } from '../../src/protocol/messages.ts';
 import type { SealRefusal } from '../../src/protocol/seal.ts';
 import { decodeVietQr, encodeVietQr } from '../../src/protocol/vietqr.ts';
-import { brokenClauses, judge, type Mutant, type Wire } from './box-stand.ts';
+import { brokenClauses, judge, type Mutant, type Wire } from './box-fixture.ts';
 
 /** What is slow to be seen on the glass is later by so much. */
 const LAG_MS = 2_000;

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ConnectionOptions } from 'node:tls';
 import { describe, expect, it, vi } from 'vitest';
 import { anyAuthority, facesOf } from '../../src/commands/bench-conformance-tls.ts';
-import { brokenClauses, judge } from './box-stand.ts';
+import { brokenClauses, judge } from './box-fixture.ts';
 
 const peers = vi.hoisted(() => ({ of: undefined as AsyncLocalStorage<ConnectionOptions> | undefined }));
 

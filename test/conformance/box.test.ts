@@ -6,7 +6,7 @@ import { anyAuthority, facesOf } from '../../src/commands/bench-conformance-tls.
 import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd } from '../support/processes.ts';
-import { judge, troubles } from './box-stand.ts';
+import { judge, troubles } from './box-fixture.ts';
 
 /** Clauses of which a program is judged in seconds. */
 const FAST = 'AGT-2,AGT-4,SIG,MSG-3,MSG-7,MSG-9,TOP,LIM';

@@ -17,10 +17,10 @@ import {
   runChecks,
   Silence,
   Unmet,
-} from '../../src/conformance/conformance.ts';
+} from '../../src/conformance/check.ts';
 import { conformancePage } from '../../src/conformance/page.ts';
-import { SERVICE_CHECKS } from '../../src/conformance/service/checks.ts';
-import { Masks } from '../../src/conformance/service/masks.ts';
+import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
+import { Masks } from '../../src/conformance/service/redactor.ts';
 import { SERVICE_UNJUDGED } from '../../src/conformance/service/unjudged.ts';
 import { reportedOf } from '../../src/conformance/suite.ts';
 import { MissingPeerError } from '../../src/lib/errors.ts';

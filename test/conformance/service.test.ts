@@ -4,12 +4,12 @@ import { type AddressInfo, createServer as createTcpServer, type Server, type So
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { realPace } from '../../src/bench/pace.ts';
-import { type CheckResult, runChecks } from '../../src/conformance/conformance.ts';
-import { SERVICE_CHECKS } from '../../src/conformance/service/checks.ts';
+import { type CheckResult, runChecks } from '../../src/conformance/check.ts';
+import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
 import { ServiceSubject } from '../../src/conformance/service/subject.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
-import { clausesOf, judgedOwn } from './stand.ts';
+import { clausesOf, judgedOwn } from './service-fixture.ts';
 
 const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
 

@@ -1,6 +1,6 @@
-import { type Check, type CheckRun, type Level, Mismatch, Unmet } from '../conformance.ts';
+import { type Check, type CheckRun, type Level, Mismatch, Unmet } from '../check.ts';
+import { Trial } from './check-context.ts';
 import type { BoxNeed, BoxSubject } from './subject.ts';
-import { Trial } from './trial.ts';
 
 export interface BoxCheckOptions {
   needs?: readonly BoxNeed[];

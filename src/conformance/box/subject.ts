@@ -3,8 +3,8 @@ import type { Pace } from '../../bench/pace.ts';
 import type { Seen } from '../../bench/probes.ts';
 import { untilRight } from '../../bench/steps/waiting.ts';
 import { MissingPeerError } from '../../lib/errors.ts';
+import type { JudgedIdentity } from './gateway/endpoint.ts';
 import type { ScriptedGateway } from './gateway/scripted-gateway.ts';
-import type { JudgedIdentity } from './gateway/side.ts';
 
 /**
  * What a check may need of a box beyond its connection. `pages`: its own pages, which say in words what is on its screen.

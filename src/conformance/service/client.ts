@@ -1,6 +1,6 @@
 import { parseJson } from '../../bench/clients/bodies.ts';
 import { MissingPeerError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
-import { Mismatch, Silence } from '../conformance.ts';
+import { Mismatch, Silence } from '../check.ts';
 import { recordOf } from './json.ts';
 import { ANSWER_TIMEOUT_MS, type ServiceRun } from './subject.ts';
 

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Account } from '../../bench/clients/gateway.ts';
 import type { Pace } from '../../bench/pace.ts';
-import type { Check, CheckRun } from '../conformance.ts';
-import type { CallbackAuth, CallbackListener } from './listener.ts';
-import { Masks } from './masks.ts';
+import type { Check, CheckRun } from '../check.ts';
+import type { CallbackAuth, CallbackListener } from './callback-listener.ts';
+import { Masks } from './redactor.ts';
 
 /** A partner of the service, at its base address. */
 export interface ServiceAccess {

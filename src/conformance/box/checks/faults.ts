@@ -1,6 +1,6 @@
-import { Mismatch } from '../../conformance.ts';
+import { Mismatch } from '../../check.ts';
 import { boxCheck } from '../box-check.ts';
-import { NOTICE_MAX_MS } from '../trial.ts';
+import { NOTICE_MAX_MS } from '../check-context.ts';
 import { expectPaid } from './payments.ts';
 import { expectEnd, refusedAs } from './pushes.ts';
 

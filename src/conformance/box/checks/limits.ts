@@ -1,7 +1,7 @@
-import { Mismatch } from '../../conformance.ts';
+import { Mismatch } from '../../check.ts';
 import { boxCheck } from '../box-check.ts';
-import type { Body } from '../hearing.ts';
-import type { Trial } from '../trial.ts';
+import type { Trial } from '../check-context.ts';
+import type { Body } from '../gateway-transcript.ts';
 import { expectPaid } from './payments.ts';
 
 const AMOUNT_MAX = 9_999_999_999_999;

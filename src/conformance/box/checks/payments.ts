@@ -1,8 +1,8 @@
 import type { UpOf } from '../../../protocol/messages.ts';
-import { Mismatch } from '../../conformance.ts';
+import { Mismatch } from '../../check.ts';
 import { boxCheck } from '../box-check.ts';
-import type { Body } from '../hearing.ts';
-import { NOTICE_MAX_MS, type Trial } from '../trial.ts';
+import { NOTICE_MAX_MS, type Trial } from '../check-context.ts';
+import type { Body } from '../gateway-transcript.ts';
 
 /** Payments that a box of any size remembers. */
 const BETWEEN = 5;

@@ -1,7 +1,7 @@
-import { Mismatch } from '../../conformance.ts';
+import { Mismatch } from '../../check.ts';
 import { boxCheck } from '../box-check.ts';
-import type { Body } from '../hearing.ts';
-import type { Trial } from '../trial.ts';
+import type { Trial } from '../check-context.ts';
+import type { Body } from '../gateway-transcript.ts';
 
 /** How much earlier or later than its deadline a box may end a push: its clock has ticks, and the way takes time. */
 const EARLY_MS = 700;

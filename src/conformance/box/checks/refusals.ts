@@ -1,9 +1,9 @@
 import { crc16 } from '../../../protocol/crc16.ts';
-import { Mismatch } from '../../conformance.ts';
+import { Mismatch } from '../../check.ts';
 import { boxCheck } from '../box-check.ts';
-import type { Body } from '../hearing.ts';
+import type { Trial } from '../check-context.ts';
+import type { Body } from '../gateway-transcript.ts';
 import { qrOf } from '../orders.ts';
-import type { Trial } from '../trial.ts';
 import { oldEnough, refusedAs } from './pushes.ts';
 
 /** Of another holder, at another bank. */

@@ -1,4 +1,4 @@
-import { Mismatch } from '../../conformance.ts';
+import { Mismatch } from '../../check.ts';
 import { boxCheck } from '../box-check.ts';
 
 /** What is told a second time, or does not fit (PROTOCOL.md, clauses AGT-2 and AGT-7). */

@@ -1,6 +1,6 @@
-import { Mismatch } from '../../conformance.ts';
+import { Mismatch } from '../../check.ts';
 import { boxCheck } from '../box-check.ts';
-import type { Trial } from '../trial.ts';
+import type { Trial } from '../check-context.ts';
 
 /** Unacknowledged for 10 s, and what a box takes to notice. */
 const AGAIN_MS = 13_000;

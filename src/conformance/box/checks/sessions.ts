@@ -1,7 +1,7 @@
 import { BOX_ALIVE_MS, BOX_UNHEARD_MAX_MS } from '../../../protocol/http-api.ts';
-import { Mismatch } from '../../conformance.ts';
+import { Mismatch } from '../../check.ts';
 import { boxCheck } from '../box-check.ts';
-import { NOTICE_MAX_MS, type Trial } from '../trial.ts';
+import { NOTICE_MAX_MS, type Trial } from '../check-context.ts';
 import { announced } from './payments.ts';
 import { expectEnd, refusedAs } from './pushes.ts';
 

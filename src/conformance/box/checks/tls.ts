@@ -1,8 +1,8 @@
-import { Mismatch } from '../../conformance.ts';
+import { Mismatch } from '../../check.ts';
 import { boxCheck } from '../box-check.ts';
-import type { Face, Faces } from '../gateway/front.ts';
+import type { Trial } from '../check-context.ts';
+import type { Face, Faces } from '../gateway/tls-listener.ts';
 import { RETURN_MS } from '../subject.ts';
-import type { Trial } from '../trial.ts';
 
 /** What comes after a handshake comes within this. */
 const LOGIN_MS = 2_000;

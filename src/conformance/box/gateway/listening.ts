@@ -1,6 +1,6 @@
 import type { Server } from 'node:net';
 import { ConfigError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
-import type { Listen } from './side.ts';
+import type { Listen } from './endpoint.ts';
 
 /** Opens a server; the port that it got. Throws ConfigError that names the option. */
 export async function openServer(server: Server, { host, port }: Listen, option: string): Promise<number> {

@@ -1,5 +1,5 @@
 import { loginOf } from '../../../protocol/keys.ts';
-import type { JudgedIdentity } from './side.ts';
+import type { JudgedIdentity } from './endpoint.ts';
 
 /** Why a login is not that of the box (PROTOCOL.md, clause TOP-2); undefined when it is. */
 export function loginProblem(

@@ -6,11 +6,11 @@ import { readJws } from '../../../protocol/jws.ts';
 import { type SigningKey, signingKeyOf } from '../../../protocol/keys.ts';
 import { type DownBody, type Link, MESSAGE_VERSION, type UpMessage, type UpOf } from '../../../protocol/messages.ts';
 import { GatewaySeal, type ReadMessage, readUp, type SealRefusal } from '../../../protocol/seal.ts';
-import { MqttSide } from './broker.ts';
-import type { Face, Faces } from './front.ts';
-import { Sealer } from './sealer.ts';
-import type { Connection, Ear, JudgedIdentity, Login, Objection, Taken } from './side.ts';
-import { HttpSide } from './stream.ts';
+import type { Connection, Ear, JudgedIdentity, Login, Objection, Taken } from './endpoint.ts';
+import { HttpSide } from './http-endpoint.ts';
+import { Sealer } from './message-signer.ts';
+import { MqttSide } from './mqtt-endpoint.ts';
+import type { Face, Faces } from './tls-listener.ts';
 
 const SEED_BYTES = 32;
 /** What is kept of one box. */

@@ -1,0 +1,86 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { BoxAt } from '../../bench/clients/box.ts';
+import type { Probe } from '../../bench/probes.ts';
+import { agentConfigFor, makeBoxes, type Place, type Transport } from '../../bench/targets/identities.ts';
+import type { Part, Starter } from '../../bench/targets/own.ts';
+import { freePorts } from '../../bench/targets/ports.ts';
+import { untilAtWork } from '../../bench/targets/running.ts';
+import { makeWorkFolder } from '../../bench/work-folder.ts';
+import type { Random } from '../../lib/random.ts';
+import { ScriptedGateway } from './gateway/scripted-gateway.ts';
+import type { Faces } from './gateway/tls-listener.ts';
+import { awaitHello, type BoxSubject } from './subject.ts';
+
+/** A box of this house comes up within this, also as a program on a busy machine. */
+const START_MS = 60_000;
+
+export interface OwnBoxOptions {
+  transport: Transport;
+  probe: Probe;
+  random: Random;
+  /** With them, box and gateway speak TLS. */
+  faces?: Faces | undefined;
+  signal: AbortSignal;
+}
+
+/** Starts a box of the bench's own, with the judging gateway as its own. Throws MissingPeerError when it does not come. */
+export async function openOwnBox(
+  starter: Pick<Starter, 'pace' | 'agent'>,
+  { transport, probe, random, faces, signal }: OwnBoxOptions,
+): Promise<BoxSubject> {
+  const { pace } = starter;
+  const [made] = makeBoxes(1, true, random);
+  if (made?.secret === undefined) throw new Error('a box without a secret cannot be judged');
+  const identity = { ...made, secret: made.secret };
+  const folder = await makeWorkFolder('bench-box');
+  const loopback = { host: '127.0.0.1', mqttPort: 0, httpPort: 0 };
+  const gateway = await ScriptedGateway.open(loopback, identity, { clock: pace.clock, random, faces });
+  const [boxPort = 0] = await freePorts(1);
+  const place = { mqttPort: gateway.mqtt.port, httpPort: gateway.http.port, transport, folder };
+  const plain = agentConfigFor(place, made, boxPort);
+  const config = faces === undefined ? plain : { ...plain, link: await linkOverTls(place, faces) };
+  const at = new BoxAt(`http://127.0.0.1:${boxPort}`, made);
+  let part: Part | undefined;
+  const start = async () => {
+    part = await pace.during(() => starter.agent(config, made.terminalCode));
+  };
+  const end = async () => {
+    await pace.during(async () => part?.end('killed'));
+    part = undefined;
+  };
+  const close = async () => {
+    await end();
+    await gateway.close();
+    pace.close();
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  };
+  const hands = {
+    see: () => probe.see(at),
+    pages: at,
+    hasFaults: true,
+    isFirstLife: true,
+    restart: async () => {
+      hands.isFirstLife = false;
+      await end();
+      await start();
+    },
+    close,
+  };
+  try {
+    await start();
+    await awaitHello(gateway, { pace, withinMs: START_MS, signal });
+    if (gateway.session !== undefined) await untilAtWork(at, pace);
+    return { identity, pace, gateway, hands };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function linkOverTls({ mqttPort, httpPort, transport, folder }: Place, { ca }: Faces): Promise<object> {
+  const file = join(folder, 'ca.pem');
+  await writeFile(file, ca);
+  const url = transport === 'mqtt' ? `mqtts://127.0.0.1:${mqttPort}` : `https://127.0.0.1:${httpPort}`;
+  return { transport, url, tls: { ca: file } };
+}

@@ -1,0 +1,204 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { z } from 'zod';
+import type { Clock } from '../../../lib/clock.ts';
+import { createServer } from '../../../lib/http.ts';
+import { SERVER_LIMITS } from '../../../lib/http-guard.ts';
+import type { Random } from '../../../lib/random.ts';
+import { LIMITS } from '../../../protocol/fields.ts';
+import { BOX_ALIVE_MS, BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../../protocol/http-api.ts';
+import type { Connection, Ear, JudgedIdentity, Listen, Side } from './endpoint.ts';
+import { openServer } from './listening.ts';
+import { loginProblem } from './login.ts';
+import { type Face, TlsFront } from './tls-listener.ts';
+
+const PORT_OPTION = '--http-port';
+const CONNECTIONS_MAX = 64;
+const STREAMS_MAX = 8;
+const SESSION = z.uuid();
+
+interface Stream extends Connection {
+  readonly sessionId: string;
+  readonly transport: 'http';
+  /** Ends it without a word. */
+  cut(): void;
+}
+
+/** How the next posts are answered, for a while. `hang`: not at all. */
+export type PostAnswer = 503 | 409 | 401 | 'hang';
+
+export interface HttpDeps {
+  clock: Clock;
+  random: Random;
+  ear: Ear;
+  /** What it shows of itself; without one it speaks without TLS. */
+  face?: Face | undefined;
+}
+
+/** The gateway's side of the box's connection over HTTP (PROTOCOL.md, clause BOX-HTTP). */
+export class HttpSide implements Side {
+  readonly #identity: JudgedIdentity;
+  readonly #deps: HttpDeps;
+  readonly #server: Server;
+  readonly #streams = new Map<string, Stream>();
+  readonly #sockets = new Set<Socket>();
+  /** What posts and openings are answered in place of the right answer. */
+  refusesWith: PostAnswer | undefined;
+  /** Whether streams are written to at all, comments included. */
+  isSilent = false;
+  /** When a stream was opened last, in the clock's monotonic milliseconds. */
+  streamAtMs = 0;
+  /** Requests that were answered as `refusesWith` says. */
+  refused = 0;
+  /** What is before it; undefined where it speaks without TLS. */
+  front: TlsFront | undefined;
+  visits = 0;
+  port = 0;
+
+  private constructor(identity: JudgedIdentity, deps: HttpDeps) {
+    this.#identity = identity;
+    this.#deps = deps;
+    this.#server = createServer(SERVER_LIMITS, (request, response) => this.#onRequest(request, response));
+    this.#server.maxConnections = CONNECTIONS_MAX;
+    this.#server.on('connection', (socket: Socket) => {
+      this.visits += 1;
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
+  }
+
+  /** Throws ConfigError when the address cannot be had. */
+  static async open(at: Listen, identity: JudgedIdentity, deps: HttpDeps): Promise<HttpSide> {
+    const side = new HttpSide(identity, deps);
+    const server = side.#server;
+    if (deps.face === undefined) side.port = await openServer(server, at, PORT_OPTION);
+    else {
+      side.front = await TlsFront.open(at, PORT_OPTION, deps.face, (socket) => server.emit('connection', socket));
+      side.port = side.front.port;
+    }
+    return side;
+  }
+
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  /** A gateway that ends takes its streams with it; the next ones have other challenges. */
+  async restart(): Promise<void> {
+    for (const stream of this.#streams.values()) stream.cut();
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve));
+    this.#server.closeAllConnections();
+    await Promise.all([closed, this.front?.close()]);
+  }
+
+  #onRequest(request: IncomingMessage, response: ServerResponse): void {
+    request.on('error', () => undefined);
+    response.on('error', () => undefined);
+    const { method, url } = request;
+    const isPost = method === 'POST';
+    const isRefused = this.refusesWith === 401 || (isPost && this.refusesWith !== undefined);
+    if (isRefused) this.refused += 1;
+    if (this.refusesWith === 'hang' && isPost) return;
+    if (!this.#isLoggedIn(request) || this.refusesWith === 401) {
+      end(response, 401, { 'www-authenticate': 'Basic realm="paybox box", charset="UTF-8"' });
+      return;
+    }
+    const session = SESSION.safeParse(request.headers[BOX_SESSION_HEADER]);
+    if (!session.success) {
+      this.#deps.ear.object('BOX-HTTP-1', `${method} ${url} without a UUID in ${BOX_SESSION_HEADER}`);
+      end(response, 400);
+    } else if (method === 'GET' && url === BOX_PATHS.stream) {
+      this.#openStream(response, session.data);
+    } else if (method === 'POST' && url === BOX_PATHS.messages) {
+      this.#onPost(request, response, session.data);
+    } else {
+      this.#deps.ear.object('BOX-HTTP-1', `${method} ${url} is none of its paths`);
+      end(response, 404);
+    }
+  }
+
+  #isLoggedIn({ headers, url }: IncomingMessage): boolean {
+    const [scheme = '', encoded = ''] = (headers.authorization ?? '').split(' ', 2);
+    const [username = '', password = ''] = Buffer.from(encoded, 'base64').toString('utf8').split(':', 2);
+    const isBasic = scheme.toLowerCase() === 'basic';
+    const problem = isBasic ? loginProblem(this.#identity, username, password) : 'it sends no Basic credentials';
+    if (problem !== undefined || url === BOX_PATHS.stream) {
+      this.#deps.ear.login({ transport: 'http', username, problem });
+    }
+    return problem === undefined;
+  }
+
+  #openStream(response: ServerResponse, sessionId: string): void {
+    const challenge = this.#deps.random.uuid();
+    this.streamAtMs = this.#deps.clock.monotonicMs();
+    response.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store',
+      [BOX_CHALLENGE_HEADER]: challenge,
+    });
+    const over = new AbortController();
+    const write = (text: string) => {
+      if (!over.signal.aborted && !this.isSilent) response.write(text);
+    };
+    const stream: Stream = {
+      transport: 'http',
+      challenge,
+      sessionId,
+      get isOpen() {
+        return !over.signal.aborted;
+      },
+      deliver: (bytes) => write(`data: ${Buffer.from(bytes).toString('utf8')}\n\n`),
+      cut: () => response.destroy(),
+    };
+    response.once('close', () => {
+      over.abort();
+      if (this.#streams.get(sessionId) === stream) this.#streams.delete(sessionId);
+    });
+    this.#streams.get(sessionId)?.cut();
+    this.#streams.set(sessionId, stream);
+    const [oldest] = this.#streams.values();
+    if (this.#streams.size > STREAMS_MAX) oldest?.cut();
+    void this.#comment(write, over.signal);
+  }
+
+  async #comment(write: (text: string) => void, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      write(':\n\n');
+      await this.#deps.clock.sleep(BOX_ALIVE_MS, signal);
+    }
+  }
+
+  #onPost(request: IncomingMessage, response: ServerResponse, sessionId: string): void {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= LIMITS.messageBytesMax) chunks.push(chunk);
+    });
+    request.on('end', () => {
+      if (bytes > LIMITS.messageBytesMax) {
+        this.#deps.ear.object('LIM-4', `posted ${bytes} bytes`);
+        end(response, 413);
+        return;
+      }
+      end(response, this.#answerTo(request, Buffer.concat(chunks), sessionId));
+    });
+  }
+
+  #answerTo({ headers }: IncomingMessage, body: Buffer, sessionId: string): number {
+    const { ear } = this.#deps;
+    if (typeof this.refusesWith === 'number') return this.refusesWith;
+    const stream = this.#streams.get(sessionId);
+    if (stream === undefined) return 409;
+    const type = headers['content-type'];
+    if (type !== 'application/jose') ear.object('BOX-HTTP-2', `posted a message as ${type ?? 'no Content-Type'}`);
+    return ear.message(stream, body) === 'illegal' ? 400 : 202;
+  }
+}
+
+function end(response: ServerResponse, status: number, headers: Record<string, string> = {}): void {
+  response.writeHead(status, headers).end();
+}

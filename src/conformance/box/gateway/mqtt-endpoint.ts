@@ -1,0 +1,270 @@
+import type { EventEmitter } from 'node:events';
+import { createServer, type Server, type Socket } from 'node:net';
+import { Aedes, type AedesOptions, type AuthenticateError, type Client } from 'aedes';
+import type { Random } from '../../../lib/random.ts';
+import { decodePresence, encode } from '../../../protocol/codec.ts';
+import { goneProofOf } from '../../../protocol/keys.ts';
+import { MESSAGE_VERSION, type Presence } from '../../../protocol/messages.ts';
+import { boxMayPublish, boxMaySubscribe, boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../../protocol/topics.ts';
+import type { Connection, Ear, JudgedIdentity, Listen, Side } from './endpoint.ts';
+import { openServer } from './listening.ts';
+import { loginProblem } from './login.ts';
+import { type Face, TlsFront } from './tls-listener.ts';
+
+const PORT_OPTION = '--mqtt-port';
+const CONNECTIONS_MAX = 64;
+const PRESENCES_MAX = 10_000;
+const CONNECT_TIMEOUT_MS = 10_000;
+/** PROTOCOL.md, clause TOP-4. */
+const KEEPALIVE_SECONDS_MAX = 600;
+/** MQTT 3.1.1, section 3.1.2.2. */
+const PROTOCOL_LEVEL = 4;
+/** CONNACK return code for a bad user name or password (MQTT 3.1.1, section 3.2.2.3). */
+const BAD_CREDENTIALS = 4;
+
+type ConnectPacket = Parameters<NonNullable<AedesOptions['preConnect']>>[1];
+
+/** More hexadecimal digits of its session in a client id are no chance. */
+const SESSION_HEX_TOLD_MAX = 8;
+
+/** A connection to the broker that logged in. */
+interface MqttConnection extends Connection {
+  readonly transport: 'mqtt';
+  readonly clientId: string;
+  /** What its last will says; undefined without a legal one. */
+  readonly will: Presence | undefined;
+  /** The session of its birth. */
+  sessionId: string | undefined;
+}
+
+/** What a publish looks like, from whomever. */
+interface Published {
+  topic: string;
+  payload: Uint8Array | string;
+  qos: number;
+  retain?: boolean;
+}
+
+export interface BrokerDeps {
+  random: Random;
+  ear: Ear;
+  /** What it shows of itself; without one it speaks without TLS. */
+  face?: Face | undefined;
+}
+
+/** The gateway and its broker in one (PROTOCOL.md, clauses TOP and PRE). */
+export class MqttSide implements Side {
+  readonly #identity: JudgedIdentity;
+  readonly #deps: BrokerDeps;
+  readonly #sockets = new Set<Socket>();
+  readonly #connections = new WeakMap<Client, MqttConnection>();
+  /** How connections began. */
+  readonly #packets = new WeakMap<Client, ConnectPacket>();
+  #server: Server | undefined;
+  #aedes: Aedes | undefined;
+  #run: string | undefined;
+  /** What the box, or its last will, has said of its presence; the broker keeps the last one. */
+  readonly presences: Presence[] = [];
+  /** What is before it; undefined where it speaks without TLS. */
+  front: TlsFront | undefined;
+  visits = 0;
+  port = 0;
+
+  private constructor(identity: JudgedIdentity, deps: BrokerDeps) {
+    this.#identity = identity;
+    this.#deps = deps;
+  }
+
+  /** Throws ConfigError when the address cannot be had. */
+  static async open(at: Listen, identity: JudgedIdentity, deps: BrokerDeps): Promise<MqttSide> {
+    const side = new MqttSide(identity, deps);
+    // Without a limit, as what is above one is queued without any, and thousands in it overflow the stack.
+    const aedes = await Aedes.createBroker({ ...side.#rights(), connectTimeout: CONNECT_TIMEOUT_MS, concurrency: 0 });
+    side.#aedes = aedes;
+    // Connections break on purpose here, and one that is no MQTT never logs in; unheard, an error would end the process.
+    (aedes as EventEmitter).on('error', () => undefined);
+    aedes.on('publish', (packet, client) => side.#onPublish(packet, client));
+    side.port = await side
+      .#listen(at, (socket) => aedes.handle(socket))
+      .catch(async (error: unknown) => {
+        await new Promise<void>((resolve) => aedes.close(resolve));
+        throw error;
+      });
+    await side.restart();
+    return side;
+  }
+
+  async #listen(at: Listen, handle: (socket: Socket) => void): Promise<number> {
+    const onSocket = (socket: Socket) => {
+      this.visits += 1;
+      this.#sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.once('close', () => this.#sockets.delete(socket));
+      handle(socket);
+    };
+    const { face } = this.#deps;
+    if (face !== undefined) {
+      this.front = await TlsFront.open(at, PORT_OPTION, face, onSocket);
+      return this.front.port;
+    }
+    const server = createServer(onSocket);
+    server.maxConnections = CONNECTIONS_MAX;
+    this.#server = server;
+    return openServer(server, at, PORT_OPTION);
+  }
+
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  async restart(): Promise<void> {
+    this.#run = this.#deps.random.uuid();
+    await this.#sayPresence(true);
+  }
+
+  /** The gateway is not at the broker any more; `restart` brings it back. */
+  async leave(): Promise<void> {
+    await this.#sayPresence(false);
+    this.#run = undefined;
+  }
+
+  async close(): Promise<void> {
+    const closed = this.#server && new Promise((resolve) => this.#server?.close(resolve));
+    await new Promise<void>((resolve) => this.#aedes?.close(resolve));
+    this.cut();
+    await Promise.all([closed, this.front?.close()]);
+  }
+
+  async #sayPresence(online: boolean): Promise<void> {
+    const sessionId = this.#run ?? this.#deps.random.uuid();
+    await this.#publish(GATEWAY_PRESENCE_TOPIC, encode({ v: MESSAGE_VERSION, online, sessionId }), true);
+  }
+
+  #publish(topic: string, payload: string | Uint8Array, retain: boolean): Promise<void> {
+    const packet = { cmd: 'publish', topic, payload: Buffer.from(payload), qos: 1, retain, dup: false } as const;
+    return new Promise((resolve, reject) => {
+      this.#aedes?.publish(packet, (error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  #rights(): AedesOptions {
+    const { terminalCode } = this.#identity;
+    const { ear } = this.#deps;
+    return {
+      preConnect: (client, packet, done) => {
+        this.#packets.set(client, packet);
+        done(null, true);
+      },
+      authenticate: (client, username = '', password, done) => {
+        const problem = loginProblem(this.#identity, username, String(password ?? ''));
+        ear.login({ transport: 'mqtt', username, problem });
+        if (problem === undefined) {
+          this.#connections.set(client, this.#connectionOf(client, this.#willOf(client)));
+          done(null, true);
+        } else done(Object.assign(new Error(problem), { returnCode: BAD_CREDENTIALS }) as AuthenticateError, false);
+      },
+      authorizePublish: (_client, packet, done) => {
+        const isAllowed = boxMayPublish(terminalCode, packet.topic);
+        if (!isAllowed) ear.object('TOP-3', `published to ${packet.topic}`);
+        done(isAllowed ? null : new Error('publish refused'));
+      },
+      authorizeSubscribe: (_client, subscription, done) => {
+        const { topic, qos } = subscription;
+        const isAllowed = boxMaySubscribe(terminalCode, topic);
+        if (!isAllowed) ear.object('TOP-3', `subscribed to ${topic}`);
+        if (qos !== 1) ear.object('TOP-1', `subscribed to ${topic} with QoS ${qos}`);
+        done(null, isAllowed ? subscription : null);
+      },
+    };
+  }
+
+  /** The last will of a connection, as far as it is a legal one; what else it says of itself is looked at too. */
+  #willOf(client: Client): Presence | undefined {
+    const { ear } = this.#deps;
+    const packet = this.#packets.get(client);
+    const { protocolVersion, clean, keepalive = 0, will } = packet ?? {};
+    if (protocolVersion !== PROTOCOL_LEVEL) ear.object('TOP-1', `MQTT of protocol level ${protocolVersion}`);
+    if (clean !== true) ear.object('TOP-1', 'connected without a clean session');
+    if (keepalive < 1 || keepalive > KEEPALIVE_SECONDS_MAX) ear.object('TOP-4', `a keepalive of ${keepalive} s`);
+    if (will === undefined) {
+      ear.object('PRE-1', 'connected without a last will');
+      return undefined;
+    }
+    const told = this.#presenceIn({ ...will, qos: will.qos ?? 0 }, 'its last will');
+    if (told?.online === true) ear.object('PRE-1', 'its last will says that it is online');
+    return told;
+  }
+
+  /** The presence in a publish; objects to what is none. */
+  #presenceIn({ topic, payload, qos, retain = false }: Published, what: string): Presence | undefined {
+    const { ear } = this.#deps;
+    const expected = boxTopic(this.#identity.terminalCode, 'presence');
+    const decoded = decodePresence(Buffer.from(payload));
+    if (topic !== expected) ear.object('PRE-1', `${what} goes to ${topic}, not to ${expected}`);
+    if (!retain || qos !== 1)
+      ear.object('PRE-1', `${what} goes with QoS ${qos}${retain ? '' : ' and is not retained'}`);
+    if (decoded.ok) {
+      this.#lookAtProof(decoded.value, what);
+      return decoded.value;
+    }
+    ear.object('PRE-1', `${what} is no presence: ${decoded.reason}`);
+    return undefined;
+  }
+
+  #lookAtProof({ online, sessionId, proof }: Presence, what: string): void {
+    const { secret, terminalCode } = this.#identity;
+    if (online || proof === goneProofOf(secret, terminalCode, sessionId)) return;
+    this.#deps.ear.object('PRE-1', `${what} does not prove that it is the box that is gone`);
+  }
+
+  #connectionOf(client: Client, will: Presence | undefined): MqttConnection {
+    const deliver = (bytes: string | Uint8Array) => {
+      // A broker that is closed says nothing any more.
+      this.#publish(boxTopic(this.#identity.terminalCode, 'down'), bytes, false).catch(() => undefined);
+    };
+    const run = () => this.#run ?? '';
+    return {
+      transport: 'mqtt',
+      get challenge() {
+        return run();
+      },
+      clientId: client.id,
+      will,
+      sessionId: undefined,
+      get isOpen() {
+        return client.connected;
+      },
+      deliver,
+    };
+  }
+
+  #onPublish(packet: Published, client: Client | null): void {
+    const { ear } = this.#deps;
+    const { terminalCode } = this.#identity;
+    const connection = client === null ? undefined : this.#connections.get(client);
+    if (packet.topic === boxTopic(terminalCode, 'presence')) {
+      const told = this.#presenceIn(packet, 'its presence');
+      if (told !== undefined && this.presences.length < PRESENCES_MAX) this.presences.push(told);
+      if (connection !== undefined && told?.online === true) this.#onBirth(connection, told);
+    } else if (packet.topic === boxTopic(terminalCode, 'up') && connection !== undefined) {
+      if (packet.qos !== 1 || packet.retain === true) {
+        ear.object('TOP-1', `sent with QoS ${packet.qos}${packet.retain === true ? ', retained' : ''}`);
+      }
+      if (this.#run === undefined) ear.object('PRE-2', 'sent a message while no gateway is present');
+      ear.message(connection, Buffer.from(packet.payload));
+    }
+  }
+
+  #onBirth(connection: MqttConnection, { sessionId }: Presence): void {
+    connection.sessionId = sessionId;
+    const { will, clientId } = connection;
+    if (hexOf(clientId).includes(hexOf(sessionId).slice(0, SESSION_HEX_TOLD_MAX))) {
+      this.#deps.ear.object('TOP-6', `its client id ${clientId} tells its session`);
+    }
+    if (will !== undefined && will.sessionId !== sessionId) {
+      this.#deps.ear.object('PRE-1', 'its birth names another session than its last will');
+    }
+  }
+}
+
+const hexOf = (id: string) => id.replaceAll('-', '').toLowerCase();

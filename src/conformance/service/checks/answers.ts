@@ -1,0 +1,93 @@
+import { readQr } from '../../../bench/decode.ts';
+import { decodePicture } from '../../../bench/picture-file.ts';
+import { PayboxError } from '../../../lib/errors.ts';
+import { Mismatch, Unmet } from '../../check.ts';
+import { ask, type Called, told } from '../client.ts';
+import { recordOf } from '../json.ts';
+import { each, expectSame, expectStatus, generateBody } from '../requests.ts';
+import type { ServiceCheck, ServiceRun } from '../subject.ts';
+import { generate } from './generate.ts';
+
+const TEXTS = [
+  'bankName',
+  'imgId',
+  'transactionId',
+  'transactionRefId',
+  'qrLink',
+  'terminalCode',
+  'subTerminalCode',
+  'serviceCode',
+] as const;
+
+/** What generate answers beside the QR itself. */
+export const answerChecks: readonly ServiceCheck[] = [
+  {
+    clause: 'GEN-4',
+    title: 'the answer has its seventeen fields',
+    level: 'gap',
+    run: judgeFields,
+  },
+  {
+    clause: 'GEN-4',
+    title: 'existing is 1 for an account in the system, and 0 for another',
+    level: 'gap',
+    run: (run) =>
+      each(
+        [
+          ['1', generateBody(run)],
+          ['0', { ...generateBody(run), bankAccount: 'NOSUCHACCOUNT' }],
+        ] as const,
+        async ([existing, body]) => {
+          const answer = recordOf((await generated(run, body)).json);
+          expectSame(`existing for ${body.bankAccount}`, existing, String(answer.existing));
+        },
+      ),
+  },
+  {
+    clause: 'GEN-4',
+    title: 'qrLink leads to a picture of the QR',
+    level: 'gap',
+    run: judgeLink,
+  },
+];
+
+/** An answer with a QR. Throws Unmet where there is none: GEN-1 judges that. */
+async function generated(run: ServiceRun, body: object): Promise<Called> {
+  const called = await generate(run, { ...body });
+  if (called.status !== 200) throw new Unmet(`needs an answer, but it is ${told(called)}`);
+  return called;
+}
+
+async function judgeFields(run: ServiceRun): Promise<void> {
+  const body = generateBody(run);
+  const answer = recordOf((await generated(run, body)).json);
+  const { bankCode, bankAccount, userBankName, orderId } = body;
+  const expected = { bankCode, bankAccount, userBankName, orderId, amount: String(body.amount) };
+  await each(Object.entries(expected), async ([field, value]) => expectSame(field, value, answer[field]));
+  await each([...TEXTS, 'content', 'qrCode'], async (field) =>
+    expectSame(`the type of ${field}`, 'string', typeof answer[field]),
+  );
+  expectSame('the type of existing', 'number', typeof answer.existing);
+  if (!Array.isArray(answer.additionalData)) throw new Mismatch('additionalData is no array');
+}
+
+/** Followed as a browser does that nobody has logged in with. */
+async function judgeLink(run: ServiceRun): Promise<void> {
+  const { qrLink, qrCode } = recordOf((await generated(run, generateBody(run))).json);
+  if (typeof qrLink !== 'string' || !/^https?:\/\//.test(qrLink) || !URL.canParse(qrLink)) {
+    throw new Mismatch(`qrLink: expected an address, is ${JSON.stringify(qrLink)}`);
+  }
+  const called = await ask(run, { path: qrLink, method: 'GET' });
+  expectStatus(called, 200, qrLink);
+  const type = called.headers.get('content-type') ?? '';
+  if (type.startsWith('text/html'))
+    throw new Unmet('needs a picture: qrLink leads to a page, which nobody looks at here');
+  const picture = await decodePicture(called.bytes).catch((error: unknown) => {
+    if (error instanceof PayboxError)
+      throw new Mismatch(`${qrLink} is ${type || 'of no type'}: ${error.message}`, error);
+    throw error;
+  });
+  const qr = await readQr(picture);
+  if (qr !== qrCode)
+    throw new Mismatch(`the picture at qrLink has ${qr ?? 'no QR that can be read'}, expected ${qrCode}`);
+}

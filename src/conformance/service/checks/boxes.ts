@@ -1,0 +1,217 @@
+import { systemClock } from '../../../lib/clock.ts';
+import { BOX_REFUSALS } from '../../../protocol/codes.ts';
+import { PATHS } from '../../../protocol/http-api.ts';
+import { Mismatch, Unmet } from '../../check.ts';
+import { type Called, codeOf, told } from '../client.ts';
+import { recordOf } from '../json.ts';
+import { each, expectCode, expectRefused, expectSuccess, ownQr, post, pushBody, qrOf } from '../requests.ts';
+import { type OnShow, type PlayedBox, withBox } from '../simulated-box.ts';
+import type { ServiceCheck, ServiceRun } from '../subject.ts';
+import { send } from './push.ts';
+import { expectHeld, expectNoMessage, hold, pushedToBoxOn, QUIET_MS, settling, started } from './pushing.ts';
+
+/** The longest deadline of a push, and the steps in which it is waited for. */
+const DEADLINE_MAX_MS = 65_000;
+const DEADLINE_STEP_MS = 500;
+/** What is answered at once is answered before any deadline. */
+const AT_ONCE_MS = 4_000;
+
+export const boxChecks: readonly ServiceCheck[] = [
+  {
+    clause: 'SND-3',
+    title: 'a push to a box that is on is SUCCESS with an empty message',
+    level: 'spec',
+    needs: ['a box that is on'],
+    run: async (run) => {
+      const { called } = await pushedToBoxOn(run);
+      expectSuccess(called, 'the push');
+      expectNoMessage(called);
+    },
+  },
+  {
+    clause: 'SND-3',
+    title: 'when it is SUCCESS, the QR is on the screen',
+    level: 'spec',
+    needs: ['a box that is on', 'a screen'],
+    run: async (run) => {
+      const { called, qrCode } = await pushedToBoxOn(run);
+      if (codeOf(called) !== undefined)
+        throw new Unmet(`needs a push that is shown, this one is answered ${told(called)}`);
+      const seen = await run.subject.pace.during(async () => run.subject.options.seeQr?.());
+      if (seen !== qrCode) throw new Mismatch(`the screen has ${seen ?? 'no QR'} after SUCCESS`);
+    },
+  },
+  {
+    clause: 'SND-3',
+    title: 'the box is told to show the QR that was pushed, and nothing else',
+    level: 'spec',
+    needs: ['a box to play'],
+    run: (run) =>
+      withBox(run, async (box) => {
+        const { order, qrCode, answer, show } = await started(run, box);
+        expectSuccess(await answer.called, 'a push that the box shows');
+        const { bankAccount, userBankName } = run.subject.options.account;
+        const expected = {
+          qrCode,
+          bankAccount,
+          userBankName,
+          amount: order.amount,
+          content: order.content,
+          orderId: order.content,
+        };
+        await each(Object.entries(expected), async ([field, value]) => {
+          const actual = recordOf(show)[field];
+          if (actual !== value) throw new Mismatch(`${field}: expected ${value}, the box is told ${String(actual)}`);
+        });
+      }),
+  },
+  {
+    clause: 'SND-3',
+    title: 'SUCCESS, with an empty message, is answered only after the box confirmed',
+    level: 'spec',
+    needs: ['a box to play'],
+    run: (run) =>
+      withBox(
+        run,
+        async (box) => {
+          const { answer, show } = await started(run, box);
+          const { pushId } = show;
+          await expectHeld(run, answer, 'before the box has said anything');
+          await box.send({ type: 'accepted', pushId });
+          if (run.subject.options.confirm === 'displayed') {
+            await expectHeld(run, answer, 'before the QR is on the screen');
+            await box.send({ type: 'shown', pushId });
+          }
+          const called = await answer.called;
+          expectSuccess(called, 'once the box has confirmed');
+          expectNoMessage(called);
+        },
+        hold,
+      ),
+  },
+  {
+    clause: 'SND-4',
+    title: 'without a confirmation the push is refused, and taken back',
+    level: 'spec',
+    needs: ['a box to play'],
+    timeoutMs: 2 * DEADLINE_MAX_MS,
+    run: judgeTimeout,
+  },
+  {
+    clause: 'SND-4',
+    title: 'its code is BOX_TIMEOUT then',
+    level: 'gap',
+    needs: ['a box to play'],
+    timeoutMs: 2 * DEADLINE_MAX_MS,
+    run: (run) =>
+      withBox(run, async (box) => expectCode((await unconfirmed(run, box)).called, 'BOX_TIMEOUT', UNCONFIRMED), hold),
+  },
+  {
+    clause: 'SND-5',
+    title: 'a push to a box that is off is refused at once',
+    level: 'spec',
+    needs: ['a box to play'],
+    run: async (run) => {
+      const beganMs = systemClock.monotonicMs();
+      expectRefused(await pushedToBoxOff(run), 'a push to a box that is off');
+      const tookMs = Math.round(systemClock.monotonicMs() - beganMs);
+      if (tookMs > AT_ONCE_MS) throw new Mismatch(`the answer took ${tookMs} ms`);
+    },
+  },
+  {
+    clause: 'SND-5',
+    title: 'so is one to a box that is lost while its confirmation is awaited',
+    level: 'spec',
+    needs: ['a box to play'],
+    run: async (run) => expectRefused(await pushedToBoxLost(run), 'a push to a box that goes'),
+  },
+  {
+    clause: 'SND-5',
+    title: 'the code of both is BOX_OFFLINE',
+    level: 'gap',
+    needs: ['a box to play'],
+    run: async (run) => {
+      expectCode(await pushedToBoxOff(run), 'BOX_OFFLINE', 'a push to a box that is off');
+      expectCode(await pushedToBoxLost(run), 'BOX_OFFLINE', 'a push to a box that goes');
+    },
+  },
+  {
+    clause: 'SND-6',
+    title: 'a refusal by the box is answered with its code',
+    level: 'gap',
+    needs: ['a box to play'],
+    run: async (run) => {
+      const codes = [...BOX_REFUSALS];
+      const refuse: OnShow = async (box, { pushId }) => {
+        const code = codes[(box.of('show').length - 1) % codes.length] ?? 'DISPLAY_FAULT';
+        await box.send({ type: 'rejected', pushId, code, reason: 'as the bench says' });
+      };
+      await withBox(
+        run,
+        () =>
+          each(codes, async (code) => {
+            const order = run.subject.newOrder();
+            const called = await send(run, pushBody(run, order, ownQr(run.subject, order)));
+            expectCode(called, code, `when the box says ${code}`);
+          }),
+        refuse,
+      );
+    },
+  },
+];
+
+const UNCONFIRMED = 'a push that the box does not confirm';
+
+async function judgeTimeout(run: ServiceRun): Promise<void> {
+  await withBox(
+    run,
+    async (box) => {
+      const { called, pushId } = await unconfirmed(run, box);
+      expectRefused(called, UNCONFIRMED);
+      const withdrawal = await box.hears('withdraw', (it) => it.pushId === pushId);
+      if (withdrawal === undefined) throw new Mismatch('the box is not told to take the push back');
+    },
+    hold,
+  );
+  await withBox(run, async (box) => {
+    if ((await box.comes('show', 1, QUIET_MS)) === undefined) return;
+    throw new Mismatch('the box is told to show the push when it comes back');
+  });
+}
+
+/** The answer to a push that the box has and says nothing about. Throws Mismatch where there is none. */
+async function unconfirmed(run: ServiceRun, box: PlayedBox): Promise<{ called: Called; pushId: string }> {
+  const { pace } = run.subject;
+  const order = run.subject.newOrder();
+  const body = pushBody(run, order, await qrOf(run, order));
+  const answer = settling(post(run, PATHS.sendQr, body, { isAwaitingTime: true }));
+  const { pushId } = await box.next('show');
+  run.step('waiting for the deadline of the push');
+  const endMs = pace.clock.monotonicMs() + DEADLINE_MAX_MS;
+  while (!answer.isAnswered() && pace.clock.monotonicMs() < endMs) await passed(run, DEADLINE_STEP_MS);
+  if (!answer.isAnswered()) throw new Mismatch(`no answer within ${DEADLINE_MAX_MS / 1_000} s`);
+  return { called: await answer.called, pushId };
+}
+
+function pushedToBoxOff(run: ServiceRun): Promise<Called> {
+  const order = run.subject.newOrder();
+  return send(run, pushBody(run, order, ownQr(run.subject, order)));
+}
+
+function pushedToBoxLost(run: ServiceRun): Promise<Called> {
+  return withBox(
+    run,
+    async (box) => {
+      const { answer } = await started(run, box);
+      await box.close();
+      return answer.called;
+    },
+    hold,
+  );
+}
+
+/** Time goes on while a request is under way that waits for nothing else. */
+async function passed({ subject: { pace } }: ServiceRun, ms: number): Promise<void> {
+  await pace.wait(ms);
+  await pace.during(() => systemClock.sleep(1));
+}

@@ -1,0 +1,55 @@
+import { PATHS } from '../../../protocol/http-api.ts';
+import { Mismatch } from '../../check.ts';
+import { each, expectTaken, generateBody, post } from '../requests.ts';
+import type { ServiceCheck } from '../subject.ts';
+import { paid, saidOf } from './callbacks.ts';
+
+/** How far the calendar of a service may be from ours: enough to tell milliseconds from seconds. */
+const CLOCKS_APART_MS = 24 * 3_600_000;
+
+/** What a callback says beside the money. */
+export const callbackFactChecks: readonly ServiceCheck[] = [
+  {
+    clause: 'SYN-2',
+    title: 'a callback says when it was paid, in milliseconds, and has a reference number of its own',
+    level: 'gap',
+    needs: ['callbacks'],
+    run: async (run) => {
+      const { clock } = run.subject.pace;
+      const numbers = new Set<unknown>();
+      for (const order of [run.subject.newOrder(), run.subject.newOrder()]) {
+        const { transactiontime, referencenumber } = await saidOf(run, await paid(run, order));
+        const isNow = Math.abs(Number(transactiontime) - clock.wallMs()) < CLOCKS_APART_MS;
+        if (!isNow) throw new Mismatch(`transactiontime: expected the time in milliseconds, is ${transactiontime}`);
+        numbers.add(referencenumber);
+      }
+      if (numbers.size < 2) throw new Mismatch(`referencenumber: two payments have ${[...numbers].join()}`);
+    },
+  },
+  {
+    clause: 'SYN-2',
+    title: 'the callback of a debit says so',
+    level: 'gap',
+    needs: ['callbacks'],
+    run: async (run) => {
+      const said = await saidOf(run, await paid(run, run.subject.newOrder(), { transType: 'D' }));
+      if (said.transType !== 'D') throw new Mismatch(`transType: expected D, is ${String(said.transType)}`);
+    },
+  },
+  {
+    clause: 'SYN-2',
+    title: 'a callback names the box and the service that its order was made for',
+    level: 'gap',
+    needs: ['callbacks', 'a box'],
+    run: async (run) => {
+      const order = run.subject.newOrder();
+      const terminalCode = run.subject.options.box?.terminalCode ?? '';
+      const names = { terminalCode, subTerminalCode: 'SUB1', serviceCode: 'S1', urlLink: 'https://shop.example.com/1' };
+      expectTaken(await post(run, PATHS.generate, { ...generateBody(run, order), ...names }), 'the request');
+      const said = await saidOf(run, await paid(run, order));
+      await each(Object.entries(names), async ([field, value]) => {
+        if (said[field] !== value) throw new Mismatch(`${field}: expected ${value}, is ${String(said[field])}`);
+      });
+    },
+  },
+];

@@ -1,0 +1,286 @@
+import { parseJson } from '../../../bench/clients/bodies.ts';
+import { untilRight, whileRight } from '../../../bench/steps/waiting.ts';
+import { PATHS, transactionSync } from '../../../protocol/http-api.ts';
+import { webhookProblem } from '../../../protocol/webhook.ts';
+import { Mismatch, Unmet } from '../../check.ts';
+import {
+  type Arrived,
+  basicOf,
+  type CallbackAnswer,
+  type CallbackListener,
+  ELSEWHERE_PATH,
+  SYNC_PATH,
+} from '../callback-listener.ts';
+import { recordOf } from '../json.ts';
+import { each, pay } from '../requests.ts';
+import type { Order, ServiceCheck, ServiceRun } from '../subject.ts';
+
+const CALLBACK_TIMEOUT_MS = 10_000;
+/** Longer than the first wait before another attempt. */
+const QUIET_MS = 4_000;
+/** The waits of clause SYN-4, in seconds. */
+const WAITS_S = [1, 2, 3, 4, 5, 60, 60, 60, 60, 60];
+/** How far a wait may be off: what an attempt takes, and a timer's grain. */
+const WAIT_LEEWAY_S = 0.9;
+const WAIT_STEP_MS = 1_000;
+
+function listenerOf({ subject }: ServiceRun): CallbackListener {
+  const { listener } = subject.options;
+  if (listener === undefined) throw new Unmet('needs callbacks');
+  return listener;
+}
+
+/** A simulated payment, whose callbacks are awaited. */
+export interface Paid {
+  order: Order;
+  transactionId: string;
+  /** How many requests had come to the partner before it. */
+  since: number;
+}
+
+/** Simulates a payment of an order; `change` is of the request. Throws Unmet where that is refused. */
+export async function paid(run: ServiceRun, order: Order, change: object = {}): Promise<Paid> {
+  const since = listenerOf(run).arrived.length;
+  return { order, transactionId: await pay(run, order, change), since };
+}
+
+/** What has come about a payment so far, by whatever is still right about it. */
+function about(run: ServiceRun, { order: { content, amount }, transactionId, since }: Paid): Arrived[] {
+  const marks = [content, `:${amount},`, transactionId];
+  return listenerOf(run)
+    .arrived.slice(since)
+    .filter(({ path, body }) => path !== PATHS.token && marks.some((mark) => body.replaceAll(' ', '').includes(mark)));
+}
+
+/** Waits for the `nth` attempt; all that have come then. */
+async function attempts(run: ServiceRun, payment: Paid, nth: number): Promise<Arrived[]> {
+  const look = async () => (about(run, payment).length >= nth ? undefined : 'it has not come');
+  await untilRight(run.subject.pace, CALLBACK_TIMEOUT_MS, look, run.signal);
+  return about(run, payment);
+}
+
+/** The first callback about a payment; undefined when none comes. */
+export async function callbackOf(run: ServiceRun, payment: Paid): Promise<Arrived | undefined> {
+  const [arrived] = await attempts(run, payment, 1);
+  if (arrived !== undefined) keep(run, arrived);
+  return arrived;
+}
+
+/** What the first callback says. Throws Unmet when none comes. */
+export async function saidOf(run: ServiceRun, payment: Paid): Promise<Readonly<Record<string, unknown>>> {
+  const arrived = await callbackOf(run, payment);
+  if (arrived === undefined) throw new Unmet('needs a callback, and none came: CBK-4 judges that');
+  return recordOf(parseJson(arrived.body));
+}
+
+function keep({ evidence, subject }: ServiceRun, { method, path, headers, body }: Arrived): void {
+  evidence.add('callback', `${method} ${path}`, { detail: subject.masks.value({ method, path, headers, body }) });
+}
+
+/** Pays an order of its own while the partner answers so. */
+async function answered(
+  run: ServiceRun,
+  how: CallbackAnswer,
+  work: (payment: Paid, first: Arrived) => Promise<void>,
+): Promise<void> {
+  const listener = listenerOf(run);
+  listener.answer(how);
+  try {
+    const payment = await paid(run, run.subject.newOrder());
+    const first = await callbackOf(run, payment);
+    if (first === undefined) throw new Unmet('needs a callback, and none came: CBK-4 judges that');
+    await work(payment, first);
+  } finally {
+    // Whatever is tried again is taken then.
+    listener.answer('ok');
+  }
+}
+
+async function expectOnce(run: ServiceRun, how: CallbackAnswer): Promise<void> {
+  await answered(run, how, async (payment) => {
+    const look = async () => (about(run, payment).length > 1 ? 'it came again' : undefined);
+    const problem = await whileRight(run.subject.pace, QUIET_MS, look, run.signal);
+    if (problem !== undefined) throw new Mismatch(`a callback that was answered ${how} is sent again`);
+  });
+}
+
+export const callbackChecks: readonly ServiceCheck[] = [
+  {
+    clause: 'SYN-1',
+    title: "a callback is a POST of JSON to the partner's address, exactly",
+    level: 'spec',
+    needs: ['callbacks'],
+    run: (run) =>
+      answered(run, 'ok', async (_payment, { method, path, headers, body }) => {
+        const type = headers['content-type'] ?? 'none';
+        if (method !== 'POST' || path !== SYNC_PATH)
+          throw new Mismatch(`expected POST ${SYNC_PATH}, is ${method} ${path}`);
+        if (!/^application\/json\b/i.test(type))
+          throw new Mismatch(`Content-Type: expected application/json, is ${type}`);
+        if (Object.keys(recordOf(parseJson(body))).length === 0) throw new Mismatch('the body is no JSON object');
+      }),
+  },
+  {
+    clause: 'SYN-1',
+    title: 'a callback is authorized as agreed',
+    level: 'gap',
+    needs: ['callbacks', 'the authorization of callbacks'],
+    run: judgeAuthorization,
+  },
+  {
+    clause: 'SYN-2',
+    title: 'a callback says in thirteen fields what was paid',
+    level: 'gap',
+    needs: ['callbacks'],
+    run: (run) =>
+      answered(run, 'ok', async ({ order, transactionId }, first) => {
+        const parsed = transactionSync.strict().safeParse(parseJson(first.body));
+        if (!parsed.success) {
+          throw new Mismatch(
+            parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; '),
+          );
+        }
+        const { amount, content } = order;
+        const { bankAccount: bankaccount } = run.subject.options.account;
+        const expected = { transactionid: transactionId, amount, content, bankaccount, transType: 'C' };
+        await each(Object.entries(expected), async ([field, value]) => {
+          const actual = recordOf(parsed.data)[field];
+          if (actual !== value) throw new Mismatch(`${field}: expected ${value}, is ${String(actual)}`);
+        });
+      }),
+  },
+  {
+    clause: 'SYN-2',
+    title: 'a callback has the same bytes at every attempt',
+    level: 'gap',
+    needs: ['callbacks'],
+    run: (run) =>
+      answered(run, 500, async (payment) => {
+        const [first, second] = await attempts(run, payment, 2);
+        if (second === undefined) throw new Unmet('needs a second attempt: SYN-4 judges that');
+        if (first?.body !== second.body) throw new Mismatch('the second attempt has other bytes');
+      }),
+  },
+  {
+    clause: 'SYN-3',
+    title: 'a callback that was answered 200 is not sent again',
+    level: 'spec',
+    needs: ['callbacks'],
+    run: (run) => expectOnce(run, 'ok'),
+  },
+  {
+    clause: 'SYN-3',
+    title: 'nor one that was answered another 2xx, or 200 in another shape',
+    level: 'gap',
+    needs: ['callbacks'],
+    run: async (run) => {
+      await expectOnce(run, 204);
+      await expectOnce(run, 'wrong-shape');
+    },
+  },
+  {
+    clause: 'SYN-4',
+    title: 'a callback that was answered 500 or 404 is sent again until it is taken',
+    level: 'gap',
+    needs: ['callbacks'],
+    run: (run) =>
+      each([500, 404], (status) =>
+        answered(run, status, async (payment) => {
+          if ((await attempts(run, payment, 2)).length < 2) {
+            throw new Mismatch(`a callback that was answered ${status} is not sent again`);
+          }
+        }),
+      ),
+  },
+  {
+    clause: 'SYN-4',
+    title: 'a callback that was answered 400 is not sent again',
+    level: 'gap',
+    needs: ['callbacks'],
+    run: (run) => expectOnce(run, 400),
+  },
+  {
+    clause: 'SYN-4',
+    title: 'there are eleven attempts, after 1, 2, 3, 4, 5 and five times 60 seconds',
+    level: 'gap',
+    needs: ['callbacks', 'minutes'],
+    timeoutMs: 600_000,
+    run: judgeWaits,
+  },
+  {
+    clause: 'SYN-6',
+    title: 'a redirect is not followed',
+    level: 'gap',
+    needs: ['callbacks'],
+    run: (run) =>
+      answered(run, 'redirect', async () => {
+        const { arrived } = listenerOf(run);
+        const look = async () => (arrived.some(({ path }) => path === ELSEWHERE_PATH) ? 'it was followed' : undefined);
+        const problem = await whileRight(run.subject.pace, QUIET_MS, look, run.signal);
+        if (problem !== undefined) throw new Mismatch('a redirect is followed');
+      }),
+  },
+  {
+    clause: 'SYN-8',
+    title: 'each attempt is signed by Standard Webhooks, under the same webhook-id',
+    level: 'gap',
+    needs: ['callbacks', 'signed callbacks'],
+    run: (run) =>
+      answered(run, 500, async (payment, first) => {
+        const { signingSecret = '' } = run.subject.options;
+        const all = await attempts(run, payment, 2);
+        await each(all, async ({ headers, body }) => {
+          const problem = webhookProblem(signingSecret, headers, body, run.subject.pace.clock.wallMs());
+          if (problem !== undefined) throw new Mismatch(problem);
+          if (headers['webhook-id'] !== first.headers['webhook-id']) throw new Mismatch('webhook-id has changed');
+        });
+      }),
+  },
+];
+
+async function judgeAuthorization(run: ServiceRun): Promise<void> {
+  const { callbackAuth } = run.subject.options;
+  const { arrived } = listenerOf(run);
+  await answered(run, 500, async (payment) => {
+    const all = await attempts(run, payment, 2);
+    await each(all, async (attempt) => {
+      const before = arrived[arrived.indexOf(attempt) - 1];
+      const { authorization } = attempt.headers;
+      if (callbackAuth?.kind === 'none' && authorization !== undefined) throw new Mismatch('it has an authorization');
+      if (callbackAuth?.kind === 'bearer' && authorization !== `Bearer ${callbackAuth.token}`) {
+        throw new Mismatch('it has not the fixed bearer');
+      }
+      if (callbackAuth?.kind !== 'token') return;
+      if (before?.path !== PATHS.token) throw new Mismatch('no token was fetched before the attempt');
+      if (before.headers.authorization !== basicOf(callbackAuth))
+        throw new Mismatch('the token request has other Basic credentials');
+      if (before.body !== '{}') throw new Mismatch(`the body of the token request: expected {}, is ${before.body}`);
+      if (!/^Bearer bench-\d+$/.test(authorization ?? ''))
+        throw new Mismatch('the attempt has not the token that was given');
+    });
+  });
+}
+
+async function judgeWaits(run: ServiceRun): Promise<void> {
+  const { pace } = run.subject;
+  const totalMs = WAITS_S.reduce((sum, seconds) => sum + seconds, 0) * 1_000;
+  await answered(run, 500, async (payment, first) => {
+    run.step('waiting for every attempt at a callback');
+    const endMs = first.atMs + totalMs + 2 * Math.max(...WAITS_S) * 1_000;
+    while (pace.clock.monotonicMs() < endMs) {
+      run.signal.throwIfAborted();
+      await pace.wait(WAIT_STEP_MS);
+    }
+    const all = about(run, payment);
+    const waits = all.slice(1).map(({ atMs }, index) => (atMs - (all[index]?.atMs ?? 0)) / 1_000);
+    const isRight = waits.length === WAITS_S.length && waits.every((it, index) => isNear(it, WAITS_S[index] ?? 0));
+    if (!isRight) {
+      const are = waits.map((it) => it.toFixed(1)).join(', ');
+      throw new Mismatch(`the waits between attempts: expected ${WAITS_S.join(', ')} s, are ${are} s`);
+    }
+  });
+}
+
+function isNear(seconds: number, expected: number): boolean {
+  return Math.abs(seconds - expected) <= WAIT_LEEWAY_S;
+}

@@ -1,0 +1,215 @@
+import { connect } from 'node:net';
+import { CODES } from '../../../protocol/codes.ts';
+import { PATHS } from '../../../protocol/http-api.ts';
+import { Mismatch, Silence, Unmet } from '../../check.ts';
+import { ask, type Called, codeOf } from '../client.ts';
+import {
+  bearerOf,
+  each,
+  expectCode,
+  expectQr,
+  expectRefused,
+  expectStatus,
+  generateBody,
+  ownQr,
+  paymentBody,
+  post,
+  pushBody,
+} from '../requests.ts';
+import type { ServiceCheck, ServiceRun } from '../subject.ts';
+import { generate } from './generate.ts';
+import { send } from './push.ts';
+
+const RAW_TIMEOUT_MS = 10_000;
+
+/** A refusal of each endpoint that needs no box. */
+async function refusals(run: ServiceRun): Promise<{ what: string; called: Called }[]> {
+  const order = run.subject.newOrder();
+  const push = pushBody(run, order, ownQr(run.subject, order), { checkSum: 'f'.repeat(32), terminalCode: 'VVB999999' });
+  const payment = { ...paymentBody(run, order), amount: 0 };
+  return [
+    { what: 'generate', called: await generate(run, { ...generateBody(run), amount: 0 }) },
+    { what: 'send-qr', called: await send(run, push) },
+    { what: 'the test callback', called: await post(run, PATHS.testCallback, payment) },
+  ];
+}
+
+function expectShape(called: Called, what: string): void {
+  const code = codeOf(called);
+  if (code === undefined || code === '') {
+    throw new Mismatch(`${what}: expected status FAILED and a code as message, is ${called.text.slice(0, 200)}`);
+  }
+}
+
+const MALFORMED = ['', '{', 'amount=1', '[]', '"x"', 'null', '{"amount":1,}', '\u0000'];
+
+export const errorChecks: readonly ServiceCheck[] = [
+  {
+    clause: 'ERR-1',
+    title: 'a refused push has status FAILED and a code as message',
+    level: 'spec',
+    run: async (run) => {
+      const push = (await refusals(run)).find(({ what }) => what === 'send-qr');
+      if (push !== undefined) expectShape(push.called, push.what);
+    },
+  },
+  {
+    clause: 'ERR-1',
+    title: 'so has every other refusal',
+    level: 'gap',
+    run: async (run) => each(await refusals(run), async ({ what, called }) => expectShape(called, what)),
+  },
+  {
+    clause: 'ERR-2',
+    title: 'a refusal is 400',
+    level: 'gap',
+    run: async (run) => {
+      await each(await refusals(run), async ({ what, called }) => expectStatus(called, 400, what));
+      expectStatus(await generate(run, '{'), 400, 'malformed JSON');
+    },
+  },
+  {
+    clause: 'ERR-2',
+    title: 'an unknown path is 404, another method 405',
+    level: 'gap',
+    run: async (run) => {
+      const authorization = `Bearer ${await bearerOf(run)}`;
+      const paths = ['/api/no-such-thing', '/api/qr/generate-customer/more', '/api/tid'];
+      await each(paths, async (path) =>
+        expectStatus(await ask(run, { path, headers: { authorization }, body: '{}' }), 404, path),
+      );
+      await each(['GET', 'PUT', 'DELETE'], async (method) => {
+        const what = `${method} ${PATHS.generate}`;
+        expectStatus(await ask(run, { path: PATHS.generate, method, headers: { authorization } }), 405, what);
+      });
+    },
+  },
+  {
+    clause: 'ERR-2',
+    title: 'a body that is not application/json is 415',
+    level: 'gap',
+    run: (run) =>
+      each(['text/plain', 'application/x-www-form-urlencoded', 'application/xml'], async (type) => {
+        const body = JSON.stringify(generateBody(run));
+        expectStatus(await post(run, PATHS.generate, body, { headers: { 'content-type': type } }), 415, type);
+      }),
+  },
+  {
+    clause: 'ERR-2',
+    title: 'a request with two Hosts is 400',
+    level: 'gap',
+    needs: ['plain HTTP'],
+    run: async (run) => {
+      const answer = await raw(run, (host) => `Host: ${host}\r\nHost: elsewhere.example\r\n`);
+      if (!/^HTTP\/1\.1 400 /.test(answer)) throw new Mismatch(`expected 400, is ${answer.slice(0, 60)}`);
+    },
+  },
+  {
+    clause: 'ERR-3',
+    title: 'what is no JSON object is E46',
+    level: 'gap',
+    run: (run) =>
+      each(MALFORMED, async (body) => expectCode(await generate(run, body), 'E46', `the body ${JSON.stringify(body)}`)),
+  },
+  {
+    clause: 'ERR-3',
+    title: 'a field of another type is E46',
+    level: 'gap',
+    run: async (run) => {
+      const wrong = {
+        amount: '50000',
+        content: 1,
+        bankAccount: null,
+        bankCode: {},
+        orderId: [],
+        transType: true,
+        qrType: '0',
+      };
+      await each(Object.entries(wrong), async ([field, value]) => {
+        const what = `generate with ${field} ${JSON.stringify(value)}`;
+        expectCode(await generate(run, { ...generateBody(run), [field]: value }), 'E46', what);
+      });
+      const order = run.subject.newOrder();
+      const push = pushBody(run, order, ownQr(run.subject, order));
+      await each([50_000, null, true], async (amount) => {
+        expectCode(
+          await send(run, { ...push, terminalCode: 'VVB999999', amount }),
+          'E46',
+          `send-qr with amount ${amount}`,
+        );
+      });
+    },
+  },
+  {
+    clause: 'ERR-3',
+    title: 'free text with a control character, an invisible one or half a character is E46',
+    level: 'gap',
+    run: (run) =>
+      each(['a\u0000b', 'a\nb', 'a\u001bb', 'a\ud800b', 'a\u202eb', 'a\u200bb'], async (text) => {
+        const what = `orderId ${JSON.stringify(text)}`;
+        expectCode(await generate(run, { ...generateBody(run), orderId: text }), 'E46', what);
+      }),
+  },
+  {
+    clause: 'ERR-3',
+    title: 'of equal keys the last counts',
+    level: 'gap',
+    run: async (run) => {
+      const body = generateBody(run);
+      const called = await generate(run, `{"amount":0,${JSON.stringify(body).slice(1)}`);
+      expectQr(called, 'a wrong amount before the right one');
+      const last = `${JSON.stringify(body).slice(0, -1)},"amount":0}`;
+      expectRefused(await generate(run, last), 'a wrong amount after the right one');
+    },
+  },
+  {
+    clause: 'ERR-4',
+    title: 'an unknown field changes nothing',
+    level: 'gap',
+    run: async (run) => {
+      const called = await generate(run, { ...generateBody(run), ofALaterVersion: { a: [1] } });
+      expectQr(called, 'a request with an unknown field');
+    },
+  },
+];
+
+/** After all others: what was answered on the way. */
+export const codeChecks: readonly ServiceCheck[] = [
+  {
+    clause: 'ERR-6',
+    title: 'every code that was answered is one of the table',
+    level: 'gap',
+    run: async ({ subject }) => {
+      if (subject.codes.size === 0) throw new Unmet('needs refusals with a code, and there were none');
+      const unknown = [...subject.codes].filter((code) => !Object.hasOwn(CODES, code));
+      if (unknown.length > 0)
+        throw new Mismatch(`the table has no ${unknown.map((it) => JSON.stringify(it)).join(', ')}`);
+    },
+  },
+];
+
+/** The beginning of the answer to a request with these lines of its head. Throws Silence. */
+async function raw({ subject, evidence, signal }: ServiceRun, head: (host: string) => string): Promise<string> {
+  const { hostname, port, host, pathname } = new URL(subject.options.access.baseUrl);
+  const text = `POST ${pathname}${PATHS.token} HTTP/1.1\r\n${head(host)}Content-Length: 0\r\nConnection: close\r\n\r\n`;
+  const answer = await subject.pace.during(() => exchange(text, hostname, port === '' ? 80 : Number(port), signal));
+  evidence.add('call', `POST ${PATHS.token}: ${answer.slice(0, 40)}`, { detail: { request: text, answer } });
+  return answer;
+}
+
+function exchange(text: string, hostname: string, port: number, signal: AbortSignal): Promise<string> {
+  const until = AbortSignal.any([signal, AbortSignal.timeout(RAW_TIMEOUT_MS)]);
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: hostname.replace(/^\[|\]$/g, ''), port, signal: until });
+    socket.setEncoding('utf8');
+    socket.once('data', (answer: string) => {
+      resolve(answer);
+      socket.destroy();
+    });
+    socket.once('error', (error) =>
+      reject(new Silence(`the connection ended without an answer: ${error.message}`, error)),
+    );
+    socket.once('close', () => reject(new Silence('the connection ended without an answer')));
+    socket.write(text);
+  });
+}

@@ -1,0 +1,195 @@
+import { PATHS } from '../../../protocol/http-api.ts';
+import { decodeVietQr, type VietQr } from '../../../protocol/vietqr.ts';
+import { Mismatch, Unmet } from '../../check.ts';
+import { type Called, told } from '../client.ts';
+import { recordOf } from '../json.ts';
+import { type Body, binOf, each, expectCode, expectQr, expectSame, generateBody, post } from '../requests.ts';
+import type { ServiceCheck, ServiceRun } from '../subject.ts';
+import { paid, saidOf } from './callbacks.ts';
+
+const CONTENT_MAX = 25;
+
+export function generate(run: ServiceRun, body: Body): Promise<Called> {
+  return post(run, PATHS.generate, body);
+}
+
+/** A generate request for each qrType; those for a box name it. */
+export function bodiesByType(run: ServiceRun): Record<'dynamic' | 'static' | 'semi-dynamic', Record<string, unknown>> {
+  const { orderId, transType, amount, ...every } = generateBody(run);
+  const terminalCode = run.subject.options.box?.terminalCode;
+  return {
+    dynamic: { ...every, orderId, transType, amount },
+    static: { ...every, qrType: 1, terminalCode },
+    'semi-dynamic': { ...every, qrType: 3, terminalCode, amount, serviceCode: 'S1' },
+  };
+}
+
+/** The decoded QR of an answer. Throws Unmet where there is none: GEN-1 and the QRP clauses judge that. */
+export async function decodedQr(run: ServiceRun, body: Body): Promise<VietQr> {
+  const called = await generate(run, body);
+  const { qrCode } = recordOf(called.json);
+  if (called.status !== 200 || typeof qrCode !== 'string') throw new Unmet(`needs a QR: the answer is ${told(called)}`);
+  const decoded = decodeVietQr(qrCode);
+  if (!decoded.ok) throw new Unmet(`needs a valid QR: tag ${decoded.tag}: ${decoded.reason}`);
+  return decoded.value;
+}
+
+async function expectMissing(run: ServiceRun, body: Record<string, unknown>, fields: readonly string[]): Promise<void> {
+  await each(fields, async (field) => {
+    expectCode(await generate(run, { ...body, [field]: undefined }), 'E46', `without ${field}`);
+  });
+}
+
+/** One wrong thing for each refusal, in the order of clause GEN-2. */
+const WRONG: readonly (readonly [code: string, change: Record<string, unknown>])[] = [
+  ['E02', { amount: 0 }],
+  ['E03', { transType: 'X' }],
+  ['E10', { bankAccount: 'not an account' }],
+  ['E24', { bankCode: 'NOBANK' }],
+  ['E26', { content: 'X'.repeat(CONTENT_MAX + 1) }],
+  ['E34', { content: 'Cà phê' }],
+  ['E35', { terminalCode: 'VVB999999' }],
+];
+
+const MORE_WRONG: readonly (readonly [code: string, change: Record<string, unknown>])[] = [
+  ['E02', { amount: -1 }],
+  ['E02', { amount: 1.5 }],
+  ['E03', { transType: 'c' }],
+  ['E34', { content: 'a@b' }],
+];
+
+/** What the QR of a semi-dynamic or static request says beside what every QR says. */
+const BY_TYPE = [
+  ['dynamic', 'dynamic', true],
+  ['semi-dynamic', 'dynamic', true],
+  ['static', 'static', false],
+] as const;
+
+export const generateChecks: readonly ServiceCheck[] = [
+  {
+    clause: 'GEN-1',
+    title: 'the request of the usage example gets a QR',
+    level: 'spec',
+    run: async (run) => {
+      expectQr(await generate(run, generateBody(run)), 'the request');
+    },
+  },
+  {
+    clause: 'GEN-1',
+    title: 'a missing qrType is 0',
+    level: 'gap',
+    run: async (run) => expectQr(await generate(run, { ...generateBody(run), qrType: undefined }), 'without qrType'),
+  },
+  {
+    clause: 'GEN-1',
+    title: 'what a dynamic QR needs, and the request lacks, is E46',
+    level: 'gap',
+    run: (run) => {
+      const fields = ['bankCode', 'bankAccount', 'userBankName', 'content', 'amount', 'orderId', 'transType'];
+      return expectMissing(run, generateBody(run), fields);
+    },
+  },
+  {
+    clause: 'GEN-1',
+    title: 'qrType 1 is static and 3 semi-dynamic; what they need, and the request lacks, is E46',
+    level: 'gap',
+    needs: ['a box'],
+    run: async (run) => {
+      const bodies = bodiesByType(run);
+      expectQr(await generate(run, bodies.static), 'qrType 1');
+      expectQr(await generate(run, bodies['semi-dynamic']), 'qrType 3');
+      await expectMissing(run, bodies.static, ['terminalCode', 'content']);
+      await expectMissing(run, bodies['semi-dynamic'], ['terminalCode', 'amount', 'serviceCode']);
+      expectCode(await generate(run, { ...bodies.dynamic, qrType: 2 }), 'E46', 'qrType 2');
+    },
+  },
+  {
+    clause: 'GEN-2',
+    title: 'a wrong field is refused with its code',
+    level: 'gap',
+    run: (run) =>
+      each([...WRONG, ...MORE_WRONG], async ([code, change]) => {
+        expectCode(await generate(run, { ...generateBody(run), ...change }), code, JSON.stringify(change));
+      }),
+  },
+  {
+    clause: 'GEN-2',
+    title: 'content may have spaces and . , - _ / : #',
+    level: 'gap',
+    run: async (run) => {
+      const body = { ...generateBody(run), content: 'a B.c,d-e_f/g:h#9' };
+      expectQr(await generate(run, body), `the content ${body.content}`);
+    },
+  },
+  {
+    clause: 'GEN-2',
+    title: 'of several wrong fields the first in the order of the clause counts',
+    level: 'gap',
+    run: (run) =>
+      each([...WRONG.entries()], async ([index, [code]]) => {
+        const changes = WRONG.slice(index).map(([, change]) => change);
+        // Of two changes of one field, the earlier in the order.
+        const body = Object.assign({}, generateBody(run), ...changes.reverse());
+        expectCode(await generate(run, body), code, `${Object.keys(WRONG[index]?.[1] ?? {}).join()} and what follows`);
+      }),
+  },
+  {
+    clause: 'GEN-3',
+    title: 'a bank goes by its short name and by its BIN',
+    level: 'gap',
+    run: (run) =>
+      each([run.subject.options.account.bankCode, binOf(run.subject)], async (bankCode) => {
+        const qr = await decodedQr(run, { ...generateBody(run), bankCode });
+        expectSame(`the BIN of ${bankCode}`, binOf(run.subject), qr.bin);
+      }),
+  },
+  {
+    clause: 'GEN-5',
+    title: 'the QR pays this amount to this account with this content',
+    level: 'spec',
+    run: async (run) => {
+      const body = generateBody(run);
+      const qr = await decodedQr(run, body);
+      expectSame('the BIN in the QR', binOf(run.subject), qr.bin);
+      expectSame('the account in the QR', body.bankAccount, qr.account);
+      expectSame('the amount in the QR', body.amount, qr.amount);
+      // A service may prefix the content: GEN-6 judges that.
+      if (qr.purpose?.endsWith(body.content) !== true) {
+        throw new Mismatch(`the content in the QR: expected ${body.content}, is ${qr.purpose ?? 'none'}`);
+      }
+    },
+  },
+  {
+    clause: 'GEN-5',
+    title: 'types 0 and 3 are point of initiation 12 with an amount, type 1 is 11 without one',
+    level: 'gap',
+    needs: ['a box'],
+    run: (run) =>
+      each(BY_TYPE, async ([type, initiation, hasAmount]) => {
+        const qr = await decodedQr(run, bodiesByType(run)[type]);
+        expectSame(`the point of initiation of a ${type} QR`, initiation, qr.initiation);
+        expectSame(`whether a ${type} QR has an amount`, hasAmount, qr.amount !== undefined);
+      }),
+  },
+  {
+    clause: 'GEN-6',
+    title: 'the content is not prefixed',
+    level: 'gap',
+    run: async (run) => {
+      const body = generateBody(run);
+      expectSame('the content in the QR', body.content, (await decodedQr(run, body)).purpose);
+    },
+  },
+  {
+    clause: 'GEN-7',
+    title: 'a generated order is found by the test callback',
+    level: 'gap',
+    needs: ['sandbox', 'callbacks'],
+    run: async (run) => {
+      const order = run.subject.newOrder();
+      const orderId = `ID-${order.content}`;
+      expectQr(await generate(run, { ...generateBody(run, order), orderId }), 'the request');
+      expectSame('the orderId of the callback', orderId, (await saidOf(run, await paid(run, order))).orderId);
+    },
+  },
+];

@@ -1,0 +1,52 @@
+import { Mismatch } from '../../check.ts';
+import { expectQr, generateBody } from '../requests.ts';
+import { withBox } from '../simulated-box.ts';
+import type { Order, ServiceCheck, ServiceRun } from '../subject.ts';
+import { paid, saidOf } from './callbacks.ts';
+import { generate } from './generate.ts';
+import { shown } from './pushing.ts';
+
+/** Which of several orders alike a payment belongs to (PROTOCOL.md, clause CBK-6). */
+export const matchChecks: readonly ServiceCheck[] = [
+  {
+    clause: 'CBK-6',
+    title: 'of orders alike the newest unpaid one is paid, then the other, then the newest again',
+    level: 'gap',
+    needs: ['sandbox', 'callbacks'],
+    run: async (run) => {
+      const order = run.subject.newOrder();
+      for (const id of ['FIRST', 'SECOND']) await make(run, order, id);
+      for (const id of ['SECOND', 'FIRST', 'SECOND']) await expectPaid(run, order, id);
+    },
+  },
+  {
+    clause: 'CBK-6',
+    title: 'one that a box shows comes before a newer one',
+    level: 'gap',
+    needs: ['sandbox', 'callbacks', 'a box to play'],
+    run: (run) =>
+      withBox(run, async (box) => {
+        const order = run.subject.newOrder();
+        const orderId = idOf(order, 'SHOWN');
+        await shown(run, order, { orderId });
+        await make(run, order, 'NEWER');
+        await expectPaid(run, order, 'SHOWN');
+        // Until it has been told, it is owed to the box of the next check.
+        await box.hears('payment', (it) => it.orderId === orderId);
+      }),
+  },
+];
+
+function idOf({ content }: Order, id: string): string {
+  return `${id}-${content}`;
+}
+
+async function make(run: ServiceRun, order: Order, id: string): Promise<void> {
+  expectQr(await generate(run, { ...generateBody(run, order), orderId: idOf(order, id) }), 'the request');
+}
+
+async function expectPaid(run: ServiceRun, order: Order, id: string): Promise<void> {
+  const { orderId } = await saidOf(run, await paid(run, order));
+  if (orderId === idOf(order, id)) return;
+  throw new Mismatch(`the callback names ${String(orderId)}, expected ${idOf(order, id)}`);
+}

@@ -1,0 +1,158 @@
+import { crc16 } from '../../../protocol/crc16.ts';
+import { PATHS } from '../../../protocol/http-api.ts';
+import { decodeVietQr } from '../../../protocol/vietqr.ts';
+import { Mismatch, Unmet } from '../../check.ts';
+import { told } from '../client.ts';
+import { recordOf } from '../json.ts';
+import { each, expectCode, generateBody, ownQr, post, pushBody } from '../requests.ts';
+import type { ServiceCheck, ServiceRun } from '../subject.ts';
+import { bodiesByType, generate } from './generate.ts';
+
+const CRC_CHARS = 4;
+/** Sub-tag 00 of tag 38: NAPAS. */
+const NAPAS_ID = '0010A000000727';
+/** The published check value of CRC-16/CCITT-FALSE. */
+const CRC_OF_DIGITS = ['123456789', '29B1'] as const;
+
+/** The QR of an answer. Throws Unmet where there is none: GEN-1 judges that. */
+async function payloadOf(run: ServiceRun, body: object = generateBody(run)): Promise<string> {
+  const called = await generate(run, { ...body });
+  const { qrCode } = recordOf(called.json);
+  if (typeof qrCode === 'string' && qrCode !== '') return qrCode;
+  throw new Unmet(`needs a QR, but the answer is ${told(called)}`);
+}
+
+function withCrc(payload: string): string {
+  const open = payload.slice(0, -CRC_CHARS);
+  return `${open}${crc16(open)}`;
+}
+
+/** A payload with more before its CRC. */
+function added(payload: string, tag: string, value: string): string {
+  const end = `6304${'0'.repeat(CRC_CHARS)}`;
+  const field = `${tag}${String(value.length).padStart(2, '0')}${value}`;
+  return withCrc(`${payload.slice(0, -end.length)}${field}${end}`);
+}
+
+async function expectInvalid(run: ServiceRun, cases: readonly (readonly [what: string, qrCode: string])[]) {
+  const order = run.subject.newOrder();
+  await each(cases, async ([what, qrCode]) => {
+    expectCode(await post(run, PATHS.sendQr, pushBody(run, order, qrCode)), 'QR_INVALID', `a QR ${what}`);
+  });
+}
+
+/** How a payload is framed: tag, two-digit length, value; 00 first, 63 last. Undefined when it is not. */
+function framed(payload: string): Map<string, string> | undefined {
+  const values = new Map<string, string>();
+  for (let at = 0; at < payload.length; ) {
+    const [, tag, digits] = /^(\d\d)(\d\d)/.exec(payload.slice(at)) ?? [];
+    const length = Number(digits);
+    if (tag === undefined || !(length >= 1) || at + 4 + length > payload.length || values.has(tag)) return undefined;
+    values.set(tag, payload.slice(at + 4, at + 4 + length));
+    at += 4 + length;
+  }
+  return [...values.keys()][0] === '00' && [...values.keys()].at(-1) === '63' ? values : undefined;
+}
+
+export const payloadChecks: readonly ServiceCheck[] = [
+  {
+    clause: 'QRP-1',
+    title: 'the QR is a sequence of tag, length and value in printable ASCII, at most 512 characters',
+    level: 'spec',
+    run: async (run) => {
+      const payload = await payloadOf(run);
+      if (!/^[\x20-\x7e]{1,512}$/.test(payload))
+        throw new Mismatch(`not 1 to 512 printable ASCII characters: ${payload}`);
+      if (framed(payload) === undefined) throw new Mismatch(`not tags of two digits, from 00 to 63: ${payload}`);
+    },
+  },
+  {
+    clause: 'QRP-2',
+    title: 'the QR has the tags of NAPAS VietQR',
+    level: 'spec',
+    run: async (run) => {
+      // Its CRC is judged by QRP-3.
+      const payload = withCrc(await payloadOf(run));
+      const decoded = decodeVietQr(payload);
+      if (!decoded.ok && framed(payload) !== undefined) throw new Mismatch(`tag ${decoded.tag}: ${decoded.reason}`);
+      if (!decoded.ok) throw new Unmet('needs a QR of tags, lengths and values: QRP-1 judges that');
+      // Read without the code that a gateway of ours makes it with.
+      const merchant = framed(payload)?.get('38') ?? '';
+      if (!merchant.startsWith(NAPAS_ID)) throw new Mismatch(`tag 38: expected ${NAPAS_ID}…, is ${merchant}`);
+    },
+  },
+  {
+    clause: 'QRP-3',
+    title: 'tag 63 is the CRC of the whole QR',
+    level: 'spec',
+    run: async (run) => {
+      const [digits, published] = CRC_OF_DIGITS;
+      if (crc16(digits) !== published) throw new Error('the bench itself makes another CRC than CRC-16/CCITT-FALSE');
+      const payload = await payloadOf(run);
+      const right = withCrc(payload);
+      if (payload !== right) throw new Mismatch(`expected ${right.slice(-CRC_CHARS)}, is ${payload.slice(-CRC_CHARS)}`);
+    },
+  },
+  {
+    clause: 'QRP-3',
+    title: 'also where it is static or semi-dynamic',
+    level: 'spec',
+    needs: ['a box'],
+    run: async (run) => {
+      const bodies = bodiesByType(run);
+      await each([bodies.static, bodies['semi-dynamic']], async (body) => {
+        const payload = await payloadOf(run, body);
+        if (payload !== withCrc(payload))
+          throw new Mismatch(`the CRC of ${payload} is ${crc16(payload.slice(0, -CRC_CHARS))}`);
+      });
+    },
+  },
+  {
+    clause: 'QRP-4',
+    title: 'a push of a QR with a doubled, empty or truncated tag, or with anything after its CRC, is QR_INVALID',
+    level: 'gap',
+    needs: ['a box'],
+    run: (run) => {
+      const qr = ownQr(run.subject, run.subject.newOrder());
+      return expectInvalid(run, [
+        ['with a tag twice', added(qr, '58', 'VN')],
+        ['with an empty tag', added(qr, '80', '')],
+        ['that is cut', qr.slice(0, -10)],
+        ['with a space after it', `${qr} `],
+        ['that does not begin with 00', withCrc(qr.slice('000201'.length))],
+        ['that is none', 'x'],
+      ]);
+    },
+  },
+  {
+    clause: 'QRP-5',
+    title: 'a push of a QR with one changed character is QR_INVALID',
+    level: 'gap',
+    needs: ['a box'],
+    run: (run) => {
+      const qr = ownQr(run.subject, run.subject.newOrder());
+      const places = [0, Math.floor(qr.length / 3), Math.floor(qr.length / 2), qr.length - 1];
+      const changed = (at: number) => `${qr.slice(0, at)}${qr[at] === '7' ? '8' : '7'}${qr.slice(at + 1)}`;
+      return expectInvalid(
+        run,
+        places.map((at) => [`with another character ${at}`, changed(at)]),
+      );
+    },
+  },
+  {
+    clause: 'QRP-7',
+    title: 'a push of a QR with another payee, a tip or a fee is QR_INVALID',
+    level: 'gap',
+    needs: ['a box'],
+    run: (run) => {
+      const qr = ownQr(run.subject, run.subject.newOrder());
+      return expectInvalid(run, [
+        ['with another merchant account', added(qr, '26', '0010A000000999')],
+        ['with an account in an unreserved tag', added(qr, '80', '0312345678')],
+        ['with an account in a language', added(qr, '64', '0002VI01100312345678')],
+        ['with a tip', added(qr, '55', '01')],
+        ['with a fee', added(qr, '56', '500')],
+      ]);
+    },
+  },
+];

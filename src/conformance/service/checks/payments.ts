@@ -1,0 +1,248 @@
+import { BANKS } from '../../../protocol/banks.ts';
+import { PATHS } from '../../../protocol/http-api.ts';
+import { Mismatch } from '../../check.ts';
+import { type Called, codeOf } from '../client.ts';
+import { recordOf } from '../json.ts';
+import {
+  type Body,
+  binOf,
+  each,
+  expectCode,
+  expectQr,
+  expectRefused,
+  expectTaken,
+  generateBody,
+  paymentBody,
+  post,
+} from '../requests.ts';
+import type { ServiceCheck, ServiceRun } from '../subject.ts';
+import { callbackOf, paid, saidOf } from './callbacks.ts';
+import { generate } from './generate.ts';
+
+const CONTENT_MAX = 19;
+
+function payment(run: ServiceRun, change: object = {}): Record<string, unknown> {
+  return { ...paymentBody(run, run.subject.newOrder()), ...change };
+}
+
+function simulate(run: ServiceRun, body: Body): Promise<Called> {
+  return post(run, PATHS.testCallback, body);
+}
+
+/** A content of exactly so many characters. */
+function longContent({ subject }: ServiceRun, characters: number): string {
+  return subject.newOrder().content.padEnd(characters, 'X').slice(0, characters);
+}
+
+/** The transaction id of a call that is taken. */
+function transactionOf(called: Called, what: string): string {
+  expectTaken(called, what);
+  const { status, message } = recordOf(called.json);
+  if (status === 'SUCCESS' && typeof message === 'string' && message !== '') return message;
+  throw new Mismatch(`${what}: expected SUCCESS and a transaction id, is ${called.text}`);
+}
+
+/** One wrong thing for each refusal, in the order of clause CBK-2. */
+function wrongs(run: ServiceRun): (readonly [code: string, change: Record<string, unknown>])[] {
+  const other = BANKS.find(({ bin }) => bin !== binOf(run.subject))?.code;
+  return [
+    ['010', { bankAccount: '' }],
+    ['009', { content: '' }],
+    ['002', { amount: 0 }],
+    ['003', { transType: 'X' }],
+    ['E77', { bankAccount: 'NOSUCHACCOUNT' }],
+    ['E51', { bankCode: other }],
+  ];
+}
+
+const MORE_WRONG: readonly (readonly [code: string, change: Record<string, unknown>])[] = [
+  ['010', { bankAccount: undefined }],
+  ['010', { bankAccount: '1'.repeat(20) }],
+  ['009', { content: undefined }],
+  ['009', { content: 12 }],
+  ['002', { amount: undefined }],
+  ['002', { amount: '50000' }],
+  ['002', { amount: 1.5 }],
+  ['003', { transType: 1 }],
+];
+
+const FORBIDDEN_CONTENTS = ['Thanh toán', 'a@b', 'DH#001', 'a_b', 'x'.repeat(CONTENT_MAX + 1)];
+
+export const paymentChecks: readonly ServiceCheck[] = [
+  {
+    clause: 'CBK-1',
+    title: 'outside the sandbox there is no simulated payment',
+    level: 'spec',
+    needs: ['outside the sandbox'],
+    run: async (run) => expectRefused(await outside(run), 'a test callback outside the sandbox'),
+  },
+  {
+    clause: 'CBK-1',
+    title: 'outside the sandbox it is E75',
+    level: 'gap',
+    needs: ['outside the sandbox'],
+    run: async (run) => expectCode(await outside(run), 'E75', 'a test callback outside the sandbox'),
+  },
+  {
+    clause: 'CBK-2',
+    title: 'content of more than 19 characters, with accents or special characters is refused',
+    level: 'spec',
+    needs: ['sandbox'],
+    run: (run) =>
+      each(FORBIDDEN_CONTENTS, async (content) => {
+        expectRefused(await simulate(run, payment(run, { content })), `the content ${content}`);
+      }),
+  },
+  {
+    clause: 'CBK-2',
+    title: 'a wrong field is refused with its code',
+    level: 'gap',
+    needs: ['sandbox'],
+    run: async (run) => {
+      const contents = FORBIDDEN_CONTENTS.map((content) => ['009', { content }] as const);
+      await each([...wrongs(run), ...MORE_WRONG, ...contents], async ([code, change]) => {
+        expectCode(await simulate(run, payment(run, change)), code, JSON.stringify(change));
+      });
+      await each(['[]', '"x"', 'null'], async (body) =>
+        expectCode(await simulate(run, body), 'E46', `the body ${body}`),
+      );
+    },
+  },
+  {
+    clause: 'CBK-2',
+    title: 'of several wrong fields the first in the order of the clause counts',
+    level: 'gap',
+    needs: ['sandbox'],
+    run: (run) => {
+      const list = wrongs(run);
+      return each([...list.entries()], async ([index, [code, own]]) => {
+        const change = Object.assign(
+          {},
+          ...list
+            .slice(index)
+            .map(([, it]) => it)
+            .reverse(),
+        );
+        expectCode(await simulate(run, payment(run, change)), code, `${Object.keys(own).join()} and what follows`);
+      });
+    },
+  },
+  {
+    clause: 'CBK-2',
+    title: 'a partner without an endpoint is E76',
+    level: 'gap',
+    needs: ['sandbox', 'a partner without an endpoint'],
+    run: async (run) => {
+      const { second: as, secondAccount: bankAccount } = run.subject.options;
+      const called = await post(run, PATHS.testCallback, payment(run, { bankAccount }), as === undefined ? {} : { as });
+      expectCode(called, 'E76', 'a test callback for a partner without an endpoint');
+    },
+  },
+  {
+    clause: 'CBK-2',
+    title: "nobody pays into another partner's account: it is E77",
+    level: 'gap',
+    needs: ['sandbox', 'another partner'],
+    run: async (run) => {
+      const { second: as } = run.subject.options;
+      const called = await post(run, PATHS.testCallback, payment(run), as === undefined ? {} : { as });
+      expectCode(called, 'E77', "a test callback for another partner's account");
+    },
+  },
+  {
+    clause: 'CBK-2',
+    title: 'transType is C where it is left out',
+    level: 'gap',
+    needs: ['sandbox'],
+    run: async (run) => {
+      transactionOf(await simulate(run, payment(run, { transType: undefined })), 'without transType');
+    },
+  },
+  {
+    clause: 'CBK-3',
+    title: 'bankCode is taken and not required',
+    level: 'gap',
+    needs: ['sandbox'],
+    run: async (run) => {
+      const { bankCode } = run.subject.options.account;
+      transactionOf(await simulate(run, payment(run, { bankCode })), 'with bankCode');
+      transactionOf(await simulate(run, payment(run)), 'without bankCode');
+    },
+  },
+  {
+    clause: 'CBK-4',
+    title: 'a simulated payment is SUCCESS with a transaction id',
+    level: 'spec',
+    needs: ['sandbox'],
+    run: async (run) => {
+      transactionOf(await simulate(run, payment(run)), 'a credit');
+      transactionOf(await simulate(run, payment(run, { transType: 'D' })), 'a debit');
+    },
+  },
+  {
+    clause: 'CBK-4',
+    title: 'the callback follows at once',
+    level: 'spec',
+    needs: ['sandbox', 'callbacks'],
+    run: async (run) => {
+      const arrived = await callbackOf(run, await paid(run, run.subject.newOrder()));
+      if (arrived === undefined) throw new Mismatch('no callback has come');
+    },
+  },
+  {
+    clause: 'CBK-5',
+    title: 'each call is a new transaction',
+    level: 'spec',
+    needs: ['sandbox'],
+    run: async (run) => {
+      const body = payment(run);
+      const ids = new Set<string>();
+      for (let call = 1; call <= 3; call += 1) ids.add(transactionOf(await simulate(run, body), `call ${call}`));
+      if (ids.size < 3) throw new Mismatch(`three calls have ${ids.size} transaction ids`);
+    },
+  },
+  {
+    clause: 'CBK-6',
+    title:
+      'the callback names the order with the same account, content, amount and kind; without one orderId and sign are empty',
+    level: 'gap',
+    needs: ['sandbox', 'callbacks'],
+    run: async (run) => {
+      const order = run.subject.newOrder();
+      const orderId = `ID-${order.content}`;
+      expectQr(await generate(run, { ...generateBody(run, order), orderId, sign: 'S' }), 'the request');
+      const cases = [
+        [order, orderId, 'S'],
+        [{ ...order, amount: order.amount + 1_000_000 }, '', ''],
+        [run.subject.newOrder(), '', ''],
+      ] as const;
+      await each(cases, async ([its, expected, sign]) => {
+        const said = await saidOf(run, await paid(run, its));
+        if (said.orderId === expected && said.sign === sign) return;
+        const is = `${String(said.orderId)} and ${String(said.sign)}`;
+        throw new Mismatch(`orderId and sign of ${its.content}: expected "${expected}" and "${sign}", are ${is}`);
+      });
+    },
+  },
+];
+
+export const paymentLimits: readonly ServiceCheck[] = [
+  {
+    clause: 'LIM-3',
+    title: 'content of 19 characters is taken in a test callback, of 20 refused',
+    level: 'spec',
+    needs: ['sandbox'],
+    run: async (run) => {
+      const taken = await simulate(run, payment(run, { content: longContent(run, CONTENT_MAX) }));
+      transactionOf(taken, `content of ${CONTENT_MAX}`);
+      const refused = await simulate(run, payment(run, { content: longContent(run, CONTENT_MAX + 1) }));
+      expectRefused(refused, `content of ${CONTENT_MAX + 1}`);
+      if (codeOf(refused) === '') throw new Mismatch('the refusal has no code');
+    },
+  },
+];
+
+function outside(run: ServiceRun): Promise<Called> {
+  const { outside: as } = run.subject.options;
+  return post(run, PATHS.testCallback, payment(run), as === undefined ? {} : { as });
+}

@@ -1,0 +1,213 @@
+import { createHash } from 'node:crypto';
+import { BANKS, findBank } from '../../../protocol/banks.ts';
+import { PATHS } from '../../../protocol/http-api.ts';
+import { Mismatch, Unmet } from '../../check.ts';
+import { type Called, codeOf, told } from '../client.ts';
+import { binOf, each, expectCode, ownQr, post, pushBody } from '../requests.ts';
+import type { Order, ServiceAccess, ServiceCheck, ServiceRun } from '../subject.ts';
+
+type Change = Readonly<Record<string, unknown>>;
+
+/** Sends a push as it is. */
+export function send(run: ServiceRun, push: object, as?: ServiceAccess): Promise<Called> {
+  return post(run, PATHS.sendQr, { ...push }, as === undefined ? {} : { as });
+}
+
+/** A push of a QR that the bench makes, to the box. */
+function push(run: ServiceRun, change: Change = {}): Record<string, unknown> {
+  const order = run.subject.newOrder();
+  return pushBody(run, order, ownQr(run.subject, order), change);
+}
+
+const NO_BOX = { terminalCode: 'VVB999999', serialNumber: '' };
+
+/** `asSecond`: by the second partner. */
+interface Wrong {
+  code: string;
+  what: string;
+  change: Change;
+  asSecond?: boolean;
+}
+
+/** One wrong thing for each refusal, in the order of clause SND-2. */
+function wrongs(run: ServiceRun, order: Order): Wrong[] {
+  const { second, unlinkedBox, boxSecret } = run.subject.options;
+  const other = BANKS.find(({ bin }) => bin !== binOf(run.subject))?.code ?? '';
+  return [
+    { code: 'E02', what: 'an amount of 0', change: { amount: '0' } },
+    { code: 'E39', what: 'a wrong checkSum', change: { checkSum: '0'.repeat(32) } },
+    { code: 'E36', what: 'an unknown account', change: { bankAccount: 'NOSUCHACCOUNT' } },
+    ...(second === undefined ? [] : [{ code: 'E77', what: "another partner's account", change: {}, asSecond: true }]),
+    { code: 'E24', what: 'an unknown bank', change: { bankCode: 'NOBANK' } },
+    { code: 'E51', what: 'another bank', change: { bankCode: other } },
+    { code: 'E35', what: 'an unknown box', change: NO_BOX },
+    ...(unlinkedBox === undefined
+      ? []
+      : [{ code: 'E36', what: 'an unlinked box', change: { terminalCode: unlinkedBox, serialNumber: '' } }]),
+    { code: 'QR_INVALID', what: 'no QR', change: { qrCode: 'x' } },
+    {
+      code: 'QR_MISMATCH',
+      what: 'a QR of another amount',
+      change: { qrCode: ownQr(run.subject, order, { amount: 1 }) },
+    },
+    ...(boxSecret === undefined ? [] : [{ code: 'BOX_OFFLINE', what: 'a box that is off', change: {} }]),
+  ];
+}
+
+function mismatched(run: ServiceRun, order: Order): (readonly [what: string, change: Change])[] {
+  const { subject } = run;
+  const otherBin = BANKS.find(({ bin }) => bin !== binOf(subject))?.bin ?? '';
+  return [
+    ['another account', { qrCode: ownQr(subject, order, { account: 'SOMEBODYELSE' }) }],
+    ['another bank', { qrCode: ownQr(subject, order, { bin: otherBin }) }],
+    ['another amount', { qrCode: ownQr(subject, order, { amount: order.amount + 1 }) }],
+    ['no amount', { qrCode: ownQr(subject, order, { amount: undefined }) }],
+    ['a card', { qrCode: ownQr(subject, order, { service: 'card' }) }],
+  ];
+}
+
+function sendWrong(run: ServiceRun, order: Order, change: Change, asSecond: boolean): Promise<Called> {
+  const as = asSecond ? run.subject.options.second : undefined;
+  return send(run, pushBody(run, order, ownQr(run.subject, order), change, as), as);
+}
+
+const md5 = (text: string) => createHash('md5').update(text, 'utf8').digest('hex');
+
+export const pushChecks: readonly ServiceCheck[] = [
+  {
+    clause: 'SUM-1',
+    title: 'a push with a wrong checkSum is answered otherwise than one with the right checkSum',
+    level: 'spec',
+    needs: ['a box'],
+    run: async (run) => {
+      const right = codeOf(await send(run, push(run)));
+      if (right === 'E39') throw new Mismatch('the right checkSum is refused with E39');
+      const called = await send(run, push(run, { checkSum: 'f'.repeat(32) }));
+      if (codeOf(called) !== right) return;
+      // In which order things are looked at, the specification does not say.
+      if (right !== undefined) throw new Unmet(`needs a push that is taken, and both are answered ${told(called)}`);
+      throw new Mismatch(`the wrong checkSum is answered alike: ${told(called)}`);
+    },
+  },
+  {
+    clause: 'SUM-1',
+    title: 'any other checkSum is E39: of another password, order, amount or case, cut or empty',
+    level: 'gap',
+    needs: ['a box'],
+    run: async (run) => {
+      const { password } = run.subject.options.access;
+      const order = run.subject.newOrder();
+      const body = pushBody(run, order, ownQr(run.subject, order));
+      const { bankAccount, amount, bankCode, checkSum } = body;
+      const right = String(checkSum);
+      const cases = [
+        ['in upper case', /[a-f]/.test(right) ? right.toUpperCase() : right.slice(1)],
+        ['of another order of fields', md5(`${bankAccount}${password}${amount}${bankCode}`)],
+        ['of another password', md5(`not ${password}${bankAccount}${amount}${bankCode}`)],
+        ['of another amount', md5(`${password}${bankAccount}1${amount}${bankCode}`)],
+        ['without the bank', md5(`${password}${bankAccount}${amount}`)],
+        ['cut short', right.slice(0, -1)],
+        ['empty', ''],
+      ] as const;
+      await each(cases, async ([what, other]) => {
+        expectCode(await send(run, { ...body, checkSum: other }), 'E39', `a checkSum ${what}`);
+      });
+    },
+  },
+  {
+    clause: 'SND-1',
+    title: 'what a push needs, and the request lacks, is E46',
+    level: 'gap',
+    needs: ['a box'],
+    run: async (run) => {
+      await each(['bankAccount', 'bankCode', 'amount', 'qrCode', 'checkSum'], async (field) => {
+        expectCode(await send(run, { ...push(run), [field]: undefined }), 'E46', `without ${field}`);
+      });
+      const nameless = push(run, { terminalCode: undefined, serialNumber: undefined });
+      expectCode(await send(run, nameless), 'E46', 'without terminalCode and serialNumber');
+    },
+  },
+  {
+    clause: 'SND-1',
+    title: 'terminalCode or serialNumber is enough, and both must name one box',
+    level: 'gap',
+    needs: ['a serial number'],
+    run: async (run) => {
+      await each(['terminalCode', 'serialNumber'], async (field) => {
+        const called = await send(run, push(run, { [field]: undefined }));
+        const code = codeOf(called);
+        if (code === 'E46' || code === 'E35') throw new Mismatch(`without ${field} it is answered ${told(called)}`);
+      });
+      const two = push(run, { serialNumber: 'VVB999999' });
+      expectCode(await send(run, two), 'E35', 'two names of different boxes');
+    },
+  },
+  {
+    clause: 'SND-2',
+    title: 'a wrong push is refused with its code',
+    level: 'gap',
+    needs: ['a box'],
+    run: (run) => {
+      const order = run.subject.newOrder();
+      return each(wrongs(run, order), async ({ code, what, change, asSecond }) => {
+        expectCode(await sendWrong(run, order, change, asSecond === true), code, what);
+      });
+    },
+  },
+  {
+    clause: 'SND-2',
+    title: 'an amount that is no whole number of đồng, as one writes it, is E02',
+    level: 'gap',
+    needs: ['a box'],
+    run: (run) =>
+      each(['', '-1', '1.5', '1e3', ' 5000', '05000', '10000000000000'], async (amount) => {
+        expectCode(await send(run, push(run, { amount })), 'E02', `the amount ${JSON.stringify(amount)}`);
+      }),
+  },
+  {
+    clause: 'SND-2',
+    title: 'of several wrong things the first in the order of the clause counts',
+    level: 'gap',
+    needs: ['a box'],
+    run: async (run) => {
+      const order = run.subject.newOrder();
+      const list = wrongs(run, order);
+      await each([...list.entries()], async ([index, { code, what }]) => {
+        const rest = list.slice(index);
+        // Of two changes of one field, the earlier in the order.
+        const change = Object.assign({}, ...rest.map((it) => it.change).reverse());
+        const asSecond = rest.some((it) => it.asSecond === true);
+        expectCode(await sendWrong(run, order, change, asSecond), code, `${what}, and all that follows`);
+      });
+    },
+  },
+  {
+    clause: 'SND-2',
+    title: 'a QR of another account, bank or amount, without an amount, or to a card, is QR_MISMATCH',
+    level: 'gap',
+    needs: ['a box'],
+    run: (run) => {
+      const order = run.subject.newOrder();
+      return each(mismatched(run, order), async ([what, change]) => {
+        const body = pushBody(run, order, ownQr(run.subject, order), change);
+        expectCode(await send(run, body), 'QR_MISMATCH', `a QR of ${what}`);
+      });
+    },
+  },
+  {
+    clause: 'SND-2',
+    title: 'a QR of an account that the box is not linked to is QR_MISMATCH',
+    level: 'gap',
+    needs: ['a box', 'a partner without an endpoint'],
+    run: async (run) => {
+      const { second, secondAccount = '', secondBank = '' } = run.subject.options;
+      const order = run.subject.newOrder();
+      const bin = findBank(secondBank)?.bin;
+      if (bin === undefined) throw new Unmet(`the bench knows no BIN of bank ${secondBank}: name it by its BIN`);
+      const qrCode = ownQr(run.subject, order, { account: secondAccount, bin });
+      const named = { bankAccount: secondAccount, bankCode: secondBank };
+      const called = await send(run, pushBody(run, order, qrCode, named, second), second);
+      expectCode(called, 'QR_MISMATCH', 'a push of another account to the box');
+    },
+  },
+];

@@ -1,0 +1,228 @@
+import { parseJson } from '../../../bench/clients/bodies.ts';
+import { PATHS } from '../../../protocol/http-api.ts';
+import { Mismatch } from '../../check.ts';
+import { type Called, told } from '../client.ts';
+import { recordOf } from '../json.ts';
+import { bearerOf, each, expectCode, expectRefused, expectStatus, generateBody, login, post } from '../requests.ts';
+import type { ServiceAccess, ServiceCheck, ServiceRun } from '../subject.ts';
+
+const LIFETIME_MS = 300_000;
+/** What clocks, networks and caches of a service may make of the lifetime. */
+const LEEWAY_MS = 10_000;
+
+const BEARER_PATHS = [PATHS.generate, PATHS.sendQr, PATHS.testCallback];
+
+/** Credentials of nobody. */
+function wrongLogins({ username }: ServiceAccess): { what: string; authorization: string }[] {
+  const basic = (text: string) => `Basic ${Buffer.from(text, 'utf8').toString('base64')}`;
+  return [
+    { what: 'no credentials', authorization: '' },
+    { what: 'a wrong password', authorization: basic(`${username}:not the password`) },
+    { what: 'an unknown user', authorization: basic('nobody-of-this-name:not the password') },
+    { what: 'credentials that are no base64', authorization: 'Basic ***' },
+    { what: 'another scheme', authorization: 'Digest username="x"' },
+  ];
+}
+
+function headerOf({ headers }: Called, scheme: string): boolean {
+  return new RegExp(`^${scheme}\\b`, 'i').test(headers.get('www-authenticate') ?? '');
+}
+
+/** The answer to a generate request with a token. */
+function used(run: ServiceRun, token: string): Promise<Called> {
+  return post(run, PATHS.generate, generateBody(run), { headers: { authorization: `Bearer ${token}` } });
+}
+
+async function freshToken(run: ServiceRun): Promise<string> {
+  run.subject.tokens.clear();
+  return bearerOf(run);
+}
+
+export const tokenChecks: readonly ServiceCheck[] = [
+  {
+    clause: 'TOK-1',
+    title: 'Basic credentials get a bearer token for 300 seconds',
+    level: 'spec',
+    run: async (run) => {
+      const called = await login(run, run.subject.options.access);
+      const hint =
+        called.status === 404 ? ' (is the path prefix of --service right, as in https://dev.example.com/vqr?)' : '';
+      expectStatus(called, 200, `with the right credentials${hint}`);
+      const { access_token, token_type, expires_in } = recordOf(called.json);
+      if (typeof access_token !== 'string' || access_token === '') throw new Mismatch('the answer has no access_token');
+      if (token_type !== 'Bearer') throw new Mismatch(`token_type: expected Bearer, is ${String(token_type)}`);
+      if (expires_in !== 300)
+        throw new Mismatch(`expires_in: expected the number 300, is ${JSON.stringify(expires_in)}`);
+    },
+  },
+  {
+    clause: 'TOK-2',
+    title: 'a token opens the other endpoints, more than once',
+    level: 'spec',
+    run: async (run) => {
+      const token = await freshToken(run);
+      for (const time of ['first', 'second']) {
+        const called = await used(run, token);
+        if (called.status === 401 || called.status === 403) {
+          throw new Mismatch(`the ${time} request with a fresh token is answered ${told(called)}`);
+        }
+      }
+    },
+  },
+  {
+    clause: 'TOK-2',
+    title: 'the token is a JWT, HS256, about the partner',
+    level: 'gap',
+    run: async (run) => {
+      const [head = '', payload = '', signature = ''] = (await bearerOf(run)).split('.');
+      const part = (text: string) => recordOf(parseJson(Buffer.from(text, 'base64url').toString('utf8')));
+      if (part(head).alg !== 'HS256' || signature === '') throw new Mismatch('the token is no JWT signed by HS256');
+      const { username } = run.subject.options.access;
+      if (part(payload).sub !== username) throw new Mismatch('the subject of the token is not the partner');
+    },
+  },
+  {
+    clause: 'TOK-2',
+    title: 'a token is good for 300 seconds, and no longer',
+    level: 'spec',
+    needs: ['minutes'],
+    timeoutMs: LIFETIME_MS + 120_000,
+    run: async (run) => {
+      await expires(run, LEEWAY_MS);
+    },
+  },
+  {
+    clause: 'TOK-2',
+    title: 'a token ends to the second',
+    level: 'gap',
+    needs: ['minutes'],
+    timeoutMs: LIFETIME_MS + 120_000,
+    run: async (run) => {
+      await expires(run, 1_500);
+    },
+  },
+  {
+    clause: 'TOK-3',
+    title: 'the body of a token request is not read, and needs no Content-Type',
+    level: 'gap',
+    run: (run) =>
+      each([undefined, '{}', 'not JSON', '{"username":"other"}'], async (body) => {
+        const called = await login(run, run.subject.options.access, body === undefined ? {} : { body });
+        expectStatus(called, 200, body === undefined ? 'without a body' : `with the body ${body}`);
+      }),
+  },
+  {
+    clause: 'TOK-4',
+    title: 'wrong or missing credentials get no token',
+    level: 'spec',
+    run: (run) =>
+      each(wrongLogins(run.subject.options.access), async ({ what, authorization }) => {
+        const called = await login(run, run.subject.options.access, { authorization });
+        expectRefused(called, what);
+        if (recordOf(called.json).access_token !== undefined) throw new Mismatch(`${what}: the answer has a token`);
+      }),
+  },
+  {
+    clause: 'TOK-4',
+    title: 'wrong or missing credentials are 401 E74 with WWW-Authenticate: Basic',
+    level: 'gap',
+    run: (run) =>
+      each(wrongLogins(run.subject.options.access), async ({ what, authorization }) => {
+        const called = await login(run, run.subject.options.access, { authorization });
+        expectStatus(called, 401, what);
+        expectCode(called, 'E74', what);
+        if (!headerOf(called, 'Basic')) throw new Mismatch(`${what}: the answer has no WWW-Authenticate: Basic`);
+      }),
+  },
+  {
+    clause: 'TOK-4',
+    title: 'an unknown user and a wrong password cannot be told apart',
+    level: 'gap',
+    run: async (run) => {
+      const [, wrong, unknown] = wrongLogins(run.subject.options.access);
+      const answers = [];
+      for (const it of [wrong, unknown]) {
+        const called = await login(run, run.subject.options.access, { authorization: it?.authorization ?? '' });
+        answers.push(`${told(called)} ${called.text} ${called.headers.get('www-authenticate')}`);
+      }
+      if (answers[0] !== answers[1]) throw new Mismatch(`they are answered ${answers.join(' and ')}`);
+    },
+  },
+  {
+    clause: 'TOK-5',
+    title: 'without a right bearer nothing is done',
+    level: 'spec',
+    run: (run) => withoutBearer(run, async (called, what) => expectRefused(called, what)),
+  },
+  {
+    clause: 'TOK-5',
+    title: 'without a right bearer it is 401 E74 with WWW-Authenticate: Bearer, before the body is looked at',
+    level: 'gap',
+    run: (run) =>
+      withoutBearer(run, async (called, what) => {
+        expectStatus(called, 401, what);
+        expectCode(called, 'E74', what);
+        if (!headerOf(called, 'Bearer')) throw new Mismatch(`${what}: the answer has no WWW-Authenticate: Bearer`);
+      }),
+  },
+];
+
+/** Beyond so many wrong passwords from one address nothing is compared (PROTOCOL.md, clause TOK-6). */
+const GUESSES = 30;
+
+/** They end what can be judged from this address for a while, so they are the last. */
+export const guessChecks: readonly ServiceCheck[] = [
+  {
+    clause: 'TOK-6',
+    title: 'wrong passwords are limited: 429 E74 with Retry-After; who was in before still gets in',
+    level: 'gap',
+    needs: ['guesses'],
+    run: async (run) => {
+      const { access } = run.subject.options;
+      const authorization = `Basic ${Buffer.from(`nobody-${run.subject.options.tag}:guess`).toString('base64')}`;
+      const answers: Called[] = [];
+      for (let guess = 0; guess <= GUESSES + 1; guess += 1) answers.push(await login(run, access, { authorization }));
+      const limited = answers.find(({ status }) => status === 429);
+      if (limited === undefined) throw new Mismatch(`${answers.length} wrong passwords in a row are all compared`);
+      if (!/^\d+$/.test(limited.headers.get('retry-after') ?? '')) throw new Mismatch('429 has no Retry-After');
+      expectCode(limited, 'E74', 'beyond the limit');
+      expectStatus(await login(run, access), 200, 'the partner, who was in before');
+    },
+  },
+];
+
+async function withoutBearer(run: ServiceRun, judge: (called: Called, what: string) => Promise<void>): Promise<void> {
+  const good = await bearerOf(run).catch(() => 'e30.e30.e30');
+  const bearers = [
+    ['no bearer', ''],
+    ['a bearer that nobody gave', 'Bearer not-a-token'],
+    ['a changed bearer', `Bearer ${changedSignature(good)}`],
+    ['Basic credentials', 'Basic eDp5'],
+  ] as const;
+  const cases = BEARER_PATHS.flatMap((path) => bearers.map(([what, authorization]) => ({ path, what, authorization })));
+  await each(cases, async ({ path, what, authorization }) => {
+    const called = await post(run, path, '{', { headers: { authorization } });
+    await judge(called, `${path} with ${what}`);
+  });
+}
+
+/** The signature's first character becomes another: the last one of base64url may carry bits that nobody reads. */
+function changedSignature(token: string): string {
+  const at = token.lastIndexOf('.') + 1;
+  return `${token.slice(0, at)}${token[at] === 'A' ? 'B' : 'A'}${token.slice(at + 1)}`;
+}
+
+async function expires(run: ServiceRun, leewayMs: number): Promise<void> {
+  const { pace } = run.subject;
+  const token = await freshToken(run);
+  const beganMs = pace.clock.monotonicMs();
+  const until = (ms: number) => pace.wait(beganMs + ms - pace.clock.monotonicMs());
+  run.step('waiting for the token to expire');
+  await until(LIFETIME_MS - leewayMs);
+  const before = await used(run, token);
+  if (before.status === 401 || before.status === 403) {
+    throw new Mismatch(`after ${(LIFETIME_MS - leewayMs) / 1_000} s the token is answered ${told(before)}`);
+  }
+  await until(LIFETIME_MS + leewayMs);
+  expectRefused(await used(run, token), `after ${(LIFETIME_MS + leewayMs) / 1_000} s`);
+}

@@ -1,0 +1,153 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { BoxAt } from '../../bench/clients/box.ts';
+import { screenProbe } from '../../bench/probes.ts';
+import { agentConfigFor, type Place } from '../../bench/targets/identities.ts';
+import type { Part, Starter } from '../../bench/targets/own.ts';
+import { freePorts } from '../../bench/targets/ports.ts';
+import { untilAtWork } from '../../bench/targets/running.ts';
+import { makeWorkFolder } from '../../bench/work-folder.ts';
+import type { Random } from '../../lib/random.ts';
+import { type CallbackListener, startListener } from './callback-listener.ts';
+import { ServiceSubject } from './subject.ts';
+
+const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
+const SECOND_ACCOUNT = { bankAccount: 'SHOP2ACC', bankCode: 'VCB', userBankName: 'TRAN THI B' };
+const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001' };
+const UNLINKED_BOX = { terminalCode: 'VVB000002', serialNumber: 'VVB900002' };
+const BOX_ON = { terminalCode: 'VVB000003', serialNumber: 'VVB900003' };
+const SECRET_BYTES = 24;
+const SIGNING_BYTES = 32;
+const LOOPBACK = '127.0.0.1';
+const BASE_PATH = '/vqr';
+const AMOUNTS = 50_000_000;
+const TAG_CHARS = 4;
+
+/** What may be other than it is, so that a judge can be judged. */
+export interface OwnServiceChanges {
+  /** Without a box of its own that is on; the bench plays one in any case. */
+  isWithoutBox?: boolean;
+  /** Without what takes minutes, which cost work also where they are skipped. */
+  isQuick?: boolean;
+  /** Of the gateway's configuration. */
+  config?: object;
+  /** Where partners reach the service that is at this origin. */
+  service?(origin: string): Promise<string>;
+  /** Where the service reaches the partner that is at this address. */
+  partner?(url: string): Promise<string>;
+}
+
+/** A service that was started to be judged. */
+export interface OwnService {
+  subject: ServiceSubject;
+  close(): Promise<void>;
+}
+
+/** Starts a gateway with everything that a check needs: partners, boxes, and another one that is no sandbox. */
+export async function openOwnService(
+  starter: Starter,
+  random: Random,
+  changes: OwnServiceChanges = {},
+): Promise<OwnService> {
+  const { pace } = starter;
+  const folder = await makeWorkFolder('conformance');
+  const made = identitiesOf(random);
+  const listener = await startListener({ host: LOOPBACK, port: 0 }, pace.clock, made.callbackAuth);
+  const ends: (() => Promise<void>)[] = [
+    () => rm(folder, { recursive: true, force: true, maxRetries: 5 }),
+    listener.close,
+  ];
+  const close = async () => {
+    await pace.during(async () => {
+      for (const end of ends.reverse()) await end();
+    });
+    pace.close();
+  };
+  const start = async (starting: () => Promise<Part>) => {
+    const part = await pace.during(starting);
+    ends.push(() => part.end('off'));
+  };
+  try {
+    const [port = 0, outsidePort = 0, boxPort = 0] = await freePorts(3);
+    const callbackUrl = (await changes.partner?.(listener.url)) ?? listener.url;
+    const config = { ...configOf(made, { ...listener, url: callbackUrl }), ...changes.config };
+    const outside = { ...config, http: { port: outsidePort }, dataDir: join(folder, 'outside'), sandbox: false };
+    await start(() => starter.gateway({ ...config, http: { port }, dataDir: join(folder, 'sandbox') }));
+    await start(() => starter.gateway(outside));
+    const place: Place = { httpPort: port, mqttPort: 0, transport: 'http', folder };
+    const page = new BoxAt(`http://${LOOPBACK}:${boxPort}`, made.boxOn);
+    if (changes.isWithoutBox !== true) {
+      await start(() => starter.agent(agentConfigFor(place, made.boxOn, boxPort), made.boxOn.terminalCode));
+      await untilAtWork(page, pace);
+    }
+    const origin = `http://${LOOPBACK}:${port}`;
+    const baseUrl = `${(await changes.service?.(origin)) ?? origin}${BASE_PATH}`;
+    const subject = new ServiceSubject({
+      access: { baseUrl, ...made.partner },
+      account: ACCOUNT,
+      pace,
+      ...uniqueOf(random),
+      sandbox: true,
+      outside: { baseUrl: `http://${LOOPBACK}:${outsidePort}${BASE_PATH}`, ...made.partner },
+      box: BOX,
+      boxSecret: made.boxSecret,
+      confirm: 'displayed',
+      ...(changes.isWithoutBox === true ? {} : { boxOn: BOX_ON, seeQr: async () => (await screenProbe.see(page))?.qr }),
+      unlinkedBox: UNLINKED_BOX.terminalCode,
+      second: { baseUrl, ...made.second },
+      secondAccount: SECOND_ACCOUNT.bankAccount,
+      secondBank: SECOND_ACCOUNT.bankCode,
+      listener,
+      callbackAuth: made.callbackAuth,
+      signingSecret: made.signingSecret,
+      slow: changes.isQuick !== true,
+      guesses: true,
+    });
+    return { subject, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+type Identities = ReturnType<typeof identitiesOf>;
+
+/** Who is who, with secrets of this run. */
+function identitiesOf(random: Random) {
+  const secret = () => random.secret(SECRET_BYTES);
+  const callbackAuth = { kind: 'token', username: 'service', password: secret() } as const;
+  return {
+    partner: { username: 'bench', password: secret() },
+    second: { username: 'second', password: secret() },
+    boxSecret: secret(),
+    boxOn: { ...BOX_ON, secret: secret() },
+    unlinkedSecret: secret(),
+    callbackAuth,
+    signingSecret: `whsec_${Buffer.from(random.secret(SIGNING_BYTES), 'base64url').toString('base64')}`,
+  };
+}
+
+function configOf(made: Identities, { url, tokenUrl }: Pick<CallbackListener, 'url' | 'tokenUrl'>): object {
+  const { partner, second, boxSecret, boxOn, unlinkedSecret, callbackAuth, signingSecret } = made;
+  const account = ACCOUNT.bankAccount;
+  return {
+    mqtt: null,
+    basePath: BASE_PATH,
+    partners: [
+      { ...partner, accounts: [account], callback: { url, auth: { ...callbackAuth, url: tokenUrl }, signingSecret } },
+      { ...second, accounts: [SECOND_ACCOUNT.bankAccount] },
+    ],
+    accounts: [ACCOUNT, SECOND_ACCOUNT],
+    boxes: [
+      { ...BOX, secret: boxSecret, account },
+      { ...boxOn, account },
+      { ...UNLINKED_BOX, secret: unlinkedSecret },
+    ],
+  };
+}
+
+/** What keeps the orders of two runs apart. */
+export function uniqueOf(random: Random): { tag: string; firstAmount: number } {
+  const tag = random.uuid().replaceAll('-', '').slice(0, TAG_CHARS).toUpperCase();
+  return { tag, firstAmount: 1 + Math.floor(random.fraction() * AMOUNTS) };
+}

@@ -1,0 +1,208 @@
+import { findBank } from '../../protocol/banks.ts';
+import { PATHS } from '../../protocol/http-api.ts';
+import { decodeVietQr, encodeVietQr } from '../../protocol/vietqr.ts';
+import { Mismatch, Unmet } from '../check.ts';
+import { basicOf } from './callback-listener.ts';
+import { ask, type Called, codeOf, type Question, told } from './client.ts';
+import { recordOf } from './json.ts';
+import { type Order, type ServiceAccess, type ServiceRun, type ServiceSubject, signed } from './subject.ts';
+
+/** A token is asked for anew well before its 300 s are over. */
+const TOKEN_USED_MS = 120_000;
+
+/** A JSON body, or text that is sent as it is. Undefined fields are left out. */
+export type Body = Readonly<Record<string, unknown>> | string;
+
+/** A bearer of the partner. Throws Unmet where none is given: TOK-1 judges that. */
+export async function bearerOf(run: ServiceRun, partner: ServiceAccess = run.subject.options.access): Promise<string> {
+  const { tokens, pace } = run.subject;
+  const name = `${partner.baseUrl} ${partner.username}`;
+  const known = tokens.get(name);
+  const nowMs = pace.clock.monotonicMs();
+  if (known !== undefined && nowMs - known.sinceMs < TOKEN_USED_MS) return known.token;
+  const called = await login(run, partner);
+  const token = recordOf(called.json).access_token;
+  if (called.status !== 200 || typeof token !== 'string') {
+    throw new Unmet(`needs a token, but ${PATHS.token} answered ${told(called)}`);
+  }
+  tokens.set(name, { token, sinceMs: nowMs });
+  return token;
+}
+
+/** Asks for a token, as a partner does or with other headers. */
+export function login(
+  run: ServiceRun,
+  partner: ServiceAccess,
+  { authorization = basicOf(partner), body }: { authorization?: string; body?: string } = {},
+): Promise<Called> {
+  const headers = {
+    ...(authorization === '' ? {} : { authorization }),
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+  };
+  return ask(run, { path: `${partner.baseUrl}${PATHS.token}`, headers, ...(body === undefined ? {} : { body }) });
+}
+
+interface PostOptions extends Pick<Question, 'isAwaitingTime'> {
+  as?: ServiceAccess;
+  headers?: Record<string, string>;
+}
+
+/** A request with the partner's bearer; `headers` add to and replace what it sends, empty ones leave out. */
+export async function post(
+  run: ServiceRun,
+  path: string,
+  body: Body,
+  { as = run.subject.options.access, headers = {}, ...more }: PostOptions = {},
+): Promise<Called> {
+  const authorization = headers.authorization ?? `Bearer ${await bearerOf(run, as)}`;
+  const sent = { 'content-type': 'application/json', ...headers, authorization };
+  return ask(run, {
+    path: `${as.baseUrl}${path}`,
+    headers: Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== '')),
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+    ...more,
+  });
+}
+
+/** A generate request of qrType 0, as the usage example of the specification has it. */
+export function generateBody({ subject }: ServiceRun, order: Order = subject.newOrder()) {
+  const { bankAccount, bankCode, userBankName } = subject.options.account;
+  const { amount, content } = order;
+  return { amount, content, bankAccount, bankCode, userBankName, transType: 'C', orderId: content, qrType: 0 };
+}
+
+/** A QR of an order: that of the service where it makes a right one, which other checks judge; else the bench's own. */
+export async function qrOf(run: ServiceRun, order: Order): Promise<string> {
+  const { account } = run.subject.options;
+  const bin = binOf(run.subject);
+  const { qrCode } = recordOf((await post(run, PATHS.generate, generateBody(run, order))).json);
+  const decoded = typeof qrCode === 'string' ? decodeVietQr(qrCode) : undefined;
+  const isRight =
+    decoded?.ok === true &&
+    decoded.value.account === account.bankAccount &&
+    decoded.value.bin === bin &&
+    decoded.value.amount === order.amount;
+  return isRight && typeof qrCode === 'string' ? qrCode : ownQr(run.subject, order);
+}
+
+/** A QR that the bench makes; `change` makes another of it. */
+export function ownQr(
+  subject: ServiceSubject,
+  order: Order,
+  change: { account?: string; bin?: string; amount?: number | undefined; service?: 'account' | 'card' } = {},
+): string {
+  const { bankAccount } = subject.options.account;
+  return encodeVietQr({
+    bin: binOf(subject),
+    account: bankAccount,
+    service: 'account',
+    initiation: 'dynamic',
+    amount: order.amount,
+    purpose: order.content,
+    ...change,
+  });
+}
+
+/** The BIN of the account's bank. Throws Unmet for a bank that the bench does not know. */
+export function binOf({ options: { account } }: ServiceSubject): string {
+  const bank = findBank(account.bankCode);
+  if (bank === undefined) throw new Unmet(`the bench knows no BIN of bank ${account.bankCode}: name it by its BIN`);
+  return bank.bin;
+}
+
+/** A push of an order to the box, signed by the partner; `change` is signed too unless it has a checkSum of its own. */
+export function pushBody(
+  { subject }: ServiceRun,
+  order: Order,
+  qrCode: string,
+  change: Readonly<Record<string, unknown>> = {},
+  partner: ServiceAccess = subject.options.access,
+): Record<string, unknown> {
+  const { account, box = {} } = subject.options;
+  const { terminalCode = '', serialNumber = '' } = box;
+  const { content, amount } = order;
+  const { bankAccount, bankCode } = account;
+  const names = { terminalCode, serialNumber, orderId: content };
+  const sent = { bankAccount, bankCode, amount: String(amount), content, qrCode, ...names, ...change };
+  const text = (value: unknown) => (typeof value === 'string' ? value : '');
+  const { checkSum } = signed(partner, {
+    bankAccount: text(sent.bankAccount),
+    amount: text(sent.amount),
+    bankCode: text(sent.bankCode),
+  });
+  return { checkSum, ...sent };
+}
+
+/** A simulated payment of an order. */
+export function paymentBody({ subject }: ServiceRun, { amount, content }: Order) {
+  return { bankAccount: subject.options.account.bankAccount, content, amount, transType: 'C' };
+}
+
+/** The transaction id of a simulated payment. Throws Unmet where it is refused: CBK-4 judges that. */
+export async function pay(run: ServiceRun, order: Order, change: object = {}): Promise<string> {
+  const called = await post(run, PATHS.testCallback, { ...paymentBody(run, order), ...change });
+  const { status, message } = recordOf(called.json);
+  if (called.status === 200 && status === 'SUCCESS' && typeof message === 'string') return message;
+  throw new Unmet(`needs a simulated payment, but ${PATHS.testCallback} answered ${told(called)}`);
+}
+
+/** Throws Mismatch unless the answer is of this status. */
+export function expectStatus(called: Called, status: number, what: string): void {
+  if (called.status !== status) throw new Mismatch(`${what}: expected ${status}, the answer is ${told(called)}`);
+}
+
+/** Throws Mismatch unless the answer refuses with this code, whatever its status. */
+export function expectCode(called: Called, code: string, what: string): void {
+  if (codeOf(called) !== code) throw new Mismatch(`${what}: expected ${code}, the answer is ${told(called)}`);
+}
+
+/** Throws Mismatch for a refusal that is none, whatever its words. */
+export function expectRefused(called: Called, what: string): void {
+  const { status } = recordOf(called.json);
+  if (called.status < 400 && status !== 'FAILED') {
+    throw new Mismatch(`${what}: expected a refusal, the answer is ${told(called)}`);
+  }
+}
+
+/** Throws Mismatch unless the answer is 200 and, where it has a status, SUCCESS. */
+export function expectTaken(called: Called, what: string): void {
+  if (called.status !== 200 || codeOf(called) !== undefined) {
+    throw new Mismatch(`${what}: expected 200, the answer is ${told(called)}`);
+  }
+}
+
+/** Throws Mismatch unless the answer is 200 and SUCCESS. */
+export function expectSuccess(called: Called, what: string): void {
+  if (called.status !== 200 || recordOf(called.json).status !== 'SUCCESS') {
+    throw new Mismatch(`${what}: expected 200 SUCCESS, the answer is ${told(called)}`);
+  }
+}
+
+/** Throws Mismatch unless a generate request got a QR. */
+export function expectQr(called: Called, what: string): void {
+  expectTaken(called, what);
+  const { qrCode } = recordOf(called.json);
+  if (typeof qrCode !== 'string' || qrCode === '') throw new Mismatch(`${what}: the answer has no qrCode`);
+}
+
+/** Throws Mismatch unless they are the same. */
+export function expectSame(what: string, expected: unknown, actual: unknown): void {
+  if (expected === actual) return;
+  throw new Mismatch(`${what}: expected ${JSON.stringify(expected)}, is ${JSON.stringify(actual)}`);
+}
+
+/** Asks all of it, and throws one Mismatch that names everything that is wrong. */
+export async function each<T>(cases: readonly T[], judge: (it: T) => Promise<void>): Promise<void> {
+  const wrong: Mismatch[] = [];
+  for (const it of cases) {
+    try {
+      await judge(it);
+    } catch (error) {
+      if (!(error instanceof Mismatch) || error.name !== 'Mismatch') throw error;
+      wrong.push(error);
+    }
+  }
+  const [first] = wrong;
+  if (first === undefined) return;
+  throw wrong.length === 1 ? first : new Mismatch(wrong.map(({ message }) => message).join('; '));
+}

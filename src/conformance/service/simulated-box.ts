@@ -1,0 +1,225 @@
+import { EventSourceParserStream } from 'eventsource-parser/stream';
+import { untilRight } from '../../bench/steps/waiting.ts';
+import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
+import { systemRandom } from '../../lib/random.ts';
+import { BOX_ALIVE_MS, BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';
+import { loginOf, signingKeyOf } from '../../protocol/keys.ts';
+import {
+  type DownMessage,
+  type DownOf,
+  MESSAGE_VERSION,
+  type UpBody,
+  type UpMessage,
+} from '../../protocol/messages.ts';
+import { BoxSeal } from '../../protocol/seal.ts';
+import { Unmet } from '../check.ts';
+import type { ServiceRun } from './subject.ts';
+
+/** How long something may take to come to a box that is there. */
+const MESSAGE_TIMEOUT_MS = 10_000;
+const POST_TIMEOUT_MS = 5_000;
+const KEY_BYTES = 32;
+
+/** What the box does about a push: shows it, unless a check says otherwise. */
+export type OnShow = (box: PlayedBox, show: DownOf<'show'>) => Promise<void>;
+
+/**
+ * The box, played by the bench over HTTP (PROTOCOL.md, clauses BOX-HTTP, MSG and SIG). It answers payments and
+ * withdrawals as a box does, so that nothing is owed to it when it goes.
+ */
+export class PlayedBox {
+  readonly received: DownMessage[] = [];
+  readonly #run: ServiceRun;
+  readonly #onShow: OnShow;
+  readonly #sessionId = systemRandom.uuid();
+  readonly #seal: BoxSeal;
+  readonly #origin: string;
+  readonly #headers: Record<string, string>;
+  readonly #names: { terminalCode: string; serialNumber: string };
+  readonly #closed = new AbortController();
+  #challenge = '';
+  /** What it sends, one after the other. */
+  #posts: Promise<void> = Promise.resolve();
+  #fault: unknown;
+
+  private constructor(run: ServiceRun, onShow: OnShow) {
+    const { box = {}, boxSecret: secret = '', access } = run.subject.options;
+    const { terminalCode = '', serialNumber = '' } = box;
+    const key = signingKeyOf(systemRandom.secret(KEY_BYTES));
+    const sessionId = this.#sessionId;
+    this.#run = run;
+    this.#onShow = onShow;
+    this.#names = { terminalCode, serialNumber };
+    this.#seal = new BoxSeal({ terminalCode, sessionId, secret }, key, run.subject.pace.clock);
+    this.#origin = new URL(access.baseUrl).origin;
+    const basic = Buffer.from(`${terminalCode}:${loginOf(secret)}`, 'utf8').toString('base64');
+    run.subject.masks.add(basic);
+    this.#headers = { authorization: `Basic ${basic}`, [BOX_SESSION_HEADER]: sessionId };
+  }
+
+  /** Connects and says hello. Throws Unmet where the service takes no such box, or links it to another account. */
+  static async connect(run: ServiceRun, onShow: OnShow = (box, show) => box.show(show)): Promise<PlayedBox> {
+    const box = new PlayedBox(run, onShow);
+    try {
+      await run.subject.pace.during(() => box.#begin());
+      const { link } = await box.next('welcome');
+      if (link?.bankAccount === run.subject.options.account.bankAccount) return box;
+      throw new Unmet(`needs a box that is linked to --account, this one is linked to ${link?.bankAccount ?? 'none'}`);
+    } catch (error) {
+      await box.close();
+      throw error;
+    }
+  }
+
+  of<T extends DownMessage['type']>(type: T): DownOf<T>[] {
+    return this.received.filter((it): it is DownOf<T> => it.type === type);
+  }
+
+  /** The `nth` message of a type, from 1; waits for it. Throws Unmet when it does not come. */
+  async next<T extends DownMessage['type']>(type: T, nth = 1, withinMs = MESSAGE_TIMEOUT_MS): Promise<DownOf<T>> {
+    const found = await this.comes(type, nth, withinMs);
+    if (found !== undefined) return found;
+    const why = this.#fault === undefined ? '' : `: ${reasonOf(this.#fault)}`;
+    throw new Unmet(`needs a ${type} of the gateway, and none came within ${withinMs / 1_000} s${why}`);
+  }
+
+  /** The same; undefined when it does not come. */
+  async comes<T extends DownMessage['type']>(
+    type: T,
+    nth = 1,
+    withinMs = MESSAGE_TIMEOUT_MS,
+  ): Promise<DownOf<T> | undefined> {
+    return this.hears(type, (message) => this.of(type).indexOf(message) === nth - 1, withinMs);
+  }
+
+  /** The first message of a type that is the one; undefined when it does not come. What is owed of before may come too. */
+  async hears<T extends DownMessage['type']>(
+    type: T,
+    isIt: (message: DownOf<T>) => boolean,
+    withinMs = MESSAGE_TIMEOUT_MS,
+  ): Promise<DownOf<T> | undefined> {
+    const { signal, subject } = this.#run;
+    const look = async () => (this.of(type).some(isIt) ? undefined : 'it has not come');
+    await untilRight(subject.pace, withinMs, look, signal);
+    return this.of(type).find(isIt);
+  }
+
+  /** Takes a push and shows it, as far as the gateway can tell. */
+  async show({ pushId }: { pushId: string }): Promise<void> {
+    await this.send({ type: 'accepted', pushId });
+    await this.send({ type: 'shown', pushId });
+  }
+
+  /** Sends a message, numbered as the next one. */
+  send(body: UpBody, id: string = systemRandom.uuid()): Promise<void> {
+    const { clock } = this.#run.subject.pace;
+    const head = { v: MESSAGE_VERSION, id, sentAtMs: clock.wallMs(), sessionId: this.#sessionId } as const;
+    const message: UpMessage = { ...head, ...body };
+    this.#run.evidence.add('status', `the box says ${message.type}`, { detail: message });
+    const sealed = this.#seal.seal(message, this.#challenge);
+    const sending = this.#posts.then(() => this.#post(sealed));
+    this.#posts = sending.catch(() => undefined);
+    return sending;
+  }
+
+  /** Goes without a word, as a box whose power is cut. */
+  async close(): Promise<void> {
+    this.#closed.abort();
+    await this.#posts;
+  }
+
+  async #begin(): Promise<void> {
+    const headers = { ...this.#headers, accept: 'text/event-stream' };
+    const response = await fetch(`${this.#origin}${BOX_PATHS.stream}`, { headers, signal: this.#signal() }).catch(
+      (error: unknown) => {
+        this.#run.signal.throwIfAborted();
+        const fix = 'boxes are looked for at the origin of the service';
+        throw new MissingPeerError(`no gateway of boxes answers at ${this.#origin}: ${reasonOf(error)}`, fix, error);
+      },
+    );
+    this.#challenge = response.headers.get(BOX_CHALLENGE_HEADER) ?? '';
+    if (response.status !== 200 || this.#challenge === '') {
+      throw new Unmet(`needs a box at ${this.#origin}${BOX_PATHS.stream}, which answered ${response.status}`);
+    }
+    void this.#read(response);
+    void this.#sayAlive();
+    const display = { agentVersion: 'bench', display: 'bench', shownPushId: null };
+    await this.send({ type: 'hello', ...this.#names, ...display });
+  }
+
+  async #read(response: Response): Promise<void> {
+    try {
+      const events = response.body?.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
+      for await (const { data } of events ?? []) this.#take(data);
+    } catch (error) {
+      if (!this.#closed.signal.aborted) this.#fault = error;
+    }
+  }
+
+  #take(sealed: string): void {
+    const opened = this.#seal.open(sealed);
+    if (!opened.ok) {
+      this.#fault = new Error(`${opened.code}: ${opened.reason}`);
+      return;
+    }
+    const message = opened.value;
+    this.#run.evidence.add('status', `the box hears ${message.type}`, { detail: message });
+    this.received.push(message);
+    // What it cannot send ends with the connection, and the gateway owes it again.
+    this.#answer(message).catch((error: unknown) => {
+      this.#fault = error;
+    });
+  }
+
+  async #answer(message: DownMessage): Promise<void> {
+    if (message.type === 'show') await this.#onShow(this, message);
+    if (message.type === 'withdraw') {
+      const { pushId } = message;
+      const orderId = this.of('show').find((it) => it.pushId === pushId)?.orderId ?? '';
+      await this.send({ type: 'ended', pushId, orderId, how: 'withdrawn' }, pushId);
+    }
+    if (message.type === 'payment') {
+      const { transactionId, orderId, amount } = message;
+      await this.send({ type: 'paid', transactionId, orderId, amount, recorded: true }, transactionId);
+    }
+  }
+
+  async #sayAlive(): Promise<void> {
+    const { pace } = this.#run.subject;
+    const { signal } = this.#closed;
+    while (!signal.aborted) {
+      await pace.clock.sleep(BOX_ALIVE_MS, signal);
+      if (signal.aborted) return;
+      await this.send({ type: 'alive' }).catch((error: unknown) => {
+        this.#fault = error;
+      });
+    }
+  }
+
+  #post(body: string): Promise<void> {
+    const path = BOX_PATHS.messages;
+    return this.#run.subject.pace.during(async () => {
+      const { status } = await fetch(`${this.#origin}${path}`, {
+        method: 'POST',
+        headers: { ...this.#headers, 'content-type': 'application/jose' },
+        body,
+        signal: AbortSignal.any([this.#signal(), AbortSignal.timeout(POST_TIMEOUT_MS)]),
+      });
+      if (status !== 202) throw new Error(`${path} answered ${status}`);
+    });
+  }
+
+  #signal(): AbortSignal {
+    return AbortSignal.any([this.#closed.signal, this.#run.signal]);
+  }
+}
+
+/** Plays the box as long as the work lasts. */
+export async function withBox<T>(run: ServiceRun, work: (box: PlayedBox) => Promise<T>, onShow?: OnShow): Promise<T> {
+  const box = await PlayedBox.connect(run, onShow);
+  try {
+    return await work(box);
+  } finally {
+    await box.close();
+  }
+}

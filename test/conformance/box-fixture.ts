@@ -1,0 +1,207 @@
+import { Writable } from 'node:stream';
+import { type AgentSetup, startAgent } from '../../src/agent/agent.ts';
+import { parseAgentConfig } from '../../src/agent/config.ts';
+import type { Arrival, TransportIo } from '../../src/agent/contract.ts';
+import { setupOf } from '../../src/agent/setup.ts';
+import { VirtualPace } from '../../src/bench/pace.ts';
+import { type Probe, screenProbe } from '../../src/bench/probes.ts';
+import type { Transport } from '../../src/bench/targets/identities.ts';
+import type { Starter } from '../../src/bench/targets/own.ts';
+import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
+import { openOwnBox } from '../../src/conformance/box/emulated-box.ts';
+import type { Faces } from '../../src/conformance/box/gateway/tls-listener.ts';
+import { type BoxNeed, type BoxSubject, boxLacks } from '../../src/conformance/box/subject.ts';
+import { type CheckResult, runChecks } from '../../src/conformance/check.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { seededRandom } from '../../src/lib/seeded.ts';
+import type { UpMessage } from '../../src/protocol/messages.ts';
+
+const SEED = 7;
+export const quiet = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
+const never = new AbortController().signal;
+
+/** What is wrong with a box. Each start of it makes anew what it remembers. */
+export interface Mutant {
+  /** The clauses that it breaks. */
+  readonly breaks: readonly string[];
+  /** Where it finds its gateway over HTTP, which is at this origin. */
+  through?(origin: string): Promise<string>;
+  /** What it is told otherwise from the start. */
+  setup?(setup: AgentSetup): AgentSetup;
+  /** What comes in, and what goes out, as the box and its gateway hear it. */
+  wire?(io: TransportIo, glass: Glass): Wire;
+  /** Which of the pictures that were drawn is on the glass now. */
+  glass?(drawn: readonly Drawn[], nowMs: number): Drawn | undefined;
+  /** What it takes to see it: a restart, or long. Checks that need what is not named here are left out. */
+  readonly needs?: readonly BoxNeed[];
+  readonly transport?: Transport;
+}
+
+export interface Wire {
+  down?(message: Arrival, say: (message: UpMessage) => Promise<void>): Promise<Arrival[]> | Arrival[];
+  up?(message: UpMessage): UpMessage[];
+  seal?: Partial<TransportIo['seal']>;
+}
+
+/** One picture. */
+export interface Drawn {
+  atMs: number;
+  qr: string | undefined;
+}
+
+/** What a person would see, whatever the driver says. */
+export class Glass {
+  readonly drawn: Drawn[] = [];
+  /** Whether the last QR stays, whatever is drawn. */
+  isFrozen = false;
+}
+
+/** A box of this house, in this process, with what is wrong with it. */
+function starterOf(mutant: Mutant, glass: Glass, isReal: boolean): Pick<Starter, 'pace' | 'agent'> {
+  const pace = new VirtualPace();
+  const { clock } = pace;
+  let starts = 0;
+  const changed = (setup: AgentSetup): AgentSetup => {
+    const open: AgentSetup['link']['open'] = (io, signal) => openChanged(setup, mutant, glass, io, signal);
+    const displays: AgentSetup['displays'] = isReal ? setup.displays : [glassDisplay(glass, clock)];
+    const whole = { ...setup, displays, link: { ...setup.link, open } };
+    return mutant.setup?.(whole) ?? whole;
+  };
+  return {
+    pace,
+    agent: async (config) => {
+      starts += 1;
+      const deps = { clock, random: seededRandom(SEED + starts), log: quiet };
+      const none = { terminal: undefined, terminalInput: undefined };
+      const { link, ...rest } = config as { link: { url: string } };
+      const url = (await mutant.through?.(link.url)) ?? link.url;
+      const setup = setupOf(parseAgentConfig({ ...rest, link: { ...link, url } }, 'test'));
+      const agent = await startAgent(changed(setup), { ...deps, ...none });
+      return { end: () => agent.close() };
+    },
+  };
+}
+
+/** A panel that draws its QR itself, so that nothing has to be painted and decoded again. */
+function glassDisplay(glass: Glass, clock: Clock): AgentSetup['displays'][0] {
+  return {
+    driver: 'glass',
+    open: async () => ({
+      surface: { kind: 'panel', qr: { sidePixels: 400, charsMax: 512 }, accents: true },
+      draw: async (_frame, scene) => {
+        const qr = scene.kind === 'payment' ? scene.qrCode : undefined;
+        glass.drawn.push({ atMs: clock.monotonicMs(), qr });
+      },
+      close: async () => undefined,
+    }),
+  };
+}
+
+async function openChanged(setup: AgentSetup, mutant: Mutant, glass: Glass, io: TransportIo, signal: AbortSignal) {
+  const wire = mutant.wire?.(io, glass) ?? {};
+  const { seal } = io;
+  const through = {
+    seal: (message: UpMessage, challenge: string) =>
+      wire.seal?.seal?.(message, challenge) ?? seal.seal(message, challenge),
+    open: (bytes: Uint8Array | string) => wire.seal?.open?.(bytes) ?? seal.open(bytes),
+  };
+  const session = await setup.link.open({ ...io, seal: through }, signal);
+  async function* incoming() {
+    for await (const message of session.incoming) {
+      yield* (await wire.down?.(message, (said) => session.send(said))) ?? [message];
+    }
+  }
+  return {
+    incoming: incoming(),
+    send: async (message: UpMessage) => {
+      for (const said of wire.up?.(message) ?? [message]) await session.send(said);
+    },
+    close: () => session.close(),
+  };
+}
+
+export interface Judging {
+  transport?: Transport;
+  probe?: Probe;
+  /** With them, box and gateway speak TLS. */
+  faces?: Faces;
+  /** What is not there; everything is unless told otherwise. */
+  without?: readonly BoxNeed[];
+}
+
+/** Every verdict on a box that is right but for what the mutant says. */
+export async function judge(mutant: Mutant, { transport = 'mqtt', probe, faces, without = [] }: Judging = {}) {
+  const glass = new Glass();
+  const starter = starterOf(mutant, glass, probe !== undefined);
+  const { pace } = starter;
+  const onGlass: Probe = {
+    name: 'glass',
+    see: async () => {
+      const nowMs = pace.clock.monotonicMs();
+      const drawn = mutant.glass?.(glass.drawn, nowMs) ?? frozen(glass) ?? glass.drawn.at(-1);
+      return {
+        file: Buffer.from(drawn?.qr ?? ''),
+        picture: { width: 1, height: 1, data: new Uint8Array(4) },
+        qr: drawn?.qr,
+      };
+    },
+  };
+  const options = { transport, probe: probe ?? onGlass, random: seededRandom(SEED), faces, signal: never };
+  const subject = await openOwnBox(starter, options);
+  try {
+    return await verdictsOn(subject, without);
+  } finally {
+    await subject.hands.close();
+  }
+}
+
+/** The verdicts where two boxes have one name and one secret. */
+export async function judgeTwo(): Promise<CheckResult[]> {
+  const { pace, agent } = starterOf({ breaks: [] }, new Glass(), false);
+  const both: Pick<Starter, 'pace' | 'agent'> = {
+    pace,
+    agent: async (config, terminalCode) => {
+      const twin = { ...config, dataDir: `${(config as { dataDir: string }).dataDir}-twin`, http: { port: 0 } };
+      const parts = await Promise.all([agent(config, terminalCode), agent(twin, terminalCode)]);
+      return { end: async (how) => void (await Promise.all(parts.map((part) => part.end(how)))) };
+    },
+  };
+  const options = {
+    transport: 'mqtt',
+    probe: screenProbe,
+    random: seededRandom(SEED),
+    signal: never,
+  } as const;
+  const subject = await openOwnBox(both, options);
+  try {
+    return await verdictsOn(subject, ['screen', 'pages', 'faults', 'restart', 'time']);
+  } finally {
+    await subject.hands.close();
+  }
+}
+
+function frozen({ drawn, isFrozen }: Glass): Drawn | undefined {
+  return isFrozen ? drawn.findLast(({ qr }) => qr !== undefined) : undefined;
+}
+
+export function verdictsOn(subject: BoxSubject, without: readonly BoxNeed[] = []): Promise<CheckResult[]> {
+  return runChecks(BOX_CHECKS, subject, {
+    lacks: (need) => (without.includes(need) ? `without ${need}` : boxLacks(subject, need, true)),
+    strict: false,
+    pace: subject.pace,
+    signal: never,
+  });
+}
+
+/** What did not pass, in words, but for what the transport does not have. */
+export function troubles(results: readonly CheckResult[]): string[] {
+  return results
+    .filter(({ outcome, reason }) => outcome !== 'passed' && !/^the box speaks|^without/.test(reason))
+    .map(({ clause, title, outcome, reason }) => `${clause} ${title}: ${outcome}: ${reason}`);
+}
+
+export function brokenClauses(results: readonly CheckResult[]): string[] {
+  const broken = results.filter(({ outcome }) => outcome !== 'passed' && outcome !== 'skipped');
+  return [...new Set(broken.map(({ clause }) => clause))].sort();
+}

@@ -1,0 +1,476 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import type { OwnServiceChanges } from '../../src/conformance/service/emulated-service.ts';
+import { crc16 } from '../../src/protocol/crc16.ts';
+import { PATHS } from '../../src/protocol/http-api.ts';
+import { clausesOf, judgedOwn, type Lies, liar, type Passing } from './service-fixture.ts';
+
+const SERVICE = (path: string) => `/vqr${path}`;
+
+/** The JSON of an answer or a request, changed. */
+function changed(passing: Passing, change: (json: Record<string, unknown>) => object): void {
+  passing.body = JSON.stringify(change(JSON.parse(passing.body) as Record<string, unknown>));
+}
+
+function isJson({ body }: Passing): boolean {
+  try {
+    return typeof JSON.parse(body) === 'object' && JSON.parse(body) !== null;
+  } catch {
+    return false;
+  }
+}
+
+const same = (qr: string) => qr;
+const is = (passing: Passing, path: string) => passing.path === SERVICE(path);
+const failed = (message: string) => ({ status: 400, body: JSON.stringify({ status: 'FAILED', message }) });
+
+/** Another QR in what is generated, with a right CRC unless it has to be wrong. */
+function otherQr(change: (qr: string) => string, crc = crc16): Lies {
+  return {
+    answer: (answer) => {
+      if (!is(answer, PATHS.generate) || answer.status !== 200) return;
+      changed(answer, (json) => {
+        const open = change(String(json.qrCode).slice(0, -4));
+        return { ...json, qrCode: `${open}${crc(open)}` };
+      });
+    },
+  };
+}
+
+/** Another qrLink in what is generated. */
+function otherLink(change: (link: string) => string): Lies {
+  return {
+    answer: (answer) => {
+      if (!is(answer, PATHS.generate) || answer.status !== 200) return;
+      changed(answer, (json) => ({ ...json, qrLink: change(String(json.qrLink)) }));
+    },
+  };
+}
+
+/** The password and the bearers of each partner, as somebody on the way learns them. */
+function learned() {
+  const passwords = new Map<string, string>();
+  return {
+    /** Of whoever owns the bearer; undefined for one that was not given. */
+    passwordOf: ({ headers }: Passing) => passwords.get(headers.authorization ?? ''),
+    answer: (answer: Passing, request: Passing) => {
+      if (!is(request, PATHS.token) || answer.status !== 200) return;
+      const basic = Buffer.from((request.headers.authorization ?? '').slice('Basic '.length), 'base64').toString(
+        'utf8',
+      );
+      const { access_token } = JSON.parse(answer.body) as { access_token: string };
+      passwords.set(`Bearer ${access_token}`, basic.slice(basic.indexOf(':') + 1));
+    },
+  };
+}
+
+function withoutCheckSum(): Lies {
+  const { passwordOf, answer } = learned();
+  const request = (passing: Passing) => {
+    if (!is(passing, PATHS.sendQr) || !isJson(passing)) return undefined;
+    changed(passing, (json) => {
+      const text = `${passwordOf(passing)}${json.bankAccount}${json.amount}${json.bankCode}`;
+      const checkSum = createHash('md5').update(text, 'utf8').digest('hex');
+      return typeof json.checkSum === 'string' ? { ...json, checkSum } : json;
+    });
+    return undefined;
+  };
+  return { request, answer };
+}
+
+/** A token that was ever given opens every door. */
+function withoutExpiry(): Lies {
+  const { passwordOf, answer } = learned();
+  return {
+    answer: (passing, request) => {
+      answer(passing, request);
+      if (passing.status === 401 && passwordOf(request) !== undefined)
+        Object.assign(passing, { status: 200, body: '{}' });
+    },
+  };
+}
+
+function oneTransactionId(): Lies {
+  let first: unknown;
+  return {
+    answer: (answer) => {
+      if (!is(answer, PATHS.testCallback) || answer.status !== 200) return;
+      changed(answer, (json) => {
+        first ??= json.message;
+        return { ...json, message: first };
+      });
+    },
+  };
+}
+
+const PURPOSE_AT_END = /62(\d\d)08(\d\d)([0-9A-Z]{8})6304$/;
+
+/** `P ` before the content of a QR. */
+function prefixed(qr: string): string {
+  const longer = (length: string) => String(Number(length) + 2).padStart(2, '0');
+  return qr.replace(PURPOSE_AT_END, (_, all, own, content) => `62${longer(all)}08${longer(own)}P ${content}6304`);
+}
+
+/** Another last digit of the amount. */
+function otherAmount(qr: string): string {
+  return qr.replace(/(?<=530370454\d\d\d*)\d(?=5802VN)/, (last) => (last === '1' ? '2' : '1'));
+}
+
+/** What is wrong with the service, and the clauses that say so. */
+const THROUGH_A_LIAR: readonly (readonly [what: string, clauses: readonly string[], lies: () => Lies])[] = [
+  ['checkSum is not looked at', ['SND-2', 'SUM-1'], withoutCheckSum],
+  [
+    'checkSum is looked at before the amount',
+    ['SND-2'],
+    () => ({
+      request: (it) =>
+        is(it, PATHS.sendQr) && it.body.includes('"amount":"0"') && it.body.includes(`"${'0'.repeat(32)}"`)
+          ? failed('E39')
+          : undefined,
+    }),
+  ],
+  [
+    'malformed JSON has another code',
+    ['ERR-3'],
+    () => ({
+      answer: (it, request) => {
+        if (is(request, PATHS.generate) && !isJson(request)) it.body = it.body.replace('E46', 'E05');
+      },
+    }),
+  ],
+  [
+    'the CRC of a QR is wrong',
+    ['GEN-4', 'QRP-3'],
+    () => otherQr(same, (qr) => (crc16(qr) === '0000' ? '0001' : '0000')),
+  ],
+  ['a QR has another amount', ['GEN-4', 'GEN-5'], () => otherQr(otherAmount)],
+  ['content is prefixed', ['GEN-4', 'GEN-6'], () => otherQr(prefixed)],
+  [
+    'content with a # is refused',
+    ['GEN-2'],
+    () => ({ request: (it) => (is(it, PATHS.generate) && it.body.includes('h#9') ? failed('E34') : undefined) }),
+  ],
+  [
+    'an amount may have a zero before it',
+    ['SND-2'],
+    () => ({
+      answer: (it, request) => {
+        if (is(request, PATHS.sendQr) && request.body.includes('"amount":"05000"'))
+          Object.assign(it, { status: 200, body: '{"status":"SUCCESS","message":""}' });
+      },
+    }),
+  ],
+  ['qrLink leads nowhere', ['GEN-4'], () => otherLink((link) => `${link}x`)],
+  [
+    'qrLink leads to the QR of another order',
+    ['GEN-4'],
+    () => {
+      let first: string | undefined;
+      return otherLink((link) => {
+        first ??= link;
+        return first;
+      });
+    },
+  ],
+  [
+    'every account exists',
+    ['GEN-4'],
+    () => ({
+      answer: (it) => {
+        it.body = it.body.replace('"existing":0', '"existing":1');
+      },
+    }),
+  ],
+  [
+    'a push whose order was paid before it was on the screen is not taken back',
+    ['CBK-7'],
+    () => ({ isHeard: (message) => !message.includes('"why":"paid"') }),
+  ],
+  ['every payment has one transaction id', ['CBK-5', 'CBK-7', 'SYN-2'], oneTransactionId],
+  [
+    'a refusal is 200',
+    ['ERR-2'],
+    () => ({
+      answer: (it) => {
+        if (it.status === 400) it.status = 200;
+      },
+    }),
+  ],
+  [
+    'an unknown path is 200',
+    ['ERR-2'],
+    () => ({
+      answer: (it) => {
+        if (it.status === 404) Object.assign(it, { status: 200, body: '{}' });
+      },
+    }),
+  ],
+  [
+    'a test callback takes content of 20',
+    ['CBK-2', 'LIM-3'],
+    () => ({
+      request: (it) => {
+        if (is(it, PATHS.testCallback) && isJson(it)) {
+          changed(it, (json) => ({
+            ...json,
+            ...(typeof json.content === 'string' && { content: json.content.slice(0, 19) }),
+          }));
+        }
+        return undefined;
+      },
+    }),
+  ],
+  [
+    'a 401 has no WWW-Authenticate',
+    ['TOK-4', 'TOK-5'],
+    () => ({
+      answer: (it) => {
+        delete it.headers['www-authenticate'];
+      },
+    }),
+  ],
+  [
+    "a partner pays into another's account",
+    ['CBK-2'],
+    () => ({
+      answer: (it, request) => {
+        if (is(request, PATHS.testCallback) && request.body.includes('0123456789') && it.body.includes('E77'))
+          Object.assign(it, { status: 200, body: '{"status":"SUCCESS","message":"T1"}' });
+      },
+    }),
+  ],
+  [
+    'a box shows the QR of an account that it is not linked to',
+    ['SND-2'],
+    () => ({
+      answer: (it, request) => {
+        if (is(request, PATHS.sendQr) && request.body.includes('"bankAccount":"SHOP2ACC"'))
+          Object.assign(it, { status: 200, body: '{"status":"SUCCESS","message":""}' });
+      },
+    }),
+  ],
+  [
+    'a push that timed out is not taken back',
+    ['CBK-7', 'SND-4'],
+    () => ({ isHeard: (message) => !message.includes('"type":"withdraw"') }),
+  ],
+  [
+    'a push that timed out is SUCCESS',
+    ['SND-4'],
+    () => ({
+      answer: (it) => {
+        if (it.body.includes('BOX_TIMEOUT'))
+          Object.assign(it, { status: 200, body: '{"status":"SUCCESS","message":""}' });
+      },
+    }),
+  ],
+  [
+    'what the box refuses has a code of no table',
+    ['ERR-6', 'SND-6'],
+    () => ({
+      answer: (it) => {
+        it.body = it.body.replace('DISPLAY_FAULT', 'E999');
+      },
+    }),
+  ],
+  [
+    'a token is said to be good for an hour',
+    ['TOK-1'],
+    () => ({
+      answer: (it) => {
+        it.body = it.body.replace('"expires_in":300', '"expires_in":3600');
+      },
+    }),
+  ],
+];
+
+/** Judges our gateway behind a server that lies, or with a liar before the partner. */
+async function judged(
+  changes: (through: (origin: string, lies: Lies) => Promise<string>) => OwnServiceChanges,
+  strict = true,
+) {
+  const closers: (() => void)[] = [];
+  const through = async (origin: string, lies: Lies) => {
+    const server = await liar(origin, lies);
+    closers.push(server.close);
+    return server.origin;
+  };
+  try {
+    return await judgedOwn({ isWithoutBox: true, isQuick: true, ...changes(through) }, strict);
+  } finally {
+    for (const close of closers) close();
+  }
+}
+
+const without =
+  (...fields: string[]) =>
+  (json: Record<string, unknown>) =>
+    Object.fromEntries(Object.entries(json).filter(([field]) => !fields.includes(field)));
+
+function otherCallback(from: RegExp, to: string): Lies {
+  return {
+    request: (it) => {
+      it.body = it.body.replace(from, to);
+      return undefined;
+    },
+  };
+}
+
+const BEFORE_THE_PARTNER: readonly (readonly [what: string, clauses: readonly string[], lies: () => Lies])[] = [
+  [
+    'a callback has another amount',
+    ['SYN-2', 'SYN-8'],
+    () => ({
+      request: (it) => {
+        it.body = it.body.replace(/"amount":\d+/, '"amount":1');
+        return undefined;
+      },
+    }),
+  ],
+  [
+    'a callback lacks a field',
+    ['SYN-2', 'SYN-8'],
+    () => ({
+      request: (it) => {
+        if (isJson(it)) changed(it, without('urlLink'));
+        return undefined;
+      },
+    }),
+  ],
+  ['the oldest of orders alike is paid', ['CBK-6'], () => otherCallback(/"orderId":"SECOND-/, '"orderId":"FIRST-')],
+  [
+    'a payment is of a newer order than a box shows',
+    ['CBK-6'],
+    () => otherCallback(/"orderId":"SHOWN-/, '"orderId":"NEWER-'),
+  ],
+  ['a debit is told as a credit', ['SYN-2'], () => otherCallback(/"transType":"D"/, '"transType":"C"')],
+  ['a callback names no box', ['SYN-2'], () => otherCallback(/"terminalCode":"\w+"/, '"terminalCode":""')],
+  [
+    'a callback has its time in seconds',
+    ['SYN-2', 'SYN-8'],
+    () => otherCallback(/("transactiontime":\d+)\d{3}\b/, '$1'),
+  ],
+  [
+    'every callback has one reference number',
+    ['SYN-2', 'SYN-8'],
+    () => otherCallback(/"referencenumber":"[^"]+"/, '"referencenumber":"R1"'),
+  ],
+  [
+    'a callback is sent again after 400',
+    ['SYN-4'],
+    () => ({
+      answer: (it) => {
+        if (it.status === 400) it.status = 500;
+      },
+    }),
+  ],
+  [
+    'a callback goes to another address',
+    ['SYN-1'],
+    () => ({
+      request: (it) => {
+        it.path += '/';
+        return undefined;
+      },
+    }),
+  ],
+  [
+    'a callback has no authorization',
+    ['SYN-1'],
+    () => ({
+      request: (it) => {
+        delete it.headers.authorization;
+        return undefined;
+      },
+    }),
+  ],
+];
+
+describe.concurrent('a service that is wrong', { timeout: 300_000 }, () => {
+  it('is not what these tests begin with', async () => {
+    const results = await judged((through) => ({
+      service: (origin) => through(origin, {}),
+      partner: async (url) => `${await through(new URL(url).origin, {})}${new URL(url).pathname}`,
+    }));
+    expect(results.filter(({ outcome }) => outcome === 'failed')).toEqual([]);
+    expect(clausesOf(results, 'passed').length).toBeGreaterThan(40);
+  });
+
+  it.each(THROUGH_A_LIAR)('is caught by its clauses and no others: %s', async (_what, clauses, lies) => {
+    const results = await judged((through) => ({ service: (origin) => through(origin, lies()) }));
+    expect(clausesOf(results, 'failed')).toEqual(clauses);
+  });
+
+  it.each(BEFORE_THE_PARTNER)('is caught by its clauses and no others: %s', async (_what, clauses, lies) => {
+    const results = await judged((through) => ({
+      partner: async (url) => `${await through(new URL(url).origin, lies())}${new URL(url).pathname}`,
+    }));
+    expect(clausesOf(results, 'failed')).toEqual(clauses);
+  });
+
+  it.each([
+    ['SUCCESS is answered before the QR is on the screen', ['SND-3'], { confirm: 'accepted' }],
+    ['a callback is never sent again', ['SYN-4'], { callbackRetryWaitsMs: [] }],
+  ])('is caught by its clauses and no others: %s', async (_what, clauses, config) => {
+    expect(clausesOf(await judged(() => ({ config })), 'failed')).toEqual(clauses);
+  });
+
+  it('is caught by its clauses and no others: a paid order stays on the box that showed it first', async () => {
+    const lies: Lies = { isHeard: (message) => !message.includes('"why":"paid"') };
+    const results = await judged((through) => ({
+      isWithoutBox: false,
+      service: (origin) => through(origin, lies),
+    }));
+    expect(clausesOf(results, 'failed')).toEqual(['CBK-7']);
+  });
+
+  it('is skipped, and not failed, where it is off and so cannot tell of a wrong checkSum', async () => {
+    const off: Lies = {
+      answer: (it, request) => {
+        if (is(request, PATHS.sendQr) && it.body.includes('E39')) it.body = it.body.replace('E39', 'BOX_OFFLINE');
+      },
+    };
+    const results = await judged((through) => ({ service: (origin) => through(origin, off) }), false);
+    expect(clausesOf(results, 'failed')).toEqual([]);
+    expect(results.find(({ clause, level }) => clause === 'SUM-1' && level === 'spec')?.outcome).toBe('skipped');
+  });
+
+  it('is caught by its clauses and no others: an expired token is taken', async () => {
+    const results = await judged((through) => ({
+      isQuick: false,
+      service: (origin) => through(origin, withoutExpiry()),
+    }));
+    expect(clausesOf(results, 'failed')).toEqual(['TOK-2']);
+  });
+
+  it('only differs where the specification leaves the choice: statuses, codes, a prefix and more fields', async () => {
+    const other: Lies = {
+      answer: (it, request) => {
+        if (it.status === 401) Object.assign(it, { status: 403, body: '<h1>Forbidden</h1>' });
+        else if (it.status >= 400 && isJson(it)) changed(it, () => ({ status: 'FAILED', message: `X${it.status}` }));
+        if (it.status === 400) it.status = 200;
+        if (is(request, PATHS.generate) && it.body.includes('qrCode')) {
+          otherQr(prefixed).answer?.(it, request);
+          changed(it, (json) => ({ ...json, ofALaterVersion: { a: 1 } }));
+        }
+      },
+    };
+    const results = await judged(
+      (through) => ({ isWithoutBox: false, service: (origin) => through(origin, other) }),
+      false,
+    );
+    expect(results.filter(({ outcome }) => outcome === 'failed')).toEqual([]);
+    expect(clausesOf(results, 'differs')).toEqual(expect.arrayContaining(['GEN-6', 'SND-2', 'SND-5', 'TOK-4']));
+  });
+
+  it('only differs where the specification leaves the choice: 403 for a wrong bearer', async () => {
+    const forbidden: Lies = {
+      answer: (it, request) => {
+        if (it.status === 401 && !is(request, PATHS.token)) Object.assign(it, { status: 403, body: 'Forbidden' });
+      },
+    };
+    const results = await judged((through) => ({ service: (origin) => through(origin, forbidden) }), false);
+    expect(clausesOf(results, 'failed')).toEqual([]);
+    expect(clausesOf(results, 'differs')).toEqual(['TOK-5']);
+  });
+});
