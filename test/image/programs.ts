@@ -1,11 +1,33 @@
 import { existsSync } from 'node:fs';
-import { findProgram, type Program } from '../support/programs.ts';
+import { findProgram, PROGRAMS, type Program } from '../support/programs.ts';
 
-/** What builds the image and starts it, beyond npm. */
+const MMDEBSTRAP = { command: 'mmdebstrap', debianPackage: 'mmdebstrap' };
+
+/** Builds the image and starts it. */
 export const IMAGE_PROGRAMS = {
-  mmdebstrap: { command: 'mmdebstrap', debianPackage: 'mmdebstrap' },
+  mmdebstrap: MMDEBSTRAP,
   qemu: { command: 'qemu-system-aarch64', debianPackage: 'qemu-system-arm' },
   mtools: { command: 'mcopy', debianPackage: 'mtools' },
+} as const satisfies Record<string, Program>;
+
+/** Builds, checks and installs the Debian packages. */
+export const PACKAGE_PROGRAMS = {
+  mmdebstrap: MMDEBSTRAP,
+  lintian: { command: 'lintian', debianPackage: 'lintian' },
+  dpkg: { command: 'dpkg-deb', debianPackage: 'dpkg' },
+  ip: PROGRAMS.ip,
+} as const satisfies Record<string, Program>;
+
+/** Runs the arm64 bundle on another processor. */
+export const EMULATOR_PROGRAMS = {
+  qemuUser: { command: 'qemu-aarch64-static', debianPackage: 'qemu-user-static' },
+  arm64Libraries: { command: '/usr/aarch64-linux-gnu/lib/libstdc++.so.6', debianPackage: 'libstdc++6-arm64-cross' },
+} as const satisfies Record<string, Program>;
+
+/** Starts a Debian kernel with a framebuffer. */
+export const FRAMEBUFFER_PROGRAMS = {
+  qemu: { command: 'qemu-system-x86_64', debianPackage: 'qemu-system-x86' },
+  busybox: { command: 'busybox', debianPackage: 'busybox-static' },
 } as const satisfies Record<string, Program>;
 
 /** Why no image can be built here, for the name of a skipped test; empty where one can. */

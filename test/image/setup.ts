@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { installPrograms } from '../support/programs.setup.ts';
-import { IMAGE_PROGRAMS } from './programs.ts';
+import { PROGRAMS } from '../support/programs.ts';
+import { EMULATOR_PROGRAMS, FRAMEBUFFER_PROGRAMS, IMAGE_PROGRAMS, PACKAGE_PROGRAMS } from './programs.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -12,9 +13,15 @@ declare module 'vitest' {
   }
 }
 
-/** Installs what builds and starts an image. The folder PAYBOX_IMAGE_TEST_DIR, where it is given, is kept. */
+/** Installs what these tests need. The folder PAYBOX_IMAGE_TEST_DIR, where it is given, is kept. */
 export default function setup(project: TestProject): () => void {
-  installPrograms(Object.values(IMAGE_PROGRAMS));
+  installPrograms([
+    ...Object.values(PROGRAMS),
+    ...Object.values(IMAGE_PROGRAMS),
+    ...Object.values(PACKAGE_PROGRAMS),
+    ...Object.values(EMULATOR_PROGRAMS),
+    ...Object.values(FRAMEBUFFER_PROGRAMS),
+  ]);
   const kept = process.env.PAYBOX_IMAGE_TEST_DIR;
   const built = kept ?? mkdtempSync(join(tmpdir(), 'paybox-image-'));
   if (!existsSync(built)) throw new Error(`PAYBOX_IMAGE_TEST_DIR: no folder ${built}`);

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** The image in a virtual machine: minutes of emulation, so a command of its own (`npm run test:image`). */
+/** Packages, bundles and the image, on emulated machines. They take minutes, so they are a command of their own: `npm run test:image`. */
 export default defineConfig({
   test: {
     root: new URL('../..', import.meta.url).pathname,

@@ -37,7 +37,7 @@ export function holdingTestsOf(source: string, file: string): HoldingTest[] {
 
 /** The same over every test file, in the order of their paths. */
 export function allHoldingTests(): HoldingTest[] {
-  return globSync('**/*.test.ts', { cwd: TEST_FOLDER })
+  return globSync('**/*.{test,image}.ts', { cwd: TEST_FOLDER })
     .sort()
     .flatMap((file) => holdingTestsOf(readFileSync(`${TEST_FOLDER}/${file}`, 'utf8'), file));
 }

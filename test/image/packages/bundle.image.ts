@@ -4,14 +4,15 @@ import { chmod, rename, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Target } from '../../scripts/bundle-packages.ts';
-import { ACCOUNT, getJson, PARTNER, walkTheLoop } from '../e2e/walk.ts';
-import { eventually, freePort, temporaryFolder } from '../support/net.ts';
-import { startPartnerServer } from '../support/partner-server.ts';
-import { readyFile, run } from '../support/processes.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
+import type { Target } from '../../../scripts/bundle-packages.ts';
+import { ACCOUNT, getJson, PARTNER, walkTheLoop } from '../../e2e/walk.ts';
+import { eventually, freePort, temporaryFolder } from '../../support/net.ts';
+import { startPartnerServer } from '../../support/partner-server.ts';
+import { readyFile, run } from '../../support/processes.ts';
+import { without } from '../../support/programs.ts';
+import { EMULATOR_PROGRAMS } from '../programs.ts';
 
-const ROOT = resolve(import.meta.dirname, '../..');
+const ROOT = resolve(import.meta.dirname, '../../..');
 const BUILD_TIMEOUT_MS = 300_000;
 /** Every instruction of the arm64 bundle is emulated. */
 const WALK_TIMEOUT_MS = 240_000;
@@ -19,7 +20,9 @@ const CONFIRM_TIMEOUT_MS = 60_000;
 const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
 
 const place = process.platform === 'linux' && process.arch === 'x64' ? '' : ' (needs Linux on x86-64)';
-const emulator = [PROGRAMS.qemuUser, PROGRAMS.arm64Libraries].map(without).find(({ missing }) => missing)?.note;
+const emulator = Object.values(EMULATOR_PROGRAMS)
+  .map(without)
+  .find(({ missing }) => missing)?.note;
 const note = place || (emulator ?? '');
 
 /** Machine of an ELF file: EM_X86_64, EM_AARCH64. */

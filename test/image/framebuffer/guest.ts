@@ -1,13 +1,14 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { eventually } from '../support/net.ts';
-import { type Running, run } from '../support/processes.ts';
-import { findProgram, PROGRAMS } from '../support/programs.ts';
-import { monitor } from '../support/qmp.ts';
+import { eventually } from '../../support/net.ts';
+import { type Running, run } from '../../support/processes.ts';
+import { findProgram } from '../../support/programs.ts';
+import { monitor } from '../../support/qmp.ts';
+import { FRAMEBUFFER_PROGRAMS } from '../programs.ts';
 import type { Kernel } from './debian-kernel.ts';
 
-const PROJECT = resolve(import.meta.dirname, '../..');
+const PROJECT = resolve(import.meta.dirname, '../../..');
 const MEMORY_MIB = 768;
 const BOOT_TIMEOUT_MS = 300_000;
 
@@ -57,7 +58,7 @@ export async function bootGuest(folder: string, settings: GuestSettings): Promis
     ...share('src'),
     ...share('node_modules'),
   ];
-  const machine = run(findProgram(PROGRAMS.qemu) ?? '', args.flat());
+  const machine = run(findProgram(FRAMEBUFFER_PROGRAMS.qemu) ?? '', args.flat());
   const says = async (text: string) => {
     await eventually(
       `the guest says ${text}`,
@@ -91,7 +92,7 @@ function packInitrd(folder: string, { kernel, modules, config, dataDir }: GuestS
   for (const empty of ['dev', 'proc', 'sys', 'tmp', 'etc', 'paybox/src', 'paybox/node_modules']) {
     mkdirSync(join(root, empty), { recursive: true });
   }
-  const busybox = findProgram(PROGRAMS.busybox) ?? '';
+  const busybox = findProgram(FRAMEBUFFER_PROGRAMS.busybox) ?? '';
   copy(busybox, 'bin/busybox');
   copy(join(import.meta.dirname, 'guest-init.sh'), 'init');
   copy(join(PROJECT, 'package.json'), 'paybox/package.json');

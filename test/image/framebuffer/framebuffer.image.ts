@@ -2,12 +2,13 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decode } from 'fast-png';
 import { describe, expect, it } from 'vitest';
-import { openRenderer } from '../../src/display/render.ts';
-import { ACCOUNT, getJson, PARTNER, Shop } from '../e2e/walk.ts';
-import { eventually, freePort, temporaryFolder } from '../support/net.ts';
-import { paybox, readyFile } from '../support/processes.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
-import { decodeQrTwice } from '../support/qr-decoders.ts';
+import { openRenderer } from '../../../src/display/render.ts';
+import { ACCOUNT, getJson, PARTNER, Shop } from '../../e2e/walk.ts';
+import { eventually, freePort, temporaryFolder } from '../../support/net.ts';
+import { paybox, readyFile } from '../../support/processes.ts';
+import { without } from '../../support/programs.ts';
+import { decodeQrTwice } from '../../support/qr-decoders.ts';
+import { FRAMEBUFFER_PROGRAMS } from '../programs.ts';
 import { debianKernel } from './debian-kernel.ts';
 import { bootGuest } from './guest.ts';
 
@@ -17,8 +18,9 @@ const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sam
 /** Emulation is slow. */
 const CONFIRM_TIMEOUT_MS = 60_000;
 
-const programs = [without(PROGRAMS.qemu), without(PROGRAMS.busybox)];
-const lacking = programs.find(({ missing }) => missing);
+const lacking = Object.values(FRAMEBUFFER_PROGRAMS)
+  .map(without)
+  .find(({ missing }) => missing);
 const kernel = lacking === undefined ? debianKernel() : { missing: lacking.note.trim() };
 const note = 'missing' in kernel ? ` (${kernel.missing})` : '';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { eventually } from '../support/net.ts';
-import { decodeQrTwice } from '../support/qr-decoders.ts';
+import { eventually } from '../../support/net.ts';
+import { decodeQrTwice } from '../../support/qr-decoders.ts';
 import type { Machine } from './debian-root.ts';
 
 /** Emulated or busy, a machine takes its time to connect. */

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { eventually } from '../support/net.ts';
+import { eventually } from '../../support/net.ts';
 
 const STAND_IN = join(import.meta.dirname, 'systemctl-stand-in');
 const MAKE_TIMEOUT_MS = 240_000;

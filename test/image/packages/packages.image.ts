@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { eventually } from '../support/net.ts';
-import { PROGRAMS, without } from '../support/programs.ts';
+import { eventually } from '../../support/net.ts';
+import { without } from '../../support/programs.ts';
+import { PACKAGE_PROGRAMS } from '../programs.ts';
 import { anotherVersion, Machine, makeDebian } from './debian-root.ts';
 import { AGENT_YAML, online, opened, shows } from './packaged-box.ts';
 import { NO_FILES, sha256Of, swapping, swappingWhen } from './update-races.ts';
 
-const ROOT = resolve(import.meta.dirname, '../..');
+const ROOT = resolve(import.meta.dirname, '../../..');
 const BUILD_TIMEOUT_MS = 600_000;
 const TEST_TIMEOUT_MS = 240_000;
 const UPDATE_TIMEOUT_MS = 120_000;
@@ -19,8 +20,9 @@ const PATIENT = '--within 90';
 const SHORT = '--within 10';
 const SETTLE = 'PAYBOX_UPDATE_SETTLE_SECONDS=3';
 
-const needed = [PROGRAMS.lintian, PROGRAMS.mmdebstrap, PROGRAMS.ip, PROGRAMS.dpkg].map(without);
-const lacking = needed.find(({ missing }) => missing)?.note;
+const lacking = Object.values(PACKAGE_PROGRAMS)
+  .map(without)
+  .find(({ missing }) => missing)?.note;
 const place = process.getuid?.() !== 0 ? ' (needs root)' : process.arch !== 'x64' ? ' (needs an x86-64 machine)' : '';
 const note = lacking ?? place;
 
