@@ -1,9 +1,9 @@
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { type GatewayConfig, loadGatewayConfig } from '../gateway/config.ts';
-import { type BackupFile, openBackup } from '../gateway/store/backup-file.ts';
-import { type MarkedPlace, markFile } from '../gateway/store/mark.ts';
-import { placeBackup } from '../gateway/store/place-backup.ts';
-import { type BackupFacts, checkBackup } from '../gateway/store/restore.ts';
+import { type BackupFile, openBackup } from '../gateway/store/backup/backup-file.ts';
+import { restoreBackup } from '../gateway/store/backup/restore.ts';
+import { type BackupSummary, verifyBackup } from '../gateway/store/backup/verify.ts';
+import { highWaterMarkFile, type StoreLocation } from '../gateway/store/integrity/high-water-mark.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../lib/errors.ts';
 import { AdminClient, type AdminOptions } from './admin-client.ts';
@@ -69,7 +69,7 @@ async function fill(
       onBytes?.(bytes, total);
     });
     await handle.sync().catch(orUnwritten);
-    return inWords(await checkBackup(unfinished, unfinished));
+    return inWords(await verifyBackup(unfinished, unfinished));
   } finally {
     await handle.close();
   }
@@ -106,7 +106,7 @@ export async function restore(
   }
 }
 
-async function restoreOpened(opened: BackupFile, place: MarkedPlace, replace: boolean): Promise<void> {
+async function restoreOpened(opened: BackupFile, place: StoreLocation, replace: boolean): Promise<void> {
   const { file, kind } = opened;
   const { dataDir, databaseUrl } = place;
   const stamp = new Date(systemClock.wallMs()).toISOString().replaceAll(/[-:]|\.\d+/g, '');
@@ -118,16 +118,16 @@ async function restoreOpened(opened: BackupFile, place: MarkedPlace, replace: bo
     if (replace) throw new ConfigError('--replace is for SQLite', 'make an empty database and name it in databaseUrl');
     await restorePostgres(databaseUrl, opened);
     // It knows the newest payment of the database that had this name before.
-    await rename(markFile(place), `${markFile(place)}.before-${stamp}`).catch(ignoreAbsent);
+    await rename(highWaterMarkFile(place), `${highWaterMarkFile(place)}.before-${stamp}`).catch(ignoreAbsent);
     process.stdout.write(`restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; start the gateway\n`);
     return;
   }
-  const { facts, aside } = await placeBackup(opened, dataDir, { replace, stamp });
+  const { facts, aside } = await restoreBackup(opened, dataDir, { replace, stamp });
   process.stdout.write(`restored ${file} into ${dataDir}: ${inWords(facts)}; start the gateway\n`);
   if (aside !== undefined) process.stdout.write(`the store that was there is ${aside} now\n`);
 }
 
-function inWords({ orders, payments, owed, newestPaymentAtMs }: BackupFacts): string {
+function inWords({ orders, payments, pendingCallbacks: owed, newestPaymentAtMs }: BackupSummary): string {
   const newest = newestPaymentAtMs === undefined ? '' : `, the newest of ${new Date(newestPaymentAtMs).toISOString()}`;
   return `${orders} orders, ${payments} payments${newest}, ${owed} callbacks still owed`;
 }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type BackupFile, copyBackup } from '../gateway/store/backup-file.ts';
+import { type BackupFile, copyBackup } from '../gateway/store/backup/backup-file.ts';
 import { ConfigError, MissingPeerError, PayboxError, systemCodeOf } from '../lib/errors.ts';
 
 const OWNER_ONLY = 0o600;

@@ -7,7 +7,7 @@ import { bankAccount, boxCode, freeText, LIMITS } from '../protocol/fields.ts';
 import { isSampleSecret, SECRET_EXPECTED, strongSecret } from '../protocol/secret.ts';
 import { webhookKey } from '../protocol/webhook.ts';
 import { addressProblem, isOwnHost, portOf } from './callbacks/destination.ts';
-import { callbackAfterLadder, callbackRetryWaitsMs } from './callbacks/ladder.ts';
+import { callbackLateRetries, callbackRetryWaitsMs } from './callbacks/retry-schedule.ts';
 
 /** It lists the boxes, at some 140 characters each: room for about 7,000, which are read within seconds. */
 export const GATEWAY_FILE_CHARS_MAX = 1_048_576;
@@ -156,7 +156,7 @@ export const gatewayConfigSchema = z
     confirmTimeoutMs: z.int().min(1).max(60_000).default(5000),
     qrLifetimeSeconds: z.int().min(1).max(86_400).default(300),
     callbackRetryWaitsMs,
-    callbackAfterLadder,
+    callbackLateRetries,
     dataDir: z.string().min(1).describe('a folder; relative to the configuration file'),
     databaseUrl: databaseUrl.optional().describe('a PostgreSQL database, in place of a file in dataDir'),
     standby: z

@@ -15,7 +15,7 @@ const NETWORK_SHARE = 1 / 64;
 /** A request is remembered beyond its end: whoever proves the same code later is told from it by nobody. */
 export const REMEMBERED_MS = 2 * ENROLMENT_LIFETIME_MS;
 
-export interface Pending {
+export interface PendingRequest {
   id: string;
   request: EnrolmentRequest;
   /** Where it came from. */
@@ -28,9 +28,9 @@ export interface Pending {
 }
 
 /** What is known of one box while it enrols. */
-interface Candidates {
+interface BoxRequests {
   /** The oldest first, with its network, and with when each is forgotten; monotonic time. */
-  remembered: { pending: Pending; network: string; untilMs: number }[];
+  remembered: { pending: PendingRequest; network: string; untilMs: number }[];
   wrongCodes: number;
 }
 
@@ -40,8 +40,8 @@ interface Candidates {
  */
 export class EnrolmentRequests {
   readonly #clock: Clock;
-  readonly #boxes = new Map<string, Candidates>();
-  readonly #byId = new Map<string, Pending>();
+  readonly #boxes = new Map<string, BoxRequests>();
+  readonly #byId = new Map<string, PendingRequest>();
   /** How many there are of each network, of all boxes. */
   readonly #byNetwork = new Map<string, number>();
 
@@ -68,7 +68,7 @@ export class EnrolmentRequests {
   }
 
   /** Takes one more, for which there is room. */
-  add(pending: Pending): void {
+  add(pending: PendingRequest): void {
     const network = networkOf(pending.address);
     const untilMs = this.#clock.monotonicMs() + REMEMBERED_MS;
     this.#byId.set(pending.id, pending);
@@ -77,23 +77,23 @@ export class EnrolmentRequests {
   }
 
   /** `undefined` when it is over, or of an earlier run. */
-  byId(id: string): Pending | undefined {
+  byId(id: string): PendingRequest | undefined {
     const pending = this.#byId.get(id);
     return pending === undefined || this.#isOver(pending) ? undefined : pending;
   }
 
   /** All that are remembered, those that are over too, the oldest first. */
-  all(terminalCode: string): Pending[] {
+  all(terminalCode: string): PendingRequest[] {
     return this.of(terminalCode).remembered.map(({ pending }) => pending);
   }
 
   /** Those that are not over yet, the oldest first. */
-  live(terminalCode: string): Pending[] {
+  live(terminalCode: string): PendingRequest[] {
     return this.all(terminalCode).filter((it) => !this.#isOver(it));
   }
 
   /** Of boxes of the configuration only, so that there are no more of them than of those. */
-  of(terminalCode: string): Candidates {
+  of(terminalCode: string): BoxRequests {
     const nowMs = this.#clock.monotonicMs();
     const box = this.#boxes.get(terminalCode) ?? { remembered: [], wrongCodes: 0 };
     this.#boxes.set(terminalCode, box);
@@ -119,7 +119,7 @@ export class EnrolmentRequests {
     return fits();
   }
 
-  #isOver({ untilMs }: Pending): boolean {
+  #isOver({ untilMs }: PendingRequest): boolean {
     return untilMs <= this.#clock.monotonicMs();
   }
 }

@@ -16,9 +16,9 @@ import {
 import type { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import type { Directory } from './directory.ts';
-import { EnrolmentRequests, isSameRequest, type Pending, REMEMBERED_MS } from './enrolment-requests.ts';
-import type { BoxSecretStore } from './store/box-secrets.ts';
-import type { EnrolmentRequestRow } from './store/schema.ts';
+import { EnrolmentRequests, isSameRequest, type PendingRequest, REMEMBERED_MS } from './enrolment-requests.ts';
+import type { BoxSecretStore } from './store/repositories/box-secrets.ts';
+import type { EnrolmentRequestRow } from './store/schema/tables.ts';
 import type { Store } from './store/store.ts';
 import { accept, type Refusal, refuse, type Verdict } from './verdict.ts';
 
@@ -93,7 +93,7 @@ export class Enrolments {
     if (waitMs > 0) return { ok: false, waitMs };
     const { clock, random, log, changes } = this.#deps;
     // Its place is taken before it is kept: others may ask meanwhile.
-    const pending: Pending = {
+    const pending: PendingRequest = {
       id: random.uuid(),
       request,
       address,
@@ -175,7 +175,7 @@ export class Enrolments {
   }
 
   /** A code is on no screen before the proof of it is on the disk: another start has to know it too. */
-  async #keep(pending: Pending): Promise<void> {
+  async #keep(pending: PendingRequest): Promise<void> {
     const { clock, store } = this.#deps;
     const { terminalCode, serialNumber, publicKey, proof } = pending.request;
     const { id, address, sinceMs } = pending;
@@ -201,13 +201,13 @@ export class Enrolments {
   }
 
   /** One after the other: of two acceptances of one box the later one is what the store keeps and the box is told. */
-  #conclude(pending: Pending, code: string): Promise<void> {
+  #conclude(pending: PendingRequest, code: string): Promise<void> {
     const concluded = this.#lastAcceptance.then(() => this.#agree(pending, code));
     this.#lastAcceptance = concluded.catch(() => undefined);
     return concluded;
   }
 
-  async #agree(pending: Pending, code: string): Promise<void> {
+  async #agree(pending: PendingRequest, code: string): Promise<void> {
     const { random, clock, secrets, log, changes, expel } = this.#deps;
     const { terminalCode, serialNumber, publicKey: boxKey } = pending.request;
     if (pending.state.state !== 'pending') return;
@@ -256,7 +256,7 @@ function knows(code: string, { publicKey, proof, ...names }: EnrolmentRequest): 
 }
 
 /** A request of an earlier run. */
-function overPending(row: EnrolmentRequestRow, clock: Clock): Pending {
+function overPending(row: EnrolmentRequestRow, clock: Clock): PendingRequest {
   const { id, terminal_code: terminalCode, serial_number: serialNumber, public_key: publicKey, proof, address } = row;
   const request = { terminalCode, serialNumber, publicKey, proof };
   const untilMs = clock.monotonicMs();

@@ -12,23 +12,23 @@ import type { LimitedSocket } from './boxes/packet-limit.ts';
 import { Seals } from './boxes/seals.ts';
 import { attemptCallback } from './callbacks/attempt.ts';
 import { createBacklog, keepBacklog } from './callbacks/backlog.ts';
-import { Courier } from './callbacks/courier.ts';
 import { portOf } from './callbacks/destination.ts';
-import { retryWaitsOf } from './callbacks/ladder.ts';
+import { CallbackDispatcher } from './callbacks/dispatcher.ts';
 import { createPost } from './callbacks/post.ts';
+import { retryWaitsOf } from './callbacks/retry-schedule.ts';
 import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import { createDirectory } from './directory.ts';
-import { owedFor } from './domain/payment.ts';
+import { deliveriesFor } from './domain/payment.ts';
 import { Enrolments } from './enrolments.ts';
 import { SettableClock } from './faults/clock-skew.ts';
 import { Seams } from './faults/seams.ts';
 import { Health } from './health.ts';
+import { adminRoutes } from './http/admin-routes.ts';
 import { createApp } from './http/app.ts';
 import { boxRoutes } from './http/box-routes.ts';
 import { answerBeforeClosing } from './http/closing.ts';
-import { boxEnrolmentRoutes, ownerEnrolmentRoutes } from './http/enrolment-routes.ts';
-import { ownersRoutes } from './http/owners-routes.ts';
+import { adminEnrolmentRoutes, boxEnrolmentRoutes } from './http/enrolment-routes.ts';
 import { pageRoutes } from './http/page-routes.ts';
 import { serviceRoutes } from './http/service-routes.ts';
 import { openKnownLogins } from './known-logins.ts';
@@ -36,8 +36,8 @@ import { addressError, readServerTls, urlHost } from './listen.ts';
 import { Logins } from './logins.ts';
 import { createMetrics } from './metrics.ts';
 import { Service } from './service.ts';
-import type { OwedFor } from './store/owing.ts';
 import { Pruner } from './store/pruner.ts';
+import type { DeliveriesFor } from './store/repositories/deliveries.ts';
 import { type OnStandby, openStore, type Store } from './store/store.ts';
 import { createTokens } from './tokens.ts';
 import { Wire } from './wire/wire.ts';
@@ -118,10 +118,10 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   const deps = { ...world, clock };
   const { random, log } = deps;
   const changes = new Changes();
-  const owedAnew: OwedFor = (payment, order) =>
+  const owedAnew: DeliveriesFor = (payment, order) =>
     // What it was told of is not known any more: it is told as what may have been said before (AGT-11).
-    owedFor(payment, order, createDirectory(config), { callbackId: random.uuid(), isOnline: () => true });
-  const store = opened.keep(await openStore(config, log, { onStandby: world.onStandby, owedFor: owedAnew }));
+    deliveriesFor(payment, order, createDirectory(config), { callbackId: random.uuid(), isOnline: () => true });
+  const store = opened.keep(await openStore(config, log, { onStandby: world.onStandby, deliveriesFor: owedAnew }));
   const secrets = await store.boxSecrets();
   const directory = createDirectory(config, secrets);
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
@@ -138,7 +138,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   const metrics = createMetrics(() => hub.online, keptBacklog);
   const ownPorts: number[] = [];
   const names = new Names(deps);
-  const courier: Courier = new Courier({
+  const dispatcher: CallbackDispatcher = new CallbackDispatcher({
     ...deps,
     directory,
     store,
@@ -149,10 +149,10 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
       () => ownPorts,
       (signal) => names.lookup(signal),
     ),
-    attempt: seams.attempt(attemptCallback, (id) => courier.resend(id)),
+    attempt: seams.attempt(attemptCallback, (id) => dispatcher.resend(id)),
     retryWaitsMs: retryWaitsOf(config),
   });
-  opened.add('callbacks', () => courier.close());
+  opened.add('callbacks', () => dispatcher.close());
   opened.add('names', () => names.close());
   const pruner = new Pruner({ store, clock, log });
   opened.add('pruner', () => pruner.close());
@@ -163,7 +163,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   const logins = new Logins(clock, known);
   const mqtt = await startMqtt(config, { ...deps, hub: boxHub, links, seals, directory, logins }, seams, opened);
   const serviceHub = seams.serviceHub(hub, (orderRef) => service.payOrder(orderRef));
-  const pay = seams.pay({ ...deps, directory, store, hub, courier, changes });
+  const pay = seams.pay({ ...deps, directory, store, hub, dispatcher, changes });
   const service: Service = new Service({ ...deps, config, directory, store, hub: serviceHub, pay, changes, metrics });
   const { tls } = config.http;
   const app = createApp(log, clock, tls && readServerTls(tls, 'http.tls'));
@@ -184,7 +184,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
     ...deps,
     config,
     service,
-    courier,
+    dispatcher,
     seals,
     logins,
     changes,
@@ -195,7 +195,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
     faults,
     backlog,
   };
-  app.register(async (scope) => void endStreams.push(ownersRoutes(scope, { ...owned, baseUrl })), { prefix: '/_mock' });
+  app.register(async (scope) => void endStreams.push(adminRoutes(scope, { ...owned, baseUrl })), { prefix: '/_mock' });
   const expel = (terminalCode: string, reason: string) => {
     hub.expel(terminalCode, reason);
     mqtt?.drop(terminalCode);
@@ -203,7 +203,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
   const enrolments = await Enrolments.open({ ...deps, config, directory, store, secrets, changes, isOnline, expel });
   app.register(async (scope) => boxEnrolmentRoutes(scope, { enrolments, directory, logins, log }));
-  app.register(async (scope) => ownerEnrolmentRoutes(scope, { enrolments, logins, log, ...config }), {
+  app.register(async (scope) => adminEnrolmentRoutes(scope, { enrolments, logins, log, ...config }), {
     prefix: '/_mock',
   });
   const health = new Health({ clock, store, isBrokerThere: () => mqtt?.isConnected() ?? true });
@@ -212,7 +212,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   );
   await listen(app, config);
   ownPorts.push(...portsOf(originAt(app, config), config.mqtt?.embedded === undefined ? undefined : mqtt?.url));
-  courier.start();
+  dispatcher.start();
   pruner.start();
 
   const origin = originAt(app, config);

@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { type Random, systemRandom } from '../lib/random.ts';
-import { KNOWN_LOGINS_MAX } from './store/known-logins.ts';
+import { KNOWN_LOGINS_MAX } from './store/repositories/known-logins.ts';
 import type { Store } from './store/store.ts';
 
 const KEY_BYTES = 32;
@@ -60,13 +60,13 @@ export async function openKnownLogins(
 ): Promise<{ known: KnownLogins; close: () => Promise<void> }> {
   const { store, random } = deps;
   const key = await store.setting('known-logins-key', () => random.secret(KEY_BYTES));
-  const keeper = new Keeper(deps);
+  const keeper = new KnownLoginWriter(deps);
   const known = new KnownLogins(key, await store.knownLogins.all(), (digest) => keeper.keep(digest));
   return { known, close: () => keeper.close() };
 }
 
 /** Writes new digests beside the logins, which wait for no disk. */
-class Keeper {
+class KnownLoginWriter {
   readonly #deps: KeeperDeps;
   readonly #unwritten = new Set<string>();
   readonly #closing = new AbortController();

@@ -27,7 +27,7 @@ export interface LoginAttempt {
   expected: string | undefined;
 }
 
-export type LoginVerdict = { ok: true } | { ok: false; retryAfterSeconds: number };
+export type LoginResult = { ok: true } | { ok: false; retryAfterSeconds: number };
 
 /**
  * Judges logins, and limits the wrong ones by address and by user. Beyond the budget nothing is compared, so that
@@ -47,7 +47,7 @@ export class Logins {
     this.#known = known;
   }
 
-  judge({ kind, username, secret, expected }: LoginAttempt, address: string): LoginVerdict {
+  check({ kind, username, secret, expected }: LoginAttempt, address: string): LoginResult {
     const nowMs = this.#clock.monotonicMs();
     const network = networkOf(address);
     // Of one length, however long a name is sent.

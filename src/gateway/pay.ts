@@ -2,18 +2,18 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import type { Hub } from './boxes/hub.ts';
-import type { Courier } from './callbacks/courier.ts';
+import type { CallbackDispatcher } from './callbacks/dispatcher.ts';
 import type { Changes } from './changes.ts';
 import type { Directory } from './directory.ts';
-import { consequencesOf } from './domain/payment.ts';
-import type { Money } from './store/paid-by.ts';
+import { paymentEffects } from './domain/payment.ts';
+import type { PaymentDetails } from './store/repositories/paid-by.ts';
 import type { Store } from './store/store.ts';
 
 /** Money that comes in at an account, and what it pays: whatever fits it, or one order by its id. */
 export interface Paying {
-  money: Money;
+  money: PaymentDetails;
   bankCode: string;
-  pays: Money | { orderRef: string };
+  pays: PaymentDetails | { orderRef: string };
 }
 
 /** Keeps a payment, then tells its boxes and its partner; the transaction id (PROTOCOL.md, clauses CBK-4 to CBK-7). */
@@ -23,14 +23,14 @@ export interface PayDeps {
   directory: Directory;
   store: Store;
   hub: Pick<Hub, 'session' | 'tell' | 'tellAgain' | 'cancelled'>;
-  courier: Pick<Courier, 'look'>;
+  dispatcher: Pick<CallbackDispatcher, 'look'>;
   changes: Changes;
   clock: Clock;
   random: Random;
   log: Logger;
 }
 
-export function createPay({ store, hub, courier, directory, clock, random, changes, log }: PayDeps): Pay {
+export function createPay({ store, hub, dispatcher, directory, clock, random, changes, log }: PayDeps): Pay {
   return async ({ money, bankCode, pays }) => {
     const paidAtMs = clock.wallMs();
     const [transactionId, callbackId] = [random.uuid(), random.uuid()];
@@ -39,21 +39,21 @@ export function createPay({ store, hub, courier, directory, clock, random, chang
     const incoming = { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline };
     const boxes = directory.boxesOf(money.bank_account).map(({ terminalCode }) => terminalCode);
     const kept = await store.payments
-      .add(pays, paidAtMs, (order) => consequencesOf(incoming, order, directory))
+      .add(pays, paidAtMs, (order) => paymentEffects(incoming, order, directory))
       .catch((error: unknown) => {
         // It may be kept all the same, when only the answer of the store was lost.
         hub.tellAgain(boxes);
-        courier.look(money.partner);
+        dispatcher.look(money.partner);
         throw error;
       });
-    const { payment, told, callback, withdrawn } = kept;
+    const { payment, notices: told, callback, withdrawn } = kept;
     log.info('payment', { transactionId, orderId: payment.order_id, amount: payment.amount });
     for (const { terminal_code, push_id, told_at_ms } of told) {
       if (told_at_ms === null) hub.tellAgain([terminal_code]);
       else hub.tell(terminal_code, { ...payment, push_id, repeated: false });
     }
     for (const { id, terminal_code } of withdrawn) hub.cancelled(terminal_code, id, 'the order was paid');
-    if (callback !== undefined) courier.look(payment.partner);
+    if (callback !== undefined) dispatcher.look(payment.partner);
     changes.notify('payments', 'orders', 'callbacks');
     return transactionId;
   };

@@ -11,8 +11,8 @@ import { decideSendQr, type Sendable } from './domain/send-qr.ts';
 import { decideTestCallback } from './domain/test-callback.ts';
 import type { Metrics } from './metrics.ts';
 import type { Pay } from './pay.ts';
-import type { NewOrder } from './store/orders.ts';
-import type { Money } from './store/paid-by.ts';
+import type { NewOrder } from './store/repositories/orders.ts';
+import type { PaymentDetails } from './store/repositories/paid-by.ts';
 import type { Store } from './store/store.ts';
 import { accept, refuse, type Verdict } from './verdict.ts';
 
@@ -115,7 +115,7 @@ export class Service {
     const decided = decideTestCallback(json, partner, directory, config.sandbox);
     if (!decided.ok) return decided;
     const { account, content, amount, transType } = decided.value;
-    const money: Money = {
+    const money: PaymentDetails = {
       partner: partner.username,
       bank_account: account.bankAccount,
       content,

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { Kysely, sql } from 'kysely';
-import { sqliteFile } from '../../src/gateway/store/sqlite.ts';
+import { sqliteFile } from '../../src/gateway/store/engines/sqlite.ts';
 import { openStore } from '../../src/gateway/store/store.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';

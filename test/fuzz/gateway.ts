@@ -43,7 +43,7 @@ export async function openGateway(world: World): Promise<FuzzedGateway> {
       partners: [{ ...PARTNER, accounts: [ACCOUNT.bankAccount], callback }],
       ...{
         callbackRetryWaitsMs: [],
-        callbackAfterLadder: { everySeconds: 3600, forSeconds: 0 },
+        callbackLateRetries: { everySeconds: 3600, forSeconds: 0 },
         confirmTimeoutMs: 60_000,
       },
     },

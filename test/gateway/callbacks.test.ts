@@ -164,7 +164,7 @@ describe('SYN', () => {
   ])(
     'SYN-4 is tried again after 1, 2, 3, 4, 5 s and five times 60 s, then failed where it ends there: %s',
     async (_name, reply) => {
-      const config = { callbackAfterLadder: { forSeconds: 0 } };
+      const config = { callbackLateRetries: { forSeconds: 0 } };
       const { gateway, clock, partner } = await paidGateway([reply], undefined, config);
       for (const [i, waitMs] of LADDER_MS.entries()) {
         await eventually(`wait ${i + 1}`, () => partner.calls.length === i + 1 && clock.sleeping()[0] === waitMs);

@@ -60,7 +60,7 @@ describe('the configuration of a gateway', () => {
       confirm: 'displayed',
       confirmTimeoutMs: 5000,
       callbackRetryWaitsMs: [1000, 2000, 3000, 4000, 5000, 60_000, 60_000, 60_000, 60_000, 60_000],
-      callbackAfterLadder: { everySeconds: 3600, forSeconds: 259_200 },
+      callbackLateRetries: { everySeconds: 3600, forSeconds: 259_200 },
     });
   });
 

@@ -39,7 +39,7 @@ async function switchable(first: Reply) {
 }
 
 /** A gateway on a clock that stands still, with two partners and no time for failures. */
-async function twoPartners(config: object = { callbackRetryWaitsMs: [], callbackAfterLadder: { forSeconds: 0 } }) {
+async function twoPartners(config: object = { callbackRetryWaitsMs: [], callbackLateRetries: { forSeconds: 0 } }) {
   const clock = new VirtualClock();
   const [demo, other] = [await switchable(status(500)), await switchable(status(500))];
   const partnerOf = (username: string, { bankAccount }: typeof ACCOUNT, url: string) => {
@@ -103,8 +103,8 @@ describe('after the ladder', () => {
   it.each([
     [{ everySeconds: 1, forSeconds: 2000 }, 'at most 1000 attempts'],
     [{ everySeconds: 0 }, '>=1'],
-  ])('SYN-4 %j is refused: %s', async (callbackAfterLadder, reason) => {
-    await expect(twoPartners({ callbackAfterLadder })).rejects.toThrow(reason);
+  ])('SYN-4 %j is refused: %s', async (callbackLateRetries, reason) => {
+    await expect(twoPartners({ callbackLateRetries })).rejects.toThrow(reason);
   });
 });
 
@@ -147,7 +147,7 @@ describe('dead letters', () => {
   });
 
   it('SYN-5 are sent again of a time alone, and tried on as their ladder says', async () => {
-    const config = { callbackRetryWaitsMs: [1000, 2000], callbackAfterLadder: { forSeconds: 0 } };
+    const config = { callbackRetryWaitsMs: [1000, 2000], callbackLateRetries: { forSeconds: 0 } };
     const { clock, gateway, demo, pay } = await twoPartners(config);
     const times: string[] = [];
     for (let i = 0; i < 3; i += 1) {

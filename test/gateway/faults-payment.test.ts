@@ -74,7 +74,7 @@ it('FLT-7 paid-late: the payment is kept at once, and told late and once', async
   const begunMs = performance.now();
   const transactionId = await shop.pay('DH1');
   expect(await payments(shop)).toMatchObject([{ transactionId, orderId: 'DH1' }]);
-  // The courier looks because of this one, and leaves the other.
+  // The dispatcher looks because of this one, and leaves the other.
   await expectTold(shop, await shop.pay('DH2'));
   if (performance.now() - begunMs < 1_000) {
     expect(await isAnnounced(shop, transactionId)).toBe(false);

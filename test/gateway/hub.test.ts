@@ -117,9 +117,9 @@ it('MSG-9 says a withdrawal again that was lost, although it came while the stor
   await say({ type: 'shown', pushId });
   expect((await result).ok).toBe(true);
   wire.loses = (message) => message.type === 'withdraw';
-  const read = store.payments.tellUnreported.bind(store.payments);
-  store.payments.tellUnreported = async (...args) => {
-    store.payments.tellUnreported = read;
+  const read = store.payments.takeUnreported.bind(store.payments);
+  store.payments.takeUnreported = async (...args) => {
+    store.payments.takeUnreported = read;
     for (const it of (await store.orders.cancel(orderRef, clock.wallMs())) ?? []) {
       hub.cancelled(it.terminal_code, it.id, 'the order was cancelled');
     }
@@ -225,8 +225,8 @@ it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say
     throw new Error('the connection ended');
   };
   const looked: string[] = [];
-  const courier = { look: (partner: string) => void looked.push(partner) };
-  const pay = createPay({ ...deps, store, clock, hub, courier });
+  const dispatcher = { look: (partner: string) => void looked.push(partner) };
+  const pay = createPay({ ...deps, store, clock, hub, dispatcher });
   const service = new Service({
     ...deps,
     store,
@@ -254,7 +254,7 @@ it('MSG-7 AGT-11 tells a box of a payment, and says that it is new, although the
   await hello();
   const [tell, tellAgain, cancelled] = [hub.tell.bind(hub), hub.tellAgain.bind(hub), hub.cancelled.bind(hub)];
   const away = { tell, tellAgain, cancelled, session: () => undefined };
-  const pay = createPay({ ...deps, store, clock, hub: away, courier: { look: () => undefined } });
+  const pay = createPay({ ...deps, store, clock, hub: away, dispatcher: { look: () => undefined } });
   const service = new Service({
     ...deps,
     store,
@@ -283,7 +283,7 @@ it('does not say that an order is cancelled which is paid in that moment', async
   await turns();
   await say({ type: 'shown', pushId });
   expect((await result).ok).toBe(true);
-  const pay = createPay({ ...deps, store, clock, hub, courier: { look: () => undefined } });
+  const pay = createPay({ ...deps, store, clock, hub, dispatcher: { look: () => undefined } });
   const service = new Service({
     ...deps,
     store,

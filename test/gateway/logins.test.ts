@@ -14,7 +14,7 @@ const taken = { ok: false, retryAfterSeconds: 0 };
 /** How many wrong logins in a row are compared at all. */
 function failuresTaken(logins: Logins, attempt: LoginAttempt, address: string): number {
   for (let count = 0; count < 1000; count += 1) {
-    const verdict = logins.judge(attempt, address);
+    const verdict = logins.check(attempt, address);
     if (verdict.ok || verdict.retryAfterSeconds > 0) return count;
   }
   return 1000;
@@ -25,49 +25,49 @@ describe('wrong logins', () => {
     const clock = new VirtualClock();
     const logins = new Logins(clock);
     expect(failuresTaken(logins, WRONG, '192.0.2.1')).toBe(30);
-    expect(logins.judge(WRONG, '192.0.2.1')).toEqual({ ok: false, retryAfterSeconds: 2 });
-    expect(logins.judge(RIGHT, '192.0.2.1')).toEqual({ ok: false, retryAfterSeconds: 2 });
+    expect(logins.check(WRONG, '192.0.2.1')).toEqual({ ok: false, retryAfterSeconds: 2 });
+    expect(logins.check(RIGHT, '192.0.2.1')).toEqual({ ok: false, retryAfterSeconds: 2 });
     await clock.advance(2000);
-    expect(logins.judge(WRONG, '192.0.2.1')).toEqual(taken);
-    expect(logins.judge(WRONG, '192.0.2.1')).toMatchObject({ retryAfterSeconds: 2 });
+    expect(logins.check(WRONG, '192.0.2.1')).toEqual(taken);
+    expect(logins.check(WRONG, '192.0.2.1')).toMatchObject({ retryAfterSeconds: 2 });
     await clock.advance(60_000);
     expect(failuresTaken(logins, WRONG, '192.0.2.1')).toBe(30);
   });
 
   it('ten of them hold up nobody', () => {
     const logins = new Logins(new VirtualClock());
-    for (let i = 0; i < 10; i += 1) expect(logins.judge(WRONG, '192.0.2.1')).toEqual(taken);
-    expect(logins.judge(RIGHT, '192.0.2.1')).toEqual({ ok: true });
+    for (let i = 0; i < 10; i += 1) expect(logins.check(WRONG, '192.0.2.1')).toEqual(taken);
+    expect(logins.check(RIGHT, '192.0.2.1')).toEqual({ ok: true });
   });
 
   it('TOK-6 THR-2 from one address keep the right user out nowhere else', () => {
     const logins = new Logins(new VirtualClock());
     failuresTaken(logins, WRONG, '192.0.2.1');
-    for (const address of ['192.0.2.2', '2001:db8::1']) expect(logins.judge(RIGHT, address)).toEqual({ ok: true });
+    for (const address of ['192.0.2.2', '2001:db8::1']) expect(logins.check(RIGHT, address)).toEqual({ ok: true });
   });
 
   it('TOK-6 THR-2 of one user are taken 120 times from many addresses, but keep out nobody who was in before', async () => {
     const clock = new VirtualClock();
     const logins = new Logins(clock);
-    expect(logins.judge(RIGHT, '198.51.100.1')).toEqual({ ok: true });
+    expect(logins.check(RIGHT, '198.51.100.1')).toEqual({ ok: true });
     let count = 0;
-    while (logins.judge(WRONG, `192.0.2.${count}`).ok === false && count < 200) {
+    while (logins.check(WRONG, `192.0.2.${count}`).ok === false && count < 200) {
       if (failuresTaken(logins, WRONG, `192.0.2.${count}`) === 0) break;
       count += 1;
     }
-    expect(logins.judge(WRONG, '203.0.113.9')).toMatchObject({ retryAfterSeconds: 1 });
-    expect(logins.judge(RIGHT, '203.0.113.9')).toMatchObject({ ok: false, retryAfterSeconds: 1 });
-    expect(logins.judge(RIGHT, '198.51.100.1')).toEqual({ ok: true });
-    expect(logins.judge({ ...RIGHT, username: 'other' }, '203.0.113.9')).toEqual({ ok: true });
+    expect(logins.check(WRONG, '203.0.113.9')).toMatchObject({ retryAfterSeconds: 1 });
+    expect(logins.check(RIGHT, '203.0.113.9')).toMatchObject({ ok: false, retryAfterSeconds: 1 });
+    expect(logins.check(RIGHT, '198.51.100.1')).toEqual({ ok: true });
+    expect(logins.check({ ...RIGHT, username: 'other' }, '203.0.113.9')).toEqual({ ok: true });
     await clock.advance(60_000);
-    expect(logins.judge(RIGHT, '203.0.113.9')).toEqual({ ok: true });
+    expect(logins.check(RIGHT, '203.0.113.9')).toEqual({ ok: true });
   });
 
   it('TOK-6 THR-2 of a neighbour behind the same address do not shut out who was in before; his own are limited too', () => {
     const logins = new Logins(new VirtualClock());
-    expect(logins.judge(RIGHT, '192.0.2.1')).toEqual({ ok: true });
+    expect(logins.check(RIGHT, '192.0.2.1')).toEqual({ ok: true });
     failuresTaken(logins, { ...WRONG, username: 'neighbour' }, '192.0.2.1');
-    expect(logins.judge(RIGHT, '192.0.2.1')).toEqual({ ok: true });
+    expect(logins.check(RIGHT, '192.0.2.1')).toEqual({ ok: true });
     expect(failuresTaken(logins, WRONG, '192.0.2.1')).toBe(30);
   });
 
@@ -76,9 +76,9 @@ describe('wrong logins', () => {
     const unknown = new Logins(new VirtualClock());
     const nobody = { ...WRONG, username: 'nobody', expected: undefined };
     for (let i = 0; i < 40; i += 1) {
-      expect(known.judge(WRONG, '192.0.2.1')).toEqual(unknown.judge(nobody, '192.0.2.1'));
+      expect(known.check(WRONG, '192.0.2.1')).toEqual(unknown.check(nobody, '192.0.2.1'));
     }
-    expect(new Logins(new VirtualClock()).judge({ ...nobody, secret: '' }, 'x')).toEqual(taken);
+    expect(new Logins(new VirtualClock()).check({ ...nobody, secret: '' }, 'x')).toEqual(taken);
   });
 
   it.each([
@@ -98,7 +98,7 @@ describe('wrong logins', () => {
   it('that were never tried cost nothing', () => {
     const logins = new Logins(new VirtualClock());
     expect(failuresTaken(logins, { ...WRONG, secret: undefined }, '192.0.2.1')).toBe(1000);
-    expect(logins.judge(RIGHT, '192.0.2.1')).toEqual({ ok: true });
+    expect(logins.check(RIGHT, '192.0.2.1')).toEqual({ ok: true });
   });
 
   it('TOK-6 THR-2 are remembered within a fixed amount of memory', () => {
@@ -106,8 +106,8 @@ describe('wrong logins', () => {
     const flood = (from: number) => {
       for (let i = from; i < from + 12_000; i += 1) {
         const address = `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`;
-        logins.judge({ ...WRONG, username: `${i}`.padEnd(1000, 'x') }, address);
-        logins.judge({ ...RIGHT, username: `${i}` }, address);
+        logins.check({ ...WRONG, username: `${i}`.padEnd(1000, 'x') }, address);
+        logins.check({ ...RIGHT, username: `${i}` }, address);
       }
     };
     flood(0);

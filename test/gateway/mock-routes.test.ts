@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { requireAdmin } from '../../src/gateway/http/admin.ts';
 import { createApp } from '../../src/gateway/http/app.ts';
-import { forOwnersOnly } from '../../src/gateway/http/owners.ts';
 import { Logins } from '../../src/gateway/logins.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
@@ -348,7 +348,7 @@ async function guarded(adminToken: string | undefined) {
   const log = createLogger(new PassThrough().resume(), clock, 'json');
   const app = createApp(log, clock);
   onTestFinished(() => app.close());
-  forOwnersOnly(app, { adminToken, logins: new Logins(clock), log });
+  requireAdmin(app, { adminToken, logins: new Logins(clock), log });
   app.route({ method: ['GET', 'POST'], url: '/about', handler: () => ({}) });
   return app;
 }

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
-import { consequencesOf } from '../../src/gateway/domain/payment.ts';
-import type { OrderRow } from '../../src/gateway/store/schema.ts';
+import { paymentEffects } from '../../src/gateway/domain/payment.ts';
+import type { OrderRow } from '../../src/gateway/store/schema/tables.ts';
 import { ACCOUNT, BOX1, BOX2, BOXES } from './harness.ts';
 import { order } from './store-rows.ts';
 
@@ -16,7 +16,7 @@ function toldOf(boxes: readonly unknown[], transType: 'C' | 'D' = 'C') {
   const money = { partner: 'demo', bank_account: bankAccount, content: 'x', amount: 1, trans_type: transType };
   const ids = { transactionId: 't', callbackId: 'c', referenceNumber: 'r', paidAtMs: 5 };
   const isOnline = (terminalCode: string) => terminalCode === BOX1.terminalCode;
-  return consequencesOf({ money, bankCode, ...ids, isOnline }, row, createDirectory(config)).told;
+  return paymentEffects({ money, bankCode, ...ids, isOnline }, row, createDirectory(config)).notices;
 }
 
 const linked = BOXES.filter((it) => it.account === ACCOUNT.bankAccount);

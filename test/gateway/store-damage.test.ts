@@ -2,11 +2,11 @@ import { cp, mkdir, open, readFile, rm, stat, writeFile } from 'node:fs/promises
 import { join } from 'node:path';
 import { CompiledQuery, Kysely, sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { verifyLedger } from '../../src/gateway/store/ledger.ts';
-import { OrderStore } from '../../src/gateway/store/orders.ts';
-import { PaymentStore } from '../../src/gateway/store/payments.ts';
-import type { Tables } from '../../src/gateway/store/schema.ts';
-import { sqliteFile } from '../../src/gateway/store/sqlite.ts';
+import { sqliteFile } from '../../src/gateway/store/engines/sqlite.ts';
+import { verifyLedger } from '../../src/gateway/store/integrity/ledger.ts';
+import { OrderStore } from '../../src/gateway/store/repositories/orders.ts';
+import { PaymentStore } from '../../src/gateway/store/repositories/payments.ts';
+import type { Tables } from '../../src/gateway/store/schema/tables.ts';
 import { openStore } from '../../src/gateway/store/store.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
@@ -160,7 +160,7 @@ describe('a row that is damaged while the gateway runs', () => {
     const told = [{ terminal_code: BOX, push_id: null, told_at_ms: null }];
     for (const id of ['a', 'b']) {
       await first.orders.add(order(id));
-      await pay(first, `t ${id}`, { orderRef: id, told, callback: { id: `c ${id}`, url: 'u', body: 'b' } });
+      await pay(first, `t ${id}`, { orderRef: id, notices: told, callback: { id: `c ${id}`, url: 'u', body: 'b' } });
     }
     await first.close();
     const { log, lines } = keptLog();
@@ -182,7 +182,7 @@ describe('a row that is damaged while the gateway runs', () => {
     await expect(payments.callback('c a')).rejects.toThrow('the row c a of payment t a of callbacks is damaged');
     expect((await orders.newest(10)).map((it) => it.id)).toEqual(['b']);
     expect((await payments.newest(10)).map((it) => it.id)).toEqual(['t b']);
-    expect((await payments.tellUnreported(BOX, 9)).notices.map((it) => it.id)).toEqual(['t b']);
+    expect((await payments.takeUnreported(BOX, 9)).notices.map((it) => it.id)).toEqual(['t b']);
     expect(lines.some((it) => it.includes('row-damaged') && it.includes('t a'))).toBe(true);
     expect((await verifyLedger(db)).problems).toEqual([
       'damaged in orders: a',

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { postgresProblem } from '../../src/gateway/store/postgres.ts';
+import { postgresProblem } from '../../src/gateway/store/engines/postgres.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
 import { ConfigError, MissingPeerError } from '../../src/lib/errors.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
@@ -43,7 +43,7 @@ describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
     const kept: string[] = [];
     const paying = names.map(async (id) => {
       await pay(store, id, {
-        told: [{ terminal_code: BOX, push_id: null, told_at_ms: null }],
+        notices: [{ terminal_code: BOX, push_id: null, told_at_ms: null }],
         callback: { id, url: 'u', body: 'b' },
       });
       kept.push(id);

@@ -37,7 +37,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
         const atMs = NOW_MS - days * DAY_MS;
         await store.orders.startPush(push(`p ${id}`, id, { created_at_ms: atMs }), order(id, { created_at_ms: atMs }));
         await store.qrCodes.add(id, 'qr', atMs);
-        await pay(store, `t ${id}`, { orderRef: id, atMs, told, callback: callback(`c ${id}`) });
+        await pay(store, `t ${id}`, { orderRef: id, atMs, notices: told, callback: callback(`c ${id}`) });
         await store.payments.report(`t ${id}`, BOX, true, atMs);
         const after = { url: 'u', status: 'delivered', warning: null, tries: 1, next_at_ms: 9 } as const;
         await store.payments.addAttempt(attempt(`a ${id}`, `c ${id}`), after);
@@ -115,7 +115,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
 
     it('no payment that a box has not reported or that a partner is to be told, nor stops at many of them', async () => {
       const store = await opened(await place());
-      for (let i = 0; i < 110; i += 1) await pay(store, `unreported ${i}`, { told });
+      for (let i = 0; i < 110; i += 1) await pay(store, `unreported ${i}`, { notices: told });
       await pay(store, 'pending', { callback: callback('c1') });
       await pay(store, 'over');
       expect(await prune(store, { keptMs: 0, keptMax: 0 })).toMatchObject({ payments: 1 });
@@ -197,7 +197,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       const given = await place();
       const first = await opened(given);
       const clock = new VirtualClock(NOW_MS);
-      await first.believedMs(NOW_MS);
+      await first.trustedTimeMs(NOW_MS);
       await first.orders.add(order('before', { created_at_ms: 1 }));
       const { log, lines } = keptLog();
       let rounds = 0;

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
-import type { Consequences, Kept } from '../../src/gateway/store/payments.ts';
+import type { PaymentEffects, StoredPayment } from '../../src/gateway/store/repositories/payments.ts';
 import { openStore, type Store, type StorePlace } from '../../src/gateway/store/store.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
@@ -46,15 +46,15 @@ export const attempt = (id: string, callback_id: string) => ({
 export function pay(
   store: Store,
   id: string,
-  what: { orderRef?: string; atMs?: number } & Partial<Omit<Consequences, 'payment'>> = {},
-): Promise<Kept> {
-  const { orderRef, atMs = 5, told = [], callback } = what;
+  what: { orderRef?: string; atMs?: number } & Partial<Omit<PaymentEffects, 'payment'>> = {},
+): Promise<StoredPayment> {
+  const { orderRef, atMs = 5, notices: told = [], callback } = what;
   return store.payments.add(orderRef === undefined ? order('any') : { orderRef }, atMs, (paid) => ({
     payment: {
       ...{ id, order_ref: paid?.id ?? null, partner: 'demo', order_id: '', reference_number: 'r', bank_account: '1' },
       ...{ bank_code: 'MB', amount: 9_999_999_999_999, content: 'x', trans_type: 'C' as const, paid_at_ms: atMs },
     },
-    told,
+    notices: told,
     callback,
   }));
 }

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { CompiledQuery, Kysely, sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { OrderStore } from '../../src/gateway/store/orders.ts';
-import { PaymentStore } from '../../src/gateway/store/payments.ts';
-import type { Tables } from '../../src/gateway/store/schema.ts';
-import { sqliteFile } from '../../src/gateway/store/sqlite.ts';
+import { sqliteFile } from '../../src/gateway/store/engines/sqlite.ts';
+import { OrderStore } from '../../src/gateway/store/repositories/orders.ts';
+import { PaymentStore } from '../../src/gateway/store/repositories/payments.ts';
+import type { Tables } from '../../src/gateway/store/schema/tables.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { keptLog, opened, order, pay, push } from './store-rows.ts';
 

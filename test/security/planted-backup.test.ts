@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Kysely, Migrator } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { openBackup } from '../../src/gateway/store/backup-file.ts';
-import { MIGRATIONS } from '../../src/gateway/store/migrations.ts';
-import { placeBackup } from '../../src/gateway/store/place-backup.ts';
-import type { Tables } from '../../src/gateway/store/schema.ts';
-import { sqliteFile } from '../../src/gateway/store/sqlite.ts';
+import { openBackup } from '../../src/gateway/store/backup/backup-file.ts';
+import { restoreBackup } from '../../src/gateway/store/backup/restore.ts';
+import { sqliteFile } from '../../src/gateway/store/engines/sqlite.ts';
+import { MIGRATIONS } from '../../src/gateway/store/schema/migrations.ts';
+import type { Tables } from '../../src/gateway/store/schema/tables.ts';
 import { openStore } from '../../src/gateway/store/store.ts';
 import { keptLog, pay } from '../gateway/store-rows.ts';
 import { temporaryFolder } from '../support/net.ts';
@@ -118,7 +118,7 @@ describe('who owns the backup that is restored', () => {
     const [{ folder, file }, evil] = [await backupOf('a'), await backupOf('a', 'b')];
     const swapped = await openBackup(file);
     await rename(evil.file, file);
-    const { facts } = await placeBackup(swapped, join(folder, 'data'), { replace: false, stamp: STAMP });
+    const { facts } = await restoreBackup(swapped, join(folder, 'data'), { replace: false, stamp: STAMP });
     await swapped.handle.close();
     expect(facts.payments).toBe(1);
     expect(await paymentsIn(join(folder, 'data'))).toEqual(['a']);
@@ -126,7 +126,7 @@ describe('who owns the backup that is restored', () => {
     const written = await openBackup(file);
     change(file, 'create trigger zz after insert on notices begin delete from notices; end');
     const other = join(folder, 'other');
-    await expect(placeBackup(written, other, { replace: false, stamp: STAMP })).rejects.toThrow('trigger "zz"');
+    await expect(restoreBackup(written, other, { replace: false, stamp: STAMP })).rejects.toThrow('trigger "zz"');
     await written.handle.close();
     expect(await readdir(folder)).not.toContain('other');
   });
@@ -171,7 +171,7 @@ describe('a backup whose schema no gateway has made', () => {
       await db.destroy();
       expect(error).toBeUndefined();
       const backup = await openBackup(file);
-      await placeBackup(backup, join(folder, 'data'), { replace: false, stamp: STAMP });
+      await restoreBackup(backup, join(folder, 'data'), { replace: false, stamp: STAMP });
       await backup.handle.close();
       expect(await paymentsIn(join(folder, 'data'))).toEqual([]);
     }

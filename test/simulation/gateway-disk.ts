@@ -10,16 +10,16 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
-import { BoxSecretStore } from '../../src/gateway/store/box-secrets.ts';
-import { CHECKSUM_FUNCTION, checksumOf } from '../../src/gateway/store/checksums.ts';
-import { EnrolmentRequestStore } from '../../src/gateway/store/enrolment-requests.ts';
-import { KnownLoginStore } from '../../src/gateway/store/known-logins.ts';
-import { MIGRATIONS } from '../../src/gateway/store/migrations.ts';
-import { OrderStore } from '../../src/gateway/store/orders.ts';
-import { PaymentStore } from '../../src/gateway/store/payments.ts';
+import { CHECKSUM_FUNCTION, checksumOf } from '../../src/gateway/store/integrity/checksums.ts';
 import { prune } from '../../src/gateway/store/prune.ts';
-import { QrCodeStore } from '../../src/gateway/store/qr-codes.ts';
-import type { Tables } from '../../src/gateway/store/schema.ts';
+import { BoxSecretStore } from '../../src/gateway/store/repositories/box-secrets.ts';
+import { EnrolmentRequestStore } from '../../src/gateway/store/repositories/enrolment-requests.ts';
+import { KnownLoginStore } from '../../src/gateway/store/repositories/known-logins.ts';
+import { OrderStore } from '../../src/gateway/store/repositories/orders.ts';
+import { PaymentStore } from '../../src/gateway/store/repositories/payments.ts';
+import { QrCodeStore } from '../../src/gateway/store/repositories/qr-codes.ts';
+import { MIGRATIONS } from '../../src/gateway/store/schema/migrations.ts';
+import type { Tables } from '../../src/gateway/store/schema/tables.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
 import type { Logger } from '../../src/lib/log.ts';
 import { never, type Run } from './machine.ts';
@@ -91,8 +91,8 @@ export class GatewayDisk {
       boxSecrets: () => BoxSecretStore.open(db),
       setting: async (_name, make) => make(),
       replaceSetting: async () => undefined,
-      believedMs: async (wallMs) => wallMs,
-      believe: async () => undefined,
+      trustedTimeMs: async (wallMs) => wallMs,
+      saveTrustedTime: async () => undefined,
       check: async () => undefined,
       prune: (atMs, limits) => prune(db, atMs, limits),
       superseded: undefined,

@@ -1,6 +1,6 @@
 import { Hub } from '../../src/gateway/boxes/hub.ts';
 import { attemptCallback } from '../../src/gateway/callbacks/attempt.ts';
-import { Courier } from '../../src/gateway/callbacks/courier.ts';
+import { CallbackDispatcher } from '../../src/gateway/callbacks/dispatcher.ts';
 import { Changes } from '../../src/gateway/changes.ts';
 import type { GatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory, type Directory } from '../../src/gateway/directory.ts';
@@ -33,7 +33,7 @@ export class GatewayMachine {
   readonly #config: GatewayConfig;
   #run: Run | undefined;
   #service: Service | undefined;
-  #courier: Courier | undefined;
+  #dispatcher: CallbackDispatcher | undefined;
 
   constructor(world: World, disk: GatewayDisk, config: GatewayConfig) {
     this.#world = world;
@@ -53,7 +53,7 @@ export class GatewayMachine {
   }
 
   async resend(callbackId: string): Promise<void> {
-    await this.#courier?.resend(callbackId);
+    await this.#dispatcher?.resend(callbackId);
   }
 
   /** Starts, and if that fails, again, as its supervisor does. */
@@ -79,11 +79,17 @@ export class GatewayMachine {
     const hub = new Hub({ ...common, ...this.#config });
     const post = partner.postFor(run);
     const { callbackRetryWaitsMs: retryWaitsMs } = this.#config;
-    const courier = new Courier({ ...common, metrics: NO_METRICS, retryWaitsMs, post, attempt: attemptCallback });
-    this.#courier = courier;
-    const pay = createPay({ ...common, hub, courier });
+    const dispatcher = new CallbackDispatcher({
+      ...common,
+      metrics: NO_METRICS,
+      retryWaitsMs,
+      post,
+      attempt: attemptCallback,
+    });
+    this.#dispatcher = dispatcher;
+    const pay = createPay({ ...common, hub, dispatcher });
     this.#service = new Service({ ...common, config: this.#config, hub, pay, metrics: NO_METRICS });
-    courier.start();
+    dispatcher.start();
     network.stationIs({
       run,
       take: (terminalCode, line, message) => hub.receive(terminalCode, line, message),
@@ -97,7 +103,7 @@ export class GatewayMachine {
     this.#run.kill();
     this.#disk.rollback();
     this.#service = undefined;
-    this.#courier = undefined;
+    this.#dispatcher = undefined;
     this.#world.network.stationIs(undefined);
   }
 }

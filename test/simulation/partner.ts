@@ -26,7 +26,7 @@ export class Partner {
     this.#world = world;
   }
 
-  /** What the courier of one run of the gateway posts with. */
+  /** What the dispatcher of one run of the gateway posts with. */
   postFor(run: Run) {
     return async (
       _url: string,

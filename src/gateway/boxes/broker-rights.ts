@@ -100,7 +100,7 @@ function loginProblem(
     return equalSecrets(password ?? '', login.password) ? undefined : wrong;
   }
   const expected = boxPasswordOf(directory.box(username)?.secret);
-  const verdict = logins.judge({ kind: 'box', username, secret: password, expected }, addressOf(client));
+  const verdict = logins.check({ kind: 'box', username, secret: password, expected }, addressOf(client));
   if (!verdict.ok && verdict.retryAfterSeconds > 0) return { text: 'too many wrong logins', code: UNAVAILABLE };
   if (!verdict.ok) return wrong;
   const certified = certifiedName(client);

@@ -6,8 +6,8 @@ import type { DownBody, UpMessage, UpOf } from '../../protocol/messages.ts';
 import type { Changes } from '../changes.ts';
 import type { BoxConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
-import type { NewOrder, NewPush } from '../store/orders.ts';
-import type { Notice } from '../store/payments.ts';
+import type { NewOrder, NewPush } from '../store/repositories/orders.ts';
+import type { Notice } from '../store/repositories/payments.ts';
 import type { Store } from '../store/store.ts';
 import type { Wire } from '../wire/wire.ts';
 import { Confirmations, type PushResult } from './confirmations.ts';
@@ -207,7 +207,7 @@ export class Hub {
     this.#supersede(terminalCode, line, sessionId);
     const session = new Session(hello, line, this.#deps);
     await store.orders.failUnfinished(clock.wallMs(), confirm, this.#unawaited(terminalCode));
-    await store.orders.endAllBut(hello.shownPushId, terminalCode, clock.wallMs());
+    await store.orders.endAllExcept(hello.shownPushId, terminalCode, clock.wallMs());
     session.send({
       type: 'welcome',
       link: directory.linkOf(box),
@@ -234,7 +234,7 @@ export class Hub {
     for (const { id, why } of await store.orders.toWithdraw(terminalCode)) {
       session.ask(id, { type: 'withdraw', pushId: id, why });
     }
-    const { notices, more } = await store.payments.tellUnreported(terminalCode, clock.wallMs());
+    const { notices, more } = await store.payments.takeUnreported(terminalCode, clock.wallMs());
     for (const payment of notices) session.ask(payment.id, noticeOf(payment));
     session.endTelling(more);
   }

@@ -36,7 +36,7 @@ export async function keepReport(
     case 'shown': {
       if (!(await store.orders.confirmPush(report.pushId, terminalCode, report.type, clock.wallMs()))) {
         stray('the push is over, or was not sent to this box');
-        return { acked: false, isOver: await store.orders.isShownInVain(report.pushId, terminalCode) };
+        return { acked: false, isOver: await store.orders.markStillOnBox(report.pushId, terminalCode) };
       }
       changes.notify('orders');
       return report.type === 'shown' || confirm === 'accepted'
@@ -45,7 +45,7 @@ export async function keepReport(
     }
     case 'rejected': {
       const { pushId, code, reason } = report;
-      if (await store.orders.knownToBox(pushId, terminalCode, clock.wallMs())) return { acked: false };
+      if (await store.orders.markEndedOnBox(pushId, terminalCode, clock.wallMs())) return { acked: false };
       if (!(await store.orders.failPush(pushId, terminalCode, code, clock.wallMs(), true))) {
         stray('the push is over, or was not sent to this box');
         return { acked: false };

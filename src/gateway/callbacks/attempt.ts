@@ -24,7 +24,7 @@ export interface Attempt {
 }
 
 /** What is posted, where to, and what proves whence it comes. */
-export interface Outgoing {
+export interface CallbackRequest {
   /** The same at every attempt. */
   id: string;
   url: string;
@@ -37,11 +37,15 @@ export interface Outgoing {
 }
 
 /** Makes one attempt of a callback, which an aborted `stop` ends. Never rejects. */
-export type MakeAttempt = (to: Outgoing, how: { clock: Clock; post: Post }, stop: AbortSignal) => Promise<Attempt>;
+export type MakeAttempt = (
+  to: CallbackRequest,
+  how: { clock: Clock; post: Post },
+  stop: AbortSignal,
+) => Promise<Attempt>;
 
 /** Posts a callback once (PROTOCOL.md, clauses SYN-1, SYN-3, SYN-4 and SYN-6). Never rejects. */
 export async function attemptCallback(
-  to: Outgoing,
+  to: CallbackRequest,
   { clock, post }: { clock: Clock; post: Post },
   stop: AbortSignal,
 ): Promise<Attempt> {

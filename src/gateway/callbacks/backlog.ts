@@ -1,5 +1,5 @@
 import { type Clock, withDeadline } from '../../lib/clock.ts';
-import type { Backlog } from '../store/owed.ts';
+import type { Backlog } from '../store/repositories/owed.ts';
 
 /** Of one question to the store. */
 const ANSWER_TIMEOUT_MS = 2000;

@@ -1,13 +1,13 @@
 import type { TransactionSync } from '../../protocol/http-api.ts';
 import type { Directory } from '../directory.ts';
-import type { NewPayment, Owed, Told } from '../store/owing.ts';
-import type { Money } from '../store/paid-by.ts';
-import type { Consequences } from '../store/payments.ts';
-import type { OrderRow } from '../store/schema.ts';
+import type { Deliveries, NewNotice, NewPayment } from '../store/repositories/deliveries.ts';
+import type { PaymentDetails } from '../store/repositories/paid-by.ts';
+import type { PaymentEffects } from '../store/repositories/payments.ts';
+import type { OrderRow } from '../store/schema/tables.ts';
 
 /** A payment that has come in, before it is known what it pays. */
 export interface Incoming {
-  money: Money;
+  money: PaymentDetails;
   bankCode: string;
   transactionId: string;
   callbackId: string;
@@ -18,11 +18,11 @@ export interface Incoming {
 }
 
 /** What is kept and told of a payment for this order, or for none (PROTOCOL.md, clauses CBK-4 to CBK-7 and SYN-2). */
-export function consequencesOf(
+export function paymentEffects(
   { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline }: Incoming,
   order: OrderRow | undefined,
   directory: Directory,
-): Consequences {
+): PaymentEffects {
   const payment = {
     id: transactionId,
     partner: money.partner,
@@ -36,16 +36,16 @@ export function consequencesOf(
     trans_type: money.trans_type,
     paid_at_ms: paidAtMs,
   };
-  return { payment, ...owedFor(payment, order, directory, { callbackId, isOnline }) };
+  return { payment, ...deliveriesFor(payment, order, directory, { callbackId, isOnline }) };
 }
 
 /** Who is told of a payment, and what; without its order, what the payment itself knows (clauses CBK-7 and SYN-2). */
-export function owedFor(
+export function deliveriesFor(
   payment: NewPayment,
   order: OrderRow | undefined,
   directory: Directory,
   { callbackId, isOnline }: Pick<Incoming, 'callbackId' | 'isOnline'>,
-): Owed {
+): Deliveries {
   const payload: TransactionSync = {
     transactionid: payment.id,
     transactiontime: payment.paid_at_ms,
@@ -67,11 +67,15 @@ export function owedFor(
     ...box,
     told_at_ms: isOnline(box.terminal_code) ? payment.paid_at_ms : null,
   }));
-  return { told, callback };
+  return { notices: told, callback };
 }
 
 /** Which boxes hear of a payment (PROTOCOL.md, clause CBK-7). */
-function toTell(payment: NewPayment, order: OrderRow | undefined, directory: Directory): Omit<Told, 'told_at_ms'>[] {
+function toTell(
+  payment: NewPayment,
+  order: OrderRow | undefined,
+  directory: Directory,
+): Omit<NewNotice, 'told_at_ms'>[] {
   if (payment.trans_type === 'D') return [];
   const { shown_on = null, shown_push_id = null } = order ?? {};
   if (shown_on !== null && directory.box(shown_on) !== undefined) {

@@ -2,7 +2,7 @@ import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { FaultName } from '../../protocol/faults.ts';
 import { type TransactionSync, transactionSync } from '../../protocol/http-api.ts';
-import type { MakeAttempt, Outgoing } from '../callbacks/attempt.ts';
+import type { CallbackRequest, MakeAttempt } from '../callbacks/attempt.ts';
 import type { Answer, Post } from '../callbacks/post.ts';
 import type { Directory } from '../directory.ts';
 import { parseJson } from '../domain/decode.ts';
@@ -77,7 +77,7 @@ class Swapped {
 }
 
 /** Posts as `post` does; what the partner answers to the callback itself may be taken for something else. */
-function answered(to: Outgoing, post: Post, faults: Faults, subject: Subject): Post {
+function answered(to: CallbackRequest, post: Post, faults: Faults, subject: Subject): Post {
   return async (url, headers, body, signal) => {
     const answer = await post(url, headers, body, signal);
     // The token, which is asked for before, is none of it.

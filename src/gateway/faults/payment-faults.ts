@@ -46,7 +46,7 @@ function toOtherAccount(paying: Paying, directory: Directory): Paying {
 
 /** Boxes and the partner are told as ever, but late; a restart meanwhile loses nothing, as the store has it. */
 function tellingAfter(over: Promise<unknown>, deps: PayDeps): PayDeps {
-  const { hub, courier } = deps;
+  const { hub, dispatcher } = deps;
   const later = (tell: () => void) => void over.then(tell);
   return {
     ...deps,
@@ -56,6 +56,6 @@ function tellingAfter(over: Promise<unknown>, deps: PayDeps): PayDeps {
       tellAgain: (...args) => later(() => hub.tellAgain(...args)),
       cancelled: (...args) => later(() => hub.cancelled(...args)),
     },
-    courier: { look: (partner) => later(() => courier.look(partner)) },
+    dispatcher: { look: (partner) => later(() => dispatcher.look(partner)) },
   };
 }

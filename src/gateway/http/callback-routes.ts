@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import type { BacklogReader } from '../callbacks/backlog.ts';
-import type { Courier } from '../callbacks/courier.ts';
+import type { CallbackDispatcher } from '../callbacks/dispatcher.ts';
 import type { Directory } from '../directory.ts';
 import type { Store } from '../store/store.ts';
 import { listQuery } from './mock-routes.ts';
@@ -26,7 +26,7 @@ const choice = z.strictObject({
 
 export interface CallbackRoutesDeps {
   store: Store;
-  courier: Courier;
+  dispatcher: CallbackDispatcher;
   views: Views;
   backlog: BacklogReader;
   directory: Directory;
@@ -35,7 +35,7 @@ export interface CallbackRoutesDeps {
 
 /** What was and what is to be told to partners, in the scope of `/_mock` (PROTOCOL.md, clause SYN-5). */
 export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps): void {
-  const { store, courier, views, backlog, directory, log } = deps;
+  const { store, dispatcher, views, backlog, directory, log } = deps;
   const refuse = (request: FastifyRequest, reply: FastifyReply, reason: string) =>
     answerRefusal(request, reply, log, { code: 'E46', reason });
   const unknown = (request: FastifyRequest, reply: FastifyReply) =>
@@ -64,11 +64,11 @@ export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps)
     if (partner !== undefined && directory.partner(partner) === undefined) {
       return answerRefusal(request, reply, log, { code: 'E67', reason: `partner: there is no ${partner}` }, 404);
     }
-    const { count, more } = await courier.resendAll({ partner, fromMs, toMs, status });
+    const { count, more } = await dispatcher.resendAll({ partner, fromMs, toMs, status });
     return reply.code(202).send({ status: 'SUCCESS', message: '', callbacks: count, more });
   });
   scope.post<{ Params: { id: string } }>('/callbacks/:id/resend', async (request, reply) => {
-    const callback = await courier.resend(request.params.id);
+    const callback = await dispatcher.resend(request.params.id);
     return callback === undefined ? unknown(request, reply) : views.callback(callback);
   });
 }

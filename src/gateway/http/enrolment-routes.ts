@@ -6,7 +6,7 @@ import type { Directory } from '../directory.ts';
 import type { Enrolments } from '../enrolments.ts';
 import type { Logins } from '../logins.ts';
 import type { Verdict } from '../verdict.ts';
-import { forOwnersOnly } from './owners.ts';
+import { requireAdmin } from './admin.ts';
 import { answerRefusal, readBody } from './requests.ts';
 
 const REQUEST_BYTES_MAX = 1_024;
@@ -35,7 +35,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: Deps & { direct
     const known = directory.box(terminalCode)?.serialNumber;
     // By the name of the pair: whoever tries out serial numbers keeps no other box out.
     const username = `${terminalCode} ${serialNumber}`;
-    const verdict = logins.judge({ kind: 'enrolment', username, secret: serialNumber, expected: known }, address);
+    const verdict = logins.check({ kind: 'enrolment', username, secret: serialNumber, expected: known }, address);
     const tooMany = (retryAfterSeconds: number, reason: string) => {
       reply.header('retry-after', String(retryAfterSeconds));
       return answerRefusal(request, reply, log, { code: 'E74', reason }, 429);
@@ -55,9 +55,9 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: Deps & { direct
 }
 
 /** What operators see of them, and decide. */
-export function ownerEnrolmentRoutes(scope: FastifyInstance, deps: Deps & { adminToken?: string | undefined }): void {
+export function adminEnrolmentRoutes(scope: FastifyInstance, deps: Deps & { adminToken?: string | undefined }): void {
   const { enrolments, logins, log, adminToken } = deps;
-  forOwnersOnly(scope, { adminToken, logins, log });
+  requireAdmin(scope, { adminToken, logins, log });
   const answer = (request: FastifyRequest, reply: FastifyReply, verdict: Verdict<undefined>) => {
     if (verdict.ok) return reply.send({ status: 'SUCCESS', message: '' });
     return answerRefusal(request, reply, log, verdict, verdict.code === 'E35' ? 404 : 400);

@@ -13,7 +13,7 @@ export function isLoggedIn(
   attempt: LoginAttempt,
   { logins, log, challenge }: { logins: Logins; log: Logger; challenge: string },
 ): boolean {
-  const verdict = logins.judge(attempt, request.socket.remoteAddress ?? '');
+  const verdict = logins.check(attempt, request.socket.remoteAddress ?? '');
   if (verdict.ok) return true;
   const { retryAfterSeconds } = verdict;
   if (retryAfterSeconds > 0) {

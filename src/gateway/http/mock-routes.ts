@@ -7,7 +7,7 @@ import type { Changes } from '../changes.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Logins } from '../logins.ts';
 import type { Service } from '../service.ts';
-import { forOwnersOnly } from './owners.ts';
+import { requireAdmin } from './admin.ts';
 import { answerRefusal } from './requests.ts';
 import { type EventStream, openStream } from './streams.ts';
 import type { Views } from './views.ts';
@@ -40,7 +40,7 @@ export interface MockRoutesDeps {
 /** What the mock adds to the service, for developers and their tests. Returns what ends its streams. */
 export function mockRoutes(scope: FastifyInstance, deps: MockRoutesDeps): () => void {
   const { service, seals, views, changes, logins, log, clock } = deps;
-  forOwnersOnly(scope, { adminToken: deps.config.adminToken, logins, log });
+  requireAdmin(scope, { adminToken: deps.config.adminToken, logins, log });
 
   const unknown = (request: FastifyRequest, reply: FastifyReply, reason: string) =>
     answerRefusal(request, reply, log, { code: 'E96', reason }, 404);

@@ -27,7 +27,7 @@ interface HearingDeps {
 }
 
 /** Has the wire hear what owners have done; a stranger's try, and a look, is nothing that was done. */
-export function hearOwners(scope: FastifyInstance, deps: HearingDeps): void {
+export function logAdminRequests(scope: FastifyInstance, deps: HearingDeps): void {
   hearCalls(scope, '', deps, (request, status) => (request.method === 'GET' || status === 401 ? undefined : null));
 }
 

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
-import { leaveLedger } from './ledger.ts';
-import { CLOCK_JUMP_MS, type Tables } from './schema.ts';
+import { recordPruned } from './integrity/ledger.ts';
+import { CLOCK_ERROR_MS_MAX, type Tables } from './schema/tables.ts';
 
 /** What is over is kept for so long … */
 const KEPT_MS = 30 * 86_400_000;
@@ -9,7 +9,7 @@ const KEPT_MAX = 100_000;
 /** Rows looked at in one transaction: whatever else there is to do waits for no more than that. */
 const BATCH_ROWS_MAX = 20;
 
-export interface Limits {
+export interface RetentionLimits {
   keptMs: number;
   keptMax: number;
 }
@@ -19,7 +19,7 @@ export interface Pruned {
   kind: 'pushes' | 'orders' | 'payments' | 'qrCodes';
   deleted: number;
   /** Of the payments, those that their partner was never told. */
-  untold?: number;
+  undelivered?: number;
 }
 
 /** What is due to go: the rows up to a `seq`, and those that were last changed before a time. */
@@ -59,7 +59,7 @@ const START: Cursor = { seq: 0, madeMs: Number.NEGATIVE_INFINITY };
 export async function* prune(
   db: Kysely<Tables>,
   atMs: number,
-  { keptMs, keptMax }: Limits = { keptMs: KEPT_MS, keptMax: KEPT_MAX },
+  { keptMs, keptMax }: RetentionLimits = { keptMs: KEPT_MS, keptMax: KEPT_MAX },
 ): AsyncGenerator<Pruned, void> {
   const beforeMs = atMs - keptMs;
   const prunings = { pushes: prunePushes, orders: pruneOrders, payments: prunePayments };
@@ -104,7 +104,7 @@ async function prunePushes(db: Kysely<Tables>, from: Cursor, due: Due, atMs: num
       .where('pushes.id', 'in', ids)
       .where((it) =>
         it.or([
-          it('pushes.expires_at_ms', '>', atMs - CLOCK_JUMP_MS),
+          it('pushes.expires_at_ms', '>', atMs - CLOCK_ERROR_MS_MAX),
           it.and([it('pushes.ended_at_ms', 'is', null), it('pushes.expires_at_ms', '>=', due.beforeMs)]),
           it('orders.last_push_id', '=', it.ref('pushes.id')),
           it('orders.shown_push_id', '=', it.ref('pushes.id')),
@@ -130,7 +130,7 @@ async function pruneOrders(db: Kysely<Tables>, from: Cursor, due: Due, atMs: num
       .selectFrom('pushes')
       .select('order_ref as id')
       .where('order_ref', 'in', ids)
-      .where('expires_at_ms', '>', atMs - CLOCK_JUMP_MS)
+      .where('expires_at_ms', '>', atMs - CLOCK_ERROR_MS_MAX)
       .where('ended_at_ms', 'is', null)
       .execute();
     const over = without(ids, onBox);
@@ -173,7 +173,7 @@ async function deletePayments(db: Kysely<Tables>, ids: string[]): Promise<void> 
   await db.deleteFrom('callback_attempts').where('callback_id', 'in', callbacks).execute();
   await db.deleteFrom('callbacks').where('payment_id', 'in', ids).execute();
   await db.deleteFrom('notices').where('payment_id', 'in', ids).execute();
-  await leaveLedger(db, ids);
+  await recordPruned(db, ids);
   await db.deleteFrom('payments').where('id', 'in', ids).execute();
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import { CLOCK_JUMP_MS } from './schema.ts';
+import { CLOCK_ERROR_MS_MAX } from './schema/tables.ts';
 import type { Store } from './store.ts';
 
 const INTERVAL_MS = 3_600_000;
@@ -60,10 +60,10 @@ export class Pruner {
   async #believedMs(): Promise<number> {
     const { store, clock, log } = this.#deps;
     const [wallMs, nowMs] = [clock.wallMs(), clock.monotonicMs()];
-    const last = this.#believed ?? { wallMs: await store.believedMs(wallMs), atMs: nowMs };
+    const last = this.#believed ?? { wallMs: await store.trustedTimeMs(wallMs), atMs: nowMs };
     const passedMs = last.wallMs + (nowMs - last.atMs);
-    const aheadMaxMs = this.#believed === undefined ? OFF_MAX_MS : CLOCK_JUMP_MS;
-    const isDoubted = wallMs > passedMs + aheadMaxMs || wallMs < passedMs - CLOCK_JUMP_MS;
+    const aheadMaxMs = this.#believed === undefined ? OFF_MAX_MS : CLOCK_ERROR_MS_MAX;
+    const isDoubted = wallMs > passedMs + aheadMaxMs || wallMs < passedMs - CLOCK_ERROR_MS_MAX;
     if (isDoubted && !this.#isTold) {
       const fix = 'set the clock of this machine; if it is right, old rows are only kept for so much longer';
       const time = (ms: number) => new Date(ms).toISOString();
@@ -71,7 +71,7 @@ export class Pruner {
     }
     this.#isTold = isDoubted;
     this.#believed = { wallMs: isDoubted ? passedMs : Math.max(last.wallMs, wallMs), atMs: nowMs };
-    await store.believe(this.#believed.wallMs);
+    await store.saveTrustedTime(this.#believed.wallMs);
     return Math.min(wallMs, this.#believed.wallMs);
   }
 
@@ -79,7 +79,7 @@ export class Pruner {
     const { store, clock, log } = this.#deps;
     const { signal } = this.#closing;
     const pruned = { pushes: 0, orders: 0, payments: 0, qrCodes: 0 };
-    for await (const { kind, deleted, untold = 0 } of store.prune(await this.#believedMs())) {
+    for await (const { kind, deleted, undelivered: untold = 0 } of store.prune(await this.#believedMs())) {
       pruned[kind] += deleted;
       if (untold > 0) log.warn('untold-payments-deleted', { count: untold, reason: 'too many newer ones are kept' });
       await clock.sleep(PAUSE_MS, signal);

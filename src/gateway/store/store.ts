@@ -2,20 +2,20 @@ import { type FileHandle, mkdir } from 'node:fs/promises';
 import { type Dialect, Kysely, Migrator, sql } from 'kysely';
 import { ConfigError, type PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import { BackupMaker, noBackup } from './backup.ts';
-import { BoxSecretStore } from './box-secrets.ts';
-import { EnrolmentRequestStore } from './enrolment-requests.ts';
-import { KnownLoginStore } from './known-logins.ts';
-import { openLedger } from './ledger-start.ts';
-import { MIGRATIONS } from './migrations.ts';
-import { OrderStore } from './orders.ts';
-import type { OwedFor } from './owing.ts';
-import { PaymentStore } from './payments.ts';
-import { type Limits, type Pruned, prune } from './prune.ts';
-import { QrCodeStore } from './qr-codes.ts';
-import type { Tables } from './schema.ts';
-import { sqliteFile, sqliteProblem } from './sqlite.ts';
-import { refuseStoppedRestore, storeFile } from './store-files.ts';
+import { noBackup, SnapshotMaker } from './backup/snapshot.ts';
+import { refuseStoppedRestore, storeFile } from './backup/store-files.ts';
+import { sqliteFile, sqliteProblem } from './engines/sqlite.ts';
+import { openLedger } from './integrity/startup-check.ts';
+import { type Pruned, prune, type RetentionLimits } from './prune.ts';
+import { BoxSecretStore } from './repositories/box-secrets.ts';
+import type { DeliveriesFor } from './repositories/deliveries.ts';
+import { EnrolmentRequestStore } from './repositories/enrolment-requests.ts';
+import { KnownLoginStore } from './repositories/known-logins.ts';
+import { OrderStore } from './repositories/orders.ts';
+import { PaymentStore } from './repositories/payments.ts';
+import { QrCodeStore } from './repositories/qr-codes.ts';
+import { MIGRATIONS } from './schema/migrations.ts';
+import type { Tables } from './schema/tables.ts';
 
 /** The setting that is written to find out whether anything can be. */
 const PROBE = 'write-probe';
@@ -37,12 +37,12 @@ export interface Store {
   /** Gives a setting that is there another value. */
   replaceSetting(name: string, value: string): Promise<void>;
   /** The calendar time up to which rows were judged to be over; without one that of the newest row, or of an empty store `wallMs`. */
-  believedMs(wallMs: number): Promise<number>;
-  believe(wallMs: number): Promise<void>;
+  trustedTimeMs(wallMs: number): Promise<number>;
+  saveTrustedTime(wallMs: number): Promise<void>;
   /** Writes a row; rejects, and says why, when nothing can be kept: the disk is full, cannot be written or is gone. */
   check(): Promise<void>;
   /** Deletes what is over and beyond the limits, which are the gateway's own where none are given; batch by batch. */
-  prune(atMs: number, limits?: Limits): AsyncGenerator<Pruned, void>;
+  prune(atMs: number, limits?: RetentionLimits): AsyncGenerator<Pruned, void>;
   /** A whole copy as it stands now, in a file that is gone once it is closed. Throws PayboxError `NO_BACKUP`. */
   backup(): Promise<FileHandle>;
   close(): Promise<void>;
@@ -57,7 +57,7 @@ export type OnStandby = (reason: string) => void;
 export interface StoreHooks {
   onStandby?: OnStandby | undefined;
   /** What is owed for a payment whose callback or notice was damaged; without it that is not owed any more. */
-  owedFor?: OwedFor;
+  deliveriesFor?: DeliveriesFor;
 }
 
 /** Where the store is: a PostgreSQL database, or else a SQLite file in the folder. */
@@ -75,7 +75,7 @@ export interface StorePlace {
 export async function openStore(
   place: StorePlace,
   log: Logger,
-  { onStandby, owedFor }: StoreHooks = {},
+  { onStandby, deliveriesFor: owedFor }: StoreHooks = {},
 ): Promise<Store> {
   const { dataDir, databaseUrl } = place;
   const { db, holdInPlace, problem, backup, superseded } =
@@ -107,11 +107,11 @@ export async function openStore(
     boxSecrets: () => BoxSecretStore.open(db),
     setting,
     replaceSetting,
-    believedMs: async (wallMs) => {
+    trustedTimeMs: async (wallMs) => {
       const newestMs = await newestRowMs(db);
       return Number(await setting(BELIEVED, () => String(newestMs ?? wallMs)));
     },
-    believe: (wallMs) => replaceSetting(BELIEVED, String(wallMs)),
+    saveTrustedTime: (wallMs) => replaceSetting(BELIEVED, String(wallMs)),
     check: async () => {
       holdInPlace();
       await writeProbe(db);
@@ -149,9 +149,9 @@ async function openFile(dataDir: string, log: Logger): Promise<OpenDatabase> {
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
     refuseStoppedRestore(dataDir);
-    const { dialect, holdInPlace, copyTo } = sqliteFile(path, log);
+    const { dialect, assertInPlace: holdInPlace, copyTo } = sqliteFile(path, log);
     const db = await migrated(dialect);
-    const maker = new BackupMaker(path, copyTo);
+    const maker = new SnapshotMaker(path, copyTo);
     const problem = (error: unknown) => sqliteProblem(path, error);
     return { db, holdInPlace, problem, backup: () => maker.make(), superseded: undefined };
   } catch (error) {
@@ -164,7 +164,7 @@ async function openDatabase(
   log: Logger,
   onStandby: OnStandby = () => undefined,
 ): Promise<OpenDatabase> {
-  const { DatabaseInUseError, postgresDatabase, postgresProblem } = await import('./postgres.ts');
+  const { DatabaseInUseError, postgresDatabase, postgresProblem } = await import('./engines/postgres.ts');
   let waits = false;
   for (;;) {
     const { dialect, begin, superseded } = postgresDatabase(databaseUrl, log);

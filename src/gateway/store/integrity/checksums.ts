@@ -1,0 +1,199 @@
+import { hash } from 'node:crypto';
+import { type Kysely, PostgresAdapter, sql } from 'kysely';
+import { PayboxError } from '../../../lib/errors.ts';
+import type { Logger } from '../../../lib/log.ts';
+import type { Tables } from '../schema/tables.ts';
+
+/** Name of the SQL function that both engines have: the checksum of a text. */
+export const CHECKSUM_FUNCTION = 'paybox_checksum';
+const CHECKSUM_CHARS = 16;
+const BETWEEN = '\u001f';
+const NULL = '\u0001';
+/** Damaged rows that are named at a time; beyond it only their number counts. */
+const NAMED_MAX = 1000;
+
+/** What the checksum of a row is over, in each table that carries money. A payment's last column is its link. */
+const COVERED = {
+  orders: [
+    ...(['id', 'seq', 'partner', 'order_id', 'bank_account', 'bank_code', 'user_bank_name', 'amount'] as const),
+    ...(['content', 'trans_type', 'qr_code', 'terminal_code', 'sub_terminal_code', 'service_code', 'sign'] as const),
+    ...(['url_link', 'status', 'failure', 'last_push_id', 'shown_on', 'shown_push_id'] as const),
+    ...(['created_at_ms', 'updated_at_ms', 'paid_at_ms'] as const),
+  ],
+  pushes: [
+    ...(['id', 'seq', 'order_ref', 'terminal_code', 'status', 'code'] as const),
+    ...(['created_at_ms', 'expires_at_ms', 'confirmed_at_ms', 'ended_at_ms'] as const),
+  ],
+  payments: [
+    ...(['id', 'seq', 'partner', 'order_ref', 'order_id', 'reference_number', 'bank_account', 'bank_code'] as const),
+    ...(['amount', 'content', 'trans_type', 'paid_at_ms', 'link'] as const),
+  ],
+  callbacks: [
+    ...(['id', 'seq', 'payment_id', 'partner', 'url', 'body', 'status', 'warning'] as const),
+    ...(['tries', 'next_at_ms', 'created_at_ms'] as const),
+  ],
+  notices: [
+    ...(['payment_id', 'terminal_code', 'push_id', 'created_at_ms', 'told_at_ms'] as const),
+    ...(['reported_at_ms', 'recorded'] as const),
+  ],
+  ledger: [...(['name', 'end_seq', 'end_link', 'pruned_seq', 'pruned_link', 'pruned_count'] as const)],
+} as const satisfies { [Table in keyof Tables]?: readonly (keyof Tables[Table])[] };
+
+export type CheckedTable = keyof typeof COVERED;
+export const CHECKED_TABLES = Object.keys(COVERED) as CheckedTable[];
+type CheckedRow<Table extends CheckedTable> = Record<(typeof COVERED)[Table][number] | 'checksum', unknown>;
+
+/** A row whose checksum is wrong: of this table, with this name. */
+export interface DamagedRow {
+  table: CheckedTable;
+  name: string;
+}
+
+/** The checksum of a text. */
+export function checksumOf(text: string): string {
+  return hash('sha256', text).slice(0, CHECKSUM_CHARS);
+}
+
+/** Values in the one form that checksums and links are over. */
+export function joined(values: readonly unknown[]): string {
+  return values.map((it) => (it === null ? NULL : String(it))).join(BETWEEN);
+}
+
+/** Values of a payment that its link is over: all but the link itself. */
+export function paymentContent(row: Record<Exclude<(typeof COVERED)['payments'][number], 'link'>, unknown>): string {
+  return joined(COVERED.payments.flatMap((column) => (column === 'link' ? [] : [row[column]])));
+}
+
+/** SQL of the text that `joined` makes of these columns; `of` is the row's name in a trigger. */
+export function joinedSql(columns: readonly string[], of = ''): string {
+  return columns.map((it) => `coalesce(cast(${of}${it} as text), '${NULL}')`).join(` || '${BETWEEN}' || `);
+}
+
+/** SQL of a payment's content as its link is over it. */
+export const PAYMENT_CONTENT_SQL = joinedSql(COVERED.payments.slice(0, -1));
+
+/** The row; throws PayboxError when it is damaged. */
+export function intact<Table extends CheckedTable, Row extends CheckedRow<Table>>(
+  table: Table,
+  row: Row | undefined,
+): Row | undefined {
+  if (row === undefined || isIntact(table, row)) return row;
+  throw new PayboxError(
+    'STORAGE_FAULT',
+    `the row ${damagedRow(table, row).name} of ${table} is damaged: its checksum is wrong`,
+    {
+      severity: 'fatal',
+      fix: 'restore a copy of the store: nothing is told from this row',
+    },
+  );
+}
+
+/** Those of the rows that are not damaged; the log names the others. */
+export function onlyIntact<Table extends CheckedTable, Row extends CheckedRow<Table>>(
+  table: Table,
+  rows: Row[],
+  log: Logger,
+): Row[] {
+  return rows.filter((row) => {
+    if (isIntact(table, row)) return true;
+    log.error('row-damaged', { ...damagedRow(table, row), fix: 'restore a copy of the store' });
+    return false;
+  });
+}
+
+/** Rows of a table whose checksum is wrong, at most 1,000; all of them are looked at. */
+export async function damagedRows(db: Kysely<Tables>, table: CheckedTable): Promise<DamagedRow[]> {
+  const { rows } = await sql<{ name: string }>`
+    select cast(${sql.raw(nameSql(table))} as text) as name from ${sql.table(table)}
+    where checksum is distinct from ${sql.raw(checksumSql(table))} limit ${NAMED_MAX}`.execute(db);
+  return rows.map(({ name }) => ({ table, name }));
+}
+
+/** Damaged rows of each table, as they are read. */
+export type Quarantined = { [Table in CheckedTable]: CheckedRow<Table>[] };
+
+/** Moves the damaged rows to `damaged_rows`; what they were. */
+export async function quarantineDamaged(db: Kysely<Tables>): Promise<Quarantined> {
+  const aside: { [Table in CheckedTable]?: unknown } = {};
+  for (const table of CHECKED_TABLES) {
+    const isDamaged = sql.raw(`checksum is distinct from ${checksumSql(table)}`);
+    const [name, content] = [sql.raw(nameSql(table)), sql.raw(joinedSql(COVERED[table]))];
+    await sql`insert into damaged_rows (table_name, name, content)
+      select ${sql.lit(table)}, ${name}, ${content} from ${sql.table(table)} where ${isDamaged}`.execute(db);
+    const gone = await sql`delete from ${sql.table(table)} where ${isDamaged} returning *`.execute(db);
+    aside[table] = gone.rows;
+  }
+  return aside as Quarantined;
+}
+
+/**
+ * Gives a table checksums, which the engine keeps itself from now on: at each insert, and at each update, which it refuses
+ * for a row that is damaged, so that no damage gets a checksum that fits it.
+ */
+export async function addChecksums(db: Kysely<Tables>, table: CheckedTable): Promise<void> {
+  await db.schema.alterTable(table).addColumn('checksum', 'text').execute();
+  await sql.raw(`update ${table} set checksum = ${checksumSql(table)}`).execute(db);
+  for (const statement of isPostgres(db) ? postgresTriggers(table) : sqliteTriggers(table)) {
+    await sql.raw(statement).execute(db);
+  }
+}
+
+/** Makes the function in PostgreSQL; SQLite has it from whoever opens the file. */
+export async function addChecksumFunction(db: Kysely<Tables>): Promise<void> {
+  if (!isPostgres(db)) return;
+  const body = `left(encode(sha256(convert_to($1, 'UTF8')), 'hex'), ${CHECKSUM_CHARS})`;
+  await sql
+    .raw(`create function ${CHECKSUM_FUNCTION}(text) returns text language sql as $$ select ${body} $$`)
+    .execute(db);
+}
+
+function isPostgres(db: Kysely<Tables>): boolean {
+  return db.getExecutor().adapter instanceof PostgresAdapter;
+}
+
+function sqliteTriggers(table: CheckedTable): string[] {
+  const keep = `update ${table} set checksum = ${checksumSql(table)} where rowid = new.rowid`;
+  const refuse = `select raise(abort, 'a row of ${table} is damaged: ' || old.${COVERED[table][0]})
+    where old.checksum is distinct from ${checksumSql(table, 'old.')}`;
+  return [
+    `create trigger ${table}_inserted after insert on ${table} begin ${keep}; end`,
+    `create trigger ${table}_updated after update of ${COVERED[table].join(', ')} on ${table}
+     begin ${refuse}; ${keep}; end`,
+  ];
+}
+
+function postgresTriggers(table: CheckedTable): string[] {
+  return [
+    `create function ${table}_checksum() returns trigger language plpgsql as $$
+     begin
+       if tg_op = 'UPDATE' and old.checksum is distinct from ${checksumSql(table, 'old.')} then
+         raise exception 'a row of ${table} is damaged: %', old.${COVERED[table][0]} using errcode = 'data_corrupted';
+       end if;
+       new.checksum := ${checksumSql(table, 'new.')};
+       return new;
+     end $$`,
+    `create trigger ${table}_checksum before insert or update on ${table}
+     for each row execute function ${table}_checksum()`,
+  ];
+}
+
+function checksumSql(table: CheckedTable, of = ''): string {
+  return `${CHECKSUM_FUNCTION}(${joinedSql(COVERED[table], of)})`;
+}
+
+function nameSql(table: CheckedTable): string {
+  if (table === 'notices') return "'payment ' || payment_id || ' to ' || terminal_code";
+  return table === 'callbacks' ? "id || ' of payment ' || payment_id" : COVERED[table][0];
+}
+
+function isIntact<Table extends CheckedTable>(table: Table, row: CheckedRow<Table>): boolean {
+  const values: Record<string, unknown> = row;
+  return row.checksum === checksumOf(joined(COVERED[table].map((column) => values[column])));
+}
+
+function damagedRow<Table extends CheckedTable>(table: Table, row: CheckedRow<Table>): DamagedRow {
+  const values: Record<string, unknown> = row;
+  if (table === 'notices') return { table, name: `payment ${values.payment_id} to ${values.terminal_code}` };
+  const name = String(values[COVERED[table][0]]);
+  return { table, name: table === 'callbacks' ? `${name} of payment ${values.payment_id}` : name };
+}

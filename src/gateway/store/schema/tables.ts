@@ -1,0 +1,182 @@
+import type { Generated } from 'kysely';
+
+/** Tables. Times are milliseconds since 1970; `seq` orders rows by age; flags are 0 or 1, as every engine has numbers. */
+export interface Tables {
+  settings: { name: string; value: string };
+  qr_codes: { ref: string; qr_code: string; created_at_ms: number };
+  orders: OrderRow & Checked;
+  pushes: PushRow & Checked;
+  payments: PaymentRow & Checked & { link: string };
+  callbacks: CallbackRow & Checked;
+  callback_attempts: AttemptRow;
+  notices: NoticeRow & Checked;
+  box_secrets: BoxSecretRow;
+  enrolment_requests: EnrolmentRequestRow;
+  known_logins: { digest: string; seq: number };
+  ledger: LedgerRow & Checked;
+  damaged_rows: DamagedRow;
+}
+
+/** The engine makes it, at each insert and update. */
+export interface Checked {
+  checksum: Generated<string>;
+}
+
+export type OrderStatus =
+  | 'created'
+  | 'pushed'
+  | 'shown'
+  | 'paid'
+  | 'expired'
+  | 'replaced'
+  | 'dismissed'
+  | 'cancelled'
+  | 'failed';
+
+export interface OrderRow {
+  id: string;
+  seq: number;
+  partner: string;
+  order_id: string;
+  bank_account: string;
+  bank_code: string;
+  user_bank_name: string;
+  amount: number;
+  content: string;
+  trans_type: 'C' | 'D';
+  qr_code: string;
+  terminal_code: string;
+  sub_terminal_code: string;
+  service_code: string;
+  sign: string;
+  url_link: string;
+  status: OrderStatus;
+  /** The code with which the newest push failed. */
+  failure: string | null;
+  last_push_id: string | null;
+  /** The box that last showed it (PROTOCOL.md, clause CBK-7). */
+  shown_on: string | null;
+  /** The push with which that box showed it. */
+  shown_push_id: string | null;
+  created_at_ms: number;
+  updated_at_ms: number;
+  paid_at_ms: number | null;
+}
+
+/** `sent` until the box or the deadline decides; `failed`, `cancelled` and `ended` are final. */
+export type PushStatus = 'sent' | 'accepted' | 'shown' | 'failed' | 'cancelled' | 'ended';
+
+/** The box itself ends a push at its time; calendar time counts only where it is away, and may be off by so much. */
+export const CLOCK_ERROR_MS_MAX = 86_400_000;
+
+/** A box may show the push, or be about to. */
+export const OPEN_PUSH: readonly PushStatus[] = ['sent', 'accepted', 'shown'];
+
+export interface PushRow {
+  id: string;
+  seq: number;
+  /** `orders.id` */
+  order_ref: string;
+  terminal_code: string;
+  status: PushStatus;
+  code: string | null;
+  created_at_ms: number;
+  expires_at_ms: number;
+  confirmed_at_ms: number | null;
+  ended_at_ms: number | null;
+}
+
+export interface PaymentRow {
+  id: string;
+  seq: number;
+  partner: string;
+  /** `orders.id`, or null for a payment that fits no order. */
+  order_ref: string | null;
+  order_id: string;
+  reference_number: string;
+  bank_account: string;
+  bank_code: string;
+  amount: number;
+  content: string;
+  trans_type: 'C' | 'D';
+  paid_at_ms: number;
+}
+
+export type CallbackStatus = 'pending' | 'delivered' | 'failed';
+
+export interface CallbackRow {
+  id: string;
+  seq: number;
+  payment_id: string;
+  partner: string;
+  url: string;
+  /** The same bytes at every attempt (PROTOCOL.md, clause SYN-2). */
+  body: string;
+  status: CallbackStatus;
+  warning: string | null;
+  /** Attempts of the ladder so far; those by hand do not count. */
+  tries: number;
+  next_at_ms: number;
+  created_at_ms: number;
+}
+
+export interface AttemptRow {
+  id: string;
+  seq: number;
+  callback_id: string;
+  by_hand: number;
+  started_at_ms: number;
+  duration_ms: number;
+  /** JSON, with the authorization masked. */
+  request_headers: string;
+  response_status: number | null;
+  response_body: string | null;
+  error: string | null;
+}
+
+export interface NoticeRow {
+  payment_id: string;
+  terminal_code: string;
+  /** The push that the box showed, where the payment is for that. */
+  push_id: string | null;
+  created_at_ms: number;
+  /** When it was first said to the box, or was about to be. */
+  told_at_ms: number | null;
+  reported_at_ms: number | null;
+  recorded: number | null;
+}
+
+/** A secret that was agreed at enrolment, with the box of this serialNumber. */
+export interface EnrolmentRequestRow {
+  id: string;
+  terminal_code: string;
+  serial_number: string;
+  public_key: string;
+  proof: string;
+  address: string;
+  asked_at_ms: number;
+}
+
+export interface BoxSecretRow {
+  terminal_code: string;
+  serial_number: string;
+  secret: string;
+  enrolled_at_ms: number;
+}
+
+/** The one row that says how far the chain of payments goes, and up to where some of them were deleted, and how many. */
+export interface LedgerRow {
+  name: string;
+  end_seq: number;
+  end_link: string;
+  pruned_seq: number;
+  pruned_link: string;
+  pruned_count: number;
+}
+
+/** What was left of a damaged row when its loss was accepted. */
+export interface DamagedRow {
+  table_name: string;
+  name: string;
+  content: string;
+}
