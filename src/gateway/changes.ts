@@ -11,7 +11,7 @@ export class Changes {
     return () => this.#watchers.delete(watcher);
   }
 
-  notify(...topics: Topic[]): void {
+  publish(...topics: Topic[]): void {
     for (const topic of topics) for (const watcher of this.#watchers) watcher(topic);
   }
 }

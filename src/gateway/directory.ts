@@ -6,7 +6,7 @@ import type { AccountConfig, BoxConfig, GatewayConfig, PartnerConfig } from './c
 /** An account of the system: its bank, and the partner who owns it, if any. */
 export interface Account extends AccountConfig {
   bank: Bank;
-  owner: string | undefined;
+  partner: string | undefined;
 }
 
 /** The secrets that boxes agreed on at enrolment. */
@@ -27,7 +27,7 @@ export interface Directory {
   boxesOf(bankAccount: string): BoxConfig[];
   boxes(): readonly BoxConfig[];
   /** What a box is told in its welcome (PROTOCOL.md, clause MSG-4). */
-  linkOf(box: BoxConfig): Link | null;
+  accountOf(box: BoxConfig): Link | null;
 }
 
 export function createDirectory(config: GatewayConfig, enrolled: EnrolledSecrets = new Map()): Directory {
@@ -36,7 +36,7 @@ export function createDirectory(config: GatewayConfig, enrolled: EnrolledSecrets
   const accounts = new Map<string, Account>();
   for (const it of config.accounts) {
     const bank = findBank(it.bankCode);
-    if (bank !== undefined) accounts.set(it.bankAccount, { ...it, bank, owner: owners.get(it.bankAccount) });
+    if (bank !== undefined) accounts.set(it.bankAccount, { ...it, bank, partner: owners.get(it.bankAccount) });
   }
   const byTerminal = new Map(config.boxes.map((it) => [it.terminalCode, it]));
   const bySerial = new Map(config.boxes.map((it) => [it.serialNumber, it]));
@@ -54,7 +54,7 @@ export function createDirectory(config: GatewayConfig, enrolled: EnrolledSecrets
     },
     boxesOf: (bankAccount) => config.boxes.filter((it) => it.account === bankAccount),
     boxes: () => config.boxes,
-    linkOf: (box) => {
+    accountOf: (box) => {
       const account = box.account === undefined ? undefined : accounts.get(box.account);
       if (account === undefined) return null;
       const { bankAccount, bankCode, userBankName } = account;

@@ -17,10 +17,10 @@ import type { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import type { Directory } from './directory.ts';
 import { EnrolmentRequests, isSameRequest, type PendingRequest, REMEMBERED_MS } from './enrolment-requests.ts';
+import { accept, type Refusal, type Result, refuse } from './result.ts';
 import type { BoxSecretStore } from './store/repositories/box-secrets.ts';
 import type { EnrolmentRequestRow } from './store/schema/tables.ts';
 import type { Store } from './store/store.ts';
-import { accept, type Refusal, refuse, type Verdict } from './verdict.ts';
 
 /** So many wrong codes end the requests that they were tried on. */
 const WRONG_CODES_MAX = 10;
@@ -82,7 +82,7 @@ export class Enrolments {
   async register(
     request: EnrolmentRequest,
     address: string,
-  ): Promise<Verdict<{ id: string }> | { ok: false; waitMs: number }> {
+  ): Promise<Result<{ id: string }> | { ok: false; waitMs: number }> {
     const { terminalCode, serialNumber } = request;
     const problem = this.#problem(terminalCode, serialNumber);
     if (problem !== undefined) return problem;
@@ -104,7 +104,7 @@ export class Enrolments {
     this.#requests.add(pending);
     await this.#keep(pending);
     log.info('enrolment-asked', { box: terminalCode, serialNumber, address });
-    changes.notify('enrolments');
+    changes.publish('enrolments');
     return accept({ id: pending.id });
   }
 
@@ -132,7 +132,7 @@ export class Enrolments {
   }
 
   /** Gives the box that shows this code its secret, in place of an older one. */
-  async accept(terminalCode: string, typed: string): Promise<Verdict<undefined>> {
+  async accept(terminalCode: string, typed: string): Promise<Result<undefined>> {
     const problem = this.#problem(terminalCode);
     if (problem !== undefined) return problem;
     const code = readEnrolmentCode(typed);
@@ -152,7 +152,7 @@ export class Enrolments {
   }
 
   /** Turns down all that ask under the name of this box; the box itself makes a new code. */
-  reject(terminalCode: string): Verdict<undefined> {
+  reject(terminalCode: string): Result<undefined> {
     const problem = this.#problem(terminalCode);
     if (problem !== undefined) return problem;
     this.#rejectAll(terminalCode);
@@ -161,7 +161,7 @@ export class Enrolments {
   }
 
   /** Makes the secret of an enrolled box worthless: it has to enrol anew. */
-  async forget(terminalCode: string): Promise<Verdict<undefined>> {
+  async forget(terminalCode: string): Promise<Result<undefined>> {
     const { directory, secrets, log, expel, changes } = this.#deps;
     if (directory.box(terminalCode) === undefined) return unknownBox();
     if (!directory.enrols(terminalCode)) {
@@ -170,7 +170,7 @@ export class Enrolments {
     await secrets.forget(terminalCode);
     expel(terminalCode, 'its secret was forgotten');
     log.info('box-secret-forgotten', { box: terminalCode });
-    changes.notify('boxes');
+    changes.publish('boxes');
     return accept(undefined);
   }
 
@@ -233,7 +233,7 @@ export class Enrolments {
     this.#requests.of(terminalCode).wrongCodes = 0;
     expel(terminalCode, 'the box was enrolled anew');
     log.info('box-enrolled', { box: terminalCode, serialNumber, how, address: pending.address });
-    changes.notify('enrolments', 'boxes');
+    changes.publish('enrolments', 'boxes');
   }
 
   #countWrong(terminalCode: string): Refusal {
@@ -247,7 +247,7 @@ export class Enrolments {
   #rejectAll(terminalCode: string): void {
     for (const pending of this.#requests.all(terminalCode)) pending.state = { state: 'rejected' };
     this.#requests.of(terminalCode).wrongCodes = 0;
-    this.#deps.changes.notify('enrolments');
+    this.#deps.changes.publish('enrolments');
   }
 }
 

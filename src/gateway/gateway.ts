@@ -7,9 +7,9 @@ import { Names } from '../lib/names.ts';
 import type { Random } from '../lib/random.ts';
 import { readPemFiles } from '../lib/tls.ts';
 import { Hub } from './boxes/hub.ts';
+import { MessageSigner } from './boxes/message-signer.ts';
 import type { BrokerAddress, MqttChannel, MqttChannelDeps } from './boxes/mqtt-channel.ts';
 import type { LimitedSocket } from './boxes/packet-limit.ts';
-import { Seals } from './boxes/seals.ts';
 import { attemptCallback } from './callbacks/attempt.ts';
 import { createBacklog, keepBacklog } from './callbacks/backlog.ts';
 import { portOf } from './callbacks/destination.ts';
@@ -21,8 +21,8 @@ import type { GatewayConfig } from './config.ts';
 import { createDirectory } from './directory.ts';
 import { deliveriesFor } from './domain/payment.ts';
 import { Enrolments } from './enrolments.ts';
-import { SettableClock } from './faults/clock-skew.ts';
-import { Seams } from './faults/seams.ts';
+import { SettableClock } from './faults/clock-faults.ts';
+import { FaultInjection } from './faults/fault-injection.ts';
 import { Health } from './health.ts';
 import { adminRoutes } from './http/admin-routes.ts';
 import { createApp } from './http/app.ts';
@@ -40,7 +40,7 @@ import { Pruner } from './store/pruner.ts';
 import type { DeliveriesFor } from './store/repositories/deliveries.ts';
 import { type OnStandby, openStore, type Store } from './store/store.ts';
 import { createTokens } from './tokens.ts';
-import { Wire } from './wire/wire.ts';
+import { TrafficLog } from './traffic-log.ts';
 
 export interface GatewayDeps {
   clock: Clock;
@@ -125,12 +125,12 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   const secrets = await store.boxSecrets();
   const directory = createDirectory(config, secrets);
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
-  const seams = new Seams({ ...deps, config, directory, changes });
+  const seams = new FaultInjection({ ...deps, config, directory, changes });
   const { faults, links } = seams;
   const tokens = seams.tokens(await createTokens(store, clock, random));
-  const wire = new Wire(deps);
+  const wire = new TrafficLog(deps);
   const hub = new Hub({ ...deps, directory, store, changes, wire, ...config });
-  const seals = await Seals.open({ ...deps, hub, directory, store, wire });
+  const seals = await MessageSigner.open({ ...deps, hub, directory, store, wire });
   opened.add('faults', () => faults.close());
   opened.add('boxes', () => hub.close());
   const backlog = createBacklog({ clock, store });
@@ -236,7 +236,7 @@ interface Mqtt {
 async function startMqtt(
   config: GatewayConfig,
   deps: MqttChannelDeps & { logins: Logins },
-  seams: Seams,
+  seams: FaultInjection,
   opened: Opened,
 ): Promise<Mqtt | undefined> {
   if (config.mqtt === null) return undefined;

@@ -10,19 +10,19 @@ import type { PaymentDetails } from './store/repositories/paid-by.ts';
 import type { Store } from './store/store.ts';
 
 /** Money that comes in at an account, and what it pays: whatever fits it, or one order by its id. */
-export interface Paying {
+export interface IncomingMoney {
   money: PaymentDetails;
   bankCode: string;
   pays: PaymentDetails | { orderRef: string };
 }
 
 /** Keeps a payment, then tells its boxes and its partner; the transaction id (PROTOCOL.md, clauses CBK-4 to CBK-7). */
-export type Pay = (paying: Paying) => Promise<string>;
+export type ReceivePayment = (paying: IncomingMoney) => Promise<string>;
 
-export interface PayDeps {
+export interface ReceivePaymentDeps {
   directory: Directory;
   store: Store;
-  hub: Pick<Hub, 'session' | 'tell' | 'tellAgain' | 'cancelled'>;
+  hub: Pick<Hub, 'session' | 'sendPayment' | 'resendFromStore' | 'withdrawPush'>;
   dispatcher: Pick<CallbackDispatcher, 'look'>;
   changes: Changes;
   clock: Clock;
@@ -30,7 +30,16 @@ export interface PayDeps {
   log: Logger;
 }
 
-export function createPay({ store, hub, dispatcher, directory, clock, random, changes, log }: PayDeps): Pay {
+export function createReceivePayment({
+  store,
+  hub,
+  dispatcher,
+  directory,
+  clock,
+  random,
+  changes,
+  log,
+}: ReceivePaymentDeps): ReceivePayment {
   return async ({ money, bankCode, pays }) => {
     const paidAtMs = clock.wallMs();
     const [transactionId, callbackId] = [random.uuid(), random.uuid()];
@@ -42,19 +51,19 @@ export function createPay({ store, hub, dispatcher, directory, clock, random, ch
       .add(pays, paidAtMs, (order) => paymentEffects(incoming, order, directory))
       .catch((error: unknown) => {
         // It may be kept all the same, when only the answer of the store was lost.
-        hub.tellAgain(boxes);
+        hub.resendFromStore(boxes);
         dispatcher.look(money.partner);
         throw error;
       });
     const { payment, notices: told, callback, withdrawn } = kept;
     log.info('payment', { transactionId, orderId: payment.order_id, amount: payment.amount });
     for (const { terminal_code, push_id, told_at_ms } of told) {
-      if (told_at_ms === null) hub.tellAgain([terminal_code]);
-      else hub.tell(terminal_code, { ...payment, push_id, repeated: false });
+      if (told_at_ms === null) hub.resendFromStore([terminal_code]);
+      else hub.sendPayment(terminal_code, { ...payment, push_id, repeated: false });
     }
-    for (const { id, terminal_code } of withdrawn) hub.cancelled(terminal_code, id, 'the order was paid');
+    for (const { id, terminal_code } of withdrawn) hub.withdrawPush(terminal_code, id, 'the order was paid');
     if (callback !== undefined) dispatcher.look(payment.partner);
-    changes.notify('payments', 'orders', 'callbacks');
+    changes.publish('payments', 'orders', 'callbacks');
     return transactionId;
   };
 }

@@ -10,18 +10,18 @@ import { generate } from './domain/generate.ts';
 import { decideSendQr, type Sendable } from './domain/send-qr.ts';
 import { decideTestCallback } from './domain/test-callback.ts';
 import type { Metrics } from './metrics.ts';
-import type { Pay } from './pay.ts';
+import type { ReceivePayment } from './pay.ts';
+import { accept, type Result, refuse } from './result.ts';
 import type { NewOrder } from './store/repositories/orders.ts';
 import type { PaymentDetails } from './store/repositories/paid-by.ts';
 import type { Store } from './store/store.ts';
-import { accept, refuse, type Verdict } from './verdict.ts';
 
 export interface ServiceDeps {
   config: GatewayConfig;
   directory: Directory;
   store: Store;
-  hub: Pick<Hub, 'session' | 'push' | 'cancelled'>;
-  pay: Pay;
+  hub: Pick<Hub, 'session' | 'push' | 'withdrawPush'>;
+  pay: ReceivePayment;
   changes: Changes;
   metrics: Metrics;
   clock: Clock;
@@ -32,14 +32,14 @@ export interface ServiceDeps {
 /** What partners, and the people at the console, can have done. Every refusal changes nothing. */
 export class Service {
   readonly #deps: ServiceDeps;
-  readonly #awaited = new Map<string, Promise<Verdict<undefined>>>();
+  readonly #awaited = new Map<string, Promise<Result<undefined>>>();
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
   }
 
   /** Makes a QR; `origin` is where the caller reaches the gateway (PROTOCOL.md, clause GEN). */
-  async generate(partner: PartnerConfig, json: unknown, origin: string): Promise<Verdict<GenerateResponse>> {
+  async generate(partner: PartnerConfig, json: unknown, origin: string): Promise<Result<GenerateResponse>> {
     const { directory, store, clock, random, changes } = this.#deps;
     const verdict = generate(json, directory);
     if (!verdict.ok) return verdict;
@@ -75,7 +75,7 @@ export class Service {
         created_at_ms: nowMs,
       };
       await store.orders.add(order, ref);
-      changes.notify('orders');
+      changes.publish('orders');
     }
     return accept({
       bankCode: request.bankCode,
@@ -96,7 +96,7 @@ export class Service {
   }
 
   /** Pushes a QR to a box and waits for its confirmation (PROTOCOL.md, clause SND). */
-  async sendQr(partner: PartnerConfig, json: unknown): Promise<Verdict<undefined>> {
+  async sendQr(partner: PartnerConfig, json: unknown): Promise<Result<undefined>> {
     const { clock, metrics, directory, hub } = this.#deps;
     const begunMs = clock.monotonicMs();
     const decided = decideSendQr(json, partner, directory);
@@ -110,7 +110,7 @@ export class Service {
   }
 
   /** Simulates a completed payment (PROTOCOL.md, clause CBK); the transaction id. */
-  async testCallback(partner: PartnerConfig, json: unknown): Promise<Verdict<string>> {
+  async testCallback(partner: PartnerConfig, json: unknown): Promise<Result<string>> {
     const { config, directory } = this.#deps;
     const decided = decideTestCallback(json, partner, directory, config.sandbox);
     if (!decided.ok) return decided;
@@ -126,7 +126,7 @@ export class Service {
   }
 
   /** Pays one order, as a test callback with its fields would; without a callback when the partner has no endpoint. */
-  async payOrder(idOrOrderId: string): Promise<Verdict<string>> {
+  async payOrder(idOrOrderId: string): Promise<Result<string>> {
     const { config, store } = this.#deps;
     if (!config.sandbox) return refuse('E75', 'not a sandbox');
     const order = await store.orders.find(idOrOrderId);
@@ -135,22 +135,22 @@ export class Service {
   }
 
   /** Cancels an order that is not paid, and takes it back from its box. */
-  async cancelOrder(idOrOrderId: string): Promise<Verdict<undefined>> {
+  async cancelOrder(idOrOrderId: string): Promise<Result<undefined>> {
     const { store, hub, clock, changes, log } = this.#deps;
     const order = await store.orders.find(idOrOrderId);
     if (order === undefined) return refuse('E96', 'no such order');
     const withdrawn = await store.orders.cancel(order.id, clock.wallMs());
     if (withdrawn === undefined) return refuse('E46', 'the order is paid');
     for (const { id, terminal_code } of withdrawn) {
-      hub.cancelled(terminal_code, id, 'the order was cancelled');
+      hub.withdrawPush(terminal_code, id, 'the order was cancelled');
     }
     log.info('order-cancelled', { order: order.id, orderId: order.order_id });
-    changes.notify('orders');
+    changes.publish('orders');
     return accept(undefined);
   }
 
   /** The same order on the same box is one push, while it is awaited and while it is on the screen (clause SND-9). */
-  async #pushOnce(partner: PartnerConfig, sendable: Sendable): Promise<Verdict<undefined>> {
+  async #pushOnce(partner: PartnerConfig, sendable: Sendable): Promise<Result<undefined>> {
     const { request, box } = sendable;
     if (request.orderId === '') return this.#push(partner, sendable);
     const key = JSON.stringify([partner.username, box.terminalCode, request.orderId, request.qrCode]);
@@ -161,7 +161,7 @@ export class Service {
     return pushed;
   }
 
-  async #push(partner: PartnerConfig, { request, amount, account, box, qr }: Sendable): Promise<Verdict<undefined>> {
+  async #push(partner: PartnerConfig, { request, amount, account, box, qr }: Sendable): Promise<Result<undefined>> {
     const { store, hub, random, clock, config, log } = this.#deps;
     const known = await store.orders.findPushed(partner.username, request.qrCode, request.orderId);
     const nowMs = clock.wallMs();

@@ -7,7 +7,7 @@ import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
 import { withCallbackFaults } from '../../src/gateway/faults/callback-faults.ts';
 import { Faults } from '../../src/gateway/faults/faults.ts';
-import { ToldLate } from '../../src/gateway/faults/told-late.ts';
+import { LatePayments } from '../../src/gateway/faults/told-late.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
@@ -127,7 +127,7 @@ it('FLT-8 partner-never: an attempt that is stopped as its answer comes ends all
     stop.abort(new Error('the gateway is stopping'));
     return { status: 200, body: '', cut: false };
   };
-  const toldLate = new ToldLate();
+  const toldLate = new LatePayments();
   const attempt = withCallbackFaults(attemptCallback, { ...deps, faults, toldLate, sendAgain: async () => undefined });
   const auth = { kind: 'none' } as const;
   const to = { id: 'c', url: 'http://127.0.0.1/', auth, signingSecret: undefined, body: '{}', tries: 0, byHand: false };

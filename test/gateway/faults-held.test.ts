@@ -7,8 +7,8 @@ import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
 import { withCallbackFaults } from '../../src/gateway/faults/callback-faults.ts';
 import { Faults } from '../../src/gateway/faults/faults.ts';
-import { Links } from '../../src/gateway/faults/links.ts';
-import { ToldLate } from '../../src/gateway/faults/told-late.ts';
+import { LinkFaults } from '../../src/gateway/faults/link-faults.ts';
+import { LatePayments } from '../../src/gateway/faults/told-late.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
@@ -62,7 +62,7 @@ function open() {
   const directory = createDirectory(parseGatewayConfig(config, 'test'));
   const deps = { directory, clock, log, random: systemRandom, changes: new Changes() };
   const faults = new Faults({ ...deps, sandbox: true, partners: [] });
-  const links = new Links({ ...deps, faults, confirmTimeoutMs: DEADLINE_MS, isBrokerForeign: false });
+  const links = new LinkFaults({ ...deps, faults, confirmTimeoutMs: DEADLINE_MS, isBrokerForeign: false });
   const said: string[] = [];
   const send = (message: DownMessage) => void said.push(message.type === 'show' ? message.content : message.type);
   const line = links.line(BOX, { transport: 'mqtt', send, end: () => undefined });
@@ -76,7 +76,7 @@ function open() {
     return { ...headers, result, warning: null, status: answer?.status ?? null, answer: null, error: null };
   };
   const sendAgain = async () => undefined;
-  const attempt = withCallbackFaults(make, { ...deps, faults, toldLate: new ToldLate(), sendAgain });
+  const attempt = withCallbackFaults(make, { ...deps, faults, toldLate: new LatePayments(), sendAgain });
   const stop = new AbortController();
   const heard: string[] = [];
   return {

@@ -6,7 +6,7 @@ import { Changes } from '../../src/gateway/changes.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
 import { Faults } from '../../src/gateway/faults/faults.ts';
-import { Links } from '../../src/gateway/faults/links.ts';
+import { LinkFaults } from '../../src/gateway/faults/link-faults.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
@@ -136,7 +136,7 @@ it('FLT-9 link-slow: each message takes up to a second, and none overtakes anoth
   const directory = createDirectory(parseGatewayConfig({ dataDir: 'x' }, 'test'));
   const deps = { directory, clock, log, random: systemRandom, changes: new Changes() };
   const faults = new Faults({ ...deps, sandbox: true, partners: [] });
-  const links = new Links({ ...deps, faults, confirmTimeoutMs: 5_000, isBrokerForeign: false });
+  const links = new LinkFaults({ ...deps, faults, confirmTimeoutMs: 5_000, isBrokerForeign: false });
   expect(faults.order({ fault: 'link-slow', seed: 5 }).ok).toBe(true);
   const down: number[] = [];
   const up: number[] = [];

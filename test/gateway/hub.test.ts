@@ -1,15 +1,15 @@
 import { PassThrough } from 'node:stream';
 import { expect, it, onTestFinished } from 'vitest';
+import type { BoxConnection } from '../../src/gateway/boxes/connection.ts';
 import { Hub } from '../../src/gateway/boxes/hub.ts';
-import type { Line } from '../../src/gateway/boxes/line.ts';
 import { Changes } from '../../src/gateway/changes.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
 import { createMetrics } from '../../src/gateway/metrics.ts';
-import { createPay } from '../../src/gateway/pay.ts';
+import { createReceivePayment } from '../../src/gateway/pay.ts';
 import { Service } from '../../src/gateway/service.ts';
 import { openStore } from '../../src/gateway/store/store.ts';
-import { Wire } from '../../src/gateway/wire/wire.ts';
+import { TrafficLog } from '../../src/gateway/traffic-log.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { turn, VirtualClock } from '../../src/lib/virtual-clock.ts';
@@ -40,12 +40,12 @@ async function hubWithLine() {
   const store = await openStore({ dataDir }, log);
   onTestFinished(() => store.close());
   const deps = { directory: createDirectory(config), store, clock, random: systemRandom, log, changes: new Changes() };
-  const heard = new Wire(deps);
+  const heard = new TrafficLog(deps);
   const hub = new Hub({ ...deps, wire: heard, confirm: 'displayed', confirmTimeoutMs: 5_000 });
   onTestFinished(() => hub.close());
   const got: DownMessage[] = [];
   const wire = { loses: (_message: DownMessage) => false };
-  const line: Line = {
+  const line: BoxConnection = {
     transport: 'mqtt',
     send: (message) => {
       if (!wire.loses(message)) got.push(message);
@@ -121,11 +121,11 @@ it('MSG-9 says a withdrawal again that was lost, although it came while the stor
   store.payments.takeUnreported = async (...args) => {
     store.payments.takeUnreported = read;
     for (const it of (await store.orders.cancel(orderRef, clock.wallMs())) ?? []) {
-      hub.cancelled(it.terminal_code, it.id, 'the order was cancelled');
+      hub.withdrawPush(it.terminal_code, it.id, 'the order was cancelled');
     }
     return read(...args);
   };
-  hub.tellAgain([BOX1.terminalCode]);
+  hub.resendFromStore([BOX1.terminalCode]);
   await clock.advance(RESEND_MS);
   await turns();
   wire.loses = () => false;
@@ -226,7 +226,7 @@ it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say
   };
   const looked: string[] = [];
   const dispatcher = { look: (partner: string) => void looked.push(partner) };
-  const pay = createPay({ ...deps, store, clock, hub, dispatcher });
+  const pay = createReceivePayment({ ...deps, store, clock, hub, dispatcher });
   const service = new Service({
     ...deps,
     store,
@@ -252,9 +252,9 @@ it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say
 it('MSG-7 AGT-11 tells a box of a payment, and says that it is new, although the box came while it was kept', async () => {
   const { config, hub, store, clock, hello, got, ...deps } = await hubWithLine();
   await hello();
-  const [tell, tellAgain, cancelled] = [hub.tell.bind(hub), hub.tellAgain.bind(hub), hub.cancelled.bind(hub)];
-  const away = { tell, tellAgain, cancelled, session: () => undefined };
-  const pay = createPay({ ...deps, store, clock, hub: away, dispatcher: { look: () => undefined } });
+  const [sendPayment, resendFromStore] = [hub.sendPayment.bind(hub), hub.resendFromStore.bind(hub)];
+  const away = { sendPayment, resendFromStore, withdrawPush: hub.withdrawPush.bind(hub), session: () => undefined };
+  const pay = createReceivePayment({ ...deps, store, clock, hub: away, dispatcher: { look: () => undefined } });
   const service = new Service({
     ...deps,
     store,
@@ -283,7 +283,7 @@ it('does not say that an order is cancelled which is paid in that moment', async
   await turns();
   await say({ type: 'shown', pushId });
   expect((await result).ok).toBe(true);
-  const pay = createPay({ ...deps, store, clock, hub, dispatcher: { look: () => undefined } });
+  const pay = createReceivePayment({ ...deps, store, clock, hub, dispatcher: { look: () => undefined } });
   const service = new Service({
     ...deps,
     store,

@@ -5,9 +5,9 @@ import { Changes } from '../../src/gateway/changes.ts';
 import type { GatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory, type Directory } from '../../src/gateway/directory.ts';
 import type { Metrics } from '../../src/gateway/metrics.ts';
-import { createPay } from '../../src/gateway/pay.ts';
+import { createReceivePayment } from '../../src/gateway/pay.ts';
 import { Service } from '../../src/gateway/service.ts';
-import type { Wire } from '../../src/gateway/wire/wire.ts';
+import type { TrafficLog } from '../../src/gateway/traffic-log.ts';
 import type { GatewayDisk } from './gateway-disk.ts';
 import { type Calendar, Run } from './machine.ts';
 import { traceLog } from './quiet-log.ts';
@@ -22,7 +22,7 @@ const NO_METRICS: Metrics = {
   text: async () => '',
 };
 
-const NO_WIRE: Pick<Wire, 'box' | 'callback'> = { box: () => undefined, callback: () => undefined };
+const NO_WIRE: Pick<TrafficLog, 'box' | 'callback'> = { box: () => undefined, callback: () => undefined };
 
 /** A gateway whose program may end at any moment and start again over the same disk. */
 export class GatewayMachine {
@@ -87,13 +87,13 @@ export class GatewayMachine {
       attempt: attemptCallback,
     });
     this.#dispatcher = dispatcher;
-    const pay = createPay({ ...common, hub, dispatcher });
+    const pay = createReceivePayment({ ...common, hub, dispatcher });
     this.#service = new Service({ ...common, config: this.#config, hub, pay, metrics: NO_METRICS });
     dispatcher.start();
     network.stationIs({
       run,
       take: (terminalCode, line, message) => hub.receive(terminalCode, line, message),
-      lost: (terminalCode, by) => hub.lost(terminalCode, by, 'the network lost it'),
+      lost: (terminalCode, by) => hub.disconnected(terminalCode, by, 'the network lost it'),
     });
   }
 

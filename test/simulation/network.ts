@@ -1,6 +1,6 @@
 import type { Session, TransportIo } from '../../src/agent/contract.ts';
 import { Incoming, lost } from '../../src/agent/transports/incoming.ts';
-import type { Line } from '../../src/gateway/boxes/line.ts';
+import type { BoxConnection } from '../../src/gateway/boxes/connection.ts';
 import { MissingPeerError } from '../../src/lib/errors.ts';
 import type { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { decodeUp, encode } from '../../src/protocol/codec.ts';
@@ -26,8 +26,8 @@ export const FAIR: Weather = { delayMs: [0.25, 4], drop: 0, duplicate: 0, reorde
 export interface Station {
   run: Run;
   /** Takes a message of a box; settles once it is handled. */
-  take(terminalCode: string, line: Line, message: UpMessage): Promise<boolean>;
-  lost(terminalCode: string, by: { sessionId: string } | { line: Line }): void;
+  take(terminalCode: string, line: BoxConnection, message: UpMessage): Promise<boolean>;
+  lost(terminalCode: string, by: { sessionId: string } | { line: BoxConnection }): void;
 }
 
 export interface NetworkDeps {
@@ -98,7 +98,7 @@ class Cable {
   readonly incoming: Incoming;
   readonly down: Pipe;
   readonly up: Pipe;
-  readonly line: Line;
+  readonly line: BoxConnection;
   /** What a partition keeps. */
   held: (() => void)[] = [];
   cut = false;
@@ -164,7 +164,7 @@ class Cable {
   }
 
   /** The stream of a box over HTTP: of this connection alone. */
-  #ownLine(): Line {
+  #ownLine(): BoxConnection {
     return {
       transport: 'http',
       send: (message) => {
@@ -185,7 +185,7 @@ export class Network {
   readonly cables = new Set<Cable>();
   weather: Weather = FAIR;
   readonly #partitioned = new Set<string>();
-  readonly #topics = new Map<string, Line>();
+  readonly #topics = new Map<string, BoxConnection>();
   readonly #deps: NetworkDeps;
   #station: Station | undefined;
 
@@ -242,10 +242,10 @@ export class Network {
   }
 
   /** The topic of a box over MQTT: whoever listens to it hears everything. */
-  topicOf(terminalCode: string, { run }: Station): Line {
+  topicOf(terminalCode: string, { run }: Station): BoxConnection {
     const known = this.#topics.get(terminalCode);
     if (known !== undefined) return known;
-    const line: Line = {
+    const line: BoxConnection = {
       transport: 'mqtt',
       send: (message) => {
         if (!run.alive) return;

@@ -1,5 +1,5 @@
 import type { GatewayConfig } from '../../src/gateway/config.ts';
-import type { Verdict } from '../../src/gateway/verdict.ts';
+import type { Result } from '../../src/gateway/result.ts';
 import { checkSum } from '../../src/protocol/checksum.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 import type { World } from './world.ts';
@@ -103,8 +103,8 @@ export class Shop {
     work: (
       service: NonNullable<World['gateway']['service']>['service'],
       partner: GatewayConfig['partners'][number],
-    ) => Promise<Verdict<T>>,
-  ): Promise<Verdict<T> | undefined> {
+    ) => Promise<Result<T>>,
+  ): Promise<Result<T> | undefined> {
     const { gateway, trace } = this.#world;
     const [partner] = this.#config.partners;
     const up = gateway.service;

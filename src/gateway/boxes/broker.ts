@@ -11,7 +11,7 @@ import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { decodePresence } from '../../protocol/codec.ts';
 import { listenOn, readServerTls, type ServerTlsFiles, urlHost } from '../listen.ts';
 import { addressOf, type BrokerLogin, boxOf, type RightsDeps, rights } from './broker-rights.ts';
-import { givingWay } from './giving-way.ts';
+import { connectionToEvict } from './giving-way.ts';
 import { LimitedSocket } from './packet-limit.ts';
 import { retainedByTopic } from './retained.ts';
 
@@ -141,7 +141,7 @@ function watch(
     // Of those that name the session in use, the first is the box: who copies it from a message comes later.
     const inUse = [...own].find((it) => sessionId !== undefined && sessionOf(it) === sessionId);
     log.warn('mqtt-connection-ended', { box, reason: `more than ${CONNECTIONS_PER_BOX_MAX} connections of one box` });
-    givingWay([...own], addressOf, (it) => it === inUse)?.close();
+    connectionToEvict([...own], addressOf, (it) => it === inUse)?.close();
   });
   aedes.on('clientDisconnect', (client) => {
     const box = boxOf(client);

@@ -2,7 +2,7 @@
  * Of connections of one box that are one too many, oldest first, the one that ends: the oldest from the address that
  * has most of them, but none that is spared. Whoever has the box's login, but comes from elsewhere, ends its own.
  */
-export function givingWay<T>(
+export function connectionToEvict<T>(
   connections: readonly T[],
   addressOf: (it: T) => string,
   isSpared: (it: T) => boolean,

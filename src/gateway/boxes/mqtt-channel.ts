@@ -11,10 +11,10 @@ import { decodePresence, encode } from '../../protocol/codec.ts';
 import { MESSAGE_VERSION } from '../../protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC, GATEWAY_RIGHTS, parseBoxTopic } from '../../protocol/topics.ts';
 import type { Directory } from '../directory.ts';
-import type { BoxHub, Links } from '../faults/links.ts';
-import type { Line } from './line.ts';
+import type { BoxHub, LinkFaults } from '../faults/link-faults.ts';
+import type { BoxConnection } from './connection.ts';
+import type { MessageSigner } from './message-signer.ts';
 import { Outgoing } from './outgoing.ts';
-import type { Seals } from './seals.ts';
 
 /** Waits between attempts to reach a lost broker; the last one repeats. */
 const REDIAL_WAITS_MS = [250, 500, 1000, 2000, 5000, 10_000];
@@ -35,8 +35,8 @@ export interface BrokerAddress {
 
 export interface MqttChannelDeps {
   hub: BoxHub;
-  links: Pick<Links, 'line' | 'copies'>;
-  seals: Seals;
+  links: Pick<LinkFaults, 'line' | 'copies'>;
+  seals: MessageSigner;
   directory: Directory;
   clock: Clock;
   random: Random;
@@ -54,7 +54,7 @@ export interface MqttChannel {
 /** One connection to the broker, opened once and spent. */
 interface Connection {
   client: MqttClient;
-  lines: ReadonlyMap<string, Line>;
+  lines: ReadonlyMap<string, BoxConnection>;
   runId: string;
   closed: Promise<void>;
 }
@@ -79,7 +79,7 @@ export async function openMqttChannel(address: BrokerAddress, deps: MqttChannelD
     while (!stop.signal.aborted) {
       if (current !== undefined) await current.closed;
       if (stop.signal.aborted) return;
-      for (const [box, line] of current?.lines ?? []) deps.hub.lost(box, { line }, 'the broker was lost');
+      for (const [box, line] of current?.lines ?? []) deps.hub.disconnected(box, { line }, 'the broker was lost');
       current = await redial(address, names, deps, stop.signal);
     }
   };
@@ -87,7 +87,7 @@ export async function openMqttChannel(address: BrokerAddress, deps: MqttChannelD
   return {
     boxGone: (terminalCode) => {
       const line = current?.lines.get(terminalCode);
-      if (line !== undefined) deps.hub.lost(terminalCode, { line }, 'its connection to the broker ended');
+      if (line !== undefined) deps.hub.disconnected(terminalCode, { line }, 'its connection to the broker ended');
     },
     isConnected: () => current?.client.connected === true,
     close: async () => {
@@ -184,7 +184,7 @@ function lineTo(
   outgoing: Outgoing,
   terminalCode: string,
   { log, seals, links }: MqttChannelDeps,
-): Line {
+): BoxConnection {
   return {
     transport: 'mqtt',
     send: (message) => {
@@ -196,7 +196,7 @@ function lineTo(
         if (problem.stalled) client.end(true);
         return;
       }
-      const sealed = seals.seal(terminalCode, message);
+      const sealed = seals.sign(terminalCode, message);
       if (sealed === undefined) {
         unsent('its session is not known any more');
         return;
@@ -240,7 +240,7 @@ function keepPresent(
 /** Takes what any box publishes; on a broker without topic rights that can be anything. */
 function take(
   { topic, payload, packet, runId }: { topic: string; payload: Buffer; packet: IPublishPacket; runId: string },
-  lineOf: (terminalCode: string) => Line,
+  lineOf: (terminalCode: string) => BoxConnection,
   { hub, seals, log }: MqttChannelDeps,
 ): void {
   const refuse = (code: string, reason: string) => log.warn('message-refused', { topic, code, reason });
@@ -251,13 +251,13 @@ function take(
     const decoded = decodePresence(payload);
     if (!decoded.ok) refuse('E46', decoded.reason);
     else if (decoded.value.online) return;
-    else if (seals.isGone(from.terminalCode, decoded.value)) {
-      hub.lost(from.terminalCode, decoded.value, 'its presence ended');
+    else if (seals.provesGone(from.terminalCode, decoded.value)) {
+      hub.disconnected(from.terminalCode, decoded.value, 'its presence ended');
     } else refuse('SIGNATURE_INVALID', 'who says that the box is gone does not know its secret');
   } else if (packet.retain) {
     refuse('E46', 'retained by the broker');
   } else {
-    const opened = seals.take(from.terminalCode, runId, payload);
+    const opened = seals.verify(from.terminalCode, runId, payload);
     if (!opened.ok) refuse(opened.code, opened.reason);
     else void hub.receive(from.terminalCode, lineOf(from.terminalCode), opened.value);
   }

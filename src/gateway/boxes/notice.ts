@@ -2,7 +2,7 @@ import type { DownBody } from '../../protocol/messages.ts';
 import type { Notice } from '../store/repositories/payments.ts';
 
 /** What a box is told of a payment, as the store has it (PROTOCOL.md, clause MSG-7). */
-export function noticeOf(payment: Notice): DownBody {
+export function paymentNotice(payment: Notice): DownBody {
   return {
     type: 'payment',
     transactionId: payment.id,

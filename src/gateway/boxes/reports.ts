@@ -14,21 +14,21 @@ interface Deps {
 }
 
 /** What follows from a report once it is stored. */
-interface Kept {
+interface ReportEffects {
   /** The box may forget it (PROTOCOL.md, clause MSG-6). */
-  acked: boolean;
+  isAcknowledged: boolean;
   /** What it says of the push whose confirmation is awaited. */
   confirmed?: PushResult;
   /** The box shows a push that has failed or was cancelled: it has to be told so. */
-  isOver?: boolean;
+  isShownInVain?: boolean;
 }
 
 /** Stores what a registered box reports. A report that fits no push or payment of this box changes nothing. */
-export async function keepReport(
+export async function storeReport(
   deps: Deps,
   terminalCode: string,
   report: Exclude<UpMessage, { type: 'hello' | 'alive' }>,
-): Promise<Kept> {
+): Promise<ReportEffects> {
   const { store, clock, log, changes, confirm } = deps;
   const stray = (reason: string) => log.warn('report-ignored', { box: terminalCode, type: report.type, reason });
   switch (report.type) {
@@ -36,40 +36,40 @@ export async function keepReport(
     case 'shown': {
       if (!(await store.orders.confirmPush(report.pushId, terminalCode, report.type, clock.wallMs()))) {
         stray('the push is over, or was not sent to this box');
-        return { acked: false, isOver: await store.orders.markStillOnBox(report.pushId, terminalCode) };
+        return { isAcknowledged: false, isShownInVain: await store.orders.markStillOnBox(report.pushId, terminalCode) };
       }
-      changes.notify('orders');
+      changes.publish('orders');
       return report.type === 'shown' || confirm === 'accepted'
-        ? { acked: false, confirmed: { ok: true } }
-        : { acked: false };
+        ? { isAcknowledged: false, confirmed: { ok: true } }
+        : { isAcknowledged: false };
     }
     case 'rejected': {
       const { pushId, code, reason } = report;
-      if (await store.orders.markEndedOnBox(pushId, terminalCode, clock.wallMs())) return { acked: false };
+      if (await store.orders.markEndedOnBox(pushId, terminalCode, clock.wallMs())) return { isAcknowledged: false };
       if (!(await store.orders.failPush(pushId, terminalCode, code, clock.wallMs(), true))) {
         stray('the push is over, or was not sent to this box');
-        return { acked: false };
+        return { isAcknowledged: false };
       }
       log.warn('push-rejected', { box: terminalCode, pushId, code, reason });
-      changes.notify('orders');
-      return { acked: false, confirmed: { ok: false, code, reason } };
+      changes.publish('orders');
+      return { isAcknowledged: false, confirmed: { ok: false, code, reason } };
     }
     case 'ended':
-      return { acked: true, ...(await keepEnd(deps, terminalCode, report, stray)) };
+      return { isAcknowledged: true, ...(await storeEnd(deps, terminalCode, report, stray)) };
     case 'paid': {
       const { transactionId, recorded } = report;
       const kept = await store.payments.report(transactionId, terminalCode, recorded, clock.wallMs());
       if (kept === undefined) stray('this box was not told of such a payment');
       if (kept === 'first') {
         log.info('payment-announced', { box: terminalCode, transactionId, recorded });
-        changes.notify('payments');
+        changes.publish('payments');
       }
-      return { acked: true };
+      return { isAcknowledged: true };
     }
   }
 }
 
-async function keepEnd(
+async function storeEnd(
   { store, clock, changes }: Deps,
   terminalCode: string,
   report: UpOf<'ended'>,
@@ -79,7 +79,7 @@ async function keepEnd(
     stray('the push was not sent to this box');
     return {};
   }
-  changes.notify('orders');
+  changes.publish('orders');
   const code = report.how === 'replaced' ? 'REPLACED' : 'WITHDRAWN';
   return { confirmed: { ok: false, code, reason: `the box ended it before it confirmed: ${report.how}` } };
 }

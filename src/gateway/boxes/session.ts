@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Random } from '../../lib/random.ts';
 import { BOX_UNHEARD_MAX_MS } from '../../protocol/http-api.ts';
 import { type DownBody, type DownMessage, MESSAGE_VERSION, type UpOf } from '../../protocol/messages.ts';
-import type { Line } from './line.ts';
+import type { BoxConnection } from './connection.ts';
 
 /** What a box owes an answer to is said again after this (PROTOCOL.md, clauses MSG-7 and MSG-9). */
 const RESEND_MS = 10_000;
@@ -20,7 +20,7 @@ export class Session {
   readonly sessionId: string;
   readonly agentVersion: string;
   readonly display: string;
-  readonly line: Line;
+  readonly connection: BoxConnection;
   /** Calendar time, in milliseconds since 1970. */
   readonly sinceMs: number;
   readonly #helloAtMs: number;
@@ -34,11 +34,11 @@ export class Session {
   /** Something came to the store while it was being read. */
   #moreCame = false;
 
-  constructor(hello: UpOf<'hello'>, line: Line, deps: Deps) {
+  constructor(hello: UpOf<'hello'>, line: BoxConnection, deps: Deps) {
     this.sessionId = hello.sessionId;
     this.agentVersion = hello.agentVersion;
     this.display = hello.display;
-    this.line = line;
+    this.connection = line;
     this.sinceMs = deps.clock.wallMs();
     this.#helloAtMs = deps.clock.monotonicMs();
     this.#heardAtMs = this.#helloAtMs;
@@ -51,7 +51,7 @@ export class Session {
   }
 
   /** The agent has said something in this session. */
-  speaks(): void {
+  heard(): void {
     this.#heardAtMs = this.#deps.clock.monotonicMs();
   }
 
@@ -74,7 +74,7 @@ export class Session {
   }
 
   /** Sends what wants an answer. */
-  ask(id: string, body: DownBody): void {
+  sendUntilAnswered(id: string, body: DownBody): void {
     this.#unanswered.add(id);
     this.send(body);
   }
@@ -84,30 +84,30 @@ export class Session {
   }
 
   /** Whether the box has answered all that it was told, and there is more. */
-  get isReadyForMore(): boolean {
+  get isReadyForResend(): boolean {
     return this.#moreWaits && this.#unanswered.size === 0;
   }
 
   /** The store is read for all that it has to answer; what it is asked meanwhile counts too. */
-  beginTelling(): void {
+  beginResend(): void {
     this.#unanswered.clear();
     this.#moreWaits = true;
     this.#moreCame = false;
   }
 
   /** The store has been read; `moreWaits` when it holds more than is told at a time. */
-  endTelling(moreWaits: boolean): void {
+  endResend(moreWaits: boolean): void {
     this.#moreWaits = moreWaits || this.#moreCame;
   }
 
   /** The store has to be read again: it has more for this box, or something of the box could not be kept. */
-  tellAgain(): void {
+  resendFromStore(): void {
     this.#moreWaits = true;
     this.#moreCame = true;
   }
 
   /** Calls `tellAll` every `RESEND_MS` for which an answer is missing, until the session is over. */
-  async remind(tellAll: () => Promise<void>): Promise<void> {
+  async resendRegularly(tellAll: () => Promise<void>): Promise<void> {
     const { signal } = this.#over;
     while (!signal.aborted) {
       await this.#deps.clock.sleep(RESEND_MS, signal);
@@ -122,10 +122,10 @@ export class Session {
 
 /** Sends a message on a line to the agent with this session, registered or not. */
 export function sendTo(
-  { line, sessionId }: { line: Line; sessionId: string },
+  { connection, sessionId }: { connection: BoxConnection; sessionId: string },
   body: DownBody,
   { clock, random }: Deps,
 ): void {
   const head = { v: MESSAGE_VERSION, id: random.uuid(), sentAtMs: clock.wallMs(), sessionId } as const;
-  line.send({ ...head, ...body } satisfies DownMessage);
+  connection.send({ ...head, ...body } satisfies DownMessage);
 }

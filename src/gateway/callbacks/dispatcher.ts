@@ -9,7 +9,7 @@ import type { CallbackChoice } from '../store/repositories/owed.ts';
 import type { AfterAttempt } from '../store/repositories/payments.ts';
 import type { CallbackRow } from '../store/schema/tables.ts';
 import type { Store } from '../store/store.ts';
-import type { Wire } from '../wire/wire.ts';
+import type { TrafficLog } from '../traffic-log.ts';
 import type { Attempt, MakeAttempt } from './attempt.ts';
 import { PartnerQueue } from './partner-queue.ts';
 import type { Post } from './post.ts';
@@ -29,7 +29,7 @@ export interface CallbackDispatcherDeps {
   log: Logger;
   changes: Changes;
   metrics: Metrics;
-  wire: Pick<Wire, 'callback'>;
+  wire: Pick<TrafficLog, 'callback'>;
   /** How a partner is called. */
   post: Post;
   attempt: MakeAttempt;
@@ -93,7 +93,7 @@ export class CallbackDispatcher {
       await new Promise((resolve) => setImmediate(resolve));
     }
     log.info('callbacks-resent', { count, partners: partners.size, status: choice.status });
-    if (count > 0) changes.notify('callbacks', 'payments');
+    if (count > 0) changes.publish('callbacks', 'payments');
     return { count, more: after !== undefined };
   }
 
@@ -179,7 +179,7 @@ export class CallbackDispatcher {
     const line = { callback: id, partner: callback.partner, result: outcome, status, error, warning };
     if (result === 'delivered' && warning === null) log.info('callback', line);
     else log.warn('callback', line);
-    changes.notify('callbacks', 'payments');
+    changes.publish('callbacks', 'payments');
   }
 
   /** What an attempt changes; a failure by hand neither ends the ladder nor takes back a delivery. */

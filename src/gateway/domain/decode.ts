@@ -1,9 +1,9 @@
 import type { z } from 'zod';
 import { issuesOf } from '../../protocol/codec.ts';
-import { accept, refuse, type Verdict } from '../verdict.ts';
+import { accept, type Result, refuse } from '../result.ts';
 
 /** A JSON object of a request, typed by `schema`; problems are E46 (PROTOCOL.md, clause ERR-3). */
-export function decodeBody<T>(schema: z.ZodType<T>, json: unknown): Verdict<T> {
+export function decodeBody<T>(schema: z.ZodType<T>, json: unknown): Result<T> {
   if (!isObject(json)) return refuse('E46', 'the body is not a JSON object');
   const parsed = schema.safeParse(json);
   return parsed.success ? accept(parsed.data) : refuse('E46', issuesOf(parsed.error));
@@ -20,7 +20,7 @@ export function unknownFields(schema: z.ZodObject, json: unknown): string[] {
 }
 
 /** JSON of a body as received, or the refusal of clause ERR-3. */
-export function parseJson(body: Buffer | undefined): Verdict<unknown> {
+export function parseJson(body: Buffer | undefined): Result<unknown> {
   if (body === undefined || body.length === 0) return refuse('E46', 'the body is empty');
   try {
     return accept(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body), finite) as unknown);

@@ -4,7 +4,7 @@ import { amountVnd, bankAccount, LIMITS } from '../../protocol/fields.ts';
 import { type GenerateRequest, generateRequest } from '../../protocol/http-api.ts';
 import { encodeVietQr } from '../../protocol/vietqr.ts';
 import type { Directory } from '../directory.ts';
-import { accept, refuse, type Verdict } from '../verdict.ts';
+import { accept, type Result, refuse } from '../result.ts';
 import { decodeBody } from './decode.ts';
 
 const CONTENT = /^[A-Za-z0-9 .,\-_/:#]*$/;
@@ -26,7 +26,7 @@ const REQUIRED_BY_TYPE = {
 } as const;
 
 /** Decides a generate request and makes its QR (PROTOCOL.md, clauses GEN-1 to GEN-6). */
-export function generate(json: unknown, directory: Directory): Verdict<Generated> {
+export function generate(json: unknown, directory: Directory): Result<Generated> {
   const decoded = decodeBody(generateRequest, json);
   if (!decoded.ok) return decoded;
   const request = decoded.value;

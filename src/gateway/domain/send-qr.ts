@@ -5,7 +5,7 @@ import { type SendQrRequest, sendQrRequest } from '../../protocol/http-api.ts';
 import { decodeVietQr, type VietQr } from '../../protocol/vietqr.ts';
 import type { BoxConfig, PartnerConfig } from '../config.ts';
 import type { Account, Directory } from '../directory.ts';
-import { accept, refuse, type Verdict } from '../verdict.ts';
+import { accept, type Result, refuse } from '../result.ts';
 import { decodeBody } from './decode.ts';
 
 /** A push that only the box itself may still refuse. */
@@ -18,7 +18,7 @@ export interface Sendable {
 }
 
 /** Decides a send-qr request, in the order of PROTOCOL.md, clause SND-2, up to whether the box is connected. */
-export function decideSendQr(json: unknown, partner: PartnerConfig, directory: Directory): Verdict<Sendable> {
+export function decideSendQr(json: unknown, partner: PartnerConfig, directory: Directory): Result<Sendable> {
   const decoded = decodeBody(sendQrRequest, json);
   if (!decoded.ok) return decoded;
   const request = decoded.value;
@@ -31,7 +31,7 @@ export function decideSendQr(json: unknown, partner: PartnerConfig, directory: D
 
   const account = directory.account(request.bankAccount);
   if (account === undefined) return refuse('E36', 'bankAccount is not in the system');
-  if (account.owner !== partner.username) return refuse('E77', 'bankAccount is not of this partner');
+  if (account.partner !== partner.username) return refuse('E77', 'bankAccount is not of this partner');
   const bank = findBank(request.bankCode);
   if (bank === undefined) return refuse('E24', 'bankCode');
   if (bank.bin !== account.bank.bin) return refuse('E51', 'bankCode is not the bank of the account');

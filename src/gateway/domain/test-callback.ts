@@ -3,7 +3,7 @@ import { findBank } from '../../protocol/banks.ts';
 import { amountVnd, bankAccount, LIMITS } from '../../protocol/fields.ts';
 import type { PartnerConfig } from '../config.ts';
 import type { Account, Directory } from '../directory.ts';
-import { accept, refuse, type Verdict } from '../verdict.ts';
+import { accept, type Result, refuse } from '../result.ts';
 import { isObject } from './decode.ts';
 
 const content = z.string().regex(new RegExp(`^[A-Za-z0-9 ]{1,${LIMITS.testCallbackContentMax}}$`));
@@ -26,7 +26,7 @@ export function decideTestCallback(
   partner: PartnerConfig,
   directory: Directory,
   sandbox: boolean,
-): Verdict<Simulated> {
+): Result<Simulated> {
   if (!sandbox) return refuse('E75', 'not a sandbox');
   if (!isObject(json)) return refuse('E46', 'the body is not a JSON object');
   const fields = {
@@ -41,7 +41,7 @@ export function decideTestCallback(
   if (!fields.transType.success) return refuse('003', 'transType');
 
   const account = directory.account(fields.bankAccount.data);
-  if (account?.owner !== partner.username) return refuse('E77', 'bankAccount is not of this partner');
+  if (account?.partner !== partner.username) return refuse('E77', 'bankAccount is not of this partner');
   if (json.bankCode !== undefined && !isBankOf(account, json.bankCode)) {
     return refuse('E51', 'bankCode is not the bank of the account');
   }

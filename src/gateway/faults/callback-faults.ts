@@ -6,9 +6,9 @@ import type { CallbackRequest, MakeAttempt } from '../callbacks/attempt.ts';
 import type { Answer, Post } from '../callbacks/post.ts';
 import type { Directory } from '../directory.ts';
 import { parseJson } from '../domain/decode.ts';
+import type { DelayedOccurrence, Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
-import type { Holding, Subject } from './standing.ts';
-import type { ToldLate } from './told-late.ts';
+import type { LatePayments } from './told-late.ts';
 
 /** A callback that is to come after the next one to its partner waits so long for it, and no longer. */
 const NEXT_TIMEOUT_MS = 30_000;
@@ -22,7 +22,7 @@ const ANSWERS: readonly (readonly [fault: FaultName, answer: Answer])[] = [
 
 export interface CallbackFaultsDeps {
   faults: Faults;
-  toldLate: ToldLate;
+  toldLate: LatePayments;
   directory: Directory;
   log: Logger;
   /** Makes one attempt more of a callback. */
@@ -37,12 +37,12 @@ export function withCallbackFaults(make: MakeAttempt, deps: CallbackFaultsDeps):
     const told = toldIn(to.body);
     const subject = { boxes: boxesOf(told, directory), content: told?.content };
     const isFirst = to.tries === 0 && !to.byHand;
-    const late = isFirst ? faults.hold('sync-late', subject) : undefined;
+    const late = isFirst ? faults.delay('sync-late', subject) : undefined;
     await Promise.all([
-      late?.held((late.seconds ?? 0) * 1000, stop),
+      late?.delayed((late.seconds ?? 0) * 1000, stop),
       told && toldLate.until({ ...told, bankAccount: told.bankaccount }),
     ]);
-    if (isFirst) await swapped.wait(to.url, () => faults.hold('sync-swapped', subject), stop);
+    if (isFirst) await swapped.wait(to.url, () => faults.delay('sync-swapped', subject), stop);
     const overtake = swapped.overtaken(to.url);
     const post = answered(to, how.post, faults, { ...subject, isRepeated: !isFirst });
     const attempt = await make(to, { ...how, post }, stop);
@@ -60,12 +60,12 @@ export function withCallbackFaults(make: MakeAttempt, deps: CallbackFaultsDeps):
 class Swapped {
   readonly #waiting = new Map<string, AbortController>();
 
-  async wait(url: string, hold: () => Holding | undefined, stop: AbortSignal): Promise<void> {
+  async wait(url: string, hold: () => DelayedOccurrence | undefined, stop: AbortSignal): Promise<void> {
     const holding = this.#waiting.has(url) ? undefined : hold();
     if (holding === undefined) return;
     const next = new AbortController();
     this.#waiting.set(url, next);
-    await holding.held(NEXT_TIMEOUT_MS, AbortSignal.any([stop, next.signal]));
+    await holding.delayed(NEXT_TIMEOUT_MS, AbortSignal.any([stop, next.signal]));
     this.#waiting.delete(url);
   }
 
@@ -82,7 +82,7 @@ function answered(to: CallbackRequest, post: Post, faults: Faults, subject: Subj
     const answer = await post(url, headers, body, signal);
     // The token, which is asked for before, is none of it.
     if (body !== to.body) return answer;
-    await faults.hold('partner-never', subject)?.held(Number.POSITIVE_INFINITY, signal);
+    await faults.delay('partner-never', subject)?.delayed(Number.POSITIVE_INFINITY, signal);
     // The attempt is over, and nobody hears of its answer; a fault that is ended meanwhile has it heard at once.
     signal.throwIfAborted();
     return ANSWERS.find(([fault]) => faults.take(fault, subject) !== undefined)?.[1] ?? answer;

@@ -15,18 +15,24 @@ import {
 } from '../../protocol/faults.ts';
 import type { Changes } from '../changes.ts';
 import type { Directory } from '../directory.ts';
-import { accept, refuse, type Verdict } from '../verdict.ts';
-import { type Happening, type Holding, type Ordered, StandingFaults, type Subject } from './standing.ts';
+import { accept, type Result, refuse } from '../result.ts';
+import {
+  ActiveFaults,
+  type DelayedOccurrence,
+  type Occurrence,
+  type OrderedFault,
+  type Subject,
+} from './active-faults.ts';
 
 /** What begins with the order for it, and does not wait for a call. */
 export interface Effect {
   /** Why it cannot be had here, if so. */
   problem?(order: FaultOrder): string | undefined;
-  begin(ordered: Ordered): void;
+  begin(ordered: OrderedFault): void;
 }
 
 /** What is told of a fault that can be ordered here. */
-export interface Offered {
+export interface OfferedFault {
   name: FaultName;
   place: string;
   about: string;
@@ -52,12 +58,12 @@ export interface FaultsDeps {
 /** The faults of this gateway, by order and by magic contents (PROTOCOL.md, clause FLT). */
 export class Faults {
   readonly #deps: FaultsDeps;
-  readonly #standing: StandingFaults;
+  readonly #standing: ActiveFaults;
   readonly #effects = new Map<FaultName, Effect>();
 
   constructor(deps: FaultsDeps) {
     this.#deps = deps;
-    this.#standing = new StandingFaults({ ...deps, changed: () => deps.changes.notify('faults') });
+    this.#standing = new ActiveFaults({ ...deps, changed: () => deps.changes.publish('faults') });
   }
 
   /** Says what a fault does as soon as it is ordered. */
@@ -66,7 +72,7 @@ export class Faults {
   }
 
   /** What can be ordered here; nothing outside of a sandbox. */
-  offered(): Offered[] {
+  offered(): OfferedFault[] {
     if (!this.#deps.sandbox) return [];
     return FAULT_NAMES.filter((name) => faultKind(name).place !== 'box').map((name) => {
       const { place, about, seconds = null, isOfAll = false } = faultKind(name);
@@ -79,7 +85,7 @@ export class Faults {
     return this.#standing.list();
   }
 
-  order(order: FaultOrder): Verdict<StandingFault> {
+  order(order: FaultOrder): Result<StandingFault> {
     if (!this.#deps.sandbox) return refuse('E75', 'not a sandbox: no faults can be ordered');
     if (order.box !== undefined && this.#deps.directory.box(order.box) === undefined) {
       return refuse('E35', `box: ${order.box} is not in the system`);
@@ -96,7 +102,7 @@ export class Faults {
     // A state is there or not from its beginning; the others wait for what they may happen to.
     if (isState && !ordered.happens()) this.end(ordered.id);
     else effect?.begin(ordered);
-    return accept(ordered.told());
+    return accept(ordered.listed());
   }
 
   /** Whether a fault may happen to a call with this body. */
@@ -105,16 +111,16 @@ export class Faults {
   }
 
   /** The fault, if it happens to this now: ordered, or by the content. It is counted and logged. */
-  take(fault: FaultName, subject: Subject): Happening | undefined {
+  take(fault: FaultName, subject: Subject): Occurrence | undefined {
     return this.#standing.take(fault, subject) ?? this.#magic(fault, subject);
   }
 
   /** As `take`, for what the fault then holds back (PROTOCOL.md, clause FLT-11). */
-  hold(fault: FaultName, subject: Subject): Holding | undefined {
-    const standing = this.#standing.hold(fault, subject);
+  delay(fault: FaultName, subject: Subject): DelayedOccurrence | undefined {
+    const standing = this.#standing.delay(fault, subject);
     if (standing !== undefined) return standing;
     const magic = this.#magic(fault, subject);
-    return magic && { ...magic, held: this.#standing.holdAlso() };
+    return magic && { ...magic, delayed: this.#standing.delayByContent() };
   }
 
   /** Orders the fault of its link that a push asks for by its content. */
@@ -149,7 +155,7 @@ export class Faults {
     return !faultKind(fault).isOfAll || this.#deps.partners.length === 1;
   }
 
-  #magic(fault: FaultName, { boxes, content = '', isRepeated = false }: Subject): Happening | undefined {
+  #magic(fault: FaultName, { boxes, content = '', isRepeated = false }: Subject): Occurrence | undefined {
     if (!this.#deps.sandbox || isRepeated || faultOfContent(content) !== fault) return undefined;
     this.#deps.log.warn('fault', { fault, content, boxes: boxes.join(' ') });
     return { seconds: faultKind(fault).seconds, fraction: seededRandom(0).fraction };

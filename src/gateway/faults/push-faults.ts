@@ -2,10 +2,10 @@ import type { Random } from '../../lib/random.ts';
 import type { FaultName } from '../../protocol/faults.ts';
 import type { DownMessage, DownOf } from '../../protocol/messages.ts';
 import { decodeVietQr, encodeVietQr, type VietQr } from '../../protocol/vietqr.ts';
-import type { Line } from '../boxes/line.ts';
+import type { BoxConnection } from '../boxes/connection.ts';
+import type { DelayedOccurrence } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 import { otherAccount, otherAmount, withOtherContent } from './other-money.ts';
-import type { Holding } from './standing.ts';
 
 const QR_CHANGES: readonly (readonly [fault: FaultName, change: (qr: VietQr) => VietQr])[] = [
   ['qr-amount', (qr) => ({ ...qr, amount: otherAmount(qr.amount ?? 0) })],
@@ -27,22 +27,22 @@ export interface PushFaultsDeps {
 export type BeforeShow = Map<string, () => Promise<unknown>>;
 
 /** The line to a box on which the faults of pushes are made (PROTOCOL.md, clause FLT-6). */
-export class PushFaultLine implements Line {
+export class PushFaultLine implements BoxConnection {
   readonly #terminalCode: string;
-  readonly #line: Line;
+  readonly #line: BoxConnection;
   readonly #deps: PushFaultsDeps;
   readonly #before: BeforeShow;
   /** Says the push that waits for the message which follows it. */
   #sayOvertaken: (() => void) | undefined;
 
-  constructor(terminalCode: string, line: Line, before: BeforeShow, deps: PushFaultsDeps) {
+  constructor(terminalCode: string, line: BoxConnection, before: BeforeShow, deps: PushFaultsDeps) {
     this.#terminalCode = terminalCode;
     this.#line = line;
     this.#before = before;
     this.#deps = deps;
   }
 
-  get transport(): Line['transport'] {
+  get transport(): BoxConnection['transport'] {
     return this.#line.transport;
   }
 
@@ -72,7 +72,7 @@ export class PushFaultLine implements Line {
     const subject = { boxes: [this.#terminalCode], content: asked.content };
     const show = { ...asked, qrCode: this.#qrCode(asked) };
     if (faults.take('push-lost', subject)) return;
-    const swapped = this.#sayOvertaken === undefined ? faults.hold('push-swapped', subject) : undefined;
+    const swapped = this.#sayOvertaken === undefined ? faults.delay('push-swapped', subject) : undefined;
     if (swapped !== undefined) {
       this.#overtake(show, swapped);
       return;
@@ -82,21 +82,21 @@ export class PushFaultLine implements Line {
       this.#say(show);
       if (isTwice) this.#say({ ...show, id: random.uuid() });
     };
-    const late = faults.hold('push-late', subject);
-    const slow = faults.hold('box-slow', subject);
+    const late = faults.delay('push-late', subject);
+    const slow = faults.delay('box-slow', subject);
     if (late === undefined && slow === undefined) {
       sayAll();
       return;
     }
     const lateMs = late === undefined ? 0 : confirmTimeoutMs + (late.seconds ?? 0) * 1000;
     const slowMs = (slow?.seconds ?? 0) * 1000;
-    void Promise.all([late?.held(lateMs), slow?.held(lateMs + slowMs)]).then((goesOn) => {
+    void Promise.all([late?.delayed(lateMs), slow?.delayed(lateMs + slowMs)]).then((goesOn) => {
       if (!goesOn.includes(false)) sayAll();
     });
   }
 
   /** Has the next message go before this push; where none comes until it is over, it goes then. */
-  #overtake(show: DownOf<'show'>, { held }: Holding): void {
+  #overtake(show: DownOf<'show'>, { delayed: held }: DelayedOccurrence): void {
     const said = new AbortController();
     const say = () => {
       this.#sayOvertaken = undefined;

@@ -5,8 +5,8 @@ import type { Directory } from '../directory.ts';
 import { isObject, parseJson } from '../domain/decode.ts';
 import { answerRefusal, bearerToken, pathOf } from '../http/requests.ts';
 import type { Tokens } from '../tokens.ts';
+import type { Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
-import type { Subject } from './standing.ts';
 
 /** Tokens expired before their time are remembered up to here; the oldest are expired by themselves first. */
 const EXPIRED_MAX = 10_000;
@@ -42,8 +42,8 @@ export function serviceFaults(scope: FastifyInstance, deps: ServiceFaultsDeps): 
   scope.addHook('preHandler', async (request, reply) => {
     const subject = subjectOf(request, deps);
     if (subject === undefined) return undefined;
-    const slow = faults.hold('service-slow', subject);
-    await slow?.held((slow.seconds ?? 0) * 1000);
+    const slow = faults.delay('service-slow', subject);
+    await slow?.delayed((slow.seconds ?? 0) * 1000);
     if (faults.take('service-500', subject) === undefined) return undefined;
     return answerRefusal(request, reply, log, { code: 'E05', reason: 'the fault service-500' });
   });

@@ -2,14 +2,14 @@ import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { Faults } from './faults.ts';
-import type { Links } from './links.ts';
+import type { LinkFaults } from './link-faults.ts';
 
 /** The hub as the service has it. */
-export type ServiceHub = Pick<Hub, 'session' | 'push' | 'cancelled'>;
+export type ServiceHub = Pick<Hub, 'session' | 'push' | 'withdrawPush'>;
 
 export interface ServiceHubDeps {
   faults: Faults;
-  links: Pick<Links, 'beforeShow'>;
+  links: Pick<LinkFaults, 'beforeShow'>;
   /** Pays an order by its id. */
   payOrder: (orderRef: string) => Promise<unknown>;
   log: Logger;
@@ -19,7 +19,7 @@ export interface ServiceHubDeps {
 export function withPushFaults(hub: Hub, { faults, links, payOrder, log }: ServiceHubDeps): ServiceHub {
   return {
     session: (terminalCode) => hub.session(terminalCode),
-    cancelled: (...args) => hub.cancelled(...args),
+    withdrawPush: (...args) => hub.withdrawPush(...args),
     push: async (push, newOrder, show) => {
       const box = push.terminal_code;
       const subject = { boxes: [box], content: show.content };

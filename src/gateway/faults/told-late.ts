@@ -6,7 +6,7 @@ interface Told {
 }
 
 /** Payments that the partner is to hear of late. One of the same money meanwhile is told as late. */
-export class ToldLate {
+export class LatePayments {
   readonly #until = new Map<string, Promise<unknown>>();
 
   /** The partner is not to hear of it before `over` settles. */

@@ -3,19 +3,19 @@ import type { Hub } from '../boxes/hub.ts';
 import type { Directory } from '../directory.ts';
 import type { Faults } from '../faults/faults.ts';
 import type { Store } from '../store/store.ts';
-import type { Wire } from '../wire/wire.ts';
+import type { TrafficLog } from '../traffic-log.ts';
 import { backupRoutes } from './backup-routes.ts';
 import { type CallbackRoutesDeps, callbackRoutes } from './callback-routes.ts';
 import { faultRoutes } from './fault-routes.ts';
 import { type MockRoutesDeps, mockRoutes } from './mock-routes.ts';
+import { logAdminRequests, trafficRoutes } from './traffic-routes.ts';
 import { createViews } from './views.ts';
-import { logAdminRequests, wireRoutes } from './wire-routes.ts';
 
 export type AdminRoutesDeps = Omit<MockRoutesDeps & CallbackRoutesDeps, 'views'> & {
   store: Store;
   hub: Hub;
   directory: Directory;
-  wire: Wire;
+  wire: TrafficLog;
   faults: Faults;
 };
 
@@ -26,7 +26,7 @@ export function adminRoutes(scope: FastifyInstance, deps: AdminRoutesDeps): () =
   const endStreams = mockRoutes(scope, { ...deps, views });
   callbackRoutes(scope, { ...deps, views });
   const endBackups = backupRoutes(scope, deps);
-  wireRoutes(scope, deps);
+  trafficRoutes(scope, deps);
   faultRoutes(scope, deps);
   return () => {
     endStreams();

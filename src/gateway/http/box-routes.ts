@@ -5,12 +5,12 @@ import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
-import { givingWay } from '../boxes/giving-way.ts';
-import type { Line } from '../boxes/line.ts';
-import type { Seals } from '../boxes/seals.ts';
+import type { BoxConnection } from '../boxes/connection.ts';
+import { connectionToEvict } from '../boxes/giving-way.ts';
+import type { MessageSigner } from '../boxes/message-signer.ts';
 import type { BoxConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
-import type { BoxHub, Links } from '../faults/links.ts';
+import type { BoxHub, LinkFaults } from '../faults/link-faults.ts';
 import { boxPasswordOf, type Logins } from '../logins.ts';
 import { isLoggedIn } from './login-answer.ts';
 import { answerRefusal, basicCredentials } from './requests.ts';
@@ -23,8 +23,8 @@ const sessionHeader = z.uuid();
 
 export interface BoxRoutesDeps {
   hub: BoxHub;
-  links: Links;
-  seals: Seals;
+  links: LinkFaults;
+  seals: MessageSigner;
   directory: Directory;
   logins: Logins;
   clock: Clock;
@@ -34,7 +34,7 @@ export interface BoxRoutesDeps {
 
 /** The stream of one session of a box. */
 interface BoxStream {
-  line: Line;
+  line: BoxConnection;
   /** What a hello on it has to answer. */
   challenge: string;
   /** Where it was opened from. */
@@ -68,16 +68,16 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
       const reason = 'this session has a stream, which is heard';
       return answerRefusal(request, reply, log, { code: 'E46', reason }, 409);
     }
-    const isInUse = (it: BoxStream) => it.line === hub.session(terminalCode)?.line;
+    const isInUse = (it: BoxStream) => it.line === hub.session(terminalCode)?.connection;
     const tooMany = own.size >= STREAMS_PER_BOX_MAX;
-    if (tooMany) givingWay([...own.values()], (it) => it.address, isInUse)?.cut();
+    if (tooMany) connectionToEvict([...own.values()], (it) => it.address, isInUse)?.cut();
 
     const challenge = random.uuid();
     const events = openStream(reply, clock, { [BOX_CHALLENGE_HEADER]: challenge });
     const line = links.line(terminalCode, {
       transport: 'http',
       send: (message) => {
-        const sealed = seals.seal(terminalCode, message);
+        const sealed = seals.sign(terminalCode, message);
         if (sealed === undefined) {
           log.warn('message-unsent', { box: terminalCode, type: message.type, reason: 'its session is over' });
           return;
@@ -97,7 +97,7 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
       if (own.get(sessionId) === stream) own.delete(sessionId);
       if (own.size === 0 && streams.get(terminalCode) === own) streams.delete(terminalCode);
       const why = (await silent) ? `it was silent for ${BOX_SILENCE_MAX_MS} ms` : 'its stream ended';
-      hub.lost(terminalCode, { line }, why);
+      hub.disconnected(terminalCode, { line }, why);
     });
   });
 
@@ -116,7 +116,7 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
     if (stream === undefined) return reply;
     const refuse = (reason: string) => answerRefusal(request, reply, log, { code: 'E46', reason });
     const body = Buffer.isBuffer(request.body) ? request.body : '';
-    const message = seals.take(box.terminalCode, stream.challenge, body);
+    const message = seals.verify(box.terminalCode, stream.challenge, body);
     // A box repeats a post whose connection broke before the answer: it was taken the first time.
     if (!message.ok && message.code === 'MESSAGE_REPLAYED') {
       log.warn('message-refused', { box: box.terminalCode, code: message.code, reason: message.reason });

@@ -5,7 +5,7 @@ import { ENROLMENTS_PATH, enrolmentRequest } from '../../protocol/enrolment.ts';
 import type { Directory } from '../directory.ts';
 import type { Enrolments } from '../enrolments.ts';
 import type { Logins } from '../logins.ts';
-import type { Verdict } from '../verdict.ts';
+import type { Result } from '../result.ts';
 import { requireAdmin } from './admin.ts';
 import { answerRefusal, readBody } from './requests.ts';
 
@@ -58,7 +58,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: Deps & { direct
 export function adminEnrolmentRoutes(scope: FastifyInstance, deps: Deps & { adminToken?: string | undefined }): void {
   const { enrolments, logins, log, adminToken } = deps;
   requireAdmin(scope, { adminToken, logins, log });
-  const answer = (request: FastifyRequest, reply: FastifyReply, verdict: Verdict<undefined>) => {
+  const answer = (request: FastifyRequest, reply: FastifyReply, verdict: Result<undefined>) => {
     if (verdict.ok) return reply.send({ status: 'SUCCESS', message: '' });
     return answerRefusal(request, reply, log, verdict, verdict.code === 'E35' ? 404 : 400);
   };

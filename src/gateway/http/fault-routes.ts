@@ -3,7 +3,7 @@ import type { Logger } from '../../lib/log.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { faultOrder } from '../../protocol/faults.ts';
 import type { Faults } from '../faults/faults.ts';
-import { type Refusal, refuse } from '../verdict.ts';
+import { type Refusal, refuse } from '../result.ts';
 import { logRefusal, readBody } from './requests.ts';
 
 const ORDER_BYTES_MAX = 4_096;

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
-import type { Seals } from '../boxes/seals.ts';
+import type { MessageSigner } from '../boxes/message-signer.ts';
 import type { Changes } from '../changes.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Logins } from '../logins.ts';
@@ -28,7 +28,7 @@ export const listQuery = z.object({
 export interface MockRoutesDeps {
   config: GatewayConfig;
   service: Service;
-  seals: Pick<Seals, 'kid' | 'rotate'>;
+  seals: Pick<MessageSigner, 'kid' | 'rotate'>;
   logins: Logins;
   views: Views;
   changes: Changes;

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import type { Code } from '../../protocol/codes.ts';
 import { parseJson, unknownFields } from '../domain/decode.ts';
-import type { Refusal, Verdict } from '../verdict.ts';
+import type { Refusal, Result } from '../result.ts';
 
 /** Statuses of PROTOCOL.md, clause ERR-2; 404, 405, 413 and 415 are given where they arise. */
 const STATUS_OF: Partial<Record<Code, number>> = { E74: 401, E05: 500 };
@@ -36,7 +36,7 @@ export function pathOf(request: FastifyRequest): string {
 }
 
 /** The JSON of a request's body; fields that `schema` does not know are named in the log (PROTOCOL.md, clause ERR-4). */
-export function readBody(request: FastifyRequest, log: Logger, schema?: z.ZodObject): Verdict<unknown> {
+export function readBody(request: FastifyRequest, log: Logger, schema?: z.ZodObject): Result<unknown> {
   const json = parseJson(Buffer.isBuffer(request.body) ? request.body : undefined);
   if (json.ok && schema !== undefined) {
     const fields = unknownFields(schema, json.value);

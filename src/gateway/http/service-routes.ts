@@ -13,20 +13,20 @@ import {
 import type { PartnerConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
 import type { Logins } from '../logins.ts';
+import type { Result } from '../result.ts';
 import type { Service } from '../service.ts';
 import { TOKEN_SECONDS, type Tokens } from '../tokens.ts';
-import type { Verdict } from '../verdict.ts';
-import type { Wire } from '../wire/wire.ts';
+import type { TrafficLog } from '../traffic-log.ts';
 import { isLoggedIn } from './login-answer.ts';
 import { answerRefusal, basicCredentials, bearerToken, readBody } from './requests.ts';
-import { hearCalls } from './wire-routes.ts';
+import { logCalls } from './traffic-routes.ts';
 
 export interface ServiceRoutesDeps {
   service: Service;
   directory: Directory;
   tokens: Tokens;
   logins: Logins;
-  wire: Pick<Wire, 'call'>;
+  wire: Pick<TrafficLog, 'call'>;
   clock: Clock;
   log: Logger;
   /** Where a caller reaches the gateway. */
@@ -38,7 +38,7 @@ export interface ServiceRoutesDeps {
 /** The four endpoints of the payment QR service, below `{base_url}`. */
 export function serviceRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): void {
   const partners: Partners = new WeakMap();
-  hearCalls(scope, scope.prefix, deps, (request) => partners.get(request)?.username ?? null);
+  logCalls(scope, scope.prefix, deps, (request) => partners.get(request)?.username ?? null);
   scope.route({
     method: 'POST',
     url: PATHS.token,
@@ -88,7 +88,7 @@ function bearerRoutes(
   const post = <T>(
     url: string,
     schema: z.ZodObject,
-    work: (partner: PartnerConfig, json: unknown, request: FastifyRequest) => Promise<Verdict<T>>,
+    work: (partner: PartnerConfig, json: unknown, request: FastifyRequest) => Promise<Result<T>>,
     answer: (value: T) => unknown,
   ) =>
     scope.post(url, async (request, reply) => {

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../../lib/clock.ts';
 import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
-import { UNREAD_BYTES_MAX } from '../boxes/line.ts';
+import { UNREAD_BYTES_MAX } from '../boxes/connection.ts';
 
 /** A stream of server-sent events to one reader. */
 export interface EventStream {

@@ -26,11 +26,11 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
     return {
       terminalCode,
       serialNumber: box.serialNumber,
-      account: directory.linkOf(box),
+      account: directory.accountOf(box),
       /** Without one it waits to be enrolled. */
       hasSecret: box.secret !== undefined,
       online: session !== undefined,
-      transport: session?.line.transport ?? null,
+      transport: session?.connection.transport ?? null,
       sessionId: session?.sessionId ?? null,
       since: time(session?.sinceMs ?? null),
       agentVersion: session?.agentVersion ?? null,

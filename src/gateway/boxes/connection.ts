@@ -4,7 +4,7 @@ import type { DownMessage } from '../../protocol/messages.ts';
 export const UNREAD_BYTES_MAX = 1_048_576;
 
 /** How one connected box is reached, whatever the transport. */
-export interface Line {
+export interface BoxConnection {
   readonly transport: 'mqtt' | 'http';
   /** Hands a message to the transport; a line that is gone drops it, and the hub hears of that by itself. */
   send(message: DownMessage): void;

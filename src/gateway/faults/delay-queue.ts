@@ -1,12 +1,12 @@
 import type { Clock } from '../../lib/clock.ts';
 
 /** More is not held back at a time: one more has the oldest go on at once. */
-const HELD_MAX = 10_000;
+const DELAYED_MAX = 10_000;
 
 /** Waits until what is held goes on: after so long, or as soon as `stop` aborts or it is let go. Not when it is dropped. */
 export type Wait = (ms: number, stop?: AbortSignal) => Promise<boolean>;
 
-interface Held {
+interface Delayed {
   /** Whose it is; undefined where it is a content's. */
   fault: object | undefined;
   over: AbortController;
@@ -14,9 +14,9 @@ interface Held {
 }
 
 /** What faults hold back. What is let go at once goes on in the order in which it was held (PROTOCOL.md, clause FLT-11). */
-export class HeldBack {
+export class DelayQueue {
   readonly #clock: Clock;
-  readonly #held = new Set<Held>();
+  readonly #held = new Set<Delayed>();
   #isClosed = false;
 
   constructor(clock: Clock) {
@@ -25,9 +25,9 @@ export class HeldBack {
 
   /** Holds something, from this call on; `gone` is called once it is held no longer. */
   add(fault: object | undefined, gone: () => void): Wait {
-    const held: Held = { fault, over: new AbortController(), gone };
+    const held: Delayed = { fault, over: new AbortController(), gone };
     const [oldest] = this.#held;
-    if (oldest !== undefined && this.#held.size >= HELD_MAX) this.#release(oldest);
+    if (oldest !== undefined && this.#held.size >= DELAYED_MAX) this.#release(oldest);
     this.#held.add(held);
     if (this.#isClosed) this.#release(held);
     return async (ms, stop) => {
@@ -39,21 +39,21 @@ export class HeldBack {
   }
 
   /** Lets go what a fault holds. */
-  letGo(fault: object): void {
+  release(fault: object): void {
     for (const held of this.#held) if (held.fault === fault) this.#release(held);
   }
 
-  letAllGo(): void {
+  releaseAll(): void {
     for (const held of this.#held) this.#release(held);
   }
 
   /** Ends every wait, those to come too: what was held is dropped. */
   close(): void {
     this.#isClosed = true;
-    this.letAllGo();
+    this.releaseAll();
   }
 
-  #release(held: Held): void {
+  #release(held: Delayed): void {
     if (!this.#held.delete(held)) return;
     held.over.abort();
     held.gone();

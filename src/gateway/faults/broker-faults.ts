@@ -4,8 +4,8 @@ import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { BrokerListener, EmbeddedBroker } from '../boxes/broker.ts';
 import type { BrokerLogin } from '../boxes/broker-rights.ts';
+import type { OrderedFault } from './active-faults.ts';
 import type { Faults } from './faults.ts';
-import type { Ordered } from './standing.ts';
 
 /** Between attempts to start where another program has taken the port meanwhile. */
 const RESTART_WAIT_MS = 1_000;
@@ -37,7 +37,7 @@ export async function startKillable(
       }
     }
   };
-  const kill = async ({ seconds = 0, over }: Ordered) => {
+  const kill = async ({ seconds = 0, over }: OrderedFault) => {
     const killed = current;
     current = undefined;
     await killed?.close();

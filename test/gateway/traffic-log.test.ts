@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { TrafficLog } from '../../src/gateway/traffic-log.ts';
 import { bodyToTell } from '../../src/gateway/wire/masking.ts';
-import { Wire } from '../../src/gateway/wire/wire.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { wirePage } from '../../src/protocol/wire.ts';
@@ -9,7 +9,7 @@ const CALL = { by: 'demo', method: 'POST', path: '/x', status: 200, tookMs: 1 };
 
 function wire() {
   const clock = new VirtualClock();
-  return { clock, wire: new Wire({ clock, random: systemRandom }) };
+  return { clock, wire: new TrafficLog({ clock, random: systemRandom }) };
 }
 
 describe('the wire', () => {

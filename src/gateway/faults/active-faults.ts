@@ -3,7 +3,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { seededRandom } from '../../lib/seeded.ts';
 import { type FaultName, type FaultOrder, faultKind, type StandingFault } from '../../protocol/faults.ts';
-import { HeldBack, type Wait } from './held.ts';
+import { DelayQueue, type Wait } from './delay-queue.ts';
 
 /** What a fault may happen to: a call, a push, a payment, a callback, a message. */
 export interface Subject {
@@ -15,7 +15,7 @@ export interface Subject {
 }
 
 /** A fault that happens. */
-export interface Happening {
+export interface Occurrence {
   /** How long it lasts, or how late something is, as ordered or else as the fault has it. */
   seconds: number | undefined;
   /** A number in [0, 1), for what is left to chance in it. */
@@ -23,12 +23,12 @@ export interface Happening {
 }
 
 /** A fault that happens and holds something back, until `held` settles, which must be asked for. */
-export interface Holding extends Happening {
-  held: Wait;
+export interface DelayedOccurrence extends Occurrence {
+  delayed: Wait;
 }
 
 /** A fault that stands, for whoever makes it. */
-export interface Ordered extends Happening {
+export interface OrderedFault extends Occurrence {
   id: string;
   fault: FaultName;
   /** undefined: of every box. */
@@ -39,22 +39,22 @@ export interface Ordered extends Happening {
   onEnd(work: () => void): void;
   /** Whether it happens now: then it is counted and logged. */
   happens(boxes?: readonly string[]): boolean;
-  told(): StandingFault;
+  listed(): StandingFault;
 }
 
-interface Standing {
+interface ActiveFault {
   id: string;
   order: FaultOrder;
   seconds: number | undefined;
   happened: number;
   timesMax: number;
   /** How much it holds back. */
-  holds: number;
+  delaysOpen: number;
   random: Random;
   over: AbortController;
 }
 
-export interface StandingDeps {
+export interface ActiveFaultsDeps {
   clock: Clock;
   random: Random;
   log: Logger;
@@ -66,32 +66,32 @@ export interface StandingDeps {
  * The faults that stand at this gateway, in memory only: a restart ends them (PROTOCOL.md, clauses FLT-2 to FLT-4). One that
  * has happened as often as it was to stands until it holds nothing back any more (clause FLT-11).
  */
-export class StandingFaults {
-  readonly #deps: StandingDeps;
-  readonly #standing = new Map<string, Standing>();
-  readonly #heldBack: HeldBack;
+export class ActiveFaults {
+  readonly #deps: ActiveFaultsDeps;
+  readonly #standing = new Map<string, ActiveFault>();
+  readonly #heldBack: DelayQueue;
 
-  constructor(deps: StandingDeps) {
+  constructor(deps: ActiveFaultsDeps) {
     this.#deps = deps;
-    this.#heldBack = new HeldBack(deps.clock);
+    this.#heldBack = new DelayQueue(deps.clock);
   }
 
   get size(): number {
     return this.#standing.size;
   }
 
-  order(order: FaultOrder): Ordered {
+  order(order: FaultOrder): OrderedFault {
     const { clock, random, log, changed } = this.#deps;
     const { timing, seconds: usual } = faultKind(order.fault);
     const lastsSeconds =
       timing === 'late' ? undefined : (order.seconds ?? (order.times === undefined ? usual : undefined));
-    const standing: Standing = {
+    const standing: ActiveFault = {
       id: random.uuid(),
       order,
       seconds: order.seconds ?? usual,
       happened: 0,
       timesMax: order.times ?? (lastsSeconds === undefined ? 1 : Number.POSITIVE_INFINITY),
-      holds: 0,
+      delaysOpen: 0,
       random: seededRandom(order.seed ?? 0),
       over: new AbortController(),
     };
@@ -116,12 +116,12 @@ export class StandingFaults {
         this.#endIfDone(standing);
         return true;
       },
-      told: () => told(standing),
+      listed: () => told(standing),
     };
   }
 
   /** The oldest that is ordered for this, and that chance has happen now; it is counted. */
-  take(fault: FaultName, subject: Subject): Happening | undefined {
+  take(fault: FaultName, subject: Subject): Occurrence | undefined {
     const standing = this.#happening(fault, subject);
     if (standing === undefined) return undefined;
     this.#endIfDone(standing);
@@ -129,19 +129,19 @@ export class StandingFaults {
   }
 
   /** As `take`, for what the fault then holds back. */
-  hold(fault: FaultName, subject: Subject): Holding | undefined {
+  delay(fault: FaultName, subject: Subject): DelayedOccurrence | undefined {
     const standing = this.#happening(fault, subject);
     if (standing === undefined) return undefined;
-    standing.holds += 1;
+    standing.delaysOpen += 1;
     const held = this.#heldBack.add(standing, () => {
-      standing.holds -= 1;
+      standing.delaysOpen -= 1;
       this.#endIfDone(standing);
     });
-    return { seconds: standing.seconds, fraction: standing.random.fraction, held };
+    return { seconds: standing.seconds, fraction: standing.random.fraction, delayed: held };
   }
 
   /** Holds back what no fault that stands does. */
-  holdAlso(): Wait {
+  delayByContent(): Wait {
     return this.#heldBack.add(undefined, () => undefined);
   }
 
@@ -154,14 +154,14 @@ export class StandingFaults {
     const standing = this.#standing.get(id);
     if (standing === undefined) return false;
     this.#end(standing);
-    this.#heldBack.letGo(standing);
+    this.#heldBack.release(standing);
     return true;
   }
 
   /** What contents hold back goes on too. */
   endAll(): void {
     for (const standing of [...this.#standing.values()]) this.#end(standing);
-    this.#heldBack.letAllGo();
+    this.#heldBack.releaseAll();
   }
 
   /** Ends all, and drops what is held back: the gateway is stopping. */
@@ -170,7 +170,7 @@ export class StandingFaults {
     this.endAll();
   }
 
-  #end(standing: Standing): void {
+  #end(standing: ActiveFault): void {
     const { id, order, happened, over } = standing;
     if (!this.#standing.delete(id)) return;
     over.abort();
@@ -178,11 +178,11 @@ export class StandingFaults {
     this.#deps.changed();
   }
 
-  #endIfDone(standing: Standing): void {
-    if (standing.happened >= standing.timesMax && standing.holds === 0) this.#end(standing);
+  #endIfDone(standing: ActiveFault): void {
+    if (standing.happened >= standing.timesMax && standing.delaysOpen === 0) this.#end(standing);
   }
 
-  #happening(fault: FaultName, { boxes, content }: Subject): Standing | undefined {
+  #happening(fault: FaultName, { boxes, content }: Subject): ActiveFault | undefined {
     for (const standing of this.#standing.values()) {
       const { order } = standing;
       if (order.fault !== fault) continue;
@@ -193,7 +193,7 @@ export class StandingFaults {
     return undefined;
   }
 
-  #happens(standing: Standing, boxes: readonly string[]): boolean {
+  #happens(standing: ActiveFault, boxes: readonly string[]): boolean {
     const { id, order, random, timesMax } = standing;
     if (standing.happened >= timesMax || random.fraction() >= (order.chance ?? 1)) return false;
     standing.happened += 1;
@@ -203,6 +203,6 @@ export class StandingFaults {
   }
 }
 
-function told({ id, order, happened }: Standing): StandingFault {
+function told({ id, order, happened }: ActiveFault): StandingFault {
   return { ...order, id, happened };
 }

@@ -8,19 +8,19 @@ import type { MakeAttempt } from '../callbacks/attempt.ts';
 import type { Changes } from '../changes.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
-import type { Pay, PayDeps } from '../pay.ts';
+import type { ReceivePayment, ReceivePaymentDeps } from '../pay.ts';
 import type { Tokens } from '../tokens.ts';
-import { startKillable } from './broker-kill.ts';
+import { startKillable } from './broker-faults.ts';
 import { withCallbackFaults } from './callback-faults.ts';
-import { type SettableClock, skewByFault } from './clock-skew.ts';
+import { type SettableClock, skewByFault } from './clock-faults.ts';
 import { Faults } from './faults.ts';
-import { type BoxHub, Links, throughLinks } from './links.ts';
+import { type BoxHub, LinkFaults, throughLinks } from './link-faults.ts';
 import { payWithFaults } from './payment-faults.ts';
 import { type ExpirableTokens, expirable, serviceFaults } from './service-faults.ts';
 import { type ServiceHub, withPushFaults } from './service-hub.ts';
-import { ToldLate } from './told-late.ts';
+import { LatePayments } from './told-late.ts';
 
-export interface SeamsDeps {
+export interface FaultInjectionDeps {
   config: Pick<GatewayConfig, 'mqtt' | 'sandbox' | 'confirmTimeoutMs' | 'partners'>;
   directory: Directory;
   changes: Changes;
@@ -30,17 +30,17 @@ export interface SeamsDeps {
 }
 
 /** Where faults are made: between the parts of a gateway, which know nothing of them. */
-export class Seams {
+export class FaultInjection {
   readonly faults: Faults;
-  readonly links: Links;
-  readonly #deps: SeamsDeps;
-  readonly #toldLate = new ToldLate();
+  readonly links: LinkFaults;
+  readonly #deps: FaultInjectionDeps;
+  readonly #toldLate = new LatePayments();
 
-  constructor(deps: SeamsDeps) {
+  constructor(deps: FaultInjectionDeps) {
     const { config } = deps;
     this.#deps = deps;
     this.faults = new Faults({ ...deps, ...config });
-    this.links = new Links({
+    this.links = new LinkFaults({
       ...deps,
       ...config,
       faults: this.faults,
@@ -63,7 +63,7 @@ export class Seams {
     return withPushFaults(hub, { ...this.#deps, faults: this.faults, links: this.links, payOrder });
   }
 
-  pay(deps: PayDeps): Pay {
+  pay(deps: ReceivePaymentDeps): ReceivePayment {
     return payWithFaults({ ...deps, faults: this.faults, toldLate: this.#toldLate });
   }
 

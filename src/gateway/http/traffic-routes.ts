@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import { WIRE_PAGE_MAX } from '../../protocol/wire.ts';
-import type { Wire } from '../wire/wire.ts';
+import type { TrafficLog } from '../traffic-log.ts';
 import { answerRefusal, pathOf } from './requests.ts';
 
 const wireQuery = z.object({
@@ -12,7 +12,7 @@ const wireQuery = z.object({
 });
 
 /** `GET /_mock/wire`: what the gateway heard and said. */
-export function wireRoutes(scope: FastifyInstance, { wire, log }: { wire: Wire; log: Logger }): void {
+export function trafficRoutes(scope: FastifyInstance, { wire, log }: { wire: TrafficLog; log: Logger }): void {
   scope.get('/wire', async (request, reply) => {
     const query = wireQuery.safeParse(request.query);
     if (query.success) return wire.since(query.data.since, query.data.limit);
@@ -21,24 +21,24 @@ export function wireRoutes(scope: FastifyInstance, { wire, log }: { wire: Wire; 
   });
 }
 
-interface HearingDeps {
-  wire: Pick<Wire, 'call'>;
+interface CallLogDeps {
+  wire: Pick<TrafficLog, 'call'>;
   clock: Clock;
 }
 
 /** Has the wire hear what owners have done; a stranger's try, and a look, is nothing that was done. */
-export function logAdminRequests(scope: FastifyInstance, deps: HearingDeps): void {
-  hearCalls(scope, '', deps, (request, status) => (request.method === 'GET' || status === 401 ? undefined : null));
+export function logAdminRequests(scope: FastifyInstance, deps: CallLogDeps): void {
+  logCalls(scope, '', deps, (request, status) => (request.method === 'GET' || status === 401 ? undefined : null));
 }
 
 /**
  * Has the wire hear the calls of a scope, with what they are answered; before the scope has other hooks. Paths are told
  * without `prefix`. `byWhom`: the partner who has shown to be one, null for others; undefined for what is not to be told.
  */
-export function hearCalls(
+export function logCalls(
   scope: FastifyInstance,
   prefix: string,
-  { wire, clock }: HearingDeps,
+  { wire, clock }: CallLogDeps,
   byWhom: (request: FastifyRequest, status: number) => string | null | undefined,
 ): void {
   const begunMs = new WeakMap<FastifyRequest, number>();

@@ -3,7 +3,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { CODES } from '../../protocol/codes.ts';
 import type { UpMessage } from '../../protocol/messages.ts';
-import type { Line } from './line.ts';
+import type { BoxConnection } from './connection.ts';
 import { type Session, sendTo } from './session.ts';
 
 /** An agent whose session is not in use is told so again after this, not for each of its messages. */
@@ -21,7 +21,7 @@ interface Deps {
  * Answers agents that speak in a session that is not in use (PROTOCOL.md, clauses MSG-8 and MSG-12). Only what a box
  * has sealed comes here, so that nobody else can have it told anything.
  */
-export class Strays {
+export class StaleSessions {
   readonly #deps: Deps;
   /** When each was told last, by box and session, the one that was told first before the others. */
   readonly #toldMs = new Map<string, number>();
@@ -31,7 +31,7 @@ export class Strays {
   }
 
   /** Tells who said this what became of its session, while another one is `inUse`, or none. */
-  answer(terminalCode: string, line: Line, { type, sessionId }: UpMessage, inUse: Session | undefined): void {
+  answer(terminalCode: string, line: BoxConnection, { type, sessionId }: UpMessage, inUse: Session | undefined): void {
     const { log, clock } = this.#deps;
     log.warn('message-refused', { box: terminalCode, type, reason: 'not of the session in use' });
     const [key, nowMs] = [`${terminalCode} ${sessionId}`, clock.monotonicMs()];
@@ -41,10 +41,10 @@ export class Strays {
     const [first] = this.#toldMs.keys();
     if (this.#toldMs.size > TOLD_MAX && first !== undefined) this.#toldMs.delete(first);
     const isSuperseded = inUse !== undefined && inUse.sessionId !== sessionId;
-    this.tell({ line, sessionId }, isSuperseded ? 'SUPERSEDED' : 'SESSION_ENDED');
+    this.refuse({ connection: line, sessionId }, isSuperseded ? 'SUPERSEDED' : 'SESSION_ENDED');
   }
 
-  tell(agent: Pick<Session, 'line' | 'sessionId'>, code: 'SUPERSEDED' | 'SESSION_ENDED'): void {
+  refuse(agent: Pick<Session, 'connection' | 'sessionId'>, code: 'SUPERSEDED' | 'SESSION_ENDED'): void {
     const cure = code === 'SUPERSEDED' ? ': end that one, and this one comes back by itself' : '';
     sendTo(agent, { type: 'refused', code, reason: `${CODES[code]}${cure}` }, this.#deps);
   }

@@ -7,7 +7,7 @@ export interface Refusal {
   reason: string;
 }
 
-export type Verdict<T> = { ok: true; value: T } | Refusal;
+export type Result<T> = { ok: true; value: T } | Refusal;
 
 export function accept<T>(value: T): { ok: true; value: T } {
   return { ok: true, value };

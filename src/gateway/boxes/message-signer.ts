@@ -7,7 +7,7 @@ import type { DownMessage, Presence, UpMessage } from '../../protocol/messages.t
 import { GatewaySeal, type Opened, type ReadMessage, readUp, type SealRefusal } from '../../protocol/seal.ts';
 import type { Directory } from '../directory.ts';
 import type { Store } from '../store/store.ts';
-import type { Wire } from '../wire/wire.ts';
+import type { TrafficLog } from '../traffic-log.ts';
 import type { Hub } from './hub.ts';
 
 /** Sessions of one box whose messages can be opened: the one in use, and agents that quarrel with it. */
@@ -17,21 +17,21 @@ const KEYS_PER_BOX_MAX = 1_000;
 const SEED_BYTES = 32;
 const SETTING = 'signing-key';
 
-interface BoxSeals {
+interface BoxKeys {
   secret: string;
   /** By sessionId, the oldest first. */
-  sessions: Map<string, Begun>;
+  sessions: Map<string, SignedSession>;
   /** By the key that it was sealed with, when the last hello was, on the box's own clock; the newest last. */
   helloMs: Map<string, number>;
 }
 
-interface Begun {
+interface SignedSession {
   seal: GatewaySeal;
   /** That of the connection that the session is on: whoever carries its messages elsewhere changes nothing. */
   challenge: string;
 }
 
-export interface SealsDeps {
+export interface MessageSignerDeps {
   hub: Pick<Hub, 'session'>;
   directory: Directory;
   store: Store;
@@ -39,25 +39,25 @@ export interface SealsDeps {
   random: Random;
   log: Logger;
   /** Hears every message as it is in the clear. */
-  wire: Pick<Wire, 'message'>;
+  wire: Pick<TrafficLog, 'message'>;
 }
 
 /**
  * Signs what boxes are told and believes what they say, whatever the transport (PROTOCOL.md, clause SIG). The signing
  * key is the store's, so that it outlives a restart.
  */
-export class Seals {
-  readonly #deps: SealsDeps;
-  readonly #boxes = new Map<string, BoxSeals>();
+export class MessageSigner {
+  readonly #deps: MessageSignerDeps;
+  readonly #boxes = new Map<string, BoxKeys>();
   #key: SigningKey;
 
-  private constructor(deps: SealsDeps, seed: string) {
+  private constructor(deps: MessageSignerDeps, seed: string) {
     this.#deps = deps;
     this.#key = signingKeyOf(seed);
   }
 
-  static async open(deps: SealsDeps): Promise<Seals> {
-    return new Seals(deps, await deps.store.setting(SETTING, () => deps.random.secret(SEED_BYTES)));
+  static async open(deps: MessageSignerDeps): Promise<MessageSigner> {
+    return new MessageSigner(deps, await deps.store.setting(SETTING, () => deps.random.secret(SEED_BYTES)));
   }
 
   /** The thumbprint of the key that the gateway signs with. */
@@ -78,7 +78,7 @@ export class Seals {
    * A message for the box, sealed; `undefined` where its session is not known any more, which nobody can read.
    * Messages must go out in the order in which they are sealed.
    */
-  seal(terminalCode: string, message: DownMessage): string | undefined {
+  sign(terminalCode: string, message: DownMessage): string | undefined {
     const sealed = this.#boxes.get(terminalCode)?.sessions.get(message.sessionId)?.seal.seal(message, this.#key);
     // Signs of life are left out of what is kept: they would push everything else out of it.
     if (sealed !== undefined && message.type !== 'heard') this.#deps.wire.message(terminalCode, 'box', message);
@@ -86,14 +86,14 @@ export class Seals {
   }
 
   /** What came from the box, as an answer to this challenge if it begins a session. Never throws. */
-  take(terminalCode: string, challenge: string, bytes: Uint8Array | string): Opened<UpMessage> {
+  verify(terminalCode: string, challenge: string, bytes: Uint8Array | string): Opened<UpMessage> {
     const opened = this.#open(terminalCode, challenge, bytes);
     if (opened.ok && opened.value.type !== 'alive') this.#deps.wire.message(terminalCode, 'gateway', opened.value);
     return opened;
   }
 
   /** Whether the box itself says that it is gone from this session (PROTOCOL.md, clause PRE-3). */
-  isGone(terminalCode: string, { online, sessionId, proof = '' }: Presence): boolean {
+  provesGone(terminalCode: string, { online, sessionId, proof = '' }: Presence): boolean {
     const secret = this.#deps.directory.box(terminalCode)?.secret;
     return !online && secret !== undefined && equalSecrets(proof, goneProofOf(secret, terminalCode, sessionId));
   }
@@ -114,7 +114,7 @@ export class Seals {
     return opened;
   }
 
-  #greet(terminalCode: string, box: BoxSeals, challenge: string, read: ReadMessage<UpMessage>): Opened<UpMessage> {
+  #greet(terminalCode: string, box: BoxKeys, challenge: string, read: ReadMessage<UpMessage>): Opened<UpMessage> {
     const greeted = GatewaySeal.greet({ terminalCode, secret: box.secret }, challenge, read, this.#deps.clock);
     if (!greeted.ok) return greeted;
     const { seal, hello } = greeted.value;
@@ -130,7 +130,7 @@ export class Seals {
   }
 
   /** With another secret than before, all that was introduced under it is worth nothing. */
-  #sealsOf(terminalCode: string, secret: string): BoxSeals {
+  #sealsOf(terminalCode: string, secret: string): BoxKeys {
     const known = this.#boxes.get(terminalCode);
     if (known?.secret === secret) return known;
     const fresh = { secret, sessions: new Map(), helloMs: known?.helloMs ?? new Map<string, number>() };

@@ -1,8 +1,8 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { Random } from '../../lib/random.ts';
-import type { DownMessage, UpMessage } from '../../protocol/messages.ts';
-import type { WireEntry, WireEntryOf, WirePage } from '../../protocol/wire.ts';
-import { bodyToTell } from './masking.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Random } from '../lib/random.ts';
+import type { DownMessage, UpMessage } from '../protocol/messages.ts';
+import type { WireEntry, WireEntryOf, WirePage } from '../protocol/wire.ts';
+import { bodyToTell } from './wire/masking.ts';
 
 /** What is kept: the newest entries, and of those no more than so many characters. */
 const ENTRIES_MAX = 20_000;
@@ -28,13 +28,13 @@ interface Kept {
   tell: () => Unnumbered<WireEntry>;
 }
 
-export interface WireDeps {
+export interface TrafficLogDeps {
   clock: Clock;
   random: Random;
 }
 
 /** The newest that the gateway heard and said, in memory, for whoever records, reports or looks for a fault. */
-export class Wire {
+export class TrafficLog {
   readonly #clock: Clock;
   readonly #run: string;
   readonly #startedMs: number;
@@ -45,7 +45,7 @@ export class Wire {
   #newest = 0;
   #chars = 0;
 
-  constructor({ clock, random }: WireDeps) {
+  constructor({ clock, random }: TrafficLogDeps) {
     this.#clock = clock;
     this.#run = random.uuid();
     this.#startedMs = clock.monotonicMs();

@@ -2,11 +2,11 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../../lib/clock.ts';
 import type { Random } from '../../lib/random.ts';
 import type { FaultOrder } from '../../protocol/faults.ts';
+import type { BoxConnection } from '../boxes/connection.ts';
 import type { Hub } from '../boxes/hub.ts';
-import type { Line } from '../boxes/line.ts';
+import type { OrderedFault } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 import { type BeforeShow, PushFaultLine } from './push-faults.ts';
-import type { Ordered } from './standing.ts';
 
 /** After a welcome a link that is to be cut again lasts so long, so that the box has registered. */
 const CUT_AFTER_MS = 1_000;
@@ -24,7 +24,7 @@ export interface Cable {
   hold(): () => void;
 }
 
-export interface LinksDeps {
+export interface LinkFaultsDeps {
   faults: Faults;
   clock: Clock;
   random: Random;
@@ -35,19 +35,19 @@ export interface LinksDeps {
 }
 
 /** The boxes' links, where faults are made (PROTOCOL.md, clauses FLT-6 and FLT-9). Without a fault it only passes on. */
-export class Links {
+export class LinkFaults {
   /** What is to happen before a push is said to its box. */
   readonly beforeShow: BeforeShow = new Map();
-  readonly #deps: LinksDeps;
+  readonly #deps: LinkFaultsDeps;
   readonly #cables = new Map<string, Set<Cable>>();
-  readonly #cuts = new Set<Ordered>();
-  readonly #holds = new Set<Ordered>();
+  readonly #cuts = new Set<OrderedFault>();
+  readonly #holds = new Set<OrderedFault>();
   /** By box, what releases those that are held, also when they are connected no longer; oldest first. */
   readonly #held = new Map<string, Map<Cable, () => void>>();
   /** By way, the last that passes on it. */
   readonly #ways = new Map<string, Promise<void>>();
 
-  constructor(deps: LinksDeps) {
+  constructor(deps: LinkFaultsDeps) {
     this.#deps = deps;
     const problem = (order: FaultOrder) => this.#problem(order);
     deps.faults.onOrder('link-cut', { problem, begin: (ordered) => this.#beginCut(ordered) });
@@ -55,8 +55,8 @@ export class Links {
   }
 
   /** The line to a box, with the faults of pushes and of the link on it. */
-  line(terminalCode: string, line: Line): Line {
-    const slow: Line = {
+  line(terminalCode: string, line: BoxConnection): BoxConnection {
+    const slow: BoxConnection = {
       transport: line.transport,
       end: () => line.end(),
       send: (message) => {
@@ -110,14 +110,14 @@ export class Links {
     return `fault: ${fault} needs a box that is connected over HTTP, or the gateway's own broker, and the broker is another's`;
   }
 
-  #beginCut(ordered: Ordered): void {
+  #beginCut(ordered: OrderedFault): void {
     this.#cuts.add(ordered);
     ordered.onEnd(() => this.#cuts.delete(ordered));
     this.#cut(ordered);
   }
 
   /** Cuts what is connected; a fault that finds nothing waits for it. */
-  #cut(ordered: Ordered): void {
+  #cut(ordered: OrderedFault): void {
     const boxes = [...this.#cables.keys()].filter((it) => isOf(ordered, it));
     if (boxes.length === 0 || !ordered.happens(boxes)) return;
     for (const box of boxes) for (const cable of this.#cables.get(box) ?? []) cable.cut();
@@ -130,7 +130,7 @@ export class Links {
     }
   }
 
-  #beginHold(ordered: Ordered): void {
+  #beginHold(ordered: OrderedFault): void {
     this.#holds.add(ordered);
     for (const [terminalCode, cables] of this.#cables) for (const cable of cables) this.#hold(terminalCode, cable);
     ordered.onEnd(() => {
@@ -155,19 +155,19 @@ export class Links {
     release();
   }
 
-  #holdOf(terminalCode: string): Ordered | undefined {
+  #holdOf(terminalCode: string): OrderedFault | undefined {
     return [...this.#holds].find((it) => isOf(it, terminalCode));
   }
 
   /** Does what is next on a way, in order; a message of a slow link takes its time. */
   #pass(way: string, terminalCode: string, work: () => void, isMessage = true): void {
-    const slow = isMessage ? this.#deps.faults.hold('link-slow', { boxes: [terminalCode] }) : undefined;
+    const slow = isMessage ? this.#deps.faults.delay('link-slow', { boxes: [terminalCode] }) : undefined;
     const before = this.#ways.get(way);
     if (slow === undefined && before === undefined) {
       work();
       return;
     }
-    const last = Promise.all([before, slow?.held(slow.fraction() * SLOW_MAX_MS)]).then(work);
+    const last = Promise.all([before, slow?.delayed(slow.fraction() * SLOW_MAX_MS)]).then(work);
     this.#ways.set(way, last);
     void last.then(() => {
       if (this.#ways.get(way) === last) this.#ways.delete(way);
@@ -176,19 +176,20 @@ export class Links {
 }
 
 /** The hub as transports have it: what boxes say comes as their links let it. */
-export type BoxHub = Pick<Hub, 'session' | 'receive' | 'lost'>;
+export type BoxHub = Pick<Hub, 'session' | 'receive' | 'disconnected'>;
 
-export function throughLinks(hub: Hub, links: Links): BoxHub {
+export function throughLinks(hub: Hub, links: LinkFaults): BoxHub {
   return {
     session: (terminalCode) => hub.session(terminalCode),
     receive: (terminalCode, line, message) =>
       new Promise((resolve) => {
         links.heard(terminalCode, () => resolve(hub.receive(terminalCode, line, message)));
       }),
-    lost: (terminalCode, by, why) => links.heard(terminalCode, () => hub.lost(terminalCode, by, why), false),
+    disconnected: (terminalCode, by, why) =>
+      links.heard(terminalCode, () => hub.disconnected(terminalCode, by, why), false),
   };
 }
 
-function isOf({ box }: Ordered, terminalCode: string): boolean {
+function isOf({ box }: OrderedFault, terminalCode: string): boolean {
   return box === undefined || box === terminalCode;
 }
