@@ -3,9 +3,9 @@ import { BOX_CHECKS } from '../conformance/box/checks/all.ts';
 import { isAnyHost, openAwaitedBox, ownAddress } from '../conformance/box/external-box.ts';
 import type { JudgedIdentity } from '../conformance/box/gateway/endpoint.ts';
 import { boxLacks } from '../conformance/box/subject.ts';
-import { BOX_UNJUDGED } from '../conformance/box/unjudged.ts';
-import { type Opener, suiteOf } from '../conformance/suite.ts';
-import { unjudgedOf } from '../conformance/unjudged.ts';
+import { BOX_NOT_JUDGED } from '../conformance/box/unjudged.ts';
+import { createSuite, type JudgeTarget } from '../conformance/suite.ts';
+import { selectNotJudged } from '../conformance/unjudged.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';
 import { boxCode } from '../protocol/fields.ts';
@@ -36,7 +36,7 @@ const HTTP_PORT = 8_840;
 const WITHIN_SECONDS = 120;
 
 /** Any box, once it has connected. Throws ConfigError that names the option. */
-export function awaitedBox(given: BoxOptionsGiven, isWanted: (clause: string) => boolean): Opener {
+export function awaitedBox(given: BoxOptionsGiven, isWanted: (clause: string) => boolean): JudgeTarget {
   const checks = BOX_CHECKS.filter(({ clause }) => isWanted(clause));
   const identity = identityOf(given);
   const { boxPage: url, probe, listen: host = '127.0.0.1', restartCommand } = given;
@@ -50,7 +50,7 @@ export function awaitedBox(given: BoxOptionsGiven, isWanted: (clause: string) =>
   return {
     target,
     size: checks.length,
-    unjudged: unjudgedOf(BOX_UNJUDGED, isWanted),
+    unjudged: selectNotJudged(BOX_NOT_JUDGED, isWanted),
     open: async (signal) => {
       const faces = authority && (await facesOf(authority, isAnyHost(host) ? ownAddress() : host));
       const subject = await openAwaitedBox({
@@ -69,7 +69,7 @@ export function awaitedBox(given: BoxOptionsGiven, isWanted: (clause: string) =>
       });
       const lacks = (need: Parameters<typeof boxLacks>[1]) => boxLacks(subject, need, given.slow === true);
       const close = () => subject.hands.close();
-      return suiteOf(checks, { subject, pace: subject.pace, lacks, close });
+      return createSuite(checks, { subject, pace: subject.pace, lacks, close });
     },
   };
 }

@@ -6,14 +6,14 @@ import type { Transport } from '../bench/targets/identities.ts';
 import { BOX_CHECKS } from '../conformance/box/checks/all.ts';
 import { openOwnBox } from '../conformance/box/emulated-box.ts';
 import { boxLacks } from '../conformance/box/subject.ts';
-import { BOX_UNJUDGED } from '../conformance/box/unjudged.ts';
+import { BOX_NOT_JUDGED } from '../conformance/box/unjudged.ts';
 import { type CallbackAuth, type CallbackListener, startListener } from '../conformance/service/callback-listener.ts';
 import { SERVICE_CHECKS } from '../conformance/service/checks/all.ts';
-import { openOwnService, uniqueOf } from '../conformance/service/emulated-service.ts';
+import { openEmulatedService, uniqueOrders } from '../conformance/service/emulated-service.ts';
 import { type ServiceAccess, ServiceSubject } from '../conformance/service/subject.ts';
-import { SERVICE_UNJUDGED } from '../conformance/service/unjudged.ts';
-import { type Opener, type Suite, suiteOf } from '../conformance/suite.ts';
-import { unjudgedOf } from '../conformance/unjudged.ts';
+import { SERVICE_NOT_JUDGED } from '../conformance/service/unjudged.ts';
+import { createSuite, type JudgeTarget, type Suite } from '../conformance/suite.ts';
+import { selectNotJudged } from '../conformance/unjudged.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';
@@ -59,17 +59,17 @@ const LOOPBACK = '127.0.0.1';
 type IsWanted = (clause: string) => boolean;
 
 /** Our own gateway, in this process and in time that is skipped. */
-export function ownService({ report }: ServiceOptionsGiven, seed: number, isWanted: IsWanted): Opener {
+export function ownService({ report }: ServiceOptionsGiven, seed: number, isWanted: IsWanted): JudgeTarget {
   const checks = SERVICE_CHECKS.filter(({ clause }) => isWanted(clause));
   const target = 'our own gateway';
   return {
     target,
     size: checks.length,
-    unjudged: unjudgedOf(SERVICE_UNJUDGED, isWanted),
+    unjudged: selectNotJudged(SERVICE_NOT_JUDGED, isWanted),
     open: async () => {
       const random = seededRandom(seed);
       const starter = emulatedStarter({ transport: 'http', probe: screenProbe, random, log: logOf(report) });
-      const { subject, close } = await openOwnService(starter, random);
+      const { subject, close } = await openEmulatedService(starter, random);
       return serviceSuite(checks, subject, close);
     },
   };
@@ -95,7 +95,7 @@ export function ownBox(
   transport: Transport,
   seed: number,
   isWanted: IsWanted,
-): Opener {
+): JudgeTarget {
   const other = transport === 'mqtt' ? 'http' : 'mqtt';
   const checks = BOX_CHECKS.filter(({ clause, needs = [] }) => isWanted(clause) && !needs.includes(other));
   const target = `our own agent over ${transport.toUpperCase()}`;
@@ -105,14 +105,14 @@ export function ownBox(
   return {
     target,
     size: checks.length,
-    unjudged: unjudgedOf([elsewhere, ...BOX_UNJUDGED], isWanted),
+    unjudged: selectNotJudged([elsewhere, ...BOX_NOT_JUDGED], isWanted),
     open: async (signal) => {
       const random = seededRandom(seed);
       const starter = emulatedStarter({ transport, probe: screenProbe, random, log: logOf(report) });
       const faces = await facesOf(await anyAuthority(), LOOPBACK);
       const subject = await openOwnBox(starter, { transport, probe: screenProbe, random, faces, signal });
       const close = () => subject.hands.close();
-      return suiteOf(checks, {
+      return createSuite(checks, {
         subject,
         pace: subject.pace,
         lacks: (need) => boxLacks(subject, need, true),
@@ -123,7 +123,7 @@ export function ownBox(
 }
 
 /** A service anywhere. Throws ConfigError that names the option. */
-export function serviceAt(given: ServiceOptionsGiven, isWanted: IsWanted): Opener {
+export function serviceAt(given: ServiceOptionsGiven, isWanted: IsWanted): JudgeTarget {
   const checks = SERVICE_CHECKS.filter(({ clause }) => isWanted(clause));
   const listen = given.callbackListen === undefined ? undefined : hostAndPort(given.callbackListen);
   const options = { ...partnersOf(given), ...boxesOf(given), ...callbacksOf(given) };
@@ -131,16 +131,16 @@ export function serviceAt(given: ServiceOptionsGiven, isWanted: IsWanted): Opene
   return {
     target,
     size: checks.length,
-    unjudged: unjudgedOf(SERVICE_UNJUDGED, isWanted),
+    unjudged: selectNotJudged(SERVICE_NOT_JUDGED, isWanted),
     open: async () => {
       const listener = listen && (await startListener(listen, systemClock, options.callbackAuth));
       const subject = new ServiceSubject({
         ...options,
-        ...uniqueOf(systemRandom),
+        ...uniqueOrders(systemRandom),
         pace: realPace,
         listener,
         slow: given.slow === true,
-        guesses: given.guessPasswords === true,
+        guessPasswords: given.guessPasswords === true,
       });
       tellListener(listener);
       return serviceSuite(checks, subject, async () => listener?.close());
@@ -149,9 +149,9 @@ export function serviceAt(given: ServiceOptionsGiven, isWanted: IsWanted): Opene
 }
 
 function serviceSuite(checks: typeof SERVICE_CHECKS, subject: ServiceSubject, close: () => Promise<void>): Suite {
-  const { pace, masks } = subject;
+  const { pace, redactor: masks } = subject;
   const lacks = subject.lacks.bind(subject);
-  return suiteOf(checks, { subject, pace, lacks, masked: (text) => masks.text(text), close });
+  return createSuite(checks, { subject, pace, lacks, masked: (text) => masks.text(text), close });
 }
 
 function partnersOf(given: ServiceOptionsGiven) {

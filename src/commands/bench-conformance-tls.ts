@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Faces } from '../conformance/box/gateway/tls-listener.ts';
+import type { TlsIdentities } from '../conformance/box/gateway/tls-listener.ts';
 import { systemClock } from '../lib/clock.ts';
 import { readPemFiles } from '../lib/tls.ts';
 import { type Credential, createAuthority, issue, validFor } from '../provision/pki.ts';
@@ -21,7 +21,7 @@ export function anyAuthority(): Promise<Credential> {
 }
 
 /** What a gateway at this host shows of itself, right and wrong. */
-export async function facesOf(authority: Credential, host: string): Promise<Faces> {
+export async function facesOf(authority: Credential, host: string): Promise<TlsIdentities> {
   const nowMs = systemClock.wallMs();
   const valid = validFor(nowMs, YEARS);
   const over = { fromMs: nowMs - YEAR_MS, untilMs: nowMs - YEAR_MS / 2 };
@@ -29,9 +29,9 @@ export async function facesOf(authority: Credential, host: string): Promise<Face
     issue(by, name, { kind: 'server', hosts: [name] }, validity);
   return {
     ca: authority.cert,
-    right: await server(authority),
-    stranger: await server(await anyAuthority()),
+    valid: await server(authority),
+    otherAuthority: await server(await anyAuthority()),
     expired: await server(authority, over),
-    elsewhere: await server(authority, valid, OTHER_HOST),
+    otherHost: await server(authority, valid, OTHER_HOST),
   };
 }

@@ -1,8 +1,8 @@
 import { type Progress, progressOn } from '../bench/reports/progress.ts';
 import type { CheckOutcome, CheckResult } from '../conformance/check.ts';
-import { byClause, endedBefore } from '../conformance/check.ts';
-import { conformancePage, type Judged } from '../conformance/page.ts';
-import { type Opener, reportedOf } from '../conformance/suite.ts';
+import { groupByClause, unfinishedChecks } from '../conformance/check.ts';
+import { conformancePage, type TargetResults } from '../conformance/page.ts';
+import { type JudgeTarget, toReported } from '../conformance/suite.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { awaitedBox, type BoxOptionsGiven } from './bench-conformance-box.ts';
@@ -40,7 +40,7 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
   const target = openers.map((it) => it.target).join(', ');
   const out = options.json === true ? NOWHERE : process.stdout;
   const progress = progressOn({ out, err: process.stderr }, { target, seed, what: 'checks' });
-  const judged: Judged[] = [];
+  const judged: TargetResults[] = [];
   try {
     await judgeAll(openers, judged, { strict: options.strict === true, seed, progress, signal: ending.signal });
   } catch (error) {
@@ -48,7 +48,7 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
     process.exitCode = EXIT.interrupted;
     nameUntold(openers, judged);
   }
-  const results = judged.flatMap((it) => it.results.map((result) => reportedOf(result, { target: it.target, seed })));
+  const results = judged.flatMap((it) => it.results.map((result) => toReported(result, { target: it.target, seed })));
   const page = () => conformancePage(judged, { startedAtMs });
   await writeReports(results, options, { startedAtMs, progress, page });
   print(judged, options.json === true);
@@ -57,11 +57,11 @@ export async function conformance(options: ConformanceOptions): Promise<void> {
   process.exitCode = exitCode;
 }
 
-function nameUntold(openers: readonly Opener[], judged: Judged[]): void {
+function nameUntold(openers: readonly JudgeTarget[], judged: TargetResults[]): void {
   for (const [index, { target, size, unjudged }] of openers.entries()) {
     const results = judged[index]?.results ?? [];
     if (results.length < size) {
-      judged[index] = { target, unjudged, results: [...results, endedBefore(size - results.length)] };
+      judged[index] = { target, unjudged, results: [...results, unfinishedChecks(size - results.length)] };
     }
   }
 }
@@ -75,8 +75,8 @@ interface JudgeAllOptions {
 
 /** Adds a target with its verdicts to `judged` as they come. Throws the reason of the signal, and where nobody is. */
 async function judgeAll(
-  openers: readonly Opener[],
-  judged: Judged[],
+  openers: readonly JudgeTarget[],
+  judged: TargetResults[],
   { strict, seed, progress, signal }: JudgeAllOptions,
 ): Promise<void> {
   const of = openers.reduce((sum, { size }) => sum + size, 0);
@@ -96,7 +96,7 @@ async function judgeAll(
         onStep: (title) => progress.step(title),
         onEnd: (result) => {
           results.push(result);
-          progress.end(reportedOf(result, { target, seed }));
+          progress.end(toReported(result, { target, seed }));
         },
       });
     } finally {
@@ -105,7 +105,7 @@ async function judgeAll(
   }
 }
 
-function openersOf(options: ConformanceOptions, seed: number): Opener[] {
+function openersOf(options: ConformanceOptions, seed: number): JudgeTarget[] {
   const { only, service, awaitBox } = options;
   const wanted = only?.split(',').map((it) => it.trim());
   const isWanted = (clause: string) => wanted?.some((it) => clause === it || clause.startsWith(`${it}-`)) ?? true;
@@ -131,7 +131,7 @@ function openersOf(options: ConformanceOptions, seed: number): Opener[] {
   throw new ConfigError(`--only ${only}: expected clauses that are judged, as TOK-4, or rooms of them, as TOK,SND`);
 }
 
-function print(judged: readonly Judged[], isJson: boolean): void {
+function print(judged: readonly TargetResults[], isJson: boolean): void {
   for (const it of judged) {
     const { target, results, unjudged = [] } = it;
     if (isJson) {
@@ -140,7 +140,7 @@ function print(judged: readonly Judged[], isJson: boolean): void {
       }
       continue;
     }
-    const rows = byClause(results).flatMap(({ clause, checks }) =>
+    const rows = groupByClause(results).flatMap(({ clause, checks }) =>
       checks.map(({ title, outcome, level, reason }, index) => [
         index === 0 ? clause : '',
         shortened(title),

@@ -61,7 +61,7 @@ export class Mismatch extends PayboxError {
 }
 
 /** Who is judged took a request and left it without a whole answer, for longer than anybody waits. */
-export class Silence extends Mismatch {
+export class NoAnswer extends Mismatch {
   constructor(message: string, cause?: unknown) {
     super(message, cause);
     this.name = 'Silence';
@@ -69,7 +69,7 @@ export class Silence extends Mismatch {
 }
 
 /** What the check builds on, and another check judges, is not there. */
-export class Unmet extends PayboxError {
+export class PreconditionFailed extends PayboxError {
   constructor(message: string, cause?: unknown) {
     super('UNMET', message, { severity: 'fatal', cause });
     this.name = 'Unmet';
@@ -83,7 +83,7 @@ export interface RunChecksOptions<Subject, Need extends string> {
   strict: boolean;
   pace: Pace;
   /** The text without the secrets in it; whoever is judged may say them where nobody expects it. */
-  masked?(text: string): string;
+  redact?(text: string): string;
   /** Ends the run; it throws the reason of the signal. */
   signal: AbortSignal;
   onBegin?(check: Check<Subject, Need>, number: number, of: number): void;
@@ -139,9 +139,9 @@ async function judged<Subject, Need extends string>(
     return { result: verdict('passed', ''), isAnswered: true };
   } catch (error) {
     options.signal.throwIfAborted();
-    const reason = options.masked?.(reasonOf(error)) ?? reasonOf(error);
+    const reason = options.redact?.(reasonOf(error)) ?? reasonOf(error);
     evidence.add('problem', reason);
-    const isAnswered = !(error instanceof MissingPeerError || error instanceof Silence);
+    const isAnswered = !(error instanceof MissingPeerError || error instanceof NoAnswer);
     return { result: verdict(outcomeOf(error, check.level, options.strict), reason), isAnswered };
   }
 }
@@ -155,8 +155,8 @@ function rejectedBy(signal: AbortSignal): Promise<never> {
 
 function outcomeOf(error: unknown, level: Level, strict: boolean): CheckOutcome {
   if (error instanceof MissingPeerError) return 'missing';
-  if (error instanceof Unmet || error instanceof ConfigError) return 'skipped';
-  const isChoice = error instanceof Mismatch && !(error instanceof Silence);
+  if (error instanceof PreconditionFailed || error instanceof ConfigError) return 'skipped';
+  const isChoice = error instanceof Mismatch && !(error instanceof NoAnswer);
   return isChoice && level === 'gap' && !strict ? 'differs' : 'failed';
 }
 
@@ -166,7 +166,7 @@ function notTried({ clause, title, level }: Pick<Check<unknown>, 'clause' | 'tit
 }
 
 /** In place of `checks` verdicts of a run that was ended before: without it the report looks as if all were well. */
-export function endedBefore(checks: number): CheckResult {
+export function unfinishedChecks(checks: number): CheckResult {
   const [title, reason] = [`${checks} checks`, 'the run was ended before their verdicts'];
   const evidence = { entries: [], left: 0 };
   return { clause: '…', title, level: 'spec', outcome: 'missing', reason, tookMs: 0, evidence };
@@ -176,7 +176,7 @@ export function endedBefore(checks: number): CheckResult {
 const WEIGHTS = ['failed', 'missing', 'differs', 'passed', 'skipped'] as const satisfies readonly CheckOutcome[];
 
 /** The verdict on a clause: that of the worst of its checks, in the order in which the clauses were judged first. */
-export function byClause(
+export function groupByClause(
   results: readonly CheckResult[],
 ): { clause: string; outcome: CheckOutcome; checks: CheckResult[] }[] {
   return [...Map.groupBy(results, ({ clause }) => clause)].map(([clause, checks]) => {

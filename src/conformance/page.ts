@@ -1,29 +1,29 @@
 import { documentOf } from '../bench/reports/page.ts';
 import { escaped, tookText } from '../bench/reports/text.ts';
 import { timelineOf } from '../bench/reports/timeline.ts';
-import { byClause, type CheckResult } from './check.ts';
-import type { Unjudged } from './unjudged.ts';
+import { type CheckResult, groupByClause } from './check.ts';
+import type { NotJudged } from './unjudged.ts';
 
 /** A target and the verdicts on it. */
-export interface Judged {
+export interface TargetResults {
   target: string;
   results: readonly CheckResult[];
   /** Clauses that nobody judges, and why. */
-  unjudged?: readonly Unjudged[] | undefined;
+  unjudged?: readonly NotJudged[] | undefined;
 }
 
 const LEVELS = { spec: 'must', gap: 'our default' } as const;
 
 /** The verdicts clause by clause as one page that needs nothing else, with what was asked and answered. */
-export function conformancePage(judged: readonly Judged[], { startedAtMs }: { startedAtMs: number }): string {
+export function conformancePage(judged: readonly TargetResults[], { startedAtMs }: { startedAtMs: number }): string {
   const about = `<p>${escaped(new Date(startedAtMs).toISOString())}. A clause in a gap of the specification is a default
 of PROTOCOL.md: another choice there differs, and is wrong only where the run was strict.</p>`;
   return documentOf('paybox bench conformance', [about, ...judged.map(partOf)].join('\n'));
 }
 
-function partOf(judged: Judged, part: number): string {
+function partOf(judged: TargetResults, part: number): string {
   const { target, results } = judged;
-  const clauses = byClause(results);
+  const clauses = groupByClause(results);
   const rows = clauses.flatMap(({ clause, outcome, checks }) =>
     checks.map((check, index) => {
       const head =
@@ -46,7 +46,7 @@ ${unjudgedTable(judged)}
 ${results.map((result) => section(anchorOf(part, results, result), result)).join('\n')}`;
 }
 
-function unjudgedTable({ unjudged = [] }: Judged): string {
+function unjudgedTable({ unjudged = [] }: TargetResults): string {
   if (unjudged.length === 0) return '';
   const rows = unjudged.map(
     ({ clauses, why }) => `<tr><td>${escaped(clauses.join(', '))}</td><td>${escaped(why)}</td></tr>`,

@@ -1,7 +1,7 @@
 import type { Pace } from '../bench/pace.ts';
 import type { Reported } from '../bench/reports/reported.ts';
 import { type Check, type CheckResult, type RunChecksOptions, runChecks } from './check.ts';
-import type { Unjudged } from './unjudged.ts';
+import type { NotJudged } from './unjudged.ts';
 
 export type JudgeOptions = Pick<
   RunChecksOptions<unknown, string>,
@@ -16,18 +16,18 @@ export interface Suite {
 }
 
 /** Whom to judge. */
-export interface Opener {
+export interface JudgeTarget {
   readonly target: string;
   /** How many checks that is. */
   readonly size: number;
   /** Clauses that nobody judges, and why. */
-  readonly unjudged: readonly Unjudged[];
+  readonly unjudged: readonly NotJudged[];
   /** Throws MissingPeerError where nobody is. */
   open(signal: AbortSignal): Promise<Suite>;
 }
 
 /** A suite of checks of one kind of subject. */
-export function suiteOf<Subject, Need extends string>(
+export function createSuite<Subject, Need extends string>(
   checks: readonly Check<Subject, Need>[],
   {
     subject,
@@ -44,13 +44,13 @@ export function suiteOf<Subject, Need extends string>(
   },
 ): Suite {
   return {
-    judge: (options) => runChecks(checks, subject, { ...options, pace, lacks, ...(masked && { masked }) }),
+    judge: (options) => runChecks(checks, subject, { ...options, pace, lacks, ...(masked && { redact: masked }) }),
     close,
   };
 }
 
 /** A verdict as reports of any run of the bench tell it. */
-export function reportedOf(result: CheckResult, { target, seed }: { target: string; seed: number }): Reported {
+export function toReported(result: CheckResult, { target, seed }: { target: string; seed: number }): Reported {
   const { clause, title, level, outcome, reason, tookMs, evidence } = result;
   return {
     scenario: { name: `${clause} ${title}`, file: clause, about: level },

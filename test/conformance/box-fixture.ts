@@ -9,7 +9,7 @@ import type { Transport } from '../../src/bench/targets/identities.ts';
 import type { Starter } from '../../src/bench/targets/own.ts';
 import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
 import { openOwnBox } from '../../src/conformance/box/emulated-box.ts';
-import type { Faces } from '../../src/conformance/box/gateway/tls-listener.ts';
+import type { TlsIdentities } from '../../src/conformance/box/gateway/tls-listener.ts';
 import { type BoxNeed, type BoxSubject, boxLacks } from '../../src/conformance/box/subject.ts';
 import { type CheckResult, runChecks } from '../../src/conformance/check.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
@@ -125,7 +125,7 @@ export interface Judging {
   transport?: Transport;
   probe?: Probe;
   /** With them, box and gateway speak TLS. */
-  faces?: Faces;
+  faces?: TlsIdentities;
   /** What is not there; everything is unless told otherwise. */
   without?: readonly BoxNeed[];
 }

@@ -8,21 +8,21 @@ import { junitOf } from '../../src/bench/reports/junit.ts';
 import { progressOn } from '../../src/bench/reports/progress.ts';
 import { tapOf } from '../../src/bench/reports/tap.ts';
 import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
-import { BOX_UNJUDGED } from '../../src/conformance/box/unjudged.ts';
+import { BOX_NOT_JUDGED } from '../../src/conformance/box/unjudged.ts';
 import {
-  byClause,
   type Check,
   type CheckResult,
+  groupByClause,
   Mismatch,
+  NoAnswer,
+  PreconditionFailed,
   runChecks,
-  Silence,
-  Unmet,
 } from '../../src/conformance/check.ts';
 import { conformancePage } from '../../src/conformance/page.ts';
 import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
-import { Masks } from '../../src/conformance/service/redactor.ts';
-import { SERVICE_UNJUDGED } from '../../src/conformance/service/unjudged.ts';
-import { reportedOf } from '../../src/conformance/suite.ts';
+import { Redactor } from '../../src/conformance/service/redactor.ts';
+import { SERVICE_NOT_JUDGED } from '../../src/conformance/service/unjudged.ts';
+import { toReported } from '../../src/conformance/suite.ts';
 import { MissingPeerError } from '../../src/lib/errors.ts';
 import { HOSTILE } from '../bench/results.ts';
 import { temporaryFolder } from '../support/net.ts';
@@ -54,9 +54,9 @@ describe('a run of checks', () => {
       check(async () => undefined),
       check(fails(new Mismatch('it is 2'))),
       check(fails(new Mismatch('it is 3')), { level: 'gap' }),
-      check(fails(new Unmet('needs a token'))),
+      check(fails(new PreconditionFailed('needs a token'))),
       check(async () => undefined, { needs: ['a box'] }),
-      check(fails(new Silence('no answer')), { level: 'gap' }),
+      check(fails(new NoAnswer('no answer')), { level: 'gap' }),
       check(fails(new MissingPeerError('nobody', ''))),
       check(fails(new TypeError('a fault of the bench')), { level: 'gap' }),
     ]);
@@ -83,7 +83,7 @@ describe('a run of checks', () => {
   });
 
   it('tries no more after three checks in a row without an answer', async () => {
-    const silent = check(fails(new Silence('no answer')));
+    const silent = check(fails(new NoAnswer('no answer')));
     const fine = check(async () => undefined);
     const results = await judge([silent, silent, fine, silent, silent, silent, fine, fine]);
     const tried = ['failed', 'failed', 'passed', 'failed', 'failed', 'failed'];
@@ -102,7 +102,7 @@ describe('a run of checks', () => {
 
   it('gives a clause the verdict of the worst of its checks', () => {
     const of = (clause: string, outcome: CheckResult['outcome']) => resultOf({ clause, outcome });
-    const clauses = byClause([
+    const clauses = groupByClause([
       of('A', 'passed'),
       of('B', 'passed'),
       of('A', 'differs'),
@@ -135,7 +135,7 @@ function hostileResults(): CheckResult[] {
   ];
 }
 
-const reported = () => hostileResults().map((it) => reportedOf(it, { target: 'http://127.0.0.1/vqr', seed: 7 }));
+const reported = () => hostileResults().map((it) => toReported(it, { target: 'http://127.0.0.1/vqr', seed: 7 }));
 
 describe('the reports of a judge', () => {
   it.skipIf(xmllint.missing)(`keep to the schema of JUnit${xmllint.note}`, async () => {
@@ -188,8 +188,8 @@ describe('the reports of a judge', () => {
 
 describe('what stands in evidence', () => {
   it('has no password, no token and no checkSum, whatever holds it', () => {
-    const masks = new Masks();
-    for (const secret of ['pa$$word', 'dXNlcjpwYSQkd29yZA==']) masks.add(secret);
+    const masks = new Redactor();
+    for (const secret of ['pa$$word', 'dXNlcjpwYSQkd29yZA==']) masks.addSecret(secret);
     const masked = JSON.stringify([
       masks.value({ Authorization: 'Basic dXNlcjpwYSQkd29yZA==', 'x-other': 'is pa$$word' }),
       masks.text('{"access_token":"given","checkSum":"d41d8","deep":[{"password":"hidden"}],"content":"pa$$word"}'),
@@ -208,8 +208,8 @@ async function allClauses(): Promise<string[]> {
 }
 
 describe.each([
-  ['service', SERVICE_CHECKS, SERVICE_UNJUDGED],
-  ['box', BOX_CHECKS, BOX_UNJUDGED],
+  ['service', SERVICE_CHECKS, SERVICE_NOT_JUDGED],
+  ['box', BOX_CHECKS, BOX_NOT_JUDGED],
 ] as const)('each clause of PROTOCOL.md at a %s', (_name, checks, unjudged) => {
   const roomOf = (clause: string) => clause.replace(/-\d+$/, '');
   const named = unjudged.flatMap(({ clauses }) => clauses);

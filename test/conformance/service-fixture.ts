@@ -5,7 +5,7 @@ import { screenProbe } from '../../src/bench/probes.ts';
 import { emulatedStarter } from '../../src/commands/bench-emulated.ts';
 import { type CheckResult, runChecks } from '../../src/conformance/check.ts';
 import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
-import { type OwnServiceChanges, openOwnService } from '../../src/conformance/service/emulated-service.ts';
+import { type EmulatedServiceChanges, openEmulatedService } from '../../src/conformance/service/emulated-service.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { seededRandom } from '../../src/lib/seeded.ts';
@@ -14,10 +14,10 @@ const SEED = 7;
 const log = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
 
 /** The verdicts on our own gateway, with something about it changed. */
-export async function judgedOwn(changes: OwnServiceChanges, strict = true): Promise<CheckResult[]> {
+export async function judgedOwn(changes: EmulatedServiceChanges, strict = true): Promise<CheckResult[]> {
   const random = seededRandom(SEED);
   const starter = emulatedStarter({ transport: 'http', probe: screenProbe, random, log });
-  const { subject, close } = await openOwnService(starter, random, changes);
+  const { subject, close } = await openEmulatedService(starter, random, changes);
   try {
     const lacks = subject.lacks.bind(subject);
     const signal = new AbortController().signal;

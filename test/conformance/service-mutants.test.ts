@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { OwnServiceChanges } from '../../src/conformance/service/emulated-service.ts';
+import type { EmulatedServiceChanges } from '../../src/conformance/service/emulated-service.ts';
 import { crc16 } from '../../src/protocol/crc16.ts';
 import { PATHS } from '../../src/protocol/http-api.ts';
 import { clausesOf, judgedOwn, type Lies, liar, type Passing } from './service-fixture.ts';
@@ -286,7 +286,7 @@ const THROUGH_A_LIAR: readonly (readonly [what: string, clauses: readonly string
 
 /** Judges our gateway behind a server that lies, or with a liar before the partner. */
 async function judged(
-  changes: (through: (origin: string, lies: Lies) => Promise<string>) => OwnServiceChanges,
+  changes: (through: (origin: string, lies: Lies) => Promise<string>) => EmulatedServiceChanges,
   strict = true,
 ) {
   const closers: (() => void)[] = [];

@@ -26,7 +26,7 @@ async function judged(baseUrl: string): Promise<CheckResult[]> {
     boxOn: { terminalCode: 'VVB000001', serialNumber: 'VVB900001' },
     confirm: 'displayed',
     slow: false,
-    guesses: false,
+    guessPasswords: false,
     answerTimeoutMs: 500,
   });
   const lacks = subject.lacks.bind(subject);

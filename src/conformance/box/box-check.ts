@@ -1,4 +1,4 @@
-import { type Check, type CheckRun, type Level, Mismatch, Unmet } from '../check.ts';
+import { type Check, type CheckRun, type Level, Mismatch, PreconditionFailed } from '../check.ts';
 import { Trial } from './check-context.ts';
 import type { BoxNeed, BoxSubject } from './subject.ts';
 
@@ -38,9 +38,9 @@ export function boxCheck(
 /** A check of what the box did in all that was judged so far. */
 export function watched(clause: string, title: string, needs: readonly BoxNeed[] = []): Check<BoxSubject, BoxNeed> {
   const run = async ({ subject: { gateway } }: CheckRun<BoxSubject>) => {
-    const against = gateway.objections.filter((it) => it.clause === clause).map(({ what }) => what);
+    const against = gateway.violations.filter((it) => it.clause === clause).map(({ what }) => what);
     if (against.length > 0) throw new Mismatch(against.slice(0, 5).join('; '));
-    if (gateway.sessions.length === 0) throw new Unmet('the box has not been in a session');
+    if (gateway.sessions.length === 0) throw new PreconditionFailed('the box has not been in a session');
   };
   return { clause, title, level: LEVEL, needs, run };
 }

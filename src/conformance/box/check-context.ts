@@ -3,7 +3,7 @@ import type { Seen } from '../../bench/probes.ts';
 import { untilRight } from '../../bench/steps/waiting.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { FaultName } from '../../protocol/faults.ts';
-import { Mismatch, Unmet } from '../check.ts';
+import { Mismatch, PreconditionFailed } from '../check.ts';
 import { type Body, Hearing } from './gateway-transcript.ts';
 
 /** The longest that a notice, as of a payment, may have the screen of a box that is judged. */
@@ -34,7 +34,7 @@ export class Trial extends Hearing {
 
   get #pages(): BoxAt {
     const { pages } = this.subject.hands;
-    if (pages === undefined) throw new Unmet('needs the pages of the box');
+    if (pages === undefined) throw new PreconditionFailed('needs the pages of the box');
     return pages;
   }
 
@@ -44,7 +44,7 @@ export class Trial extends Hearing {
     return this.pace
       .during(() => ask(pages))
       .catch((error: unknown) => {
-        throw new Unmet(`the pages of the box do not answer: ${reasonOf(error)}`, error);
+        throw new PreconditionFailed(`the pages of the box do not answer: ${reasonOf(error)}`, error);
       });
   }
 
@@ -56,7 +56,8 @@ export class Trial extends Hearing {
   /** How many payments the box has said aloud since it started. Throws Unmet for one that does not count them. */
   async announcements(): Promise<number> {
     const count = await this.#asked((pages) => pages.announcements());
-    if (count === undefined) throw new Unmet('the box does not count what it says aloud: its /metrics lack that');
+    if (count === undefined)
+      throw new PreconditionFailed('the box does not count what it says aloud: its /metrics lack that');
     return count;
   }
 
@@ -140,7 +141,7 @@ export class Trial extends Hearing {
     const seen = await this.pace
       .during(async () => this.subject.hands.see?.())
       .catch((error: unknown) => {
-        throw new Unmet(`the screen cannot be seen: ${reasonOf(error)}`, error);
+        throw new PreconditionFailed(`the screen cannot be seen: ${reasonOf(error)}`, error);
       });
     if (seen !== undefined) this.run.evidence.addScreen(this.subject.identity.terminalCode, seen.file, seen.qr);
     return seen;
@@ -156,7 +157,7 @@ export class Trial extends Hearing {
   /** Whether there is a QR at all; that it is the right one is asked elsewhere. */
   async isReadable(order: Body<'show'>): Promise<boolean> {
     const seen = await this.#seenUntil(NOTICE_MAX_MS, (qr) => qr !== undefined);
-    if (seen !== undefined && seen !== order.qrCode) throw new Unmet('the screen shows another QR');
+    if (seen !== undefined && seen !== order.qrCode) throw new PreconditionFailed('the screen shows another QR');
     return seen !== undefined;
   }
 

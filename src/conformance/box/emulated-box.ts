@@ -9,7 +9,7 @@ import { untilAtWork } from '../../bench/targets/running.ts';
 import { makeWorkFolder } from '../../bench/work-folder.ts';
 import type { Random } from '../../lib/random.ts';
 import { ScriptedGateway } from './gateway/scripted-gateway.ts';
-import type { Faces } from './gateway/tls-listener.ts';
+import type { TlsIdentities } from './gateway/tls-listener.ts';
 import { awaitHello, type BoxSubject } from './subject.ts';
 
 /** A box of this house comes up within this, also as a program on a busy machine. */
@@ -20,7 +20,7 @@ export interface OwnBoxOptions {
   probe: Probe;
   random: Random;
   /** With them, box and gateway speak TLS. */
-  faces?: Faces | undefined;
+  faces?: TlsIdentities | undefined;
   signal: AbortSignal;
 }
 
@@ -35,7 +35,7 @@ export async function openOwnBox(
   const identity = { ...made, secret: made.secret };
   const folder = await makeWorkFolder('bench-box');
   const loopback = { host: '127.0.0.1', mqttPort: 0, httpPort: 0 };
-  const gateway = await ScriptedGateway.open(loopback, identity, { clock: pace.clock, random, faces });
+  const gateway = await ScriptedGateway.open(loopback, identity, { clock: pace.clock, random, tls: faces });
   const [boxPort = 0] = await freePorts(1);
   const place = { mqttPort: gateway.mqtt.port, httpPort: gateway.http.port, transport, folder };
   const plain = agentConfigFor(place, made, boxPort);
@@ -78,7 +78,7 @@ export async function openOwnBox(
   }
 }
 
-async function linkOverTls({ mqttPort, httpPort, transport, folder }: Place, { ca }: Faces): Promise<object> {
+async function linkOverTls({ mqttPort, httpPort, transport, folder }: Place, { ca }: TlsIdentities): Promise<object> {
   const file = join(folder, 'ca.pem');
   await writeFile(file, ca);
   const url = transport === 'mqtt' ? `mqtts://127.0.0.1:${mqttPort}` : `https://127.0.0.1:${httpPort}`;

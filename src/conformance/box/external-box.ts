@@ -7,10 +7,10 @@ import { untilRight } from '../../bench/steps/waiting.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 import { isExposed } from '../../lib/tls.ts';
-import { Unmet } from '../check.ts';
+import { PreconditionFailed } from '../check.ts';
 import type { JudgedIdentity } from './gateway/endpoint.ts';
 import { type GatewayPlace, ScriptedGateway } from './gateway/scripted-gateway.ts';
-import type { Faces } from './gateway/tls-listener.ts';
+import type { TlsIdentities } from './gateway/tls-listener.ts';
 import { awaitHello, type BoxHands, type BoxSubject } from './subject.ts';
 
 const FIRST_PICTURE_MS = 30_000;
@@ -29,7 +29,7 @@ export interface AwaitedBoxOptions {
   /** A shell command that turns the box off and on again, and ends once that is done. */
   restartCommand?: string | undefined;
   /** With them, the box has to speak TLS. */
-  faces?: Faces | undefined;
+  faces?: TlsIdentities | undefined;
   /** How long the box may take to come. */
   withinMs: number;
   random: Random;
@@ -46,7 +46,7 @@ export interface AwaitedBoxOptions {
 export async function openAwaitedBox(options: AwaitedBoxOptions): Promise<BoxSubject> {
   const { identity, place, faces, withinMs, random, signal, onProgress } = options;
   const pace = realPace;
-  const gateway = await ScriptedGateway.open(place, identity, { clock: pace.clock, random, faces });
+  const gateway = await ScriptedGateway.open(place, identity, { clock: pace.clock, random, tls: faces });
   try {
     options.onListening(whereToConnect(gateway, place.host));
     await awaitHello(gateway, { pace, withinMs, signal, onProgress });
@@ -85,7 +85,7 @@ async function canFail(at: BoxAt): Promise<boolean> {
 }
 
 /** What has to be set in the box. */
-function whereToConnect({ identity, mqtt, http, faces }: ScriptedGateway, host: string): string[] {
+function whereToConnect({ identity, mqtt, http, tls: faces }: ScriptedGateway, host: string): string[] {
   const name = isAnyHost(host) ? ownAddress() : host;
   const at = name.includes(':') ? `[${name}]` : name;
   const isPlain = faces === undefined;
@@ -112,7 +112,8 @@ export function ownAddress(): string {
 }
 
 function runCommand(command: string, signal: AbortSignal): Promise<void> {
-  const failed = (why: string) => new Unmet(`the box was not restarted: --restart-command ${why}: ${command}`);
+  const failed = (why: string) =>
+    new PreconditionFailed(`the box was not restarted: --restart-command ${why}: ${command}`);
   const child = spawn(command, { shell: true, stdio: 'ignore', signal, timeout: COMMAND_TIMEOUT_MS });
   return new Promise((resolve, reject) => {
     child.on('error', (error) => reject(failed(reasonOf(error))));

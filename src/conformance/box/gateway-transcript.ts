@@ -2,7 +2,7 @@ import { untilRight } from '../../bench/steps/waiting.ts';
 import { MissingPeerError } from '../../lib/errors.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import type { DownBody, DownOf, UpMessage, UpOf } from '../../protocol/messages.ts';
-import { type CheckRun, Mismatch, Unmet } from '../check.ts';
+import { type CheckRun, Mismatch, PreconditionFailed } from '../check.ts';
 import { ACCOUNT, type Session } from './gateway/scripted-gateway.ts';
 import { ordersOf } from './orders.ts';
 import { type BoxSubject, RETURN_MS } from './subject.ts';
@@ -49,11 +49,11 @@ export class Hearing {
     gateway.onTraffic = (title, detail) => this.run.evidence.add('call', title, { detail });
     this.#throwIfRival();
     const isThere = async () => (this.#isWelcomed() ? undefined : 'no session');
-    const withinMs = gateway.sessions.length === 0 && gateway.objections.length > 0 ? 0 : RETURN_MS;
+    const withinMs = gateway.sessions.length === 0 && gateway.violations.length > 0 ? 0 : RETURN_MS;
     if ((await untilRight(this.pace, withinMs, isThere, this.run.signal)) !== undefined) {
-      const objection = gateway.objections.at(-1);
+      const objection = gateway.violations.at(-1);
       const against = objection === undefined ? '' : `; against ${objection.clause}: ${objection.what}`;
-      if (gateway.sessions.length === 0) throw new Unmet(`there is no session${against}`);
+      if (gateway.sessions.length === 0) throw new PreconditionFailed(`there is no session${against}`);
       throw new MissingPeerError(`the box has not come back within ${RETURN_MS / 1000} s${against}`, 'look at the box');
     }
     this.mark();
@@ -70,11 +70,11 @@ export class Hearing {
    */
   async end(isFailed: boolean): Promise<void> {
     const { gateway } = this;
-    const wasOdd = isFailed || gateway.answersHello !== 'welcome' || gateway.account !== ACCOUNT;
+    const wasOdd = isFailed || gateway.helloAnswer !== 'welcome' || gateway.account !== ACCOUNT;
     Object.assign(gateway, { answersHello: 'welcome', account: ACCOUNT, openPushIds: [], acknowledges: true });
     Object.assign(gateway.http, { refusesWith: undefined, isSilent: false });
     if (wasOdd) await this.#begunAnew();
-    const owed = gateway.heard.slice(this.#mark).flatMap(({ message: { type, id }, session }) => {
+    const owed = gateway.received.slice(this.#mark).flatMap(({ message: { type, id }, session }) => {
       return (type === 'ended' || type === 'paid') && session === gateway.session ? [id] : [];
     });
     if (this.#isWelcomed() && owed.length > 0) gateway.acknowledge([...new Set(owed)].slice(0, LIMITS.ackIdsMax));
@@ -91,10 +91,10 @@ export class Hearing {
 
   async #takeBack(): Promise<void> {
     for (const pushId of this.#pushed) {
-      const from = this.gateway.heard.length;
-      this.gateway.tell({ type: 'withdraw', pushId, why: 'timeout' });
+      const from = this.gateway.received.length;
+      this.gateway.send({ type: 'withdraw', pushId, why: 'timeout' });
       const isOver = async () =>
-        this.gateway.heard.slice(from).some(({ message }) => isEndOf(message, pushId)) || !this.#isWelcomed()
+        this.gateway.received.slice(from).some(({ message }) => isEndOf(message, pushId)) || !this.#isWelcomed()
           ? undefined
           : 'not taken back';
       await untilRight(this.pace, CLEANUP_MS, isOver, this.run.signal);
@@ -104,12 +104,12 @@ export class Hearing {
 
   /** Only what is heard from here on counts. */
   mark(): void {
-    this.#mark = this.gateway.heard.length;
+    this.#mark = this.gateway.received.length;
   }
 
   /** Messages since the mark, of these types. */
   since<T extends UpMessage['type']>(...types: T[]): UpOf<T>[] {
-    const all = this.gateway.heard.slice(this.#mark).map(({ message }) => message);
+    const all = this.gateway.received.slice(this.#mark).map(({ message }) => message);
     return all.filter((message): message is UpOf<T> => (types as string[]).includes(message.type));
   }
 
@@ -128,7 +128,7 @@ export class Hearing {
 
   tell(body: DownBody): void {
     if (body.type === 'show') this.#pushed.add(body.pushId);
-    this.gateway.tell(body);
+    this.gateway.send(body);
   }
 
   /** As it is, in place of a message. */
@@ -159,7 +159,7 @@ export class Hearing {
 
   /** When a message was heard. */
   heardAtMs(message: UpMessage): number {
-    return this.gateway.heard.find((it) => it.message === message)?.atMs ?? 0;
+    return this.gateway.received.find((it) => it.message === message)?.atMs ?? 0;
   }
 
   async until(what: string, withinMs: number, isSo: () => boolean | Promise<boolean>): Promise<void> {
@@ -173,7 +173,7 @@ export class Hearing {
   }
 
   #heardInWords(): string {
-    const words = this.gateway.heard.slice(this.#mark).map(({ message }) => inWords(message));
+    const words = this.gateway.received.slice(this.#mark).map(({ message }) => inWords(message));
     return words.length === 0 ? 'nothing' : words.slice(-6).join(', ');
   }
 
@@ -206,7 +206,7 @@ export class Hearing {
   async echo(): Promise<void> {
     const pushId = this.gateway.random.uuid();
     await this.given('an answer to a withdrawal', async () => {
-      this.gateway.tell({ type: 'withdraw', pushId, why: 'timeout' });
+      this.gateway.send({ type: 'withdraw', pushId, why: 'timeout' });
       await this.hear('rejected for a push that never came', ['rejected'], (message) => message.pushId === pushId);
     });
   }
@@ -216,7 +216,7 @@ export class Hearing {
     try {
       return await prepare();
     } catch (error) {
-      if (error instanceof Mismatch) throw new Unmet(`needs ${what}: ${error.message}`, error);
+      if (error instanceof Mismatch) throw new PreconditionFailed(`needs ${what}: ${error.message}`, error);
       throw error;
     }
   }
@@ -245,7 +245,7 @@ export class Hearing {
   }
 
   #throwIfRival(): void {
-    const { rival } = this.gateway;
+    const { duplicateBox: rival } = this.gateway;
     if (rival !== undefined) throw new MissingPeerError(rival, 'judge one box at a time');
   }
 }

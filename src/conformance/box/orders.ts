@@ -37,7 +37,7 @@ export function ordersOf(gateway: ScriptedGateway) {
         qrCode: '',
         expiresAtMs: clock.wallMs() + expiresInMs,
         expiresInMs,
-        sessionMs: gateway.session?.sealer.ageMs ?? 0,
+        sessionMs: gateway.session?.signer.ageMs ?? 0,
         ...change,
       };
       return { ...plain, qrCode: change.qrCode ?? qrOf(plain) };

@@ -59,7 +59,7 @@ export function boxLacks({ gateway, hands }: BoxSubject, need: BoxNeed, slow: bo
     case 'restart':
       return hands.restart === undefined ? 'it cannot be restarted: give --restart-command' : undefined;
     case 'tls':
-      return gateway.faces === undefined ? 'it speaks without TLS: give --tls' : undefined;
+      return gateway.tls === undefined ? 'it speaks without TLS: give --tls' : undefined;
     case 'time':
       return slow ? undefined : 'takes long: give --slow';
     default:
@@ -90,7 +90,7 @@ export async function awaitHello(gateway: ScriptedGateway, { pace, withinMs, sig
     const nowMs = pace.clock.monotonicMs();
     const wrong = gateway.logins.filter(({ username, problem }) => isOf(gateway, username) && problem !== undefined);
     if (wrong.length >= WRONG_LOGINS_MAX) return undefined;
-    if (gateway.objections.some(({ clause }) => clause !== 'TOP-2')) firstProblemMs ??= nowMs;
+    if (gateway.violations.some(({ clause }) => clause !== 'TOP-2')) firstProblemMs ??= nowMs;
     return firstProblemMs !== undefined && nowMs - firstProblemMs > SECOND_HELLO_MS ? undefined : progress;
   };
   const problem = await untilRight(pace, withinMs, look, signal);
@@ -108,10 +108,10 @@ function isOf({ identity }: ScriptedGateway, username: string): boolean {
 
 /** What has come to the door. */
 function progressOf(gateway: ScriptedGateway): string {
-  const { logins, objections, mqtt, http } = gateway;
+  const { logins, violations: objections, mqtt, http } = gateway;
   if (gateway.session !== undefined) return `the box is there, over ${gateway.transport}`;
   const last = logins.at(-1);
-  const visits = mqtt.visits + http.visits;
+  const visits = mqtt.connectionCount + http.connectionCount;
   if (last === undefined) return visits === 0 ? 'nothing has connected' : `${visits} connections, but no login`;
   if (last.problem !== undefined) return `a login was refused: ${last.problem}`;
   const objection = objections.at(-1);

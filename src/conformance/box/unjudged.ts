@@ -1,7 +1,7 @@
-import { THREATS, type Unjudged } from '../unjudged.ts';
+import { type NotJudged, THREATS } from '../unjudged.ts';
 
 /** Clauses that no check of a box judges. */
-export const BOX_UNJUDGED: readonly Unjudged[] = [
+export const BOX_NOT_JUDGED: readonly NotJudged[] = [
   {
     clauses: ['ERR', 'TOK', 'GEN', 'SUM', 'SND', 'CBK', 'SYN'],
     why: 'what a service says to its partners: judge one with --service',

@@ -16,7 +16,7 @@ export type CallbackAuth =
 export type CallbackAnswer = number | 'ok' | 'wrong-shape' | 'redirect';
 
 /** A request to the partner's endpoint. */
-export interface Arrived {
+export interface ReceivedRequest {
   method: string;
   /** Path and query. */
   path: string;
@@ -32,9 +32,9 @@ export interface CallbackListener {
   readonly url: string;
   readonly tokenUrl: string;
   /** In the order in which they came, those to the token endpoint among them. */
-  readonly arrived: readonly Arrived[];
+  readonly requests: readonly ReceivedRequest[];
   /** How every callback is answered until this is called again. */
-  answer(how: CallbackAnswer): void;
+  answerWith(how: CallbackAnswer): void;
   close(): Promise<void>;
 }
 
@@ -50,10 +50,10 @@ export async function startListener(
   clock: Clock,
   auth: CallbackAuth = { kind: 'none' },
 ): Promise<CallbackListener> {
-  const arrived: Arrived[] = [];
+  const arrived: ReceivedRequest[] = [];
   let how: CallbackAnswer = 'ok';
   let tokens = 0;
-  const reply = (response: ServerResponse, { path, body, headers }: Arrived) => {
+  const reply = (response: ServerResponse, { path, body, headers }: ReceivedRequest) => {
     const answer = (status: number, json: object, more: Record<string, string> = {}) => {
       response.writeHead(status, { 'content-type': 'application/json', ...more });
       response.end(JSON.stringify(json));
@@ -93,8 +93,8 @@ export async function startListener(
   return {
     url: `${origin}${SYNC_PATH}`,
     tokenUrl: `${origin}${PATHS.token}`,
-    arrived,
-    answer: (next) => {
+    requests: arrived,
+    answerWith: (next) => {
       how = next;
     },
     close: () =>

@@ -1,6 +1,6 @@
 import { parseJson } from '../../bench/clients/bodies.ts';
 import { MissingPeerError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
-import { Mismatch, Silence } from '../check.ts';
+import { Mismatch, NoAnswer } from '../check.ts';
 import { recordOf } from './json.ts';
 import { ANSWER_TIMEOUT_MS, type ServiceRun } from './subject.ts';
 
@@ -8,7 +8,7 @@ const ANSWER_BYTES_MAX = 1_000_000;
 /** Of a body in the evidence. */
 const KEPT_CHARS_MAX = 4_000;
 
-export interface Question {
+export interface ServiceRequest {
   /** Below the base address, or a whole address. */
   path: string;
   method?: string;
@@ -16,11 +16,11 @@ export interface Question {
   /** As sent; nothing is sent without it. */
   body?: string;
   /** Whether the answer waits for time to pass, which may be skipped meanwhile. */
-  isAwaitingTime?: boolean;
+  whileTimePasses?: boolean;
 }
 
 /** What the service answered. */
-export interface Called {
+export interface Answer {
   status: number;
   headers: Headers;
   bytes: Uint8Array;
@@ -44,31 +44,31 @@ const NOBODY = new Set([
  * One request, kept as evidence. An answer of any status is an answer. Throws MissingPeerError where nobody is, Silence
  * for an answer that does not come whole, Mismatch for one that is not HTTP or has no end.
  */
-export async function ask(run: ServiceRun, question: Question): Promise<Called> {
+export async function sendRequest(run: ServiceRun, question: ServiceRequest): Promise<Answer> {
   const { subject, evidence, signal } = run;
   const { path, method = 'POST', headers = {}, body } = question;
   const url = path.startsWith('http') ? path : `${subject.options.access.baseUrl}${path}`;
   const request = {
     method,
     url,
-    headers: subject.masks.value(headers),
-    body: shortened(subject.masks.text(body ?? '')),
+    headers: subject.redactor.value(headers),
+    body: shortened(subject.redactor.text(body ?? '')),
   };
   try {
     const { answerTimeoutMs = ANSWER_TIMEOUT_MS } = subject.options;
     const asked = () => exchange(url, question, signal, answerTimeoutMs);
     const called = await evidence.timed('answer', () =>
-      question.isAwaitingTime === true ? asked() : subject.pace.during(asked),
+      question.whileTimePasses === true ? asked() : subject.pace.during(asked),
     );
     const { access_token: token } = recordOf(called.json);
     // Also one that nobody should have been given.
-    if (typeof token === 'string') subject.masks.add(token);
+    if (typeof token === 'string') subject.redactor.addSecret(token);
     const refusal = codeOf(called);
     if (refusal !== undefined) subject.codes.add(refusal);
     const answer = {
       status: called.status,
-      headers: subject.masks.value(Object.fromEntries(called.headers)),
-      body: shortened(subject.masks.text(called.text)),
+      headers: subject.redactor.value(Object.fromEntries(called.headers)),
+      body: shortened(subject.redactor.text(called.text)),
     };
     evidence.add('call', `${method} ${new URL(url).pathname}: ${called.status}`, { detail: { request, answer } });
     return called;
@@ -80,10 +80,10 @@ export async function ask(run: ServiceRun, question: Question): Promise<Called> 
 
 async function exchange(
   url: string,
-  { method = 'POST', headers = {}, body }: Question,
+  { method = 'POST', headers = {}, body }: ServiceRequest,
   end: AbortSignal,
   timeoutMs: number,
-): Promise<Called> {
+): Promise<Answer> {
   const late = AbortSignal.timeout(timeoutMs);
   try {
     const response = await fetch(url, {
@@ -98,7 +98,7 @@ async function exchange(
     return { status: response.status, headers: response.headers, bytes, text, json: parseJson(text) };
   } catch (error) {
     end.throwIfAborted();
-    throw late.aborted ? new Silence(`no whole answer within ${timeoutMs / 1_000} s`, error) : whyNot(url, error);
+    throw late.aborted ? new NoAnswer(`no whole answer within ${timeoutMs / 1_000} s`, error) : whyNot(url, error);
   }
 }
 
@@ -122,17 +122,17 @@ function whyNot(url: string, error: unknown): Error {
     return new MissingPeerError(`nothing answers at ${new URL(url).origin} (${code})`, fix, error);
   }
   if (/^HPE_|does not match the HTTP/.test(code)) return new Mismatch(`the answer is not HTTP (${code})`, error);
-  return new Silence(`the connection ended without a whole answer (${code})`, error);
+  return new NoAnswer(`the connection ended without a whole answer (${code})`, error);
 }
 
 /** The code of a refusal (PROTOCOL.md, clause ERR-1); undefined for what is none. */
-export function codeOf({ json }: Called): string | undefined {
+export function codeOf({ json }: Answer): string | undefined {
   const { status, message } = recordOf(json);
   return status === 'FAILED' && typeof message === 'string' ? message : undefined;
 }
 
 /** An answer in a sentence: `400 E46`, `200 SUCCESS`, `404 <html>…`. */
-export function told(called: Called): string {
+export function summaryOf(called: Answer): string {
   const { status, message } = recordOf(called.json);
   const isStatus = typeof status === 'string' && typeof message === 'string';
   const words = isStatus ? (codeOf(called) ?? `${status} ${message}`) : called.text.slice(0, 80);

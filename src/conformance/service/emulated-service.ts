@@ -24,7 +24,7 @@ const AMOUNTS = 50_000_000;
 const TAG_CHARS = 4;
 
 /** What may be other than it is, so that a judge can be judged. */
-export interface OwnServiceChanges {
+export interface EmulatedServiceChanges {
   /** Without a box of its own that is on; the bench plays one in any case. */
   isWithoutBox?: boolean;
   /** Without what takes minutes, which cost work also where they are skipped. */
@@ -38,17 +38,17 @@ export interface OwnServiceChanges {
 }
 
 /** A service that was started to be judged. */
-export interface OwnService {
+export interface EmulatedService {
   subject: ServiceSubject;
   close(): Promise<void>;
 }
 
 /** Starts a gateway with everything that a check needs: partners, boxes, and another one that is no sandbox. */
-export async function openOwnService(
+export async function openEmulatedService(
   starter: Starter,
   random: Random,
-  changes: OwnServiceChanges = {},
-): Promise<OwnService> {
+  changes: EmulatedServiceChanges = {},
+): Promise<EmulatedService> {
   const { pace } = starter;
   const folder = await makeWorkFolder('conformance');
   const made = identitiesOf(random);
@@ -86,7 +86,7 @@ export async function openOwnService(
       access: { baseUrl, ...made.partner },
       account: ACCOUNT,
       pace,
-      ...uniqueOf(random),
+      ...uniqueOrders(random),
       sandbox: true,
       outside: { baseUrl: `http://${LOOPBACK}:${outsidePort}${BASE_PATH}`, ...made.partner },
       box: BOX,
@@ -101,7 +101,7 @@ export async function openOwnService(
       callbackAuth: made.callbackAuth,
       signingSecret: made.signingSecret,
       slow: changes.isQuick !== true,
-      guesses: true,
+      guessPasswords: true,
     });
     return { subject, close };
   } catch (error) {
@@ -147,7 +147,7 @@ function configOf(made: Identities, { url, tokenUrl }: Pick<CallbackListener, 'u
 }
 
 /** What keeps the orders of two runs apart. */
-export function uniqueOf(random: Random): { tag: string; firstAmount: number } {
+export function uniqueOrders(random: Random): { tag: string; firstAmount: number } {
   const tag = random.uuid().replaceAll('-', '').slice(0, TAG_CHARS).toUpperCase();
   return { tag, firstAmount: 1 + Math.floor(random.fraction() * AMOUNTS) };
 }

@@ -6,10 +6,10 @@ const SECRET_FIELDS = new Set(['authorization', 'access_token', 'checksum', 'pas
 const SECRET_TEXT = /("(?:authorization|access_token|checksum|password)"\s{0,8}:\s{0,8}")[^"]*/gi;
 
 /** What must not stand in a report. */
-export class Masks {
+export class Redactor {
   readonly #secrets = new Set<string>();
 
-  add(secret: string): void {
+  addSecret(secret: string): void {
     if (secret.length >= CHARS_MIN) this.#secrets.add(secret);
   }
 

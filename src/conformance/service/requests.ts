@@ -1,9 +1,9 @@
 import { findBank } from '../../protocol/banks.ts';
 import { PATHS } from '../../protocol/http-api.ts';
 import { decodeVietQr, encodeVietQr } from '../../protocol/vietqr.ts';
-import { Mismatch, Unmet } from '../check.ts';
+import { Mismatch, PreconditionFailed } from '../check.ts';
 import { basicOf } from './callback-listener.ts';
-import { ask, type Called, codeOf, type Question, told } from './client.ts';
+import { type Answer, codeOf, type ServiceRequest, sendRequest, summaryOf } from './client.ts';
 import { recordOf } from './json.ts';
 import { type Order, type ServiceAccess, type ServiceRun, type ServiceSubject, signed } from './subject.ts';
 
@@ -14,7 +14,10 @@ const TOKEN_USED_MS = 120_000;
 export type Body = Readonly<Record<string, unknown>> | string;
 
 /** A bearer of the partner. Throws Unmet where none is given: TOK-1 judges that. */
-export async function bearerOf(run: ServiceRun, partner: ServiceAccess = run.subject.options.access): Promise<string> {
+export async function bearerToken(
+  run: ServiceRun,
+  partner: ServiceAccess = run.subject.options.access,
+): Promise<string> {
   const { tokens, pace } = run.subject;
   const name = `${partner.baseUrl} ${partner.username}`;
   const known = tokens.get(name);
@@ -23,7 +26,7 @@ export async function bearerOf(run: ServiceRun, partner: ServiceAccess = run.sub
   const called = await login(run, partner);
   const token = recordOf(called.json).access_token;
   if (called.status !== 200 || typeof token !== 'string') {
-    throw new Unmet(`needs a token, but ${PATHS.token} answered ${told(called)}`);
+    throw new PreconditionFailed(`needs a token, but ${PATHS.token} answered ${summaryOf(called)}`);
   }
   tokens.set(name, { token, sinceMs: nowMs });
   return token;
@@ -34,15 +37,19 @@ export function login(
   run: ServiceRun,
   partner: ServiceAccess,
   { authorization = basicOf(partner), body }: { authorization?: string; body?: string } = {},
-): Promise<Called> {
+): Promise<Answer> {
   const headers = {
     ...(authorization === '' ? {} : { authorization }),
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
   };
-  return ask(run, { path: `${partner.baseUrl}${PATHS.token}`, headers, ...(body === undefined ? {} : { body }) });
+  return sendRequest(run, {
+    path: `${partner.baseUrl}${PATHS.token}`,
+    headers,
+    ...(body === undefined ? {} : { body }),
+  });
 }
 
-interface PostOptions extends Pick<Question, 'isAwaitingTime'> {
+interface PostOptions extends Pick<ServiceRequest, 'whileTimePasses'> {
   as?: ServiceAccess;
   headers?: Record<string, string>;
 }
@@ -53,10 +60,10 @@ export async function post(
   path: string,
   body: Body,
   { as = run.subject.options.access, headers = {}, ...more }: PostOptions = {},
-): Promise<Called> {
-  const authorization = headers.authorization ?? `Bearer ${await bearerOf(run, as)}`;
+): Promise<Answer> {
+  const authorization = headers.authorization ?? `Bearer ${await bearerToken(run, as)}`;
   const sent = { 'content-type': 'application/json', ...headers, authorization };
-  return ask(run, {
+  return sendRequest(run, {
     path: `${as.baseUrl}${path}`,
     headers: Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== '')),
     body: typeof body === 'string' ? body : JSON.stringify(body),
@@ -72,9 +79,9 @@ export function generateBody({ subject }: ServiceRun, order: Order = subject.new
 }
 
 /** A QR of an order: that of the service where it makes a right one, which other checks judge; else the bench's own. */
-export async function qrOf(run: ServiceRun, order: Order): Promise<string> {
+export async function generatedQr(run: ServiceRun, order: Order): Promise<string> {
   const { account } = run.subject.options;
-  const bin = binOf(run.subject);
+  const bin = accountBin(run.subject);
   const { qrCode } = recordOf((await post(run, PATHS.generate, generateBody(run, order))).json);
   const decoded = typeof qrCode === 'string' ? decodeVietQr(qrCode) : undefined;
   const isRight =
@@ -82,18 +89,18 @@ export async function qrOf(run: ServiceRun, order: Order): Promise<string> {
     decoded.value.account === account.bankAccount &&
     decoded.value.bin === bin &&
     decoded.value.amount === order.amount;
-  return isRight && typeof qrCode === 'string' ? qrCode : ownQr(run.subject, order);
+  return isRight && typeof qrCode === 'string' ? qrCode : makeQr(run.subject, order);
 }
 
 /** A QR that the bench makes; `change` makes another of it. */
-export function ownQr(
+export function makeQr(
   subject: ServiceSubject,
   order: Order,
   change: { account?: string; bin?: string; amount?: number | undefined; service?: 'account' | 'card' } = {},
 ): string {
   const { bankAccount } = subject.options.account;
   return encodeVietQr({
-    bin: binOf(subject),
+    bin: accountBin(subject),
     account: bankAccount,
     service: 'account',
     initiation: 'dynamic',
@@ -104,9 +111,10 @@ export function ownQr(
 }
 
 /** The BIN of the account's bank. Throws Unmet for a bank that the bench does not know. */
-export function binOf({ options: { account } }: ServiceSubject): string {
+export function accountBin({ options: { account } }: ServiceSubject): string {
   const bank = findBank(account.bankCode);
-  if (bank === undefined) throw new Unmet(`the bench knows no BIN of bank ${account.bankCode}: name it by its BIN`);
+  if (bank === undefined)
+    throw new PreconditionFailed(`the bench knows no BIN of bank ${account.bankCode}: name it by its BIN`);
   return bank.bin;
 }
 
@@ -139,48 +147,48 @@ export function paymentBody({ subject }: ServiceRun, { amount, content }: Order)
 }
 
 /** The transaction id of a simulated payment. Throws Unmet where it is refused: CBK-4 judges that. */
-export async function pay(run: ServiceRun, order: Order, change: object = {}): Promise<string> {
+export async function simulatePayment(run: ServiceRun, order: Order, change: object = {}): Promise<string> {
   const called = await post(run, PATHS.testCallback, { ...paymentBody(run, order), ...change });
   const { status, message } = recordOf(called.json);
   if (called.status === 200 && status === 'SUCCESS' && typeof message === 'string') return message;
-  throw new Unmet(`needs a simulated payment, but ${PATHS.testCallback} answered ${told(called)}`);
+  throw new PreconditionFailed(`needs a simulated payment, but ${PATHS.testCallback} answered ${summaryOf(called)}`);
 }
 
 /** Throws Mismatch unless the answer is of this status. */
-export function expectStatus(called: Called, status: number, what: string): void {
-  if (called.status !== status) throw new Mismatch(`${what}: expected ${status}, the answer is ${told(called)}`);
+export function expectStatus(called: Answer, status: number, what: string): void {
+  if (called.status !== status) throw new Mismatch(`${what}: expected ${status}, the answer is ${summaryOf(called)}`);
 }
 
 /** Throws Mismatch unless the answer refuses with this code, whatever its status. */
-export function expectCode(called: Called, code: string, what: string): void {
-  if (codeOf(called) !== code) throw new Mismatch(`${what}: expected ${code}, the answer is ${told(called)}`);
+export function expectCode(called: Answer, code: string, what: string): void {
+  if (codeOf(called) !== code) throw new Mismatch(`${what}: expected ${code}, the answer is ${summaryOf(called)}`);
 }
 
 /** Throws Mismatch for a refusal that is none, whatever its words. */
-export function expectRefused(called: Called, what: string): void {
+export function expectRefused(called: Answer, what: string): void {
   const { status } = recordOf(called.json);
   if (called.status < 400 && status !== 'FAILED') {
-    throw new Mismatch(`${what}: expected a refusal, the answer is ${told(called)}`);
+    throw new Mismatch(`${what}: expected a refusal, the answer is ${summaryOf(called)}`);
   }
 }
 
 /** Throws Mismatch unless the answer is 200 and, where it has a status, SUCCESS. */
-export function expectTaken(called: Called, what: string): void {
+export function expectOk(called: Answer, what: string): void {
   if (called.status !== 200 || codeOf(called) !== undefined) {
-    throw new Mismatch(`${what}: expected 200, the answer is ${told(called)}`);
+    throw new Mismatch(`${what}: expected 200, the answer is ${summaryOf(called)}`);
   }
 }
 
 /** Throws Mismatch unless the answer is 200 and SUCCESS. */
-export function expectSuccess(called: Called, what: string): void {
+export function expectSuccess(called: Answer, what: string): void {
   if (called.status !== 200 || recordOf(called.json).status !== 'SUCCESS') {
-    throw new Mismatch(`${what}: expected 200 SUCCESS, the answer is ${told(called)}`);
+    throw new Mismatch(`${what}: expected 200 SUCCESS, the answer is ${summaryOf(called)}`);
   }
 }
 
 /** Throws Mismatch unless a generate request got a QR. */
-export function expectQr(called: Called, what: string): void {
-  expectTaken(called, what);
+export function expectQr(called: Answer, what: string): void {
+  expectOk(called, what);
   const { qrCode } = recordOf(called.json);
   if (typeof qrCode !== 'string' || qrCode === '') throw new Mismatch(`${what}: the answer has no qrCode`);
 }
@@ -192,7 +200,7 @@ export function expectSame(what: string, expected: unknown, actual: unknown): vo
 }
 
 /** Asks all of it, and throws one Mismatch that names everything that is wrong. */
-export async function each<T>(cases: readonly T[], judge: (it: T) => Promise<void>): Promise<void> {
+export async function forEachCase<T>(cases: readonly T[], judge: (it: T) => Promise<void>): Promise<void> {
   const wrong: Mismatch[] = [];
   for (const it of cases) {
     try {

@@ -12,7 +12,7 @@ import {
   type UpMessage,
 } from '../../protocol/messages.ts';
 import { BoxSeal } from '../../protocol/seal.ts';
-import { Unmet } from '../check.ts';
+import { PreconditionFailed } from '../check.ts';
 import type { ServiceRun } from './subject.ts';
 
 /** How long something may take to come to a box that is there. */
@@ -21,13 +21,13 @@ const POST_TIMEOUT_MS = 5_000;
 const KEY_BYTES = 32;
 
 /** What the box does about a push: shows it, unless a check says otherwise. */
-export type OnShow = (box: PlayedBox, show: DownOf<'show'>) => Promise<void>;
+export type OnShow = (box: SimulatedBox, show: DownOf<'show'>) => Promise<void>;
 
 /**
  * The box, played by the bench over HTTP (PROTOCOL.md, clauses BOX-HTTP, MSG and SIG). It answers payments and
  * withdrawals as a box does, so that nothing is owed to it when it goes.
  */
-export class PlayedBox {
+export class SimulatedBox {
   readonly received: DownMessage[] = [];
   readonly #run: ServiceRun;
   readonly #onShow: OnShow;
@@ -53,18 +53,20 @@ export class PlayedBox {
     this.#seal = new BoxSeal({ terminalCode, sessionId, secret }, key, run.subject.pace.clock);
     this.#origin = new URL(access.baseUrl).origin;
     const basic = Buffer.from(`${terminalCode}:${loginOf(secret)}`, 'utf8').toString('base64');
-    run.subject.masks.add(basic);
+    run.subject.redactor.addSecret(basic);
     this.#headers = { authorization: `Basic ${basic}`, [BOX_SESSION_HEADER]: sessionId };
   }
 
   /** Connects and says hello. Throws Unmet where the service takes no such box, or links it to another account. */
-  static async connect(run: ServiceRun, onShow: OnShow = (box, show) => box.show(show)): Promise<PlayedBox> {
-    const box = new PlayedBox(run, onShow);
+  static async connect(run: ServiceRun, onShow: OnShow = (box, show) => box.show(show)): Promise<SimulatedBox> {
+    const box = new SimulatedBox(run, onShow);
     try {
       await run.subject.pace.during(() => box.#begin());
-      const { link } = await box.next('welcome');
+      const { link } = await box.expect('welcome');
       if (link?.bankAccount === run.subject.options.account.bankAccount) return box;
-      throw new Unmet(`needs a box that is linked to --account, this one is linked to ${link?.bankAccount ?? 'none'}`);
+      throw new PreconditionFailed(
+        `needs a box that is linked to --account, this one is linked to ${link?.bankAccount ?? 'none'}`,
+      );
     } catch (error) {
       await box.close();
       throw error;
@@ -76,24 +78,24 @@ export class PlayedBox {
   }
 
   /** The `nth` message of a type, from 1; waits for it. Throws Unmet when it does not come. */
-  async next<T extends DownMessage['type']>(type: T, nth = 1, withinMs = MESSAGE_TIMEOUT_MS): Promise<DownOf<T>> {
-    const found = await this.comes(type, nth, withinMs);
+  async expect<T extends DownMessage['type']>(type: T, nth = 1, withinMs = MESSAGE_TIMEOUT_MS): Promise<DownOf<T>> {
+    const found = await this.waitFor(type, nth, withinMs);
     if (found !== undefined) return found;
     const why = this.#fault === undefined ? '' : `: ${reasonOf(this.#fault)}`;
-    throw new Unmet(`needs a ${type} of the gateway, and none came within ${withinMs / 1_000} s${why}`);
+    throw new PreconditionFailed(`needs a ${type} of the gateway, and none came within ${withinMs / 1_000} s${why}`);
   }
 
   /** The same; undefined when it does not come. */
-  async comes<T extends DownMessage['type']>(
+  async waitFor<T extends DownMessage['type']>(
     type: T,
     nth = 1,
     withinMs = MESSAGE_TIMEOUT_MS,
   ): Promise<DownOf<T> | undefined> {
-    return this.hears(type, (message) => this.of(type).indexOf(message) === nth - 1, withinMs);
+    return this.find(type, (message) => this.of(type).indexOf(message) === nth - 1, withinMs);
   }
 
   /** The first message of a type that is the one; undefined when it does not come. What is owed of before may come too. */
-  async hears<T extends DownMessage['type']>(
+  async find<T extends DownMessage['type']>(
     type: T,
     isIt: (message: DownOf<T>) => boolean,
     withinMs = MESSAGE_TIMEOUT_MS,
@@ -139,7 +141,9 @@ export class PlayedBox {
     );
     this.#challenge = response.headers.get(BOX_CHALLENGE_HEADER) ?? '';
     if (response.status !== 200 || this.#challenge === '') {
-      throw new Unmet(`needs a box at ${this.#origin}${BOX_PATHS.stream}, which answered ${response.status}`);
+      throw new PreconditionFailed(
+        `needs a box at ${this.#origin}${BOX_PATHS.stream}, which answered ${response.status}`,
+      );
     }
     void this.#read(response);
     void this.#sayAlive();
@@ -215,8 +219,12 @@ export class PlayedBox {
 }
 
 /** Plays the box as long as the work lasts. */
-export async function withBox<T>(run: ServiceRun, work: (box: PlayedBox) => Promise<T>, onShow?: OnShow): Promise<T> {
-  const box = await PlayedBox.connect(run, onShow);
+export async function withSimulatedBox<T>(
+  run: ServiceRun,
+  work: (box: SimulatedBox) => Promise<T>,
+  onShow?: OnShow,
+): Promise<T> {
+  const box = await SimulatedBox.connect(run, onShow);
   try {
     return await work(box);
   } finally {

@@ -3,7 +3,7 @@ import type { Account } from '../../bench/clients/gateway.ts';
 import type { Pace } from '../../bench/pace.ts';
 import type { Check, CheckRun } from '../check.ts';
 import type { CallbackAuth, CallbackListener } from './callback-listener.ts';
-import { Masks } from './redactor.ts';
+import { Redactor } from './redactor.ts';
 
 /** A partner of the service, at its base address. */
 export interface ServiceAccess {
@@ -72,7 +72,7 @@ export interface ServiceOptions {
   /** Whether minutes may be waited for, which the emulated service skips. */
   slow: boolean;
   /** Whether wrong passwords may be sent until the service has enough of them. */
-  guesses: boolean;
+  guessPasswords: boolean;
 }
 
 /** Longer than the deadline of any push that is worth waiting for. */
@@ -94,7 +94,7 @@ const NUMBER_DIGITS = 4;
 /** An implementation of the payment QR service, as the bench was told of it. */
 export class ServiceSubject {
   readonly options: ServiceOptions;
-  readonly masks = new Masks();
+  readonly redactor = new Redactor();
   /** Every code of a refusal that was seen. */
   readonly codes = new Set<string>();
   readonly tokens = new Map<string, { token: string; sinceMs: number }>();
@@ -105,12 +105,12 @@ export class ServiceSubject {
     const { access, second, outside, boxSecret, signingSecret, callbackAuth } = options;
     for (const partner of [access, second, outside]) {
       if (partner === undefined) continue;
-      this.masks.add(partner.password);
-      this.masks.add(Buffer.from(`${partner.username}:${partner.password}`, 'utf8').toString('base64'));
+      this.redactor.addSecret(partner.password);
+      this.redactor.addSecret(Buffer.from(`${partner.username}:${partner.password}`, 'utf8').toString('base64'));
     }
-    for (const secret of [boxSecret, signingSecret]) if (secret !== undefined) this.masks.add(secret);
-    if (callbackAuth?.kind === 'bearer') this.masks.add(callbackAuth.token);
-    if (callbackAuth?.kind === 'token') this.masks.add(callbackAuth.password);
+    for (const secret of [boxSecret, signingSecret]) if (secret !== undefined) this.redactor.addSecret(secret);
+    if (callbackAuth?.kind === 'bearer') this.redactor.addSecret(callbackAuth.token);
+    if (callbackAuth?.kind === 'token') this.redactor.addSecret(callbackAuth.password);
   }
 
   get pace(): Pace {
@@ -141,7 +141,7 @@ export class ServiceSubject {
       'the authorization of callbacks': options.callbackAuth !== undefined,
       'signed callbacks': options.signingSecret !== undefined,
       minutes: options.slow,
-      guesses: options.guesses,
+      guesses: options.guessPasswords,
       'plain HTTP': options.access.baseUrl.startsWith('http:'),
     };
     return isThere[need] ? undefined : `${ABOUT[need][0]}: ${ABOUT[need][1]}`;

@@ -1,7 +1,7 @@
-import { THREATS, type Unjudged } from '../unjudged.ts';
+import { type NotJudged, THREATS } from '../unjudged.ts';
 
 /** Clauses that no check of a service judges. */
-export const SERVICE_UNJUDGED: readonly Unjudged[] = [
+export const SERVICE_NOT_JUDGED: readonly NotJudged[] = [
   { clauses: ['ERR-5'], why: 'what a log says' },
   {
     clauses: ['LIM-6'],

@@ -49,7 +49,7 @@ export const MQTT_CHECKS = [
     'the box ends its session when the gateway leaves, and waits for one',
     async (trial) => {
       const { session, mqtt } = trial.gateway;
-      await mqtt.leave();
+      await mqtt.goOffline();
       try {
         await trial.pace.wait(ABSENT_MS);
         if (trial.gateway.session !== session) throw new Mismatch('it said hello although no gateway is present');

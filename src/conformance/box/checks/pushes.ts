@@ -67,7 +67,7 @@ export const PUSH_CHECKS = [
     'it is gone then also while the box has no session',
     async (trial) => {
       const order = await trial.onScreen(trial.order({ expiresInMs: 8_000 }));
-      trial.gateway.answersHello = 'nothing';
+      trial.gateway.helloAnswer = 'nothing';
       trial.gateway.cut();
       await trial.pace.wait(8_000);
       await trial.qrIsGone(order);
@@ -196,6 +196,6 @@ export async function expiresIn(trial: Trial, { pushId }: Body<'show'>, ms: numb
 
 /** Waits until the session has lasted for so long. */
 export async function oldEnough(trial: Trial, ms: number): Promise<void> {
-  const missingMs = ms + 100 - (trial.gateway.session?.sealer.ageMs ?? 0);
+  const missingMs = ms + 100 - (trial.gateway.session?.signer.ageMs ?? 0);
   if (missingMs > 0) await trial.pace.wait(missingMs);
 }

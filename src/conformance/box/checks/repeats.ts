@@ -17,7 +17,7 @@ export const REPEAT_CHECKS = [
     trial.gateway.acknowledge([order.pushId, trial.gateway.random.uuid()]);
     await trial.echo();
     if (trial.since('ended').length > 0) throw new Mismatch('it ended the order on the screen');
-    trial.gateway.acknowledges = false;
+    trial.gateway.acksReports = false;
     trial.withdraw(order.pushId);
     await trial.ended(order.pushId);
   }),

@@ -26,7 +26,7 @@ export const REPORT_CHECKS = [
     'MSG-6',
     'a report comes again after 10 s without an acknowledgement, until it has one',
     async (trial) => {
-      trial.gateway.acknowledges = false;
+      trial.gateway.acksReports = false;
       const payment = trial.payment();
       trial.tell(payment);
       const first = await trial.given('a report', () => trial.paid(payment.transactionId));
@@ -46,7 +46,7 @@ export const REPORT_CHECKS = [
     { needs: ['time'] },
   ),
   boxCheck('MSG-6', 'reports that are owed come again in the next session, in their order', async (trial) => {
-    trial.gateway.acknowledges = false;
+    trial.gateway.acksReports = false;
     const reports = await threeReports(trial);
     trial.mark();
     await trial.reconnected();
@@ -64,7 +64,7 @@ export const REPORT_CHECKS = [
     'MSG-6',
     'reports that are owed outlive a restart of the box',
     async (trial) => {
-      trial.gateway.acknowledges = false;
+      trial.gateway.acksReports = false;
       const reports = await threeReports(trial);
       trial.mark();
       await trial.restarted();
@@ -76,14 +76,14 @@ export const REPORT_CHECKS = [
     'MSG-6',
     'at most 100 reports are under way at a time, and the others follow them',
     async (trial) => {
-      trial.gateway.acknowledges = false;
+      trial.gateway.acksReports = false;
       const replaced: string[] = [];
       for (let count = 0; count <= UNDER_WAY_MAX + MORE; count += 1) replaced.push((await trial.shown()).pushId);
       await trial.until('reports', ANSWER_MS, () => trial.since('ended').length > 0);
       await trial.echo();
       const first = new Set(trial.since('ended').map(idOf));
       if (first.size > UNDER_WAY_MAX) throw new Mismatch(`${first.size} reports are under way`);
-      trial.gateway.acknowledges = true;
+      trial.gateway.acksReports = true;
       trial.gateway.acknowledge([...first]);
       await trial.ended(replaced.at(-2) ?? '', FOLLOW_MS);
     },

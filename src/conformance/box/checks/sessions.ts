@@ -35,7 +35,7 @@ export const SESSION_CHECKS = [
     }
   }),
   boxCheck('MSG-4', 'what is said before the welcome changes nothing', async (trial) => {
-    trial.gateway.answersHello = 'nothing';
+    trial.gateway.helloAnswer = 'nothing';
     await trial.reconnected();
     const payment = trial.payment();
     trial.tell(payment);
@@ -59,9 +59,9 @@ export const SESSION_CHECKS = [
     'a box that is not heard says hello anew within 25 s',
     async (trial) => {
       const { session } = trial.gateway;
-      trial.gateway.hears = false;
+      trial.gateway.answersAlive = false;
       await trial.nextSession(session, BOX_UNHEARD_MAX_MS + SLACK_MS);
-      trial.gateway.hears = true;
+      trial.gateway.answersAlive = true;
       await trial.echo();
     },
     { needs: ['time'] },
@@ -101,7 +101,7 @@ export const SESSION_CHECKS = [
   }),
   boxCheck('MSG-8', 'a box that is refused comes back, and has ended what was on its screen', async (trial) => {
     const order = await trial.shown();
-    trial.gateway.answersHello = 'NOT_REGISTERED';
+    trial.gateway.helloAnswer = 'NOT_REGISTERED';
     const refused = await trial.reconnected();
     Object.assign(trial.gateway, { answersHello: 'welcome', openPushIds: [order.pushId] });
     const session = await trial.nextSession(refused);
@@ -113,7 +113,7 @@ export const SESSION_CHECKS = [
     'a box that is refused takes its QR away',
     async (trial) => {
       const order = await trial.onScreen();
-      trial.gateway.answersHello = 'NOT_REGISTERED';
+      trial.gateway.helloAnswer = 'NOT_REGISTERED';
       await trial.reconnected();
       await trial.qrIsGone(order);
     },
@@ -165,7 +165,7 @@ export const SUPERSEDED_CHECK = boxCheck(
   async (trial) => {
     const order = await trial.shown();
     const { session } = trial.gateway;
-    trial.gateway.tell({ type: 'refused', code: 'SUPERSEDED', reason: 'said by the bench' });
+    trial.gateway.send({ type: 'refused', code: 'SUPERSEDED', reason: 'said by the bench' });
     try {
       await staysAway(trial, session);
       if (trial.subject.hands.see !== undefined) await trial.qrIsGone(order);

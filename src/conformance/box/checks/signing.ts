@@ -84,7 +84,7 @@ export const SEAL_CHECKS = [
   ),
   boxCheck('SIG-3', 'a message that comes a second time changes nothing', async (trial) => {
     const payment = trial.payment();
-    const sealed = sealer(trial).seal(stamped(trial, payment));
+    const sealed = sealer(trial).sign(stamped(trial, payment));
     trial.deliver(sealed);
     await trial.given('its report', () => trial.paid(payment.transactionId));
     trial.mark();
@@ -93,7 +93,7 @@ export const SEAL_CHECKS = [
   }),
   boxCheck('SIG-3', 'a push that is replayed after its end changes nothing', async (trial) => {
     const order = trial.order();
-    const sealed = sealer(trial).seal(stamped(trial, order));
+    const sealed = sealer(trial).sign(stamped(trial, order));
     trial.deliver(sealed);
     await trial.given('an order on the screen', () =>
       trial.hear('shown', ['shown'], (it) => it.pushId === order.pushId),
@@ -108,7 +108,7 @@ export const SEAL_CHECKS = [
   }),
   boxCheck('SIG-3', 'a message that is overtaken by a later one changes nothing', async (trial) => {
     const payment = trial.payment();
-    const held = sealer(trial).seal(stamped(trial, payment));
+    const held = sealer(trial).sign(stamped(trial, payment));
     await trial.echo();
     trial.deliver(held);
     await unheard(trial, payment);
@@ -141,7 +141,7 @@ export const SEAL_CHECKS = [
   }),
   boxCheck('MSG-3', 'fields that it does not know do not keep the box from a message', async (trial) => {
     const payment = trial.payment();
-    trial.deliver(sealer(trial).seal(stamped(trial, payment, { tip: 5_000, note: { from: 'a later version' } })));
+    trial.deliver(sealer(trial).sign(stamped(trial, payment, { tip: 5_000, note: { from: 'a later version' } })));
     await trial.paid(payment.transactionId);
   }),
 ];
@@ -149,11 +149,11 @@ export const SEAL_CHECKS = [
 function sealer(trial: Trial) {
   const { session } = trial.gateway;
   if (session === undefined) throw new Mismatch('there is no session');
-  return session.sealer;
+  return session.signer;
 }
 
 function stamped(trial: Trial, body: Body<'payment'> | Body<'show'>, more?: object): string {
-  return trial.gateway.stamp(body, trial.gateway.session, more);
+  return trial.gateway.messageJson(body, trial.gateway.session, more);
 }
 
 function strangersKey({ gateway }: Trial) {

@@ -17,13 +17,13 @@ export interface Connection {
 }
 
 /** Something that a box did against a clause, seen by whoever speaks to it. */
-export interface Objection {
+export interface Violation {
   clause: string;
   what: string;
 }
 
 /** Somebody at the door. */
-export interface Login {
+export interface LoginAttempt {
   transport: 'mqtt' | 'http';
   username: string;
   /** Why it was not let in. */
@@ -31,26 +31,26 @@ export interface Login {
 }
 
 /** What became of a message. `again`: it was taken before. */
-export type Taken = 'taken' | 'again' | 'illegal';
+export type MessageResult = 'taken' | 'again' | 'illegal';
 
 /** Who hears what comes in over a transport. */
-export interface Ear {
-  login(login: Login): void;
-  message(connection: Connection, bytes: Uint8Array): Taken;
-  object(clause: string, what: string): void;
+export interface EndpointEvents {
+  login(login: LoginAttempt): void;
+  message(connection: Connection, bytes: Uint8Array): MessageResult;
+  violation(clause: string, what: string): void;
 }
 
 /** Where a gateway listens; port 0 takes a free one. */
-export interface Listen {
+export interface ListenAddress {
   host: string;
   port: number;
 }
 
 /** A gateway's end of one transport. */
-export interface Side {
+export interface GatewayEndpoint {
   readonly port: number;
   /** Connections that there were, whatever they were for. */
-  readonly visits: number;
+  readonly connectionCount: number;
   /** Ends every connection without a word. */
   cut(): void;
   /** A new run of the gateway: what was said to the run before counts no more. */

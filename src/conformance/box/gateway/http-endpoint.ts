@@ -7,10 +7,10 @@ import { SERVER_LIMITS } from '../../../lib/http-guard.ts';
 import type { Random } from '../../../lib/random.ts';
 import { LIMITS } from '../../../protocol/fields.ts';
 import { BOX_ALIVE_MS, BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../../protocol/http-api.ts';
-import type { Connection, Ear, JudgedIdentity, Listen, Side } from './endpoint.ts';
+import type { Connection, EndpointEvents, GatewayEndpoint, JudgedIdentity, ListenAddress } from './endpoint.ts';
 import { openServer } from './listening.ts';
 import { loginProblem } from './login.ts';
-import { type Face, TlsFront } from './tls-listener.ts';
+import { type TlsIdentity, TlsListener } from './tls-listener.ts';
 
 const PORT_OPTION = '--http-port';
 const CONNECTIONS_MAX = 64;
@@ -30,13 +30,13 @@ export type PostAnswer = 503 | 409 | 401 | 'hang';
 export interface HttpDeps {
   clock: Clock;
   random: Random;
-  ear: Ear;
+  events: EndpointEvents;
   /** What it shows of itself; without one it speaks without TLS. */
-  face?: Face | undefined;
+  tls?: TlsIdentity | undefined;
 }
 
 /** The gateway's side of the box's connection over HTTP (PROTOCOL.md, clause BOX-HTTP). */
-export class HttpSide implements Side {
+export class HttpEndpoint implements GatewayEndpoint {
   readonly #identity: JudgedIdentity;
   readonly #deps: HttpDeps;
   readonly #server: Server;
@@ -51,8 +51,8 @@ export class HttpSide implements Side {
   /** Requests that were answered as `refusesWith` says. */
   refused = 0;
   /** What is before it; undefined where it speaks without TLS. */
-  front: TlsFront | undefined;
-  visits = 0;
+  tls: TlsListener | undefined;
+  connectionCount = 0;
   port = 0;
 
   private constructor(identity: JudgedIdentity, deps: HttpDeps) {
@@ -61,20 +61,20 @@ export class HttpSide implements Side {
     this.#server = createServer(SERVER_LIMITS, (request, response) => this.#onRequest(request, response));
     this.#server.maxConnections = CONNECTIONS_MAX;
     this.#server.on('connection', (socket: Socket) => {
-      this.visits += 1;
+      this.connectionCount += 1;
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
     });
   }
 
   /** Throws ConfigError when the address cannot be had. */
-  static async open(at: Listen, identity: JudgedIdentity, deps: HttpDeps): Promise<HttpSide> {
-    const side = new HttpSide(identity, deps);
+  static async open(at: ListenAddress, identity: JudgedIdentity, deps: HttpDeps): Promise<HttpEndpoint> {
+    const side = new HttpEndpoint(identity, deps);
     const server = side.#server;
-    if (deps.face === undefined) side.port = await openServer(server, at, PORT_OPTION);
+    if (deps.tls === undefined) side.port = await openServer(server, at, PORT_OPTION);
     else {
-      side.front = await TlsFront.open(at, PORT_OPTION, deps.face, (socket) => server.emit('connection', socket));
-      side.port = side.front.port;
+      side.tls = await TlsListener.open(at, PORT_OPTION, deps.tls, (socket) => server.emit('connection', socket));
+      side.port = side.tls.port;
     }
     return side;
   }
@@ -91,7 +91,7 @@ export class HttpSide implements Side {
   async close(): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve));
     this.#server.closeAllConnections();
-    await Promise.all([closed, this.front?.close()]);
+    await Promise.all([closed, this.tls?.close()]);
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
@@ -108,14 +108,14 @@ export class HttpSide implements Side {
     }
     const session = SESSION.safeParse(request.headers[BOX_SESSION_HEADER]);
     if (!session.success) {
-      this.#deps.ear.object('BOX-HTTP-1', `${method} ${url} without a UUID in ${BOX_SESSION_HEADER}`);
+      this.#deps.events.violation('BOX-HTTP-1', `${method} ${url} without a UUID in ${BOX_SESSION_HEADER}`);
       end(response, 400);
     } else if (method === 'GET' && url === BOX_PATHS.stream) {
       this.#openStream(response, session.data);
     } else if (method === 'POST' && url === BOX_PATHS.messages) {
       this.#onPost(request, response, session.data);
     } else {
-      this.#deps.ear.object('BOX-HTTP-1', `${method} ${url} is none of its paths`);
+      this.#deps.events.violation('BOX-HTTP-1', `${method} ${url} is none of its paths`);
       end(response, 404);
     }
   }
@@ -126,7 +126,7 @@ export class HttpSide implements Side {
     const isBasic = scheme.toLowerCase() === 'basic';
     const problem = isBasic ? loginProblem(this.#identity, username, password) : 'it sends no Basic credentials';
     if (problem !== undefined || url === BOX_PATHS.stream) {
-      this.#deps.ear.login({ transport: 'http', username, problem });
+      this.#deps.events.login({ transport: 'http', username, problem });
     }
     return problem === undefined;
   }
@@ -180,7 +180,7 @@ export class HttpSide implements Side {
     });
     request.on('end', () => {
       if (bytes > LIMITS.messageBytesMax) {
-        this.#deps.ear.object('LIM-4', `posted ${bytes} bytes`);
+        this.#deps.events.violation('LIM-4', `posted ${bytes} bytes`);
         end(response, 413);
         return;
       }
@@ -189,12 +189,12 @@ export class HttpSide implements Side {
   }
 
   #answerTo({ headers }: IncomingMessage, body: Buffer, sessionId: string): number {
-    const { ear } = this.#deps;
+    const { events: ear } = this.#deps;
     if (typeof this.refusesWith === 'number') return this.refusesWith;
     const stream = this.#streams.get(sessionId);
     if (stream === undefined) return 409;
     const type = headers['content-type'];
-    if (type !== 'application/jose') ear.object('BOX-HTTP-2', `posted a message as ${type ?? 'no Content-Type'}`);
+    if (type !== 'application/jose') ear.violation('BOX-HTTP-2', `posted a message as ${type ?? 'no Content-Type'}`);
     return ear.message(stream, body) === 'illegal' ? 400 : 202;
   }
 }

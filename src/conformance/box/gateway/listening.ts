@@ -1,9 +1,9 @@
 import type { Server } from 'node:net';
 import { ConfigError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
-import type { Listen } from './endpoint.ts';
+import type { ListenAddress } from './endpoint.ts';
 
 /** Opens a server; the port that it got. Throws ConfigError that names the option. */
-export async function openServer(server: Server, { host, port }: Listen, option: string): Promise<number> {
+export async function openServer(server: Server, { host, port }: ListenAddress, option: string): Promise<number> {
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);

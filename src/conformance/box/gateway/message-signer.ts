@@ -4,7 +4,7 @@ import { proofOf, type SigningKey } from '../../../protocol/keys.ts';
 import { MESSAGE_LIFETIME_MS, type SealedSession } from '../../../protocol/seal.ts';
 
 /** What is wrong with a message, on purpose; what is left out is as it should be. */
-export interface Twist {
+export interface Defects {
   key?: SigningKey;
   /** What is not the last number plus one. */
   seq?: number;
@@ -20,7 +20,7 @@ export interface Twist {
  * Seals what a gateway says in one session (PROTOCOL.md, clauses SIG-1 and SIG-2), and what nobody may say in it:
  * GatewaySeal seals nothing that is wrong.
  */
-export class Sealer {
+export class MessageSigner {
   readonly #session: SealedSession;
   readonly #clock: Clock;
   readonly #helloAtMs: number;
@@ -46,7 +46,7 @@ export class Sealer {
   }
 
   /** The next message. */
-  seal(payload: string): string {
+  sign(payload: string): string {
     this.#seq += 1;
     const sealed = this.#write(payload, { seq: this.#seq });
     this.#firstKid ??= this.#key.kid;
@@ -54,11 +54,11 @@ export class Sealer {
   }
 
   /** A message that does not count: the next one has the number that it would have had. */
-  forge(payload: string, twist: Twist): string {
+  forge(payload: string, twist: Defects): string {
     return this.#write(payload, { seq: this.#seq + 1, ...twist });
   }
 
-  #write(payload: string, { key = this.#key, seq = 0, expiresMs, proof, head = {} }: Twist): string {
+  #write(payload: string, { key = this.#key, seq = 0, expiresMs, proof, head = {} }: Defects): string {
     const { terminalCode } = this.#session;
     const sessionMs = this.ageMs;
     const times = { sessionMs, expiresMs: expiresMs ?? sessionMs + MESSAGE_LIFETIME_MS };

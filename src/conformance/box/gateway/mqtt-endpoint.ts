@@ -6,10 +6,10 @@ import { decodePresence, encode } from '../../../protocol/codec.ts';
 import { goneProofOf } from '../../../protocol/keys.ts';
 import { MESSAGE_VERSION, type Presence } from '../../../protocol/messages.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../../protocol/topics.ts';
-import type { Connection, Ear, JudgedIdentity, Listen, Side } from './endpoint.ts';
+import type { Connection, EndpointEvents, GatewayEndpoint, JudgedIdentity, ListenAddress } from './endpoint.ts';
 import { openServer } from './listening.ts';
 import { loginProblem } from './login.ts';
-import { type Face, TlsFront } from './tls-listener.ts';
+import { type TlsIdentity, TlsListener } from './tls-listener.ts';
 
 const PORT_OPTION = '--mqtt-port';
 const CONNECTIONS_MAX = 64;
@@ -47,13 +47,13 @@ interface Published {
 
 export interface BrokerDeps {
   random: Random;
-  ear: Ear;
+  events: EndpointEvents;
   /** What it shows of itself; without one it speaks without TLS. */
-  face?: Face | undefined;
+  tls?: TlsIdentity | undefined;
 }
 
 /** The gateway and its broker in one (PROTOCOL.md, clauses TOP and PRE). */
-export class MqttSide implements Side {
+export class MqttEndpoint implements GatewayEndpoint {
   readonly #identity: JudgedIdentity;
   readonly #deps: BrokerDeps;
   readonly #sockets = new Set<Socket>();
@@ -66,8 +66,8 @@ export class MqttSide implements Side {
   /** What the box, or its last will, has said of its presence; the broker keeps the last one. */
   readonly presences: Presence[] = [];
   /** What is before it; undefined where it speaks without TLS. */
-  front: TlsFront | undefined;
-  visits = 0;
+  tls: TlsListener | undefined;
+  connectionCount = 0;
   port = 0;
 
   private constructor(identity: JudgedIdentity, deps: BrokerDeps) {
@@ -76,8 +76,8 @@ export class MqttSide implements Side {
   }
 
   /** Throws ConfigError when the address cannot be had. */
-  static async open(at: Listen, identity: JudgedIdentity, deps: BrokerDeps): Promise<MqttSide> {
-    const side = new MqttSide(identity, deps);
+  static async open(at: ListenAddress, identity: JudgedIdentity, deps: BrokerDeps): Promise<MqttEndpoint> {
+    const side = new MqttEndpoint(identity, deps);
     // Without a limit, as what is above one is queued without any, and thousands in it overflow the stack.
     const aedes = await Aedes.createBroker({ ...side.#rights(), connectTimeout: CONNECT_TIMEOUT_MS, concurrency: 0 });
     side.#aedes = aedes;
@@ -94,18 +94,18 @@ export class MqttSide implements Side {
     return side;
   }
 
-  async #listen(at: Listen, handle: (socket: Socket) => void): Promise<number> {
+  async #listen(at: ListenAddress, handle: (socket: Socket) => void): Promise<number> {
     const onSocket = (socket: Socket) => {
-      this.visits += 1;
+      this.connectionCount += 1;
       this.#sockets.add(socket);
       socket.setNoDelay(true);
       socket.once('close', () => this.#sockets.delete(socket));
       handle(socket);
     };
-    const { face } = this.#deps;
+    const { tls: face } = this.#deps;
     if (face !== undefined) {
-      this.front = await TlsFront.open(at, PORT_OPTION, face, onSocket);
-      return this.front.port;
+      this.tls = await TlsListener.open(at, PORT_OPTION, face, onSocket);
+      return this.tls.port;
     }
     const server = createServer(onSocket);
     server.maxConnections = CONNECTIONS_MAX;
@@ -123,7 +123,7 @@ export class MqttSide implements Side {
   }
 
   /** The gateway is not at the broker any more; `restart` brings it back. */
-  async leave(): Promise<void> {
+  async goOffline(): Promise<void> {
     await this.#sayPresence(false);
     this.#run = undefined;
   }
@@ -132,7 +132,7 @@ export class MqttSide implements Side {
     const closed = this.#server && new Promise((resolve) => this.#server?.close(resolve));
     await new Promise<void>((resolve) => this.#aedes?.close(resolve));
     this.cut();
-    await Promise.all([closed, this.front?.close()]);
+    await Promise.all([closed, this.tls?.close()]);
   }
 
   async #sayPresence(online: boolean): Promise<void> {
@@ -149,7 +149,7 @@ export class MqttSide implements Side {
 
   #rights(): AedesOptions {
     const { terminalCode } = this.#identity;
-    const { ear } = this.#deps;
+    const { events: ear } = this.#deps;
     return {
       preConnect: (client, packet, done) => {
         this.#packets.set(client, packet);
@@ -165,14 +165,14 @@ export class MqttSide implements Side {
       },
       authorizePublish: (_client, packet, done) => {
         const isAllowed = boxMayPublish(terminalCode, packet.topic);
-        if (!isAllowed) ear.object('TOP-3', `published to ${packet.topic}`);
+        if (!isAllowed) ear.violation('TOP-3', `published to ${packet.topic}`);
         done(isAllowed ? null : new Error('publish refused'));
       },
       authorizeSubscribe: (_client, subscription, done) => {
         const { topic, qos } = subscription;
         const isAllowed = boxMaySubscribe(terminalCode, topic);
-        if (!isAllowed) ear.object('TOP-3', `subscribed to ${topic}`);
-        if (qos !== 1) ear.object('TOP-1', `subscribed to ${topic} with QoS ${qos}`);
+        if (!isAllowed) ear.violation('TOP-3', `subscribed to ${topic}`);
+        if (qos !== 1) ear.violation('TOP-1', `subscribed to ${topic} with QoS ${qos}`);
         done(null, isAllowed ? subscription : null);
       },
     };
@@ -180,41 +180,41 @@ export class MqttSide implements Side {
 
   /** The last will of a connection, as far as it is a legal one; what else it says of itself is looked at too. */
   #willOf(client: Client): Presence | undefined {
-    const { ear } = this.#deps;
+    const { events: ear } = this.#deps;
     const packet = this.#packets.get(client);
     const { protocolVersion, clean, keepalive = 0, will } = packet ?? {};
-    if (protocolVersion !== PROTOCOL_LEVEL) ear.object('TOP-1', `MQTT of protocol level ${protocolVersion}`);
-    if (clean !== true) ear.object('TOP-1', 'connected without a clean session');
-    if (keepalive < 1 || keepalive > KEEPALIVE_SECONDS_MAX) ear.object('TOP-4', `a keepalive of ${keepalive} s`);
+    if (protocolVersion !== PROTOCOL_LEVEL) ear.violation('TOP-1', `MQTT of protocol level ${protocolVersion}`);
+    if (clean !== true) ear.violation('TOP-1', 'connected without a clean session');
+    if (keepalive < 1 || keepalive > KEEPALIVE_SECONDS_MAX) ear.violation('TOP-4', `a keepalive of ${keepalive} s`);
     if (will === undefined) {
-      ear.object('PRE-1', 'connected without a last will');
+      ear.violation('PRE-1', 'connected without a last will');
       return undefined;
     }
     const told = this.#presenceIn({ ...will, qos: will.qos ?? 0 }, 'its last will');
-    if (told?.online === true) ear.object('PRE-1', 'its last will says that it is online');
+    if (told?.online === true) ear.violation('PRE-1', 'its last will says that it is online');
     return told;
   }
 
   /** The presence in a publish; objects to what is none. */
   #presenceIn({ topic, payload, qos, retain = false }: Published, what: string): Presence | undefined {
-    const { ear } = this.#deps;
+    const { events: ear } = this.#deps;
     const expected = boxTopic(this.#identity.terminalCode, 'presence');
     const decoded = decodePresence(Buffer.from(payload));
-    if (topic !== expected) ear.object('PRE-1', `${what} goes to ${topic}, not to ${expected}`);
+    if (topic !== expected) ear.violation('PRE-1', `${what} goes to ${topic}, not to ${expected}`);
     if (!retain || qos !== 1)
-      ear.object('PRE-1', `${what} goes with QoS ${qos}${retain ? '' : ' and is not retained'}`);
+      ear.violation('PRE-1', `${what} goes with QoS ${qos}${retain ? '' : ' and is not retained'}`);
     if (decoded.ok) {
       this.#lookAtProof(decoded.value, what);
       return decoded.value;
     }
-    ear.object('PRE-1', `${what} is no presence: ${decoded.reason}`);
+    ear.violation('PRE-1', `${what} is no presence: ${decoded.reason}`);
     return undefined;
   }
 
   #lookAtProof({ online, sessionId, proof }: Presence, what: string): void {
     const { secret, terminalCode } = this.#identity;
     if (online || proof === goneProofOf(secret, terminalCode, sessionId)) return;
-    this.#deps.ear.object('PRE-1', `${what} does not prove that it is the box that is gone`);
+    this.#deps.events.violation('PRE-1', `${what} does not prove that it is the box that is gone`);
   }
 
   #connectionOf(client: Client, will: Presence | undefined): MqttConnection {
@@ -239,7 +239,7 @@ export class MqttSide implements Side {
   }
 
   #onPublish(packet: Published, client: Client | null): void {
-    const { ear } = this.#deps;
+    const { events: ear } = this.#deps;
     const { terminalCode } = this.#identity;
     const connection = client === null ? undefined : this.#connections.get(client);
     if (packet.topic === boxTopic(terminalCode, 'presence')) {
@@ -248,9 +248,9 @@ export class MqttSide implements Side {
       if (connection !== undefined && told?.online === true) this.#onBirth(connection, told);
     } else if (packet.topic === boxTopic(terminalCode, 'up') && connection !== undefined) {
       if (packet.qos !== 1 || packet.retain === true) {
-        ear.object('TOP-1', `sent with QoS ${packet.qos}${packet.retain === true ? ', retained' : ''}`);
+        ear.violation('TOP-1', `sent with QoS ${packet.qos}${packet.retain === true ? ', retained' : ''}`);
       }
-      if (this.#run === undefined) ear.object('PRE-2', 'sent a message while no gateway is present');
+      if (this.#run === undefined) ear.violation('PRE-2', 'sent a message while no gateway is present');
       ear.message(connection, Buffer.from(packet.payload));
     }
   }
@@ -259,10 +259,10 @@ export class MqttSide implements Side {
     connection.sessionId = sessionId;
     const { will, clientId } = connection;
     if (hexOf(clientId).includes(hexOf(sessionId).slice(0, SESSION_HEX_TOLD_MAX))) {
-      this.#deps.ear.object('TOP-6', `its client id ${clientId} tells its session`);
+      this.#deps.events.violation('TOP-6', `its client id ${clientId} tells its session`);
     }
     if (will !== undefined && will.sessionId !== sessionId) {
-      this.#deps.ear.object('PRE-1', 'its birth names another session than its last will');
+      this.#deps.events.violation('PRE-1', 'its birth names another session than its last will');
     }
   }
 }

@@ -6,11 +6,11 @@ import { readJws } from '../../../protocol/jws.ts';
 import { type SigningKey, signingKeyOf } from '../../../protocol/keys.ts';
 import { type DownBody, type Link, MESSAGE_VERSION, type UpMessage, type UpOf } from '../../../protocol/messages.ts';
 import { GatewaySeal, type ReadMessage, readUp, type SealRefusal } from '../../../protocol/seal.ts';
-import type { Connection, Ear, JudgedIdentity, Login, Objection, Taken } from './endpoint.ts';
-import { HttpSide } from './http-endpoint.ts';
-import { Sealer } from './message-signer.ts';
-import { MqttSide } from './mqtt-endpoint.ts';
-import type { Face, Faces } from './tls-listener.ts';
+import type { Connection, EndpointEvents, JudgedIdentity, LoginAttempt, MessageResult, Violation } from './endpoint.ts';
+import { HttpEndpoint } from './http-endpoint.ts';
+import { MessageSigner } from './message-signer.ts';
+import { MqttEndpoint } from './mqtt-endpoint.ts';
+import type { TlsIdentities, TlsIdentity } from './tls-listener.ts';
 
 const SEED_BYTES = 32;
 /** What is kept of one box. */
@@ -23,7 +23,7 @@ const LOGINS_MAX = 200;
 export const ACCOUNT: Link = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
 
 /** One message of the box, taken. */
-export interface Heard {
+export interface ReceivedMessage {
   message: UpMessage;
   session: Session;
   /** On the gateway's monotonic clock. */
@@ -38,8 +38,8 @@ export interface Session {
   /** The thumbprint of the box's key, and when it says that it made this hello. */
   readonly kid: string;
   readonly helloMs: number;
-  readonly sealer: Sealer;
-  readonly seal: GatewaySeal;
+  readonly signer: MessageSigner;
+  readonly verifier: GatewaySeal;
   isWelcomed: boolean;
   /** The number of the last message. */
   seq: number;
@@ -51,7 +51,7 @@ export interface GatewayDeps {
   clock: Clock;
   random: Random;
   /** What it shows of itself over TLS; without them it speaks without. */
-  faces?: Faces | undefined;
+  tls?: TlsIdentities | undefined;
 }
 
 export interface GatewayPlace {
@@ -63,33 +63,33 @@ export interface GatewayPlace {
 /** A gateway for one box, over both transports, that says what it is told to and notes what the box does against a clause. */
 export class ScriptedGateway {
   readonly identity: JudgedIdentity;
-  readonly faces: Faces | undefined;
+  readonly tls: TlsIdentities | undefined;
   readonly clock: Clock;
   readonly random: Random;
-  readonly heard: Heard[] = [];
+  readonly received: ReceivedMessage[] = [];
   readonly sessions: Session[] = [];
-  readonly objections: Objection[] = [];
-  readonly logins: Login[] = [];
-  #mqtt: MqttSide | undefined;
-  #http: HttpSide | undefined;
+  readonly violations: Violation[] = [];
+  readonly logins: LoginAttempt[] = [];
+  #mqtt: MqttEndpoint | undefined;
+  #http: HttpEndpoint | undefined;
   #key: SigningKey;
   /** What the next welcomes say. */
   account: Link | null = ACCOUNT;
   openPushIds: string[] = [];
   /** What a hello is answered; another code than a welcome is a refusal. */
-  answersHello: 'welcome' | 'nothing' | Code = 'welcome';
+  helloAnswer: 'welcome' | 'nothing' | Code = 'welcome';
   /** Whether signs of life are answered. */
-  hears = true;
+  answersAlive = true;
   /** Whether reports are acknowledged as they come. */
-  acknowledges = true;
+  acksReports = true;
   /** What is told of another box under the same identity; undefined while there is one only. */
-  rival: string | undefined;
+  duplicateBox: string | undefined;
   /** Told what is said and heard, for whoever keeps evidence. */
   onTraffic: ((title: string, detail: unknown) => void) | undefined;
 
-  private constructor(identity: JudgedIdentity, { clock, random, faces }: GatewayDeps) {
+  private constructor(identity: JudgedIdentity, { clock, random, tls: faces }: GatewayDeps) {
     this.identity = identity;
-    this.faces = faces;
+    this.tls = faces;
     this.clock = clock;
     this.random = random;
     this.#key = signingKeyOf(random.secret(SEED_BYTES));
@@ -98,16 +98,16 @@ export class ScriptedGateway {
   /** Listens on both ports; port 0 takes a free one. Throws ConfigError that names the option. */
   static async open(place: GatewayPlace, identity: JudgedIdentity, deps: GatewayDeps): Promise<ScriptedGateway> {
     const gateway = new ScriptedGateway(identity, deps);
-    const ear: Ear = {
+    const events: EndpointEvents = {
       login: (login) => gateway.#onLogin(login),
       message: (connection, bytes) => gateway.#onMessage(connection, bytes),
-      object: (clause, what) => gateway.object(clause, what),
+      violation: (clause, what) => gateway.reportViolation(clause, what),
     };
     const { host, mqttPort, httpPort } = place;
-    const sides = { ...deps, ear, face: deps.faces?.right };
-    gateway.#mqtt = await MqttSide.open({ host, port: mqttPort }, identity, sides);
+    const shared = { clock: deps.clock, random: deps.random, events, tls: deps.tls?.valid };
+    gateway.#mqtt = await MqttEndpoint.open({ host, port: mqttPort }, identity, shared);
     try {
-      gateway.#http = await HttpSide.open({ host, port: httpPort }, identity, sides);
+      gateway.#http = await HttpEndpoint.open({ host, port: httpPort }, identity, shared);
     } catch (error) {
       await gateway.#mqtt.close();
       throw error;
@@ -115,12 +115,12 @@ export class ScriptedGateway {
     return gateway;
   }
 
-  get mqtt(): MqttSide {
+  get mqtt(): MqttEndpoint {
     if (this.#mqtt === undefined) throw new Error('the gateway is not open');
     return this.#mqtt;
   }
 
-  get http(): HttpSide {
+  get http(): HttpEndpoint {
     if (this.#http === undefined) throw new Error('the gateway is not open');
     return this.#http;
   }
@@ -136,43 +136,43 @@ export class ScriptedGateway {
   }
 
   /** Says the next message in the newest session, or in another one. */
-  tell(body: DownBody, session = this.#current()): void {
+  send(body: DownBody, session = this.#current()): void {
     this.onTraffic?.(`told ${body.type}`, body);
-    session.connection.deliver(session.sealer.seal(this.stamp(body, session)));
+    session.connection.deliver(session.signer.sign(this.messageJson(body, session)));
   }
 
   /** The JSON of a message in a session; whatever else is given is put over it. */
-  stamp(body: DownBody, session = this.#current(), more: object = {}): string {
+  messageJson(body: DownBody, session = this.#current(), more: object = {}): string {
     const head = { v: MESSAGE_VERSION, id: this.random.uuid(), sentAtMs: this.clock.wallMs() };
     return JSON.stringify({ ...head, sessionId: session.sessionId, ...body, ...more });
   }
 
   acknowledge(reportIds: string[], session = this.#current()): void {
-    this.tell({ type: 'ack', reportIds }, session);
+    this.send({ type: 'ack', reportIds }, session);
   }
 
   welcome(session = this.#current()): void {
     session.isWelcomed = true;
-    this.tell({ type: 'welcome', link: this.account, openPushIds: this.openPushIds }, session);
+    this.send({ type: 'welcome', link: this.account, openPushIds: this.openPushIds }, session);
   }
 
   /** A new signing key, which every message from here on introduces (PROTOCOL.md, clause SIG-5). */
   rotate(): SigningKey {
     const old = this.#key;
     this.#key = signingKeyOf(this.random.secret(SEED_BYTES));
-    for (const session of this.sessions) session.sealer.rotate(this.#key);
+    for (const session of this.sessions) session.signer.rotate(this.#key);
     return old;
   }
 
   /** Shows another face from the next handshake on. */
-  show(choose: (faces: Faces) => Face): void {
-    if (this.faces === undefined) return;
-    for (const { front } of [this.mqtt, this.http]) front?.show(choose(this.faces));
+  useTlsIdentity(choose: (faces: TlsIdentities) => TlsIdentity): void {
+    if (this.tls === undefined) return;
+    for (const { tls: front } of [this.mqtt, this.http]) front?.useIdentity(choose(this.tls));
   }
 
   /** Connections that were begun over TLS. */
-  get attempts(): number {
-    return (this.mqtt.front?.attempts ?? 0) + (this.http.front?.attempts ?? 0);
+  get tlsHandshakes(): number {
+    return (this.mqtt.tls?.handshakes ?? 0) + (this.http.tls?.handshakes ?? 0);
   }
 
   /** Ends every connection without a word, as a cable that is pulled. */
@@ -190,10 +190,10 @@ export class ScriptedGateway {
     await Promise.all([this.mqtt.close(), this.http.close()]);
   }
 
-  object(clause: string, what: string): void {
+  reportViolation(clause: string, what: string): void {
     this.onTraffic?.(`against ${clause}: ${what}`, undefined);
-    const isKnown = this.objections.some((it) => it.clause === clause && it.what === what);
-    if (!isKnown && this.objections.length < OBJECTIONS_MAX) this.objections.push({ clause, what });
+    const isKnown = this.violations.some((it) => it.clause === clause && it.what === what);
+    if (!isKnown && this.violations.length < OBJECTIONS_MAX) this.violations.push({ clause, what });
   }
 
   #current(): Session {
@@ -202,13 +202,13 @@ export class ScriptedGateway {
     return session;
   }
 
-  #onLogin(login: Login): void {
+  #onLogin(login: LoginAttempt): void {
     if (this.logins.length < LOGINS_MAX) this.logins.push(login);
     const { username, problem } = login;
-    if (problem !== undefined && username === this.identity.terminalCode) this.object('TOP-2', problem);
+    if (problem !== undefined && username === this.identity.terminalCode) this.reportViolation('TOP-2', problem);
   }
 
-  #onMessage(connection: Connection, bytes: Uint8Array): Taken {
+  #onMessage(connection: Connection, bytes: Uint8Array): MessageResult {
     if (bytes.byteLength > LIMITS.messageBytesMax) return this.#refuse('LIM-4', `sent ${bytes.byteLength} bytes`);
     const read = readUp(this.identity.terminalCode, bytes);
     if (!read.ok) {
@@ -222,10 +222,10 @@ export class ScriptedGateway {
     const known = this.sessions.find(({ sessionId }) => sessionId === message.sessionId);
     if (known === undefined) return this.#greet(connection, read.value);
     if (known.connection !== connection) return this.#refuse('SIG-2', 'its session is on another connection');
-    const opened = known.seal.open(read.value);
+    const opened = known.verifier.open(read.value);
     if (!opened.ok && opened.code === 'MESSAGE_REPLAYED' && connection.transport === 'http') return 'again';
     if (!opened.ok) return this.#refuse(clauseOf(opened.code), `${opened.code}: ${opened.reason}`);
-    if (message.type === 'hello') this.object('MSG-4', 'said hello a second time in one session');
+    if (message.type === 'hello') this.reportViolation('MSG-4', 'said hello a second time in one session');
     this.#follow(known, jws.head);
     this.#keep(known, opened.value);
     if (known.kid !== this.session?.kid) this.#onRival();
@@ -233,15 +233,15 @@ export class ScriptedGateway {
   }
 
   #onRival(): void {
-    this.rival ??= `two boxes speak as ${this.identity.terminalCode}, with different keys: turn one of them off`;
+    this.duplicateBox ??= `two boxes speak as ${this.identity.terminalCode}, with different keys: turn one of them off`;
   }
 
-  #refuse(clause: string, what: string): Taken {
-    this.object(clause, what);
+  #refuse(clause: string, what: string): MessageResult {
+    this.reportViolation(clause, what);
     return 'illegal';
   }
 
-  #greet(connection: Connection, read: ReadMessage<UpMessage>): Taken {
+  #greet(connection: Connection, read: ReadMessage<UpMessage>): MessageResult {
     const { terminalCode, serialNumber, secret } = this.identity;
     const greeted = GatewaySeal.greet({ terminalCode, secret }, connection.challenge, read, this.clock);
     if (!greeted.ok) return this.#refuse(clauseOf(greeted.code, true), `${greeted.code}: ${greeted.reason}`);
@@ -255,49 +255,59 @@ export class ScriptedGateway {
     const isReturn = this.session?.kid !== head.kid && this.sessions.some((it) => it.kid === head.kid);
     if (isReturn) this.#onRival();
     const { sessionId } = hello;
-    const sealer = new Sealer({ terminalCode, secret, sessionId }, this.#key, this.clock);
+    const sealer = new MessageSigner({ terminalCode, secret, sessionId }, this.#key, this.clock);
     const { kid, helloMs = 0, seq, sessionMs } = head;
     const counted = { kid, helloMs, seq, sessionMs };
-    const session: Session = { sessionId, connection, hello, sealer, seal, ...counted, isWelcomed: false };
+    const session: Session = {
+      sessionId,
+      connection,
+      hello,
+      signer: sealer,
+      verifier: seal,
+      ...counted,
+      isWelcomed: false,
+    };
     if (this.sessions.length >= SESSIONS_MAX) this.sessions.shift();
     this.sessions.push(session);
     this.#keep(session, hello);
-    if (this.answersHello === 'welcome') this.welcome(session);
-    else if (this.answersHello !== 'nothing') {
-      this.tell({ type: 'refused', code: this.answersHello, reason: 'said by the bench' }, session);
+    if (this.helloAnswer === 'welcome') this.welcome(session);
+    else if (this.helloAnswer !== 'nothing') {
+      this.send({ type: 'refused', code: this.helloAnswer, reason: 'said by the bench' }, session);
     }
     return 'taken';
   }
 
   #lookAtHello(connection: Connection, hello: UpOf<'hello'>, head: ReadMessage<UpMessage>['jws']['head']): void {
-    if (connection.sessionId === undefined) this.object('PRE-1', 'said hello before its birth');
+    if (connection.sessionId === undefined) this.reportViolation('PRE-1', 'said hello before its birth');
     else if (connection.sessionId !== hello.sessionId) {
-      this.object(connection.transport === 'mqtt' ? 'PRE-1' : 'BOX-HTTP-4', 'its hello is of another session');
+      this.reportViolation(connection.transport === 'mqtt' ? 'PRE-1' : 'BOX-HTTP-4', 'its hello is of another session');
     }
-    if (head.seq !== 1) this.object('SIG-1', `its hello has the number ${head.seq}`);
-    if (head.helloMs === undefined) this.object('SIG-2', 'its hello has no helloMs');
+    if (head.seq !== 1) this.reportViolation('SIG-1', `its hello has the number ${head.seq}`);
+    if (head.helloMs === undefined) this.reportViolation('SIG-2', 'its hello has no helloMs');
     const earlier = this.sessions.findLast(({ kid }) => kid === head.kid);
     if (earlier !== undefined && (head.helloMs ?? 0) <= earlier.helloMs) {
-      this.object('SIG-2', 'a hello by the same key is not later than the one before');
+      this.reportViolation('SIG-2', 'a hello by the same key is not later than the one before');
     }
   }
 
   /** Numbers and times of one session only go up (PROTOCOL.md, clause SIG-1). */
   #follow(session: Session, { seq, sessionMs }: { seq: number; sessionMs: number }): void {
-    if (seq !== session.seq + 1) this.object('SIG-1', `message ${seq} of its session came after ${session.seq}`);
-    if (sessionMs < session.sessionMs) this.object('SIG-1', 'its sessionMs goes back');
+    if (seq !== session.seq + 1)
+      this.reportViolation('SIG-1', `message ${seq} of its session came after ${session.seq}`);
+    if (sessionMs < session.sessionMs) this.reportViolation('SIG-1', 'its sessionMs goes back');
     session.seq = seq;
     session.sessionMs = sessionMs;
   }
 
   #keep(session: Session, message: UpMessage): void {
     this.onTraffic?.(`heard ${message.type}`, message);
-    if (message.type !== 'hello' && !session.isWelcomed) this.object('MSG-4', `said ${message.type} without a welcome`);
-    if (this.heard.length < HEARD_MAX) this.heard.push({ message, session, atMs: this.clock.monotonicMs() });
-    else this.object('MSG-6', `sent more than ${HEARD_MAX} messages`);
-    if (message.type === 'alive' && this.hears) this.tell({ type: 'heard', aliveId: message.id }, session);
+    if (message.type !== 'hello' && !session.isWelcomed)
+      this.reportViolation('MSG-4', `said ${message.type} without a welcome`);
+    if (this.received.length < HEARD_MAX) this.received.push({ message, session, atMs: this.clock.monotonicMs() });
+    else this.reportViolation('MSG-6', `sent more than ${HEARD_MAX} messages`);
+    if (message.type === 'alive' && this.answersAlive) this.send({ type: 'heard', aliveId: message.id }, session);
     const isOwed = message.type === 'ended' || message.type === 'paid';
-    if (isOwed && this.acknowledges) this.acknowledge([message.id], session);
+    if (isOwed && this.acksReports) this.acknowledge([message.id], session);
   }
 }
 

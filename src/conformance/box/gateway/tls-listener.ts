@@ -1,53 +1,58 @@
 import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../../lib/tls.ts';
-import type { Listen } from './endpoint.ts';
+import type { ListenAddress } from './endpoint.ts';
 import { openServer } from './listening.ts';
 
 /** What a server shows of itself in a handshake, PEM; and what it can speak, where that is not what it should. */
-export interface Face {
+export interface TlsIdentity {
   cert: string;
   key: string;
-  speaks?: { minVersion: 'TLSv1' | 'TLSv1.2'; maxVersion: 'TLSv1.1' | 'TLSv1.2'; ciphers: string };
+  limits?: { minVersion: 'TLSv1' | 'TLSv1.2'; maxVersion: 'TLSv1.1' | 'TLSv1.2'; ciphers: string };
 }
 
 /** The faces of one gateway, of which a box may take the right one only. */
-export interface Faces {
+export interface TlsIdentities {
   /** What the box has to trust, PEM. */
   ca: string;
-  right: Face;
+  valid: TlsIdentity;
   /** Made by another authority. */
-  stranger: Face;
-  expired: Face;
+  otherAuthority: TlsIdentity;
+  expired: TlsIdentity;
   /** Made for another host. */
-  elsewhere: Face;
+  otherHost: TlsIdentity;
 }
 
 const CONNECTIONS_MAX = 64;
 
 /** TLS before a server that knows nothing of it (PROTOCOL.md, clauses TLS-1 and TLS-2). */
-export class TlsFront {
+export class TlsListener {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   /** Connections that there were, whatever became of their handshake. */
-  attempts = 0;
+  handshakes = 0;
   port = 0;
 
-  private constructor(face: Face, onSocket: (socket: TLSSocket) => void) {
+  private constructor(face: TlsIdentity, onSocket: (socket: TLSSocket) => void) {
     this.#server = createServer({ ...optionsOf(face), handshakeTimeout: HANDSHAKE_TIMEOUT_MS }, onSocket);
     this.#server.maxConnections = CONNECTIONS_MAX;
     // A box that refuses what it is shown ends the handshake.
     this.#server.on('tlsClientError', () => undefined);
     this.#server.on('connection', (socket: Socket) => {
-      this.attempts += 1;
+      this.handshakes += 1;
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
     });
   }
 
   /** Throws ConfigError that names the option. */
-  static async open(at: Listen, option: string, face: Face, onSocket: (socket: TLSSocket) => void): Promise<TlsFront> {
-    const front = new TlsFront(face, (socket) => {
+  static async open(
+    at: ListenAddress,
+    option: string,
+    face: TlsIdentity,
+    onSocket: (socket: TLSSocket) => void,
+  ): Promise<TlsListener> {
+    const front = new TlsListener(face, (socket) => {
       socket.on('error', () => undefined);
       onSocket(socket);
     });
@@ -56,7 +61,7 @@ export class TlsFront {
   }
 
   /** Shows this face from the next handshake on. */
-  show(face: Face): void {
+  useIdentity(face: TlsIdentity): void {
     this.#server.setSecureContext(optionsOf(face));
   }
 
@@ -67,6 +72,6 @@ export class TlsFront {
   }
 }
 
-function optionsOf({ cert, key, speaks }: Face) {
+function optionsOf({ cert, key, limits: speaks }: TlsIdentity) {
   return { cert, key, ...(speaks ?? TLS_FLOOR) };
 }

@@ -1,10 +1,10 @@
 import { readQr } from '../../../bench/decode.ts';
 import { decodePicture } from '../../../bench/picture-file.ts';
 import { PayboxError } from '../../../lib/errors.ts';
-import { Mismatch, Unmet } from '../../check.ts';
-import { ask, type Called, told } from '../client.ts';
+import { Mismatch, PreconditionFailed } from '../../check.ts';
+import { type Answer, sendRequest, summaryOf } from '../client.ts';
 import { recordOf } from '../json.ts';
-import { each, expectSame, expectStatus, generateBody } from '../requests.ts';
+import { expectSame, expectStatus, forEachCase, generateBody } from '../requests.ts';
 import type { ServiceCheck, ServiceRun } from '../subject.ts';
 import { generate } from './generate.ts';
 
@@ -32,7 +32,7 @@ export const answerChecks: readonly ServiceCheck[] = [
     title: 'existing is 1 for an account in the system, and 0 for another',
     level: 'gap',
     run: (run) =>
-      each(
+      forEachCase(
         [
           ['1', generateBody(run)],
           ['0', { ...generateBody(run), bankAccount: 'NOSUCHACCOUNT' }],
@@ -52,9 +52,9 @@ export const answerChecks: readonly ServiceCheck[] = [
 ];
 
 /** An answer with a QR. Throws Unmet where there is none: GEN-1 judges that. */
-async function generated(run: ServiceRun, body: object): Promise<Called> {
+async function generated(run: ServiceRun, body: object): Promise<Answer> {
   const called = await generate(run, { ...body });
-  if (called.status !== 200) throw new Unmet(`needs an answer, but it is ${told(called)}`);
+  if (called.status !== 200) throw new PreconditionFailed(`needs an answer, but it is ${summaryOf(called)}`);
   return called;
 }
 
@@ -63,8 +63,8 @@ async function judgeFields(run: ServiceRun): Promise<void> {
   const answer = recordOf((await generated(run, body)).json);
   const { bankCode, bankAccount, userBankName, orderId } = body;
   const expected = { bankCode, bankAccount, userBankName, orderId, amount: String(body.amount) };
-  await each(Object.entries(expected), async ([field, value]) => expectSame(field, value, answer[field]));
-  await each([...TEXTS, 'content', 'qrCode'], async (field) =>
+  await forEachCase(Object.entries(expected), async ([field, value]) => expectSame(field, value, answer[field]));
+  await forEachCase([...TEXTS, 'content', 'qrCode'], async (field) =>
     expectSame(`the type of ${field}`, 'string', typeof answer[field]),
   );
   expectSame('the type of existing', 'number', typeof answer.existing);
@@ -77,11 +77,11 @@ async function judgeLink(run: ServiceRun): Promise<void> {
   if (typeof qrLink !== 'string' || !/^https?:\/\//.test(qrLink) || !URL.canParse(qrLink)) {
     throw new Mismatch(`qrLink: expected an address, is ${JSON.stringify(qrLink)}`);
   }
-  const called = await ask(run, { path: qrLink, method: 'GET' });
+  const called = await sendRequest(run, { path: qrLink, method: 'GET' });
   expectStatus(called, 200, qrLink);
   const type = called.headers.get('content-type') ?? '';
   if (type.startsWith('text/html'))
-    throw new Unmet('needs a picture: qrLink leads to a page, which nobody looks at here');
+    throw new PreconditionFailed('needs a picture: qrLink leads to a page, which nobody looks at here');
   const picture = await decodePicture(called.bytes).catch((error: unknown) => {
     if (error instanceof PayboxError)
       throw new Mismatch(`${qrLink} is ${type || 'of no type'}: ${error.message}`, error);

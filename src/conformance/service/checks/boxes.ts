@@ -1,14 +1,31 @@
 import { systemClock } from '../../../lib/clock.ts';
 import { BOX_REFUSALS } from '../../../protocol/codes.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
-import { Mismatch, Unmet } from '../../check.ts';
-import { type Called, codeOf, told } from '../client.ts';
+import { Mismatch, PreconditionFailed } from '../../check.ts';
+import { type Answer, codeOf, summaryOf } from '../client.ts';
 import { recordOf } from '../json.ts';
-import { each, expectCode, expectRefused, expectSuccess, ownQr, post, pushBody, qrOf } from '../requests.ts';
-import { type OnShow, type PlayedBox, withBox } from '../simulated-box.ts';
+import {
+  expectCode,
+  expectRefused,
+  expectSuccess,
+  forEachCase,
+  generatedQr,
+  makeQr,
+  post,
+  pushBody,
+} from '../requests.ts';
+import { type OnShow, type SimulatedBox, withSimulatedBox } from '../simulated-box.ts';
 import type { ServiceCheck, ServiceRun } from '../subject.ts';
-import { send } from './push.ts';
-import { expectHeld, expectNoMessage, hold, pushedToBoxOn, QUIET_MS, settling, started } from './pushing.ts';
+import { sendPush } from './push.ts';
+import {
+  expectNoMessage,
+  expectUnanswered,
+  pending,
+  pushToRunningBox,
+  QUIET_MS,
+  showNothing,
+  startPush,
+} from './pushing.ts';
 
 /** The longest deadline of a push, and the steps in which it is waited for. */
 const DEADLINE_MAX_MS = 65_000;
@@ -23,7 +40,7 @@ export const boxChecks: readonly ServiceCheck[] = [
     level: 'spec',
     needs: ['a box that is on'],
     run: async (run) => {
-      const { called } = await pushedToBoxOn(run);
+      const { called } = await pushToRunningBox(run);
       expectSuccess(called, 'the push');
       expectNoMessage(called);
     },
@@ -34,9 +51,9 @@ export const boxChecks: readonly ServiceCheck[] = [
     level: 'spec',
     needs: ['a box that is on', 'a screen'],
     run: async (run) => {
-      const { called, qrCode } = await pushedToBoxOn(run);
+      const { called, qrCode } = await pushToRunningBox(run);
       if (codeOf(called) !== undefined)
-        throw new Unmet(`needs a push that is shown, this one is answered ${told(called)}`);
+        throw new PreconditionFailed(`needs a push that is shown, this one is answered ${summaryOf(called)}`);
       const seen = await run.subject.pace.during(async () => run.subject.options.seeQr?.());
       if (seen !== qrCode) throw new Mismatch(`the screen has ${seen ?? 'no QR'} after SUCCESS`);
     },
@@ -47,8 +64,8 @@ export const boxChecks: readonly ServiceCheck[] = [
     level: 'spec',
     needs: ['a box to play'],
     run: (run) =>
-      withBox(run, async (box) => {
-        const { order, qrCode, answer, show } = await started(run, box);
+      withSimulatedBox(run, async (box) => {
+        const { order, qrCode, answer, show } = await startPush(run, box);
         expectSuccess(await answer.called, 'a push that the box shows');
         const { bankAccount, userBankName } = run.subject.options.account;
         const expected = {
@@ -59,7 +76,7 @@ export const boxChecks: readonly ServiceCheck[] = [
           content: order.content,
           orderId: order.content,
         };
-        await each(Object.entries(expected), async ([field, value]) => {
+        await forEachCase(Object.entries(expected), async ([field, value]) => {
           const actual = recordOf(show)[field];
           if (actual !== value) throw new Mismatch(`${field}: expected ${value}, the box is told ${String(actual)}`);
         });
@@ -71,22 +88,22 @@ export const boxChecks: readonly ServiceCheck[] = [
     level: 'spec',
     needs: ['a box to play'],
     run: (run) =>
-      withBox(
+      withSimulatedBox(
         run,
         async (box) => {
-          const { answer, show } = await started(run, box);
+          const { answer, show } = await startPush(run, box);
           const { pushId } = show;
-          await expectHeld(run, answer, 'before the box has said anything');
+          await expectUnanswered(run, answer, 'before the box has said anything');
           await box.send({ type: 'accepted', pushId });
           if (run.subject.options.confirm === 'displayed') {
-            await expectHeld(run, answer, 'before the QR is on the screen');
+            await expectUnanswered(run, answer, 'before the QR is on the screen');
             await box.send({ type: 'shown', pushId });
           }
           const called = await answer.called;
           expectSuccess(called, 'once the box has confirmed');
           expectNoMessage(called);
         },
-        hold,
+        showNothing,
       ),
   },
   {
@@ -104,7 +121,11 @@ export const boxChecks: readonly ServiceCheck[] = [
     needs: ['a box to play'],
     timeoutMs: 2 * DEADLINE_MAX_MS,
     run: (run) =>
-      withBox(run, async (box) => expectCode((await unconfirmed(run, box)).called, 'BOX_TIMEOUT', UNCONFIRMED), hold),
+      withSimulatedBox(
+        run,
+        async (box) => expectCode((await unconfirmed(run, box)).called, 'BOX_TIMEOUT', UNCONFIRMED),
+        showNothing,
+      ),
   },
   {
     clause: 'SND-5',
@@ -146,12 +167,12 @@ export const boxChecks: readonly ServiceCheck[] = [
         const code = codes[(box.of('show').length - 1) % codes.length] ?? 'DISPLAY_FAULT';
         await box.send({ type: 'rejected', pushId, code, reason: 'as the bench says' });
       };
-      await withBox(
+      await withSimulatedBox(
         run,
         () =>
-          each(codes, async (code) => {
+          forEachCase(codes, async (code) => {
             const order = run.subject.newOrder();
-            const called = await send(run, pushBody(run, order, ownQr(run.subject, order)));
+            const called = await sendPush(run, pushBody(run, order, makeQr(run.subject, order)));
             expectCode(called, code, `when the box says ${code}`);
           }),
         refuse,
@@ -163,29 +184,29 @@ export const boxChecks: readonly ServiceCheck[] = [
 const UNCONFIRMED = 'a push that the box does not confirm';
 
 async function judgeTimeout(run: ServiceRun): Promise<void> {
-  await withBox(
+  await withSimulatedBox(
     run,
     async (box) => {
       const { called, pushId } = await unconfirmed(run, box);
       expectRefused(called, UNCONFIRMED);
-      const withdrawal = await box.hears('withdraw', (it) => it.pushId === pushId);
+      const withdrawal = await box.find('withdraw', (it) => it.pushId === pushId);
       if (withdrawal === undefined) throw new Mismatch('the box is not told to take the push back');
     },
-    hold,
+    showNothing,
   );
-  await withBox(run, async (box) => {
-    if ((await box.comes('show', 1, QUIET_MS)) === undefined) return;
+  await withSimulatedBox(run, async (box) => {
+    if ((await box.waitFor('show', 1, QUIET_MS)) === undefined) return;
     throw new Mismatch('the box is told to show the push when it comes back');
   });
 }
 
 /** The answer to a push that the box has and says nothing about. Throws Mismatch where there is none. */
-async function unconfirmed(run: ServiceRun, box: PlayedBox): Promise<{ called: Called; pushId: string }> {
+async function unconfirmed(run: ServiceRun, box: SimulatedBox): Promise<{ called: Answer; pushId: string }> {
   const { pace } = run.subject;
   const order = run.subject.newOrder();
-  const body = pushBody(run, order, await qrOf(run, order));
-  const answer = settling(post(run, PATHS.sendQr, body, { isAwaitingTime: true }));
-  const { pushId } = await box.next('show');
+  const body = pushBody(run, order, await generatedQr(run, order));
+  const answer = pending(post(run, PATHS.sendQr, body, { whileTimePasses: true }));
+  const { pushId } = await box.expect('show');
   run.step('waiting for the deadline of the push');
   const endMs = pace.clock.monotonicMs() + DEADLINE_MAX_MS;
   while (!answer.isAnswered() && pace.clock.monotonicMs() < endMs) await passed(run, DEADLINE_STEP_MS);
@@ -193,20 +214,20 @@ async function unconfirmed(run: ServiceRun, box: PlayedBox): Promise<{ called: C
   return { called: await answer.called, pushId };
 }
 
-function pushedToBoxOff(run: ServiceRun): Promise<Called> {
+function pushedToBoxOff(run: ServiceRun): Promise<Answer> {
   const order = run.subject.newOrder();
-  return send(run, pushBody(run, order, ownQr(run.subject, order)));
+  return sendPush(run, pushBody(run, order, makeQr(run.subject, order)));
 }
 
-function pushedToBoxLost(run: ServiceRun): Promise<Called> {
-  return withBox(
+function pushedToBoxLost(run: ServiceRun): Promise<Answer> {
+  return withSimulatedBox(
     run,
     async (box) => {
-      const { answer } = await started(run, box);
+      const { answer } = await startPush(run, box);
       await box.close();
       return answer.called;
     },
-    hold,
+    showNothing,
   );
 }
 

@@ -1,8 +1,8 @@
 import { PATHS } from '../../../protocol/http-api.ts';
 import { Mismatch } from '../../check.ts';
-import { each, expectTaken, generateBody, post } from '../requests.ts';
+import { expectOk, forEachCase, generateBody, post } from '../requests.ts';
 import type { ServiceCheck } from '../subject.ts';
-import { paid, saidOf } from './callbacks.ts';
+import { callbackBody, payOrder } from './callbacks.ts';
 
 /** How far the calendar of a service may be from ours: enough to tell milliseconds from seconds. */
 const CLOCKS_APART_MS = 24 * 3_600_000;
@@ -18,7 +18,7 @@ export const callbackFactChecks: readonly ServiceCheck[] = [
       const { clock } = run.subject.pace;
       const numbers = new Set<unknown>();
       for (const order of [run.subject.newOrder(), run.subject.newOrder()]) {
-        const { transactiontime, referencenumber } = await saidOf(run, await paid(run, order));
+        const { transactiontime, referencenumber } = await callbackBody(run, await payOrder(run, order));
         const isNow = Math.abs(Number(transactiontime) - clock.wallMs()) < CLOCKS_APART_MS;
         if (!isNow) throw new Mismatch(`transactiontime: expected the time in milliseconds, is ${transactiontime}`);
         numbers.add(referencenumber);
@@ -32,7 +32,7 @@ export const callbackFactChecks: readonly ServiceCheck[] = [
     level: 'gap',
     needs: ['callbacks'],
     run: async (run) => {
-      const said = await saidOf(run, await paid(run, run.subject.newOrder(), { transType: 'D' }));
+      const said = await callbackBody(run, await payOrder(run, run.subject.newOrder(), { transType: 'D' }));
       if (said.transType !== 'D') throw new Mismatch(`transType: expected D, is ${String(said.transType)}`);
     },
   },
@@ -45,9 +45,9 @@ export const callbackFactChecks: readonly ServiceCheck[] = [
       const order = run.subject.newOrder();
       const terminalCode = run.subject.options.box?.terminalCode ?? '';
       const names = { terminalCode, subTerminalCode: 'SUB1', serviceCode: 'S1', urlLink: 'https://shop.example.com/1' };
-      expectTaken(await post(run, PATHS.generate, { ...generateBody(run, order), ...names }), 'the request');
-      const said = await saidOf(run, await paid(run, order));
-      await each(Object.entries(names), async ([field, value]) => {
+      expectOk(await post(run, PATHS.generate, { ...generateBody(run, order), ...names }), 'the request');
+      const said = await callbackBody(run, await payOrder(run, order));
+      await forEachCase(Object.entries(names), async ([field, value]) => {
         if (said[field] !== value) throw new Mismatch(`${field}: expected ${value}, is ${String(said[field])}`);
       });
     },

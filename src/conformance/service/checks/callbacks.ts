@@ -2,17 +2,17 @@ import { parseJson } from '../../../bench/clients/bodies.ts';
 import { untilRight, whileRight } from '../../../bench/steps/waiting.ts';
 import { PATHS, transactionSync } from '../../../protocol/http-api.ts';
 import { webhookProblem } from '../../../protocol/webhook.ts';
-import { Mismatch, Unmet } from '../../check.ts';
+import { Mismatch, PreconditionFailed } from '../../check.ts';
 import {
-  type Arrived,
   basicOf,
   type CallbackAnswer,
   type CallbackListener,
   ELSEWHERE_PATH,
+  type ReceivedRequest,
   SYNC_PATH,
 } from '../callback-listener.ts';
 import { recordOf } from '../json.ts';
-import { each, pay } from '../requests.ts';
+import { forEachCase, simulatePayment } from '../requests.ts';
 import type { Order, ServiceCheck, ServiceRun } from '../subject.ts';
 
 const CALLBACK_TIMEOUT_MS = 10_000;
@@ -26,12 +26,12 @@ const WAIT_STEP_MS = 1_000;
 
 function listenerOf({ subject }: ServiceRun): CallbackListener {
   const { listener } = subject.options;
-  if (listener === undefined) throw new Unmet('needs callbacks');
+  if (listener === undefined) throw new PreconditionFailed('needs callbacks');
   return listener;
 }
 
 /** A simulated payment, whose callbacks are awaited. */
-export interface Paid {
+export interface SimulatedPayment {
   order: Order;
   transactionId: string;
   /** How many requests had come to the partner before it. */
@@ -39,60 +39,66 @@ export interface Paid {
 }
 
 /** Simulates a payment of an order; `change` is of the request. Throws Unmet where that is refused. */
-export async function paid(run: ServiceRun, order: Order, change: object = {}): Promise<Paid> {
-  const since = listenerOf(run).arrived.length;
-  return { order, transactionId: await pay(run, order, change), since };
+export async function payOrder(run: ServiceRun, order: Order, change: object = {}): Promise<SimulatedPayment> {
+  const since = listenerOf(run).requests.length;
+  return { order, transactionId: await simulatePayment(run, order, change), since };
 }
 
 /** What has come about a payment so far, by whatever is still right about it. */
-function about(run: ServiceRun, { order: { content, amount }, transactionId, since }: Paid): Arrived[] {
+function about(
+  run: ServiceRun,
+  { order: { content, amount }, transactionId, since }: SimulatedPayment,
+): ReceivedRequest[] {
   const marks = [content, `:${amount},`, transactionId];
   return listenerOf(run)
-    .arrived.slice(since)
+    .requests.slice(since)
     .filter(({ path, body }) => path !== PATHS.token && marks.some((mark) => body.replaceAll(' ', '').includes(mark)));
 }
 
 /** Waits for the `nth` attempt; all that have come then. */
-async function attempts(run: ServiceRun, payment: Paid, nth: number): Promise<Arrived[]> {
+async function attempts(run: ServiceRun, payment: SimulatedPayment, nth: number): Promise<ReceivedRequest[]> {
   const look = async () => (about(run, payment).length >= nth ? undefined : 'it has not come');
   await untilRight(run.subject.pace, CALLBACK_TIMEOUT_MS, look, run.signal);
   return about(run, payment);
 }
 
 /** The first callback about a payment; undefined when none comes. */
-export async function callbackOf(run: ServiceRun, payment: Paid): Promise<Arrived | undefined> {
+export async function firstCallback(run: ServiceRun, payment: SimulatedPayment): Promise<ReceivedRequest | undefined> {
   const [arrived] = await attempts(run, payment, 1);
   if (arrived !== undefined) keep(run, arrived);
   return arrived;
 }
 
 /** What the first callback says. Throws Unmet when none comes. */
-export async function saidOf(run: ServiceRun, payment: Paid): Promise<Readonly<Record<string, unknown>>> {
-  const arrived = await callbackOf(run, payment);
-  if (arrived === undefined) throw new Unmet('needs a callback, and none came: CBK-4 judges that');
+export async function callbackBody(
+  run: ServiceRun,
+  payment: SimulatedPayment,
+): Promise<Readonly<Record<string, unknown>>> {
+  const arrived = await firstCallback(run, payment);
+  if (arrived === undefined) throw new PreconditionFailed('needs a callback, and none came: CBK-4 judges that');
   return recordOf(parseJson(arrived.body));
 }
 
-function keep({ evidence, subject }: ServiceRun, { method, path, headers, body }: Arrived): void {
-  evidence.add('callback', `${method} ${path}`, { detail: subject.masks.value({ method, path, headers, body }) });
+function keep({ evidence, subject }: ServiceRun, { method, path, headers, body }: ReceivedRequest): void {
+  evidence.add('callback', `${method} ${path}`, { detail: subject.redactor.value({ method, path, headers, body }) });
 }
 
 /** Pays an order of its own while the partner answers so. */
 async function answered(
   run: ServiceRun,
   how: CallbackAnswer,
-  work: (payment: Paid, first: Arrived) => Promise<void>,
+  work: (payment: SimulatedPayment, first: ReceivedRequest) => Promise<void>,
 ): Promise<void> {
   const listener = listenerOf(run);
-  listener.answer(how);
+  listener.answerWith(how);
   try {
-    const payment = await paid(run, run.subject.newOrder());
-    const first = await callbackOf(run, payment);
-    if (first === undefined) throw new Unmet('needs a callback, and none came: CBK-4 judges that');
+    const payment = await payOrder(run, run.subject.newOrder());
+    const first = await firstCallback(run, payment);
+    if (first === undefined) throw new PreconditionFailed('needs a callback, and none came: CBK-4 judges that');
     await work(payment, first);
   } finally {
     // Whatever is tried again is taken then.
-    listener.answer('ok');
+    listener.answerWith('ok');
   }
 }
 
@@ -143,7 +149,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
         const { amount, content } = order;
         const { bankAccount: bankaccount } = run.subject.options.account;
         const expected = { transactionid: transactionId, amount, content, bankaccount, transType: 'C' };
-        await each(Object.entries(expected), async ([field, value]) => {
+        await forEachCase(Object.entries(expected), async ([field, value]) => {
           const actual = recordOf(parsed.data)[field];
           if (actual !== value) throw new Mismatch(`${field}: expected ${value}, is ${String(actual)}`);
         });
@@ -157,7 +163,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
     run: (run) =>
       answered(run, 500, async (payment) => {
         const [first, second] = await attempts(run, payment, 2);
-        if (second === undefined) throw new Unmet('needs a second attempt: SYN-4 judges that');
+        if (second === undefined) throw new PreconditionFailed('needs a second attempt: SYN-4 judges that');
         if (first?.body !== second.body) throw new Mismatch('the second attempt has other bytes');
       }),
   },
@@ -184,7 +190,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
     level: 'gap',
     needs: ['callbacks'],
     run: (run) =>
-      each([500, 404], (status) =>
+      forEachCase([500, 404], (status) =>
         answered(run, status, async (payment) => {
           if ((await attempts(run, payment, 2)).length < 2) {
             throw new Mismatch(`a callback that was answered ${status} is not sent again`);
@@ -214,7 +220,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
     needs: ['callbacks'],
     run: (run) =>
       answered(run, 'redirect', async () => {
-        const { arrived } = listenerOf(run);
+        const { requests: arrived } = listenerOf(run);
         const look = async () => (arrived.some(({ path }) => path === ELSEWHERE_PATH) ? 'it was followed' : undefined);
         const problem = await whileRight(run.subject.pace, QUIET_MS, look, run.signal);
         if (problem !== undefined) throw new Mismatch('a redirect is followed');
@@ -229,7 +235,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
       answered(run, 500, async (payment, first) => {
         const { signingSecret = '' } = run.subject.options;
         const all = await attempts(run, payment, 2);
-        await each(all, async ({ headers, body }) => {
+        await forEachCase(all, async ({ headers, body }) => {
           const problem = webhookProblem(signingSecret, headers, body, run.subject.pace.clock.wallMs());
           if (problem !== undefined) throw new Mismatch(problem);
           if (headers['webhook-id'] !== first.headers['webhook-id']) throw new Mismatch('webhook-id has changed');
@@ -240,10 +246,10 @@ export const callbackChecks: readonly ServiceCheck[] = [
 
 async function judgeAuthorization(run: ServiceRun): Promise<void> {
   const { callbackAuth } = run.subject.options;
-  const { arrived } = listenerOf(run);
+  const { requests: arrived } = listenerOf(run);
   await answered(run, 500, async (payment) => {
     const all = await attempts(run, payment, 2);
-    await each(all, async (attempt) => {
+    await forEachCase(all, async (attempt) => {
       const before = arrived[arrived.indexOf(attempt) - 1];
       const { authorization } = attempt.headers;
       if (callbackAuth?.kind === 'none' && authorization !== undefined) throw new Mismatch('it has an authorization');

@@ -1,40 +1,43 @@
 import { connect } from 'node:net';
 import { CODES } from '../../../protocol/codes.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
-import { Mismatch, Silence, Unmet } from '../../check.ts';
-import { ask, type Called, codeOf } from '../client.ts';
+import { Mismatch, NoAnswer, PreconditionFailed } from '../../check.ts';
+import { type Answer, codeOf, sendRequest } from '../client.ts';
 import {
-  bearerOf,
-  each,
+  bearerToken,
   expectCode,
   expectQr,
   expectRefused,
   expectStatus,
+  forEachCase,
   generateBody,
-  ownQr,
+  makeQr,
   paymentBody,
   post,
   pushBody,
 } from '../requests.ts';
 import type { ServiceCheck, ServiceRun } from '../subject.ts';
 import { generate } from './generate.ts';
-import { send } from './push.ts';
+import { sendPush } from './push.ts';
 
 const RAW_TIMEOUT_MS = 10_000;
 
 /** A refusal of each endpoint that needs no box. */
-async function refusals(run: ServiceRun): Promise<{ what: string; called: Called }[]> {
+async function refusals(run: ServiceRun): Promise<{ what: string; called: Answer }[]> {
   const order = run.subject.newOrder();
-  const push = pushBody(run, order, ownQr(run.subject, order), { checkSum: 'f'.repeat(32), terminalCode: 'VVB999999' });
+  const push = pushBody(run, order, makeQr(run.subject, order), {
+    checkSum: 'f'.repeat(32),
+    terminalCode: 'VVB999999',
+  });
   const payment = { ...paymentBody(run, order), amount: 0 };
   return [
     { what: 'generate', called: await generate(run, { ...generateBody(run), amount: 0 }) },
-    { what: 'send-qr', called: await send(run, push) },
+    { what: 'send-qr', called: await sendPush(run, push) },
     { what: 'the test callback', called: await post(run, PATHS.testCallback, payment) },
   ];
 }
 
-function expectShape(called: Called, what: string): void {
+function expectShape(called: Answer, what: string): void {
   const code = codeOf(called);
   if (code === undefined || code === '') {
     throw new Mismatch(`${what}: expected status FAILED and a code as message, is ${called.text.slice(0, 200)}`);
@@ -57,14 +60,14 @@ export const errorChecks: readonly ServiceCheck[] = [
     clause: 'ERR-1',
     title: 'so has every other refusal',
     level: 'gap',
-    run: async (run) => each(await refusals(run), async ({ what, called }) => expectShape(called, what)),
+    run: async (run) => forEachCase(await refusals(run), async ({ what, called }) => expectShape(called, what)),
   },
   {
     clause: 'ERR-2',
     title: 'a refusal is 400',
     level: 'gap',
     run: async (run) => {
-      await each(await refusals(run), async ({ what, called }) => expectStatus(called, 400, what));
+      await forEachCase(await refusals(run), async ({ what, called }) => expectStatus(called, 400, what));
       expectStatus(await generate(run, '{'), 400, 'malformed JSON');
     },
   },
@@ -73,14 +76,14 @@ export const errorChecks: readonly ServiceCheck[] = [
     title: 'an unknown path is 404, another method 405',
     level: 'gap',
     run: async (run) => {
-      const authorization = `Bearer ${await bearerOf(run)}`;
+      const authorization = `Bearer ${await bearerToken(run)}`;
       const paths = ['/api/no-such-thing', '/api/qr/generate-customer/more', '/api/tid'];
-      await each(paths, async (path) =>
-        expectStatus(await ask(run, { path, headers: { authorization }, body: '{}' }), 404, path),
+      await forEachCase(paths, async (path) =>
+        expectStatus(await sendRequest(run, { path, headers: { authorization }, body: '{}' }), 404, path),
       );
-      await each(['GET', 'PUT', 'DELETE'], async (method) => {
+      await forEachCase(['GET', 'PUT', 'DELETE'], async (method) => {
         const what = `${method} ${PATHS.generate}`;
-        expectStatus(await ask(run, { path: PATHS.generate, method, headers: { authorization } }), 405, what);
+        expectStatus(await sendRequest(run, { path: PATHS.generate, method, headers: { authorization } }), 405, what);
       });
     },
   },
@@ -89,7 +92,7 @@ export const errorChecks: readonly ServiceCheck[] = [
     title: 'a body that is not application/json is 415',
     level: 'gap',
     run: (run) =>
-      each(['text/plain', 'application/x-www-form-urlencoded', 'application/xml'], async (type) => {
+      forEachCase(['text/plain', 'application/x-www-form-urlencoded', 'application/xml'], async (type) => {
         const body = JSON.stringify(generateBody(run));
         expectStatus(await post(run, PATHS.generate, body, { headers: { 'content-type': type } }), 415, type);
       }),
@@ -109,7 +112,9 @@ export const errorChecks: readonly ServiceCheck[] = [
     title: 'what is no JSON object is E46',
     level: 'gap',
     run: (run) =>
-      each(MALFORMED, async (body) => expectCode(await generate(run, body), 'E46', `the body ${JSON.stringify(body)}`)),
+      forEachCase(MALFORMED, async (body) =>
+        expectCode(await generate(run, body), 'E46', `the body ${JSON.stringify(body)}`),
+      ),
   },
   {
     clause: 'ERR-3',
@@ -125,15 +130,15 @@ export const errorChecks: readonly ServiceCheck[] = [
         transType: true,
         qrType: '0',
       };
-      await each(Object.entries(wrong), async ([field, value]) => {
+      await forEachCase(Object.entries(wrong), async ([field, value]) => {
         const what = `generate with ${field} ${JSON.stringify(value)}`;
         expectCode(await generate(run, { ...generateBody(run), [field]: value }), 'E46', what);
       });
       const order = run.subject.newOrder();
-      const push = pushBody(run, order, ownQr(run.subject, order));
-      await each([50_000, null, true], async (amount) => {
+      const push = pushBody(run, order, makeQr(run.subject, order));
+      await forEachCase([50_000, null, true], async (amount) => {
         expectCode(
-          await send(run, { ...push, terminalCode: 'VVB999999', amount }),
+          await sendPush(run, { ...push, terminalCode: 'VVB999999', amount }),
           'E46',
           `send-qr with amount ${amount}`,
         );
@@ -145,7 +150,7 @@ export const errorChecks: readonly ServiceCheck[] = [
     title: 'free text with a control character, an invisible one or half a character is E46',
     level: 'gap',
     run: (run) =>
-      each(['a\u0000b', 'a\nb', 'a\u001bb', 'a\ud800b', 'a\u202eb', 'a\u200bb'], async (text) => {
+      forEachCase(['a\u0000b', 'a\nb', 'a\u001bb', 'a\ud800b', 'a\u202eb', 'a\u200bb'], async (text) => {
         const what = `orderId ${JSON.stringify(text)}`;
         expectCode(await generate(run, { ...generateBody(run), orderId: text }), 'E46', what);
       }),
@@ -180,7 +185,7 @@ export const codeChecks: readonly ServiceCheck[] = [
     title: 'every code that was answered is one of the table',
     level: 'gap',
     run: async ({ subject }) => {
-      if (subject.codes.size === 0) throw new Unmet('needs refusals with a code, and there were none');
+      if (subject.codes.size === 0) throw new PreconditionFailed('needs refusals with a code, and there were none');
       const unknown = [...subject.codes].filter((code) => !Object.hasOwn(CODES, code));
       if (unknown.length > 0)
         throw new Mismatch(`the table has no ${unknown.map((it) => JSON.stringify(it)).join(', ')}`);
@@ -207,9 +212,9 @@ function exchange(text: string, hostname: string, port: number, signal: AbortSig
       socket.destroy();
     });
     socket.once('error', (error) =>
-      reject(new Silence(`the connection ended without an answer: ${error.message}`, error)),
+      reject(new NoAnswer(`the connection ended without an answer: ${error.message}`, error)),
     );
-    socket.once('close', () => reject(new Silence('the connection ended without an answer')));
+    socket.once('close', () => reject(new NoAnswer('the connection ended without an answer')));
     socket.write(text);
   });
 }

@@ -1,15 +1,24 @@
 import { PATHS } from '../../../protocol/http-api.ts';
 import { decodeVietQr, type VietQr } from '../../../protocol/vietqr.ts';
-import { Mismatch, Unmet } from '../../check.ts';
-import { type Called, told } from '../client.ts';
+import { Mismatch, PreconditionFailed } from '../../check.ts';
+import { type Answer, summaryOf } from '../client.ts';
 import { recordOf } from '../json.ts';
-import { type Body, binOf, each, expectCode, expectQr, expectSame, generateBody, post } from '../requests.ts';
+import {
+  accountBin,
+  type Body,
+  expectCode,
+  expectQr,
+  expectSame,
+  forEachCase,
+  generateBody,
+  post,
+} from '../requests.ts';
 import type { ServiceCheck, ServiceRun } from '../subject.ts';
-import { paid, saidOf } from './callbacks.ts';
+import { callbackBody, payOrder } from './callbacks.ts';
 
 const CONTENT_MAX = 25;
 
-export function generate(run: ServiceRun, body: Body): Promise<Called> {
+export function generate(run: ServiceRun, body: Body): Promise<Answer> {
   return post(run, PATHS.generate, body);
 }
 
@@ -28,14 +37,15 @@ export function bodiesByType(run: ServiceRun): Record<'dynamic' | 'static' | 'se
 export async function decodedQr(run: ServiceRun, body: Body): Promise<VietQr> {
   const called = await generate(run, body);
   const { qrCode } = recordOf(called.json);
-  if (called.status !== 200 || typeof qrCode !== 'string') throw new Unmet(`needs a QR: the answer is ${told(called)}`);
+  if (called.status !== 200 || typeof qrCode !== 'string')
+    throw new PreconditionFailed(`needs a QR: the answer is ${summaryOf(called)}`);
   const decoded = decodeVietQr(qrCode);
-  if (!decoded.ok) throw new Unmet(`needs a valid QR: tag ${decoded.tag}: ${decoded.reason}`);
+  if (!decoded.ok) throw new PreconditionFailed(`needs a valid QR: tag ${decoded.tag}: ${decoded.reason}`);
   return decoded.value;
 }
 
 async function expectMissing(run: ServiceRun, body: Record<string, unknown>, fields: readonly string[]): Promise<void> {
-  await each(fields, async (field) => {
+  await forEachCase(fields, async (field) => {
     expectCode(await generate(run, { ...body, [field]: undefined }), 'E46', `without ${field}`);
   });
 }
@@ -108,7 +118,7 @@ export const generateChecks: readonly ServiceCheck[] = [
     title: 'a wrong field is refused with its code',
     level: 'gap',
     run: (run) =>
-      each([...WRONG, ...MORE_WRONG], async ([code, change]) => {
+      forEachCase([...WRONG, ...MORE_WRONG], async ([code, change]) => {
         expectCode(await generate(run, { ...generateBody(run), ...change }), code, JSON.stringify(change));
       }),
   },
@@ -126,7 +136,7 @@ export const generateChecks: readonly ServiceCheck[] = [
     title: 'of several wrong fields the first in the order of the clause counts',
     level: 'gap',
     run: (run) =>
-      each([...WRONG.entries()], async ([index, [code]]) => {
+      forEachCase([...WRONG.entries()], async ([index, [code]]) => {
         const changes = WRONG.slice(index).map(([, change]) => change);
         // Of two changes of one field, the earlier in the order.
         const body = Object.assign({}, generateBody(run), ...changes.reverse());
@@ -138,9 +148,9 @@ export const generateChecks: readonly ServiceCheck[] = [
     title: 'a bank goes by its short name and by its BIN',
     level: 'gap',
     run: (run) =>
-      each([run.subject.options.account.bankCode, binOf(run.subject)], async (bankCode) => {
+      forEachCase([run.subject.options.account.bankCode, accountBin(run.subject)], async (bankCode) => {
         const qr = await decodedQr(run, { ...generateBody(run), bankCode });
-        expectSame(`the BIN of ${bankCode}`, binOf(run.subject), qr.bin);
+        expectSame(`the BIN of ${bankCode}`, accountBin(run.subject), qr.bin);
       }),
   },
   {
@@ -150,7 +160,7 @@ export const generateChecks: readonly ServiceCheck[] = [
     run: async (run) => {
       const body = generateBody(run);
       const qr = await decodedQr(run, body);
-      expectSame('the BIN in the QR', binOf(run.subject), qr.bin);
+      expectSame('the BIN in the QR', accountBin(run.subject), qr.bin);
       expectSame('the account in the QR', body.bankAccount, qr.account);
       expectSame('the amount in the QR', body.amount, qr.amount);
       // A service may prefix the content: GEN-6 judges that.
@@ -165,7 +175,7 @@ export const generateChecks: readonly ServiceCheck[] = [
     level: 'gap',
     needs: ['a box'],
     run: (run) =>
-      each(BY_TYPE, async ([type, initiation, hasAmount]) => {
+      forEachCase(BY_TYPE, async ([type, initiation, hasAmount]) => {
         const qr = await decodedQr(run, bodiesByType(run)[type]);
         expectSame(`the point of initiation of a ${type} QR`, initiation, qr.initiation);
         expectSame(`whether a ${type} QR has an amount`, hasAmount, qr.amount !== undefined);
@@ -189,7 +199,7 @@ export const generateChecks: readonly ServiceCheck[] = [
       const order = run.subject.newOrder();
       const orderId = `ID-${order.content}`;
       expectQr(await generate(run, { ...generateBody(run, order), orderId }), 'the request');
-      expectSame('the orderId of the callback', orderId, (await saidOf(run, await paid(run, order))).orderId);
+      expectSame('the orderId of the callback', orderId, (await callbackBody(run, await payOrder(run, order))).orderId);
     },
   },
 ];

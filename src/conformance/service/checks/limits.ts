@@ -1,10 +1,19 @@
 import { Mismatch } from '../../check.ts';
-import { codeOf, told } from '../client.ts';
+import { codeOf, summaryOf } from '../client.ts';
 import { recordOf } from '../json.ts';
-import { type Body, each, expectCode, expectQr, expectStatus, generateBody, ownQr, pushBody } from '../requests.ts';
+import {
+  type Body,
+  expectCode,
+  expectQr,
+  expectStatus,
+  forEachCase,
+  generateBody,
+  makeQr,
+  pushBody,
+} from '../requests.ts';
 import type { ServiceCheck, ServiceRun } from '../subject.ts';
 import { generate } from './generate.ts';
-import { send } from './push.ts';
+import { sendPush } from './push.ts';
 
 const BODY_BYTES_MAX = 65_536;
 const AMOUNT_MAX = 9_999_999_999_999;
@@ -21,7 +30,7 @@ export const limitChecks: readonly ServiceCheck[] = [
     title: 'amounts of 1 and 9,999,999,999,999 are taken, one more is E02',
     level: 'gap',
     run: async (run) => {
-      await each([1, AMOUNT_MAX], async (amount) => {
+      await forEachCase([1, AMOUNT_MAX], async (amount) => {
         expectQr(await generate(run, { ...generateBody(run), amount }), `an amount of ${amount}`);
       });
       expectCode(await generate(run, { ...generateBody(run), amount: AMOUNT_MAX + 1 }), 'E02', 'one more');
@@ -32,10 +41,10 @@ export const limitChecks: readonly ServiceCheck[] = [
     title: 'an account of 1 to 19 letters or digits is taken, a longer one is E10',
     level: 'gap',
     run: async (run) => {
-      await each(['7', 'SHOP2ACC', 'aB3'.repeat(7).slice(0, 19)], async (bankAccount) => {
+      await forEachCase(['7', 'SHOP2ACC', 'aB3'.repeat(7).slice(0, 19)], async (bankAccount) => {
         expectQr(await generate(run, { ...generateBody(run), bankAccount }), `the account ${bankAccount}`);
       });
-      await each(['1'.repeat(20), '0123-4567'], async (bankAccount) => {
+      await forEachCase(['1'.repeat(20), '0123-4567'], async (bankAccount) => {
         expectCode(await generate(run, { ...generateBody(run), bankAccount }), 'E10', `the account ${bankAccount}`);
       });
     },
@@ -58,10 +67,10 @@ export const limitChecks: readonly ServiceCheck[] = [
     needs: ['a box'],
     run: async (run) => {
       const order = run.subject.newOrder();
-      const body = pushBody(run, order, ownQr(run.subject, order));
-      const taken = await send(run, { ...body, content: 'ế'.repeat(99) });
-      if (codeOf(taken) === 'E46') throw new Mismatch(`content of 99: the answer is ${told(taken)}`);
-      expectCode(await send(run, { ...body, content: 'x'.repeat(100) }), 'E46', 'content of 100');
+      const body = pushBody(run, order, makeQr(run.subject, order));
+      const taken = await sendPush(run, { ...body, content: 'ế'.repeat(99) });
+      if (codeOf(taken) === 'E46') throw new Mismatch(`content of 99: the answer is ${summaryOf(taken)}`);
+      expectCode(await sendPush(run, { ...body, content: 'x'.repeat(100) }), 'E46', 'content of 100');
     },
   },
   {
@@ -78,10 +87,10 @@ export const limitChecks: readonly ServiceCheck[] = [
     title: 'a box code is VVB and six digits: another one is E35',
     level: 'gap',
     run: (run) =>
-      each(['VVB1', 'vvb000001', 'VVB0000001', 'BOX000001'], async (terminalCode) => {
+      forEachCase(['VVB1', 'vvb000001', 'VVB0000001', 'BOX000001'], async (terminalCode) => {
         const order = run.subject.newOrder();
         const change = { terminalCode, serialNumber: '' };
-        const called = await send(run, pushBody(run, order, ownQr(run.subject, order), change));
+        const called = await sendPush(run, pushBody(run, order, makeQr(run.subject, order), change));
         expectCode(called, 'E35', `a push to ${terminalCode}`);
         const made = await generate(run, { ...generateBody(run), terminalCode });
         expectCode(made, 'E35', `a QR for ${terminalCode}`);

@@ -1,10 +1,10 @@
 import { Mismatch } from '../../check.ts';
 import { expectQr, generateBody } from '../requests.ts';
-import { withBox } from '../simulated-box.ts';
+import { withSimulatedBox } from '../simulated-box.ts';
 import type { Order, ServiceCheck, ServiceRun } from '../subject.ts';
-import { paid, saidOf } from './callbacks.ts';
+import { callbackBody, payOrder } from './callbacks.ts';
 import { generate } from './generate.ts';
-import { shown } from './pushing.ts';
+import { pushShown } from './pushing.ts';
 
 /** Which of several orders alike a payment belongs to (PROTOCOL.md, clause CBK-6). */
 export const matchChecks: readonly ServiceCheck[] = [
@@ -25,14 +25,14 @@ export const matchChecks: readonly ServiceCheck[] = [
     level: 'gap',
     needs: ['sandbox', 'callbacks', 'a box to play'],
     run: (run) =>
-      withBox(run, async (box) => {
+      withSimulatedBox(run, async (box) => {
         const order = run.subject.newOrder();
         const orderId = idOf(order, 'SHOWN');
-        await shown(run, order, { orderId });
+        await pushShown(run, order, { orderId });
         await make(run, order, 'NEWER');
         await expectPaid(run, order, 'SHOWN');
         // Until it has been told, it is owed to the box of the next check.
-        await box.hears('payment', (it) => it.orderId === orderId);
+        await box.find('payment', (it) => it.orderId === orderId);
       }),
   },
 ];
@@ -46,7 +46,7 @@ async function make(run: ServiceRun, order: Order, id: string): Promise<void> {
 }
 
 async function expectPaid(run: ServiceRun, order: Order, id: string): Promise<void> {
-  const { orderId } = await saidOf(run, await paid(run, order));
+  const { orderId } = await callbackBody(run, await payOrder(run, order));
   if (orderId === idOf(order, id)) return;
   throw new Mismatch(`the callback names ${String(orderId)}, expected ${idOf(order, id)}`);
 }

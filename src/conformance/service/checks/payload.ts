@@ -1,10 +1,10 @@
 import { crc16 } from '../../../protocol/crc16.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
 import { decodeVietQr } from '../../../protocol/vietqr.ts';
-import { Mismatch, Unmet } from '../../check.ts';
-import { told } from '../client.ts';
+import { Mismatch, PreconditionFailed } from '../../check.ts';
+import { summaryOf } from '../client.ts';
 import { recordOf } from '../json.ts';
-import { each, expectCode, generateBody, ownQr, post, pushBody } from '../requests.ts';
+import { expectCode, forEachCase, generateBody, makeQr, post, pushBody } from '../requests.ts';
 import type { ServiceCheck, ServiceRun } from '../subject.ts';
 import { bodiesByType, generate } from './generate.ts';
 
@@ -19,7 +19,7 @@ async function payloadOf(run: ServiceRun, body: object = generateBody(run)): Pro
   const called = await generate(run, { ...body });
   const { qrCode } = recordOf(called.json);
   if (typeof qrCode === 'string' && qrCode !== '') return qrCode;
-  throw new Unmet(`needs a QR, but the answer is ${told(called)}`);
+  throw new PreconditionFailed(`needs a QR, but the answer is ${summaryOf(called)}`);
 }
 
 function withCrc(payload: string): string {
@@ -36,7 +36,7 @@ function added(payload: string, tag: string, value: string): string {
 
 async function expectInvalid(run: ServiceRun, cases: readonly (readonly [what: string, qrCode: string])[]) {
   const order = run.subject.newOrder();
-  await each(cases, async ([what, qrCode]) => {
+  await forEachCase(cases, async ([what, qrCode]) => {
     expectCode(await post(run, PATHS.sendQr, pushBody(run, order, qrCode)), 'QR_INVALID', `a QR ${what}`);
   });
 }
@@ -75,7 +75,7 @@ export const payloadChecks: readonly ServiceCheck[] = [
       const payload = withCrc(await payloadOf(run));
       const decoded = decodeVietQr(payload);
       if (!decoded.ok && framed(payload) !== undefined) throw new Mismatch(`tag ${decoded.tag}: ${decoded.reason}`);
-      if (!decoded.ok) throw new Unmet('needs a QR of tags, lengths and values: QRP-1 judges that');
+      if (!decoded.ok) throw new PreconditionFailed('needs a QR of tags, lengths and values: QRP-1 judges that');
       // Read without the code that a gateway of ours makes it with.
       const merchant = framed(payload)?.get('38') ?? '';
       if (!merchant.startsWith(NAPAS_ID)) throw new Mismatch(`tag 38: expected ${NAPAS_ID}…, is ${merchant}`);
@@ -100,7 +100,7 @@ export const payloadChecks: readonly ServiceCheck[] = [
     needs: ['a box'],
     run: async (run) => {
       const bodies = bodiesByType(run);
-      await each([bodies.static, bodies['semi-dynamic']], async (body) => {
+      await forEachCase([bodies.static, bodies['semi-dynamic']], async (body) => {
         const payload = await payloadOf(run, body);
         if (payload !== withCrc(payload))
           throw new Mismatch(`the CRC of ${payload} is ${crc16(payload.slice(0, -CRC_CHARS))}`);
@@ -113,7 +113,7 @@ export const payloadChecks: readonly ServiceCheck[] = [
     level: 'gap',
     needs: ['a box'],
     run: (run) => {
-      const qr = ownQr(run.subject, run.subject.newOrder());
+      const qr = makeQr(run.subject, run.subject.newOrder());
       return expectInvalid(run, [
         ['with a tag twice', added(qr, '58', 'VN')],
         ['with an empty tag', added(qr, '80', '')],
@@ -130,7 +130,7 @@ export const payloadChecks: readonly ServiceCheck[] = [
     level: 'gap',
     needs: ['a box'],
     run: (run) => {
-      const qr = ownQr(run.subject, run.subject.newOrder());
+      const qr = makeQr(run.subject, run.subject.newOrder());
       const places = [0, Math.floor(qr.length / 3), Math.floor(qr.length / 2), qr.length - 1];
       const changed = (at: number) => `${qr.slice(0, at)}${qr[at] === '7' ? '8' : '7'}${qr.slice(at + 1)}`;
       return expectInvalid(
@@ -145,7 +145,7 @@ export const payloadChecks: readonly ServiceCheck[] = [
     level: 'gap',
     needs: ['a box'],
     run: (run) => {
-      const qr = ownQr(run.subject, run.subject.newOrder());
+      const qr = makeQr(run.subject, run.subject.newOrder());
       return expectInvalid(run, [
         ['with another merchant account', added(qr, '26', '0010A000000999')],
         ['with an account in an unreserved tag', added(qr, '80', '0312345678')],

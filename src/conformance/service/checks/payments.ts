@@ -1,22 +1,22 @@
 import { BANKS } from '../../../protocol/banks.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
 import { Mismatch } from '../../check.ts';
-import { type Called, codeOf } from '../client.ts';
+import { type Answer, codeOf } from '../client.ts';
 import { recordOf } from '../json.ts';
 import {
+  accountBin,
   type Body,
-  binOf,
-  each,
   expectCode,
+  expectOk,
   expectQr,
   expectRefused,
-  expectTaken,
+  forEachCase,
   generateBody,
   paymentBody,
   post,
 } from '../requests.ts';
 import type { ServiceCheck, ServiceRun } from '../subject.ts';
-import { callbackOf, paid, saidOf } from './callbacks.ts';
+import { callbackBody, firstCallback, payOrder } from './callbacks.ts';
 import { generate } from './generate.ts';
 
 const CONTENT_MAX = 19;
@@ -25,7 +25,7 @@ function payment(run: ServiceRun, change: object = {}): Record<string, unknown> 
   return { ...paymentBody(run, run.subject.newOrder()), ...change };
 }
 
-function simulate(run: ServiceRun, body: Body): Promise<Called> {
+function simulate(run: ServiceRun, body: Body): Promise<Answer> {
   return post(run, PATHS.testCallback, body);
 }
 
@@ -35,8 +35,8 @@ function longContent({ subject }: ServiceRun, characters: number): string {
 }
 
 /** The transaction id of a call that is taken. */
-function transactionOf(called: Called, what: string): string {
-  expectTaken(called, what);
+function transactionOf(called: Answer, what: string): string {
+  expectOk(called, what);
   const { status, message } = recordOf(called.json);
   if (status === 'SUCCESS' && typeof message === 'string' && message !== '') return message;
   throw new Mismatch(`${what}: expected SUCCESS and a transaction id, is ${called.text}`);
@@ -44,7 +44,7 @@ function transactionOf(called: Called, what: string): string {
 
 /** One wrong thing for each refusal, in the order of clause CBK-2. */
 function wrongs(run: ServiceRun): (readonly [code: string, change: Record<string, unknown>])[] {
-  const other = BANKS.find(({ bin }) => bin !== binOf(run.subject))?.code;
+  const other = BANKS.find(({ bin }) => bin !== accountBin(run.subject))?.code;
   return [
     ['010', { bankAccount: '' }],
     ['009', { content: '' }],
@@ -89,7 +89,7 @@ export const paymentChecks: readonly ServiceCheck[] = [
     level: 'spec',
     needs: ['sandbox'],
     run: (run) =>
-      each(FORBIDDEN_CONTENTS, async (content) => {
+      forEachCase(FORBIDDEN_CONTENTS, async (content) => {
         expectRefused(await simulate(run, payment(run, { content })), `the content ${content}`);
       }),
   },
@@ -100,10 +100,10 @@ export const paymentChecks: readonly ServiceCheck[] = [
     needs: ['sandbox'],
     run: async (run) => {
       const contents = FORBIDDEN_CONTENTS.map((content) => ['009', { content }] as const);
-      await each([...wrongs(run), ...MORE_WRONG, ...contents], async ([code, change]) => {
+      await forEachCase([...wrongs(run), ...MORE_WRONG, ...contents], async ([code, change]) => {
         expectCode(await simulate(run, payment(run, change)), code, JSON.stringify(change));
       });
-      await each(['[]', '"x"', 'null'], async (body) =>
+      await forEachCase(['[]', '"x"', 'null'], async (body) =>
         expectCode(await simulate(run, body), 'E46', `the body ${body}`),
       );
     },
@@ -115,7 +115,7 @@ export const paymentChecks: readonly ServiceCheck[] = [
     needs: ['sandbox'],
     run: (run) => {
       const list = wrongs(run);
-      return each([...list.entries()], async ([index, [code, own]]) => {
+      return forEachCase([...list.entries()], async ([index, [code, own]]) => {
         const change = Object.assign(
           {},
           ...list
@@ -185,7 +185,7 @@ export const paymentChecks: readonly ServiceCheck[] = [
     level: 'spec',
     needs: ['sandbox', 'callbacks'],
     run: async (run) => {
-      const arrived = await callbackOf(run, await paid(run, run.subject.newOrder()));
+      const arrived = await firstCallback(run, await payOrder(run, run.subject.newOrder()));
       if (arrived === undefined) throw new Mismatch('no callback has come');
     },
   },
@@ -216,8 +216,8 @@ export const paymentChecks: readonly ServiceCheck[] = [
         [{ ...order, amount: order.amount + 1_000_000 }, '', ''],
         [run.subject.newOrder(), '', ''],
       ] as const;
-      await each(cases, async ([its, expected, sign]) => {
-        const said = await saidOf(run, await paid(run, its));
+      await forEachCase(cases, async ([its, expected, sign]) => {
+        const said = await callbackBody(run, await payOrder(run, its));
         if (said.orderId === expected && said.sign === sign) return;
         const is = `${String(said.orderId)} and ${String(said.sign)}`;
         throw new Mismatch(`orderId and sign of ${its.content}: expected "${expected}" and "${sign}", are ${is}`);
@@ -242,7 +242,7 @@ export const paymentLimits: readonly ServiceCheck[] = [
   },
 ];
 
-function outside(run: ServiceRun): Promise<Called> {
+function outside(run: ServiceRun): Promise<Answer> {
   const { outside: as } = run.subject.options;
   return post(run, PATHS.testCallback, payment(run), as === undefined ? {} : { as });
 }

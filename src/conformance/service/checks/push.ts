@@ -1,22 +1,22 @@
 import { createHash } from 'node:crypto';
 import { BANKS, findBank } from '../../../protocol/banks.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
-import { Mismatch, Unmet } from '../../check.ts';
-import { type Called, codeOf, told } from '../client.ts';
-import { binOf, each, expectCode, ownQr, post, pushBody } from '../requests.ts';
+import { Mismatch, PreconditionFailed } from '../../check.ts';
+import { type Answer, codeOf, summaryOf } from '../client.ts';
+import { accountBin, expectCode, forEachCase, makeQr, post, pushBody } from '../requests.ts';
 import type { Order, ServiceAccess, ServiceCheck, ServiceRun } from '../subject.ts';
 
 type Change = Readonly<Record<string, unknown>>;
 
 /** Sends a push as it is. */
-export function send(run: ServiceRun, push: object, as?: ServiceAccess): Promise<Called> {
+export function sendPush(run: ServiceRun, push: object, as?: ServiceAccess): Promise<Answer> {
   return post(run, PATHS.sendQr, { ...push }, as === undefined ? {} : { as });
 }
 
 /** A push of a QR that the bench makes, to the box. */
 function push(run: ServiceRun, change: Change = {}): Record<string, unknown> {
   const order = run.subject.newOrder();
-  return pushBody(run, order, ownQr(run.subject, order), change);
+  return pushBody(run, order, makeQr(run.subject, order), change);
 }
 
 const NO_BOX = { terminalCode: 'VVB999999', serialNumber: '' };
@@ -32,7 +32,7 @@ interface Wrong {
 /** One wrong thing for each refusal, in the order of clause SND-2. */
 function wrongs(run: ServiceRun, order: Order): Wrong[] {
   const { second, unlinkedBox, boxSecret } = run.subject.options;
-  const other = BANKS.find(({ bin }) => bin !== binOf(run.subject))?.code ?? '';
+  const other = BANKS.find(({ bin }) => bin !== accountBin(run.subject))?.code ?? '';
   return [
     { code: 'E02', what: 'an amount of 0', change: { amount: '0' } },
     { code: 'E39', what: 'a wrong checkSum', change: { checkSum: '0'.repeat(32) } },
@@ -48,7 +48,7 @@ function wrongs(run: ServiceRun, order: Order): Wrong[] {
     {
       code: 'QR_MISMATCH',
       what: 'a QR of another amount',
-      change: { qrCode: ownQr(run.subject, order, { amount: 1 }) },
+      change: { qrCode: makeQr(run.subject, order, { amount: 1 }) },
     },
     ...(boxSecret === undefined ? [] : [{ code: 'BOX_OFFLINE', what: 'a box that is off', change: {} }]),
   ];
@@ -56,19 +56,19 @@ function wrongs(run: ServiceRun, order: Order): Wrong[] {
 
 function mismatched(run: ServiceRun, order: Order): (readonly [what: string, change: Change])[] {
   const { subject } = run;
-  const otherBin = BANKS.find(({ bin }) => bin !== binOf(subject))?.bin ?? '';
+  const otherBin = BANKS.find(({ bin }) => bin !== accountBin(subject))?.bin ?? '';
   return [
-    ['another account', { qrCode: ownQr(subject, order, { account: 'SOMEBODYELSE' }) }],
-    ['another bank', { qrCode: ownQr(subject, order, { bin: otherBin }) }],
-    ['another amount', { qrCode: ownQr(subject, order, { amount: order.amount + 1 }) }],
-    ['no amount', { qrCode: ownQr(subject, order, { amount: undefined }) }],
-    ['a card', { qrCode: ownQr(subject, order, { service: 'card' }) }],
+    ['another account', { qrCode: makeQr(subject, order, { account: 'SOMEBODYELSE' }) }],
+    ['another bank', { qrCode: makeQr(subject, order, { bin: otherBin }) }],
+    ['another amount', { qrCode: makeQr(subject, order, { amount: order.amount + 1 }) }],
+    ['no amount', { qrCode: makeQr(subject, order, { amount: undefined }) }],
+    ['a card', { qrCode: makeQr(subject, order, { service: 'card' }) }],
   ];
 }
 
-function sendWrong(run: ServiceRun, order: Order, change: Change, asSecond: boolean): Promise<Called> {
+function sendWrong(run: ServiceRun, order: Order, change: Change, asSecond: boolean): Promise<Answer> {
   const as = asSecond ? run.subject.options.second : undefined;
-  return send(run, pushBody(run, order, ownQr(run.subject, order), change, as), as);
+  return sendPush(run, pushBody(run, order, makeQr(run.subject, order), change, as), as);
 }
 
 const md5 = (text: string) => createHash('md5').update(text, 'utf8').digest('hex');
@@ -80,13 +80,14 @@ export const pushChecks: readonly ServiceCheck[] = [
     level: 'spec',
     needs: ['a box'],
     run: async (run) => {
-      const right = codeOf(await send(run, push(run)));
+      const right = codeOf(await sendPush(run, push(run)));
       if (right === 'E39') throw new Mismatch('the right checkSum is refused with E39');
-      const called = await send(run, push(run, { checkSum: 'f'.repeat(32) }));
+      const called = await sendPush(run, push(run, { checkSum: 'f'.repeat(32) }));
       if (codeOf(called) !== right) return;
       // In which order things are looked at, the specification does not say.
-      if (right !== undefined) throw new Unmet(`needs a push that is taken, and both are answered ${told(called)}`);
-      throw new Mismatch(`the wrong checkSum is answered alike: ${told(called)}`);
+      if (right !== undefined)
+        throw new PreconditionFailed(`needs a push that is taken, and both are answered ${summaryOf(called)}`);
+      throw new Mismatch(`the wrong checkSum is answered alike: ${summaryOf(called)}`);
     },
   },
   {
@@ -97,7 +98,7 @@ export const pushChecks: readonly ServiceCheck[] = [
     run: async (run) => {
       const { password } = run.subject.options.access;
       const order = run.subject.newOrder();
-      const body = pushBody(run, order, ownQr(run.subject, order));
+      const body = pushBody(run, order, makeQr(run.subject, order));
       const { bankAccount, amount, bankCode, checkSum } = body;
       const right = String(checkSum);
       const cases = [
@@ -109,8 +110,8 @@ export const pushChecks: readonly ServiceCheck[] = [
         ['cut short', right.slice(0, -1)],
         ['empty', ''],
       ] as const;
-      await each(cases, async ([what, other]) => {
-        expectCode(await send(run, { ...body, checkSum: other }), 'E39', `a checkSum ${what}`);
+      await forEachCase(cases, async ([what, other]) => {
+        expectCode(await sendPush(run, { ...body, checkSum: other }), 'E39', `a checkSum ${what}`);
       });
     },
   },
@@ -120,11 +121,11 @@ export const pushChecks: readonly ServiceCheck[] = [
     level: 'gap',
     needs: ['a box'],
     run: async (run) => {
-      await each(['bankAccount', 'bankCode', 'amount', 'qrCode', 'checkSum'], async (field) => {
-        expectCode(await send(run, { ...push(run), [field]: undefined }), 'E46', `without ${field}`);
+      await forEachCase(['bankAccount', 'bankCode', 'amount', 'qrCode', 'checkSum'], async (field) => {
+        expectCode(await sendPush(run, { ...push(run), [field]: undefined }), 'E46', `without ${field}`);
       });
       const nameless = push(run, { terminalCode: undefined, serialNumber: undefined });
-      expectCode(await send(run, nameless), 'E46', 'without terminalCode and serialNumber');
+      expectCode(await sendPush(run, nameless), 'E46', 'without terminalCode and serialNumber');
     },
   },
   {
@@ -133,13 +134,14 @@ export const pushChecks: readonly ServiceCheck[] = [
     level: 'gap',
     needs: ['a serial number'],
     run: async (run) => {
-      await each(['terminalCode', 'serialNumber'], async (field) => {
-        const called = await send(run, push(run, { [field]: undefined }));
+      await forEachCase(['terminalCode', 'serialNumber'], async (field) => {
+        const called = await sendPush(run, push(run, { [field]: undefined }));
         const code = codeOf(called);
-        if (code === 'E46' || code === 'E35') throw new Mismatch(`without ${field} it is answered ${told(called)}`);
+        if (code === 'E46' || code === 'E35')
+          throw new Mismatch(`without ${field} it is answered ${summaryOf(called)}`);
       });
       const two = push(run, { serialNumber: 'VVB999999' });
-      expectCode(await send(run, two), 'E35', 'two names of different boxes');
+      expectCode(await sendPush(run, two), 'E35', 'two names of different boxes');
     },
   },
   {
@@ -149,7 +151,7 @@ export const pushChecks: readonly ServiceCheck[] = [
     needs: ['a box'],
     run: (run) => {
       const order = run.subject.newOrder();
-      return each(wrongs(run, order), async ({ code, what, change, asSecond }) => {
+      return forEachCase(wrongs(run, order), async ({ code, what, change, asSecond }) => {
         expectCode(await sendWrong(run, order, change, asSecond === true), code, what);
       });
     },
@@ -160,8 +162,8 @@ export const pushChecks: readonly ServiceCheck[] = [
     level: 'gap',
     needs: ['a box'],
     run: (run) =>
-      each(['', '-1', '1.5', '1e3', ' 5000', '05000', '10000000000000'], async (amount) => {
-        expectCode(await send(run, push(run, { amount })), 'E02', `the amount ${JSON.stringify(amount)}`);
+      forEachCase(['', '-1', '1.5', '1e3', ' 5000', '05000', '10000000000000'], async (amount) => {
+        expectCode(await sendPush(run, push(run, { amount })), 'E02', `the amount ${JSON.stringify(amount)}`);
       }),
   },
   {
@@ -172,7 +174,7 @@ export const pushChecks: readonly ServiceCheck[] = [
     run: async (run) => {
       const order = run.subject.newOrder();
       const list = wrongs(run, order);
-      await each([...list.entries()], async ([index, { code, what }]) => {
+      await forEachCase([...list.entries()], async ([index, { code, what }]) => {
         const rest = list.slice(index);
         // Of two changes of one field, the earlier in the order.
         const change = Object.assign({}, ...rest.map((it) => it.change).reverse());
@@ -188,9 +190,9 @@ export const pushChecks: readonly ServiceCheck[] = [
     needs: ['a box'],
     run: (run) => {
       const order = run.subject.newOrder();
-      return each(mismatched(run, order), async ([what, change]) => {
-        const body = pushBody(run, order, ownQr(run.subject, order), change);
-        expectCode(await send(run, body), 'QR_MISMATCH', `a QR of ${what}`);
+      return forEachCase(mismatched(run, order), async ([what, change]) => {
+        const body = pushBody(run, order, makeQr(run.subject, order), change);
+        expectCode(await sendPush(run, body), 'QR_MISMATCH', `a QR of ${what}`);
       });
     },
   },
@@ -203,10 +205,11 @@ export const pushChecks: readonly ServiceCheck[] = [
       const { second, secondAccount = '', secondBank = '' } = run.subject.options;
       const order = run.subject.newOrder();
       const bin = findBank(secondBank)?.bin;
-      if (bin === undefined) throw new Unmet(`the bench knows no BIN of bank ${secondBank}: name it by its BIN`);
-      const qrCode = ownQr(run.subject, order, { account: secondAccount, bin });
+      if (bin === undefined)
+        throw new PreconditionFailed(`the bench knows no BIN of bank ${secondBank}: name it by its BIN`);
+      const qrCode = makeQr(run.subject, order, { account: secondAccount, bin });
       const named = { bankAccount: secondAccount, bankCode: secondBank };
-      const called = await send(run, pushBody(run, order, qrCode, named, second), second);
+      const called = await sendPush(run, pushBody(run, order, qrCode, named, second), second);
       expectCode(called, 'QR_MISMATCH', 'a push of another account to the box');
     },
   },

@@ -1,35 +1,35 @@
 import { systemClock } from '../../../lib/clock.ts';
-import { Mismatch, Unmet } from '../../check.ts';
-import { type Called, codeOf, told } from '../client.ts';
+import { Mismatch, PreconditionFailed } from '../../check.ts';
+import { type Answer, codeOf, summaryOf } from '../client.ts';
 import { recordOf } from '../json.ts';
-import { ownQr, pushBody, qrOf } from '../requests.ts';
-import type { OnShow, PlayedBox } from '../simulated-box.ts';
+import { generatedQr, makeQr, pushBody } from '../requests.ts';
+import type { OnShow, SimulatedBox } from '../simulated-box.ts';
 import type { Order, ServiceRun } from '../subject.ts';
-import { send } from './push.ts';
+import { sendPush } from './push.ts';
 
 /** An answer that is not there after this, in everybody's time, waits for something. */
 const HELD_MS = 300;
 /** For what must not come. */
 export const QUIET_MS = 2_000;
 
-export const hold: OnShow = async () => undefined;
+export const showNothing: OnShow = async () => undefined;
 
 /** A push that is on its way to the played box. */
-export async function started(run: ServiceRun, box: PlayedBox, order: Order = run.subject.newOrder()) {
+export async function startPush(run: ServiceRun, box: SimulatedBox, order: Order = run.subject.newOrder()) {
   const before = box.of('show').length;
-  const qrCode = await qrOf(run, order);
-  const answer = settling(send(run, pushBody(run, order, qrCode)));
-  const show = await box.next('show', before + 1);
+  const qrCode = await generatedQr(run, order);
+  const answer = pending(sendPush(run, pushBody(run, order, qrCode)));
+  const show = await box.expect('show', before + 1);
   return { order, qrCode, answer, show };
 }
 
 /** A request under way, of which can be told whether it is answered. */
-export interface Settling {
-  called: Promise<Called>;
+export interface PendingAnswer {
+  called: Promise<Answer>;
   isAnswered(): boolean;
 }
 
-export function settling(called: Promise<Called>): Settling {
+export function pending(called: Promise<Answer>): PendingAnswer {
   let isAnswered = false;
   const end = () => {
     isAnswered = true;
@@ -39,28 +39,33 @@ export function settling(called: Promise<Called>): Settling {
   return { called, isAnswered: () => isAnswered };
 }
 
-export async function expectHeld(run: ServiceRun, { called, isAnswered }: Settling, what: string): Promise<void> {
+export async function expectUnanswered(
+  run: ServiceRun,
+  { called, isAnswered }: PendingAnswer,
+  what: string,
+): Promise<void> {
   await run.subject.pace.during(() => systemClock.sleep(HELD_MS));
-  if (isAnswered()) throw new Mismatch(`${what} the push is answered ${told(await called)}`);
+  if (isAnswered()) throw new Mismatch(`${what} the push is answered ${summaryOf(await called)}`);
 }
 
 /** A push that the box has shown. */
-export async function shown(run: ServiceRun, order: Order, change: object = {}): Promise<void> {
-  const qrCode = ownQr(run.subject, order);
-  const called = await send(run, pushBody(run, order, qrCode, { ...change }));
-  if (codeOf(called) !== undefined) throw new Unmet(`needs a push that is shown, this one is answered ${told(called)}`);
+export async function pushShown(run: ServiceRun, order: Order, change: object = {}): Promise<void> {
+  const qrCode = makeQr(run.subject, order);
+  const called = await sendPush(run, pushBody(run, order, qrCode, { ...change }));
+  if (codeOf(called) !== undefined)
+    throw new PreconditionFailed(`needs a push that is shown, this one is answered ${summaryOf(called)}`);
 }
 
-export function expectNoMessage({ json, text }: Called): void {
+export function expectNoMessage({ json, text }: Answer): void {
   if (recordOf(json).message !== '') throw new Mismatch(`expected an empty message, is ${text}`);
 }
 
 /** A push to the box that is on. Throws Unmet when it is off. */
-export async function pushedToBoxOn(run: ServiceRun): Promise<{ called: Called; qrCode: string }> {
+export async function pushToRunningBox(run: ServiceRun): Promise<{ called: Answer; qrCode: string }> {
   const order = run.subject.newOrder();
-  const qrCode = await qrOf(run, order);
+  const qrCode = await generatedQr(run, order);
   const { terminalCode = '', serialNumber = '' } = run.subject.options.boxOn ?? {};
-  const called = await send(run, pushBody(run, order, qrCode, { terminalCode, serialNumber }));
-  if (codeOf(called) === 'BOX_OFFLINE') throw new Unmet('needs a box that is on: turn it on');
+  const called = await sendPush(run, pushBody(run, order, qrCode, { terminalCode, serialNumber }));
+  if (codeOf(called) === 'BOX_OFFLINE') throw new PreconditionFailed('needs a box that is on: turn it on');
   return { called, qrCode };
 }

@@ -1,9 +1,18 @@
 import { parseJson } from '../../../bench/clients/bodies.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
 import { Mismatch } from '../../check.ts';
-import { type Called, told } from '../client.ts';
+import { type Answer, summaryOf } from '../client.ts';
 import { recordOf } from '../json.ts';
-import { bearerOf, each, expectCode, expectRefused, expectStatus, generateBody, login, post } from '../requests.ts';
+import {
+  bearerToken,
+  expectCode,
+  expectRefused,
+  expectStatus,
+  forEachCase,
+  generateBody,
+  login,
+  post,
+} from '../requests.ts';
 import type { ServiceAccess, ServiceCheck, ServiceRun } from '../subject.ts';
 
 const LIFETIME_MS = 300_000;
@@ -24,18 +33,18 @@ function wrongLogins({ username }: ServiceAccess): { what: string; authorization
   ];
 }
 
-function headerOf({ headers }: Called, scheme: string): boolean {
+function headerOf({ headers }: Answer, scheme: string): boolean {
   return new RegExp(`^${scheme}\\b`, 'i').test(headers.get('www-authenticate') ?? '');
 }
 
 /** The answer to a generate request with a token. */
-function used(run: ServiceRun, token: string): Promise<Called> {
+function used(run: ServiceRun, token: string): Promise<Answer> {
   return post(run, PATHS.generate, generateBody(run), { headers: { authorization: `Bearer ${token}` } });
 }
 
 async function freshToken(run: ServiceRun): Promise<string> {
   run.subject.tokens.clear();
-  return bearerOf(run);
+  return bearerToken(run);
 }
 
 export const tokenChecks: readonly ServiceCheck[] = [
@@ -64,7 +73,7 @@ export const tokenChecks: readonly ServiceCheck[] = [
       for (const time of ['first', 'second']) {
         const called = await used(run, token);
         if (called.status === 401 || called.status === 403) {
-          throw new Mismatch(`the ${time} request with a fresh token is answered ${told(called)}`);
+          throw new Mismatch(`the ${time} request with a fresh token is answered ${summaryOf(called)}`);
         }
       }
     },
@@ -74,7 +83,7 @@ export const tokenChecks: readonly ServiceCheck[] = [
     title: 'the token is a JWT, HS256, about the partner',
     level: 'gap',
     run: async (run) => {
-      const [head = '', payload = '', signature = ''] = (await bearerOf(run)).split('.');
+      const [head = '', payload = '', signature = ''] = (await bearerToken(run)).split('.');
       const part = (text: string) => recordOf(parseJson(Buffer.from(text, 'base64url').toString('utf8')));
       if (part(head).alg !== 'HS256' || signature === '') throw new Mismatch('the token is no JWT signed by HS256');
       const { username } = run.subject.options.access;
@@ -106,7 +115,7 @@ export const tokenChecks: readonly ServiceCheck[] = [
     title: 'the body of a token request is not read, and needs no Content-Type',
     level: 'gap',
     run: (run) =>
-      each([undefined, '{}', 'not JSON', '{"username":"other"}'], async (body) => {
+      forEachCase([undefined, '{}', 'not JSON', '{"username":"other"}'], async (body) => {
         const called = await login(run, run.subject.options.access, body === undefined ? {} : { body });
         expectStatus(called, 200, body === undefined ? 'without a body' : `with the body ${body}`);
       }),
@@ -116,7 +125,7 @@ export const tokenChecks: readonly ServiceCheck[] = [
     title: 'wrong or missing credentials get no token',
     level: 'spec',
     run: (run) =>
-      each(wrongLogins(run.subject.options.access), async ({ what, authorization }) => {
+      forEachCase(wrongLogins(run.subject.options.access), async ({ what, authorization }) => {
         const called = await login(run, run.subject.options.access, { authorization });
         expectRefused(called, what);
         if (recordOf(called.json).access_token !== undefined) throw new Mismatch(`${what}: the answer has a token`);
@@ -127,7 +136,7 @@ export const tokenChecks: readonly ServiceCheck[] = [
     title: 'wrong or missing credentials are 401 E74 with WWW-Authenticate: Basic',
     level: 'gap',
     run: (run) =>
-      each(wrongLogins(run.subject.options.access), async ({ what, authorization }) => {
+      forEachCase(wrongLogins(run.subject.options.access), async ({ what, authorization }) => {
         const called = await login(run, run.subject.options.access, { authorization });
         expectStatus(called, 401, what);
         expectCode(called, 'E74', what);
@@ -143,7 +152,7 @@ export const tokenChecks: readonly ServiceCheck[] = [
       const answers = [];
       for (const it of [wrong, unknown]) {
         const called = await login(run, run.subject.options.access, { authorization: it?.authorization ?? '' });
-        answers.push(`${told(called)} ${called.text} ${called.headers.get('www-authenticate')}`);
+        answers.push(`${summaryOf(called)} ${called.text} ${called.headers.get('www-authenticate')}`);
       }
       if (answers[0] !== answers[1]) throw new Mismatch(`they are answered ${answers.join(' and ')}`);
     },
@@ -180,7 +189,7 @@ export const guessChecks: readonly ServiceCheck[] = [
     run: async (run) => {
       const { access } = run.subject.options;
       const authorization = `Basic ${Buffer.from(`nobody-${run.subject.options.tag}:guess`).toString('base64')}`;
-      const answers: Called[] = [];
+      const answers: Answer[] = [];
       for (let guess = 0; guess <= GUESSES + 1; guess += 1) answers.push(await login(run, access, { authorization }));
       const limited = answers.find(({ status }) => status === 429);
       if (limited === undefined) throw new Mismatch(`${answers.length} wrong passwords in a row are all compared`);
@@ -191,8 +200,8 @@ export const guessChecks: readonly ServiceCheck[] = [
   },
 ];
 
-async function withoutBearer(run: ServiceRun, judge: (called: Called, what: string) => Promise<void>): Promise<void> {
-  const good = await bearerOf(run).catch(() => 'e30.e30.e30');
+async function withoutBearer(run: ServiceRun, judge: (called: Answer, what: string) => Promise<void>): Promise<void> {
+  const good = await bearerToken(run).catch(() => 'e30.e30.e30');
   const bearers = [
     ['no bearer', ''],
     ['a bearer that nobody gave', 'Bearer not-a-token'],
@@ -200,7 +209,7 @@ async function withoutBearer(run: ServiceRun, judge: (called: Called, what: stri
     ['Basic credentials', 'Basic eDp5'],
   ] as const;
   const cases = BEARER_PATHS.flatMap((path) => bearers.map(([what, authorization]) => ({ path, what, authorization })));
-  await each(cases, async ({ path, what, authorization }) => {
+  await forEachCase(cases, async ({ path, what, authorization }) => {
     const called = await post(run, path, '{', { headers: { authorization } });
     await judge(called, `${path} with ${what}`);
   });
@@ -221,7 +230,7 @@ async function expires(run: ServiceRun, leewayMs: number): Promise<void> {
   await until(LIFETIME_MS - leewayMs);
   const before = await used(run, token);
   if (before.status === 401 || before.status === 403) {
-    throw new Mismatch(`after ${(LIFETIME_MS - leewayMs) / 1_000} s the token is answered ${told(before)}`);
+    throw new Mismatch(`after ${(LIFETIME_MS - leewayMs) / 1_000} s the token is answered ${summaryOf(before)}`);
   }
   await until(LIFETIME_MS + leewayMs);
   expectRefused(await used(run, token), `after ${(LIFETIME_MS + leewayMs) / 1_000} s`);
