@@ -1,11 +1,18 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
+import { EventStream } from '../../lib/event-stream.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { LIMITS } from '../../protocol/fields.ts';
-import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
-import type { BoxConnection } from '../boxes/connection.ts';
+import {
+  BOX_ALIVE_MS,
+  BOX_CHALLENGE_HEADER,
+  BOX_PATHS,
+  BOX_SESSION_HEADER,
+  BOX_SILENCE_MAX_MS,
+} from '../../protocol/http-api.ts';
+import { type BoxConnection, UNREAD_BYTES_MAX } from '../boxes/connection.ts';
 import { connectionToEvict } from '../boxes/giving-way.ts';
 import type { MessageSigner } from '../boxes/message-signer.ts';
 import type { BoxConfig } from '../config.ts';
@@ -14,7 +21,6 @@ import type { BoxHub, LinkFaults } from '../faults/link-faults.ts';
 import { boxPasswordOf, type Logins } from '../logins.ts';
 import { isLoggedIn } from './login-answer.ts';
 import { answerRefusal, basicCredentials } from './requests.ts';
-import { openStream } from './streams.ts';
 
 /** Open streams of one box, the one in use and those not yet ended; one more ends another that is not in use. */
 const STREAMS_PER_BOX_MAX = 4;
@@ -73,7 +79,14 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
     if (tooMany) connectionToEvict([...own.values()], (it) => it.address, isInUse)?.cut();
 
     const challenge = random.uuid();
-    const events = openStream(reply, clock, { [BOX_CHALLENGE_HEADER]: challenge });
+    reply.hijack();
+    const events = new EventStream(reply.raw, {
+      clock,
+      headers: { [BOX_CHALLENGE_HEADER]: challenge },
+      // Tells a quiet stream from a dead one (PROTOCOL.md, clause BOX-HTTP-3).
+      heartbeatMs: BOX_ALIVE_MS,
+      unreadBytesMax: UNREAD_BYTES_MAX,
+    });
     const line = links.line(terminalCode, {
       transport: 'http',
       send: (message) => {
@@ -83,7 +96,7 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
           return;
         }
         const copies = message.type === 'heard' ? 1 : links.copies(terminalCode);
-        for (let copy = copies; copy > 0; copy -= 1) events.send(sealed);
+        for (let copy = copies; copy > 0; copy -= 1) events.send({ data: sealed });
       },
       end: () => events.end(),
     });

@@ -1,7 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
+import { EventStream } from '../../lib/event-stream.ts';
 import type { Logger } from '../../lib/log.ts';
+import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
+import { UNREAD_BYTES_MAX } from '../boxes/connection.ts';
 import type { MessageSigner } from '../boxes/message-signer.ts';
 import type { Changes } from '../changes.ts';
 import type { GatewayConfig } from '../config.ts';
@@ -9,7 +12,6 @@ import type { Logins } from '../logins.ts';
 import type { Service } from '../service.ts';
 import { requireAdmin } from './admin.ts';
 import { answerRefusal } from './requests.ts';
-import { type EventStream, openStream } from './streams.ts';
 import type { Views } from './views.ts';
 
 const ROWS_DEFAULT = 50;
@@ -81,9 +83,10 @@ function watchRoute(scope: FastifyInstance, changes: Changes, clock: Clock): () 
   scope.get('/events', (_request, reply) => {
     const [oldest] = watchers;
     if (watchers.size >= WATCHERS_MAX) oldest?.end();
-    const stream = openStream(reply, clock);
+    reply.hijack();
+    const stream = new EventStream(reply.raw, { clock, heartbeatMs: BOX_ALIVE_MS, unreadBytesMax: UNREAD_BYTES_MAX });
     watchers.add(stream);
-    const unwatch = changes.watch((topic) => stream.send(topic));
+    const unwatch = changes.watch((topic) => stream.send({ data: topic }));
     void stream.ended.then(() => {
       unwatch();
       watchers.delete(stream);

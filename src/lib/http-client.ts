@@ -1,0 +1,94 @@
+import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http';
+import { request as requestTls } from 'node:https';
+import { type Clock, systemClock, withAbortAfter } from './clock.ts';
+import { request as requestPlain } from './http.ts';
+
+export interface HttpRequest
+  extends Pick<RequestOptions, 'agent' | 'lookup' | 'method' | 'signal'>,
+    Pick<import('node:https').RequestOptions, 'ca' | 'cert' | 'ciphers' | 'key' | 'minVersion' | 'servername'> {
+  headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON unless `headers` say otherwise. */
+  body?: string | undefined;
+}
+
+export interface HttpAnswer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+/** Whose answer is longer than it may be. */
+export class AnswerTooLong extends Error {
+  constructor(bytesMax: number) {
+    super(`the answer is longer than ${bytesMax} bytes`);
+  }
+}
+
+/**
+ * One request and its complete answer, of any status; redirects are not followed. Rejects on a connection error, after
+ * `timeoutMs`, when `signal` aborts, and for an answer of more than `bytesMax` bytes.
+ */
+export async function askHttp(
+  url: string | URL,
+  { signal: parent, ...request }: HttpRequest,
+  { timeoutMs, bytesMax, clock = systemClock }: { timeoutMs: number; bytesMax: number; clock?: Clock },
+): Promise<HttpAnswer> {
+  return withAbortAfter(clock, timeoutMs, parent ?? new AbortController().signal, async (signal) => {
+    try {
+      const response = await openHttp(url, { ...request, signal });
+      const { statusCode: status = 0, headers } = response;
+      const body = await readBody(response, bytesMax);
+      if (body === undefined) throw new AnswerTooLong(bytesMax);
+      return { status, headers, body };
+    } catch (error) {
+      // The reason says more than "aborted".
+      signal.throwIfAborted();
+      throw error;
+    }
+  });
+}
+
+/** One request up to the headers of its answer. The caller limits the time (`signal`) and reads or destroys the answer. */
+export function openHttp(url: string | URL, { body, headers, ...options }: HttpRequest): Promise<IncomingMessage> {
+  const to = new URL(url);
+  const send = to.protocol === 'https:' ? requestTls : requestPlain;
+  const content =
+    body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+  return new Promise((resolve, reject) => {
+    const request = send(to, { ...options, headers: { ...content, ...headers } });
+    request.on('error', reject);
+    request.on('response', resolve);
+    // No response follows it, and no abort ends the wait for one.
+    request.on('upgrade', ({ statusCode }, socket) => {
+      socket.destroy();
+      reject(new Error(`the answer is HTTP ${statusCode}, a change of protocol`));
+    });
+    request.end(body);
+  });
+}
+
+/** The body of a request or an answer; undefined, and the rest is not read, where it has more than `bytesMax` bytes. */
+export async function readBody(message: IncomingMessage, bytesMax: number): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of message as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** The value of a JSON text; undefined where it is not JSON. */
+export function parseJson(text: string | Buffer): unknown {
+  try {
+    return JSON.parse(text.toString()) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The header that shows the token of an admin, or of a box's pages; none without a token. */
+export function bearerHeaders(token: string | undefined): Record<string, string> {
+  return token === undefined ? {} : { authorization: `Bearer ${token}` };
+}
