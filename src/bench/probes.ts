@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { systemClock, withDeadline } from '../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf } from '../lib/errors.ts';
-import type { BoxAt } from './clients/box.ts';
+import type { BoxClient } from './clients/box.ts';
 import { readQr, readQrInPhotograph } from './decode.ts';
 import { decodePicture, encodePicture } from './picture-file.ts';
 import type { Picture } from './pictures.ts';
@@ -11,26 +11,26 @@ const PICTURE_BYTES_MAX = 64_000_000;
 const COMMAND_TIMEOUT_MS = 30_000;
 
 /** What a box shows, seen from outside. */
-export interface Seen {
+export interface Capture {
   /** A PNG or another picture file. */
   file: Uint8Array;
   picture: Picture;
   /** What an independent decoder reads; undefined without a QR. */
   qr: string | undefined;
   /** Why there can never be one. */
-  whyNoQr?: string;
+  noQrReason?: string;
 }
 
 /** A way to see the screen of a box. Undefined while there is nothing to see. */
 export interface Probe {
   readonly name: string;
-  see(box: BoxAt): Promise<Seen | undefined>;
+  capture(box: BoxClient): Promise<Capture | undefined>;
 }
 
 /** The box's own `/screen.png`. */
 export const screenProbe: Probe = {
   name: 'screen',
-  see: async (box) => {
+  capture: async (box) => {
     const file = await box.picture();
     if (file === undefined) return undefined;
     const picture = await decodePicture(file);
@@ -52,10 +52,10 @@ export function probeOf(text: string): Probe {
   return photographProbe(text, (box) => printed(text, box));
 }
 
-function photographProbe(name: string, take: (box: BoxAt) => Promise<Uint8Array>): Probe {
+function photographProbe(name: string, take: (box: BoxClient) => Promise<Uint8Array>): Probe {
   return {
     name,
-    see: async (box) => {
+    capture: async (box) => {
       const file = await take(box);
       const picture = await decodePicture(file);
       return { file, picture, qr: await readQrInPhotograph(picture) };
@@ -69,7 +69,7 @@ function framebufferProbe(name: string, text: string): Probe {
   const geometry = { width: Number(width), height: Number(height), bytesPerPixel: Number(bits) / 8 };
   return {
     name,
-    see: async () => {
+    capture: async () => {
       const picture = framebufferPicture(await readPicture(path), geometry);
       return { file: await encodePicture(picture), picture, qr: await readQr(picture) };
     },
@@ -106,7 +106,7 @@ async function readPicture(path: string): Promise<Uint8Array> {
 }
 
 /** What a command prints. */
-async function printed(command: string, { terminalCode, url }: BoxAt): Promise<Uint8Array> {
+async function printed(command: string, { terminalCode, url }: BoxClient): Promise<Uint8Array> {
   // A group of its own: what the shell starts holds the pipe open, and has to end with it.
   const child = spawn(command, {
     shell: true,

@@ -1,16 +1,16 @@
 import { faultKind } from '../protocol/faults.ts';
-import type { BoxAt } from './clients/box.ts';
-import type { GatewayAt } from './clients/gateway.ts';
-import type { ShopServer } from './clients/shop-server.ts';
-import type { Pace } from './pace.ts';
+import type { BoxClient } from './clients/box.ts';
+import type { GatewayClient } from './clients/gateway.ts';
+import type { PartnerServer } from './clients/shop-server.ts';
 import type { Panel } from './panels/panel.ts';
 import type { Probe } from './probes.ts';
+import type { TestTime } from './test-time.ts';
 import { faultOf } from './vocabulary/fault.ts';
 import type { Scenario } from './vocabulary/scenario.ts';
 import type { Step } from './vocabulary/steps.ts';
 
 /** What only some targets can do. */
-export type Ability =
+export type Capability =
   | 'turn boxes off and on'
   | 'turn the gateway off and on'
   | 'kill programs'
@@ -21,7 +21,7 @@ export type Ability =
   | 'disturb a serial line';
 
 /** What to do where an ability is missing that a target may have. */
-const ADVICE: Partial<Record<Ability, string>> = {
+const ADVICE: Partial<Record<Capability, string>> = {
   'order faults at the gateway': 'it has no /_mock/faults',
   'order faults at boxes': 'set faults: true in the configuration of each box, on a test bench only',
   'disturb a serial line': 'give the box a serial panel',
@@ -30,7 +30,7 @@ const ADVICE: Partial<Record<Ability, string>> = {
 const OWN_BOXES = 'boxes that the bench makes can: --target emulated or process';
 
 /** What to do where an ability is missing that no target of its kind has. */
-const ELSEWHERE: Partial<Record<Ability, string>> = {
+const ELSEWHERE: Partial<Record<Capability, string>> = {
   'turn boxes off and on': OWN_BOXES,
   'turn the gateway off and on': OWN_BOXES,
   'answer callbacks': OWN_BOXES,
@@ -44,16 +44,16 @@ export type Power = 'on' | 'off' | 'killed';
 /** What a scenario runs against. */
 export interface Target {
   readonly name: string;
-  readonly pace: Pace;
-  readonly gateway: GatewayAt;
-  readonly boxes: readonly BoxAt[];
+  readonly time: TestTime;
+  readonly gateway: GatewayClient;
+  readonly boxes: readonly BoxClient[];
   readonly probe: Probe;
   /** The emulated panels of its boxes by terminalCode, where they have some: what each can be unplugged from. */
   readonly panels?: ReadonlyMap<string, Panel>;
   /** The partner's server, where the bench has it. */
-  readonly shop?: ShopServer;
+  readonly partnerServer?: PartnerServer;
   /** It was there before the scenario, and is after it. */
-  readonly goesOn?: true;
+  readonly isExternal?: true;
   /** Throws PayboxError for a target that has not said that it can. */
   powerBox(box: number, power: Power): Promise<void>;
   powerGateway(power: Power): Promise<void>;
@@ -61,7 +61,7 @@ export interface Target {
 }
 
 /** What a target is opened with. */
-export interface Need {
+export interface TargetRequest {
   boxes: number;
   enrolled: boolean;
   /** Where callbacks go instead of to the partner's server of the bench, which is then not there. */
@@ -73,17 +73,17 @@ export interface Need {
 /** Makes a target for one scenario. Throws MissingPeerError when what is needed is not there, or what the signal was aborted with. */
 export interface TargetKind {
   readonly name: string;
-  readonly abilities: ReadonlySet<Ability>;
+  readonly capabilities: ReadonlySet<Capability>;
   /** What else it can, found out by asking what runs already. Throws MissingPeerError when that is not there. */
-  findAbilities?(): Promise<ReadonlySet<Ability>>;
+  askCapabilities?(): Promise<ReadonlySet<Capability>>;
   /** How many boxes it has at most; undefined where they are made as needed. */
   readonly boxesMax?: number;
-  open(need: Need): Promise<Target>;
+  open(need: TargetRequest): Promise<Target>;
 }
 
 /** What a scenario asks of a target beyond speaking to it. */
-export function needsOf(scenario: Scenario): Set<Ability> {
-  const needs = new Set<Ability>();
+export function capabilitiesNeeded(scenario: Scenario): Set<Capability> {
+  const needs = new Set<Capability>();
   if (!scenario.enrolled) needs.add('start boxes without a secret');
   for (const { fault: args } of everyStep(scenario.steps)) {
     const fault = args === undefined ? undefined : faultOf(args);
@@ -110,14 +110,14 @@ export function* everyStep(steps: readonly Step[]): Iterable<Step> {
 }
 
 /** Why the target cannot run the scenario; undefined when it can. Throws MissingPeerError when nobody is there to ask. */
-export async function obstacle(scenario: Scenario, kind: TargetKind): Promise<string | undefined> {
+export async function reasonToSkip(scenario: Scenario, kind: TargetKind): Promise<string | undefined> {
   if (kind.boxesMax !== undefined && scenario.boxes > kind.boxesMax) {
     return `needs ${scenario.boxes} boxes, target ${kind.name} has ${kind.boxesMax}`;
   }
-  const missing = [...needsOf(scenario)].filter((need) => !kind.abilities.has(need));
+  const missing = [...capabilitiesNeeded(scenario)].filter((need) => !kind.capabilities.has(need));
   // Whoever runs already is asked only where that can change the answer.
   const isWorthAsking = missing.length > 0 && missing.every((need) => need in ADVICE);
-  const found = isWorthAsking ? await kind.findAbilities?.() : undefined;
+  const found = isWorthAsking ? await kind.askCapabilities?.() : undefined;
   const lacking = missing.filter((need) => found?.has(need) !== true);
   if (lacking.length === 0) return undefined;
   const advice = lacking.flatMap((need) => ADVICE[need] ?? ELSEWHERE[need] ?? []);

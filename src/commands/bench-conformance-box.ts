@@ -69,7 +69,7 @@ export function awaitedBox(given: BoxOptionsGiven, isWanted: (clause: string) =>
       });
       const lacks = (need: Parameters<typeof boxLacks>[1]) => boxLacks(subject, need, given.slow === true);
       const close = () => subject.hands.close();
-      return createSuite(checks, { subject, pace: subject.pace, lacks, close });
+      return createSuite(checks, { subject, time: subject.time, lacks, close });
     },
   };
 }

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { BoxAt } from '../bench/clients/box.ts';
-import { realPace } from '../bench/pace.ts';
+import { BoxClient } from '../bench/clients/box.ts';
 import { screenProbe } from '../bench/probes.ts';
 import type { Transport } from '../bench/targets/identities.ts';
+import { realTime } from '../bench/test-time.ts';
 import { BOX_CHECKS } from '../conformance/box/checks/all.ts';
 import { openOwnBox } from '../conformance/box/emulated-box.ts';
 import { boxLacks } from '../conformance/box/subject.ts';
@@ -114,7 +114,7 @@ export function ownBox(
       const close = () => subject.hands.close();
       return createSuite(checks, {
         subject,
-        pace: subject.pace,
+        time: subject.time,
         lacks: (need) => boxLacks(subject, need, true),
         close,
       });
@@ -137,7 +137,7 @@ export function serviceAt(given: ServiceOptionsGiven, isWanted: IsWanted): Judge
       const subject = new ServiceSubject({
         ...options,
         ...uniqueOrders(systemRandom),
-        pace: realPace,
+        time: realTime,
         listener,
         slow: given.slow === true,
         guessPasswords: given.guessPasswords === true,
@@ -149,9 +149,9 @@ export function serviceAt(given: ServiceOptionsGiven, isWanted: IsWanted): Judge
 }
 
 function serviceSuite(checks: typeof SERVICE_CHECKS, subject: ServiceSubject, close: () => Promise<void>): Suite {
-  const { pace, redactor: masks } = subject;
+  const { time, redactor: masks } = subject;
   const lacks = subject.lacks.bind(subject);
-  return createSuite(checks, { subject, pace, lacks, masked: (text) => masks.text(text), close });
+  return createSuite(checks, { subject, time, lacks, masked: (text) => masks.text(text), close });
 }
 
 function partnersOf(given: ServiceOptionsGiven) {
@@ -179,8 +179,9 @@ function boxesOf(given: ServiceOptionsGiven) {
   const box = boxCode === undefined && serial === undefined ? undefined : named;
   const boxOn = boxSecret === undefined ? box : undefined;
   const nobody = { terminalCode: '', serialNumber: '' };
-  const page = boxPage === undefined ? undefined : new BoxAt(urlOf('--box-page', boxPage), nobody, boxTokenOf(given));
-  const seeQr = page && (async () => (await screenProbe.see(page))?.qr);
+  const page =
+    boxPage === undefined ? undefined : new BoxClient(urlOf('--box-page', boxPage), nobody, boxTokenOf(given));
+  const seeQr = page && (async () => (await screenProbe.capture(page))?.qr);
   return { box, boxOn, seeQr, boxSecret, confirm, unlinkedBox } as const;
 }
 

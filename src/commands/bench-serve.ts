@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
-import { startControl } from '../bench/server/server.ts';
+import { startBenchServer } from '../bench/server/server.ts';
 import { systemClock, withDeadline } from '../lib/clock.ts';
 import { ConfigError, reasonOf } from '../lib/errors.ts';
 import { stderrLog } from '../lib/stderr-log.ts';
@@ -36,7 +36,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   // A folder that cannot be read is told now, not with the first run.
   await scenariosOf(options.scenarios);
   const log = stderrLog();
-  const starting = startControl(
+  const starting = startBenchServer(
     { host, port, token, version: version(), log },
     {
       targetOf: async (choice, seed, id) => {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { isPanelName, PANEL_NAMES } from '../bench/panels/names.ts';
 import { type Probe, probeOf } from '../bench/probes.ts';
 import type { TargetKind } from '../bench/target.ts';
-import { atTarget, type GatewayOptions } from '../bench/targets/at.ts';
+import { externalTarget, type GatewayOptions } from '../bench/targets/at.ts';
 import { processTarget } from '../bench/targets/process.ts';
 import type { Scenario } from '../bench/vocabulary/scenario.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -103,7 +103,18 @@ function runningTarget(options: TargetOptions, probe: Probe): TargetKind {
     );
   }
   assertHidden(adminToken, '--gateway', gateway);
-  return atTarget({ gateway, boxes: box, username, password, account, bank, holder, adminToken, boxToken, probe });
+  return externalTarget({
+    gateway,
+    boxes: box,
+    username,
+    password,
+    account,
+    bank,
+    holder,
+    adminToken,
+    boxToken,
+    probe,
+  });
 }
 
 /** A log that goes nowhere. */

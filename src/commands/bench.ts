@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { pageOf } from '../bench/reports/page.ts';
 import { progressOn } from '../bench/reports/progress.ts';
-import { type Result, runScenario, unjudged } from '../bench/run/run.ts';
-import { needsOf } from '../bench/target.ts';
+import { type Result, resultWithoutVerdict, runScenario } from '../bench/run/run.ts';
+import { capabilitiesNeeded } from '../bench/target.ts';
 import { readScenario } from '../bench/vocabulary/scenario.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
@@ -62,7 +62,7 @@ export async function run(names: readonly string[], options: BenchOptions): Prom
       if (!ending.signal.aborted) throw error;
       process.exitCode = EXIT.interrupted;
       for (const left of scenarios.slice(index)) {
-        const result = unjudged(left, kind.name, seed, ending.signal.reason);
+        const result = resultWithoutVerdict(left, kind.name, seed, ending.signal.reason);
         progress.end(result);
         results.push(result);
       }
@@ -82,7 +82,7 @@ export async function list(options: { json?: boolean }): Promise<void> {
     library.map(async ([scenario, path]) => {
       const read = await readScenario(path);
       const { name, about = '', boxes } = read;
-      return { scenario, name, about, boxes, needs: [...needsOf(read)] };
+      return { scenario, name, about, boxes, needs: [...capabilitiesNeeded(read)] };
     }),
   );
   if (options.json === true) for (const row of rows) process.stdout.write(`${JSON.stringify(row)}\n`);

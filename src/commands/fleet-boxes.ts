@@ -1,5 +1,5 @@
 import { type Agent, type AgentSetup, startAgent } from '../agent/agent.ts';
-import type { Ledger } from '../bench/fleet/ledger.ts';
+import type { OrderTracker } from '../bench/fleet/ledger.ts';
 import { fleetPanel, type OnScreen } from '../bench/fleet/panel.ts';
 import { type Clock, withDeadline } from '../lib/clock.ts';
 import { MissingPeerError, PayboxError } from '../lib/errors.ts';
@@ -41,7 +41,7 @@ const STARTING_MAX = 8;
 export async function startFleetBoxes(
   setups: readonly AgentSetup[],
   boxes: FleetBox[],
-  { ledger, ...deps }: Omit<FleetBoxDeps, 'onScreen'> & { ledger: Pick<Ledger, 'drawn'> },
+  { ledger, ...deps }: Omit<FleetBoxDeps, 'onScreen'> & { ledger: Pick<OrderTracker, 'drawn'> },
 ): Promise<void> {
   const failed = new AbortController();
   const signal = AbortSignal.any([deps.signal, failed.signal]);

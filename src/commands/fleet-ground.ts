@@ -5,11 +5,11 @@ import { z } from 'zod';
 import type { AgentSetup } from '../agent/agent.ts';
 import { type AgentConfig, loadAgentConfig, parseAgentConfig } from '../agent/config.ts';
 import { setupOf } from '../agent/setup.ts';
-import { GatewayAt } from '../bench/clients/gateway.ts';
-import { startShopServer } from '../bench/clients/shop-server.ts';
-import { type GatewayOptions, gatewayOf } from '../bench/targets/at.ts';
-import { accessTo, gatewayConfigFor, makeBoxes, type Transport } from '../bench/targets/identities.ts';
-import { volatileRoot } from '../bench/targets/volatile.ts';
+import { GatewayClient } from '../bench/clients/gateway.ts';
+import { startPartnerServer } from '../bench/clients/shop-server.ts';
+import { connectToGateway, type GatewayOptions } from '../bench/targets/at.ts';
+import { gatewayAccess, gatewayConfigFor, generateBoxes, type Transport } from '../bench/targets/identities.ts';
+import { memoryFolder } from '../bench/targets/volatile.ts';
 import { makeWorkFolder } from '../bench/work-folder.ts';
 import { GATEWAY_FILE_CHARS_MAX, parseGatewayConfig } from '../gateway/config.ts';
 import { startGateway } from '../gateway/gateway.ts';
@@ -31,8 +31,8 @@ const MQTT_PORT = 18_830;
 const JOURNAL_BYTES_MAX = 2_000_000;
 
 /** What a fleet stands on. */
-export interface Ground {
-  gateway: GatewayAt;
+export interface FleetEnvironment {
+  gateway: GatewayClient;
   /** A box each, with a data folder of its own that goes with the run. */
   setups: AgentSetup[];
   /** Whether SUCCESS means that the QR is on the screen. */
@@ -41,7 +41,7 @@ export interface Ground {
   toldPartner: ((transactionId: string) => number) | undefined;
 }
 
-export interface GroundDeps {
+export interface EnvironmentDeps {
   clock: Clock;
   random: Random;
   log: Logger;
@@ -49,15 +49,19 @@ export interface GroundDeps {
 }
 
 /** A gateway with broker, a partner's server and boxes of the fleet's own, on free ports and in a folder that goes with them. */
-export async function ownGround(boxes: number, transport: Transport, deps: GroundDeps): Promise<Ground> {
+export async function managedEnvironment(
+  boxes: number,
+  transport: Transport,
+  deps: EnvironmentDeps,
+): Promise<FleetEnvironment> {
   const { random, log, closers } = deps;
   const folder = await temporaryFolder(closers);
-  const shop = await startShopServer().then(closers.adding);
+  const partnerServer = await startPartnerServer().then(closers.adding);
   const told = new Map<string, number>();
-  shop.onReceived(({ transactionId = '' }) => told.set(transactionId, (told.get(transactionId) ?? 0) + 1));
-  const made = makeBoxes(boxes, true, random);
+  partnerServer.onReceived(({ transactionId = '' }) => told.set(transactionId, (told.get(transactionId) ?? 0) + 1));
+  const made = generateBoxes(boxes, true, random);
   const config = {
-    ...gatewayConfigFor({ httpPort: 0, mqttPort: 0, transport, folder }, made, shop.url),
+    ...gatewayConfigFor({ httpPort: 0, mqttPort: 0, transport, folder }, made, partnerServer.url),
     qrLifetimeSeconds: QR_LIFETIME_SECONDS,
   };
   const gateway = await startGateway(parseGatewayConfig(config, NAME), {
@@ -68,7 +72,9 @@ export async function ownGround(boxes: number, transport: Transport, deps: Groun
   const link = { transport, url: transport === 'http' ? origin : mqttUrl };
   const journals = await journalsFolder(boxes, closers);
   return {
-    gateway: new GatewayAt(accessTo({ httpPort: Number(new URL(origin).port), mqttPort: 0, transport, folder })),
+    gateway: new GatewayClient(
+      gatewayAccess({ httpPort: Number(new URL(origin).port), mqttPort: 0, transport, folder }),
+    ),
     setups: made.map((box) => setupIn(journals, parseAgentConfig({ ...HOLD, box, link, dataDir: '.' }, NAME))),
     confirmsDisplayed: true,
     toldPartner: (transactionId) => told.get(transactionId) ?? 0,
@@ -82,12 +88,16 @@ export interface GivenOptions extends GatewayOptions {
 }
 
 /** Boxes that a gateway which runs knows by their secrets. Throws ConfigError, and MissingPeerError without the gateway. */
-export async function givenGround(boxes: number, options: GivenOptions, deps: GroundDeps): Promise<Ground> {
+export async function externalEnvironment(
+  boxes: number,
+  options: GivenOptions,
+  deps: EnvironmentDeps,
+): Promise<FleetEnvironment> {
   const journals = await journalsFolder(boxes, deps.closers);
   const { identities } = options;
   const isFolder = (await stat(identities).catch(() => undefined))?.isDirectory() === true;
   if (isFolder) await trustAuthorityOf(identities);
-  const gateway = await gatewayOf(options);
+  const gateway = await connectToGateway(options);
   const configs = isFolder
     ? await provisioned(boxes, options)
     : await listed(boxes, options, gateway.account.bankAccount);
@@ -168,7 +178,7 @@ async function listed(
  * their journals are in memory where the system has room for them there.
  */
 function journalsFolder(boxes: number, closers: Closers): Promise<string> {
-  return temporaryFolder(closers, () => volatileRoot(boxes * JOURNAL_BYTES_MAX));
+  return temporaryFolder(closers, () => memoryFolder(boxes * JOURNAL_BYTES_MAX));
 }
 
 async function temporaryFolder(closers: Closers, root?: () => Promise<string>): Promise<string> {

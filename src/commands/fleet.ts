@@ -1,9 +1,9 @@
 import { type Figure, figuresOf } from '../bench/fleet/figures.ts';
-import { Ledger } from '../bench/fleet/ledger.ts';
+import { OrderTracker } from '../bench/fleet/ledger.ts';
 import { progressLine, tellProgress } from '../bench/fleet/progress.ts';
-import { type Plan, runShops } from '../bench/fleet/shops.ts';
+import { type LoadPlan, runLoad } from '../bench/fleet/shops.ts';
 import { summaryOf } from '../bench/fleet/summary.ts';
-import { Tally } from '../bench/fleet/tally.ts';
+import { Measurements } from '../bench/fleet/tally.ts';
 import { judge, SETTLE_TIMEOUT_MS } from '../bench/fleet/verdict.ts';
 import type { Transport } from '../bench/targets/identities.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -14,7 +14,7 @@ import { seededRandom } from '../lib/seeded.ts';
 import { anySeed, noLog } from './bench-target.ts';
 import { Closers, fileLog, StopSignal } from './daemon.ts';
 import { type FleetBox, startFleetBoxes } from './fleet-boxes.ts';
-import { type Ground, givenGround, ownGround } from './fleet-ground.ts';
+import { externalEnvironment, type FleetEnvironment, managedEnvironment } from './fleet-ground.ts';
 import { table } from './print.ts';
 import { adminTokenOf, assertHidden, secretFrom } from './secrets.ts';
 
@@ -48,8 +48,8 @@ const RUN_ID_CHARS = 7;
 
 /** What a run knows at its end, however it ended. */
 interface Run {
-  ledger: Ledger;
-  tally: Tally;
+  ledger: OrderTracker;
+  tally: Measurements;
   log: Logger;
   boxes: FleetBox[];
   seed: number;
@@ -67,8 +67,8 @@ export async function fleet(options: FleetOptions): Promise<void> {
   void stop.received.then(() => ending.abort());
   const closers = new Closers();
   const run: Run = {
-    ledger: new Ledger(systemClock),
-    tally: new Tally(),
+    ledger: new OrderTracker(systemClock),
+    tally: new Measurements(),
     log: options.log === undefined ? noLog() : fileLog(options.log),
     boxes: [],
     seed: options.seed ?? anySeed(),
@@ -93,14 +93,14 @@ export async function fleet(options: FleetOptions): Promise<void> {
 
 function groundOf(
   options: FleetOptions & { transport: Transport },
-  deps: Parameters<typeof ownGround>[2],
-): Promise<Ground> {
+  deps: Parameters<typeof managedEnvironment>[2],
+): Promise<FleetEnvironment> {
   const { boxes, transport, gateway, identities, broker, passwordFile } = options;
   if (gateway === undefined) {
     if (identities !== undefined || broker !== undefined) {
       throw new ConfigError('--identities and --broker belong to --gateway: alone the fleet makes its own');
     }
-    return ownGround(boxes, transport, deps);
+    return managedEnvironment(boxes, transport, deps);
   }
   if (!URL.canParse(gateway)) throw new ConfigError(`--gateway ${gateway}: expected http://127.0.0.1:8800 or the like`);
   if (identities === undefined) {
@@ -110,11 +110,11 @@ function groundOf(
   const adminToken = adminTokenOf(options);
   assertHidden(adminToken, '--gateway', gateway);
   const password = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
-  return givenGround(boxes, { ...options, gateway, identities, broker, password, adminToken }, deps);
+  return externalEnvironment(boxes, { ...options, gateway, identities, broker, password, adminToken }, deps);
 }
 
 /** Starts the boxes, opens the shops, and judges; as far as that comes before the signal. */
-async function measure(ground: Ground, options: FleetOptions, run: Run, closers: Closers): Promise<Figure[]> {
+async function measure(ground: FleetEnvironment, options: FleetOptions, run: Run, closers: Closers): Promise<Figure[]> {
   const { ledger, tally, log, boxes, signal, seed } = run;
   const { gateway, toldPartner, confirmsDisplayed } = ground;
   const clock = systemClock;
@@ -126,14 +126,14 @@ async function measure(ground: Ground, options: FleetOptions, run: Run, closers:
   for (const { registeredMs } of boxes) tally.registeredMs.push(registeredMs);
   const withBoxesBytes = process.memoryUsage.rss();
   const runId = `F${systemRandom.uuid().slice(0, RUN_ID_CHARS).toUpperCase()}`;
-  const plan: Plan = {
+  const plan: LoadPlan = {
     pushesPerSecond: options.rate ?? Math.max(1, options.boxes / SECONDS_PER_PUSH),
     pushes: options.pushes ?? Number.POSITIVE_INFINITY,
     seconds: options.seconds ?? (options.pushes === undefined ? SECONDS : undefined),
     confirmsDisplayed,
   };
   const shops = { gateway, ledger, tally, clock, random: seededRandom(seed), runId, signal };
-  if (!signal.aborted) await runShops(boxes, plan, shops);
+  if (!signal.aborted) await runLoad(boxes, plan, shops);
   const evidence = { gateway, boxes, ledger, tally, clock, toldPartner, settleTimeoutMs: SETTLE_TIMEOUT_MS, signal };
   if (!signal.aborted) await judge(evidence);
   const mostBytes = process.resourceUsage().maxRSS * KIBIBYTE;

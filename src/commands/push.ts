@@ -1,4 +1,4 @@
-import { Partner } from '../bench/clients/partner.ts';
+import { PartnerClient } from '../bench/clients/partner.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { systemRandom } from '../lib/random.ts';
 import { explained } from '../protocol/codes.ts';
@@ -47,12 +47,12 @@ export async function push(
   if (!shown) process.exitCode = 1;
 }
 
-export function partnerOf(options: PartnerOptions): Partner {
+export function partnerOf(options: PartnerOptions): PartnerClient {
   const { service, passwordFile } = options;
   if (!URL.canParse(service) || !/^https?:$/.test(new URL(service).protocol)) {
     throw new ConfigError(`--service ${service}: expected an address as http://127.0.0.1:8800/vqr`);
   }
   const fromFile = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
   const password = fromFile ?? process.env.PAYBOX_PASSWORD ?? 'demo-secret';
-  return new Partner({ baseUrl: service.replace(/\/+$/, ''), username: options.username, password });
+  return new PartnerClient({ baseUrl: service.replace(/\/+$/, ''), username: options.username, password });
 }

@@ -2,7 +2,7 @@ import { access, mkdir, open, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { junitOf } from '../bench/reports/junit.ts';
 import type { Progress } from '../bench/reports/progress.ts';
-import type { Reported } from '../bench/reports/reported.ts';
+import type { ReportRow } from '../bench/reports/reported.ts';
 import { tapOf } from '../bench/reports/tap.ts';
 import { ConfigError, reasonOf } from '../lib/errors.ts';
 
@@ -47,7 +47,7 @@ export async function assertWritable(option: string, file: string): Promise<void
 
 /** Writes what was asked for; `page` is index.html. Throws ConfigError that names the option, once the run is told as over. */
 export async function writeReports(
-  results: readonly Reported[],
+  results: readonly ReportRow[],
   { junit, tap, report }: ReportOptions,
   { startedAtMs, progress, page }: { startedAtMs: number; progress: Progress; page(): string },
 ): Promise<void> {

@@ -1,5 +1,5 @@
-import type { Pace } from '../bench/pace.ts';
-import { Evidence } from '../bench/reports/evidence.ts';
+import { Transcript } from '../bench/reports/transcript.ts';
+import type { TestTime } from '../bench/test-time.ts';
 import { systemClock, withAbortAfter } from '../lib/clock.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
 
@@ -17,7 +17,7 @@ export type CheckOutcome = 'passed' | 'failed' | 'differs' | 'skipped' | 'missin
 export interface CheckRun<Subject> {
   readonly subject: Subject;
   /** Requests, answers and whatever else was seen. Secrets are kept out by whoever adds. */
-  readonly evidence: Evidence;
+  readonly evidence: Transcript;
   /** Aborts when the check has had its time, or the run ends. */
   readonly signal: AbortSignal;
   /** Tells a person what is under way. */
@@ -49,7 +49,7 @@ export interface CheckResult {
   reason: string;
   /** Milliseconds of everybody's time. */
   tookMs: number;
-  evidence: Pick<Evidence, 'entries' | 'left'>;
+  evidence: Pick<Transcript, 'entries' | 'omitted'>;
 }
 
 /** Something is not as the clause says. */
@@ -81,7 +81,7 @@ export interface RunChecksOptions<Subject, Need extends string> {
   lacks(need: Need): string | undefined;
   /** Another choice in a gap is a failure. */
   strict: boolean;
-  pace: Pace;
+  time: TestTime;
   /** The text without the secrets in it; whoever is judged may say them where nobody expects it. */
   redact?(text: string): string;
   /** Ends the run; it throws the reason of the signal. */
@@ -122,7 +122,7 @@ async function judged<Subject, Need extends string>(
   subject: Subject,
   options: RunChecksOptions<Subject, Need>,
 ): Promise<{ result: CheckResult; isAnswered: boolean }> {
-  const evidence = new Evidence(options.pace.clock);
+  const evidence = new Transcript(options.time.clock);
   const beganMs = systemClock.monotonicMs();
   const verdict = (outcome: CheckOutcome, reason: string) => {
     const { clause, title, level } = check;
@@ -162,13 +162,13 @@ function outcomeOf(error: unknown, level: Level, strict: boolean): CheckOutcome 
 
 function notTried({ clause, title, level }: Pick<Check<unknown>, 'clause' | 'title' | 'level'>): CheckResult {
   const reason = `not tried: the ${UNANSWERED_MAX} checks before had no answer`;
-  return { clause, title, level, outcome: 'missing', reason, tookMs: 0, evidence: { entries: [], left: 0 } };
+  return { clause, title, level, outcome: 'missing', reason, tookMs: 0, evidence: { entries: [], omitted: 0 } };
 }
 
 /** In place of `checks` verdicts of a run that was ended before: without it the report looks as if all were well. */
 export function unfinishedChecks(checks: number): CheckResult {
   const [title, reason] = [`${checks} checks`, 'the run was ended before their verdicts'];
-  const evidence = { entries: [], left: 0 };
+  const evidence = { entries: [], omitted: 0 };
   return { clause: '…', title, level: 'spec', outcome: 'missing', reason, tookMs: 0, evidence };
 }
 

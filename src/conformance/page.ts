@@ -62,10 +62,10 @@ function anchorOf(part: number, results: readonly CheckResult[], result: CheckRe
 }
 
 function section(anchor: string, { clause, title, outcome, reason, tookMs, evidence }: CheckResult): string {
-  const { entries, left } = evidence;
+  const { entries, omitted } = evidence;
   if (entries.length === 0) return '';
   const verdict = reason === '' ? outcome : `${outcome}: ${reason}`;
-  const more = left === 0 ? '' : `<p>${left} more entries had no room.</p>`;
+  const more = omitted === 0 ? '' : `<p>${omitted} more entries had no room.</p>`;
   return `<section id="${anchor}">
 <h2>${escaped(clause)}</h2>
 <p>${escaped(title)}</p>

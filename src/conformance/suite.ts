@@ -1,5 +1,5 @@
-import type { Pace } from '../bench/pace.ts';
-import type { Reported } from '../bench/reports/reported.ts';
+import type { ReportRow } from '../bench/reports/reported.ts';
+import type { TestTime } from '../bench/test-time.ts';
 import { type Check, type CheckResult, type RunChecksOptions, runChecks } from './check.ts';
 import type { NotJudged } from './unjudged.ts';
 
@@ -31,26 +31,26 @@ export function createSuite<Subject, Need extends string>(
   checks: readonly Check<Subject, Need>[],
   {
     subject,
-    pace,
+    time,
     lacks,
     masked,
     close,
   }: {
     subject: Subject;
-    pace: Pace;
+    time: TestTime;
     lacks(need: Need): string | undefined;
     masked?(text: string): string;
     close(): Promise<void>;
   },
 ): Suite {
   return {
-    judge: (options) => runChecks(checks, subject, { ...options, pace, lacks, ...(masked && { redact: masked }) }),
+    judge: (options) => runChecks(checks, subject, { ...options, time, lacks, ...(masked && { redact: masked }) }),
     close,
   };
 }
 
 /** A verdict as reports of any run of the bench tell it. */
-export function toReported(result: CheckResult, { target, seed }: { target: string; seed: number }): Reported {
+export function toReported(result: CheckResult, { target, seed }: { target: string; seed: number }): ReportRow {
   const { clause, title, level, outcome, reason, tookMs, evidence } = result;
   return {
     scenario: { name: `${clause} ${title}`, file: clause, about: level },
@@ -61,7 +61,7 @@ export function toReported(result: CheckResult, { target, seed }: { target: stri
     where: undefined,
     tookMs,
     entries: evidence.entries,
-    entriesLeft: evidence.left,
+    entriesOmitted: evidence.omitted,
     latencies: new Map(),
   };
 }

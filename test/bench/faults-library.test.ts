@@ -4,7 +4,7 @@ import { seededRandom } from '../../src/lib/seeded.ts';
 import { payboxToEnd } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { ordersFaults, scenarios, verdictOn } from './library.ts';
-import { quiet, SEED } from './setup.ts';
+import { noLog, SEED } from './setup.ts';
 
 const { missing, note } = without(PROGRAMS.socat);
 const PASSED = { outcome: 'passed', reason: '', where: undefined };
@@ -19,7 +19,7 @@ describe('our box and gateway, when something goes wrong', () => {
 
   it.skipIf(missing)(`pass ${ON_A_LINE} where there is a line${note}`, async () => {
     const random = seededRandom(SEED);
-    const kind = emulatedTarget({ transport: 'mqtt', probe: 'panel', panel: 'nextion', random, log: quiet });
+    const kind = emulatedTarget({ transport: 'mqtt', probe: 'panel', panel: 'nextion', random, log: noLog });
     expect(await verdictOn(ON_A_LINE, { kind })).toEqual(PASSED);
   });
 

@@ -1,11 +1,11 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
 import { describe, expect, it } from 'vitest';
-import { BoxAt } from '../../src/bench/clients/box.ts';
-import { GatewayAt } from '../../src/bench/clients/gateway.ts';
+import { BoxClient } from '../../src/bench/clients/box.ts';
+import { GatewayClient } from '../../src/bench/clients/gateway.ts';
 import { type Result, runScenario } from '../../src/bench/run/run.ts';
-import { obstacle, type Target, type TargetKind } from '../../src/bench/target.ts';
+import { reasonToSkip, type Target, type TargetKind } from '../../src/bench/target.ts';
 import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
-import { bench, emulated, lyingProxy, mutant, standing } from './setup.ts';
+import { emulated, lyingProxy, mutant, runSteps, sharedTarget } from './setup.ts';
 
 const verdict = ({ outcome, where, reason }: Result) => ({ outcome, where, reason });
 const PASSED = { outcome: 'passed', where: undefined, reason: '' };
@@ -33,12 +33,12 @@ describe('a fault by its name', () => {
       push(OFFLINE),
       'expect: { fault: { name: box-offline, happened: 1 } }',
     );
-    expect(verdict(await bench(steps))).toEqual(PASSED);
+    expect(verdict(await runSteps(steps))).toEqual(PASSED);
   });
 
   it('fails a scenario that it has not happened in, unless that was left open', async () => {
     const never = lines('fault: { inject: push-twice, content: SLIP }', push());
-    expect(verdict(await bench(never))).toEqual({
+    expect(verdict(await runSteps(never))).toEqual({
       outcome: 'failed',
       where: expect.stringMatching(/:\d+$/),
       reason: expect.stringMatching(/^fault: push-twice was ordered, and has not happened: /),
@@ -50,7 +50,7 @@ describe('a fault by its name', () => {
       'fault: { end: push-late }',
       push(),
     );
-    expect(verdict(await bench(open))).toEqual(PASSED);
+    expect(verdict(await runSteps(open))).toEqual(PASSED);
   });
 
   it('is for the box that the step names, and for every other that there is without', async () => {
@@ -66,7 +66,7 @@ describe('a fault by its name', () => {
       push(),
       `${push(', answer: STORAGE_FAULT')}\n    box: 2`,
     );
-    expect(verdict(await bench(steps, { head: 'boxes: 2\n' }))).toEqual(PASSED);
+    expect(verdict(await runSteps(steps, { head: 'boxes: 2\n' }))).toEqual(PASSED);
   });
 
   it('happens again as it did with the same seed, and waits are as long', async () => {
@@ -96,15 +96,15 @@ describe('a fault by its name', () => {
     const power = ['fault: { gateway: "off" }', 'fault: { gateway: "on" }'];
     const asked = (times: number) => `expect: { fault: { name: box-offline, happened: ${times} }, within: 1s }`;
     const over = lines('fault: box-offline', push(OFFLINE), ...power, asked(1));
-    expect(verdict(await bench(over))).toEqual(PASSED);
+    expect(verdict(await runSteps(over))).toEqual(PASSED);
     for (const times of [0, 1]) {
-      const { reason } = await bench(lines('fault: box-offline', ...power, asked(times)));
+      const { reason } = await runSteps(lines('fault: box-offline', ...power, asked(times)));
       expect(reason).toBe('fault: box-offline is over, and how often it happened is not known, 1s long');
     }
   });
 
   it('is judged', async () => {
-    const kind = await standing();
+    const kind = await sharedTarget();
     const cases: [step: string, reason: string | RegExp][] = [
       ['fault: { end: push-lost }', 'no fault push-lost was injected before'],
       ['fault: { inject: link-cut, content: A }', /answered 400: .*link-cut happens to a connection/],
@@ -124,7 +124,7 @@ describe('a fault by its name', () => {
       ],
     ];
     for (const [step, reason] of cases) {
-      const result = await bench(lines(step), { kind });
+      const result = await runSteps(lines(step), { kind });
       expect({ step, reason: result.reason }).toEqual({
         step,
         reason: typeof reason === 'string' ? reason : expect.stringMatching(reason),
@@ -135,13 +135,13 @@ describe('a fault by its name', () => {
 
 describe('a target that cannot make faults', () => {
   const scenario = parseScenario(`name: x\nsteps:\n${lines('fault: push-twice', 'fault: disk-full')}`, 'x.yaml');
-  const kind: TargetKind = { ...emulated(), name: 'other', abilities: new Set() };
+  const kind: TargetKind = { ...emulated(), name: 'other', capabilities: new Set() };
   const never = () => Promise.reject(new Error('asked'));
 
   it('skips by name, and says what to do', async () => {
     const both = 'target other cannot order faults at the gateway, order faults at boxes';
     const advice = 'it has no /_mock/faults; set faults: true in the configuration of each box, on a test bench only';
-    expect(await obstacle(scenario, kind)).toBe(`${both}; ${advice}`);
+    expect(await reasonToSkip(scenario, kind)).toBe(`${both}; ${advice}`);
   });
 
   it.each([
@@ -156,20 +156,22 @@ describe('a target that cannot make faults', () => {
       'target other cannot turn boxes off and on, turn the gateway off and on; boxes that the bench makes can: --target emulated or process',
     ],
   ])('skips %j, and says which target can', async (steps, other, reason) => {
-    expect(await obstacle(parseScenario(`name: x\nsteps:\n${lines(...steps)}`, 'x.yaml'), other)).toBe(reason);
+    expect(await reasonToSkip(parseScenario(`name: x\nsteps:\n${lines(...steps)}`, 'x.yaml'), other)).toBe(reason);
   });
 
   it('is asked where that can change the answer', async () => {
     const gatewayOnly = { ...kind, findAbilities: async () => new Set(['order faults at the gateway'] as const) };
-    expect(await obstacle(scenario, gatewayOnly)).toMatch(
+    expect(await reasonToSkip(scenario, gatewayOnly)).toMatch(
       /^target other cannot order faults at boxes; set faults: true/,
     );
     const all = async () => new Set(['order faults at the gateway', 'order faults at boxes'] as const);
-    expect(await obstacle(scenario, { ...kind, findAbilities: all })).toBeUndefined();
+    expect(await reasonToSkip(scenario, { ...kind, askCapabilities: all })).toBeUndefined();
     const killing = parseScenario(`name: x\nsteps:\n${lines('fault: push-twice', 'fault: { box: killed }')}`, 'x.yaml');
-    expect(await obstacle(killing, { ...kind, findAbilities: never })).toMatch(/^target other cannot order faults/);
+    expect(await reasonToSkip(killing, { ...kind, askCapabilities: never })).toMatch(
+      /^target other cannot order faults/,
+    );
     const plain = parseScenario('name: x\nsteps: [{ wait: 1s }]', 'x.yaml');
-    expect(await obstacle(plain, { ...kind, findAbilities: never })).toBeUndefined();
+    expect(await reasonToSkip(plain, { ...kind, askCapabilities: never })).toBeUndefined();
   });
 });
 
@@ -178,20 +180,20 @@ describe('an account that is not settled', () => {
   const gateway = (lie: Lie) => async (target: Target) => {
     const { access } = target.gateway;
     const origin = await lyingProxy(access.origin, (path, body) => Buffer.from(lie(path, String(body))));
-    return { ...target, gateway: new GatewayAt({ ...access, origin }) };
+    return { ...target, gateway: new GatewayClient({ ...access, origin }) };
   };
   const box = (lie: Lie) => async (target: Target) => {
     const [real] = target.boxes;
     if (real === undefined) throw new Error('no box');
     const url = await lyingProxy(real.url, (path, body) => Buffer.from(lie(path, String(body))));
-    return { ...target, boxes: [new BoxAt(url, real)] };
+    return { ...target, boxes: [new BoxClient(url, real)] };
   };
   const rows = (list: string, change: (row: Record<string, unknown>) => unknown[]) => (path: string, body: string) =>
     path.startsWith(`/_mock/${list}`) ? JSON.stringify((JSON.parse(body) as never[]).flatMap(change)) : body;
   const attempts = (row: Record<string, unknown>) => row.attempts as unknown[];
 
   it('is told of, by what is wrong', async () => {
-    const kind = await standing();
+    const kind = await sharedTarget();
     const cases: [change: (target: Target) => Promise<Target>, reason: RegExp][] = [
       [async (target) => target, /^$/],
       [
@@ -209,7 +211,10 @@ describe('an account that is not settled', () => {
         /^settled: payment \S+ was taken by the partner 2 times, /,
       ],
       [
-        async (target) => ({ ...target, ...(target.shop && { shop: { ...target.shop, received: [] } }) }),
+        async (target) => ({
+          ...target,
+          ...(target.partnerServer && { partnerServer: { ...target.partnerServer, received: [] } }),
+        }),
         /^settled: payment \S+ reached the partner 0 times in 1 attempts, /,
       ],
       [
@@ -228,8 +233,8 @@ describe('an account that is not settled', () => {
       };
       const paid = ['pay: { amount: 1000, content: A }', 'expect: { report: { payment: "${pay.transactionId}" } }'];
       const truth = lines(push(), ...paid, 'expect: { callback: { payment: "${pay.transactionId}" } }');
-      expect(verdict(await bench(truth, { kind }))).toEqual(PASSED);
-      const { reason: told } = await bench(lines('expect: { settled: true, within: 1s }'), { kind: changed });
+      expect(verdict(await runSteps(truth, { kind }))).toEqual(PASSED);
+      const { reason: told } = await runSteps(lines('expect: { settled: true, within: 1s }'), { kind: changed });
       expect(told).toMatch(reason);
     }
   });
@@ -237,13 +242,13 @@ describe('an account that is not settled', () => {
   it('may lack what a box announced before it was turned off', async () => {
     const paid = [push(), 'pay: { amount: 1000, content: A }', 'expect: { announced: 1 }'];
     const power = ['fault: { box: "off" }', 'fault: { box: "on" }'];
-    const result = await bench(lines(...paid, ...power, 'expect: { settled: true, announced: 0, within: 20s }'));
+    const result = await runSteps(lines(...paid, ...power, 'expect: { settled: true, announced: 0, within: 20s }'));
     expect(verdict(result)).toEqual(PASSED);
   });
 
   it('lacks a payment that the gateway has taken', async () => {
     const kind = mutant(gateway(rows('payments', () => [])));
-    const { reason } = await bench(
+    const { reason } = await runSteps(
       lines('pay: { amount: 1000, content: A }', 'expect: { settled: true, within: 1s }'),
       {
         kind,
@@ -253,15 +258,15 @@ describe('an account that is not settled', () => {
   });
 
   it('is that of a payment without a step of its own too, where others came before the scenario', async () => {
-    const kind = await standing();
-    const goesOn: TargetKind = { ...kind, open: async (need) => ({ ...(await kind.open(need)), goesOn: true }) };
+    const kind = await sharedTarget();
+    const goesOn: TargetKind = { ...kind, open: async (need) => ({ ...(await kind.open(need)), isExternal: true }) };
     const before = lines(push(), 'pay: { amount: 1000, content: A }', 'expect: { announced: 1 }');
-    expect(verdict(await bench(before, { kind }))).toEqual(PASSED);
+    expect(verdict(await runSteps(before, { kind }))).toEqual(PASSED);
     const paid = [
       'fault: { inject: partner-500, times: 9 }',
       'push: { amount: 1000, content: FAULT PAID BEFORE, answer: WITHDRAWN }',
     ];
-    const result = await bench(lines(...paid, 'expect: { announced: 1 }', 'expect: { settled: true, within: 1s }'), {
+    const result = await runSteps(lines(...paid, 'expect: { announced: 1 }', 'expect: { settled: true, within: 1s }'), {
       kind: goesOn,
     });
     expect(result.reason).toMatch(/^settled: payment \S+ has a callback that is pending, 1s long$/);

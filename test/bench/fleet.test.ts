@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type FleetOrder, Ledger } from '../../src/bench/fleet/ledger.ts';
+import { type FleetOrder, OrderTracker } from '../../src/bench/fleet/ledger.ts';
 import { progressLine, tellProgress } from '../../src/bench/fleet/progress.ts';
-import { Tally } from '../../src/bench/fleet/tally.ts';
+import { Measurements } from '../../src/bench/fleet/tally.ts';
 import type { Frame } from '../../src/display/contract.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import type { Scene } from '../../src/scene.ts';
@@ -15,7 +15,7 @@ function panel(screen: Scene['kind'], qrCode: string | null): Frame {
 
 /** A ledger with orders A and B for one box and C for another, and what screens do. */
 function shop() {
-  const ledger = new Ledger(new VirtualClock());
+  const ledger = new OrderTracker(new VirtualClock());
   const orders = new Map<string, FleetOrder>();
   for (const [name, terminalCode] of [
     ['A', 'VVB000001'],
@@ -130,7 +130,7 @@ describe('the ledger of a fleet', () => {
 
 describe('the progress of a fleet', () => {
   it('names boxes, pushes, answers, payments and percentiles', () => {
-    const tally = new Tally();
+    const tally = new Measurements();
     expect(progressLine(3, 5, tally)).toBe('3/5 online · 0 pushes · 0 payments');
     for (const code of ['SUCCESS', 'BOX_OFFLINE', 'SUCCESS']) tally.answered(code);
     tally.confirmedMs.push(10, 20);

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Result } from '../../src/bench/run/run.ts';
 import { runScenario } from '../../src/bench/run/run.ts';
-import { needsOf, type TargetKind } from '../../src/bench/target.ts';
+import { capabilitiesNeeded, type TargetKind } from '../../src/bench/target.ts';
 import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
 import { emulated, SEED } from './setup.ts';
 
@@ -15,7 +15,7 @@ export function scenarios(): string[] {
 
 /** Whether a scenario orders faults by their names. */
 export function ordersFaults(name: string): boolean {
-  return [...needsOf(parsed(name))].some((need) => need.startsWith('order faults'));
+  return [...capabilitiesNeeded(parsed(name))].some((need) => need.startsWith('order faults'));
 }
 
 /** How a scenario of the library comes out, on emulated boxes unless another target is given. */

@@ -1,11 +1,11 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { realPace } from '../../src/bench/pace.ts';
-import { Evidence } from '../../src/bench/reports/evidence.ts';
-import { Messages } from '../../src/bench/run/messages.ts';
+import { Transcript } from '../../src/bench/reports/transcript.ts';
+import { TrafficRecorder } from '../../src/bench/run/messages.ts';
 import type { Target } from '../../src/bench/target.ts';
-import { bench, lyingProxy, mutant } from './setup.ts';
+import { realTime } from '../../src/bench/test-time.ts';
+import { lyingProxy, mutant, runSteps } from './setup.ts';
 
 const STEPS = `
   - push: { amount: 50000, content: A, order: A }
@@ -13,12 +13,12 @@ const STEPS = `
   - expect: { screen: idle, within: 20s }
 `;
 
-const titles = ({ entries }: Awaited<ReturnType<typeof bench>>, ...kinds: string[]) =>
+const titles = ({ entries }: Awaited<ReturnType<typeof runSteps>>, ...kinds: string[]) =>
   entries.filter(({ kind }) => kinds.includes(kind)).map(({ title }) => title);
 
 describe('the evidence of a scenario', () => {
   it('holds every message, call and callback of its own time, in order', async () => {
-    const result = await bench(STEPS);
+    const result = await runSteps(STEPS);
     expect(result.outcome).toBe('passed');
     expect(titles(result, 'message')).toEqual([
       'gateway → VVB000001  show A 50.000 ₫',
@@ -41,7 +41,7 @@ describe('the evidence of a scenario', () => {
   });
 
   it('holds what a gateway said before it was turned off', async () => {
-    const result = await bench(`${STEPS}  - fault: { gateway: "off" }\n  - fault: { gateway: "on" }\n`);
+    const result = await runSteps(`${STEPS}  - fault: { gateway: "off" }\n  - fault: { gateway: "on" }\n`);
     expect(titles(result, 'message')).toContain('gateway → VVB000001  show A 50.000 ₫');
   });
 
@@ -59,9 +59,9 @@ describe('the evidence of a scenario', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void server.close());
     const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const target = { pace: realPace, gateway: { access: { origin } } } as unknown as Target;
-    const evidence = new Evidence(realPace.clock);
-    const messages = new Messages(target, evidence);
+    const target = { time: realTime, gateway: { access: { origin } } } as unknown as Target;
+    const evidence = new Transcript(realTime.clock);
+    const messages = new TrafficRecorder(target, evidence);
     await messages.begin();
     newest = 9_003;
     await messages.end();
@@ -70,7 +70,7 @@ describe('the evidence of a scenario', () => {
       ...Array.from({ length: 500 }, (_, index) => index + 4),
       ...Array.from({ length: 1_500 }, (_, index) => index + 7_504),
     ]);
-    expect(evidence.left).toBe(7_000);
+    expect(evidence.omitted).toBe(7_000);
   });
 
   it('says so of a gateway that does not tell', async () => {
@@ -82,7 +82,7 @@ describe('the evidence of a scenario', () => {
       const gateway = Object.create(target.gateway, { access: { value: { ...access, origin } } });
       return { ...target, gateway };
     });
-    const result = await bench('  - expect: { screen: idle }\n', { kind });
+    const result = await runSteps('  - expect: { screen: idle }\n', { kind });
     expect(result.outcome).toBe('passed');
     expect(titles(result, 'status')).toContain('the gateway does not tell of messages');
   });

@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import QRCode from 'qrcode';
 import { describe, expect, it } from 'vitest';
-import { BoxAt } from '../../src/bench/clients/box.ts';
-import { GatewayAt } from '../../src/bench/clients/gateway.ts';
-import type { ShopServer } from '../../src/bench/clients/shop-server.ts';
+import { BoxClient } from '../../src/bench/clients/box.ts';
+import { GatewayClient } from '../../src/bench/clients/gateway.ts';
+import type { PartnerServer } from '../../src/bench/clients/shop-server.ts';
 import { runScenario } from '../../src/bench/run/run.ts';
 import type { Target } from '../../src/bench/target.ts';
 import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
@@ -29,7 +29,7 @@ function lyingBox(change: (path: string, body: Buffer) => Buffer | Promise<Buffe
   return async (target: Target): Promise<Target> => {
     const [box] = target.boxes;
     if (box === undefined) throw new Error('no box');
-    return { ...target, boxes: [new BoxAt(await lyingProxy(box.url, change), box)] };
+    return { ...target, boxes: [new BoxClient(await lyingProxy(box.url, change), box)] };
   };
 }
 
@@ -38,19 +38,19 @@ function lyingGateway(change: (path: string, body: string) => string) {
   return async (target: Target): Promise<Target> => {
     const { access } = target.gateway;
     const origin = await lyingProxy(access.origin, (path, body) => Buffer.from(change(path, String(body))));
-    return { ...target, gateway: new GatewayAt({ ...access, origin }) };
+    return { ...target, gateway: new GatewayClient({ ...access, origin }) };
   };
 }
 
-const shopWith = (target: Target, received: (real: ShopServer) => ShopServer['received']): Target => {
-  const { shop } = target;
-  if (shop === undefined) throw new Error('no shop');
+const shopWith = (target: Target, received: (real: PartnerServer) => PartnerServer['received']): Target => {
+  const { partnerServer } = target;
+  if (partnerServer === undefined) throw new Error('no partner server');
   return {
     ...target,
-    shop: {
-      ...shop,
+    partnerServer: {
+      ...partnerServer,
       get received() {
-        return received(shop);
+        return received(partnerServer);
       },
     },
   };

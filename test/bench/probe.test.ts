@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { BoxAt } from '../../src/bench/clients/box.ts';
+import { BoxClient } from '../../src/bench/clients/box.ts';
 import { readQr, readQrInPhotograph } from '../../src/bench/decode.ts';
 import { decodePicture, encodePicture } from '../../src/bench/picture-file.ts';
 import { comparePictures } from '../../src/bench/pictures.ts';
@@ -13,7 +13,7 @@ import { PAYMENT, QR_CODE } from '../display/scenes.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 
 const source = glyphCache();
-const BOX = new BoxAt('http://127.0.0.1:9', { terminalCode: 'VVB000001', serialNumber: 'VVB900001' });
+const BOX = new BoxClient('http://127.0.0.1:9', { terminalCode: 'VVB000001', serialNumber: 'VVB900001' });
 
 async function paymentOn(width: number, height: number) {
   const renderer = await openRenderer({ kind: 'pixels', width, height }, source);
@@ -31,7 +31,10 @@ async function file(name: string, bytes: Uint8Array): Promise<string> {
 describe('a probe', () => {
   it('reads a picture file', async () => {
     const path = await file('screen.png', await encodePicture(await paymentOn(480, 320)));
-    expect(await probeOf(`file:${path}`).see(BOX)).toMatchObject({ qr: QR_CODE, picture: { width: 480, height: 320 } });
+    expect(await probeOf(`file:${path}`).capture(BOX)).toMatchObject({
+      qr: QR_CODE,
+      picture: { width: 480, height: 320 },
+    });
   });
 
   it.each([
@@ -45,7 +48,7 @@ describe('a probe', () => {
       if (bits === 16) bytes.writeUInt16LE(((red >> 3) << 11) | ((green >> 2) << 5) | (blue >> 3), pixel * 2);
       else bytes.set([blue, green, red, 0], pixel * 4);
     }
-    const seen = await probeOf(`framebuffer:${await file('fb0', bytes)}:480x320x${bits}`).see(BOX);
+    const seen = await probeOf(`framebuffer:${await file('fb0', bytes)}:480x320x${bits}`).capture(BOX);
     expect(seen?.qr).toBe(QR_CODE);
     expect(await readQr(await decodePicture(seen?.file ?? new Uint8Array()))).toBe(QR_CODE);
     expect(comparePictures(seen?.picture ?? picture, picture).share).toBe(0);
@@ -55,7 +58,7 @@ describe('a probe', () => {
     const path = await file('VVB000001.png', await encodePicture(await paymentOn(320, 240)));
     const seen = await probeOf(
       `test "$PAYBOX_BOX_URL" = http://127.0.0.1:9 && cat "${path.replace('VVB000001', '$PAYBOX_BOX')}"`,
-    ).see(BOX);
+    ).capture(BOX);
     expect(seen?.qr).toBe(QR_CODE);
   });
 
@@ -65,13 +68,13 @@ describe('a probe', () => {
     ['a file that there is not', 'file:/nowhere.png', /^\/nowhere\.png cannot be read: ENOENT/],
     ['a framebuffer that there is not', 'framebuffer:/nowhere:4x4x16', /^\/nowhere cannot be read: ENOENT/],
   ])('names what is wrong with %s', async (_what, text, message) => {
-    await expect(probeOf(text).see(BOX)).rejects.toThrow(message);
+    await expect(probeOf(text).capture(BOX)).rejects.toThrow(message);
   });
 
   it('ends a command that prints for ever, with all that it has started', async () => {
     const said = await file('pid', new Uint8Array());
     const endless = `sh -c 'echo $$ > ${said}; exec cat /dev/zero 2>/dev/null' | cat 2>/dev/null`;
-    await expect(probeOf(endless).see(BOX)).rejects.toThrow('printed too much');
+    await expect(probeOf(endless).capture(BOX)).rejects.toThrow('printed too much');
     const pid = Number(await readFile(said, 'utf8'));
     expect(pid).toBeGreaterThan(0);
     // Of one that has ended, and that nobody has asked after, nothing is told.

@@ -14,7 +14,7 @@ export function resultsOf(hostile = HOSTILE): Result[] {
     where: undefined,
     tookMs: 12.3,
     entries: [],
-    entriesLeft: 0,
+    entriesOmitted: 0,
     latencies: new Map([['push', [1, 2, 3, 4, 100]]]),
   };
   const picture = Buffer.from(
@@ -40,7 +40,7 @@ export function resultsOf(hostile = HOSTILE): Result[] {
         { atMs: 7, kind: 'screen', title: 'VVB000001', picture, qr: null },
         { atMs: 8, kind: 'problem', title: hostile },
       ],
-      entriesLeft: 3,
+      entriesOmitted: 3,
       latencies: new Map([[hostile, [5]]]),
     },
     {

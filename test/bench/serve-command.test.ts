@@ -7,8 +7,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { programsIn, type Running, readyFile, run } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
-import { control } from './serve.ts';
-import { standing } from './setup.ts';
+import { testServer } from './serve.ts';
+import { sharedTarget } from './setup.ts';
 
 const CLI = resolve(import.meta.dirname, '../../src/cli.js');
 const DRIVE = resolve(import.meta.dirname, '../scenarios/drive');
@@ -175,8 +175,8 @@ describe('the examples', () => {
   it.skipIf(python.missing)(
     `of Robot Framework call keywords that there are, which drive a box${python.note}`,
     async () => {
-      const kind = await standing();
-      const { origin } = await control({ kind: () => kind });
+      const kind = await sharedTarget();
+      const { origin } = await testServer({ kind: () => kind });
       const script = [
         'import paybox_robot, sys',
         'robot = paybox_robot.paybox_robot(sys.argv[1])',

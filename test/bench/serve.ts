@@ -2,11 +2,11 @@ import { request } from 'node:http';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
-import type { ControlDeps } from '../../src/bench/server/contract.ts';
-import { startControl } from '../../src/bench/server/server.ts';
+import type { ServerDeps } from '../../src/bench/server/contract.ts';
+import { startBenchServer } from '../../src/bench/server/server.ts';
 import type { TargetKind } from '../../src/bench/target.ts';
 import { LIBRARY, scenariosIn, targetOf, withBoxes } from '../../src/commands/bench-target.ts';
-import { quiet, SEED } from './setup.ts';
+import { noLog, SEED } from './setup.ts';
 
 const response = z.object({
   content: z.record(z.string(), z.object({ schema: z.record(z.string(), z.unknown()) })).optional(),
@@ -36,13 +36,13 @@ export interface TestControl {
 }
 
 /** A control server in this process, whose targets are as on the command line unless `kind` makes others. */
-export async function control({
+export async function testServer({
   kind,
   token,
   ...deps
-}: Partial<ControlDeps> & { kind?: () => TargetKind; token?: string } = {}): Promise<TestControl> {
-  const running = await startControl(
-    { host: '127.0.0.1', port: 0, token, version: '1', log: quiet },
+}: Partial<ServerDeps> & { kind?: () => TargetKind; token?: string } = {}): Promise<TestControl> {
+  const running = await startBenchServer(
+    { host: '127.0.0.1', port: 0, token, version: '1', log: noLog },
     {
       targetOf: async (choice, seed) => kind?.() ?? targetOf(choice, seed),
       scenarios: () => scenariosIn(LIBRARY),

@@ -1,13 +1,13 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
 import { describe, expect, it } from 'vitest';
-import { Stand } from '../../src/bench/server/rig.ts';
+import { Rig } from '../../src/bench/server/rig.ts';
 import type { Target, TargetKind } from '../../src/bench/target.ts';
 import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
 import { eventually } from '../support/net.ts';
 import { startPartnerServer } from '../support/partner-server.ts';
 import { decodeQrTwice } from '../support/qr-decoders.ts';
-import { control, type TestControl } from './serve.ts';
-import { emulated, SEED, standing } from './setup.ts';
+import { type TestControl, testServer } from './serve.ts';
+import { emulated, SEED, sharedTarget } from './setup.ts';
 
 const EMULATED = { target: 'emulated' };
 
@@ -47,7 +47,7 @@ async function leaving(url: string, body: object, until: () => Promise<unknown>)
 
 describe('a stand', () => {
   it('is driven step by step, keeps variables, and shows what it has', async () => {
-    const server = await control();
+    const server = await testServer();
     const { path, json, step } = await opened(server, { ...EMULATED, variables: { amount: 50000 }, seed: 9 });
     expect(json).toMatchObject({ id: 'stand-1', target: 'emulated', seed: 9, steps: 0, idleMs: 600_000 });
     const pushed = await step({ push: { amount: '${amount}', content: 'DH1' }, as: 'first' });
@@ -82,7 +82,7 @@ describe('a stand', () => {
   });
 
   it('answers 409 for what is not as expected, and goes on', async () => {
-    const server = await control();
+    const server = await testServer();
     const { path, step } = await opened(server);
     const error = 'VVB000001: state: expected "paid", is "idle", 1s long';
     const fix = `${path}/report.html shows what was seen`;
@@ -107,7 +107,7 @@ describe('a stand', () => {
   });
 
   it('answers 422 for what is no step, which is no verdict', async () => {
-    const server = await control();
+    const server = await testServer();
     const { path, step } = await opened(server);
     const rows: [body: unknown, error: RegExp][] = [
       [[], /^step: expected/],
@@ -126,7 +126,7 @@ describe('a stand', () => {
   });
 
   it('has boxes and a gateway of its own beside another', async () => {
-    const server = await control();
+    const server = await testServer();
     const [one, two] = await Promise.all([opened(server), opened(server, { ...EMULATED, boxes: 2 })]);
     await one.step({ push: { amount: 7000, content: 'ONE' } });
     expect(await one.step({ expect: { state: 'showing' } })).toMatchObject({ status: 200 });
@@ -141,7 +141,7 @@ describe('a stand', () => {
   });
 
   it("sends callbacks to the caller's own program, and is driven by it", async () => {
-    const server = await control();
+    const server = await testServer();
     const partner = await startPartnerServer();
     const { path, json, step } = await opened(server, { ...EMULATED, callbackUrl: partner.url });
     expect(json.callbackUrl).toBe(partner.url);
@@ -163,7 +163,7 @@ describe('a stand', () => {
   });
 
   it('gives up a step whose caller goes away, and takes the next', async () => {
-    const server = await control();
+    const server = await testServer();
     const { path, step } = await opened(server);
     await step({ fault: { box: 'off' } });
     const endless = { repeat: { times: 10_000, steps: [{ expect: { unreachable: true, for: '1min' } }] } };
@@ -175,7 +175,7 @@ describe('a stand', () => {
   });
 
   it('takes one step after the other, and only so many at once', async () => {
-    const server = await control();
+    const server = await testServer();
     const { path, step } = await opened(server);
     await step({ fault: { box: 'off' } });
     const endless = { repeat: { times: 10_000, steps: [{ expect: { unreachable: true, for: '1min' } }] } };
@@ -201,7 +201,7 @@ describe('a stand', () => {
       // One that opens whoever has gone.
       return kind().open({ ...need, signal: undefined });
     };
-    const server = await control({ kind: () => ({ ...kind(), open }) });
+    const server = await testServer({ kind: () => ({ ...kind(), open }) });
     await leaving(`${server.origin}/stands`, {}, () => server.ask('GET', '/healthz'));
     gate.resolve();
     await eventually('it was opened', () => targets.length === 1);
@@ -218,7 +218,7 @@ describe('a stand', () => {
         given.push(signal);
         signal.addEventListener('abort', () => reject(signal.reason));
       });
-    const server = await control({ kind: () => ({ ...emulated(), open }) });
+    const server = await testServer({ kind: () => ({ ...emulated(), open }) });
     await leaving(`${server.origin}/stands`, {}, () => eventually('it opens', () => given.length === 1));
     await eventually('it is given up', () => given[0]?.aborted);
     const refused = fetch(`${server.origin}/stands`, { method: 'POST' }).catch(() => undefined);
@@ -230,7 +230,7 @@ describe('a stand', () => {
 
   it('ends by itself when nobody asks, and says so', async () => {
     const { kind, targets } = watched();
-    const server = await control({ kind });
+    const server = await testServer({ kind });
     const { path } = await opened(server, { idle: '500ms' });
     await eventually('it has ended', async () => (await server.ask('GET', '/stands')).text === '{"stands":[]}');
     expect(await server.ask('GET', path)).toMatchObject({
@@ -241,10 +241,10 @@ describe('a stand', () => {
   });
 
   it('is not idle while a request about it is not answered', async () => {
-    const kind = await standing();
+    const kind = await sharedTarget();
     const target = await kind.open({ boxes: 1, enrolled: true });
     const scenario = { ...parseScenario('{ name: x, steps: [{ wait: 1s }] }', 'x.yaml'), steps: [] };
-    const stand = new Stand('x', { scenario, kind, target, seed: SEED, idleMs: 60_000, callbackUrl: undefined });
+    const stand = new Rig('x', { scenario, kind, target, seed: SEED, idleMs: 60_000, callbackUrl: undefined });
     await stand.use(async () => {
       await stand.step({ expect: { screen: 'idle', qr: 'none' } }, new AbortController().signal);
       expect(stand.idleInMs).toBe(60_000);
@@ -254,8 +254,8 @@ describe('a stand', () => {
   });
 
   it('is one of a few', async () => {
-    const kind = await standing();
-    const server = await control({ kind: () => kind });
+    const kind = await sharedTarget();
+    const server = await testServer({ kind: () => kind });
     for (let n = 1; n <= 4; n += 1) await opened(server);
     const refused = await server.ask('POST', '/stands', EMULATED);
     expect(refused).toMatchObject({ status: 429, json: { fix: expect.stringContaining('stand-1, stand-2') } });
@@ -264,7 +264,7 @@ describe('a stand', () => {
   });
 
   it('may be of boxes that run, as the other stands are to this one', async () => {
-    const server = await control();
+    const server = await testServer();
     const { json } = await opened(server);
     const [box] = json.boxes as { url: string }[];
     const there = {
@@ -307,7 +307,7 @@ describe('a stand', () => {
     ],
     ['a target that there is not', { target: 'moon' }, 422, /^--target moon: expected/],
   ])('is refused for %s', async (_what, body, status, error) => {
-    const { ask } = await control();
+    const { ask } = await testServer();
     expect(await ask('POST', '/stands', body)).toMatchObject({ status, json: { error: expect.stringMatching(error) } });
   });
 });

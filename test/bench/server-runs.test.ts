@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { TargetKind } from '../../src/bench/target.ts';
 import { eventually, freePort } from '../support/net.ts';
-import { type Answered, control, type TestControl } from './serve.ts';
-import { emulated, standing } from './setup.ts';
+import { type Answered, type TestControl, testServer } from './serve.ts';
+import { emulated, sharedTarget } from './setup.ts';
 
 const PASSES = { yaml: 'name: It passes\nsteps:\n  - expect: { screen: idle }\n', file: 'passes.yaml' };
 const FAILS = { yaml: 'name: It fails\nsteps:\n  - expect: { state: paid, within: 1s }\n', file: 'fails.yaml' };
@@ -43,7 +43,7 @@ function gated(kind = emulated()): { kind: TargetKind; open(): void; origins: st
 
 describe('runs', () => {
   it('are judged, told as they go on, and reported', async () => {
-    const server = await control();
+    const server = await testServer();
     const { ask } = server;
     const started = await ask('POST', '/runs', { scenarios: ['cancelled-order', FAILS], seed: 5 });
     expect(started.status).toBe(201);
@@ -82,7 +82,7 @@ describe('runs', () => {
   });
 
   it('come out as missing and as skipped, without a target', async () => {
-    const server = await control();
+    const server = await testServer();
     const nobody = { gateway: `http://127.0.0.1:${await freePort()}`, box: ['http://127.0.0.1:9'] };
     await server.ask('POST', '/runs', { scenarios: [PASSES], ...nobody });
     await server.ask('POST', '/runs', { scenarios: ['power-cut'] });
@@ -99,8 +99,8 @@ describe('runs', () => {
   });
 
   it('go on one at a time, and wait in their order as far as there is room', async () => {
-    const { kind, open } = gated(await standing());
-    const server = await control({ kind: () => kind });
+    const { kind, open } = gated(await sharedTarget());
+    const server = await testServer({ kind: () => kind });
     const start = () => server.ask('POST', '/runs', { scenarios: [PASSES] });
     for (let n = 1; n <= 21; n += 1) expect(await start()).toMatchObject({ status: 201, json: { id: `run-${n}` } });
     const refused = await start();
@@ -127,7 +127,7 @@ describe('runs', () => {
   it('are aborted in the middle, and leave nothing that answers', async () => {
     const { kind, open, origins } = gated();
     open();
-    const server = await control({ kind: () => kind });
+    const server = await testServer({ kind: () => kind });
     await server.ask('POST', '/runs', { scenarios: [ENDLESS, PASSES] });
     await eventually('a step is under way', async () => (await server.ask('GET', '/runs/run-1')).json.step !== null);
     const aborted = await server.ask('DELETE', '/runs/run-1');
@@ -142,8 +142,8 @@ describe('runs', () => {
   });
 
   it('go on when whoever follows them goes away', async () => {
-    const { kind, open } = gated(await standing());
-    const server = await control({ kind: () => kind });
+    const { kind, open } = gated(await sharedTarget());
+    const server = await testServer({ kind: () => kind });
     await server.ask('POST', '/runs', { scenarios: [PASSES] });
     const leaving = new AbortController();
     const stream = await fetch(`${server.origin}/runs/run-1/events`, { signal: leaving.signal });
@@ -154,7 +154,7 @@ describe('runs', () => {
   });
 
   it('are kept as far as there is room, the newest', async () => {
-    const server = await control();
+    const server = await testServer();
     for (let n = 1; n <= 21; n += 1) {
       await server.ask('POST', '/runs', { scenarios: ['power-cut'] });
       await untilOver(server, `run-${n}`);
@@ -171,7 +171,7 @@ describe('runs', () => {
   it('end with the server', async () => {
     const { kind, open, origins } = gated();
     open();
-    const server = await control({ kind: () => kind });
+    const server = await testServer({ kind: () => kind });
     await server.ask('POST', '/runs', { scenarios: [ENDLESS] });
     await server.ask('POST', '/runs', { scenarios: [PASSES] });
     const follow = eventsOf(server, 'run-1');
@@ -235,7 +235,7 @@ describe('runs', () => {
       /the admin token would be sent where others can read it/,
     ],
   ])('are refused with 422 for %s', async (_what, body, error) => {
-    const { ask } = await control();
+    const { ask } = await testServer();
     expect(await ask('POST', '/runs', body)).toMatchObject({
       status: 422,
       json: { error: expect.stringMatching(error) },

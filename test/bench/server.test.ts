@@ -1,12 +1,12 @@
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { control, operationsAt, rawRequest } from './serve.ts';
+import { operationsAt, rawRequest, testServer } from './serve.ts';
 
 const TOKEN = 'a-token-of-the-test-0123456789';
 
 describe('the control server', () => {
   it('describes what it serves, and serves what it describes', async () => {
-    const { document, origin, ask } = await control();
+    const { document, origin, ask } = await testServer();
     const names = Object.values(document.paths).flatMap((operations) => Object.values(operations));
     expect(new Set(names.map(({ operationId }) => operationId)).size).toBe(names.length);
     expect(names.length).toBeGreaterThan(20);
@@ -27,7 +27,7 @@ describe('the control server', () => {
   });
 
   it('teaches on its first page, every path of it', async () => {
-    const { document, ask } = await control();
+    const { document, ask } = await testServer();
     const { text } = await ask('GET', '/');
     const named = [...text.matchAll(/(?<=[\s,])(\/[\w./{}]*)/g)].map(([, path = '']) => path.replace(/\/\d+/, '/1'));
     for (const path of named)
@@ -39,7 +39,7 @@ describe('the control server', () => {
   });
 
   it('takes no body where none is needed, also from clients that always name its type', async () => {
-    const { origin } = await control();
+    const { origin } = await testServer();
     const headers = { 'content-type': 'application/json' };
     const response = await fetch(`${origin}/stands/stand-9`, { method: 'DELETE', headers });
     expect({ status: response.status, ...((await response.json()) as object) }).toMatchObject({
@@ -51,7 +51,7 @@ describe('the control server', () => {
   });
 
   it('says that it is well, and which scenarios there are', async () => {
-    const { ask } = await control();
+    const { ask } = await testServer();
     expect((await ask('GET', '/healthz')).json).toEqual({ ok: true, runs: 0, stands: 0 });
     const { json } = await ask('GET', '/scenarios');
     expect(json.scenarios).toContainEqual(
@@ -66,13 +66,13 @@ describe('the control server', () => {
     ['through a proxy', '/runs', { via: '1.1 proxy' }, 403, 'through a proxy, which sent via'],
     ['by a frame of another site', '/', { 'sec-fetch-site': 'cross-site' }, 403, 'a page of another origin asks'],
   ])('refuses what is asked %s', async (_how, path, headers, status, error) => {
-    const { origin } = await control();
+    const { origin } = await testServer();
     const refused = await rawRequest(origin, { path, headers });
     expect({ ...refused, text: JSON.parse(refused.text) }).toMatchObject({ status, text: { error } });
   });
 
   it('asks for the token where it has one, for all but its health', async () => {
-    const server = await control({ token: TOKEN });
+    const server = await testServer({ token: TOKEN });
     const asked = (authorization?: string) =>
       server.ask('GET', '/runs', undefined, authorization === undefined ? {} : { authorization });
     expect(await asked()).toMatchObject({ status: 401, json: { error: 'a token is needed' } });
@@ -115,7 +115,7 @@ describe('the control server', () => {
     ],
     ['a list', '[]', 'application/json', 422, /^body: expected/],
   ])('refuses %s as a body', async (_what, body, type, status, error) => {
-    const { ask } = await control();
+    const { ask } = await testServer();
     const refused = await ask('POST', '/runs', body, { 'content-type': type });
     expect(refused).toMatchObject({
       status,
@@ -126,7 +126,7 @@ describe('the control server', () => {
   it.each(['/nix', '/runs/', '/runs/run-1/junit', '/stands/stand-1/boxes/1', '/%zz', `/runs/${'x'.repeat(5_000)}`])(
     'says that there is no %s',
     async (path) => {
-      const { origin } = await control();
+      const { origin } = await testServer();
       const { status, text } = await rawRequest(origin, { path });
       expect({ status, text }).toMatchObject({
         status: 404,
@@ -136,7 +136,7 @@ describe('the control server', () => {
   );
 
   it('answers what is no HTTP, and goes on', async () => {
-    const { origin, ask } = await control();
+    const { origin, ask } = await testServer();
     const socket = connect(Number(new URL(origin).port), '127.0.0.1');
     const chunks: Buffer[] = [];
     socket.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -147,7 +147,7 @@ describe('the control server', () => {
   });
 
   it('lets no page load, frame or keep what it answers', async () => {
-    const { ask } = await control();
+    const { ask } = await testServer();
     const { headers } = await ask('GET', '/runs');
     expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'");
     expect(headers.get('x-content-type-options')).toBe('nosniff');

@@ -2,10 +2,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
-import type { Pace } from '../../src/bench/pace.ts';
 import { screenProbe } from '../../src/bench/probes.ts';
 import { type Result, runScenario } from '../../src/bench/run/run.ts';
 import type { Target, TargetKind } from '../../src/bench/target.ts';
+import type { TestTime } from '../../src/bench/test-time.ts';
 import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
 import { emulatedTarget } from '../../src/commands/bench-emulated.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -14,11 +14,11 @@ import { seededRandom } from '../../src/lib/seeded.ts';
 
 export const SEED = 7;
 
-export const quiet = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
+export const noLog = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
 
 /** Gateway and boxes in this process, on a clock that skips. */
 export function emulated(): TargetKind {
-  return emulatedTarget({ transport: 'mqtt', probe: screenProbe, random: seededRandom(SEED), log: quiet });
+  return emulatedTarget({ transport: 'mqtt', probe: screenProbe, random: seededRandom(SEED), log: noLog });
 }
 
 /** The same, with something about it changed. */
@@ -28,28 +28,28 @@ export function mutant(change: (target: Target) => Target | Promise<Target>): Ta
 }
 
 /** One emulated box that is opened again and again without ending, for what is not about boxes. */
-export async function standing(): Promise<TargetKind> {
+export async function sharedTarget(): Promise<TargetKind> {
   const kind = emulated();
   const target = await kind.open({ boxes: 1, enrolled: true });
-  onTestFinished(() => target.close().then(() => target.pace.close()));
-  return staying(kind, target);
+  onTestFinished(() => target.close().then(() => target.time.close()));
+  return withoutClose(kind, target);
 }
 
 /** The target for one run of several, none of which ends it. */
-export function staying(kind: TargetKind, target: Target): TargetKind {
-  const { pace } = target;
-  const shared: Pace = {
-    clock: pace.clock,
-    wait: (ms, signal) => pace.wait(ms, signal),
-    during: (work) => pace.during(work),
-    pauses: () => pace.pauses(),
+export function withoutClose(kind: TargetKind, target: Target): TargetKind {
+  const { time } = target;
+  const shared: TestTime = {
+    clock: time.clock,
+    wait: (ms, signal) => time.wait(ms, signal),
+    inRealTime: (work) => time.inRealTime(work),
+    pollDelay: () => time.pollDelay(),
     close: () => undefined,
   };
-  return { ...kind, open: async () => ({ ...target, pace: shared, close: async () => undefined }) };
+  return { ...kind, open: async () => ({ ...target, time: shared, close: async () => undefined }) };
 }
 
 /** Runs the steps, which are YAML, on emulated boxes unless another target is given. */
-export async function bench(
+export async function runSteps(
   steps: string,
   { kind = emulated(), head = '', folder = '.' }: { kind?: TargetKind; head?: string; folder?: string } = {},
 ): Promise<Result> {

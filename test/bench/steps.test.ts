@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
 import { describe, expect, it } from 'vitest';
 import type { Result } from '../../src/bench/run/run.ts';
-import { bench } from './setup.ts';
+import { runSteps } from './setup.ts';
 
 const verdict = ({ outcome, where, reason }: Result) => ({ outcome, where, reason });
 const PASSED = { outcome: 'passed', where: undefined, reason: '' };
@@ -10,7 +10,7 @@ describe('steps on an emulated box', () => {
   it('send one QR again and again, without an order of its own each time', async () => {
     const push = 'push: { amount: 1000, content: A, order: A, qr: "${generate.qrCode}" }';
     const order = 'report: { order: "${generate.transactionId}", status: shown }';
-    const result = await bench(
+    const result = await runSteps(
       `  - generate: { amount: 1000, content: A, order: A }\n  - ${push}\n  - ${push}\n` +
         `  - expect: { qr: "\${push.qrCode}", text: 1.000 ₫, ${order} }\n`,
     );
@@ -20,7 +20,7 @@ describe('steps on an emulated box', () => {
   });
 
   it('say what was expected and what is, with the line', async () => {
-    const result = await bench('  - expect: { state: idle }\n  - expect: { state: paid, within: 1s }\n');
+    const result = await runSteps('  - expect: { state: idle }\n  - expect: { state: paid, within: 1s }\n');
     expect(verdict(result)).toEqual({
       outcome: 'failed',
       where: 'test.yaml:4',
@@ -69,7 +69,7 @@ describe('steps on an emulated box', () => {
     ['wait: 1s\n    box: 2', 'none'],
     ['press: history\n    box: 2', 'there is no box 2: the scenario asks for 1, see "boxes"'],
   ])('%s is judged', async (step, reason) => {
-    const result = await bench(`  - ${step}\n`);
+    const result = await runSteps(`  - ${step}\n`);
     if (reason === 'none') expect(verdict(result)).toEqual(PASSED);
     else
       expect(result).toMatchObject({
@@ -80,7 +80,7 @@ describe('steps on an emulated box', () => {
   });
 
   it('go on side by side, each with variables of its own', async () => {
-    const result = await bench(
+    const result = await runSteps(
       [
         '  - set: { many: 3 }',
         '  - parallel:',
@@ -100,14 +100,14 @@ describe('steps on an emulated box', () => {
   });
 
   it('fail side by side with the line of the first that fails', async () => {
-    const result = await bench(
+    const result = await runSteps(
       '  - parallel:\n      - - wait: 1s\n      - - wait: 1s\n        - expect: { state: paid, within: 1s }\n',
     );
     expect(verdict(result)).toMatchObject({ outcome: 'failed', where: 'test.yaml:6' });
   });
 
   it('repeat, and count', async () => {
-    const result = await bench(
+    const result = await runSteps(
       '  - repeat:\n      times: 3\n      steps:\n        - push: { amount: "${n}000", content: "R${n}", as: x }\n'.replace(
         ', as: x',
         '',
@@ -122,7 +122,9 @@ describe('steps on an emulated box', () => {
   });
 
   it('notice what does not stay so', async () => {
-    const result = await bench('  - push: { amount: 1000, content: X }\n  - expect: { state: showing, for: 400s }\n');
+    const result = await runSteps(
+      '  - push: { amount: 1000, content: X }\n  - expect: { state: showing, for: 400s }\n',
+    );
     expect(verdict(result)).toEqual({
       outcome: 'failed',
       where: 'test.yaml:4',
@@ -131,7 +133,7 @@ describe('steps on an emulated box', () => {
   });
 
   it('are skipped on a target that cannot do them, by name', async () => {
-    const result = await bench('  - repeat: { times: 2, steps: [{ fault: { box: killed } }] }\n');
+    const result = await runSteps('  - repeat: { times: 2, steps: [{ fault: { box: killed } }] }\n');
     expect(verdict(result)).toEqual({
       outcome: 'skipped',
       where: undefined,

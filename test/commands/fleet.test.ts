@@ -2,13 +2,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { describe, expect, it, type TestContext } from 'vitest';
-import { Ledger } from '../../src/bench/fleet/ledger.ts';
-import { runShops } from '../../src/bench/fleet/shops.ts';
-import { Tally } from '../../src/bench/fleet/tally.ts';
+import { OrderTracker } from '../../src/bench/fleet/ledger.ts';
+import { runLoad } from '../../src/bench/fleet/shops.ts';
+import { Measurements } from '../../src/bench/fleet/tally.ts';
 import { judge, SETTLE_TIMEOUT_MS } from '../../src/bench/fleet/verdict.ts';
 import { Closers } from '../../src/commands/daemon.ts';
 import { type FleetBox, startFleetBoxes } from '../../src/commands/fleet-boxes.ts';
-import { ownGround } from '../../src/commands/fleet-ground.ts';
+import { managedEnvironment } from '../../src/commands/fleet-ground.ts';
 import type { Frame } from '../../src/display/contract.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
@@ -118,7 +118,7 @@ describe('paybox fleet', () => {
 
 interface Lie {
   /** What the displays are said to show. */
-  drawn?(ledger: Ledger, terminalCode: string, frame: Frame, scene: Scene): void;
+  drawn?(ledger: OrderTracker, terminalCode: string, frame: Frame, scene: Scene): void;
   announcements?(count: number): number;
   toldPartner?(transactionId: string): number;
 }
@@ -129,9 +129,9 @@ async function problemsWith(lie: Lie, { onTestFinished }: TestContext): Promise<
   onTestFinished(() => closers.close());
   const quiet = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
   const deps = { clock: systemClock, random: systemRandom, log: quiet };
-  const ground = await ownGround(2, 'mqtt', { ...deps, closers });
-  const ledger = new Ledger(systemClock);
-  const tally = new Tally();
+  const ground = await managedEnvironment(2, 'mqtt', { ...deps, closers });
+  const ledger = new OrderTracker(systemClock);
+  const tally = new Measurements();
   const boxes: FleetBox[] = [];
   closers.add(async () => void (await Promise.all(boxes.map((box) => box.close()))));
   const { signal } = new AbortController();
@@ -141,7 +141,7 @@ async function problemsWith(lie: Lie, { onTestFinished }: TestContext): Promise<
   const { gateway, toldPartner } = ground;
   const plan = { pushesPerSecond: 10, pushes: 6, seconds: undefined, confirmsDisplayed: true };
   const random = seededRandom(3);
-  await runShops(boxes, plan, { gateway, ledger, tally, clock: systemClock, random, runId: 'F1', signal });
+  await runLoad(boxes, plan, { gateway, ledger, tally, clock: systemClock, random, runId: 'F1', signal });
   const liars = boxes.map((box) => ({
     terminalCode: box.terminalCode,
     announcements: () => (lie.announcements ?? Number)(box.announcements()),

@@ -3,10 +3,10 @@ import { type AgentSetup, startAgent } from '../../src/agent/agent.ts';
 import { parseAgentConfig } from '../../src/agent/config.ts';
 import type { Arrival, TransportIo } from '../../src/agent/contract.ts';
 import { setupOf } from '../../src/agent/setup.ts';
-import { VirtualPace } from '../../src/bench/pace.ts';
 import { type Probe, screenProbe } from '../../src/bench/probes.ts';
 import type { Transport } from '../../src/bench/targets/identities.ts';
 import type { Starter } from '../../src/bench/targets/own.ts';
+import { VirtualTime } from '../../src/bench/test-time.ts';
 import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
 import { openOwnBox } from '../../src/conformance/box/emulated-box.ts';
 import type { TlsIdentities } from '../../src/conformance/box/gateway/tls-listener.ts';
@@ -58,9 +58,9 @@ export class Glass {
 }
 
 /** A box of this house, in this process, with what is wrong with it. */
-function starterOf(mutant: Mutant, glass: Glass, isReal: boolean): Pick<Starter, 'pace' | 'agent'> {
-  const pace = new VirtualPace();
-  const { clock } = pace;
+function starterOf(mutant: Mutant, glass: Glass, isReal: boolean): Pick<Starter, 'time' | 'agent'> {
+  const time = new VirtualTime();
+  const { clock } = time;
   let starts = 0;
   const changed = (setup: AgentSetup): AgentSetup => {
     const open: AgentSetup['link']['open'] = (io, signal) => openChanged(setup, mutant, glass, io, signal);
@@ -69,7 +69,7 @@ function starterOf(mutant: Mutant, glass: Glass, isReal: boolean): Pick<Starter,
     return mutant.setup?.(whole) ?? whole;
   };
   return {
-    pace,
+    time,
     agent: async (config) => {
       starts += 1;
       const deps = { clock, random: seededRandom(SEED + starts), log: quiet };
@@ -134,11 +134,11 @@ export interface Judging {
 export async function judge(mutant: Mutant, { transport = 'mqtt', probe, faces, without = [] }: Judging = {}) {
   const glass = new Glass();
   const starter = starterOf(mutant, glass, probe !== undefined);
-  const { pace } = starter;
+  const { time } = starter;
   const onGlass: Probe = {
     name: 'glass',
-    see: async () => {
-      const nowMs = pace.clock.monotonicMs();
+    capture: async () => {
+      const nowMs = time.clock.monotonicMs();
       const drawn = mutant.glass?.(glass.drawn, nowMs) ?? frozen(glass) ?? glass.drawn.at(-1);
       return {
         file: Buffer.from(drawn?.qr ?? ''),
@@ -158,9 +158,9 @@ export async function judge(mutant: Mutant, { transport = 'mqtt', probe, faces, 
 
 /** The verdicts where two boxes have one name and one secret. */
 export async function judgeTwo(): Promise<CheckResult[]> {
-  const { pace, agent } = starterOf({ breaks: [] }, new Glass(), false);
-  const both: Pick<Starter, 'pace' | 'agent'> = {
-    pace,
+  const { time, agent } = starterOf({ breaks: [] }, new Glass(), false);
+  const both: Pick<Starter, 'time' | 'agent'> = {
+    time,
     agent: async (config, terminalCode) => {
       const twin = { ...config, dataDir: `${(config as { dataDir: string }).dataDir}-twin`, http: { port: 0 } };
       const parts = await Promise.all([agent(config, terminalCode), agent(twin, terminalCode)]);
@@ -189,7 +189,7 @@ export function verdictsOn(subject: BoxSubject, without: readonly BoxNeed[] = []
   return runChecks(BOX_CHECKS, subject, {
     lacks: (need) => (without.includes(need) ? `without ${need}` : boxLacks(subject, need, true)),
     strict: false,
-    pace: subject.pace,
+    time: subject.time,
     signal: never,
   });
 }

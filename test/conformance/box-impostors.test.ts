@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { connectAsync } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { realPace, VirtualPace } from '../../src/bench/pace.ts';
+import { realTime, VirtualTime } from '../../src/bench/test-time.ts';
 import { ScriptedGateway } from '../../src/conformance/box/gateway/scripted-gateway.ts';
 import { awaitHello, type BoxSubject } from '../../src/conformance/box/subject.ts';
 import { seededRandom } from '../../src/lib/seeded.ts';
@@ -19,19 +19,19 @@ const never = new AbortController().signal;
 
 /** A gateway that judges, on a clock that skips what is only waited for. */
 async function stage() {
-  const pace = new VirtualPace();
-  const gateway = await ScriptedGateway.open(PLACE, IDENTITY, { clock: pace.clock, random: seededRandom(1) });
+  const time = new VirtualTime();
+  const gateway = await ScriptedGateway.open(PLACE, IDENTITY, { clock: time.clock, random: seededRandom(1) });
   onTestFinished(async () => {
     await gateway.close();
-    pace.close();
+    time.close();
   });
   const subject: BoxSubject = {
     identity: IDENTITY,
-    pace,
+    time,
     gateway,
     hands: { close: async () => undefined },
   };
-  const come = (withinMs = 60_000) => awaitHello(gateway, { pace, withinMs, signal: never });
+  const come = (withinMs = 60_000) => awaitHello(gateway, { time, withinMs, signal: never });
   return { gateway, subject, come };
 }
 
@@ -113,7 +113,7 @@ describe('two boxes of one name', () => {
 
 describe('a screen that cannot be seen', () => {
   it('leaves out what has to be seen, by name, and judges the rest', async () => {
-    const probe = { name: 'broken', see: () => Promise.reject(new Error('the camera is not there')) };
+    const probe = { name: 'broken', capture: () => Promise.reject(new Error('the camera is not there')) };
     const results = await judge({ breaks: [] }, { probe, without: ['restart', 'time'] });
     expect(brokenClauses(results)).toEqual([]);
     const blind = results.filter(({ reason }) => reason === 'the screen cannot be seen: the camera is not there');
@@ -126,7 +126,7 @@ describe('a port that is taken', () => {
   it.each(['--mqtt-port', '--http-port'] as const)('is named by its option, %s', async (option) => {
     const { gateway } = await stage();
     const taken = option === '--mqtt-port' ? { mqttPort: gateway.mqtt.port } : { httpPort: gateway.http.port };
-    const deps = { clock: realPace.clock, random: seededRandom(2) };
+    const deps = { clock: realTime.clock, random: seededRandom(2) };
     await expect(ScriptedGateway.open({ ...PLACE, ...taken }, IDENTITY, deps)).rejects.toThrow(
       new RegExp(`^${option}: port \\d+ is already in use`),
     );

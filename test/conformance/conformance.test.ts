@@ -2,11 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { realPace } from '../../src/bench/pace.ts';
-import { Evidence } from '../../src/bench/reports/evidence.ts';
 import { junitOf } from '../../src/bench/reports/junit.ts';
 import { progressOn } from '../../src/bench/reports/progress.ts';
 import { tapOf } from '../../src/bench/reports/tap.ts';
+import { Transcript } from '../../src/bench/reports/transcript.ts';
+import { realTime } from '../../src/bench/test-time.ts';
 import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
 import { BOX_NOT_JUDGED } from '../../src/conformance/box/unjudged.ts';
 import {
@@ -43,7 +43,7 @@ const fails = (error: Error) => async () => {
 
 function judge(checks: readonly TestCheck[], { strict = false, signal = new AbortController().signal } = {}) {
   const lacks = () => 'needs a box: give --box-code';
-  return runChecks(checks, 'the subject', { lacks, strict, pace: realPace, signal });
+  return runChecks(checks, 'the subject', { lacks, strict, time: realTime, signal });
 }
 
 const outcomes = (results: readonly CheckResult[]) => results.map(({ outcome, reason }) => [outcome, reason]);
@@ -118,13 +118,13 @@ describe('a run of checks', () => {
 });
 
 function resultOf(change: Partial<CheckResult> = {}): CheckResult {
-  const evidence = { entries: [], left: 0 };
+  const evidence = { entries: [], omitted: 0 };
   const base = { clause: 'TOK-1', title: 'a title', level: 'spec', reason: '', tookMs: 1, evidence } as const;
   return { ...base, outcome: 'passed', ...change };
 }
 
 function hostileResults(): CheckResult[] {
-  const evidence = new Evidence(realPace.clock);
+  const evidence = new Transcript(realTime.clock);
   evidence.add('call', HOSTILE, { detail: { request: { body: HOSTILE }, answer: { [HOSTILE]: HOSTILE } } });
   return [
     resultOf(),

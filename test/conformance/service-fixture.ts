@@ -21,7 +21,7 @@ export async function judgedOwn(changes: EmulatedServiceChanges, strict = true):
   try {
     const lacks = subject.lacks.bind(subject);
     const signal = new AbortController().signal;
-    return await runChecks(SERVICE_CHECKS, subject, { lacks, strict, pace: starter.pace, signal });
+    return await runChecks(SERVICE_CHECKS, subject, { lacks, strict, time: starter.time, signal });
   } finally {
     await close();
   }

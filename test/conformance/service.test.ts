@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { realPace } from '../../src/bench/pace.ts';
+import { realTime } from '../../src/bench/test-time.ts';
 import { type CheckResult, runChecks } from '../../src/conformance/check.ts';
 import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
 import { ServiceSubject } from '../../src/conformance/service/subject.ts';
@@ -18,7 +18,7 @@ async function judged(baseUrl: string): Promise<CheckResult[]> {
   const subject = new ServiceSubject({
     access: { baseUrl, username: 'shop', password: 'shop-secret' },
     account: ACCOUNT,
-    pace: realPace,
+    time: realTime,
     tag: 'T000',
     firstAmount: 1_000,
     sandbox: true,
@@ -30,7 +30,7 @@ async function judged(baseUrl: string): Promise<CheckResult[]> {
     answerTimeoutMs: 500,
   });
   const lacks = subject.lacks.bind(subject);
-  const options = { lacks, strict: false, pace: realPace, signal: new AbortController().signal };
+  const options = { lacks, strict: false, time: realTime, signal: new AbortController().signal };
   return runChecks(SERVICE_CHECKS, subject, options);
 }
 

@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 import { Screen, type ScreenOutcome } from '../../src/agent/screen/screen.ts';
 import { readQr } from '../../src/bench/decode.ts';
 import type { PanelEmulator } from '../../src/bench/panels/emulator.ts';
-import { SwitchedPanel } from '../../src/bench/panels/switched.ts';
+import { SwitchablePanel } from '../../src/bench/panels/switched.ts';
 import type { DisplayIo, SerialLine } from '../../src/display/contract.ts';
 import { displayFault } from '../../src/display/drivers/fault.ts';
 import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
@@ -21,7 +21,7 @@ const CLOSE_WITHIN_MS = 3_000;
 
 /** A panel with a switch for its power, shown on by the agent's screen, in a time of its own. */
 export interface OnSwitch<E extends PanelEmulator> {
-  panel: SwitchedPanel<E>;
+  panel: SwitchablePanel<E>;
   screen: Screen;
   outcomes: readonly ScreenOutcome[];
   /** Bytes that the panel's port was given since the last call. */
@@ -104,14 +104,14 @@ function onceOpened(): typeof openRenderer {
 
 /** A cable without delay, and the panel at its end. */
 class Cable<E extends PanelEmulator> {
-  readonly panel: SwitchedPanel<E>;
+  readonly panel: SwitchablePanel<E>;
   #hasPort = true;
   #written = 0;
   #listener: ((bytes: Uint8Array) => void) | undefined;
   #lose: (reason: string) => void = () => {};
 
   constructor(make: (send: (bytes: Uint8Array) => void) => E) {
-    this.panel = new SwitchedPanel(make, (bytes) => queueMicrotask(() => this.#listener?.(bytes)));
+    this.panel = new SwitchablePanel(make, (bytes) => queueMicrotask(() => this.#listener?.(bytes)));
   }
 
   async open(): Promise<SerialLine> {

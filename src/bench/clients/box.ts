@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
 import type { FaultOrder, StandingFault } from '../../protocol/faults.ts';
 import { endedFault, FAULTS, orderedFault, standingIn } from './fault-answers.ts';
-import { type Answer, ask, jsonOf, ownersHeaders } from './http.ts';
+import { authorizationHeader, type HttpAnswer, jsonOf, request } from './http.ts';
 
 const boxStatus = z.looseObject({
   terminalCode: z.string(),
@@ -18,7 +18,7 @@ const ANNOUNCEMENTS = /^paybox_box_announcements_total (\d+)$/m;
 export type BoxStatus = z.output<typeof boxStatus>;
 
 /** A box as everybody may speak to it: over its own pages. */
-export class BoxAt {
+export class BoxClient {
   readonly terminalCode: string;
   readonly serialNumber: string;
   /** The origin of its pages. */
@@ -28,15 +28,19 @@ export class BoxAt {
   /** `url` is the origin of its pages, as `http://127.0.0.1:8810`; `token` its `http.token` (PROTOCOL.md, threat THR-30). */
   constructor(url: string, identity: { terminalCode: string; serialNumber: string }, token?: string) {
     this.url = url.replace(/\/+$/, '');
-    this.#headers = ownersHeaders(token);
+    this.#headers = authorizationHeader(token);
     this.terminalCode = identity.terminalCode;
     this.serialNumber = identity.serialNumber;
   }
 
   /** Asks the box who it is. Throws MissingPeerError when no box answers there, ConfigError when it wants another token. */
-  static async find(url: string, token?: string): Promise<BoxAt> {
-    const { terminalCode, serialNumber } = await new BoxAt(url, { terminalCode: '', serialNumber: '' }, token).status();
-    return new BoxAt(url, { terminalCode, serialNumber }, token);
+  static async find(url: string, token?: string): Promise<BoxClient> {
+    const { terminalCode, serialNumber } = await new BoxClient(
+      url,
+      { terminalCode: '', serialNumber: '' },
+      token,
+    ).status();
+    return new BoxClient(url, { terminalCode, serialNumber }, token);
   }
 
   /**
@@ -108,8 +112,8 @@ export class BoxAt {
     }
   }
 
-  async #ask(url: string, method = 'GET'): Promise<Answer> {
-    const answer = await ask(url, { method, headers: this.#headers });
+  async #ask(url: string, method = 'GET'): Promise<HttpAnswer> {
+    const answer = await request(url, { method, headers: this.#headers });
     assertOpen(url, answer.status);
     return answer;
   }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { PayboxError } from '../../lib/errors.ts';
 import { type StandingFault, standingFault } from '../../protocol/faults.ts';
-import { type Answer, jsonOf } from './http.ts';
+import { type HttpAnswer, jsonOf } from './http.ts';
 
 /** Where gateways and boxes take orders for faults, below `/_mock/` (PROTOCOL.md, clause FLT). */
 export const FAULTS = 'faults';
@@ -10,22 +10,22 @@ const SHOWN_CHARS_MAX = 300;
 const list = z.looseObject({ standing: z.array(standingFault) });
 
 /** The faults that stand; undefined where none can be ordered. Throws PayboxError for an answer of another shape. */
-export function standingIn(url: string, answer: Answer): StandingFault[] | undefined {
+export function standingIn(url: string, answer: HttpAnswer): StandingFault[] | undefined {
   return answer.status === 404 ? undefined : list.parse(jsonOf(url, answer)).standing;
 }
 
 /** The fault that was ordered. Throws PayboxError for a refusal. */
-export function orderedFault(url: string, answer: Answer): StandingFault {
+export function orderedFault(url: string, answer: HttpAnswer): StandingFault {
   if (answer.status !== 201) throw refused(url, answer);
   return standingFault.parse(jsonOf(url, { ...answer, status: 200 }));
 }
 
 /** Throws PayboxError unless the fault is over, by this request or before it. */
-export function endedFault(url: string, answer: Answer): void {
+export function endedFault(url: string, answer: HttpAnswer): void {
   if (answer.status !== 204 && answer.status !== 404) throw refused(url, answer);
 }
 
-function refused(url: string, { status, body }: Answer): PayboxError {
+function refused(url: string, { status, body }: HttpAnswer): PayboxError {
   const text = Buffer.from(body).toString('utf8').slice(0, SHOWN_CHARS_MAX);
   return new PayboxError('REFUSED', `${url} answered ${status}: ${text}`, { severity: 'fatal' });
 }

@@ -3,8 +3,8 @@ import { PayboxError } from '../../lib/errors.ts';
 import type { FaultOrder, StandingFault } from '../../protocol/faults.ts';
 import { statusResponse } from '../../protocol/http-api.ts';
 import { endedFault, FAULTS, orderedFault, standingIn } from './fault-answers.ts';
-import { ask, jsonOf, ownersHeaders } from './http.ts';
-import { Partner } from './partner.ts';
+import { authorizationHeader, jsonOf, request } from './http.ts';
+import { PartnerClient } from './partner.ts';
 
 /** Rows of a page: first the few that are nearly always enough, then as many as the gateway tells of at once. */
 const FIRST_ROWS = 20;
@@ -64,15 +64,15 @@ export interface GatewayAccess {
 }
 
 /** A gateway as its partner and its owner speak to it: the service, and what the mock adds. */
-export class GatewayAt {
+export class GatewayClient {
   readonly account: Account;
-  readonly partner: Partner;
+  readonly partner: PartnerClient;
   readonly access: GatewayAccess;
 
   constructor(access: GatewayAccess) {
     this.access = access;
     this.account = access.account;
-    this.partner = new Partner({ baseUrl: access.baseUrl, ...access.partner });
+    this.partner = new PartnerClient({ baseUrl: access.baseUrl, ...access.partner });
   }
 
   /** Orders, payments and callbacks come newest first, a page at a time: each is asked for when the one before was read. */
@@ -91,19 +91,19 @@ export class GatewayAt {
   /** The faults that stand; undefined where none can be ordered. */
   async faults(): Promise<StandingFault[] | undefined> {
     const url = this.#url(FAULTS);
-    return standingIn(url, await ask(url, { headers: this.#headers() }));
+    return standingIn(url, await request(url, { headers: this.#headers() }));
   }
 
   /** Throws PayboxError when the gateway refuses. */
   async orderFault(order: FaultOrder): Promise<StandingFault> {
     const url = this.#url(FAULTS);
-    return orderedFault(url, await ask(url, { method: 'POST', headers: this.#headers(), json: order }));
+    return orderedFault(url, await request(url, { method: 'POST', headers: this.#headers(), json: order }));
   }
 
   /** One that is over is ended already. */
   async endFault(id: string): Promise<void> {
     const url = this.#url(`${FAULTS}/${encodeURIComponent(id)}`);
-    endedFault(url, await ask(url, { method: 'DELETE', headers: this.#headers() }));
+    endedFault(url, await request(url, { method: 'DELETE', headers: this.#headers() }));
   }
 
   /** `SUCCESS`, or the code of the refusal. */
@@ -140,12 +140,12 @@ export class GatewayAt {
 
   async #get(path: string): Promise<unknown> {
     const url = this.#url(path);
-    return jsonOf(url, await ask(url, { headers: this.#headers() }));
+    return jsonOf(url, await request(url, { headers: this.#headers() }));
   }
 
   async #post(path: string, json: object): Promise<string> {
     const url = this.#url(path);
-    const { status, body } = await ask(url, { method: 'POST', headers: this.#headers(), json });
+    const { status, body } = await request(url, { method: 'POST', headers: this.#headers(), json });
     const text = Buffer.from(body).toString('utf8');
     const parsed = statusResponse.safeParse(text.startsWith('{') ? JSON.parse(text) : undefined);
     if (parsed.success) return parsed.data.status === 'SUCCESS' ? 'SUCCESS' : parsed.data.message;
@@ -153,6 +153,6 @@ export class GatewayAt {
   }
 
   #headers(): Record<string, string> {
-    return ownersHeaders(this.access.adminToken);
+    return authorizationHeader(this.access.adminToken);
   }
 }

@@ -4,16 +4,16 @@ const ANSWER_TIMEOUT_MS = 15_000;
 const ANSWER_BYTES_MAX = 16_000_000;
 
 /** What an HTTP server answered. */
-export interface Answer {
+export interface HttpAnswer {
   status: number;
   body: Uint8Array;
 }
 
 /** One request. Throws MissingPeerError when nobody answers; an answer of any status is an answer. */
-export async function ask(
+export async function request(
   url: string,
   { method = 'GET', headers = {}, json }: { method?: string; headers?: Record<string, string>; json?: object } = {},
-): Promise<Answer> {
+): Promise<HttpAnswer> {
   try {
     const response = await fetch(url, {
       method,
@@ -39,12 +39,12 @@ export async function ask(
 }
 
 /** What shows a gateway, or a box, that its owner asks; nothing without a token. */
-export function ownersHeaders(token: string | undefined): Record<string, string> {
+export function authorizationHeader(token: string | undefined): Record<string, string> {
   return token === undefined ? {} : { authorization: `Bearer ${token}` };
 }
 
 /** The JSON of an answer. Throws PayboxError for another status than 200, and for what is no JSON. */
-export function jsonOf(url: string, { status, body }: Answer): unknown {
+export function jsonOf(url: string, { status, body }: HttpAnswer): unknown {
   const text = Buffer.from(body).toString('utf8');
   if (status !== 200) throw refused(`${url} answered ${status}: ${text.slice(0, 300)}`);
   try {

@@ -34,7 +34,7 @@ export interface Generate {
 const ANSWER_TIMEOUT_MS = 30_000;
 
 /** A partner's side of the service specification: token, generate, send-qr, test callback. */
-export class Partner {
+export class PartnerClient {
   readonly #access: PartnerAccess;
 
   constructor(access: PartnerAccess) {

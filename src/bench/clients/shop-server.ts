@@ -5,35 +5,35 @@ import { transactionSync } from '../../protocol/http-api.ts';
 import { bodyOf, parseJson } from './bodies.ts';
 
 /** How a partner's server answers a callback. */
-export type ShopAnswer = number | 'ok' | 'wrong-shape' | 'never';
+export type PartnerAnswer = number | 'ok' | 'wrong-shape' | 'never';
 
 /** A callback as the partner's server received it. */
-export interface Received {
+export interface ReceivedCallback {
   /** Undefined for a body that is no transaction-sync payload. */
   transactionId: string | undefined;
   body: string;
-  answered: ShopAnswer;
+  answered: PartnerAnswer;
 }
 
 /** Callbacks that are kept. */
 const RECEIVED_MAX = 10_000;
 
 /** A partner's server that answers as a scenario says. */
-export interface ShopServer {
+export interface PartnerServer {
   readonly url: string;
   /** In the order in which they came. */
-  readonly received: readonly Received[];
+  readonly received: readonly ReceivedCallback[];
   /** The next `times` callbacks are answered so; what was said before is done first. */
-  answer(how: ShopAnswer, times: number): void;
-  onReceived(listener: (callback: Received) => void): void;
+  answer(how: PartnerAnswer, times: number): void;
+  onReceived(listener: (callback: ReceivedCallback) => void): void;
   close(): Promise<void>;
 }
 
 /** Starts one on a free loopback port. */
-export async function startShopServer(): Promise<ShopServer> {
-  const received: Received[] = [];
-  const answers: ShopAnswer[] = [];
-  let listener: (callback: Received) => void = () => undefined;
+export async function startPartnerServer(): Promise<PartnerServer> {
+  const received: ReceivedCallback[] = [];
+  const answers: PartnerAnswer[] = [];
+  let listener: (callback: ReceivedCallback) => void = () => undefined;
   const server = createServer((request, response) => {
     bodyOf(request).then(
       (body) => {
@@ -72,7 +72,7 @@ export async function startShopServer(): Promise<ShopServer> {
   };
 }
 
-function reply(response: ServerResponse, { answered, transactionId }: Received): void {
+function reply(response: ServerResponse, { answered, transactionId }: ReceivedCallback): void {
   if (answered === 'never') return;
   const processed = { error: false, errorReason: '000', toastMessage: '', object: { reftransactionid: transactionId } };
   const body = answered === 'ok' ? processed : { status: 'as the scenario says' };

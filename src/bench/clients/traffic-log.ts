@@ -2,14 +2,14 @@ import type { Clock } from '../../lib/clock.ts';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
 import { WIRE_PAGE_MAX, type WireEntry, type WirePage, wirePage } from '../../protocol/wire.ts';
 import { parseJson } from './bodies.ts';
-import { ask, ownersHeaders } from './http.ts';
+import { authorizationHeader, request } from './http.ts';
 
 /** An entry of the gateway's wire, on the clock of whoever listens. */
-export type Heard = WireEntry & { atMs: number };
+export type LoggedTraffic = WireEntry & { atMs: number };
 
 /** What was heard since the last time. */
-export interface News {
-  heard: Heard[];
+export interface NewTraffic {
+  entries: LoggedTraffic[];
   /** Entries that the gateway has forgotten before they were asked for. */
   lost: number;
   /** Whether the gateway was started anew since, so that it has forgotten what it said before it ended. */
@@ -20,7 +20,7 @@ export interface News {
 const PAGES_MAX = 100;
 
 /** What a gateway hears and says (`/_mock/wire`), read part by part. */
-export class WireAt {
+export class TrafficLogClient {
   readonly #origin: string;
   readonly #headers: Record<string, string>;
   readonly #clock: Clock;
@@ -32,7 +32,7 @@ export class WireAt {
   /** `adminToken` is for a gateway on another machine; `clock` dates what is heard. */
   constructor({ origin, adminToken }: { origin: string; adminToken?: string | undefined }, clock: Clock) {
     this.#origin = origin;
-    this.#headers = ownersHeaders(adminToken);
+    this.#headers = authorizationHeader(adminToken);
     this.#clock = clock;
   }
 
@@ -40,8 +40,8 @@ export class WireAt {
    * All that is new. Throws MissingPeerError when no gateway answers, ConfigError for what is no gateway of this kind, or
    * one that wants to know who asks.
    */
-  async news(): Promise<News> {
-    const heard: Heard[] = [];
+  async readNew(): Promise<NewTraffic> {
+    const heard: LoggedTraffic[] = [];
     let lost = 0;
     let restarted = false;
     for (let pages = 0; pages < PAGES_MAX; pages += 1) {
@@ -60,12 +60,12 @@ export class WireAt {
       heard.push(...page.entries.map((entry) => ({ ...entry, atMs: entry.upMs + this.#aheadMs })));
       if (page.entries.length === 0) break;
     }
-    return { heard, lost, restarted };
+    return { entries: heard, lost, restarted };
   }
 
   async #page(): Promise<WirePage> {
     const url = `${this.#origin}/_mock/wire?since=${this.#since}&limit=${WIRE_PAGE_MAX}`;
-    const { status, body } = await ask(url, { headers: this.#headers });
+    const { status, body } = await request(url, { headers: this.#headers });
     if (status === 401) {
       throw new ConfigError(
         `the gateway at ${this.#origin} tells this to its owners only`,

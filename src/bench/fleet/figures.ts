@@ -1,6 +1,6 @@
 import { percentile } from '../reports/percentiles.ts';
-import type { FleetOrder, Ledger } from './ledger.ts';
-import type { Tally } from './tally.ts';
+import type { FleetOrder, OrderTracker } from './ledger.ts';
+import type { Measurements } from './tally.ts';
 
 /** One figure, as `--json` prints it. */
 export interface Figure {
@@ -31,7 +31,7 @@ export function durationsOf({
   confirmedMs,
   paidShownMs,
   reportedMs,
-}: Tally): Map<string, readonly number[]> {
+}: Measurements): Map<string, readonly number[]> {
   return new Map([
     ['registration', registeredMs],
     ['send-qr to confirmed', confirmedMs],
@@ -41,7 +41,7 @@ export function durationsOf({
 }
 
 /** Everything that a run has measured. A duration of which there is none is left out. */
-export function figuresOf(boxes: number, tally: Tally, ledger: Ledger, memory: Memory): Figure[] {
+export function figuresOf(boxes: number, tally: Measurements, ledger: OrderTracker, memory: Memory): Figure[] {
   const { told, left } = ledger.problems;
   const ends = Map.groupBy(ledger.orders, ({ over }) => over ?? 'open');
   const endedAs = (how: NonNullable<FleetOrder['over']> | 'open') => count(`orders ${how}`, ends.get(how)?.length ?? 0);

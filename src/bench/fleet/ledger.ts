@@ -41,7 +41,7 @@ export interface PaidShown {
 }
 
 /** What was asked for and what the screens showed; what must never be is a problem as soon as it is seen. */
-export class Ledger {
+export class OrderTracker {
   readonly #clock: Clock;
   readonly #byQr = new Map<string, FleetOrder>();
   readonly #byContent = new Map<string, FleetOrder>();

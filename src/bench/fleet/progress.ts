@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { percentile } from '../reports/percentiles.ts';
-import type { Tally } from './tally.ts';
+import type { Measurements } from './tally.ts';
 
 interface ProgressStreams {
   write(text: string): unknown;
@@ -28,7 +28,7 @@ export async function tellProgress(
 }
 
 /** Boxes online, pushes, their answers by code, payments and percentiles so far. */
-export function progressLine(online: number, boxes: number, tally: Tally): string {
+export function progressLine(online: number, boxes: number, tally: Measurements): string {
   const answers = [...tally.answers].sort().map(([code, count]) => `${count} ${code}`);
   const [p50, p99] = [percentile(tally.confirmedMs, 0.5), percentile(tally.confirmedMs, 0.99)];
   const waits = p50 === undefined || p99 === undefined ? [] : [`p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`];

@@ -1,12 +1,12 @@
 import type { Clock } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
-import type { GatewayAt } from '../clients/gateway.ts';
-import type { FleetOrder, Ledger } from './ledger.ts';
-import type { Tally } from './tally.ts';
+import type { GatewayClient } from '../clients/gateway.ts';
+import type { FleetOrder, OrderTracker } from './ledger.ts';
+import type { Measurements } from './tally.ts';
 
 /** How much the shops of a fleet do. */
-export interface Plan {
+export interface LoadPlan {
   /** In all, however many boxes there are. */
   pushesPerSecond: number;
   /** The shops close after so many pushes. */
@@ -17,10 +17,10 @@ export interface Plan {
   confirmsDisplayed: boolean;
 }
 
-export interface ShopsDeps {
-  gateway: GatewayAt;
-  ledger: Ledger;
-  tally: Tally;
+export interface LoadDeps {
+  gateway: GatewayClient;
+  ledger: OrderTracker;
+  tally: Measurements;
   clock: Clock;
   /** Seeded, so that the same is sold again. */
   random: Random;
@@ -31,7 +31,7 @@ export interface ShopsDeps {
 }
 
 /** A box that is pushed to. */
-export interface Counter {
+export interface LoadBox {
   readonly terminalCode: string;
   readonly serialNumber: string;
 }
@@ -52,7 +52,7 @@ const NO_ANSWER = 'NO_ANSWER';
 interface Sale {
   readonly number: number;
   readonly amount: number;
-  readonly fate: keyof typeof SHARES | 'unpaid';
+  readonly outcome: keyof typeof SHARES | 'unpaid';
   readonly paidAfterMs: number;
 }
 
@@ -61,9 +61,9 @@ interface Sale {
  * answer, and pays a share of the orders. Settles when the shops are closed and all that they began is answered. Throws
  * PayboxError when the gateway does not take the partner's credentials.
  */
-export async function runShops(counters: readonly Counter[], plan: Plan, deps: ShopsDeps): Promise<void> {
+export async function runLoad(counters: readonly LoadBox[], plan: LoadPlan, deps: LoadDeps): Promise<void> {
   const { clock, random, signal, tally } = deps;
-  const shops = new Shops(plan, deps);
+  const shops = new Load(plan, deps);
   await shops.token();
   const beganMs = clock.monotonicMs();
   const endMs = beganMs + (plan.seconds ?? Number.POSITIVE_INFINITY) * 1000;
@@ -84,15 +84,15 @@ export async function runShops(counters: readonly Counter[], plan: Plan, deps: S
 function saleOf(number: number, random: Random): Sale {
   const amount = AMOUNT_STEP * (1 + Math.floor(random.fraction() * AMOUNT_STEPS_MAX));
   const [chance, patience] = [random.fraction(), random.fraction()];
-  if (chance >= SHARES.paid + SHARES.paidLate) return { number, amount, fate: 'unpaid', paidAfterMs: 0 };
+  if (chance >= SHARES.paid + SHARES.paidLate) return { number, amount, outcome: 'unpaid', paidAfterMs: 0 };
   const fate = chance < SHARES.paid ? 'paid' : 'paidLate';
   const { min, max } = PAID_AFTER_MS[fate];
-  return { number, amount, fate, paidAfterMs: min + patience * (max - min) };
+  return { number, amount, outcome: fate, paidAfterMs: min + patience * (max - min) };
 }
 
-class Shops {
-  readonly #plan: Plan;
-  readonly #deps: ShopsDeps;
+class Load {
+  readonly #plan: LoadPlan;
+  readonly #deps: LoadDeps;
   /** By terminalCode: shops that wait for the answer to a push. */
   readonly #awaiting = new Set<string>();
   readonly #underWay = new Set<Promise<void>>();
@@ -100,7 +100,7 @@ class Shops {
   #oneAnswered = Promise.withResolvers<void>();
   #token: { taken: Promise<string>; atMs: number } | undefined;
 
-  constructor(plan: Plan, deps: ShopsDeps) {
+  constructor(plan: LoadPlan, deps: LoadDeps) {
     this.#plan = plan;
     this.#deps = deps;
   }
@@ -118,7 +118,7 @@ class Shops {
   }
 
   /** Waits while every shop waits for an answer; undefined once the shops are closed. */
-  async freeCounter(counters: readonly Counter[], fraction: number): Promise<Counter | undefined> {
+  async freeCounter(counters: readonly LoadBox[], fraction: number): Promise<LoadBox | undefined> {
     const { signal } = this.#deps;
     const first = Math.floor(fraction * counters.length);
     while (!signal.aborted) {
@@ -132,7 +132,7 @@ class Shops {
     return undefined;
   }
 
-  begin(sale: Sale, counter: Counter): void {
+  begin(sale: Sale, counter: LoadBox): void {
     this.#awaiting.add(counter.terminalCode);
     const done = this.#sell(sale, counter).finally(() => this.#underWay.delete(done));
     this.#underWay.add(done);
@@ -144,20 +144,20 @@ class Shops {
     await Promise.all(this.#underWay);
   }
 
-  async #sell(sale: Sale, counter: Counter): Promise<void> {
+  async #sell(sale: Sale, counter: LoadBox): Promise<void> {
     const { clock, tally, signal } = this.#deps;
     const order = await this.#push(sale, counter);
     this.#awaiting.delete(counter.terminalCode);
     this.#oneAnswered.resolve();
     this.#oneAnswered = Promise.withResolvers();
-    if (order?.answer !== 'SUCCESS' || sale.fate === 'unpaid') return;
-    await clock.sleep(sale.paidAfterMs, sale.fate === 'paidLate' ? this.#closing.signal : signal);
+    if (order?.answer !== 'SUCCESS' || sale.outcome === 'unpaid') return;
+    await clock.sleep(sale.paidAfterMs, sale.outcome === 'paidLate' ? this.#closing.signal : signal);
     if (!signal.aborted) await this.#pay(order);
     tally.payments += order.payment?.transactionId === undefined ? 0 : 1;
   }
 
   /** The order, as the gateway answered it; undefined where there was nothing to push. */
-  async #push({ number, amount }: Sale, counter: Counter): Promise<FleetOrder | undefined> {
+  async #push({ number, amount }: Sale, counter: LoadBox): Promise<FleetOrder | undefined> {
     const { gateway, ledger, tally, clock, runId } = this.#deps;
     const { terminalCode, serialNumber } = counter;
     const { bankAccount, bankCode } = gateway.account;

@@ -1,9 +1,9 @@
 import { percentile } from '../reports/percentiles.ts';
 import { durationsOf, type Figure, PERCENTILES } from './figures.ts';
-import type { Tally } from './tally.ts';
+import type { Measurements } from './tally.ts';
 
 /** What was measured, as rows of cells for people. */
-export function summaryOf(figures: readonly Figure[], tally: Tally): string[][] {
+export function summaryOf(figures: readonly Figure[], tally: Measurements): string[][] {
   const durations = [...durationsOf(tally)].filter(([, values]) => values.length > 0);
   const isOfDuration = ({ name }: Figure) => durations.some(([duration]) => name.startsWith(`${duration} `));
   return [

@@ -1,5 +1,5 @@
 /** What a run has measured so far. Durations are milliseconds. */
-export class Tally {
+export class Measurements {
   /** From the call of send-qr to its SUCCESS. */
   readonly confirmedMs: number[] = [];
   /** From the call of the test callback to the first screen that tells of the payment. */

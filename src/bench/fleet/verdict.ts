@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
-import type { GatewayAt } from '../clients/gateway.ts';
-import type { FleetOrder, FleetPayment, Ledger } from './ledger.ts';
-import type { Tally } from './tally.ts';
+import type { GatewayClient } from '../clients/gateway.ts';
+import type { FleetOrder, FleetPayment, OrderTracker } from './ledger.ts';
+import type { Measurements } from './tally.ts';
 
 /** Reports that come later than this after the shops have closed count as lost. Payments of one box wait 3 s for each other. */
 export const SETTLE_TIMEOUT_MS = 30_000;
@@ -19,17 +19,17 @@ const listed = z.looseObject({
 type Listed = z.output<typeof listed>;
 
 /** A box of the fleet, as the verdict asks it. */
-export interface Announcing {
+export interface AnnouncingBox {
   readonly terminalCode: string;
   /** How many payments it has announced since it started. */
   announcements(): number;
 }
 
-export interface Evidence {
-  gateway: GatewayAt;
-  boxes: readonly Announcing[];
-  ledger: Ledger;
-  tally: Tally;
+export interface JudgeInput {
+  gateway: GatewayClient;
+  boxes: readonly AnnouncingBox[];
+  ledger: OrderTracker;
+  tally: Measurements;
   clock: Clock;
   /** How often the partner was told of a payment; undefined where its server is not the bench's. */
   toldPartner: ((transactionId: string) => number) | undefined;
@@ -44,30 +44,30 @@ export interface Evidence {
  * accepted and not shown, reported or announced exactly once, what was told to another box, what nobody paid. Throws
  * MissingPeerError when the gateway does not answer.
  */
-export async function judge(evidence: Evidence): Promise<void> {
-  const { ledger, clock, signal } = evidence;
-  const untilMs = clock.monotonicMs() + evidence.settleTimeoutMs;
-  let rows = await paymentsOf(evidence);
-  while (!isSettled(evidence, rows) && clock.monotonicMs() < untilMs && !signal.aborted) {
+export async function judge(input: JudgeInput): Promise<void> {
+  const { ledger, clock, signal } = input;
+  const untilMs = clock.monotonicMs() + input.settleTimeoutMs;
+  let rows = await paymentsOf(input);
+  while (!isSettled(input, rows) && clock.monotonicMs() < untilMs && !signal.aborted) {
     await clock.sleep(LOOK_MS, signal);
-    rows = await paymentsOf(evidence);
+    rows = await paymentsOf(input);
   }
   if (signal.aborted) return;
   const announced = new Map<string, number>();
   for (const order of ledger.orders) {
     judgeScreen(order, ledger);
     const own = rows.get(order.content) ?? [];
-    judgePayment(order, own, evidence);
+    judgePayment(order, own, input);
     announced.set(order.terminalCode, (announced.get(order.terminalCode) ?? 0) + own.length);
   }
-  for (const box of evidence.boxes) {
+  for (const box of input.boxes) {
     const [expected, count] = [announced.get(box.terminalCode) ?? 0, box.announcements()];
     if (count !== expected) ledger.problem(`${box.terminalCode} announced ${count} payments, ${expected} were paid`);
   }
 }
 
 /** The payments of this run that the gateway holds, by content. */
-async function paymentsOf({ gateway, ledger }: Evidence): Promise<Map<string, Listed[]>> {
+async function paymentsOf({ gateway, ledger }: JudgeInput): Promise<Map<string, Listed[]>> {
   const found = new Map<string, Listed[]>();
   for await (const page of gateway.payments()) {
     const own = z
@@ -83,7 +83,7 @@ async function paymentsOf({ gateway, ledger }: Evidence): Promise<Map<string, Li
   return found;
 }
 
-function isSettled({ ledger, toldPartner }: Evidence, rows: ReadonlyMap<string, Listed[]>): boolean {
+function isSettled({ ledger, toldPartner }: JudgeInput, rows: ReadonlyMap<string, Listed[]>): boolean {
   for (const order of ledger.orders) {
     const { transactionId } = order.payment ?? {};
     const own = rows.get(order.content) ?? [];
@@ -96,7 +96,7 @@ function isSettled({ ledger, toldPartner }: Evidence, rows: ReadonlyMap<string, 
   return true;
 }
 
-function judgeScreen(order: FleetOrder, ledger: Ledger): void {
+function judgeScreen(order: FleetOrder, ledger: OrderTracker): void {
   const { orderId, terminalCode, answer } = order;
   if (answer === 'SUCCESS') {
     if (!order.wasShown) ledger.problem(`order ${orderId} was answered SUCCESS, but never was on ${terminalCode}`);
@@ -105,13 +105,13 @@ function judgeScreen(order: FleetOrder, ledger: Ledger): void {
   }
 }
 
-function judgePayment(order: FleetOrder, rows: readonly Listed[], evidence: Evidence): void {
-  const { ledger } = evidence;
+function judgePayment(order: FleetOrder, rows: readonly Listed[], input: JudgeInput): void {
+  const { ledger } = input;
   const { payment, orderId } = order;
   for (const row of rows) {
     // One whose answer was lost is a payment all the same.
     if (payment !== undefined && payment.refusal !== undefined) payment.transactionId ??= row.transactionId;
-    if (payment?.transactionId === row.transactionId) judgeOne(order, payment, row, evidence);
+    if (payment?.transactionId === row.transactionId) judgeOne(order, payment, row, input);
     else ledger.problem(`the gateway holds the payment ${row.transactionId} of order ${orderId}, which nobody made`);
   }
   if (payment?.transactionId !== undefined && !rows.some((row) => row.transactionId === payment.transactionId)) {
@@ -119,8 +119,8 @@ function judgePayment(order: FleetOrder, rows: readonly Listed[], evidence: Evid
   }
 }
 
-function judgeOne(order: FleetOrder, payment: FleetPayment, row: Listed, evidence: Evidence): void {
-  const { ledger, tally, toldPartner } = evidence;
+function judgeOne(order: FleetOrder, payment: FleetPayment, row: Listed, input: JudgeInput): void {
+  const { ledger, tally, toldPartner } = input;
   const { transactionId, boxes, paidAt } = row;
   const { terminalCode, orderId, amount, content } = order;
   const what = `the payment ${transactionId} of order ${orderId}`;

@@ -1,6 +1,6 @@
 import type { Picture } from '../pictures.ts';
 import { cellsPicture } from './drawing.ts';
-import { complain } from './emulator.ts';
+import { addViolation } from './emulator.ts';
 
 /** The cells of an emulated character display, and what went wrong on it. */
 export class CharacterGrid {
@@ -31,7 +31,7 @@ export class CharacterGrid {
   }
 
   refuse(what: string): void {
-    complain(this.violations, what);
+    addViolation(this.violations, what);
   }
 
   picture(): Picture {

@@ -1,6 +1,6 @@
 import type { Picture } from '../pictures.ts';
 import { codeOf, panelPicture } from './drawing.ts';
-import { complain, type PanelEmulator } from './emulator.ts';
+import { addViolation, type PanelEmulator } from './emulator.ts';
 
 /** The screens that a payment box shows, and how many fields each takes. */
 const SCREENS: Readonly<Record<string, number>> = {
@@ -55,18 +55,19 @@ export class DqrEmulator implements PanelEmulator {
 
   #holdLine(bytes: number): boolean {
     if (bytes <= LINE_BYTES_MAX) return true;
-    complain(this.violations, 'a line longer than the buffer');
+    addViolation(this.violations, 'a line longer than the buffer');
     return false;
   }
 
   #show(line: string): void {
     const [screen = '', ...fields] = line.split('**');
     const wanted = SCREENS[screen];
-    if (!/^[ -~]*$/.test(line)) complain(this.violations, `not printable ASCII: ${line}`);
-    if (wanted === undefined) complain(this.violations, `no such screen: ${line}`);
-    if (wanted !== undefined && fields.length !== wanted) complain(this.violations, `${fields.length} fields: ${line}`);
+    if (!/^[ -~]*$/.test(line)) addViolation(this.violations, `not printable ASCII: ${line}`);
+    if (wanted === undefined) addViolation(this.violations, `no such screen: ${line}`);
+    if (wanted !== undefined && fields.length !== wanted)
+      addViolation(this.violations, `${fields.length} fields: ${line}`);
     if (fields.some((field) => field === '' || /^\*|\*$/.test(field)))
-      complain(this.violations, `a bad field: ${line}`);
+      addViolation(this.violations, `a bad field: ${line}`);
     this.screen = screen;
     this.fields = fields;
   }

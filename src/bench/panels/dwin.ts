@@ -1,6 +1,6 @@
 import type { Picture } from '../pictures.ts';
 import { codeOf, panelPicture } from './drawing.ts';
-import { complain, type PanelEmulator } from './emulator.ts';
+import { addViolation, type PanelEmulator } from './emulator.ts';
 
 const DATA_BYTES_MAX = 249;
 const SIZE = { width: 800, height: 480 };
@@ -86,7 +86,7 @@ export class DwinEmulator implements PanelEmulator {
       this.#buffer = this.#buffer.subarray(start < 0 ? this.#buffer.length : start);
       if (this.#buffer.length < 3) return;
       if (this.#buffer[0] !== 0x5a || this.#buffer[1] !== 0xa5) {
-        complain(this.violations, `no frame head: ${this.#buffer.toString('hex')}`);
+        addViolation(this.violations, `no frame head: ${this.#buffer.toString('hex')}`);
         this.#buffer = Buffer.alloc(0);
         return;
       }
@@ -94,7 +94,7 @@ export class DwinEmulator implements PanelEmulator {
       if (this.#buffer.length < end) return;
       const frame = this.#buffer.subarray(3, end);
       this.#buffer = this.#buffer.subarray(end);
-      if (this.#buffer.length > 0) complain(this.violations, `${frame.toString('hex')} was not waited for`);
+      if (this.#buffer.length > 0) addViolation(this.violations, `${frame.toString('hex')} was not waited for`);
       this.#execute(frame);
     }
   }
@@ -109,21 +109,21 @@ export class DwinEmulator implements PanelEmulator {
     const command = body[0];
     if (command === 0x82 && body.length > 3) this.#write(body.readUInt16BE(1), body.subarray(3));
     else if (command === 0x83 && body.length === 4) this.#read(body.readUInt16BE(1), body[3] ?? 0);
-    else complain(this.violations, `unknown command ${body.toString('hex')}`);
+    else addViolation(this.violations, `unknown command ${body.toString('hex')}`);
   }
 
   #write(vp: number, data: Buffer): void {
-    if (data.length > DATA_BYTES_MAX) complain(this.violations, `${data.length} data bytes in one frame`);
-    if (data.length % 2 === 1) complain(this.violations, `half a word for 0x${vp.toString(16)}`);
+    if (data.length > DATA_BYTES_MAX) addViolation(this.violations, `${data.length} data bytes in one frame`);
+    if (data.length % 2 === 1) addViolation(this.violations, `half a word for 0x${vp.toString(16)}`);
     if (vp === PAGE_REGISTER) this.#switch(data);
-    else if (vp < USER_VP_MIN) complain(this.violations, `a write to the system register 0x${vp.toString(16)}`);
+    else if (vp < USER_VP_MIN) addViolation(this.violations, `a write to the system register 0x${vp.toString(16)}`);
     else this.#store(vp, data);
     this.#answer(Buffer.from([0x82, 0x4f, 0x4b]));
   }
 
   #switch(data: Buffer): void {
     const page = data.length === 4 && data.readUInt16BE(0) === 0x5a01 ? data.readUInt16BE(2) : -1;
-    if (page < 0 || page >= this.#project.pages) complain(this.violations, `no page: ${data.toString('hex')}`);
+    if (page < 0 || page >= this.#project.pages) addViolation(this.violations, `no page: ${data.toString('hex')}`);
     else this.page = page;
   }
 
@@ -132,9 +132,9 @@ export class DwinEmulator implements PanelEmulator {
     for (const { vp: from, words } of this.#controls()) {
       const starts = vp >= from && vp < from + words;
       if (starts && last >= from + words)
-        complain(this.violations, `0x${vp.toString(16)}: more than its control has room for`);
+        addViolation(this.violations, `0x${vp.toString(16)}: more than its control has room for`);
       if (vp < from && last >= from)
-        complain(this.violations, `0x${vp.toString(16)}: runs into 0x${from.toString(16)}`);
+        addViolation(this.violations, `0x${vp.toString(16)}: runs into 0x${from.toString(16)}`);
     }
     for (let word = 0; word < Math.floor(data.length / 2); word += 1)
       this.#memory.set(vp + word, data.readUInt16BE(word * 2));
@@ -151,11 +151,11 @@ export class DwinEmulator implements PanelEmulator {
 
   #read(vp: number, words: number): void {
     if (words === 0 || words > WORDS_READ_MAX) {
-      complain(this.violations, `a read of ${words} words`);
+      addViolation(this.violations, `a read of ${words} words`);
       return;
     }
     if (vp < USER_VP_MIN && (vp !== PAGE_SHOWN || words !== 1))
-      complain(this.violations, `a read of the system register 0x${vp.toString(16)}`);
+      addViolation(this.violations, `a read of the system register 0x${vp.toString(16)}`);
     const data = Array.from({ length: words }, (_, at) =>
       vp === PAGE_SHOWN && at === 0 ? this.page : (this.#memory.get(vp + at) ?? 0),
     );

@@ -23,6 +23,6 @@ export interface PanelEmulator {
 const VIOLATIONS_MAX = 1_000;
 
 /** Holds something against the sender, unless so much is held already. */
-export function complain(violations: string[], what: string): void {
+export function addViolation(violations: string[], what: string): void {
   if (violations.length < VIOLATIONS_MAX) violations.push(what);
 }

@@ -1,7 +1,7 @@
 import type { Picture } from '../pictures.ts';
 import { hex } from './character-grid.ts';
 import { codeModules, codeOfModules, type Ecc, paperPicture } from './drawing.ts';
-import { complain, type PanelEmulator } from './emulator.ts';
+import { addViolation, type PanelEmulator } from './emulator.ts';
 
 const CHAR_DOTS = 12;
 const LEVELS: readonly Ecc[] = ['low', 'medium', 'quartile', 'high'];
@@ -134,12 +134,12 @@ export class EscposEmulator implements PanelEmulator {
   /** Nothing comes out of a device when a code is too wide, or when the line before it has not ended. */
   #printSymbol(): void {
     if (this.#stored === undefined || !this.#model2 || this.#line !== '' || this.current.qr !== undefined) {
-      complain(this.violations, 'a code that does not print');
+      addViolation(this.violations, 'a code that does not print');
       return;
     }
     const qr: PrintedQr = { payload: this.#stored, ecc: this.#ecc, moduleDots: this.#moduleDots };
     const width = (codeModules(qr.payload, qr.ecc) ?? Number.POSITIVE_INFINITY) * qr.moduleDots;
-    if (width > this.#dots) complain(this.violations, `a code of ${width} dots on ${this.#dots}`);
+    if (width > this.#dots) addViolation(this.violations, `a code of ${width} dots on ${this.#dots}`);
     this.current.qr = qr;
   }
 
@@ -157,7 +157,7 @@ export class EscposEmulator implements PanelEmulator {
     const text = this.#line;
     this.#line = '';
     const width = text.length * CHAR_DOTS * (this.#double ? 2 : 1);
-    if (width > this.#dots) complain(this.violations, `a line of ${width} dots: ${text}`);
+    if (width > this.#dots) addViolation(this.violations, `a line of ${width} dots: ${text}`);
     this.current.lines.push({ text, double: this.#double, centred: this.#centred });
   }
 
@@ -168,7 +168,7 @@ export class EscposEmulator implements PanelEmulator {
   }
 
   #refuse(command: readonly number[]): true {
-    complain(this.violations, `unknown: ${hex(command)}`);
+    addViolation(this.violations, `unknown: ${hex(command)}`);
     return true;
   }
 

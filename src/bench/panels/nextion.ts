@@ -1,6 +1,6 @@
 import type { Picture } from '../pictures.ts';
 import { codeOf, panelPicture } from './drawing.ts';
-import { complain, type PanelEmulator } from './emulator.ts';
+import { addViolation, type PanelEmulator } from './emulator.ts';
 
 const END = Buffer.from([0xff, 0xff, 0xff]);
 const BUFFER_BYTES_MAX = 1_024;
@@ -197,6 +197,6 @@ export class NextionEmulator implements PanelEmulator {
   }
 
   #violation(what: string): void {
-    complain(this.violations, what);
+    addViolation(this.violations, what);
   }
 }

@@ -7,13 +7,13 @@ import type { Panel } from './panel.ts';
 export function panelProbe(panels: ReadonlyMap<string, Panel>): Probe {
   return {
     name: 'panel',
-    see: async ({ terminalCode }) => {
+    capture: async ({ terminalCode }) => {
       const panel = panels.get(terminalCode);
       if (panel === undefined) return undefined;
       const picture = panel.picture();
       const seen = { file: await encodePicture(picture), picture };
       if (panel.drawsQr) return { ...seen, qr: await readQr(picture) };
-      return { ...seen, qr: undefined, whyNoQr: `${panel.name} shows no QR: expect text or state of this box` };
+      return { ...seen, qr: undefined, noQrReason: `${panel.name} shows no QR: expect text or state of this box` };
     },
   };
 }

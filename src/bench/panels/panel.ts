@@ -10,7 +10,7 @@ import type { PanelName } from './names.ts';
 import { NextionEmulator } from './nextion.ts';
 import { OpenLcdEmulator } from './openlcd.ts';
 import { openPty } from './pty.ts';
-import { SwitchedPanel } from './switched.ts';
+import { SwitchablePanel } from './switched.ts';
 import { UsbBitmapEmulator } from './usb-bitmap.ts';
 
 type MakeEmulator = (send: (bytes: Uint8Array) => void) => PanelEmulator;
@@ -54,8 +54,8 @@ export interface Panel {
 }
 
 export async function openPanel(name: PanelName): Promise<Panel> {
-  const start = () => new SwitchedPanel(EMULATORS[name], (bytes) => pty.send(bytes));
-  let emulator: SwitchedPanel<PanelEmulator>;
+  const start = () => new SwitchablePanel(EMULATORS[name], (bytes) => pty.send(bytes));
+  let emulator: SwitchablePanel<PanelEmulator>;
   let isPlugged = true;
   const pty = await openPty((bytes) => emulator.receive(bytes));
   emulator = start();

@@ -31,16 +31,16 @@ export interface Pty {
 type Receive = (bytes: Uint8Array) => void;
 
 /** How bytes get from the driver's end to the device: what `source` reads goes to `receive`, until it closes. */
-export type Wire = (source: Readable, receive: Receive) => void;
+export type SerialLine = (source: Readable, receive: Receive) => void;
 
-const atOnce: Wire = (source, receive) => source.on('data', receive);
+const atOnce: SerialLine = (source, receive) => source.on('data', receive);
 
 /**
  * A plugged cable whose device end gives every portion of bytes from the driver to `receive`: as soon as they are there,
  * whatever baud rate the driver sets, unless there is another wire. Throws MissingPeerError where socat is not installed
  * or makes no port.
  */
-export async function openPty(receive: Receive, wire: Wire = atOnce): Promise<Pty> {
+export async function openPty(receive: Receive, wire: SerialLine = atOnce): Promise<Pty> {
   const folder = await makeWorkFolder('pty');
   const path = join(folder, 'port');
   let plugged: { child: ChildProcess; holder: FileHandle } | undefined;

@@ -4,7 +4,7 @@ import type { PanelEmulator } from './emulator.ts';
 type MakeEmulator<E> = (send: (bytes: Uint8Array) => void) => E;
 
 /** A device with a switch for its power. Without it the device is dark, hears nothing and says nothing; its port stays. */
-export class SwitchedPanel<E extends PanelEmulator> implements PanelEmulator {
+export class SwitchablePanel<E extends PanelEmulator> implements PanelEmulator {
   readonly emulator: E;
   #isOn = true;
 

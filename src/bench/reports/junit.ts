@@ -1,4 +1,4 @@
-import type { Reported } from './reported.ts';
+import type { ReportRow } from './reported.ts';
 import { escaped, tookText } from './text.ts';
 
 /** Steps that stand in the output of a test case; the page has them all. */
@@ -8,8 +8,8 @@ const STEPS_MAX = 200;
  * JUnit XML as Jenkins, GitLab and GitHub's reporters read it: a test suite for the target, a test case a scenario.
  * What was missing is an error, what was not as expected a failure.
  */
-export function junitOf(results: readonly Reported[], { startedAtMs }: { startedAtMs: number }): string {
-  const of = (outcome: Reported['outcome']) => results.filter((it) => it.outcome === outcome).length;
+export function junitOf(results: readonly ReportRow[], { startedAtMs }: { startedAtMs: number }): string {
+  const of = (outcome: ReportRow['outcome']) => results.filter((it) => it.outcome === outcome).length;
   const seconds = (ms: number) => (ms / 1_000).toFixed(3);
   const total = results.reduce((sum, { tookMs }) => sum + tookMs, 0);
   const counts = `tests="${results.length}" failures="${of('failed')}" errors="${of('missing')}"`;
@@ -37,7 +37,7 @@ export function junitOf(results: readonly Reported[], { startedAtMs }: { started
   return `${lines.filter((line) => line !== undefined && line !== '').join('\n')}\n`;
 }
 
-function verdictOf({ outcome, reason, where }: Reported): string | undefined {
+function verdictOf({ outcome, reason, where }: ReportRow): string | undefined {
   if (outcome === 'passed') return undefined;
   const message = escaped(reason);
   if (outcome === 'skipped') return `      <skipped message="${message}"/>`;
@@ -47,7 +47,7 @@ function verdictOf({ outcome, reason, where }: Reported): string | undefined {
   return `      <${tag} message="${message}" type="${outcome}">${escaped(where ?? '')}: ${message}</${tag}>`;
 }
 
-function outputOf({ entries }: Reported): string {
+function outputOf({ entries }: ReportRow): string {
   const steps = entries.filter(({ kind }) => kind !== 'status' && kind !== 'screen').slice(0, STEPS_MAX);
   if (steps.length === 0) return '';
   const lines = steps.map(({ atMs, kind, title }) => escaped(`${tookText(atMs)}  ${kind}  ${title}`));

@@ -64,13 +64,13 @@ function latencies(results: readonly Result[]): string {
   ].join('\n');
 }
 
-function section({ scenario, outcome, reason, where, entries, entriesLeft }: Result, index: number): string {
+function section({ scenario, outcome, reason, where, entries, entriesOmitted }: Result, index: number): string {
   const verdict = reason === '' ? outcome : `${outcome}: ${reason}${where === undefined ? '' : ` (${where})`}`;
   const id = `s${index + 1}`;
   const problem = entries.find(({ kind, title }) => kind === 'problem' && title === reason);
   const marked = problem && { entry: problem, id: `${id}-problem` };
   const place = marked === undefined ? '' : ` <a href="#${marked.id}">where it happened</a>`;
-  const left = entriesLeft === 0 ? '' : `<p>${entriesLeft} more entries had no room.</p>`;
+  const left = entriesOmitted === 0 ? '' : `<p>${entriesOmitted} more entries had no room.</p>`;
   return `<section id="${id}">
 <h2>${escaped(scenario.name)}</h2>
 <p>${escaped(scenario.file)}. ${escaped(scenario.about ?? '')}</p>

@@ -1,14 +1,14 @@
-import type { Reported } from './reported.ts';
+import type { ReportRow } from './reported.ts';
 import { oneLine, tookText } from './text.ts';
 
 /** What a run tells while it goes on. */
 export interface Progress {
   begin(name: string, number: number, of: number): void;
   step(title: string): void;
-  end(result: Reported): void;
+  end(result: ReportRow): void;
   /** A report was written: `kind` is the name of its option. */
   report(kind: string, path: string): void;
-  finish(results: readonly Reported[], exitCode: number): void;
+  finish(results: readonly ReportRow[], exitCode: number): void;
 }
 
 interface Streams {
@@ -20,7 +20,7 @@ interface Streams {
 
 const CLEAR_LINE = '\r\u001b[2K';
 const COLUMNS = 80;
-const SIGNS: Record<Reported['outcome'], string> = {
+const SIGNS: Record<ReportRow['outcome'], string> = {
   passed: '✓',
   failed: '✗',
   skipped: '-',
@@ -69,7 +69,7 @@ export function progressOn(
     },
     report: (kind, path) => mark('REPORT', { kind, path }),
     finish: (results, exitCode) => {
-      const of = (outcome: Reported['outcome']) => results.filter((it) => it.outcome === outcome).length;
+      const of = (outcome: ReportRow['outcome']) => results.filter((it) => it.outcome === outcome).length;
       const counts = { passed: of('passed'), failed: of('failed'), skipped: of('skipped'), missing: of('missing') };
       const differing = of('differs') === 0 ? {} : { differs: of('differs') };
       mark('END', { ...counts, ...differing, exit: exitCode });

@@ -1,13 +1,13 @@
-import type { Reported } from './reported.ts';
+import type { ReportRow } from './reported.ts';
 import { oneLine } from './text.ts';
 
 /** TAP version 14: a test point a scenario, with a YAML block for what is not as expected. */
-export function tapOf(results: readonly Reported[]): string {
+export function tapOf(results: readonly ReportRow[]): string {
   const lines = ['TAP version 14', `1..${results.length}`, ...results.flatMap(pointOf)];
   return `${lines.join('\n')}\n`;
 }
 
-function pointOf(result: Reported, index: number): string[] {
+function pointOf(result: ReportRow, index: number): string[] {
   const { outcome, scenario, reason, where, target, seed, tookMs } = result;
   const isOk = outcome === 'passed' || outcome === 'skipped';
   const directive = { skipped: 'SKIP', differs: 'TODO', passed: '', failed: '', missing: '' }[outcome];

@@ -1,5 +1,5 @@
-import type { Entry, EntryKind } from './evidence.ts';
 import { escaped, tookText } from './text.ts';
+import type { EntryKind, TranscriptEntry } from './transcript.ts';
 
 /** What filters call the kinds, in the order in which they stand. */
 const KINDS: Readonly<Record<EntryKind, string>> = {
@@ -19,7 +19,10 @@ const HIDDEN: readonly EntryKind[] = ['status'];
  * What happened, in order, with a filter for each kind that needs no script; the entry `marked` has the id `id`.
  * Everything from outside is escaped.
  */
-export function timelineOf(entries: readonly Entry[], marked?: { entry: Entry; id: string }): string {
+export function timelineOf(
+  entries: readonly TranscriptEntry[],
+  marked?: { entry: TranscriptEntry; id: string },
+): string {
   if (entries.length === 0) return '';
   const rows = entries.map((entry) => row(entry, entry === marked?.entry ? marked.id : undefined));
   return `${filters(entries)}
@@ -28,7 +31,7 @@ ${rows.join('\n')}
 </tbody></table>`;
 }
 
-function filters(entries: readonly Entry[]): string {
+function filters(entries: readonly TranscriptEntry[]): string {
   const counts = new Map<EntryKind, number>();
   for (const { kind } of entries) counts.set(kind, (counts.get(kind) ?? 0) + 1);
   const labels = Object.entries(KINDS).flatMap(([name, words]) => {
@@ -42,7 +45,7 @@ function filters(entries: readonly Entry[]): string {
   return `<div class="filters">${labels.join('')}</div>`;
 }
 
-function row({ atMs, kind, title, detail, picture, qr }: Entry, id: string | undefined): string {
+function row({ atMs, kind, title, detail, picture, qr }: TranscriptEntry, id: string | undefined): string {
   const words = escaped(title);
   const told =
     detail === undefined ? words : `<details><summary>${words}</summary><pre>${escaped(json(detail))}</pre></details>`;

@@ -2,8 +2,8 @@ import { formatAmount } from '../../display/words.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import { explained } from '../../protocol/codes.ts';
 import { statusResponse } from '../../protocol/http-api.ts';
-import { type Heard, WireAt } from '../clients/traffic-log.ts';
-import type { Entry, Evidence } from '../reports/evidence.ts';
+import { type LoggedTraffic, TrafficLogClient } from '../clients/traffic-log.ts';
+import type { Transcript, TranscriptEntry } from '../reports/transcript.ts';
 import type { Target } from '../target.ts';
 
 /** Messages of one scenario in a report: its first and its last; those between are counted only. */
@@ -12,24 +12,24 @@ const LAST_MAX = 1_500;
 /** Of what one says, in characters. */
 const DETAIL_CHARS_MAX = 4_000;
 
-/** What the gateway of a target heard and said while a scenario ran, for its evidence. */
-export class Messages {
+/** What the gateway of a target heard and said while a scenario ran, for its transcript. */
+export class TrafficRecorder {
   readonly #target: Target;
-  readonly #evidence: Evidence;
-  readonly #wire: WireAt;
-  readonly #first: Entry[] = [];
-  #last: Entry[] = [];
+  readonly #transcript: Transcript;
+  readonly #wire: TrafficLogClient;
+  readonly #first: TranscriptEntry[] = [];
+  #last: TranscriptEntry[] = [];
   #left = 0;
   #problem: string | undefined;
 
-  constructor(target: Target, evidence: Evidence) {
+  constructor(target: Target, transcript: Transcript) {
     this.#target = target;
-    this.#evidence = evidence;
-    this.#wire = new WireAt(target.gateway.access, target.pace.clock);
+    this.#transcript = transcript;
+    this.#wire = new TrafficLogClient(target.gateway.access, target.time.clock);
   }
 
   /** The target, which hands over what its gateway remembers before that is turned off. */
-  heardTarget(): Target {
+  target(): Target {
     return {
       ...this.#target,
       powerGateway: async (power) => {
@@ -45,14 +45,14 @@ export class Messages {
     this.#forget();
   }
 
-  /** Puts what was heard into the evidence, since the last time if it is asked for more than once. */
+  /** Puts what was heard into the transcript, since the last time if it is asked for more than once. */
   async end(): Promise<void> {
     await this.#listen();
     this.#keepLast();
-    this.#evidence.merge([...this.#first, ...this.#last], this.#left);
+    this.#transcript.merge([...this.#first, ...this.#last], this.#left);
     this.#forget();
     if (this.#problem !== undefined) {
-      this.#evidence.add('status', 'the gateway does not tell of messages', { detail: this.#problem });
+      this.#transcript.add('status', 'the gateway does not tell of messages', { detail: this.#problem });
     }
   }
 
@@ -64,9 +64,9 @@ export class Messages {
 
   async #listen(): Promise<void> {
     try {
-      const { heard, lost } = await this.#target.pace.during(() => this.#wire.news());
+      const { entries: heard, lost } = await this.#target.time.inRealTime(() => this.#wire.readNew());
       this.#left += lost;
-      for (const it of heard) this.#keep({ atMs: this.#evidence.sinceBegan(it.atMs), ...toldOf(it) });
+      for (const it of heard) this.#keep({ atMs: this.#transcript.sinceBegan(it.atMs), ...toldOf(it) });
       this.#problem = undefined;
     } catch (error) {
       // A gateway of another kind, or one that is off.
@@ -74,7 +74,7 @@ export class Messages {
     }
   }
 
-  #keep(entry: Entry): void {
+  #keep(entry: TranscriptEntry): void {
     if (this.#first.length < FIRST_MAX) this.#first.push(entry);
     else this.#last.push(entry);
     // Not for each: it moves them all.
@@ -88,7 +88,7 @@ export class Messages {
 }
 
 /** One thing that was heard, as a line of a timeline. */
-function toldOf(heard: Heard): Omit<Entry, 'atMs'> {
+function toldOf(heard: LoggedTraffic): Omit<TranscriptEntry, 'atMs'> {
   switch (heard.kind) {
     case 'call': {
       const { method, path, status, tookMs, by, body, answer } = heard;

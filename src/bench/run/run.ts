@@ -1,20 +1,20 @@
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import { seededRandom } from '../../lib/seeded.ts';
-import { type Entry, Evidence } from '../reports/evidence.ts';
-import { beginIfTold } from '../steps/account.ts';
+import { Transcript, type TranscriptEntry } from '../reports/transcript.ts';
+import { tryBaseline } from '../steps/account.ts';
 import { type StepContext, StepFailure } from '../steps/context.ts';
 import { endInjected, expectHappened } from '../steps/faults.ts';
 import { runSteps } from '../steps/steps.ts';
-import { obstacle, type Target, type TargetKind } from '../target.ts';
+import { reasonToSkip, type Target, type TargetKind } from '../target.ts';
 import type { Scenario } from '../vocabulary/scenario.ts';
 import { Scope } from '../vocabulary/variables.ts';
-import { Messages } from './messages.ts';
+import { TrafficRecorder } from './messages.ts';
 
 /** How a scenario came out. `missing`: what it needs was not there. */
 export type Outcome = 'passed' | 'failed' | 'skipped' | 'missing';
 
-/** The verdict on one scenario, with its evidence. */
+/** The verdict on one scenario, with its transcript. */
 export interface Result {
   scenario: Pick<Scenario, 'name' | 'file' | 'about'>;
   target: string;
@@ -26,9 +26,9 @@ export interface Result {
   where: string | undefined;
   /** Milliseconds of everybody's time. */
   tookMs: number;
-  entries: readonly Entry[];
+  entries: readonly TranscriptEntry[];
   /** Entries that there was no room for. */
-  entriesLeft: number;
+  entriesOmitted: number;
   latencies: ReadonlyMap<string, readonly number[]>;
 }
 
@@ -43,9 +43,9 @@ export interface RunOptions {
 
 const TAG_LETTERS = 4;
 const CLOSE_TIMEOUT_MS = 15_000;
-const NO_EVIDENCE: Pick<Result, 'entries' | 'entriesLeft' | 'latencies' | 'where'> = {
+const NO_EVIDENCE: Pick<Result, 'entries' | 'entriesOmitted' | 'latencies' | 'where'> = {
   entries: [],
-  entriesLeft: 0,
+  entriesOmitted: 0,
   latencies: new Map(),
   where: undefined,
 };
@@ -54,7 +54,7 @@ const NO_EVIDENCE: Pick<Result, 'entries' | 'entriesLeft' | 'latencies' | 'where
  * The verdict on a scenario whose run was ended, for this reason, before it had one: a report without it would look as if
  * all were well.
  */
-export function unjudged(scenario: Scenario, target: string, seed: number, why: unknown): Result {
+export function resultWithoutVerdict(scenario: Scenario, target: string, seed: number, why: unknown): Result {
   const reason = `${reasonOf(why)}, before its verdict`;
   return { scenario, target, seed, ...NO_EVIDENCE, outcome: 'missing', reason, tookMs: 0 };
 }
@@ -66,32 +66,32 @@ export async function runScenario(scenario: Scenario, kind: TargetKind, options:
   const took = () => systemClock.monotonicMs() - beganMs;
   let target: Target;
   try {
-    const hindered = await obstacle(scenario, kind);
+    const hindered = await reasonToSkip(scenario, kind);
     if (hindered !== undefined) return { ...about, ...NO_EVIDENCE, outcome: 'skipped', reason: hindered, tookMs: 0 };
     target = await kind.open({ boxes: scenario.boxes, enrolled: scenario.enrolled, signal: options.signal });
   } catch (error) {
     options.signal.throwIfAborted();
     return { ...about, ...NO_EVIDENCE, outcome: 'missing', reason: reasonWithFix(error), tookMs: took() };
   }
-  const evidence = new Evidence(target.pace.clock);
+  const transcript = new Transcript(target.time.clock);
   const watching = new AbortController();
-  const messages = new Messages(target, evidence);
+  const messages = new TrafficRecorder(target, transcript);
   await messages.begin();
-  watch(target, evidence, watching.signal);
+  recordChanges(target, transcript, watching.signal);
   try {
-    const verdict = await judged(scenario, messages.heardTarget(), evidence, options);
+    const verdict = await judged(scenario, messages.target(), transcript, options);
     await messages.end();
     return {
       ...about,
       ...verdict,
       tookMs: took(),
-      entries: evidence.entries,
-      entriesLeft: evidence.left,
-      latencies: evidence.latencies,
+      entries: transcript.entries,
+      entriesOmitted: transcript.omitted,
+      latencies: transcript.latencies,
     };
   } finally {
     watching.abort();
-    const closed = target.close().then(() => target.pace.close());
+    const closed = target.close().then(() => target.time.close());
     await withDeadline(systemClock, CLOSE_TIMEOUT_MS, closed);
   }
 }
@@ -99,26 +99,26 @@ export async function runScenario(scenario: Scenario, kind: TargetKind, options:
 async function judged(
   scenario: Scenario,
   target: Target,
-  evidence: Evidence,
+  transcript: Transcript,
   options: RunOptions,
 ): Promise<Pick<Result, 'outcome' | 'reason' | 'where'>> {
-  const context = contextOf(scenario, target, evidence, options);
+  const context = contextOf(scenario, target, transcript, options);
   try {
-    await target.pace.during(() => beginIfTold(context));
+    await target.time.inRealTime(() => tryBaseline(context));
     await runSteps(scenario.steps, context);
-    await target.pace.during(() => expectHappened(context));
+    await target.time.inRealTime(() => expectHappened(context));
     return { outcome: 'passed', reason: '', where: undefined };
   } catch (error) {
     options.signal.throwIfAborted();
     const reason = reasonOf(error);
     const where = error instanceof StepFailure ? `${scenario.file}:${scenario.lineOf(error.path)}` : scenario.file;
-    evidence.add('problem', reason, { detail: { where } });
+    transcript.add('problem', reason, { detail: { where } });
     return { outcome: 'failed', reason, where };
   } finally {
-    await target.pace.during(async () => {
+    await target.time.inRealTime(async () => {
       await endInjected(context);
       // What was ended has no verdict to hold evidence for.
-      if (!options.signal.aborted) await lastLook(target, evidence);
+      if (!options.signal.aborted) await recordFinalState(target, transcript);
     });
   }
 }
@@ -127,13 +127,13 @@ async function judged(
 export function contextOf(
   scenario: Scenario,
   target: Target,
-  evidence: Evidence,
+  transcript: Transcript,
   { seed, updateGoldens, signal, onStep }: RunOptions,
 ): StepContext {
   const random = seededRandom(seed);
   const scope = new Scope({ ...builtIns(target, seed, random.uuid()), ...scenario.variables });
-  const own = { session: {}, box: 0, path: ['steps'], run: runSteps };
-  return { scenario, target, evidence, random, scope, updateGoldens, signal, onStep, ...own };
+  const own = { state: {}, box: 0, path: ['steps'], run: runSteps };
+  return { scenario, target, transcript, random, scope, updateGoldens, signal, onStep, ...own };
 }
 
 /** What every scenario may use; `unique` keeps the orders of two runs at one gateway apart. */
@@ -152,37 +152,37 @@ function builtIns(target: Target, seed: number, uuid: string): Record<string, un
 const WATCHED_MAX = 16;
 
 /** Keeps what the partner's server receives and what boxes tell of themselves, until the signal. */
-export function watch(target: Target, evidence: Evidence, signal: AbortSignal): void {
-  target.shop?.onReceived((callback) =>
-    evidence.add('callback', `answered ${callback.answered}`, { detail: callback }),
+export function recordChanges(target: Target, transcript: Transcript, signal: AbortSignal): void {
+  target.partnerServer?.onReceived((callback) =>
+    transcript.add('callback', `answered ${callback.answered}`, { detail: callback }),
   );
   for (const box of target.boxes.slice(0, WATCHED_MAX)) {
-    const told = (status: unknown) => evidence.addStatus(box.terminalCode, status);
+    const told = (status: unknown) => transcript.addStatus(box.terminalCode, status);
     // A box that is off tells nothing; that is no fault of the scenario.
     box.watch(told, signal).catch(() => undefined);
   }
 }
 
 /** Keeps what the screens show and what the gateway tells of callbacks. */
-export async function lastLook(target: Target, evidence: Evidence): Promise<void> {
+export async function recordFinalState(target: Target, transcript: Transcript): Promise<void> {
   for (const box of target.boxes.slice(0, WATCHED_MAX)) {
     try {
-      const seen = await target.probe.see(box);
-      if (seen !== undefined) evidence.addScreen(box.terminalCode, seen.file, seen.qr);
+      const seen = await target.probe.capture(box);
+      if (seen !== undefined) transcript.addScreen(box.terminalCode, seen.file, seen.qr);
     } catch (error) {
-      evidence.add('status', `${box.terminalCode}: no picture`, { detail: reasonOf(error) });
+      transcript.add('status', `${box.terminalCode}: no picture`, { detail: reasonOf(error) });
     }
   }
   for (const [terminalCode, panel] of target.panels ?? []) {
     const detail = panel.violations();
     if (detail.length > 0)
-      evidence.add('problem', `${terminalCode}: ${panel.name} was sent what it garbles`, { detail });
+      transcript.add('problem', `${terminalCode}: ${panel.name} was sent what it garbles`, { detail });
   }
   try {
     const { value: newest } = await target.gateway.callbacks().next();
-    evidence.add('callback', 'the newest callbacks, as the gateway tells', { detail: newest });
+    transcript.add('callback', 'the newest callbacks, as the gateway tells', { detail: newest });
   } catch (error) {
-    evidence.add('callback', 'the gateway does not tell of callbacks', { detail: reasonOf(error) });
+    transcript.add('callback', 'the gateway does not tell of callbacks', { detail: reasonOf(error) });
   }
 }
 

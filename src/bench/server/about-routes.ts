@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { needsOf } from '../target.ts';
+import { capabilitiesNeeded } from '../target.ts';
 import { readScenario } from '../vocabulary/scenario.ts';
-import type { ControlDeps, Route } from './contract.ts';
+import type { Route, ServerDeps } from './contract.ts';
 import { scenarioList } from './schemas.ts';
 
 const health = z.strictObject({ ok: z.literal(true), runs: z.int(), stands: z.int() }).meta({ id: 'Health' });
 
 /** What the server tells of itself; `describe` is asked for the description of all routes. */
 export function aboutRoutes(
-  deps: ControlDeps,
+  deps: ServerDeps,
   counts: () => { runs: number; stands: number },
   describe: () => object,
 ): Route[] {
@@ -49,7 +49,7 @@ export function aboutRoutes(
           known.map(async ([name, path]) => {
             const read = await readScenario(path);
             const { name: title, about = '', boxes } = read;
-            return { name, title, about, boxes, needs: [...needsOf(read)] };
+            return { name, title, about, boxes, needs: [...capabilitiesNeeded(read)] };
           }),
         );
         return { status: 200, json: { scenarios } };

@@ -20,7 +20,7 @@ export class Refusal extends Error {
 }
 
 /** What the server is given by the program around it. */
-export interface ControlDeps {
+export interface ServerDeps {
   /** The kind of target that was chosen for the run or stand `id`. Throws ConfigError. */
   targetOf(choice: TargetChoice, seed: number, id: string): Promise<TargetKind>;
   /** The files of scenarios that may be run by name. */
@@ -33,7 +33,7 @@ export interface ControlDeps {
 }
 
 /** A request that has passed the guard. */
-export interface Asked {
+export interface RouteRequest {
   params: Readonly<Record<string, string>>;
   /** Parsed JSON, not yet checked; undefined without a body. */
   body: unknown;
@@ -51,15 +51,15 @@ export interface StreamEvent {
 }
 
 /** Calls `listener` with what was told before and with what is told from now on; undefined once it is over. */
-export type Follow = (listener: (event: StreamEvent | undefined) => void) => () => void;
+export type Subscribe = (listener: (event: StreamEvent | undefined) => void) => () => void;
 
 export type Answer =
   | { status: number; json: object; headers?: Readonly<Record<string, string>> }
   | { status: number; type: string; body: string | Uint8Array; headers?: Readonly<Record<string, string>> }
-  | { status: number; follow: Follow };
+  | { status: number; follow: Subscribe };
 
 /** What a route may answer, for the description of the API. */
-export interface Described {
+export interface ResponseDoc {
   about: string;
   /** Of a JSON answer. */
   schema?: z.ZodType;
@@ -78,6 +78,6 @@ export interface Route {
   /** Of the JSON body; without one the route takes none. */
   body?: z.ZodType;
   /** By status; refusals that any route may answer are left out. */
-  answers: Readonly<Record<number, Described>>;
-  handle(asked: Asked): Answer | Promise<Answer>;
+  answers: Readonly<Record<number, ResponseDoc>>;
+  handle(asked: RouteRequest): Answer | Promise<Answer>;
 }

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { systemClock } from '../../lib/clock.ts';
 import { EventStream } from '../../lib/event-stream.ts';
-import { type Follow, Refusal } from './contract.ts';
+import { Refusal, type Subscribe } from './contract.ts';
 import { LIMITS } from './schemas.ts';
 
 /** A reader that leaves more unread is cut off; it may go on with Last-Event-ID. */
@@ -19,7 +19,7 @@ export class EventStreams {
   }
 
   /** Answers with the events, until it is over or the reader goes away. */
-  open(response: ServerResponse, follow: Follow): void {
+  open(response: ServerResponse, follow: Subscribe): void {
     const stream = new EventStream(response, {
       clock: systemClock,
       heartbeatMs: HEARTBEAT_MS,

@@ -1,17 +1,17 @@
 import { z } from 'zod';
-import type { Described, Route } from './contract.ts';
+import type { ResponseDoc, Route } from './contract.ts';
 import { failure, LIMITS } from './schemas.ts';
 
 type Json = Record<string, unknown>;
 
 /** What any route may answer. */
-const ANYWHERE: Readonly<Record<number, Described>> = {
+const ANYWHERE: Readonly<Record<number, ResponseDoc>> = {
   401: { about: 'the token is missing or wrong', schema: failure },
   403: { about: 'not from this machine, or from a page of another origin', schema: failure },
   429: { about: 'there is no room for more', schema: failure },
   503: { about: 'there is no room for more, or the server ends', schema: failure },
 };
-const WITH_BODY: Readonly<Record<number, Described>> = {
+const WITH_BODY: Readonly<Record<number, ResponseDoc>> = {
   400: { about: 'the body is no JSON', schema: failure },
   413: { about: `the body is longer than ${LIMITS.bodyBytes} bytes`, schema: failure },
   415: { about: 'the body is not application/json', schema: failure },
@@ -56,7 +56,7 @@ export function openApi(routes: readonly Route[], version: string): object {
   };
 }
 
-function responseOf({ about, schema, type }: Described, schemas: Json): object {
+function responseOf({ about, schema, type }: ResponseDoc, schemas: Json): object {
   if (schema !== undefined) return { description: about, content: jsonOf(schema, 'output', schemas) };
   if (type === undefined) return { description: about };
   return {

@@ -3,9 +3,9 @@ import { ConfigError } from '../../lib/errors.ts';
 import { everyStep } from '../target.ts';
 import { parseScenario, readScenario, type Scenario } from '../vocabulary/scenario.ts';
 import type { Step } from '../vocabulary/steps.ts';
-import type { ControlDeps } from './contract.ts';
-import type { Order } from './run.ts';
-import { runRequest, type StandRequest, standRequest, type TargetChoice } from './schemas.ts';
+import type { ServerDeps } from './contract.ts';
+import type { RunOptions } from './run.ts';
+import { type RigRequest, rigRequest, runRequest, type TargetChoice } from './schemas.ts';
 
 const FIX = 'GET /openapi.json has every key';
 const GOLDEN_FIX = 'put it into a folder that the server is started with, as --scenarios DIR, and name it';
@@ -16,7 +16,7 @@ export function usesGolden(steps: readonly Step[]): boolean {
 }
 
 /** What a body orders. Throws ConfigError, as `paybox bench run` does. */
-export async function runOrder(body: unknown, id: string, deps: ControlDeps): Promise<Order> {
+export async function runOptions(body: unknown, id: string, deps: ServerDeps): Promise<RunOptions> {
   const { scenarios, seed = deps.anySeed(), ...choice } = checkConfig(runRequest, body, 'body', FIX);
   const library = await deps.scenarios();
   const read = await Promise.all(scenarios.map((scenario) => scenarioOf(scenario, library)));
@@ -25,8 +25,8 @@ export async function runOrder(body: unknown, id: string, deps: ControlDeps): Pr
 }
 
 /** What a body asks of a stand, and the kind of its target. Throws ConfigError. */
-export async function standOrder(body: unknown, id: string, deps: ControlDeps) {
-  const request = checkConfig(standRequest, body ?? {}, 'body', FIX);
+export async function rigOptions(body: unknown, id: string, deps: ServerDeps) {
+  const request = checkConfig(rigRequest, body ?? {}, 'body', FIX);
   const { seed = deps.anySeed(), target = request.gateway === undefined ? 'process' : 'at' } = request;
   const kind = await kindOf({ ...request, target }, seed, id, deps);
   if (request.callbackUrl !== undefined && target === 'at') {
@@ -39,7 +39,7 @@ export async function standOrder(body: unknown, id: string, deps: ControlDeps) {
 }
 
 /** A stand as the head of a scenario that goes on. */
-function scenarioFor(id: string, { boxes, box, enrolled, variables }: StandRequest): Scenario {
+function scenarioFor(id: string, { boxes, box, enrolled, variables }: RigRequest): Scenario {
   const about = 'Driven step by step from outside.';
   const count = boxes ?? Math.max(1, box.length);
   return { name: id, about, boxes: count, enrolled, variables, steps: [], file: id, folder: '.', lineOf: () => 1 };
@@ -65,7 +65,7 @@ async function scenarioOf(
   return read;
 }
 
-async function kindOf(choice: TargetChoice, seed: number, id: string, deps: ControlDeps) {
+async function kindOf(choice: TargetChoice, seed: number, id: string, deps: ServerDeps) {
   const known = ['screen', ...deps.probes];
   if (!known.includes(choice.probe)) {
     throw new ConfigError(

@@ -1,24 +1,24 @@
 import { MissingPeerError } from '../../lib/errors.ts';
 import { pageOf } from '../reports/page.ts';
 import { step as stepRequest } from '../vocabulary/steps.ts';
-import { type Answer, type Asked, Refusal, type Route } from './contract.ts';
-import type { Stand } from './rig.ts';
-import type { Stands } from './rigs.ts';
-import { callbackList, failure, standList, standRequest, standView, stepAnswer } from './schemas.ts';
+import { type Answer, Refusal, type Route, type RouteRequest } from './contract.ts';
+import type { Rig } from './rig.ts';
+import type { Rigs } from './rigs.ts';
+import { callbackList, failure, rigList, rigRequest, rigView, stepAnswer } from './schemas.ts';
 
 const GONE = { about: 'it has ended, and why', schema: failure };
 const UNKNOWN = { about: 'there is no such stand or box', schema: failure };
 const OFF = { about: 'the box or the gateway does not answer', schema: failure };
 
 /** Stands: a gateway and boxes that stay up while a caller drives them. */
-export function standRoutes(stands: Stands): Route[] {
+export function rigRoutes(stands: Rigs): Route[] {
   return [
     {
       method: 'GET',
       path: '/stands',
       name: 'listStands',
       summary: 'The stands that are open',
-      answers: { 200: { about: 'the oldest first', schema: standList } },
+      answers: { 200: { about: 'the oldest first', schema: rigList } },
       handle: () => ({ status: 200, json: { stands: stands.all().map((stand) => stand.view()) } }),
     },
     {
@@ -26,9 +26,9 @@ export function standRoutes(stands: Stands): Route[] {
       path: '/stands',
       name: 'openStand',
       summary: "Open a gateway, boxes and a partner's server; answered once they are ready",
-      body: standRequest,
+      body: rigRequest,
       answers: {
-        201: { about: 'ready, with its addresses and credentials', schema: standView },
+        201: { about: 'ready, with its addresses and credentials', schema: rigView },
         503: { about: 'it did not start, or what runs is not there', schema: failure },
       },
       handle: async ({ body, signal }) => {
@@ -40,8 +40,8 @@ export function standRoutes(stands: Stands): Route[] {
   ];
 }
 
-function routesOfOne(stands: Stands): Route[] {
-  const of = (work: (stand: Stand, asked: Asked) => Answer | Promise<Answer>) => (asked: Asked) => {
+function routesOfOne(stands: Rigs): Route[] {
+  const of = (work: (stand: Rig, asked: RouteRequest) => Answer | Promise<Answer>) => (asked: RouteRequest) => {
     const stand = stands.get(asked.params.id ?? '');
     return stand.use(() => work(stand, asked));
   };
@@ -51,7 +51,7 @@ function routesOfOne(stands: Stands): Route[] {
       path: '/stands/{id}',
       name: 'getStand',
       summary: 'One stand; as every request about it, this keeps it from being idle',
-      answers: { 200: { about: 'as it is', schema: standView }, 404: UNKNOWN, 410: GONE },
+      answers: { 200: { about: 'as it is', schema: rigView }, 404: UNKNOWN, 410: GONE },
       handle: of((stand) => ({ status: 200, json: stand.view() })),
     },
     {
@@ -106,13 +106,13 @@ function routesOfOne(stands: Stands): Route[] {
 }
 
 function boxRoutes(
-  of: (work: (stand: Stand, asked: Asked) => Promise<Answer>) => (asked: Asked) => Promise<Answer>,
+  of: (work: (stand: Rig, asked: RouteRequest) => Promise<Answer>) => (asked: RouteRequest) => Promise<Answer>,
 ): Route[] {
   const route = (
     name: string,
     path: string,
     type: string,
-    look: (stand: Stand, box: string) => Promise<Answer>,
+    look: (stand: Rig, box: string) => Promise<Answer>,
   ): Route => ({
     method: 'GET',
     path: `/stands/{id}/boxes/{number}/${path}`,
@@ -140,7 +140,7 @@ function boxRoutes(
 const JPEG_START = 0xff;
 
 /** In real time, and with what is off told from what the caller did wrong. */
-async function reached(stand: Stand, look: () => Promise<Answer>): Promise<Answer> {
+async function reached(stand: Rig, look: () => Promise<Answer>): Promise<Answer> {
   try {
     return await stand.during(look);
   } catch (error) {

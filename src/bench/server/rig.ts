@@ -2,26 +2,26 @@ import type { z } from 'zod';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { checkConfig } from '../../lib/config-file.ts';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
-import type { BoxAt } from '../clients/box.ts';
-import { Evidence } from '../reports/evidence.ts';
-import { Messages } from '../run/messages.ts';
-import { contextOf, lastLook, type Result, watch } from '../run/run.ts';
-import { beginIfTold } from '../steps/account.ts';
+import type { BoxClient } from '../clients/box.ts';
+import { Transcript } from '../reports/transcript.ts';
+import { TrafficRecorder } from '../run/messages.ts';
+import { contextOf, type Result, recordChanges, recordFinalState } from '../run/run.ts';
+import { tryBaseline } from '../steps/account.ts';
 import { type StepContext, StepFailure } from '../steps/context.ts';
 import { endInjected } from '../steps/faults.ts';
 import { runStep } from '../steps/steps.ts';
-import { obstacle, type Target, type TargetKind } from '../target.ts';
+import { reasonToSkip, type Target, type TargetKind } from '../target.ts';
 import type { Scenario } from '../vocabulary/scenario.ts';
 import { type Step, step as stepSchema } from '../vocabulary/steps.ts';
 import { Refusal } from './contract.ts';
 import { usesGolden } from './orders.ts';
-import { type callbackList, LIMITS, type standView, type stepAnswer } from './schemas.ts';
+import { type callbackList, LIMITS, type rigView, type stepAnswer } from './schemas.ts';
 
 const CLOSE_TIMEOUT_MS = 15_000;
 const STEP_FIX = '`paybox config schema scenario` has every step, and GET /openapi.json too';
 
 /** What a stand was opened with. */
-export interface StandOrder {
+export interface RigOptions {
   scenario: Scenario;
   kind: TargetKind;
   target: Target;
@@ -31,11 +31,11 @@ export interface StandOrder {
 }
 
 /** A gateway and boxes that a caller drives step by step, as the steps of one scenario that goes on. */
-export class Stand {
+export class Rig {
   readonly id: string;
-  readonly #order: StandOrder;
-  readonly #evidence: Evidence;
-  readonly #messages: Messages;
+  readonly #order: RigOptions;
+  readonly #transcript: Transcript;
+  readonly #messages: TrafficRecorder;
   readonly #context: StepContext;
   readonly #ending = new AbortController();
   readonly openedAtMs = systemClock.wallMs();
@@ -49,22 +49,22 @@ export class Stand {
   #last: Promise<unknown> = Promise.resolve();
   #closed: Promise<void> | undefined;
 
-  constructor(id: string, order: StandOrder) {
+  constructor(id: string, order: RigOptions) {
     const { scenario, target, seed } = order;
     this.id = id;
     this.#order = order;
-    this.#evidence = new Evidence(target.pace.clock);
+    this.#transcript = new Transcript(target.time.clock);
     const { signal } = this.#ending;
-    this.#messages = new Messages(target, this.#evidence);
-    watch(target, this.#evidence, signal);
+    this.#messages = new TrafficRecorder(target, this.#transcript);
+    recordChanges(target, this.#transcript, signal);
     const options = { seed, updateGoldens: false, signal, onStep: () => undefined };
-    this.#context = contextOf(scenario, this.#messages.heardTarget(), this.#evidence, options);
+    this.#context = contextOf(scenario, this.#messages.target(), this.#transcript, options);
   }
 
   /** Leaves out of evidence and verdicts what was before. */
   async begin(): Promise<void> {
     await this.#messages.begin();
-    await this.during(() => beginIfTold(this.#context));
+    await this.during(() => tryBaseline(this.#context));
   }
 
   /** Runs `work` for a request; a stand that works is not idle. */
@@ -117,7 +117,7 @@ export class Stand {
   }
 
   /** The box of this number, from 1 on. Throws Refusal. */
-  box(number: string): BoxAt {
+  box(number: string): BoxClient {
     const { boxes } = this.#order.target;
     const box = /^\d{1,4}$/.test(number) ? boxes[Number(number) - 1] : undefined;
     if (box !== undefined) return box;
@@ -126,30 +126,32 @@ export class Stand {
 
   /** Looks in real time. Of virtual time none is skipped meanwhile. */
   during<T>(look: () => Promise<T>): Promise<T> {
-    return this.#order.target.pace.during(look);
+    return this.#order.target.time.inRealTime(look);
   }
 
   /** What the probe sees of a box; undefined while there is nothing. Throws Refusal and MissingPeerError. */
   async picture(number: string): Promise<Uint8Array | undefined> {
-    const seen = await this.#order.target.probe.see(this.box(number));
+    const seen = await this.#order.target.probe.capture(this.box(number));
     return seen?.file;
   }
 
   /** The newest callbacks. Throws MissingPeerError. */
   async callbacks(): Promise<z.output<typeof callbackList>> {
-    const { gateway, shop } = this.#order.target;
+    const { gateway, partnerServer } = this.#order.target;
     const { value: newest } = await gateway.callbacks().next();
-    const received = shop?.received.slice(-LIMITS.callbacks).map(({ transactionId = null, body, answered }) => {
-      return { transactionId, body, answered };
-    });
+    const received = partnerServer?.received
+      .slice(-LIMITS.callbacks)
+      .map(({ transactionId = null, body, answered }) => {
+        return { transactionId, body, answered };
+      });
     return { callbacks: newest ?? [], received: received ?? null };
   }
 
   /** All that was done and seen so far, the screens of this moment included. */
   async result(): Promise<Result> {
     const { scenario, kind, seed, target } = this.#order;
-    await target.pace.during(() => lastLook(target, this.#evidence));
-    if (this.#evidence.entries.length < LIMITS.entries) await this.#messages.end();
+    await target.time.inRealTime(() => recordFinalState(target, this.#transcript));
+    if (this.#transcript.entries.length < LIMITS.entries) await this.#messages.end();
     const [first] = this.#failures;
     return {
       scenario,
@@ -159,13 +161,13 @@ export class Stand {
       reason: first?.reason ?? '',
       where: first?.where,
       tookMs: systemClock.monotonicMs() - this.#beganMs,
-      entries: this.#evidence.entries,
-      entriesLeft: this.#evidence.left,
-      latencies: this.#evidence.latencies,
+      entries: this.#transcript.entries,
+      entriesOmitted: this.#transcript.omitted,
+      latencies: this.#transcript.latencies,
     };
   }
 
-  view(): z.output<typeof standView> {
+  view(): z.output<typeof rigView> {
     const { target, kind, seed, idleMs, callbackUrl } = this.#order;
     const { origin, baseUrl, partner, account } = target.gateway.access;
     const self = `/stands/${this.id}`;
@@ -181,7 +183,7 @@ export class Stand {
         const links = { screen: `${box}/screen.png`, status: `${box}/status` };
         return { number: index + 1, terminalCode, serialNumber, url, ...links };
       }),
-      callbackUrl: callbackUrl ?? target.shop?.url ?? null,
+      callbackUrl: callbackUrl ?? target.partnerServer?.url ?? null,
       idleMs,
       steps: this.#steps,
       failures: this.#failures.length,
@@ -200,14 +202,14 @@ export class Stand {
     const { target } = this.#order;
     const closed = this.during(() => endInjected(this.#context))
       .then(() => target.close())
-      .then(() => target.pace.close());
+      .then(() => target.time.close());
     await withDeadline(systemClock, CLOSE_TIMEOUT_MS, closed);
   }
 
   async #checked(body: unknown): Promise<Step> {
     const { scenario, kind, target } = this.#order;
     const step = checkConfig(stepSchema, body, 'step', STEP_FIX);
-    const needed = await obstacle({ ...scenario, steps: [step] }, kind);
+    const needed = await reasonToSkip({ ...scenario, steps: [step] }, kind);
     if (needed !== undefined) throw new ConfigError(`step: ${needed}`, 'open a stand of another target');
     if ((step.box ?? 1) > target.boxes.length) {
       const fix = 'open a stand with more, as { "boxes": 2 }';
@@ -231,7 +233,7 @@ export class Stand {
       this.#ending.signal.throwIfAborted();
       const where = `step ${number}`;
       if (gone.aborted) {
-        this.#evidence.add('problem', 'given up: the caller went away', { detail: { where } });
+        this.#transcript.add('problem', 'given up: the caller went away', { detail: { where } });
         throw error;
       }
       const mistake = mistakeIn(error);
@@ -245,7 +247,7 @@ export class Stand {
     const reason = error instanceof Error ? error.message : String(error);
     // Of a stand that fails all the time the first reasons are the ones that tell.
     if (this.#failures.length < LIMITS.failures) this.#failures.push({ reason, where });
-    this.#evidence.add('problem', reason, { detail: { where } });
+    this.#transcript.add('problem', reason, { detail: { where } });
   }
 }
 

@@ -1,35 +1,35 @@
 import { systemClock } from '../../lib/clock.ts';
 import { reasonWithFix } from '../run/run.ts';
-import { obstacle } from '../target.ts';
+import { reasonToSkip } from '../target.ts';
 import { durationMs } from '../vocabulary/variables.ts';
-import { type ControlDeps, Refusal } from './contract.ts';
-import { standOrder } from './orders.ts';
-import { Stand } from './rig.ts';
+import { Refusal, type ServerDeps } from './contract.ts';
+import { rigOptions } from './orders.ts';
+import { Rig } from './rig.ts';
 import { LIMITS } from './schemas.ts';
 
 const ENDED_EARLY = 'the stand was ended before it was open';
 const AGAIN = 'open another with POST /stands';
 
 /** The stands of a server, each with a gateway and boxes of its own. */
-export class Stands {
-  readonly #deps: ControlDeps;
-  readonly #stands = new Map<string, Stand>();
-  readonly #opening = new Set<Promise<Stand>>();
+export class Rigs {
+  readonly #deps: ServerDeps;
+  readonly #stands = new Map<string, Rig>();
+  readonly #opening = new Set<Promise<Rig>>();
   /** Why those that are over have ended. */
   readonly #ended = new Map<string, string>();
   readonly #closing = new AbortController();
   #count = 0;
 
-  constructor(deps: ControlDeps) {
+  constructor(deps: ServerDeps) {
     this.#deps = deps;
   }
 
-  all(): readonly Stand[] {
+  all(): readonly Rig[] {
     return [...this.#stands.values()];
   }
 
   /** Opens one as the body says; one whose caller has gone meanwhile is ended. Throws ConfigError and Refusal. */
-  async open(body: unknown, gone: AbortSignal): Promise<Stand> {
+  async open(body: unknown, gone: AbortSignal): Promise<Rig> {
     this.#closing.signal.throwIfAborted();
     if (this.#stands.size + this.#opening.size >= LIMITS.stands) {
       const ids = [...this.#stands.keys()].join(', ');
@@ -49,7 +49,7 @@ export class Stands {
   }
 
   /** Throws Refusal for one that there is not, or that is over. */
-  get(id: string): Stand {
+  get(id: string): Rig {
     const stand = this.#stands.get(id);
     if (stand !== undefined) return stand;
     const reason = this.#ended.get(id);
@@ -75,11 +75,11 @@ export class Stands {
     await Promise.all(this.all().map(({ id }) => this.end(id, reason)));
   }
 
-  async #open(body: unknown, signal: AbortSignal): Promise<Stand> {
+  async #open(body: unknown, signal: AbortSignal): Promise<Rig> {
     this.#count += 1;
     const id = `stand-${this.#count}`;
-    const { request, kind, seed, scenario } = await standOrder(body, id, this.#deps);
-    const hindered = await obstacle(scenario, kind);
+    const { request, kind, seed, scenario } = await rigOptions(body, id, this.#deps);
+    const hindered = await reasonToSkip(scenario, kind);
     if (hindered !== undefined) throw new Refusal(422, `body: ${hindered}`, 'choose another target, or fewer boxes');
     const { boxes, enrolled } = scenario;
     const { callbackUrl, idle } = request;
@@ -87,14 +87,14 @@ export class Stands {
       if (signal.aborted) throw new Refusal(503, ENDED_EARLY, AGAIN);
       throw new Refusal(503, reasonWithFix(error), 'see what the server says, and the logs of --report DIR');
     });
-    const stand = new Stand(id, { scenario, kind, target, seed, idleMs: durationMs(idle) ?? 0, callbackUrl });
+    const stand = new Rig(id, { scenario, kind, target, seed, idleMs: durationMs(idle) ?? 0, callbackUrl });
     await stand.begin();
     this.#stands.set(id, stand);
     void this.#endWhenIdle(stand, idle);
     return stand;
   }
 
-  async #endWhenIdle(stand: Stand, idle: string): Promise<void> {
+  async #endWhenIdle(stand: Rig, idle: string): Promise<void> {
     for (let leftMs = stand.idleInMs; leftMs > 0 && !stand.ending.aborted; leftMs = stand.idleInMs) {
       await systemClock.sleep(leftMs, stand.ending);
     }

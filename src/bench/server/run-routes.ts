@@ -1,8 +1,8 @@
 import { junitOf } from '../reports/junit.ts';
 import { pageOf } from '../reports/page.ts';
 import { tapOf } from '../reports/tap.ts';
-import { type Asked, type ControlDeps, Refusal, type Route } from './contract.ts';
-import { runOrder } from './orders.ts';
+import { Refusal, type Route, type RouteRequest, type ServerDeps } from './contract.ts';
+import { runOptions } from './orders.ts';
 import type { Run } from './run.ts';
 import type { Runs } from './runs.ts';
 import { failure, runList, runRequest, runView } from './schemas.ts';
@@ -11,8 +11,8 @@ const NOT_OVER = { about: 'it is not over', schema: failure };
 const UNKNOWN = { about: 'there is no such run, or it was forgotten', schema: failure };
 
 /** Runs: scenarios that are judged from beginning to end. */
-export function runRoutes(runs: Runs, deps: ControlDeps): Route[] {
-  const runOf = ({ params }: Asked) => runs.get(params.id ?? '');
+export function runRoutes(runs: Runs, deps: ServerDeps): Route[] {
+  const runOf = ({ params }: RouteRequest) => runs.get(params.id ?? '');
   return [
     {
       method: 'GET',
@@ -32,7 +32,7 @@ export function runRoutes(runs: Runs, deps: ControlDeps): Route[] {
       handle: async ({ body }) => {
         runs.assertRoom();
         const id = runs.nextId();
-        const run = runs.add(id, await runOrder(body, id, deps)).view();
+        const run = runs.add(id, await runOptions(body, id, deps)).view();
         return { status: 201, json: run, headers: { location: run.links.self } };
       },
     },
@@ -71,7 +71,7 @@ export function runRoutes(runs: Runs, deps: ControlDeps): Route[] {
         const last = Number(asked.headers['last-event-id'] ?? 0);
         const afterId = Number.isSafeInteger(last) ? last : 0;
         // A browser comes back after the end of a stream, until it is told that there is nothing more.
-        if (run.isOver && afterId >= run.told) return { status: 204, type: 'text/plain', body: '' };
+        if (run.isOver && afterId >= run.lastEventId) return { status: 204, type: 'text/plain', body: '' };
         return { status: 200, follow: run.follow(afterId) };
       },
     },
@@ -79,8 +79,8 @@ export function runRoutes(runs: Runs, deps: ControlDeps): Route[] {
   ];
 }
 
-function reportRoutes(runOf: (asked: Asked) => Run): Route[] {
-  const over = (asked: Asked) => {
+function reportRoutes(runOf: (asked: RouteRequest) => Run): Route[] {
+  const over = (asked: RouteRequest) => {
     const run = runOf(asked);
     if (run.isOver) return run;
     throw new Refusal(409, `${run.id} is ${run.view().state}`, `wait for it: ${run.view().links.events}`);
@@ -95,11 +95,15 @@ function reportRoutes(runOf: (asked: Asked) => Run): Route[] {
   });
   return [
     report('runJunit', 'junit.xml', 'application/xml', 'Verdicts as JUnit XML', (run) =>
-      junitOf(run.everyResult, { startedAtMs: run.createdAtMs }),
+      junitOf(run.allResults, { startedAtMs: run.createdAtMs }),
     ),
-    report('runTap', 'report.tap', 'text/plain', 'Verdicts as TAP 14', (run) => tapOf(run.everyResult)),
-    report('runReport', 'report.html', 'text/html', 'The evidence: timelines, screens, messages and latencies', (run) =>
-      pageOf(run.everyResult, { startedAtMs: run.createdAtMs }),
+    report('runTap', 'report.tap', 'text/plain', 'Verdicts as TAP 14', (run) => tapOf(run.allResults)),
+    report(
+      'runReport',
+      'report.html',
+      'text/html',
+      'The transcript: timelines, screens, messages and latencies',
+      (run) => pageOf(run.allResults, { startedAtMs: run.createdAtMs }),
     ),
   ];
 }

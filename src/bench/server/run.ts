@@ -1,16 +1,16 @@
 import type { z } from 'zod';
 import { systemClock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
-import { type Outcome, type Result, runScenario, unjudged } from '../run/run.ts';
+import { type Outcome, type Result, resultWithoutVerdict, runScenario } from '../run/run.ts';
 import type { TargetKind } from '../target.ts';
 import type { Scenario } from '../vocabulary/scenario.ts';
-import type { Follow, StreamEvent } from './contract.ts';
+import type { StreamEvent, Subscribe } from './contract.ts';
 import { LIMITS, type runView } from './schemas.ts';
 
 export type RunView = z.output<typeof runView>;
 
 /** What a run was ordered with. */
-export interface Order {
+export interface RunOptions {
   scenarios: readonly Scenario[];
   kind: TargetKind;
   seed: number;
@@ -21,7 +21,7 @@ export class Run {
   readonly id: string;
   readonly createdAtMs = systemClock.wallMs();
   readonly results: Result[] = [];
-  readonly #order: Order;
+  readonly #order: RunOptions;
   readonly #abort = new AbortController();
   readonly #over = Promise.withResolvers<void>();
   readonly #events: StreamEvent[] = [];
@@ -34,7 +34,7 @@ export class Run {
   /** Why the bench itself could not go on. */
   #broken = '';
 
-  constructor(id: string, order: Order) {
+  constructor(id: string, order: RunOptions) {
     this.id = id;
     this.#order = order;
   }
@@ -49,7 +49,7 @@ export class Run {
   }
 
   /** The number of the newest event. */
-  get told(): number {
+  get lastEventId(): number {
     return this.#told;
   }
 
@@ -60,7 +60,7 @@ export class Run {
   }
 
   /** Judges all scenarios unless it is aborted. Never throws. */
-  async perform(): Promise<void> {
+  async execute(): Promise<void> {
     if (this.isOver) return;
     this.#state = 'running';
     this.#beganMs = systemClock.monotonicMs();
@@ -82,15 +82,15 @@ export class Run {
   }
 
   /** The results, with one for each scenario that was left out because the run was ended. */
-  get everyResult(): Result[] {
+  get allResults(): Result[] {
     const { scenarios, kind, seed } = this.#order;
     const why = this.#broken === '' ? this.#abort.signal.reason : this.#broken;
     const left = this.isOver ? scenarios.slice(this.results.length) : [];
-    return [...this.results, ...left.map((it) => unjudged(it, kind.name, seed, why))];
+    return [...this.results, ...left.map((it) => resultWithoutVerdict(it, kind.name, seed, why))];
   }
 
   /** What it tells, from the beginning or after the event of this number. */
-  follow(afterId: number): Follow {
+  follow(afterId: number): Subscribe {
     return (listener) => {
       for (const event of this.#events) if (event.id > afterId) listener(event);
       if (this.isOver) listener(undefined);

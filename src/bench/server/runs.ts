@@ -1,5 +1,5 @@
 import { Refusal } from './contract.ts';
-import { type Order, Run } from './run.ts';
+import { Run, type RunOptions } from './run.ts';
 import { LIMITS } from './schemas.ts';
 
 /** The runs of a server: one at a time, in the order in which they came. */
@@ -29,7 +29,7 @@ export class Runs {
     });
   }
 
-  add(id: string, order: Order): Run {
+  add(id: string, order: RunOptions): Run {
     this.assertRoom();
     const run = new Run(id, order);
     this.#runs.set(id, run);
@@ -58,7 +58,7 @@ export class Runs {
     if (this.#busy) return;
     this.#busy = true;
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
-      await next.perform();
+      await next.execute();
       this.#forget();
     }
     this.#busy = false;

@@ -8,14 +8,14 @@ export const LIMITS = {
   scenarios: 100,
   /** Runs that wait for the one under way. */
   runsQueued: 20,
-  /** Finished runs that are kept with their evidence, the newest. */
+  /** Finished runs that are kept with their transcript, the newest. */
   runsKept: 20,
   /** Pictures of finished runs that are kept. */
   pictureBytesKept: 256_000_000,
   /** What a run tells; of more the oldest is forgotten. */
   events: 5_000,
   streams: 64,
-  /** Entries of a stand's evidence, beyond which messages are left out. */
+  /** Entries of a stand's transcript, beyond which messages are left out. */
   entries: 20_000,
   stands: 4,
   standBoxes: 50,
@@ -80,7 +80,7 @@ export const runRequest = z
   })
   .meta({ id: 'RunRequest' });
 
-export const standRequest = z
+export const rigRequest = z
   .strictObject({
     ...choice,
     target: choice.target.describe(
@@ -102,7 +102,7 @@ export const standRequest = z
 
 /** What a run and a stand choose about their target. */
 export type TargetChoice = Omit<z.output<typeof runRequest>, 'scenarios' | 'seed'>;
-export type StandRequest = z.output<typeof standRequest>;
+export type RigRequest = z.output<typeof rigRequest>;
 
 const ms = z.number().min(0).describe('milliseconds');
 const wall = z.string().describe('ISO 8601');
@@ -161,7 +161,7 @@ export const runView = z
 
 export const runList = z.strictObject({ runs: z.array(runView) }).meta({ id: 'RunList' });
 
-export const standView = z
+export const rigView = z
   .strictObject({
     id: z.string(),
     target: z.string(),
@@ -190,7 +190,7 @@ export const standView = z
   })
   .meta({ id: 'Stand' });
 
-export const standList = z.strictObject({ stands: z.array(standView) }).meta({ id: 'StandList' });
+export const rigList = z.strictObject({ stands: z.array(rigView) }).meta({ id: 'StandList' });
 
 export const stepAnswer = z
   .strictObject({

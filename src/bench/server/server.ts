@@ -6,12 +6,12 @@ import { cutSlowReader, limitConnections, SAFE_HEADERS, SERVER_LIMITS } from '..
 import type { Logger } from '../../lib/log.ts';
 import { StepFailure } from '../steps/context.ts';
 import { aboutRoutes } from './about-routes.ts';
-import { type Answer, type ControlDeps, Refusal, type Route } from './contract.ts';
+import { type Answer, Refusal, type Route, type ServerDeps } from './contract.ts';
 import { EventStreams } from './event-stream.ts';
 import { assertAllowed } from './guard.ts';
 import { openApi } from './openapi.ts';
-import { standRoutes } from './rig-routes.ts';
-import { Stands } from './rigs.ts';
+import { rigRoutes } from './rig-routes.ts';
+import { Rigs } from './rigs.ts';
 import { runRoutes } from './run-routes.ts';
 import { Runs } from './runs.ts';
 import { LIMITS } from './schemas.ts';
@@ -20,7 +20,7 @@ const CONNECTIONS_MAX = 256;
 /** A report is one page with pictures and a style of its own, and says itself what it may load. */
 const REPORT_POLICY = "frame-ancestors 'none'";
 
-export interface ControlOptions {
+export interface ServerOptions {
   host: string;
   /** 0 takes a free one. */
   port: number;
@@ -32,7 +32,7 @@ export interface ControlOptions {
 }
 
 /** A control server that answers. */
-export interface Control {
+export interface BenchServer {
   /** As `http://127.0.0.1:8820`. */
   readonly origin: string;
   /** Aborts every run and ends every stand; settled once nothing of them is left. */
@@ -40,13 +40,13 @@ export interface Control {
 }
 
 /** Starts the control server of a bench. Throws ConfigError when the address cannot be had. */
-export async function startControl(options: ControlOptions, deps: ControlDeps): Promise<Control> {
+export async function startBenchServer(options: ServerOptions, deps: ServerDeps): Promise<BenchServer> {
   const runs = new Runs();
-  const stands = new Stands(deps);
+  const stands = new Rigs(deps);
   const routes: Route[] = [];
   const counts = () => ({ runs: runs.all().filter(({ isOver }) => !isOver).length, stands: stands.all().length });
   const described = () => openApi(routes, options.version);
-  routes.push(...aboutRoutes(deps, counts, described), ...runRoutes(runs, deps), ...standRoutes(stands));
+  routes.push(...aboutRoutes(deps, counts, described), ...runRoutes(runs, deps), ...rigRoutes(stands));
   const app = createApp(options);
   const streams = new EventStreams();
   for (const route of routes) addRoute(app, route, streams);
@@ -61,7 +61,7 @@ export async function startControl(options: ControlOptions, deps: ControlDeps): 
   };
 }
 
-function createApp({ token, log }: ControlOptions): FastifyInstance {
+function createApp({ token, log }: ServerOptions): FastifyInstance {
   const { requestTimeout, keepAliveTimeout, maxRequestsPerSocket, ...http } = SERVER_LIMITS;
   const app = Fastify({
     logger: false,
@@ -185,7 +185,7 @@ function answerNoRequest(error: Error, socket: Socket): void {
   socket.destroySoon();
 }
 
-async function listen(app: FastifyInstance, { host, port }: ControlOptions): Promise<number> {
+async function listen(app: FastifyInstance, { host, port }: ServerOptions): Promise<number> {
   try {
     await app.listen({ host, port });
   } catch (error) {

@@ -1,22 +1,22 @@
-import type { BoxAt } from '../clients/box.ts';
+import type { BoxClient } from '../clients/box.ts';
 import type { CallbackView, PaymentView } from '../clients/gateway.ts';
 import type { Target } from '../target.ts';
-import { type Beginning, boxOf, type StepContext } from './context.ts';
+import { type Baseline, boxOf, type StepContext } from './context.ts';
 
 /** How things are before the first step; a target that goes on has payments of before. Throws PayboxError. */
-export async function begin({ target, session }: StepContext): Promise<Beginning> {
-  const began = session.began ?? (await beginningAt(target));
-  session.began ??= began;
-  return session.began;
+export async function baseline({ target, state }: StepContext): Promise<Baseline> {
+  const began = state.baseline ?? (await beginningAt(target));
+  state.baseline ??= began;
+  return state.baseline;
 }
 
 /** The same, where the steps may do without: a step that needs it asks again, and says why there is none. */
-export async function beginIfTold(context: StepContext): Promise<void> {
-  await begin(context).catch(() => undefined);
+export async function tryBaseline(context: StepContext): Promise<void> {
+  await baseline(context).catch(() => undefined);
 }
 
-async function beginningAt(target: Target): Promise<Beginning> {
-  if (target.goesOn !== true) return { payment: undefined, announcements: new Map() };
+async function beginningAt(target: Target): Promise<Baseline> {
+  if (target.isExternal !== true) return { payment: undefined, announcements: new Map() };
   const newest = await target.gateway.payments().next();
   const announcements = await Promise.all(
     target.boxes.map(async (box) => [box.terminalCode, await box.announcements()] as const),
@@ -25,9 +25,9 @@ async function beginningAt(target: Target): Promise<Beginning> {
 }
 
 /** How a box has not announced so many payments since the scenario began, or since the box itself did. */
-export async function lookAtAnnouncements(expected: number, context: StepContext): Promise<string | undefined> {
+export async function announcementProblem(expected: number, context: StepContext): Promise<string | undefined> {
   const box = boxOf(context);
-  const announced = await announcedBy(box, await begin(context));
+  const announced = await announcedBy(box, await baseline(context));
   if (announced === expected) return undefined;
   if (announced === undefined) return `${box.terminalCode}: announced: the box does not tell`;
   return `${box.terminalCode}: announced: expected ${expected}, it has announced ${announced}`;
@@ -37,16 +37,17 @@ export async function lookAtAnnouncements(expected: number, context: StepContext
  * Which payment is not settled: each that came since the scenario began is reported by every box that was told of it,
  * and told to the partner; once each.
  */
-export async function lookAtAccount(context: StepContext): Promise<string | undefined> {
-  const { target, session } = context;
-  const began = await begin(context);
+export async function settlementProblem(context: StepContext): Promise<string | undefined> {
+  const { target, state } = context;
+  const began = await baseline(context);
   const everyPayment = await paymentsSince(began.payment, target);
   const known = new Set(everyPayment.map(({ transactionId }) => transactionId));
-  const lost = session.paid?.find((it) => !known.has(it));
+  const lost = state.paid?.find((it) => !known.has(it));
   if (lost !== undefined) return `settled: payment ${lost} was taken by the gateway, which does not know it`;
   const payments = everyPayment.filter((it) => isOf(it, target));
   const callbacks = Map.groupBy(await callbacksFor(payments, target), ({ transactionId }) => transactionId);
-  const received = target.shop && Map.groupBy(target.shop.received, ({ transactionId }) => transactionId);
+  const received =
+    target.partnerServer && Map.groupBy(target.partnerServer.received, ({ transactionId }) => transactionId);
   for (const payment of payments) {
     const { transactionId } = payment;
     const problem =
@@ -58,7 +59,7 @@ export async function lookAtAccount(context: StepContext): Promise<string | unde
     const told = payments.filter(({ boxes }) => boxes.some((it) => it.terminalCode === box.terminalCode)).length;
     const announced = await announcedBy(box, began);
     // Fewer where the box may have been started anew, which counts from there.
-    const isSinceBegan = target.goesOn !== true && session.turnedOff?.has(box.terminalCode) !== true;
+    const isSinceBegan = target.isExternal !== true && state.turnedOff?.has(box.terminalCode) !== true;
     if (announced !== undefined && (announced > told || (isSinceBegan && announced < told))) {
       return `settled: ${box.terminalCode} has announced ${announced} payments, it was told of ${told}`;
     }
@@ -122,7 +123,7 @@ async function callbacksFor(payments: readonly PaymentView[], { gateway }: Targe
   return callbacks;
 }
 
-async function announcedBy(box: BoxAt, { announcements }: Beginning): Promise<number | undefined> {
+async function announcedBy(box: BoxClient, { announcements }: Baseline): Promise<number | undefined> {
   const announced = await box.announcements();
   const before = announcements.get(box.terminalCode) ?? 0;
   return announced === undefined || announced < before ? announced : announced - before;

@@ -6,7 +6,7 @@ import { boxOf, type StepContext } from './context.ts';
 type BoxExpectation = Pick<Expectation, 'state' | 'screen' | 'text' | 'no text' | 'qr' | 'online' | 'status'>;
 
 /** How a box is not as expected; undefined when it is. Throws PayboxError when it cannot be asked. */
-export async function lookAtBox(expected: BoxExpectation, context: StepContext): Promise<string | undefined> {
+export async function boxProblem(expected: BoxExpectation, context: StepContext): Promise<string | undefined> {
   const { state, online, status, screen, text, qr } = expected;
   if (Object.values(expected).every((it) => it === undefined)) return undefined;
   const { terminalCode } = boxOf(context);
@@ -32,11 +32,11 @@ function textProblem(text: string, expected: BoxExpectation): string | undefined
 
 async function qrProblem(expected: string, context: StepContext): Promise<string | undefined> {
   const box = boxOf(context);
-  const seen = await context.target.probe.see(box);
+  const seen = await context.target.probe.capture(box);
   if (seen === undefined) return 'qr: there is no picture of the screen yet';
-  context.evidence.addScreen(box.terminalCode, seen.file, seen.qr);
+  context.transcript.addScreen(box.terminalCode, seen.file, seen.qr);
   if (expected === 'none')
     return seen.qr === undefined ? undefined : `qr: expected none, the screen has ${shown(seen.qr)}`;
   if (seen.qr === expected) return undefined;
-  return `qr: expected ${shown(expected)}, ${seen.qr === undefined ? (seen.whyNoQr ?? 'none is read on the screen') : `the screen has ${shown(seen.qr)}`}`;
+  return `qr: expected ${shown(expected)}, ${seen.qr === undefined ? (seen.noQrReason ?? 'none is read on the screen') : `the screen has ${shown(seen.qr)}`}`;
 }

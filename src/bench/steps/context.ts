@@ -1,25 +1,25 @@
 import type { Random } from '../../lib/random.ts';
 import type { StandingFault } from '../../protocol/faults.ts';
-import type { BoxAt } from '../clients/box.ts';
-import type { GatewayAt } from '../clients/gateway.ts';
-import type { Evidence } from '../reports/evidence.ts';
+import type { BoxClient } from '../clients/box.ts';
+import type { GatewayClient } from '../clients/gateway.ts';
+import type { Transcript } from '../reports/transcript.ts';
 import type { Target } from '../target.ts';
 import type { Scenario } from '../vocabulary/scenario.ts';
 import type { Step } from '../vocabulary/steps.ts';
 import type { Scope } from '../vocabulary/variables.ts';
 
 /** A fault that a scenario has ordered by its name. */
-export interface Injected extends StandingFault {
+export interface InjectedFault extends StandingFault {
   /** Where it was ordered. */
-  readonly at: GatewayAt | BoxAt;
+  readonly at: GatewayClient | BoxClient;
   /** The place of the step that ordered it. */
   readonly path: readonly (string | number)[];
   /** It stood when the power there was turned off. */
-  readonly isCutOff?: true;
+  readonly endedByPowerOff?: true;
 }
 
 /** How things were before a scenario, where they did not begin with it. */
-export interface Beginning {
+export interface Baseline {
   /** The newest payment, by its transaction id. */
   readonly payment: string | undefined;
   /** How many payments each box had announced, by terminalCode. */
@@ -27,11 +27,11 @@ export interface Beginning {
 }
 
 /** What is kept from step to step. */
-export interface Session {
+export interface ScenarioState {
   firstToken?: string;
   /** In the order in which they were injected. */
-  injected?: Injected[];
-  began?: Beginning;
+  injectedFaults?: InjectedFault[];
+  baseline?: Baseline;
   /** Boxes that were, by terminalCode. */
   turnedOff?: Set<string>;
   /** Payments that the gateway has taken, by transaction id. */
@@ -42,10 +42,10 @@ export interface Session {
 export interface StepContext {
   readonly scenario: Scenario;
   readonly target: Target;
-  readonly evidence: Evidence;
+  readonly transcript: Transcript;
   readonly random: Random;
   readonly scope: Scope;
-  readonly session: Session;
+  readonly state: ScenarioState;
   /** Of the box that a step is about unless it names another, from 0 on. */
   readonly box: number;
   /** Whether the steps name this box, or are for each box. */
@@ -74,7 +74,7 @@ export class StepFailure extends Error {
 }
 
 /** The box that a step is about. Throws StepFailure for one that there is not. */
-export function boxOf(context: StepContext): BoxAt {
+export function boxOf(context: StepContext): BoxClient {
   const box = context.target.boxes[context.box];
   if (box !== undefined) return box;
   throw new StepFailure(

@@ -2,7 +2,7 @@ import { explained } from '../../protocol/codes.ts';
 import type { Step } from '../vocabulary/steps.ts';
 import { spanMs } from '../vocabulary/variables.ts';
 import { boxOf, type StepContext, StepFailure } from './context.ts';
-import { untilRight } from './waiting.ts';
+import { waitUntilRight } from './waiting.ts';
 
 const ENROL_WITHIN_MS = 20_000;
 /** As a box shows it, in a line of its own. */
@@ -11,7 +11,7 @@ const CODE = /^[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}$/m;
 /** `wait`: time passes. */
 export async function wait(text: string, { target, random, signal }: StepContext): Promise<undefined> {
   const [fromMs, toMs] = spanMs(text) ?? [0, 0];
-  await target.pace.wait(fromMs + Math.round(random.fraction() * (toMs - fromMs)), signal);
+  await target.time.wait(fromMs + Math.round(random.fraction() * (toMs - fromMs)), signal);
   signal.throwIfAborted();
 }
 
@@ -30,10 +30,10 @@ export async function enrol(args: NonNullable<Step['enrol']>, context: StepConte
     if (code === '') code = CODE.exec(await box.text())?.[0] ?? '';
     return code === '' ? `${box.terminalCode} shows no code` : undefined;
   };
-  const problem = await untilRight(target.pace, ENROL_WITHIN_MS, ask, signal);
+  const problem = await waitUntilRight(target.time, ENROL_WITHIN_MS, ask, signal);
   if (problem !== undefined) throw new StepFailure(problem, path);
   const answer = await target.gateway.enrol(box.terminalCode, code);
-  context.evidence.add('call', `enrolment of ${box.terminalCode}: ${explained(answer)}`);
+  context.transcript.add('call', `enrolment of ${box.terminalCode}: ${explained(answer)}`);
   const expected = String(args.answer ?? 'SUCCESS');
   if (answer !== expected) {
     throw new StepFailure(`enrol: expected ${expected}, the answer is ${explained(answer)}`, path);

@@ -1,19 +1,19 @@
 import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
 import type { Expectation } from '../vocabulary/expect.ts';
 import { durationMs } from '../vocabulary/variables.ts';
-import { lookAtAccount, lookAtAnnouncements } from './account.ts';
-import { lookAtBox } from './box-looks.ts';
+import { announcementProblem, settlementProblem } from './account.ts';
+import { boxProblem } from './box-looks.ts';
 import { boxOf, type StepContext, StepFailure } from './context.ts';
-import { lookAtFault } from './faults.ts';
-import { lookAtCallback, lookAtReport } from './gateway-looks.ts';
+import { faultProblem } from './faults.ts';
+import { callbackProblem, reportProblem } from './gateway-looks.ts';
 import { goldenProblem } from './golden.ts';
-import { untilRight, whileRight } from './waiting.ts';
+import { waitUntilRight, watchWhileRight } from './waiting.ts';
 
 const WITHIN_MS = 5_000;
 
 /** `expect`: all of it, at one moment, within a time. Throws StepFailure. */
 export async function expect(args: Expectation, context: StepContext): Promise<undefined> {
-  const { target, path, signal, evidence } = context;
+  const { target, path, signal, transcript } = context;
   const {
     within,
     for: stays,
@@ -32,12 +32,12 @@ export async function expect(args: Expectation, context: StepContext): Promise<u
     try {
       return (
         (unreachable && (await reachableProblem(context))) ??
-        (report && (await lookAtReport(report, context))) ??
-        (callback && (await lookAtCallback(callback, context))) ??
-        (fault && (await lookAtFault(fault, context))) ??
-        (announced === undefined ? undefined : await lookAtAnnouncements(announced, context)) ??
-        (settled && (await lookAtAccount(context))) ??
-        (await lookAtBox(shown, context)) ??
+        (report && (await reportProblem(report, context))) ??
+        (callback && (await callbackProblem(callback, context))) ??
+        (fault && (await faultProblem(fault, context))) ??
+        (announced === undefined ? undefined : await announcementProblem(announced, context)) ??
+        (settled && (await settlementProblem(context))) ??
+        (await boxProblem(shown, context)) ??
         (golden === undefined ? undefined : await goldenProblem({ golden, tolerance }, context))
       );
     } catch (error) {
@@ -45,12 +45,12 @@ export async function expect(args: Expectation, context: StepContext): Promise<u
       return reasonOf(error);
     }
   };
-  const until = () => untilRight(target.pace, withinMs, look, signal);
-  const problem = await evidence.timed(`until ${nameOf(args)}`, until, target.pace.clock);
+  const until = () => waitUntilRight(target.time, withinMs, look, signal);
+  const problem = await transcript.timed(`until ${nameOf(args)}`, until, target.time.clock);
   if (problem !== undefined) throw new StepFailure(`${problem}, ${within ?? '5s'} long`, path);
   const forMs = durationOf(stays);
   if (forMs === undefined) return undefined;
-  const later = await whileRight(target.pace, forMs, look, signal);
+  const later = await watchWhileRight(target.time, forMs, look, signal);
   if (later !== undefined) throw new StepFailure(`it did not stay so for ${stays}: ${later}`, path);
   return undefined;
 }

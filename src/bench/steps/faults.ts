@@ -1,10 +1,10 @@
 import { reasonOf } from '../../lib/errors.ts';
 import { faultKind } from '../../protocol/faults.ts';
-import type { BoxAt } from '../clients/box.ts';
-import type { GatewayAt } from '../clients/gateway.ts';
+import type { BoxClient } from '../clients/box.ts';
+import type { GatewayClient } from '../clients/gateway.ts';
 import { type FaultArgs, faultOf, type Injection } from '../vocabulary/fault.ts';
 import { durationMs } from '../vocabulary/variables.ts';
-import { boxOf, type Injected, type StepContext, StepFailure } from './context.ts';
+import { boxOf, type InjectedFault, type StepContext, StepFailure } from './context.ts';
 
 const SEED_LIMIT = 1_000_000_000;
 
@@ -13,26 +13,26 @@ export async function fault(args: FaultArgs, context: StepContext): Promise<obje
   const { target } = context;
   const { inject, end, box, gateway, partner, ...more } = faultOf(args);
   if (inject !== undefined) return injected({ ...more, inject }, context);
-  if (end !== undefined) await ended(end, context);
+  if (end !== undefined) await endFaults(end, context);
   if (box !== undefined) {
     if (box !== 'on') {
-      context.session.turnedOff ??= new Set();
-      context.session.turnedOff.add(boxOf(context).terminalCode);
-      await cutOff(boxOf(context), context);
+      context.state.turnedOff ??= new Set();
+      context.state.turnedOff.add(boxOf(context).terminalCode);
+      await markEnded(boxOf(context), context);
     }
     await target.powerBox(context.box, box);
   }
   if (gateway !== undefined) {
-    if (gateway !== 'on') await cutOff(target.gateway, context);
+    if (gateway !== 'on') await markEnded(target.gateway, context);
     await target.powerGateway(gateway);
   }
-  if (partner !== undefined) target.shop?.answer(partner.answer, partner.times ?? 1);
+  if (partner !== undefined) target.partnerServer?.answer(partner.answer, partner.times ?? 1);
   return undefined;
 }
 
 /** Orders a fault, where it is made; its choices follow from the seed of the run. */
 async function injected({ inject, times, chance, content, ...more }: Injection, context: StepContext): Promise<object> {
-  const { target, session, random, evidence } = context;
+  const { target, state, random, transcript } = context;
   const seconds = more.for === undefined ? undefined : (durationMs(more.for) ?? 0) / 1_000;
   const isOfBox = faultKind(inject).place === 'box';
   const box = isOfBox || context.isBoxNamed === true ? boxOf(context).terminalCode : undefined;
@@ -46,39 +46,39 @@ async function injected({ inject, times, chance, content, ...more }: Injection, 
     ...(seconds === undefined ? {} : { seconds }),
     ...(content === undefined ? {} : { content: String(content) }),
   });
-  session.injected ??= [];
-  session.injected.push({ ...standing, at, path: context.path });
-  evidence.add('call', `fault ${inject}${isOfBox ? ` at ${box}` : ''}`, { detail: standing });
+  state.injectedFaults ??= [];
+  state.injectedFaults.push({ ...standing, at, path: context.path });
+  transcript.add('call', `fault ${inject}${isOfBox ? ` at ${box}` : ''}`, { detail: standing });
   return standing;
 }
 
 /** What stands where the power is turned off ends there, whether or not it has happened. */
-async function cutOff(at: GatewayAt | BoxAt, { session }: StepContext): Promise<void> {
-  const isThere = session.injected?.some((it) => it.at === at);
+async function markEnded(at: GatewayClient | BoxClient, { state }: StepContext): Promise<void> {
+  const isThere = state.injectedFaults?.some((it) => it.at === at);
   if (isThere !== true) return;
   // What is off already has none that stand.
   const standing = await at.faults().catch(() => undefined);
   const ids = new Set(standing?.map(({ id }) => id));
-  session.injected = (session.injected ?? []).map((it) =>
-    it.at === at && ids.has(it.id) ? { ...it, isCutOff: true } : it,
+  state.injectedFaults = (state.injectedFaults ?? []).map((it) =>
+    it.at === at && ids.has(it.id) ? { ...it, endedByPowerOff: true } : it,
   );
 }
 
 /** Ends what the scenario has injected: all, those of a name, or the one of an id. */
-async function ended(which: string, { session, path }: StepContext): Promise<void> {
-  const before = session.injected ?? [];
+async function endFaults(which: string, { state, path }: StepContext): Promise<void> {
+  const before = state.injectedFaults ?? [];
   const meant = before.filter((it) => which === 'all' || it.fault === which || it.id === which);
   if (meant.length === 0 && which !== 'all') throw new StepFailure(`no fault ${which} was injected before`, path);
   await Promise.all(meant.map(({ at, id }) => at.endFault(id)));
-  session.injected = before.filter((it) => !meant.includes(it));
+  state.injectedFaults = before.filter((it) => !meant.includes(it));
 }
 
 /**
  * Throws StepFailure for a fault that was ordered to happen and never did: what was seen was seen without it. Those that
  * are left to chance, that last for a time, and that the scenario has ended may not happen.
  */
-export async function expectHappened({ session }: StepContext): Promise<void> {
-  for (const injected of session.injected ?? []) {
+export async function expectHappened({ state }: StepContext): Promise<void> {
+  for (const injected of state.injectedFaults ?? []) {
     const { fault, chance, seconds, path } = injected;
     const lasts = faultKind(fault).timing !== 'late' && seconds !== undefined;
     if (chance !== undefined || lasts || (await timesHappened(injected)) !== 0) continue;
@@ -87,27 +87,27 @@ export async function expectHappened({ session }: StepContext): Promise<void> {
   }
 }
 
-/** Ends what still stands at a target that goes on; what cannot be ended is told in the evidence. */
-export async function endInjected({ target, session, evidence }: StepContext): Promise<void> {
-  if (target.goesOn !== true) return;
-  for (const [at, injected] of Map.groupBy(session.injected ?? [], (it) => it.at)) {
+/** Ends what still stands at a target that goes on; what cannot be ended is told in the transcript. */
+export async function endInjected({ target, state, transcript }: StepContext): Promise<void> {
+  if (target.isExternal !== true) return;
+  for (const [at, injected] of Map.groupBy(state.injectedFaults ?? [], (it) => it.at)) {
     const own = new Set(injected.map(({ id }) => id));
     try {
       const standing = (await at.faults()) ?? [];
       for (const { id } of standing) if (own.has(id)) await at.endFault(id);
     } catch (error) {
       const names = [...new Set(injected.map((it) => it.fault))].join(', ');
-      evidence.add('problem', `these faults may still stand: ${names}: ${reasonOf(error)}`);
+      transcript.add('problem', `these faults may still stand: ${names}: ${reasonOf(error)}`);
     }
   }
 }
 
 /** How a fault has not happened as often as expected. One that is over has happened as often as it was to. */
-export async function lookAtFault(
+export async function faultProblem(
   expected: { name: string; happened: number },
-  { session }: StepContext,
+  { state }: StepContext,
 ): Promise<string | undefined> {
-  const fault = session.injected?.findLast((it) => it.fault === expected.name);
+  const fault = state.injectedFaults?.findLast((it) => it.fault === expected.name);
   if (fault === undefined) return `fault: no ${expected.name} was injected, or it was ended`;
   const happened = await timesHappened(fault);
   if (happened === undefined) return `fault: ${expected.name} is over, and how often it happened is not known`;
@@ -116,7 +116,14 @@ export async function lookAtFault(
     : `fault: expected ${expected.name} ${expected.happened} times, it happened ${happened} times`;
 }
 
-async function timesHappened({ at, id, times, seconds, fault, isCutOff }: Injected): Promise<number | undefined> {
+async function timesHappened({
+  at,
+  id,
+  times,
+  seconds,
+  fault,
+  endedByPowerOff: isCutOff,
+}: InjectedFault): Promise<number | undefined> {
   if (isCutOff) return undefined;
   const standing = (await at.faults())?.find((it) => it.id === id);
   if (standing !== undefined) return standing.happened;

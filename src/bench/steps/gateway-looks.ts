@@ -1,10 +1,10 @@
-import type { CallbackView, GatewayAt } from '../clients/gateway.ts';
+import type { CallbackView, GatewayClient } from '../clients/gateway.ts';
 import type { Expectation } from '../vocabulary/expect.ts';
 import { difference, shown } from '../vocabulary/variables.ts';
 import { boxOf, type StepContext } from './context.ts';
 
 /** How the gateway does not know what was expected from the box; undefined when it does. */
-export async function lookAtReport(
+export async function reportProblem(
   report: NonNullable<Expectation['report']>,
   context: StepContext,
 ): Promise<string | undefined> {
@@ -32,7 +32,7 @@ async function found<T>(pages: AsyncIterable<T[]>, isMeant: (row: T) => boolean)
 }
 
 /** All of a payment that stand on the page with the newest of them: they were made at one time. */
-async function callbacksOf(transactionId: string, gateway: GatewayAt): Promise<CallbackView[]> {
+async function callbacksOf(transactionId: string, gateway: GatewayClient): Promise<CallbackView[]> {
   for await (const rows of gateway.callbacks()) {
     const own = rows.filter((it) => it.transactionId === transactionId);
     if (own.length > 0) return own;
@@ -41,7 +41,7 @@ async function callbacksOf(transactionId: string, gateway: GatewayAt): Promise<C
 }
 
 /** How the partner was not called as expected, by what the gateway tells and what the partner's server received. */
-export async function lookAtCallback(
+export async function callbackProblem(
   expected: NonNullable<Expectation['callback']>,
   { target }: StepContext,
 ): Promise<string | undefined> {
@@ -60,7 +60,7 @@ export async function lookAtCallback(
   if (expected.attempts !== undefined && made !== expected.attempts) {
     return `callback: expected ${expected.attempts} attempts, ${made} were made`;
   }
-  const received = target.shop?.received.filter((it) => it.transactionId === transactionId);
+  const received = target.partnerServer?.received.filter((it) => it.transactionId === transactionId);
   // One that is under way has reached the partner, and is no attempt that was made.
   const underWay = status === 'pending' && received?.length === made + 1;
   if (received !== undefined && received.length !== made && !underWay) {

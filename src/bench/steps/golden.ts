@@ -7,13 +7,13 @@ import { boxOf, type StepContext } from './context.ts';
 
 const TOLERANCE = 0.001;
 
-/** How the screen does not look like a golden picture; the difference goes into the evidence. Writes it when asked to. */
+/** How the screen does not look like a golden picture; the difference goes into the transcript. Writes it when asked to. */
 export async function goldenProblem(
   { golden, tolerance = TOLERANCE }: { golden: string; tolerance: number | undefined },
-  { scenario, target, evidence, updateGoldens, ...context }: StepContext,
+  { scenario, target, transcript, updateGoldens, ...context }: StepContext,
 ): Promise<string | undefined> {
-  const box = boxOf({ scenario, target, evidence, updateGoldens, ...context });
-  const seen = await target.probe.see(box);
+  const box = boxOf({ scenario, target, transcript, updateGoldens, ...context });
+  const seen = await target.probe.capture(box);
   if (seen === undefined) return `${box.terminalCode}: golden: there is no picture of the screen yet`;
   const path = await placeIn(scenario.folder, golden);
   if (path === undefined)
@@ -28,7 +28,7 @@ export async function goldenProblem(
   if (typeof expected === 'string') return `golden: ${golden}: ${expected}; --update-goldens writes it`;
   const { share, picture } = comparePictures(seen.picture, expected);
   if (share <= tolerance) return undefined;
-  evidence.addScreen(`${box.terminalCode}, difference to ${golden}`, await encodePicture(picture), undefined);
+  transcript.addScreen(`${box.terminalCode}, difference to ${golden}`, await encodePicture(picture), undefined);
   const size = `${seen.picture.width}x${seen.picture.height}`;
   const percent = (part: number) => `${(part * 100).toFixed(2)} %`;
   return `${box.terminalCode}: golden: ${percent(share)} of ${size} differ from ${golden}, at most ${percent(tolerance)} may`;

@@ -2,7 +2,7 @@ import { PayboxError } from '../../lib/errors.ts';
 import { explained } from '../../protocol/codes.ts';
 import type { GenerateResponse } from '../../protocol/http-api.ts';
 import type { Step } from '../vocabulary/steps.ts';
-import { begin } from './account.ts';
+import { baseline } from './account.ts';
 import { boxOf, type StepContext, StepFailure } from './context.ts';
 
 const ORDER_ID_BYTES = 6;
@@ -17,7 +17,7 @@ export async function generate(args: NonNullable<Step['generate']>, context: Ste
 
 /** `push`: what a partner does to have a QR on a box. */
 export async function push(args: NonNullable<Step['push']>, context: StepContext): Promise<object> {
-  const { target, evidence } = context;
+  const { target, transcript } = context;
   const { partner, account } = target.gateway;
   const box = boxOf(context);
   const generated = args.qr === undefined ? await made(args, context) : brought(args, String(args.qr), context);
@@ -34,9 +34,11 @@ export async function push(args: NonNullable<Step['push']>, context: StepContext
     ...args.change,
   };
   const token = await tokenFor(args.token, context);
-  const { status, message } = await evidence.timed('push until it is confirmed', () => partner.sendQr(token, request));
+  const { status, message } = await transcript.timed('push until it is confirmed', () =>
+    partner.sendQr(token, request),
+  );
   const answer = status === 'SUCCESS' ? status : message;
-  evidence.add('call', `send-qr: ${explained(answer)}`, { detail: { request, answer: { status, message } } });
+  transcript.add('call', `send-qr: ${explained(answer)}`, { detail: { request, answer: { status, message } } });
   expectAnswer('push', answer, args.answer, context);
   return { ...generated, answer };
 }
@@ -44,7 +46,7 @@ export async function push(args: NonNullable<Step['push']>, context: StepContext
 /** `pay`: the sandbox's payment. */
 export async function pay(args: NonNullable<Step['pay']>, context: StepContext): Promise<object> {
   const { partner, account } = context.target.gateway;
-  await begin(context);
+  await baseline(context);
   const payment = {
     bankAccount: account.bankAccount,
     content: String(args.content),
@@ -52,14 +54,14 @@ export async function pay(args: NonNullable<Step['pay']>, context: StepContext):
     transType: args.debit === true ? ('D' as const) : ('C' as const),
   };
   const token = await tokenFor(args.token, context);
-  const { status, message } = await context.evidence.timed('payment', () => partner.testCallback(token, payment));
+  const { status, message } = await context.transcript.timed('payment', () => partner.testCallback(token, payment));
   const answer = status === 'SUCCESS' ? status : message;
-  context.evidence.add('call', `transaction-callback: ${explained(answer)}`, {
+  context.transcript.add('call', `transaction-callback: ${explained(answer)}`, {
     detail: { request: payment, answer: { status, message } },
   });
   if (status === 'SUCCESS') {
-    context.session.paid ??= [];
-    context.session.paid.push(message);
+    context.state.paid ??= [];
+    context.state.paid.push(message);
   }
   expectAnswer('pay', answer, args.answer, context);
   return { answer, transactionId: status === 'SUCCESS' ? message : '', ...payment };
@@ -68,7 +70,7 @@ export async function pay(args: NonNullable<Step['pay']>, context: StepContext):
 /** `cancel`: the order is taken back. */
 export async function cancel(args: NonNullable<Step['cancel']>, context: StepContext): Promise<object> {
   const answer = await context.target.gateway.cancel(String(args.order));
-  context.evidence.add('call', `cancel of ${args.order}: ${explained(answer)}`);
+  context.transcript.add('call', `cancel of ${args.order}: ${explained(answer)}`);
   return { answer: expectAnswer('cancel', answer, args.answer, context) };
 }
 
@@ -86,12 +88,12 @@ async function made(
   };
   const token = await tokenFor(args.token, context);
   try {
-    const answer = await context.evidence.timed('generate', () => partner.generate(token, order));
-    context.evidence.add('call', `generate: order ${order.orderId}`, { detail: { request: order, answer } });
+    const answer = await context.transcript.timed('generate', () => partner.generate(token, order));
+    context.transcript.add('call', `generate: order ${order.orderId}`, { detail: { request: order, answer } });
     return answer;
   } catch (error) {
     if (!(error instanceof PayboxError) || error.severity !== 'fatal') throw error;
-    context.evidence.add('call', `generate: ${explained(error.code)}`, { detail: { request: order } });
+    context.transcript.add('call', `generate: ${explained(error.code)}`, { detail: { request: order } });
     return error.code;
   }
 }
@@ -111,10 +113,10 @@ function orderIdOf({ order }: Pick<NonNullable<Step['push']>, 'order'>, { random
 }
 
 /** A new token, or the one that this scenario took first, however old it is. */
-async function tokenFor(which: 'first' | undefined, { target, session }: StepContext): Promise<string> {
-  if (which === 'first' && session.firstToken !== undefined) return session.firstToken;
+async function tokenFor(which: 'first' | undefined, { target, state }: StepContext): Promise<string> {
+  if (which === 'first' && state.firstToken !== undefined) return state.firstToken;
   const token = await target.gateway.partner.token();
-  session.firstToken ??= token;
+  state.firstToken ??= token;
   return token;
 }
 

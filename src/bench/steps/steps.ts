@@ -44,11 +44,11 @@ async function told(step: Step, context: StepContext): Promise<object | undefine
   const words = isHolder ? '' : `: ${shown(filled[verb])}`;
   const title = step.title ?? `${verb}${words}`;
   context.onStep(title);
-  context.evidence.add('step', title, { detail: { path: context.path.join('.') } });
+  context.transcript.add('step', title, { detail: { path: context.path.join('.') } });
   const work = () => perform(filled, context);
   // Time may be skipped while a step only waits for it.
   const isWaiting = isHolder || ['wait', 'expect', 'enrol'].includes(verb);
-  const result = await (isWaiting ? work() : context.target.pace.during(work));
+  const result = await (isWaiting ? work() : context.target.time.inRealTime(work));
   if (result !== undefined) {
     context.scope.set(verb, result);
     if (step.as !== undefined) context.scope.set(step.as, result);

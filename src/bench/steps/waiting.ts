@@ -1,38 +1,38 @@
-import type { Pace } from '../pace.ts';
+import type { TestTime } from '../test-time.ts';
 
 /** Why something is not yet as it should be; undefined once it is. */
-export type Look = () => Promise<string | undefined>;
+export type Check = () => Promise<string | undefined>;
 
 /** Looks until there is no problem, for at most `withinMs`; the last problem if there still is one. */
-export async function untilRight(
-  pace: Pace,
+export async function waitUntilRight(
+  time: TestTime,
   withinMs: number,
-  look: Look,
+  look: Check,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const endMs = pace.clock.monotonicMs() + withinMs;
-  const pause = pace.pauses();
+  const endMs = time.clock.monotonicMs() + withinMs;
+  const pause = time.pollDelay();
   for (;;) {
-    const problem = await pace.during(look);
-    if (problem === undefined || pace.clock.monotonicMs() >= endMs) return problem;
+    const problem = await time.inRealTime(look);
+    if (problem === undefined || time.clock.monotonicMs() >= endMs) return problem;
     signal.throwIfAborted();
     await pause();
   }
 }
 
 /** Looks again and again for `forMs`; the first problem. */
-export async function whileRight(
-  pace: Pace,
+export async function watchWhileRight(
+  time: TestTime,
   forMs: number,
-  look: Look,
+  look: Check,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const endMs = pace.clock.monotonicMs() + forMs;
-  const pause = pace.pauses();
-  while (pace.clock.monotonicMs() < endMs) {
+  const endMs = time.clock.monotonicMs() + forMs;
+  const pause = time.pollDelay();
+  while (time.clock.monotonicMs() < endMs) {
     signal.throwIfAborted();
     await pause();
-    const problem = await pace.during(look);
+    const problem = await time.inRealTime(look);
     if (problem !== undefined) return problem;
   }
   return undefined;

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
-import { BoxAt, type BoxStatus } from '../clients/box.ts';
-import { type Account, GatewayAt, gatewayAbout } from '../clients/gateway.ts';
-import { ask, jsonOf, ownersHeaders } from '../clients/http.ts';
-import { realPace } from '../pace.ts';
+import { BoxClient, type BoxStatus } from '../clients/box.ts';
+import { type Account, GatewayClient, gatewayAbout } from '../clients/gateway.ts';
+import { authorizationHeader, jsonOf, request } from '../clients/http.ts';
 import { isPanelName } from '../panels/names.ts';
 import type { Probe } from '../probes.ts';
-import type { Ability, TargetKind } from '../target.ts';
+import type { Capability, TargetKind } from '../target.ts';
+import { realTime } from '../test-time.ts';
 
 export interface GatewayOptions {
   /** The origin of a gateway that runs. */
@@ -20,7 +20,7 @@ export interface GatewayOptions {
   adminToken?: string | undefined;
 }
 
-export interface AtOptions extends GatewayOptions {
+export interface ExternalOptions extends GatewayOptions {
   /** The origins of the pages of boxes that run. */
   boxes: readonly string[];
   /** Their `http.token`. */
@@ -29,21 +29,21 @@ export interface AtOptions extends GatewayOptions {
 }
 
 /** A gateway and boxes that run already, wherever they are, in everybody's time. */
-export function atTarget(options: AtOptions): TargetKind {
+export function externalTarget(options: ExternalOptions): TargetKind {
   const cannot = () => {
     throw new PayboxError('TARGET', 'a running box or gateway is not turned off by the bench', { severity: 'fatal' });
   };
   return {
     name: 'at',
-    abilities: new Set(),
-    findAbilities: () => abilitiesAt(options),
+    capabilities: new Set(),
+    askCapabilities: () => abilitiesAt(options),
     boxesMax: options.boxes.length,
     open: async () => ({
       name: 'at',
-      goesOn: true,
-      pace: realPace,
+      isExternal: true,
+      time: realTime,
       probe: options.probe,
-      gateway: await gatewayOf(options),
+      gateway: await connectToGateway(options),
       boxes: await boxesOf(options),
       powerBox: async () => cannot(),
       powerGateway: async () => cannot(),
@@ -53,22 +53,22 @@ export function atTarget(options: AtOptions): TargetKind {
 }
 
 /** What can be ordered of what runs there. */
-async function abilitiesAt(options: AtOptions): Promise<Set<Ability>> {
-  const [gateway, boxes] = await Promise.all([gatewayOf(options), boxesOf(options)]);
+async function abilitiesAt(options: ExternalOptions): Promise<Set<Capability>> {
+  const [gateway, boxes] = await Promise.all([connectToGateway(options), boxesOf(options)]);
   const [ofGateway, ofBoxes, statuses] = await Promise.all([
     gateway.faults(),
     Promise.all(boxes.map((box) => box.faults())),
     Promise.all(boxes.map((box) => box.status())),
   ]);
-  const abilities = new Set<Ability>();
+  const abilities = new Set<Capability>();
   if (ofGateway !== undefined) abilities.add('order faults at the gateway');
   if (ofBoxes.every((it) => it !== undefined)) abilities.add('order faults at boxes');
   if (statuses.every(isOnSerialLine)) abilities.add('disturb a serial line');
   return abilities;
 }
 
-function boxesOf({ boxes, boxToken }: AtOptions): Promise<BoxAt[]> {
-  return Promise.all(boxes.map((url) => BoxAt.find(url, boxToken)));
+function boxesOf({ boxes, boxToken }: ExternalOptions): Promise<BoxClient[]> {
+  return Promise.all(boxes.map((url) => BoxClient.find(url, boxToken)));
 }
 
 function isOnSerialLine(status: BoxStatus): boolean {
@@ -77,11 +77,11 @@ function isOnSerialLine(status: BoxStatus): boolean {
 }
 
 /** Throws MissingPeerError when nobody answers, ConfigError when the gateway does not tell what it must be told. */
-export async function gatewayOf(options: GatewayOptions): Promise<GatewayAt> {
+export async function connectToGateway(options: GatewayOptions): Promise<GatewayClient> {
   const { adminToken } = options;
   const { origin } = new URL(options.gateway);
   const url = `${origin}/_mock/about`;
-  const told = gatewayAbout.parse(jsonOf(url, await ask(url, { headers: ownersHeaders(adminToken) })));
+  const told = gatewayAbout.parse(jsonOf(url, await request(url, { headers: authorizationHeader(adminToken) })));
   const given = (option: string, value: string | null | undefined) => {
     if (value !== undefined && value !== null) return value;
     throw new ConfigError(`${option} is needed: the gateway at ${origin} does not tell it`);
@@ -96,5 +96,5 @@ export async function gatewayOf(options: GatewayOptions): Promise<GatewayAt> {
     password: given('--password-file', options.password ?? told.partner?.password),
   };
   const path = new URL(told.baseUrl).pathname.replace(/\/+$/, '');
-  return new GatewayAt({ origin, baseUrl: `${origin}${path}`, partner, account, adminToken });
+  return new GatewayClient({ origin, baseUrl: `${origin}${path}`, partner, account, adminToken });
 }

@@ -9,7 +9,7 @@ const CALLBACK_RETRY_WAITS_MS = [200, 400, 800, 1_600, 3_200];
 export type Transport = 'mqtt' | 'http';
 
 /** Where parts that the bench starts are to be found. */
-export interface Place {
+export interface TargetLayout {
   httpPort: number;
   mqttPort: number;
   transport: Transport;
@@ -17,14 +17,14 @@ export interface Place {
 }
 
 /** A box that the bench makes up. */
-export interface MadeBox {
+export interface GeneratedBox {
   terminalCode: string;
   serialNumber: string;
   secret?: string;
 }
 
 /** Boxes with codes from VVB000001 on; not enrolled, they have no secret. */
-export function makeBoxes(count: number, enrolled: boolean, random: Random): MadeBox[] {
+export function generateBoxes(count: number, enrolled: boolean, random: Random): GeneratedBox[] {
   return Array.from({ length: count }, (_, index) => {
     const number = String(index + 1).padStart(5, '0');
     const box = { terminalCode: `VVB0${number}`, serialNumber: `VVB9${number}` };
@@ -33,7 +33,7 @@ export function makeBoxes(count: number, enrolled: boolean, random: Random): Mad
 }
 
 /** What the bench's own gateway is told, as its configuration file would hold it. */
-export function gatewayConfigFor(place: Place, boxes: readonly MadeBox[], callbackUrl: string): object {
+export function gatewayConfigFor(place: TargetLayout, boxes: readonly GeneratedBox[], callbackUrl: string): object {
   return {
     http: { port: place.httpPort },
     mqtt: { embedded: { port: place.mqttPort } },
@@ -47,8 +47,8 @@ export function gatewayConfigFor(place: Place, boxes: readonly MadeBox[], callba
 
 /** What a box of the bench is told. Without a secret it enrols over HTTP. */
 export function agentConfigFor(
-  place: Place,
-  box: MadeBox,
+  place: TargetLayout,
+  box: GeneratedBox,
   boxPort: number,
   display: object = { driver: 'browser' },
 ): object {
@@ -66,7 +66,7 @@ export function agentConfigFor(
 }
 
 /** How the bench speaks to its own gateway. */
-export function accessTo({ httpPort }: Place) {
+export function gatewayAccess({ httpPort }: TargetLayout) {
   const origin = `http://127.0.0.1:${httpPort}`;
   return { origin, baseUrl: `${origin}/vqr`, partner: PARTNER, account: ACCOUNT };
 }

@@ -2,27 +2,27 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { ConfigError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
-import { BoxAt } from '../clients/box.ts';
-import { GatewayAt } from '../clients/gateway.ts';
-import { startShopServer } from '../clients/shop-server.ts';
-import type { Pace } from '../pace.ts';
+import { BoxClient } from '../clients/box.ts';
+import { GatewayClient } from '../clients/gateway.ts';
+import { startPartnerServer } from '../clients/shop-server.ts';
 import type { PanelName } from '../panels/names.ts';
 import type { Panel } from '../panels/panel.ts';
 import type { Probe } from '../probes.ts';
-import type { Ability, Need, Power, Target } from '../target.ts';
+import type { Capability, Power, Target, TargetRequest } from '../target.ts';
+import type { TestTime } from '../test-time.ts';
 import { makeWorkFolder } from '../work-folder.ts';
 import {
-  accessTo,
   agentConfigFor,
+  type GeneratedBox,
+  gatewayAccess,
   gatewayConfigFor,
-  type MadeBox,
-  makeBoxes,
-  type Place,
+  generateBoxes,
+  type TargetLayout,
   type Transport,
 } from './identities.ts';
 import { freePorts } from './ports.ts';
-import { untilAtWork } from './running.ts';
-import { volatileRoot } from './volatile.ts';
+import { waitUntilReady } from './running.ts';
+import { memoryFolder } from './volatile.ts';
 
 /** More than a gateway or a box of a bench comes to write. */
 const PART_BYTES = 64 * 1024 * 1024;
@@ -38,14 +38,14 @@ export interface Part {
  * one that is still starting.
  */
 export interface Starter {
-  readonly pace: Pace;
+  readonly time: TestTime;
   /** Its parts cannot lose power: what they write need not survive this process. */
   readonly isVolatile?: true;
   gateway(config: object, signal?: AbortSignal): Promise<Part>;
   agent(config: object, terminalCode: string, signal?: AbortSignal): Promise<Part>;
 }
 
-export interface OwnTargetOptions {
+export interface ManagedTargetOptions {
   name: string;
   transport: Transport;
   /** `panel`: the panels of the boxes. */
@@ -56,7 +56,7 @@ export interface OwnTargetOptions {
 }
 
 /** What every target of the bench's own can do. */
-export function ownAbilities({ panel }: Pick<OwnTargetOptions, 'panel'>): readonly Ability[] {
+export function managedCapabilities({ panel }: Pick<ManagedTargetOptions, 'panel'>): readonly Capability[] {
   return [
     'turn boxes off and on',
     'turn the gateway off and on',
@@ -102,18 +102,22 @@ class Parts {
  * Starts a gateway, boxes and a partner's server of the bench's own, on free ports and in a folder that goes with them.
  * Given up while it starts, it ends all of it at once.
  */
-export async function openOwnTarget(need: Need, starter: Starter, options: OwnTargetOptions): Promise<Target> {
+export async function openManagedTarget(
+  need: TargetRequest,
+  starter: Starter,
+  options: ManagedTargetOptions,
+): Promise<Target> {
   const { transport, random, name } = options;
   const { signal } = need;
-  const { pace } = starter;
-  const made = makeBoxes(need.boxes, need.enrolled, random);
+  const { time } = starter;
+  const made = generateBoxes(need.boxes, need.enrolled, random);
   const { panels, probe } = await panelsOf(made, options);
-  const root = () => (starter.isVolatile === true ? volatileRoot((1 + need.boxes) * PART_BYTES) : tmpdir());
+  const root = () => (starter.isVolatile === true ? memoryFolder((1 + need.boxes) * PART_BYTES) : tmpdir());
   const folder = await makeWorkFolder('bench', root);
-  const shop = need.callbackUrl === undefined ? await startShopServer() : undefined;
-  const callbackUrl = need.callbackUrl ?? shop?.url ?? '';
+  const partnerServer = need.callbackUrl === undefined ? await startPartnerServer() : undefined;
+  const callbackUrl = need.callbackUrl ?? partnerServer?.url ?? '';
   const [httpPort = 0, mqttPort = 0, ...boxPorts] = await freePorts(2 + need.boxes);
-  const place: Place = { httpPort, mqttPort, transport, folder };
+  const place: TargetLayout = { httpPort, mqttPort, transport, folder };
   const starts = new Map<string, () => Promise<Part>>([
     [GATEWAY, () => starter.gateway(gatewayConfigFor(place, made, callbackUrl), signal)],
     ...made.map((box, index): [string, () => Promise<Part>] => [
@@ -128,48 +132,48 @@ export async function openOwnTarget(need: Need, starter: Starter, options: OwnTa
   const boxes = boxesAt(made, boxPorts);
   const close = async (how: Exclude<Power, 'on'>) => {
     await parts.end(how);
-    await shop?.close();
+    await partnerServer?.close();
     await Promise.all([...(panels?.values() ?? [])].map((panel) => panel.close()));
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   };
   const target: Target = {
     name,
-    pace,
+    time,
     probe,
-    ...(shop === undefined ? {} : { shop }),
+    ...(partnerServer === undefined ? {} : { partnerServer }),
     ...(panels === undefined ? {} : { panels }),
     boxes,
-    gateway: new GatewayAt(accessTo(place)),
+    gateway: new GatewayClient(gatewayAccess(place)),
     powerBox: (box, how) => parts.power(made[box]?.terminalCode ?? '', how),
     powerGateway: (how) => parts.power(GATEWAY, how),
-    close: () => pace.during(() => close('off')),
+    close: () => time.inRealTime(() => close('off')),
   };
   try {
-    await pace.during(async () => {
+    await time.inRealTime(async () => {
       await parts.power(GATEWAY, 'on');
       const starting = made.map((box) => parts.power(box.terminalCode, 'on'));
       // One that is still starting when another has failed would be left behind.
       await Promise.allSettled(starting);
       await Promise.all(starting);
-      await Promise.all(boxes.map((box) => untilAtWork(box, pace, signal)));
+      await Promise.all(boxes.map((box) => waitUntilReady(box, time, signal)));
     });
     return target;
   } catch (error) {
     // What was given up has nothing that it should end in order.
-    await pace.during(() => close(signal?.aborted === true ? 'killed' : 'off'));
-    pace.close();
+    await time.inRealTime(() => close(signal?.aborted === true ? 'killed' : 'off'));
+    time.close();
     throw error;
   }
 }
 
-function boxesAt(made: readonly MadeBox[], ports: readonly number[]): BoxAt[] {
-  return made.map((box, index) => new BoxAt(`http://127.0.0.1:${ports[index]}`, box));
+function boxesAt(made: readonly GeneratedBox[], ports: readonly number[]): BoxClient[] {
+  return made.map((box, index) => new BoxClient(`http://127.0.0.1:${ports[index]}`, box));
 }
 
 /** A panel for each box, where they are to have some, and the probe. Throws MissingPeerError where they cannot be made. */
 async function panelsOf(
-  boxes: readonly MadeBox[],
-  { panel: name, probe }: OwnTargetOptions,
+  boxes: readonly GeneratedBox[],
+  { panel: name, probe }: ManagedTargetOptions,
 ): Promise<{ panels: ReadonlyMap<string, Panel> | undefined; probe: Probe }> {
   if (name === undefined) {
     if (probe === 'panel') throw new ConfigError('probe panel: there is no panel to look at', 'give --panel too');

@@ -4,17 +4,17 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError } from '../../lib/errors.ts';
-import { realPace } from '../pace.ts';
 import type { TargetKind } from '../target.ts';
+import { realTime } from '../test-time.ts';
 import { makeWorkFolder } from '../work-folder.ts';
-import { type OwnTargetOptions, openOwnTarget, ownAbilities, type Part, type Starter } from './own.ts';
+import { type ManagedTargetOptions, managedCapabilities, openManagedTarget, type Part, type Starter } from './own.ts';
 
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 5_000;
 const LOOK_MS = 20;
 const TOLD_CHARS_MAX = 2_000;
 
-export interface ProcessOptions extends Omit<OwnTargetOptions, 'name'> {
+export interface ProcessOptions extends Omit<ManagedTargetOptions, 'name'> {
   /** The program `paybox` and its first arguments, as `['/usr/bin/paybox']`. */
   program: readonly [string, ...string[]];
   /** Where what the programs write goes; nowhere if left out. */
@@ -25,13 +25,13 @@ export interface ProcessOptions extends Omit<OwnTargetOptions, 'name'> {
 export function processTarget(options: ProcessOptions): TargetKind {
   return {
     name: 'process',
-    abilities: new Set([...ownAbilities(options), 'kill programs']),
+    capabilities: new Set([...managedCapabilities(options), 'kill programs']),
     open: async (need) => {
       const folder = await makeWorkFolder('bench-files');
       if (options.logDir !== undefined) await mkdir(options.logDir, { recursive: true });
       const forget = () => rm(folder, { recursive: true, force: true });
       try {
-        const target = await openOwnTarget(need, processStarter(folder, options), { ...options, name: 'process' });
+        const target = await openManagedTarget(need, processStarter(folder, options), { ...options, name: 'process' });
         return { ...target, close: () => target.close().finally(forget) };
       } catch (error) {
         await forget();
@@ -86,7 +86,7 @@ export function processStarter(
     throw new MissingPeerError(`paybox ${command} did not start: ${told() || 'it said nothing'}`, 'see its log');
   };
   return {
-    pace: realPace,
+    time: realTime,
     gateway: (config, signal) => start('gateway', config, 'gateway', signal),
     agent: (config, terminalCode, signal) => start('agent', config, terminalCode, signal),
   };

@@ -1,7 +1,7 @@
 import { MissingPeerError } from '../../lib/errors.ts';
-import type { BoxAt } from '../clients/box.ts';
-import type { Pace } from '../pace.ts';
-import { untilRight } from '../steps/waiting.ts';
+import type { BoxClient } from '../clients/box.ts';
+import { waitUntilRight } from '../steps/waiting.ts';
+import type { TestTime } from '../test-time.ts';
 
 /** How long a box may take from its start to its first picture and its registration, or to the code of its enrolment. */
 const READY_TIMEOUT_MS = 30_000;
@@ -10,7 +10,11 @@ const READY_TIMEOUT_MS = 30_000;
  * Waits until a box is at work: idle or showing, or with a code on its screen. Throws MissingPeerError, or what the
  * signal was aborted with.
  */
-export async function untilAtWork(box: BoxAt, pace: Pace, signal = new AbortController().signal): Promise<void> {
+export async function waitUntilReady(
+  box: BoxClient,
+  time: TestTime,
+  signal = new AbortController().signal,
+): Promise<void> {
   const look = async () => {
     try {
       const { state, online, enrolment } = await box.status();
@@ -22,7 +26,7 @@ export async function untilAtWork(box: BoxAt, pace: Pace, signal = new AbortCont
       throw error;
     }
   };
-  const problem = await untilRight(pace, READY_TIMEOUT_MS, look, signal);
+  const problem = await waitUntilRight(time, READY_TIMEOUT_MS, look, signal);
   if (problem === undefined) return;
   throw new MissingPeerError(`box ${box.terminalCode} is not at work: ${problem}`, 'see the logs in the report folder');
 }

@@ -8,7 +8,7 @@ export const IN_MEMORY = '/dev/shm';
  * A folder for what need not outlive this process: in memory where there is room for so many bytes, since every write
  * of many parts would wait for the disk; else the temporary folder.
  */
-export async function volatileRoot(bytes: number, inMemory = IN_MEMORY): Promise<string> {
+export async function memoryFolder(bytes: number, inMemory = IN_MEMORY): Promise<string> {
   try {
     await access(inMemory, constants.W_OK);
     const { bavail, bsize } = await statfs(inMemory);

@@ -1,6 +1,6 @@
-import type { BoxAt } from '../../bench/clients/box.ts';
-import type { Seen } from '../../bench/probes.ts';
-import { untilRight } from '../../bench/steps/waiting.ts';
+import type { BoxClient } from '../../bench/clients/box.ts';
+import type { Capture } from '../../bench/probes.ts';
+import { waitUntilRight } from '../../bench/steps/waiting.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { FaultName } from '../../protocol/faults.ts';
 import { Mismatch, PreconditionFailed } from '../check.ts';
@@ -32,17 +32,17 @@ export class Trial extends Hearing {
     await super.end(isFailed);
   }
 
-  get #pages(): BoxAt {
+  get #pages(): BoxClient {
     const { pages } = this.subject.hands;
     if (pages === undefined) throw new PreconditionFailed('needs the pages of the box');
     return pages;
   }
 
   /** Asks the box itself. Throws Unmet when it does not answer. */
-  async #asked<T>(ask: (pages: BoxAt) => Promise<T>): Promise<T> {
+  async #asked<T>(ask: (pages: BoxClient) => Promise<T>): Promise<T> {
     const pages = this.#pages;
-    return this.pace
-      .during(() => ask(pages))
+    return this.time
+      .inRealTime(() => ask(pages))
       .catch((error: unknown) => {
         throw new PreconditionFailed(`the pages of the box do not answer: ${reasonOf(error)}`, error);
       });
@@ -92,7 +92,7 @@ export class Trial extends Hearing {
       this.run.signal.throwIfAborted();
       const said = await this.says(words);
       if (said === isSaid || this.nowMs >= endMs) return said;
-      await this.pace.wait(LOOK_MS);
+      await this.time.wait(LOOK_MS);
     }
   }
 
@@ -112,7 +112,7 @@ export class Trial extends Hearing {
       return (fault ?? null) === null ? undefined : 'it has a fault';
     };
     for (const id of ids) await this.#asked((pages) => pages.endFault(id));
-    await untilRight(this.pace, HEALED_MS, look, this.run.signal);
+    await waitUntilRight(this.time, HEALED_MS, look, this.run.signal);
   }
 
   /** An order whose QR can be seen. Throws Unmet when it cannot: another check judges that. */
@@ -137,9 +137,9 @@ export class Trial extends Hearing {
   }
 
   /** What is on the screen. Throws Unmet when whoever looks cannot. */
-  async see(): Promise<Seen | undefined> {
-    const seen = await this.pace
-      .during(async () => this.subject.hands.see?.())
+  async see(): Promise<Capture | undefined> {
+    const seen = await this.time
+      .inRealTime(async () => this.subject.hands.see?.())
       .catch((error: unknown) => {
         throw new PreconditionFailed(`the screen cannot be seen: ${reasonOf(error)}`, error);
       });
@@ -190,7 +190,7 @@ export class Trial extends Hearing {
       this.run.signal.throwIfAborted();
       const qr = (await this.see())?.qr;
       if (isRight(qr) || this.nowMs >= endMs) return qr;
-      await this.pace.wait(lookMs);
+      await this.time.wait(lookMs);
     }
   }
 }

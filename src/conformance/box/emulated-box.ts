@@ -1,11 +1,11 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BoxAt } from '../../bench/clients/box.ts';
+import { BoxClient } from '../../bench/clients/box.ts';
 import type { Probe } from '../../bench/probes.ts';
-import { agentConfigFor, makeBoxes, type Place, type Transport } from '../../bench/targets/identities.ts';
+import { agentConfigFor, generateBoxes, type TargetLayout, type Transport } from '../../bench/targets/identities.ts';
 import type { Part, Starter } from '../../bench/targets/own.ts';
 import { freePorts } from '../../bench/targets/ports.ts';
-import { untilAtWork } from '../../bench/targets/running.ts';
+import { waitUntilReady } from '../../bench/targets/running.ts';
 import { makeWorkFolder } from '../../bench/work-folder.ts';
 import type { Random } from '../../lib/random.ts';
 import { ScriptedGateway } from './gateway/scripted-gateway.ts';
@@ -26,37 +26,37 @@ export interface OwnBoxOptions {
 
 /** Starts a box of the bench's own, with the judging gateway as its own. Throws MissingPeerError when it does not come. */
 export async function openOwnBox(
-  starter: Pick<Starter, 'pace' | 'agent'>,
+  starter: Pick<Starter, 'time' | 'agent'>,
   { transport, probe, random, faces, signal }: OwnBoxOptions,
 ): Promise<BoxSubject> {
-  const { pace } = starter;
-  const [made] = makeBoxes(1, true, random);
+  const { time } = starter;
+  const [made] = generateBoxes(1, true, random);
   if (made?.secret === undefined) throw new Error('a box without a secret cannot be judged');
   const identity = { ...made, secret: made.secret };
   const folder = await makeWorkFolder('bench-box');
   const loopback = { host: '127.0.0.1', mqttPort: 0, httpPort: 0 };
-  const gateway = await ScriptedGateway.open(loopback, identity, { clock: pace.clock, random, tls: faces });
+  const gateway = await ScriptedGateway.open(loopback, identity, { clock: time.clock, random, tls: faces });
   const [boxPort = 0] = await freePorts(1);
   const place = { mqttPort: gateway.mqtt.port, httpPort: gateway.http.port, transport, folder };
   const plain = agentConfigFor(place, made, boxPort);
   const config = faces === undefined ? plain : { ...plain, link: await linkOverTls(place, faces) };
-  const at = new BoxAt(`http://127.0.0.1:${boxPort}`, made);
+  const at = new BoxClient(`http://127.0.0.1:${boxPort}`, made);
   let part: Part | undefined;
   const start = async () => {
-    part = await pace.during(() => starter.agent(config, made.terminalCode));
+    part = await time.inRealTime(() => starter.agent(config, made.terminalCode));
   };
   const end = async () => {
-    await pace.during(async () => part?.end('killed'));
+    await time.inRealTime(async () => part?.end('killed'));
     part = undefined;
   };
   const close = async () => {
     await end();
     await gateway.close();
-    pace.close();
+    time.close();
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   };
   const hands = {
-    see: () => probe.see(at),
+    see: () => probe.capture(at),
     pages: at,
     hasFaults: true,
     isFirstLife: true,
@@ -69,16 +69,19 @@ export async function openOwnBox(
   };
   try {
     await start();
-    await awaitHello(gateway, { pace, withinMs: START_MS, signal });
-    if (gateway.session !== undefined) await untilAtWork(at, pace);
-    return { identity, pace, gateway, hands };
+    await awaitHello(gateway, { time, withinMs: START_MS, signal });
+    if (gateway.session !== undefined) await waitUntilReady(at, time);
+    return { identity, time, gateway, hands };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-async function linkOverTls({ mqttPort, httpPort, transport, folder }: Place, { ca }: TlsIdentities): Promise<object> {
+async function linkOverTls(
+  { mqttPort, httpPort, transport, folder }: TargetLayout,
+  { ca }: TlsIdentities,
+): Promise<object> {
   const file = join(folder, 'ca.pem');
   await writeFile(file, ca);
   const url = transport === 'mqtt' ? `mqtts://127.0.0.1:${mqttPort}` : `https://127.0.0.1:${httpPort}`;

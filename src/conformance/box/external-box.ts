@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { networkInterfaces } from 'node:os';
-import { BoxAt } from '../../bench/clients/box.ts';
-import { realPace } from '../../bench/pace.ts';
+import { BoxClient } from '../../bench/clients/box.ts';
 import type { Probe } from '../../bench/probes.ts';
-import { untilRight } from '../../bench/steps/waiting.ts';
+import { waitUntilRight } from '../../bench/steps/waiting.ts';
+import { realTime } from '../../bench/test-time.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 import { isExposed } from '../../lib/tls.ts';
@@ -45,17 +45,17 @@ export interface AwaitedBoxOptions {
  */
 export async function openAwaitedBox(options: AwaitedBoxOptions): Promise<BoxSubject> {
   const { identity, place, faces, withinMs, random, signal, onProgress } = options;
-  const pace = realPace;
-  const gateway = await ScriptedGateway.open(place, identity, { clock: pace.clock, random, tls: faces });
+  const time = realTime;
+  const gateway = await ScriptedGateway.open(place, identity, { clock: time.clock, random, tls: faces });
   try {
     options.onListening(whereToConnect(gateway, place.host));
-    await awaitHello(gateway, { pace, withinMs, signal, onProgress });
+    await awaitHello(gateway, { time, withinMs, signal, onProgress });
     const hands = { ...(await handsOf(options)), close: () => gateway.close() };
     const { see } = hands;
     // A screen that has yet to be opened refuses pushes, as it should.
     const look = async () => ((await see?.()) === undefined ? 'nothing on its screen' : undefined);
-    if (see !== undefined && gateway.session !== undefined) await untilRight(pace, FIRST_PICTURE_MS, look, signal);
-    return { identity, pace, gateway, hands };
+    if (see !== undefined && gateway.session !== undefined) await waitUntilRight(time, FIRST_PICTURE_MS, look, signal);
+    return { identity, time, gateway, hands };
   } catch (error) {
     await gateway.close();
     throw error;
@@ -70,9 +70,9 @@ async function handsOf({
   restartCommand,
   signal,
 }: AwaitedBoxOptions): Promise<Omit<BoxHands, 'close'>> {
-  const at = new BoxAt(url ?? '', identity, token);
+  const at = new BoxClient(url ?? '', identity, token);
   return {
-    see: probe && (() => probe.see(at)),
+    see: probe && (() => probe.capture(at)),
     pages: url === undefined ? undefined : at,
     hasFaults: url !== undefined && (await canFail(at)),
     restart: restartCommand === undefined ? undefined : () => runCommand(restartCommand, signal),
@@ -80,7 +80,7 @@ async function handsOf({
 }
 
 /** Whether faults can be ordered at its pages; a box whose pages do not answer takes none either. */
-async function canFail(at: BoxAt): Promise<boolean> {
+async function canFail(at: BoxClient): Promise<boolean> {
   return (await at.faults().catch(() => undefined)) !== undefined;
 }
 

@@ -1,4 +1,4 @@
-import { untilRight } from '../../bench/steps/waiting.ts';
+import { waitUntilRight } from '../../bench/steps/waiting.ts';
 import { MissingPeerError } from '../../lib/errors.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import type { DownBody, DownOf, UpMessage, UpOf } from '../../protocol/messages.ts';
@@ -34,13 +34,13 @@ export class Hearing {
     return this.subject.gateway;
   }
 
-  get pace() {
-    return this.subject.pace;
+  get time() {
+    return this.subject.time;
   }
 
   /** Milliseconds of the clock that the box lives by. */
   get nowMs(): number {
-    return this.pace.clock.monotonicMs();
+    return this.time.clock.monotonicMs();
   }
 
   /** The session in use. Throws Unmet when a hello was not taken, MissingPeerError when none came. */
@@ -50,7 +50,7 @@ export class Hearing {
     this.#throwIfRival();
     const isThere = async () => (this.#isWelcomed() ? undefined : 'no session');
     const withinMs = gateway.sessions.length === 0 && gateway.violations.length > 0 ? 0 : RETURN_MS;
-    if ((await untilRight(this.pace, withinMs, isThere, this.run.signal)) !== undefined) {
+    if ((await waitUntilRight(this.time, withinMs, isThere, this.run.signal)) !== undefined) {
       const objection = gateway.violations.at(-1);
       const against = objection === undefined ? '' : `; against ${objection.clause}: ${objection.what}`;
       if (gateway.sessions.length === 0) throw new PreconditionFailed(`there is no session${against}`);
@@ -86,7 +86,7 @@ export class Hearing {
     const { session } = this.gateway;
     this.gateway.cut();
     const isNew = async () => (this.gateway.session !== session ? undefined : 'no new session');
-    await untilRight(this.pace, RETURN_MS, isNew, this.run.signal);
+    await waitUntilRight(this.time, RETURN_MS, isNew, this.run.signal);
   }
 
   async #takeBack(): Promise<void> {
@@ -97,7 +97,7 @@ export class Hearing {
         this.gateway.received.slice(from).some(({ message }) => isEndOf(message, pushId)) || !this.#isWelcomed()
           ? undefined
           : 'not taken back';
-      await untilRight(this.pace, CLEANUP_MS, isOver, this.run.signal);
+      await waitUntilRight(this.time, CLEANUP_MS, isOver, this.run.signal);
     }
     this.#pushed.clear();
   }
@@ -167,7 +167,7 @@ export class Hearing {
       this.#throwIfRival();
       return (await isSo()) ? undefined : what;
     };
-    const problem = await untilRight(this.pace, withinMs, look, this.run.signal);
+    const problem = await waitUntilRight(this.time, withinMs, look, this.run.signal);
     if (problem === undefined) return;
     throw new Mismatch(`expected ${what} within ${withinMs / 1000} s; heard ${this.#heardInWords()}`);
   }

@@ -1,7 +1,7 @@
-import type { BoxAt } from '../../bench/clients/box.ts';
-import type { Pace } from '../../bench/pace.ts';
-import type { Seen } from '../../bench/probes.ts';
-import { untilRight } from '../../bench/steps/waiting.ts';
+import type { BoxClient } from '../../bench/clients/box.ts';
+import type { Capture } from '../../bench/probes.ts';
+import { waitUntilRight } from '../../bench/steps/waiting.ts';
+import type { TestTime } from '../../bench/test-time.ts';
 import { MissingPeerError } from '../../lib/errors.ts';
 import type { JudgedIdentity } from './gateway/endpoint.ts';
 import type { ScriptedGateway } from './gateway/scripted-gateway.ts';
@@ -15,9 +15,9 @@ export type BoxNeed = 'screen' | 'pages' | 'faults' | 'restart' | 'first life' |
 /** What can be done to a box, or seen of it, beside what it says. */
 export interface BoxHands {
   /** Its screen; undefined while there is nothing to see. */
-  see?: (() => Promise<Seen | undefined>) | undefined;
+  see?: (() => Promise<Capture | undefined>) | undefined;
   /** Its own pages, where it has some: keys, and what the screen says in words. */
-  pages?: BoxAt | undefined;
+  pages?: BoxClient | undefined;
   /** Whether faults can be ordered there (PROTOCOL.md, clause FLT-10). */
   hasFaults?: boolean;
   /** Whether this is the first time that the box runs, so that it has no journal of an earlier life. */
@@ -30,7 +30,7 @@ export interface BoxHands {
 /** A box that is judged, and the gateway that it speaks to. */
 export interface BoxSubject {
   readonly identity: JudgedIdentity;
-  readonly pace: Pace;
+  readonly time: TestTime;
   readonly gateway: ScriptedGateway;
   readonly hands: BoxHands;
 }
@@ -68,7 +68,7 @@ export function boxLacks({ gateway, hands }: BoxSubject, need: BoxNeed, slow: bo
 }
 
 export interface Awaiting {
-  pace: Pace;
+  time: TestTime;
   withinMs: number;
   signal: AbortSignal;
   /** Told what has come so far, whenever that changes. */
@@ -79,7 +79,7 @@ export interface Awaiting {
  * Waits until the box has said hello, or so much that is wrong that the checks can say what. Throws MissingPeerError when
  * it does not come.
  */
-export async function awaitHello(gateway: ScriptedGateway, { pace, withinMs, signal, onProgress }: Awaiting) {
+export async function awaitHello(gateway: ScriptedGateway, { time, withinMs, signal, onProgress }: Awaiting) {
   let firstProblemMs: number | undefined;
   let told = '';
   const look = async () => {
@@ -87,13 +87,13 @@ export async function awaitHello(gateway: ScriptedGateway, { pace, withinMs, sig
     if (progress !== told) onProgress?.(progress);
     told = progress;
     if (gateway.session !== undefined) return undefined;
-    const nowMs = pace.clock.monotonicMs();
+    const nowMs = time.clock.monotonicMs();
     const wrong = gateway.logins.filter(({ username, problem }) => isOf(gateway, username) && problem !== undefined);
     if (wrong.length >= WRONG_LOGINS_MAX) return undefined;
     if (gateway.violations.some(({ clause }) => clause !== 'TOP-2')) firstProblemMs ??= nowMs;
     return firstProblemMs !== undefined && nowMs - firstProblemMs > SECOND_HELLO_MS ? undefined : progress;
   };
-  const problem = await untilRight(pace, withinMs, look, signal);
+  const problem = await waitUntilRight(time, withinMs, look, signal);
   if (problem === undefined) return;
   const { terminalCode } = gateway.identity;
   throw new MissingPeerError(

@@ -58,7 +58,7 @@ export async function sendRequest(run: ServiceRun, question: ServiceRequest): Pr
     const { answerTimeoutMs = ANSWER_TIMEOUT_MS } = subject.options;
     const asked = () => exchange(url, question, signal, answerTimeoutMs);
     const called = await evidence.timed('answer', () =>
-      question.whileTimePasses === true ? asked() : subject.pace.during(asked),
+      question.whileTimePasses === true ? asked() : subject.time.inRealTime(asked),
     );
     const { access_token: token } = recordOf(called.json);
     // Also one that nobody should have been given.

@@ -1,11 +1,11 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BoxAt } from '../../bench/clients/box.ts';
+import { BoxClient } from '../../bench/clients/box.ts';
 import { screenProbe } from '../../bench/probes.ts';
-import { agentConfigFor, type Place } from '../../bench/targets/identities.ts';
+import { agentConfigFor, type TargetLayout } from '../../bench/targets/identities.ts';
 import type { Part, Starter } from '../../bench/targets/own.ts';
 import { freePorts } from '../../bench/targets/ports.ts';
-import { untilAtWork } from '../../bench/targets/running.ts';
+import { waitUntilReady } from '../../bench/targets/running.ts';
 import { makeWorkFolder } from '../../bench/work-folder.ts';
 import type { Random } from '../../lib/random.ts';
 import { type CallbackListener, startListener } from './callback-listener.ts';
@@ -49,22 +49,22 @@ export async function openEmulatedService(
   random: Random,
   changes: EmulatedServiceChanges = {},
 ): Promise<EmulatedService> {
-  const { pace } = starter;
+  const { time } = starter;
   const folder = await makeWorkFolder('conformance');
   const made = identitiesOf(random);
-  const listener = await startListener({ host: LOOPBACK, port: 0 }, pace.clock, made.callbackAuth);
+  const listener = await startListener({ host: LOOPBACK, port: 0 }, time.clock, made.callbackAuth);
   const ends: (() => Promise<void>)[] = [
     () => rm(folder, { recursive: true, force: true, maxRetries: 5 }),
     listener.close,
   ];
   const close = async () => {
-    await pace.during(async () => {
+    await time.inRealTime(async () => {
       for (const end of ends.reverse()) await end();
     });
-    pace.close();
+    time.close();
   };
   const start = async (starting: () => Promise<Part>) => {
-    const part = await pace.during(starting);
+    const part = await time.inRealTime(starting);
     ends.push(() => part.end('off'));
   };
   try {
@@ -74,25 +74,27 @@ export async function openEmulatedService(
     const outside = { ...config, http: { port: outsidePort }, dataDir: join(folder, 'outside'), sandbox: false };
     await start(() => starter.gateway({ ...config, http: { port }, dataDir: join(folder, 'sandbox') }));
     await start(() => starter.gateway(outside));
-    const place: Place = { httpPort: port, mqttPort: 0, transport: 'http', folder };
-    const page = new BoxAt(`http://${LOOPBACK}:${boxPort}`, made.boxOn);
+    const place: TargetLayout = { httpPort: port, mqttPort: 0, transport: 'http', folder };
+    const page = new BoxClient(`http://${LOOPBACK}:${boxPort}`, made.boxOn);
     if (changes.isWithoutBox !== true) {
       await start(() => starter.agent(agentConfigFor(place, made.boxOn, boxPort), made.boxOn.terminalCode));
-      await untilAtWork(page, pace);
+      await waitUntilReady(page, time);
     }
     const origin = `http://${LOOPBACK}:${port}`;
     const baseUrl = `${(await changes.service?.(origin)) ?? origin}${BASE_PATH}`;
     const subject = new ServiceSubject({
       access: { baseUrl, ...made.partner },
       account: ACCOUNT,
-      pace,
+      time,
       ...uniqueOrders(random),
       sandbox: true,
       outside: { baseUrl: `http://${LOOPBACK}:${outsidePort}${BASE_PATH}`, ...made.partner },
       box: BOX,
       boxSecret: made.boxSecret,
       confirm: 'displayed',
-      ...(changes.isWithoutBox === true ? {} : { boxOn: BOX_ON, seeQr: async () => (await screenProbe.see(page))?.qr }),
+      ...(changes.isWithoutBox === true
+        ? {}
+        : { boxOn: BOX_ON, seeQr: async () => (await screenProbe.capture(page))?.qr }),
       unlinkedBox: UNLINKED_BOX.terminalCode,
       second: { baseUrl, ...made.second },
       secondAccount: SECOND_ACCOUNT.bankAccount,

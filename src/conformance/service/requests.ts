@@ -18,10 +18,10 @@ export async function bearerToken(
   run: ServiceRun,
   partner: ServiceAccess = run.subject.options.access,
 ): Promise<string> {
-  const { tokens, pace } = run.subject;
+  const { tokens, time } = run.subject;
   const name = `${partner.baseUrl} ${partner.username}`;
   const known = tokens.get(name);
-  const nowMs = pace.clock.monotonicMs();
+  const nowMs = time.clock.monotonicMs();
   if (known !== undefined && nowMs - known.sinceMs < TOKEN_USED_MS) return known.token;
   const called = await login(run, partner);
   const token = recordOf(called.json).access_token;

@@ -1,5 +1,5 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
-import { untilRight } from '../../bench/steps/waiting.ts';
+import { waitUntilRight } from '../../bench/steps/waiting.ts';
 import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { BOX_ALIVE_MS, BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';
@@ -50,7 +50,7 @@ export class SimulatedBox {
     this.#run = run;
     this.#onShow = onShow;
     this.#names = { terminalCode, serialNumber };
-    this.#seal = new BoxSeal({ terminalCode, sessionId, secret }, key, run.subject.pace.clock);
+    this.#seal = new BoxSeal({ terminalCode, sessionId, secret }, key, run.subject.time.clock);
     this.#origin = new URL(access.baseUrl).origin;
     const basic = Buffer.from(`${terminalCode}:${loginOf(secret)}`, 'utf8').toString('base64');
     run.subject.redactor.addSecret(basic);
@@ -61,7 +61,7 @@ export class SimulatedBox {
   static async connect(run: ServiceRun, onShow: OnShow = (box, show) => box.show(show)): Promise<SimulatedBox> {
     const box = new SimulatedBox(run, onShow);
     try {
-      await run.subject.pace.during(() => box.#begin());
+      await run.subject.time.inRealTime(() => box.#begin());
       const { link } = await box.expect('welcome');
       if (link?.bankAccount === run.subject.options.account.bankAccount) return box;
       throw new PreconditionFailed(
@@ -102,7 +102,7 @@ export class SimulatedBox {
   ): Promise<DownOf<T> | undefined> {
     const { signal, subject } = this.#run;
     const look = async () => (this.of(type).some(isIt) ? undefined : 'it has not come');
-    await untilRight(subject.pace, withinMs, look, signal);
+    await waitUntilRight(subject.time, withinMs, look, signal);
     return this.of(type).find(isIt);
   }
 
@@ -114,7 +114,7 @@ export class SimulatedBox {
 
   /** Sends a message, numbered as the next one. */
   send(body: UpBody, id: string = systemRandom.uuid()): Promise<void> {
-    const { clock } = this.#run.subject.pace;
+    const { clock } = this.#run.subject.time;
     const head = { v: MESSAGE_VERSION, id, sentAtMs: clock.wallMs(), sessionId: this.#sessionId } as const;
     const message: UpMessage = { ...head, ...body };
     this.#run.evidence.add('status', `the box says ${message.type}`, { detail: message });
@@ -189,10 +189,10 @@ export class SimulatedBox {
   }
 
   async #sayAlive(): Promise<void> {
-    const { pace } = this.#run.subject;
+    const { time } = this.#run.subject;
     const { signal } = this.#closed;
     while (!signal.aborted) {
-      await pace.clock.sleep(BOX_ALIVE_MS, signal);
+      await time.clock.sleep(BOX_ALIVE_MS, signal);
       if (signal.aborted) return;
       await this.send({ type: 'alive' }).catch((error: unknown) => {
         this.#fault = error;
@@ -202,7 +202,7 @@ export class SimulatedBox {
 
   #post(body: string): Promise<void> {
     const path = BOX_PATHS.messages;
-    return this.#run.subject.pace.during(async () => {
+    return this.#run.subject.time.inRealTime(async () => {
       const { status } = await fetch(`${this.#origin}${path}`, {
         method: 'POST',
         headers: { ...this.#headers, 'content-type': 'application/jose' },

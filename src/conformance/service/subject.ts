@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Account } from '../../bench/clients/gateway.ts';
-import type { Pace } from '../../bench/pace.ts';
+import type { TestTime } from '../../bench/test-time.ts';
 import type { Check, CheckRun } from '../check.ts';
 import type { CallbackAuth, CallbackListener } from './callback-listener.ts';
 import { Redactor } from './redactor.ts';
@@ -41,7 +41,7 @@ export type ServiceNeed =
 export interface ServiceOptions {
   access: ServiceAccess;
   account: Account;
-  pace: Pace;
+  time: TestTime;
   /** Keeps the orders of two runs at one service apart: letters and digits. */
   tag: string;
   /** Different for each run: where the amounts begin, 1 to 50,000,000. */
@@ -113,8 +113,8 @@ export class ServiceSubject {
     if (callbackAuth?.kind === 'token') this.redactor.addSecret(callbackAuth.password);
   }
 
-  get pace(): Pace {
-    return this.options.pace;
+  get time(): TestTime {
+    return this.options.time;
   }
 
   newOrder(): Order {

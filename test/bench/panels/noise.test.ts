@@ -5,7 +5,7 @@ import { parseScenario } from '../../../src/bench/vocabulary/scenario.ts';
 import { emulatedTarget } from '../../../src/commands/bench-emulated.ts';
 import { seededRandom } from '../../../src/lib/seeded.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
-import { quiet, staying } from '../setup.ts';
+import { noLog, withoutClose } from '../setup.ts';
 
 const { missing, note } = without(PROGRAMS.socat);
 const PUSHES = 3;
@@ -22,12 +22,12 @@ describe.skipIf(missing)(`a noisy wire to the panel of a box${note}`, () => {
     ['nextion', 2, 0.3],
     ['dwin', 4, 0.3],
   ] as const)('has no push to a %s answered SUCCESS whose QR is not on it, by seed %i', async (panel, seed, chance) => {
-    const kind = emulatedTarget({ transport: 'mqtt', probe: 'panel', panel, random: seededRandom(seed), log: quiet });
+    const kind = emulatedTarget({ transport: 'mqtt', probe: 'panel', panel, random: seededRandom(seed), log: noLog });
     const target = await kind.open({ boxes: 1, enrolled: true });
-    onTestFinished(() => target.close().then(() => target.pace.close()));
+    onTestFinished(() => target.close().then(() => target.time.close()));
     const [device] = target.panels?.values() ?? [];
     if (device === undefined) throw new Error('no panel');
-    const open = staying(kind, target);
+    const open = withoutClose(kind, target);
     // Another seed is other noise.
     const run = (steps: string, noise: number) =>
       runScenario(parseScenario(`name: noise\nsteps:${steps}`, 'noise.yaml'), open, {

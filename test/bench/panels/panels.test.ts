@@ -13,7 +13,7 @@ import { seededRandom } from '../../../src/lib/seeded.ts';
 import { temporaryFolder } from '../../support/net.ts';
 import { payboxToEnd } from '../../support/processes.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
-import { bench, quiet, SEED, staying } from '../setup.ts';
+import { noLog, runSteps, SEED, withoutClose } from '../setup.ts';
 
 const { missing, note } = without(PROGRAMS.socat);
 
@@ -25,18 +25,18 @@ const SALE = `
 `;
 
 function emulatedWith(panel: PanelName): TargetKind {
-  return emulatedTarget({ transport: 'mqtt', probe: 'panel', panel, random: seededRandom(SEED), log: quiet });
+  return emulatedTarget({ transport: 'mqtt', probe: 'panel', panel, random: seededRandom(SEED), log: noLog });
 }
 
 /** A box that stays from one scenario to the next, and its panel. */
 async function standingWith(name: PanelName) {
   const kind = emulatedWith(name);
   const target = await kind.open({ boxes: 1, enrolled: true });
-  onTestFinished(() => target.close().then(() => target.pace.close()));
+  onTestFinished(() => target.close().then(() => target.time.close()));
   const [box] = target.boxes;
   const panel = target.panels?.get(box?.terminalCode ?? '');
   if (panel === undefined) throw new Error('no panel');
-  const steps = (text: string) => bench(text, { kind: staying(kind, target) });
+  const steps = (text: string) => runSteps(text, { kind: withoutClose(kind, target) });
   const passes = async (text: string) => expect((await steps(text)).reason).toBe('');
   return { target, panel, steps, passes };
 }
@@ -59,7 +59,7 @@ describe.skipIf(missing)(`a box of the bench with a serial panel${note}`, () => 
     async (name) => {
       const panels: Panel[] = [];
       const kind = told(emulatedWith(name), (target) => panels.push(...(target.panels?.values() ?? [])));
-      const { outcome, reason } = await bench(SALE, { kind });
+      const { outcome, reason } = await runSteps(SALE, { kind });
       expect({ outcome, reason }).toEqual({ outcome: 'passed', reason: '' });
       expect(panels.flatMap((panel) => panel.violations())).toEqual([]);
     },
@@ -76,7 +76,7 @@ describe.skipIf(missing)(`a box of the bench with a serial panel${note}`, () => 
   it('counts the time down on its panel while the bench skips it, and takes no answer for late', async () => {
     const steps =
       '  - push: { amount: 1000, content: A }\n  - wait: 2min\n  - expect: { state: showing, qr: "${push.qrCode}" }\n';
-    const { reason, entries } = await bench(steps, { kind: emulatedWith('nextion') });
+    const { reason, entries } = await runSteps(steps, { kind: emulatedWith('nextion') });
     expect(reason).toBe('');
     expect(JSON.stringify(entries)).not.toContain('DISPLAY_FAULT');
   });
@@ -90,7 +90,7 @@ ${noisy.repeat(3)}  - wait: 10s
   - expect: { status: { display: { ok: true } }, within: 60s }${SALE}`;
     const panels: Panel[] = [];
     const kind = told(emulatedWith('nextion'), (target) => panels.push(...(target.panels?.values() ?? [])));
-    const { outcome, reason, entries } = await bench(steps, { kind });
+    const { outcome, reason, entries } = await runSteps(steps, { kind });
     expect({ outcome, reason }).toEqual({ outcome: 'passed', reason: '' });
     const problems = entries.filter(({ kind: it }) => it === 'problem').map(({ title }) => title);
     expect(problems).toEqual(['VVB000001: nextion was sent what it garbles']);
@@ -99,7 +99,7 @@ ${noisy.repeat(3)}  - wait: 10s
   });
 
   it('says why a panel without QR has none', async () => {
-    const { outcome, reason } = await bench('  - expect: { qr: "000201", within: 1s }\n', {
+    const { outcome, reason } = await runSteps('  - expect: { qr: "000201", within: 1s }\n', {
       kind: emulatedWith('cd5220'),
     });
     expect(outcome).toBe('failed');
@@ -109,7 +109,7 @@ ${noisy.repeat(3)}  - wait: 10s
   it('AGT-2 AGT-5 refuses pushes while its panel is unplugged, takes payments, and shows orders on it again', async () => {
     const { target, panel, steps, passes } = await standingWith('nextion');
     await passes('  - push: { amount: 1000, content: A }\n  - expect: { qr: "${push.qrCode}" }\n');
-    await target.pace.during(() => panel.unplug());
+    await target.time.inRealTime(() => panel.unplug());
     const unseen = await steps('  - expect: { qr: "000201", within: 1s }\n');
     expect(unseen.reason).toContain('none is read on the screen');
     await passes('  - expect: { state: fault, status: { fault: { code: DISPLAY_FAULT } }, within: 20s }\n');
@@ -117,7 +117,7 @@ ${noisy.repeat(3)}  - wait: 10s
     await passes(
       '  - pay: { amount: 1000, content: A }\n  - expect: { report: { payment: "${pay.transactionId}" } }\n',
     );
-    await target.pace.during(() => panel.plug());
+    await target.time.inRealTime(() => panel.plug());
     await passes('  - expect: { status: { display: { ok: true } }, within: 60s }\n');
     await passes(SALE);
     expect(panel.violations()).toEqual([]);
@@ -129,11 +129,11 @@ ${noisy.repeat(3)}  - wait: 10s
       const { target, panel, passes } = await standingWith(name);
       await passes('  - push: { amount: 1000, content: A }\n  - expect: { qr: "${push.qrCode}" }\n');
       const qrCode = await readQr(panel.picture());
-      await target.pace.during(() => panel.cutPower());
+      await target.time.inRealTime(() => panel.cutPower());
       expect(await readQr(panel.picture())).toBeUndefined();
       await passes('  - expect: { state: fault, status: { display: { ok: false } }, within: 30s }\n');
       await passes('  - push: { amount: 2000, content: B, answer: DISPLAY_FAULT }\n');
-      await target.pace.during(() => panel.restorePower());
+      await target.time.inRealTime(() => panel.restorePower());
       await passes(`  - expect: { qr: "${qrCode}", status: { display: { ok: true } }, within: 60s }\n`);
       expect(panel.violations()).toEqual([]);
     },

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { Wire } from '../../../src/bench/panels/pty.ts';
+import type { SerialLine } from '../../../src/bench/panels/pty.ts';
 
 /** A start bit, eight data bits and a stop bit. */
 const BITS_A_BYTE = 10;
@@ -8,7 +8,7 @@ const TICK_MS = 4;
 const WAITING_BYTES_MAX = 4_096;
 
 /** A wire of so many bits a second. */
-export function wireOf(baudRate: number): Wire {
+export function wireOf(baudRate: number): SerialLine {
   return (source, receive) => {
     const wire = new SlowWire(baudRate, receive, source);
     source.on('data', (bytes: Uint8Array) => wire.take(bytes));

@@ -51,7 +51,7 @@ export const MQTT_CHECKS = [
       const { session, mqtt } = trial.gateway;
       await mqtt.goOffline();
       try {
-        await trial.pace.wait(ABSENT_MS);
+        await trial.time.wait(ABSENT_MS);
         if (trial.gateway.session !== session) throw new Mismatch('it said hello although no gateway is present');
       } finally {
         await mqtt.restart();

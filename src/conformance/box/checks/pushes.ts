@@ -57,7 +57,7 @@ export const PUSH_CHECKS = [
     'the QR is gone once its lifetime is over',
     async (trial) => {
       const order = await trial.onScreen(trial.order({ expiresInMs: 8_000 }));
-      await trial.pace.wait(8_000);
+      await trial.time.wait(8_000);
       await trial.qrIsGone(order);
     },
     { needs: ['screen'] },
@@ -69,7 +69,7 @@ export const PUSH_CHECKS = [
       const order = await trial.onScreen(trial.order({ expiresInMs: 8_000 }));
       trial.gateway.helloAnswer = 'nothing';
       trial.gateway.cut();
-      await trial.pace.wait(8_000);
+      await trial.time.wait(8_000);
       await trial.qrIsGone(order);
     },
     { needs: ['screen'] },
@@ -156,7 +156,7 @@ export const PUSH_CHECKS = [
       trial.tell(order);
       const verdict = await trial.verdictOn(order.pushId);
       if (verdict.type === 'rejected') throw new Mismatch(`rejected with ${verdict.code}: ${verdict.reason}`);
-      await trial.pace.wait(LATE_MS);
+      await trial.time.wait(LATE_MS);
       await trial.echo();
       const ended = trial.since('ended').some(({ pushId }) => pushId === order.pushId);
       if (ended) throw new Mismatch('the push ended by the calendar');
@@ -197,5 +197,5 @@ export async function expiresIn(trial: Trial, { pushId }: Body<'show'>, ms: numb
 /** Waits until the session has lasted for so long. */
 export async function oldEnough(trial: Trial, ms: number): Promise<void> {
   const missingMs = ms + 100 - (trial.gateway.session?.signer.ageMs ?? 0);
-  if (missingMs > 0) await trial.pace.wait(missingMs);
+  if (missingMs > 0) await trial.time.wait(missingMs);
 }

@@ -40,7 +40,7 @@ export const REPORT_CHECKS = [
       if (tookMs < 2 * TOO_SOON_MS) throw new Mismatch(`it came twice again within ${Math.round(tookMs)} ms`);
       trial.mark();
       trial.gateway.acknowledge([first.id]);
-      await trial.pace.wait(AGAIN_MS);
+      await trial.time.wait(AGAIN_MS);
       if (trial.since('paid').length > 0) throw new Mismatch('a report that was acknowledged came again');
     },
     { needs: ['time'] },

@@ -179,7 +179,7 @@ export const SUPERSEDED_CHECK = boxCheck(
 async function staysAway(trial: Trial, session: Trial['gateway']['session']): Promise<void> {
   const endMs = trial.nowMs + QUIET_MS;
   while (trial.nowMs < endMs) {
-    await trial.pace.wait(1_000);
+    await trial.time.wait(1_000);
     const now = trial.gateway.session;
     if (now !== session && now?.hello.yields !== true) throw new Mismatch('it said hello again without yields');
   }

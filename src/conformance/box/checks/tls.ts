@@ -39,7 +39,7 @@ async function judgeFace(trial: Trial, face: (faces: TlsIdentities) => TlsIdenti
     await trial.given('a box that tries to come back', () =>
       trial.until('a connection', RETURN_MS, () => gateway.tlsHandshakes > attempts),
     );
-    await trial.pace.wait(LOGIN_MS);
+    await trial.time.wait(LOGIN_MS);
     if (gateway.logins.length > before) throw new Mismatch('it logged in there');
   } finally {
     gateway.useTlsIdentity(({ valid: right }) => right);

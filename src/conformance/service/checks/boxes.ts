@@ -54,7 +54,7 @@ export const boxChecks: readonly ServiceCheck[] = [
       const { called, qrCode } = await pushToRunningBox(run);
       if (codeOf(called) !== undefined)
         throw new PreconditionFailed(`needs a push that is shown, this one is answered ${summaryOf(called)}`);
-      const seen = await run.subject.pace.during(async () => run.subject.options.seeQr?.());
+      const seen = await run.subject.time.inRealTime(async () => run.subject.options.seeQr?.());
       if (seen !== qrCode) throw new Mismatch(`the screen has ${seen ?? 'no QR'} after SUCCESS`);
     },
   },
@@ -202,14 +202,14 @@ async function judgeTimeout(run: ServiceRun): Promise<void> {
 
 /** The answer to a push that the box has and says nothing about. Throws Mismatch where there is none. */
 async function unconfirmed(run: ServiceRun, box: SimulatedBox): Promise<{ called: Answer; pushId: string }> {
-  const { pace } = run.subject;
+  const { time } = run.subject;
   const order = run.subject.newOrder();
   const body = pushBody(run, order, await generatedQr(run, order));
   const answer = pending(post(run, PATHS.sendQr, body, { whileTimePasses: true }));
   const { pushId } = await box.expect('show');
   run.step('waiting for the deadline of the push');
-  const endMs = pace.clock.monotonicMs() + DEADLINE_MAX_MS;
-  while (!answer.isAnswered() && pace.clock.monotonicMs() < endMs) await passed(run, DEADLINE_STEP_MS);
+  const endMs = time.clock.monotonicMs() + DEADLINE_MAX_MS;
+  while (!answer.isAnswered() && time.clock.monotonicMs() < endMs) await passed(run, DEADLINE_STEP_MS);
   if (!answer.isAnswered()) throw new Mismatch(`no answer within ${DEADLINE_MAX_MS / 1_000} s`);
   return { called: await answer.called, pushId };
 }
@@ -232,7 +232,7 @@ function pushedToBoxLost(run: ServiceRun): Promise<Answer> {
 }
 
 /** Time goes on while a request is under way that waits for nothing else. */
-async function passed({ subject: { pace } }: ServiceRun, ms: number): Promise<void> {
-  await pace.wait(ms);
-  await pace.during(() => systemClock.sleep(1));
+async function passed({ subject: { time } }: ServiceRun, ms: number): Promise<void> {
+  await time.wait(ms);
+  await time.inRealTime(() => systemClock.sleep(1));
 }

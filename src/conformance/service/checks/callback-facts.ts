@@ -15,7 +15,7 @@ export const callbackFactChecks: readonly ServiceCheck[] = [
     level: 'gap',
     needs: ['callbacks'],
     run: async (run) => {
-      const { clock } = run.subject.pace;
+      const { clock } = run.subject.time;
       const numbers = new Set<unknown>();
       for (const order of [run.subject.newOrder(), run.subject.newOrder()]) {
         const { transactiontime, referencenumber } = await callbackBody(run, await payOrder(run, order));

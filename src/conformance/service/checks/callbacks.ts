@@ -1,5 +1,5 @@
 import { parseJson } from '../../../bench/clients/bodies.ts';
-import { untilRight, whileRight } from '../../../bench/steps/waiting.ts';
+import { waitUntilRight, watchWhileRight } from '../../../bench/steps/waiting.ts';
 import { PATHS, transactionSync } from '../../../protocol/http-api.ts';
 import { webhookProblem } from '../../../protocol/webhook.ts';
 import { Mismatch, PreconditionFailed } from '../../check.ts';
@@ -58,7 +58,7 @@ function about(
 /** Waits for the `nth` attempt; all that have come then. */
 async function attempts(run: ServiceRun, payment: SimulatedPayment, nth: number): Promise<ReceivedRequest[]> {
   const look = async () => (about(run, payment).length >= nth ? undefined : 'it has not come');
-  await untilRight(run.subject.pace, CALLBACK_TIMEOUT_MS, look, run.signal);
+  await waitUntilRight(run.subject.time, CALLBACK_TIMEOUT_MS, look, run.signal);
   return about(run, payment);
 }
 
@@ -105,7 +105,7 @@ async function answered(
 async function expectOnce(run: ServiceRun, how: CallbackAnswer): Promise<void> {
   await answered(run, how, async (payment) => {
     const look = async () => (about(run, payment).length > 1 ? 'it came again' : undefined);
-    const problem = await whileRight(run.subject.pace, QUIET_MS, look, run.signal);
+    const problem = await watchWhileRight(run.subject.time, QUIET_MS, look, run.signal);
     if (problem !== undefined) throw new Mismatch(`a callback that was answered ${how} is sent again`);
   });
 }
@@ -222,7 +222,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
       answered(run, 'redirect', async () => {
         const { requests: arrived } = listenerOf(run);
         const look = async () => (arrived.some(({ path }) => path === ELSEWHERE_PATH) ? 'it was followed' : undefined);
-        const problem = await whileRight(run.subject.pace, QUIET_MS, look, run.signal);
+        const problem = await watchWhileRight(run.subject.time, QUIET_MS, look, run.signal);
         if (problem !== undefined) throw new Mismatch('a redirect is followed');
       }),
   },
@@ -236,7 +236,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
         const { signingSecret = '' } = run.subject.options;
         const all = await attempts(run, payment, 2);
         await forEachCase(all, async ({ headers, body }) => {
-          const problem = webhookProblem(signingSecret, headers, body, run.subject.pace.clock.wallMs());
+          const problem = webhookProblem(signingSecret, headers, body, run.subject.time.clock.wallMs());
           if (problem !== undefined) throw new Mismatch(problem);
           if (headers['webhook-id'] !== first.headers['webhook-id']) throw new Mismatch('webhook-id has changed');
         });
@@ -268,14 +268,14 @@ async function judgeAuthorization(run: ServiceRun): Promise<void> {
 }
 
 async function judgeWaits(run: ServiceRun): Promise<void> {
-  const { pace } = run.subject;
+  const { time } = run.subject;
   const totalMs = WAITS_S.reduce((sum, seconds) => sum + seconds, 0) * 1_000;
   await answered(run, 500, async (payment, first) => {
     run.step('waiting for every attempt at a callback');
     const endMs = first.atMs + totalMs + 2 * Math.max(...WAITS_S) * 1_000;
-    while (pace.clock.monotonicMs() < endMs) {
+    while (time.clock.monotonicMs() < endMs) {
       run.signal.throwIfAborted();
-      await pace.wait(WAIT_STEP_MS);
+      await time.wait(WAIT_STEP_MS);
     }
     const all = about(run, payment);
     const waits = all.slice(1).map(({ atMs }, index) => (atMs - (all[index]?.atMs ?? 0)) / 1_000);

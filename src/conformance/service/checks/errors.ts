@@ -197,7 +197,7 @@ export const codeChecks: readonly ServiceCheck[] = [
 async function raw({ subject, evidence, signal }: ServiceRun, head: (host: string) => string): Promise<string> {
   const { hostname, port, host, pathname } = new URL(subject.options.access.baseUrl);
   const text = `POST ${pathname}${PATHS.token} HTTP/1.1\r\n${head(host)}Content-Length: 0\r\nConnection: close\r\n\r\n`;
-  const answer = await subject.pace.during(() => exchange(text, hostname, port === '' ? 80 : Number(port), signal));
+  const answer = await subject.time.inRealTime(() => exchange(text, hostname, port === '' ? 80 : Number(port), signal));
   evidence.add('call', `POST ${PATHS.token}: ${answer.slice(0, 40)}`, { detail: { request: text, answer } });
   return answer;
 }

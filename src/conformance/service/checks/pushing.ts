@@ -44,7 +44,7 @@ export async function expectUnanswered(
   { called, isAnswered }: PendingAnswer,
   what: string,
 ): Promise<void> {
-  await run.subject.pace.during(() => systemClock.sleep(HELD_MS));
+  await run.subject.time.inRealTime(() => systemClock.sleep(HELD_MS));
   if (isAnswered()) throw new Mismatch(`${what} the push is answered ${summaryOf(await called)}`);
 }
 

@@ -222,10 +222,10 @@ function changedSignature(token: string): string {
 }
 
 async function expires(run: ServiceRun, leewayMs: number): Promise<void> {
-  const { pace } = run.subject;
+  const { time } = run.subject;
   const token = await freshToken(run);
-  const beganMs = pace.clock.monotonicMs();
-  const until = (ms: number) => pace.wait(beganMs + ms - pace.clock.monotonicMs());
+  const beganMs = time.clock.monotonicMs();
+  const until = (ms: number) => time.wait(beganMs + ms - time.clock.monotonicMs());
   run.step('waiting for the token to expire');
   await until(LIFETIME_MS - leewayMs);
   const before = await used(run, token);

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { VirtualPace } from '../../src/bench/pace.ts';
+import { VirtualTime } from '../../src/bench/test-time.ts';
 
-function pace(): VirtualPace {
-  const opened = new VirtualPace();
+function pace(): VirtualTime {
+  const opened = new VirtualTime();
   onTestFinished(() => opened.close());
   return opened;
 }
@@ -23,7 +23,7 @@ describe('time that is skipped', () => {
     const it = pace();
     let passedMs = Number.NaN;
     const beganMs = it.clock.monotonicMs();
-    const request = it.during(async () => {
+    const request = it.inRealTime(async () => {
       await delay(50);
       passedMs = it.clock.monotonicMs() - beganMs;
     });

@@ -4,14 +4,14 @@ import { systemClock } from '../lib/clock.ts';
 import { turn, VirtualClock } from '../lib/virtual-clock.ts';
 
 /** How time passes for what is tested, and how the bench waits in it. */
-export interface Pace {
+export interface TestTime {
   readonly clock: Clock;
   /** Lets time pass, until the signal at most. */
   wait(ms: number, signal?: AbortSignal): Promise<void>;
   /** Runs what is under way in real time, a request for instance: no time is skipped before it is done. */
-  during<T>(work: () => Promise<T>): Promise<T>;
+  inRealTime<T>(work: () => Promise<T>): Promise<T>;
   /** Makes the pause between two looks at one thing that is waited for. */
-  pauses(): () => Promise<void>;
+  pollDelay(): () => Promise<void>;
   close(): void;
 }
 
@@ -19,11 +19,11 @@ export interface Pace {
 const LOOK_MS = 25;
 
 /** Time as everybody's, for boxes that are programs and devices of their own. */
-export const realPace: Pace = {
+export const realTime: TestTime = {
   clock: systemClock,
   wait: (ms, signal) => systemClock.sleep(ms, signal),
-  during: (work) => work(),
-  pauses: () => () => systemClock.sleep(LOOK_MS),
+  inRealTime: (work) => work(),
+  pollDelay: () => () => systemClock.sleep(LOOK_MS),
   close: () => undefined,
 };
 
@@ -38,7 +38,7 @@ const TURNS = 6;
  * Time for parts that run in this process: it goes as everybody's while a request is under way, and jumps from one
  * sleeper to the next while the bench only waits.
  */
-export class VirtualPace implements Pace {
+export class VirtualTime implements TestTime {
   readonly clock = new VirtualClock();
   #waiting = 0;
   #working = 0;
@@ -57,7 +57,7 @@ export class VirtualPace implements Pace {
     }
   }
 
-  async during<T>(work: () => Promise<T>): Promise<T> {
+  async inRealTime<T>(work: () => Promise<T>): Promise<T> {
     this.#working += 1;
     try {
       return await work();
@@ -66,11 +66,11 @@ export class VirtualPace implements Pace {
     }
   }
 
-  pauses(): () => Promise<void> {
+  pollDelay(): () => Promise<void> {
     let looks = 0;
     return () => {
       looks += 1;
-      return looks > REAL_LOOKS ? this.wait(LOOK_MS) : this.during(() => systemClock.sleep(REAL_STEP_MS));
+      return looks > REAL_LOOKS ? this.wait(LOOK_MS) : this.inRealTime(() => systemClock.sleep(REAL_STEP_MS));
     };
   }
 

@@ -9,7 +9,7 @@ const PICTURES_MAX = 200;
 export type EntryKind = 'step' | 'call' | 'service' | 'message' | 'callback' | 'status' | 'screen' | 'problem';
 
 /** One thing that was done or seen. */
-export interface Entry {
+export interface TranscriptEntry {
   /** Milliseconds since the scenario began, by the clock of what is tested. */
   atMs: number;
   kind: EntryKind;
@@ -22,8 +22,8 @@ export interface Entry {
 }
 
 /** What happened in a scenario, in order, for reports. Secrets are kept out by whoever adds. */
-export class Evidence {
-  readonly entries: Entry[] = [];
+export class Transcript {
+  readonly entries: TranscriptEntry[] = [];
   /** How long things took, in milliseconds, by what they are. */
   readonly latencies = new Map<string, number[]>();
   readonly #clock: Clock;
@@ -39,11 +39,11 @@ export class Evidence {
   }
 
   /** Entries that there was no room for. */
-  get left(): number {
+  get omitted(): number {
     return this.#left;
   }
 
-  add(kind: EntryKind, title: string, more: Pick<Entry, 'detail' | 'picture' | 'qr'> = {}): void {
+  add(kind: EntryKind, title: string, more: Pick<TranscriptEntry, 'detail' | 'picture' | 'qr'> = {}): void {
     if (this.entries.length >= ENTRIES_MAX) {
       this.#left += 1;
       return;
@@ -57,7 +57,7 @@ export class Evidence {
   }
 
   /** Puts entries of earlier times into their places; `left` others had no room. */
-  merge(entries: readonly Entry[], left: number): void {
+  merge(entries: readonly TranscriptEntry[], left: number): void {
     this.entries.push(...entries);
     this.entries.sort((a, b) => a.atMs - b.atMs);
     this.#left += left;
