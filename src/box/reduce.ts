@@ -1,7 +1,7 @@
 import type { DownOf } from '../protocol/messages.ts';
 import { refusalOf } from './checks.ts';
 import { Draft, recent, remembered } from './draft.ts';
-import { onDrawFailed, onDrawn, onUnreadable, tellTooDense } from './drawn.ts';
+import { onDrawFailed, onDrawn, onUnreadable } from './drawn.ts';
 import type { Payment } from './entry.ts';
 import { orderOf } from './order.ts';
 import { delivered, unmail } from './outbox.ts';
@@ -13,7 +13,6 @@ import {
   type BoxEvent,
   type BoxState,
   type Refusal,
-  type Stage,
   type Step,
   UNTOLD_MAX,
   type UnsentReport,
@@ -49,15 +48,10 @@ function endOverdue(before: BoxState, at: At): Omit<Step, 'wakeAtMs'> {
   const start = { state: { ...before, nowMs }, writes: [], sends: [], announcements: [] };
   const draft = new Draft(start, { ...at, monotonicMs: nowMs });
   const active = activeOrder(before.stage);
-  if (active !== undefined && nowMs >= active.deadlineMs) {
-    draft.endActive(active, 'expired');
-    const stage = draft.state.stage;
-    if (stage.kind === 'order') draft.notice({ kind: 'expired', order: active.order });
-    else if (stage.kind === 'notice') draft.set({ stage: { ...stage, resume: undefined } });
-  }
+  if (active !== undefined && nowMs >= active.deadlineMs) draft.endActive('expired', 'expired');
   const { stage, enrolment } = draft.state;
   if (enrolment !== undefined && nowMs >= enrolment.deadlineMs) draft.set({ enrolment: undefined });
-  if (stage.kind === 'notice' && nowMs >= stage.untilMs) afterNotice(draft, stage);
+  if ('untilMs' in stage && nowMs >= stage.untilMs) finish(draft);
   return draft;
 }
 
@@ -108,7 +102,7 @@ function apply(draft: Draft, event: BoxEvent): void {
       break;
     case 'key':
       if (event.key === 'dismiss') onDismiss(draft);
-      else onHistory(draft);
+      else draft.move({ type: 'history' });
       break;
     case 'unrecorded':
       onUnrecorded(draft, event.cause, event.reason);
@@ -148,9 +142,8 @@ function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'p
   const refusal = refusalOf(push, deadlineMs - state.nowMs, link, verdict);
   if (refusal !== undefined) {
     refuse(refusal);
-    const paidIsTold = state.stage.kind === 'notice' && state.stage.notice.kind === 'paid';
-    if (refusal.code === 'QR_TOO_DENSE' && current === undefined && !paidIsTold) {
-      tellTooDense(draft, orderOf(push, link), deadlineMs - state.nowMs);
+    if (refusal.code === 'QR_TOO_DENSE') {
+      draft.move({ type: 'too-dense', order: orderOf(push, link), untilMs: deadlineMs });
     }
     return;
   }
@@ -158,12 +151,11 @@ function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'p
     refuse({ code: 'DISPLAY_FAULT', reason: state.faults.display });
     return;
   }
-  if (current !== undefined) draft.endActive(current, 'replaced');
+  if (current !== undefined) draft.reportEnd(current, 'replaced');
   const order = orderOf(push, link);
   draft.writes.push({ kind: 'push', order });
   draft.sends.push({ type: 'accepted', pushId: order.pushId });
-  const active = { order, deadlineMs, displayed: false, restored: false };
-  draft.set({ stage: { kind: 'order', active } });
+  draft.move({ type: 'accept', active: { order, deadlineMs, displayed: false, restored: false } });
 }
 
 function onOvertaken(draft: Draft, pushId: string): void {
@@ -179,12 +171,11 @@ function onWithdraw(draft: Draft, pushId: string, why: DownOf<'withdraw'>['why']
     draft.close(held, 'withdrawn');
     draft.set({ held: undefined });
   } else if (active?.order.pushId === pushId) {
-    draft.endActive(active, 'withdrawn');
-    draft.leave(why === 'cancelled' ? { kind: 'cancelled', order: active.order } : undefined);
+    draft.endActive('withdrawn', why === 'cancelled' ? 'cancelled' : undefined);
   } else {
     draft.forget(pushId);
     draft.sends.push({ type: 'rejected', pushId, code: 'WITHDRAWN', reason: 'it is not on the screen' });
-    if (stage.kind === 'notice' && stage.notice.kind === 'too-dense' && stage.notice.pushId === pushId) draft.rest();
+    draft.move({ type: 'withdraw', pushId });
   }
 }
 
@@ -213,8 +204,7 @@ function onPayment(draft: Draft, { payment: told }: BoxEvent & { type: 'payment'
     const reason = 'paid before it was on the screen';
     draft.sends.push({ type: 'rejected', pushId: active.order.pushId, code: 'REPLACED', reason });
   }
-  const holder = paysActive ? active.order.holder : (draft.state.link ?? null);
-  draft.showPaid(payment, holder, paysActive ? undefined : active);
+  draft.move({ type: 'payment', payment, pushId });
   draft.owe(report);
 }
 
@@ -233,22 +223,15 @@ function onAcked(draft: Draft, ids: string[]): void {
 
 function onDismiss(draft: Draft): void {
   const { stage } = draft.state;
-  if (stage.kind === 'notice') afterNotice(draft, stage);
-  if (stage.kind !== 'order') return;
-  draft.endActive(stage.active, 'dismissed');
-  draft.rest();
-}
-
-/** A look back takes nobody's place: an order on the screen stays, and so does a payment that is being told. */
-function onHistory(draft: Draft): void {
-  const { stage, recentPayments } = draft.state;
-  if (stage.kind === 'quiet' && recentPayments.length > 0) draft.notice({ kind: 'history' });
+  if ('untilMs' in stage) finish(draft);
+  if (stage.kind === 'order') draft.endActive('dismissed');
 }
 
 /** The disk failed: a push is refused by name, a payment is shown and reported all the same (house rule 2). */
 function onUnrecorded(draft: Draft, cause: BoxEvent, reason: string): void {
   draft.set({ faults: { ...draft.state.faults, storage: reason } });
-  if (cause.type === 'push') {
+  const activePushId = activeOrder(draft.state.stage)?.order.pushId;
+  if (cause.type === 'push' && cause.push.pushId !== activePushId) {
     draft.forget(cause.push.pushId);
     draft.sends.push({ type: 'rejected', pushId: cause.push.pushId, code: 'STORAGE_FAULT', reason });
   } else if (cause.type === 'payment') {
@@ -258,9 +241,9 @@ function onUnrecorded(draft: Draft, cause: BoxEvent, reason: string): void {
   }
 }
 
-function afterNotice(draft: Draft, { notice, resume }: Stage & { kind: 'notice' }): void {
-  if (notice.kind === 'account' && notice.drawn) draft.accountTold(notice.holder);
-  if (notice.kind === 'paid') draft.rest(notice.payment, resume);
-  else if (resume !== undefined) draft.set({ stage: { kind: 'order', active: resume } });
-  else draft.rest();
+/** A screen that stays for a while is over: people know an account that a display has shown for its time (AGT-13). */
+function finish(draft: Draft): void {
+  const { stage } = draft.state;
+  if (stage.kind === 'account' && stage.drawn) draft.accountTold(stage.holder);
+  draft.move({ type: 'finish' });
 }

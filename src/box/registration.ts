@@ -22,8 +22,7 @@ export function onRegistered(draft: Draft, { link, gatewayMs, openPushIds }: Box
   redate(draft, gatewayMs);
   const active = activeOrder(draft.state.stage);
   if (active !== undefined && !isSameAccount(active.order.holder, link)) {
-    draft.endActive(active, 'withdrawn');
-    draft.leave({ kind: 'cancelled', order: active.order });
+    draft.endActive('withdrawn', 'cancelled');
   }
   tellAccount(draft, link);
   draft.mail();
@@ -31,11 +30,8 @@ export function onRegistered(draft: Draft, { link, gatewayMs, openPushIds }: Box
 
 /** The first account that the box knows is no change; any other that people have not been told of is (clause AGT-13). */
 function tellAccount(draft: Draft, link: Link | null): void {
-  const { stage, toldLink } = draft.state;
-  if (link !== null && toldLink === undefined) draft.accountTold(link);
-  const isOutdated =
-    stage.kind === 'notice' && stage.notice.kind === 'account' && !isSameAccount(stage.notice.holder, link);
-  if (stage.kind === 'quiet' || isOutdated) draft.beQuiet();
+  if (link !== null && draft.state.toldLink === undefined) draft.accountTold(link);
+  draft.move({ type: 'welcome' });
 }
 
 /** An order that the gateway knows as over has ended while it could not be told, or on a disk that has forgotten it. */
@@ -47,19 +43,15 @@ function endUnlessOpen(draft: Draft, openPushIds: readonly string[]): void {
     draft.set({ held: undefined });
   }
   if (active !== undefined && !openPushIds.includes(active.order.pushId)) {
-    draft.endActive(active, 'withdrawn');
-    draft.leave(undefined);
+    draft.endActive('withdrawn');
   }
 }
 
 /** The gateway does not take this box for what it is: nobody would hear that the QR on its screen was paid or cancelled. */
 export function onRefused(draft: Draft, code: Code, reason: string): void {
-  const { stage, held } = draft.state;
-  const active = activeOrder(stage);
+  const { held } = draft.state;
   const refused = { connection: 'connecting', enrolment: undefined, held: undefined } as const;
   draft.set({ ...unmail(draft.state), ...refused, refusal: { code, reason } });
   if (held !== undefined) draft.close(held, 'withdrawn');
-  if (active === undefined) return;
-  draft.endActive(active, 'withdrawn');
-  draft.leave(undefined);
+  draft.endActive('withdrawn');
 }

@@ -15,21 +15,18 @@ export function redate(draft: Draft, gatewayMs: number): void {
   if (left === undefined) {
     draft.close(order, 'expired');
     draft.set({ held: undefined });
-    if (active?.order.pushId === order.pushId) draft.leave({ kind: 'expired', order });
+    if (active?.order.pushId === order.pushId) draft.move({ type: 'order-over', as: 'expired' });
     return;
   }
   const deadlineMs = Math.min(active?.deadlineMs ?? Number.POSITIVE_INFINITY, nowMs + left);
-  const dated = { order, deadlineMs, displayed: true, restored: false };
-  draft.set({
-    held: undefined,
-    stage: stage.kind === 'notice' ? { ...stage, resume: dated } : { kind: 'order', active: dated },
-  });
+  draft.set({ held: undefined });
+  draft.move({ type: 'date', active: { order, deadlineMs, displayed: true, restored: false } });
 }
 
 /** What this life of the box knows is newer; an order that was on the screen before it is over. */
 export function remember(draft: Draft, entries: Entry[], whole: boolean): void {
   const { shown, ...before } = recall(entries);
-  const { announced, closedPushIds, unsent, recentPayments, untold, stage, toldLink } = draft.state;
+  const { announced, closedPushIds, unsent, recentPayments, untold, toldLink } = draft.state;
   const known = new Set([...announced, ...unsent.map(({ id }) => id)]);
   draft.set({
     whole,
@@ -46,5 +43,5 @@ export function remember(draft: Draft, entries: Entry[], whole: boolean): void {
   if (before.toldLink !== undefined && !isSameAccount(before.toldLink, toldLink)) draft.accountTold(before.toldLink);
   if (shown !== undefined && !closedPushIds.includes(shown.pushId)) draft.close(shown, 'interrupted');
   draft.mail();
-  if (stage.kind === 'quiet') draft.rest();
+  draft.move({ type: 'settle' });
 }

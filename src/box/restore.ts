@@ -1,7 +1,8 @@
 import type { Entry } from './entry.ts';
+import { IDLE, move } from './machine.ts';
 import { recall } from './memory.ts';
 import { leftMs } from './order.ts';
-import type { ActiveOrder, At, BoxConfig, BoxState, Stage } from './state.ts';
+import type { At, BoxConfig, BoxState } from './state.ts';
 
 /** A box that has just been switched on and remembers nothing. */
 export function initialState(config: BoxConfig, at: At): BoxState {
@@ -12,7 +13,7 @@ export function initialState(config: BoxConfig, at: At): BoxState {
     link: undefined,
     toldLink: undefined,
     enrolment: undefined,
-    stage: { kind: 'quiet' },
+    stage: IDLE,
     refusal: undefined,
     faults: { display: undefined, storage: undefined },
     recentPayments: [],
@@ -42,17 +43,9 @@ export function restore(
   const { shown, ...memory } = recall(entries);
   const fresh = { ...initialState(config, at), ...memory, whole };
   const left = shown === undefined ? undefined : leftMs(shown, at.wallMs);
-  if (shown === undefined || left === undefined) return { ...fresh, held: shown, stage: owed(fresh, undefined) };
-  const active = { order: shown, deadlineMs: at.monotonicMs + left, displayed: true, restored: true };
-  return { ...fresh, stage: owed(fresh, active) };
-}
-
-function owed({ untold, config, nowMs }: BoxState, active: ActiveOrder | undefined): Stage {
-  const [payment] = untold;
-  if (payment !== undefined) {
-    // For the whole time, also where an order waits: the display has yet to start.
-    const notice = { kind: 'paid', payment, holder: active?.order.holder ?? null } as const;
-    return { kind: 'notice', notice, sinceMs: nowMs, untilMs: nowMs + config.paidHoldMs, resume: active };
+  if (shown === undefined || left === undefined) {
+    return move({ ...fresh, held: shown }, { type: 'restart', active: undefined });
   }
-  return active === undefined ? { kind: 'quiet' } : { kind: 'order', active };
+  const active = { order: shown, deadlineMs: at.monotonicMs + left, displayed: true, restored: true };
+  return move(fresh, { type: 'restart', active });
 }

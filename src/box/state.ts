@@ -37,15 +37,6 @@ export interface ActiveOrder {
   restored: boolean;
 }
 
-/** What is told for a while before the screen goes back to what it was. */
-export type Notice =
-  | { kind: 'paid'; payment: Payment; holder: Link | null }
-  | { kind: 'expired' | 'cancelled'; order: Order }
-  | { kind: 'too-dense'; pushId: string; amount: number; content: string; holder: Link }
-  /** `drawn`: whether the display has confirmed it. */
-  | { kind: 'account'; holder: Link; previous: Link; drawn: boolean }
-  | { kind: 'history' };
-
 /** A one-time code by which this box gets its secret from a gateway. */
 export interface Enrolment {
   code: string;
@@ -56,11 +47,26 @@ export interface Enrolment {
   expiresAtMs: number;
 }
 
-/** What the screen is busy with. `quiet` covers idle, unlinked and connecting, which follow from the connection. */
+/** What has the screen, moved by `machine.ts` only. Times are monotonic milliseconds. */
 export type Stage =
-  | { kind: 'quiet' }
+  /** Nothing: what is shown follows from the connection. */
+  | { kind: 'idle' }
   | { kind: 'order'; active: ActiveOrder }
-  | { kind: 'notice'; notice: Notice; sinceMs: number; untilMs: number; resume: ActiveOrder | undefined };
+  /** `resume`: the order that has the screen after this payment. */
+  | {
+      kind: 'paid';
+      payment: Payment;
+      holder: Link | null;
+      sinceMs: number;
+      untilMs: number;
+      resume: ActiveOrder | undefined;
+    }
+  | { kind: 'ended'; how: 'expired' | 'cancelled'; order: Order; untilMs: number }
+  /** The text of an order whose QR this display cannot show scannably. */
+  | { kind: 'too-dense'; order: Order; untilMs: number }
+  /** `drawn`: whether the display has confirmed it. */
+  | { kind: 'account'; holder: Link; previous: Link; drawn: boolean; untilMs: number }
+  | { kind: 'history'; untilMs: number };
 
 export interface BoxState {
   readonly config: BoxConfig;
@@ -161,7 +167,7 @@ export function shownPushId({ stage, held }: BoxState): string | null {
 /** The order that has the screen or gets it back after the notice. */
 export function activeOrder(stage: Stage): ActiveOrder | undefined {
   if (stage.kind === 'order') return stage.active;
-  return stage.kind === 'notice' ? stage.resume : undefined;
+  return stage.kind === 'paid' ? stage.resume : undefined;
 }
 
 /** Whether money for the one goes where money for the other goes. */

@@ -15,40 +15,45 @@ const CALL_FOR_HELP = 'Liên hệ bộ phận hỗ trợ';
 /** The picture of a state; the screen is derived, never commanded. */
 export function view(state: BoxState): Exclude<Scene, BlankScene | SetupScene> {
   const online = state.connection === 'registered';
-  const { stage, link, config } = state;
-  if (stage.kind === 'notice') {
-    const { notice } = stage;
-    if (notice.kind === 'history') {
+  const { stage } = state;
+  switch (stage.kind) {
+    case 'order': {
+      const { pushId, qrCode, amount, content, holder } = stage.active.order;
+      const secondsLeft = Math.max(0, Math.ceil((stage.active.deadlineMs - state.nowMs) / 1000));
+      return { kind: 'payment', pushId, qrCode, amount, content, holder, secondsLeft, online };
+    }
+    case 'paid': {
+      const { transactionId, amount, content } = stage.payment;
+      return { kind: 'paid', transactionId, amount, content, holder: stage.holder, online };
+    }
+    case 'ended':
+      return { kind: stage.how, amount: stage.order.amount, content: stage.order.content, online };
+    case 'too-dense': {
+      const { amount, content, holder } = stage.order;
+      return { kind: 'too-dense', amount, content, holder, online };
+    }
+    case 'account':
+      return { kind: 'account', holder: stage.holder, previous: stage.previous, online };
+    case 'history': {
       const payments = state.recentPayments.map(({ amount, content, paidAtMs }) => ({ amount, content, paidAtMs }));
       return { kind: 'history', payments, online };
     }
-    if (notice.kind === 'too-dense') {
-      const { pushId: _, ...told } = notice;
-      return { ...told, online };
-    }
-    if (notice.kind === 'account') {
-      return { kind: 'account', holder: notice.holder, previous: notice.previous, online };
-    }
-    if (notice.kind !== 'paid') {
-      return { kind: notice.kind, amount: notice.order.amount, content: notice.order.content, online };
-    }
-    const { transactionId, amount, content } = notice.payment;
-    return { kind: 'paid', transactionId, amount, content, holder: notice.holder, online };
+    case 'idle':
+      return idleScene(state);
   }
-  if (stage.kind === 'order') {
-    const { order, deadlineMs } = stage.active;
-    const secondsLeft = Math.max(0, Math.ceil((deadlineMs - state.nowMs) / 1000));
-    const { pushId, qrCode, amount, content, holder } = order;
-    return { kind: 'payment', pushId, qrCode, amount, content, holder, secondsLeft, online };
-  }
+}
+
+/** While nothing has the screen: what is wrong, or how far the box has come with its gateway. */
+function idleScene(state: BoxState): Exclude<Scene, BlankScene | SetupScene> {
+  const { connection, link, config, enrolment } = state;
+  const online = connection === 'registered';
   const fault = faultOf(state);
   if (fault !== undefined) return { kind: 'fault', code: fault, action: ACTIONS[fault] ?? CALL_FOR_HELP, online };
-  if (state.connection === 'none') return { kind: 'starting', version: config.version };
+  if (connection === 'none') return { kind: 'starting', version: config.version };
   const { terminalCode, serialNumber, plainLink } = config;
-  if (state.enrolment !== undefined) {
-    const { code, url } = state.enrolment;
-    const left = minutesLeft(state.enrolment, state.nowMs);
-    return { kind: 'enrol', code, url, terminalCode, serialNumber, minutesLeft: left };
+  if (enrolment !== undefined) {
+    const { code, url } = enrolment;
+    return { kind: 'enrol', code, url, terminalCode, serialNumber, minutesLeft: minutesLeft(enrolment, state.nowMs) };
   }
   if (link === undefined) return { kind: 'connecting', terminalCode, serialNumber, plainLink };
   if (link === null) return { kind: 'unlinked', terminalCode, serialNumber, plainLink, online };

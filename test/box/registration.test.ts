@@ -73,7 +73,7 @@ describe('the account of a box', () => {
   it('AGT-13 is told for 5 s at least, where nothing else stays on the screen', () => {
     const config = { ...CONFIG, endedHoldMs: 0 };
     const start = { ...changed().state, config };
-    const first = play({ ...start, stage: { kind: 'quiet' } }, [connecting, welcome(OTHER)]);
+    const first = play({ ...start, stage: { kind: 'idle' } }, [connecting, welcome(OTHER)]);
     expect(view(first.state).kind).toBe('account');
     const seen = play(first.state, [accountDrawn(OTHER)]);
     expect(seen.wakeAtMs).toBe(seen.state.nowMs + 5_000);
@@ -176,10 +176,9 @@ describe('the account of a box', () => {
           const step = reduce(state, event, at(now));
           state = step.state;
           const { stage, toldLink, link } = state;
-          if (stage.kind === 'notice' && stage.notice.kind === 'account') {
-            expect(stage.resume).toBeUndefined();
-            expect(stage.notice).toMatchObject({ holder: link, previous: toldLink });
-            const isPaid = was.kind === 'notice' && was.notice.kind === 'paid' && was.untilMs > now;
+          if (stage.kind === 'account') {
+            expect(stage).toMatchObject({ holder: link, previous: toldLink });
+            const isPaid = was.kind === 'paid' && was.untilMs > now;
             expect(isPaid && event.type !== 'key').toBe(false);
           }
           for (const entry of step.writes) if (entry.kind === 'link') expect(toldLink).toEqual(entry.link);

@@ -45,7 +45,7 @@ const MUTANTS: Record<string, Mutant> = {
     breaks: ['AGT-2'],
     mind: (ours) => (before, event, at) => {
       const isAgain = event.type === 'push' && activeId(before) === event.push.pushId;
-      return ours(isAgain ? { ...before, stage: { kind: 'quiet' } } : before, event, at);
+      return ours(isAgain ? { ...before, stage: { kind: 'idle' } } : before, event, at);
     },
   },
   'remembers three payments': {
@@ -119,7 +119,7 @@ const MUTANTS: Record<string, Mutant> = {
   'ignores the key while it tells of a payment': {
     breaks: ['AGT-6'],
     mind: (ours) => (before, event, at) => {
-      const isPaid = before.stage.kind === 'notice' && before.stage.notice.kind === 'paid';
+      const isPaid = before.stage.kind === 'paid';
       return ours(before, event.type === 'key' && isPaid ? { type: 'tick' } : event, at);
     },
   },
@@ -129,7 +129,7 @@ const MUTANTS: Record<string, Mutant> = {
     mind: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
       const { stage, untold } = step.state;
-      const isLast = stage.kind === 'notice' && stage.notice.kind === 'paid' && untold.length === 0;
+      const isLast = stage.kind === 'paid' && untold.length === 0;
       if (!isLast || stage.resume !== undefined) return step;
       return { ...step, state: { ...step.state, stage: { ...stage, untilMs: at.monotonicMs + 3_600_000 } } };
     },
@@ -184,7 +184,7 @@ const MUTANTS: Record<string, Mutant> = {
     mind: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
       const { stage, untold } = step.state;
-      const isWaitedFor = stage.kind === 'notice' && stage.notice.kind === 'paid' && untold.length > 1;
+      const isWaitedFor = stage.kind === 'paid' && untold.length > 1;
       if (!isWaitedFor) return step;
       const untilMs = Math.min(stage.untilMs, stage.sinceMs + 1_000);
       return { ...step, state: { ...step.state, stage: { ...stage, untilMs } }, wakeAtMs: untilMs };
@@ -217,8 +217,8 @@ const MUTANTS: Record<string, Mutant> = {
     mind: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
       const { stage } = step.state;
-      if (stage.kind !== 'notice' || stage.notice.kind !== 'account') return step;
-      const untilMs = Math.min(stage.untilMs, stage.sinceMs + 1_000);
+      if (stage.kind !== 'account' || stage === before.stage) return step;
+      const untilMs = at.monotonicMs + 1_000;
       return { ...step, state: { ...step.state, stage: { ...stage, untilMs } }, wakeAtMs: untilMs };
     },
   },
@@ -228,7 +228,7 @@ const MUTANTS: Record<string, Mutant> = {
     mind: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
       const { stage, link } = step.state;
-      if (stage.kind !== 'notice' || stage.notice.kind !== 'account' || !link) return step;
+      if (stage.kind !== 'account' || !link) return step;
       const isTold = before.toldLink?.bankAccount === link.bankAccount;
       const write = { kind: 'link', link, toldAtMs: at.wallMs } as const;
       return {
@@ -253,7 +253,7 @@ const MUTANTS: Record<string, Mutant> = {
 
 function activeId({ stage }: BoxState): string | undefined {
   if (stage.kind === 'order') return stage.active.order.pushId;
-  return stage.kind === 'notice' ? stage.resume?.order.pushId : undefined;
+  return stage.kind === 'paid' ? stage.resume?.order.pushId : undefined;
 }
 
 /** Whether the box has not been in a session since it started. */
@@ -262,7 +262,7 @@ function isNew({ firstWelcomeMs }: BoxState): boolean {
 }
 
 function quiet({ stage }: BoxState): BoxState['stage'] {
-  return stage.kind === 'notice' && stage.resume === undefined ? { kind: 'quiet' } : stage;
+  return stage.kind === 'paid' && stage.resume === undefined ? { kind: 'idle' } : stage;
 }
 
 describe.concurrent('a box that', () => {

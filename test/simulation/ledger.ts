@@ -81,7 +81,7 @@ function checkScreens({ disk, oracle, boxes, clock, gateway }: World, wrong: (wh
       terminalCode,
       onScreen ?? '',
     );
-    const held = box.state?.stage.kind === 'notice' ? box.state.stage.resume?.order.pushId : onScreen;
+    const held = box.state?.stage.kind === 'paid' ? box.state.stage.resume?.order.pushId : onScreen;
     for (const { id, status, is_paid, again } of rows) {
       const push = oracle.pushes.get(id);
       if (push === undefined || push.expiresAtMs < nowMs + EDGE_MS || !oracle.isOf(box, push)) continue;

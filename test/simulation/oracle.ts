@@ -1,4 +1,5 @@
 import type { Entry, Payment } from '../../src/box/entry.ts';
+import { INVARIANTS } from '../../src/box/machine.ts';
 import type { BoxEvent, BoxState } from '../../src/box/state.ts';
 import { REMEMBERED_MAX, UNSENT_MAX, UNTOLD_MAX } from '../../src/box/state.ts';
 import type { DownOf } from '../../src/protocol/messages.ts';
@@ -106,6 +107,9 @@ export class Oracle {
     } as const;
     for (const [name, max] of Object.entries(sizes) as [keyof typeof sizes, number][]) {
       if (state[name].length > max) this.#wrong(`${box.name} holds ${state[name].length} ${name}`);
+    }
+    for (const [invariant, holds] of Object.entries(INVARIANTS)) {
+      if (!holds(state)) this.#wrong(`${box.name}: it is not true that ${invariant}`);
     }
     for (const pushId of state.closedPushIds) this.#unheeded.get(box)?.delete(pushId);
     for (const report of state.unsent) {

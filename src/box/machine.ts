@@ -1,0 +1,261 @@
+import type { Link } from '../protocol/messages.ts';
+import type { Holder } from '../scene.ts';
+import type { Order, Payment } from './entry.ts';
+import { type ActiveOrder, activeOrder, type BoxState, isSameAccount, RECENT_MAX, type Stage } from './state.ts';
+
+/*
+ * Every change of what has the screen (`BoxState.stage`). Other files of the box decide what is written, sent and
+ * announced; they move the stage with `move` only. The screen goes, in this order, to the newest payment or order, to
+ * payments that no display has confirmed, to an account that people do not know yet, and else to nobody.
+ */
+
+/** What happens to the screen. An order is over, accepted or dated by a decision of `reduce`; the rest comes as it is. */
+export type StageEvent =
+  /** The box starts. `active`: the order that had the screen before, if the calendar clock can date it (clause AGT-8). */
+  | { type: 'restart'; active: ActiveOrder | undefined }
+  /** A push has passed every check. */
+  | { type: 'accept'; active: ActiveOrder }
+  /** The gateway's clock has dated an order from before a restart. */
+  | { type: 'date'; active: ActiveOrder }
+  /** The display shows the QR of this push. */
+  | { type: 'drawn'; pushId: string }
+  /** The display took the scene of this push, but its QR is not scannable. */
+  | { type: 'unreadable'; pushId: string }
+  | { type: 'draw-failed'; pushId: string }
+  /** The active order is over, and the screen says so where `as` is given. */
+  | { type: 'order-over'; as: 'expired' | 'cancelled' | undefined }
+  /** A push was refused because its QR is too dense for this display: its text is shown instead until `untilMs`. */
+  | { type: 'too-dense'; order: Order; untilMs: number }
+  | { type: 'withdraw'; pushId: string }
+  /** `pushId`: the push that it pays. */
+  | { type: 'payment'; payment: Payment; pushId: string | null }
+  /** A screen that stays for a while has had its time, or a person dismissed it. */
+  | { type: 'finish' }
+  /** The gateway has named the linked account. */
+  | { type: 'welcome' }
+  /** The display shows the change to this account. */
+  | { type: 'account-drawn'; account: Holder }
+  /** The display has drawn all that it was given, or a late journal was read: what waits may take a free screen. */
+  | { type: 'settle' }
+  /** A person asks for the last payments. */
+  | { type: 'history' };
+
+type StageOf<K extends Stage['kind']> = Stage & { kind: K };
+type EventOf<T extends StageEvent['type']> = StageEvent & { type: T };
+type Cell<S extends Stage, E extends StageEvent> = (stage: S, event: E, state: BoxState) => Stage;
+
+export const STAGES = ['idle', 'order', 'paid', 'ended', 'too-dense', 'account', 'history'] as const;
+
+type Row<T extends StageEvent['type'], Stages extends readonly Stage['kind'][] = typeof STAGES> = {
+  readonly [I in keyof Stages]: Cell<StageOf<Stages[I]>, EventOf<T>>;
+};
+
+/** An event that is legal, but does not concern this stage, or waits. */
+const stay = (stage: Stage) => stage;
+/** An event that cannot happen in this stage. It changes nothing. */
+export const illegal = (stage: Stage) => stage;
+
+// biome-ignore format: a table is read by its columns
+export const TABLE: { readonly [T in StageEvent['type']]: Row<T> } = {
+  //                idle         order           paid           ended        too-dense    account         history
+  'restart':       [restart,     illegal,        illegal,       illegal,     illegal,     illegal,        illegal],
+  'accept':        [toOrder,     toOrder,        toOrder,       toOrder,     toOrder,     toOrder,        toOrder],
+  'date':          [toOrder,     toOrder,        setResume,     toOrder,     toOrder,     toOrder,        toOrder],
+  'drawn':         [stay,        confirmOrder,   confirmResume, stay,        stay,        stay,           stay],
+  'unreadable':    [stay,        orderToText,    stay,          stay,        stay,        stay,           stay],
+  'draw-failed':   [stay,        dropOrder,      stay,          stay,        stay,        stay,           stay],
+  'order-over':    [illegal,     endOrder,       dropResume,    illegal,     illegal,     illegal,        illegal],
+  'too-dense':     [toText,      stay,           stay,          toText,      toText,      toText,         toText],
+  'withdraw':      [stay,        stay,           stay,          stay,        dropText,    stay,           stay],
+  'payment':       [toPaid,      coverOrder,     queuePaid,     toPaid,      toPaid,      toPaid,         toPaid],
+  'finish':        [illegal,     illegal,        afterPaid,     next,        next,        next,           next],
+  'welcome':       [toAccount,   stay,           stay,          stay,        stay,        updateAccount,  stay],
+  'account-drawn': [stay,        stay,           stay,          stay,        stay,        confirmAccount, stay],
+  'settle':        [next,        stay,           stay,          stay,        stay,        stay,           stay],
+  'history':       [toHistory,   stay,           stay,          stay,        stay,        stay,           stay],
+};
+
+/** What is true after every event. */
+export const INVARIANTS: Record<string, (state: BoxState) => boolean> = {
+  'an active order is not over': ({ stage, nowMs, closedPushIds }) => {
+    const active = activeOrder(stage);
+    return active === undefined || (active.deadlineMs > nowMs && !closedPushIds.includes(active.order.pushId));
+  },
+  'an active order pays into the linked account': ({ stage, link }) => {
+    const active = activeOrder(stage);
+    return active === undefined || link === undefined || isSameAccount(active.order.holder, link);
+  },
+  'no order waits for its date beside an active one': ({ stage, held }) =>
+    held === undefined || activeOrder(stage) === undefined,
+  'a screen that stays for a while has time left': ({ stage, nowMs }) =>
+    !('untilMs' in stage) || (stage.untilMs >= nowMs && stage.untilMs < Number.POSITIVE_INFINITY),
+  'a payment on the screen is known': ({ stage, announced }) =>
+    stage.kind !== 'paid' || announced.includes(stage.payment.transactionId),
+  'a change of account is from the one that people know to the linked one': ({ stage, link, toldLink }) =>
+    stage.kind !== 'account' ||
+    (isSameAccount(stage.holder, link) && isSameAccount(stage.previous, toldLink) && !isSameAccount(link, toldLink)),
+};
+
+/** Nothing has the screen, as on a box that has just been switched on. */
+export const IDLE = { kind: 'idle' } as const satisfies Stage;
+
+/** The state after the event: only its `stage` may differ. The same object where nothing changes. */
+export function move(state: BoxState, event: StageEvent): BoxState {
+  const cell = TABLE[event.type][STAGES.indexOf(state.stage.kind)] as Cell<Stage, StageEvent>;
+  const stage = cell(state.stage, event, state);
+  return stage === state.stage ? state : { ...state, stage };
+}
+
+/** How long a payment is shown when another one, or an order, waits for the screen. */
+const WAITED_FOR_HOLD_MS = 3_000;
+/** How long people see another account at least; whatever the configuration says of other screens. */
+const ACCOUNT_HOLD_MIN_MS = 5_000;
+
+/** Payments that nobody has seen come before the order, for their whole time: the display has yet to start. */
+function restart(stage: Stage, { active }: EventOf<'restart'>, { untold, config, nowMs }: BoxState): Stage {
+  const [payment] = untold;
+  if (payment === undefined) return active === undefined ? stage : { kind: 'order', active };
+  const holder = active?.order.holder ?? null;
+  return { kind: 'paid', payment, holder, sinceMs: nowMs, untilMs: nowMs + config.paidHoldMs, resume: active };
+}
+
+function toOrder(_stage: Stage, { active }: EventOf<'accept' | 'date'>): Stage {
+  return { kind: 'order', active };
+}
+
+function setResume(stage: StageOf<'paid'>, { active }: EventOf<'date'>): Stage {
+  return { ...stage, resume: active };
+}
+
+/** Payments that this push covered come back over it: they must not wait for as long as its QR lives. */
+function confirmOrder(stage: StageOf<'order'>, { pushId }: EventOf<'drawn'>, state: BoxState): Stage {
+  const { active } = stage;
+  if (active.order.pushId !== pushId || active.displayed) return stage;
+  return nextScreen(state, undefined, { ...active, displayed: true });
+}
+
+function confirmResume(stage: StageOf<'paid'>, { pushId }: EventOf<'drawn'>): Stage {
+  const { resume } = stage;
+  if (resume === undefined || resume.order.pushId !== pushId || resume.displayed) return stage;
+  return { ...stage, resume: { ...resume, displayed: true } };
+}
+
+/** A QR that was scannable once, before its display became smaller, stays: its partner knows that it is there. */
+function orderToText(stage: StageOf<'order'>, { pushId }: EventOf<'unreadable'>): Stage {
+  const { order, deadlineMs, displayed } = stage.active;
+  return order.pushId !== pushId || displayed ? stage : textOf(order, deadlineMs);
+}
+
+function dropOrder(stage: StageOf<'order'>, { pushId }: EventOf<'draw-failed'>, state: BoxState): Stage {
+  const { order, displayed } = stage.active;
+  return order.pushId !== pushId || displayed ? stage : nextScreen(state);
+}
+
+function endOrder({ active }: StageOf<'order'>, { as }: EventOf<'order-over'>, state: BoxState): Stage {
+  if (as === undefined) return nextScreen(state);
+  return { kind: 'ended', how: as, order: active.order, untilMs: state.nowMs + state.config.endedHoldMs };
+}
+
+function dropResume(stage: StageOf<'paid'>): Stage {
+  return { ...stage, resume: undefined };
+}
+
+function toText(_stage: Stage, { order, untilMs }: EventOf<'too-dense'>): Stage {
+  return textOf(order, untilMs);
+}
+
+function dropText(stage: StageOf<'too-dense'>, { pushId }: EventOf<'withdraw'>, state: BoxState): Stage {
+  return stage.order.pushId === pushId ? nextScreen(state) : stage;
+}
+
+function toPaid(_stage: Stage, event: EventOf<'payment'>, state: BoxState): Stage {
+  return paidOver(state, event, undefined);
+}
+
+function coverOrder({ active }: StageOf<'order'>, event: EventOf<'payment'>, state: BoxState): Stage {
+  return paidOver(state, event, active);
+}
+
+/** The payment on the screen keeps it until people can have read it; this one waits for its turn (clause AGT-12). */
+function queuePaid(stage: StageOf<'paid'>, event: EventOf<'payment'>, state: BoxState): Stage {
+  const readMs = stage.sinceMs + WAITED_FOR_HOLD_MS;
+  const later = paidOver(state, event, stage.resume);
+  if (readMs <= state.nowMs) return later;
+  return { ...stage, untilMs: Math.min(stage.untilMs, readMs), resume: later.resume };
+}
+
+function afterPaid({ payment, resume }: StageOf<'paid'>, _event: StageEvent, state: BoxState): Stage {
+  return nextScreen(state, payment, resume);
+}
+
+function next(_stage: Stage, _event: StageEvent, state: BoxState): Stage {
+  return nextScreen(state);
+}
+
+function toAccount(_stage: Stage, _event: StageEvent, state: BoxState): Stage {
+  return accountOrIdle(state);
+}
+
+function updateAccount(stage: StageOf<'account'>, _event: StageEvent, state: BoxState): Stage {
+  return isSameAccount(stage.holder, state.link) ? stage : accountOrIdle(state);
+}
+
+/** People have its whole time from here, however slow the display is. */
+function confirmAccount(stage: StageOf<'account'>, { account }: EventOf<'account-drawn'>, state: BoxState): Stage {
+  if (stage.drawn || !isSameAccount(stage.holder, account)) return stage;
+  return { ...stage, drawn: true, untilMs: accountUntilMs(state) };
+}
+
+function toHistory(stage: Stage, _event: StageEvent, { recentPayments, nowMs, config }: BoxState): Stage {
+  return recentPayments.length === 0 ? stage : { kind: 'history', untilMs: nowMs + config.endedHoldMs };
+}
+
+/**
+ * Who has the screen next. `seen`: the payment that had it until now. Where no display has confirmed that one, only
+ * later ones follow, or it would come back for ever. `resume`: the order that has the screen after these payments, and
+ * at once where they are many.
+ */
+function nextScreen(state: BoxState, seen?: Payment, resume?: ActiveOrder): Stage {
+  const { untold, faults, link } = state;
+  const seenIndex = untold.findIndex(({ transactionId }) => transactionId === seen?.transactionId);
+  const payment = untold[seenIndex + 1];
+  const isOrderFirst = resume !== undefined && untold.length > RECENT_MAX;
+  if (payment !== undefined && faults.display === undefined && !isOrderFirst) {
+    return paid(state, payment, link ?? null, resume, untold.length > 1);
+  }
+  return resume === undefined ? accountOrIdle(state) : { kind: 'order', active: resume };
+}
+
+/** No order and no payment has the screen: an account that people do not know yet takes it (clause AGT-13). */
+function accountOrIdle(state: BoxState): Stage {
+  const { link, toldLink, faults } = state;
+  if (!link || !toldLink || isSameAccount(link, toldLink) || faults.display !== undefined) return IDLE;
+  return { kind: 'account', holder: link, previous: toldLink, drawn: false, untilMs: accountUntilMs(state) };
+}
+
+function accountUntilMs({ nowMs, config }: BoxState): number {
+  return nowMs + Math.max(config.endedHoldMs, ACCOUNT_HOLD_MIN_MS);
+}
+
+/** A payment takes the screen; an order that it does not pay has it back afterwards. */
+function paidOver(state: BoxState, { payment, pushId }: EventOf<'payment'>, active: ActiveOrder | undefined) {
+  const isPaid = active !== undefined && active.order.pushId === pushId;
+  return isPaid ? paid(state, payment, active.order.holder) : paid(state, payment, state.link ?? null, active);
+}
+
+function paid(
+  { nowMs, config }: BoxState,
+  payment: Payment,
+  holder: Link | null,
+  resume?: ActiveOrder,
+  isWaitedFor = false,
+): StageOf<'paid'> {
+  const isShort = isWaitedFor || resume !== undefined;
+  const holdMs = isShort ? Math.min(config.paidHoldMs, WAITED_FOR_HOLD_MS) : config.paidHoldMs;
+  return { kind: 'paid', payment, holder, sinceMs: nowMs, untilMs: nowMs + holdMs, resume };
+}
+
+/** Text in place of a QR that cannot be scanned, for as long as the QR would have been there (clause AGT-9). */
+function textOf(order: Order, untilMs: number): Stage {
+  return { kind: 'too-dense', order, untilMs };
+}

@@ -1,0 +1,158 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { Order, Payment } from '../../src/box/entry.ts';
+import { IDLE, INVARIANTS, illegal, move, STAGES, type StageEvent, TABLE } from '../../src/box/machine.ts';
+import type { ActiveOrder, BoxState, Stage } from '../../src/box/state.ts';
+import { fresh, LINK, uuid, WALL_START_MS } from './support.ts';
+
+const NOW_MS = 10_000;
+const OTHER = { ...LINK, bankAccount: '9988776655' };
+
+function orderOf(n: number): Order {
+  const what = { pushId: uuid(n), orderId: `DH${n}`, amount: 50_000, content: `DH${n}`, qrCode: 'QR' };
+  return { ...what, holder: LINK, expiresAtMs: WALL_START_MS + 300_000, lifetimeMs: 300_000 };
+}
+
+function activeOf(n: number, change: Partial<ActiveOrder> = {}): ActiveOrder {
+  return { order: orderOf(n), deadlineMs: 300_000, displayed: false, restored: false, ...change };
+}
+
+function paymentOf(n: number): Payment {
+  const transactionId = uuid(0xc000 + n);
+  return { transactionId, orderId: `DH${n}`, amount: 50_000, content: `DH${n}`, paidAtMs: WALL_START_MS };
+}
+
+/** One of each stage, 2 s old where that counts. Order 1 has the screen, or has it back after payment 7. */
+const SAMPLES: { [K in Stage['kind']]: Stage & { kind: K } } = {
+  idle: IDLE,
+  order: { kind: 'order', active: activeOf(1) },
+  paid: {
+    kind: 'paid',
+    payment: paymentOf(7),
+    holder: LINK,
+    sinceMs: NOW_MS - 2_000,
+    untilMs: NOW_MS + 8_000,
+    resume: activeOf(1),
+  },
+  ended: { kind: 'ended', how: 'expired', order: orderOf(3), untilMs: NOW_MS + 3_000 },
+  'too-dense': { kind: 'too-dense', order: orderOf(4), untilMs: NOW_MS + 90_000 },
+  account: { kind: 'account', holder: LINK, previous: OTHER, drawn: false, untilMs: NOW_MS + 3_000 },
+  history: { kind: 'history', untilMs: NOW_MS + 3_000 },
+};
+
+const EVENTS: { [T in StageEvent['type']]: StageEvent & { type: T } } = {
+  restart: { type: 'restart', active: activeOf(2) },
+  accept: { type: 'accept', active: activeOf(2) },
+  date: { type: 'date', active: activeOf(2) },
+  drawn: { type: 'drawn', pushId: uuid(1) },
+  unreadable: { type: 'unreadable', pushId: uuid(1) },
+  'draw-failed': { type: 'draw-failed', pushId: uuid(1) },
+  'order-over': { type: 'order-over', as: 'cancelled' },
+  'too-dense': { type: 'too-dense', order: orderOf(2), untilMs: NOW_MS + 1_000 },
+  withdraw: { type: 'withdraw', pushId: uuid(4) },
+  payment: { type: 'payment', payment: paymentOf(8), pushId: null },
+  finish: { type: 'finish' },
+  welcome: { type: 'welcome' },
+  'account-drawn': { type: 'account-drawn', account: LINK },
+  settle: { type: 'settle' },
+  history: { type: 'history' },
+};
+
+/** What each stage becomes. `same`: the event is legal, but changes nothing here. */
+const same = 'same';
+const never = 'illegal';
+// biome-ignore format: a table is read by its columns
+const EXPECTED: { [T in StageEvent['type']]: { [K in Stage['kind']]: Stage['kind'] | 'same' | 'illegal' } } = {
+  restart:         { idle: 'order',     order: never,   paid: never,  ended: never,   'too-dense': never,   account: never,   history: never },
+  accept:          { idle: 'order',     order: 'order', paid: 'order', ended: 'order', 'too-dense': 'order', account: 'order', history: 'order' },
+  date:            { idle: 'order',     order: 'order', paid: 'paid', ended: 'order', 'too-dense': 'order', account: 'order', history: 'order' },
+  drawn:           { idle: same,        order: 'order', paid: 'paid', ended: same,    'too-dense': same,    account: same,    history: same },
+  unreadable:      { idle: same,        order: 'too-dense', paid: same, ended: same,  'too-dense': same,    account: same,    history: same },
+  'draw-failed':   { idle: same,        order: 'idle',  paid: same,   ended: same,    'too-dense': same,    account: same,    history: same },
+  'order-over':    { idle: never,       order: 'ended', paid: 'paid', ended: never,   'too-dense': never,   account: never,   history: never },
+  'too-dense':     { idle: 'too-dense', order: same,    paid: same,   ended: 'too-dense', 'too-dense': 'too-dense', account: 'too-dense', history: 'too-dense' },
+  withdraw:        { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': 'idle',  account: same,    history: same },
+  payment:         { idle: 'paid',      order: 'paid',  paid: 'paid', ended: 'paid',  'too-dense': 'paid',  account: 'paid',  history: 'paid' },
+  finish:          { idle: never,       order: never,   paid: 'order', ended: 'idle', 'too-dense': 'idle',  account: 'account', history: 'idle' },
+  welcome:         { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': same,    account: same,    history: same },
+  'account-drawn': { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': same,    account: 'account', history: same },
+  settle:          { idle: same,        order: same,    paid: same,   ended: same,    'too-dense': same,    account: same,    history: same },
+  history:         { idle: 'history',   order: same,    paid: same,   ended: same,    'too-dense': same,    account: same,    history: same },
+};
+
+function boxIn(stage: Stage, change: Partial<BoxState> = {}): BoxState {
+  const toldLink = stage.kind === 'account' ? OTHER : LINK;
+  const announced = [7, 8, 9].map((n) => paymentOf(n).transactionId);
+  return {
+    ...fresh(),
+    nowMs: NOW_MS,
+    link: LINK,
+    toldLink,
+    announced,
+    recentPayments: [paymentOf(7)],
+    stage,
+    ...change,
+  };
+}
+
+const CELLS = Object.values(EVENTS).flatMap((event) => STAGES.map((kind) => ({ kind, event, type: event.type })));
+
+describe('what has the screen', () => {
+  it('has a row for each event, and a cell for each stage', () => {
+    expect(Object.keys(TABLE).toSorted()).toEqual(Object.keys(EVENTS).toSorted());
+    expect(STAGES.toSorted()).toEqual(Object.keys(SAMPLES).toSorted());
+    for (const [type, row] of Object.entries(TABLE)) expect(row, type).toHaveLength(STAGES.length);
+  });
+
+  it.each(CELLS)('$type, while it is $kind', ({ kind, event }) => {
+    const before = boxIn(SAMPLES[kind]);
+    const after = move(before, event);
+    const expected = EXPECTED[event.type][kind];
+    const cell = TABLE[event.type][STAGES.indexOf(kind)];
+    expect(cell === illegal).toBe(expected === 'illegal');
+    if (expected === 'same' || expected === 'illegal') expect(after).toBe(before);
+    else expect(after.stage.kind).toBe(expected);
+    if (expected !== 'same' && expected !== 'illegal' && event.type !== 'finish') expect(after).not.toBe(before);
+    expect(broken(after)).toEqual([]);
+    expect({ ...after, stage: before.stage }).toEqual(before);
+  });
+
+  it('goes to payments that nobody has seen, then to the order, then to an account that people do not know', () => {
+    const untold = [paymentOf(8), paymentOf(9)];
+    const seen = (stage: Stage, change: Partial<BoxState> = {}) =>
+      move(boxIn(stage, { untold, link: OTHER, ...change }), { type: 'finish' }).stage;
+    expect(seen(SAMPLES.ended)).toMatchObject({ kind: 'paid', payment: paymentOf(8), untilMs: NOW_MS + 3_000 });
+    expect(seen({ ...SAMPLES.paid, payment: paymentOf(8) })).toMatchObject({ payment: paymentOf(9) });
+    const last: Stage = { ...SAMPLES.paid, payment: paymentOf(9) };
+    expect(seen(last)).toMatchObject({ kind: 'order' });
+    expect(seen({ ...last, resume: undefined })).toMatchObject({ kind: 'account', holder: OTHER, previous: LINK });
+    expect(seen({ ...last, resume: undefined }, { link: LINK })).toEqual({ kind: 'idle' });
+    const dark = { faults: { display: 'unplugged', storage: undefined } };
+    expect(seen(SAMPLES.ended, dark)).toEqual({ kind: 'idle' });
+  });
+
+  it('changes nothing for an event that names another push, or the same a second time', () => {
+    const order = boxIn({ kind: 'order', active: activeOf(1, { displayed: true }) });
+    const paid = boxIn({ ...SAMPLES.paid, resume: activeOf(1, { displayed: true }) });
+    for (const before of [order, paid, boxIn(SAMPLES.order), boxIn(SAMPLES.paid)]) {
+      for (const type of ['drawn', 'unreadable', 'draw-failed'] as const) {
+        expect(move(before, { type, pushId: uuid(2) })).toBe(before);
+        if (before === order || before === paid) expect(move(before, { type, pushId: uuid(1) })).toBe(before);
+      }
+    }
+    const dense = boxIn(SAMPLES['too-dense']);
+    expect(move(dense, { type: 'withdraw', pushId: uuid(1) })).toBe(dense);
+  });
+
+  it('is moved by one file only', () => {
+    const box = `${import.meta.dirname}/../../src/box`;
+    const others = readdirSync(box).filter((name) => !['machine.ts', 'state.ts'].includes(name));
+    const writes = others.filter((name) => /\bstage: (?!IDLE)/.test(readFileSync(`${box}/${name}`, 'utf8')));
+    expect(others.length).toBeGreaterThan(3);
+    expect(writes).toEqual([]);
+  });
+});
+
+function broken(state: BoxState): string[] {
+  return Object.entries(INVARIANTS).flatMap(([name, holds]) => (holds(state) ? [] : [name]));
+}
