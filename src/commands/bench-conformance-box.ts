@@ -1,6 +1,6 @@
 import { probeOf, screenProbe } from '../bench/probes.ts';
 import { BOX_CHECKS } from '../conformance/box/checks/all.ts';
-import { isAnyHost, openAwaitedBox, ownAddress } from '../conformance/box/external-box.ts';
+import { isAnyHost, openExternalBox, ownAddress } from '../conformance/box/external-box.ts';
 import type { JudgedIdentity } from '../conformance/box/gateway/endpoint.ts';
 import { boxLacks } from '../conformance/box/subject.ts';
 import { BOX_NOT_JUDGED } from '../conformance/box/unjudged.ts';
@@ -53,9 +53,9 @@ export function awaitedBox(given: BoxOptionsGiven, isWanted: (clause: string) =>
     unjudged: selectNotJudged(BOX_NOT_JUDGED, isWanted),
     open: async (signal) => {
       const faces = authority && (await facesOf(authority, isAnyHost(host) ? ownAddress() : host));
-      const subject = await openAwaitedBox({
+      const subject = await openExternalBox({
         identity,
-        faces,
+        tls: faces,
         place: { host, mqttPort: given.mqttPort ?? MQTT_PORT, httpPort: given.httpPort ?? HTTP_PORT },
         url,
         token,
@@ -68,7 +68,7 @@ export function awaitedBox(given: BoxOptionsGiven, isWanted: (clause: string) =>
         onProgress: (told) => process.stderr.write(`… ${told}\n`),
       });
       const lacks = (need: Parameters<typeof boxLacks>[1]) => boxLacks(subject, need, given.slow === true);
-      const close = () => subject.hands.close();
+      const close = () => subject.controls.close();
       return createSuite(checks, { subject, time: subject.time, lacks, close });
     },
   };

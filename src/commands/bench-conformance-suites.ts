@@ -4,7 +4,7 @@ import { screenProbe } from '../bench/probes.ts';
 import type { Transport } from '../bench/targets/identities.ts';
 import { realTime } from '../bench/test-time.ts';
 import { BOX_CHECKS } from '../conformance/box/checks/all.ts';
-import { openOwnBox } from '../conformance/box/emulated-box.ts';
+import { openEmulatedBox } from '../conformance/box/emulated-box.ts';
 import { boxLacks } from '../conformance/box/subject.ts';
 import { BOX_NOT_JUDGED } from '../conformance/box/unjudged.ts';
 import { type CallbackAuth, type CallbackListener, startListener } from '../conformance/service/callback-listener.ts';
@@ -110,8 +110,8 @@ export function ownBox(
       const random = seededRandom(seed);
       const starter = emulatedStarter({ transport, probe: screenProbe, random, log: logOf(report) });
       const faces = await facesOf(await anyAuthority(), LOOPBACK);
-      const subject = await openOwnBox(starter, { transport, probe: screenProbe, random, faces, signal });
-      const close = () => subject.hands.close();
+      const subject = await openEmulatedBox(starter, { transport, probe: screenProbe, random, tls: faces, signal });
+      const close = () => subject.controls.close();
       return createSuite(checks, {
         subject,
         time: subject.time,

@@ -8,7 +8,7 @@ import type { Transport } from '../../src/bench/targets/identities.ts';
 import type { Starter } from '../../src/bench/targets/own.ts';
 import { VirtualTime } from '../../src/bench/test-time.ts';
 import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
-import { openOwnBox } from '../../src/conformance/box/emulated-box.ts';
+import { openEmulatedBox } from '../../src/conformance/box/emulated-box.ts';
 import type { TlsIdentities } from '../../src/conformance/box/gateway/tls-listener.ts';
 import { type BoxNeed, type BoxSubject, boxLacks } from '../../src/conformance/box/subject.ts';
 import { type CheckResult, runChecks } from '../../src/conformance/check.ts';
@@ -147,12 +147,12 @@ export async function judge(mutant: Mutant, { transport = 'mqtt', probe, faces, 
       };
     },
   };
-  const options = { transport, probe: probe ?? onGlass, random: seededRandom(SEED), faces, signal: never };
-  const subject = await openOwnBox(starter, options);
+  const options = { transport, probe: probe ?? onGlass, random: seededRandom(SEED), tls: faces, signal: never };
+  const subject = await openEmulatedBox(starter, options);
   try {
     return await verdictsOn(subject, without);
   } finally {
-    await subject.hands.close();
+    await subject.controls.close();
   }
 }
 
@@ -173,11 +173,11 @@ export async function judgeTwo(): Promise<CheckResult[]> {
     random: seededRandom(SEED),
     signal: never,
   } as const;
-  const subject = await openOwnBox(both, options);
+  const subject = await openEmulatedBox(both, options);
   try {
-    return await verdictsOn(subject, ['screen', 'pages', 'faults', 'restart', 'time']);
+    return await verdictsOn(subject, ['screen', 'pages', 'faults', 'restart', 'slow']);
   } finally {
-    await subject.hands.close();
+    await subject.controls.close();
   }
 }
 

@@ -3,7 +3,7 @@ import { connectAsync } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { realTime, VirtualTime } from '../../src/bench/test-time.ts';
 import { ScriptedGateway } from '../../src/conformance/box/gateway/scripted-gateway.ts';
-import { awaitHello, type BoxSubject } from '../../src/conformance/box/subject.ts';
+import { type BoxSubject, waitForHello } from '../../src/conformance/box/subject.ts';
 import { seededRandom } from '../../src/lib/seeded.ts';
 import { LIMITS } from '../../src/protocol/fields.ts';
 import { BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
@@ -29,9 +29,9 @@ async function stage() {
     identity: IDENTITY,
     time,
     gateway,
-    hands: { close: async () => undefined },
+    controls: { close: async () => undefined },
   };
-  const come = (withinMs = 60_000) => awaitHello(gateway, { time, withinMs, signal: never });
+  const come = (withinMs = 60_000) => waitForHello(gateway, { time, withinMs, signal: never });
   return { gateway, subject, come };
 }
 
@@ -114,7 +114,7 @@ describe('two boxes of one name', () => {
 describe('a screen that cannot be seen', () => {
   it('leaves out what has to be seen, by name, and judges the rest', async () => {
     const probe = { name: 'broken', capture: () => Promise.reject(new Error('the camera is not there')) };
-    const results = await judge({ breaks: [] }, { probe, without: ['restart', 'time'] });
+    const results = await judge({ breaks: [] }, { probe, without: ['restart', 'slow'] });
     expect(brokenClauses(results)).toEqual([]);
     const blind = results.filter(({ reason }) => reason === 'the screen cannot be seen: the camera is not there');
     expect(blind.length).toBeGreaterThan(6);

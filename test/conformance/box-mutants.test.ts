@@ -120,12 +120,12 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'gives no sign of life': {
     breaks: ['MSG-11'],
-    needs: ['time'],
+    needs: ['slow'],
     wire: takenForHeard(() => []),
   },
   'does not care whether it is heard': {
     breaks: ['MSG-11'],
-    needs: ['time'],
+    needs: ['slow'],
     wire: takenForHeard((message) => [message]),
   },
   'does not come back when it is told that its session is over': {
@@ -199,7 +199,7 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'does not say that a push has expired': {
     breaks: ['AGT-3', 'AGT-8', 'MSG-5'],
-    needs: ['restart', 'time'],
+    needs: ['restart', 'slow'],
     wire: () => ({ up: (message) => (message.type === 'ended' && message.how === 'expired' ? [] : [message]) }),
   },
   'goes by the calendar for the end of a push': {
@@ -235,7 +235,7 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'sends reports once in a session': {
     breaks: ['MSG-6'],
-    needs: ['time'],
+    needs: ['slow'],
     wire: () => reportingOnce(new Set()),
   },
   'forgets its reports when the link breaks': {
@@ -248,7 +248,7 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'comes back after it was superseded': {
     breaks: ['MSG-8'],
-    needs: ['restart', 'time'],
+    needs: ['restart', 'slow'],
     wire: () => ({
       down: (message) => [
         message.type === 'refused' && message.code === 'SUPERSEDED' ? { ...message, code: 'NOT_REGISTERED' } : message,
@@ -274,7 +274,7 @@ describe.concurrent('a box that', () => {
     '%s is told so by its clause, and by no other',
     { timeout: 120_000 },
     async ([, mutant]) => {
-      const without = (['restart', 'time'] as const).filter((need) => mutant.needs?.includes(need) !== true);
+      const without = (['restart', 'slow'] as const).filter((need) => mutant.needs?.includes(need) !== true);
       const results = await judge(mutant, { without, ...(mutant.transport && { transport: mutant.transport }) });
       expect(brokenClauses(results)).toEqual(mutant.breaks);
     },
@@ -287,7 +287,7 @@ describe('a box without a last will', () => {
     onTestFinished(() => {
       mqttHas.noWill = false;
     });
-    const results = await judge({ breaks: ['PRE-1'] }, { without: ['restart', 'time'] });
+    const results = await judge({ breaks: ['PRE-1'] }, { without: ['restart', 'slow'] });
     expect(brokenClauses(results)).toEqual(['PRE-1']);
   });
 });
@@ -298,7 +298,7 @@ describe('a box whose client id tells its session', () => {
     onTestFinished(() => {
       mqttHas.sessionAsId = false;
     });
-    const results = await judge({ breaks: ['TOP-6'] }, { without: ['restart', 'time'] });
+    const results = await judge({ breaks: ['TOP-6'] }, { without: ['restart', 'slow'] });
     expect(brokenClauses(results)).toEqual(['TOP-6']);
   });
 });

@@ -50,7 +50,7 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'remembers three payments': {
     breaks: ['AGT-5'],
-    needs: ['time'],
+    needs: ['slow'],
     mind: (ours) => (before, event, at) => ours({ ...before, announced: before.announced.slice(-3) }, event, at),
   },
   'remembers three pushes': {
@@ -125,7 +125,7 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'tells of a payment until something else happens': {
     breaks: ['AGT-6'],
-    needs: ['time'],
+    needs: ['slow'],
     mind: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
       const { stage, untold } = step.state;
@@ -136,26 +136,26 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'forgets after a restart which payments nobody has seen': {
     breaks: ['AGT-10'],
-    needs: ['restart', 'time'],
+    needs: ['restart', 'slow'],
     mind: (ours) => (before, event, at) =>
       ours(isNew(before) ? { ...before, untold: [], stage: quiet(before) } : before, event, at),
   },
   'keeps the two newest of the payments that nobody has seen': {
     breaks: ['AGT-10'],
-    needs: ['restart', 'time'],
+    needs: ['restart', 'slow'],
     mind: (ours) => (before, event, at) =>
       ours(isNew(before) ? { ...before, untold: before.untold.slice(-2) } : before, event, at),
   },
   'says payments aloud again after a restart': {
     breaks: ['AGT-10'],
-    needs: ['restart', 'time'],
+    needs: ['restart', 'slow'],
     mind: after('registered', (step, _event, before) =>
       before.firstWelcomeMs === undefined ? { ...step, announcements: [...before.recentPayments] } : step,
     ),
   },
   'forgets a payment that its display failed to show': {
     breaks: ['AGT-10'],
-    needs: ['time'],
+    needs: ['slow'],
     mind: after('payment', (step, _event, before) =>
       before.faults.display === undefined ? step : { ...step, state: { ...step.state, untold: before.untold } },
     ),
@@ -180,7 +180,7 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'shows each payment for a second where others wait': {
     breaks: ['AGT-12'],
-    needs: ['time'],
+    needs: ['slow'],
     mind: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
       const { stage, untold } = step.state;
@@ -192,7 +192,7 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'shows the last of the payments that come at once only': {
     breaks: ['AGT-12'],
-    needs: ['time'],
+    needs: ['slow'],
     mind: after('payment', (step) => {
       const last = step.state.untold.slice(-1);
       return { ...step, state: { ...step.state, untold: last } };
@@ -200,20 +200,20 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'keeps from the screen what a push came before': {
     breaks: ['AGT-12'],
-    needs: ['time'],
+    needs: ['slow'],
     mind: after('push', (step, _event, before) =>
       step.state.stage === before.stage ? step : { ...step, state: { ...step.state, untold: [] } },
     ),
   },
   'tells nobody of another account': {
     breaks: ['AGT-13'],
-    needs: ['time'],
+    needs: ['slow'],
     mind: (ours) => (before, event, at) =>
       ours(event.type === 'registered' && event.link ? { ...before, toldLink: event.link } : before, event, at),
   },
   'tells of another account for a second': {
     breaks: ['AGT-13'],
-    needs: ['time'],
+    needs: ['slow'],
     mind: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
       const { stage } = step.state;
@@ -224,7 +224,7 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'tells of another account once, however short it was there': {
     breaks: ['AGT-13'],
-    needs: ['restart', 'time'],
+    needs: ['restart', 'slow'],
     mind: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
       const { stage, link } = step.state;
@@ -240,7 +240,7 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'sends all its reports at once': {
     breaks: ['MSG-6'],
-    needs: ['time'],
+    needs: ['slow'],
     mind: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
       const said = new Set(step.state.inFlight);
@@ -270,7 +270,7 @@ describe.concurrent('a box that', () => {
     '%s is told so by its clause, and by no other',
     { timeout: 120_000 },
     async ([, { breaks, mind, needs = [] }]) => {
-      const without = (['restart', 'time'] as const).filter((need) => !needs.includes(need));
+      const without = (['restart', 'slow'] as const).filter((need) => !needs.includes(need));
       const results = await minds.of?.run(mind, () => judge({ breaks }, { without }));
       expect(brokenClauses(results ?? [])).toEqual(breaks);
     },

@@ -3,44 +3,37 @@ import type { Capture } from '../../bench/probes.ts';
 import { waitUntilRight } from '../../bench/steps/waiting.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { FaultName } from '../../protocol/faults.ts';
-import { Mismatch, PreconditionFailed } from '../check.ts';
-import { type Body, Hearing } from './gateway-transcript.ts';
+import { type Check, type CheckRun, Mismatch, PreconditionFailed } from '../check.ts';
+import { type Body, GatewayTranscript } from './gateway-transcript.ts';
+import type { BoxNeed, BoxSubject } from './subject.ts';
 
-/** The longest that a notice, as of a payment, may have the screen of a box that is judged. */
-export const NOTICE_MAX_MS = 30_000;
-/** A QR that has to go is gone within this: a picture of a camera may be of a moment before. */
+/** The longest time that a payment or another announcement may take on the screen of any box. */
+export const ANNOUNCEMENT_MAX_MS = 30_000;
+/** A QR that must go is gone within this: a camera picture may be a moment old. */
 const GONE_MS = 5_000;
-/** A QR that has to stay is looked at for so long. */
+/** How long a QR that must stay is watched. */
 const STAYS_MS = 2_500;
-/** No payment waits for the screen any more when it has stayed for so long. */
-const ALONE_MS = 4_000;
+/** After a QR has stayed so long, no payment waits for the screen any more. */
+const UNDISTURBED_MS = 4_000;
 /** Between two looks at the screen. */
 const LOOK_MS = 500;
-const AWAY_LOOK_MS = 2_000;
+const STAYS_AWAY_LOOK_MS = 2_000;
+/** A box notices the end of a fault within this. */
+const FAULT_OVER_MS = 40_000;
 
-/** A box whose fault is over knows that within this. */
-const HEALED_MS = 40_000;
-/** What a key does is done within this. */
-export const KEY_MS = 5_000;
-
-/** One check as it goes, with what can be seen of the box, and done to it. */
-export class Trial extends Hearing {
+/** What a check works with: messages to and from the box, its screen, its own pages and its faults. */
+export class CheckContext extends GatewayTranscript {
   readonly #faults: string[] = [];
 
-  override async end(isFailed: boolean): Promise<void> {
-    await this.healed();
-    await super.end(isFailed);
+  override async tearDown(isFailed: boolean): Promise<void> {
+    await this.endFaults();
+    await super.tearDown(isFailed);
   }
 
-  get #pages(): BoxClient {
-    const { pages } = this.subject.hands;
+  /** Asks the pages of the box. Throws PreconditionFailed when they do not answer. */
+  async #askPages<T>(ask: (pages: BoxClient) => Promise<T>): Promise<T> {
+    const { pages } = this.subject.controls;
     if (pages === undefined) throw new PreconditionFailed('needs the pages of the box');
-    return pages;
-  }
-
-  /** Asks the box itself. Throws Unmet when it does not answer. */
-  async #asked<T>(ask: (pages: BoxClient) => Promise<T>): Promise<T> {
-    const pages = this.#pages;
     return this.time
       .inRealTime(() => ask(pages))
       .catch((error: unknown) => {
@@ -48,98 +41,94 @@ export class Trial extends Hearing {
       });
   }
 
-  /** Presses the key that takes away what is on the screen. */
-  dismiss(): Promise<void> {
-    return this.#asked((pages) => pages.press('dismiss'));
+  /** Presses the key that clears the screen. */
+  pressDismiss(): Promise<void> {
+    return this.#askPages((pages) => pages.press('dismiss'));
   }
 
-  /** How many payments the box has said aloud since it started. Throws Unmet for one that does not count them. */
+  /** How many payments the box has said aloud since its start. Throws PreconditionFailed for one that does not count. */
   async announcements(): Promise<number> {
-    const count = await this.#asked((pages) => pages.announcements());
-    if (count === undefined)
-      throw new PreconditionFailed('the box does not count what it says aloud: its /metrics lack that');
-    return count;
+    const count = await this.#askPages((pages) => pages.announcements());
+    if (count !== undefined) return count;
+    throw new PreconditionFailed('the box does not count what it says aloud: its /metrics lack that');
   }
 
-  /** Whether the screen says it, by its words. */
-  async says(words: string): Promise<boolean> {
-    const text = await this.#asked((pages) => pages.text());
-    this.run.evidence.add('status', 'the screen says', { detail: text });
+  /** Whether the text is on the screen. */
+  async hasText(words: string): Promise<boolean> {
+    const text = await this.#askPages((pages) => pages.text());
+    this.run.evidence.add('status', 'text on the screen', { detail: text });
     return text.includes(words);
   }
 
-  /** Throws Mismatch unless the screen says it in time. */
-  async expectSaid(words: string, withinMs = NOTICE_MAX_MS): Promise<void> {
-    if (!(await this.#saidUntil(words, true, withinMs))) throw new Mismatch(`the screen does not say ${words}`);
+  async expectText(words: string, withinMs = ANNOUNCEMENT_MAX_MS): Promise<void> {
+    if (!(await this.#waitForText(words, true, withinMs))) throw new Mismatch(`the screen does not say ${words}`);
   }
 
-  /** Throws Mismatch when the screen still says it after that time. */
-  async expectUnsaid(words: string, withinMs = NOTICE_MAX_MS): Promise<void> {
-    if (await this.#saidUntil(words, false, withinMs)) throw new Mismatch(`the screen still says ${words}`);
+  /** Throws Mismatch when the text is still on the screen after that time. */
+  async expectTextGone(words: string, withinMs = ANNOUNCEMENT_MAX_MS): Promise<void> {
+    if (await this.#waitForText(words, false, withinMs)) throw new Mismatch(`the screen still says ${words}`);
   }
 
-  /** For how long the screen says it from when it does first, in milliseconds; 0 when it never does. */
-  async saidForMs(words: string, withinMs = NOTICE_MAX_MS): Promise<number> {
-    if (!(await this.#saidUntil(words, true, withinMs))) return 0;
+  /** Waits for the text, then for its end: how long it was on the screen, in milliseconds; 0 when it never came. */
+  async textDurationMs(words: string, withinMs = ANNOUNCEMENT_MAX_MS): Promise<number> {
+    if (!(await this.#waitForText(words, true, withinMs))) return 0;
     const beganMs = this.nowMs;
-    await this.#saidUntil(words, false, NOTICE_MAX_MS);
+    await this.#waitForText(words, false, ANNOUNCEMENT_MAX_MS);
     return this.nowMs - beganMs;
   }
 
-  async #saidUntil(words: string, isSaid: boolean, withinMs: number): Promise<boolean> {
-    const endMs = this.nowMs + withinMs;
-    for (;;) {
-      this.run.signal.throwIfAborted();
-      const said = await this.says(words);
-      if (said === isSaid || this.nowMs >= endMs) return said;
-      await this.time.wait(LOOK_MS);
-    }
+  async #waitForText(words: string, isWanted: boolean, withinMs: number): Promise<boolean> {
+    return this.#poll(
+      () => this.hasText(words),
+      (isThere) => isThere === isWanted,
+      withinMs,
+    );
   }
 
-  /** Orders a fault of the box, until the check or the box ends. */
-  async fault(fault: FaultName): Promise<void> {
-    this.run.step(`orders the fault ${fault}`);
-    const { id } = await this.#asked((pages) => pages.orderFault({ fault }));
+  /** Injects a fault into the box, until the check ends or the box restarts. */
+  async injectFault(fault: FaultName): Promise<void> {
+    this.run.step(`injects the fault ${fault}`);
+    const { id } = await this.#askPages((pages) => pages.orderFault({ fault }));
     this.#faults.push(id);
   }
 
-  /** Ends the faults that were ordered, and waits until the box has noticed. */
-  async healed(): Promise<void> {
+  /** Ends the injected faults, and waits until the box has noticed. */
+  async endFaults(): Promise<void> {
     const ids = this.#faults.splice(0);
     if (ids.length === 0) return;
     const look = async () => {
-      const { fault } = await this.#asked((pages) => pages.status());
+      const { fault } = await this.#askPages((pages) => pages.status());
       return (fault ?? null) === null ? undefined : 'it has a fault';
     };
-    for (const id of ids) await this.#asked((pages) => pages.endFault(id));
-    await waitUntilRight(this.time, HEALED_MS, look, this.run.signal);
+    for (const id of ids) await this.#askPages((pages) => pages.endFault(id));
+    await waitUntilRight(this.time, FAULT_OVER_MS, look, this.run.signal);
   }
 
-  /** An order whose QR can be seen. Throws Unmet when it cannot: another check judges that. */
-  async onScreen(order = this.order()): Promise<Body<'show'>> {
-    await this.shown(order);
-    await this.given('a QR that can be seen', () => this.qrIsThere(order, NOTICE_MAX_MS));
+  /** An order whose QR is seen on the screen. Throws PreconditionFailed otherwise: another check judges that. */
+  async qrShown(order = this.order()): Promise<Body<'show'>> {
+    await this.pushShown(order);
+    await this.precondition('a QR that can be seen', () => this.expectQr(order, ANNOUNCEMENT_MAX_MS));
     return order;
   }
 
-  /** The same, once payments of before, which come over a new QR, have had their time (PROTOCOL.md, clause AGT-12). */
-  async alone(): Promise<Body<'show'>> {
-    const order = await this.onScreen();
+  /** The same, after earlier payments have had their time over the QR (PROTOCOL.md, clause AGT-12). */
+  async qrUndisturbed(): Promise<Body<'show'>> {
+    const order = await this.qrShown();
     let sinceMs = this.nowMs;
-    await this.given('a QR that stays on the screen', async () => {
-      const seen = await this.#seenUntil(2 * NOTICE_MAX_MS, (qr) => {
+    await this.precondition('a QR that stays on the screen', async () => {
+      const seen = await this.#waitForQr(2 * ANNOUNCEMENT_MAX_MS, (qr) => {
         if (qr !== order.qrCode) sinceMs = this.nowMs;
-        return this.nowMs - sinceMs >= ALONE_MS;
+        return this.nowMs - sinceMs >= UNDISTURBED_MS;
       });
-      if (seen !== order.qrCode) throw new Mismatch('other screens come over it');
+      if (seen !== order.qrCode) throw new Mismatch('other screens cover it');
     });
     return order;
   }
 
-  /** What is on the screen. Throws Unmet when whoever looks cannot. */
-  async see(): Promise<Capture | undefined> {
+  /** A picture of the screen, and its QR. Throws PreconditionFailed when the probe fails. */
+  async #look(): Promise<Capture | undefined> {
     const seen = await this.time
-      .inRealTime(async () => this.subject.hands.see?.())
+      .inRealTime(async () => this.subject.controls.see?.())
       .catch((error: unknown) => {
         throw new PreconditionFailed(`the screen cannot be seen: ${reasonOf(error)}`, error);
       });
@@ -147,50 +136,89 @@ export class Trial extends Hearing {
     return seen;
   }
 
-  /** Throws Mismatch unless the QR of the order is on the screen in time; at once unless told otherwise. */
-  async qrIsThere({ qrCode }: Body<'show'>, withinMs = 0): Promise<void> {
-    const seen = await this.#seenUntil(withinMs, (qr) => qr === qrCode);
+  /** Throws Mismatch unless the QR of the order is on the screen, now or within a time. */
+  async expectQr({ qrCode }: Body<'show'>, withinMs = 0): Promise<void> {
+    const seen = await this.#waitForQr(withinMs, (qr) => qr === qrCode);
     if (seen === qrCode) return;
     throw new Mismatch(`the screen shows ${seen === undefined ? 'no QR' : `the QR ${seen}`}, expected ${qrCode}`);
   }
 
-  /** Whether there is a QR at all; that it is the right one is asked elsewhere. */
-  async isReadable(order: Body<'show'>): Promise<boolean> {
-    const seen = await this.#seenUntil(NOTICE_MAX_MS, (qr) => qr !== undefined);
-    if (seen !== undefined && seen !== order.qrCode) throw new PreconditionFailed('the screen shows another QR');
+  /** Whether the QR of the order can be read. Throws PreconditionFailed for another QR, which other checks judge. */
+  async isQrReadable({ qrCode }: Body<'show'>): Promise<boolean> {
+    const seen = await this.#waitForQr(ANNOUNCEMENT_MAX_MS, (qr) => qr !== undefined);
+    if (seen !== undefined && seen !== qrCode) throw new PreconditionFailed('the screen shows another QR');
     return seen !== undefined;
   }
 
-  /** Throws Mismatch when the QR of the order is still there after a while. */
-  async qrIsGone({ qrCode }: Body<'show'>, withinMs = GONE_MS): Promise<void> {
-    const seen = await this.#seenUntil(withinMs, (qr) => qr !== qrCode);
+  /** Throws Mismatch when the QR of the order is still there after that time. */
+  async expectQrGone({ qrCode }: Body<'show'>, withinMs = GONE_MS): Promise<void> {
+    const seen = await this.#waitForQr(withinMs, (qr) => qr !== qrCode);
     if (seen === qrCode) throw new Mismatch('the QR is still on the screen');
   }
 
-  /** Throws Mismatch when the QR of the order is there at any time of a while. */
-  async qrStaysAway({ qrCode }: Body<'show'>, forMs: number): Promise<void> {
-    const seen = await this.#seenUntil(forMs, (qr) => qr === qrCode, AWAY_LOOK_MS);
+  /** Throws Mismatch when the QR of the order comes back within that time. */
+  async expectQrStaysAway({ qrCode }: Body<'show'>, forMs: number): Promise<void> {
+    const seen = await this.#waitForQr(forMs, (qr) => qr === qrCode, STAYS_AWAY_LOOK_MS);
     if (seen === qrCode) throw new Mismatch('the QR came back');
   }
 
-  /** Throws Mismatch when the QR of the order is away at any time of a while. */
-  async qrStays({ qrCode }: Body<'show'>, otherwise: string): Promise<void> {
-    const seen = await this.#seenUntil(STAYS_MS, (qr) => qr !== qrCode);
-    if (seen !== qrCode) throw new Mismatch(otherwise);
+  /** Throws Mismatch, with this message, when the QR of the order goes away within a while. */
+  async expectQrStays({ qrCode }: Body<'show'>, message: string): Promise<void> {
+    const seen = await this.#waitForQr(STAYS_MS, (qr) => qr !== qrCode);
+    if (seen !== qrCode) throw new Mismatch(message);
   }
 
-  /** Looks until the QR on the screen is right, for so long at most; the last one that was seen. */
-  async #seenUntil(
-    withinMs: number,
-    isRight: (qr: string | undefined) => boolean,
-    lookMs = LOOK_MS,
-  ): Promise<string | undefined> {
+  #waitForQr(withinMs: number, isRight: (qr: string | undefined) => boolean, lookMs?: number) {
+    return this.#poll(async () => (await this.#look())?.qr, isRight, withinMs, lookMs);
+  }
+
+  /** Looks until it is right or the time is over; the last value. */
+  async #poll<T>(look: () => Promise<T>, isRight: (value: T) => boolean, withinMs: number, lookMs = LOOK_MS) {
     const endMs = this.nowMs + withinMs;
     for (;;) {
       this.run.signal.throwIfAborted();
-      const qr = (await this.see())?.qr;
-      if (isRight(qr) || this.nowMs >= endMs) return qr;
+      const value = await look();
+      if (isRight(value) || this.nowMs >= endMs) return value;
       await this.time.wait(lookMs);
     }
   }
+}
+
+/** Between gateway and box PROTOCOL.md is all there is: no clause there fills a gap of the service specification. */
+const LEVEL = 'spec';
+/** For answers, two reconnections and the needs of a slow box. */
+const TIMEOUT_MS = 180_000;
+
+export type BoxCheck = Check<BoxSubject, BoxNeed>;
+type Judge = (t: CheckContext) => Promise<void>;
+
+/** A check of a box that is idle in a session. */
+export function boxCheck(
+  clause: string,
+  title: string,
+  ...[first, second]: [Judge] | [readonly BoxNeed[], Judge]
+): BoxCheck {
+  const [needs, judge] = typeof first === 'function' ? [[], first] : [first, second as Judge];
+  const run = async (checkRun: CheckRun<BoxSubject>) => {
+    const t = new CheckContext(checkRun);
+    await t.setUp();
+    try {
+      await judge(t);
+    } catch (error) {
+      await t.tearDown(true);
+      throw error;
+    }
+    await t.tearDown(false);
+  };
+  return { clause, title, level: LEVEL, needs, timeoutMs: TIMEOUT_MS, run };
+}
+
+/** A check that the box broke this clause in none of the checks before. */
+export function noViolation(clause: string, title: string, ...needs: BoxNeed[]): BoxCheck {
+  const run = async ({ subject: { gateway } }: CheckRun<BoxSubject>) => {
+    const violations = gateway.violations.filter((it) => it.clause === clause).map(({ what }) => what);
+    if (violations.length > 0) throw new Mismatch(violations.slice(0, 5).join('; '));
+    if (gateway.sessions.length === 0) throw new PreconditionFailed('the box has not been in a session');
+  };
+  return { clause, title, level: LEVEL, needs, run };
 }

@@ -10,24 +10,24 @@ import { makeWorkFolder } from '../../bench/work-folder.ts';
 import type { Random } from '../../lib/random.ts';
 import { ScriptedGateway } from './gateway/scripted-gateway.ts';
 import type { TlsIdentities } from './gateway/tls-listener.ts';
-import { awaitHello, type BoxSubject } from './subject.ts';
+import { type BoxSubject, waitForHello } from './subject.ts';
 
-/** A box of this house comes up within this, also as a program on a busy machine. */
+/** Also for a program on a busy machine. */
 const START_MS = 60_000;
 
-export interface OwnBoxOptions {
+export interface EmulatedBoxOptions {
   transport: Transport;
   probe: Probe;
   random: Random;
   /** With them, box and gateway speak TLS. */
-  faces?: TlsIdentities | undefined;
+  tls?: TlsIdentities | undefined;
   signal: AbortSignal;
 }
 
-/** Starts a box of the bench's own, with the judging gateway as its own. Throws MissingPeerError when it does not come. */
-export async function openOwnBox(
+/** Starts a box of the bench with a scripted gateway. Throws MissingPeerError when it does not connect. */
+export async function openEmulatedBox(
   starter: Pick<Starter, 'time' | 'agent'>,
-  { transport, probe, random, faces, signal }: OwnBoxOptions,
+  { transport, probe, random, tls, signal }: EmulatedBoxOptions,
 ): Promise<BoxSubject> {
   const { time } = starter;
   const [made] = generateBoxes(1, true, random);
@@ -35,11 +35,11 @@ export async function openOwnBox(
   const identity = { ...made, secret: made.secret };
   const folder = await makeWorkFolder('bench-box');
   const loopback = { host: '127.0.0.1', mqttPort: 0, httpPort: 0 };
-  const gateway = await ScriptedGateway.open(loopback, identity, { clock: time.clock, random, tls: faces });
+  const gateway = await ScriptedGateway.open(loopback, identity, { clock: time.clock, random, tls });
   const [boxPort = 0] = await freePorts(1);
   const place = { mqttPort: gateway.mqtt.port, httpPort: gateway.http.port, transport, folder };
   const plain = agentConfigFor(place, made, boxPort);
-  const config = faces === undefined ? plain : { ...plain, link: await linkOverTls(place, faces) };
+  const config = tls === undefined ? plain : { ...plain, link: await linkOverTls(place, tls) };
   const at = new BoxClient(`http://127.0.0.1:${boxPort}`, made);
   let part: Part | undefined;
   const start = async () => {
@@ -55,13 +55,13 @@ export async function openOwnBox(
     time.close();
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   };
-  const hands = {
+  const controls = {
     see: () => probe.capture(at),
     pages: at,
     hasFaults: true,
-    isFirstLife: true,
+    isFirstStart: true,
     restart: async () => {
-      hands.isFirstLife = false;
+      controls.isFirstStart = false;
       await end();
       await start();
     },
@@ -69,9 +69,9 @@ export async function openOwnBox(
   };
   try {
     await start();
-    await awaitHello(gateway, { time, withinMs: START_MS, signal });
+    await waitForHello(gateway, { time, withinMs: START_MS, signal });
     if (gateway.session !== undefined) await waitUntilReady(at, time);
-    return { identity, time, gateway, hands };
+    return { identity, time, gateway, controls };
   } catch (error) {
     await close();
     throw error;

@@ -11,84 +11,81 @@ import { PreconditionFailed } from '../check.ts';
 import type { JudgedIdentity } from './gateway/endpoint.ts';
 import { type GatewayPlace, ScriptedGateway } from './gateway/scripted-gateway.ts';
 import type { TlsIdentities } from './gateway/tls-listener.ts';
-import { awaitHello, type BoxHands, type BoxSubject } from './subject.ts';
+import { type BoxControls, type BoxSubject, waitForHello } from './subject.ts';
 
 const FIRST_PICTURE_MS = 30_000;
 const COMMAND_TIMEOUT_MS = 120_000;
 
-export interface AwaitedBoxOptions {
+export interface ExternalBoxOptions {
   identity: JudgedIdentity;
-  /** Where the box has to connect; port 0 takes a free one. */
+  /** Where the box connects; port 0 takes a free one. */
   place: GatewayPlace;
-  /** The origin of the box's own pages, where it has some. */
+  /** Origin of the box's own pages. */
   url?: string | undefined;
   /** Its `http.token`. */
   token?: string | undefined;
-  /** Where its screen is seen; undefined where nobody sees it. */
+  /** Undefined: nobody sees its screen. */
   probe?: Probe | undefined;
-  /** A shell command that turns the box off and on again, and ends once that is done. */
+  /** A shell command that power-cycles the box, and ends after that. */
   restartCommand?: string | undefined;
   /** With them, the box has to speak TLS. */
-  faces?: TlsIdentities | undefined;
-  /** How long the box may take to come. */
+  tls?: TlsIdentities | undefined;
+  /** How long the box may take to connect. */
   withinMs: number;
   random: Random;
   signal: AbortSignal;
-  /** Told, line by line, what a person has to do for the box to come. */
+  /** Called with what a person has to set in the box, line by line. */
   onListening(lines: string[]): void;
-  onProgress(told: string): void;
+  onProgress(progress: string): void;
 }
 
-/**
- * Waits for a box of whatever maker to connect, in everybody's time. Throws ConfigError when a port cannot be had,
- * MissingPeerError when no box comes.
- */
-export async function openAwaitedBox(options: AwaitedBoxOptions): Promise<BoxSubject> {
-  const { identity, place, faces, withinMs, random, signal, onProgress } = options;
+/** Waits for a box of any maker, in real time. Throws ConfigError for a port in use, MissingPeerError when no box connects. */
+export async function openExternalBox(options: ExternalBoxOptions): Promise<BoxSubject> {
+  const { identity, place, tls, withinMs, random, signal, onProgress } = options;
   const time = realTime;
-  const gateway = await ScriptedGateway.open(place, identity, { clock: time.clock, random, tls: faces });
+  const gateway = await ScriptedGateway.open(place, identity, { clock: time.clock, random, tls });
   try {
     options.onListening(whereToConnect(gateway, place.host));
-    await awaitHello(gateway, { time, withinMs, signal, onProgress });
-    const hands = { ...(await handsOf(options)), close: () => gateway.close() };
-    const { see } = hands;
-    // A screen that has yet to be opened refuses pushes, as it should.
+    await waitForHello(gateway, { time, withinMs, signal, onProgress });
+    const controls = { ...(await controlsOf(options)), close: () => gateway.close() };
+    const { see } = controls;
+    // While a screen is not open, the box is right to reject pushes.
     const look = async () => ((await see?.()) === undefined ? 'nothing on its screen' : undefined);
     if (see !== undefined && gateway.session !== undefined) await waitUntilRight(time, FIRST_PICTURE_MS, look, signal);
-    return { identity, time, gateway, hands };
+    return { identity, time, gateway, controls };
   } catch (error) {
     await gateway.close();
     throw error;
   }
 }
 
-async function handsOf({
+async function controlsOf({
   identity,
   url,
   token,
   probe,
   restartCommand,
   signal,
-}: AwaitedBoxOptions): Promise<Omit<BoxHands, 'close'>> {
+}: ExternalBoxOptions): Promise<Omit<BoxControls, 'close'>> {
   const at = new BoxClient(url ?? '', identity, token);
   return {
     see: probe && (() => probe.capture(at)),
     pages: url === undefined ? undefined : at,
-    hasFaults: url !== undefined && (await canFail(at)),
+    hasFaults: url !== undefined && (await takesFaults(at)),
     restart: restartCommand === undefined ? undefined : () => runCommand(restartCommand, signal),
   };
 }
 
-/** Whether faults can be ordered at its pages; a box whose pages do not answer takes none either. */
-async function canFail(at: BoxClient): Promise<boolean> {
+/** Whether faults can be injected at its pages; not where they do not answer. */
+async function takesFaults(at: BoxClient): Promise<boolean> {
   return (await at.faults().catch(() => undefined)) !== undefined;
 }
 
-/** What has to be set in the box. */
-function whereToConnect({ identity, mqtt, http, tls: faces }: ScriptedGateway, host: string): string[] {
+/** For a person who sets up the box. */
+function whereToConnect({ identity, mqtt, http, tls }: ScriptedGateway, host: string): string[] {
   const name = isAnyHost(host) ? ownAddress() : host;
   const at = name.includes(':') ? `[${name}]` : name;
-  const isPlain = faces === undefined;
+  const isPlain = tls === undefined;
   const mqttUrl = `${isPlain ? 'mqtt' : 'mqtts'}://${at}:${mqtt.port}`;
   const plain = isExposed(mqttUrl) ? ['without TLS: an agent of paybox wants link.allowPlain: true for that'] : [];
   return [
@@ -100,12 +97,12 @@ function whereToConnect({ identity, mqtt, http, tls: faces }: ScriptedGateway, h
   ];
 }
 
-/** Whether a server there is at every address of this machine. */
+/** Whether the host means every address of this machine. */
 export function isAnyHost(host: string): boolean {
   return host === '0.0.0.0' || host === '::';
 }
 
-/** The first address of this machine that others can reach. */
+/** The first IPv4 address of this machine that others can reach. */
 export function ownAddress(): string {
   const all = Object.values(networkInterfaces()).flatMap((it) => it ?? []);
   return all.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1';

@@ -10,19 +10,19 @@ import { type BoxSubject, RETURN_MS } from './subject.ts';
 /** A message to a box, before it is addressed. */
 export type Body<T extends DownBody['type']> = Extract<DownBody, { type: T }>;
 
-/** A box answers what it is told within this; a QR is on a slow panel within it too. */
+/** A box answers within this; a slow panel shows a QR within it too. */
 const ANSWER_MS = 10_000;
-/** For a push to be taken back between two checks. */
+/** For a push to be withdrawn between two checks. */
 const CLEANUP_MS = 5_000;
 
-/** One check as it goes: what is said to the box, what it answers, and what is made good again after it. */
-export class Hearing {
+/** The messages of one check: what the gateway sends to the box, and what the box answers. */
+export class GatewayTranscript {
   readonly subject: BoxSubject;
   protected readonly run: CheckRun<BoxSubject>;
   readonly #orders: ReturnType<typeof ordersOf>;
   /** Pushes that may still be on the screen. */
   readonly #pushed = new Set<string>();
-  #mark = 0;
+  #from = 0;
 
   constructor(run: CheckRun<BoxSubject>) {
     this.run = run;
@@ -43,20 +43,20 @@ export class Hearing {
     return this.time.clock.monotonicMs();
   }
 
-  /** The session in use. Throws Unmet when a hello was not taken, MissingPeerError when none came. */
-  async begin(): Promise<void> {
+  /** Waits for a session. Throws PreconditionFailed when no hello was legal, MissingPeerError when none came. */
+  async setUp(): Promise<void> {
     const { gateway } = this;
     gateway.onTraffic = (title, detail) => this.run.evidence.add('call', title, { detail });
-    this.#throwIfRival();
+    this.#throwIfTwoBoxes();
     const isThere = async () => (this.#isWelcomed() ? undefined : 'no session');
     const withinMs = gateway.sessions.length === 0 && gateway.violations.length > 0 ? 0 : RETURN_MS;
     if ((await waitUntilRight(this.time, withinMs, isThere, this.run.signal)) !== undefined) {
-      const objection = gateway.violations.at(-1);
-      const against = objection === undefined ? '' : `; against ${objection.clause}: ${objection.what}`;
+      const last = gateway.violations.at(-1);
+      const against = last === undefined ? '' : `; against ${last.clause}: ${last.what}`;
       if (gateway.sessions.length === 0) throw new PreconditionFailed(`there is no session${against}`);
       throw new MissingPeerError(`the box has not come back within ${RETURN_MS / 1000} s${against}`, 'look at the box');
     }
-    this.mark();
+    this.ignoreEarlier();
   }
 
   #isWelcomed(): boolean {
@@ -64,52 +64,48 @@ export class Hearing {
     return session?.isWelcomed === true && session.connection.isOpen;
   }
 
-  /**
-   * Makes good what the check has changed, so that the next one finds an idle box in a session: in another one where the
-   * box did not do in this one what it should.
-   */
-  async end(isFailed: boolean): Promise<void> {
+  /** Leaves an idle box in a session to the next check. A failed check may have left a broken session: it gets a new one. */
+  async tearDown(isFailed: boolean): Promise<void> {
     const { gateway } = this;
-    const wasOdd = isFailed || gateway.helloAnswer !== 'welcome' || gateway.account !== ACCOUNT;
-    Object.assign(gateway, { answersHello: 'welcome', account: ACCOUNT, openPushIds: [], acknowledges: true });
+    const needsNewSession = isFailed || gateway.helloAnswer !== 'welcome' || gateway.account !== ACCOUNT;
+    Object.assign(gateway, { helloAnswer: 'welcome', account: ACCOUNT, openPushIds: [], acksReports: true });
     Object.assign(gateway.http, { refusesWith: undefined, isSilent: false });
-    if (wasOdd) await this.#begunAnew();
-    const owed = gateway.received.slice(this.#mark).flatMap(({ message: { type, id }, session }) => {
+    if (needsNewSession) await this.#newSession();
+    const unacked = gateway.received.slice(this.#from).flatMap(({ message: { type, id }, session }) => {
       return (type === 'ended' || type === 'paid') && session === gateway.session ? [id] : [];
     });
-    if (this.#isWelcomed() && owed.length > 0) gateway.acknowledge([...new Set(owed)].slice(0, LIMITS.ackIdsMax));
-    if (this.#isWelcomed()) await this.#takeBack();
+    if (this.#isWelcomed() && unacked.length > 0) gateway.acknowledge([...new Set(unacked)].slice(0, LIMITS.ackIdsMax));
+    if (this.#isWelcomed()) await this.#withdrawAll();
     gateway.onTraffic = undefined;
   }
 
-  async #begunAnew(): Promise<void> {
+  async #newSession(): Promise<void> {
     const { session } = this.gateway;
     this.gateway.cut();
     const isNew = async () => (this.gateway.session !== session ? undefined : 'no new session');
     await waitUntilRight(this.time, RETURN_MS, isNew, this.run.signal);
   }
 
-  async #takeBack(): Promise<void> {
+  async #withdrawAll(): Promise<void> {
     for (const pushId of this.#pushed) {
       const from = this.gateway.received.length;
       this.gateway.send({ type: 'withdraw', pushId, why: 'timeout' });
       const isOver = async () =>
         this.gateway.received.slice(from).some(({ message }) => isEndOf(message, pushId)) || !this.#isWelcomed()
           ? undefined
-          : 'not taken back';
+          : 'not withdrawn';
       await waitUntilRight(this.time, CLEANUP_MS, isOver, this.run.signal);
     }
     this.#pushed.clear();
   }
 
-  /** Only what is heard from here on counts. */
-  mark(): void {
-    this.#mark = this.gateway.received.length;
+  /** From here on `received` and `receive` see only later messages. */
+  ignoreEarlier(): void {
+    this.#from = this.gateway.received.length;
   }
 
-  /** Messages since the mark, of these types. */
-  since<T extends UpMessage['type']>(...types: T[]): UpOf<T>[] {
-    const all = this.gateway.received.slice(this.#mark).map(({ message }) => message);
+  received<T extends UpMessage['type']>(...types: T[]): UpOf<T>[] {
+    const all = this.gateway.received.slice(this.#from).map(({ message }) => message);
     return all.filter((message): message is UpOf<T> => (types as string[]).includes(message.type));
   }
 
@@ -121,28 +117,29 @@ export class Hearing {
     return this.#orders.payment(change);
   }
 
-  paymentOf(order: Body<'show'>, change: Partial<Body<'payment'>> = {}): Body<'payment'> {
-    const { pushId, orderId, amount, content } = order;
-    return this.#orders.payment({ pushId, orderId, amount, content, ...change });
+  paymentFor({ pushId, orderId, amount, content }: Body<'show'>): Body<'payment'> {
+    return this.#orders.payment({ pushId, orderId, amount, content });
   }
 
-  tell(body: DownBody): void {
-    if (body.type === 'show') this.#pushed.add(body.pushId);
-    this.gateway.send(body);
+  send(...bodies: DownBody[]): void {
+    for (const body of bodies) {
+      if (body.type === 'show') this.#pushed.add(body.pushId);
+      this.gateway.send(body);
+    }
   }
 
-  /** As it is, in place of a message. */
-  deliver(bytes: string | Uint8Array): void {
-    this.run.evidence.add('call', 'told something that is no message', { detail: String(bytes).slice(0, 2_000) });
+  /** Sends bytes as they are, unsigned. */
+  sendRaw(bytes: string | Uint8Array): void {
+    this.run.evidence.add('call', 'sent bytes that are no message', { detail: String(bytes).slice(0, 2_000) });
     this.gateway.session?.connection.deliver(bytes);
   }
 
   withdraw(pushId: string, why: DownOf<'withdraw'>['why'] = 'timeout'): void {
-    this.tell({ type: 'withdraw', pushId, why });
+    this.send({ type: 'withdraw', pushId, why });
   }
 
-  /** The first message since the mark that is `what` was expected. Throws Mismatch when it does not come in time. */
-  async hear<T extends UpMessage['type']>(
+  /** The first message of these types for which `isIt` holds. Throws Mismatch when it does not come in time. */
+  async receive<T extends UpMessage['type']>(
     what: string,
     types: readonly T[],
     isIt: (message: UpOf<T>) => boolean = () => true,
@@ -150,69 +147,113 @@ export class Hearing {
   ): Promise<UpOf<T>> {
     let found: UpOf<T> | undefined;
     await this.until(what, withinMs, () => {
-      found = this.since(...types).find(isIt);
+      found = this.received(...types).find(isIt);
       return found !== undefined;
     });
     if (found === undefined) throw new Mismatch(what);
     return found;
   }
 
-  /** When a message was heard. */
-  heardAtMs(message: UpMessage): number {
+  receivedAtMs(message: UpMessage): number {
     return this.gateway.received.find((it) => it.message === message)?.atMs ?? 0;
   }
 
+  /** Throws Mismatch when it is not so in time. */
   async until(what: string, withinMs: number, isSo: () => boolean | Promise<boolean>): Promise<void> {
     const look = async () => {
-      this.#throwIfRival();
+      this.#throwIfTwoBoxes();
       return (await isSo()) ? undefined : what;
     };
     const problem = await waitUntilRight(this.time, withinMs, look, this.run.signal);
     if (problem === undefined) return;
-    throw new Mismatch(`expected ${what} within ${withinMs / 1000} s; heard ${this.#heardInWords()}`);
+    const words = this.gateway.received.slice(this.#from).map(({ message }) => inWords(message));
+    const received = words.length === 0 ? 'nothing' : words.slice(-6).join(', ');
+    throw new Mismatch(`expected ${what} within ${withinMs / 1000} s; received ${received}`);
   }
 
-  #heardInWords(): string {
-    const words = this.gateway.received.slice(this.#mark).map(({ message }) => inWords(message));
-    return words.length === 0 ? 'nothing' : words.slice(-6).join(', ');
-  }
-
-  /** What the push is answered first. */
-  verdictOn(pushId: string, withinMs = ANSWER_MS): Promise<UpOf<'shown' | 'rejected'>> {
+  /** The first answer to a push that says whether it is on the screen. */
+  pushResult(pushId: string, withinMs = ANSWER_MS): Promise<UpOf<'shown' | 'rejected'>> {
     const what = 'shown or rejected for the push';
-    return this.hear(what, ['shown', 'rejected'], (message) => message.pushId === pushId, withinMs);
+    return this.receive(what, ['shown', 'rejected'], (message) => message.pushId === pushId, withinMs);
   }
 
   ended(pushId: string, withinMs?: number): Promise<UpOf<'ended'>> {
-    return this.hear('ended for the push', ['ended'], (message) => message.pushId === pushId, withinMs);
+    return this.receive('ended for the push', ['ended'], (message) => message.pushId === pushId, withinMs);
   }
 
   paid(transactionId: string, withinMs?: number): Promise<UpOf<'paid'>> {
     const isIt = (message: UpOf<'paid'>) => message.transactionId === transactionId;
-    return this.hear('paid for the transaction', ['paid'], isIt, withinMs);
+    return this.receive('paid for the transaction', ['paid'], isIt, withinMs);
   }
 
-  /** An order on the screen, which another check judges. Throws Unmet when the box does not say that it is there. */
-  async shown(order = this.order()): Promise<Body<'show'>> {
-    this.tell(order);
-    await this.given('an order on the screen', async () => {
-      const verdict = await this.verdictOn(order.pushId);
-      if (verdict.type === 'rejected') throw new Mismatch(`it was refused with ${verdict.code}: ${verdict.reason}`);
-    });
+  /** Throws Mismatch when the push ends in another way, or not at all. */
+  async expectEnded(pushId: string, how: UpOf<'ended'>['how'], withinMs?: number): Promise<UpOf<'ended'>> {
+    const end = await this.ended(pushId, withinMs);
+    if (end.how !== how) throw new Mismatch(`ended as ${end.how}, expected ${how}`);
+    return end;
+  }
+
+  hasEnded({ pushId }: { pushId: string }): boolean {
+    return this.received('ended').some((message) => message.pushId === pushId);
+  }
+
+  /** Pushes an order. Throws Mismatch unless the box shows it. */
+  async expectShown(order: Body<'show'>, withinMs?: number): Promise<Body<'show'>> {
+    this.send(order);
+    const result = await this.pushResult(order.pushId, withinMs);
+    if (result.type === 'rejected') throw new Mismatch(`rejected with ${result.code}: ${result.reason}`);
     return order;
   }
 
-  /** Has the box say something, so that what came before is known to be behind it. */
-  async echo(): Promise<void> {
+  /** Pushes an order. Throws Mismatch unless the box rejects it with one of these codes, at once. */
+  async expectRejected(order: Body<'show'>, ...codes: string[]): Promise<void> {
+    this.send(order);
+    await this.expectRejection(order, ...codes);
+  }
+
+  async expectRejection({ pushId }: Body<'show'>, ...codes: string[]): Promise<void> {
+    const isIt = (message: { pushId: string }) => message.pushId === pushId;
+    const answer = await this.receive('rejected for the push', ['accepted', 'shown', 'rejected'], isIt);
+    const expected = `expected rejected with ${codes.join(' or ')}`;
+    if (answer.type !== 'rejected') throw new Mismatch(`it was ${answer.type}, ${expected}`);
+    if (!codes.includes(answer.code)) {
+      throw new Mismatch(`rejected with ${answer.code} (${answer.reason}), ${expected}`);
+    }
+  }
+
+  /** Sends a payment. Throws Mismatch unless the box reports it with its numbers. */
+  async expectPaid(payment: Body<'payment'>, isRecorded = true): Promise<UpOf<'paid'>> {
+    this.send(payment);
+    const { orderId, amount, transactionId } = payment;
+    const paid = await this.paid(transactionId);
+    if (paid.amount !== amount) throw new Mismatch(`paid says ${paid.amount} đồng, expected ${amount}`);
+    if (paid.orderId !== orderId) throw new Mismatch(`paid names the order ${paid.orderId}, expected ${orderId}`);
+    if (paid.recorded === isRecorded) return paid;
+    throw new Mismatch(`paid says that the disk of the box ${paid.recorded ? 'has kept it' : 'could not keep it'}`);
+  }
+
+  /** An order on the screen. Throws PreconditionFailed when the box does not say so: another check judges that. */
+  async pushShown(order = this.order()): Promise<Body<'show'>> {
+    return this.precondition('an order on the screen', () => this.expectShown(order));
+  }
+
+  /** Payments that the box has reported; they are sent together. Throws PreconditionFailed when it does not. */
+  async paymentsReported(...payments: Body<'payment'>[]): Promise<void> {
+    this.send(...payments);
+    for (const { transactionId } of payments) await this.precondition('a report', () => this.paid(transactionId));
+  }
+
+  /** Has the box answer something, so that it has dealt with all that was sent before. */
+  async sync(): Promise<void> {
     const pushId = this.gateway.random.uuid();
-    await this.given('an answer to a withdrawal', async () => {
+    await this.precondition('an answer to a withdrawal', async () => {
       this.gateway.send({ type: 'withdraw', pushId, why: 'timeout' });
-      await this.hear('rejected for a push that never came', ['rejected'], (message) => message.pushId === pushId);
+      await this.receive('rejected for an unknown push', ['rejected'], (message) => message.pushId === pushId);
     });
   }
 
-  /** What only prepares the check: another one judges it. */
-  async given<T>(what: string, prepare: () => Promise<T>): Promise<T> {
+  /** Preparation, which another check judges: throws PreconditionFailed for a Mismatch. */
+  async precondition<T>(what: string, prepare: () => Promise<T>): Promise<T> {
     try {
       return await prepare();
     } catch (error) {
@@ -221,32 +262,31 @@ export class Hearing {
     }
   }
 
-  /** Another session than this one, welcomed unless hellos are answered otherwise. */
+  /** The first session after this one. Throws Mismatch when no hello comes in time. */
   async nextSession(after: Session | undefined, withinMs = RETURN_MS): Promise<Session> {
-    const isNext = () => this.gateway.session !== after && this.gateway.session !== undefined;
-    await this.until('a new hello', withinMs, isNext);
+    await this.until('a new hello', withinMs, () => ![after, undefined].includes(this.gateway.session));
     const { session } = this.gateway;
     if (session === undefined) throw new Mismatch('no hello came');
     return session;
   }
 
-  /** Pulls the cable, and waits for the box to be back. */
-  async reconnected(): Promise<Session> {
+  /** Breaks the connection, and waits for the box to be back. */
+  async reconnect(): Promise<Session> {
     const { session } = this.gateway;
     this.gateway.cut();
-    return this.given('a box that comes back', () => this.nextSession(session));
+    return this.precondition('a box that comes back', () => this.nextSession(session));
   }
 
-  async restarted(): Promise<Session> {
+  async restart(): Promise<Session> {
     const { session } = this.gateway;
     this.run.step('restarts the box');
-    await this.subject.hands.restart?.();
-    return this.given('a box that comes back', () => this.nextSession(session, 2 * RETURN_MS));
+    await this.subject.controls.restart?.();
+    return this.precondition('a box that comes back', () => this.nextSession(session, 2 * RETURN_MS));
   }
 
-  #throwIfRival(): void {
-    const { duplicateBox: rival } = this.gateway;
-    if (rival !== undefined) throw new MissingPeerError(rival, 'judge one box at a time');
+  #throwIfTwoBoxes(): void {
+    const { duplicateBox } = this.gateway;
+    if (duplicateBox !== undefined) throw new MissingPeerError(duplicateBox, 'judge one box at a time');
   }
 }
 

@@ -10,20 +10,20 @@ const AMOUNTS = 90_000;
 type Show = Extract<DownBody, { type: 'show' }>;
 type Payment = Extract<DownBody, { type: 'payment' }>;
 
-/** The QR of an order, with something about it changed. */
+/** The QR of an order; `change` replaces parts of it. */
 export function qrOf({ amount, content, bankAccount, bankCode }: Show, change: Partial<VietQr> = {}): string {
   const bin = findBank(bankCode)?.bin ?? '';
   const account = { bin, account: bankAccount, service: 'account', initiation: 'dynamic' } as const;
   return encodeVietQr({ ...account, amount, purpose: content, ...change });
 }
 
-/** Makes orders and payments, no two alike. */
+/** Makes orders and payments, each unlike all others. */
 export function ordersOf(gateway: ScriptedGateway) {
   const { random, clock } = gateway;
   const name = () => random.uuid().slice(0, 8).toUpperCase();
   const amount = () => AMOUNT_MIN + Math.floor(random.fraction() * AMOUNTS);
   return {
-    /** Its lifetime begins as it is made. */
+    /** Its lifetime begins now. */
     order: (change: Partial<Show> = {}): Show => {
       const orderId = name();
       const expiresInMs = change.expiresInMs ?? LIFETIME_MS;

@@ -1,150 +1,123 @@
-import type { UpOf } from '../../../protocol/messages.ts';
 import { Mismatch } from '../../check.ts';
-import { boxCheck } from '../box-check.ts';
-import { NOTICE_MAX_MS, type Trial } from '../check-context.ts';
+import { ANNOUNCEMENT_MAX_MS, boxCheck, type CheckContext } from '../check-context.ts';
 import type { Body } from '../gateway-transcript.ts';
 
-/** Payments that a box of any size remembers. */
-const BETWEEN = 5;
+/** Every box remembers at least this many payments. */
+const REMEMBERED = 5;
+const AMOUNT_MAX = 9_999_999_999_999;
 
-/** What becomes of money (PROTOCOL.md, clauses AGT-5, AGT-6 and MSG-7). */
+/** Payments: reported, and announced once (PROTOCOL.md, clauses AGT-5, AGT-6 and MSG-7). */
 export const PAYMENT_CHECKS = [
-  boxCheck('AGT-5', 'a payment for the order on the screen is reported with its numbers', async (trial) => {
-    const order = await trial.shown();
-    const payment = trial.paymentOf(order);
-    trial.tell(payment);
-    expectPaid(await trial.paid(payment.transactionId), payment);
+  boxCheck('AGT-5', 'a payment for the order on the screen is reported with its numbers', async (t) => {
+    await t.expectPaid(t.paymentFor(await t.pushShown()));
   }),
-  boxCheck('AGT-5', 'a payment without an order on the screen is reported', async (trial) => {
-    const payment = trial.payment();
-    trial.tell(payment);
-    expectPaid(await trial.paid(payment.transactionId), payment);
+  boxCheck('AGT-5', 'a payment without an order on the screen is reported', async (t) => {
+    await t.expectPaid(t.payment());
   }),
-  boxCheck('AGT-5', 'payments that come at once are each reported, in their order', async (trial) => {
-    const payments = [trial.payment(), trial.payment(), trial.payment()];
-    for (const payment of payments) trial.tell(payment);
-    for (const payment of payments) await trial.paid(payment.transactionId);
-    const order = trial.since('paid').map(({ transactionId }) => transactionId);
-    const expected = payments.map(({ transactionId }) => transactionId);
-    if (order.join() !== expected.join()) throw new Mismatch('they were reported in another order, or not once each');
+  boxCheck('AGT-5', 'payments that come together are each reported, in their order', async (t) => {
+    const payments = [t.payment(), t.payment(), t.payment()];
+    t.send(...payments);
+    for (const { transactionId } of payments) await t.paid(transactionId);
+    const ids = (all: { transactionId: string }[]) => all.map(({ transactionId }) => transactionId).join();
+    if (ids(t.received('paid')) !== ids(payments)) {
+      throw new Mismatch('they were reported in another order, or not once each');
+    }
   }),
-  boxCheck(
-    'AGT-5',
-    'the QR of an order that is paid goes away',
-    async (trial) => {
-      const order = await trial.onScreen();
-      const payment = trial.paymentOf(order);
-      trial.tell(payment);
-      await trial.given('its report', () => trial.paid(payment.transactionId));
-      await trial.qrIsGone(order);
-    },
-    { needs: ['screen'] },
-  ),
-  boxCheck('AGT-5', 'an order that is paid is over', async (trial) => {
-    const order = await trial.shown();
-    const payment = trial.paymentOf(order);
-    trial.tell(payment);
-    await trial.given('its report', () => trial.paid(payment.transactionId));
-    trial.withdraw(order.pushId);
+  boxCheck('AGT-5', 'the QR of a paid order goes away', ['screen'], async (t) => {
+    const order = await t.qrShown();
+    await t.paymentsReported(t.paymentFor(order));
+    await t.expectQrGone(order);
+  }),
+  boxCheck('AGT-5', 'a paid order is over', async (t) => {
+    const order = await t.pushShown();
+    await t.paymentsReported(t.paymentFor(order));
+    t.withdraw(order.pushId);
     const isIt = ({ pushId }: { pushId: string }) => pushId === order.pushId;
-    const answer = await trial.given('an answer', () => trial.hear('an answer', ['ended', 'rejected'], isIt));
+    const answer = await t.precondition('an answer', () => t.receive('an answer', ['ended', 'rejected'], isIt));
     if (answer.type === 'ended') throw new Mismatch(`it was still there, and ended as ${answer.how} afterwards`);
   }),
-  boxCheck(
-    'AGT-5',
-    'the QR of an order that is paid does not come back',
-    async (trial) => {
-      const order = await trial.onScreen();
-      const payment = trial.paymentOf(order);
-      trial.tell(payment);
-      await trial.given('a screen without it', () => trial.qrIsGone(order));
-      await trial.qrStaysAway(order, NOTICE_MAX_MS);
-    },
-    { needs: ['screen', 'time'] },
-  ),
-  boxCheck('MSG-7', 'a payment that is told again is answered again, as before', async (trial) => {
-    const payment = trial.payment();
-    trial.tell(payment);
-    const first = await trial.given('a report', () => trial.paid(payment.transactionId));
+  boxCheck('AGT-5', 'the QR of a paid order does not come back', ['screen', 'slow'], async (t) => {
+    const order = await t.qrShown();
+    t.send(t.paymentFor(order));
+    await t.precondition('a screen without it', () => t.expectQrGone(order));
+    await t.expectQrStaysAway(order, ANNOUNCEMENT_MAX_MS);
+  }),
+  boxCheck('MSG-7', 'a payment that is sent again is answered again, as before', async (t) => {
+    const payment = t.payment();
+    t.send(payment);
+    const first = await t.precondition('a report', () => t.paid(payment.transactionId));
     for (const _ of [1, 2]) {
-      trial.mark();
-      trial.tell({ ...payment, repeated: true });
-      const again = await trial.paid(payment.transactionId);
-      expectPaid(again, payment);
+      t.ignoreEarlier();
+      const again = await t.expectPaid({ ...payment, repeated: true });
       if (again.id !== first.id) throw new Mismatch('the report of the same payment has another id');
     }
-    await trial.echo();
-    if (trial.since('paid').length !== 1) throw new Mismatch('one telling was answered more than once');
+    await t.sync();
+    if (t.received('paid').length !== 1) throw new Mismatch('one message was answered more than once');
+  }),
+  boxCheck('AGT-5', 'a payment that is sent again is not announced again', ['screen'], async (t) => {
+    await expectNotAnnounced(t, await paymentAnnounced(t));
+  }),
+  boxCheck('AGT-5', 'nor after several other payments', ['screen', 'slow'], async (t) => {
+    const payment = await paymentAnnounced(t);
+    for (let count = 0; count < REMEMBERED; count += 1) await t.paymentsReported(t.payment());
+    await expectNotAnnounced(t, payment);
   }),
   boxCheck(
-    'AGT-5',
-    'a payment that is told again is not announced again',
-    async (trial) => {
-      const payment = await announced(trial);
-      const next = await trial.alone();
-      trial.mark();
-      trial.tell({ ...payment, repeated: true });
-      await trial.given('a second report', () => trial.paid(payment.transactionId));
-      await trial.qrStays(next, 'the repetition took the screen');
-    },
-    { needs: ['screen'] },
-  ),
-  boxCheck(
-    'AGT-5',
-    'nor when others came between',
-    async (trial) => {
-      const payment = await announced(trial);
-      for (let count = 0; count < BETWEEN; count += 1) {
-        const other = trial.payment();
-        trial.tell(other);
-        await trial.given('its report', () => trial.paid(other.transactionId));
-      }
-      const next = await trial.alone();
-      trial.mark();
-      trial.tell({ ...payment, repeated: true });
-      await trial.given('a second report', () => trial.paid(payment.transactionId));
-      await trial.qrStays(next, 'the repetition took the screen');
-    },
-    { needs: ['screen', 'time'] },
-  ),
-  boxCheck(
     'AGT-6',
-    'a payment for another order gives the QR on the screen back',
-    async (trial) => {
-      const order = await trial.onScreen();
-      const payment = trial.payment();
-      trial.tell(payment);
-      await trial.given('its report', () => trial.paid(payment.transactionId));
-      await trial.qrIsThere(order, NOTICE_MAX_MS);
-      const ended = trial.since('ended').some(({ pushId }) => pushId === order.pushId);
-      if (ended) throw new Mismatch('the order on the screen was ended');
+    'after a payment for another order the QR is on the screen again',
+    ['screen', 'slow'],
+    async (t) => {
+      const order = await t.qrShown();
+      await t.paymentsReported(t.payment());
+      await t.expectQr(order, ANNOUNCEMENT_MAX_MS);
+      if (t.hasEnded(order)) throw new Mismatch('the order on the screen was ended');
     },
-    { needs: ['screen', 'time'] },
   ),
-  boxCheck('AGT-6', 'a payment for another order does not end the one on the screen', async (trial) => {
-    const order = await trial.shown();
-    const payment = trial.payment();
-    trial.tell(payment);
-    await trial.given('its report', () => trial.paid(payment.transactionId));
-    await trial.echo();
-    const ended = trial.since('ended').find(({ pushId }) => pushId === order.pushId);
+  boxCheck('AGT-6', 'a payment for another order does not end the one on the screen', async (t) => {
+    const order = await t.pushShown();
+    await t.paymentsReported(t.payment());
+    await t.sync();
+    const ended = t.received('ended').find(({ pushId }) => pushId === order.pushId);
     if (ended !== undefined) throw new Mismatch(`the order on the screen was ended as ${ended.how}`);
   }),
 ];
 
-/** A payment of the order on the screen, which the box has reported and told. Throws Unmet where it has not. */
-export async function announced(trial: Trial): Promise<Body<'payment'>> {
-  const order = await trial.onScreen();
-  const payment = trial.paymentOf(order);
-  trial.tell(payment);
-  await trial.given('a report', () => trial.paid(payment.transactionId));
-  await trial.given('a payment that is told on the screen', () => trial.qrIsGone(order));
+export const PAYMENT_LIMIT_CHECK = boxCheck(
+  'LIM-1',
+  'a payment of 9,999,999,999,999 đồng is reported, a larger one is not',
+  async (t) => {
+    await t.expectPaid(t.payment({ amount: AMOUNT_MAX }));
+    await expectNotPaid(t, t.payment({ amount: AMOUNT_MAX + 1 }));
+  },
+);
+
+/** Sends a payment that no box may believe. Throws Mismatch when the box reports it. */
+async function expectNotPaid(t: CheckContext, payment: Body<'payment'>): Promise<void> {
+  t.send(payment);
+  await expectNoReport(t, payment);
+}
+
+/** Throws Mismatch when the box reports the payment. */
+export async function expectNoReport(t: CheckContext, { transactionId }: Body<'payment'>): Promise<void> {
+  await t.sync();
+  if (t.received('paid').some((message) => message.transactionId === transactionId)) {
+    throw new Mismatch('the box believed it, and reports a payment');
+  }
+}
+
+/** A payment of the order on the screen, reported and announced. Throws PreconditionFailed otherwise. */
+export async function paymentAnnounced(t: CheckContext): Promise<Body<'payment'>> {
+  const order = await t.qrShown();
+  const payment = t.paymentFor(order);
+  await t.paymentsReported(payment);
+  await t.precondition('a payment on the screen', () => t.expectQrGone(order));
   return payment;
 }
 
-export function expectPaid(paid: UpOf<'paid'>, { orderId, amount }: Body<'payment'>, isRecorded = true): void {
-  if (paid.amount !== amount) throw new Mismatch(`paid says ${paid.amount} đồng, expected ${amount}`);
-  if (paid.orderId !== orderId) throw new Mismatch(`paid names the order ${paid.orderId}, expected ${orderId}`);
-  if (paid.recorded === isRecorded) return;
-  throw new Mismatch(`paid says that the disk of the box ${paid.recorded ? 'has kept it' : 'could not keep it'}`);
+/** Sends the payment again. Throws Mismatch when it covers the next QR. */
+export async function expectNotAnnounced(t: CheckContext, payment: Body<'payment'>): Promise<void> {
+  const next = await t.qrUndisturbed();
+  t.ignoreEarlier();
+  await t.paymentsReported({ ...payment, repeated: true });
+  await t.expectQrStays(next, 'the repeated payment took the screen');
 }

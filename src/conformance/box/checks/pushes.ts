@@ -1,201 +1,169 @@
 import { Mismatch } from '../../check.ts';
-import { boxCheck } from '../box-check.ts';
-import type { Trial } from '../check-context.ts';
+import { boxCheck, type CheckContext } from '../check-context.ts';
 import type { Body } from '../gateway-transcript.ts';
 
-/** How much earlier or later than its deadline a box may end a push: its clock has ticks, and the way takes time. */
+/** A box may end a push this much before or after its deadline: its clock has ticks, and messages take time. */
 const EARLY_MS = 700;
 const LATE_MS = 3_000;
 const LONG_AGO_MS = Date.UTC(2001, 8, 9);
 const FAR_AWAY_MS = Date.UTC(2100, 0, 1);
+/** Every box remembers at least this many closed pushes. */
+const REMEMBERED = 5;
+const CONTENT_MAX = 99;
+const ORDER_ID_MAX = 64;
+const ACCOUNT_OF_LETTERS = { bankAccount: 'aB3'.repeat(7).slice(0, 19), bankCode: 'VCB', userBankName: 'TRAN THI B' };
 
-/** Pushes that a box of any size remembers. */
-const BETWEEN = 5;
-
-/** What becomes of a push that is right (PROTOCOL.md, clauses AGT-2 to AGT-4, MSG-3, MSG-5 and MSG-9). */
+/** The life of a legal push (PROTOCOL.md, clauses AGT-2 to AGT-4, AGT-7, MSG-5, MSG-9, LIM-2 and LIM-3). */
 export const PUSH_CHECKS = [
-  boxCheck('AGT-2', 'a push is accepted, then shown, each once', async (trial) => {
-    const order = trial.order();
-    trial.tell(order);
-    const verdict = await trial.verdictOn(order.pushId);
-    if (verdict.type === 'rejected') throw new Mismatch(`rejected with ${verdict.code}: ${verdict.reason}`);
-    await trial.echo();
-    const heard = trial.since('accepted', 'shown', 'ended').filter(({ pushId }) => pushId === order.pushId);
-    const types = heard.map(({ type }) => type).join(', ');
-    if (types !== 'accepted, shown') throw new Mismatch(`expected accepted, shown; heard ${types}`);
+  boxCheck('AGT-2', 'a push is accepted, then shown, each once', async (t) => {
+    const { pushId } = await t.expectShown(t.order());
+    await t.sync();
+    const types = t.received('accepted', 'shown', 'ended').filter((it) => it.pushId === pushId);
+    const words = types.map(({ type }) => type).join(', ');
+    if (words !== 'accepted, shown') throw new Mismatch(`expected accepted, shown; received ${words}`);
   }),
-  boxCheck(
-    'AGT-2',
-    'shown is said once its QR is on the screen, not before',
-    async (trial) => {
-      const order = await trial.shown();
-      await trial.qrIsThere(order);
-    },
-    { needs: ['screen'] },
-  ),
-  boxCheck('AGT-3', 'a newer push takes the screen, and the older one ends as replaced', async (trial) => {
-    const older = await trial.shown();
-    await trial.shown();
-    expectEnd(await trial.ended(older.pushId), 'replaced');
+  boxCheck('AGT-2', 'shown is sent when the QR is on the screen, not before', ['screen'], async (t) => {
+    await t.expectQr(await t.pushShown());
   }),
-  boxCheck(
-    'AGT-3',
-    'the QR of a newer push takes the place of the older one',
-    async (trial) => {
-      const older = await trial.onScreen();
-      await trial.onScreen();
-      await trial.qrIsGone(older);
-    },
-    { needs: ['screen'] },
-  ),
-  boxCheck('AGT-3', 'a push ends when its lifetime is over', async (trial) => {
-    const order = await trial.shown(trial.order({ expiresInMs: 4_000 }));
-    await expiresIn(trial, order, 4_000);
+  boxCheck('AGT-3', 'a newer push takes the screen, and the older one ends as replaced', async (t) => {
+    const older = await t.pushShown();
+    await t.pushShown();
+    await t.expectEnded(older.pushId, 'replaced');
   }),
-  boxCheck(
-    'AGT-3',
-    'the QR is gone once its lifetime is over',
-    async (trial) => {
-      const order = await trial.onScreen(trial.order({ expiresInMs: 8_000 }));
-      await trial.time.wait(8_000);
-      await trial.qrIsGone(order);
-    },
-    { needs: ['screen'] },
-  ),
-  boxCheck(
-    'AGT-3',
-    'it is gone then also while the box has no session',
-    async (trial) => {
-      const order = await trial.onScreen(trial.order({ expiresInMs: 8_000 }));
-      trial.gateway.helloAnswer = 'nothing';
-      trial.gateway.cut();
-      await trial.time.wait(8_000);
-      await trial.qrIsGone(order);
-    },
-    { needs: ['screen'] },
-  ),
-  boxCheck('AGT-3', 'a withdrawal ends the push on the screen', async (trial) => {
-    const order = await trial.shown();
-    trial.withdraw(order.pushId, 'cancelled');
-    expectEnd(await trial.ended(order.pushId), 'withdrawn');
+  boxCheck('AGT-3', 'the QR of a newer push replaces the older QR', ['screen'], async (t) => {
+    const older = await t.qrShown();
+    await t.qrShown();
+    await t.expectQrGone(older);
   }),
-  boxCheck(
-    'AGT-3',
-    'a withdrawal takes the QR away',
-    async (trial) => {
-      const order = await trial.onScreen();
-      trial.withdraw(order.pushId, 'cancelled');
-      await trial.qrIsGone(order);
-    },
-    { needs: ['screen'] },
-  ),
-  boxCheck(
-    'AGT-3',
-    'a person takes the QR away, and that is reported',
-    async (trial) => {
-      const order = await trial.shown();
-      await trial.dismiss();
-      expectEnd(await trial.ended(order.pushId), 'dismissed');
-    },
-    { needs: ['pages'] },
-  ),
-  boxCheck(
-    'AGT-3',
-    'a QR that a person takes away is gone',
-    async (trial) => {
-      const order = await trial.onScreen();
-      await trial.dismiss();
-      await trial.qrIsGone(order);
-    },
-    { needs: ['pages', 'screen'] },
-  ),
-  boxCheck('AGT-4', 'a push whose withdrawal came first is refused, and never shown', async (trial) => {
-    const order = trial.order();
-    trial.withdraw(order.pushId);
-    await trial.given('an answer to the withdrawal', () => refusedAs(trial, order, 'WITHDRAWN'));
-    trial.mark();
-    trial.tell(order);
-    await refusedAs(trial, order, 'WITHDRAWN');
+  boxCheck('AGT-3', 'a push ends when its lifetime is over', async (t) => {
+    await expectExpiry(t, await t.pushShown(t.order({ expiresInMs: 4_000 })), 4_000);
   }),
-  boxCheck('AGT-4', 'a push that has ended is not shown a second time', async (trial) => {
-    const order = await trial.shown();
-    trial.withdraw(order.pushId);
-    await trial.given('its end', () => trial.ended(order.pushId));
-    trial.mark();
-    trial.tell(order);
-    await refusedAs(trial, order, 'WITHDRAWN');
+  boxCheck('AGT-3', 'the QR is gone when its lifetime is over', ['screen'], async (t) => {
+    const order = await t.qrShown(t.order({ expiresInMs: 8_000 }));
+    await t.time.wait(8_000);
+    await t.expectQrGone(order);
   }),
-  boxCheck('AGT-4', 'nor when others came between', async (trial) => {
-    const order = await trial.shown();
-    for (let count = 0; count < BETWEEN; count += 1) await trial.shown();
-    trial.mark();
-    trial.tell(order);
-    await refusedAs(trial, order, 'WITHDRAWN');
+  boxCheck('AGT-3', 'the QR is gone then also when the box has no session', ['screen'], async (t) => {
+    const order = await t.qrShown(t.order({ expiresInMs: 8_000 }));
+    t.gateway.helloAnswer = 'nothing';
+    t.gateway.cut();
+    await t.time.wait(8_000);
+    await t.expectQrGone(order);
   }),
-  boxCheck('MSG-9', 'a withdrawal of what is not on the screen is answered, each time', async (trial) => {
-    const { pushId } = trial.order();
+  boxCheck('AGT-3', 'a withdrawal ends the push on the screen', async (t) => {
+    const { pushId } = await t.pushShown();
+    t.withdraw(pushId, 'cancelled');
+    await t.expectEnded(pushId, 'withdrawn');
+  }),
+  boxCheck('AGT-3', 'a withdrawal removes the QR', ['screen'], async (t) => {
+    const order = await t.qrShown();
+    t.withdraw(order.pushId, 'cancelled');
+    await t.expectQrGone(order);
+  }),
+  boxCheck('AGT-3', 'a key ends the push on the screen, and the box reports that', ['pages'], async (t) => {
+    const { pushId } = await t.pushShown();
+    await t.pressDismiss();
+    await t.expectEnded(pushId, 'dismissed');
+  }),
+  boxCheck('AGT-3', 'a key removes the QR', ['pages', 'screen'], async (t) => {
+    const order = await t.qrShown();
+    await t.pressDismiss();
+    await t.expectQrGone(order);
+  }),
+  boxCheck('AGT-4', 'a push whose withdrawal came first is rejected, and never shown', async (t) => {
+    const order = t.order();
+    t.withdraw(order.pushId);
+    await t.precondition('an answer to the withdrawal', () => t.expectRejection(order, 'WITHDRAWN'));
+    t.ignoreEarlier();
+    await t.expectRejected(order, 'WITHDRAWN');
+  }),
+  boxCheck('AGT-4', 'a push that has ended is not shown again', async (t) => {
+    const order = await t.pushShown();
+    t.withdraw(order.pushId);
+    await t.precondition('its end', () => t.ended(order.pushId));
+    t.ignoreEarlier();
+    await t.expectRejected(order, 'WITHDRAWN');
+  }),
+  boxCheck('AGT-4', 'a push that has ended is not shown again after several others', async (t) => {
+    const order = await t.pushShown();
+    for (let count = 0; count < REMEMBERED; count += 1) await t.pushShown();
+    t.ignoreEarlier();
+    await t.expectRejected(order, 'WITHDRAWN');
+  }),
+  boxCheck('MSG-9', 'a withdrawal of an unknown push is answered, each time', async (t) => {
+    const { pushId } = t.order();
     for (const _ of [1, 2]) {
-      trial.mark();
-      trial.withdraw(pushId);
-      const { code } = await trial.hear('rejected', ['rejected'], (message) => message.pushId === pushId);
+      t.ignoreEarlier();
+      t.withdraw(pushId);
+      const { code } = await t.receive('rejected', ['rejected'], (message) => message.pushId === pushId);
       if (code !== 'WITHDRAWN') throw new Mismatch(`rejected with ${code}, expected WITHDRAWN`);
     }
   }),
-  boxCheck('MSG-5', 'a push that comes late lives no longer for that', async (trial) => {
+  boxCheck('MSG-5', 'a push that comes late does not live longer', async (t) => {
     const lateMs = 3_000;
-    await oldEnough(trial, lateMs);
-    const { sessionMs, ...order } = trial.order({ expiresInMs: 7_000 });
-    const late = await trial.shown({ ...order, sessionMs: sessionMs - lateMs });
-    await expiresIn(trial, late, 7_000 - lateMs);
+    await waitForSessionAge(t, lateMs);
+    const { sessionMs, ...order } = t.order({ expiresInMs: 7_000 });
+    const late = await t.pushShown({ ...order, sessionMs: sessionMs - lateMs });
+    await expectExpiry(t, late, 7_000 - lateMs);
   }),
-  boxCheck(
-    'MSG-5',
-    'a lifetime is a duration, also where the calendar says that it was over long ago',
-    async (trial) => {
-      const order = trial.order({ expiresAtMs: LONG_AGO_MS });
-      trial.tell(order);
-      const verdict = await trial.verdictOn(order.pushId);
-      if (verdict.type === 'rejected') throw new Mismatch(`rejected with ${verdict.code}: ${verdict.reason}`);
-      await trial.time.wait(LATE_MS);
-      await trial.echo();
-      const ended = trial.since('ended').some(({ pushId }) => pushId === order.pushId);
-      if (ended) throw new Mismatch('the push ended by the calendar');
-    },
-  ),
-  boxCheck('MSG-5', 'a lifetime is a duration, also where the calendar says that it lasts for years', async (trial) => {
-    const order = await trial.shown(trial.order({ expiresInMs: 4_000, expiresAtMs: FAR_AWAY_MS }));
-    await expiresIn(trial, order, 4_000);
+  boxCheck('MSG-5', 'a lifetime is a duration: an expiresAtMs in the past ends nothing', async (t) => {
+    const order = await t.expectShown(t.order({ expiresAtMs: LONG_AGO_MS }));
+    await t.time.wait(LATE_MS);
+    await t.sync();
+    if (t.hasEnded(order)) throw new Mismatch('the push ended by the calendar');
+  }),
+  boxCheck('MSG-5', 'a lifetime is a duration: an expiresAtMs far in the future prolongs nothing', async (t) => {
+    await expectExpiry(t, await t.pushShown(t.order({ expiresInMs: 4_000, expiresAtMs: FAR_AWAY_MS })), 4_000);
+  }),
+  boxCheck('AGT-2', 'a push that is sent again while it is on the screen is not taken again', async (t) => {
+    const order = await t.pushShown();
+    t.ignoreEarlier();
+    t.send(order);
+    await t.sync();
+    const answers = t.received('accepted', 'shown', 'rejected', 'ended').filter((it) => it.pushId === order.pushId);
+    const types = answers.map(({ type }) => type).join(', ');
+    if (types !== '' && types !== 'shown') throw new Mismatch(`it was answered ${types}`);
+  }),
+  boxCheck('AGT-7', 'an acknowledgement of what the box did not report changes nothing', async (t) => {
+    const { pushId } = await t.pushShown();
+    t.gateway.acknowledge([pushId, t.gateway.random.uuid()]);
+    await t.sync();
+    if (t.received('ended').length > 0) throw new Mismatch('it ended the order on the screen');
+    t.gateway.acksReports = false;
+    t.withdraw(pushId);
+    await t.ended(pushId);
+  }),
+  boxCheck('AGT-7', 'a withdrawal of another push leaves the QR on the screen', ['screen'], async (t) => {
+    const order = await t.qrUndisturbed();
+    t.withdraw(t.gateway.random.uuid(), 'cancelled');
+    await t.sync();
+    await t.expectQrStays(order, 'the QR was removed');
+    if (t.received('ended').length > 0) throw new Mismatch('it ended the order on the screen');
   }),
 ];
 
-/** Throws Mismatch for an end of another kind. */
-export function expectEnd({ how }: { how: string }, expected: string): void {
-  if (how !== expected) throw new Mismatch(`ended as ${how}, expected ${expected}`);
-}
+/** What a push may contain at most (PROTOCOL.md, clauses LIM-2 and LIM-3). */
+export const PUSH_LIMIT_CHECKS = [
+  boxCheck('LIM-2', 'an order for an account of 19 letters and digits is shown', async (t) => {
+    t.gateway.account = ACCOUNT_OF_LETTERS;
+    await t.reconnect();
+    await t.expectShown(t.order(ACCOUNT_OF_LETTERS));
+  }),
+  boxCheck('LIM-3', 'an order with a content of 99 characters and an id of 64 is shown', async (t) => {
+    await t.expectShown({ ...t.order(), content: 'ế'.repeat(CONTENT_MAX), orderId: 'x'.repeat(ORDER_ID_MAX) });
+  }),
+];
 
-/** Waits for a refusal with one of these codes. Throws Mismatch for whatever else the box says to the push. */
-export async function refusedAs(trial: Trial, { pushId }: Body<'show'>, ...codes: string[]): Promise<void> {
-  const isIt = (message: { pushId: string }) => message.pushId === pushId;
-  const answer = await trial.hear('rejected for the push', ['accepted', 'shown', 'rejected'], isIt);
-  if (answer.type !== 'rejected')
-    throw new Mismatch(`it was ${answer.type}, expected rejected with ${codes.join(' or ')}`);
-  if (!codes.includes(answer.code)) {
-    throw new Mismatch(`rejected with ${answer.code} (${answer.reason}), expected ${codes.join(' or ')}`);
-  }
-}
-
-/** Waits for the push to end as expired, and for the right moment. */
-export async function expiresIn(trial: Trial, { pushId }: Body<'show'>, ms: number): Promise<void> {
-  const shown = trial.since('accepted').find((message) => message.pushId === pushId);
-  const beganMs = shown === undefined ? trial.nowMs : trial.heardAtMs(shown);
-  const end = await trial.ended(pushId, ms + LATE_MS);
-  expectEnd(end, 'expired');
-  const tookMs = trial.heardAtMs(end) - beganMs;
+/** Throws Mismatch unless the push ends as expired so long after it was accepted. */
+async function expectExpiry(t: CheckContext, { pushId }: Body<'show'>, ms: number): Promise<void> {
+  const accepted = t.received('accepted').find((message) => message.pushId === pushId);
+  const beganMs = accepted === undefined ? t.nowMs : t.receivedAtMs(accepted);
+  const end = await t.expectEnded(pushId, 'expired', ms + LATE_MS);
+  const tookMs = t.receivedAtMs(end) - beganMs;
   if (tookMs < ms - EARLY_MS) throw new Mismatch(`it expired after ${Math.round(tookMs)} ms, expected ${ms} ms`);
 }
 
-/** Waits until the session has lasted for so long. */
-export async function oldEnough(trial: Trial, ms: number): Promise<void> {
-  const missingMs = ms + 100 - (trial.gateway.session?.signer.ageMs ?? 0);
-  if (missingMs > 0) await trial.time.wait(missingMs);
+export async function waitForSessionAge(t: CheckContext, ms: number): Promise<void> {
+  const missingMs = ms + 100 - (t.gateway.session?.signer.ageMs ?? 0);
+  if (missingMs > 0) await t.time.wait(missingMs);
 }

@@ -1,179 +1,137 @@
 import { LIMITS } from '../../../protocol/fields.ts';
 import { signingKeyOf } from '../../../protocol/keys.ts';
 import { Mismatch } from '../../check.ts';
-import { boxCheck } from '../box-check.ts';
-import type { Trial } from '../check-context.ts';
+import { boxCheck, type CheckContext } from '../check-context.ts';
+import type { Defects } from '../gateway/message-signer.ts';
 import type { Body } from '../gateway-transcript.ts';
-import { oldEnough } from './pushes.ts';
+import { expectNoReport } from './payments.ts';
+import { waitForSessionAge } from './pushes.ts';
 
 const SEED_BYTES = 32;
 
-/** A message that says that somebody paid, which nobody may say but the gateway in this session. */
-interface Lie {
-  payment: Body<'payment'>;
-  payload: string;
+/** A payment with something changed in its JSON, signed with defects. */
+interface Forgery {
+  json?: (t: CheckContext, payment: Body<'payment'>) => object;
+  defects?: (t: CheckContext) => Defects;
 }
 
-/** What a broker, a proxy or a neighbour may do with messages, none of which a box may believe. */
-const HOSTILE: readonly [clause: string, title: string, make: (trial: Trial, lie: Lie) => string | Uint8Array][] = [
-  ['SIG-1', 'a message that is not sealed', (_, { payload }) => payload],
+const newKey = ({ gateway }: CheckContext) => signingKeyOf(gateway.random.secret(SEED_BYTES));
+
+/** Messages that a broker, a proxy or a neighbour may send, and no box may believe. */
+const FORGED: readonly [clause: string, title: string, forgery: Forgery][] = [
   [
     'SIG-1',
     'a message with an extension that must be understood',
-    (trial, { payload }) => sealer(trial).forge(payload, { head: { crit: ['b64'], b64: true } }),
+    { defects: () => ({ head: { crit: ['b64'], b64: true } }) },
   ],
-  [
-    'SIG-1',
-    'a message by another algorithm',
-    (trial, { payload }) => sealer(trial).forge(payload, { head: { alg: 'none' } }),
-  ],
-  [
-    'SIG-3',
-    'a message whose words were changed on the way',
-    (trial, { payload, payment }) =>
-      withPayload(sealer(trial).forge(stamped(trial, { ...payment, amount: payment.amount + 1 }), {}), payload),
-  ],
-  [
-    'SIG-3',
-    'a message by a key that nobody has introduced',
-    (trial, { payload }) => sealer(trial).forge(payload, { key: strangersKey(trial), proof: false }),
-  ],
+  ['SIG-1', 'a message by another algorithm', { defects: () => ({ head: { alg: 'none' } }) }],
+  ['SIG-3', 'a message by a key that nobody has introduced', { defects: (t) => ({ key: newKey(t), proof: false }) }],
   [
     'SIG-3',
     'a message by a key that is introduced under another secret',
-    (trial, { payload }) =>
-      sealer(trial).forge(payload, { key: strangersKey(trial), proof: 'a secret that the box does not have' }),
+    { defects: (t) => ({ key: newKey(t), proof: 'a secret that the box does not have' }) },
   ],
-  [
-    'SIG-3',
-    'a message for another box',
-    (trial, { payload }) => sealer(trial).forge(payload, { head: { terminalCode: otherCode(trial) } }),
-  ],
-  [
-    'SIG-3',
-    'a message that says another session',
-    (trial, { payment }) =>
-      sealer(trial).forge(stamped(trial, payment, { sessionId: trial.gateway.random.uuid() }), {}),
-  ],
-  [
-    'MSG-3',
-    'a message of an unknown type',
-    (trial, { payment }) => sealer(trial).forge(stamped(trial, payment, { type: 'gift' }), {}),
-  ],
-  [
-    'MSG-3',
-    'a message whose amount is no number',
-    (trial, { payment }) => sealer(trial).forge(stamped(trial, payment, { amount: String(payment.amount) }), {}),
-  ],
-  [
-    'LIM-4',
-    'a message of more than 16,384 bytes',
-    (trial, { payment }) =>
-      sealer(trial).forge(stamped(trial, payment, { padding: 'x'.repeat(LIMITS.messageBytesMax) }), {}),
-  ],
+  ['SIG-3', 'a message for another box', { defects: (t) => ({ head: { terminalCode: otherCode(t) } }) }],
+  ['SIG-3', 'a message that names another session', { json: (t) => ({ sessionId: t.gateway.random.uuid() }) }],
+  ['MSG-3', 'a message of an unknown type', { json: () => ({ type: 'gift' }) }],
+  ['MSG-3', 'a message whose amount is no number', { json: (_, { amount }) => ({ amount: String(amount) }) }],
+  ['LIM-4', 'a message of more than 16,384 bytes', { json: () => ({ padding: 'x'.repeat(LIMITS.messageBytesMax) }) }],
 ];
 
-/** Clauses SIG, MSG-3 and LIM-4 of PROTOCOL.md. */
-export const SEAL_CHECKS = [
-  ...HOSTILE.map(([clause, title, make]) =>
-    boxCheck(clause, `${title} changes nothing`, async (trial) => {
-      const payment = trial.payment();
-      trial.deliver(make(trial, { payment, payload: stamped(trial, payment) }));
-      await unheard(trial, payment);
+/** Only intact messages of the gateway count, once, in their session (PROTOCOL.md, clauses SIG, MSG-3 and LIM-4). */
+export const SIGNING_CHECKS = [
+  boxCheck('SIG-1', 'a message that is not signed changes nothing', async (t) => {
+    const payment = t.payment();
+    t.sendRaw(jsonOf(t, payment));
+    await expectNoReport(t, payment);
+  }),
+  ...FORGED.map(([clause, title, { json, defects }]) =>
+    boxCheck(clause, `${title} changes nothing`, async (t) => {
+      const payment = t.payment();
+      t.sendRaw(signer(t).forge(jsonOf(t, payment, json?.(t, payment)), defects?.(t) ?? {}));
+      await expectNoReport(t, payment);
     }),
   ),
-  boxCheck('SIG-3', 'a message that comes a second time changes nothing', async (trial) => {
-    const payment = trial.payment();
-    const sealed = sealer(trial).sign(stamped(trial, payment));
-    trial.deliver(sealed);
-    await trial.given('its report', () => trial.paid(payment.transactionId));
-    trial.mark();
-    trial.deliver(sealed);
-    await unheard(trial, payment);
+  boxCheck('SIG-3', 'a message that was changed on the way changes nothing', async (t) => {
+    const payment = t.payment();
+    const [head, , signature] = signer(t)
+      .forge(jsonOf(t, { ...payment, amount: payment.amount + 1 }), {})
+      .split('.');
+    t.sendRaw([head, Buffer.from(jsonOf(t, payment), 'utf8').toString('base64url'), signature].join('.'));
+    await expectNoReport(t, payment);
   }),
-  boxCheck('SIG-3', 'a push that is replayed after its end changes nothing', async (trial) => {
-    const order = trial.order();
-    const sealed = sealer(trial).sign(stamped(trial, order));
-    trial.deliver(sealed);
-    await trial.given('an order on the screen', () =>
-      trial.hear('shown', ['shown'], (it) => it.pushId === order.pushId),
-    );
-    trial.withdraw(order.pushId);
-    await trial.given('its end', () => trial.ended(order.pushId));
-    trial.mark();
-    trial.deliver(sealed);
-    await trial.echo();
-    const reaction = trial.since('accepted', 'shown', 'rejected').find(({ pushId }) => pushId === order.pushId);
+  boxCheck('SIG-3', 'a message that comes a second time changes nothing', async (t) => {
+    const payment = t.payment();
+    const signed = signer(t).sign(jsonOf(t, payment));
+    t.sendRaw(signed);
+    await t.precondition('its report', () => t.paid(payment.transactionId));
+    t.ignoreEarlier();
+    t.sendRaw(signed);
+    await expectNoReport(t, payment);
+  }),
+  boxCheck('SIG-3', 'a push that is replayed after its end changes nothing', async (t) => {
+    const order = t.order();
+    const { pushId } = order;
+    const signed = signer(t).sign(jsonOf(t, order));
+    t.sendRaw(signed);
+    await t.precondition('an order on the screen', () => t.receive('shown', ['shown'], (it) => it.pushId === pushId));
+    t.withdraw(pushId);
+    await t.precondition('its end', () => t.ended(pushId));
+    t.ignoreEarlier();
+    t.sendRaw(signed);
+    await t.sync();
+    const reaction = t.received('accepted', 'shown', 'rejected').find((it) => it.pushId === pushId);
     if (reaction !== undefined) throw new Mismatch(`the box answered ${reaction.type}`);
   }),
-  boxCheck('SIG-3', 'a message that is overtaken by a later one changes nothing', async (trial) => {
-    const payment = trial.payment();
-    const held = sealer(trial).sign(stamped(trial, payment));
-    await trial.echo();
-    trial.deliver(held);
-    await unheard(trial, payment);
+  boxCheck('SIG-3', 'a message that comes after a later one changes nothing', async (t) => {
+    const payment = t.payment();
+    const delayed = signer(t).sign(jsonOf(t, payment));
+    await t.sync();
+    t.sendRaw(delayed);
+    await expectNoReport(t, payment);
   }),
-  boxCheck('SIG-3', 'a message of an earlier session changes nothing in the next one', async (trial) => {
-    const payment = trial.payment();
-    const early = sealer(trial).forge(stamped(trial, payment), {});
-    await trial.reconnected();
-    await trial.given('a session', () => trial.begin());
-    trial.deliver(early);
-    await unheard(trial, payment);
+  boxCheck('SIG-3', 'a message of an earlier session changes nothing in the next one', async (t) => {
+    const payment = t.payment();
+    const early = signer(t).forge(jsonOf(t, payment), {});
+    await t.reconnect();
+    await t.precondition('a session', () => t.setUp());
+    t.sendRaw(early);
+    await expectNoReport(t, payment);
   }),
-  boxCheck('SIG-4', 'a message that has expired changes nothing, and ends the session', async (trial) => {
-    await oldEnough(trial, 1_000);
-    const payment = trial.payment();
-    const { session } = trial.gateway;
-    trial.deliver(sealer(trial).forge(stamped(trial, payment), { expiresMs: 0 }));
-    await trial.nextSession(session);
-    await unheard(trial, payment);
+  boxCheck('SIG-4', 'a message that has expired changes nothing, and ends the session', async (t) => {
+    await waitForSessionAge(t, 1_000);
+    const payment = t.payment();
+    const { session } = t.gateway;
+    t.sendRaw(signer(t).forge(jsonOf(t, payment), { expiresMs: 0 }));
+    await t.nextSession(session);
+    await expectNoReport(t, payment);
   }),
-  boxCheck('SIG-5', 'the box follows the gateway to a new key, and takes the old one no more', async (trial) => {
-    const old = trial.gateway.rotate();
-    const follows = trial.payment();
-    trial.tell(follows);
-    await trial.paid(follows.transactionId);
-    trial.mark();
-    const payment = trial.payment();
-    trial.deliver(sealer(trial).forge(stamped(trial, payment), { key: old }));
-    await unheard(trial, payment);
+  boxCheck('SIG-5', 'the box follows the gateway to a new key, and takes the old one no more', async (t) => {
+    const old = t.gateway.rotate();
+    const follows = t.payment();
+    t.send(follows);
+    await t.paid(follows.transactionId);
+    t.ignoreEarlier();
+    const payment = t.payment();
+    t.sendRaw(signer(t).forge(jsonOf(t, payment), { key: old }));
+    await expectNoReport(t, payment);
   }),
-  boxCheck('MSG-3', 'fields that it does not know do not keep the box from a message', async (trial) => {
-    const payment = trial.payment();
-    trial.deliver(sealer(trial).sign(stamped(trial, payment, { tip: 5_000, note: { from: 'a later version' } })));
-    await trial.paid(payment.transactionId);
+  boxCheck('MSG-3', 'fields that the box does not know change nothing', async (t) => {
+    const payment = t.payment();
+    t.sendRaw(signer(t).sign(jsonOf(t, payment, { tip: 5_000, note: { from: 'a later version' } })));
+    await t.paid(payment.transactionId);
   }),
 ];
 
-function sealer(trial: Trial) {
-  const { session } = trial.gateway;
+function signer({ gateway: { session } }: CheckContext) {
   if (session === undefined) throw new Mismatch('there is no session');
   return session.signer;
 }
 
-function stamped(trial: Trial, body: Body<'payment'> | Body<'show'>, more?: object): string {
-  return trial.gateway.messageJson(body, trial.gateway.session, more);
+function jsonOf({ gateway }: CheckContext, body: Body<'payment'> | Body<'show'>, more?: object): string {
+  return gateway.messageJson(body, gateway.session, more);
 }
 
-function strangersKey({ gateway }: Trial) {
-  return signingKeyOf(gateway.random.secret(SEED_BYTES));
-}
-
-function otherCode({ gateway }: Trial): string {
+function otherCode({ gateway }: CheckContext): string {
   return gateway.identity.terminalCode === 'VVB999999' ? 'VVB999998' : 'VVB999999';
-}
-
-/** A sealed message with other words under the same signature. */
-function withPayload(sealed: string, payload: string): string {
-  const [head, , signature] = sealed.split('.');
-  return [head, Buffer.from(payload, 'utf8').toString('base64url'), signature].join('.');
-}
-
-/** Throws Mismatch when the box says that this was paid. */
-async function unheard(trial: Trial, { transactionId }: Body<'payment'>): Promise<void> {
-  await trial.echo();
-  if (trial.since('paid').some((message) => message.transactionId === transactionId)) {
-    throw new Mismatch('the box believed it, and says that somebody paid');
-  }
 }

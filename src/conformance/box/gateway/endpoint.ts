@@ -1,59 +1,89 @@
-/** Who the box is that is judged, and what both sides know. */
+import type { Server } from 'node:net';
+import { ConfigError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
+import { loginOf } from '../../../protocol/keys.ts';
+
+/** The box that is judged. */
 export interface JudgedIdentity {
   terminalCode: string;
   serialNumber: string;
   secret: string;
 }
 
-/** One connection of a box. */
+/** One connection of the box. */
 export interface Connection {
   readonly transport: 'mqtt' | 'http';
-  /** What a hello on it answers (PROTOCOL.md, clause SIG-2). */
+  /** A hello on this connection answers it (PROTOCOL.md, clause SIG-2). */
   readonly challenge: string;
-  /** The session that the connection itself names; undefined while it has not. */
+  /** The session that the connection itself names; undefined until then. */
   readonly sessionId: string | undefined;
   readonly isOpen: boolean;
   deliver(bytes: string | Uint8Array): void;
 }
 
-/** Something that a box did against a clause, seen by whoever speaks to it. */
+/** Something that the box did against a clause. */
 export interface Violation {
   clause: string;
   what: string;
 }
 
-/** Somebody at the door. */
 export interface LoginAttempt {
   transport: 'mqtt' | 'http';
   username: string;
-  /** Why it was not let in. */
+  /** Why it was refused; undefined when it was not. */
   problem: string | undefined;
 }
 
-/** What became of a message. `again`: it was taken before. */
-export type MessageResult = 'taken' | 'again' | 'illegal';
+export type MessageResult = 'accepted' | 'duplicate' | 'illegal';
 
-/** Who hears what comes in over a transport. */
+/** What an endpoint tells its gateway. */
 export interface EndpointEvents {
   login(login: LoginAttempt): void;
   message(connection: Connection, bytes: Uint8Array): MessageResult;
   violation(clause: string, what: string): void;
 }
 
-/** Where a gateway listens; port 0 takes a free one. */
+/** Where to listen; port 0 takes a free one. */
 export interface ListenAddress {
   host: string;
   port: number;
 }
 
-/** A gateway's end of one transport. */
+/** The gateway's side of one transport. */
 export interface GatewayEndpoint {
   readonly port: number;
-  /** Connections that there were, whatever they were for. */
+  /** Connections so far, of whatever kind. */
   readonly connectionCount: number;
-  /** Ends every connection without a word. */
+  /** Breaks every connection. */
   cut(): void;
-  /** A new run of the gateway: what was said to the run before counts no more. */
+  /** Simulates a restart of the gateway: earlier messages count no more. */
   restart(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Why a login is not that of the box (PROTOCOL.md, clause TOP-2); undefined when it is. */
+export function loginProblem(identity: JudgedIdentity, username: string, password: string): string | undefined {
+  const { terminalCode, secret } = identity;
+  if (username !== terminalCode) return `it calls itself ${username || 'nothing'}, not ${terminalCode}`;
+  return password === loginOf(secret) ? undefined : 'its password is not the one that the secret gives';
+}
+
+/** Opens a server, and returns its port. Throws ConfigError that names the option. */
+export async function openServer(server: Server, { host, port }: ListenAddress, option: string): Promise<number> {
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen({ host, port }, () => {
+        server.off('error', reject);
+        resolve();
+      });
+    });
+  } catch (error) {
+    if (systemCodeOf(error) === 'EADDRINUSE') {
+      throw new ConfigError(`${option}: port ${port} is already in use on ${host}`, `choose another ${option}`);
+    }
+    const fix = 'name an address of this machine with --listen, and ports that may be opened';
+    throw new ConfigError(`${option}: ${host}:${port} cannot be opened: ${reasonOf(error)}`, fix);
+  }
+  const address = server.address();
+  return address === null || typeof address === 'string' ? port : address.port;
 }

@@ -7,9 +7,15 @@ import { SERVER_LIMITS } from '../../../lib/http-guard.ts';
 import type { Random } from '../../../lib/random.ts';
 import { LIMITS } from '../../../protocol/fields.ts';
 import { BOX_ALIVE_MS, BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../../protocol/http-api.ts';
-import type { Connection, EndpointEvents, GatewayEndpoint, JudgedIdentity, ListenAddress } from './endpoint.ts';
-import { openServer } from './listening.ts';
-import { loginProblem } from './login.ts';
+import {
+  type Connection,
+  type EndpointEvents,
+  type GatewayEndpoint,
+  type JudgedIdentity,
+  type ListenAddress,
+  loginProblem,
+  openServer,
+} from './endpoint.ts';
 import { type TlsIdentity, TlsListener } from './tls-listener.ts';
 
 const PORT_OPTION = '--http-port';
@@ -20,37 +26,34 @@ const SESSION = z.uuid();
 interface Stream extends Connection {
   readonly sessionId: string;
   readonly transport: 'http';
-  /** Ends it without a word. */
   cut(): void;
 }
 
-/** How the next posts are answered, for a while. `hang`: not at all. */
+/** The answer to posts, instead of the right one. `hang`: no answer. */
 export type PostAnswer = 503 | 409 | 401 | 'hang';
 
 export interface HttpDeps {
   clock: Clock;
   random: Random;
   events: EndpointEvents;
-  /** What it shows of itself; without one it speaks without TLS. */
+  /** Undefined: it speaks without TLS. */
   tls?: TlsIdentity | undefined;
 }
 
-/** The gateway's side of the box's connection over HTTP (PROTOCOL.md, clause BOX-HTTP). */
+/** The gateway's endpoint of the box's connection over HTTP (PROTOCOL.md, clause BOX-HTTP). */
 export class HttpEndpoint implements GatewayEndpoint {
   readonly #identity: JudgedIdentity;
   readonly #deps: HttpDeps;
   readonly #server: Server;
   readonly #streams = new Map<string, Stream>();
   readonly #sockets = new Set<Socket>();
-  /** What posts and openings are answered in place of the right answer. */
   refusesWith: PostAnswer | undefined;
-  /** Whether streams are written to at all, comments included. */
+  /** Nothing is written to streams then, not even comments. */
   isSilent = false;
-  /** When a stream was opened last, in the clock's monotonic milliseconds. */
+  /** Monotonic time at which the last stream was opened. */
   streamAtMs = 0;
-  /** Requests that were answered as `refusesWith` says. */
+  /** Requests that got the answer `refusesWith`. */
   refused = 0;
-  /** What is before it; undefined where it speaks without TLS. */
   tls: TlsListener | undefined;
   connectionCount = 0;
   port = 0;
@@ -69,21 +72,21 @@ export class HttpEndpoint implements GatewayEndpoint {
 
   /** Throws ConfigError when the address cannot be had. */
   static async open(at: ListenAddress, identity: JudgedIdentity, deps: HttpDeps): Promise<HttpEndpoint> {
-    const side = new HttpEndpoint(identity, deps);
-    const server = side.#server;
-    if (deps.tls === undefined) side.port = await openServer(server, at, PORT_OPTION);
+    const endpoint = new HttpEndpoint(identity, deps);
+    const server = endpoint.#server;
+    if (deps.tls === undefined) endpoint.port = await openServer(server, at, PORT_OPTION);
     else {
-      side.tls = await TlsListener.open(at, PORT_OPTION, deps.tls, (socket) => server.emit('connection', socket));
-      side.port = side.tls.port;
+      endpoint.tls = await TlsListener.open(at, PORT_OPTION, deps.tls, (socket) => server.emit('connection', socket));
+      endpoint.port = endpoint.tls.port;
     }
-    return side;
+    return endpoint;
   }
 
   cut(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** A gateway that ends takes its streams with it; the next ones have other challenges. */
+  /** A restart ends all streams; the next ones have other challenges. */
   async restart(): Promise<void> {
     for (const stream of this.#streams.values()) stream.cut();
   }
@@ -189,13 +192,13 @@ export class HttpEndpoint implements GatewayEndpoint {
   }
 
   #answerTo({ headers }: IncomingMessage, body: Buffer, sessionId: string): number {
-    const { events: ear } = this.#deps;
+    const { events } = this.#deps;
     if (typeof this.refusesWith === 'number') return this.refusesWith;
     const stream = this.#streams.get(sessionId);
     if (stream === undefined) return 409;
     const type = headers['content-type'];
-    if (type !== 'application/jose') ear.violation('BOX-HTTP-2', `posted a message as ${type ?? 'no Content-Type'}`);
-    return ear.message(stream, body) === 'illegal' ? 400 : 202;
+    if (type !== 'application/jose') events.violation('BOX-HTTP-2', `posted a message as ${type ?? 'no Content-Type'}`);
+    return events.message(stream, body) === 'illegal' ? 400 : 202;
   }
 }
 

@@ -3,22 +3,22 @@ import { type SealHead, writeJws } from '../../../protocol/jws.ts';
 import { proofOf, type SigningKey } from '../../../protocol/keys.ts';
 import { MESSAGE_LIFETIME_MS, type SealedSession } from '../../../protocol/seal.ts';
 
-/** What is wrong with a message, on purpose; what is left out is as it should be. */
+/** What is wrong with a forged message; everything else is right. */
 export interface Defects {
   key?: SigningKey;
-  /** What is not the last number plus one. */
+  /** Another number than the next one. */
   seq?: number;
   /** Milliseconds since the hello. */
   expiresMs?: number;
-  /** The secret that the key is introduced under; false: it is not introduced. */
+  /** The secret under which the key is introduced; false: it is not introduced. */
   proof?: string | false;
-  /** Put over the header as it is, whatever the protocol says. */
+  /** Replaces fields of the header. */
   head?: Record<string, unknown>;
 }
 
 /**
- * Seals what a gateway says in one session (PROTOCOL.md, clauses SIG-1 and SIG-2), and what nobody may say in it:
- * GatewaySeal seals nothing that is wrong.
+ * Signs the messages of a gateway in one session (PROTOCOL.md, clauses SIG-1 and SIG-2), and forges wrong ones: the code
+ * of a real gateway signs nothing that is wrong.
  */
 export class MessageSigner {
   readonly #session: SealedSession;
@@ -40,22 +40,20 @@ export class MessageSigner {
     return Math.floor(this.#clock.monotonicMs() - this.#helloAtMs);
   }
 
-  /** Another key from here on, as after a rotation. */
   rotate(key: SigningKey): void {
     this.#key = key;
   }
 
-  /** The next message. */
   sign(payload: string): string {
     this.#seq += 1;
-    const sealed = this.#write(payload, { seq: this.#seq });
+    const signed = this.#write(payload, { seq: this.#seq });
     this.#firstKid ??= this.#key.kid;
-    return sealed;
+    return signed;
   }
 
-  /** A message that does not count: the next one has the number that it would have had. */
-  forge(payload: string, twist: Defects): string {
-    return this.#write(payload, { seq: this.#seq + 1, ...twist });
+  /** A message that does not count: the next one gets the same number. */
+  forge(payload: string, defects: Defects): string {
+    return this.#write(payload, { seq: this.#seq + 1, ...defects });
   }
 
   #write(payload: string, { key = this.#key, seq = 0, expiresMs, proof, head = {} }: Defects): string {
@@ -66,7 +64,7 @@ export class MessageSigner {
     return writeJws(key, { ...right, ...head } as Omit<SealHead, 'alg' | 'kid'>, payload);
   }
 
-  /** The session's first key is introduced once, a later one with every message. */
+  /** The first key of a session is introduced once, a later key in every message. */
   #introduction({ kid, jwk }: SigningKey, proof: string | false | undefined) {
     if (proof === false || (proof === undefined && kid === this.#firstKid)) return {};
     const { secret, ...where } = this.#session;

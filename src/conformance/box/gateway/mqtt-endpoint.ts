@@ -6,9 +6,15 @@ import { decodePresence, encode } from '../../../protocol/codec.ts';
 import { goneProofOf } from '../../../protocol/keys.ts';
 import { MESSAGE_VERSION, type Presence } from '../../../protocol/messages.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../../protocol/topics.ts';
-import type { Connection, EndpointEvents, GatewayEndpoint, JudgedIdentity, ListenAddress } from './endpoint.ts';
-import { openServer } from './listening.ts';
-import { loginProblem } from './login.ts';
+import {
+  type Connection,
+  type EndpointEvents,
+  type GatewayEndpoint,
+  type JudgedIdentity,
+  type ListenAddress,
+  loginProblem,
+  openServer,
+} from './endpoint.ts';
 import { type TlsIdentity, TlsListener } from './tls-listener.ts';
 
 const PORT_OPTION = '--mqtt-port';
@@ -24,20 +30,19 @@ const BAD_CREDENTIALS = 4;
 
 type ConnectPacket = Parameters<NonNullable<AedesOptions['preConnect']>>[1];
 
-/** More hexadecimal digits of its session in a client id are no chance. */
-const SESSION_HEX_TOLD_MAX = 8;
+/** A client id that has this many hexadecimal digits of the session has them on purpose. */
+const SESSION_HEX_MAX = 8;
 
-/** A connection to the broker that logged in. */
+/** A connection that has logged in. */
 interface MqttConnection extends Connection {
   readonly transport: 'mqtt';
   readonly clientId: string;
-  /** What its last will says; undefined without a legal one. */
+  /** Its last will; undefined without a legal one. */
   readonly will: Presence | undefined;
-  /** The session of its birth. */
+  /** The session in its birth message. */
   sessionId: string | undefined;
 }
 
-/** What a publish looks like, from whomever. */
 interface Published {
   topic: string;
   payload: Uint8Array | string;
@@ -48,24 +53,23 @@ interface Published {
 export interface BrokerDeps {
   random: Random;
   events: EndpointEvents;
-  /** What it shows of itself; without one it speaks without TLS. */
+  /** Undefined: it speaks without TLS. */
   tls?: TlsIdentity | undefined;
 }
 
-/** The gateway and its broker in one (PROTOCOL.md, clauses TOP and PRE). */
+/** A gateway with its own broker (PROTOCOL.md, clauses TOP and PRE). */
 export class MqttEndpoint implements GatewayEndpoint {
   readonly #identity: JudgedIdentity;
   readonly #deps: BrokerDeps;
   readonly #sockets = new Set<Socket>();
   readonly #connections = new WeakMap<Client, MqttConnection>();
-  /** How connections began. */
+  /** The CONNECT packets of the clients. */
   readonly #packets = new WeakMap<Client, ConnectPacket>();
   #server: Server | undefined;
   #aedes: Aedes | undefined;
   #run: string | undefined;
-  /** What the box, or its last will, has said of its presence; the broker keeps the last one. */
+  /** Presence messages of the box, or of its last will. */
   readonly presences: Presence[] = [];
-  /** What is before it; undefined where it speaks without TLS. */
   tls: TlsListener | undefined;
   connectionCount = 0;
   port = 0;
@@ -77,21 +81,25 @@ export class MqttEndpoint implements GatewayEndpoint {
 
   /** Throws ConfigError when the address cannot be had. */
   static async open(at: ListenAddress, identity: JudgedIdentity, deps: BrokerDeps): Promise<MqttEndpoint> {
-    const side = new MqttEndpoint(identity, deps);
-    // Without a limit, as what is above one is queued without any, and thousands in it overflow the stack.
-    const aedes = await Aedes.createBroker({ ...side.#rights(), connectTimeout: CONNECT_TIMEOUT_MS, concurrency: 0 });
-    side.#aedes = aedes;
-    // Connections break on purpose here, and one that is no MQTT never logs in; unheard, an error would end the process.
+    const endpoint = new MqttEndpoint(identity, deps);
+    // No limit: aedes queues without bounds what is above one, and thousands in its queue overflow the stack.
+    const aedes = await Aedes.createBroker({
+      ...endpoint.#rights(),
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      concurrency: 0,
+    });
+    endpoint.#aedes = aedes;
+    // Connections break on purpose here, and some speak no MQTT: an error without a listener would end the process.
     (aedes as EventEmitter).on('error', () => undefined);
-    aedes.on('publish', (packet, client) => side.#onPublish(packet, client));
-    side.port = await side
+    aedes.on('publish', (packet, client) => endpoint.#onPublish(packet, client));
+    endpoint.port = await endpoint
       .#listen(at, (socket) => aedes.handle(socket))
       .catch(async (error: unknown) => {
         await new Promise<void>((resolve) => aedes.close(resolve));
         throw error;
       });
-    await side.restart();
-    return side;
+    await endpoint.restart();
+    return endpoint;
   }
 
   async #listen(at: ListenAddress, handle: (socket: Socket) => void): Promise<number> {
@@ -102,9 +110,9 @@ export class MqttEndpoint implements GatewayEndpoint {
       socket.once('close', () => this.#sockets.delete(socket));
       handle(socket);
     };
-    const { tls: face } = this.#deps;
-    if (face !== undefined) {
-      this.tls = await TlsListener.open(at, PORT_OPTION, face, onSocket);
+    const { tls } = this.#deps;
+    if (tls !== undefined) {
+      this.tls = await TlsListener.open(at, PORT_OPTION, tls, onSocket);
       return this.tls.port;
     }
     const server = createServer(onSocket);
@@ -119,12 +127,12 @@ export class MqttEndpoint implements GatewayEndpoint {
 
   async restart(): Promise<void> {
     this.#run = this.#deps.random.uuid();
-    await this.#sayPresence(true);
+    await this.#publishPresence(true);
   }
 
-  /** The gateway is not at the broker any more; `restart` brings it back. */
+  /** Publishes that no gateway is there, until `restart`. */
   async goOffline(): Promise<void> {
-    await this.#sayPresence(false);
+    await this.#publishPresence(false);
     this.#run = undefined;
   }
 
@@ -135,7 +143,7 @@ export class MqttEndpoint implements GatewayEndpoint {
     await Promise.all([closed, this.tls?.close()]);
   }
 
-  async #sayPresence(online: boolean): Promise<void> {
+  async #publishPresence(online: boolean): Promise<void> {
     const sessionId = this.#run ?? this.#deps.random.uuid();
     await this.#publish(GATEWAY_PRESENCE_TOPIC, encode({ v: MESSAGE_VERSION, online, sessionId }), true);
   }
@@ -149,7 +157,7 @@ export class MqttEndpoint implements GatewayEndpoint {
 
   #rights(): AedesOptions {
     const { terminalCode } = this.#identity;
-    const { events: ear } = this.#deps;
+    const { events } = this.#deps;
     return {
       preConnect: (client, packet, done) => {
         this.#packets.set(client, packet);
@@ -157,7 +165,7 @@ export class MqttEndpoint implements GatewayEndpoint {
       },
       authenticate: (client, username = '', password, done) => {
         const problem = loginProblem(this.#identity, username, String(password ?? ''));
-        ear.login({ transport: 'mqtt', username, problem });
+        events.login({ transport: 'mqtt', username, problem });
         if (problem === undefined) {
           this.#connections.set(client, this.#connectionOf(client, this.#willOf(client)));
           done(null, true);
@@ -165,53 +173,53 @@ export class MqttEndpoint implements GatewayEndpoint {
       },
       authorizePublish: (_client, packet, done) => {
         const isAllowed = boxMayPublish(terminalCode, packet.topic);
-        if (!isAllowed) ear.violation('TOP-3', `published to ${packet.topic}`);
+        if (!isAllowed) events.violation('TOP-3', `published to ${packet.topic}`);
         done(isAllowed ? null : new Error('publish refused'));
       },
       authorizeSubscribe: (_client, subscription, done) => {
         const { topic, qos } = subscription;
         const isAllowed = boxMaySubscribe(terminalCode, topic);
-        if (!isAllowed) ear.violation('TOP-3', `subscribed to ${topic}`);
-        if (qos !== 1) ear.violation('TOP-1', `subscribed to ${topic} with QoS ${qos}`);
+        if (!isAllowed) events.violation('TOP-3', `subscribed to ${topic}`);
+        if (qos !== 1) events.violation('TOP-1', `subscribed to ${topic} with QoS ${qos}`);
         done(null, isAllowed ? subscription : null);
       },
     };
   }
 
-  /** The last will of a connection, as far as it is a legal one; what else it says of itself is looked at too. */
+  /** Checks a CONNECT packet. Returns its last will; undefined without a legal one. */
   #willOf(client: Client): Presence | undefined {
-    const { events: ear } = this.#deps;
+    const { events } = this.#deps;
     const packet = this.#packets.get(client);
     const { protocolVersion, clean, keepalive = 0, will } = packet ?? {};
-    if (protocolVersion !== PROTOCOL_LEVEL) ear.violation('TOP-1', `MQTT of protocol level ${protocolVersion}`);
-    if (clean !== true) ear.violation('TOP-1', 'connected without a clean session');
-    if (keepalive < 1 || keepalive > KEEPALIVE_SECONDS_MAX) ear.violation('TOP-4', `a keepalive of ${keepalive} s`);
+    if (protocolVersion !== PROTOCOL_LEVEL) events.violation('TOP-1', `MQTT of protocol level ${protocolVersion}`);
+    if (clean !== true) events.violation('TOP-1', 'connected without a clean session');
+    if (keepalive < 1 || keepalive > KEEPALIVE_SECONDS_MAX) events.violation('TOP-4', `a keepalive of ${keepalive} s`);
     if (will === undefined) {
-      ear.violation('PRE-1', 'connected without a last will');
+      events.violation('PRE-1', 'connected without a last will');
       return undefined;
     }
-    const told = this.#presenceIn({ ...will, qos: will.qos ?? 0 }, 'its last will');
-    if (told?.online === true) ear.violation('PRE-1', 'its last will says that it is online');
-    return told;
+    const presence = this.#presenceIn({ ...will, qos: will.qos ?? 0 }, 'its last will');
+    if (presence?.online === true) events.violation('PRE-1', 'its last will says that it is online');
+    return presence;
   }
 
-  /** The presence in a publish; objects to what is none. */
+  /** The presence in a publish; reports violations in it. */
   #presenceIn({ topic, payload, qos, retain = false }: Published, what: string): Presence | undefined {
-    const { events: ear } = this.#deps;
+    const { events } = this.#deps;
     const expected = boxTopic(this.#identity.terminalCode, 'presence');
     const decoded = decodePresence(Buffer.from(payload));
-    if (topic !== expected) ear.violation('PRE-1', `${what} goes to ${topic}, not to ${expected}`);
+    if (topic !== expected) events.violation('PRE-1', `${what} goes to ${topic}, not to ${expected}`);
     if (!retain || qos !== 1)
-      ear.violation('PRE-1', `${what} goes with QoS ${qos}${retain ? '' : ' and is not retained'}`);
+      events.violation('PRE-1', `${what} goes with QoS ${qos}${retain ? '' : ' and is not retained'}`);
     if (decoded.ok) {
-      this.#lookAtProof(decoded.value, what);
+      this.#checkProof(decoded.value, what);
       return decoded.value;
     }
-    ear.violation('PRE-1', `${what} is no presence: ${decoded.reason}`);
+    events.violation('PRE-1', `${what} is no presence: ${decoded.reason}`);
     return undefined;
   }
 
-  #lookAtProof({ online, sessionId, proof }: Presence, what: string): void {
+  #checkProof({ online, sessionId, proof }: Presence, what: string): void {
     const { secret, terminalCode } = this.#identity;
     if (online || proof === goneProofOf(secret, terminalCode, sessionId)) return;
     this.#deps.events.violation('PRE-1', `${what} does not prove that it is the box that is gone`);
@@ -219,7 +227,7 @@ export class MqttEndpoint implements GatewayEndpoint {
 
   #connectionOf(client: Client, will: Presence | undefined): MqttConnection {
     const deliver = (bytes: string | Uint8Array) => {
-      // A broker that is closed says nothing any more.
+      // A closed broker publishes nothing.
       this.#publish(boxTopic(this.#identity.terminalCode, 'down'), bytes, false).catch(() => undefined);
     };
     const run = () => this.#run ?? '';
@@ -239,26 +247,26 @@ export class MqttEndpoint implements GatewayEndpoint {
   }
 
   #onPublish(packet: Published, client: Client | null): void {
-    const { events: ear } = this.#deps;
+    const { events } = this.#deps;
     const { terminalCode } = this.#identity;
     const connection = client === null ? undefined : this.#connections.get(client);
     if (packet.topic === boxTopic(terminalCode, 'presence')) {
-      const told = this.#presenceIn(packet, 'its presence');
-      if (told !== undefined && this.presences.length < PRESENCES_MAX) this.presences.push(told);
-      if (connection !== undefined && told?.online === true) this.#onBirth(connection, told);
+      const presence = this.#presenceIn(packet, 'its presence');
+      if (presence !== undefined && this.presences.length < PRESENCES_MAX) this.presences.push(presence);
+      if (connection !== undefined && presence?.online === true) this.#onBirth(connection, presence);
     } else if (packet.topic === boxTopic(terminalCode, 'up') && connection !== undefined) {
       if (packet.qos !== 1 || packet.retain === true) {
-        ear.violation('TOP-1', `sent with QoS ${packet.qos}${packet.retain === true ? ', retained' : ''}`);
+        events.violation('TOP-1', `sent with QoS ${packet.qos}${packet.retain === true ? ', retained' : ''}`);
       }
-      if (this.#run === undefined) ear.violation('PRE-2', 'sent a message while no gateway is present');
-      ear.message(connection, Buffer.from(packet.payload));
+      if (this.#run === undefined) events.violation('PRE-2', 'sent a message while no gateway is present');
+      events.message(connection, Buffer.from(packet.payload));
     }
   }
 
   #onBirth(connection: MqttConnection, { sessionId }: Presence): void {
     connection.sessionId = sessionId;
     const { will, clientId } = connection;
-    if (hexOf(clientId).includes(hexOf(sessionId).slice(0, SESSION_HEX_TOLD_MAX))) {
+    if (hexOf(clientId).includes(hexOf(sessionId).slice(0, SESSION_HEX_MAX))) {
       this.#deps.events.violation('TOP-6', `its client id ${clientId} tells its session`);
     }
     if (will !== undefined && will.sessionId !== sessionId) {

@@ -2,27 +2,27 @@ import type { Clock } from '../../../lib/clock.ts';
 import type { Random } from '../../../lib/random.ts';
 import type { Code } from '../../../protocol/codes.ts';
 import { LIMITS } from '../../../protocol/fields.ts';
-import { readJws } from '../../../protocol/jws.ts';
 import { type SigningKey, signingKeyOf } from '../../../protocol/keys.ts';
 import { type DownBody, type Link, MESSAGE_VERSION, type UpMessage, type UpOf } from '../../../protocol/messages.ts';
-import { GatewaySeal, type ReadMessage, readUp, type SealRefusal } from '../../../protocol/seal.ts';
+import { GatewaySeal, type ReadMessage, readUp } from '../../../protocol/seal.ts';
 import type { Connection, EndpointEvents, JudgedIdentity, LoginAttempt, MessageResult, Violation } from './endpoint.ts';
 import { HttpEndpoint } from './http-endpoint.ts';
 import { MessageSigner } from './message-signer.ts';
 import { MqttEndpoint } from './mqtt-endpoint.ts';
 import type { TlsIdentities, TlsIdentity } from './tls-listener.ts';
+import { clauseOf, clauseOfUnreadable, helloViolations, orderViolations } from './violations.ts';
 
 const SEED_BYTES = 32;
-/** What is kept of one box. */
-const HEARD_MAX = 20_000;
+/** Limits of what is kept of one box. */
+const RECEIVED_MAX = 20_000;
 const SESSIONS_MAX = 1_000;
-const OBJECTIONS_MAX = 200;
+const VIOLATIONS_MAX = 200;
 const LOGINS_MAX = 200;
 
 /** The account that the judged box is linked to. */
 export const ACCOUNT: Link = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
 
-/** One message of the box, taken. */
+/** A legal message of the box. */
 export interface ReceivedMessage {
   message: UpMessage;
   session: Session;
@@ -30,27 +30,27 @@ export interface ReceivedMessage {
   atMs: number;
 }
 
-/** What begins with a hello. */
+/** A conversation with the box; a hello begins it. */
 export interface Session {
   readonly sessionId: string;
   readonly connection: Connection;
   readonly hello: UpOf<'hello'>;
-  /** The thumbprint of the box's key, and when it says that it made this hello. */
+  /** Thumbprint of the box's key; and when the box made this hello, by its clock. */
   readonly kid: string;
   readonly helloMs: number;
   readonly signer: MessageSigner;
   readonly verifier: GatewaySeal;
   isWelcomed: boolean;
-  /** The number of the last message. */
+  /** Number of the last message. */
   seq: number;
-  /** Of the last message, as the box says. */
+  /** Time of the last message, by the box. */
   sessionMs: number;
 }
 
 export interface GatewayDeps {
   clock: Clock;
   random: Random;
-  /** What it shows of itself over TLS; without them it speaks without. */
+  /** Without them the gateway speaks without TLS. */
   tls?: TlsIdentities | undefined;
 }
 
@@ -60,7 +60,7 @@ export interface GatewayPlace {
   httpPort: number;
 }
 
-/** A gateway for one box, over both transports, that says what it is told to and notes what the box does against a clause. */
+/** A gateway for one box, over both transports. Checks tell it what to send; it collects what the box does against a clause. */
 export class ScriptedGateway {
   readonly identity: JudgedIdentity;
   readonly tls: TlsIdentities | undefined;
@@ -73,23 +73,23 @@ export class ScriptedGateway {
   #mqtt: MqttEndpoint | undefined;
   #http: HttpEndpoint | undefined;
   #key: SigningKey;
-  /** What the next welcomes say. */
+  /** The next welcomes name this account and these pushes. */
   account: Link | null = ACCOUNT;
   openPushIds: string[] = [];
-  /** What a hello is answered; another code than a welcome is a refusal. */
+  /** The answer to a hello; a code refuses it. */
   helloAnswer: 'welcome' | 'nothing' | Code = 'welcome';
   /** Whether signs of life are answered. */
   answersAlive = true;
   /** Whether reports are acknowledged as they come. */
   acksReports = true;
-  /** What is told of another box under the same identity; undefined while there is one only. */
+  /** A sentence, as soon as a second box uses the same identity. */
   duplicateBox: string | undefined;
-  /** Told what is said and heard, for whoever keeps evidence. */
+  /** Gets every message, for the evidence. */
   onTraffic: ((title: string, detail: unknown) => void) | undefined;
 
-  private constructor(identity: JudgedIdentity, { clock, random, tls: faces }: GatewayDeps) {
+  private constructor(identity: JudgedIdentity, { clock, random, tls }: GatewayDeps) {
     this.identity = identity;
-    this.tls = faces;
+    this.tls = tls;
     this.clock = clock;
     this.random = random;
     this.#key = signingKeyOf(random.secret(SEED_BYTES));
@@ -125,23 +125,23 @@ export class ScriptedGateway {
     return this.#http;
   }
 
-  /** The newest session, whether its connection still is there or not. */
+  /** The newest session; its connection may be closed. */
   get session(): Session | undefined {
     return this.sessions.at(-1);
   }
 
-  /** How the box reaches this gateway, as far as it has been let in. */
+  /** The transport of the newest session, or of the last login. */
   get transport(): 'mqtt' | 'http' | undefined {
     return this.session?.connection.transport ?? this.logins.findLast((it) => it.problem === undefined)?.transport;
   }
 
-  /** Says the next message in the newest session, or in another one. */
+  /** Sends the next message, in the newest session or in another one. */
   send(body: DownBody, session = this.#current()): void {
-    this.onTraffic?.(`told ${body.type}`, body);
+    this.onTraffic?.(`sent ${body.type}`, body);
     session.connection.deliver(session.signer.sign(this.messageJson(body, session)));
   }
 
-  /** The JSON of a message in a session; whatever else is given is put over it. */
+  /** The JSON of a message; `more` replaces fields. */
   messageJson(body: DownBody, session = this.#current(), more: object = {}): string {
     const head = { v: MESSAGE_VERSION, id: this.random.uuid(), sentAtMs: this.clock.wallMs() };
     return JSON.stringify({ ...head, sessionId: session.sessionId, ...body, ...more });
@@ -156,7 +156,7 @@ export class ScriptedGateway {
     this.send({ type: 'welcome', link: this.account, openPushIds: this.openPushIds }, session);
   }
 
-  /** A new signing key, which every message from here on introduces (PROTOCOL.md, clause SIG-5). */
+  /** Changes to a new signing key (PROTOCOL.md, clause SIG-5). Returns the old one. */
   rotate(): SigningKey {
     const old = this.#key;
     this.#key = signingKeyOf(this.random.secret(SEED_BYTES));
@@ -164,24 +164,22 @@ export class ScriptedGateway {
     return old;
   }
 
-  /** Shows another face from the next handshake on. */
-  useTlsIdentity(choose: (faces: TlsIdentities) => TlsIdentity): void {
+  useTlsIdentity(choose: (all: TlsIdentities) => TlsIdentity): void {
     if (this.tls === undefined) return;
-    for (const { tls: front } of [this.mqtt, this.http]) front?.useIdentity(choose(this.tls));
+    for (const { tls } of [this.mqtt, this.http]) tls?.useIdentity(choose(this.tls));
   }
 
-  /** Connections that were begun over TLS. */
   get tlsHandshakes(): number {
     return (this.mqtt.tls?.handshakes ?? 0) + (this.http.tls?.handshakes ?? 0);
   }
 
-  /** Ends every connection without a word, as a cable that is pulled. */
+  /** Breaks every connection, as a pulled cable does. */
   cut(): void {
     this.mqtt.cut();
     this.http.cut();
   }
 
-  /** Begins a new run, as after a restart of the gateway. */
+  /** Simulates a restart of the gateway. */
   async restart(): Promise<void> {
     await Promise.all([this.mqtt.restart(), this.http.restart()]);
   }
@@ -193,7 +191,7 @@ export class ScriptedGateway {
   reportViolation(clause: string, what: string): void {
     this.onTraffic?.(`against ${clause}: ${what}`, undefined);
     const isKnown = this.violations.some((it) => it.clause === clause && it.what === what);
-    if (!isKnown && this.violations.length < OBJECTIONS_MAX) this.violations.push({ clause, what });
+    if (!isKnown && this.violations.length < VIOLATIONS_MAX) this.violations.push({ clause, what });
   }
 
   #current(): Session {
@@ -211,28 +209,23 @@ export class ScriptedGateway {
   #onMessage(connection: Connection, bytes: Uint8Array): MessageResult {
     if (bytes.byteLength > LIMITS.messageBytesMax) return this.#refuse('LIM-4', `sent ${bytes.byteLength} bytes`);
     const read = readUp(this.identity.terminalCode, bytes);
-    if (!read.ok) {
-      // Sealed as it should be, but not what the schemas say.
-      const isSealed = read.code === 'MESSAGE_ILLEGAL' && typeof readJws(bytes) !== 'string';
-      const field = /^(terminalCode|serialNumber|type):/.exec(read.reason)?.[1];
-      const clause = field === undefined ? 'MSG-1' : field === 'type' ? 'MSG-2' : 'LIM-5';
-      return this.#refuse(isSealed || field !== undefined ? clause : 'SIG-1', `${read.code}: ${read.reason}`);
-    }
+    if (!read.ok) return this.#refuse(clauseOfUnreadable(read, bytes), `${read.code}: ${read.reason}`);
     const { jws, message } = read.value;
     const known = this.sessions.find(({ sessionId }) => sessionId === message.sessionId);
     if (known === undefined) return this.#greet(connection, read.value);
     if (known.connection !== connection) return this.#refuse('SIG-2', 'its session is on another connection');
     const opened = known.verifier.open(read.value);
-    if (!opened.ok && opened.code === 'MESSAGE_REPLAYED' && connection.transport === 'http') return 'again';
+    if (!opened.ok && opened.code === 'MESSAGE_REPLAYED' && connection.transport === 'http') return 'duplicate';
     if (!opened.ok) return this.#refuse(clauseOf(opened.code), `${opened.code}: ${opened.reason}`);
     if (message.type === 'hello') this.reportViolation('MSG-4', 'said hello a second time in one session');
-    this.#follow(known, jws.head);
+    this.#report(orderViolations(known, jws.head));
+    Object.assign(known, { seq: jws.head.seq, sessionMs: jws.head.sessionMs });
     this.#keep(known, opened.value);
-    if (known.kid !== this.session?.kid) this.#onRival();
-    return 'taken';
+    if (known.kid !== this.session?.kid) this.#onDuplicateBox();
+    return 'accepted';
   }
 
-  #onRival(): void {
+  #onDuplicateBox(): void {
     this.duplicateBox ??= `two boxes speak as ${this.identity.terminalCode}, with different keys: turn one of them off`;
   }
 
@@ -245,25 +238,25 @@ export class ScriptedGateway {
     const { terminalCode, serialNumber, secret } = this.identity;
     const greeted = GatewaySeal.greet({ terminalCode, secret }, connection.challenge, read, this.clock);
     if (!greeted.ok) return this.#refuse(clauseOf(greeted.code, true), `${greeted.code}: ${greeted.reason}`);
-    const { seal, hello } = greeted.value;
+    const { seal: verifier, hello } = greeted.value;
     const { head } = read.jws;
-    this.#lookAtHello(connection, hello, head);
+    this.#report(helloViolations(connection, hello, head, this.sessions));
     if (hello.terminalCode !== terminalCode || hello.serialNumber !== serialNumber) {
       return this.#refuse('MSG-4', `says hello as ${hello.terminalCode} with serial number ${hello.serialNumber}`);
     }
-    // A box that starts anew has a new key, and never an old one again.
+    // A box that restarts has a new key, and never uses an old one again.
     const isReturn = this.session?.kid !== head.kid && this.sessions.some((it) => it.kid === head.kid);
-    if (isReturn) this.#onRival();
+    if (isReturn) this.#onDuplicateBox();
     const { sessionId } = hello;
-    const sealer = new MessageSigner({ terminalCode, secret, sessionId }, this.#key, this.clock);
+    const signer = new MessageSigner({ terminalCode, secret, sessionId }, this.#key, this.clock);
     const { kid, helloMs = 0, seq, sessionMs } = head;
     const counted = { kid, helloMs, seq, sessionMs };
     const session: Session = {
       sessionId,
       connection,
       hello,
-      signer: sealer,
-      verifier: seal,
+      signer,
+      verifier,
       ...counted,
       isWelcomed: false,
     };
@@ -274,46 +267,21 @@ export class ScriptedGateway {
     else if (this.helloAnswer !== 'nothing') {
       this.send({ type: 'refused', code: this.helloAnswer, reason: 'said by the bench' }, session);
     }
-    return 'taken';
+    return 'accepted';
   }
 
-  #lookAtHello(connection: Connection, hello: UpOf<'hello'>, head: ReadMessage<UpMessage>['jws']['head']): void {
-    if (connection.sessionId === undefined) this.reportViolation('PRE-1', 'said hello before its birth');
-    else if (connection.sessionId !== hello.sessionId) {
-      this.reportViolation(connection.transport === 'mqtt' ? 'PRE-1' : 'BOX-HTTP-4', 'its hello is of another session');
-    }
-    if (head.seq !== 1) this.reportViolation('SIG-1', `its hello has the number ${head.seq}`);
-    if (head.helloMs === undefined) this.reportViolation('SIG-2', 'its hello has no helloMs');
-    const earlier = this.sessions.findLast(({ kid }) => kid === head.kid);
-    if (earlier !== undefined && (head.helloMs ?? 0) <= earlier.helloMs) {
-      this.reportViolation('SIG-2', 'a hello by the same key is not later than the one before');
-    }
-  }
-
-  /** Numbers and times of one session only go up (PROTOCOL.md, clause SIG-1). */
-  #follow(session: Session, { seq, sessionMs }: { seq: number; sessionMs: number }): void {
-    if (seq !== session.seq + 1)
-      this.reportViolation('SIG-1', `message ${seq} of its session came after ${session.seq}`);
-    if (sessionMs < session.sessionMs) this.reportViolation('SIG-1', 'its sessionMs goes back');
-    session.seq = seq;
-    session.sessionMs = sessionMs;
+  #report(violations: readonly Violation[]): void {
+    for (const { clause, what } of violations) this.reportViolation(clause, what);
   }
 
   #keep(session: Session, message: UpMessage): void {
-    this.onTraffic?.(`heard ${message.type}`, message);
+    this.onTraffic?.(`received ${message.type}`, message);
     if (message.type !== 'hello' && !session.isWelcomed)
       this.reportViolation('MSG-4', `said ${message.type} without a welcome`);
-    if (this.received.length < HEARD_MAX) this.received.push({ message, session, atMs: this.clock.monotonicMs() });
-    else this.reportViolation('MSG-6', `sent more than ${HEARD_MAX} messages`);
+    if (this.received.length < RECEIVED_MAX) this.received.push({ message, session, atMs: this.clock.monotonicMs() });
+    else this.reportViolation('MSG-6', `sent more than ${RECEIVED_MAX} messages`);
     if (message.type === 'alive' && this.answersAlive) this.send({ type: 'heard', aliveId: message.id }, session);
-    const isOwed = message.type === 'ended' || message.type === 'paid';
-    if (isOwed && this.acksReports) this.acknowledge([message.id], session);
+    const isReport = message.type === 'ended' || message.type === 'paid';
+    if (isReport && this.acksReports) this.acknowledge([message.id], session);
   }
-}
-
-/** The clause that a refused message is against. */
-function clauseOf(code: SealRefusal, isHello = false): string {
-  if (code === 'WRONG_SESSION') return 'MSG-4';
-  if (code === 'KEY_UNKNOWN') return 'SIG-2';
-  return isHello && code === 'MESSAGE_REPLAYED' ? 'SIG-2' : 'SIG-1';
 }

@@ -1,0 +1,160 @@
+import { Mismatch } from '../../check.ts';
+import { ANNOUNCEMENT_MAX_MS, boxCheck, type CheckContext } from '../check-context.ts';
+import type { Body } from '../gateway-transcript.ts';
+import { OTHER_ACCOUNT } from './sessions.ts';
+
+/** A key works within this. */
+const KEY_MS = 5_000;
+/** A payment has the screen for 3 s at least; the bench looks now and then. */
+const PAID_MIN_MS = 2_000;
+/** A push does not wait for payments; a slow panel needs this long. */
+const PUSH_MS = 5_000;
+/** Another account has the screen for 5 s at least. */
+const ACCOUNT_MIN_MS = 4_000;
+/** For three payments, one after the other, and what was on the screen before. */
+const QUEUE_MS = 45_000;
+/** Payments that come together before a restart. */
+const BEFORE_RESTART = 5;
+/** For an earlier account that was linked back, and is not announced yet, to get the screen. */
+const LINKED_BACK_MS = 2_000;
+const AN_HOUR_MS = 3_600_000;
+
+/** What people see and hear (PROTOCOL.md, clauses AGT-5, AGT-6 and AGT-10 to AGT-13). */
+export const ANNOUNCEMENT_CHECKS = [
+  boxCheck(
+    'AGT-11',
+    'a payment from before the first start is shown, and not said aloud',
+    ['pages', 'first start'],
+    async (t) => {
+      const before = await t.announcements();
+      const payment = t.payment({ repeated: true, paidAtMs: t.gateway.clock.wallMs() - AN_HOUR_MS });
+      await t.expectPaid(payment);
+      await t.expectText(payment.content);
+      if ((await t.announcements()) !== before) throw new Mismatch('it was said aloud');
+      await t.paymentsReported(t.payment({ repeated: true }));
+      if ((await t.announcements()) !== before) return;
+      throw new Mismatch('one that was paid after its first welcome was not said aloud');
+    },
+  ),
+  boxCheck('AGT-5', 'a payment is on the screen, with and without an order there', ['pages'], async (t) => {
+    const order = await t.pushShown();
+    for (const payment of [t.paymentFor(order), t.payment()]) {
+      t.send(payment);
+      await t.expectText(payment.content);
+    }
+  }),
+  boxCheck('AGT-6', 'a key clears a payment from the screen', ['pages'], async (t) => {
+    const { content } = await paymentShown(t);
+    await t.pressDismiss();
+    await t.expectTextGone(content, KEY_MS);
+  }),
+  boxCheck('AGT-6', 'a payment leaves the screen by itself', ['pages', 'slow'], async (t) => {
+    await t.expectTextGone((await paymentShown(t)).content);
+  }),
+  boxCheck(
+    'AGT-12',
+    'payments that come together have the screen in turn, each for 3 s',
+    ['pages', 'slow'],
+    async (t) => {
+      await clearScreen(t);
+      const payments = [t.payment(), t.payment(), t.payment()];
+      t.send(...payments);
+      for (const [index, { content }] of payments.entries()) {
+        const forMs = await t.textDurationMs(content, QUEUE_MS);
+        if (forMs === 0) throw new Mismatch(`payment ${index + 1} of 3 did not get the screen in its turn`);
+        if (forMs < PAID_MIN_MS) throw new Mismatch(`payment ${index + 1} had the screen for ${Math.round(forMs)} ms`);
+      }
+    },
+  ),
+  boxCheck(
+    'AGT-12',
+    'a push takes the screen at once, waiting payments come after it',
+    ['screen', 'slow'],
+    async (t) => {
+      await t.paymentsReported(t.payment(), t.payment(), t.payment());
+      const order = await t.expectShown(t.order(), PUSH_MS);
+      await t.expectQrGone(order, ANNOUNCEMENT_MAX_MS).catch((error: unknown) => {
+        throw error instanceof Mismatch ? new Mismatch('payments that waited for the screen did not get it') : error;
+      });
+      await t.expectQr(order, QUEUE_MS);
+    },
+  ),
+  boxCheck(
+    'AGT-10',
+    'unseen payments are shown after a restart, and not said aloud again',
+    ['restart', 'pages', 'slow'],
+    async (t) => {
+      await clearScreen(t);
+      const payments = Array.from({ length: BEFORE_RESTART }, () => t.payment());
+      await t.paymentsReported(...payments);
+      await t.restart();
+      await t.sync();
+      for (const { content } of payments.slice(1)) await t.expectText(content, QUEUE_MS);
+      const count = await t.announcements();
+      if (count > 0) throw new Mismatch(`${count} payments were said aloud after the restart`);
+    },
+  ),
+  boxCheck(
+    'AGT-13',
+    'another account is announced beside the one before, for 5 s, once',
+    ['pages', 'slow'],
+    async (t) => {
+      const before = await linkOtherAccount(t);
+      const forMs = await t.textDurationMs(before, QUEUE_MS);
+      if (forMs === 0) throw new Mismatch('the screen does not say which account was linked before');
+      if (forMs < ACCOUNT_MIN_MS) throw new Mismatch(`it was announced for ${Math.round(forMs)} ms`);
+      await t.expectText(OTHER_ACCOUNT.bankAccount);
+      await t.reconnect();
+      await t.sync();
+      if ((await t.textDurationMs(before, ACCOUNT_MIN_MS)) > 0) throw new Mismatch('it was announced again');
+    },
+  ),
+  boxCheck('AGT-13', 'a push covers another account, which is announced after it', ['pages', 'slow'], async (t) => {
+    const before = await linkOtherAccount(t);
+    const { bankAccount, bankCode, userBankName } = OTHER_ACCOUNT;
+    const order = await t.pushShown(t.order({ bankAccount, bankCode, userBankName }));
+    if (await t.hasText(before)) throw new Mismatch('it is announced although an order has the screen');
+    t.withdraw(order.pushId);
+    await t.expectText(before);
+  }),
+  boxCheck(
+    'AGT-13',
+    'another account is announced again after an early restart',
+    ['restart', 'pages', 'slow'],
+    async (t) => {
+      const before = await linkOtherAccount(t);
+      await t.precondition('another account on the screen', () => t.expectText(before));
+      await t.restart();
+      await t.sync();
+      await t.expectText(before, QUEUE_MS);
+    },
+  ),
+];
+
+/** A payment on the screen. Throws PreconditionFailed where it is not: AGT-5 judges that. */
+async function paymentShown(t: CheckContext): Promise<Body<'payment'>> {
+  const payment = t.payment();
+  t.send(payment);
+  await t.precondition('a payment on the screen', () => t.expectText(payment.content));
+  return payment;
+}
+
+/** Lets earlier announcements end, so that the next ones have their whole time. */
+async function clearScreen(t: CheckContext): Promise<void> {
+  const order = await t.qrUndisturbed();
+  t.withdraw(order.pushId);
+  await t.precondition('its end', () => t.ended(order.pushId));
+}
+
+/** Links another account; returns the number of the one before. */
+async function linkOtherAccount(t: CheckContext): Promise<string> {
+  await clearScreen(t);
+  // An earlier check may have linked this account: its announcement must be over, or the link below changes nothing.
+  await t.textDurationMs(OTHER_ACCOUNT.bankAccount, LINKED_BACK_MS);
+  const before = t.gateway.account?.bankAccount ?? '';
+  t.gateway.account = OTHER_ACCOUNT;
+  await t.reconnect();
+  // The screen may still be that of before the welcome.
+  await t.sync();
+  return before;
+}
