@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { type IncomingMessage, request as requestPlain } from 'node:http';
-import { request as requestTls } from 'node:https';
 import { z } from 'zod';
-import { systemClock, withAbortAfter } from '../lib/clock.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
+import { askHttp, authorizationHeader, type HttpRequest, openHttp, parseJson, readBody } from '../lib/http-client.ts';
 import { TLS_FLOOR } from '../lib/tls.ts';
 import { explained } from '../protocol/codes.ts';
 import { statusResponse } from '../protocol/http-api.ts';
@@ -12,7 +10,7 @@ import { adminTokenOf, assertHidden } from './secrets.ts';
 const ANSWER_TIMEOUT_MS = 20_000;
 /** Of a large file. */
 const SAVE_TIMEOUT_MS = 600_000;
-const ANSWER_CHARS_MAX = 1_000_000;
+const ANSWER_BYTES_MAX = 1_000_000;
 
 const explainedRefusal = z.object({ reason: z.string().max(1_000) });
 
@@ -47,7 +45,7 @@ export class AdminClient {
 
   /** Throws PayboxError for a refusal, MissingPeerError when no gateway answers. */
   async get<T>(path: string): Promise<T> {
-    const { status, json } = await this.#ask('GET', path, '');
+    const { status, json } = await this.#ask('GET', path);
     if (status === 200) return json as T;
     throw this.#problem(status, json);
   }
@@ -63,9 +61,11 @@ export class AdminClient {
 
   /** Gives what is answered to `take`, piece by piece. Throws as `get` does, and a PayboxError of `take` as it is. */
   async save(path: string, take: (piece: Buffer, total: number) => Promise<void>): Promise<void> {
-    const refused = await this.#within(SAVE_TIMEOUT_MS, async (signal) => {
-      const answer = await this.#request('GET', path, '', signal);
-      if (answer.statusCode !== 200) return this.#problem(answer.statusCode, await readJson(answer));
+    const signal = AbortSignal.timeout(SAVE_TIMEOUT_MS);
+    const refused = await this.#reach(async () => {
+      const answer = await openHttp(this.#url(path), this.#request({ signal }));
+      const { statusCode: status = 0 } = answer;
+      if (status !== 200) return this.#problem(status, parseJson((await readBody(answer, ANSWER_BYTES_MAX)) ?? ''));
       const total = Number(answer.headers['content-length']);
       let bytes = 0;
       for await (const chunk of answer as AsyncIterable<Buffer>) {
@@ -78,7 +78,7 @@ export class AdminClient {
     if (refused !== undefined) throw refused;
   }
 
-  #problem(status: number | undefined, json: unknown): PayboxError {
+  #problem(status: number, json: unknown): PayboxError {
     const refusal = statusResponse.safeParse(json);
     const code = refusal.success ? refusal.data.message : `HTTP ${status}`;
     const isStranger = status === 401 || status === 429;
@@ -91,16 +91,19 @@ export class AdminClient {
     return new PayboxError(code, what, { severity: 'fatal', fix });
   }
 
-  async #ask(method: string, path: string, body: string): Promise<{ status: number | undefined; json: unknown }> {
-    return this.#within(ANSWER_TIMEOUT_MS, async (signal) => {
-      const answer = await this.#request(method, path, body, signal);
-      return { status: answer.statusCode, json: await readJson(answer) };
-    });
+  async #ask(method: string, path: string, body?: string): Promise<{ status: number; json: unknown }> {
+    const answer = await this.#reach(() =>
+      askHttp(this.#url(path), this.#request({ method, body }), {
+        timeoutMs: ANSWER_TIMEOUT_MS,
+        bytesMax: ANSWER_BYTES_MAX,
+      }),
+    );
+    return { status: answer.status, json: parseJson(answer.body) };
   }
 
-  async #within<T>(timeoutMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #reach<T>(work: () => Promise<T>): Promise<T> {
     try {
-      return await withAbortAfter(systemClock, timeoutMs, new AbortController().signal, work);
+      return await work();
     } catch (error) {
       if (error instanceof PayboxError) throw error;
       const fix = 'start the gateway, or name its origin with --gateway; --ca names the CA of its certificate';
@@ -108,22 +111,18 @@ export class AdminClient {
     }
   }
 
-  #request(method: string, path: string, body: string, signal: AbortSignal): Promise<IncomingMessage> {
-    const headers = {
-      ...(body === '' ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
-      ...(this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }),
+  #url(path: string): URL {
+    return new URL(`/_mock/${path}`, this.#origin);
+  }
+
+  #request(request: HttpRequest): HttpRequest {
+    return {
+      ...TLS_FLOOR,
+      ...(this.#ca && { ca: this.#ca }),
+      ...request,
+      headers: authorizationHeader(this.#token),
+      agent: false,
     };
-    const options = { method, headers, signal, agent: false };
-    const url = new URL(`/_mock/${path}`, this.#origin);
-    return new Promise((resolve, reject) => {
-      const request =
-        url.protocol === 'https:'
-          ? requestTls(url, { ...options, ...TLS_FLOOR, ...(this.#ca && { ca: this.#ca }) })
-          : requestPlain(url, options);
-      request.on('error', reject);
-      request.on('response', resolve);
-      request.end(body);
-    });
   }
 }
 
@@ -132,18 +131,5 @@ function readAuthority(file: string): Buffer {
     return readFileSync(file);
   } catch (error) {
     throw new ConfigError(`--ca ${file} cannot be read: ${reasonOf(error)}`, 'name a PEM file');
-  }
-}
-
-async function readJson(answer: IncomingMessage): Promise<unknown> {
-  let text = '';
-  for await (const chunk of answer.setEncoding('utf8')) {
-    text += String(chunk);
-    if (text.length > ANSWER_CHARS_MAX) throw new Error('the answer has no end');
-  }
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
   }
 }

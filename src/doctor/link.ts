@@ -1,15 +1,13 @@
 import { X509Certificate } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
-import type { IncomingMessage } from 'node:http';
-import { request as requestTls } from 'node:https';
 import { isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { AgentConfig } from '../agent/config.ts';
 import { certificateFix, connectionTls, type GuardedLink } from '../agent/transports/tls.ts';
 import { systemClock, withDeadline } from '../lib/clock.ts';
 import { MissingPeerError, reasonOf, systemCodeOf } from '../lib/errors.ts';
-import { request as requestPlain } from '../lib/http.ts';
+import { openHttp } from '../lib/http-client.ts';
 import { systemRandom } from '../lib/random.ts';
 import { isExposed } from '../lib/tls.ts';
 import { decodePresence } from '../protocol/codec.ts';
@@ -216,13 +214,8 @@ async function answerTo(
   options: { method: string; headers?: Record<string, string>; signal: AbortSignal },
 ): Promise<number | undefined> {
   const url = new URL(path, link.url);
-  const [start, tls] = url.protocol === 'https:' ? [requestTls, connectionTls(link)] : [requestPlain, {}];
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const request = start(url, { ...tls, ...options, agent: false });
-    request.on('error', reject);
-    request.on('response', resolve);
-    request.end();
-  });
+  const tls = url.protocol === 'https:' ? connectionTls(link) : {};
+  const response = await openHttp(url, { ...tls, ...options, agent: false });
   response.destroy();
   return response.statusCode;
 }

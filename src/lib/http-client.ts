@@ -4,9 +4,11 @@ import { type Clock, systemClock, withAbortAfter } from './clock.ts';
 import { request as requestPlain } from './http.ts';
 
 export interface HttpRequest
-  extends Pick<RequestOptions, 'agent' | 'lookup' | 'method' | 'signal'>,
+  extends Pick<RequestOptions, 'agent' | 'lookup' | 'signal'>,
     Pick<import('node:https').RequestOptions, 'ca' | 'cert' | 'ciphers' | 'key' | 'minVersion' | 'servername'> {
-  headers?: Readonly<Record<string, string>>;
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** `GET` if left out. */
+  method?: string | undefined;
   /** Sent as JSON unless `headers` say otherwise. */
   body?: string | undefined;
 }
@@ -89,6 +91,6 @@ export function parseJson(text: string | Buffer): unknown {
 }
 
 /** The header that shows the token of an admin, or of a box's pages; none without a token. */
-export function bearerHeaders(token: string | undefined): Record<string, string> {
+export function authorizationHeader(token: string | undefined): Record<string, string> {
   return token === undefined ? {} : { authorization: `Bearer ${token}` };
 }

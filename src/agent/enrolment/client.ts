@@ -1,8 +1,6 @@
-import type { IncomingMessage } from 'node:http';
-import { request as requestTls } from 'node:https';
-import { type Clock, withAbortAfter } from '../../lib/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
-import { request as requestPlain } from '../../lib/http.ts';
+import { askHttp, parseJson } from '../../lib/http-client.ts';
 import { explained } from '../../protocol/codes.ts';
 import {
   ENROLMENTS_PATH,
@@ -14,8 +12,7 @@ import {
 import { statusResponse } from '../../protocol/http-api.ts';
 import { certificateFix, connectionTls, type GuardedLink } from '../transports/tls.ts';
 
-const ANSWER_TIMEOUT_MS = 10_000;
-const ANSWER_BYTES_MAX = 4_096;
+const ANSWER_LIMITS = { timeoutMs: 10_000, bytesMax: 4_096 };
 
 /** An enrolment that one side does not take, and why. */
 export class EnrolmentRefused extends PayboxError {
@@ -38,7 +35,7 @@ export class EnrolmentClient {
 
   /** The id of the request. Throws EnrolmentRefused, and MissingPeerError when no gateway answers. */
   async register(request: EnrolmentRequest, signal: AbortSignal): Promise<string> {
-    const { status, json } = await this.#ask('POST', ENROLMENTS_PATH, JSON.stringify(request), signal);
+    const { status, json } = await this.#ask('POST', ENROLMENTS_PATH, signal, JSON.stringify(request));
     const created = enrolmentCreated.safeParse(json);
     if (status === 201 && created.success) return created.data.id;
     throw this.#problem(status, json);
@@ -46,14 +43,14 @@ export class EnrolmentClient {
 
   /** How the request stands; undefined when the gateway does not know it (any more). Throws as `register` does. */
   async state(id: string, signal: AbortSignal): Promise<EnrolmentState | undefined> {
-    const { status, json } = await this.#ask('GET', `${ENROLMENTS_PATH}/${id}`, '', signal);
+    const { status, json } = await this.#ask('GET', `${ENROLMENTS_PATH}/${id}`, signal);
     if (status === 404) return undefined;
     const state = enrolmentState.safeParse(json);
     if (status === 200 && state.success) return state.data;
     throw this.#problem(status, json);
   }
 
-  #problem(status: number | undefined, json: unknown): PayboxError {
+  #problem(status: number, json: unknown): PayboxError {
     const refusal = statusResponse.safeParse(json);
     if (refusal.success && status === 400) {
       const what = `the gateway at ${this.#origin} does not enrol this box: ${explained(refusal.data.message)}`;
@@ -67,51 +64,17 @@ export class EnrolmentClient {
     return new MissingPeerError(`${this.#origin} answered ${status} to a request to be enrolled`, fix);
   }
 
-  async #ask(method: 'GET' | 'POST', path: string, body: string, stop: AbortSignal) {
+  async #ask(method: 'GET' | 'POST', path: string, signal: AbortSignal, body?: string) {
     try {
-      return await withAbortAfter(this.#clock, ANSWER_TIMEOUT_MS, stop, async (signal) => {
-        const answer = await this.#request(method, path, body, signal);
-        return { status: answer.statusCode, json: await readJson(answer) };
-      });
+      const tls = this.#origin.startsWith('https:') ? connectionTls(this.#at, 'enrolment.tls') : {};
+      const request = { ...tls, method, body, signal, agent: false };
+      const answer = await askHttp(new URL(path, this.#origin), request, { ...ANSWER_LIMITS, clock: this.#clock });
+      return { status: answer.status, json: parseJson(answer.body) };
     } catch (error) {
       if (error instanceof PayboxError) throw error;
       const fix = certificateFix(error) ?? 'check enrolment.url, and that the gateway runs and can be reached';
       const what = `the gateway at ${this.#origin} cannot be reached to be enrolled by: ${reasonOf(error)}`;
       throw new MissingPeerError(what, fix, error);
     }
-  }
-
-  #request(method: string, path: string, body: string, signal: AbortSignal): Promise<IncomingMessage> {
-    const isTls = this.#origin.startsWith('https:');
-    const start = isTls ? requestTls : requestPlain;
-    const headers = body === '' ? {} : { 'content-type': 'application/json', 'content-length': body.length };
-    return new Promise((resolve, reject) => {
-      const tls = isTls ? connectionTls(this.#at, 'enrolment.tls') : {};
-      const request = start(new URL(path, this.#origin), { ...tls, method, headers, signal, agent: false });
-      request.on('error', reject);
-      request.on('response', resolve);
-      // No response follows it, and no abort ends the wait for one.
-      request.on('upgrade', (_response, socket) => {
-        socket.destroy();
-        reject(new Error('the answer is a change of protocol'));
-      });
-      request.end(body);
-    });
-  }
-}
-
-/** What the answer says, if it is JSON of a reasonable size. */
-async function readJson(answer: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of answer) {
-    size += (chunk as Buffer).length;
-    if (size > ANSWER_BYTES_MAX) throw new Error(`the answer is longer than ${ANSWER_BYTES_MAX} bytes`);
-    chunks.push(chunk as Buffer);
-  }
-  try {
-    return JSON.parse(Buffer.concat(chunks).toString('utf8')) as unknown;
-  } catch {
-    return undefined;
   }
 }

@@ -1,10 +1,11 @@
-import type { IncomingMessage, RequestOptions } from 'node:http';
-import { request as requestTls, Agent as TlsAgent } from 'node:https';
+import type { IncomingMessage } from 'node:http';
+import { Agent as TlsAgent } from 'node:https';
 import { createParser } from 'eventsource-parser';
 import { z } from 'zod';
 import { type Clock, withAbortAfter } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
-import { Agent, request as requestPlain } from '../../lib/http.ts';
+import { Agent } from '../../lib/http.ts';
+import { type HttpRequest, openHttp } from '../../lib/http-client.ts';
 import type { Logger } from '../../lib/log.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import {
@@ -93,11 +94,9 @@ class HttpSession implements Session {
     signal.addEventListener('abort', giveUp, { once: true });
     try {
       const headers = { ...this.#headers, accept: 'text/event-stream' };
-      const opening = this.#request(BOX_PATHS.stream, { method: 'GET', headers, agent: false }, '').catch(
-        (error: unknown) => {
-          throw this.#notThere(error);
-        },
-      );
+      const opening = this.#request(BOX_PATHS.stream, { headers, agent: false }).catch((error: unknown) => {
+        throw this.#notThere(error);
+      });
       this.#read(await this.incoming.whileOpen(opening));
     } finally {
       signal.removeEventListener('abort', giveUp);
@@ -107,8 +106,8 @@ class HttpSession implements Session {
   /** Sends one message (PROTOCOL.md, clause BOX-HTTP-2). */
   async send(message: UpMessage): Promise<void> {
     const body = this.#seal.seal(message, this.#challenge);
-    const headers = { 'content-type': 'application/jose', 'content-length': String(Buffer.byteLength(body)) };
-    const { statusCode } = await this.#post(BOX_PATHS.messages, headers, body);
+    const headers = { ...this.#headers, 'content-type': 'application/jose' };
+    const { statusCode } = await this.#post(BOX_PATHS.messages, { method: 'POST', headers, body });
     if (statusCode !== 202) throw this.#refusalOf(statusCode, message.type);
   }
 
@@ -119,10 +118,10 @@ class HttpSession implements Session {
   }
 
   /** Posts when the posts before it are answered; the answer, once its connection is free for the next. */
-  #post(path: string, headers: Record<string, string>, body: string): Promise<IncomingMessage> {
+  #post(path: string, request: HttpRequest): Promise<IncomingMessage> {
     const posting = this.#posts.then(() => {
       return withAbortAfter(this.#clock, POST_TIMEOUT_MS, this.#closed.signal, (signal) =>
-        this.#postOrRepeat(path, { method: 'POST', headers: { ...this.#headers, ...headers }, signal }, body),
+        this.#postOrRepeat(path, { ...request, signal }),
       );
     });
     this.#posts = posting.catch(() => undefined);
@@ -132,34 +131,23 @@ class HttpSession implements Session {
   }
 
   /** A gateway may close an idle connection just as it is used again: that one request is sent anew, once. */
-  async #postOrRepeat(path: string, options: RequestOptions, body: string): Promise<IncomingMessage> {
+  async #postOrRepeat(path: string, request: HttpRequest): Promise<IncomingMessage> {
     const attempt = async () => {
-      const answer = await this.#request(path, { ...options, agent: this.#sender }, body);
+      const answer = await this.#request(path, { ...request, agent: this.#sender });
       answer.on('error', () => undefined).resume();
       return answer;
     };
     try {
       return await attempt();
     } catch (error) {
-      options.signal?.throwIfAborted();
+      request.signal?.throwIfAborted();
       if (systemCodeOf(error) !== 'ECONNRESET') throw error;
       return attempt();
     }
   }
 
-  #request(path: string, options: RequestOptions, body: string): Promise<IncomingMessage> {
-    const start = this.#tls === undefined ? requestPlain : requestTls;
-    return new Promise((resolve, reject) => {
-      const request = start(new URL(path, this.#origin), { ...this.#tls, signal: this.#closed.signal, ...options });
-      request.on('error', reject);
-      request.on('response', resolve);
-      // No response follows it, and no abort ends the wait for one.
-      request.on('upgrade', ({ statusCode }, socket) => {
-        socket.destroy();
-        reject(new Error(`the answer is HTTP ${statusCode}, a change of protocol`));
-      });
-      request.end(body);
-    });
+  #request(path: string, request: HttpRequest): Promise<IncomingMessage> {
+    return openHttp(new URL(path, this.#origin), { ...this.#tls, signal: this.#closed.signal, ...request });
   }
 
   #read(response: IncomingMessage): void {

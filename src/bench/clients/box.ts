@@ -1,9 +1,10 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { z } from 'zod';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
+import { authorizationHeader, type HttpAnswer } from '../../lib/http-client.ts';
 import type { FaultOrder, StandingFault } from '../../protocol/faults.ts';
 import { endedFault, FAULTS, orderedFault, standingIn } from './fault-answers.ts';
-import { authorizationHeader, type HttpAnswer, jsonOf, request } from './http.ts';
+import { jsonOf, request } from './http.ts';
 
 const boxStatus = z.looseObject({
   terminalCode: z.string(),
@@ -56,7 +57,7 @@ export class BoxClient {
 
   async text(): Promise<string> {
     const { body } = await this.#ask(`${this.url}/screen.txt`);
-    return Buffer.from(body).toString('utf8');
+    return body.toString('utf8');
   }
 
   /** What its display shows, as a PNG file; undefined before there is anything. */
@@ -74,7 +75,7 @@ export class BoxClient {
   /** How many payments it has announced since it started; undefined for one that does not count them. */
   async announcements(): Promise<number | undefined> {
     const { status, body } = await this.#ask(`${this.url}/metrics`);
-    const [, count] = (status === 200 && ANNOUNCEMENTS.exec(Buffer.from(body).toString('utf8'))) || [];
+    const [, count] = (status === 200 && ANNOUNCEMENTS.exec(body.toString('utf8'))) || [];
     return count === undefined ? undefined : Number(count);
   }
 

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { PayboxError } from '../../lib/errors.ts';
+import type { HttpAnswer } from '../../lib/http-client.ts';
 import { type StandingFault, standingFault } from '../../protocol/faults.ts';
-import { type HttpAnswer, jsonOf } from './http.ts';
+import { jsonOf } from './http.ts';
 
 /** Where gateways and boxes take orders for faults, below `/_mock/` (PROTOCOL.md, clause FLT). */
 export const FAULTS = 'faults';
@@ -26,6 +27,6 @@ export function endedFault(url: string, answer: HttpAnswer): void {
 }
 
 function refused(url: string, { status, body }: HttpAnswer): PayboxError {
-  const text = Buffer.from(body).toString('utf8').slice(0, SHOWN_CHARS_MAX);
+  const text = body.toString('utf8').slice(0, SHOWN_CHARS_MAX);
   return new PayboxError('REFUSED', `${url} answered ${status}: ${text}`, { severity: 'fatal' });
 }

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { PayboxError } from '../../lib/errors.ts';
+import { authorizationHeader, parseJson } from '../../lib/http-client.ts';
 import type { FaultOrder, StandingFault } from '../../protocol/faults.ts';
 import { statusResponse } from '../../protocol/http-api.ts';
 import { endedFault, FAULTS, orderedFault, standingIn } from './fault-answers.ts';
-import { authorizationHeader, jsonOf, request } from './http.ts';
+import { jsonOf, request } from './http.ts';
 import { PartnerClient } from './partner.ts';
 
 /** Rows of a page: first the few that are nearly always enough, then as many as the gateway tells of at once. */
@@ -146,8 +147,8 @@ export class GatewayClient {
   async #post(path: string, json: object): Promise<string> {
     const url = this.#url(path);
     const { status, body } = await request(url, { method: 'POST', headers: this.#headers(), json });
-    const text = Buffer.from(body).toString('utf8');
-    const parsed = statusResponse.safeParse(text.startsWith('{') ? JSON.parse(text) : undefined);
+    const text = body.toString('utf8');
+    const parsed = statusResponse.safeParse(parseJson(body));
     if (parsed.success) return parsed.data.status === 'SUCCESS' ? 'SUCCESS' : parsed.data.message;
     throw new PayboxError('REFUSED', `${url} answered ${status}: ${text.slice(0, 300)}`, { severity: 'fatal' });
   }

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { askHttp, parseJson } from '../../lib/http-client.ts';
 import { checkSum } from '../../protocol/checksum.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { explained } from '../../protocol/codes.ts';
@@ -12,7 +13,6 @@ import {
   statusResponse,
   tokenResponse,
 } from '../../protocol/http-api.ts';
-import { parseJson } from './bodies.ts';
 
 /** What a partner's program needs to call the service. */
 export interface PartnerAccess {
@@ -31,7 +31,7 @@ export interface Generate {
   orderId: string;
 }
 
-const ANSWER_TIMEOUT_MS = 30_000;
+const ANSWER_LIMITS = { timeoutMs: 30_000, bytesMax: 1_000_000 };
 
 /** A partner's side of the service specification: token, generate, send-qr, test callback. */
 export class PartnerClient {
@@ -76,39 +76,30 @@ export class PartnerClient {
     refusalIsAnswer = false,
   ): Promise<T> {
     const url = `${this.#access.baseUrl}${path}`;
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization },
-      body: JSON.stringify(body),
-      redirect: 'manual',
-      signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
-    }).catch((error: unknown) => {
+    const request = { method: 'POST', headers: { authorization }, body: JSON.stringify(body) };
+    const answer = await askHttp(url, request, ANSWER_LIMITS).catch((error: unknown) => {
       throw unreachable(this.#access.baseUrl, error);
     });
-    const text = await response.text();
-    if (!response.ok && !refusalIsAnswer) {
-      const refusal = statusResponse.safeParse(parseJson(text));
-      const why = refusal.success ? explained(refusal.data.message) : text;
-      const isElsewhere = response.status === 404;
+    const { status } = answer;
+    const json = parseJson(answer.body);
+    if (status !== 200 && !refusalIsAnswer) {
+      const refusal = statusResponse.safeParse(json);
+      const why = refusal.success ? explained(refusal.data.message) : answer.body.toString('utf8');
+      const isElsewhere = status === 404;
       const fix = isElsewhere ? 'the base address has a path of its own, as in http://127.0.0.1:8800/vqr' : '';
       const code = refusal.success ? refusal.data.message : 'REFUSED';
-      throw new PayboxError(code, `${path} answered ${response.status}: ${why}`, { severity: 'fatal', fix });
+      throw new PayboxError(code, `${path} answered ${status}: ${why}`, { severity: 'fatal', fix });
     }
-    const parsed = schema.safeParse(parseJson(text));
+    const parsed = schema.safeParse(json);
     if (parsed.success) return parsed.data;
-    throw new PayboxError(
-      'REFUSED',
-      `${path} answered ${response.status} in another shape: ${issuesOf(parsed.error)}`,
-      {
-        severity: 'fatal',
-      },
-    );
+    throw new PayboxError('REFUSED', `${path} answered ${status} in another shape: ${issuesOf(parsed.error)}`, {
+      severity: 'fatal',
+    });
   }
 }
 
 function unreachable(baseUrl: string, error: unknown): MissingPeerError {
-  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-  const why = systemCodeOf(cause) ?? reasonOf(cause);
+  const why = systemCodeOf(error) ?? reasonOf(error);
   return new MissingPeerError(
     `no gateway answers at ${baseUrl} (${why})`,
     'start one with "npx paybox up", or name another with --service',

@@ -1,13 +1,14 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../lib/clock.ts';
+import { parseJson, readBody } from '../../lib/http-client.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { issuesOf } from '../../protocol/codec.ts';
+import { LIMITS } from '../../protocol/fields.ts';
 import { PATHS, type TransactionSync, transactionSync } from '../../protocol/http-api.ts';
 import { webhookProblem } from '../../protocol/webhook.ts';
-import { bodyOf, parseJson } from './bodies.ts';
 
 /** A partner's own server, as small as the documentation asks: a token endpoint and a transaction-sync endpoint. */
 export interface SamplePartner {
@@ -49,8 +50,9 @@ export async function startSamplePartner(deps: {
       answer(status, { error: true, errorReason: reason, toastMessage: '', object: null });
     };
     const authorization = request.headers.authorization ?? '';
-    const text = await bodyOf(request);
-    if (text === undefined) return refuse(413, 'body too large');
+    const body = await readBody(request, LIMITS.httpBodyBytesMax);
+    if (body === undefined) return refuse(413, 'body too large');
+    const text = body.toString('utf8');
     if (request.method === 'POST' && request.url === PATHS.token) {
       if (!equalSecrets(authorization, basic)) return refuse(401, 'wrong credentials');
       return answer(200, { access_token: bearer, token_type: 'Bearer', expires_in: 300 });

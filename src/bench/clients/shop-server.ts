@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer } from '../../lib/http.ts';
+import { parseJson, readBody } from '../../lib/http-client.ts';
+import { LIMITS } from '../../protocol/fields.ts';
 import { transactionSync } from '../../protocol/http-api.ts';
-import { bodyOf, parseJson } from './bodies.ts';
 
 /** How a partner's server answers a callback. */
 export type PartnerAnswer = number | 'ok' | 'wrong-shape' | 'never';
@@ -35,7 +36,7 @@ export async function startPartnerServer(): Promise<PartnerServer> {
   const answers: PartnerAnswer[] = [];
   let listener: (callback: ReceivedCallback) => void = () => undefined;
   const server = createServer((request, response) => {
-    bodyOf(request).then(
+    readBody(request, LIMITS.httpBodyBytesMax).then(
       (body) => {
         if (body === undefined) {
           response.destroy();
@@ -43,7 +44,7 @@ export async function startPartnerServer(): Promise<PartnerServer> {
         }
         const parsed = transactionSync.safeParse(parseJson(body));
         const answered = answers.shift() ?? (parsed.success ? 'ok' : 400);
-        const callback = { transactionId: parsed.data?.transactionid, body, answered };
+        const callback = { transactionId: parsed.data?.transactionid, body: body.toString('utf8'), answered };
         if (received.length < RECEIVED_MAX) received.push(callback);
         listener(callback);
         reply(response, callback);

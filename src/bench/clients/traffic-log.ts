@@ -1,8 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
+import { authorizationHeader, parseJson } from '../../lib/http-client.ts';
 import { WIRE_PAGE_MAX, type WireEntry, type WirePage, wirePage } from '../../protocol/wire.ts';
-import { parseJson } from './bodies.ts';
-import { authorizationHeader, request } from './http.ts';
+import { request } from './http.ts';
 
 /** An entry of the gateway's wire, on the clock of whoever listens. */
 export type LoggedTraffic = WireEntry & { atMs: number };
@@ -75,7 +75,7 @@ export class TrafficLogClient {
     if (status >= 500) {
       throw new PayboxError('REFUSED', `${url} answered ${status}`, { severity: 'retryable' });
     }
-    const parsed = wirePage.safeParse(parseJson(Buffer.from(body).toString('utf8')));
+    const parsed = wirePage.safeParse(parseJson(body));
     if (status === 200 && parsed.success) return parsed.data;
     throw new ConfigError(
       `${this.#origin} is no gateway that tells of its messages: it has no /_mock/wire (it answered ${status})`,

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
+import { authorizationHeader } from '../../lib/http-client.ts';
 import { BoxClient, type BoxStatus } from '../clients/box.ts';
 import { type Account, GatewayClient, gatewayAbout } from '../clients/gateway.ts';
-import { authorizationHeader, jsonOf, request } from '../clients/http.ts';
+import { jsonOf, request } from '../clients/http.ts';
 import { isPanelName } from '../panels/names.ts';
 import type { Probe } from '../probes.ts';
 import type { Capability, TargetKind } from '../target.ts';

@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import { bodyOf, parseJson } from '../../bench/clients/bodies.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 import { createServer } from '../../lib/http.ts';
+import { parseJson, readBody } from '../../lib/http-client.ts';
+import { LIMITS } from '../../protocol/fields.ts';
 import { PATHS } from '../../protocol/http-api.ts';
 import { recordOf } from './json.ts';
 
@@ -70,10 +71,10 @@ export async function startListener(
     return answer(200, { error: false, errorReason: '000', toastMessage: '', object: { reftransactionid } });
   };
   const server = createServer((request, response) => {
-    bodyOf(request).then(
+    readBody(request, LIMITS.httpBodyBytesMax).then(
       (body) => {
         const { method = '', url: path = '', headers } = request;
-        const it = { method, path, headers, body: body ?? '', atMs: clock.monotonicMs() };
+        const it = { method, path, headers, body: body?.toString('utf8') ?? '', atMs: clock.monotonicMs() };
         if (arrived.length < ARRIVED_MAX) arrived.push(it);
         reply(response, it);
       },

@@ -1,5 +1,5 @@
-import { parseJson } from '../../bench/clients/bodies.ts';
 import { MissingPeerError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { parseJson } from '../../lib/http-client.ts';
 import { Mismatch, NoAnswer } from '../check.ts';
 import { recordOf } from './json.ts';
 import { ANSWER_TIMEOUT_MS, type ServiceRun } from './subject.ts';

@@ -1,6 +1,6 @@
-import { request as httpRequest, type IncomingMessage } from 'node:http';
-import { request as httpsRequest } from 'node:https';
+import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
+import { openHttp } from '../../lib/http-client.ts';
 import { checkedLookup, destinationProblem, hostOf, type OwnPorts, portOf } from './destination.ts';
 
 /** An answer is read up to here (PROTOCOL.md, clause SYN-6). */
@@ -30,25 +30,16 @@ export function createPost(ownPorts: OwnPorts, lookup: (signal: AbortSignal) => 
     // An address in the URL is never looked up, so it is checked here.
     const problem = isIP(host) === 0 ? undefined : destinationProblem(host, portOf(to), ownPorts);
     if (problem !== undefined) throw new Error(`${to.host} is no place for callbacks: ${problem}`);
-    return new Promise((resolve, reject) => {
-      const send = to.protocol === 'https:' ? httpsRequest : httpRequest;
-      const sent = send(to, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...headers },
-        lookup: checkedLookup(portOf(to), ownPorts, lookup(signal)),
-        // A kept connection that the partner closes meanwhile would fail an attempt that it never saw.
-        agent: false,
-        signal,
-      });
-      sent.on('error', reject);
-      // No response follows it, and no abort ends the wait for one.
-      sent.once('upgrade', ({ statusCode }, socket) => {
-        socket.destroy();
-        reject(new Error(`the answer is HTTP ${statusCode}, a change of protocol`));
-      });
-      sent.once('response', (response) => readUpTo(response, ANSWER_BYTES_MAX).then(resolve, reject));
-      sent.end(body);
+    const response = await openHttp(to, {
+      method: 'POST',
+      headers,
+      body,
+      lookup: checkedLookup(portOf(to), ownPorts, lookup(signal)),
+      // A kept connection that the partner closes meanwhile would fail an attempt that it never saw.
+      agent: false,
+      signal,
     });
+    return readUpTo(response, ANSWER_BYTES_MAX);
   };
 }
 

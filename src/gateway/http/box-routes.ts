@@ -1,18 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
-import { EventStream } from '../../lib/event-stream.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { LIMITS } from '../../protocol/fields.ts';
-import {
-  BOX_ALIVE_MS,
-  BOX_CHALLENGE_HEADER,
-  BOX_PATHS,
-  BOX_SESSION_HEADER,
-  BOX_SILENCE_MAX_MS,
-} from '../../protocol/http-api.ts';
-import { type BoxConnection, UNREAD_BYTES_MAX } from '../boxes/connection.ts';
+import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
+import type { BoxConnection } from '../boxes/connection.ts';
 import { connectionToEvict } from '../boxes/giving-way.ts';
 import type { MessageSigner } from '../boxes/message-signer.ts';
 import type { BoxConfig } from '../config.ts';
@@ -20,7 +13,7 @@ import type { Directory } from '../directory.ts';
 import type { BoxHub, LinkFaults } from '../faults/link-faults.ts';
 import { boxPasswordOf, type Logins } from '../logins.ts';
 import { isLoggedIn } from './login-answer.ts';
-import { answerRefusal, basicCredentials } from './requests.ts';
+import { answerRefusal, basicCredentials, openStream } from './requests.ts';
 
 /** Open streams of one box, the one in use and those not yet ended; one more ends another that is not in use. */
 const STREAMS_PER_BOX_MAX = 4;
@@ -79,14 +72,7 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
     if (tooMany) connectionToEvict([...own.values()], (it) => it.address, isInUse)?.cut();
 
     const challenge = random.uuid();
-    reply.hijack();
-    const events = new EventStream(reply.raw, {
-      clock,
-      headers: { [BOX_CHALLENGE_HEADER]: challenge },
-      // Tells a quiet stream from a dead one (PROTOCOL.md, clause BOX-HTTP-3).
-      heartbeatMs: BOX_ALIVE_MS,
-      unreadBytesMax: UNREAD_BYTES_MAX,
-    });
+    const events = openStream(reply, clock, { [BOX_CHALLENGE_HEADER]: challenge });
     const line = links.line(terminalCode, {
       transport: 'http',
       send: (message) => {

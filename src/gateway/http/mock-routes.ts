@@ -1,17 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
-import { EventStream } from '../../lib/event-stream.ts';
+import type { EventStream } from '../../lib/event-stream.ts';
 import type { Logger } from '../../lib/log.ts';
-import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
-import { UNREAD_BYTES_MAX } from '../boxes/connection.ts';
 import type { MessageSigner } from '../boxes/message-signer.ts';
 import type { Changes } from '../changes.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Logins } from '../logins.ts';
 import type { Service } from '../service.ts';
 import { requireAdmin } from './admin.ts';
-import { answerRefusal } from './requests.ts';
+import { answerRefusal, openStream } from './requests.ts';
 import type { Views } from './views.ts';
 
 const ROWS_DEFAULT = 50;
@@ -83,8 +81,7 @@ function watchRoute(scope: FastifyInstance, changes: Changes, clock: Clock): () 
   scope.get('/events', (_request, reply) => {
     const [oldest] = watchers;
     if (watchers.size >= WATCHERS_MAX) oldest?.end();
-    reply.hijack();
-    const stream = new EventStream(reply.raw, { clock, heartbeatMs: BOX_ALIVE_MS, unreadBytesMax: UNREAD_BYTES_MAX });
+    const stream = openStream(reply, clock);
     watchers.add(stream);
     const unwatch = changes.watch((topic) => stream.send({ data: topic }));
     void stream.ended.then(() => {

@@ -1,7 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
+import type { Clock } from '../../lib/clock.ts';
+import { EventStream } from '../../lib/event-stream.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Code } from '../../protocol/codes.ts';
+import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
+import { UNREAD_BYTES_MAX } from '../boxes/connection.ts';
 import { parseJson, unknownFields } from '../domain/decode.ts';
 import type { Refusal, Result } from '../result.ts';
 
@@ -61,4 +65,11 @@ export function basicCredentials(request: FastifyRequest): Credentials | undefin
 /** The bearer token of a request (RFC 6750). */
 export function bearerToken(request: FastifyRequest): string | undefined {
   return /^Bearer +([\w.~+/=-]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
+}
+
+/** Turns the answer to a request into a stream of events; a comment tells a quiet one from a dead one (clause BOX-HTTP-3). */
+export function openStream(reply: FastifyReply, clock: Clock, headers: Record<string, string> = {}): EventStream {
+  reply.hijack();
+  const options = { clock, headers, heartbeatMs: BOX_ALIVE_MS, unreadBytesMax: UNREAD_BYTES_MAX };
+  return new EventStream(reply.raw, options);
 }

@@ -1,5 +1,5 @@
-import { parseJson } from '../../../bench/clients/bodies.ts';
 import { waitUntilRight, watchWhileRight } from '../../../bench/steps/waiting.ts';
+import { parseJson } from '../../../lib/http-client.ts';
 import { PATHS, transactionSync } from '../../../protocol/http-api.ts';
 import { webhookProblem } from '../../../protocol/webhook.ts';
 import { Mismatch, PreconditionFailed } from '../../check.ts';

@@ -1,4 +1,4 @@
-import { parseJson } from '../../../bench/clients/bodies.ts';
+import { parseJson } from '../../../lib/http-client.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
 import { Mismatch } from '../../check.ts';
 import { type Answer, summaryOf } from '../client.ts';
