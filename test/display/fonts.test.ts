@@ -1,6 +1,6 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CHARSET, FIGURES } from '../../src/display/charset.ts';
 import type { Face, FaceSpec } from '../../src/display/fonts/faces.ts';
 import { openFaces } from '../../src/display/fonts/glyph-sheets.ts';
@@ -17,6 +17,13 @@ function inkOf({ alpha, glyphs }: Face, char: string): number {
   if (glyph === undefined) return -1;
   return alpha.subarray(glyph.offset, glyph.offset + glyph.width * glyph.height).reduce((sum, each) => sum + each, 0);
 }
+
+beforeEach(() => {
+  vi.stubEnv('PAYBOX_GLYPH_CACHE', '');
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
 
 describe('drawn letters', () => {
   it('are all there, each with ink of its own', async () => {
@@ -45,6 +52,15 @@ describe('drawn letters', () => {
       expect(Buffer.compare(await readFile(path), intact)).toBe(0);
     }
     expect(await readdir(cacheDir)).toEqual([name]);
+  });
+
+  it('are drawn once for all boxes that are given one cache', async () => {
+    const folder = await temporaryFolder();
+    vi.stubEnv('PAYBOX_GLYPH_CACHE', join(folder, 'shared'));
+    const drawn = await openFaces(SPECS, { cacheDir: join(folder, 'one') });
+    expect(await openFaces(SPECS, { cacheDir: join(folder, 'other') })).toEqual(drawn);
+    expect(await readdir(folder)).toEqual(['shared']);
+    expect(await readdir(join(folder, 'shared'))).toHaveLength(1);
   });
 
   it('that cannot be kept are drawn all the same, and leave nothing behind', async () => {

@@ -23,7 +23,10 @@ const DRAWING_TIMEOUT_MS = 60_000;
 const CHILD_OUTPUT_BYTES_MAX = 1 << 20;
 
 export interface FaceSource {
-  /** Where drawn sheets are kept; made when it is missing. */
+  /**
+   * Where drawn sheets are kept; made when it is missing. Where many boxes are started, PAYBOX_GLYPH_CACHE names one
+   * folder for all of them instead.
+   */
   cacheDir: string;
   signal?: AbortSignal;
 }
@@ -36,17 +39,18 @@ export interface FaceSource {
 export async function openFaces(specs: readonly FaceSpec[], source: FaceSource): Promise<Face[]> {
   const fontFiles = locateFonts();
   const name = `glyphs-${cacheKey(specs)}.bin`;
-  const cached = await readSheets(join(source.cacheDir, name), specs);
+  const cacheDir = process.env.PAYBOX_GLYPH_CACHE || source.cacheDir;
+  const cached = await readSheets(join(cacheDir, name), specs);
   if (cached !== undefined) return cached;
   const drawIn = (folder: string) =>
     drawSheets({ specs: [...specs], fontFiles, target: join(folder, name) }, source.signal);
   try {
-    await mkdir(source.cacheDir, { recursive: true });
-    return await drawIn(source.cacheDir);
+    await mkdir(cacheDir, { recursive: true });
+    return await drawIn(cacheDir);
   } catch (error) {
     if (source.signal?.aborted) throw error;
     const folder = await mkdtemp(join(tmpdir(), 'paybox-letters-')).catch((reason: unknown) => {
-      throw drawingFailed(`neither ${source.cacheDir} nor ${tmpdir()} can be written`, reason);
+      throw drawingFailed(`neither ${cacheDir} nor ${tmpdir()} can be written`, reason);
     });
     return await drawIn(folder).finally(() => rm(folder, { recursive: true, force: true }));
   }
