@@ -122,8 +122,8 @@ async function restoreOpened(opened: BackupFile, place: StoreLocation, replace: 
     process.stdout.write(`restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; start the gateway\n`);
     return;
   }
-  const { facts, aside } = await restoreBackup(opened, dataDir, { replace, stamp });
-  process.stdout.write(`restored ${file} into ${dataDir}: ${inWords(facts)}; start the gateway\n`);
+  const { summary, aside } = await restoreBackup(opened, dataDir, { replace, stamp });
+  process.stdout.write(`restored ${file} into ${dataDir}: ${inWords(summary)}; start the gateway\n`);
   if (aside !== undefined) process.stdout.write(`the store that was there is ${aside} now\n`);
 }
 

@@ -10,11 +10,10 @@ import { Hub } from './boxes/hub.ts';
 import { MessageSigner } from './boxes/message-signer.ts';
 import type { BrokerAddress, MqttChannel, MqttChannelDeps } from './boxes/mqtt-channel.ts';
 import type { LimitedSocket } from './boxes/packet-limit.ts';
-import { attemptCallback } from './callbacks/attempt.ts';
-import { createBacklog, keepBacklog } from './callbacks/backlog.ts';
+import { attemptCallback, createPost } from './callbacks/attempt.ts';
+import { cacheBacklog, createBacklog } from './callbacks/backlog.ts';
 import { portOf } from './callbacks/destination.ts';
 import { CallbackDispatcher } from './callbacks/dispatcher.ts';
-import { createPost } from './callbacks/post.ts';
 import { retryWaitsOf } from './callbacks/retry-schedule.ts';
 import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
@@ -36,8 +35,8 @@ import { addressError, readServerTls, urlHost } from './listen.ts';
 import { Logins } from './logins.ts';
 import { createMetrics } from './metrics.ts';
 import { Service } from './service.ts';
+import type { DeliveriesFor } from './store/integrity/requeue.ts';
 import { Pruner } from './store/pruner.ts';
-import type { DeliveriesFor } from './store/repositories/deliveries.ts';
 import { type OnStandby, openStore, type Store } from './store/store.ts';
 import { createTokens } from './tokens.ts';
 import { TrafficLog } from './traffic-log.ts';
@@ -134,8 +133,8 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   opened.add('faults', () => faults.close());
   opened.add('boxes', () => hub.close());
   const backlog = createBacklog({ clock, store });
-  const keptBacklog = keepBacklog(backlog, clock);
-  const metrics = createMetrics(() => hub.online, keptBacklog);
+  const cachedBacklog = cacheBacklog(backlog, clock);
+  const metrics = createMetrics(() => hub.online, cachedBacklog);
   const ownPorts: number[] = [];
   const names = new Names(deps);
   const dispatcher: CallbackDispatcher = new CallbackDispatcher({
@@ -208,7 +207,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   });
   const health = new Health({ clock, store, isBrokerThere: () => mqtt?.isConnected() ?? true });
   app.register((scope) =>
-    pageRoutes(scope, { store, metrics, health, backlog: keptBacklog, log, basePath: config.basePath }),
+    pageRoutes(scope, { store, metrics, health, backlog: cachedBacklog, log, basePath: config.basePath }),
   );
   await listen(app, config);
   ownPorts.push(...portsOf(originAt(app, config), config.mqtt?.embedded === undefined ? undefined : mqtt?.url));

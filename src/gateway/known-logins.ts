@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { type Random, systemRandom } from '../lib/random.ts';
-import { KNOWN_LOGINS_MAX } from './store/repositories/known-logins.ts';
+import { KNOWN_LOGINS_MAX } from './store/repositories/credentials.ts';
 import type { Store } from './store/store.ts';
 
 const KEY_BYTES = 32;

@@ -6,7 +6,7 @@ import type { CallbackDispatcher } from './callbacks/dispatcher.ts';
 import type { Changes } from './changes.ts';
 import type { Directory } from './directory.ts';
 import { paymentEffects } from './domain/payment.ts';
-import type { PaymentDetails } from './store/repositories/paid-by.ts';
+import type { PaymentDetails } from './store/repositories/payments.ts';
 import type { Store } from './store/store.ts';
 
 /** Money that comes in at an account, and what it pays: whatever fits it, or one order by its id. */
@@ -23,7 +23,7 @@ export interface ReceivePaymentDeps {
   directory: Directory;
   store: Store;
   hub: Pick<Hub, 'session' | 'sendPayment' | 'resendFromStore' | 'withdrawPush'>;
-  dispatcher: Pick<CallbackDispatcher, 'look'>;
+  dispatcher: Pick<CallbackDispatcher, 'wake'>;
   changes: Changes;
   clock: Clock;
   random: Random;
@@ -52,7 +52,7 @@ export function createReceivePayment({
       .catch((error: unknown) => {
         // It may be kept all the same, when only the answer of the store was lost.
         hub.resendFromStore(boxes);
-        dispatcher.look(money.partner);
+        dispatcher.wake(money.partner);
         throw error;
       });
     const { payment, notices: told, callback, withdrawn } = kept;
@@ -62,7 +62,7 @@ export function createReceivePayment({
       else hub.sendPayment(terminal_code, { ...payment, push_id, repeated: false });
     }
     for (const { id, terminal_code } of withdrawn) hub.withdrawPush(terminal_code, id, 'the order was paid');
-    if (callback !== undefined) dispatcher.look(payment.partner);
+    if (callback !== undefined) dispatcher.wake(payment.partner);
     changes.publish('payments', 'orders', 'callbacks');
     return transactionId;
   };

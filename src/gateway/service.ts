@@ -13,7 +13,7 @@ import type { Metrics } from './metrics.ts';
 import type { ReceivePayment } from './pay.ts';
 import { accept, type Result, refuse } from './result.ts';
 import type { NewOrder } from './store/repositories/orders.ts';
-import type { PaymentDetails } from './store/repositories/paid-by.ts';
+import type { PaymentDetails } from './store/repositories/payments.ts';
 import type { Store } from './store/store.ts';
 
 export interface ServiceDeps {

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { EnrolmentRequests } from '../../src/gateway/enrolment-requests.ts';
-import { EnrolmentRequestStore } from '../../src/gateway/store/repositories/enrolment-requests.ts';
+import { EnrolmentRequestStore } from '../../src/gateway/store/repositories/credentials.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { AskingBox, askFrom, loginStatus } from '../support/asking-box.ts';
 import { temporaryFolder } from '../support/net.ts';

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { expect, it } from 'vitest';
+import type { Post } from '../../src/gateway/callbacks/attempt.ts';
 import { attemptCallback } from '../../src/gateway/callbacks/attempt.ts';
-import type { Post } from '../../src/gateway/callbacks/post.ts';
 import { Changes } from '../../src/gateway/changes.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';

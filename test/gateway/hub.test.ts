@@ -225,7 +225,7 @@ it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say
     throw new Error('the connection ended');
   };
   const looked: string[] = [];
-  const dispatcher = { look: (partner: string) => void looked.push(partner) };
+  const dispatcher = { wake: (partner: string) => void looked.push(partner) };
   const pay = createReceivePayment({ ...deps, store, clock, hub, dispatcher });
   const service = new Service({
     ...deps,
@@ -254,7 +254,7 @@ it('MSG-7 AGT-11 tells a box of a payment, and says that it is new, although the
   await hello();
   const [sendPayment, resendFromStore] = [hub.sendPayment.bind(hub), hub.resendFromStore.bind(hub)];
   const away = { sendPayment, resendFromStore, withdrawPush: hub.withdrawPush.bind(hub), session: () => undefined };
-  const pay = createReceivePayment({ ...deps, store, clock, hub: away, dispatcher: { look: () => undefined } });
+  const pay = createReceivePayment({ ...deps, store, clock, hub: away, dispatcher: { wake: () => undefined } });
   const service = new Service({
     ...deps,
     store,
@@ -283,7 +283,7 @@ it('does not say that an order is cancelled which is paid in that moment', async
   await turns();
   await say({ type: 'shown', pushId });
   expect((await result).ok).toBe(true);
-  const pay = createReceivePayment({ ...deps, store, clock, hub, dispatcher: { look: () => undefined } });
+  const pay = createReceivePayment({ ...deps, store, clock, hub, dispatcher: { wake: () => undefined } });
   const service = new Service({
     ...deps,
     store,

@@ -10,25 +10,25 @@ it('SYN-4 misses no callback that comes while the store is read', async () => {
   const attempted = Promise.withResolvers<string>();
   const due: string[] = [];
   let reads = 0;
-  const nextPending = async () => {
+  const nextDue = async () => {
     const found = due.splice(0).map((id) => ({ id, tries: 1, next_at_ms: 0 }));
     await Promise.resolve();
     reads += 1;
     if (reads > 1) return found;
     due.push('late');
-    lane.look();
+    queue.wake();
     return found;
   };
-  const lane: PartnerQueue = new PartnerQueue(
+  const queue: PartnerQueue = new PartnerQueue(
     'demo',
     {
       ...{ clock, log: createLogger(new PassThrough().resume(), clock, 'json'), retryWaitsMs: [1000] },
-      store: { payments: { nextPending, neverTried: async () => [] } },
+      store: { callbacks: { nextDue, neverTried: async () => [] } },
       attempt: async (id) => attempted.resolve(id),
     },
     closing.signal,
   );
   expect(await attempted.promise).toBe('late');
   closing.abort();
-  await lane.ended();
+  await queue.ended();
 });

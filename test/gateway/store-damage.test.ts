@@ -4,6 +4,7 @@ import { CompiledQuery, Kysely, sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { sqliteFile } from '../../src/gateway/store/engines/sqlite.ts';
 import { verifyLedger } from '../../src/gateway/store/integrity/ledger.ts';
+import { CallbackStore } from '../../src/gateway/store/repositories/callbacks.ts';
 import { OrderStore } from '../../src/gateway/store/repositories/orders.ts';
 import { PaymentStore } from '../../src/gateway/store/repositories/payments.ts';
 import type { Tables } from '../../src/gateway/store/schema/tables.ts';
@@ -69,7 +70,7 @@ async function found(folder: string, known: Acknowledged): Promise<'whole' | 'na
   const opened = store as Awaited<ReturnType<typeof openStore>>;
   try {
     const rows = await opened.payments.newest(1000);
-    const callbacks = await opened.payments.callbacksOf(rows.map(({ id }) => id));
+    const callbacks = await opened.callbacks.ofPayments(rows.map(({ id }) => id));
     const isWhole = [...known].every(([id, { content, amount }]) => {
       const row = rows.find((it) => it.id === id);
       const told = JSON.parse(callbacks.find((it) => it.payment_id === id)?.body ?? '{}') as Record<string, unknown>;
@@ -179,7 +180,9 @@ describe('a row that is damaged while the gateway runs', () => {
     const [orders, payments] = [new OrderStore(db, log), new PaymentStore(db, log, () => undefined)];
     await expect(orders.find('a')).rejects.toThrow('the row a of orders is damaged');
     await expect(orders.startPush(push('p', 'a'), undefined)).rejects.toThrow('a row of orders is damaged: a');
-    await expect(payments.callback('c a')).rejects.toThrow('the row c a of payment t a of callbacks is damaged');
+    await expect(new CallbackStore(db, log).find('c a')).rejects.toThrow(
+      'the row c a of payment t a of callbacks is damaged',
+    );
     expect((await orders.newest(10)).map((it) => it.id)).toEqual(['b']);
     expect((await payments.newest(10)).map((it) => it.id)).toEqual(['t b']);
     expect((await payments.takeUnreported(BOX, 9)).notices.map((it) => it.id)).toEqual(['t b']);
@@ -188,7 +191,7 @@ describe('a row that is damaged while the gateway runs', () => {
       'damaged in orders: a',
       'damaged in payments: t a',
       'damaged in callbacks: c a of payment t a',
-      'payment 1 is not the one that was kept after 0',
+      'payment 1 is not the one that was stored after 0',
     ]);
   });
 

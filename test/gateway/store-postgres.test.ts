@@ -58,7 +58,7 @@ describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
     expect(kept.filter((id) => !found.includes(id))).toEqual([]);
     expect(found.length - kept.length).toBeLessThanOrEqual(1);
     expect(await store.payments.noticesOf(found)).toHaveLength(found.length);
-    expect(await store.payments.callbacksOf(found)).toHaveLength(found.length);
+    expect(await store.callbacks.ofPayments(found)).toHaveLength(found.length);
     const paid = (await store.orders.newest(1000)).filter((it) => it.status === 'paid').map((it) => it.id);
     expect(paid.toSorted()).toEqual(
       stored

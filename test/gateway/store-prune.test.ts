@@ -40,7 +40,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
         await pay(store, `t ${id}`, { orderRef: id, atMs, notices: told, callback: callback(`c ${id}`) });
         await store.payments.report(`t ${id}`, BOX, true, atMs);
         const after = { url: 'u', status: 'delivered', warning: null, tries: 1, next_at_ms: 9 } as const;
-        await store.payments.addAttempt(attempt(`a ${id}`, `c ${id}`), after);
+        await store.callbacks.addAttempt(attempt(`a ${id}`, `c ${id}`), after);
       }
       expect(await prune(store)).toMatchObject({ orders: 1, payments: 1, qrCodes: 1 });
       expect(await orderIds(store)).toEqual(['new']);
@@ -49,8 +49,8 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       expect(await paymentIds(store)).toEqual(['t new']);
       const payments = ['t old', 't new'];
       expect((await store.payments.noticesOf(payments)).map((it) => it.payment_id)).toEqual(['t new']);
-      expect((await store.payments.callbacksOf(payments)).map((it) => it.id)).toEqual(['c new']);
-      expect((await store.payments.attemptsOf(['c old', 'c new'], 100)).map((it) => it.id)).toEqual(['a new']);
+      expect((await store.callbacks.ofPayments(payments)).map((it) => it.id)).toEqual(['c new']);
+      expect((await store.callbacks.attemptsOf(['c old', 'c new'], 100)).map((it) => it.id)).toEqual(['a new']);
       expect(await prune(store)).toMatchObject({ orders: 0, payments: 0, qrCodes: 0 });
     });
 
@@ -120,18 +120,18 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       await pay(store, 'over');
       expect(await prune(store, { keptMs: 0, keptMax: 0 })).toMatchObject({ payments: 1 });
       expect(await paymentIds(store)).toHaveLength(111);
-      expect((await store.payments.nextPending('demo', 10)).map((it) => it.id)).toEqual(['c1']);
+      expect((await store.callbacks.nextDue('demo', 10)).map((it) => it.id)).toEqual(['c1']);
     });
 
     it('no payment by its age whose callback has failed, but by its number, which it tells', async () => {
       const store = await opened(await place());
       for (const id of ['a', 'b']) await pay(store, id, { callback: callback(`c ${id}`) });
       const after = { url: 'u', status: 'failed', warning: null, tries: 1, next_at_ms: 9 } as const;
-      for (const id of ['a', 'b']) await store.payments.addAttempt(attempt(`a ${id}`, `c ${id}`), after);
+      for (const id of ['a', 'b']) await store.callbacks.addAttempt(attempt(`a ${id}`, `c ${id}`), after);
       expect(await prune(store)).toMatchObject({ payments: 0 });
       const told = [];
       for await (const it of store.prune(NOW_MS, { keptMs: DAY_MS, keptMax: 1 })) told.push(it);
-      expect(told).toContainEqual(expect.objectContaining({ kind: 'payments', deleted: 1, untold: 1 }));
+      expect(told).toContainEqual(expect.objectContaining({ kind: 'payments', deleted: 1, undelivered: 1 }));
       expect(await paymentIds(store)).toEqual(['b']);
     });
 
@@ -173,7 +173,7 @@ describe.each(ENGINES)('pruning on $name', ({ missing, places }) => {
       }
       await pruner.close();
       expect(await orderIds(store)).toEqual(['new', 'young']);
-      expect(lines.filter((it) => it.includes('clock-doubted'))).toHaveLength(1);
+      expect(lines.filter((it) => it.includes('clock-not-trusted'))).toHaveLength(1);
     });
 
     it('nothing that was made while the calendar was set back', async () => {

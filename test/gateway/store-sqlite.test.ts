@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { CompiledQuery, Kysely, sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { sqliteFile } from '../../src/gateway/store/engines/sqlite.ts';
+import { CallbackStore } from '../../src/gateway/store/repositories/callbacks.ts';
 import { OrderStore } from '../../src/gateway/store/repositories/orders.ts';
-import { PaymentStore } from '../../src/gateway/store/repositories/payments.ts';
 import type { Tables } from '../../src/gateway/store/schema/tables.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { keptLog, opened, order, pay, push } from './store-rows.ts';
@@ -75,11 +75,11 @@ describe('a store in a file', () => {
   it('SYN-4 finds what is due to a partner, what it was not told yet and what failed by an index of all that is asked', async () => {
     const queries: CompiledQuery[] = [];
     const db = await openedFile(await temporaryFolder(), (query) => queries.push(query));
-    const payments = new PaymentStore(db, keptLog().log, () => undefined);
-    await payments.neverTried('demo', 9);
-    await payments.nextPending('demo', 9);
-    await payments.newestCallbacks(9, undefined, 'failed');
-    await payments.backlog();
+    const callbacks = new CallbackStore(db, keptLog().log);
+    await callbacks.neverTried('demo', 9);
+    await callbacks.nextDue('demo', 9);
+    await callbacks.newest(9, undefined, 'failed');
+    await callbacks.backlog();
     const plans: string[] = [];
     for (const { sql: text, parameters } of [...queries]) {
       const { rows } = await db.executeQuery(CompiledQuery.raw(`explain query plan ${text}`, [...parameters]));

@@ -91,16 +91,16 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
         ['c', 'c1'],
         ['d', 'none'],
       ] as const) {
-        await store.payments.addAttempt(attempt(id, of), after);
+        await store.callbacks.addAttempt(attempt(id, of), after);
       }
-      const rows = await store.payments.attemptsOf(['c1', 'none'], 100);
+      const rows = await store.callbacks.attemptsOf(['c1', 'none'], 100);
       expect(rows.map((it) => it.id)).toEqual(['a', 'c']);
-      expect(await store.payments.nextPending('demo', 10)).toEqual([
+      expect(await store.callbacks.nextDue('demo', 10)).toEqual([
         { id: 'c1', tries: 1, next_at_ms: 9 },
         { id: 'c2', tries: 1, next_at_ms: 9 },
       ]);
-      expect((await store.payments.attemptsOf(['c1', 'none'], 1)).map((it) => it.id)).toEqual(['c']);
-      expect(await store.payments.pendingPartners()).toEqual(['demo']);
+      expect((await store.callbacks.attemptsOf(['c1', 'none'], 1)).map((it) => it.id)).toEqual(['c']);
+      expect(await store.callbacks.pendingPartners()).toEqual(['demo']);
     });
 
     it('SYN-5 what is owed to each partner, and has what failed tried again, part by part', async () => {
@@ -108,24 +108,24 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
       const ids = ['c1', 'c2', 'c3', 'c4'];
       for (const id of ids) await pay(store, `of ${id}`, { callback: { id, url: 'u', body: 'b' } });
       for (const id of ids.slice(1)) {
-        await store.payments.addAttempt(attempt(`a ${id}`, id), { url: 'u', status: 'failed', tries: 7 });
+        await store.callbacks.addAttempt(attempt(`a ${id}`, id), { url: 'u', status: 'failed', tries: 7 });
       }
-      expect(await store.payments.backlog()).toEqual({
+      expect(await store.callbacks.backlog()).toEqual({
         partners: [{ partner: 'demo', waiting: 1, failed: 3 }],
         oldestWaitingAtMs: 5,
       });
-      expect((await store.payments.neverTried('demo', 10)).map((it) => it.id)).toEqual(['c1']);
-      expect((await store.payments.newestCallbacks(2, undefined, 'failed')).map((it) => it.id)).toEqual(['c4', 'c3']);
-      expect((await store.payments.newestCallbacks(2, 'c3', 'failed')).map((it) => it.id)).toEqual(['c2']);
+      expect((await store.callbacks.neverTried('demo', 10)).map((it) => it.id)).toEqual(['c1']);
+      expect((await store.callbacks.newest(2, undefined, 'failed')).map((it) => it.id)).toEqual(['c4', 'c3']);
+      expect((await store.callbacks.newest(2, 'c3', 'failed')).map((it) => it.id)).toEqual(['c2']);
       const failed = { status: 'failed', partner: 'demo', fromMs: 5, toMs: 6 } as const;
       for (const other of [{ partner: 'other' }, { fromMs: 6 }, { toMs: 5 }]) {
-        expect((await store.payments.tryAgain({ ...failed, ...other }, 0, 9, 8)).partners).toEqual([]);
+        expect((await store.callbacks.requeue({ ...failed, ...other }, 0, 9, 8)).partners).toEqual([]);
       }
-      const first = await store.payments.tryAgain(failed, 0, 2, 8);
+      const first = await store.callbacks.requeue(failed, 0, 2, 8);
       expect(first.partners).toEqual(['demo', 'demo']);
-      expect((await store.payments.tryAgain(failed, first.after ?? 0, 2, 8)).partners).toEqual(['demo']);
-      expect(await store.payments.tryAgain(failed, 0, 2, 8)).toEqual({ partners: [], after: undefined });
-      expect(await store.payments.nextPending('demo', 2)).toEqual([
+      expect((await store.callbacks.requeue(failed, first.after ?? 0, 2, 8)).partners).toEqual(['demo']);
+      expect(await store.callbacks.requeue(failed, 0, 2, 8)).toEqual({ partners: [], after: undefined });
+      expect(await store.callbacks.nextDue('demo', 2)).toEqual([
         { id: 'c1', tries: 0, next_at_ms: 5 },
         { id: 'c2', tries: 1, next_at_ms: 8 },
       ]);

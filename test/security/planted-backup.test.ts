@@ -118,9 +118,9 @@ describe('who owns the backup that is restored', () => {
     const [{ folder, file }, evil] = [await backupOf('a'), await backupOf('a', 'b')];
     const swapped = await openBackup(file);
     await rename(evil.file, file);
-    const { facts } = await restoreBackup(swapped, join(folder, 'data'), { replace: false, stamp: STAMP });
+    const { summary } = await restoreBackup(swapped, join(folder, 'data'), { replace: false, stamp: STAMP });
     await swapped.handle.close();
-    expect(facts.payments).toBe(1);
+    expect(summary.payments).toBe(1);
     expect(await paymentsIn(join(folder, 'data'))).toEqual(['a']);
 
     const written = await openBackup(file);

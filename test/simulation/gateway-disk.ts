@@ -12,9 +12,12 @@ import {
 } from 'kysely';
 import { CHECKSUM_FUNCTION, checksumOf } from '../../src/gateway/store/integrity/checksums.ts';
 import { prune } from '../../src/gateway/store/prune.ts';
-import { BoxSecretStore } from '../../src/gateway/store/repositories/box-secrets.ts';
-import { EnrolmentRequestStore } from '../../src/gateway/store/repositories/enrolment-requests.ts';
-import { KnownLoginStore } from '../../src/gateway/store/repositories/known-logins.ts';
+import { CallbackStore } from '../../src/gateway/store/repositories/callbacks.ts';
+import {
+  BoxSecretStore,
+  EnrolmentRequestStore,
+  KnownLoginStore,
+} from '../../src/gateway/store/repositories/credentials.ts';
 import { OrderStore } from '../../src/gateway/store/repositories/orders.ts';
 import { PaymentStore } from '../../src/gateway/store/repositories/payments.ts';
 import { QrCodeStore } from '../../src/gateway/store/repositories/qr-codes.ts';
@@ -86,6 +89,7 @@ export class GatewayDisk {
       orders: new OrderStore(db, log),
       qrCodes: new QrCodeStore(db),
       payments: new PaymentStore(db, log, () => undefined),
+      callbacks: new CallbackStore(db, log),
       knownLogins: new KnownLoginStore(db),
       enrolmentRequests: new EnrolmentRequestStore(db),
       boxSecrets: () => BoxSecretStore.open(db),

@@ -1,29 +1,46 @@
+import type { IncomingMessage } from 'node:http';
+import { isIP, type LookupFunction } from 'node:net';
 import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
+import { openHttp } from '../../lib/http-client.ts';
 import { tokenResponse, transactionSyncReply } from '../../protocol/http-api.ts';
 import { signWebhook } from '../../protocol/webhook.ts';
 import type { CallbackAuth } from '../config.ts';
-import type { Answer, Post } from './post.ts';
+import { checkedLookup, destinationProblem, hostOf, type OwnPorts, portOf } from './destination.ts';
 
-/** An attempt lasts at most this long, the partner's token included (PROTOCOL.md, clause SYN-6). */
+/** With the request for the partner's token (PROTOCOL.md, clause SYN-6). */
 const ATTEMPT_TIMEOUT_MS = 10_000;
-/** Of an answer that is longer, the beginning is kept. */
-const ANSWER_KEPT_CHARS_MAX = 4096;
+/** More of an answer is not stored. */
+const ANSWER_STORED_CHARS_MAX = 4096;
+/** PROTOCOL.md, clause SYN-6. */
+const ANSWER_READ_BYTES_MAX = 65_536;
 
-/** One attempt and what it means for the callback. */
+export interface Answer {
+  status: number;
+  body: string;
+  /** Whether the answer was longer than the limit. */
+  cut: boolean;
+}
+
+/**
+ * Sends JSON and reads the answer, up to 64 KiB. Follows no redirect. Rejects on a connection error, when `signal`
+ * aborts, and for a forbidden address.
+ */
+export type Post = (url: string, headers: Record<string, string>, body: string, signal: AbortSignal) => Promise<Answer>;
+
+/** One attempt and its result. */
 export interface Attempt {
   result: 'delivered' | 'retry' | 'failed';
   warning: string | null;
   startedAtMs: number;
   durationMs: number;
-  /** As sent, the authorization masked. */
+  /** The authorization is masked. */
   requestHeaders: Record<string, string>;
   status: number | null;
   answer: string | null;
   error: string | null;
 }
 
-/** What is posted, where to, and what proves whence it comes. */
 export interface CallbackRequest {
   /** The same at every attempt. */
   id: string;
@@ -31,12 +48,12 @@ export interface CallbackRequest {
   auth: CallbackAuth;
   signingSecret: string | undefined;
   body: string;
-  /** Attempts of the ladder before it. */
+  /** Scheduled attempts before this one. */
   tries: number;
   byHand: boolean;
 }
 
-/** Makes one attempt of a callback, which an aborted `stop` ends. Never rejects. */
+/** Makes one attempt of a callback, until `stop` aborts. Never rejects. */
 export type MakeAttempt = (
   to: CallbackRequest,
   how: { clock: Clock; post: Post },
@@ -70,9 +87,9 @@ export async function attemptCallback(
     const bearer = authorization === undefined ? {} : { authorization };
     const answer = await post(to.url, { ...bearer, ...signed }, to.body, signal);
     return ended({
-      ...judge(answer),
+      ...resultOf(answer),
       status: answer.status,
-      answer: storable(answer.body.slice(0, ANSWER_KEPT_CHARS_MAX)),
+      answer: storable(answer.body.slice(0, ANSWER_STORED_CHARS_MAX)),
       error: null,
     });
   } catch (error) {
@@ -81,7 +98,7 @@ export async function attemptCallback(
   }
 }
 
-/** The value of `authorization`, or `undefined` for none. Rejects when the partner gives no token. */
+/** Returns the value of the header, `undefined` for none. Rejects when the partner gives no token. */
 async function authorize(auth: CallbackAuth, post: Post, signal: AbortSignal): Promise<string | undefined> {
   if (auth.kind === 'none') return undefined;
   if (auth.kind === 'bearer') return `Bearer ${auth.token}`;
@@ -93,12 +110,12 @@ async function authorize(auth: CallbackAuth, post: Post, signal: AbortSignal): P
   return `Bearer ${token.data.access_token}`;
 }
 
-function judge(answer: Answer): Pick<Attempt, 'result' | 'warning'> {
+function resultOf(answer: Answer): Pick<Attempt, 'result' | 'warning'> {
   const { status } = answer;
   if (status === 400) return { result: 'failed', warning: null };
   if (status < 200 || status > 299) return { result: 'retry', warning: null };
   if (status !== 200) return { result: 'delivered', warning: `HTTP ${status}: the documented reply is 200` };
-  if (answer.cut) return { result: 'delivered', warning: 'the reply is longer than 65536 bytes' };
+  if (answer.cut) return { result: 'delivered', warning: `the reply is longer than ${ANSWER_READ_BYTES_MAX} bytes` };
   const reply = transactionSyncReply.safeParse(jsonOf(answer.body));
   if (!reply.success) return { result: 'delivered', warning: 'the body is not the documented reply' };
   return {
@@ -107,7 +124,7 @@ function judge(answer: Answer): Pick<Attempt, 'result' | 'warning'> {
   };
 }
 
-/** PostgreSQL keeps no NUL in a text. */
+/** PostgreSQL cannot store NUL in a text. */
 function storable(text: string): string {
   return text.replaceAll('\0', '\ufffd');
 }
@@ -118,4 +135,40 @@ function jsonOf(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Posts to partners, but not to this gateway's own ports, nor to link-local and metadata addresses. `lookup` resolves names
+ * for one call, until `signal` aborts.
+ */
+export function createPost(ownPorts: OwnPorts, lookup: (signal: AbortSignal) => LookupFunction): Post {
+  return async (url, headers, body, signal) => {
+    const to = new URL(url);
+    const host = hostOf(to);
+    // An address in the URL is not looked up, so it is checked here.
+    const problem = isIP(host) === 0 ? undefined : destinationProblem(host, portOf(to), ownPorts);
+    if (problem !== undefined) throw new Error(`${to.host} is no place for callbacks: ${problem}`);
+    const response = await openHttp(to, {
+      method: 'POST',
+      headers,
+      body,
+      lookup: checkedLookup(portOf(to), ownPorts, lookup(signal)),
+      // The partner may close an idle connection: the attempt would fail without reaching it.
+      agent: false,
+      signal,
+    });
+    return readUpTo(response, ANSWER_READ_BYTES_MAX);
+  };
+}
+
+async function readUpTo(response: IncomingMessage, bytesMax: number): Promise<Answer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response) {
+    chunks.push(chunk as Buffer);
+    size += (chunk as Buffer).length;
+    if (size > bytesMax) break;
+  }
+  const body = Buffer.concat(chunks).subarray(0, bytesMax).toString('utf8');
+  return { status: response.statusCode ?? 0, body, cut: size > bytesMax };
 }

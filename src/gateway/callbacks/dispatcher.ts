@@ -5,21 +5,18 @@ import type { Random } from '../../lib/random.ts';
 import type { Changes } from '../changes.ts';
 import type { Directory } from '../directory.ts';
 import type { Metrics } from '../metrics.ts';
-import type { CallbackChoice } from '../store/repositories/owed.ts';
-import type { AfterAttempt } from '../store/repositories/payments.ts';
+import type { AfterAttempt, CallbackChoice } from '../store/repositories/callbacks.ts';
 import type { CallbackRow } from '../store/schema/tables.ts';
 import type { Store } from '../store/store.ts';
 import type { TrafficLog } from '../traffic-log.ts';
-import type { Attempt, MakeAttempt } from './attempt.ts';
+import type { Attempt, MakeAttempt, Post } from './attempt.ts';
 import { PartnerQueue } from './partner-queue.ts';
-import type { Post } from './post.ts';
 
-/** Until the store, which failed at the start, is asked again. */
-const STUCK_WAIT_MS = 10_000;
-/** Of one call to have them tried again … */
-const AGAIN_MAX = 10_000;
-/** … and in one transaction: whatever else there is to do waits for no more than that. */
-const AGAIN_BATCH_MAX = 100;
+/** After an error of the store at the start. */
+const STORE_ERROR_WAIT_MS = 10_000;
+/** Callbacks of one call to `resendAll`, and of one transaction of it: nothing else waits for longer than that. */
+const RESEND_MAX = 10_000;
+const RESEND_BATCH_MAX = 100;
 
 export interface CallbackDispatcherDeps {
   store: Store;
@@ -30,19 +27,18 @@ export interface CallbackDispatcherDeps {
   changes: Changes;
   metrics: Metrics;
   wire: Pick<TrafficLog, 'callback'>;
-  /** How a partner is called. */
   post: Post;
   attempt: MakeAttempt;
-  /** Waits of the ladder in milliseconds, one before each retry (PROTOCOL.md, clause SYN-4). */
+  /** Waits before each retry, in milliseconds (PROTOCOL.md, clause SYN-4). */
   retryWaitsMs: readonly number[];
 }
 
-/** Brings stored callbacks to partners, again and again as the ladder says; it outlives the gateway's restarts. */
+/** Delivers stored callbacks to partners, by the retry schedule, also after a restart of the gateway. */
 export class CallbackDispatcher {
   readonly #deps: CallbackDispatcherDeps;
   /** By partner. */
-  readonly #lanes = new Map<string, PartnerQueue>();
-  /** One attempt of a callback at a time, by the ladder or by hand. */
+  readonly #queues = new Map<string, PartnerQueue>();
+  /** By callback: one attempt at a time, scheduled or by hand. */
   readonly #attempts = new Map<string, Promise<unknown>>();
   readonly #closing = new AbortController();
   #starting: Promise<void> = Promise.resolve();
@@ -51,32 +47,32 @@ export class CallbackDispatcher {
     this.#deps = deps;
   }
 
-  /** Begins to deliver what the store has to deliver, each callback where it stood. */
+  /** Begins to deliver every pending callback in the store. */
   start(): void {
-    this.#starting = this.#takeUp();
+    this.#starting = this.#startQueues();
   }
 
-  /** Looks into the store: there is something new to tell a partner. */
-  look(partner: string): void {
+  /** Call it when the store has a new callback for a partner. */
+  wake(partner: string): void {
     const { signal } = this.#closing;
     if (signal.aborted) return;
-    const queue = this.#lanes.get(partner);
-    queue?.look();
+    const queue = this.#queues.get(partner);
+    queue?.wake();
     const deps = { ...this.#deps, attempt: (id: string) => this.#attempt(id, false) };
-    if (queue === undefined) this.#lanes.set(partner, new PartnerQueue(partner, deps, signal));
+    if (queue === undefined) this.#queues.set(partner, new PartnerQueue(partner, deps, signal));
   }
 
-  /** One attempt more, by hand (PROTOCOL.md, clause SYN-5). `undefined` when there is no such callback. */
+  /** Makes one attempt more, by hand (PROTOCOL.md, clause SYN-5). `undefined` when there is no such callback. */
   async resend(id: string): Promise<CallbackRow | undefined> {
     await this.#attempt(id, true);
-    const callback = await this.#deps.store.payments.callback(id);
-    if (callback !== undefined) this.look(callback.partner);
+    const callback = await this.#deps.store.callbacks.find(id);
+    if (callback !== undefined) this.wake(callback.partner);
     return callback;
   }
 
   /**
-   * Has callbacks that failed, or that wait, tried again at once, as after their first attempt, in the queue of their
-   * partner; oldest first, at most 10,000. How many, and whether there may be more (PROTOCOL.md, clause SYN-5).
+   * Makes failed or waiting callbacks due at once, as after their first attempt, in the queue of their partner; oldest
+   * first, at most 10,000. Returns how many, and whether there may be more (PROTOCOL.md, clause SYN-5).
    */
   async resendAll(choice: CallbackChoice): Promise<{ count: number; more: boolean }> {
     const { store, clock, changes, log } = this.#deps;
@@ -84,10 +80,12 @@ export class CallbackDispatcher {
     const partners = new Set<string>();
     let count = 0;
     let after: number | undefined = 0;
-    while (after !== undefined && count < AGAIN_MAX && !this.#closing.signal.aborted) {
-      const batch = await store.payments.tryAgain(choice, after, AGAIN_BATCH_MAX, atMs);
-      for (const partner of batch.partners) partners.add(partner);
-      for (const partner of new Set(batch.partners)) this.look(partner);
+    while (after !== undefined && count < RESEND_MAX && !this.#closing.signal.aborted) {
+      const batch = await store.callbacks.requeue(choice, after, RESEND_BATCH_MAX, atMs);
+      for (const partner of new Set(batch.partners)) {
+        partners.add(partner);
+        this.wake(partner);
+      }
       count += batch.partners.length;
       after = batch.after;
       await new Promise((resolve) => setImmediate(resolve));
@@ -97,24 +95,24 @@ export class CallbackDispatcher {
     return { count, more: after !== undefined };
   }
 
-  /** Ends every wait and attempt; an attempt that is cut off is made anew at the next start. */
+  /** Ends every wait and attempt; the next start repeats an attempt that is cut off. */
   async close(): Promise<void> {
     this.#closing.abort(new Error('the gateway is stopping'));
     await this.#starting;
-    await Promise.all([...this.#lanes.values()].map((it) => it.ended()));
+    await Promise.all([...this.#queues.values()].map((it) => it.ended()));
     await Promise.allSettled(this.#attempts.values());
   }
 
-  async #takeUp(): Promise<void> {
+  async #startQueues(): Promise<void> {
     const { store, clock, log } = this.#deps;
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {
-        for (const partner of await store.payments.pendingPartners()) this.look(partner);
+        for (const partner of await store.callbacks.pendingPartners()) this.wake(partner);
         return;
       } catch (error) {
-        log.error('callbacks-stuck', { reason: reasonOf(error) });
-        await clock.sleep(STUCK_WAIT_MS, signal);
+        log.error('callbacks-store-failed', { reason: reasonOf(error) });
+        await clock.sleep(STORE_ERROR_WAIT_MS, signal);
       }
     }
   }
@@ -132,57 +130,50 @@ export class CallbackDispatcher {
   }
 
   async #makeAttempt(id: string, byHand: boolean): Promise<void> {
-    const { store, directory, clock, random, log, changes, metrics, wire, post } = this.#deps;
-    const callback = await store.payments.callback(id);
+    const { store, directory, clock, random, post } = this.#deps;
+    const { signal } = this.#closing;
+    const callback = await store.callbacks.find(id);
     if (callback === undefined || (!byHand && callback.status !== 'pending')) return;
-    // A URL that was corrected since then is for what is owed too; without one it may still be at the old.
-    const { url = callback.url, auth, signingSecret } = directory.partner(callback.partner)?.callback ?? {};
-    const attempt = await this.#deps.attempt(
-      { id, url, auth: auth ?? { kind: 'none' }, signingSecret, body: callback.body, tries: callback.tries, byHand },
-      { clock, post },
-      this.#closing.signal,
-    );
-    if (this.#closing.signal.aborted && attempt.status === null) return;
+    const { partner, body, tries } = callback;
+    // The configured URL, because it may have been corrected; the stored one when the partner has none any more.
+    const configured = directory.partner(partner)?.callback;
+    const { url = callback.url, auth = { kind: 'none' as const }, signingSecret } = configured ?? {};
+    const request = { id, url, auth, signingSecret, body, tries, byHand };
+    const attempt = await this.#deps.attempt(request, { clock, post }, signal);
+    if (signal.aborted && attempt.status === null) return;
     const after = { url, ...this.#after(callback, attempt, byHand) };
-    const { status: outcome = callback.status } = after;
-    await store.payments.addAttempt(
-      {
-        id: random.uuid(),
-        callback_id: id,
-        by_hand: byHand ? 1 : 0,
-        started_at_ms: attempt.startedAtMs,
-        duration_ms: attempt.durationMs,
-        request_headers: JSON.stringify(attempt.requestHeaders),
-        response_status: attempt.status,
-        response_body: attempt.answer,
-        error: attempt.error,
-      },
-      after,
-    );
-    metrics.called(attempt.result === 'retry' && outcome === 'failed' ? 'failed' : attempt.result);
-    const { result, status, error, warning } = attempt;
-    const { partner, body, payment_id: transactionId } = callback;
-    const { answer, durationMs: tookMs } = attempt;
-    wire.callback({
-      id,
-      transactionId,
-      partner,
-      body,
-      byHand,
-      result: outcome,
-      status,
-      answer,
-      error,
-      warning,
-      tookMs,
-    });
-    const line = { callback: id, partner: callback.partner, result: outcome, status, error, warning };
-    if (result === 'delivered' && warning === null) log.info('callback', line);
-    else log.warn('callback', line);
+    const row = {
+      id: random.uuid(),
+      callback_id: id,
+      by_hand: byHand ? 1 : 0,
+      started_at_ms: attempt.startedAtMs,
+      duration_ms: attempt.durationMs,
+      request_headers: JSON.stringify(attempt.requestHeaders),
+      response_status: attempt.status,
+      response_body: attempt.answer,
+      error: attempt.error,
+    };
+    await store.callbacks.addAttempt(row, after);
+    this.#publish(callback, attempt, after.status ?? callback.status, byHand);
+  }
+
+  /** Shows a stored attempt in metrics, traffic log, log and console. */
+  #publish(
+    { id, partner, body, payment_id: transactionId }: CallbackRow,
+    { result, status, answer, error, warning, durationMs: tookMs }: Attempt,
+    outcome: CallbackRow['status'],
+    byHand: boolean,
+  ): void {
+    const { log, changes, metrics, wire } = this.#deps;
+    metrics.called(result === 'retry' && outcome === 'failed' ? 'failed' : result);
+    const shown = { partner, result: outcome, status, error, warning };
+    wire.callback({ id, transactionId, body, byHand, answer, tookMs, ...shown });
+    if (result === 'delivered' && warning === null) log.info('callback', { callback: id, ...shown });
+    else log.warn('callback', { callback: id, ...shown });
     changes.publish('callbacks', 'payments');
   }
 
-  /** What an attempt changes; a failure by hand neither ends the ladder nor takes back a delivery. */
+  /** What an attempt changes; a failure by hand neither ends the schedule nor undoes a delivery. */
   #after({ tries }: CallbackRow, attempt: Attempt, byHand: boolean): Omit<AfterAttempt, 'url'> {
     const { retryWaitsMs, clock } = this.#deps;
     if (attempt.result === 'delivered') {

@@ -1,8 +1,12 @@
 import type { TransactionSync } from '../../protocol/http-api.ts';
 import type { Directory } from '../directory.ts';
-import type { Deliveries, NewNotice, NewPayment } from '../store/repositories/deliveries.ts';
-import type { PaymentDetails } from '../store/repositories/paid-by.ts';
-import type { PaymentEffects } from '../store/repositories/payments.ts';
+import type {
+  Deliveries,
+  NewNotice,
+  NewPayment,
+  PaymentDetails,
+  PaymentEffects,
+} from '../store/repositories/payments.ts';
 import type { OrderRow } from '../store/schema/tables.ts';
 
 /** A payment that has come in, before it is known what it pays. */

@@ -56,6 +56,6 @@ function tellingAfter(over: Promise<unknown>, deps: ReceivePaymentDeps): Receive
       resendFromStore: (...args) => later(() => hub.resendFromStore(...args)),
       withdrawPush: (...args) => later(() => hub.withdrawPush(...args)),
     },
-    dispatcher: { look: (partner) => later(() => dispatcher.look(partner)) },
+    dispatcher: { wake: (partner) => later(() => dispatcher.wake(partner)) },
   };
 }

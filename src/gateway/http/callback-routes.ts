@@ -52,7 +52,7 @@ export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps)
     return owed ?? reply.code(503).send({ status: 'FAILED', message: 'E05' });
   });
   scope.get<{ Params: { id: string } }>('/callbacks/:id', async (request, reply) => {
-    const callback = await store.payments.callback(request.params.id);
+    const callback = await store.callbacks.find(request.params.id);
     return callback === undefined ? unknown(request, reply) : views.callback(callback);
   });
   scope.post('/callbacks/resend', { bodyLimit: CHOICE_BYTES_MAX }, async (request, reply) => {

@@ -39,7 +39,7 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
   };
   const callbackViews = async (rows: CallbackRow[], attemptsMax: number) => {
     const ids = rows.map((it) => it.id);
-    const attempts = await store.payments.attemptsOf(ids, attemptsMax);
+    const attempts = await store.callbacks.attemptsOf(ids, attemptsMax);
     return rows.map((it) => callbackView(it, attempts));
   };
   return {
@@ -53,7 +53,7 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
     payments: async (limit, before) => {
       const rows = await store.payments.newest(limit, before);
       const ids = rows.map((it) => it.id);
-      const [notices, callbacks] = await Promise.all([store.payments.noticesOf(ids), store.payments.callbacksOf(ids)]);
+      const [notices, callbacks] = await Promise.all([store.payments.noticesOf(ids), store.callbacks.ofPayments(ids)]);
       return rows.map((row) => ({
         ...paymentView(row),
         boxes: notices
@@ -76,7 +76,7 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
       }));
     },
     callbacks: async (limit, before, status) => {
-      return callbackViews(await store.payments.newestCallbacks(limit, before, status), ATTEMPTS_IN_LIST_MAX);
+      return callbackViews(await store.callbacks.newest(limit, before, status), ATTEMPTS_IN_LIST_MAX);
     },
     callback: async (row) => (await callbackViews([row], ATTEMPTS_ALONE_MAX))[0] ?? {},
   };

@@ -1,12 +1,11 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import { recordPruned } from './integrity/ledger.ts';
 import { CLOCK_ERROR_MS_MAX, type Tables } from './schema/tables.ts';
 
-/** What is over is kept for so long … */
-const KEPT_MS = 30 * 86_400_000;
-/** … and of each kind the newest so many. */
+const RETENTION_MS = 30 * 86_400_000;
+/** At most so many finished rows of each kind are kept. */
 const KEPT_MAX = 100_000;
-/** Rows looked at in one transaction: whatever else there is to do waits for no more than that. */
+/** Rows of one transaction: nothing else waits for longer than that. */
 const BATCH_ROWS_MAX = 20;
 
 export interface RetentionLimits {
@@ -14,60 +13,53 @@ export interface RetentionLimits {
   keptMax: number;
 }
 
-/** What one transaction deleted; an order goes with the pushes that it has left, a payment with its notices and callbacks. */
+/** What one transaction deleted. An order goes with its last pushes, a payment with its notices and callbacks. */
 export interface Pruned {
-  kind: 'pushes' | 'orders' | 'payments' | 'qrCodes';
+  kind: PrunedTable | 'qrCodes';
   deleted: number;
-  /** Of the payments, those that their partner was never told. */
+  /** Deleted payments whose callback had failed. */
   undelivered?: number;
 }
 
-/** What is due to go: the rows up to a `seq`, and those that were last changed before a time. */
+type PrunedTable = 'pushes' | 'orders' | 'payments';
+
+/** Rows are due up to this `seq`, and those last changed before this time. */
 interface Due {
   uptoSeq: number;
   beforeMs: number;
 }
 
-/** The `seq` up to which the rows were looked at, and the newest time at which one of them was made. */
+/** The last row that was looked at, and the newest time at which one up to it was made. */
 interface Cursor {
   seq: number;
   madeMs: number;
 }
 
-interface Row {
-  id: string;
-  seq: number;
-  madeMs: number;
-  changedMs: number;
-}
-
-/** How many are gone, and where there may be more. */
-interface Batch {
-  deleted: number;
-  untold?: number;
+interface Batch extends Omit<Pruned, 'kind'> {
   next: Cursor;
 }
 
 const START: Cursor = { seq: 0, madeMs: Number.NEGATIVE_INFINITY };
 
 /**
- * Deletes what is older than 30 days or beyond the newest 100,000, oldest first, a batch each time that it is asked to
- * go on. Never an order or a push that a box may still show, nor a payment that a box has not reported or that a partner
- * is still to be told: those are kept whatever their age and number. One whose callback has failed goes by number only.
- * Pushes first: an order that was asked for again and again would else go with all of them at once, or never.
+ * Deletes finished rows that are older than 30 days or beyond the newest 100,000, oldest first, one batch each time that
+ * the caller asks for the next. It keeps, whatever their age and number, an order or push that a box may still show, and
+ * a payment that a box has not reported or whose callback is pending. A payment whose callback failed goes by number
+ * only. Pushes go first: otherwise an order that is pushed again and again would go with all its pushes at once, or never.
  */
 export async function* prune(
   db: Kysely<Tables>,
   atMs: number,
-  { keptMs, keptMax }: RetentionLimits = { keptMs: KEPT_MS, keptMax: KEPT_MAX },
+  { keptMs, keptMax }: RetentionLimits = { keptMs: RETENTION_MS, keptMax: KEPT_MAX },
 ): AsyncGenerator<Pruned, void> {
   const beforeMs = atMs - keptMs;
-  const prunings = { pushes: prunePushes, orders: pruneOrders, payments: prunePayments };
   for (const kind of ['pushes', 'orders', 'payments'] as const) {
     const due = { beforeMs, uptoSeq: await newestBeyond(db, kind, keptMax) };
     for (let cursor: Cursor | undefined = START; cursor !== undefined; ) {
       const from: Cursor = cursor;
-      const batch: Batch | undefined = await db.transaction().execute((trx) => prunings[kind](trx, from, due, atMs));
+      const batch: Batch | undefined = await db
+        .transaction()
+        .execute((trx) => pruneBatch(trx, kind, { from, due, atMs }));
       if (batch !== undefined) {
         const { next: _next, ...pruned } = batch;
         yield { kind, ...pruned };
@@ -81,119 +73,108 @@ export async function* prune(
   }
 }
 
-/** The highest `seq` that is beyond the newest `keptMax`; 0 when there are not so many. */
-async function newestBeyond(db: Kysely<Tables>, table: Exclude<Pruned['kind'], 'qrCodes'>, keptMax: number) {
+/** The highest `seq` beyond the newest `keptMax`; 0 when there are fewer. */
+async function newestBeyond(db: Kysely<Tables>, table: PrunedTable, keptMax: number): Promise<number> {
   const rows = db.selectFrom(table).select('seq').orderBy('seq', 'desc').limit(1).offset(keptMax);
   return (await rows.executeTakeFirst())?.seq ?? 0;
 }
 
-/** An order keeps its newest push and the one that was shown last; a box that is away keeps what it has not ended. */
-async function prunePushes(db: Kysely<Tables>, from: Cursor, due: Due, atMs: number): Promise<Batch | undefined> {
-  const rows = await db
-    .selectFrom('pushes')
-    .select(['id', 'seq', 'created_at_ms as madeMs', 'created_at_ms as changedMs'])
-    .where('seq', '>', from.seq)
-    .orderBy('seq')
-    .limit(BATCH_ROWS_MAX)
-    .execute();
-  return deleteDue(rows, from, due, async (ids) => {
-    const kept = await db
-      .selectFrom('pushes')
-      .innerJoin('orders', 'orders.id', 'pushes.order_ref')
-      .select('pushes.id as id')
-      .where('pushes.id', 'in', ids)
-      .where((it) =>
-        it.or([
-          it('pushes.expires_at_ms', '>', atMs - CLOCK_ERROR_MS_MAX),
-          it.and([it('pushes.ended_at_ms', 'is', null), it('pushes.expires_at_ms', '>=', due.beforeMs)]),
-          it('orders.last_push_id', '=', it.ref('pushes.id')),
-          it('orders.shown_push_id', '=', it.ref('pushes.id')),
-        ]),
-      )
-      .execute();
-    const over = without(ids, kept);
-    if (over.length > 0) await db.deleteFrom('pushes').where('id', 'in', over).execute();
-    return over.length;
-  });
-}
-
-async function pruneOrders(db: Kysely<Tables>, from: Cursor, due: Due, atMs: number): Promise<Batch | undefined> {
-  const rows = await db
-    .selectFrom('orders')
-    .select(['id', 'seq', 'created_at_ms as madeMs', 'updated_at_ms as changedMs'])
-    .where('seq', '>', from.seq)
-    .orderBy('seq')
-    .limit(BATCH_ROWS_MAX)
-    .execute();
-  return deleteDue(rows, from, due, async (ids) => {
-    const onBox = await db
-      .selectFrom('pushes')
-      .select('order_ref as id')
-      .where('order_ref', 'in', ids)
-      .where('expires_at_ms', '>', atMs - CLOCK_ERROR_MS_MAX)
-      .where('ended_at_ms', 'is', null)
-      .execute();
-    const over = without(ids, onBox);
-    if (over.length === 0) return 0;
-    await db.deleteFrom('pushes').where('order_ref', 'in', over).execute();
-    await db.deleteFrom('orders').where('id', 'in', over).execute();
-    return over.length;
-  });
-}
-
-async function prunePayments(db: Kysely<Tables>, from: Cursor, due: Due): Promise<Batch | undefined> {
-  const rows = await db
-    .selectFrom('payments')
-    .select(['id', 'seq', 'paid_at_ms as madeMs', 'paid_at_ms as changedMs'])
-    .where('seq', '>', from.seq)
-    .orderBy('seq')
-    .limit(BATCH_ROWS_MAX)
-    .execute();
-  let untold = 0;
-  const batch = await deleteDue(rows, from, due, async (ids) => {
-    const unreported = db.selectFrom('notices').select('payment_id as id').where('reported_at_ms', 'is', null);
-    const callbacks = db.selectFrom('callbacks').select('payment_id as id');
-    const failed = await callbacks.where('status', '=', 'failed').where('payment_id', 'in', ids).execute();
-    const young = new Set(rows.filter(({ seq }) => seq > due.uptoSeq).map(({ id }) => id));
-    const over = without(ids, [
-      ...failed.filter(({ id }) => young.has(id)),
-      ...(await unreported.where('payment_id', 'in', ids).execute()),
-      ...(await callbacks.where('status', '=', 'pending').where('payment_id', 'in', ids).execute()),
-    ]);
-    if (over.length === 0) return 0;
-    untold = over.length - without(over, failed).length;
-    await deletePayments(db, over);
-    return over.length;
-  });
-  return batch && { ...batch, untold };
-}
-
-async function deletePayments(db: Kysely<Tables>, ids: string[]): Promise<void> {
-  const callbacks = db.selectFrom('callbacks').select('id').where('payment_id', 'in', ids);
-  await db.deleteFrom('callback_attempts').where('callback_id', 'in', callbacks).execute();
-  await db.deleteFrom('callbacks').where('payment_id', 'in', ids).execute();
-  await db.deleteFrom('notices').where('payment_id', 'in', ids).execute();
-  await recordPruned(db, ids);
-  await db.deleteFrom('payments').where('id', 'in', ids).execute();
-}
-
 /**
- * Has those of the rows deleted that are due; `undefined` when none of them is. A row is never taken for older than those
- * before it: a calendar that was set back when it was made does not count.
+ * Deletes the rows of the next batch that are due and finished; `undefined` when none is due. A row counts as made no
+ * earlier than those before it, because the calendar clock may have been set back when it was made.
  */
-async function deleteDue(
-  rows: Row[],
-  from: Cursor,
-  { uptoSeq, beforeMs }: Due,
-  deleteOver: (ids: string[]) => Promise<number>,
+async function pruneBatch(
+  db: Kysely<Tables>,
+  kind: PrunedTable,
+  { from, due, atMs }: { from: Cursor; due: Due; atMs: number },
 ): Promise<Batch | undefined> {
-  const ids: string[] = [];
+  const [made, changed] = (
+    {
+      pushes: ['created_at_ms', 'created_at_ms'],
+      orders: ['created_at_ms', 'updated_at_ms'],
+      payments: ['paid_at_ms', 'paid_at_ms'],
+    } as const
+  )[kind];
+  const rows = await db
+    .selectFrom(kind)
+    .select(['id', 'seq', sql.ref<number>(made).as('madeMs'), sql.ref<number>(changed).as('changedMs')])
+    .where('seq', '>', from.seq)
+    .orderBy('seq')
+    .limit(BATCH_ROWS_MAX)
+    .execute();
   let next = from;
-  for (const { id, seq, madeMs, changedMs } of rows) {
+  const dueRows = rows.filter(({ seq, madeMs, changedMs }) => {
     next = { seq, madeMs: Math.max(next.madeMs, madeMs) };
-    if (seq <= uptoSeq || Math.max(changedMs, next.madeMs) < beforeMs) ids.push(id);
+    return seq <= due.uptoSeq || Math.max(changedMs, next.madeMs) < due.beforeMs;
+  });
+  if (dueRows.length === 0) return undefined;
+  const ids = dueRows.map(({ id }) => id);
+  if (kind === 'pushes') return { deleted: await prunePushes(db, ids, due, atMs), next };
+  if (kind === 'orders') return { deleted: await pruneOrders(db, ids, atMs), next };
+  const young = dueRows.filter(({ seq }) => seq > due.uptoSeq).map(({ id }) => id);
+  return { ...(await prunePayments(db, ids, new Set(young))), next };
+}
+
+/** Keeps the newest and the last shown push of an order, and pushes that an absent box has not ended. */
+async function prunePushes(db: Kysely<Tables>, ids: string[], { beforeMs }: Due, atMs: number): Promise<number> {
+  const kept = await db
+    .selectFrom('pushes')
+    .innerJoin('orders', 'orders.id', 'pushes.order_ref')
+    .select('pushes.id as id')
+    .where('pushes.id', 'in', ids)
+    .where((it) =>
+      it.or([
+        it('pushes.expires_at_ms', '>', atMs - CLOCK_ERROR_MS_MAX),
+        it.and([it('pushes.ended_at_ms', 'is', null), it('pushes.expires_at_ms', '>=', beforeMs)]),
+        it('orders.last_push_id', '=', it.ref('pushes.id')),
+        it('orders.shown_push_id', '=', it.ref('pushes.id')),
+      ]),
+    )
+    .execute();
+  const finished = without(ids, kept);
+  if (finished.length > 0) await db.deleteFrom('pushes').where('id', 'in', finished).execute();
+  return finished.length;
+}
+
+/** Keeps an order that a box may still show. */
+async function pruneOrders(db: Kysely<Tables>, ids: string[], atMs: number): Promise<number> {
+  const onBox = await db
+    .selectFrom('pushes')
+    .select('order_ref as id')
+    .where('order_ref', 'in', ids)
+    .where('expires_at_ms', '>', atMs - CLOCK_ERROR_MS_MAX)
+    .where('ended_at_ms', 'is', null)
+    .execute();
+  const finished = without(ids, onBox);
+  if (finished.length > 0) {
+    await db.deleteFrom('pushes').where('order_ref', 'in', finished).execute();
+    await db.deleteFrom('orders').where('id', 'in', finished).execute();
   }
-  return ids.length === 0 ? undefined : { deleted: await deleteOver(ids), next };
+  return finished.length;
+}
+
+/** Keeps what is not reported or pending, and of the `young` also those whose callback failed. */
+async function prunePayments(
+  db: Kysely<Tables>,
+  ids: string[],
+  young: ReadonlySet<string>,
+): Promise<{ deleted: number; undelivered: number }> {
+  const unreported = db.selectFrom('notices').select('payment_id as id').where('reported_at_ms', 'is', null);
+  const callbacks = db.selectFrom('callbacks').select('payment_id as id').where('payment_id', 'in', ids);
+  const failed = await callbacks.where('status', '=', 'failed').execute();
+  const finished = without(ids, [
+    ...failed.filter(({ id }) => young.has(id)),
+    ...(await unreported.where('payment_id', 'in', ids).execute()),
+    ...(await callbacks.where('status', '=', 'pending').execute()),
+  ]);
+  if (finished.length === 0) return { deleted: 0, undelivered: 0 };
+  const own = db.selectFrom('callbacks').select('id').where('payment_id', 'in', finished);
+  await db.deleteFrom('callback_attempts').where('callback_id', 'in', own).execute();
+  await db.deleteFrom('callbacks').where('payment_id', 'in', finished).execute();
+  await db.deleteFrom('notices').where('payment_id', 'in', finished).execute();
+  await recordPruned(db, finished);
+  await db.deleteFrom('payments').where('id', 'in', finished).execute();
+  return { deleted: finished.length, undelivered: finished.length - without(finished, failed).length };
 }
 
 function without(ids: string[], kept: { id: string }[]): string[] {
@@ -201,7 +182,7 @@ function without(ids: string[], kept: { id: string }[]): string[] {
   return ids.filter((id) => !keptIds.has(id));
 }
 
-/** A QR that was made is only a picture to look at, which nothing waits for. */
+/** A generated QR is only a picture to look at: it goes by age and number alone. */
 async function pruneQrCodes(db: Kysely<Tables>, beforeMs: number, keptMax: number): Promise<number> {
   const beyond = await db
     .selectFrom('qr_codes')
@@ -223,6 +204,6 @@ async function pruneQrCodes(db: Kysely<Tables>, beforeMs: number, keptMax: numbe
     )
     .orderBy('created_at_ms')
     .limit(BATCH_ROWS_MAX);
-  const gone = await db.deleteFrom('qr_codes').where('ref', 'in', due).executeTakeFirst();
-  return Number(gone.numDeletedRows);
+  const deleted = await db.deleteFrom('qr_codes').where('ref', 'in', due).executeTakeFirst();
+  return Number(deleted.numDeletedRows);
 }

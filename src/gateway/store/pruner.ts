@@ -5,10 +5,10 @@ import { CLOCK_ERROR_MS_MAX } from './schema/tables.ts';
 import type { Store } from './store.ts';
 
 const INTERVAL_MS = 3_600_000;
-/** Between two batches, for whatever else there is to do. */
+/** Between two batches, for other work. */
 const PAUSE_MS = 50;
-/** A gateway that was off for longer does not believe a calendar that says so. */
-const OFF_MAX_MS = 7 * 86_400_000;
+/** A calendar clock that says the gateway was off for longer is not trusted. */
+const OFF_MS_MAX = 7 * 86_400_000;
 
 export interface PrunerDeps {
   store: Store;
@@ -16,14 +16,14 @@ export interface PrunerDeps {
   log: Logger;
 }
 
-/** Keeps the store within its limits: at the start and every hour, beside the work. */
+/** Keeps the store within its limits, at the start and every hour, while the gateway works. */
 export class Pruner {
   readonly #deps: PrunerDeps;
   readonly #closing = new AbortController();
   #pruning: Promise<void> = Promise.resolve();
-  /** The calendar time that was believed last, and the monotonic time of that. */
-  #believed: { wallMs: number; atMs: number } | undefined;
-  #isTold = false;
+  /** The last trusted calendar time, and the monotonic time of that. */
+  #trusted: { wallMs: number; atMs: number } | undefined;
+  #isLogged = false;
 
   constructor(deps: PrunerDeps) {
     this.#deps = deps;
@@ -33,7 +33,7 @@ export class Pruner {
     this.#pruning = this.#run();
   }
 
-  /** Settles once the batch in hand is done. */
+  /** Settles after the current batch. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#pruning;
@@ -53,35 +53,37 @@ export class Pruner {
   }
 
   /**
-   * The time by which is judged what is over: the calendar's, but never further than time has passed since the one before, and
-   * a little more. One that has jumped deletes nothing: it is followed only as fast as the gateway runs. One that was set back
-   * is told too, because what is kept meanwhile has a wrong date.
+   * The time that decides what is old: the calendar's, but only as far ahead as time has passed since the last one, and
+   * a tolerance. A clock that jumped ahead so deletes nothing; it is followed as fast as the gateway runs. One that was
+   * set back is logged too, because the rows of that time get a wrong date.
    */
-  async #believedMs(): Promise<number> {
+  async #trustedMs(): Promise<number> {
     const { store, clock, log } = this.#deps;
     const [wallMs, nowMs] = [clock.wallMs(), clock.monotonicMs()];
-    const last = this.#believed ?? { wallMs: await store.trustedTimeMs(wallMs), atMs: nowMs };
+    const last = this.#trusted ?? { wallMs: await store.trustedTimeMs(wallMs), atMs: nowMs };
     const passedMs = last.wallMs + (nowMs - last.atMs);
-    const aheadMaxMs = this.#believed === undefined ? OFF_MAX_MS : CLOCK_ERROR_MS_MAX;
-    const isDoubted = wallMs > passedMs + aheadMaxMs || wallMs < passedMs - CLOCK_ERROR_MS_MAX;
-    if (isDoubted && !this.#isTold) {
+    const aheadMaxMs = this.#trusted === undefined ? OFF_MS_MAX : CLOCK_ERROR_MS_MAX;
+    const isWrong = wallMs > passedMs + aheadMaxMs || wallMs < passedMs - CLOCK_ERROR_MS_MAX;
+    if (isWrong && !this.#isLogged) {
       const fix = 'set the clock of this machine; if it is right, old rows are only kept for so much longer';
       const time = (ms: number) => new Date(ms).toISOString();
-      log.warn('clock-doubted', { clock: time(wallMs), believed: time(passedMs), fix });
+      log.warn('clock-not-trusted', { clock: time(wallMs), expected: time(passedMs), fix });
     }
-    this.#isTold = isDoubted;
-    this.#believed = { wallMs: isDoubted ? passedMs : Math.max(last.wallMs, wallMs), atMs: nowMs };
-    await store.saveTrustedTime(this.#believed.wallMs);
-    return Math.min(wallMs, this.#believed.wallMs);
+    this.#isLogged = isWrong;
+    this.#trusted = { wallMs: isWrong ? passedMs : Math.max(last.wallMs, wallMs), atMs: nowMs };
+    await store.saveTrustedTime(this.#trusted.wallMs);
+    return Math.min(wallMs, this.#trusted.wallMs);
   }
 
   async #prune(): Promise<void> {
     const { store, clock, log } = this.#deps;
     const { signal } = this.#closing;
     const pruned = { pushes: 0, orders: 0, payments: 0, qrCodes: 0 };
-    for await (const { kind, deleted, undelivered: untold = 0 } of store.prune(await this.#believedMs())) {
+    for await (const { kind, deleted, undelivered = 0 } of store.prune(await this.#trustedMs())) {
       pruned[kind] += deleted;
-      if (untold > 0) log.warn('untold-payments-deleted', { count: untold, reason: 'too many newer ones are kept' });
+      if (undelivered > 0) {
+        log.warn('undelivered-payments-deleted', { count: undelivered, reason: 'too many newer ones are kept' });
+      }
       await clock.sleep(PAUSE_MS, signal);
       if (signal.aborted) break;
     }

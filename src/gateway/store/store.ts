@@ -5,95 +5,92 @@ import type { Logger } from '../../lib/log.ts';
 import { noBackup, SnapshotMaker } from './backup/snapshot.ts';
 import { refuseStoppedRestore, storeFile } from './backup/store-files.ts';
 import { sqliteFile, sqliteProblem } from './engines/sqlite.ts';
-import { openLedger } from './integrity/startup-check.ts';
+import type { StoreLocation } from './integrity/high-water-mark.ts';
+import type { DeliveriesFor } from './integrity/requeue.ts';
+import { checkAtStart } from './integrity/startup-check.ts';
 import { type Pruned, prune, type RetentionLimits } from './prune.ts';
-import { BoxSecretStore } from './repositories/box-secrets.ts';
-import type { DeliveriesFor } from './repositories/deliveries.ts';
-import { EnrolmentRequestStore } from './repositories/enrolment-requests.ts';
-import { KnownLoginStore } from './repositories/known-logins.ts';
+import { CallbackStore } from './repositories/callbacks.ts';
+import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from './repositories/credentials.ts';
 import { OrderStore } from './repositories/orders.ts';
 import { PaymentStore } from './repositories/payments.ts';
 import { QrCodeStore } from './repositories/qr-codes.ts';
 import { MIGRATIONS } from './schema/migrations.ts';
 import type { Tables } from './schema/tables.ts';
 
-/** The setting that is written to find out whether anything can be. */
+/** Setting that is written to find out whether the store can be written. */
 const PROBE = 'write-probe';
-
-/** The setting that says up to which calendar time rows were judged to be over. */
-const BELIEVED = 'believed-time-ms';
+/** Setting with the last trusted calendar time. */
+const TRUSTED_TIME = 'believed-time-ms';
 
 /** Everything that the gateway must not forget. */
 export interface Store {
   orders: OrderStore;
   qrCodes: QrCodeStore;
   payments: PaymentStore;
+  callbacks: CallbackStore;
   knownLogins: KnownLoginStore;
   enrolmentRequests: EnrolmentRequestStore;
-  /** Reads them all, once for each gateway. */
+  /** Reads them all; called once a gateway. */
   boxSecrets(): Promise<BoxSecretStore>;
-  /** The setting, made and kept by `make` when it is not there yet. */
+  /** Returns the setting; `make` gives its value when there is none. */
   setting(name: string, make: () => string): Promise<string>;
-  /** Gives a setting that is there another value. */
+  /** Changes an existing setting. */
   replaceSetting(name: string, value: string): Promise<void>;
-  /** The calendar time up to which rows were judged to be over; without one that of the newest row, or of an empty store `wallMs`. */
+  /** The last trusted calendar time; without one the time of the newest row, or in an empty store `wallMs`. */
   trustedTimeMs(wallMs: number): Promise<number>;
   saveTrustedTime(wallMs: number): Promise<void>;
-  /** Writes a row; rejects, and says why, when nothing can be kept: the disk is full, cannot be written or is gone. */
+  /** Writes a row; rejects with the reason when the store cannot be written: the disk is full, read-only or gone. */
   check(): Promise<void>;
-  /** Deletes what is over and beyond the limits, which are the gateway's own where none are given; batch by batch. */
+  /** Deletes what is finished and beyond the limits, by default the gateway's own, batch by batch. */
   prune(atMs: number, limits?: RetentionLimits): AsyncGenerator<Pruned, void>;
-  /** A whole copy as it stands now, in a file that is gone once it is closed. Throws PayboxError `NO_BACKUP`. */
+  /** A complete copy as of now, in a file that is gone once it is closed. Throws PayboxError `NO_BACKUP`. */
   backup(): Promise<FileHandle>;
   close(): Promise<void>;
-  /** Settles, with what to tell, once another gateway has taken the store over; `undefined` where none can. */
+  /** Settles, with the error to show, once another gateway has taken the store over; `undefined` where none can. */
   superseded: Promise<PayboxError> | undefined;
 }
 
 /** Called once when a standby begins to wait, with the reason. */
 export type OnStandby = (reason: string) => void;
 
-/** What a start of the store may need of its gateway. */
 export interface StoreHooks {
   onStandby?: OnStandby | undefined;
-  /** What is owed for a payment whose callback or notice was damaged; without it that is not owed any more. */
+  /** Makes damaged callbacks and notices again; without it they are lost. */
   deliveriesFor?: DeliveriesFor;
 }
 
-/** Where the store is: a PostgreSQL database, or else a SQLite file in the folder. */
-export interface StorePlace {
-  dataDir: string;
-  databaseUrl?: string | undefined;
+/** A PostgreSQL database, or else a SQLite file in the folder. */
+export interface StorePlace extends StoreLocation {
   /** Whether to wait while another gateway uses the database. */
   standby?: boolean | undefined;
 }
 
 /**
- * Opens the store, whose folder is made, brings it to the newest migration, and looks for what is damaged or missing. Throws
- * ConfigError, and MissingPeerError when the database server does not answer.
+ * Opens the store, applies its migrations, and checks it for damage and loss. Makes its folder. Throws ConfigError, and
+ * MissingPeerError when the database server does not answer.
  */
 export async function openStore(
   place: StorePlace,
   log: Logger,
-  { onStandby, deliveriesFor: owedFor }: StoreHooks = {},
+  { onStandby, deliveriesFor }: StoreHooks = {},
 ): Promise<Store> {
   const { dataDir, databaseUrl } = place;
-  const { db, holdInPlace, problem, backup, superseded } =
+  const { db, assertInPlace, problem, backup, superseded } =
     databaseUrl === undefined
-      ? await openFile(dataDir, log)
-      : await openDatabase({ ...place, databaseUrl }, log, onStandby);
-  const mark = await openLedger(db, place, log, owedFor).catch(async (error: unknown) => {
+      ? await openSqlite(dataDir, log)
+      : await openPostgres({ ...place, databaseUrl }, log, onStandby);
+  const mark = await checkAtStart(db, place, log, deliveriesFor).catch(async (error: unknown) => {
     await db.destroy();
     throw problem(error);
   });
   const setting: Store['setting'] = async (name, make) => {
+    const row = { name, value: make() };
     await db
       .insertInto('settings')
-      .values({ name, value: make() })
+      .values(row)
       .onConflict((it) => it.column('name').doNothing())
       .execute();
-    const row = await db.selectFrom('settings').select('value').where('name', '=', name).executeTakeFirstOrThrow();
-    return row.value;
+    return (await db.selectFrom('settings').select('value').where('name', '=', name).executeTakeFirstOrThrow()).value;
   };
   const replaceSetting: Store['replaceSetting'] = async (name, value) => {
     await db.updateTable('settings').set({ value }).where('name', '=', name).execute();
@@ -101,7 +98,8 @@ export async function openStore(
   return {
     orders: new OrderStore(db, log),
     qrCodes: new QrCodeStore(db),
-    payments: new PaymentStore(db, log, (end) => mark?.move(end)),
+    payments: new PaymentStore(db, log, (head) => mark?.move(head)),
+    callbacks: new CallbackStore(db, log),
     knownLogins: new KnownLoginStore(db),
     enrolmentRequests: new EnrolmentRequestStore(db),
     boxSecrets: () => BoxSecretStore.open(db),
@@ -109,11 +107,11 @@ export async function openStore(
     replaceSetting,
     trustedTimeMs: async (wallMs) => {
       const newestMs = await newestRowMs(db);
-      return Number(await setting(BELIEVED, () => String(newestMs ?? wallMs)));
+      return Number(await setting(TRUSTED_TIME, () => String(newestMs ?? wallMs)));
     },
-    saveTrustedTime: (wallMs) => replaceSetting(BELIEVED, String(wallMs)),
+    saveTrustedTime: (wallMs) => replaceSetting(TRUSTED_TIME, String(wallMs)),
     check: async () => {
-      holdInPlace();
+      assertInPlace();
       await writeProbe(db);
     },
     prune: (atMs, limits) => prune(db, atMs, limits),
@@ -126,7 +124,7 @@ export async function openStore(
   };
 }
 
-/** The calendar time of the newest order or payment. */
+/** Calendar time of the newest order or payment. */
 async function newestRowMs(db: Kysely<Tables>): Promise<number | undefined> {
   const order = db.selectFrom('orders').select('created_at_ms as atMs').orderBy('seq', 'desc').limit(1);
   const payment = db.selectFrom('payments').select('paid_at_ms as atMs').orderBy('seq', 'desc').limit(1);
@@ -136,81 +134,76 @@ async function newestRowMs(db: Kysely<Tables>): Promise<number | undefined> {
 
 interface OpenDatabase {
   db: Kysely<Tables>;
-  /** Throws when what is kept would not be found again. */
-  holdInPlace: () => void;
-  /** What an error at the start means, as a person is told. */
+  /** Throws when a restart would not find what is written. */
+  assertInPlace: () => void;
+  /** Turns an error at the start into one with advice. */
   problem: (error: unknown) => Error;
   backup: () => Promise<FileHandle>;
   superseded: Promise<PayboxError> | undefined;
 }
 
-async function openFile(dataDir: string, log: Logger): Promise<OpenDatabase> {
+async function openSqlite(dataDir: string, log: Logger): Promise<OpenDatabase> {
   const path = storeFile(dataDir);
+  const problem = (error: unknown) => sqliteProblem(path, error);
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
     refuseStoppedRestore(dataDir);
-    const { dialect, assertInPlace: holdInPlace, copyTo } = sqliteFile(path, log);
-    const db = await migrated(dialect);
+    const { dialect, assertInPlace, copyTo } = sqliteFile(path, log);
+    const db = await migrated(dialect, writeProbe);
     const maker = new SnapshotMaker(path, copyTo);
-    const problem = (error: unknown) => sqliteProblem(path, error);
-    return { db, holdInPlace, problem, backup: () => maker.make(), superseded: undefined };
+    return { db, assertInPlace, problem, backup: () => maker.make(), superseded: undefined };
   } catch (error) {
-    throw sqliteProblem(path, error);
+    throw problem(error);
   }
 }
 
-async function openDatabase(
+async function openPostgres(
   { databaseUrl, standby = false }: StorePlace & { databaseUrl: string },
   log: Logger,
   onStandby: OnStandby = () => undefined,
 ): Promise<OpenDatabase> {
   const { DatabaseInUseError, postgresDatabase, postgresProblem } = await import('./engines/postgres.ts');
+  const problem = (error: unknown) => postgresProblem(databaseUrl, error);
+  const backup = async () => {
+    throw noBackup('the store is in PostgreSQL', 'run paybox backup with --config, where pg_dump is');
+  };
   let waits = false;
   for (;;) {
-    const { dialect, begin, superseded } = postgresDatabase(databaseUrl, log);
+    const { dialect, register, superseded } = postgresDatabase(databaseUrl, log);
     try {
-      const db = await migrated(dialect, begin);
+      const db = await migrated(dialect, register);
       if (waits) log.info('store-taken-over');
-      const problem = (error: unknown) => postgresProblem(databaseUrl, error);
-      return { db, holdInPlace: () => undefined, problem, backup: refuseBackup, superseded };
+      return { db, assertInPlace: () => undefined, problem, backup, superseded };
     } catch (error) {
-      // Each round waits for the lock for a while.
-      if (!(standby && error instanceof DatabaseInUseError)) throw postgresProblem(databaseUrl, error);
-      if (!waits) log.info('store-awaited', { reason: error.message });
-      if (!waits) onStandby(error.message);
+      // Each round waits for the lock for some seconds.
+      if (!(standby && error instanceof DatabaseInUseError)) throw problem(error);
+      if (!waits) {
+        log.info('store-in-use-waiting', { reason: error.message });
+        onStandby(error.message);
+      }
       waits = true;
     }
   }
 }
 
-async function migrated(dialect: Dialect, begin?: (db: Kysely<Tables>) => Promise<void>): Promise<Kysely<Tables>> {
+/** Opens and migrates a database, then writes to it: a store that cannot be written must fail before the first payment. */
+async function migrated(dialect: Dialect, write: (db: Kysely<Tables>) => Promise<void>): Promise<Kysely<Tables>> {
   const db = new Kysely<Tables>({ dialect });
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
-  const { error } = await migrator.migrateToLatest();
-  if (error === undefined) return probed(db, begin);
-  await db.destroy();
-  const newer = /previously executed migration (\S+) is missing/.exec(reasonOf(error))?.[1];
-  if (newer === undefined) throw error;
-  const fix = 'start the newer version again, or restore a copy of the store from before it; nothing was changed';
-  throw new ConfigError(`the store was written by a newer version: it has ${newer}`, fix);
-}
-
-async function refuseBackup(): Promise<never> {
-  throw noBackup('the store is in PostgreSQL', 'run paybox backup with --config, where pg_dump is');
-}
-
-/** A store that cannot be written would take its first payment in vain: that is told at the start. */
-async function probed(db: Kysely<Tables>, begin = writeProbe): Promise<Kysely<Tables>> {
   try {
-    await begin(db);
+    const { error } = await new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } }).migrateToLatest();
+    if (error !== undefined) throw error;
+    await write(db);
     return db;
   } catch (error) {
     await db.destroy();
-    throw error;
+    const newer = /previously executed migration (\S+) is missing/.exec(reasonOf(error))?.[1];
+    if (newer === undefined) throw error;
+    const fix = 'start the newer version again, or restore a copy of the store from before it; nothing was changed';
+    throw new ConfigError(`the store was written by a newer version: it has ${newer}`, fix);
   }
 }
 
-/** A change each time: the same value again might be written nowhere. */
+/** Changes a value each time: the same value again might not reach the disk. */
 async function writeProbe(db: Kysely<Tables>): Promise<void> {
   await db
     .insertInto('settings')

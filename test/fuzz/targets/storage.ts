@@ -172,7 +172,7 @@ const gatewayStore: Target['open'] = async (world) => {
       try {
         await opened.orders.failUnfinished(systemClock.wallMs(), 'displayed');
         await opened.setting('token-secret', () => 'y');
-        await Promise.all([opened.orders.newest(10), opened.payments.newest(10), opened.payments.pendingPartners()]);
+        await Promise.all([opened.orders.newest(10), opened.payments.newest(10), opened.callbacks.pendingPartners()]);
         return true;
       } catch (error) {
         const isNamed = error instanceof PayboxError || (error instanceof Error && 'errcode' in error);

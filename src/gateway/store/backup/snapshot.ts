@@ -1,31 +1,30 @@
 import { closeSync, openSync, rmSync } from 'node:fs';
 import { type FileHandle, open, stat, statfs } from 'node:fs/promises';
-import { PayboxError, systemCodeOf } from '../../../lib/errors.ts';
+import { PayboxError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
 
 const OWNER_ONLY = 0o600;
-/** What a copy leaves to the store, which grows meanwhile. */
-const ROOM_LEFT_BYTES_MIN = 16 * 1_048_576;
+const MIB = 1_048_576;
+/** A copy leaves this much to the store, which grows meanwhile. */
+const ROOM_LEFT_BYTES_MIN = 16 * MIB;
 
 /** Makes copies of a store that is in use, one at a time. */
 export class SnapshotMaker {
   readonly #store: string;
   readonly #copyTo: (file: string) => Promise<void>;
+  readonly #copy: string;
   #isBusy = false;
 
   constructor(store: string, copyTo: (file: string) => Promise<void>) {
     this.#store = store;
     this.#copyTo = copyTo;
-    // Of a gateway that was killed.
+    this.#copy = `${store}.backup`;
+    // A gateway that was killed left it.
     rmSync(this.#copy, { force: true });
   }
 
-  get #copy(): string {
-    return `${this.#store}.backup`;
-  }
-
   /**
-   * A whole copy, in a file without a name: it is gone once it is closed. Throws PayboxError `NO_BACKUP` where another is
-   * being made, or where the copy would take the room that payments need.
+   * Makes a complete copy in a file without a name, which is gone once it is closed. Throws PayboxError `NO_BACKUP` when
+   * another one is being made, or when the copy would take the room that payments need.
    */
   async make(): Promise<FileHandle> {
     if (this.#isBusy) throw noBackup('another backup is being made', 'ask again when it is done');
@@ -39,11 +38,7 @@ export class SnapshotMaker {
       return await open(copy, 'r');
     } catch (error) {
       if (systemCodeOf(error) !== 'ERR_SQLITE_ERROR') throw error;
-      throw noBackup(
-        `the copy ${copy} cannot be written: ${(error as Error).message}`,
-        'make room on that disk',
-        error,
-      );
+      throw noBackup(`the copy ${copy} cannot be written: ${reasonOf(error)}`, 'make room on that disk', error);
     } finally {
       rmSync(copy, { force: true });
       this.#isBusy = false;
@@ -52,14 +47,13 @@ export class SnapshotMaker {
 
   async #assertRoom(): Promise<void> {
     const [{ size }, { bavail, bsize }] = await Promise.all([stat(this.#store), statfs(this.#store)]);
-    const missing = size + ROOM_LEFT_BYTES_MIN - bavail * bsize;
+    const missing = Math.ceil((size + ROOM_LEFT_BYTES_MIN - bavail * bsize) / MIB);
     if (missing <= 0) return;
-    const what = `the disk of ${this.#store} has no room for a copy of it: ${Math.ceil(missing / 1_048_576)} MiB are missing`;
+    const what = `the disk of ${this.#store} has no room for a copy of it: ${missing} MiB are missing`;
     throw noBackup(what, 'make room on that disk');
   }
 }
 
-/** That there is no backup, and what to do. */
 export function noBackup(what: string, fix: string, cause?: unknown): PayboxError {
   return new PayboxError('NO_BACKUP', what, { severity: 'retryable', fix, cause });
 }

@@ -4,26 +4,23 @@ import { ConfigError } from '../../../lib/errors.ts';
 
 const RESTORING = /^gateway\.restoring-(\w+)\.sqlite$/;
 
-/** The SQLite file of a gateway with this dataDir. */
+/** Path of the SQLite store in a dataDir. */
 export function storeFile(dataDir: string): string {
   return join(dataDir, 'gateway.sqlite');
 }
 
-/**
- * The store of a restore that has begun to move files, and has not ended while it has this name. The stamp is that of the
- * names of what is moved aside.
- */
+/** Path of the new store while a restore moves files; `stamp` is also in the names of the files that it moves aside. */
 export function restoringFile(dataDir: string, stamp: string): string {
   return join(dataDir, `gateway.restoring-${stamp}.sqlite`);
 }
 
-/** The stamp of a restore that was stopped midway in this folder. */
+/** The stamp of a restore that was interrupted in this folder. */
 export function stampOfStoppedRestore(dataDir: string): string | undefined {
   if (!existsSync(dataDir)) return undefined;
   return readdirSync(dataDir).flatMap((name) => RESTORING.exec(name)?.[1] ?? [])[0];
 }
 
-/** Throws ConfigError where a restore was stopped midway: the files that are there may be of two stores, or of none. */
+/** Throws ConfigError after an interrupted restore: the files may belong to two stores, or to none. */
 export function refuseStoppedRestore(dataDir: string): void {
   const stamp = stampOfStoppedRestore(dataDir);
   if (stamp === undefined) return;

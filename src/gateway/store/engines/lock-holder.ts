@@ -8,59 +8,59 @@ import type { Tables } from '../schema/tables.ts';
 const HOLDER = 'holder';
 
 /**
- * The time for which one run of a gateway has a PostgreSQL database. It begins under the lock, with this run's name in
- * the database, and is over once another name stands there: what this run knows by heart is then out of date, also where
- * it could have the lock again.
+ * Tells whether this run of a gateway still has its PostgreSQL database. Under the lock it writes its own id into the
+ * database. Once another id is there, everything that this run has in memory is out of date, even if it gets the lock
+ * again: it must end.
  */
 export class LockHolder {
-  readonly #run = systemRandom.uuid();
+  readonly #runId = systemRandom.uuid();
   readonly #database: string;
-  readonly #over = Promise.withResolvers<PayboxError>();
-  #begun = false;
+  readonly #superseded = Promise.withResolvers<PayboxError>();
+  #registered = false;
   #error: PayboxError | undefined;
 
   constructor(database: string) {
     this.#database = database;
   }
 
-  get begun(): boolean {
-    return this.#begun;
+  get registered(): boolean {
+    return this.#registered;
   }
 
-  /** Settles, with what to tell, once another gateway has the database. */
-  get over(): Promise<PayboxError> {
-    return this.#over.promise;
+  /** Settles, with the error to show, once another gateway has the database. */
+  get superseded(): Promise<PayboxError> {
+    return this.#superseded.promise;
   }
 
-  /** Throws for a run whose time is over. */
-  assertOwn(): void {
+  /** Throws once another gateway has the database. */
+  assertHolder(): void {
     if (this.#error !== undefined) throw this.#error;
   }
 
-  /** To be called with a database whose connection has the lock. */
-  async begin(db: Kysely<Tables>): Promise<void> {
-    const value = this.#run;
+  /** Writes this run's id; the connection of `db` must have the lock. */
+  async register(db: Kysely<Tables>): Promise<void> {
+    const value = this.#runId;
     await db
       .insertInto('settings')
       .values({ name: HOLDER, value })
       .onConflict((it) => it.column('name').doUpdateSet({ value }))
       .execute();
-    this.#begun = true;
+    this.#registered = true;
   }
 
-  /** Ends the time of this run where another name stands in the database; throws then. */
+  /** Throws when another run's id is in the database. */
   async check(client: ClientBase): Promise<void> {
-    if (!this.#begun) return;
+    if (!this.#registered) return;
     const { rows } = await client.query<{ value: string }>('select value from settings where name = $1', [HOLDER]);
-    if (rows[0]?.value !== this.#run) throw this.end();
+    if (rows[0]?.value !== this.#runId) throw this.supersede();
   }
 
-  /** Ends the time of this run: another has the lock. */
-  end(): PayboxError {
+  /** Records that another run has the lock. */
+  supersede(): PayboxError {
     const what = `another gateway has taken over ${this.#database} while this one did not answer`;
     const fix = 'this one has written nothing since; start it again, with standby: true to wait for its turn';
     this.#error ??= new PayboxError('STORAGE_FAULT', `${what}: ${fix}`, { severity: 'fatal', fix });
-    this.#over.resolve(this.#error);
+    this.#superseded.resolve(this.#error);
     return this.#error;
   }
 }

@@ -8,68 +8,66 @@ import { Names } from '../../../lib/names.ts';
 import type { Tables } from '../schema/tables.ts';
 import { LockHolder } from './lock-holder.ts';
 
-/** Until a connection is there, and for how long a query may wait for those before it. */
+/** To connect, and for a query to wait for those before it. */
 const CONNECT_TIMEOUT_MS = 5000;
-/** The server gives a statement up, and the gateway a server that does not answer. */
+/** The server cancels a statement, and the gateway gives up a server that does not answer. */
 const STATEMENT_TIMEOUT_MS = 5000;
 const ANSWER_TIMEOUT_MS = 6000;
-/** The server finds out in this time that a gateway is gone whose machine says nothing any more … */
-const GONE_AFTER = { idleSeconds: 3, intervalSeconds: 2, probes: 2, silentMs: 7000 };
-/** … so that the next one waits no longer than this for the lock. */
+/** TCP keepalive: the server notices in this time that the machine of a gateway is gone … */
+const KEEPALIVE = { idleSeconds: 3, intervalSeconds: 2, probes: 2, silentMs: 7000 };
+/** … so that the next gateway waits no longer than this for the lock. */
 const LOCK_WAIT_MS = 8000;
-/** A gateway that had it waits only for its own former session to end: whoever else has it has taken over. */
+/** A gateway that had the lock waits only for its own former session to end: any other holder has taken over. */
 const REGAIN_WAIT_MS = 2000;
 const LOCK_ANSWER_TIMEOUT_MS = LOCK_WAIT_MS + 2000;
-/** A gateway that hangs says nothing, although its machine does: the server ends its session, and the lock, after this. */
-const SILENT_MS_MAX = 10_000;
-/** One that has nothing to ask says this often that it is there. */
+/** The server ends the session of a gateway that hangs, and so the lock, after this. */
+const IDLE_SESSION_MS_MAX = 10_000;
+/** A gateway without queries sends one this often. */
 const HEARTBEAT_MS = 3000;
 
-/** Of the advisory lock: "paybox" in ASCII. */
+/** "paybox" in ASCII. */
 const LOCK_KEY = 0x70_61_79_62_6f_78;
 
 const INT8 = 20;
-/** SQLSTATE of what a start may meet. */
+/** SQLSTATE. */
 const LOCK_NOT_AVAILABLE = '55P03';
 const NOT_READY = ['57P03', '53300'];
 const NO_DATABASE = '3D000';
-/** Class of refused logins. */
+/** SQLSTATE class of refused logins. */
 const LOGIN_REFUSED = /^28/;
 
 /** A connection as the server knows it. */
-interface Session {
+interface BackendProcess {
   pid: number;
   since: string;
 }
 
-/** A PostgreSQL database that this gateway may have. */
 export interface PostgresDatabase {
-  /** Its first query waits for the lock, and throws DatabaseInUseError where another gateway keeps it. */
+  /** Its first query waits for the lock, and throws DatabaseInUseError when another gateway has it. */
   dialect: Dialect;
-  /** Says in the database, which has its tables, that it is this gateway's now, and from then on that it is there. */
-  begin(db: Kysely<Tables>): Promise<void>;
-  /** Settles, with what to tell, once another gateway has the database: this one can do nothing more. */
+  /** Registers this gateway in the migrated database, and begins the heartbeat. */
+  register(db: Kysely<Tables>): Promise<void>;
+  /** Settles, with the error to show, once another gateway has the database: this one can do nothing more. */
   superseded: Promise<PayboxError>;
 }
 
-/** That another gateway has the database. */
 export class DatabaseInUseError extends ConfigError {}
 
 /**
- * A PostgreSQL database over one connection, which holds an advisory lock for as long as it lives: every query runs
- * under the lock, so that of two gateways on one database one can do nothing. A connection that is lost is made anew
- * by the next query, unless another gateway has had the database meanwhile.
+ * A PostgreSQL database over one connection, which holds an advisory lock while it is open. So every query runs under
+ * the lock, and a second gateway can do nothing. The next query opens a lost connection again, unless another gateway
+ * has had the database meanwhile.
  */
 export function postgresDatabase(databaseUrl: string, log: Logger): PostgresDatabase {
-  let session: Session | undefined;
-  const tenure = new LockHolder(nameOf(databaseUrl));
+  let backend: BackendProcess | undefined;
+  const holder = new LockHolder(nameOf(databaseUrl));
   const closing = new AbortController();
-  // Not those of partners: whose names nobody knows must not be in the way of the store.
+  // Apart from the names of partners: slow lookups of those must not delay the store.
   const names = new Names({ clock: systemClock });
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     max: 1,
-    // Never closed while it is good: the lock would go with it.
+    // Never closed while it works: that would release the lock.
     idleTimeoutMillis: 0,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
@@ -78,25 +76,25 @@ export function postgresDatabase(databaseUrl: string, log: Logger): PostgresData
     application_name: 'paybox-gateway',
     types: { getTypeParser: (oid, format) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) },
     onConnect: async (client) => {
-      session = await beginSession(client, session, { databaseUrl, tenure });
+      backend = await beginSession(client, backend, { databaseUrl, holder });
     },
   });
-  const sayHere = async () => {
-    // Whoever needs the database meets the error too.
+  const heartbeat = async () => {
+    // The next query throws the error too.
     await pool.query('select 1').catch(() => undefined);
   };
-  // Whoever queries meets the error too; without a listener one that nobody waits for would end the process.
+  // Without a listener an error of the idle connection would end the process; the next query throws it too.
   const lost = (error: Error) => {
     log.warn('database-lost', { database: nameOf(databaseUrl), reason: reasonOf(error) });
-    // At once, before anybody else asks: another gateway may have it.
-    if (tenure.begun && !closing.signal.aborted) void sayHere();
+    // At once: another gateway may have taken the database over.
+    if (holder.registered && !closing.signal.aborted) void heartbeat();
   };
   pool.on('error', lost);
   pool.on('connect', (client) => client.on('error', () => undefined));
-  const lent: PostgresPool = {
+  const checkedPool: PostgresPool = {
     connect: async () => {
-      tenure.assertOwn();
-      return lend(await pool.connect());
+      holder.assertHolder();
+      return closedWhenBroken(await pool.connect());
     },
     end: () => {
       closing.abort();
@@ -104,23 +102,23 @@ export function postgresDatabase(databaseUrl: string, log: Logger): PostgresData
     },
   };
   return {
-    dialect: new PostgresDialect({ pool: lent }),
-    begin: async (db) => {
-      await tenure.begin(db);
-      void beating(sayHere, closing.signal);
+    dialect: new PostgresDialect({ pool: checkedPool }),
+    register: async (db) => {
+      await holder.register(db);
+      void beat(heartbeat, closing.signal);
     },
-    superseded: tenure.over,
+    superseded: holder.superseded,
   };
 }
 
-async function beating(sayHere: () => Promise<void>, signal: AbortSignal): Promise<void> {
+async function beat(heartbeat: () => Promise<void>, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await systemClock.sleep(HEARTBEAT_MS, signal);
-    if (!signal.aborted) await sayHere();
+    if (!signal.aborted) await heartbeat();
   }
 }
 
-/** Dials by names that are found apart from the threads of the process. */
+/** Resolves names without the thread pool of the process. */
 class NamedSocket extends Socket {
   readonly #names: Names;
 
@@ -129,13 +127,13 @@ class NamedSocket extends Socket {
     this.#names = names;
   }
 
-  /** As the driver calls it; it has no other way to say how names are found. */
+  /** The driver has no option for a lookup function, but it calls this. */
   override connect(...[port, host]: unknown[]): this {
     return super.connect({ port: Number(port), host: String(host), lookup: this.#names.lookup() });
   }
 }
 
-/** What a start on PostgreSQL failed with, as a person is told: which database, and what to do. Never the password. */
+/** Turns an error at the start into one with database and advice. Never shows the password. */
 export function postgresProblem(databaseUrl: string, error: unknown): Error {
   if (error instanceof ConfigError) return error;
   const what = `databaseUrl: ${nameOf(databaseUrl)} cannot be used: ${reasonOf(error)}`;
@@ -156,7 +154,7 @@ function fixOf(error: unknown): string {
   return 'name a database of this gateway alone, and a user who may make tables in it';
 }
 
-/** Whether no server answers there, or not yet. */
+/** Whether no server answers, or not yet. */
 function isAway(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return NOT_READY.includes(error.code ?? '');
   return /^E(?!RR_)/.test(systemCodeOf(error) ?? '') || /^Connection terminated|timeout/.test(reasonOf(error));
@@ -168,16 +166,16 @@ function nameOf(databaseUrl: string): string {
   return `${host}${pathname}`;
 }
 
-/** Limits, then the lock, on a new connection; `former` is the one before it, which the server may still hold open. */
+/** Sets limits and takes the lock on a new connection. `former` is the one before, which the server may keep open. */
 async function beginSession(
   client: ClientBase,
-  former: Session | undefined,
-  { databaseUrl, tenure }: { databaseUrl: string; tenure: LockHolder },
-): Promise<Session | undefined> {
-  const { idleSeconds, intervalSeconds, probes, silentMs } = GONE_AFTER;
+  former: BackendProcess | undefined,
+  { databaseUrl, holder }: { databaseUrl: string; holder: LockHolder },
+): Promise<BackendProcess | undefined> {
+  const { idleSeconds, intervalSeconds, probes, silentMs } = KEEPALIVE;
   await client.query(
-    // What was answered must survive a power cut, whatever the database has for a default.
-    `set synchronous_commit = on; set statement_timeout = 0; set lock_timeout = ${tenure.begun ? REGAIN_WAIT_MS : LOCK_WAIT_MS};
+    // synchronous_commit: what the gateway has acknowledged must survive a power cut, whatever the default is.
+    `set synchronous_commit = on; set statement_timeout = 0; set lock_timeout = ${holder.registered ? REGAIN_WAIT_MS : LOCK_WAIT_MS};
      set tcp_keepalives_idle = ${idleSeconds}; set tcp_keepalives_interval = ${intervalSeconds};
      set tcp_keepalives_count = ${probes}; set tcp_user_timeout = ${silentMs}`,
   );
@@ -187,20 +185,20 @@ async function beginSession(
       [former.pid, former.since],
     );
   }
-  // Without the lock, so that a gateway that was left behind learns it at once; then with it, as that may take a while.
-  await tenure.check(client);
+  // Before the lock, so that a superseded gateway knows at once; and after it, because waiting takes time.
+  await holder.check(client);
   await lock(client, databaseUrl).catch((error: unknown) => {
-    throw tenure.begun && error instanceof DatabaseInUseError ? tenure.end() : error;
+    throw holder.registered && error instanceof DatabaseInUseError ? holder.supersede() : error;
   });
-  await tenure.check(client);
+  await holder.check(client);
   await client.query(`set statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
-  // Not there before PostgreSQL 14: a gateway that hangs then keeps the lock.
+  // PostgreSQL 13 and older do not have these: there a gateway that hangs keeps the lock.
   await client.query(
-    `select set_config(name, '${SILENT_MS_MAX}', false) from pg_settings
+    `select set_config(name, '${IDLE_SESSION_MS_MAX}', false) from pg_settings
      where name in ('idle_session_timeout', 'idle_in_transaction_session_timeout')`,
   );
   const own = 'select pid, backend_start::text as since from pg_stat_activity where pid = pg_backend_pid()';
-  return (await client.query<Session>(own)).rows[0];
+  return (await client.query<BackendProcess>(own)).rows[0];
 }
 
 async function lock(client: ClientBase, databaseUrl: string): Promise<void> {
@@ -216,8 +214,8 @@ async function lock(client: ClientBase, databaseUrl: string): Promise<void> {
   }
 }
 
-/** A connection that is closed, not used again, once a query of it did not end with an answer of the server. */
-function lend(client: PoolClient): PostgresPoolClient {
+/** Closes a connection, instead of reusing it, after a query that the server did not answer. */
+function closedWhenBroken(client: PoolClient): PostgresPoolClient {
   let broken: unknown;
   const query = async (sql: string, parameters: readonly unknown[]) => {
     if (broken !== undefined) throw broken;
@@ -229,6 +227,6 @@ function lend(client: PoolClient): PostgresPoolClient {
     }
   };
   const release = () => client.release(broken !== undefined);
-  // Without a cursor in the dialect, this is the one form of a query that comes here.
+  // The dialect uses no cursor, so this is the only form of query.
   return { query, release } as unknown as PostgresPoolClient;
 }

@@ -4,15 +4,16 @@ import { PayboxError } from '../../../lib/errors.ts';
 import type { Logger } from '../../../lib/log.ts';
 import type { Tables } from '../schema/tables.ts';
 
-/** Name of the SQL function that both engines have: the checksum of a text. */
+/** SQL function of both engines: the checksum of a text. */
 export const CHECKSUM_FUNCTION = 'paybox_checksum';
 const CHECKSUM_CHARS = 16;
-const BETWEEN = '\u001f';
+/** Between two values, and in place of null. */
+const SEPARATOR = '\u001f';
 const NULL = '\u0001';
-/** Damaged rows that are named at a time; beyond it only their number counts. */
+/** At most so many damaged rows of a table are named. */
 const NAMED_MAX = 1000;
 
-/** What the checksum of a row is over, in each table that carries money. A payment's last column is its link. */
+/** Columns that the checksum of a row covers, in each table that carries money. */
 const COVERED = {
   orders: [
     ...(['id', 'seq', 'partner', 'order_id', 'bank_account', 'bank_code', 'user_bank_name', 'amount'] as const),
@@ -24,6 +25,7 @@ const COVERED = {
     ...(['id', 'seq', 'order_ref', 'terminal_code', 'status', 'code'] as const),
     ...(['created_at_ms', 'expires_at_ms', 'confirmed_at_ms', 'ended_at_ms'] as const),
   ],
+  // Its `link` is last: the link itself covers the columns before it.
   payments: [
     ...(['id', 'seq', 'partner', 'order_ref', 'order_id', 'reference_number', 'bank_account', 'bank_code'] as const),
     ...(['amount', 'content', 'trans_type', 'paid_at_ms', 'link'] as const),
@@ -43,52 +45,40 @@ export type CheckedTable = keyof typeof COVERED;
 export const CHECKED_TABLES = Object.keys(COVERED) as CheckedTable[];
 type CheckedRow<Table extends CheckedTable> = Record<(typeof COVERED)[Table][number] | 'checksum', unknown>;
 
-/** A row whose checksum is wrong: of this table, with this name. */
-export interface DamagedRow {
-  table: CheckedTable;
-  name: string;
-}
-
-/** The checksum of a text. */
 export function checksumOf(text: string): string {
   return hash('sha256', text).slice(0, CHECKSUM_CHARS);
 }
 
-/** Values in the one form that checksums and links are over. */
+/** Values in the one form that checksums and links cover. */
 export function joined(values: readonly unknown[]): string {
-  return values.map((it) => (it === null ? NULL : String(it))).join(BETWEEN);
+  return values.map((it) => (it === null ? NULL : String(it))).join(SEPARATOR);
 }
 
-/** Values of a payment that its link is over: all but the link itself. */
+/** SQL of the text that `joined` makes of these columns; `row` is `old.` or `new.` in a trigger. */
+function joinedSql(columns: readonly string[], row = ''): string {
+  return columns.map((it) => `coalesce(cast(${row}${it} as text), '${NULL}')`).join(` || '${SEPARATOR}' || `);
+}
+
+/** Text of a payment that its link covers. */
 export function paymentContent(row: Record<Exclude<(typeof COVERED)['payments'][number], 'link'>, unknown>): string {
   return joined(COVERED.payments.flatMap((column) => (column === 'link' ? [] : [row[column]])));
 }
 
-/** SQL of the text that `joined` makes of these columns; `of` is the row's name in a trigger. */
-export function joinedSql(columns: readonly string[], of = ''): string {
-  return columns.map((it) => `coalesce(cast(${of}${it} as text), '${NULL}')`).join(` || '${BETWEEN}' || `);
-}
-
-/** SQL of a payment's content as its link is over it. */
+/** The same in SQL. */
 export const PAYMENT_CONTENT_SQL = joinedSql(COVERED.payments.slice(0, -1));
 
-/** The row; throws PayboxError when it is damaged. */
+/** Returns the row; throws PayboxError when it is damaged. */
 export function intact<Table extends CheckedTable, Row extends CheckedRow<Table>>(
   table: Table,
   row: Row | undefined,
 ): Row | undefined {
   if (row === undefined || isIntact(table, row)) return row;
-  throw new PayboxError(
-    'STORAGE_FAULT',
-    `the row ${damagedRow(table, row).name} of ${table} is damaged: its checksum is wrong`,
-    {
-      severity: 'fatal',
-      fix: 'restore a copy of the store: nothing is told from this row',
-    },
-  );
+  const what = `the row ${nameOf(table, row)} of ${table} is damaged: its checksum is wrong`;
+  const fix = 'restore a copy of the store: the gateway does not use this row';
+  throw new PayboxError('STORAGE_FAULT', what, { severity: 'fatal', fix });
 }
 
-/** Those of the rows that are not damaged; the log names the others. */
+/** Returns the rows that are not damaged, and logs the others. */
 export function onlyIntact<Table extends CheckedTable, Row extends CheckedRow<Table>>(
   table: Table,
   rows: Row[],
@@ -96,49 +86,51 @@ export function onlyIntact<Table extends CheckedTable, Row extends CheckedRow<Ta
 ): Row[] {
   return rows.filter((row) => {
     if (isIntact(table, row)) return true;
-    log.error('row-damaged', { ...damagedRow(table, row), fix: 'restore a copy of the store' });
+    log.error('row-damaged', { table, name: nameOf(table, row), fix: 'restore a copy of the store' });
     return false;
   });
 }
 
-/** Rows of a table whose checksum is wrong, at most 1,000; all of them are looked at. */
-export async function damagedRows(db: Kysely<Tables>, table: CheckedTable): Promise<DamagedRow[]> {
+function isIntact<Table extends CheckedTable>(table: Table, row: CheckedRow<Table>): boolean {
+  const values: Record<string, unknown> = row;
+  return row.checksum === checksumOf(joined(COVERED[table].map((column) => values[column])));
+}
+
+/** Names of the rows of a table whose checksum is wrong, at most 1,000. */
+export async function damagedRows(db: Kysely<Tables>, table: CheckedTable): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select cast(${sql.raw(nameSql(table))} as text) as name from ${sql.table(table)}
     where checksum is distinct from ${sql.raw(checksumSql(table))} limit ${NAMED_MAX}`.execute(db);
-  return rows.map(({ name }) => ({ table, name }));
+  return rows.map(({ name }) => name);
 }
 
 /** Damaged rows of each table, as they are read. */
 export type Quarantined = { [Table in CheckedTable]: CheckedRow<Table>[] };
 
-/** Moves the damaged rows to `damaged_rows`; what they were. */
+/** Moves the damaged rows to `damaged_rows`, and returns them. */
 export async function quarantineDamaged(db: Kysely<Tables>): Promise<Quarantined> {
-  const aside: { [Table in CheckedTable]?: unknown } = {};
+  const quarantined: { [Table in CheckedTable]?: unknown } = {};
   for (const table of CHECKED_TABLES) {
     const isDamaged = sql.raw(`checksum is distinct from ${checksumSql(table)}`);
     const [name, content] = [sql.raw(nameSql(table)), sql.raw(joinedSql(COVERED[table]))];
     await sql`insert into damaged_rows (table_name, name, content)
       select ${sql.lit(table)}, ${name}, ${content} from ${sql.table(table)} where ${isDamaged}`.execute(db);
-    const gone = await sql`delete from ${sql.table(table)} where ${isDamaged} returning *`.execute(db);
-    aside[table] = gone.rows;
+    const deleted = await sql`delete from ${sql.table(table)} where ${isDamaged} returning *`.execute(db);
+    quarantined[table] = deleted.rows;
   }
-  return aside as Quarantined;
+  return quarantined as Quarantined;
 }
 
 /**
- * Gives a table checksums, which the engine keeps itself from now on: at each insert, and at each update, which it refuses
- * for a row that is damaged, so that no damage gets a checksum that fits it.
+ * Lets the engine write the checksum of a table at each insert and update. It refuses the update of a damaged row,
+ * because the row would get a checksum that fits the damage.
  */
-export async function addChecksums(db: Kysely<Tables>, table: CheckedTable): Promise<void> {
-  await db.schema.alterTable(table).addColumn('checksum', 'text').execute();
-  await sql.raw(`update ${table} set checksum = ${checksumSql(table)}`).execute(db);
-  for (const statement of isPostgres(db) ? postgresTriggers(table) : sqliteTriggers(table)) {
-    await sql.raw(statement).execute(db);
-  }
+export async function addChecksumTriggers(db: Kysely<Tables>, table: CheckedTable): Promise<void> {
+  const statements = isPostgres(db) ? postgresTriggers(table) : sqliteTriggers(table);
+  for (const statement of statements) await sql.raw(statement).execute(db);
 }
 
-/** Makes the function in PostgreSQL; SQLite has it from whoever opens the file. */
+/** Makes the function in PostgreSQL; with SQLite whoever opens the file adds it. */
 export async function addChecksumFunction(db: Kysely<Tables>): Promise<void> {
   if (!isPostgres(db)) return;
   const body = `left(encode(sha256(convert_to($1, 'UTF8')), 'hex'), ${CHECKSUM_CHARS})`;
@@ -177,8 +169,8 @@ function postgresTriggers(table: CheckedTable): string[] {
   ];
 }
 
-function checksumSql(table: CheckedTable, of = ''): string {
-  return `${CHECKSUM_FUNCTION}(${joinedSql(COVERED[table], of)})`;
+function checksumSql(table: CheckedTable, row = ''): string {
+  return `${CHECKSUM_FUNCTION}(${joinedSql(COVERED[table], row)})`;
 }
 
 function nameSql(table: CheckedTable): string {
@@ -186,14 +178,9 @@ function nameSql(table: CheckedTable): string {
   return table === 'callbacks' ? "id || ' of payment ' || payment_id" : COVERED[table][0];
 }
 
-function isIntact<Table extends CheckedTable>(table: Table, row: CheckedRow<Table>): boolean {
+function nameOf<Table extends CheckedTable>(table: Table, row: CheckedRow<Table>): string {
   const values: Record<string, unknown> = row;
-  return row.checksum === checksumOf(joined(COVERED[table].map((column) => values[column])));
-}
-
-function damagedRow<Table extends CheckedTable>(table: Table, row: CheckedRow<Table>): DamagedRow {
-  const values: Record<string, unknown> = row;
-  if (table === 'notices') return { table, name: `payment ${values.payment_id} to ${values.terminal_code}` };
+  if (table === 'notices') return `payment ${values.payment_id} to ${values.terminal_code}`;
   const name = String(values[COVERED[table][0]]);
-  return { table, name: table === 'callbacks' ? `${name} of payment ${values.payment_id}` : name };
+  return table === 'callbacks' ? `${name} of payment ${values.payment_id}` : name;
 }

@@ -16,56 +16,49 @@ import { reasonOf } from '../../../lib/errors.ts';
 import type { Logger } from '../../../lib/log.ts';
 import type { LedgerHead } from './ledger.ts';
 
-/** Where a store is. */
 export interface StoreLocation {
   dataDir: string;
   databaseUrl?: string | undefined;
 }
 
 const OWNER_ONLY = 0o600;
-/** Two lines of the same length, written in turn: one that a power cut tears leaves the other. */
+/** Two lines of the same length, written in turn: if a power cut tears one, the other is complete. */
 const LINE_BYTES = 128;
 const LINES = 2;
 const NO_LINK = '-';
 
-/** Where the mark of the store in this folder is, or of that PostgreSQL database. */
-export function highWaterMarkFile(place: StoreLocation): string {
-  return `${besideStore(place)}.mark`;
-}
-
-/** The file with which an owner accepts a loss of that store (PROTOCOL.md, clause STO-3). */
-export function acceptLossFile(place: StoreLocation): string {
-  return `${besideStore(place)}.accept-loss`;
-}
-
-function besideStore({ dataDir, databaseUrl }: StoreLocation): string {
-  if (databaseUrl === undefined) return join(dataDir, 'gateway');
+/** Path of the mark of a store, or of what belongs to it under another suffix. */
+export function highWaterMarkFile({ dataDir, databaseUrl }: StoreLocation, suffix = '.mark'): string {
+  if (databaseUrl === undefined) return join(dataDir, `gateway${suffix}`);
   const database = new URL(databaseUrl).pathname.slice(1);
-  return join(dataDir, `gateway-${database.replaceAll(/[^\w-]/g, '_')}`);
+  return join(dataDir, `gateway-${database.replaceAll(/[^\w-]/g, '_')}${suffix}`);
 }
 
-/** How far the ledger went by the mark; `undefined` without a mark. */
+/** Path of the file with which an admin accepts a loss of this store (PROTOCOL.md, clause STO-3). */
+export function acceptLossFile(location: StoreLocation): string {
+  return highWaterMarkFile(location, '.accept-loss');
+}
+
+/** Reads the newest payment that the mark knows; `undefined` without a mark. */
 export function readHighWaterMark(file: string): LedgerHead | 'damaged' | undefined {
   if (!existsSync(file)) return undefined;
   const text = readFileSync(file, 'latin1');
-  const ends = [0, 1].flatMap((n) => endIn(text.slice(n * LINE_BYTES, (n + 1) * LINE_BYTES)) ?? []);
-  const [first, second = first] = ends;
-  if (first !== undefined && second !== undefined) return second.seq > first.seq ? second : first;
-  return 'damaged';
+  const heads = [0, 1].flatMap((n) => headOf(text.slice(n * LINE_BYTES, (n + 1) * LINE_BYTES)) ?? []);
+  return heads.toSorted((a, b) => b.seq - a.seq)[0] ?? 'damaged';
 }
 
 /**
- * Makes the mark anew, on the disk, as it stands beside a store whose ledger ends there; root gives it to the owner. Returns
- * its descriptor, which the caller closes. Throws what the disk says.
+ * Replaces the mark, durably, and returns its descriptor, which the caller closes. As root it gives the file to `owner`.
+ * Throws the error of the file system.
  */
-export function writeHighWaterMark(file: string, end: LedgerHead, owner?: { uid: number; gid: number }): number {
+export function writeHighWaterMark(file: string, head: LedgerHead, owner?: { uid: number; gid: number }): number {
   const fresh = `${file}.new`;
   rmSync(fresh, { force: true });
-  // Never a file or a link that is there: it may be a trap of the user whose folder this is.
+  // Never an existing file or link: the user who owns this folder may have placed it as a trap.
   const fd = openSync(fresh, 'wx', OWNER_ONLY);
   try {
     if (owner !== undefined && process.getuid?.() === 0) fchownSync(fd, owner.uid, owner.gid);
-    writeSync(fd, lineOf(end).repeat(LINES), 0, 'latin1');
+    writeSync(fd, lineOf(head).repeat(LINES), 0, 'latin1');
     fsyncSync(fd);
     renameSync(fresh, file);
     return fd;
@@ -76,11 +69,12 @@ export function writeHighWaterMark(file: string, end: LedgerHead, owner?: { uid:
 }
 
 /**
- * The mark of an open store. It moves on with every payment, after its commit and before anybody is told of it, without
- * waiting for the disk: what is lost with a process is found by it at the next start, and after a power cut what was on the disk.
+ * The newest payment of an open store, in a file beside it. It moves with every payment, after the commit and before
+ * anybody hears of the payment. It does not wait for the disk: the next start finds what a killed process lost, and after
+ * a power cut what had reached the disk.
  */
 export class HighWaterMark {
-  /** Undefined once it is closed: the number may be that of another file by then. */
+  /** Undefined once closed: the number may then belong to another file. */
   #fd: number | undefined;
   readonly #file: string;
   readonly #log: Logger;
@@ -88,24 +82,24 @@ export class HighWaterMark {
   #line = 0;
   #failed = false;
 
-  /** Makes the mark of a store whose ledger ends there. Throws what the disk says. */
-  constructor(file: string, end: LedgerHead, log: Logger) {
-    this.#fd = writeHighWaterMark(file, end);
+  /** Replaces the mark. Throws the error of the file system. */
+  constructor(file: string, head: LedgerHead, log: Logger) {
+    this.#fd = writeHighWaterMark(file, head);
     this.#file = file;
-    this.#newest = end;
+    this.#newest = head;
     this.#log = log;
   }
 
-  /** A disk that does not take it keeps no payment back; the log says so once. */
-  move(end: LedgerHead): void {
+  /** Never throws: a disk that fails here must not stop a payment. The first failure is logged. */
+  move(head: LedgerHead): void {
     const fd = this.#fd;
-    if (fd === undefined || end.seq <= this.#newest.seq) return;
-    this.#newest = end;
-    this.#try(() => writeSync(fd, lineOf(end), this.#line * LINE_BYTES, 'latin1'));
+    if (fd === undefined || head.seq <= this.#newest.seq) return;
+    this.#newest = head;
+    this.#try(() => writeSync(fd, lineOf(head), this.#line * LINE_BYTES, 'latin1'));
     this.#line = (this.#line + 1) % LINES;
   }
 
-  /** On the disk once this returns. */
+  /** On disk when this returns. */
   close(): void {
     const fd = this.#fd;
     if (fd === undefined) return;
@@ -130,7 +124,7 @@ function lineOf({ seq, link }: LedgerHead): string {
   return `${`${text} ${crc32(text)}`.padEnd(LINE_BYTES - 1)}\n`;
 }
 
-function endIn(line: string): LedgerHead | undefined {
+function headOf(line: string): LedgerHead | undefined {
   const found = /^((\d{1,16}) (-|[\da-f]{64})) (\d+) *\n$/.exec(line);
   if (found === null) return undefined;
   const [, text = '', seq, link = '', crc] = found;

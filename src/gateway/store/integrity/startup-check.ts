@@ -3,8 +3,8 @@ import type { Kysely } from 'kysely';
 import { ConfigError } from '../../../lib/errors.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { storeFile } from '../backup/store-files.ts';
-import type { DeliveriesFor } from '../repositories/deliveries.ts';
 import type { Tables } from '../schema/tables.ts';
+import { quarantineDamaged } from './checksums.ts';
 import {
   acceptLossFile,
   HighWaterMark,
@@ -12,57 +12,66 @@ import {
   readHighWaterMark,
   type StoreLocation,
 } from './high-water-mark.ts';
-import { acceptLoss, type LedgerCheck, missingBetween, verifyLedger } from './ledger.ts';
+import { type LedgerCheck, missingBetween, restartLedger, verifyLedger } from './ledger.ts';
+import { type DeliveriesFor, requeueDamaged } from './requeue.ts';
 
 /**
- * Looks through the store at a start, also for payments that the mark in dataDir knows and the store does not. Throws
- * ConfigError that names what is damaged or missing, unless the owner has laid the file beside it that accepts this loss:
- * then it goes on with what is whole, owes anew what `owedFor` says, and the log names the rest. The file is for one start
- * and is deleted (PROTOCOL.md, clause STO-3). Returns the mark that is to move on with the ledger; a PostgreSQL store
- * without dataDir has none.
+ * Checks a store at a start, also for payments that the mark in dataDir knows and the store does not have. Throws
+ * ConfigError that names what is damaged or missing, unless an admin accepts this loss with a file beside the store. Then
+ * damaged rows are set aside, what `deliveriesFor` says is delivered again, and the log names the rest. The file is for
+ * one start and is deleted (PROTOCOL.md, clauses STO-3 and STO-4). Returns the mark that moves with the ledger; a
+ * PostgreSQL store without dataDir has none.
  */
-export async function openLedger(
+export async function checkAtStart(
   db: Kysely<Tables>,
-  place: StoreLocation,
+  location: StoreLocation,
   log: Logger,
-  owedFor?: DeliveriesFor,
+  deliveriesFor?: DeliveriesFor,
 ): Promise<HighWaterMark | undefined> {
-  const [file, acceptance] = [highWaterMarkFile(place), acceptLossFile(place)];
-  const known = readHighWaterMark(file);
+  const [file, acceptance] = [highWaterMarkFile(location), acceptLossFile(location)];
+  const mark = readHighWaterMark(file);
   const isAccepted = existsSync(acceptance);
-  let verdict = await verifyLedger(db);
-  const problems = [...verdict.problems, ...(await lostSince(known, verdict, file))];
+  let ledger = await verifyLedger(db);
+  const problems = [...ledger.problems, ...(await missingSince(mark, ledger, file))];
   if (problems.length > 0) {
-    if (!isAccepted) throw lossOf(problems, place);
-    for (const problem of problems) log.error('store-loss-accepted', { problem, setAsideIn: 'damaged_rows' });
-    if (verdict.problems.length > 0) await acceptLoss(db, log, owedFor);
-    verdict = await verifyLedger(db);
-  } else if (known === undefined && verdict.end.seq > 0) {
-    log.warn('mark-new', { file: file, payments: verdict.end.seq });
+    if (!isAccepted) throw lossError(problems, location);
+    for (const problem of problems) log.error('store-loss-accepted', { problem, movedTo: 'damaged_rows' });
+    if (ledger.problems.length > 0) {
+      await db.transaction().execute(async (trx) => {
+        const quarantined = await quarantineDamaged(trx);
+        if (deliveriesFor !== undefined) await requeueDamaged(trx, quarantined, deliveriesFor, log);
+        await restartLedger(trx);
+      });
+      ledger = await verifyLedger(db);
+    }
+  } else if (mark === undefined && ledger.head.seq > 0) {
+    log.warn('mark-new', { file, payments: ledger.head.seq });
   }
-  // Left there it would accept the next loss too, which nobody knows yet.
-  if (isAccepted) rmSync(acceptance);
-  if (isAccepted && problems.length === 0) log.warn('store-loss-none', { deleted: acceptance });
-  return existsSync(place.dataDir) ? new HighWaterMark(file, verdict.end, log) : undefined;
+  if (isAccepted) {
+    // If it stayed, it would accept the next loss too, which nobody knows yet.
+    rmSync(acceptance);
+    if (problems.length === 0) log.warn('store-loss-none', { deleted: acceptance });
+  }
+  return existsSync(location.dataDir) ? new HighWaterMark(file, ledger.head, log) : undefined;
 }
 
-async function lostSince(
-  known: ReturnType<typeof readHighWaterMark>,
-  { end, holds }: LedgerCheck,
+async function missingSince(
+  mark: ReturnType<typeof readHighWaterMark>,
+  { head, has }: LedgerCheck,
   file: string,
 ): Promise<string[]> {
-  if (known === undefined) return [];
-  if (known === 'damaged') return [`${file} is damaged, by which a start knows whether payments are missing`];
-  if (known.seq > end.seq) return [`${missingBetween(end.seq, known.seq + 1)}, which had been acknowledged`];
-  return (await holds(known)) ? [] : [`payment ${known.seq} is another than the one that had been acknowledged`];
+  if (mark === undefined) return [];
+  if (mark === 'damaged') return [`${file} is damaged: without it a start cannot know whether payments are missing`];
+  if (mark.seq > head.seq) return [`${missingBetween(head.seq, mark.seq + 1)}, which had been acknowledged`];
+  return (await has(mark)) ? [] : [`payment ${mark.seq} is not the one that had been acknowledged`];
 }
 
-function lossOf(problems: readonly string[], place: StoreLocation): ConfigError {
-  const folder = existsSync(place.dataDir) ? '' : `make the folder ${place.dataDir} and `;
-  const store = place.databaseUrl === undefined ? storeFile(place.dataDir) : 'in PostgreSQL';
+function lossError(problems: readonly string[], location: StoreLocation): ConfigError {
+  const folder = existsSync(location.dataDir) ? '' : `make the folder ${location.dataDir} and `;
+  const store = location.databaseUrl === undefined ? storeFile(location.dataDir) : 'in PostgreSQL';
   return new ConfigError(
-    `dataDir: the store ${store} is not whole: ${problems.join('; ')}`,
-    `restore a copy of the store, or ${folder}make the empty file ${acceptLossFile(place)} to go on without what is named ` +
-      'here; the start deletes that file, and nothing else',
+    `dataDir: the store ${store} is damaged or incomplete: ${problems.join('; ')}`,
+    `restore a copy of the store, or ${folder}make the empty file ${acceptLossFile(location)} to go on without what is ` +
+      'named here; the start deletes that file, and nothing else',
   );
 }

@@ -2,13 +2,18 @@ import type { Kysely } from 'kysely';
 import type { Logger } from '../../../lib/log.ts';
 import type { Code } from '../../../protocol/codes.ts';
 import { LIMITS } from '../../../protocol/fields.ts';
-import type { EndedHow } from '../../../protocol/messages.ts';
+import type { DownOf, EndedHow } from '../../../protocol/messages.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
-import { OPEN_PUSH, type OrderRow, type OrderStatus, type PushRow, type Tables } from '../schema/tables.ts';
-import { newestPushes } from './newest-pushes.ts';
+import {
+  OPEN_PUSH,
+  type OrderRow,
+  type OrderStatus,
+  type PushRow,
+  type PushStatus,
+  type Tables,
+} from '../schema/tables.ts';
 import { insertQrCode } from './qr-codes.ts';
 import { nextSeq, seqOf } from './seq.ts';
-import { type Withdrawal, withdrawalsFor } from './withdrawals.ts';
 
 const ORDER_AFTER: Record<EndedHow, OrderStatus> = {
   expired: 'expired',
@@ -17,14 +22,26 @@ const ORDER_AFTER: Record<EndedHow, OrderStatus> = {
   dismissed: 'dismissed',
   interrupted: 'failed',
 };
+const PUSHES_LISTED_MAX = 20;
+/** Withdrawals sent to a box at a time. */
+const WITHDRAWALS_MAX = 100;
+/** After these failures a box may still hold the push, and is told again to withdraw it. */
+const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
 
 export type NewOrder = Omit<
   OrderRow,
   'seq' | 'status' | 'failure' | 'last_push_id' | 'shown_on' | 'shown_push_id' | 'paid_at_ms' | 'updated_at_ms'
 >;
 export type NewPush = Pick<PushRow, 'id' | 'order_ref' | 'terminal_code' | 'created_at_ms' | 'expires_at_ms'>;
+export type Confirmation = 'accepted' | 'displayed';
 
-/** Orders and their pushes. Every method settles once the change would survive the end of the process. */
+/** A push that its box must take off the screen, and why. */
+export interface Withdrawal {
+  id: string;
+  why: DownOf<'withdraw'>['why'];
+}
+
+/** Orders and their pushes. Every method settles once the change is durable. */
 export class OrderStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
@@ -34,23 +51,22 @@ export class OrderStore {
     this.#log = log;
   }
 
-  /** With `qrRef`, the name in the link to its picture, its QR is kept too: both or neither. */
+  /** With `qrRef`, the name in the link to its picture, the QR is stored too: both or neither. */
   async add(order: NewOrder, qrRef?: string): Promise<void> {
-    if (qrRef === undefined) return insertOrder(this.#db, order);
     await this.#db.transaction().execute(async (trx) => {
-      await insertQrCode(trx, qrRef, order.qr_code, order.created_at_ms);
+      if (qrRef !== undefined) await insertQrCode(trx, qrRef, order.qr_code, order.created_at_ms);
       await insertOrder(trx, order);
     });
   }
 
-  /** The order of a QR that the partner generated, under the same orderId where the push names one. */
+  /** Finds the order of a QR that the partner generated; with an orderId only under that. */
   async findPushed(partner: string, qrCode: string, orderId: string): Promise<OrderRow | undefined> {
     let query = this.#db.selectFrom('orders').selectAll().where('qr_code', '=', qrCode).where('partner', '=', partner);
     if (orderId !== '') query = query.where('order_id', '=', orderId);
     return intact('orders', await query.orderBy('seq', 'desc').limit(1).executeTakeFirst());
   }
 
-  /** By the gateway's own id, else the newest with this orderId. */
+  /** Finds an order by the gateway's own id, else the newest with this orderId. */
   async find(idOrOrderId: string): Promise<OrderRow | undefined> {
     const orders = this.#db.selectFrom('orders').selectAll();
     const found =
@@ -59,7 +75,7 @@ export class OrderStore {
     return intact('orders', found);
   }
 
-  /** Newest first; with `before`, an id, only those that are older. */
+  /** Newest first; with `before`, an id, only older ones. */
   async newest(limit: number, before?: string): Promise<OrderRow[]> {
     const rows = this.#db.selectFrom('orders').selectAll().orderBy('seq', 'desc').limit(limit);
     const listed = before === undefined ? rows : rows.where('seq', '<', seqOf('orders', before));
@@ -68,10 +84,31 @@ export class OrderStore {
 
   /** The newest pushes of each order, at most 20 of one, oldest first. */
   async pushesOf(orderIds: string[]): Promise<PushRow[]> {
-    return onlyIntact('pushes', await newestPushes(this.#db, orderIds), this.#log);
+    if (orderIds.length === 0) return [];
+    const orders = this.#db
+      .selectFrom('orders')
+      .where('id', 'in', orderIds)
+      .select((it) => {
+        const newest = it
+          .selectFrom('pushes')
+          .select('seq')
+          .whereRef('order_ref', '=', 'orders.id')
+          .orderBy('seq', 'desc');
+        const oldestListed = newest.limit(1).offset(PUSHES_LISTED_MAX - 1);
+        return ['id', it.fn.coalesce(oldestListed, it.lit(0)).as('from_seq')];
+      });
+    const pushes = await this.#db
+      .selectFrom(orders.as('listed'))
+      .innerJoin('pushes', (on) =>
+        on.onRef('pushes.order_ref', '=', 'listed.id').onRef('pushes.seq', '>=', 'listed.from_seq'),
+      )
+      .selectAll('pushes')
+      .orderBy('pushes.seq')
+      .execute();
+    return onlyIntact('pushes', pushes, this.#log);
   }
 
-  /** Keeps a push before it is sent, with its order where that is new too. */
+  /** Stores a push before it is sent, and its order where that is new too. */
   async startPush(push: NewPush, newOrder: NewOrder | undefined): Promise<void> {
     await this.#db.transaction().execute(async (trx) => {
       if (newOrder !== undefined) await insertOrder(trx, newOrder);
@@ -85,22 +122,17 @@ export class OrderStore {
         .set({ last_push_id: push.id, failure: null, updated_at_ms: push.created_at_ms })
         .where('id', '=', push.order_ref)
         .executeTakeFirst();
-      if (pushed.numUpdatedRows === 0n) throw new Error('the order of the push is there no longer');
+      if (pushed.numUpdatedRows === 0n) throw new Error('the order of the push was deleted');
       await setOrderStatus(trx, push.id, 'pushed', push.created_at_ms);
     });
   }
 
   /**
-   * Whether an order has the screen of a box, as far as this kind of confirmation tells: the newest push to that
-   * box, but for those that it refused, is the order's, whatever became of the others (clause SND-9). Its lifetime ends it
-   * also where the box cannot be heard to say so; a calendar clock that is set ahead costs one push too many.
+   * Whether the screen of a box shows this order, as far as this kind of confirmation tells: the newest push to the box
+   * that it did not refuse is the order's (clause SND-9). The lifetime also ends a push whose box is away; a calendar
+   * clock that is set ahead costs one push too many.
    */
-  async isOnBox(
-    orderRef: string,
-    terminalCode: string,
-    confirm: 'accepted' | 'displayed',
-    atMs: number,
-  ): Promise<boolean> {
+  async isOnBox(orderRef: string, terminalCode: string, confirm: Confirmation, atMs: number): Promise<boolean> {
     const newest = await this.#db
       .selectFrom('pushes')
       .select(['order_ref', 'status', 'expires_at_ms'])
@@ -110,56 +142,43 @@ export class OrderStore {
       .limit(1)
       .executeTakeFirst();
     if (newest?.order_ref !== orderRef || newest.expires_at_ms <= atMs) return false;
-    return newest.status === 'shown' || (confirm === 'accepted' && newest.status === 'accepted');
+    return isConfirmation(newest.status, confirm);
   }
 
-  /** Whether the box has confirmed a push, in the way that is asked for. */
-  async isConfirmed(pushId: string, confirm: 'accepted' | 'displayed'): Promise<boolean> {
+  /** Whether the box has confirmed a push as `confirm` asks. */
+  async isConfirmed(pushId: string, confirm: Confirmation): Promise<boolean> {
     const push = await this.#db.selectFrom('pushes').select('status').where('id', '=', pushId).executeTakeFirst();
-    return push?.status === 'shown' || (confirm === 'accepted' && push?.status === 'accepted');
+    return push !== undefined && isConfirmation(push.status, confirm);
   }
 
-  /** Whether the push was still open, so that this changed it; a withdrawn or ended one stays as it is. */
+  /** Returns whether the push was open, so that this changed it; a withdrawn or ended one stays as it is. */
   async confirmPush(pushId: string, terminalCode: string, how: 'accepted' | 'shown', atMs: number): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
-      const changed = await trx
-        .updateTable('pushes')
-        .set({ status: how, confirmed_at_ms: atMs })
-        .where('id', '=', pushId)
-        .where('terminal_code', '=', terminalCode)
-        .where('status', 'in', how === 'shown' ? ['sent', 'accepted'] : ['sent'])
-        .executeTakeFirst();
-      if (changed.numUpdatedRows === 0n) return false;
+      const among: PushStatus[] = how === 'shown' ? ['sent', 'accepted'] : ['sent'];
+      const push = { id: pushId, terminalCode, among };
+      if (!(await changePush(trx, push, { status: how, confirmed_at_ms: atMs }))) return false;
       if (how === 'shown') {
         await setOrderStatus(trx, pushId, 'shown', atMs);
-        await trx
-          .updateTable('orders')
-          .set({ shown_on: terminalCode, shown_push_id: pushId })
-          .where('last_push_id', '=', pushId)
-          .execute();
+        const shown = { shown_on: terminalCode, shown_push_id: pushId };
+        await trx.updateTable('orders').set(shown).where('last_push_id', '=', pushId).execute();
       }
       return true;
     });
   }
 
-  /** Ends an unfinished push as failed; `boxKnows` when the box itself refused it. Whether it was unfinished. */
+  /** Ends an unfinished push as failed; `boxKnows` when the box itself refused it. Returns whether it was unfinished. */
   async failPush(pushId: string, terminalCode: string, code: Code, atMs: number, boxKnows: boolean): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
-      const changed = await trx
-        .updateTable('pushes')
-        .set({ status: 'failed', code, ended_at_ms: boxKnows ? atMs : null })
-        .where('id', '=', pushId)
-        .where('terminal_code', '=', terminalCode)
-        .where('status', 'in', ['sent', 'accepted'])
-        .executeTakeFirst();
-      if (changed.numUpdatedRows === 0n) return false;
+      const push = { id: pushId, terminalCode, among: ['sent', 'accepted'] as const };
+      const failed = { status: 'failed', code, ended_at_ms: boxKnows ? atMs : null } as const;
+      if (!(await changePush(trx, push, failed))) return false;
       await setOrderStatus(trx, pushId, 'failed', atMs);
       await trx.updateTable('orders').set({ failure: code }).where('last_push_id', '=', pushId).execute();
       return true;
     });
   }
 
-  /** Cancels an order: its pushes that a box may still hold, which are to be withdrawn. `undefined` for one that is paid. */
+  /** Cancels an order. Returns its open pushes, which must be withdrawn; `undefined` for a paid order. */
   async cancel(orderRef: string, atMs: number): Promise<Pick<PushRow, 'id' | 'terminal_code'>[] | undefined> {
     return this.#db.transaction().execute(async (trx) => {
       const changed = await trx
@@ -179,70 +198,59 @@ export class OrderStore {
     });
   }
 
-  /** The box has ended a push. Whether the push is one of this box. */
+  /** Records that the box has ended a push. Returns whether the push is one of this box. */
   async endPush(pushId: string, terminalCode: string, how: EndedHow, atMs: number): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
-      const push = await trx
-        .selectFrom('pushes')
-        .select('status')
-        .where('id', '=', pushId)
-        .where('terminal_code', '=', terminalCode)
-        .executeTakeFirst();
-      if (push === undefined) return false;
-      const decided = push.status === 'failed' || push.status === 'cancelled' || push.status === 'ended';
-      await trx
-        .updateTable('pushes')
-        .set({ status: decided ? push.status : 'ended', ended_at_ms: atMs })
-        .where('id', '=', pushId)
-        .execute();
-      if (!decided) await setOrderStatus(trx, pushId, ORDER_AFTER[how], atMs);
-      return true;
+      const push = { id: pushId, terminalCode };
+      if (await changePush(trx, { ...push, among: OPEN_PUSH }, { status: 'ended', ended_at_ms: atMs })) {
+        await setOrderStatus(trx, pushId, ORDER_AFTER[how], atMs);
+        return true;
+      }
+      return changePush(trx, { ...push, among: ['failed', 'cancelled', 'ended'] }, { ended_at_ms: atMs });
     });
   }
 
-  /** The box knows that a push that had failed or was cancelled is over. Whether it was one of those, of this box. */
+  /** Records that the box knows the end of a failed or cancelled push. Returns whether it was one, of this box. */
   markEndedOnBox(pushId: string, terminalCode: string, atMs: number): Promise<boolean> {
-    return this.#setInVain(pushId, terminalCode, atMs);
+    const push = { id: pushId, terminalCode, among: ['failed', 'cancelled'] as const };
+    return changePush(this.#db, push, { ended_at_ms: atMs });
   }
 
-  /** Takes down that a box shows a push that had failed or was cancelled. Whether it was one of those, of this box. */
+  /** Records that the box shows a failed or cancelled push. Returns whether it was one, of this box. */
   markStillOnBox(pushId: string, terminalCode: string): Promise<boolean> {
-    return this.#setInVain(pushId, terminalCode, null);
+    const push = { id: pushId, terminalCode, among: ['failed', 'cancelled'] as const };
+    return changePush(this.#db, push, { ended_at_ms: null });
   }
 
-  async #setInVain(pushId: string, terminalCode: string, ended_at_ms: number | null): Promise<boolean> {
-    const changed = await this.#db
-      .updateTable('pushes')
-      .set({ ended_at_ms })
-      .where('id', '=', pushId)
-      .where('terminal_code', '=', terminalCode)
-      .where('status', 'in', ['failed', 'cancelled'])
-      .executeTakeFirst();
-    return changed.numUpdatedRows > 0n;
-  }
-
-  /** Ends the pushes that a box does not show any more, as its hello tells: it was swapped, or its disk was lost. */
+  /** Ends the pushes that a box no longer shows, as its hello says: it was swapped, or its disk was lost. */
   async endAllExcept(shownPushId: string | null, terminalCode: string, atMs: number): Promise<void> {
     for (const id of await this.openPushIds(terminalCode)) {
       if (id !== shownPushId) await this.endPush(id, terminalCode, 'interrupted', atMs);
     }
   }
 
-  /**
-   * Pushes that failed or were cancelled and that the box may still show, as it has not said that they are over
-   * (PROTOCOL.md, clause MSG-9).
-   */
-  toWithdraw(terminalCode: string): Promise<Withdrawal[]> {
-    return withdrawalsFor(this.#db, terminalCode);
+  /** The newest failed or cancelled pushes that the box has not reported as over, so may still show (clause MSG-9). */
+  async toWithdraw(terminalCode: string): Promise<Withdrawal[]> {
+    const pushes = await this.#db
+      .selectFrom('pushes')
+      .innerJoin('orders', 'orders.id', 'pushes.order_ref')
+      .select(['pushes.id', 'pushes.status', 'orders.status as order_status'])
+      .where('pushes.terminal_code', '=', terminalCode)
+      .where('pushes.ended_at_ms', 'is', null)
+      .where((it) => it.or([it('pushes.status', '=', 'cancelled'), it('pushes.code', 'in', UNSURE_CODES)]))
+      .orderBy('pushes.seq', 'desc')
+      .limit(WITHDRAWALS_MAX)
+      .execute();
+    return pushes.map(({ id, status, order_status }) => {
+      if (status !== 'cancelled') return { id, why: 'timeout' };
+      return { id, why: order_status === 'paid' ? 'paid' : 'cancelled' };
+    });
   }
 
-  /**
-   * Ends unfinished pushes as failed, those that nobody awaits: of an earlier run of the gateway, or of one box. Nobody was
-   * told that they succeeded.
-   */
+  /** Fails the unfinished pushes of an earlier run of the gateway, or of one box. No partner was told that they succeeded. */
   async failUnfinished(
     atMs: number,
-    confirm: 'accepted' | 'displayed',
+    confirm: Confirmation,
     only?: { terminalCode: string; except: readonly string[] },
   ): Promise<void> {
     let unfinished = this.#db
@@ -258,7 +266,7 @@ export class OrderStore {
     }
   }
 
-  /** The newest pushes that a box may show with right: on their way or there (clause MSG-10). */
+  /** The newest pushes that a box may rightly show: on their way or displayed (clause MSG-10). */
   async openPushIds(terminalCode: string): Promise<string[]> {
     const pushes = await this.#db
       .selectFrom('pushes')
@@ -282,6 +290,22 @@ async function insertOrder(db: Kysely<Tables>, order: NewOrder): Promise<void> {
     .execute();
 }
 
+/** Changes a push of this box if it has one of these statuses. Returns whether it had. */
+async function changePush(
+  db: Kysely<Tables>,
+  { id, terminalCode, among }: { id: string; terminalCode: string; among: readonly PushStatus[] },
+  change: Partial<Pick<PushRow, 'status' | 'code' | 'confirmed_at_ms' | 'ended_at_ms'>>,
+): Promise<boolean> {
+  const changed = await db
+    .updateTable('pushes')
+    .set(change)
+    .where('id', '=', id)
+    .where('terminal_code', '=', terminalCode)
+    .where('status', 'in', among)
+    .executeTakeFirst();
+  return changed.numUpdatedRows > 0n;
+}
+
 /** An order follows its newest push only, and a paid one stays paid. */
 async function setOrderStatus(db: Kysely<Tables>, pushId: string, status: OrderStatus, atMs: number): Promise<void> {
   await db
@@ -290,4 +314,8 @@ async function setOrderStatus(db: Kysely<Tables>, pushId: string, status: OrderS
     .where('last_push_id', '=', pushId)
     .where('status', '<>', 'paid')
     .execute();
+}
+
+function isConfirmation(status: PushStatus, confirm: Confirmation): boolean {
+  return status === 'shown' || (confirm === 'accepted' && status === 'accepted');
 }

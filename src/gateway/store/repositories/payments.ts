@@ -1,11 +1,10 @@
-import type { Kysely } from 'kysely';
+import { expressionBuilder, type Kysely, type Selectable, sql } from 'kysely';
 import type { Logger } from '../../../lib/log.ts';
 import { intact, onlyIntact } from '../integrity/checksums.ts';
 import { appendToLedger, type LedgerHead } from '../integrity/ledger.ts';
 import {
-  type AttemptRow,
   type CallbackRow,
-  type CallbackStatus,
+  CLOCK_ERROR_MS_MAX,
   type NoticeRow,
   OPEN_PUSH,
   type OrderRow,
@@ -13,74 +12,69 @@ import {
   type PushRow,
   type Tables,
 } from '../schema/tables.ts';
-import { type Deliveries, enqueue, type NewNotice, type NewPayment } from './deliveries.ts';
-import { type Backlog, backlogIn, type CallbackChoice, neverTriedIn, type TriedAgain, tryAgainIn } from './owed.ts';
-import { findOrderFor, type PaymentDetails } from './paid-by.ts';
-import { newestAttempts, nextAttemptSeq, seqOf } from './seq.ts';
+import { nextSeq, seqOf } from './seq.ts';
 
-/** More are not told at a time; the rest follows as these are answered. */
+/** Notices sent to a box at a time; the others follow as it reports these. */
 const NOTICES_MAX = 100;
 
-/** What a box is told; `repeated` when it may have been before. */
-export type Notice = NewPayment & Pick<NoticeRow, 'push_id'> & { repeated: boolean };
+export type NewPayment = Omit<PaymentRow, 'seq'>;
+/** A box that must announce a payment; `told_at_ms` is null until the notice is sent. */
+export type NewNotice = Pick<NoticeRow, 'terminal_code' | 'push_id' | 'told_at_ms'>;
+export type NewCallback = Pick<CallbackRow, 'id' | 'url' | 'body'>;
+/** Who must hear of a payment. */
+export interface Deliveries {
+  notices: NewNotice[];
+  callback: NewCallback | undefined;
+}
 /** A payment with all that follows from it. */
 export interface PaymentEffects extends Deliveries {
   payment: NewPayment;
 }
-/** What was kept of a payment, and the pushes that are to be withdrawn because of it. */
+/** A payment that is stored, and the pushes that must be withdrawn because of it. */
 export interface StoredPayment extends PaymentEffects {
   withdrawn: Pick<PushRow, 'id' | 'terminal_code'>[];
 }
-export type NewAttempt = Omit<AttemptRow, 'seq'>;
-/** What an attempt changes in its callback. */
-export type AfterAttempt = Pick<CallbackRow, 'url'> &
-  Partial<Pick<CallbackRow, 'status' | 'warning' | 'tries' | 'next_at_ms'>>;
+/** A payment as a box is told of it; `repeated` when the notice may have been sent before. */
+export type Notice = NewPayment & Pick<NoticeRow, 'push_id'> & { repeated: boolean };
+/** By these fields a payment finds its order (PROTOCOL.md, clause CBK-6). */
+export type PaymentDetails = Pick<OrderRow, 'partner' | 'bank_account' | 'content' | 'amount' | 'trans_type'>;
 
-/** Payments, the notices of them to boxes, and the callbacks to partners. */
+/** Payments and the notices of them to boxes. */
 export class PaymentStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
-  readonly #onKept: (end: LedgerHead) => void;
+  readonly #onStored: (head: LedgerHead) => void;
 
-  /** `onKept` is called with each payment that is kept, before anybody is told of it. */
-  constructor(db: Kysely<Tables>, log: Logger, onKept: (end: LedgerHead) => void) {
+  /** `onStored` is called with each payment that is stored, before anybody hears of it. */
+  constructor(db: Kysely<Tables>, log: Logger, onStored: (head: LedgerHead) => void) {
     this.#db = db;
     this.#log = log;
-    this.#onKept = onKept;
+    this.#onStored = onStored;
   }
 
   /**
-   * Finds the order that the money pays, or takes the one that is named, and keeps the payment with all that follows
-   * from it, which `consequencesOf` says without side effects: the order is paid, boxes and the partner are to be told.
-   * Nothing comes between, so that two payments at once pay two orders (PROTOCOL.md, clause CBK-6). The other pushes of
-   * the order that a box may still hold are cancelled, and are to be withdrawn (clause CBK-7).
+   * Stores a payment with all that follows from it, which `effectsOf` says without side effects. It pays the order that
+   * fits `pays`, or the one that `pays` names. All or nothing; throws when the order is damaged.
    */
   async add(
     pays: PaymentDetails | { orderRef: string },
     atMs: number,
-    consequencesOf: (order: OrderRow | undefined) => PaymentEffects,
+    effectsOf: (order: OrderRow | undefined) => PaymentEffects,
   ): Promise<StoredPayment> {
-    const { end, ...kept } = await this.#db.transaction().execute(async (trx) => {
-      const order =
-        'orderRef' in pays
-          ? intact(
-              'orders',
-              await trx.selectFrom('orders').selectAll().where('id', '=', pays.orderRef).executeTakeFirst(),
-            )
-          : await findOrderFor(trx, pays, atMs);
-      const consequences = consequencesOf(order);
-      const { payment, notices: told } = consequences;
-      const end = await appendToLedger(trx, payment);
-      await trx.insertInto('payments').values(end).execute();
-      await enqueue(trx, payment, consequences, atMs);
-      const withdrawn = order === undefined ? [] : await payOrder(trx, order.id, told, atMs);
-      return { ...consequences, withdrawn, end };
+    const { head, ...stored } = await this.#db.transaction().execute(async (trx) => {
+      const order = 'orderRef' in pays ? await orderWith(trx, pays.orderRef) : await findOrderFor(trx, pays, atMs);
+      const effects = effectsOf(intact('orders', order));
+      const head = await appendToLedger(trx, effects.payment);
+      await trx.insertInto('payments').values(head).execute();
+      await enqueueDeliveries(trx, effects.payment, effects, atMs);
+      const withdrawn = order === undefined ? [] : await payOrder(trx, order.id, effects.notices, atMs);
+      return { ...effects, withdrawn, head };
     });
-    this.#onKept(end);
-    return kept;
+    this.#onStored(head);
+    return stored;
   }
 
-  /** Newest first; with `before`, an id, only those that are older. */
+  /** Newest first; with `before`, an id, only older ones. */
   async newest(limit: number, before?: string): Promise<PaymentRow[]> {
     const rows = this.#db.selectFrom('payments').selectAll().orderBy('seq', 'desc').limit(limit);
     const listed = before === undefined ? rows : rows.where('seq', '<', seqOf('payments', before));
@@ -93,14 +87,8 @@ export class PaymentStore {
     return onlyIntact('notices', await rows.execute(), this.#log);
   }
 
-  async callbacksOf(paymentIds: string[]): Promise<CallbackRow[]> {
-    if (paymentIds.length === 0) return [];
-    const rows = this.#db.selectFrom('callbacks').selectAll().where('payment_id', 'in', paymentIds);
-    return onlyIntact('callbacks', await rows.execute(), this.#log);
-  }
-
   /**
-   * Payments that a box has not yet reported as announced, oldest first, taken down as told; `more` when others wait
+   * Takes the payments that a box has not reported, oldest first, and records them as sent; `more` when others wait
    * (clauses MSG-7 and AGT-11).
    */
   async takeUnreported(terminalCode: string, atMs: number): Promise<{ notices: Notice[]; more: boolean }> {
@@ -114,15 +102,11 @@ export class PaymentStore {
       .limit(NOTICES_MAX + 1)
       .execute();
     const payments = onlyIntact('payments', unreported.slice(0, NOTICES_MAX), this.#log);
-    const state = new Map<string, NoticeRow>();
-    for (const notice of await this.noticesOf(payments.map(({ id }) => id))) {
-      if (notice.terminal_code === terminalCode) state.set(notice.payment_id, notice);
-    }
+    const rows = await this.noticesOf(payments.map(({ id }) => id));
+    const own = new Map(rows.filter((it) => it.terminal_code === terminalCode).map((it) => [it.payment_id, it]));
     const notices = payments.flatMap((payment) => {
-      const notice = state.get(payment.id);
-      return notice === undefined
-        ? []
-        : [{ ...payment, push_id: notice.push_id, repeated: notice.told_at_ms !== null }];
+      const row = own.get(payment.id);
+      return row === undefined ? [] : [{ ...payment, push_id: row.push_id, repeated: row.told_at_ms !== null }];
     });
     const first = notices.filter(({ repeated }) => !repeated).map(({ id }) => id);
     if (first.length > 0) {
@@ -136,7 +120,7 @@ export class PaymentStore {
     return { notices, more: unreported.length > NOTICES_MAX };
   }
 
-  /** The box has announced a payment. `undefined` when it was not told of one, else whether this is the first report. */
+  /** Records that the box has announced a payment. `undefined` when it has no notice of one. */
   async report(
     paymentId: string,
     terminalCode: string,
@@ -160,97 +144,81 @@ export class PaymentStore {
       return (await notice.executeTakeFirst()) === undefined ? undefined : 'repeated';
     });
   }
-
-  async callback(id: string): Promise<CallbackRow | undefined> {
-    const row = this.#db.selectFrom('callbacks').selectAll().where('id', '=', id);
-    return intact('callbacks', await row.executeTakeFirst());
-  }
-
-  /** Newest first; with `before`, an id, only those that are older; with a status, only those that have it. */
-  async newestCallbacks(limit: number, before?: string, status?: CallbackStatus): Promise<CallbackRow[]> {
-    let rows = this.#db.selectFrom('callbacks').selectAll().orderBy('seq', 'desc').limit(limit);
-    if (before !== undefined) rows = rows.where('seq', '<', seqOf('callbacks', before));
-    if (status !== undefined) rows = rows.where('status', '=', status);
-    return onlyIntact('callbacks', await rows.execute(), this.#log);
-  }
-
-  /** How much waits for each partner, and how much has failed. */
-  backlog(): Promise<Backlog> {
-    return backlogIn(this.#db);
-  }
-
-  /**
-   * Has the oldest of some callbacks tried again from `atMs` on, as after their first attempt; at most `limit`, after
-   * one with a `seq`. The partners of those, and the `seq` after which there may be more.
-   */
-  tryAgain(choice: CallbackChoice, after: number, limit: number, atMs: number): Promise<TriedAgain> {
-    return tryAgainIn(this.#db, this.#log, { choice, after, limit, atMs });
-  }
-
-  /** Partners to whom something is still to be told. */
-  async pendingPartners(): Promise<string[]> {
-    const rows = this.#db.selectFrom('callbacks').select('partner').distinct().where('status', '=', 'pending');
-    return (await rows.execute()).map((it) => it.partner);
-  }
-
-  /** What a partner was not told even once, oldest first. */
-  neverTried(partner: string, limit: number): Promise<Pick<CallbackRow, 'id'>[]> {
-    return neverTriedIn(this.#db, partner, limit);
-  }
-
-  /** What is to be told to a partner, soonest due first. */
-  async nextPending(partner: string, limit: number): Promise<Pick<CallbackRow, 'id' | 'tries' | 'next_at_ms'>[]> {
-    return this.#db
-      .selectFrom('callbacks')
-      .select(['id', 'tries', 'next_at_ms'])
-      .where('status', '=', 'pending')
-      .where('partner', '=', partner)
-      .orderBy('next_at_ms')
-      .orderBy('seq')
-      .limit(limit)
-      .execute();
-  }
-
-  /** The newest attempts of each, oldest first; `seq` counts those of a callback from 1. */
-  async attemptsOf(callbackIds: string[], eachMax: number): Promise<AttemptRow[]> {
-    if (callbackIds.length === 0) return [];
-    const rows = this.#db.selectFrom('callback_attempts').selectAll().where('callback_id', 'in', callbackIds);
-    return rows.where('seq', '>', newestAttempts(eachMax)).orderBy('seq').execute();
-  }
-
-  /** Keeps an attempt together with what it changes (PROTOCOL.md, clause SYN-5), unless its callback was deleted. */
-  async addAttempt(attempt: NewAttempt, after: AfterAttempt): Promise<void> {
-    await this.#db.transaction().execute(async (trx) => {
-      const changed = await trx
-        .updateTable('callbacks')
-        .set(after)
-        .where('id', '=', attempt.callback_id)
-        .executeTakeFirst();
-      if (changed.numUpdatedRows === 0n) return;
-      await trx
-        .insertInto('callback_attempts')
-        .values({ ...attempt, seq: nextAttemptSeq(attempt.callback_id) })
-        .execute();
-    });
-  }
 }
 
-/** Marks an order as paid. Its pushes to boxes that are told of no payment for them, which are cancelled. */
+/** Stores the notices and the callback of a payment, in the caller's transaction. */
+export async function enqueueDeliveries(
+  db: Kysely<Tables>,
+  { id: payment_id, partner }: NewPayment,
+  { notices, callback }: Deliveries,
+  atMs: number,
+): Promise<void> {
+  for (const notice of notices) {
+    const begun = { created_at_ms: atMs, reported_at_ms: null, recorded: null };
+    await db
+      .insertInto('notices')
+      .values({ payment_id, ...notice, ...begun })
+      .execute();
+  }
+  if (callback === undefined) return;
+  const begun = { status: 'pending', warning: null, tries: 0, next_at_ms: atMs, created_at_ms: atMs } as const;
+  await db
+    .insertInto('callbacks')
+    .values({ ...callback, ...begun, payment_id, partner, seq: nextSeq('callbacks') })
+    .execute();
+}
+
+export function orderWith(db: Kysely<Tables>, id: string): Promise<Selectable<Tables['orders']> | undefined> {
+  return db.selectFrom('orders').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+/** The order of this payment that a box shows, else the newest unpaid one, else the newest paid one (clause CBK-6). */
+async function findOrderFor(
+  db: Kysely<Tables>,
+  { partner, bank_account, content, amount, trans_type }: PaymentDetails,
+  atMs: number,
+): Promise<Selectable<Tables['orders']> | undefined> {
+  const fits = expressionBuilder<Tables, 'orders'>().and({
+    'orders.partner': partner,
+    'orders.bank_account': bank_account,
+    'orders.content': content,
+    'orders.amount': amount,
+    'orders.trans_type': trans_type,
+  });
+  // Open pushes first, because they are few: SQLite keeps the order of a cross join.
+  const onBox = db
+    .selectFrom('pushes')
+    .crossJoin('orders')
+    .selectAll('orders')
+    .whereRef('orders.id', '=', 'pushes.order_ref')
+    .where('pushes.status', 'in', OPEN_PUSH)
+    .where('pushes.expires_at_ms', '>', atMs - CLOCK_ERROR_MS_MAX)
+    .where(fits)
+    .orderBy((it) => it('pushes.status', '=', 'shown'), 'desc')
+    .orderBy('pushes.seq', 'desc')
+    .limit(1);
+  const newest = db.selectFrom('orders').selectAll().where(fits).orderBy('seq', 'desc').limit(1);
+  return (
+    (await onBox.executeTakeFirst()) ??
+    // A literal: with a parameter SQLite does not use the index of unpaid orders.
+    (await newest.where('status', '<>', sql.lit('paid')).executeTakeFirst()) ??
+    (await newest.where('status', '=', 'paid').executeTakeFirst())
+  );
+}
+
+/** Marks an order as paid, and cancels its open pushes; on a box with a notice the payment takes the place of its QR. */
 async function payOrder(
   db: Kysely<Tables>,
   orderRef: string,
-  told: NewNotice[],
+  notices: NewNotice[],
   atMs: number,
 ): Promise<StoredPayment['withdrawn']> {
-  await db
-    .updateTable('orders')
-    .set({ status: 'paid', paid_at_ms: atMs, updated_at_ms: atMs })
-    .where('id', '=', orderRef)
-    .execute();
-  const toldOf = told.flatMap((it) => it.push_id ?? []);
+  const paid = { status: 'paid', paid_at_ms: atMs, updated_at_ms: atMs } as const;
+  await db.updateTable('orders').set(paid).where('id', '=', orderRef).execute();
+  const announced = notices.flatMap((it) => it.push_id ?? []);
   const open = db.updateTable('pushes').where('order_ref', '=', orderRef).where('status', 'in', OPEN_PUSH);
-  if (toldOf.length === 0) return open.set({ status: 'cancelled' }).returning(['id', 'terminal_code']).execute();
-  // On the box that is told, the payment takes the place of its QR.
-  await open.set({ status: 'ended', ended_at_ms: atMs }).where('id', 'in', toldOf).execute();
+  if (announced.length > 0) {
+    await open.set({ status: 'ended', ended_at_ms: atMs }).where('id', 'in', announced).execute();
+  }
   return open.set({ status: 'cancelled' }).returning(['id', 'terminal_code']).execute();
 }

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { Tables } from '../schema/tables.ts';
 
-/** The QRs that partners have generated, under the names that links to their pictures have. */
+/** QRs that partners have generated, by the name in the link to their picture. */
 export class QrCodeStore {
   readonly #db: Kysely<Tables>;
 
@@ -9,8 +9,8 @@ export class QrCodeStore {
     this.#db = db;
   }
 
-  async add(ref: string, qrCode: string, atMs: number): Promise<void> {
-    await insertQrCode(this.#db, ref, qrCode, atMs);
+  add(ref: string, qrCode: string, atMs: number): Promise<void> {
+    return insertQrCode(this.#db, ref, qrCode, atMs);
   }
 
   async find(ref: string): Promise<string | undefined> {

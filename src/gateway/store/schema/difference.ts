@@ -3,39 +3,40 @@ import { memorySqlite } from '../engines/sqlite.ts';
 import { MIGRATIONS } from './migrations.ts';
 import type { Tables } from './tables.ts';
 
-/** Tables, indexes, views and triggers: by kind and name, in SQL. */
+/** SQL of tables, indexes, views and triggers, by kind and name. */
 type Schema = ReadonlyMap<string, string | null>;
 
-const MIGRATIONS_MADE = 'table "kysely_migration"';
+const MIGRATIONS_TABLE = 'table "kysely_migration"';
 
 /**
- * What a SQLite store has in its schema that its migrations do not make, or lacks of it, in words; `undefined` for none. A
- * trigger would change what a gateway keeps, and no checksum of a row tells of it. Nothing is said of a store that a newer
- * version has written.
+ * How the schema of a SQLite store differs from the one that its migrations make, in words; `undefined` when it does not.
+ * A trigger could change rows, and no checksum of a row would show it. A store of a newer version is not compared.
  */
 export async function schemaDifference(db: Kysely<Tables>): Promise<string | undefined> {
   const found = await schemaOf(db);
-  if (!found.has(MIGRATIONS_MADE)) return `it has no ${MIGRATIONS_MADE}`;
-  const made = (await sql<{ name: string }>`select name from kysely_migration`.execute(db)).rows.map(
-    ({ name }) => name,
-  );
-  if (made.some((name) => !Object.hasOwn(MIGRATIONS, name))) return undefined;
-  const own = await ownSchema(made);
+  if (!found.has(MIGRATIONS_TABLE)) return `it has no ${MIGRATIONS_TABLE}`;
+  const applied = await appliedMigrations(db);
+  if (applied.some((name) => !Object.hasOwn(MIGRATIONS, name))) return undefined;
+  const expected = await expectedSchema(applied);
   for (const [name, text] of found) {
-    if (!own.has(name)) return `it has ${name.startsWith('index') ? 'an' : 'a'} ${name}`;
-    if (own.get(name) !== text) return `it has another ${name}`;
+    if (!expected.has(name)) return `it has ${name.startsWith('index') ? 'an' : 'a'} ${name}`;
+    if (expected.get(name) !== text) return `it has another ${name}`;
   }
-  const missing = [...own.keys()].find((name) => !found.has(name));
+  const missing = [...expected.keys()].find((name) => !found.has(name));
   return missing === undefined ? undefined : `it has no ${missing}`;
 }
 
-/** Of a fresh store that has only had these migrations. */
-async function ownSchema(made: readonly string[]): Promise<Schema> {
+/** Names of the migrations that this store has had. */
+export async function appliedMigrations(db: Kysely<Tables>): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
+  return rows.map(({ name }) => name);
+}
+
+async function expectedSchema(applied: readonly string[]): Promise<Schema> {
   const db = new Kysely<Tables>({ dialect: memorySqlite() });
   try {
-    const migrations = Object.fromEntries(Object.entries(MIGRATIONS).filter(([name]) => made.includes(name)));
-    const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } });
-    const { error } = await migrator.migrateToLatest();
+    const migrations = Object.fromEntries(Object.entries(MIGRATIONS).filter(([name]) => applied.includes(name)));
+    const { error } = await new Migrator({ db, provider: { getMigrations: async () => migrations } }).migrateToLatest();
     if (error !== undefined) throw error;
     return await schemaOf(db);
   } finally {

@@ -1,6 +1,6 @@
 import type { Generated } from 'kysely';
 
-/** Tables. Times are milliseconds since 1970; `seq` orders rows by age; flags are 0 or 1, as every engine has numbers. */
+/** Times are milliseconds since 1970; `seq` orders rows by age; flags are 0 or 1, because every engine has numbers. */
 export interface Tables {
   settings: { name: string; value: string };
   qr_codes: { ref: string; qr_code: string; created_at_ms: number };
@@ -17,7 +17,7 @@ export interface Tables {
   damaged_rows: DamagedRow;
 }
 
-/** The engine makes it, at each insert and update. */
+/** A trigger writes it at each insert and update. */
 export interface Checked {
   checksum: Generated<string>;
 }
@@ -66,7 +66,7 @@ export interface OrderRow {
 /** `sent` until the box or the deadline decides; `failed`, `cancelled` and `ended` are final. */
 export type PushStatus = 'sent' | 'accepted' | 'shown' | 'failed' | 'cancelled' | 'ended';
 
-/** The box itself ends a push at its time; calendar time counts only where it is away, and may be off by so much. */
+/** The calendar clock may be wrong by this much. It counts only for absent boxes: the others end a push themselves. */
 export const CLOCK_ERROR_MS_MAX = 86_400_000;
 
 /** A box may show the push, or be about to. */
@@ -114,7 +114,7 @@ export interface CallbackRow {
   body: string;
   status: CallbackStatus;
   warning: string | null;
-  /** Attempts of the ladder so far; those by hand do not count. */
+  /** Scheduled attempts so far; those by hand do not count. */
   tries: number;
   next_at_ms: number;
   created_at_ms: number;
@@ -137,16 +137,15 @@ export interface AttemptRow {
 export interface NoticeRow {
   payment_id: string;
   terminal_code: string;
-  /** The push that the box showed, where the payment is for that. */
+  /** The push that the box showed for this payment. */
   push_id: string | null;
   created_at_ms: number;
-  /** When it was first said to the box, or was about to be. */
+  /** When it was first sent to the box, or was about to be. */
   told_at_ms: number | null;
   reported_at_ms: number | null;
   recorded: number | null;
 }
 
-/** A secret that was agreed at enrolment, with the box of this serialNumber. */
 export interface EnrolmentRequestRow {
   id: string;
   terminal_code: string;
@@ -157,6 +156,7 @@ export interface EnrolmentRequestRow {
   asked_at_ms: number;
 }
 
+/** A secret that was agreed at enrolment, with the box of this serialNumber. */
 export interface BoxSecretRow {
   terminal_code: string;
   serial_number: string;
@@ -164,7 +164,7 @@ export interface BoxSecretRow {
   enrolled_at_ms: number;
 }
 
-/** The one row that says how far the chain of payments goes, and up to where some of them were deleted, and how many. */
+/** The one row of the ledger: the end of the chain of payments, up to where some were deleted, and how many. */
 export interface LedgerRow {
   name: string;
   end_seq: number;
@@ -174,7 +174,7 @@ export interface LedgerRow {
   pruned_count: number;
 }
 
-/** What was left of a damaged row when its loss was accepted. */
+/** A damaged row whose loss an admin accepted. */
 export interface DamagedRow {
   table_name: string;
   name: string;

@@ -1,0 +1,103 @@
+import { type Kysely, sql } from 'kysely';
+import type { BoxSecretRow, EnrolmentRequestRow, Tables } from '../schema/tables.ts';
+
+/** Stored digests of known logins; the oldest is deleted. */
+export const KNOWN_LOGINS_MAX = 10_000;
+
+/** Secrets that boxes agreed on at enrolment, one a box. In memory too, because every login asks for one. */
+export class BoxSecretStore {
+  readonly #db: Kysely<Tables>;
+  readonly #rows: Map<string, BoxSecretRow>;
+
+  private constructor(db: Kysely<Tables>, rows: readonly BoxSecretRow[]) {
+    this.#db = db;
+    this.#rows = new Map(rows.map((row) => [row.terminal_code, row]));
+  }
+
+  static async open(db: Kysely<Tables>): Promise<BoxSecretStore> {
+    return new BoxSecretStore(db, await db.selectFrom('box_secrets').selectAll().execute());
+  }
+
+  /** The secret of this very box; another box that took over its terminalCode has none. */
+  get(terminalCode: string, serialNumber: string): string | undefined {
+    const row = this.#rows.get(terminalCode);
+    return row?.serial_number === serialNumber ? row.secret : undefined;
+  }
+
+  /** Replaces an older secret. It counts once it is durable. */
+  async keep(row: BoxSecretRow): Promise<void> {
+    const { terminal_code: terminalCode, ...rest } = row;
+    await this.#db
+      .insertInto('box_secrets')
+      .values(row)
+      .onConflict((it) => it.column('terminal_code').doUpdateSet(rest))
+      .execute();
+    this.#rows.set(terminalCode, row);
+  }
+
+  async forget(terminalCode: string): Promise<void> {
+    await this.#db.deleteFrom('box_secrets').where('terminal_code', '=', terminalCode).execute();
+    this.#rows.delete(terminalCode);
+  }
+}
+
+/** Who proved which enrolment code, so that the next start knows it (PROTOCOL.md, clause ENR-7). */
+export class EnrolmentRequestStore {
+  readonly #db: Kysely<Tables>;
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db;
+  }
+
+  /** Oldest first. */
+  all(): Promise<EnrolmentRequestRow[]> {
+    return this.#db.selectFrom('enrolment_requests').selectAll().orderBy('asked_at_ms').orderBy('id').execute();
+  }
+
+  /** Settles once it is durable. Deletes the requests from before `sinceMs`, in calendar time. */
+  async keep(row: EnrolmentRequestRow, sinceMs: number): Promise<void> {
+    await this.#db.transaction().execute(async (trx) => {
+      await trx.deleteFrom('enrolment_requests').where('asked_at_ms', '<', sinceMs).execute();
+      await trx.insertInto('enrolment_requests').values(row).execute();
+    });
+  }
+}
+
+/** Digests of who has logged in from where (PROTOCOL.md, clause TOK-6). */
+export class KnownLoginStore {
+  readonly #db: Kysely<Tables>;
+
+  constructor(db: Kysely<Tables>) {
+    this.#db = db;
+  }
+
+  /** Oldest first. */
+  async all(): Promise<string[]> {
+    const rows = await this.#db.selectFrom('known_logins').select('digest').orderBy('seq').execute();
+    return rows.map(({ digest }) => digest);
+  }
+
+  /** Adds them as the newest, all or none. An existing one becomes one of the newest. */
+  async add(digests: readonly string[]): Promise<void> {
+    await this.#db.transaction().execute(async (trx) => {
+      const newest = await trx
+        .selectFrom('known_logins')
+        .select(sql<number>`coalesce(max(seq), 0)`.as('seq'))
+        .executeTakeFirstOrThrow();
+      let { seq } = newest;
+      // One at a time: each other number of rows would be another prepared statement.
+      for (const digest of digests) {
+        seq += 1;
+        await trx
+          .insertInto('known_logins')
+          .values({ digest, seq })
+          .onConflict((it) => it.column('digest').doUpdateSet({ seq }))
+          .execute();
+      }
+      await trx
+        .deleteFrom('known_logins')
+        .where('seq', '<=', seq - KNOWN_LOGINS_MAX)
+        .execute();
+    });
+  }
+}
