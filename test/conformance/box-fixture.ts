@@ -7,7 +7,12 @@ import { type Probe, screenProbe } from '../../src/bench/probes.ts';
 import type { Transport } from '../../src/bench/targets/identities.ts';
 import type { Starter } from '../../src/bench/targets/own.ts';
 import { VirtualTime } from '../../src/bench/test-time.ts';
+import type { BoxCheck } from '../../src/conformance/box/check-context.ts';
 import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
+import { VIOLATION_CHECKS } from '../../src/conformance/box/checks/connections.ts';
+import { PAYMENT_CHECKS } from '../../src/conformance/box/checks/payments.ts';
+import { PUSH_CHECKS } from '../../src/conformance/box/checks/pushes.ts';
+import { RETURN_CHECK } from '../../src/conformance/box/checks/sessions.ts';
 import { openEmulatedBox } from '../../src/conformance/box/emulated-box.ts';
 import type { TlsIdentities } from '../../src/conformance/box/gateway/tls-listener.ts';
 import { type BoxNeed, type BoxSubject, boxLacks } from '../../src/conformance/box/subject.ts';
@@ -16,12 +21,13 @@ import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { seededRandom } from '../../src/lib/seeded.ts';
 import type { UpMessage } from '../../src/protocol/messages.ts';
+import { checksNear } from './nearby-checks.ts';
 
 const SEED = 7;
 export const quiet = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
 const never = new AbortController().signal;
 
-/** What is wrong with a box. Each start of it makes anew what it remembers. */
+/** A wrong box. Each start makes its memory anew. */
 export interface Mutant {
   /** The clauses that it breaks. */
   readonly breaks: readonly string[];
@@ -30,9 +36,9 @@ export interface Mutant {
   /** What it is told otherwise from the start. */
   setup?(setup: AgentSetup): AgentSetup;
   /** What comes in, and what goes out, as the box and its gateway hear it. */
-  wire?(io: TransportIo, glass: Glass): Wire;
-  /** Which of the pictures that were drawn is on the glass now. */
-  glass?(drawn: readonly Drawn[], nowMs: number): Drawn | undefined;
+  wire?(io: TransportIo, panel: Panel): Wire;
+  /** Which of the pictures that were drawn is on the panel now. */
+  panel?(drawn: readonly Drawn[], nowMs: number): Drawn | undefined;
   /** What it takes to see it: a restart, or long. Checks that need what is not named here are left out. */
   readonly needs?: readonly BoxNeed[];
   readonly transport?: Transport;
@@ -50,21 +56,21 @@ export interface Drawn {
   qr: string | undefined;
 }
 
-/** What a person would see, whatever the driver says. */
-export class Glass {
+/** What a person sees, whatever the driver says. */
+export class Panel {
   readonly drawn: Drawn[] = [];
   /** Whether the last QR stays, whatever is drawn. */
   isFrozen = false;
 }
 
-/** A box of this house, in this process, with what is wrong with it. */
-function starterOf(mutant: Mutant, glass: Glass, isReal: boolean): Pick<Starter, 'time' | 'agent'> {
+/** Starts our own box in this process, with the changes of the mutant. */
+function starterOf(mutant: Mutant, panel: Panel, isReal: boolean): Pick<Starter, 'time' | 'agent'> {
   const time = new VirtualTime();
   const { clock } = time;
   let starts = 0;
   const changed = (setup: AgentSetup): AgentSetup => {
-    const open: AgentSetup['link']['open'] = (io, signal) => openChanged(setup, mutant, glass, io, signal);
-    const displays: AgentSetup['displays'] = isReal ? setup.displays : [glassDisplay(glass, clock)];
+    const open: AgentSetup['link']['open'] = (io, signal) => openChanged(setup, mutant, panel, io, signal);
+    const displays: AgentSetup['displays'] = isReal ? setup.displays : [panelDisplay(panel, clock)];
     const whole = { ...setup, displays, link: { ...setup.link, open } };
     return mutant.setup?.(whole) ?? whole;
   };
@@ -84,22 +90,22 @@ function starterOf(mutant: Mutant, glass: Glass, isReal: boolean): Pick<Starter,
 }
 
 /** A panel that draws its QR itself, so that nothing has to be painted and decoded again. */
-function glassDisplay(glass: Glass, clock: Clock): AgentSetup['displays'][0] {
+function panelDisplay(panel: Panel, clock: Clock): AgentSetup['displays'][0] {
   return {
-    driver: 'glass',
+    driver: 'panel',
     open: async () => ({
       surface: { kind: 'panel', qr: { sidePixels: 400, charsMax: 512 }, accents: true },
       draw: async (_frame, scene) => {
         const qr = scene.kind === 'payment' ? scene.qrCode : undefined;
-        glass.drawn.push({ atMs: clock.monotonicMs(), qr });
+        panel.drawn.push({ atMs: clock.monotonicMs(), qr });
       },
       close: async () => undefined,
     }),
   };
 }
 
-async function openChanged(setup: AgentSetup, mutant: Mutant, glass: Glass, io: TransportIo, signal: AbortSignal) {
-  const wire = mutant.wire?.(io, glass) ?? {};
+async function openChanged(setup: AgentSetup, mutant: Mutant, panel: Panel, io: TransportIo, signal: AbortSignal) {
+  const wire = mutant.wire?.(io, panel) ?? {};
   const { seal } = io;
   const through = {
     seal: (message: UpMessage, challenge: string) =>
@@ -125,21 +131,22 @@ export interface Judging {
   transport?: Transport;
   probe?: Probe;
   /** With them, box and gateway speak TLS. */
-  faces?: TlsIdentities;
+  tls?: TlsIdentities;
   /** What is not there; everything is unless told otherwise. */
   without?: readonly BoxNeed[];
+  checks?: readonly BoxCheck[];
 }
 
 /** Every verdict on a box that is right but for what the mutant says. */
-export async function judge(mutant: Mutant, { transport = 'mqtt', probe, faces, without = [] }: Judging = {}) {
-  const glass = new Glass();
-  const starter = starterOf(mutant, glass, probe !== undefined);
+export async function judge(mutant: Mutant, { transport = 'mqtt', probe, tls, without = [], checks }: Judging = {}) {
+  const panel = new Panel();
+  const starter = starterOf(mutant, panel, probe !== undefined);
   const { time } = starter;
-  const onGlass: Probe = {
-    name: 'glass',
+  const onPanel: Probe = {
+    name: 'panel',
     capture: async () => {
       const nowMs = time.clock.monotonicMs();
-      const drawn = mutant.glass?.(glass.drawn, nowMs) ?? frozen(glass) ?? glass.drawn.at(-1);
+      const drawn = mutant.panel?.(panel.drawn, nowMs) ?? frozen(panel) ?? panel.drawn.at(-1);
       return {
         file: Buffer.from(drawn?.qr ?? ''),
         picture: { width: 1, height: 1, data: new Uint8Array(4) },
@@ -147,18 +154,26 @@ export async function judge(mutant: Mutant, { transport = 'mqtt', probe, faces, 
       };
     },
   };
-  const options = { transport, probe: probe ?? onGlass, random: seededRandom(SEED), tls: faces, signal: never };
+  const options = { transport, probe: probe ?? onPanel, random: seededRandom(SEED), tls, signal: never };
   const subject = await openEmulatedBox(starter, options);
   try {
-    return await verdictsOn(subject, without);
+    return await verdictsOn(subject, without, checks);
   } finally {
     await subject.controls.close();
   }
 }
 
+/** The checks of a mutant; a push and a payment are in every run, as most violations need one. */
+export function boxChecksNear(breaks: readonly string[]): readonly BoxCheck[] {
+  const [push] = PUSH_CHECKS;
+  const [payment] = PAYMENT_CHECKS;
+  const always = [RETURN_CHECK, push, payment, ...VIOLATION_CHECKS].filter((it) => it !== undefined);
+  return checksNear(BOX_CHECKS, breaks, always);
+}
+
 /** The verdicts where two boxes have one name and one secret. */
 export async function judgeTwo(): Promise<CheckResult[]> {
-  const { time, agent } = starterOf({ breaks: [] }, new Glass(), false);
+  const { time, agent } = starterOf({ breaks: [] }, new Panel(), false);
   const both: Pick<Starter, 'time' | 'agent'> = {
     time,
     agent: async (config, terminalCode) => {
@@ -181,12 +196,16 @@ export async function judgeTwo(): Promise<CheckResult[]> {
   }
 }
 
-function frozen({ drawn, isFrozen }: Glass): Drawn | undefined {
+function frozen({ drawn, isFrozen }: Panel): Drawn | undefined {
   return isFrozen ? drawn.findLast(({ qr }) => qr !== undefined) : undefined;
 }
 
-export function verdictsOn(subject: BoxSubject, without: readonly BoxNeed[] = []): Promise<CheckResult[]> {
-  return runChecks(BOX_CHECKS, subject, {
+export function verdictsOn(
+  subject: BoxSubject,
+  without: readonly BoxNeed[] = [],
+  checks: readonly BoxCheck[] = BOX_CHECKS,
+): Promise<CheckResult[]> {
+  return runChecks(checks, subject, {
     lacks: (need) => (without.includes(need) ? `without ${need}` : boxLacks(subject, need, true)),
     strict: false,
     time: subject.time,

@@ -2,31 +2,31 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it, vi } from 'vitest';
 import type { At, BoxEvent, BoxState, Step } from '../../src/box/state.ts';
 import type { BoxNeed } from '../../src/conformance/box/subject.ts';
-import { brokenClauses, judge } from './box-fixture.ts';
+import { boxChecksNear, brokenClauses, judge } from './box-fixture.ts';
 
 type Reduce = (before: BoxState, event: BoxEvent, at: At) => Step;
 
 /** How a box decides otherwise than ours, which is given. */
-type Mind = (ours: Reduce) => Reduce;
+type ReducerChange = (ours: Reduce) => Reduce;
 
-const minds = vi.hoisted(() => ({ of: undefined as AsyncLocalStorage<Mind> | undefined }));
+const changes = vi.hoisted(() => ({ of: undefined as AsyncLocalStorage<ReducerChange> | undefined }));
 
 vi.mock('../../src/box/reduce.ts', async (importOriginal) => {
   const { reduce } = await importOriginal<{ reduce: Reduce }>();
-  return { reduce: (...given: Parameters<Reduce>) => (minds.of?.getStore()?.(reduce) ?? reduce)(...given) };
+  return { reduce: (...given: Parameters<Reduce>) => (changes.of?.getStore()?.(reduce) ?? reduce)(...given) };
 });
 
-minds.of = new AsyncLocalStorage<Mind>();
+changes.of = new AsyncLocalStorage<ReducerChange>();
 
 interface Mutant {
   breaks: readonly string[];
-  mind: Mind;
+  change: ReducerChange;
   /** What it takes to see it, of a restart and of what takes long. */
   needs?: readonly BoxNeed[];
 }
 
 /** Changes what comes out of each event of a type. */
-function after(type: BoxEvent['type'], change: (step: Step, event: BoxEvent, before: BoxState) => Step): Mind {
+function after(type: BoxEvent['type'], change: (step: Step, event: BoxEvent, before: BoxState) => Step): ReducerChange {
   return (ours) => (before, event, at) => {
     const step = ours(before, event, at);
     return event.type === type ? change(step, event, before) : step;
@@ -36,14 +36,14 @@ function after(type: BoxEvent['type'], change: (step: Step, event: BoxEvent, bef
 const MUTANTS: Record<string, Mutant> = {
   'says that a push is on the screen when it is told again': {
     breaks: ['AGT-2'],
-    mind: after('push', (step, event, before) => {
+    change: after('push', (step, event, before) => {
       const again = event.type === 'push' && activeId(before) === event.push.pushId ? event.push.pushId : undefined;
       return again === undefined ? step : { ...step, sends: [{ type: 'shown', pushId: again }] };
     }),
   },
   'takes a push that is told again anew': {
     breaks: ['AGT-2'],
-    mind: (ours) => (before, event, at) => {
+    change: (ours) => (before, event, at) => {
       const isAgain = event.type === 'push' && activeId(before) === event.push.pushId;
       return ours(isAgain ? { ...before, stage: { kind: 'idle' } } : before, event, at);
     },
@@ -51,16 +51,16 @@ const MUTANTS: Record<string, Mutant> = {
   'remembers three payments': {
     breaks: ['AGT-5'],
     needs: ['slow'],
-    mind: (ours) => (before, event, at) => ours({ ...before, announced: before.announced.slice(-3) }, event, at),
+    change: (ours) => (before, event, at) => ours({ ...before, announced: before.announced.slice(-3) }, event, at),
   },
   'remembers three pushes': {
     breaks: ['AGT-4'],
-    mind: (ours) => (before, event, at) =>
+    change: (ours) => (before, event, at) =>
       ours({ ...before, closedPushIds: before.closedPushIds.slice(-3) }, event, at),
   },
   'keeps a QR past its end while it has no session': {
     breaks: ['AGT-3'],
-    mind: (ours) => (before, event, at) => {
+    change: (ours) => (before, event, at) => {
       const { stage, connection } = before;
       if (stage.kind !== 'order' || connection === 'registered' || event.type === 'registered')
         return ours(before, event, at);
@@ -72,7 +72,7 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'says of every payment that it is recorded': {
     breaks: ['AGT-5'],
-    mind: (ours) => (before, event, at) => {
+    change: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
       const recorded = <T extends { type: string }>(it: T): T => (it.type === 'paid' ? { ...it, recorded: true } : it);
       const unsent = step.state.unsent.map(recorded);
@@ -81,7 +81,7 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'shows no payment while its disk fails': {
     breaks: ['AGT-5'],
-    mind: after('unrecorded', (step, event, before) =>
+    change: after('unrecorded', (step, event, before) =>
       event.type === 'unrecorded' && event.cause.type === 'payment'
         ? { ...step, state: { ...step.state, stage: before.stage, untold: before.untold } }
         : step,
@@ -89,14 +89,14 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'takes a push while its disk fails': {
     breaks: ['AGT-2'],
-    mind: (ours) => (before, event, at) =>
+    change: (ours) => (before, event, at) =>
       event.type === 'unrecorded' && event.cause.type === 'push'
         ? ours(before, event.cause, at)
         : ours(before, event, at),
   },
   'ends the order on the screen for any acknowledgement': {
     breaks: ['AGT-7'],
-    mind: (ours) => (before, event, at) => {
+    change: (ours) => (before, event, at) => {
       const pushId = activeId(before);
       const isOdd = event.type === 'acked' && pushId !== undefined && event.ids.includes(pushId);
       return isOdd ? ours(before, { type: 'withdraw', pushId, why: 'timeout' }, at) : ours(before, event, at);
@@ -104,7 +104,7 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'ends the order on the screen for any withdrawal that somebody cancelled': {
     breaks: ['AGT-7'],
-    mind: (ours) => (before, event, at) => {
+    change: (ours) => (before, event, at) => {
       const pushId = activeId(before);
       const isOdd = event.type === 'withdraw' && event.why === 'cancelled' && pushId !== undefined;
       return ours(before, isOdd ? { ...event, pushId } : event, at);
@@ -112,13 +112,13 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'keeps a QR that a person took away': {
     breaks: ['AGT-3'],
-    mind: after('key', (step, _event, before) =>
+    change: after('key', (step, _event, before) =>
       before.stage.kind === 'order' ? { ...step, state: { ...step.state, stage: before.stage } } : step,
     ),
   },
   'ignores the key while it tells of a payment': {
     breaks: ['AGT-6'],
-    mind: (ours) => (before, event, at) => {
+    change: (ours) => (before, event, at) => {
       const isPaid = before.stage.kind === 'paid';
       return ours(before, event.type === 'key' && isPaid ? { type: 'tick' } : event, at);
     },
@@ -126,7 +126,7 @@ const MUTANTS: Record<string, Mutant> = {
   'tells of a payment until something else happens': {
     breaks: ['AGT-6'],
     needs: ['slow'],
-    mind: (ours) => (before, event, at) => {
+    change: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
       const { stage, untold } = step.state;
       const isLast = stage.kind === 'paid' && untold.length === 0;
@@ -137,51 +137,51 @@ const MUTANTS: Record<string, Mutant> = {
   'forgets after a restart which payments nobody has seen': {
     breaks: ['AGT-10'],
     needs: ['restart', 'slow'],
-    mind: (ours) => (before, event, at) =>
+    change: (ours) => (before, event, at) =>
       ours(isNew(before) ? { ...before, untold: [], stage: quiet(before) } : before, event, at),
   },
   'keeps the two newest of the payments that nobody has seen': {
     breaks: ['AGT-10'],
     needs: ['restart', 'slow'],
-    mind: (ours) => (before, event, at) =>
+    change: (ours) => (before, event, at) =>
       ours(isNew(before) ? { ...before, untold: before.untold.slice(-2) } : before, event, at),
   },
   'says payments aloud again after a restart': {
     breaks: ['AGT-10'],
     needs: ['restart', 'slow'],
-    mind: after('registered', (step, _event, before) =>
+    change: after('registered', (step, _event, before) =>
       before.firstWelcomeMs === undefined ? { ...step, announcements: [...before.recentPayments] } : step,
     ),
   },
   'forgets a payment that its display failed to show': {
     breaks: ['AGT-10'],
     needs: ['slow'],
-    mind: after('payment', (step, _event, before) =>
+    change: after('payment', (step, _event, before) =>
       before.faults.display === undefined ? step : { ...step, state: { ...step.state, untold: before.untold } },
     ),
   },
   'forgets a push that was not on the screen before a restart': {
     breaks: ['AGT-10'],
     needs: ['restart'],
-    mind: (ours) => (before, event, at) => {
+    change: (ours) => (before, event, at) => {
       const isInterrupted = (it: BoxState['unsent'][number]) => it.type === 'ended' && it.how === 'interrupted';
       return ours({ ...before, unsent: before.unsent.filter((it) => !isInterrupted(it)) }, event, at);
     },
   },
   'says aloud what may have been said before': {
     breaks: ['AGT-11'],
-    mind: (ours) => (before, event, at) => ours({ ...before, whole: true }, event, at),
+    change: (ours) => (before, event, at) => ours({ ...before, whole: true }, event, at),
   },
   'never says aloud what is told again': {
     breaks: ['AGT-11'],
-    mind: after('payment', (step, event) =>
+    change: after('payment', (step, event) =>
       event.type === 'payment' && event.payment.repeated ? { ...step, announcements: [] } : step,
     ),
   },
   'shows each payment for a second where others wait': {
     breaks: ['AGT-12'],
     needs: ['slow'],
-    mind: (ours) => (before, event, at) => {
+    change: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
       const { stage, untold } = step.state;
       const isWaitedFor = stage.kind === 'paid' && untold.length > 1;
@@ -193,7 +193,7 @@ const MUTANTS: Record<string, Mutant> = {
   'shows the last of the payments that come at once only': {
     breaks: ['AGT-12'],
     needs: ['slow'],
-    mind: after('payment', (step) => {
+    change: after('payment', (step) => {
       const last = step.state.untold.slice(-1);
       return { ...step, state: { ...step.state, untold: last } };
     }),
@@ -201,20 +201,20 @@ const MUTANTS: Record<string, Mutant> = {
   'keeps from the screen what a push came before': {
     breaks: ['AGT-12'],
     needs: ['slow'],
-    mind: after('push', (step, _event, before) =>
+    change: after('push', (step, _event, before) =>
       step.state.stage === before.stage ? step : { ...step, state: { ...step.state, untold: [] } },
     ),
   },
   'tells nobody of another account': {
     breaks: ['AGT-13'],
     needs: ['slow'],
-    mind: (ours) => (before, event, at) =>
+    change: (ours) => (before, event, at) =>
       ours(event.type === 'registered' && event.link ? { ...before, toldLink: event.link } : before, event, at),
   },
   'tells of another account for a second': {
     breaks: ['AGT-13'],
     needs: ['slow'],
-    mind: (ours) => (before, event, at) => {
+    change: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
       const { stage } = step.state;
       if (stage.kind !== 'account' || stage === before.stage) return step;
@@ -225,7 +225,7 @@ const MUTANTS: Record<string, Mutant> = {
   'tells of another account once, however short it was there': {
     breaks: ['AGT-13'],
     needs: ['restart', 'slow'],
-    mind: (ours) => (before, event, at) => {
+    change: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
       const { stage, link } = step.state;
       if (stage.kind !== 'account' || !link) return step;
@@ -241,7 +241,7 @@ const MUTANTS: Record<string, Mutant> = {
   'sends all its reports at once': {
     breaks: ['MSG-6'],
     needs: ['slow'],
-    mind: (ours) => (before, event, at) => {
+    change: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
       const said = new Set(step.state.inFlight);
       const more = step.state.unsent.filter(({ id }) => !said.has(id));
@@ -269,9 +269,11 @@ describe.concurrent('a box that', () => {
   it.for(Object.entries(MUTANTS))(
     '%s is told so by its clause, and by no other',
     { timeout: 120_000 },
-    async ([, { breaks, mind, needs = [] }]) => {
+    async ([, { breaks, change, needs = [] }]) => {
       const without = (['restart', 'slow'] as const).filter((need) => !needs.includes(need));
-      const results = await minds.of?.run(mind, () => judge({ breaks }, { without }));
+      const results = await changes.of?.run(change, () =>
+        judge({ breaks }, { without, checks: boxChecksNear(breaks) }),
+      );
       expect(brokenClauses(results ?? [])).toEqual(breaks);
     },
   );

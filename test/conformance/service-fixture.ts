@@ -13,27 +13,30 @@ import { seededRandom } from '../../src/lib/seeded.ts';
 const SEED = 7;
 const log = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
 
-/** The verdicts on our own gateway, with something about it changed. */
-export async function judgedOwn(changes: EmulatedServiceChanges, strict = true): Promise<CheckResult[]> {
+/** Judges the emulated gateway, with changes, by every check or by some. */
+export async function judgeEmulated(
+  changes: EmulatedServiceChanges,
+  { strict = true, checks = SERVICE_CHECKS } = {},
+): Promise<CheckResult[]> {
   const random = seededRandom(SEED);
   const starter = emulatedStarter({ transport: 'http', probe: screenProbe, random, log });
   const { subject, close } = await openEmulatedService(starter, random, changes);
   try {
     const lacks = subject.lacks.bind(subject);
     const signal = new AbortController().signal;
-    return await runChecks(SERVICE_CHECKS, subject, { lacks, strict, time: starter.time, signal });
+    return await runChecks(checks, subject, { lacks, strict, time: starter.time, signal });
   } finally {
     await close();
   }
 }
 
-/** The clauses with a check that came out so. */
+/** The clauses with a check of this outcome. */
 export function clausesOf(results: readonly CheckResult[], outcome: CheckResult['outcome']): string[] {
   return [...new Set(results.filter((it) => it.outcome === outcome).map(({ clause }) => clause))].sort();
 }
 
-/** A request or an answer on its way; a lie changes it in place. */
-export interface Passing {
+/** A request or an answer; tampering changes it in place. */
+export interface Exchange {
   path: string;
   method: string;
   headers: Record<string, string>;
@@ -41,22 +44,22 @@ export interface Passing {
   status: number;
 }
 
-export interface Lies {
-  /** Changes the request; an answer that it returns is given at once. */
-  request?(request: Passing): Partial<Passing> | undefined;
-  answer?(answer: Passing, request: Passing): void;
-  /** Whether a message to a box goes through, by its payload. */
-  isHeard?(message: string): boolean;
+export interface Tampering {
+  /** Changes the request; an answer that it returns replaces that of the server. */
+  request?(request: Exchange): Partial<Exchange> | undefined;
+  answer?(answer: Exchange, request: Exchange): void;
+  /** Whether a message to a box passes, by its payload. */
+  passesEvent?(message: string): boolean;
 }
 
-/** A server that answers what another one does, but for the lies. */
-export async function liar(origin: string, lies: Lies): Promise<{ origin: string; close(): void }> {
+/** A proxy that tampers with what passes. */
+export async function tamperingProxy(origin: string, tampering: Tampering): Promise<{ origin: string; close(): void }> {
   const server = createServer(async (incoming, outgoing) => {
     try {
-      const request = await passing(incoming);
+      const request = await exchange(incoming);
       const hosts = incoming.rawHeaders.filter((it, index) => index % 2 === 0 && it.toLowerCase() === 'host').length;
-      // What the real one answers to it, which a client cannot send.
-      const given = hosts > 1 ? { status: 400 } : lies.request?.(request);
+      // fetch cannot send two Host headers: this is the answer of a real gateway.
+      const given = hosts > 1 ? { status: 400 } : tampering.request?.(request);
       if (given !== undefined) {
         outgoing.writeHead(given.status ?? 200, { 'content-type': 'application/json' });
         outgoing.end(given.body ?? '');
@@ -74,12 +77,12 @@ export async function liar(origin: string, lies: Lies): Promise<{ origin: string
       });
       if (response.headers.get('content-type')?.startsWith('text/event-stream')) {
         outgoing.writeHead(response.status, Object.fromEntries(response.headers));
-        for await (const event of eventsOf(response)) if (isPassed(event, lies)) outgoing.write(`${event}\n\n`);
+        for await (const event of eventsOf(response)) if (isPassed(event, tampering)) outgoing.write(`${event}\n\n`);
         outgoing.end();
         return;
       }
       const passed = { ...request, status: response.status, headers: headersOf(response), body: await response.text() };
-      lies.answer?.(passed, request);
+      tampering.answer?.(passed, request);
       outgoing.writeHead(passed.status, passed.headers);
       outgoing.end(passed.body);
     } catch {
@@ -96,7 +99,7 @@ export async function liar(origin: string, lies: Lies): Promise<{ origin: string
   };
 }
 
-async function passing(incoming: IncomingMessage): Promise<Passing> {
+async function exchange(incoming: IncomingMessage): Promise<Exchange> {
   const chunks: Buffer[] = [];
   for await (const chunk of incoming) chunks.push(chunk as Buffer);
   const headers = sendable(incoming.headers);
@@ -132,7 +135,7 @@ async function* eventsOf(response: Response): AsyncIterable<string> {
   }
 }
 
-function isPassed(event: string, { isHeard }: Lies): boolean {
-  if (isHeard === undefined || !event.startsWith('data: ')) return true;
-  return isHeard(Buffer.from(event.split('.')[1] ?? '', 'base64url').toString('utf8'));
+function isPassed(event: string, { passesEvent }: Tampering): boolean {
+  if (passesEvent === undefined || !event.startsWith('data: ')) return true;
+  return passesEvent(Buffer.from(event.split('.')[1] ?? '', 'base64url').toString('utf8'));
 }

@@ -1,18 +1,20 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
 import type { EmulatedServiceChanges } from '../../src/conformance/service/emulated-service.ts';
 import { crc16 } from '../../src/protocol/crc16.ts';
 import { PATHS } from '../../src/protocol/http-api.ts';
-import { clausesOf, judgedOwn, type Lies, liar, type Passing } from './service-fixture.ts';
+import { checksNear } from './nearby-checks.ts';
+import { clausesOf, type Exchange, judgeEmulated, type Tampering, tamperingProxy } from './service-fixture.ts';
 
 const SERVICE = (path: string) => `/vqr${path}`;
 
 /** The JSON of an answer or a request, changed. */
-function changed(passing: Passing, change: (json: Record<string, unknown>) => object): void {
-  passing.body = JSON.stringify(change(JSON.parse(passing.body) as Record<string, unknown>));
+function changed(exchange: Exchange, change: (json: Record<string, unknown>) => object): void {
+  exchange.body = JSON.stringify(change(JSON.parse(exchange.body) as Record<string, unknown>));
 }
 
-function isJson({ body }: Passing): boolean {
+function isJson({ body }: Exchange): boolean {
   try {
     return typeof JSON.parse(body) === 'object' && JSON.parse(body) !== null;
   } catch {
@@ -21,11 +23,11 @@ function isJson({ body }: Passing): boolean {
 }
 
 const same = (qr: string) => qr;
-const is = (passing: Passing, path: string) => passing.path === SERVICE(path);
+const is = (exchange: Exchange, path: string) => exchange.path === SERVICE(path);
 const failed = (message: string) => ({ status: 400, body: JSON.stringify({ status: 'FAILED', message }) });
 
 /** Another QR in what is generated, with a right CRC unless it has to be wrong. */
-function otherQr(change: (qr: string) => string, crc = crc16): Lies {
+function otherQr(change: (qr: string) => string, crc = crc16): Tampering {
   return {
     answer: (answer) => {
       if (!is(answer, PATHS.generate) || answer.status !== 200) return;
@@ -38,7 +40,7 @@ function otherQr(change: (qr: string) => string, crc = crc16): Lies {
 }
 
 /** Another qrLink in what is generated. */
-function otherLink(change: (link: string) => string): Lies {
+function otherLink(change: (link: string) => string): Tampering {
   return {
     answer: (answer) => {
       if (!is(answer, PATHS.generate) || answer.status !== 200) return;
@@ -52,8 +54,8 @@ function learned() {
   const passwords = new Map<string, string>();
   return {
     /** Of whoever owns the bearer; undefined for one that was not given. */
-    passwordOf: ({ headers }: Passing) => passwords.get(headers.authorization ?? ''),
-    answer: (answer: Passing, request: Passing) => {
+    passwordOf: ({ headers }: Exchange) => passwords.get(headers.authorization ?? ''),
+    answer: (answer: Exchange, request: Exchange) => {
       if (!is(request, PATHS.token) || answer.status !== 200) return;
       const basic = Buffer.from((request.headers.authorization ?? '').slice('Basic '.length), 'base64').toString(
         'utf8',
@@ -64,12 +66,12 @@ function learned() {
   };
 }
 
-function withoutCheckSum(): Lies {
+function withoutCheckSum(): Tampering {
   const { passwordOf, answer } = learned();
-  const request = (passing: Passing) => {
-    if (!is(passing, PATHS.sendQr) || !isJson(passing)) return undefined;
-    changed(passing, (json) => {
-      const text = `${passwordOf(passing)}${json.bankAccount}${json.amount}${json.bankCode}`;
+  const request = (exchange: Exchange) => {
+    if (!is(exchange, PATHS.sendQr) || !isJson(exchange)) return undefined;
+    changed(exchange, (json) => {
+      const text = `${passwordOf(exchange)}${json.bankAccount}${json.amount}${json.bankCode}`;
       const checkSum = createHash('md5').update(text, 'utf8').digest('hex');
       return typeof json.checkSum === 'string' ? { ...json, checkSum } : json;
     });
@@ -79,18 +81,18 @@ function withoutCheckSum(): Lies {
 }
 
 /** A token that was ever given opens every door. */
-function withoutExpiry(): Lies {
+function withoutExpiry(): Tampering {
   const { passwordOf, answer } = learned();
   return {
-    answer: (passing, request) => {
-      answer(passing, request);
-      if (passing.status === 401 && passwordOf(request) !== undefined)
-        Object.assign(passing, { status: 200, body: '{}' });
+    answer: (exchange, request) => {
+      answer(exchange, request);
+      if (exchange.status === 401 && passwordOf(request) !== undefined)
+        Object.assign(exchange, { status: 200, body: '{}' });
     },
   };
 }
 
-function oneTransactionId(): Lies {
+function oneTransactionId(): Tampering {
   let first: unknown;
   return {
     answer: (answer) => {
@@ -117,7 +119,7 @@ function otherAmount(qr: string): string {
 }
 
 /** What is wrong with the service, and the clauses that say so. */
-const THROUGH_A_LIAR: readonly (readonly [what: string, clauses: readonly string[], lies: () => Lies])[] = [
+const BEHIND_A_PROXY: readonly (readonly [what: string, clauses: readonly string[], tampering: () => Tampering])[] = [
   ['checkSum is not looked at', ['SND-2', 'SUM-1'], withoutCheckSum],
   [
     'checkSum is looked at before the amount',
@@ -184,7 +186,7 @@ const THROUGH_A_LIAR: readonly (readonly [what: string, clauses: readonly string
   [
     'a push whose order was paid before it was on the screen is not taken back',
     ['CBK-7'],
-    () => ({ isHeard: (message) => !message.includes('"why":"paid"') }),
+    () => ({ passesEvent: (message) => !message.includes('"why":"paid"') }),
   ],
   ['every payment has one transaction id', ['CBK-5', 'CBK-7', 'SYN-2'], oneTransactionId],
   [
@@ -252,7 +254,7 @@ const THROUGH_A_LIAR: readonly (readonly [what: string, clauses: readonly string
   [
     'a push that timed out is not taken back',
     ['CBK-7', 'SND-4'],
-    () => ({ isHeard: (message) => !message.includes('"type":"withdraw"') }),
+    () => ({ passesEvent: (message) => !message.includes('"type":"withdraw"') }),
   ],
   [
     'a push that timed out is SUCCESS',
@@ -284,19 +286,21 @@ const THROUGH_A_LIAR: readonly (readonly [what: string, clauses: readonly string
   ],
 ];
 
-/** Judges our gateway behind a server that lies, or with a liar before the partner. */
+/** Judges the emulated gateway behind a proxy, or with a proxy before the partner: by every check, or near some clauses. */
 async function judged(
-  changes: (through: (origin: string, lies: Lies) => Promise<string>) => EmulatedServiceChanges,
+  changes: (through: (origin: string, tampering: Tampering) => Promise<string>) => EmulatedServiceChanges,
+  clauses?: readonly string[],
   strict = true,
 ) {
   const closers: (() => void)[] = [];
-  const through = async (origin: string, lies: Lies) => {
-    const server = await liar(origin, lies);
+  const through = async (origin: string, tampering: Tampering) => {
+    const server = await tamperingProxy(origin, tampering);
     closers.push(server.close);
     return server.origin;
   };
   try {
-    return await judgedOwn({ isWithoutBox: true, isQuick: true, ...changes(through) }, strict);
+    const checks = clauses === undefined ? SERVICE_CHECKS : checksNear(SERVICE_CHECKS, clauses);
+    return await judgeEmulated({ isWithoutBox: true, isQuick: true, ...changes(through) }, { strict, checks });
   } finally {
     for (const close of closers) close();
   }
@@ -307,7 +311,7 @@ const without =
   (json: Record<string, unknown>) =>
     Object.fromEntries(Object.entries(json).filter(([field]) => !fields.includes(field)));
 
-function otherCallback(from: RegExp, to: string): Lies {
+function otherCallback(from: RegExp, to: string): Tampering {
   return {
     request: (it) => {
       it.body = it.body.replace(from, to);
@@ -316,7 +320,7 @@ function otherCallback(from: RegExp, to: string): Lies {
   };
 }
 
-const BEFORE_THE_PARTNER: readonly (readonly [what: string, clauses: readonly string[], lies: () => Lies])[] = [
+const CALLBACK_CHANGES: readonly (readonly [what: string, clauses: readonly string[], tampering: () => Tampering])[] = [
   [
     'a callback has another amount',
     ['SYN-2', 'SYN-8'],
@@ -396,15 +400,18 @@ describe.concurrent('a service that is wrong', { timeout: 300_000 }, () => {
     expect(clausesOf(results, 'passed').length).toBeGreaterThan(40);
   });
 
-  it.each(THROUGH_A_LIAR)('is caught by its clauses and no others: %s', async (_what, clauses, lies) => {
-    const results = await judged((through) => ({ service: (origin) => through(origin, lies()) }));
+  it.each(BEHIND_A_PROXY)('is caught by its clauses and no others: %s', async (_what, clauses, tampering) => {
+    const results = await judged((through) => ({ service: (origin) => through(origin, tampering()) }), clauses);
     expect(clausesOf(results, 'failed')).toEqual(clauses);
   });
 
-  it.each(BEFORE_THE_PARTNER)('is caught by its clauses and no others: %s', async (_what, clauses, lies) => {
-    const results = await judged((through) => ({
-      partner: async (url) => `${await through(new URL(url).origin, lies())}${new URL(url).pathname}`,
-    }));
+  it.each(CALLBACK_CHANGES)('is caught by its clauses and no others: %s', async (_what, clauses, tampering) => {
+    const results = await judged(
+      (through) => ({
+        partner: async (url) => `${await through(new URL(url).origin, tampering())}${new URL(url).pathname}`,
+      }),
+      clauses,
+    );
     expect(clausesOf(results, 'failed')).toEqual(clauses);
   });
 
@@ -412,39 +419,49 @@ describe.concurrent('a service that is wrong', { timeout: 300_000 }, () => {
     ['SUCCESS is answered before the QR is on the screen', ['SND-3'], { confirm: 'accepted' }],
     ['a callback is never sent again', ['SYN-4'], { callbackRetryWaitsMs: [] }],
   ])('is caught by its clauses and no others: %s', async (_what, clauses, config) => {
-    expect(clausesOf(await judged(() => ({ config })), 'failed')).toEqual(clauses);
+    expect(clausesOf(await judged(() => ({ config }), clauses), 'failed')).toEqual(clauses);
   });
 
   it('is caught by its clauses and no others: a paid order stays on the box that showed it first', async () => {
-    const lies: Lies = { isHeard: (message) => !message.includes('"why":"paid"') };
-    const results = await judged((through) => ({
-      isWithoutBox: false,
-      service: (origin) => through(origin, lies),
-    }));
+    const tampering: Tampering = { passesEvent: (message) => !message.includes('"why":"paid"') };
+    const results = await judged(
+      (through) => ({
+        isWithoutBox: false,
+        service: (origin) => through(origin, tampering),
+      }),
+      ['CBK-7'],
+    );
     expect(clausesOf(results, 'failed')).toEqual(['CBK-7']);
   });
 
   it('is skipped, and not failed, where it is off and so cannot tell of a wrong checkSum', async () => {
-    const off: Lies = {
+    const off: Tampering = {
       answer: (it, request) => {
         if (is(request, PATHS.sendQr) && it.body.includes('E39')) it.body = it.body.replace('E39', 'BOX_OFFLINE');
       },
     };
-    const results = await judged((through) => ({ service: (origin) => through(origin, off) }), false);
+    const results = await judged(
+      (through) => ({ service: (origin) => through(origin, off) }),
+      ['SUM-1', 'SND-5'],
+      false,
+    );
     expect(clausesOf(results, 'failed')).toEqual([]);
     expect(results.find(({ clause, level }) => clause === 'SUM-1' && level === 'spec')?.outcome).toBe('skipped');
   });
 
   it('is caught by its clauses and no others: an expired token is taken', async () => {
-    const results = await judged((through) => ({
-      isQuick: false,
-      service: (origin) => through(origin, withoutExpiry()),
-    }));
+    const results = await judged(
+      (through) => ({
+        isQuick: false,
+        service: (origin) => through(origin, withoutExpiry()),
+      }),
+      ['TOK-2'],
+    );
     expect(clausesOf(results, 'failed')).toEqual(['TOK-2']);
   });
 
   it('only differs where the specification leaves the choice: statuses, codes, a prefix and more fields', async () => {
-    const other: Lies = {
+    const other: Tampering = {
       answer: (it, request) => {
         if (it.status === 401) Object.assign(it, { status: 403, body: '<h1>Forbidden</h1>' });
         else if (it.status >= 400 && isJson(it)) changed(it, () => ({ status: 'FAILED', message: `X${it.status}` }));
@@ -457,6 +474,7 @@ describe.concurrent('a service that is wrong', { timeout: 300_000 }, () => {
     };
     const results = await judged(
       (through) => ({ isWithoutBox: false, service: (origin) => through(origin, other) }),
+      undefined,
       false,
     );
     expect(results.filter(({ outcome }) => outcome === 'failed')).toEqual([]);
@@ -464,12 +482,12 @@ describe.concurrent('a service that is wrong', { timeout: 300_000 }, () => {
   });
 
   it('only differs where the specification leaves the choice: 403 for a wrong bearer', async () => {
-    const forbidden: Lies = {
+    const forbidden: Tampering = {
       answer: (it, request) => {
         if (it.status === 401 && !is(request, PATHS.token)) Object.assign(it, { status: 403, body: 'Forbidden' });
       },
     };
-    const results = await judged((through) => ({ service: (origin) => through(origin, forbidden) }), false);
+    const results = await judged((through) => ({ service: (origin) => through(origin, forbidden) }), ['TOK-5'], false);
     expect(clausesOf(results, 'failed')).toEqual([]);
     expect(clausesOf(results, 'differs')).toEqual(['TOK-5']);
   });

@@ -9,7 +9,7 @@ import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
 import { ServiceSubject } from '../../src/conformance/service/subject.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
-import { clausesOf, judgedOwn } from './service-fixture.ts';
+import { clausesOf, judgeEmulated } from './service-fixture.ts';
 
 const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
 
@@ -65,7 +65,7 @@ const reasons = (results: readonly CheckResult[]) => new Set(results.map(({ reas
 
 describe('our own service', () => {
   it('is as every clause says, skipping nothing', async () => {
-    const results = await judgedOwn({});
+    const results = await judgeEmulated({});
     expect(results.filter(({ outcome }) => outcome !== 'passed')).toEqual([]);
     expect(results.length).toBe(SERVICE_CHECKS.length);
   }, 180_000);

@@ -4,11 +4,12 @@ import { parseArgs } from 'node:util';
 import { flood } from './flood.ts';
 import { fuzz } from './fuzz.ts';
 import { kill } from './kill.ts';
+import { mutants } from './mutants.ts';
 import { Progress } from './progress.ts';
 import { simulation, twin } from './simulation.ts';
 import type { Soak, SoakResult } from './soak.ts';
 
-const SOAKS: readonly Soak[] = [kill, twin, simulation, flood, fuzz];
+const SOAKS: readonly Soak[] = [kill, twin, simulation, flood, fuzz, mutants];
 const INTERRUPTED = 130;
 
 const { values, positionals } = parseArgs({

@@ -1,0 +1,23 @@
+const IS_FULL_MATRIX = process.env.PAYBOX_MUTANTS === 'all';
+
+/**
+ * The checks that judge a mutant: those of the clauses that it breaks, of the clauses before and after them, and those
+ * that always run. `npm run soak -- --only mutants` sets PAYBOX_MUTANTS=all: each mutant is judged by every check then.
+ */
+export function checksNear<C extends { clause: string }>(
+  checks: readonly C[],
+  clauses: readonly string[],
+  always: readonly C[] = [],
+): readonly C[] {
+  const broken = clauses.map(partsOf);
+  const isNear = ({ clause }: C) => {
+    const { group, number } = partsOf(clause);
+    return broken.some((it) => it.group === group && Math.abs(it.number - number) <= 1);
+  };
+  return IS_FULL_MATRIX ? checks : checks.filter((check) => always.includes(check) || isNear(check));
+}
+
+function partsOf(clause: string): { group: string; number: number } {
+  const at = clause.lastIndexOf('-');
+  return { group: clause.slice(0, at), number: Number(clause.slice(at + 1)) };
+}
