@@ -22,7 +22,7 @@ describe('a box of this house', () => {
     expect(troubles(results)).toEqual([]);
     expect(results).toHaveLength(BOX_CHECKS.length);
     expect(results.filter(({ outcome }) => outcome === 'passed').length).toBeGreaterThan(115);
-  });
+  }, 240_000);
 });
 
 describe('a box that is awaited', () => {
@@ -47,7 +47,7 @@ describe('a box that is awaited', () => {
     expect(bench.output()).toMatch(/PAYBOX-BENCH END passed=\d\d failed=0 skipped=\d+ missing=0 exit=0/);
     expect(bench.output()).toContain('nobody sees the screen: give --box-page or --probe');
     expect(code).toBe(0);
-  });
+  }, 120_000);
 
   it.each([
     [['--await-box', 'VVB000001'], '--await-box VVB000001: expected terminalCode:serialNumber, as VVB000001:VVB900001'],

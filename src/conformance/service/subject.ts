@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Account } from '../../bench/clients/gateway.ts';
 import type { TestTime } from '../../bench/test-time.ts';
-import type { Check, CheckRun } from '../check.ts';
+import type { Check, CheckRun, Level } from '../check.ts';
 import type { CallbackAuth, CallbackListener } from './callback-listener.ts';
 import { Redactor } from './redactor.ts';
 
@@ -87,6 +87,27 @@ export interface Order {
 
 export type ServiceCheck = Check<ServiceSubject, ServiceNeed>;
 export type ServiceRun = CheckRun<ServiceSubject>;
+type Judge = (run: ServiceRun) => Promise<void>;
+type NeedsAndJudge = [Judge] | [needs: readonly ServiceNeed[], Judge];
+
+function serviceCheck(level: Level, clause: string, title: string, [first, second]: NeedsAndJudge): ServiceCheck {
+  if (typeof first === 'function') return { clause, title, level, run: first };
+  return { clause, title, level, needs: first, run: second as Judge };
+}
+
+/** A check of a clause that the service specification states. */
+export function spec(clause: string, title: string, ...rest: NeedsAndJudge): ServiceCheck {
+  return serviceCheck('spec', clause, title, rest);
+}
+
+/** A check of a default of PROTOCOL.md, in a gap of the service specification. */
+export function gap(clause: string, title: string, ...rest: NeedsAndJudge): ServiceCheck {
+  return serviceCheck('gap', clause, title, rest);
+}
+
+export function withTimeout(timeoutMs: number, check: ServiceCheck): ServiceCheck {
+  return { ...check, timeoutMs };
+}
 
 /** Letters of a tag and digits of a number after it stay below the 19 characters of a test callback. */
 const NUMBER_DIGITS = 4;

@@ -5,7 +5,7 @@ import { Mismatch, PreconditionFailed } from '../../check.ts';
 import { type Answer, sendRequest, summaryOf } from '../client.ts';
 import { recordOf } from '../json.ts';
 import { expectSame, expectStatus, forEachCase, generateBody } from '../requests.ts';
-import type { ServiceCheck, ServiceRun } from '../subject.ts';
+import { gap, type ServiceCheck, type ServiceRun } from '../subject.ts';
 import { generate } from './generate.ts';
 
 const TEXTS = [
@@ -21,34 +21,20 @@ const TEXTS = [
 
 /** What generate answers beside the QR itself. */
 export const answerChecks: readonly ServiceCheck[] = [
-  {
-    clause: 'GEN-4',
-    title: 'the answer has its seventeen fields',
-    level: 'gap',
-    run: judgeFields,
-  },
-  {
-    clause: 'GEN-4',
-    title: 'existing is 1 for an account in the system, and 0 for another',
-    level: 'gap',
-    run: (run) =>
-      forEachCase(
-        [
-          ['1', generateBody(run)],
-          ['0', { ...generateBody(run), bankAccount: 'NOSUCHACCOUNT' }],
-        ] as const,
-        async ([existing, body]) => {
-          const answer = recordOf((await generated(run, body)).json);
-          expectSame(`existing for ${body.bankAccount}`, existing, String(answer.existing));
-        },
-      ),
-  },
-  {
-    clause: 'GEN-4',
-    title: 'qrLink leads to a picture of the QR',
-    level: 'gap',
-    run: judgeLink,
-  },
+  gap('GEN-4', 'the answer has its seventeen fields', judgeFields),
+  gap('GEN-4', 'existing is 1 for an account in the system, and 0 for another', (run) =>
+    forEachCase(
+      [
+        ['1', generateBody(run)],
+        ['0', { ...generateBody(run), bankAccount: 'NOSUCHACCOUNT' }],
+      ] as const,
+      async ([existing, body]) => {
+        const answer = recordOf((await generated(run, body)).json);
+        expectSame(`existing for ${body.bankAccount}`, existing, String(answer.existing));
+      },
+    ),
+  ),
+  gap('GEN-4', 'qrLink leads to a picture of the QR', judgeLink),
 ];
 
 /** An answer with a QR. Throws Unmet where there is none: GEN-1 judges that. */

@@ -15,7 +15,7 @@ import {
   pushBody,
 } from '../requests.ts';
 import { type OnShow, type SimulatedBox, withSimulatedBox } from '../simulated-box.ts';
-import type { ServiceCheck, ServiceRun } from '../subject.ts';
+import { gap, type ServiceCheck, type ServiceRun, spec, withTimeout } from '../subject.ts';
 import { sendPush } from './push.ts';
 import {
   expectNoMessage,
@@ -34,151 +34,100 @@ const DEADLINE_STEP_MS = 500;
 const AT_ONCE_MS = 4_000;
 
 export const boxChecks: readonly ServiceCheck[] = [
-  {
-    clause: 'SND-3',
-    title: 'a push to a box that is on is SUCCESS with an empty message',
-    level: 'spec',
-    needs: ['a box that is on'],
-    run: async (run) => {
-      const { called } = await pushToRunningBox(run);
-      expectSuccess(called, 'the push');
-      expectNoMessage(called);
-    },
-  },
-  {
-    clause: 'SND-3',
-    title: 'when it is SUCCESS, the QR is on the screen',
-    level: 'spec',
-    needs: ['a box that is on', 'a screen'],
-    run: async (run) => {
-      const { called, qrCode } = await pushToRunningBox(run);
-      if (codeOf(called) !== undefined)
-        throw new PreconditionFailed(`needs a push that is shown, this one is answered ${summaryOf(called)}`);
-      const seen = await run.subject.time.inRealTime(async () => run.subject.options.seeQr?.());
-      if (seen !== qrCode) throw new Mismatch(`the screen has ${seen ?? 'no QR'} after SUCCESS`);
-    },
-  },
-  {
-    clause: 'SND-3',
-    title: 'the box is told to show the QR that was pushed, and nothing else',
-    level: 'spec',
-    needs: ['a box to play'],
-    run: (run) =>
-      withSimulatedBox(run, async (box) => {
-        const { order, qrCode, answer, show } = await startPush(run, box);
-        expectSuccess(await answer.called, 'a push that the box shows');
-        const { bankAccount, userBankName } = run.subject.options.account;
-        const expected = {
-          qrCode,
-          bankAccount,
-          userBankName,
-          amount: order.amount,
-          content: order.content,
-          orderId: order.content,
-        };
-        await forEachCase(Object.entries(expected), async ([field, value]) => {
-          const actual = recordOf(show)[field];
-          if (actual !== value) throw new Mismatch(`${field}: expected ${value}, the box is told ${String(actual)}`);
-        });
-      }),
-  },
-  {
-    clause: 'SND-3',
-    title: 'SUCCESS, with an empty message, is answered only after the box confirmed',
-    level: 'spec',
-    needs: ['a box to play'],
-    run: (run) =>
-      withSimulatedBox(
-        run,
-        async (box) => {
-          const { answer, show } = await startPush(run, box);
-          const { pushId } = show;
-          await expectUnanswered(run, answer, 'before the box has said anything');
-          await box.send({ type: 'accepted', pushId });
-          if (run.subject.options.confirm === 'displayed') {
-            await expectUnanswered(run, answer, 'before the QR is on the screen');
-            await box.send({ type: 'shown', pushId });
-          }
-          const called = await answer.called;
-          expectSuccess(called, 'once the box has confirmed');
-          expectNoMessage(called);
-        },
-        showNothing,
-      ),
-  },
-  {
-    clause: 'SND-4',
-    title: 'without a confirmation the push is refused, and taken back',
-    level: 'spec',
-    needs: ['a box to play'],
-    timeoutMs: 2 * DEADLINE_MAX_MS,
-    run: judgeTimeout,
-  },
-  {
-    clause: 'SND-4',
-    title: 'its code is BOX_TIMEOUT then',
-    level: 'gap',
-    needs: ['a box to play'],
-    timeoutMs: 2 * DEADLINE_MAX_MS,
-    run: (run) =>
+  spec('SND-3', 'a push to a box that is on is SUCCESS with an empty message', ['a box that is on'], async (run) => {
+    const { called } = await pushToRunningBox(run);
+    expectSuccess(called, 'the push');
+    expectNoMessage(called);
+  }),
+  spec('SND-3', 'when it is SUCCESS, the QR is on the screen', ['a box that is on', 'a screen'], async (run) => {
+    const { called, qrCode } = await pushToRunningBox(run);
+    if (codeOf(called) !== undefined)
+      throw new PreconditionFailed(`needs a push that is shown, this one is answered ${summaryOf(called)}`);
+    const seen = await run.subject.time.inRealTime(async () => run.subject.options.seeQr?.());
+    if (seen !== qrCode) throw new Mismatch(`the screen has ${seen ?? 'no QR'} after SUCCESS`);
+  }),
+  spec('SND-3', 'the box is told to show the QR that was pushed, and nothing else', ['a box to play'], (run) =>
+    withSimulatedBox(run, async (box) => {
+      const { order, qrCode, answer, show } = await startPush(run, box);
+      expectSuccess(await answer.called, 'a push that the box shows');
+      const { bankAccount, userBankName } = run.subject.options.account;
+      const expected = {
+        qrCode,
+        bankAccount,
+        userBankName,
+        amount: order.amount,
+        content: order.content,
+        orderId: order.content,
+      };
+      await forEachCase(Object.entries(expected), async ([field, value]) => {
+        const actual = recordOf(show)[field];
+        if (actual !== value) throw new Mismatch(`${field}: expected ${value}, the box is told ${String(actual)}`);
+      });
+    }),
+  ),
+  spec('SND-3', 'SUCCESS, with an empty message, is answered only after the box confirmed', ['a box to play'], (run) =>
+    withSimulatedBox(
+      run,
+      async (box) => {
+        const { answer, show } = await startPush(run, box);
+        const { pushId } = show;
+        await expectUnanswered(run, answer, 'before the box has said anything');
+        await box.send({ type: 'accepted', pushId });
+        if (run.subject.options.confirm === 'displayed') {
+          await expectUnanswered(run, answer, 'before the QR is on the screen');
+          await box.send({ type: 'shown', pushId });
+        }
+        const called = await answer.called;
+        expectSuccess(called, 'once the box has confirmed');
+        expectNoMessage(called);
+      },
+      showNothing,
+    ),
+  ),
+  withTimeout(
+    2 * DEADLINE_MAX_MS,
+    spec('SND-4', 'without a confirmation the push is refused, and taken back', ['a box to play'], judgeTimeout),
+  ),
+  withTimeout(
+    2 * DEADLINE_MAX_MS,
+    gap('SND-4', 'its code is BOX_TIMEOUT then', ['a box to play'], (run) =>
       withSimulatedBox(
         run,
         async (box) => expectCode((await unconfirmed(run, box)).called, 'BOX_TIMEOUT', UNCONFIRMED),
         showNothing,
       ),
-  },
-  {
-    clause: 'SND-5',
-    title: 'a push to a box that is off is refused at once',
-    level: 'spec',
-    needs: ['a box to play'],
-    run: async (run) => {
-      const beganMs = systemClock.monotonicMs();
-      expectRefused(await pushedToBoxOff(run), 'a push to a box that is off');
-      const tookMs = Math.round(systemClock.monotonicMs() - beganMs);
-      if (tookMs > AT_ONCE_MS) throw new Mismatch(`the answer took ${tookMs} ms`);
-    },
-  },
-  {
-    clause: 'SND-5',
-    title: 'so is one to a box that is lost while its confirmation is awaited',
-    level: 'spec',
-    needs: ['a box to play'],
-    run: async (run) => expectRefused(await pushedToBoxLost(run), 'a push to a box that goes'),
-  },
-  {
-    clause: 'SND-5',
-    title: 'the code of both is BOX_OFFLINE',
-    level: 'gap',
-    needs: ['a box to play'],
-    run: async (run) => {
-      expectCode(await pushedToBoxOff(run), 'BOX_OFFLINE', 'a push to a box that is off');
-      expectCode(await pushedToBoxLost(run), 'BOX_OFFLINE', 'a push to a box that goes');
-    },
-  },
-  {
-    clause: 'SND-6',
-    title: 'a refusal by the box is answered with its code',
-    level: 'gap',
-    needs: ['a box to play'],
-    run: async (run) => {
-      const codes = [...BOX_REFUSALS];
-      const refuse: OnShow = async (box, { pushId }) => {
-        const code = codes[(box.of('show').length - 1) % codes.length] ?? 'DISPLAY_FAULT';
-        await box.send({ type: 'rejected', pushId, code, reason: 'as the bench says' });
-      };
-      await withSimulatedBox(
-        run,
-        () =>
-          forEachCase(codes, async (code) => {
-            const order = run.subject.newOrder();
-            const called = await sendPush(run, pushBody(run, order, makeQr(run.subject, order)));
-            expectCode(called, code, `when the box says ${code}`);
-          }),
-        refuse,
-      );
-    },
-  },
+    ),
+  ),
+  spec('SND-5', 'a push to a box that is off is refused at once', ['a box to play'], async (run) => {
+    const beganMs = systemClock.monotonicMs();
+    expectRefused(await pushedToBoxOff(run), 'a push to a box that is off');
+    const tookMs = Math.round(systemClock.monotonicMs() - beganMs);
+    if (tookMs > AT_ONCE_MS) throw new Mismatch(`the answer took ${tookMs} ms`);
+  }),
+  spec('SND-5', 'so is one to a box that is lost while its confirmation is awaited', ['a box to play'], async (run) =>
+    expectRefused(await pushedToBoxLost(run), 'a push to a box that goes'),
+  ),
+  gap('SND-5', 'the code of both is BOX_OFFLINE', ['a box to play'], async (run) => {
+    expectCode(await pushedToBoxOff(run), 'BOX_OFFLINE', 'a push to a box that is off');
+    expectCode(await pushedToBoxLost(run), 'BOX_OFFLINE', 'a push to a box that goes');
+  }),
+  gap('SND-6', 'a refusal by the box is answered with its code', ['a box to play'], async (run) => {
+    const codes = [...BOX_REFUSALS];
+    const refuse: OnShow = async (box, { pushId }) => {
+      const code = codes[(box.of('show').length - 1) % codes.length] ?? 'DISPLAY_FAULT';
+      await box.send({ type: 'rejected', pushId, code, reason: 'as the bench says' });
+    };
+    await withSimulatedBox(
+      run,
+      () =>
+        forEachCase(codes, async (code) => {
+          const order = run.subject.newOrder();
+          const called = await sendPush(run, pushBody(run, order, makeQr(run.subject, order)));
+          expectCode(called, code, `when the box says ${code}`);
+        }),
+      refuse,
+    );
+  }),
 ];
 
 const UNCONFIRMED = 'a push that the box does not confirm';

@@ -1,7 +1,7 @@
 import { PATHS } from '../../../protocol/http-api.ts';
 import { Mismatch } from '../../check.ts';
 import { expectOk, forEachCase, generateBody, post } from '../requests.ts';
-import type { ServiceCheck } from '../subject.ts';
+import { gap, type ServiceCheck } from '../subject.ts';
 import { callbackBody, payOrder } from './callbacks.ts';
 
 /** How far the calendar of a service may be from ours: enough to tell milliseconds from seconds. */
@@ -9,12 +9,11 @@ const CLOCKS_APART_MS = 24 * 3_600_000;
 
 /** What a callback says beside the money. */
 export const callbackFactChecks: readonly ServiceCheck[] = [
-  {
-    clause: 'SYN-2',
-    title: 'a callback says when it was paid, in milliseconds, and has a reference number of its own',
-    level: 'gap',
-    needs: ['callbacks'],
-    run: async (run) => {
+  gap(
+    'SYN-2',
+    'a callback says when it was paid, in milliseconds, and has a reference number of its own',
+    ['callbacks'],
+    async (run) => {
       const { clock } = run.subject.time;
       const numbers = new Set<unknown>();
       for (const order of [run.subject.newOrder(), run.subject.newOrder()]) {
@@ -25,23 +24,16 @@ export const callbackFactChecks: readonly ServiceCheck[] = [
       }
       if (numbers.size < 2) throw new Mismatch(`referencenumber: two payments have ${[...numbers].join()}`);
     },
-  },
-  {
-    clause: 'SYN-2',
-    title: 'the callback of a debit says so',
-    level: 'gap',
-    needs: ['callbacks'],
-    run: async (run) => {
-      const said = await callbackBody(run, await payOrder(run, run.subject.newOrder(), { transType: 'D' }));
-      if (said.transType !== 'D') throw new Mismatch(`transType: expected D, is ${String(said.transType)}`);
-    },
-  },
-  {
-    clause: 'SYN-2',
-    title: 'a callback names the box and the service that its order was made for',
-    level: 'gap',
-    needs: ['callbacks', 'a box'],
-    run: async (run) => {
+  ),
+  gap('SYN-2', 'the callback of a debit says so', ['callbacks'], async (run) => {
+    const said = await callbackBody(run, await payOrder(run, run.subject.newOrder(), { transType: 'D' }));
+    if (said.transType !== 'D') throw new Mismatch(`transType: expected D, is ${String(said.transType)}`);
+  }),
+  gap(
+    'SYN-2',
+    'a callback names the box and the service that its order was made for',
+    ['callbacks', 'a box'],
+    async (run) => {
       const order = run.subject.newOrder();
       const terminalCode = run.subject.options.box?.terminalCode ?? '';
       const names = { terminalCode, subTerminalCode: 'SUB1', serviceCode: 'S1', urlLink: 'https://shop.example.com/1' };
@@ -51,5 +43,5 @@ export const callbackFactChecks: readonly ServiceCheck[] = [
         if (said[field] !== value) throw new Mismatch(`${field}: expected ${value}, is ${String(said[field])}`);
       });
     },
-  },
+  ),
 ];

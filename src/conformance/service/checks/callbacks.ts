@@ -13,7 +13,7 @@ import {
 } from '../callback-listener.ts';
 import { recordOf } from '../json.ts';
 import { forEachCase, simulatePayment } from '../requests.ts';
-import type { Order, ServiceCheck, ServiceRun } from '../subject.ts';
+import { gap, type Order, type ServiceCheck, type ServiceRun, spec, withTimeout } from '../subject.ts';
 
 const CALLBACK_TIMEOUT_MS = 10_000;
 /** Longer than the first wait before another attempt. */
@@ -111,127 +111,81 @@ async function expectOnce(run: ServiceRun, how: CallbackAnswer): Promise<void> {
 }
 
 export const callbackChecks: readonly ServiceCheck[] = [
-  {
-    clause: 'SYN-1',
-    title: "a callback is a POST of JSON to the partner's address, exactly",
-    level: 'spec',
-    needs: ['callbacks'],
-    run: (run) =>
-      answered(run, 'ok', async (_payment, { method, path, headers, body }) => {
-        const type = headers['content-type'] ?? 'none';
-        if (method !== 'POST' || path !== SYNC_PATH)
-          throw new Mismatch(`expected POST ${SYNC_PATH}, is ${method} ${path}`);
-        if (!/^application\/json\b/i.test(type))
-          throw new Mismatch(`Content-Type: expected application/json, is ${type}`);
-        if (Object.keys(recordOf(parseJson(body))).length === 0) throw new Mismatch('the body is no JSON object');
-      }),
-  },
-  {
-    clause: 'SYN-1',
-    title: 'a callback is authorized as agreed',
-    level: 'gap',
-    needs: ['callbacks', 'the authorization of callbacks'],
-    run: judgeAuthorization,
-  },
-  {
-    clause: 'SYN-2',
-    title: 'a callback says in thirteen fields what was paid',
-    level: 'gap',
-    needs: ['callbacks'],
-    run: (run) =>
-      answered(run, 'ok', async ({ order, transactionId }, first) => {
-        const parsed = transactionSync.strict().safeParse(parseJson(first.body));
-        if (!parsed.success) {
-          throw new Mismatch(
-            parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; '),
-          );
+  spec('SYN-1', "a callback is a POST of JSON to the partner's address, exactly", ['callbacks'], (run) =>
+    answered(run, 'ok', async (_payment, { method, path, headers, body }) => {
+      const type = headers['content-type'] ?? 'none';
+      if (method !== 'POST' || path !== SYNC_PATH)
+        throw new Mismatch(`expected POST ${SYNC_PATH}, is ${method} ${path}`);
+      if (!/^application\/json\b/i.test(type))
+        throw new Mismatch(`Content-Type: expected application/json, is ${type}`);
+      if (Object.keys(recordOf(parseJson(body))).length === 0) throw new Mismatch('the body is no JSON object');
+    }),
+  ),
+  gap(
+    'SYN-1',
+    'a callback is authorized as agreed',
+    ['callbacks', 'the authorization of callbacks'],
+    judgeAuthorization,
+  ),
+  gap('SYN-2', 'a callback says in thirteen fields what was paid', ['callbacks'], (run) =>
+    answered(run, 'ok', async ({ order, transactionId }, first) => {
+      const parsed = transactionSync.strict().safeParse(parseJson(first.body));
+      if (!parsed.success) {
+        throw new Mismatch(parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; '));
+      }
+      const { amount, content } = order;
+      const { bankAccount: bankaccount } = run.subject.options.account;
+      const expected = { transactionid: transactionId, amount, content, bankaccount, transType: 'C' };
+      await forEachCase(Object.entries(expected), async ([field, value]) => {
+        const actual = recordOf(parsed.data)[field];
+        if (actual !== value) throw new Mismatch(`${field}: expected ${value}, is ${String(actual)}`);
+      });
+    }),
+  ),
+  gap('SYN-2', 'a callback has the same bytes at every attempt', ['callbacks'], (run) =>
+    answered(run, 500, async (payment) => {
+      const [first, second] = await attempts(run, payment, 2);
+      if (second === undefined) throw new PreconditionFailed('needs a second attempt: SYN-4 judges that');
+      if (first?.body !== second.body) throw new Mismatch('the second attempt has other bytes');
+    }),
+  ),
+  spec('SYN-3', 'a callback that was answered 200 is not sent again', ['callbacks'], (run) => expectOnce(run, 'ok')),
+  gap('SYN-3', 'nor one that was answered another 2xx, or 200 in another shape', ['callbacks'], async (run) => {
+    await expectOnce(run, 204);
+    await expectOnce(run, 'wrong-shape');
+  }),
+  gap('SYN-4', 'a callback that was answered 500 or 404 is sent again until it is taken', ['callbacks'], (run) =>
+    forEachCase([500, 404], (status) =>
+      answered(run, status, async (payment) => {
+        if ((await attempts(run, payment, 2)).length < 2) {
+          throw new Mismatch(`a callback that was answered ${status} is not sent again`);
         }
-        const { amount, content } = order;
-        const { bankAccount: bankaccount } = run.subject.options.account;
-        const expected = { transactionid: transactionId, amount, content, bankaccount, transType: 'C' };
-        await forEachCase(Object.entries(expected), async ([field, value]) => {
-          const actual = recordOf(parsed.data)[field];
-          if (actual !== value) throw new Mismatch(`${field}: expected ${value}, is ${String(actual)}`);
-        });
       }),
-  },
-  {
-    clause: 'SYN-2',
-    title: 'a callback has the same bytes at every attempt',
-    level: 'gap',
-    needs: ['callbacks'],
-    run: (run) =>
-      answered(run, 500, async (payment) => {
-        const [first, second] = await attempts(run, payment, 2);
-        if (second === undefined) throw new PreconditionFailed('needs a second attempt: SYN-4 judges that');
-        if (first?.body !== second.body) throw new Mismatch('the second attempt has other bytes');
-      }),
-  },
-  {
-    clause: 'SYN-3',
-    title: 'a callback that was answered 200 is not sent again',
-    level: 'spec',
-    needs: ['callbacks'],
-    run: (run) => expectOnce(run, 'ok'),
-  },
-  {
-    clause: 'SYN-3',
-    title: 'nor one that was answered another 2xx, or 200 in another shape',
-    level: 'gap',
-    needs: ['callbacks'],
-    run: async (run) => {
-      await expectOnce(run, 204);
-      await expectOnce(run, 'wrong-shape');
-    },
-  },
-  {
-    clause: 'SYN-4',
-    title: 'a callback that was answered 500 or 404 is sent again until it is taken',
-    level: 'gap',
-    needs: ['callbacks'],
-    run: (run) =>
-      forEachCase([500, 404], (status) =>
-        answered(run, status, async (payment) => {
-          if ((await attempts(run, payment, 2)).length < 2) {
-            throw new Mismatch(`a callback that was answered ${status} is not sent again`);
-          }
-        }),
-      ),
-  },
-  {
-    clause: 'SYN-4',
-    title: 'a callback that was answered 400 is not sent again',
-    level: 'gap',
-    needs: ['callbacks'],
-    run: (run) => expectOnce(run, 400),
-  },
-  {
-    clause: 'SYN-4',
-    title: 'there are eleven attempts, after 1, 2, 3, 4, 5 and five times 60 seconds',
-    level: 'gap',
-    needs: ['callbacks', 'minutes'],
-    timeoutMs: 600_000,
-    run: judgeWaits,
-  },
-  {
-    clause: 'SYN-6',
-    title: 'a redirect is not followed',
-    level: 'gap',
-    needs: ['callbacks'],
-    run: (run) =>
-      answered(run, 'redirect', async () => {
-        const { requests: arrived } = listenerOf(run);
-        const look = async () => (arrived.some(({ path }) => path === ELSEWHERE_PATH) ? 'it was followed' : undefined);
-        const problem = await watchWhileRight(run.subject.time, QUIET_MS, look, run.signal);
-        if (problem !== undefined) throw new Mismatch('a redirect is followed');
-      }),
-  },
-  {
-    clause: 'SYN-8',
-    title: 'each attempt is signed by Standard Webhooks, under the same webhook-id',
-    level: 'gap',
-    needs: ['callbacks', 'signed callbacks'],
-    run: (run) =>
+    ),
+  ),
+  gap('SYN-4', 'a callback that was answered 400 is not sent again', ['callbacks'], (run) => expectOnce(run, 400)),
+  withTimeout(
+    600_000,
+    gap(
+      'SYN-4',
+      'there are eleven attempts, after 1, 2, 3, 4, 5 and five times 60 seconds',
+      ['callbacks', 'minutes'],
+      judgeWaits,
+    ),
+  ),
+  gap('SYN-6', 'a redirect is not followed', ['callbacks'], (run) =>
+    answered(run, 'redirect', async () => {
+      const { requests: arrived } = listenerOf(run);
+      const look = async () => (arrived.some(({ path }) => path === ELSEWHERE_PATH) ? 'it was followed' : undefined);
+      const problem = await watchWhileRight(run.subject.time, QUIET_MS, look, run.signal);
+      if (problem !== undefined) throw new Mismatch('a redirect is followed');
+    }),
+  ),
+  gap(
+    'SYN-8',
+    'each attempt is signed by Standard Webhooks, under the same webhook-id',
+    ['callbacks', 'signed callbacks'],
+    (run) =>
       answered(run, 500, async (payment, first) => {
         const { signingSecret = '' } = run.subject.options;
         const all = await attempts(run, payment, 2);
@@ -241,7 +195,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
           if (headers['webhook-id'] !== first.headers['webhook-id']) throw new Mismatch('webhook-id has changed');
         });
       }),
-  },
+  ),
 ];
 
 async function judgeAuthorization(run: ServiceRun): Promise<void> {

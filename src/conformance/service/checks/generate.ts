@@ -13,7 +13,7 @@ import {
   generateBody,
   post,
 } from '../requests.ts';
-import type { ServiceCheck, ServiceRun } from '../subject.ts';
+import { gap, type ServiceCheck, type ServiceRun, spec } from '../subject.ts';
 import { callbackBody, payOrder } from './callbacks.ts';
 
 const CONTENT_MAX = 25;
@@ -76,35 +76,21 @@ const BY_TYPE = [
 ] as const;
 
 export const generateChecks: readonly ServiceCheck[] = [
-  {
-    clause: 'GEN-1',
-    title: 'the request of the usage example gets a QR',
-    level: 'spec',
-    run: async (run) => {
-      expectQr(await generate(run, generateBody(run)), 'the request');
-    },
-  },
-  {
-    clause: 'GEN-1',
-    title: 'a missing qrType is 0',
-    level: 'gap',
-    run: async (run) => expectQr(await generate(run, { ...generateBody(run), qrType: undefined }), 'without qrType'),
-  },
-  {
-    clause: 'GEN-1',
-    title: 'what a dynamic QR needs, and the request lacks, is E46',
-    level: 'gap',
-    run: (run) => {
-      const fields = ['bankCode', 'bankAccount', 'userBankName', 'content', 'amount', 'orderId', 'transType'];
-      return expectMissing(run, generateBody(run), fields);
-    },
-  },
-  {
-    clause: 'GEN-1',
-    title: 'qrType 1 is static and 3 semi-dynamic; what they need, and the request lacks, is E46',
-    level: 'gap',
-    needs: ['a box'],
-    run: async (run) => {
+  spec('GEN-1', 'the request of the usage example gets a QR', async (run) => {
+    expectQr(await generate(run, generateBody(run)), 'the request');
+  }),
+  gap('GEN-1', 'a missing qrType is 0', async (run) =>
+    expectQr(await generate(run, { ...generateBody(run), qrType: undefined }), 'without qrType'),
+  ),
+  gap('GEN-1', 'what a dynamic QR needs, and the request lacks, is E46', (run) => {
+    const fields = ['bankCode', 'bankAccount', 'userBankName', 'content', 'amount', 'orderId', 'transType'];
+    return expectMissing(run, generateBody(run), fields);
+  }),
+  gap(
+    'GEN-1',
+    'qrType 1 is static and 3 semi-dynamic; what they need, and the request lacks, is E46',
+    ['a box'],
+    async (run) => {
       const bodies = bodiesByType(run);
       expectQr(await generate(run, bodies.static), 'qrType 1');
       expectQr(await generate(run, bodies['semi-dynamic']), 'qrType 3');
@@ -112,94 +98,56 @@ export const generateChecks: readonly ServiceCheck[] = [
       await expectMissing(run, bodies['semi-dynamic'], ['terminalCode', 'amount', 'serviceCode']);
       expectCode(await generate(run, { ...bodies.dynamic, qrType: 2 }), 'E46', 'qrType 2');
     },
-  },
-  {
-    clause: 'GEN-2',
-    title: 'a wrong field is refused with its code',
-    level: 'gap',
-    run: (run) =>
-      forEachCase([...WRONG, ...MORE_WRONG], async ([code, change]) => {
-        expectCode(await generate(run, { ...generateBody(run), ...change }), code, JSON.stringify(change));
-      }),
-  },
-  {
-    clause: 'GEN-2',
-    title: 'content may have spaces and . , - _ / : #',
-    level: 'gap',
-    run: async (run) => {
-      const body = { ...generateBody(run), content: 'a B.c,d-e_f/g:h#9' };
-      expectQr(await generate(run, body), `the content ${body.content}`);
-    },
-  },
-  {
-    clause: 'GEN-2',
-    title: 'of several wrong fields the first in the order of the clause counts',
-    level: 'gap',
-    run: (run) =>
-      forEachCase([...WRONG.entries()], async ([index, [code]]) => {
-        const changes = WRONG.slice(index).map(([, change]) => change);
-        // Of two changes of one field, the earlier in the order.
-        const body = Object.assign({}, generateBody(run), ...changes.reverse());
-        expectCode(await generate(run, body), code, `${Object.keys(WRONG[index]?.[1] ?? {}).join()} and what follows`);
-      }),
-  },
-  {
-    clause: 'GEN-3',
-    title: 'a bank goes by its short name and by its BIN',
-    level: 'gap',
-    run: (run) =>
-      forEachCase([run.subject.options.account.bankCode, accountBin(run.subject)], async (bankCode) => {
-        const qr = await decodedQr(run, { ...generateBody(run), bankCode });
-        expectSame(`the BIN of ${bankCode}`, accountBin(run.subject), qr.bin);
-      }),
-  },
-  {
-    clause: 'GEN-5',
-    title: 'the QR pays this amount to this account with this content',
-    level: 'spec',
-    run: async (run) => {
-      const body = generateBody(run);
-      const qr = await decodedQr(run, body);
-      expectSame('the BIN in the QR', accountBin(run.subject), qr.bin);
-      expectSame('the account in the QR', body.bankAccount, qr.account);
-      expectSame('the amount in the QR', body.amount, qr.amount);
-      // A service may prefix the content: GEN-6 judges that.
-      if (qr.purpose?.endsWith(body.content) !== true) {
-        throw new Mismatch(`the content in the QR: expected ${body.content}, is ${qr.purpose ?? 'none'}`);
-      }
-    },
-  },
-  {
-    clause: 'GEN-5',
-    title: 'types 0 and 3 are point of initiation 12 with an amount, type 1 is 11 without one',
-    level: 'gap',
-    needs: ['a box'],
-    run: (run) =>
-      forEachCase(BY_TYPE, async ([type, initiation, hasAmount]) => {
-        const qr = await decodedQr(run, bodiesByType(run)[type]);
-        expectSame(`the point of initiation of a ${type} QR`, initiation, qr.initiation);
-        expectSame(`whether a ${type} QR has an amount`, hasAmount, qr.amount !== undefined);
-      }),
-  },
-  {
-    clause: 'GEN-6',
-    title: 'the content is not prefixed',
-    level: 'gap',
-    run: async (run) => {
-      const body = generateBody(run);
-      expectSame('the content in the QR', body.content, (await decodedQr(run, body)).purpose);
-    },
-  },
-  {
-    clause: 'GEN-7',
-    title: 'a generated order is found by the test callback',
-    level: 'gap',
-    needs: ['sandbox', 'callbacks'],
-    run: async (run) => {
-      const order = run.subject.newOrder();
-      const orderId = `ID-${order.content}`;
-      expectQr(await generate(run, { ...generateBody(run, order), orderId }), 'the request');
-      expectSame('the orderId of the callback', orderId, (await callbackBody(run, await payOrder(run, order))).orderId);
-    },
-  },
+  ),
+  gap('GEN-2', 'a wrong field is refused with its code', (run) =>
+    forEachCase([...WRONG, ...MORE_WRONG], async ([code, change]) => {
+      expectCode(await generate(run, { ...generateBody(run), ...change }), code, JSON.stringify(change));
+    }),
+  ),
+  gap('GEN-2', 'content may have spaces and . , - _ / : #', async (run) => {
+    const body = { ...generateBody(run), content: 'a B.c,d-e_f/g:h#9' };
+    expectQr(await generate(run, body), `the content ${body.content}`);
+  }),
+  gap('GEN-2', 'of several wrong fields the first in the order of the clause counts', (run) =>
+    forEachCase([...WRONG.entries()], async ([index, [code]]) => {
+      const changes = WRONG.slice(index).map(([, change]) => change);
+      // Of two changes of one field, the earlier in the order.
+      const body = Object.assign({}, generateBody(run), ...changes.reverse());
+      expectCode(await generate(run, body), code, `${Object.keys(WRONG[index]?.[1] ?? {}).join()} and what follows`);
+    }),
+  ),
+  gap('GEN-3', 'a bank goes by its short name and by its BIN', (run) =>
+    forEachCase([run.subject.options.account.bankCode, accountBin(run.subject)], async (bankCode) => {
+      const qr = await decodedQr(run, { ...generateBody(run), bankCode });
+      expectSame(`the BIN of ${bankCode}`, accountBin(run.subject), qr.bin);
+    }),
+  ),
+  spec('GEN-5', 'the QR pays this amount to this account with this content', async (run) => {
+    const body = generateBody(run);
+    const qr = await decodedQr(run, body);
+    expectSame('the BIN in the QR', accountBin(run.subject), qr.bin);
+    expectSame('the account in the QR', body.bankAccount, qr.account);
+    expectSame('the amount in the QR', body.amount, qr.amount);
+    // A service may prefix the content: GEN-6 judges that.
+    if (qr.purpose?.endsWith(body.content) !== true) {
+      throw new Mismatch(`the content in the QR: expected ${body.content}, is ${qr.purpose ?? 'none'}`);
+    }
+  }),
+  gap('GEN-5', 'types 0 and 3 are point of initiation 12 with an amount, type 1 is 11 without one', ['a box'], (run) =>
+    forEachCase(BY_TYPE, async ([type, initiation, hasAmount]) => {
+      const qr = await decodedQr(run, bodiesByType(run)[type]);
+      expectSame(`the point of initiation of a ${type} QR`, initiation, qr.initiation);
+      expectSame(`whether a ${type} QR has an amount`, hasAmount, qr.amount !== undefined);
+    }),
+  ),
+  gap('GEN-6', 'the content is not prefixed', async (run) => {
+    const body = generateBody(run);
+    expectSame('the content in the QR', body.content, (await decodedQr(run, body)).purpose);
+  }),
+  gap('GEN-7', 'a generated order is found by the test callback', ['sandbox', 'callbacks'], async (run) => {
+    const order = run.subject.newOrder();
+    const orderId = `ID-${order.content}`;
+    expectQr(await generate(run, { ...generateBody(run, order), orderId }), 'the request');
+    expectSame('the orderId of the callback', orderId, (await callbackBody(run, await payOrder(run, order))).orderId);
+  }),
 ];

@@ -1,40 +1,34 @@
 import { Mismatch } from '../../check.ts';
 import { expectQr, generateBody } from '../requests.ts';
 import { withSimulatedBox } from '../simulated-box.ts';
-import type { Order, ServiceCheck, ServiceRun } from '../subject.ts';
+import { gap, type Order, type ServiceCheck, type ServiceRun } from '../subject.ts';
 import { callbackBody, payOrder } from './callbacks.ts';
 import { generate } from './generate.ts';
 import { pushShown } from './pushing.ts';
 
 /** Which of several orders alike a payment belongs to (PROTOCOL.md, clause CBK-6). */
 export const matchChecks: readonly ServiceCheck[] = [
-  {
-    clause: 'CBK-6',
-    title: 'of orders alike the newest unpaid one is paid, then the other, then the newest again',
-    level: 'gap',
-    needs: ['sandbox', 'callbacks'],
-    run: async (run) => {
+  gap(
+    'CBK-6',
+    'of orders alike the newest unpaid one is paid, then the other, then the newest again',
+    ['sandbox', 'callbacks'],
+    async (run) => {
       const order = run.subject.newOrder();
       for (const id of ['FIRST', 'SECOND']) await make(run, order, id);
       for (const id of ['SECOND', 'FIRST', 'SECOND']) await expectPaid(run, order, id);
     },
-  },
-  {
-    clause: 'CBK-6',
-    title: 'one that a box shows comes before a newer one',
-    level: 'gap',
-    needs: ['sandbox', 'callbacks', 'a box to play'],
-    run: (run) =>
-      withSimulatedBox(run, async (box) => {
-        const order = run.subject.newOrder();
-        const orderId = idOf(order, 'SHOWN');
-        await pushShown(run, order, { orderId });
-        await make(run, order, 'NEWER');
-        await expectPaid(run, order, 'SHOWN');
-        // Until it has been told, it is owed to the box of the next check.
-        await box.find('payment', (it) => it.orderId === orderId);
-      }),
-  },
+  ),
+  gap('CBK-6', 'one that a box shows comes before a newer one', ['sandbox', 'callbacks', 'a box to play'], (run) =>
+    withSimulatedBox(run, async (box) => {
+      const order = run.subject.newOrder();
+      const orderId = idOf(order, 'SHOWN');
+      await pushShown(run, order, { orderId });
+      await make(run, order, 'NEWER');
+      await expectPaid(run, order, 'SHOWN');
+      // Until it has been told, it is owed to the box of the next check.
+      await box.find('payment', (it) => it.orderId === orderId);
+    }),
+  ),
 ];
 
 function idOf({ content }: Order, id: string): string {

@@ -5,7 +5,7 @@ import { Mismatch, PreconditionFailed } from '../../check.ts';
 import { summaryOf } from '../client.ts';
 import { recordOf } from '../json.ts';
 import { expectCode, forEachCase, generateBody, makeQr, post, pushBody } from '../requests.ts';
-import type { ServiceCheck, ServiceRun } from '../subject.ts';
+import { gap, type ServiceCheck, type ServiceRun, spec } from '../subject.ts';
 import { bodiesByType, generate } from './generate.ts';
 
 const CRC_CHARS = 4;
@@ -55,64 +55,46 @@ function framed(payload: string): Map<string, string> | undefined {
 }
 
 export const payloadChecks: readonly ServiceCheck[] = [
-  {
-    clause: 'QRP-1',
-    title: 'the QR is a sequence of tag, length and value in printable ASCII, at most 512 characters',
-    level: 'spec',
-    run: async (run) => {
+  spec(
+    'QRP-1',
+    'the QR is a sequence of tag, length and value in printable ASCII, at most 512 characters',
+    async (run) => {
       const payload = await payloadOf(run);
       if (!/^[\x20-\x7e]{1,512}$/.test(payload))
         throw new Mismatch(`not 1 to 512 printable ASCII characters: ${payload}`);
       if (framed(payload) === undefined) throw new Mismatch(`not tags of two digits, from 00 to 63: ${payload}`);
     },
-  },
-  {
-    clause: 'QRP-2',
-    title: 'the QR has the tags of NAPAS VietQR',
-    level: 'spec',
-    run: async (run) => {
-      // Its CRC is judged by QRP-3.
-      const payload = withCrc(await payloadOf(run));
-      const decoded = decodeVietQr(payload);
-      if (!decoded.ok && framed(payload) !== undefined) throw new Mismatch(`tag ${decoded.tag}: ${decoded.reason}`);
-      if (!decoded.ok) throw new PreconditionFailed('needs a QR of tags, lengths and values: QRP-1 judges that');
-      // Read without the code that a gateway of ours makes it with.
-      const merchant = framed(payload)?.get('38') ?? '';
-      if (!merchant.startsWith(NAPAS_ID)) throw new Mismatch(`tag 38: expected ${NAPAS_ID}…, is ${merchant}`);
-    },
-  },
-  {
-    clause: 'QRP-3',
-    title: 'tag 63 is the CRC of the whole QR',
-    level: 'spec',
-    run: async (run) => {
-      const [digits, published] = CRC_OF_DIGITS;
-      if (crc16(digits) !== published) throw new Error('the bench itself makes another CRC than CRC-16/CCITT-FALSE');
-      const payload = await payloadOf(run);
-      const right = withCrc(payload);
-      if (payload !== right) throw new Mismatch(`expected ${right.slice(-CRC_CHARS)}, is ${payload.slice(-CRC_CHARS)}`);
-    },
-  },
-  {
-    clause: 'QRP-3',
-    title: 'also where it is static or semi-dynamic',
-    level: 'spec',
-    needs: ['a box'],
-    run: async (run) => {
-      const bodies = bodiesByType(run);
-      await forEachCase([bodies.static, bodies['semi-dynamic']], async (body) => {
-        const payload = await payloadOf(run, body);
-        if (payload !== withCrc(payload))
-          throw new Mismatch(`the CRC of ${payload} is ${crc16(payload.slice(0, -CRC_CHARS))}`);
-      });
-    },
-  },
-  {
-    clause: 'QRP-4',
-    title: 'a push of a QR with a doubled, empty or truncated tag, or with anything after its CRC, is QR_INVALID',
-    level: 'gap',
-    needs: ['a box'],
-    run: (run) => {
+  ),
+  spec('QRP-2', 'the QR has the tags of NAPAS VietQR', async (run) => {
+    // Its CRC is judged by QRP-3.
+    const payload = withCrc(await payloadOf(run));
+    const decoded = decodeVietQr(payload);
+    if (!decoded.ok && framed(payload) !== undefined) throw new Mismatch(`tag ${decoded.tag}: ${decoded.reason}`);
+    if (!decoded.ok) throw new PreconditionFailed('needs a QR of tags, lengths and values: QRP-1 judges that');
+    // Read without the code that a gateway of ours makes it with.
+    const merchant = framed(payload)?.get('38') ?? '';
+    if (!merchant.startsWith(NAPAS_ID)) throw new Mismatch(`tag 38: expected ${NAPAS_ID}…, is ${merchant}`);
+  }),
+  spec('QRP-3', 'tag 63 is the CRC of the whole QR', async (run) => {
+    const [digits, published] = CRC_OF_DIGITS;
+    if (crc16(digits) !== published) throw new Error('the bench itself makes another CRC than CRC-16/CCITT-FALSE');
+    const payload = await payloadOf(run);
+    const right = withCrc(payload);
+    if (payload !== right) throw new Mismatch(`expected ${right.slice(-CRC_CHARS)}, is ${payload.slice(-CRC_CHARS)}`);
+  }),
+  spec('QRP-3', 'also where it is static or semi-dynamic', ['a box'], async (run) => {
+    const bodies = bodiesByType(run);
+    await forEachCase([bodies.static, bodies['semi-dynamic']], async (body) => {
+      const payload = await payloadOf(run, body);
+      if (payload !== withCrc(payload))
+        throw new Mismatch(`the CRC of ${payload} is ${crc16(payload.slice(0, -CRC_CHARS))}`);
+    });
+  }),
+  gap(
+    'QRP-4',
+    'a push of a QR with a doubled, empty or truncated tag, or with anything after its CRC, is QR_INVALID',
+    ['a box'],
+    (run) => {
       const qr = makeQr(run.subject, run.subject.newOrder());
       return expectInvalid(run, [
         ['with a tag twice', added(qr, '58', 'VN')],
@@ -123,36 +105,24 @@ export const payloadChecks: readonly ServiceCheck[] = [
         ['that is none', 'x'],
       ]);
     },
-  },
-  {
-    clause: 'QRP-5',
-    title: 'a push of a QR with one changed character is QR_INVALID',
-    level: 'gap',
-    needs: ['a box'],
-    run: (run) => {
-      const qr = makeQr(run.subject, run.subject.newOrder());
-      const places = [0, Math.floor(qr.length / 3), Math.floor(qr.length / 2), qr.length - 1];
-      const changed = (at: number) => `${qr.slice(0, at)}${qr[at] === '7' ? '8' : '7'}${qr.slice(at + 1)}`;
-      return expectInvalid(
-        run,
-        places.map((at) => [`with another character ${at}`, changed(at)]),
-      );
-    },
-  },
-  {
-    clause: 'QRP-7',
-    title: 'a push of a QR with another payee, a tip or a fee is QR_INVALID',
-    level: 'gap',
-    needs: ['a box'],
-    run: (run) => {
-      const qr = makeQr(run.subject, run.subject.newOrder());
-      return expectInvalid(run, [
-        ['with another merchant account', added(qr, '26', '0010A000000999')],
-        ['with an account in an unreserved tag', added(qr, '80', '0312345678')],
-        ['with an account in a language', added(qr, '64', '0002VI01100312345678')],
-        ['with a tip', added(qr, '55', '01')],
-        ['with a fee', added(qr, '56', '500')],
-      ]);
-    },
-  },
+  ),
+  gap('QRP-5', 'a push of a QR with one changed character is QR_INVALID', ['a box'], (run) => {
+    const qr = makeQr(run.subject, run.subject.newOrder());
+    const places = [0, Math.floor(qr.length / 3), Math.floor(qr.length / 2), qr.length - 1];
+    const changed = (at: number) => `${qr.slice(0, at)}${qr[at] === '7' ? '8' : '7'}${qr.slice(at + 1)}`;
+    return expectInvalid(
+      run,
+      places.map((at) => [`with another character ${at}`, changed(at)]),
+    );
+  }),
+  gap('QRP-7', 'a push of a QR with another payee, a tip or a fee is QR_INVALID', ['a box'], (run) => {
+    const qr = makeQr(run.subject, run.subject.newOrder());
+    return expectInvalid(run, [
+      ['with another merchant account', added(qr, '26', '0010A000000999')],
+      ['with an account in an unreserved tag', added(qr, '80', '0312345678')],
+      ['with an account in a language', added(qr, '64', '0002VI01100312345678')],
+      ['with a tip', added(qr, '55', '01')],
+      ['with a fee', added(qr, '56', '500')],
+    ]);
+  }),
 ];

@@ -15,7 +15,7 @@ import {
   paymentBody,
   post,
 } from '../requests.ts';
-import type { ServiceCheck, ServiceRun } from '../subject.ts';
+import { gap, type ServiceCheck, type ServiceRun, spec } from '../subject.ts';
 import { callbackBody, firstCallback, payOrder } from './callbacks.ts';
 import { generate } from './generate.ts';
 
@@ -69,145 +69,80 @@ const MORE_WRONG: readonly (readonly [code: string, change: Record<string, unkno
 const FORBIDDEN_CONTENTS = ['Thanh toán', 'a@b', 'DH#001', 'a_b', 'x'.repeat(CONTENT_MAX + 1)];
 
 export const paymentChecks: readonly ServiceCheck[] = [
-  {
-    clause: 'CBK-1',
-    title: 'outside the sandbox there is no simulated payment',
-    level: 'spec',
-    needs: ['outside the sandbox'],
-    run: async (run) => expectRefused(await outside(run), 'a test callback outside the sandbox'),
-  },
-  {
-    clause: 'CBK-1',
-    title: 'outside the sandbox it is E75',
-    level: 'gap',
-    needs: ['outside the sandbox'],
-    run: async (run) => expectCode(await outside(run), 'E75', 'a test callback outside the sandbox'),
-  },
-  {
-    clause: 'CBK-2',
-    title: 'content of more than 19 characters, with accents or special characters is refused',
-    level: 'spec',
-    needs: ['sandbox'],
-    run: (run) =>
+  spec('CBK-1', 'outside the sandbox there is no simulated payment', ['outside the sandbox'], async (run) =>
+    expectRefused(await outside(run), 'a test callback outside the sandbox'),
+  ),
+  gap('CBK-1', 'outside the sandbox it is E75', ['outside the sandbox'], async (run) =>
+    expectCode(await outside(run), 'E75', 'a test callback outside the sandbox'),
+  ),
+  spec(
+    'CBK-2',
+    'content of more than 19 characters, with accents or special characters is refused',
+    ['sandbox'],
+    (run) =>
       forEachCase(FORBIDDEN_CONTENTS, async (content) => {
         expectRefused(await simulate(run, payment(run, { content })), `the content ${content}`);
       }),
-  },
-  {
-    clause: 'CBK-2',
-    title: 'a wrong field is refused with its code',
-    level: 'gap',
-    needs: ['sandbox'],
-    run: async (run) => {
-      const contents = FORBIDDEN_CONTENTS.map((content) => ['009', { content }] as const);
-      await forEachCase([...wrongs(run), ...MORE_WRONG, ...contents], async ([code, change]) => {
-        expectCode(await simulate(run, payment(run, change)), code, JSON.stringify(change));
-      });
-      await forEachCase(['[]', '"x"', 'null'], async (body) =>
-        expectCode(await simulate(run, body), 'E46', `the body ${body}`),
+  ),
+  gap('CBK-2', 'a wrong field is refused with its code', ['sandbox'], async (run) => {
+    const contents = FORBIDDEN_CONTENTS.map((content) => ['009', { content }] as const);
+    await forEachCase([...wrongs(run), ...MORE_WRONG, ...contents], async ([code, change]) => {
+      expectCode(await simulate(run, payment(run, change)), code, JSON.stringify(change));
+    });
+    await forEachCase(['[]', '"x"', 'null'], async (body) =>
+      expectCode(await simulate(run, body), 'E46', `the body ${body}`),
+    );
+  }),
+  gap('CBK-2', 'of several wrong fields the first in the order of the clause counts', ['sandbox'], (run) => {
+    const list = wrongs(run);
+    return forEachCase([...list.entries()], async ([index, [code, own]]) => {
+      const change = Object.assign(
+        {},
+        ...list
+          .slice(index)
+          .map(([, it]) => it)
+          .reverse(),
       );
-    },
-  },
-  {
-    clause: 'CBK-2',
-    title: 'of several wrong fields the first in the order of the clause counts',
-    level: 'gap',
-    needs: ['sandbox'],
-    run: (run) => {
-      const list = wrongs(run);
-      return forEachCase([...list.entries()], async ([index, [code, own]]) => {
-        const change = Object.assign(
-          {},
-          ...list
-            .slice(index)
-            .map(([, it]) => it)
-            .reverse(),
-        );
-        expectCode(await simulate(run, payment(run, change)), code, `${Object.keys(own).join()} and what follows`);
-      });
-    },
-  },
-  {
-    clause: 'CBK-2',
-    title: 'a partner without an endpoint is E76',
-    level: 'gap',
-    needs: ['sandbox', 'a partner without an endpoint'],
-    run: async (run) => {
-      const { second: as, secondAccount: bankAccount } = run.subject.options;
-      const called = await post(run, PATHS.testCallback, payment(run, { bankAccount }), as === undefined ? {} : { as });
-      expectCode(called, 'E76', 'a test callback for a partner without an endpoint');
-    },
-  },
-  {
-    clause: 'CBK-2',
-    title: "nobody pays into another partner's account: it is E77",
-    level: 'gap',
-    needs: ['sandbox', 'another partner'],
-    run: async (run) => {
-      const { second: as } = run.subject.options;
-      const called = await post(run, PATHS.testCallback, payment(run), as === undefined ? {} : { as });
-      expectCode(called, 'E77', "a test callback for another partner's account");
-    },
-  },
-  {
-    clause: 'CBK-2',
-    title: 'transType is C where it is left out',
-    level: 'gap',
-    needs: ['sandbox'],
-    run: async (run) => {
-      transactionOf(await simulate(run, payment(run, { transType: undefined })), 'without transType');
-    },
-  },
-  {
-    clause: 'CBK-3',
-    title: 'bankCode is taken and not required',
-    level: 'gap',
-    needs: ['sandbox'],
-    run: async (run) => {
-      const { bankCode } = run.subject.options.account;
-      transactionOf(await simulate(run, payment(run, { bankCode })), 'with bankCode');
-      transactionOf(await simulate(run, payment(run)), 'without bankCode');
-    },
-  },
-  {
-    clause: 'CBK-4',
-    title: 'a simulated payment is SUCCESS with a transaction id',
-    level: 'spec',
-    needs: ['sandbox'],
-    run: async (run) => {
-      transactionOf(await simulate(run, payment(run)), 'a credit');
-      transactionOf(await simulate(run, payment(run, { transType: 'D' })), 'a debit');
-    },
-  },
-  {
-    clause: 'CBK-4',
-    title: 'the callback follows at once',
-    level: 'spec',
-    needs: ['sandbox', 'callbacks'],
-    run: async (run) => {
-      const arrived = await firstCallback(run, await payOrder(run, run.subject.newOrder()));
-      if (arrived === undefined) throw new Mismatch('no callback has come');
-    },
-  },
-  {
-    clause: 'CBK-5',
-    title: 'each call is a new transaction',
-    level: 'spec',
-    needs: ['sandbox'],
-    run: async (run) => {
-      const body = payment(run);
-      const ids = new Set<string>();
-      for (let call = 1; call <= 3; call += 1) ids.add(transactionOf(await simulate(run, body), `call ${call}`));
-      if (ids.size < 3) throw new Mismatch(`three calls have ${ids.size} transaction ids`);
-    },
-  },
-  {
-    clause: 'CBK-6',
-    title:
-      'the callback names the order with the same account, content, amount and kind; without one orderId and sign are empty',
-    level: 'gap',
-    needs: ['sandbox', 'callbacks'],
-    run: async (run) => {
+      expectCode(await simulate(run, payment(run, change)), code, `${Object.keys(own).join()} and what follows`);
+    });
+  }),
+  gap('CBK-2', 'a partner without an endpoint is E76', ['sandbox', 'a partner without an endpoint'], async (run) => {
+    const { second: as, secondAccount: bankAccount } = run.subject.options;
+    const called = await post(run, PATHS.testCallback, payment(run, { bankAccount }), as === undefined ? {} : { as });
+    expectCode(called, 'E76', 'a test callback for a partner without an endpoint');
+  }),
+  gap('CBK-2', "nobody pays into another partner's account: it is E77", ['sandbox', 'another partner'], async (run) => {
+    const { second: as } = run.subject.options;
+    const called = await post(run, PATHS.testCallback, payment(run), as === undefined ? {} : { as });
+    expectCode(called, 'E77', "a test callback for another partner's account");
+  }),
+  gap('CBK-2', 'transType is C where it is left out', ['sandbox'], async (run) => {
+    transactionOf(await simulate(run, payment(run, { transType: undefined })), 'without transType');
+  }),
+  gap('CBK-3', 'bankCode is taken and not required', ['sandbox'], async (run) => {
+    const { bankCode } = run.subject.options.account;
+    transactionOf(await simulate(run, payment(run, { bankCode })), 'with bankCode');
+    transactionOf(await simulate(run, payment(run)), 'without bankCode');
+  }),
+  spec('CBK-4', 'a simulated payment is SUCCESS with a transaction id', ['sandbox'], async (run) => {
+    transactionOf(await simulate(run, payment(run)), 'a credit');
+    transactionOf(await simulate(run, payment(run, { transType: 'D' })), 'a debit');
+  }),
+  spec('CBK-4', 'the callback follows at once', ['sandbox', 'callbacks'], async (run) => {
+    const arrived = await firstCallback(run, await payOrder(run, run.subject.newOrder()));
+    if (arrived === undefined) throw new Mismatch('no callback has come');
+  }),
+  spec('CBK-5', 'each call is a new transaction', ['sandbox'], async (run) => {
+    const body = payment(run);
+    const ids = new Set<string>();
+    for (let call = 1; call <= 3; call += 1) ids.add(transactionOf(await simulate(run, body), `call ${call}`));
+    if (ids.size < 3) throw new Mismatch(`three calls have ${ids.size} transaction ids`);
+  }),
+  gap(
+    'CBK-6',
+    'the callback names the order with the same account, content, amount and kind; without one orderId and sign are empty',
+    ['sandbox', 'callbacks'],
+    async (run) => {
       const order = run.subject.newOrder();
       const orderId = `ID-${order.content}`;
       expectQr(await generate(run, { ...generateBody(run, order), orderId, sign: 'S' }), 'the request');
@@ -223,23 +158,17 @@ export const paymentChecks: readonly ServiceCheck[] = [
         throw new Mismatch(`orderId and sign of ${its.content}: expected "${expected}" and "${sign}", are ${is}`);
       });
     },
-  },
+  ),
 ];
 
 export const paymentLimits: readonly ServiceCheck[] = [
-  {
-    clause: 'LIM-3',
-    title: 'content of 19 characters is taken in a test callback, of 20 refused',
-    level: 'spec',
-    needs: ['sandbox'],
-    run: async (run) => {
-      const taken = await simulate(run, payment(run, { content: longContent(run, CONTENT_MAX) }));
-      transactionOf(taken, `content of ${CONTENT_MAX}`);
-      const refused = await simulate(run, payment(run, { content: longContent(run, CONTENT_MAX + 1) }));
-      expectRefused(refused, `content of ${CONTENT_MAX + 1}`);
-      if (codeOf(refused) === '') throw new Mismatch('the refusal has no code');
-    },
-  },
+  spec('LIM-3', 'content of 19 characters is taken in a test callback, of 20 refused', ['sandbox'], async (run) => {
+    const taken = await simulate(run, payment(run, { content: longContent(run, CONTENT_MAX) }));
+    transactionOf(taken, `content of ${CONTENT_MAX}`);
+    const refused = await simulate(run, payment(run, { content: longContent(run, CONTENT_MAX + 1) }));
+    expectRefused(refused, `content of ${CONTENT_MAX + 1}`);
+    if (codeOf(refused) === '') throw new Mismatch('the refusal has no code');
+  }),
 ];
 
 function outside(run: ServiceRun): Promise<Answer> {

@@ -4,7 +4,7 @@ import { PATHS } from '../../../protocol/http-api.ts';
 import { Mismatch, PreconditionFailed } from '../../check.ts';
 import { type Answer, codeOf, summaryOf } from '../client.ts';
 import { accountBin, expectCode, forEachCase, makeQr, post, pushBody } from '../requests.ts';
-import type { Order, ServiceAccess, ServiceCheck, ServiceRun } from '../subject.ts';
+import { gap, type Order, type ServiceAccess, type ServiceCheck, type ServiceRun, spec } from '../subject.ts';
 
 type Change = Readonly<Record<string, unknown>>;
 
@@ -74,12 +74,11 @@ function sendWrong(run: ServiceRun, order: Order, change: Change, asSecond: bool
 const md5 = (text: string) => createHash('md5').update(text, 'utf8').digest('hex');
 
 export const pushChecks: readonly ServiceCheck[] = [
-  {
-    clause: 'SUM-1',
-    title: 'a push with a wrong checkSum is answered otherwise than one with the right checkSum',
-    level: 'spec',
-    needs: ['a box'],
-    run: async (run) => {
+  spec(
+    'SUM-1',
+    'a push with a wrong checkSum is answered otherwise than one with the right checkSum',
+    ['a box'],
+    async (run) => {
       const right = codeOf(await sendPush(run, push(run)));
       if (right === 'E39') throw new Mismatch('the right checkSum is refused with E39');
       const called = await sendPush(run, push(run, { checkSum: 'f'.repeat(32) }));
@@ -89,13 +88,12 @@ export const pushChecks: readonly ServiceCheck[] = [
         throw new PreconditionFailed(`needs a push that is taken, and both are answered ${summaryOf(called)}`);
       throw new Mismatch(`the wrong checkSum is answered alike: ${summaryOf(called)}`);
     },
-  },
-  {
-    clause: 'SUM-1',
-    title: 'any other checkSum is E39: of another password, order, amount or case, cut or empty',
-    level: 'gap',
-    needs: ['a box'],
-    run: async (run) => {
+  ),
+  gap(
+    'SUM-1',
+    'any other checkSum is E39: of another password, order, amount or case, cut or empty',
+    ['a box'],
+    async (run) => {
       const { password } = run.subject.options.access;
       const order = run.subject.newOrder();
       const body = pushBody(run, order, makeQr(run.subject, order));
@@ -114,26 +112,19 @@ export const pushChecks: readonly ServiceCheck[] = [
         expectCode(await sendPush(run, { ...body, checkSum: other }), 'E39', `a checkSum ${what}`);
       });
     },
-  },
-  {
-    clause: 'SND-1',
-    title: 'what a push needs, and the request lacks, is E46',
-    level: 'gap',
-    needs: ['a box'],
-    run: async (run) => {
-      await forEachCase(['bankAccount', 'bankCode', 'amount', 'qrCode', 'checkSum'], async (field) => {
-        expectCode(await sendPush(run, { ...push(run), [field]: undefined }), 'E46', `without ${field}`);
-      });
-      const nameless = push(run, { terminalCode: undefined, serialNumber: undefined });
-      expectCode(await sendPush(run, nameless), 'E46', 'without terminalCode and serialNumber');
-    },
-  },
-  {
-    clause: 'SND-1',
-    title: 'terminalCode or serialNumber is enough, and both must name one box',
-    level: 'gap',
-    needs: ['a serial number'],
-    run: async (run) => {
+  ),
+  gap('SND-1', 'what a push needs, and the request lacks, is E46', ['a box'], async (run) => {
+    await forEachCase(['bankAccount', 'bankCode', 'amount', 'qrCode', 'checkSum'], async (field) => {
+      expectCode(await sendPush(run, { ...push(run), [field]: undefined }), 'E46', `without ${field}`);
+    });
+    const nameless = push(run, { terminalCode: undefined, serialNumber: undefined });
+    expectCode(await sendPush(run, nameless), 'E46', 'without terminalCode and serialNumber');
+  }),
+  gap(
+    'SND-1',
+    'terminalCode or serialNumber is enough, and both must name one box',
+    ['a serial number'],
+    async (run) => {
       await forEachCase(['terminalCode', 'serialNumber'], async (field) => {
         const called = await sendPush(run, push(run, { [field]: undefined }));
         const code = codeOf(called);
@@ -143,65 +134,46 @@ export const pushChecks: readonly ServiceCheck[] = [
       const two = push(run, { serialNumber: 'VVB999999' });
       expectCode(await sendPush(run, two), 'E35', 'two names of different boxes');
     },
-  },
-  {
-    clause: 'SND-2',
-    title: 'a wrong push is refused with its code',
-    level: 'gap',
-    needs: ['a box'],
-    run: (run) => {
-      const order = run.subject.newOrder();
-      return forEachCase(wrongs(run, order), async ({ code, what, change, asSecond }) => {
-        expectCode(await sendWrong(run, order, change, asSecond === true), code, what);
-      });
-    },
-  },
-  {
-    clause: 'SND-2',
-    title: 'an amount that is no whole number of đồng, as one writes it, is E02',
-    level: 'gap',
-    needs: ['a box'],
-    run: (run) =>
-      forEachCase(['', '-1', '1.5', '1e3', ' 5000', '05000', '10000000000000'], async (amount) => {
-        expectCode(await sendPush(run, push(run, { amount })), 'E02', `the amount ${JSON.stringify(amount)}`);
-      }),
-  },
-  {
-    clause: 'SND-2',
-    title: 'of several wrong things the first in the order of the clause counts',
-    level: 'gap',
-    needs: ['a box'],
-    run: async (run) => {
-      const order = run.subject.newOrder();
-      const list = wrongs(run, order);
-      await forEachCase([...list.entries()], async ([index, { code, what }]) => {
-        const rest = list.slice(index);
-        // Of two changes of one field, the earlier in the order.
-        const change = Object.assign({}, ...rest.map((it) => it.change).reverse());
-        const asSecond = rest.some((it) => it.asSecond === true);
-        expectCode(await sendWrong(run, order, change, asSecond), code, `${what}, and all that follows`);
-      });
-    },
-  },
-  {
-    clause: 'SND-2',
-    title: 'a QR of another account, bank or amount, without an amount, or to a card, is QR_MISMATCH',
-    level: 'gap',
-    needs: ['a box'],
-    run: (run) => {
+  ),
+  gap('SND-2', 'a wrong push is refused with its code', ['a box'], (run) => {
+    const order = run.subject.newOrder();
+    return forEachCase(wrongs(run, order), async ({ code, what, change, asSecond }) => {
+      expectCode(await sendWrong(run, order, change, asSecond === true), code, what);
+    });
+  }),
+  gap('SND-2', 'an amount that is no whole number of đồng, as one writes it, is E02', ['a box'], (run) =>
+    forEachCase(['', '-1', '1.5', '1e3', ' 5000', '05000', '10000000000000'], async (amount) => {
+      expectCode(await sendPush(run, push(run, { amount })), 'E02', `the amount ${JSON.stringify(amount)}`);
+    }),
+  ),
+  gap('SND-2', 'of several wrong things the first in the order of the clause counts', ['a box'], async (run) => {
+    const order = run.subject.newOrder();
+    const list = wrongs(run, order);
+    await forEachCase([...list.entries()], async ([index, { code, what }]) => {
+      const rest = list.slice(index);
+      // Of two changes of one field, the earlier in the order.
+      const change = Object.assign({}, ...rest.map((it) => it.change).reverse());
+      const asSecond = rest.some((it) => it.asSecond === true);
+      expectCode(await sendWrong(run, order, change, asSecond), code, `${what}, and all that follows`);
+    });
+  }),
+  gap(
+    'SND-2',
+    'a QR of another account, bank or amount, without an amount, or to a card, is QR_MISMATCH',
+    ['a box'],
+    (run) => {
       const order = run.subject.newOrder();
       return forEachCase(mismatched(run, order), async ([what, change]) => {
         const body = pushBody(run, order, makeQr(run.subject, order), change);
         expectCode(await sendPush(run, body), 'QR_MISMATCH', `a QR of ${what}`);
       });
     },
-  },
-  {
-    clause: 'SND-2',
-    title: 'a QR of an account that the box is not linked to is QR_MISMATCH',
-    level: 'gap',
-    needs: ['a box', 'a partner without an endpoint'],
-    run: async (run) => {
+  ),
+  gap(
+    'SND-2',
+    'a QR of an account that the box is not linked to is QR_MISMATCH',
+    ['a box', 'a partner without an endpoint'],
+    async (run) => {
       const { second, secondAccount = '', secondBank = '' } = run.subject.options;
       const order = run.subject.newOrder();
       const bin = findBank(secondBank)?.bin;
@@ -212,5 +184,5 @@ export const pushChecks: readonly ServiceCheck[] = [
       const called = await sendPush(run, pushBody(run, order, qrCode, named, second), second);
       expectCode(called, 'QR_MISMATCH', 'a push of another account to the box');
     },
-  },
+  ),
 ];

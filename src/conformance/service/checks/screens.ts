@@ -11,54 +11,40 @@ import {
   simulatePayment,
 } from '../requests.ts';
 import { type SimulatedBox, withSimulatedBox } from '../simulated-box.ts';
-import type { Order, ServiceCheck, ServiceRun } from '../subject.ts';
+import { gap, type Order, type ServiceCheck, type ServiceRun, spec } from '../subject.ts';
 import { sendPush } from './push.ts';
 import { expectUnanswered, pending, pushShown, QUIET_MS, showNothing, startPush } from './pushing.ts';
 
 /** What a box shows after another push, after the same one, and when it is paid. */
 export const screenChecks: readonly ServiceCheck[] = [
-  {
-    clause: 'SND-7',
-    title: 'a QR that the partner made himself is shown',
-    level: 'gap',
-    needs: ['a box to play'],
-    run: (run) =>
-      withSimulatedBox(run, async () => {
-        const order = run.subject.newOrder();
-        expectSuccess(
-          await sendPush(run, pushBody(run, order, makeQr(run.subject, order))),
-          "a push of the partner's own QR",
-        );
-      }),
-  },
-  {
-    clause: 'SND-8',
-    title: 'a newer push goes to the box although one is on its screen',
-    level: 'spec',
-    needs: ['a box to play'],
-    run: (run) =>
-      withSimulatedBox(run, async (box) => {
-        await pushShown(run, run.subject.newOrder());
-        const order = run.subject.newOrder();
-        expectSuccess(await sendPush(run, pushBody(run, order, makeQr(run.subject, order))), 'a newer push');
-        if (box.of('show').at(-1)?.orderId !== order.content)
-          throw new Mismatch('the box is not told of the newer push');
-      }),
-  },
-  {
-    clause: 'SND-9',
-    title:
-      'the same orderId and QR is one push while it is awaited and on the screen; without an orderId it is a new one',
-    level: 'gap',
-    needs: ['a box to play'],
-    run: judgeRepeated,
-  },
-  {
-    clause: 'CBK-7',
-    title: 'a credit is told to the box that shows the order, a debit is not',
-    level: 'spec',
-    needs: ['a box to play', 'sandbox'],
-    run: (run) =>
+  gap('SND-7', 'a QR that the partner made himself is shown', ['a box to play'], (run) =>
+    withSimulatedBox(run, async () => {
+      const order = run.subject.newOrder();
+      expectSuccess(
+        await sendPush(run, pushBody(run, order, makeQr(run.subject, order))),
+        "a push of the partner's own QR",
+      );
+    }),
+  ),
+  spec('SND-8', 'a newer push goes to the box although one is on its screen', ['a box to play'], (run) =>
+    withSimulatedBox(run, async (box) => {
+      await pushShown(run, run.subject.newOrder());
+      const order = run.subject.newOrder();
+      expectSuccess(await sendPush(run, pushBody(run, order, makeQr(run.subject, order))), 'a newer push');
+      if (box.of('show').at(-1)?.orderId !== order.content) throw new Mismatch('the box is not told of the newer push');
+    }),
+  ),
+  gap(
+    'SND-9',
+    'the same orderId and QR is one push while it is awaited and on the screen; without an orderId it is a new one',
+    ['a box to play'],
+    judgeRepeated,
+  ),
+  spec(
+    'CBK-7',
+    'a credit is told to the box that shows the order, a debit is not',
+    ['a box to play', 'sandbox'],
+    (run) =>
       withSimulatedBox(run, async (box) => {
         const order = run.subject.newOrder();
         await pushShown(run, order);
@@ -75,13 +61,12 @@ export const screenChecks: readonly ServiceCheck[] = [
           if (actual !== value) throw new Mismatch(`${field}: expected ${value}, the box is told ${String(actual)}`);
         });
       }),
-  },
-  {
-    clause: 'CBK-7',
-    title: 'a box that is off when its order is paid is told of it when it comes back',
-    level: 'spec',
-    needs: ['a box to play', 'sandbox'],
-    run: async (run) => {
+  ),
+  spec(
+    'CBK-7',
+    'a box that is off when its order is paid is told of it when it comes back',
+    ['a box to play', 'sandbox'],
+    async (run) => {
       const order = run.subject.newOrder();
       await withSimulatedBox(run, () => pushShown(run, order));
       const transactionId = await simulatePayment(run, order);
@@ -90,20 +75,18 @@ export const screenChecks: readonly ServiceCheck[] = [
         if (payment?.transactionId !== transactionId) throw new Mismatch('the box is not told of the payment');
       });
     },
-  },
-  {
-    clause: 'CBK-7',
-    title: 'an order that is paid before its QR is on the screen is told to the box, and its push is taken back',
-    level: 'spec',
-    needs: ['a box to play', 'sandbox'],
-    run: (run) => withSimulatedBox(run, (box) => judgePaidBefore(run, box), showNothing),
-  },
-  {
-    clause: 'CBK-7',
-    title: 'an order that is paid is taken back from a box that showed it before another did',
-    level: 'spec',
-    needs: ['a box to play', 'a box that is on', 'sandbox'],
-    run: (run) =>
+  ),
+  spec(
+    'CBK-7',
+    'an order that is paid before its QR is on the screen is told to the box, and its push is taken back',
+    ['a box to play', 'sandbox'],
+    (run) => withSimulatedBox(run, (box) => judgePaidBefore(run, box), showNothing),
+  ),
+  spec(
+    'CBK-7',
+    'an order that is paid is taken back from a box that showed it before another did',
+    ['a box to play', 'a box that is on', 'sandbox'],
+    (run) =>
       withSimulatedBox(run, async (box) => {
         const order = run.subject.newOrder();
         await pushShown(run, order);
@@ -114,7 +97,7 @@ export const screenChecks: readonly ServiceCheck[] = [
         if ((await withdrawnOf(box, pushId)) === undefined) throw new Mismatch('the box still has the order');
         if (box.of('payment').some(isOf(order))) throw new Mismatch('the payment is told to both boxes');
       }),
-  },
+  ),
 ];
 
 async function judgePaidBefore(run: ServiceRun, box: SimulatedBox): Promise<void> {

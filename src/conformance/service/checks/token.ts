@@ -13,7 +13,7 @@ import {
   login,
   post,
 } from '../requests.ts';
-import type { ServiceAccess, ServiceCheck, ServiceRun } from '../subject.ts';
+import { gap, type ServiceAccess, type ServiceCheck, type ServiceRun, spec, withTimeout } from '../subject.ts';
 
 const LIFETIME_MS = 300_000;
 /** What clocks, networks and caches of a service may make of the lifetime. */
@@ -48,132 +48,87 @@ async function freshToken(run: ServiceRun): Promise<string> {
 }
 
 export const tokenChecks: readonly ServiceCheck[] = [
-  {
-    clause: 'TOK-1',
-    title: 'Basic credentials get a bearer token for 300 seconds',
-    level: 'spec',
-    run: async (run) => {
-      const called = await login(run, run.subject.options.access);
-      const hint =
-        called.status === 404 ? ' (is the path prefix of --service right, as in https://dev.example.com/vqr?)' : '';
-      expectStatus(called, 200, `with the right credentials${hint}`);
-      const { access_token, token_type, expires_in } = recordOf(called.json);
-      if (typeof access_token !== 'string' || access_token === '') throw new Mismatch('the answer has no access_token');
-      if (token_type !== 'Bearer') throw new Mismatch(`token_type: expected Bearer, is ${String(token_type)}`);
-      if (expires_in !== 300)
-        throw new Mismatch(`expires_in: expected the number 300, is ${JSON.stringify(expires_in)}`);
-    },
-  },
-  {
-    clause: 'TOK-2',
-    title: 'a token opens the other endpoints, more than once',
-    level: 'spec',
-    run: async (run) => {
-      const token = await freshToken(run);
-      for (const time of ['first', 'second']) {
-        const called = await used(run, token);
-        if (called.status === 401 || called.status === 403) {
-          throw new Mismatch(`the ${time} request with a fresh token is answered ${summaryOf(called)}`);
-        }
+  spec('TOK-1', 'Basic credentials get a bearer token for 300 seconds', async (run) => {
+    const called = await login(run, run.subject.options.access);
+    const hint =
+      called.status === 404 ? ' (is the path prefix of --service right, as in https://dev.example.com/vqr?)' : '';
+    expectStatus(called, 200, `with the right credentials${hint}`);
+    const { access_token, token_type, expires_in } = recordOf(called.json);
+    if (typeof access_token !== 'string' || access_token === '') throw new Mismatch('the answer has no access_token');
+    if (token_type !== 'Bearer') throw new Mismatch(`token_type: expected Bearer, is ${String(token_type)}`);
+    if (expires_in !== 300) throw new Mismatch(`expires_in: expected the number 300, is ${JSON.stringify(expires_in)}`);
+  }),
+  spec('TOK-2', 'a token opens the other endpoints, more than once', async (run) => {
+    const token = await freshToken(run);
+    for (const time of ['first', 'second']) {
+      const called = await used(run, token);
+      if (called.status === 401 || called.status === 403) {
+        throw new Mismatch(`the ${time} request with a fresh token is answered ${summaryOf(called)}`);
       }
-    },
-  },
-  {
-    clause: 'TOK-2',
-    title: 'the token is a JWT, HS256, about the partner',
-    level: 'gap',
-    run: async (run) => {
-      const [head = '', payload = '', signature = ''] = (await bearerToken(run)).split('.');
-      const part = (text: string) => recordOf(parseJson(Buffer.from(text, 'base64url').toString('utf8')));
-      if (part(head).alg !== 'HS256' || signature === '') throw new Mismatch('the token is no JWT signed by HS256');
-      const { username } = run.subject.options.access;
-      if (part(payload).sub !== username) throw new Mismatch('the subject of the token is not the partner');
-    },
-  },
-  {
-    clause: 'TOK-2',
-    title: 'a token is good for 300 seconds, and no longer',
-    level: 'spec',
-    needs: ['minutes'],
-    timeoutMs: LIFETIME_MS + 120_000,
-    run: async (run) => {
+    }
+  }),
+  gap('TOK-2', 'the token is a JWT, HS256, about the partner', async (run) => {
+    const [head = '', payload = '', signature = ''] = (await bearerToken(run)).split('.');
+    const part = (text: string) => recordOf(parseJson(Buffer.from(text, 'base64url').toString('utf8')));
+    if (part(head).alg !== 'HS256' || signature === '') throw new Mismatch('the token is no JWT signed by HS256');
+    const { username } = run.subject.options.access;
+    if (part(payload).sub !== username) throw new Mismatch('the subject of the token is not the partner');
+  }),
+  withTimeout(
+    LIFETIME_MS + 120_000,
+    spec('TOK-2', 'a token is good for 300 seconds, and no longer', ['minutes'], async (run) => {
       await expires(run, LEEWAY_MS);
-    },
-  },
-  {
-    clause: 'TOK-2',
-    title: 'a token ends to the second',
-    level: 'gap',
-    needs: ['minutes'],
-    timeoutMs: LIFETIME_MS + 120_000,
-    run: async (run) => {
+    }),
+  ),
+  withTimeout(
+    LIFETIME_MS + 120_000,
+    gap('TOK-2', 'a token ends to the second', ['minutes'], async (run) => {
       await expires(run, 1_500);
-    },
-  },
-  {
-    clause: 'TOK-3',
-    title: 'the body of a token request is not read, and needs no Content-Type',
-    level: 'gap',
-    run: (run) =>
-      forEachCase([undefined, '{}', 'not JSON', '{"username":"other"}'], async (body) => {
-        const called = await login(run, run.subject.options.access, body === undefined ? {} : { body });
-        expectStatus(called, 200, body === undefined ? 'without a body' : `with the body ${body}`);
-      }),
-  },
-  {
-    clause: 'TOK-4',
-    title: 'wrong or missing credentials get no token',
-    level: 'spec',
-    run: (run) =>
-      forEachCase(wrongLogins(run.subject.options.access), async ({ what, authorization }) => {
-        const called = await login(run, run.subject.options.access, { authorization });
-        expectRefused(called, what);
-        if (recordOf(called.json).access_token !== undefined) throw new Mismatch(`${what}: the answer has a token`);
-      }),
-  },
-  {
-    clause: 'TOK-4',
-    title: 'wrong or missing credentials are 401 E74 with WWW-Authenticate: Basic',
-    level: 'gap',
-    run: (run) =>
-      forEachCase(wrongLogins(run.subject.options.access), async ({ what, authorization }) => {
-        const called = await login(run, run.subject.options.access, { authorization });
-        expectStatus(called, 401, what);
-        expectCode(called, 'E74', what);
-        if (!headerOf(called, 'Basic')) throw new Mismatch(`${what}: the answer has no WWW-Authenticate: Basic`);
-      }),
-  },
-  {
-    clause: 'TOK-4',
-    title: 'an unknown user and a wrong password cannot be told apart',
-    level: 'gap',
-    run: async (run) => {
-      const [, wrong, unknown] = wrongLogins(run.subject.options.access);
-      const answers = [];
-      for (const it of [wrong, unknown]) {
-        const called = await login(run, run.subject.options.access, { authorization: it?.authorization ?? '' });
-        answers.push(`${summaryOf(called)} ${called.text} ${called.headers.get('www-authenticate')}`);
-      }
-      if (answers[0] !== answers[1]) throw new Mismatch(`they are answered ${answers.join(' and ')}`);
-    },
-  },
-  {
-    clause: 'TOK-5',
-    title: 'without a right bearer nothing is done',
-    level: 'spec',
-    run: (run) => withoutBearer(run, async (called, what) => expectRefused(called, what)),
-  },
-  {
-    clause: 'TOK-5',
-    title: 'without a right bearer it is 401 E74 with WWW-Authenticate: Bearer, before the body is looked at',
-    level: 'gap',
-    run: (run) =>
+    }),
+  ),
+  gap('TOK-3', 'the body of a token request is not read, and needs no Content-Type', (run) =>
+    forEachCase([undefined, '{}', 'not JSON', '{"username":"other"}'], async (body) => {
+      const called = await login(run, run.subject.options.access, body === undefined ? {} : { body });
+      expectStatus(called, 200, body === undefined ? 'without a body' : `with the body ${body}`);
+    }),
+  ),
+  spec('TOK-4', 'wrong or missing credentials get no token', (run) =>
+    forEachCase(wrongLogins(run.subject.options.access), async ({ what, authorization }) => {
+      const called = await login(run, run.subject.options.access, { authorization });
+      expectRefused(called, what);
+      if (recordOf(called.json).access_token !== undefined) throw new Mismatch(`${what}: the answer has a token`);
+    }),
+  ),
+  gap('TOK-4', 'wrong or missing credentials are 401 E74 with WWW-Authenticate: Basic', (run) =>
+    forEachCase(wrongLogins(run.subject.options.access), async ({ what, authorization }) => {
+      const called = await login(run, run.subject.options.access, { authorization });
+      expectStatus(called, 401, what);
+      expectCode(called, 'E74', what);
+      if (!headerOf(called, 'Basic')) throw new Mismatch(`${what}: the answer has no WWW-Authenticate: Basic`);
+    }),
+  ),
+  gap('TOK-4', 'an unknown user and a wrong password cannot be told apart', async (run) => {
+    const [, wrong, unknown] = wrongLogins(run.subject.options.access);
+    const answers = [];
+    for (const it of [wrong, unknown]) {
+      const called = await login(run, run.subject.options.access, { authorization: it?.authorization ?? '' });
+      answers.push(`${summaryOf(called)} ${called.text} ${called.headers.get('www-authenticate')}`);
+    }
+    if (answers[0] !== answers[1]) throw new Mismatch(`they are answered ${answers.join(' and ')}`);
+  }),
+  spec('TOK-5', 'without a right bearer nothing is done', (run) =>
+    withoutBearer(run, async (called, what) => expectRefused(called, what)),
+  ),
+  gap(
+    'TOK-5',
+    'without a right bearer it is 401 E74 with WWW-Authenticate: Bearer, before the body is looked at',
+    (run) =>
       withoutBearer(run, async (called, what) => {
         expectStatus(called, 401, what);
         expectCode(called, 'E74', what);
         if (!headerOf(called, 'Bearer')) throw new Mismatch(`${what}: the answer has no WWW-Authenticate: Bearer`);
       }),
-  },
+  ),
 ];
 
 /** Beyond so many wrong passwords from one address nothing is compared (PROTOCOL.md, clause TOK-6). */
@@ -181,12 +136,11 @@ const GUESSES = 30;
 
 /** They end what can be judged from this address for a while, so they are the last. */
 export const guessChecks: readonly ServiceCheck[] = [
-  {
-    clause: 'TOK-6',
-    title: 'wrong passwords are limited: 429 E74 with Retry-After; who was in before still gets in',
-    level: 'gap',
-    needs: ['guesses'],
-    run: async (run) => {
+  gap(
+    'TOK-6',
+    'wrong passwords are limited: 429 E74 with Retry-After; who was in before still gets in',
+    ['guesses'],
+    async (run) => {
       const { access } = run.subject.options;
       const authorization = `Basic ${Buffer.from(`nobody-${run.subject.options.tag}:guess`).toString('base64')}`;
       const answers: Answer[] = [];
@@ -197,7 +151,7 @@ export const guessChecks: readonly ServiceCheck[] = [
       expectCode(limited, 'E74', 'beyond the limit');
       expectStatus(await login(run, access), 200, 'the partner, who was in before');
     },
-  },
+  ),
 ];
 
 async function withoutBearer(run: ServiceRun, judge: (called: Answer, what: string) => Promise<void>): Promise<void> {
