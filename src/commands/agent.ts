@@ -1,70 +1,24 @@
-import { userInfo } from 'node:os';
-import { join } from 'node:path';
-import { type Agent, type AgentDeps, startAgent } from '../agent/agent.ts';
-import { type AgentConfig, loadAgentConfig } from '../agent/config.ts';
-import { setupOf } from '../agent/setup.ts';
-import { keepTold } from '../agent/systemd.ts';
-import { systemClock } from '../lib/clock.ts';
-import { systemRandom } from '../lib/random.ts';
-import { stderrLog } from '../lib/stderr-log.ts';
-import { type ServiceManager, serviceManager } from '../lib/systemd.ts';
-import { forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from './daemon.ts';
-import { takeTerminal } from './terminal.ts';
+import type { Command } from 'commander';
 
-export interface AgentOptions {
-  config: string;
-  readyFile?: string;
-  setupReport?: string;
-}
-
-/** `paybox agent`: the box daemon until a signal. */
-export async function agent(options: AgentOptions): Promise<void> {
-  const stop = new StopSignal();
-  const log = stderrLog();
-  const manager = serviceManager(process.env, process.pid, log);
-  const isAlone = manager !== undefined || options.setupReport !== undefined;
-  if (!isAlone) await loadAgentConfig(options.config);
-  if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
-  const io = { clock: systemClock, random: systemRandom, log };
-  let box: Agent | undefined;
-  const { output, keyboard } = takeTerminal(io, (key) => box?.window.press(key));
-  const deps = { ...io, terminal: output, terminalInput: keyboard };
-  const config = isAlone ? await waitedFor(options, deps, manager, stop) : await loadAgentConfig(options.config);
-  const running = await stop.started(startAgent(setupOf(config), deps)).catch((error: unknown) => {
-    keyboard?.close();
-    throw error;
-  });
-  box = running;
-  if (options.readyFile !== undefined) await writeReadyFile(options.readyFile, { boxUrl: running.origin });
-  log.info('ready', { box: running.origin });
-  const stopping = new AbortController();
-  if (manager !== undefined) void keepTold(manager, running, systemClock, stopping.signal);
-  await untilStopped(stop, log, (withinMs) => {
-    stopping.abort();
-    manager?.tell({ STOPPING: '1', STATUS: 'stopping' });
-    keyboard?.close();
-    return running.close(withinMs);
-  });
-}
-
-/** Nobody is there who would read why a box ends: it says so itself, and waits for a configuration that it can use. */
-async function waitedFor(
-  { config, setupReport }: AgentOptions,
-  deps: AgentDeps,
-  manager: ServiceManager | undefined,
-  stop: StopSignal,
-): Promise<AgentConfig> {
-  const { configured } = await import('./agent-waiting.ts');
-  const stopped = new AbortController();
-  void stop.received.then(() => stopped.abort());
-  const options = { config, setupReport, cacheDir: cacheFolder(), root: '/' };
-  const found = await configured(options, deps, manager, stopped.signal);
-  if (found !== undefined) return found;
-  return untilStopped(stop, deps.log, async () => manager?.tell({ STOPPING: '1', STATUS: 'stopping' }));
-}
-
-/** As systemd has made it, else of the user. */
-function cacheFolder(): string {
-  const { CACHE_DIRECTORY, XDG_CACHE_HOME, HOME } = process.env;
-  return CACHE_DIRECTORY || join(XDG_CACHE_HOME || join(HOME || userInfo().homedir, '.cache'), 'paybox');
+/** `paybox agent`, and `paybox first-boot`, which prepares its configuration. */
+export function addAgent(root: Command): void {
+  root
+    .command('agent')
+    .description('the box daemon alone, as on a device')
+    .requiredOption('--config <file>', 'configuration, see device-config/laptop.yaml')
+    .option('--ready-file <file>', 'written once its own pages answer')
+    .option(
+      '--setup-report <file>',
+      'what first-boot has written; a configuration that is missing or wrong is then told on the screen, and waited for',
+    )
+    .action(async (options) => (await import('./actions/agent.ts')).agent(options));
+  root
+    .command('first-boot')
+    .description('takes paybox.yaml on the boot partition over as the configuration of the agent, at each boot')
+    .option('--boot <dir>', 'the boot partition', '/boot/firmware')
+    .option('--config <dir>', 'where the configuration is written', '/etc/paybox')
+    .option('--state <dir>', "the agent's dataDir", '/var/lib/paybox')
+    .option('--report <file>', 'what the agent shows of it', '/run/paybox-first-boot/report.json')
+    .option('--root <dir>', 'the folder that holds etc, usr and var, for Wi-Fi', '/')
+    .action(async (options) => (await import('./actions/first-boot.ts')).firstBoot(options));
 }

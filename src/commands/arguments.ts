@@ -28,7 +28,21 @@ export function dong(text: string): number {
   throw new InvalidArgumentError('an amount is whole đồng, digits only, from 1 to 9999999999999');
 }
 
-/** `--admin-token-file`, for a command that asks a gateway for what only its owner may. */
+/** For an option that may be repeated. */
+export function several(value: string, before: string[]): string[] {
+  return [...before, value];
+}
+
+/** The options of a command that asks a gateway for what only its admin may. */
+export function withGatewayOrigin(command: Command): Command {
+  return withAdminToken(
+    command
+      .option('--gateway <url>', 'origin of the gateway', 'http://127.0.0.1:8800')
+      .option('--ca <file>', "the CA of the gateway's certificate, PEM, if it is no well-known one"),
+  );
+}
+
+/** `--admin-token-file`, for a command that asks a gateway for what only its admin may. */
 export function withAdminToken(command: Command): Command {
   return command.option(
     '--admin-token-file <file>',
@@ -44,7 +58,7 @@ export function withBoxToken(command: Command): Command {
   );
 }
 
-/** The options by which a command is a partner, and the owner, of a gateway that runs. */
+/** The options by which a command is a partner, and the admin, of a gateway that runs. */
 export function withGatewayAccess(command: Command): Command {
   return withAdminToken(
     command

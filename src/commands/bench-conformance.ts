@@ -5,11 +5,11 @@ import { conformancePage, type TargetResults } from '../conformance/page.ts';
 import { type JudgeTarget, toReported } from '../conformance/suite.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
+import { table } from '../lib/text.ts';
 import { awaitedBox, type BoxOptionsGiven } from './bench-conformance-box.ts';
 import { ownBox, ownService, type ServiceOptionsGiven, serviceAt, strayOption } from './bench-conformance-suites.ts';
 import { anySeed } from './bench-target.ts';
 import { StopSignal } from './daemon.ts';
-import { table } from './print.ts';
 import { assertReports, writeReports } from './report-files.ts';
 
 /** The options of `paybox bench run conformance`. */

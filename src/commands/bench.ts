@@ -6,9 +6,9 @@ import { capabilitiesNeeded } from '../bench/target.ts';
 import { readScenario } from '../bench/vocabulary/scenario.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
+import { table } from '../lib/text.ts';
 import { anySeed, isFileName, LIBRARY, scenariosIn, type TargetOptions, targetOf, withBoxes } from './bench-target.ts';
 import { StopSignal } from './daemon.ts';
-import { table } from './print.ts';
 import { assertReports, writeReports } from './report-files.ts';
 import { adminTokenOf, boxTokenOf, secretFrom } from './secrets.ts';
 

@@ -1,21 +1,11 @@
-import { loadAgentConfig } from '../agent/config.ts';
-import { findingsOf } from '../doctor/doctor.ts';
-import type { Finding } from '../doctor/findings.ts';
-import { table } from './print.ts';
+import type { Command } from 'commander';
 
-/** `paybox doctor`: exit code 1 when a check failed, 2 when the configuration cannot be read. */
-export async function doctor(options: { config: string; json?: boolean }): Promise<void> {
-  const findings = await findingsOf(await loadAgentConfig(options.config));
-  if (options.json === true) process.stdout.write(`${JSON.stringify(findings)}\n`);
-  else process.stdout.write(`${report(findings)}\n`);
-  if (findings.some((finding) => finding.result === 'failed')) process.exitCode = 1;
-}
-
-function report(findings: readonly Finding[]): string {
-  const rows = findings.map(({ check, result, found, fix }) => [
-    result,
-    check,
-    fix === '' ? found : `${found} → ${fix}`,
-  ]);
-  return table(rows);
+/** `paybox doctor`. */
+export function addDoctor(root: Command): void {
+  root
+    .command('doctor')
+    .description('checks what a box needs and says what to do: display, storage, clock, ports, gateway')
+    .requiredOption('--config <file>', 'configuration of the agent')
+    .option('--json', 'print the findings as JSON')
+    .action(async (options) => (await import('./actions/doctor.ts')).doctor(options));
 }

@@ -11,11 +11,11 @@ import { ConfigError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { systemRandom } from '../lib/random.ts';
 import { seededRandom } from '../lib/seeded.ts';
+import { table } from '../lib/text.ts';
 import { anySeed, noLog } from './bench-target.ts';
 import { Closers, fileLog, StopSignal } from './daemon.ts';
 import { type FleetBox, startFleetBoxes } from './fleet-boxes.ts';
 import { externalEnvironment, type FleetEnvironment, managedEnvironment } from './fleet-ground.ts';
-import { table } from './print.ts';
 import { adminTokenOf, assertHidden, secretFrom } from './secrets.ts';
 
 export interface FleetOptions {

@@ -1,194 +1,34 @@
-import { readFile } from 'node:fs/promises';
-import { isIP } from 'node:net';
-import { join, resolve } from 'node:path';
-import { readBoxFile } from '../agent/setup/box-file.ts';
-import { systemClock } from '../lib/clock.ts';
-import { ConfigError, reasonOf } from '../lib/errors.ts';
-import { systemRandom } from '../lib/random.ts';
-import { boxCode } from '../protocol/fields.ts';
-import {
-  type BoxFileContent,
-  boxFileText,
-  checkBootFolder,
-  isBootPartition,
-  writeBootFile,
-} from '../provision/boot-file.ts';
-import { type Addresses, type BoxName, brokerUrl, isOnlyHere } from '../provision/configs.ts';
-import { ProvisionFolder } from '../provision/folder.ts';
-import type { Wifi } from '../provision/wifi.ts';
-import { secretFrom } from './secrets.ts';
+import type { Command } from 'commander';
+import { port, several } from './arguments.ts';
 
-const LOCAL_HOSTS = ['localhost', '127.0.0.1'];
-const HOST_NAME = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i;
-const GATEWAY = 'gateway';
-
-export interface ProvisionOptions {
-  out: string;
-  host: string[];
-  box: string[];
-  rotate: string[];
-  httpPort: number;
-  mqttPort: number;
-  /** A mounted boot partition. */
-  boot?: string;
-  /** The address of a gateway that is there already: `out` is then the boot partition. */
-  gateway?: string;
-  enrolment?: string;
-  ca?: string;
-  wifi?: string;
-  wifiPasswordFile?: string;
-  wifiCountry?: string;
-  replace?: boolean;
-}
-
-/**
- * `paybox provision`: certificates, secrets and configurations for a gateway, its broker and boxes, in one folder, and
- * the file that sets a box up on the boot partition of its card. Says where they are and what is to be done next, and
- * nothing that is secret. Throws ConfigError; what was there before is then as it was.
- */
-export async function provision(options: ProvisionOptions): Promise<void> {
-  const boxes = options.box.map(boxOf);
-  checkArguments(options.host, boxes, options.rotate);
-  if (options.gateway !== undefined) return provisionCard(options, options.gateway, boxes);
-  if (options.enrolment !== undefined || options.ca !== undefined) {
-    throw new ConfigError('--enrolment and --ca are for a gateway that is there already', 'name it with --gateway');
-  }
-  if (await isBootPartition(options.out)) {
-    const fix = 'name a folder of your own with --out, and the card with --boot; or an existing gateway with --gateway';
-    throw new ConfigError(`--out ${options.out} is a boot partition: the key of an authority must not be there`, fix);
-  }
-  const wifi = await wifiOf(options);
-  const [box] = boxes;
-  if (options.boot === undefined && wifi !== undefined) {
-    throw new ConfigError('--wifi is for the file on a boot partition', 'name that with --boot');
-  }
-  if (options.boot === undefined) return void (await provisionFolder(options, boxes));
-  if (box === undefined || boxes.length > 1) throw new ConfigError('--boot: expected one --box', ONE_CARD);
-  await checkBootFolder(options.boot, box.terminalCode, options.replace === true);
-  const { folder, at } = await provisionFolder(options, boxes);
-  const own = folder.boxFolder(box.terminalCode);
-  const text = async (name: string) => readFile(join(own, name), 'utf8');
-  const secret = (await text('secret')).trim();
-  const pems = { ca: await text('ca.pem'), cert: await text('cert.pem'), key: await text('key.pem') };
-  await writeCard(options.boot, { box, gateway: brokerUrl(at), secret, ...pems, wifi });
-}
-
-const ONE_CARD = 'a card is the boot partition of one box';
-
-/** The card of a box that enrols at a gateway which somebody else has set up. */
-async function provisionCard(options: ProvisionOptions, gateway: string, boxes: readonly BoxName[]): Promise<void> {
-  const { out, boot, host, rotate, enrolment, replace = false } = options;
-  const [box] = boxes;
-  if (box === undefined || boxes.length > 1) throw new ConfigError('--gateway: expected one --box', ONE_CARD);
-  if (host.length + rotate.length > 0 || boot !== undefined) {
-    throw new ConfigError('--gateway: expected no --host, --rotate or --boot beside it', '--out is the boot partition');
-  }
-  await checkBootFolder(out, box.terminalCode, replace);
-  const ca = options.ca === undefined ? undefined : await certificateIn(options.ca);
-  await writeCard(out, { box, gateway, enrolment, ca, wifi: await wifiOf(options) });
-}
-
-/** Throws ConfigError where the box would not take it. */
-async function writeCard(folder: string, content: BoxFileContent): Promise<void> {
-  const text = boxFileText(content);
-  readBoxFile(Buffer.from(text), undefined);
-  const path = await writeBootFile(resolve(folder), text);
-  const { terminalCode } = content.box;
-  say(`${terminalCode}: ${path} is written. Unmount the card, put it into the box and switch that on.`);
-  if (content.secret === undefined) {
-    const url = new URL(content.enrolment ?? content.gateway).origin;
-    say(`then: accept the code on its screen with paybox enrol --gateway ${url} --box ${terminalCode} --code …`);
-  } else {
-    say('The box takes the secrets off the card when it starts. Until then, let nobody have it.');
-  }
-}
-
-async function certificateIn(file: string): Promise<string> {
-  return readFile(file, 'utf8').catch((error: unknown) => {
-    throw new ConfigError(`--ca ${file} cannot be read: ${reasonOf(error)}`, 'name a PEM file');
-  });
-}
-
-async function wifiOf({ wifi: ssid, wifiPasswordFile: file, wifiCountry: country }: ProvisionOptions) {
-  if (ssid !== undefined) {
-    const psk = file === undefined ? undefined : secretFrom('--wifi-password-file', file);
-    return { ssid, psk, country } satisfies Wifi;
-  }
-  if (file === undefined && country === undefined) return undefined;
-  throw new ConfigError('expected --wifi beside --wifi-password-file and --wifi-country', 'name the network');
-}
-
-async function provisionFolder(
-  options: ProvisionOptions,
-  boxes: readonly BoxName[],
-): Promise<{ folder: ProvisionFolder; at: Addresses }> {
-  const { out, host, rotate, httpPort, mqttPort } = options;
-  const folder = new ProvisionFolder(out, systemClock.wallMs(), systemRandom);
-  const known = await folder.hosts();
-  const at = { hosts: host.length > 0 ? host : (known ?? LOCAL_HOSTS), httpPort, mqttPort };
-  if (options.boot !== undefined && isOnlyHere(at)) {
-    throw new ConfigError(`--boot: no box finds its gateway at ${at.hosts[0]}`, 'name the gateway with --host');
-  }
-
-  if (rotate.includes(GATEWAY)) {
-    await folder.rotateGateway(at.hosts);
-    say(
-      `gateway: new certificates. Copy ${folder.path}/gateway/*.pem to the gateway and its broker, and start them anew.`,
-    );
-  } else if (await folder.begin(at)) {
-    say(`a certificate authority is in ${folder.path}. Keep ca-key.pem where nobody gets at it.`);
-    say(`gateway: paybox gateway --config ${folder.path}/gateway/gateway.yaml, for ${at.hosts.join(', ')}`);
-    say(`a broker of your own: see ${folder.path}/mosquitto and ${folder.path}/emqx`);
-  }
-  await addBoxes(folder, boxes, at, options.boot !== undefined);
-  const codes = rotate.filter((it) => it !== GATEWAY);
-  for (const terminalCode of codes) {
-    await folder.rotateBox(terminalCode);
-    const path = folder.boxFolder(terminalCode);
-    say(`${terminalCode}: copy secret, key.pem and cert.pem from ${path} to the box; the old ones are refused.`);
-  }
-  if (boxes.length + codes.length > 0) say(TELL_OTHERS);
-  return { folder, at };
-}
-
-/** A box whose card is to be written may be there already. */
-async function addBoxes(
-  folder: ProvisionFolder,
-  boxes: readonly BoxName[],
-  at: Addresses,
-  isForCard: boolean,
-): Promise<void> {
-  const missing: BoxName[] = [];
-  for (const box of boxes) if (!isForCard || !(await folder.hasBox(box.terminalCode))) missing.push(box);
-  if (missing.length === 0) return;
-  await folder.addBoxes(missing, at, ({ terminalCode }) => {
-    const path = folder.boxFolder(terminalCode);
-    if (!isForCard)
-      say(`${terminalCode}: copy ${path} to the box, as /etc/paybox that only its user paybox-agent can read.`);
-  });
-}
-
-const TELL_OTHERS =
-  'then: the gateway takes boxes from gateway/gateway.yaml; Mosquitto takes mosquitto/passwords and ca.crl, EMQX emqx/users.csv. Start them anew.';
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
-
-function boxOf(text: string): BoxName {
-  const [terminalCode = '', serialNumber = '', ...more] = text.split(':');
-  if (more.length === 0 && boxCode.safeParse(terminalCode).success && boxCode.safeParse(serialNumber).success) {
-    return { terminalCode, serialNumber };
-  }
-  throw new ConfigError(`--box ${text}: expected terminalCode and serialNumber, as VVB000001:VVB900001`);
-}
-
-function checkArguments(hosts: readonly string[], boxes: readonly BoxName[], rotate: readonly string[]): void {
-  const wrong = hosts.find((host) => isIP(host) === 0 && !HOST_NAME.test(host));
-  if (wrong !== undefined) throw new ConfigError(`--host ${wrong}: expected a host name or an IP address`);
-  const unknown = rotate.find((name) => name !== GATEWAY && !boxCode.safeParse(name).success);
-  if (unknown !== undefined) throw new ConfigError(`--rotate ${unknown}: expected a terminalCode, or gateway`);
-  const names = [...boxes.map((it) => it.terminalCode), ...boxes.map((it) => it.serialNumber), ...rotate];
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice !== undefined) throw new ConfigError(`${twice} is named twice`);
+/** `paybox provision`. */
+export function addProvision(root: Command): void {
+  root
+    .command('provision')
+    .description('makes a local CA, and certificates, secrets and configurations for gateway, broker and boxes')
+    .requiredOption('--out <dir>', 'the folder; run again with the same one, it adds boxes and changes nothing else')
+    .option(
+      '--host <name>',
+      'name or IP address of gateway and broker; may be repeated, boxes use the first',
+      several,
+      [],
+    )
+    .option(
+      '--box <codes>',
+      'a box to add, as VVB000001:VVB900001 (terminalCode:serialNumber); may be repeated',
+      several,
+      [],
+    )
+    .option('--rotate <name>', 'terminalCode of a box, or gateway, for new secrets and certificates', several, [])
+    .option('--http-port <port>', "port of the gateway's HTTPS", port, 8443)
+    .option('--mqtt-port <port>', 'port of MQTT over TLS', port, 8883)
+    .option('--boot <dir>', 'the mounted boot partition of the one --box: writes its paybox.yaml there')
+    .option('--gateway <url>', 'a gateway or broker that is there already: --out is then a boot partition, and')
+    .option('--enrolment <url>', '… where the box enrols, if --gateway is a broker')
+    .option('--ca <file>', '… the CA of its certificate, PEM, if it is no well-known one')
+    .option('--wifi <ssid>', 'the Wi-Fi network of the box')
+    .option('--wifi-password-file <file>', 'a file that holds its password, - for standard input')
+    .option('--wifi-country <code>', 'the country of the box, as VN')
+    .option('--replace', 'write over the paybox.yaml of another box')
+    .action(async (options) => (await import('./actions/provision.ts')).provision(options));
 }

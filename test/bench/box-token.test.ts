@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { DEMO } from '../../src/commands/demo.ts';
+import { DEMO } from '../../src/commands/actions/demo.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { CLI, paybox, payboxToEnd, readyFile, run } from '../support/processes.ts';
 

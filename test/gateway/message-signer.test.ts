@@ -1,6 +1,6 @@
 import { decodeProtectedHeader } from 'jose';
 import { describe, expect, it } from 'vitest';
-import { keys } from '../../src/commands/keys.ts';
+import { keys } from '../../src/commands/actions/keys.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { signingKeyOf } from '../../src/protocol/keys.ts';

@@ -2,16 +2,16 @@ import { execFile } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import type { BoxSettings } from '../agent/setup/box-file.ts';
-import { BOX_FILE_BYTES_MAX, type SetupReport } from '../agent/setup/setup-report.ts';
-import { BOX_FILE } from '../lib/config-file.ts';
-import { reasonOf } from '../lib/errors.ts';
-import type { Logger } from '../lib/log.ts';
-import { systemRandom } from '../lib/random.ts';
-import { stderrLog } from '../lib/stderr-log.ts';
-import { isReadOnly, realDisk } from '../provision/disk.ts';
-import { type BoxFileKind, type SetupFile, takeOver } from '../provision/takeover.ts';
-import { wifiFileOf } from '../provision/wifi.ts';
+import type { BoxSettings } from '../../agent/setup/box-file.ts';
+import { BOX_FILE_BYTES_MAX, type SetupReport } from '../../agent/setup/setup-report.ts';
+import { BOX_FILE } from '../../lib/config-file.ts';
+import { reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import { systemRandom } from '../../lib/random.ts';
+import { stderrLog } from '../../lib/stderr-log.ts';
+import { isReadOnly, realDisk } from '../../provision/disk.ts';
+import { type BoxFileKind, type SetupFile, takeOver } from '../../provision/takeover.ts';
+import { wifiFileOf } from '../../provision/wifi.ts';
 
 const MOUNT_TIMEOUT_MS = 30_000;
 const FOLDER_MODE = 0o755;
@@ -59,9 +59,9 @@ function boxFileKind({ config, state, root }: FirstBootOptions, log: Logger): Bo
     name: BOX_FILE,
     bytesMax: BOX_FILE_BYTES_MAX,
     // Loaded here because at most boots nothing has changed.
-    read: async (bytes, before) => (await import('../agent/setup/box-file.ts')).readBoxFile(bytes, before),
+    read: async (bytes, before) => (await import('../../agent/setup/box-file.ts')).readBoxFile(bytes, before),
     filesOf: async (settings, folder) => {
-      const { agentFilesOf } = await import('../agent/setup/box-file.ts');
+      const { agentFilesOf } = await import('../../agent/setup/box-file.ts');
       const own = Object.entries(agentFilesOf(settings, folder, resolve(state)));
       const wifi = settings.wifi === undefined ? [] : await wifiFiles(settings.wifi, root, log);
       // The configuration last: from then on the box is another one.

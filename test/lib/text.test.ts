@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { table } from '../../src/commands/print.ts';
+import { table } from '../../src/lib/text.ts';
 
 it('aligns columns over shorter rows, as between two parts of a table', () => {
   const rows = [['a', 'count', 'p50'], ['a long name', '1', '2'], [], ['short', '30']];

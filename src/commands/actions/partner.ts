@@ -1,11 +1,10 @@
-import { PartnerClient } from '../bench/clients/partner.ts';
-import { ConfigError } from '../lib/errors.ts';
-import { systemRandom } from '../lib/random.ts';
-import { explained } from '../protocol/codes.ts';
-import { printer } from './print.ts';
-import { secretFrom } from './secrets.ts';
+import { PartnerClient } from '../../bench/clients/partner.ts';
+import { ConfigError } from '../../lib/errors.ts';
+import { systemRandom } from '../../lib/random.ts';
+import { explained } from '../../protocol/codes.ts';
+import { secretFrom } from '../secrets.ts';
 
-export interface PartnerOptions {
+interface PartnerOptions {
   service: string;
   username: string;
   passwordFile?: string;
@@ -47,7 +46,25 @@ export async function push(
   if (!shown) process.exitCode = 1;
 }
 
-export function partnerOf(options: PartnerOptions): PartnerClient {
+/** `paybox pay`: the sandbox's test callback; exit code 1 when the service says no. */
+export async function pay(
+  options: PartnerOptions & { amount: number; content: string; debit?: boolean },
+): Promise<void> {
+  const print = printer(options.json === true);
+  const partner = partnerOf(options);
+  const token = await partner.token();
+  const answer = await partner.testCallback(token, {
+    bankAccount: options.account,
+    content: options.content,
+    amount: options.amount,
+    transType: options.debit === true ? 'D' : 'C',
+  });
+  const paid = answer.status === 'SUCCESS';
+  print('pay', answer, paid ? `SUCCESS: transaction ${answer.message}` : `FAILED: ${explained(answer.message)}`);
+  if (!paid) process.exitCode = 1;
+}
+
+function partnerOf(options: PartnerOptions): PartnerClient {
   const { service, passwordFile } = options;
   if (!URL.canParse(service) || !/^https?:$/.test(new URL(service).protocol)) {
     throw new ConfigError(`--service ${service}: expected an address as http://127.0.0.1:8800/vqr`);
@@ -55,4 +72,11 @@ export function partnerOf(options: PartnerOptions): PartnerClient {
   const fromFile = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
   const password = fromFile ?? process.env.PAYBOX_PASSWORD ?? 'demo-secret';
   return new PartnerClient({ baseUrl: service.replace(/\/+$/, ''), username: options.username, password });
+}
+
+/** Prints each answer as a person reads it, or as JSON lines. */
+function printer(json: boolean): (step: string, answer: object, line: string) => void {
+  return (step, answer, line) => {
+    process.stdout.write(json ? `${JSON.stringify({ step, ...answer })}\n` : `${step.padEnd(10)}${line}\n`);
+  };
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { type AgentConfig, parseAgentConfig } from '../agent/config.ts';
-import { type GatewayConfig, parseGatewayConfig } from '../gateway/config.ts';
+import { type AgentConfig, parseAgentConfig } from '../../agent/config.ts';
+import { type GatewayConfig, parseGatewayConfig } from '../../gateway/config.ts';
 
 /** The identities of `paybox up`; obviously samples, and known to everybody. */
 export const DEMO = {

@@ -1,16 +1,16 @@
 import { access } from 'node:fs/promises';
 import { basename } from 'node:path';
-import type { AgentDeps } from '../agent/agent.ts';
-import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../agent/config.ts';
-import type { LocalHttpOptions } from '../agent/pages/server.ts';
-import { deviceSerial } from '../agent/setup/device-serial.ts';
-import { readSetupReport, type SetupReport } from '../agent/setup/setup-report.ts';
-import { type SetupNeed, showSetup } from '../agent/setup/setup-screen.ts';
-import { keepTold } from '../agent/systemd.ts';
-import { BOX_FILE, readConfigFile } from '../lib/config-file.ts';
-import { ConfigError, systemCodeOf } from '../lib/errors.ts';
-import type { ServiceManager } from '../lib/systemd.ts';
-import { version } from '../lib/version.ts';
+import type { AgentDeps } from '../../agent/agent.ts';
+import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../../agent/config.ts';
+import type { LocalHttpOptions } from '../../agent/pages/server.ts';
+import { deviceSerial } from '../../agent/setup/device-serial.ts';
+import { readSetupReport, type SetupReport } from '../../agent/setup/setup-report.ts';
+import { type SetupNeed, showSetup } from '../../agent/setup/setup-screen.ts';
+import { keepTold } from '../../agent/systemd.ts';
+import { BOX_FILE, readConfigFile } from '../../lib/config-file.ts';
+import { ConfigError, systemCodeOf } from '../../lib/errors.ts';
+import type { ServiceManager } from '../../lib/systemd.ts';
+import { version } from '../../lib/version.ts';
 
 const POLL_MS = 2_000;
 /** How long a box that has a configuration says that another one was not taken over. */

@@ -1,0 +1,70 @@
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { type Agent, type AgentDeps, startAgent } from '../../agent/agent.ts';
+import { type AgentConfig, loadAgentConfig } from '../../agent/config.ts';
+import { setupOf } from '../../agent/setup.ts';
+import { keepTold } from '../../agent/systemd.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { systemRandom } from '../../lib/random.ts';
+import { stderrLog } from '../../lib/stderr-log.ts';
+import { type ServiceManager, serviceManager } from '../../lib/systemd.ts';
+import { forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from '../daemon.ts';
+import { takeTerminal } from '../terminal.ts';
+
+export interface AgentOptions {
+  config: string;
+  readyFile?: string;
+  setupReport?: string;
+}
+
+/** `paybox agent`: the box daemon until a signal. */
+export async function agent(options: AgentOptions): Promise<void> {
+  const stop = new StopSignal();
+  const log = stderrLog();
+  const manager = serviceManager(process.env, process.pid, log);
+  const isAlone = manager !== undefined || options.setupReport !== undefined;
+  if (!isAlone) await loadAgentConfig(options.config);
+  if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
+  const io = { clock: systemClock, random: systemRandom, log };
+  let box: Agent | undefined;
+  const { output, keyboard } = takeTerminal(io, (key) => box?.window.press(key));
+  const deps = { ...io, terminal: output, terminalInput: keyboard };
+  const config = isAlone ? await waitedFor(options, deps, manager, stop) : await loadAgentConfig(options.config);
+  const running = await stop.started(startAgent(setupOf(config), deps)).catch((error: unknown) => {
+    keyboard?.close();
+    throw error;
+  });
+  box = running;
+  if (options.readyFile !== undefined) await writeReadyFile(options.readyFile, { boxUrl: running.origin });
+  log.info('ready', { box: running.origin });
+  const stopping = new AbortController();
+  if (manager !== undefined) void keepTold(manager, running, systemClock, stopping.signal);
+  await untilStopped(stop, log, (withinMs) => {
+    stopping.abort();
+    manager?.tell({ STOPPING: '1', STATUS: 'stopping' });
+    keyboard?.close();
+    return running.close(withinMs);
+  });
+}
+
+/** Nobody is there who would read why a box ends: it says so itself, and waits for a configuration that it can use. */
+async function waitedFor(
+  { config, setupReport }: AgentOptions,
+  deps: AgentDeps,
+  manager: ServiceManager | undefined,
+  stop: StopSignal,
+): Promise<AgentConfig> {
+  const { configured } = await import('./agent-waiting.ts');
+  const stopped = new AbortController();
+  void stop.received.then(() => stopped.abort());
+  const options = { config, setupReport, cacheDir: cacheFolder(), root: '/' };
+  const found = await configured(options, deps, manager, stopped.signal);
+  if (found !== undefined) return found;
+  return untilStopped(stop, deps.log, async () => manager?.tell({ STOPPING: '1', STATUS: 'stopping' }));
+}
+
+/** As systemd has made it, else of the user. */
+function cacheFolder(): string {
+  const { CACHE_DIRECTORY, XDG_CACHE_HOME, HOME } = process.env;
+  return CACHE_DIRECTORY || join(XDG_CACHE_HOME || join(HOME || userInfo().homedir, '.cache'), 'paybox');
+}

@@ -1,0 +1,155 @@
+import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
+import { type GatewayConfig, loadGatewayConfig } from '../../gateway/config.ts';
+import { type BackupFile, openBackup } from '../../gateway/store/backup/backup-file.ts';
+import { restoreBackup } from '../../gateway/store/backup/restore.ts';
+import { type BackupSummary, verifyBackup } from '../../gateway/store/backup/verify.ts';
+import { highWaterMarkFile, type StoreLocation } from '../../gateway/store/integrity/high-water-mark.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { AdminClient, type AdminOptions } from '../admin-client.ts';
+import { checkDump, dumpPostgres, restorePostgres } from './postgres-copy.ts';
+
+const OWNER_ONLY = 0o600;
+const MIB = 1_048_576;
+
+/** `paybox backup`: the store of a gateway that runs, in a file that has been looked through. */
+export async function backup(
+  file: string,
+  options: AdminOptions & { config?: string; replace?: boolean },
+): Promise<void> {
+  const config = options.config === undefined ? undefined : await loadGatewayConfig(options.config);
+  if (options.replace !== true && (await isThere(file))) {
+    throw new ConfigError(`${file} is there already`, 'name another file, or say --replace');
+  }
+  const unfinished = `${file}.${process.pid}.tmp`;
+  try {
+    const handle = await open(unfinished, 'wx', OWNER_ONLY).catch((error: unknown) => {
+      throw new ConfigError(
+        `${file} cannot be made: ${reasonOf(error)}`,
+        'name a file in a folder that may be written',
+      );
+    });
+    const holds = await fill({ handle, unfinished, file }, options, config);
+    const { size } = await stat(unfinished);
+    await rename(unfinished, file).catch((error: unknown) => Promise.reject(unwritten(file, error)));
+    process.stdout.write(`${file}: ${(size / MIB).toFixed(1)} MiB, ${holds}; it is as secret as the gateway\n`);
+  } finally {
+    await rm(unfinished, { force: true });
+  }
+}
+
+/** A backup that is being made; it gets its name once it is whole. */
+interface Target {
+  handle: FileHandle;
+  unfinished: string;
+  file: string;
+}
+
+/** Fills the file from the gateway, or from its PostgreSQL database, and looks it through; what it holds, in words. */
+async function fill(
+  { handle, unfinished, file }: Target,
+  options: AdminOptions,
+  config: GatewayConfig | undefined,
+): Promise<string> {
+  const orUnwritten = (error: unknown) => Promise.reject(unwritten(file, error));
+  try {
+    if (config?.databaseUrl !== undefined) {
+      await dumpPostgres(config.databaseUrl, handle);
+      await handle.sync().catch(orUnwritten);
+      const written = await openBackup(unfinished);
+      await checkDump(written.handle).finally(() => written.handle.close());
+      return 'of PostgreSQL';
+    }
+    const client = new AdminClient({ ...options, adminToken: config?.adminToken });
+    const onBytes = progress();
+    let bytes = 0;
+    await client.save('backup', async (piece, total) => {
+      await handle.writeFile(piece).catch(orUnwritten);
+      bytes += piece.length;
+      onBytes?.(bytes, total);
+    });
+    await handle.sync().catch(orUnwritten);
+    return inWords(await verifyBackup(unfinished, unfinished));
+  } finally {
+    await handle.close();
+  }
+}
+
+function unwritten(file: string, cause: unknown): PayboxError {
+  return new PayboxError('NO_BACKUP', `${file} cannot be written: ${reasonOf(cause)}`, {
+    severity: 'fatal',
+    fix: `make room where ${file} is, or name a file on another disk`,
+    cause,
+  });
+}
+
+/** `paybox restore`: puts a backup in the place of the store of a gateway that is off. */
+export async function restore(
+  file: string,
+  { config: configFile, data, replace = false }: { config?: string; data?: string; replace?: boolean },
+): Promise<void> {
+  if ((configFile === undefined) === (data === undefined)) {
+    throw new ConfigError(
+      'expected one of --config and --data',
+      'name the configuration of the gateway, or its dataDir',
+    );
+  }
+  const opened = await openBackup(file);
+  try {
+    await restoreOpened(
+      opened,
+      configFile === undefined ? { dataDir: data ?? '' } : await loadGatewayConfig(configFile),
+      replace,
+    );
+  } finally {
+    await opened.handle.close();
+  }
+}
+
+async function restoreOpened(opened: BackupFile, place: StoreLocation, replace: boolean): Promise<void> {
+  const { file, kind } = opened;
+  const { dataDir, databaseUrl } = place;
+  const stamp = new Date(systemClock.wallMs()).toISOString().replaceAll(/[-:]|\.\d+/g, '');
+  if ((kind === 'postgres') !== (databaseUrl !== undefined)) {
+    const fix = `name a configuration ${kind === 'postgres' ? 'with' : 'without'} databaseUrl`;
+    throw new ConfigError(`${file} is of ${kind === 'postgres' ? 'PostgreSQL' : 'a SQLite store'}`, fix);
+  }
+  if (databaseUrl !== undefined) {
+    if (replace) throw new ConfigError('--replace is for SQLite', 'make an empty database and name it in databaseUrl');
+    await restorePostgres(databaseUrl, opened);
+    // It knows the newest payment of the database that had this name before.
+    await rename(highWaterMarkFile(place), `${highWaterMarkFile(place)}.before-${stamp}`).catch(ignoreAbsent);
+    process.stdout.write(`restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; start the gateway\n`);
+    return;
+  }
+  const { summary, aside } = await restoreBackup(opened, dataDir, { replace, stamp });
+  process.stdout.write(`restored ${file} into ${dataDir}: ${inWords(summary)}; start the gateway\n`);
+  if (aside !== undefined) process.stdout.write(`the store that was there is ${aside} now\n`);
+}
+
+function inWords({ orders, payments, pendingCallbacks: owed, newestPaymentAtMs }: BackupSummary): string {
+  const newest = newestPaymentAtMs === undefined ? '' : `, the newest of ${new Date(newestPaymentAtMs).toISOString()}`;
+  return `${orders} orders, ${payments} payments${newest}, ${owed} callbacks still owed`;
+}
+
+function ignoreAbsent(error: unknown): void {
+  if (systemCodeOf(error) !== 'ENOENT') throw error;
+}
+
+async function isThere(file: string): Promise<boolean> {
+  return stat(file).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Tells a terminal how far it is. */
+function progress(): ((bytes: number, total: number) => void) | undefined {
+  if (!process.stderr.isTTY) return undefined;
+  return (bytes, total) => {
+    const end = bytes === total ? '\n' : '';
+    process.stderr.write(
+      `\r${Math.floor((bytes / Math.max(total, 1)) * 100)} % of ${(total / MIB).toFixed(1)} MiB${end}`,
+    );
+  };
+}

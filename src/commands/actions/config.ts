@@ -1,0 +1,79 @@
+import { readFile } from 'node:fs/promises';
+import { stringify } from 'yaml';
+import { z } from 'zod';
+import { type AgentConfig, agentConfigSchema, loadAgentConfig } from '../../agent/config.ts';
+import { boxFileSchema, maskedBoxFile } from '../../agent/setup/box-file.ts';
+import { scenarioSchema } from '../../bench/vocabulary/scenario.ts';
+import {
+  GATEWAY_FILE_CHARS_MAX,
+  type GatewayConfig,
+  gatewayConfigSchema,
+  loadGatewayConfig,
+} from '../../gateway/config.ts';
+import { readConfigFile } from '../../lib/config-file.ts';
+import { ConfigError } from '../../lib/errors.ts';
+import { isSecretName } from '../../lib/log.ts';
+
+type Loaded =
+  | { kind: 'agent'; config: AgentConfig }
+  | { kind: 'box'; config: object }
+  | { kind: 'gateway'; config: GatewayConfig };
+
+/** `paybox config check`: exit code 2 with file, path and the expected value when the file is not valid. */
+export async function check(file: string): Promise<void> {
+  const { kind } = await load(file);
+  process.stdout.write(`${file} is a valid ${kind} configuration\n`);
+}
+
+/** `paybox config print`: what the program will work with, defaults included. */
+export async function print(file: string): Promise<void> {
+  const { config } = await load(file);
+  process.stdout.write(stringify(masked(config)));
+}
+
+/** `paybox config schema`: the JSON schema of what may be written, for editors. */
+export async function schema(kind: string): Promise<void> {
+  const schemas = new Map<string, z.ZodType>([
+    ['agent', agentConfigSchema],
+    ['box', boxFileSchema],
+    ['gateway', gatewayConfigSchema],
+    ['scenario', scenarioSchema],
+  ]);
+  const found = schemas.get(kind);
+  if (found === undefined)
+    throw new ConfigError(`config schema: expected agent, box, gateway or scenario, not ${kind}`);
+  process.stdout.write(`${JSON.stringify(z.toJSONSchema(found, { io: 'input' }), null, 2)}\n`);
+}
+
+/** An agent's configuration and a file for the boot partition say which box they are for; a gateway's does not. */
+async function load(file: string): Promise<Loaded> {
+  const { value } = await readConfigFile(file, GATEWAY_FILE_CHARS_MAX);
+  if (typeof value === 'object' && value !== null && 'terminalCode' in value) {
+    return { kind: 'box', config: maskedBoxFile(await readFile(file)) };
+  }
+  const isAgent = typeof value === 'object' && value !== null && 'box' in value;
+  return isAgent
+    ? { kind: 'agent', config: await loadAgentConfig(file) }
+    : { kind: 'gateway', config: await loadGatewayConfig(file) };
+}
+
+/** The same value with every secret shown as `***`. */
+function masked(value: unknown): unknown {
+  if (typeof value === 'string') return withoutPassword(value);
+  if (Array.isArray(value)) return value.map(masked);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, part]) => [
+      name,
+      typeof part === 'string' && isSecretName(name) ? '***' : masked(part),
+    ]),
+  );
+}
+
+/** The address of a database has its password inside. */
+function withoutPassword(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || url.password === '') return text;
+  url.password = '***';
+  return url.href;
+}

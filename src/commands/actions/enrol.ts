@@ -1,0 +1,93 @@
+import { ConfigError } from '../../lib/errors.ts';
+import { explained } from '../../protocol/codes.ts';
+import { readEnrolmentCode } from '../../protocol/enrolment.ts';
+import { boxCode } from '../../protocol/fields.ts';
+import { AdminClient, type AdminOptions } from '../admin-client.ts';
+import { secretFrom } from '../secrets.ts';
+
+export interface EnrolOptions extends AdminOptions {
+  box?: string;
+  code?: string;
+  reject?: string;
+  forget?: string;
+  json?: boolean;
+}
+
+interface Asking {
+  terminalCode: string;
+  serialNumber: string;
+  requests: number;
+  from: string[];
+  since: string;
+  replaces: boolean;
+}
+
+/** `paybox enrol`: lists the boxes that ask for a secret, accepts one by its code, or takes a secret back. */
+export async function enrol(options: EnrolOptions): Promise<void> {
+  const { box, code, reject, forget } = options;
+  if ((box === undefined) !== (code === undefined)) {
+    throw new ConfigError('--box and --code: expected both, or neither to list the boxes that ask');
+  }
+  if ([box, reject, forget].filter((it) => it !== undefined).length > 1) {
+    throw new ConfigError('expected one of --box with --code, --reject and --forget');
+  }
+  const gateway = new AdminClient(options);
+  if (box !== undefined && code !== undefined) {
+    const read = readEnrolmentCode(code === '-' ? secretFrom('--code', code) : code);
+    if (read === undefined) throw new ConfigError(`--code ${code}: expected 12 letters and digits, as 7K2M-Q0XA-94TZ`);
+    await done(
+      gateway,
+      `enrolments/${checked('--box', box)}/accept`,
+      { code: read },
+      `${box} has a secret: it comes online`,
+    );
+  } else if (reject !== undefined) {
+    await done(
+      gateway,
+      `enrolments/${checked('--reject', reject)}/reject`,
+      {},
+      `${reject} is turned down: it shows a new code`,
+    );
+  } else if (forget !== undefined) {
+    const path = `boxes/${checked('--forget', forget)}/forget`;
+    await done(gateway, path, {}, `${forget} has no secret any more: it shows a code to enrol anew`);
+  } else {
+    list(await gateway.get<Asking[]>('enrolments'), options.json === true);
+  }
+}
+
+async function done(gateway: AdminClient, path: string, body: object, said: string): Promise<void> {
+  const problem = await gateway.post(path, body);
+  process.stdout.write(
+    problem === undefined ? `${said}\n` : `refused: ${explained(problem)}\n  ${ADVICE[problem] ?? ''}\n`,
+  );
+  if (problem !== undefined) process.exitCode = 1;
+}
+
+const ADVICE: Record<string, string> = {
+  WRONG_CODE: 'read the code on the screen of the box again; it changes every 10 minutes',
+  CODE_SHARED:
+    'make sure that nobody else sees the screen of the box, then type its new code; where the log of the gateway tells of many requests, cut off who sends them',
+  E35: 'put the box into the configuration of the gateway, without a secret, and start that anew',
+  ENROLMENT_CLOSED: "take the box's secret out of the configuration of the gateway, or set enrolment: code there",
+};
+
+function list(asking: readonly Asking[], json: boolean): void {
+  if (json) {
+    for (const it of asking) process.stdout.write(`${JSON.stringify(it)}\n`);
+    return;
+  }
+  if (asking.length === 0) process.stdout.write('no box asks to enrol\n');
+  for (const { terminalCode, serialNumber, requests, from, since, replaces } of asking) {
+    const others = requests > 1 ? `, ${requests} requests: only the code tells which is the box` : '';
+    const again = replaces ? ', has a secret already, which this replaces' : '';
+    process.stdout.write(`${terminalCode} ${serialNumber} from ${from.join(', ')} since ${since}${others}${again}\n`);
+  }
+  if (asking.length > 0)
+    process.stdout.write('accept one: paybox enrol --box CODE --code XXXX-XXXX-XXXX, as it stands on its screen\n');
+}
+
+function checked(option: string, terminalCode: string): string {
+  if (boxCode.safeParse(terminalCode).success) return terminalCode;
+  throw new ConfigError(`${option} ${terminalCode}: expected a terminalCode, as VVB000001`);
+}

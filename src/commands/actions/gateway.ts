@@ -1,0 +1,31 @@
+import { loadGatewayConfig } from '../../gateway/config.ts';
+import { startGateway } from '../../gateway/gateway.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { systemRandom } from '../../lib/random.ts';
+import { stderrLog } from '../../lib/stderr-log.ts';
+import { serviceManager } from '../../lib/systemd.ts';
+import { endAtOnce, forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from '../daemon.ts';
+
+/** `paybox gateway`: the mock of the payment QR service until a signal. */
+export async function gateway(options: { config: string; readyFile?: string }): Promise<void> {
+  const stop = new StopSignal();
+  const config = await loadGatewayConfig(options.config);
+  if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
+  const log = stderrLog();
+  const manager = serviceManager(process.env, process.pid, log);
+  // Ready as far as it can be: the service manager must not wait for the other gateway's end.
+  const onStandby = (reason: string) => manager?.tell({ READY: '1', STATUS: `standby: ${reason}` });
+  const world = { clock: systemClock, random: systemRandom, log, onStandby };
+  const running = await stop.started(startGateway(config, world));
+  void running.superseded?.then((error) => endAtOnce(error, log));
+  const { baseUrl, mqttUrl, origin } = running;
+  if (options.readyFile !== undefined) {
+    await writeReadyFile(options.readyFile, { baseUrl, mqttUrl, consoleUrl: `${origin}/` });
+  }
+  log.info('ready', { baseUrl, mqttUrl, console: `${origin}/` });
+  manager?.tell({ READY: '1', STATUS: `ready at ${baseUrl}` });
+  await untilStopped(stop, log, (withinMs) => {
+    manager?.tell({ STOPPING: '1', STATUS: 'stopping' });
+    return running.close(withinMs);
+  });
+}

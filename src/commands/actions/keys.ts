@@ -1,0 +1,17 @@
+import { PayboxError } from '../../lib/errors.ts';
+import { explained } from '../../protocol/codes.ts';
+import { AdminClient, type AdminOptions } from '../admin-client.ts';
+
+/** `paybox keys`: the thumbprint (RFC 7638) of the gateway's signing key, with `--rotate` that of a new one. */
+export async function keys(options: AdminOptions & { rotate?: boolean; json?: boolean }): Promise<void> {
+  const gateway = new AdminClient(options);
+  if (options.rotate === true) {
+    const problem = await gateway.post('keys/rotate', {});
+    if (problem !== undefined) {
+      const fix = 'look into the log of the gateway';
+      throw new PayboxError(problem, `the key was not rotated: ${explained(problem)}`, { severity: 'fatal', fix });
+    }
+  }
+  const { kid } = await gateway.get<{ kid: string }>('keys');
+  process.stdout.write(options.json === true ? `${JSON.stringify({ kid })}\n` : `the gateway signs with ${kid}\n`);
+}

@@ -1,0 +1,220 @@
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { userInfo } from 'node:os';
+import { join, resolve } from 'node:path';
+import { type Agent, startAgent } from '../../agent/agent.ts';
+import { setupOf } from '../../agent/setup.ts';
+import { startSamplePartner } from '../../bench/clients/sample-partner.ts';
+import type { CallbackAuth } from '../../gateway/config.ts';
+import { type Gateway, startGateway } from '../../gateway/gateway.ts';
+import { systemClock, withDeadline } from '../../lib/clock.ts';
+import { ConfigError, PayboxError, reasonOf } from '../../lib/errors.ts';
+import { systemRandom } from '../../lib/random.ts';
+import { Closers, fileLog, forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from '../daemon.ts';
+import { secretFrom } from '../secrets.ts';
+import { KEYS_HELP, takeTerminal } from '../terminal.ts';
+import { DEMO, demoAgentConfig, demoGatewayConfig } from './demo.ts';
+
+export interface UpOptions {
+  data?: string;
+  httpPort: number;
+  mqttPort: number;
+  boxPort: number;
+  callbackUrl?: string;
+  callbackAuth: string;
+  callbackAuthFile?: string;
+  readyFile?: string;
+  display?: string;
+  transport: string;
+  open: boolean;
+}
+
+/** How long everything may take to answer; the box needs its first picture and its registration. */
+const READY_TIMEOUT_MS = 30_000;
+/** How long the gateway goes on for the goodbye of the box. */
+const BOX_FIRST_MS = 500;
+
+/** `paybox up`: gateway, broker, one emulated box and a partner in one process, until a signal. */
+export async function up(options: UpOptions): Promise<void> {
+  const stop = new StopSignal();
+  const startedMs = systemClock.monotonicMs();
+  const auth = callbackAuth(howOf(options));
+  const dataDir = resolve(options.data ?? defaultDataDir());
+  await mkdir(dataDir, { recursive: true }).catch((error: unknown) => {
+    throw new ConfigError(`--data ${dataDir} cannot be made: ${reasonOf(error)}`, 'name a folder that may be written');
+  });
+  if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
+  assertDifferent(options);
+  const agentConfig = demoAgentConfig({ ...options, dataDir, onTerminal: process.stdout.isTTY === true });
+  await assertFree(options.httpPort, '--http-port');
+  await assertFree(options.mqttPort, '--mqtt-port');
+  await assertFree(options.boxPort, '--box-port');
+
+  const logFile = join(dataDir, 'paybox.log');
+  const closers = new Closers();
+  const log = fileLog(logFile);
+  const deps = { clock: systemClock, random: systemRandom, log };
+  let box: Agent | undefined;
+  const { output: terminal, keyboard } = takeTerminal(deps, (key) => box?.window.press(key));
+  closers.add(async () => keyboard?.close());
+  try {
+    const callback =
+      options.callbackUrl === undefined ? await bundledPartner(closers, deps) : { url: options.callbackUrl, auth };
+    // A terminal is redrawn in place by the box, so what a person should read stands above it before the box starts.
+    terminal?.write(`paybox: ${addresses(options)}\nCtrl-C ends all. ${KEYS_HELP}.\nThe log is ${logFile}\n`);
+    const gatewayConfig = demoGatewayConfig({ ...options, dataDir, callback });
+    const starting = [
+      startGateway(gatewayConfig, { ...deps, log: log.with({ program: 'gateway' }) }).then(closers.adding),
+      startAgent(setupOf(agentConfig), {
+        ...deps,
+        log: log.with({ program: 'agent' }),
+        terminal,
+        terminalInput: keyboard,
+      }).then(closers.adding),
+    ] as const;
+    await Promise.allSettled(starting);
+    const [gateway, agent] = await Promise.all(starting);
+    box = agent;
+    const isUp = await Promise.race([untilIdle(agent.window).then(() => true), stop.received.then(() => false)]);
+    if (isUp) {
+      if (options.readyFile !== undefined) await writeReadyFile(options.readyFile, readyContent(gateway, agent));
+      const tookMs = Math.round(systemClock.monotonicMs() - startedMs);
+      if (terminal === undefined) process.stdout.write(`paybox is ready in ${tookMs} ms: ${addresses(options)}\n`);
+      if (options.open && process.stdout.isTTY) await openPage(agent.origin);
+    }
+    await untilStopped(stop, log, async (withinMs) => {
+      keyboard?.close();
+      const boxClosed = agent.close(withinMs);
+      // First the box: it says goodbye to a gateway that still listens. Its display may take longer than that.
+      await withDeadline(systemClock, BOX_FIRST_MS, boxClosed);
+      await gateway.close(withinMs - BOX_FIRST_MS);
+      await boxClosed;
+      await closers.close();
+    });
+  } catch (error) {
+    await closers.close();
+    throw error;
+  }
+}
+
+function readyContent({ baseUrl, mqttUrl, origin }: Gateway, { origin: boxUrl }: Agent) {
+  const { terminalCode, serialNumber } = DEMO.box;
+  const { partner, account } = DEMO;
+  const consoleUrl = `${origin}/`;
+  return { baseUrl, mqttUrl, boxUrl, consoleUrl, partner, account, box: { terminalCode, serialNumber } };
+}
+
+function addresses({ httpPort, boxPort }: UpOptions): string {
+  const gateway = `http://127.0.0.1:${httpPort}`;
+  return `box http://127.0.0.1:${boxPort}  console ${gateway}/  service ${gateway}/vqr`;
+}
+
+function defaultDataDir(): string {
+  // Empty means unset (XDG Base Directory Specification).
+  return join(process.env.XDG_STATE_HOME || join(process.env.HOME || userInfo().homedir, '.local', 'state'), 'paybox');
+}
+
+async function bundledPartner(closers: Closers, deps: Parameters<typeof startGateway>[1]) {
+  const log = deps.log.with({ program: 'partner' });
+  const partner = await startSamplePartner({
+    ...deps,
+    log,
+    onPayment: ({ transactionid, amount, orderId }) =>
+      log.info('callback-received', { transactionId: transactionid, amount, orderId }),
+  }).then(closers.adding);
+  const { callbackUrl, tokenUrl, username, password, signingSecret } = partner;
+  const auth = { kind: 'token' as const, url: tokenUrl, username, password };
+  return { url: callbackUrl, auth, signingSecret };
+}
+
+/** Settles once the box is registered and its idle screen is drawn; an order that a restart brought back counts too. */
+async function untilIdle(window: Awaited<ReturnType<typeof startAgent>>['window']): Promise<void> {
+  const isReady = () => {
+    const { state, online, display } = window.status();
+    return (
+      online && display.ok && ['idle', 'showing', 'paid', 'expired'].includes(state) && window.frame() !== undefined
+    );
+  };
+  const ready = Promise.withResolvers<true>();
+  const check = () => {
+    if (isReady()) ready.resolve(true);
+  };
+  const stop = window.onChange(check);
+  check();
+  const timeout = new AbortController();
+  try {
+    const late = systemClock.sleep(READY_TIMEOUT_MS, timeout.signal).then(() => false as const);
+    if (await Promise.race([ready.promise, late])) return;
+    const { state, display, link } = window.status();
+    const reason = display.reason ?? link.reason ?? 'no reason known';
+    throw new PayboxError('NOT_READY', `the box is still ${state} after ${READY_TIMEOUT_MS / 1000} s: ${reason}`, {
+      severity: 'retryable',
+      fix: 'see the log in the data folder',
+    });
+  } finally {
+    stop();
+    timeout.abort();
+  }
+}
+
+/** What authorizes callbacks, with the secrets that files hold: an argument stands in the list of processes. */
+function howOf({ callbackUrl, callbackAuth, callbackAuthFile }: UpOptions): string {
+  if (callbackAuthFile === undefined && callbackAuth === 'none') return callbackAuth;
+  const [, kind, file = ''] = /^(bearer|token)-file:(.+)$/.exec(callbackAuth) ?? [];
+  if (callbackAuthFile === undefined && kind === undefined) {
+    throw new ConfigError(
+      '--callback-auth: expected none, bearer-file:FILE or token-file:FILE',
+      'a secret stands in a file, because others of this machine can read what stands on a command line',
+    );
+  }
+  if (callbackUrl === undefined) throw new ConfigError('--callback-auth: expected --callback-url with it');
+  if (callbackAuthFile !== undefined) return secretFrom('--callback-auth-file', callbackAuthFile);
+  return `${kind}:${secretFrom(`--callback-auth ${kind}-file:`, file)}`;
+}
+
+/** `none`, `bearer:TOKEN` or `token:USERNAME:PASSWORD@TOKEN-URL`. */
+function callbackAuth(how: string): CallbackAuth {
+  if (how === 'none') return { kind: 'none' };
+  const bearer = /^bearer:(.+)$/.exec(how)?.[1];
+  if (bearer !== undefined) return { kind: 'bearer', token: bearer };
+  const [, username, password, url] = /^token:([^:]+):(.+)@(https?:\/\/.+)$/.exec(how) ?? [];
+  if (username !== undefined && password !== undefined && url !== undefined) {
+    return { kind: 'token', username, password, url };
+  }
+  throw new ConfigError(
+    how.startsWith('token:')
+      ? '--callback-auth token-file:FILE: expected USERNAME:PASSWORD@TOKEN-URL in the file'
+      : '--callback-auth-file: expected bearer:TOKEN or token:USERNAME:PASSWORD@TOKEN-URL in the file',
+  );
+}
+
+function assertDifferent({ httpPort, mqttPort, boxPort }: UpOptions): void {
+  if (new Set([httpPort, mqttPort, boxPort]).size === 3) return;
+  throw new ConfigError('--http-port, --mqtt-port and --box-port: expected three different ports');
+}
+
+async function assertFree(port: number, option: string): Promise<void> {
+  const probe = createServer();
+  await new Promise<void>((done, fail) => {
+    probe.once('error', () =>
+      fail(
+        new ConfigError(
+          `port ${port} of ${option} is in use or not allowed`,
+          `stop what uses it, or give another with ${option}`,
+        ),
+      ),
+    );
+    probe.listen(port, '127.0.0.1', done);
+  });
+  await new Promise((done) => probe.close(done));
+}
+
+/** Only where there is a screen to open it on. */
+async function openPage(url: string): Promise<void> {
+  const hasScreen = process.platform !== 'linux' || Boolean(process.env.DISPLAY ?? process.env.WAYLAND_DISPLAY);
+  if (!hasScreen || existsSync('/.dockerenv')) return;
+  const { default: open } = await import('open');
+  const opened = await open(url);
+  opened.on('error', () => process.stderr.write(`open ${url} in a browser to see the box\n`));
+}
