@@ -9,6 +9,7 @@ import type { DownOf, UpMessage } from '../../src/protocol/messages.ts';
 import type { SealRefusal } from '../../src/protocol/seal.ts';
 import { decodeVietQr, encodeVietQr } from '../../src/protocol/vietqr.ts';
 import { boxChecksNear, brokenClauses, judge, type Mutant, type Wire } from './box-fixture.ts';
+import { MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
 
 /** What is slow to be seen on the panel is later by so much. */
 const LAG_MS = 2_000;
@@ -272,7 +273,7 @@ vi.mock('mqtt', async (importOriginal) => {
 describe.concurrent('a box that', () => {
   it.for(Object.entries(MUTANTS))(
     '%s is told so by its clause, and by no other',
-    { timeout: 120_000 },
+    { timeout: MUTANT_TIMEOUT_MS },
     async ([, mutant]) => {
       const without = (['restart', 'slow'] as const).filter((need) => mutant.needs?.includes(need) !== true);
       const checks = boxChecksNear(mutant.breaks);

@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { At, BoxEvent, BoxState, Step } from '../../src/box/state.ts';
 import type { BoxNeed } from '../../src/conformance/box/subject.ts';
 import { boxChecksNear, brokenClauses, judge } from './box-fixture.ts';
+import { MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
 
 type Reduce = (before: BoxState, event: BoxEvent, at: At) => Step;
 
@@ -268,7 +269,7 @@ function quiet({ stage }: BoxState): BoxState['stage'] {
 describe.concurrent('a box that', () => {
   it.for(Object.entries(MUTANTS))(
     '%s is told so by its clause, and by no other',
-    { timeout: 120_000 },
+    { timeout: MUTANT_TIMEOUT_MS },
     async ([, { breaks, change, needs = [] }]) => {
       const without = (['restart', 'slow'] as const).filter((need) => !needs.includes(need));
       const results = await changes.of?.run(change, () =>

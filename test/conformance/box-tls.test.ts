@@ -3,6 +3,7 @@ import type { ConnectionOptions } from 'node:tls';
 import { describe, expect, it, vi } from 'vitest';
 import { anyAuthority, facesOf } from '../../src/commands/bench-conformance-tls.ts';
 import { boxChecksNear, brokenClauses, judge } from './box-fixture.ts';
+import { MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
 
 const peers = vi.hoisted(() => ({ of: undefined as AsyncLocalStorage<ConnectionOptions> | undefined }));
 
@@ -32,7 +33,7 @@ describe.concurrent('a box that', () => {
     ),
   )(
     'over %s %s is told so by its clause, and by no other',
-    { timeout: 120_000 },
+    { timeout: MUTANT_TIMEOUT_MS },
     async ([transport, , { breaks, tls }]) => {
       const judging = {
         transport,

@@ -12,17 +12,21 @@ import { judge, troubles } from './box-fixture.ts';
 const FAST = 'AGT-2,AGT-4,SIG,MSG-3,MSG-7,MSG-9,TOP,LIM';
 
 describe('a box of this house', () => {
-  it.each(['mqtt', 'http'] as const)('holds every clause over %s', async (transport) => {
-    const tls = await facesOf(await anyAuthority(), '127.0.0.1');
-    // Pictures are the same over both transports: they are read over one.
-    const results = await judge(
-      { breaks: [] },
-      { transport, tls, ...(transport === 'mqtt' && { probe: screenProbe }) },
-    );
-    expect(troubles(results)).toEqual([]);
-    expect(results).toHaveLength(BOX_CHECKS.length);
-    expect(results.filter(({ outcome }) => outcome === 'passed').length).toBeGreaterThan(115);
-  }, 240_000);
+  it.each(['mqtt', 'http'] as const)(
+    'holds every clause over %s',
+    async (transport) => {
+      const tls = await facesOf(await anyAuthority(), '127.0.0.1');
+      // Pictures are the same over both transports: they are read over one.
+      const results = await judge(
+        { breaks: [] },
+        { transport, tls, ...(transport === 'mqtt' && { probe: screenProbe }) },
+      );
+      expect(troubles(results)).toEqual([]);
+      expect(results).toHaveLength(BOX_CHECKS.length);
+      expect(results.filter(({ outcome }) => outcome === 'passed').length).toBeGreaterThan(115);
+    },
+    240_000,
+  );
 });
 
 describe('a box that is awaited', () => {

@@ -1,5 +1,8 @@
 const IS_FULL_MATRIX = process.env.PAYBOX_MUTANTS === 'all';
 
+/** Milliseconds for one mutant, on a busy machine. */
+export const MUTANT_TIMEOUT_MS = IS_FULL_MATRIX ? 1_200_000 : 300_000;
+
 /**
  * The checks that judge a mutant: those of the clauses that it breaks, of the clauses before and after them, and those
  * that always run. `npm run soak -- --only mutants` sets PAYBOX_MUTANTS=all: each mutant is judged by every check then.

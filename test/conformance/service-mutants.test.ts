@@ -4,7 +4,7 @@ import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
 import type { EmulatedServiceChanges } from '../../src/conformance/service/emulated-service.ts';
 import { crc16 } from '../../src/protocol/crc16.ts';
 import { PATHS } from '../../src/protocol/http-api.ts';
-import { checksNear } from './nearby-checks.ts';
+import { checksNear, MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
 import { clausesOf, type Exchange, judgeEmulated, type Tampering, tamperingProxy } from './service-fixture.ts';
 
 const SERVICE = (path: string) => `/vqr${path}`;
@@ -390,7 +390,7 @@ const CALLBACK_CHANGES: readonly (readonly [what: string, clauses: readonly stri
   ],
 ];
 
-describe.concurrent('a service that is wrong', { timeout: 300_000 }, () => {
+describe.concurrent('a service that is wrong', { timeout: MUTANT_TIMEOUT_MS }, () => {
   it('is not what these tests begin with', async () => {
     const results = await judged((through) => ({
       service: (origin) => through(origin, {}),

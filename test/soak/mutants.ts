@@ -34,7 +34,7 @@ export const mutants: Soak = {
 function matrix(signal: AbortSignal): Promise<VitestReport> {
   const files = readdirSync(join(ROOT, FOLDER)).filter((file) => /mutants\.test\.ts$|^box-tls\.test\.ts$/.test(file));
   const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
-  const options = ['run', '--config', 'test/vitest.config.ts', '--reporter=json', '--testTimeout=600000'];
+  const options = ['run', '--config', 'test/vitest.config.ts', '--reporter=json'];
   const child = spawn(process.execPath, [vitest, ...options, ...files.map((file) => join(FOLDER, file))], {
     cwd: ROOT,
     env: { ...process.env, PAYBOX_MUTANTS: 'all' },
