@@ -1,37 +1,30 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
 import { endAll, STOP_BUDGET_MS } from '../lib/ending.ts';
 import type { PayboxError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { Names } from '../lib/names.ts';
 import type { Random } from '../lib/random.ts';
-import { readPemFiles } from '../lib/tls.ts';
+import { signedConnections } from './boxes/connection.ts';
 import { Hub } from './boxes/hub.ts';
 import { MessageSigner } from './boxes/message-signer.ts';
-import type { BrokerAddress, MqttChannel, MqttChannelDeps } from './boxes/mqtt-channel.ts';
-import type { LimitedSocket } from './boxes/packet-limit.ts';
+import type { Mqtt, MqttDeps } from './boxes/mqtt.ts';
 import { attemptCallback, createPost } from './callbacks/attempt.ts';
 import { cacheBacklog, createBacklog } from './callbacks/backlog.ts';
 import { portOf } from './callbacks/destination.ts';
-import { CallbackDispatcher } from './callbacks/dispatcher.ts';
+import { CallbackDispatcher, type CallbackDispatcherDeps } from './callbacks/dispatcher.ts';
 import { retryWaitsOf } from './callbacks/retry-schedule.ts';
 import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import { createDirectory } from './directory.ts';
 import { deliveriesFor } from './domain/payment.ts';
+import { type Edges, edgesWithoutFaults, type FaultTargets } from './edges.ts';
 import { Enrolments } from './enrolments.ts';
-import { SettableClock } from './faults/clock-faults.ts';
-import { FaultInjection } from './faults/fault-injection.ts';
 import { Health } from './health.ts';
-import { adminRoutes } from './http/admin-routes.ts';
-import { createApp } from './http/app.ts';
-import { boxRoutes } from './http/box-routes.ts';
-import { answerBeforeClosing } from './http/closing.ts';
-import { adminEnrolmentRoutes, boxEnrolmentRoutes } from './http/enrolment-routes.ts';
-import { pageRoutes } from './http/page-routes.ts';
-import { serviceRoutes } from './http/service-routes.ts';
+import { answerBeforeClosing, createApp } from './http/app.ts';
+import { listenAt, originAt, registerRoutes } from './http/routes.ts';
 import { openKnownLogins } from './known-logins.ts';
-import { addressError, readServerTls, urlHost } from './listen.ts';
+import { readServerTls } from './listen.ts';
 import { Logins } from './logins.ts';
 import { createMetrics } from './metrics.ts';
 import { Service } from './service.ts';
@@ -66,7 +59,7 @@ export interface Gateway {
   close(withinMs?: number): Promise<void>;
 }
 
-/** What has been opened: parts that end together, and the store, which they write into, after them. */
+/** The parts that end together, and the store that they write into, which ends after them. */
 class Opened {
   readonly #deps: GatewayDeps;
   readonly #ends = new Map<string, () => unknown>();
@@ -81,7 +74,7 @@ class Opened {
     this.#ends.set(part, end);
   }
 
-  /** Remembers to close the store, and hands it on. */
+  /** Closes this store after all parts. Returns it. */
   keep(store: Store): Store {
     this.#store = store;
     return store;
@@ -113,184 +106,127 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
 }
 
 async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened): Promise<Gateway> {
-  const clock = new SettableClock(world.clock);
-  const deps = { ...world, clock };
-  const { random, log } = deps;
+  const { random, log } = world;
   const changes = new Changes();
-  const owedAnew: DeliveriesFor = (payment, order) =>
-    // What it was told of is not known any more: it is told as what may have been said before (AGT-11).
-    deliveriesFor(payment, order, createDirectory(config), { callbackId: random.uuid(), isOnline: () => true });
-  const store = opened.keep(await openStore(config, log, { onStandby: world.onStandby, deliveriesFor: owedAnew }));
+  // Faults call parts that are made after them.
+  const targets: FaultTargets = { payPush: async () => undefined, resendCallback: async () => undefined };
+  const edges = await edgesOf(config, world, changes, targets);
+  const clock = edges.clock;
+  const base = { ...world, clock, config, changes };
+  const store = await openGatewayStore(config, { ...world, clock }, opened);
   const secrets = await store.boxSecrets();
   const directory = createDirectory(config, secrets);
   await store.orders.failUnfinished(clock.wallMs(), config.confirm);
-  const seams = new FaultInjection({ ...deps, config, directory, changes });
-  const { faults, links } = seams;
-  const tokens = seams.tokens(await createTokens(store, clock, random));
-  const wire = new TrafficLog(deps);
-  const hub = new Hub({ ...deps, directory, store, changes, wire, ...config });
-  const seals = await MessageSigner.open({ ...deps, hub, directory, store, wire });
-  opened.add('faults', () => faults.close());
+  const trafficLog = new TrafficLog(base);
+  const shared = { ...base, directory, store, trafficLog };
+  const hub = new Hub({ ...shared, ...config });
+  const signer = await MessageSigner.open({ ...shared, hub });
+  opened.add('faults', () => edges.close());
   opened.add('boxes', () => hub.close());
   const backlog = createBacklog({ clock, store });
   const cachedBacklog = cacheBacklog(backlog, clock);
   const metrics = createMetrics(() => hub.online, cachedBacklog);
   const ownPorts: number[] = [];
-  const names = new Names(deps);
-  const dispatcher: CallbackDispatcher = new CallbackDispatcher({
-    ...deps,
-    directory,
-    store,
-    changes,
-    metrics,
-    wire,
-    post: createPost(
-      () => ownPorts,
-      (signal) => names.lookup(signal),
-    ),
-    attempt: seams.attempt(attemptCallback, (id) => dispatcher.resend(id)),
-    retryWaitsMs: retryWaitsOf(config),
-  });
-  opened.add('callbacks', () => dispatcher.close());
-  opened.add('names', () => names.close());
+  const dispatcher = openDispatcher({ ...shared, metrics, edges }, ownPorts, opened);
   const pruner = new Pruner({ store, clock, log });
   opened.add('pruner', () => pruner.close());
-
-  const boxHub = seams.boxHub(hub);
-  const { known, close: keepKnown } = await openKnownLogins({ ...deps, store });
+  const { known, close: keepKnown } = await openKnownLogins({ ...base, store });
   opened.add('known logins', keepKnown);
   const logins = new Logins(clock, known);
-  const mqtt = await startMqtt(config, { ...deps, hub: boxHub, links, seals, directory, logins }, seams, opened);
-  const serviceHub = seams.serviceHub(hub, (orderRef) => service.payOrder(orderRef));
-  const pay = seams.pay({ ...deps, directory, store, hub, dispatcher, changes });
-  const service: Service = new Service({ ...deps, config, directory, store, hub: serviceHub, pay, changes, metrics });
-  const { tls } = config.http;
-  const app = createApp(log, clock, tls && readServerTls(tls, 'http.tls'));
-  answerBeforeClosing(app, clock);
-  const originOf = (request: FastifyRequest) => originFor(request, config, () => originAt(app, config));
-  const endStreams: (() => void)[] = [];
-  opened.add('requests', () => {
-    for (const end of endStreams) end();
-    return app.close();
-  });
-  const calls = { service, directory, tokens, logins, wire, originOf, goWrong: seams.calls(tokens) };
-  app.register(async (scope) => serviceRoutes(scope, { ...deps, ...calls }), { prefix: config.basePath });
-  app.register(
-    async (scope) => void endStreams.push(boxRoutes(scope, { ...deps, hub: boxHub, links, seals, directory, logins })),
-  );
-  const baseUrl = () => `${originAt(app, config)}${config.basePath}`;
-  const owned = {
-    ...deps,
-    config,
-    service,
-    dispatcher,
-    seals,
-    logins,
-    changes,
-    store,
-    hub,
-    directory,
-    wire,
-    faults,
-    backlog,
-  };
-  app.register(async (scope) => void endStreams.push(adminRoutes(scope, { ...owned, baseUrl })), { prefix: '/_mock' });
+  const connect = edges.connect(signedConnections({ signer, log }));
+  const boxes = { ...shared, hub: edges.boxHub(hub), connect, signer, logins };
+  const mqtt = await openMqtt(config, boxes, edges, opened);
+  const pay = edges.receivePayment({ ...shared, hub, dispatcher });
+  const service = new Service({ ...shared, hub: edges.pushHub(hub), pay, metrics });
+  targets.payPush = async (pushId) => service.payOrder((await store.orders.findByPush(pushId))?.id ?? '');
+  targets.resendCallback = (id) => dispatcher.resend(id);
+
   const expel = (terminalCode: string, reason: string) => {
     hub.expel(terminalCode, reason);
     mqtt?.drop(terminalCode);
   };
   const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
-  const enrolments = await Enrolments.open({ ...deps, config, directory, store, secrets, changes, isOnline, expel });
-  app.register(async (scope) => boxEnrolmentRoutes(scope, { enrolments, directory, logins, log }));
-  app.register(async (scope) => adminEnrolmentRoutes(scope, { enrolments, logins, log, ...config }), {
-    prefix: '/_mock',
-  });
+  const enrolments = await Enrolments.open({ ...shared, secrets, isOnline, expel });
   const health = new Health({ clock, store, isBrokerThere: () => mqtt?.isConnected() ?? true });
-  app.register((scope) =>
-    pageRoutes(scope, { store, metrics, health, backlog: cachedBacklog, log, basePath: config.basePath }),
-  );
-  await listen(app, config);
-  ownPorts.push(...portsOf(originAt(app, config), config.mqtt?.embedded === undefined ? undefined : mqtt?.url));
+  const app = openApp(config, base);
+  const tokens = edges.tokens(await createTokens(store, clock, random));
+  const parts = { ...shared, service, dispatcher, signer, logins, hub, backlog, enrolments, health, metrics, tokens };
+  const endStreams = registerRoutes(app, edges, { ...parts, cachedBacklog, boxes });
+  opened.add('requests', () => {
+    endStreams();
+    return app.close();
+  });
+  await listenAt(app, config);
+  const origin = originAt(app, config);
+  ownPorts.push(...portsOf(origin, config.mqtt?.embedded === undefined ? undefined : mqtt?.url));
   dispatcher.start();
   pruner.start();
 
-  const origin = originAt(app, config);
   const mqttUrl = mqtt?.url;
   log.info('gateway-ready', { origin, mqttUrl });
   const close = (withinMs = STOP_BUDGET_MS) => opened.close(withinMs);
   return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl, superseded: store.superseded, close };
 }
 
-function portsOf(...addresses: (string | undefined)[]): number[] {
-  return addresses.flatMap((address) => (address === undefined ? [] : [portOf(new URL(address))]));
-}
-
-interface Mqtt {
-  url: string;
-  isConnected: () => boolean;
-  drop: (terminalCode: string) => void;
-}
-
-/** Joins the boxes on MQTT, on the embedded or an external broker; where they find it, and whether it is there. */
-async function startMqtt(
+/** Without a sandbox there are no faults, and their code is not loaded. */
+async function edgesOf(
   config: GatewayConfig,
-  deps: MqttChannelDeps & { logins: Logins },
-  seams: FaultInjection,
+  world: GatewayDeps,
+  changes: Changes,
+  targets: FaultTargets,
+): Promise<Edges> {
+  if (!config.sandbox) return edgesWithoutFaults(world.clock);
+  const { injectFaults } = await import('./faults/fault-injection.ts');
+  return injectFaults({ ...world, config, changes, targets, directory: createDirectory(config) });
+}
+
+async function openGatewayStore(config: GatewayConfig, deps: GatewayDeps, opened: Opened): Promise<Store> {
+  const { random, log, onStandby } = deps;
+  // What boxes had heard of these payments is lost with the store: they are sent again as possibly known (AGT-11).
+  const deliveriesAgain: DeliveriesFor = (payment, order) =>
+    deliveriesFor(payment, order, createDirectory(config), { callbackId: random.uuid(), isOnline: () => true });
+  return opened.keep(await openStore(config, log, { onStandby, deliveriesFor: deliveriesAgain }));
+}
+
+/** The sender of callbacks, which never calls the gateway's own ports. */
+function openDispatcher(
+  deps: Omit<CallbackDispatcherDeps, 'post' | 'attempt' | 'retryWaitsMs'> & { config: GatewayConfig; edges: Edges },
+  ownPorts: readonly number[],
+  opened: Opened,
+): CallbackDispatcher {
+  const names = new Names(deps);
+  const post = createPost(
+    () => ownPorts,
+    (signal) => names.lookup(signal),
+  );
+  const attempt = deps.edges.attempt(attemptCallback);
+  const dispatcher = new CallbackDispatcher({ ...deps, post, attempt, retryWaitsMs: retryWaitsOf(deps.config) });
+  opened.add('callbacks', () => dispatcher.close());
+  opened.add('names', () => names.close());
+  return dispatcher;
+}
+
+async function openMqtt(
+  { mqtt }: GatewayConfig,
+  deps: Omit<MqttDeps, 'boxConnected' | 'startBroker'>,
+  edges: Edges,
   opened: Opened,
 ): Promise<Mqtt | undefined> {
-  if (config.mqtt === null) return undefined;
-  const { openMqttChannel } = await import('./boxes/mqtt-channel.ts');
-  const { embedded, url = '', username, password, tls } = config.mqtt;
-  if (embedded === undefined) {
-    const channel = await openMqttChannel(
-      { where: url, username, password, tls: tls && readPemFiles(tls, 'mqtt.tls') },
-      deps,
-    );
-    opened.add('broker', () => channel.close());
-    // A broker of its own has logins of its own.
-    return { url, isConnected: channel.isConnected, drop: () => undefined };
-  }
-  const { startBroker } = await import('./boxes/broker.ts');
-  let channel: MqttChannel | undefined;
-  const onBoxConnected = (box: string, socket: LimitedSocket) => {
-    const disconnected = seams.links.connected(box, { cut: () => socket.destroy(), hold: () => socket.hold() });
-    socket.once('close', disconnected);
-  };
-  const sessionInUse = (box: string) => deps.hub.session(box)?.sessionId;
-  const onBoxGone = (box: string) => channel?.boxGone(box);
-  const broker = await seams.broker(embedded, (at, login) =>
-    startBroker(at, { ...deps, login, sessionInUse, onBoxConnected, onBoxGone }),
-  );
-  opened.add('broker', async () => {
-    // First the goodbye, which the broker still brings to the boxes.
-    await channel?.close();
-    await broker.close();
-  });
-  const address: BrokerAddress = { where: broker.connect, ...broker.login };
-  channel = await openMqttChannel(address, deps);
-  return { url: broker.url, isConnected: channel.isConnected, drop: broker.drop };
+  if (mqtt === null) return undefined;
+  const { startMqtt } = await import('./boxes/mqtt.ts');
+  const { boxConnected, startBroker } = edges;
+  const started = await startMqtt(mqtt, { ...deps, boxConnected, startBroker });
+  opened.add('broker', started.close);
+  return started;
 }
 
-async function listen(app: FastifyInstance, { http }: GatewayConfig): Promise<void> {
-  try {
-    await app.listen({ host: http.host, port: http.port });
-  } catch (error) {
-    throw addressError(error, http, 'http');
-  }
+function openApp(config: GatewayConfig, { clock, log }: GatewayDeps): FastifyInstance {
+  const { tls } = config.http;
+  const app = createApp(log, clock, tls && readServerTls(tls, 'http.tls'));
+  answerBeforeClosing(app, clock);
+  return app;
 }
 
-function originAt(app: FastifyInstance, { http }: GatewayConfig): string {
-  const address = app.server.address();
-  const port = address === null || typeof address === 'string' ? http.port : address.port;
-  return `${schemeOf(http)}://${urlHost(http.host)}:${port}`;
-}
-
-function schemeOf({ tls }: GatewayConfig['http']): string {
-  return tls === undefined ? 'http' : 'https';
-}
-
-/** Where this caller reached the gateway, so that links in the answer work for it. */
-function originFor(request: FastifyRequest, { http }: GatewayConfig, otherwise: () => string): string {
-  const { host = '' } = request.headers;
-  return /^[\w.[\]:-]{1,255}$/.test(host) ? `${schemeOf(http)}://${host}` : otherwise();
+function portsOf(...addresses: (string | undefined)[]): number[] {
+  return addresses.flatMap((address) => (address === undefined ? [] : [portOf(new URL(address))]));
 }

@@ -61,7 +61,7 @@ export function createReceivePayment({
       if (told_at_ms === null) hub.resendFromStore([terminal_code]);
       else hub.sendPayment(terminal_code, { ...payment, push_id, repeated: false });
     }
-    for (const { id, terminal_code } of withdrawn) hub.withdrawPush(terminal_code, id, 'the order was paid');
+    for (const { id, terminal_code } of withdrawn) hub.withdrawPush(terminal_code, id, 'paid');
     if (callback !== undefined) dispatcher.wake(payment.partner);
     changes.publish('payments', 'orders', 'callbacks');
     return transactionId;

@@ -142,7 +142,7 @@ export class Service {
     const withdrawn = await store.orders.cancel(order.id, clock.wallMs());
     if (withdrawn === undefined) return refuse('E46', 'the order is paid');
     for (const { id, terminal_code } of withdrawn) {
-      hub.withdrawPush(terminal_code, id, 'the order was cancelled');
+      hub.withdrawPush(terminal_code, id, 'cancelled');
     }
     log.info('order-cancelled', { order: order.id, orderId: order.order_id });
     changes.publish('orders');

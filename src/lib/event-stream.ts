@@ -25,7 +25,6 @@ export class EventStream {
   readonly #response: ServerResponse;
   readonly #options: EventStreamOptions;
   readonly #closed = new AbortController();
-  #isHeld = false;
   /** Settles once the stream has ended, from either side. */
   readonly ended: Promise<void>;
 
@@ -61,20 +60,7 @@ export class EventStream {
   /** Ends it at once, for a reader that may never read what is still to come. */
   cut(): void {
     this.#closed.abort();
-    if (!this.#isHeld) this.#response.destroy();
-  }
-
-  /** Lets nothing through, its end neither, until the returned function is called. */
-  hold(): () => void {
-    this.#isHeld = true;
-    this.#response.cork();
-    this.#response.socket?.pause();
-    return () => {
-      this.#isHeld = false;
-      this.#response.uncork();
-      this.#response.socket?.resume();
-      if (this.#closed.signal.aborted) this.#response.destroy();
-    };
+    this.#response.destroy();
   }
 
   #write(text: string): void {

@@ -1,18 +1,10 @@
-import { PassThrough } from 'node:stream';
 import { expect, it } from 'vitest';
 import type { Post } from '../../src/gateway/callbacks/attempt.ts';
 import { attemptCallback } from '../../src/gateway/callbacks/attempt.ts';
-import { Changes } from '../../src/gateway/changes.ts';
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
-import { createDirectory } from '../../src/gateway/directory.ts';
 import { withCallbackFaults } from '../../src/gateway/faults/callback-faults.ts';
-import { Faults } from '../../src/gateway/faults/faults.ts';
-import { LatePayments } from '../../src/gateway/faults/told-late.ts';
-import { createLogger } from '../../src/lib/log.ts';
-import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { eventually } from '../support/net.ts';
-import { askFaults, expectTold, isAnnounced, openShop, type Shop } from './faults.ts';
+import { askFaults, expectTold, faultsOnly, isAnnounced, openShop, type Shop } from './faults.ts';
 import { partnerServer, TEST_CALLBACK, testCallback, testGateway } from './harness.ts';
 
 interface CallbackView {
@@ -116,19 +108,14 @@ it('FLT-8 sync-swapped: the callback comes after the next one', async () => {
 });
 
 it('FLT-8 partner-never: an attempt that is stopped as its answer comes ends all the same', async () => {
-  const clock = new VirtualClock();
-  const log = createLogger(new PassThrough().resume(), clock, 'json');
-  const directory = createDirectory(parseGatewayConfig({ dataDir: 'x' }, 'test'));
-  const deps = { directory, clock, log, random: systemRandom, changes: new Changes() };
-  const faults = new Faults({ ...deps, sandbox: true, partners: [] });
+  const { clock, faults, deps } = faultsOnly();
   expect(faults.order({ fault: 'partner-never' }).ok).toBe(true);
   const stop = new AbortController();
   const post: Post = async () => {
     stop.abort(new Error('the gateway is stopping'));
     return { status: 200, body: '', cut: false };
   };
-  const toldLate = new LatePayments();
-  const attempt = withCallbackFaults(attemptCallback, { ...deps, faults, toldLate, sendAgain: async () => undefined });
+  const attempt = withCallbackFaults(attemptCallback, deps);
   const auth = { kind: 'none' } as const;
   const to = { id: 'c', url: 'http://127.0.0.1/', auth, signingSecret: undefined, body: '{}', tries: 0, byHand: false };
   const made = await attempt(to, { clock, post }, stop.signal);

@@ -1,30 +1,19 @@
 import { Socket } from 'node:net';
-import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { MakeAttempt } from '../../src/gateway/callbacks/attempt.ts';
-import { Changes } from '../../src/gateway/changes.ts';
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
-import { createDirectory } from '../../src/gateway/directory.ts';
 import { withCallbackFaults } from '../../src/gateway/faults/callback-faults.ts';
-import { Faults } from '../../src/gateway/faults/faults.ts';
-import { LinkFaults } from '../../src/gateway/faults/link-faults.ts';
-import { LatePayments } from '../../src/gateway/faults/told-late.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { type FaultName, type FaultOrder, magicContent } from '../../src/protocol/faults.ts';
-import type { DownMessage, DownOf } from '../../src/protocol/messages.ts';
+import type { DownOf } from '../../src/protocol/messages.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
-import { askFaults } from './faults.ts';
+import { askFaults, faultsOnly } from './faults.ts';
 import {
   ACCOUNT,
   BOX1,
   BOX2,
-  BOXES,
   GENERATE,
   order as generated,
-  OTHER_ACCOUNT,
   partnerServer,
   push,
   qrFor,
@@ -54,18 +43,11 @@ const show = (content: string): DownOf<'show'> => ({
   sessionMs: 0,
 });
 
-/** The faults of a gateway with a line to a box and a way to its partner, on a clock that stands still. */
+/** The faults of a gateway with a connection to a box and a way to its partner, on a clock that stands still. */
 function open() {
-  const clock = new VirtualClock();
-  const log = createLogger(new PassThrough().resume(), clock, 'json');
-  const config = { dataDir: 'x', accounts: [ACCOUNT, OTHER_ACCOUNT], boxes: BOXES };
-  const directory = createDirectory(parseGatewayConfig(config, 'test'));
-  const deps = { directory, clock, log, random: systemRandom, changes: new Changes() };
-  const faults = new Faults({ ...deps, sandbox: true, partners: [] });
-  const links = new LinkFaults({ ...deps, faults, confirmTimeoutMs: DEADLINE_MS, isBrokerForeign: false });
+  const { clock, faults, links, deps, connectBox } = faultsOnly();
   const said: string[] = [];
-  const send = (message: DownMessage) => void said.push(message.type === 'show' ? message.content : message.type);
-  const line = links.line(BOX, { transport: 'mqtt', send, end: () => undefined });
+  const connection = connectBox((message) => said.push(message.type === 'show' ? message.content : message.type));
   const posted: string[] = [];
   const make: MakeAttempt = async (to, { post }, stop) => {
     const { content } = JSON.parse(to.body) as { content: string };
@@ -75,15 +57,14 @@ function open() {
     const result = answer === undefined ? 'retry' : 'delivered';
     return { ...headers, result, warning: null, status: answer?.status ?? null, answer: null, error: null };
   };
-  const sendAgain = async () => undefined;
-  const attempt = withCallbackFaults(make, { ...deps, faults, toldLate: new LatePayments(), sendAgain });
+  const attempt = withCallbackFaults(make, deps);
   const stop = new AbortController();
   const heard: string[] = [];
   return {
     clock,
     faults,
     links,
-    line,
+    connection,
     said,
     posted,
     heard,
@@ -112,10 +93,10 @@ const NAMES = ['A', 'B', 'C', 'D', 'E'];
 
 describe('what a fault holds back', () => {
   it.each(['box-slow', 'push-late'] as const)('FLT-11 %s: goes at its end at once, in order', async (fault) => {
-    const { order, line, said, standing, clock, faults, settle } = open();
+    const { order, connection, said, standing, clock, faults, settle } = open();
     const id = order({ fault, seconds: 600, times: NAMES.length });
-    for (const name of NAMES) line.send(show(name));
-    line.send(show('next'));
+    for (const name of NAMES) connection.send(show(name));
+    connection.send(show('next'));
     await clock.advance(599_000);
     expect(said).toEqual(['next']);
     expect(standing()).toEqual([[fault, NAMES.length]]);
@@ -126,13 +107,13 @@ describe('what a fault holds back', () => {
   });
 
   it('FLT-11 goes in the order in which it was held, whichever faults hold it', async () => {
-    const { order, line, said, clock, faults, settle } = open();
+    const { order, connection, said, clock, faults, settle } = open();
     order({ fault: 'box-slow', content: 'B', seconds: 600 });
     order({ fault: 'push-late', content: 'A', seconds: 5 });
     order({ fault: 'box-slow', content: 'A', seconds: 600 });
     order({ fault: 'push-late', content: 'C', seconds: 700 });
     order({ fault: 'link-slow', seconds: 600 });
-    for (const name of ['A', 'B', 'C']) line.send(show(name));
+    for (const name of ['A', 'B', 'C']) connection.send(show(name));
     faults.endAll();
     await settle();
     expect(said).toEqual(['A', 'B', 'C']);
@@ -140,10 +121,10 @@ describe('what a fault holds back', () => {
   });
 
   it('FLT-11 of two that hold the same goes on when both have ended', async () => {
-    const { order, line, said, faults, settle, clock } = open();
+    const { order, connection, said, faults, settle, clock } = open();
     const late = order({ fault: 'push-late', seconds: 600 });
     order({ fault: 'box-slow', seconds: 600 });
-    line.send(show('A'));
+    connection.send(show('A'));
     faults.end(late);
     await settle();
     expect(said).toEqual([]);
@@ -153,10 +134,10 @@ describe('what a fault holds back', () => {
   });
 
   it('FLT-11 a fault that has happened as often as it was to stands until it holds nothing', async () => {
-    const { order, line, said, standing, clock } = open();
+    const { order, connection, said, standing, clock } = open();
     order({ fault: 'box-slow', seconds: 2 });
-    line.send(show('A'));
-    line.send(show('B'));
+    connection.send(show('A'));
+    connection.send(show('B'));
     expect(said).toEqual(['B']);
     await clock.advance(1_999);
     expect(standing()).toEqual([['box-slow', 1]]);
@@ -165,9 +146,9 @@ describe('what a fault holds back', () => {
   });
 
   it('FLT-11 push-swapped: the push goes at its end, although no message has followed it', async () => {
-    const { order, line, said, standing, faults, settle, clock } = open();
+    const { order, connection, said, standing, faults, settle, clock } = open();
     const id = order({ fault: 'push-swapped' });
-    line.send(show('A'));
+    connection.send(show('A'));
     await clock.advance(DEADLINE_MS);
     expect([said, standing()]).toEqual([[], [['push-swapped', 1]]]);
     faults.end(id);
@@ -176,26 +157,26 @@ describe('what a fault holds back', () => {
   });
 
   it('FLT-6 push-swapped several times: each goes after the next one, which is none of them', async () => {
-    const { order, line, said, standing, settle } = open();
+    const { order, connection, said, standing, settle } = open();
     order({ fault: 'push-swapped', times: 2 });
-    for (const name of ['A', 'B', 'C', 'D', 'E']) line.send(show(name));
+    for (const name of ['A', 'B', 'C', 'D', 'E']) connection.send(show(name));
     await settle();
     expect(said).toEqual(['B', 'A', 'D', 'C', 'E']);
     expect(standing()).toEqual([]);
   });
 
   it('FLT-6 push-swapped: a push that nothing follows for two deadlines is held no longer', async () => {
-    const { order, line, said, standing, clock } = open();
+    const { order, connection, said, standing, clock } = open();
     order({ fault: 'push-swapped' });
-    line.send(show('A'));
+    connection.send(show('A'));
     await clock.advance(2 * DEADLINE_MS);
     expect([said, standing()]).toEqual([['A'], []]);
   });
 
   it('FLT-11 link-slow: messages both ways go at its end, in order', async () => {
-    const { order, line, said, faults, settle, clock } = open();
+    const { order, connection, said, faults, settle, clock } = open();
     order({ fault: 'link-slow', seconds: 600, seed: 5 });
-    for (const name of NAMES) line.send(show(name));
+    for (const name of NAMES) connection.send(show(name));
     await settle();
     expect(said).toEqual([]);
     faults.endAll();
@@ -250,9 +231,9 @@ describe('what a fault holds back', () => {
   });
 
   it('FLT-11 a content: what it holds goes on when all faults are ended', async () => {
-    const { line, call, said, posted, standing, faults, settle, clock } = open();
+    const { connection, call, said, posted, standing, faults, settle, clock } = open();
     const [push, sync] = [magicContent('push-late'), magicContent('sync-late')];
-    line.send(show(push));
+    connection.send(show(push));
     call(sync);
     await clock.advance(1_000);
     expect([said, posted, standing()]).toEqual([[], [], []]);
@@ -262,16 +243,16 @@ describe('what a fault holds back', () => {
   });
 
   it('FLT-11 is no more than 10,000: one more has the oldest go on', async () => {
-    const { order, line, said, standing, settle, clock } = open();
+    const { order, connection, said, standing, settle, clock } = open();
     order({ fault: 'box-slow', seconds: 600, times: 10_000 });
     const [first, second, push] = [show('first'), show('second'), show('more')];
-    line.send(first);
-    line.send(second);
-    for (let n = 2; n < 10_000; n += 1) line.send(push);
+    connection.send(first);
+    connection.send(second);
+    for (let n = 2; n < 10_000; n += 1) connection.send(push);
     await settle();
     expect(said).toEqual([]);
     order({ fault: 'box-slow', seconds: 600 });
-    line.send(push);
+    connection.send(push);
     await settle();
     expect(said).toEqual(['first']);
     expect(standing()).toEqual([
@@ -283,12 +264,12 @@ describe('what a fault holds back', () => {
   });
 
   it('FLT-11 is dropped where the gateway stops, and leaves no wait', async () => {
-    const { order, line, call, said, faults, settle, clock } = open();
+    const { order, connection, call, said, faults, settle, clock } = open();
     order({ fault: 'push-late', seconds: 600 });
     order({ fault: 'push-swapped', content: 'B' });
     order({ fault: 'sync-late', seconds: 600 });
-    line.send(show('A'));
-    line.send(show('B'));
+    connection.send(show('A'));
+    connection.send(show('B'));
     call('C');
     faults.close();
     await settle();
@@ -323,7 +304,7 @@ it('FLT-11 a gateway that stops in the midst of faults answers who waits, tells 
   expect(gateway.log.filter((it) => ['end-late', 'end-failed'].includes(it.event))).toEqual([]);
 });
 
-describe('connections that are held', () => {
+describe('held connections', () => {
   it('FLT-9 what waits to be posted is forgotten with its connection', async () => {
     const { faults, links, order } = open();
     order({ fault: 'half-open', seconds: 600 });
@@ -348,15 +329,15 @@ describe('connections that are held', () => {
   it('FLT-9 are no more than 16 of a box: one more ends the oldest', () => {
     const { faults, links } = open();
     faults.order({ fault: 'half-open', seconds: 600 });
-    const events: string[] = [];
-    const connect = (name: string) =>
-      links.connected(BOX, {
-        cut: () => void events.push(`${name} cut`),
-        hold: () => () => void events.push(`${name} released`),
-      });
-    for (let n = 1; n <= 17; n += 1) connect(String(n))();
-    expect(events).toEqual(['1 cut', '1 released']);
+    const sockets = Array.from({ length: 17 }, () => new Socket());
+    for (const socket of sockets) links.connected(BOX, socket)();
+    const isHeld = (socket: Socket) => Object.hasOwn(socket, 'destroy');
+    const isCut = (socket: Socket) => socket.destroyed;
+    expect([sockets.map(isHeld), sockets.map(isCut)]).toEqual([
+      sockets.map((_, n) => n > 0),
+      sockets.map((_, n) => n === 0),
+    ]);
     faults.endAll();
-    expect(events.slice(2)).toEqual(Array.from({ length: 16 }, (_, n) => `${n + 2} released`));
+    expect(sockets.filter((it) => isHeld(it) || isCut(it))).toEqual([sockets[0]]);
   });
 });

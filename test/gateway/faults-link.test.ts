@@ -1,20 +1,12 @@
 import { type AddressInfo, createServer } from 'node:net';
-import { PassThrough } from 'node:stream';
 import { Aedes } from 'aedes';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Changes } from '../../src/gateway/changes.ts';
-import { parseGatewayConfig } from '../../src/gateway/config.ts';
-import { createDirectory } from '../../src/gateway/directory.ts';
-import { Faults } from '../../src/gateway/faults/faults.ts';
-import { LinkFaults } from '../../src/gateway/faults/link-faults.ts';
-import { createLogger } from '../../src/lib/log.ts';
-import { systemRandom } from '../../src/lib/random.ts';
-import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import type { BoxConnection } from '../../src/gateway/boxes/connection.ts';
 import type { StandingFault } from '../../src/protocol/faults.ts';
-import type { DownMessage } from '../../src/protocol/messages.ts';
+import type { UpMessage } from '../../src/protocol/messages.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually } from '../support/net.ts';
-import { askFaults, openShop, type Shop } from './faults.ts';
+import { askFaults, faultsOnly, openShop, type Shop } from './faults.ts';
 import { BOX1, BOX2, testGateway } from './harness.ts';
 
 const logged = (shop: Shop, event: string) => shop.gateway.log.filter((it) => it.event === event);
@@ -131,21 +123,18 @@ it('FLT-9 half-open over http: what the box posts waits too', async () => {
 });
 
 it('FLT-9 link-slow: each message takes up to a second, and none overtakes another', async () => {
-  const clock = new VirtualClock();
-  const log = createLogger(new PassThrough().resume(), clock, 'json');
-  const directory = createDirectory(parseGatewayConfig({ dataDir: 'x' }, 'test'));
-  const deps = { directory, clock, log, random: systemRandom, changes: new Changes() };
-  const faults = new Faults({ ...deps, sandbox: true, partners: [] });
-  const links = new LinkFaults({ ...deps, faults, confirmTimeoutMs: 5_000, isBrokerForeign: false });
+  const { clock, faults, links, connectBox } = faultsOnly();
   expect(faults.order({ fault: 'link-slow', seed: 5 }).ok).toBe(true);
   const down: number[] = [];
   const up: number[] = [];
-  const send = ({ sentAtMs }: DownMessage) => void down.push(sentAtMs);
-  const line = links.line(BOX1.terminalCode, { transport: 'mqtt', send, end: () => undefined });
+  const connection = connectBox(({ sentAtMs }) => down.push(sentAtMs));
+  const receive = async (_box: string, _connection: BoxConnection, { sentAtMs }: UpMessage) => up.push(sentAtMs) > 0;
+  const hub = links.hub({ session: () => undefined, receive, disconnected: () => undefined });
   const numbers = Array.from({ length: 20 }, (_, n) => n);
   for (const n of numbers) {
-    line.send({ v: 1, id: 'a', sessionId: 's', sentAtMs: n, type: 'ack', reportIds: [] });
-    links.heard(BOX1.terminalCode, () => up.push(n));
+    const head = { v: 1, id: 'a', sessionId: 's', sentAtMs: n } as const;
+    connection.send({ ...head, type: 'ack', reportIds: [] });
+    void hub.receive(BOX1.terminalCode, connection, { ...head, type: 'alive' });
   }
   await clock.advance(0);
   expect([down.length, up.length]).toEqual([0, 0]);

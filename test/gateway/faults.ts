@@ -1,17 +1,28 @@
-import { Writable } from 'node:stream';
+import { PassThrough, Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { startAgent } from '../../src/agent/agent.ts';
 import { parseAgentConfig } from '../../src/agent/config.ts';
 import { setupOf } from '../../src/agent/setup.ts';
+import { Changes } from '../../src/gateway/changes.ts';
+import { parseGatewayConfig } from '../../src/gateway/config.ts';
+import { createDirectory } from '../../src/gateway/directory.ts';
+import { Faults } from '../../src/gateway/faults/faults.ts';
+import { LinkFaults } from '../../src/gateway/faults/link-faults.ts';
+import { LatePayments } from '../../src/gateway/faults/payment-faults.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import type { FaultOrder, StandingFault } from '../../src/protocol/faults.ts';
+import type { DownMessage } from '../../src/protocol/messages.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import {
+  ACCOUNT,
   BOX1,
+  BOXES,
   GENERATE,
   type LogLine,
+  OTHER_ACCOUNT,
   order,
   type PartnerCall,
   partnerServer,
@@ -213,4 +224,22 @@ export async function askFaults(
   });
   const text = await answer.text();
   return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) };
+}
+
+/** The faults of a gateway alone, on a clock that stands still. */
+export function faultsOnly() {
+  const clock = new VirtualClock();
+  const log = createLogger(new PassThrough().resume(), clock, 'json');
+  const config = { dataDir: 'x', accounts: [ACCOUNT, OTHER_ACCOUNT], boxes: BOXES };
+  const directory = createDirectory(parseGatewayConfig(config, 'test'));
+  const common = { directory, clock, log, random: systemRandom, changes: new Changes(), partners: [] };
+  const faults = new Faults(common);
+  const targets = { payPush: async () => undefined, resendCallback: async () => undefined };
+  const deps = { ...common, ...targets, faults, latePayments: new LatePayments() };
+  const links = new LinkFaults({ ...deps, confirmTimeoutMs: 5_000, isBrokerForeign: false });
+  const socket = { transport: 'mqtt', problem: () => undefined, send: () => undefined, end: () => undefined } as const;
+  /** A connection to box 1 with faults on it, and what is sent over it. */
+  const connectBox = (send: (message: DownMessage) => void) =>
+    links.connect(() => ({ transport: 'mqtt', send, end: () => undefined }))(BOX1.terminalCode, socket);
+  return { clock, faults, links, deps, connectBox };
 }

@@ -22,8 +22,8 @@ const turns = async (count = 40) => {
   for (let i = 0; i < count; i += 1) await turn();
 };
 
-/** The hub over a real store, with box 1 on a line whose messages can be lost; the clock stands still. */
-async function hubWithLine() {
+/** The hub over a real store, with a connection to box 1 that can lose messages; the clock stands still. */
+async function hubWithBox() {
   const clock = new VirtualClock();
   const log = createLogger(new PassThrough().resume(), clock, 'json');
   const dataDir = await temporaryFolder();
@@ -40,22 +40,22 @@ async function hubWithLine() {
   const store = await openStore({ dataDir }, log);
   onTestFinished(() => store.close());
   const deps = { directory: createDirectory(config), store, clock, random: systemRandom, log, changes: new Changes() };
-  const heard = new TrafficLog(deps);
-  const hub = new Hub({ ...deps, wire: heard, confirm: 'displayed', confirmTimeoutMs: 5_000 });
+  const trafficLog = new TrafficLog(deps);
+  const hub = new Hub({ ...deps, trafficLog, confirm: 'displayed', confirmTimeoutMs: 5_000 });
   onTestFinished(() => hub.close());
   const got: DownMessage[] = [];
-  const wire = { loses: (_message: DownMessage) => false };
-  const line: BoxConnection = {
+  const network = { loses: (_message: DownMessage) => false };
+  const connection: BoxConnection = {
     transport: 'mqtt',
     send: (message) => {
-      if (!wire.loses(message)) got.push(message);
+      if (!network.loses(message)) got.push(message);
     },
     end: () => undefined,
   };
   const sessionId = systemRandom.uuid();
   const say = (body: UpBody, session = sessionId) => {
     const head = { v: 1, id: systemRandom.uuid(), sentAtMs: 1, sessionId: session } as const;
-    return hub.receive(BOX1.terminalCode, line, { ...head, ...body });
+    return hub.receive(BOX1.terminalCode, connection, { ...head, ...body });
   };
   const { terminalCode, serialNumber } = BOX1;
   const hello = (session = sessionId, how: { yields?: boolean } = {}) => {
@@ -92,11 +92,11 @@ async function hubWithLine() {
     return { orderRef, result };
   };
   const types = () => got.map((it) => it.type);
-  return { ...deps, config, hub, got, types, wire, line, say, hello, push };
+  return { ...deps, config, hub, got, types, network, connection, say, hello, push };
 }
 
 it('SND-3 answers what it has stored, although it is stopped in that moment', async () => {
-  const { store, hub, say, hello, push } = await hubWithLine();
+  const { store, hub, say, hello, push } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();
   const { result } = push(pushId);
@@ -109,26 +109,26 @@ it('SND-3 answers what it has stored, although it is stopped in that moment', as
 });
 
 it('MSG-9 says a withdrawal again that was lost, although it came while the store was read', async () => {
-  const { clock, store, hub, say, hello, push, types, wire } = await hubWithLine();
+  const { clock, store, hub, say, hello, push, types, network } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();
   const { result, orderRef } = push(pushId);
   await turns();
   await say({ type: 'shown', pushId });
   expect((await result).ok).toBe(true);
-  wire.loses = (message) => message.type === 'withdraw';
+  network.loses = (message) => message.type === 'withdraw';
   const read = store.payments.takeUnreported.bind(store.payments);
   store.payments.takeUnreported = async (...args) => {
     store.payments.takeUnreported = read;
     for (const it of (await store.orders.cancel(orderRef, clock.wallMs())) ?? []) {
-      hub.withdrawPush(it.terminal_code, it.id, 'the order was cancelled');
+      hub.withdrawPush(it.terminal_code, it.id, 'cancelled');
     }
     return read(...args);
   };
   hub.resendFromStore([BOX1.terminalCode]);
   await clock.advance(RESEND_MS);
   await turns();
-  wire.loses = () => false;
+  network.loses = () => false;
   expect(types()).not.toContain('withdraw');
   await clock.advance(RESEND_MS);
   await turns();
@@ -136,7 +136,7 @@ it('MSG-9 says a withdrawal again that was lost, although it came while the stor
 });
 
 it('MSG-4 says nothing to a box before its welcome', async () => {
-  const { store, hello, push, got } = await hubWithLine();
+  const { store, hello, push, got } = await hubWithBox();
   const read = store.orders.openPushIds.bind(store.orders);
   store.orders.openPushIds = async (...args) => {
     await turns(20);
@@ -151,8 +151,8 @@ it('MSG-4 says nothing to a box before its welcome', async () => {
   expect(await result).toMatchObject({ code: 'BOX_OFFLINE' });
 });
 
-it('MSG-4 takes no confirmation of its session that comes on another line', async () => {
-  const { hub, hello, push, say, line, got } = await hubWithLine();
+it('MSG-4 takes no confirmation of its session that comes on another connection', async () => {
+  const { hub, hello, push, say, connection, got } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();
   const { result } = push(pushId);
@@ -167,17 +167,17 @@ it('MSG-4 takes no confirmation of its session that comes on another line', asyn
     type: 'shown',
     pushId,
   } as const;
-  await hub.receive(BOX1.terminalCode, { ...line }, shown);
+  await hub.receive(BOX1.terminalCode, { ...connection }, shown);
   await say({ type: 'rejected', pushId, code: 'DISPLAY_FAULT', reason: 'unplugged' });
   expect(await result).toMatchObject({ code: 'DISPLAY_FAULT' });
 });
 
 it('MSG-8 tells a superseded agent again that goes on speaking, but not each time', async () => {
-  const { clock, say, hello, got, wire } = await hubWithLine();
+  const { clock, say, hello, got, network } = await hubWithBox();
   await hello();
-  wire.loses = (message) => message.type === 'refused';
+  network.loses = (message) => message.type === 'refused';
   await hello(systemRandom.uuid());
-  wire.loses = () => false;
+  network.loses = () => false;
   const speak = () => say({ type: 'ended', pushId: systemRandom.uuid(), orderId: '', how: 'expired' });
   const refusals = () => got.filter((it) => it.type === 'refused').length;
   for (let i = 0; i < 5; i += 1) await speak();
@@ -188,7 +188,7 @@ it('MSG-8 tells a superseded agent again that goes on speaking, but not each tim
 });
 
 it('MSG-8 takes a hello that yields only once nobody has spoken in the session in use for 25 s', async () => {
-  const { clock, hub, say, hello, got } = await hubWithLine();
+  const { clock, hub, say, hello, got } = await hubWithBox();
   await hello();
   const [inUse, polite] = [hub.session(BOX1.terminalCode)?.sessionId, systemRandom.uuid()];
   const askedBy = async () => {
@@ -205,7 +205,7 @@ it('MSG-8 takes a hello that yields only once nobody has spoken in the session i
 });
 
 it('MSG-9 withdraws a push anew that the box shows although it had refused it', async () => {
-  const { say, hello, push, got } = await hubWithLine();
+  const { say, hello, push, got } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();
   const { result } = push(pushId);
@@ -217,7 +217,7 @@ it('MSG-9 withdraws a push anew that the box shows although it had refused it', 
 });
 
 it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say so', async () => {
-  const { config, hub, store, clock, hello, got, ...deps } = await hubWithLine();
+  const { config, hub, store, clock, hello, got, ...deps } = await hubWithBox();
   await hello();
   const add = store.payments.add.bind(store.payments);
   store.payments.add = async (...args) => {
@@ -250,7 +250,7 @@ it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say
 });
 
 it('MSG-7 AGT-11 tells a box of a payment, and says that it is new, although the box came while it was kept', async () => {
-  const { config, hub, store, clock, hello, got, ...deps } = await hubWithLine();
+  const { config, hub, store, clock, hello, got, ...deps } = await hubWithBox();
   await hello();
   const [sendPayment, resendFromStore] = [hub.sendPayment.bind(hub), hub.resendFromStore.bind(hub)];
   const away = { sendPayment, resendFromStore, withdrawPush: hub.withdrawPush.bind(hub), session: () => undefined };
@@ -276,7 +276,7 @@ it('MSG-7 AGT-11 tells a box of a payment, and says that it is new, although the
 });
 
 it('does not say that an order is cancelled which is paid in that moment', async () => {
-  const { config, hub, store, clock, hello, push, say, types, ...deps } = await hubWithLine();
+  const { config, hub, store, clock, hello, push, say, types, ...deps } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();
   const { result, orderRef } = push(pushId);

@@ -3,7 +3,7 @@ import memory, { type Persistence } from 'aedes-persistence';
 import fc from 'fast-check';
 import { type IClientOptions, MqttClient } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { retainedByTopic } from '../../src/gateway/boxes/retained.ts';
+import { retainedByTopic } from '../../src/gateway/boxes/broker.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { eventually } from '../support/net.ts';
 import { bareBroker } from './bare-broker.ts';

@@ -69,7 +69,7 @@ describe('whoever has seen the login of a box pass', () => {
     expect(gateway.log.filter((it) => it.event === 'box-offline')).toEqual([]);
     expect(box.log.filter((it) => it.event === 'link-down')).toEqual([]);
     const refusals = gateway.log.filter((it) => it.event === 'request-refused');
-    expect(refusals.map((it) => it.reason)).toEqual(Array(3).fill('this session has a stream, which is heard'));
+    expect(refusals.map((it) => it.reason)).toEqual(Array(3).fill('this session has a stream already'));
   });
 
   it('THR-18 TOP-6 takes no connection of the embedded broker over, although it has seen its client id', async () => {

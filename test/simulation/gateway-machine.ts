@@ -22,7 +22,7 @@ const NO_METRICS: Metrics = {
   text: async () => '',
 };
 
-const NO_WIRE: Pick<TrafficLog, 'box' | 'callback'> = { box: () => undefined, callback: () => undefined };
+const NO_TRAFFIC_LOG: Pick<TrafficLog, 'box' | 'callback'> = { box: () => undefined, callback: () => undefined };
 
 /** A gateway whose program may end at any moment and start again over the same disk. */
 export class GatewayMachine {
@@ -75,7 +75,7 @@ export class GatewayMachine {
     const { directory } = this;
     const changes = new Changes();
     await store.orders.failUnfinished(run.wallMs(), this.#config.confirm);
-    const common = { clock: run, random: chance, log, directory, store, changes, wire: NO_WIRE };
+    const common = { clock: run, random: chance, log, directory, store, changes, trafficLog: NO_TRAFFIC_LOG };
     const hub = new Hub({ ...common, ...this.#config });
     const post = partner.postFor(run);
     const { callbackRetryWaitsMs: retryWaitsMs } = this.#config;
@@ -92,7 +92,7 @@ export class GatewayMachine {
     dispatcher.start();
     network.stationIs({
       run,
-      take: (terminalCode, line, message) => hub.receive(terminalCode, line, message),
+      take: (terminalCode, connection, message) => hub.receive(terminalCode, connection, message),
       lost: (terminalCode, by) => hub.disconnected(terminalCode, by, 'the network lost it'),
     });
   }

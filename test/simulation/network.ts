@@ -26,8 +26,8 @@ export const FAIR: Weather = { delayMs: [0.25, 4], drop: 0, duplicate: 0, reorde
 export interface Station {
   run: Run;
   /** Takes a message of a box; settles once it is handled. */
-  take(terminalCode: string, line: BoxConnection, message: UpMessage): Promise<boolean>;
-  lost(terminalCode: string, by: { sessionId: string } | { line: BoxConnection }): void;
+  take(terminalCode: string, connection: BoxConnection, message: UpMessage): Promise<boolean>;
+  lost(terminalCode: string, by: { sessionId: string } | { connection: BoxConnection }): void;
 }
 
 export interface NetworkDeps {
@@ -98,7 +98,7 @@ class Cable {
   readonly incoming: Incoming;
   readonly down: Pipe;
   readonly up: Pipe;
-  readonly line: BoxConnection;
+  readonly connection: BoxConnection;
   /** What a partition keeps. */
   held: (() => void)[] = [];
   cut = false;
@@ -119,7 +119,8 @@ class Cable {
       if (owner.alive) this.incoming.take(bytes);
     });
     this.up = new Pipe(this, deps, (bytes) => this.#toGateway(bytes));
-    this.line = network.transport === 'mqtt' ? network.topicOf(this.terminalCode, station) : this.#ownLine();
+    this.connection =
+      network.transport === 'mqtt' ? network.topicOf(this.terminalCode, station) : this.#ownConnection();
   }
 
   /** The connection is no more; each end finds out in its own time. */
@@ -132,7 +133,7 @@ class Cable {
     this.network.cables.delete(this);
     const { noticeMs } = this.network.weather;
     world.after(chance.timeMs(...noticeMs), () => this.incoming.fail(lost(why)));
-    const by = this.network.transport === 'mqtt' ? { sessionId: this.sessionId } : { line: this.line };
+    const by = this.network.transport === 'mqtt' ? { sessionId: this.sessionId } : { connection: this.connection };
     world.after(chance.timeMs(...noticeMs), () => {
       if (this.#station.run.alive) this.#station.lost(this.terminalCode, by);
     });
@@ -160,11 +161,11 @@ class Cable {
     const decoded = decodeUp(bytes);
     if (!decoded.ok) throw new Error(`a box sent ${bytes}: ${decoded.reason}`);
     this.#deps.onUp(this.terminalCode, decoded.value);
-    void this.#station.take(this.terminalCode, this.line, decoded.value);
+    void this.#station.take(this.terminalCode, this.connection, decoded.value);
   }
 
   /** The stream of a box over HTTP: of this connection alone. */
-  #ownLine(): BoxConnection {
+  #ownConnection(): BoxConnection {
     return {
       transport: 'http',
       send: (message) => {
@@ -245,7 +246,7 @@ export class Network {
   topicOf(terminalCode: string, { run }: Station): BoxConnection {
     const known = this.#topics.get(terminalCode);
     if (known !== undefined) return known;
-    const line: BoxConnection = {
+    const connection: BoxConnection = {
       transport: 'mqtt',
       send: (message) => {
         if (!run.alive) return;
@@ -255,7 +256,7 @@ export class Network {
       },
       end: () => undefined,
     };
-    this.#topics.set(terminalCode, line);
-    return line;
+    this.#topics.set(terminalCode, connection);
+    return connection;
   }
 }

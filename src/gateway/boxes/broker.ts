@@ -1,9 +1,9 @@
 import type { EventEmitter } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
-import { type Duplex, duplexPair } from 'node:stream';
+import { type Duplex, duplexPair, Readable } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
-import { Aedes, type Client } from 'aedes';
-import memory from 'aedes-persistence';
+import { Aedes, type AedesPublishPacket, type Client } from 'aedes';
+import memory, { type Persistence } from 'aedes-persistence';
 import { Connections } from '../../lib/connections.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -11,9 +11,8 @@ import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { decodePresence } from '../../protocol/codec.ts';
 import { listenOn, readServerTls, type ServerTlsFiles, urlHost } from '../listen.ts';
 import { addressOf, type BrokerLogin, boxOf, type RightsDeps, rights } from './broker-rights.ts';
-import { connectionToEvict } from './giving-way.ts';
+import { connectionToEvict } from './connection.ts';
 import { LimitedSocket } from './packet-limit.ts';
-import { retainedByTopic } from './retained.ts';
 
 /** With those of the HTTP server within the 20,000 open files that a process may have on many machines. */
 const CONNECTIONS_MAX = 12_000;
@@ -23,6 +22,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** A box that asks for a longer keepalive, or for none, is refused: its end would be seen too late, or never. */
 const KEEPALIVE_SECONDS_MAX = 600;
 const LOGIN_BYTES = 32;
+const WILDCARD = /[+#]/;
 
 export interface EmbeddedBroker {
   url: string;
@@ -49,9 +49,8 @@ export interface BrokerDeps extends RightsDeps {
   sessionInUse: (terminalCode: string) => string | undefined;
   /** Connections at once; CONNECTIONS_MAX if left out. */
   connectionsMax?: number | undefined;
-  /** There is a connection of this box. */
-  onBoxConnected?: (terminalCode: string, socket: LimitedSocket) => void;
-  /** No connection of this box is left; with a last will the hub knows already, without one only from here. */
+  onBoxConnected?: (terminalCode: string, socket: Socket) => void;
+  /** The last connection of this box has ended. Without a last will the hub learns of it only from here. */
   onBoxGone: (terminalCode: string) => void;
 }
 
@@ -135,7 +134,7 @@ function watch(
     const box = boxOf(client);
     const own = connections.get(box) ?? new Set();
     connections.set(box, own.add(client));
-    if (client.conn instanceof LimitedSocket) onBoxConnected?.(box, client.conn);
+    if (client.conn instanceof LimitedSocket) onBoxConnected?.(box, client.conn.socket);
     if (own.size <= CONNECTIONS_PER_BOX_MAX) return;
     const sessionId = sessionInUse(box);
     // Of those that name the session in use, the first is the box: who copies it from a message comes later.
@@ -158,4 +157,27 @@ function watch(
   aedes.on('clientError', failed);
   aedes.on('connectionError', failed);
   return connections;
+}
+
+/**
+ * Lets the broker's memory look retained messages up by topic where a subscription names topics, as those of boxes do.
+ * The memory itself compares every retained topic with every filter: n boxes that come back together would cost n².
+ * Filters with wildcards are left to it.
+ */
+export function retainedByTopic(memory: Persistence): Persistence {
+  const retained = new Map<string, AedesPublishPacket>();
+  const storeRetained = memory.storeRetained.bind(memory);
+  const matching = memory.createRetainedStreamCombi.bind(memory);
+  return Object.assign(memory, {
+    storeRetained: (packet: AedesPublishPacket) => {
+      if (packet.payload.length === 0) retained.delete(packet.topic);
+      // Copied, as the broker goes on to write into the packet.
+      else retained.set(packet.topic, { ...packet });
+      return storeRetained(packet);
+    },
+    createRetainedStreamCombi: (filters: string[]) => {
+      if (filters.some((filter) => WILDCARD.test(filter))) return matching(filters);
+      return Readable.from(filters.flatMap((topic) => retained.get(topic) ?? []));
+    },
+  });
 }

@@ -1,37 +1,35 @@
-import type { Code } from '../../protocol/codes.ts';
+import { type Result, refuse } from '../result.ts';
 
-/** A box may have this many unanswered pushes; one more takes the place of the oldest. */
+/** Unanswered pushes of one box; one more replaces the oldest. */
 const WAITING_PER_BOX_MAX = 16;
-
-export type PushResult = { ok: true } | { ok: false; code: Code; reason: string };
 
 interface Waiting {
   pushId: string;
   terminalCode: string;
-  settle: (result: PushResult) => void;
+  settle: (result: Result<undefined>) => void;
 }
 
 /** Pushes whose confirmation is awaited. */
 export class Confirmations {
   readonly #waiting = new Map<string, Waiting>();
 
-  /** Settles with what `settle` or `settleAll` says of this push. */
-  wait(pushId: string, terminalCode: string): Promise<PushResult> {
-    const { promise, resolve } = Promise.withResolvers<PushResult>();
+  /** Settles with the result given to `settle` or `settleAll`. */
+  wait(pushId: string, terminalCode: string): Promise<Result<undefined>> {
+    const { promise, resolve } = Promise.withResolvers<Result<undefined>>();
     this.#waiting.set(pushId, { pushId, terminalCode, settle: resolve });
     const [oldest, ...others] = this.#of(terminalCode);
     if (oldest !== undefined && others.length >= WAITING_PER_BOX_MAX) {
-      this.settle(oldest.pushId, { ok: false, code: 'REPLACED', reason: 'too many unanswered pushes to this box' });
+      this.settle(oldest.pushId, refuse('REPLACED', 'too many unanswered pushes to this box'));
     }
     return promise;
   }
 
-  settle(pushId: string, result: PushResult): void {
+  settle(pushId: string, result: Result<undefined>): void {
     this.#waiting.get(pushId)?.settle(result);
     this.#waiting.delete(pushId);
   }
 
-  /** Ends a wait that nobody waits for any more. */
+  /** Drops a wait without a result. */
   forget(pushId: string): void {
     this.#waiting.delete(pushId);
   }
@@ -42,7 +40,7 @@ export class Confirmations {
   }
 
   /** Settles every push of a box, or of all boxes. */
-  settleAll(terminalCode: string | undefined, result: PushResult): void {
+  settleAll(terminalCode: string | undefined, result: Result<undefined>): void {
     for (const { pushId } of this.#of(terminalCode)) this.settle(pushId, result);
   }
 

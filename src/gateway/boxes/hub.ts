@@ -6,17 +6,16 @@ import type { DownBody, UpMessage, UpOf } from '../../protocol/messages.ts';
 import type { Changes } from '../changes.ts';
 import type { BoxConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
+import { accept, type Result, refuse } from '../result.ts';
 import type { NewOrder, NewPush } from '../store/repositories/orders.ts';
 import type { Notice } from '../store/repositories/payments.ts';
 import type { Store } from '../store/store.ts';
 import type { TrafficLog } from '../traffic-log.ts';
 import { BoxQueues } from './box-queues.ts';
-import { Confirmations, type PushResult } from './confirmations.ts';
+import { Confirmations } from './confirmations.ts';
 import type { BoxConnection } from './connection.ts';
-import { paymentNotice } from './notice.ts';
 import { storeReport } from './reports.ts';
-import { Session, sendTo } from './session.ts';
-import { StaleSessions } from './stale-sessions.ts';
+import { Session, StaleSessions, sendTo } from './session.ts';
 
 export interface HubDeps {
   directory: Directory;
@@ -25,26 +24,25 @@ export interface HubDeps {
   random: Random;
   log: Logger;
   changes: Changes;
-  wire: Pick<TrafficLog, 'box'>;
+  trafficLog: Pick<TrafficLog, 'box'>;
   confirm: 'displayed' | 'accepted';
   confirmTimeoutMs: number;
 }
 
-type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
-type CancelReason = 'the order was cancelled' | 'the order was paid';
+export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
 
-/** The registered boxes, whatever their transport: who is there, what they are told and what they say. */
+/** The sessions of registered boxes, whatever their transport: what is sent to them and what they report. */
 export class Hub {
   readonly #deps: HubDeps;
   readonly #sessions = new Map<string, Session>();
-  readonly #inboxes: BoxQueues;
+  readonly #queues: BoxQueues;
   readonly #confirmations = new Confirmations();
-  readonly #strays: StaleSessions;
+  readonly #staleSessions: StaleSessions;
 
   constructor(deps: HubDeps) {
     this.#deps = deps;
-    this.#inboxes = new BoxQueues(deps.log);
-    this.#strays = new StaleSessions(deps);
+    this.#queues = new BoxQueues(deps.log);
+    this.#staleSessions = new StaleSessions(deps);
   }
 
   session(terminalCode: string): Session | undefined {
@@ -56,64 +54,80 @@ export class Hub {
   }
 
   /**
-   * Takes a message of the box whose credential was `terminalCode`. What happens to one box is handled one after the
-   * other; settles once this message is, with all that it changes on disk: whether it was taken. Never throws.
+   * Takes a message of the box that logged in as `terminalCode`. The messages of one box are handled one after the
+   * other. Settles once this one is handled and stored, with whether it was taken. Never throws.
    */
-  async receive(terminalCode: string, line: BoxConnection, message: UpMessage): Promise<boolean> {
+  async receive(terminalCode: string, connection: BoxConnection, message: UpMessage): Promise<boolean> {
     const { type } = message;
-    // At once: that the gateway hears the box does not depend on its store.
+    // Not queued: a sign of life is answered while the store is away.
     if (type === 'alive') {
-      const session = this.#inUse(terminalCode, line, message);
+      const session = this.#inUse(terminalCode, connection, message);
       session?.send({ type: 'heard', aliveId: message.id });
       return true;
     }
-    if (this.#inboxes.isFull(terminalCode)) {
-      this.#deps.log.warn('message-dropped', { box: terminalCode, type, reason: 'its inbox is full' });
+    if (this.#queues.isFull(terminalCode)) {
+      this.#deps.log.warn('message-dropped', { box: terminalCode, type, reason: 'its queue is full' });
       return false;
     }
-    await this.#inboxes.run(terminalCode, type, () => this.#handle(terminalCode, line, message));
+    await this.#queues.run(terminalCode, type, () => this.#handle(terminalCode, connection, message));
     return true;
   }
 
-  /** The box is gone, if this is still its session or line (PROTOCOL.md, clause PRE-3). */
-  disconnected(terminalCode: string, by: { sessionId: string } | { line: BoxConnection }, why: string): void {
-    // In its turn, or a hello that came before would register a box that is gone.
-    void this.#inboxes.run(terminalCode, 'lost', async () => {
+  /** Ends the session of a box, if it is this session or on this connection (PROTOCOL.md, clause PRE-3). */
+  disconnected(terminalCode: string, by: { sessionId: string } | { connection: BoxConnection }, why: string): void {
+    // Queued, or an earlier hello that still waits would register a box that is gone.
+    void this.#queues.run(terminalCode, 'lost', async () => {
       const session = this.#sessions.get(terminalCode);
       if (session === undefined) return;
-      if ('line' in by ? session.connection !== by.line : session.sessionId !== by.sessionId) return;
-      this.#sessions.delete(terminalCode);
-      session.end();
+      if ('connection' in by ? session.connection !== by.connection : session.sessionId !== by.sessionId) return;
       this.#deps.log.info('box-offline', { box: terminalCode, why });
-      this.#deps.wire.box(terminalCode, false, why);
-      this.#confirmations.settleAll(terminalCode, failure('BOX_OFFLINE', `the box was lost: ${why}`));
-      this.#deps.changes.publish('boxes');
+      this.#endSession(terminalCode, session, why, `the box was lost: ${why}`);
     });
   }
 
+  /** Ends the session of a box whose secret is not valid any more. */
+  expel(terminalCode: string, reason: string): void {
+    void this.#queues.run(terminalCode, 'expel', async () => {
+      const session = this.#sessions.get(terminalCode);
+      if (session === undefined) return;
+      session.send({ type: 'refused', code: 'NOT_REGISTERED', reason });
+      this.#deps.log.warn('box-expelled', { box: terminalCode, code: 'NOT_REGISTERED', reason });
+      this.#endSession(terminalCode, session, reason, reason);
+      session.connection.end();
+    });
+  }
+
+  #endSession(terminalCode: string, session: Session, why: string, reason: string): void {
+    this.#sessions.delete(terminalCode);
+    session.end();
+    this.#deps.trafficLog.box(terminalCode, false, why);
+    this.#confirmations.settleAll(terminalCode, refuse('BOX_OFFLINE', reason));
+    this.#deps.changes.publish('boxes');
+  }
+
   /**
-   * Pushes to a registered box and settles with its confirmation or the reason why there is none
-   * (PROTOCOL.md, clauses SND-3 to SND-6).
+   * Stores a push, sends it to its box and waits for the confirmation (PROTOCOL.md, clauses SND-3 to SND-6). It comes
+   * in as a report, through `receive`, `#handle` and `Confirmations.settle`.
    */
-  async push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<PushResult> {
+  async push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>> {
     const { clock, store, changes, confirmTimeoutMs } = this.#deps;
     const { id, terminal_code: terminalCode } = push;
     const session = this.#sessions.get(terminalCode);
-    if (session === undefined) return failure('BOX_OFFLINE', 'the box is not connected');
+    if (session === undefined) return refuse('BOX_OFFLINE', 'the box is not connected');
     const sessionMs = session.ageMs();
     const confirmed = this.#confirmations.wait(id, terminalCode);
     try {
       await store.orders.startPush(push, newOrder);
       changes.publish('orders');
       if (this.#sessions.get(terminalCode) === session) session.send({ ...show, sessionMs });
-      else this.#confirmations.settle(id, failure('BOX_OFFLINE', 'the box was lost'));
+      else this.#confirmations.settle(id, refuse('BOX_OFFLINE', 'the box was lost'));
       const answer = () => withDeadline(clock, confirmTimeoutMs, confirmed);
       const first = await answer();
       if (first?.ok === true) return first;
-      const result = first ?? failure('BOX_TIMEOUT', `no confirmation within ${confirmTimeoutMs} ms`);
+      const result = first ?? refuse('BOX_TIMEOUT', `no confirmation within ${confirmTimeoutMs} ms`);
       if (await this.#fail(push, result.code)) return result;
-      // Something else was stored of it at the very end of the wait: that is what happened.
-      if (await store.orders.isConfirmed(id, this.#deps.confirm)) return { ok: true };
+      // A report was stored in the last moment of the wait: it counts.
+      if (await store.orders.isConfirmed(id, this.#deps.confirm)) return accept(undefined);
       return first ?? (await answer()) ?? result;
     } finally {
       this.#confirmations.forget(id);
@@ -121,99 +135,81 @@ export class Hub {
     }
   }
 
-  /** Takes a cancelled push back from its box, or has it taken back at the next welcome. */
-  withdrawPush(terminalCode: string, pushId: string, why: CancelReason): void {
-    this.#confirmations.settle(pushId, failure('WITHDRAWN', why));
-    this.#withdraw(terminalCode, pushId, why === 'the order was paid' ? 'paid' : 'cancelled');
+  /** Withdraws a push from its box; from one that is not connected after its next welcome. */
+  withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void {
+    this.#confirmations.settle(pushId, refuse('WITHDRAWN', `the order was ${why}`));
+    this.#withdraw(terminalCode, pushId, why);
   }
 
-  /** Tells a registered box of a payment, once it is less busy; one that is not there hears of it in its next welcome. */
+  /** Sends a payment to a registered box, later if it is busy; to one that is not connected after its next welcome. */
   sendPayment(terminalCode: string, payment: Notice): void {
     const session = this.#sessions.get(terminalCode);
-    if (session?.isBusy) session.resendFromStore();
-    else session?.sendUntilAnswered(payment.id, paymentNotice(payment));
+    if (session?.isBusy) session.needResend();
+    else session?.sendPayment(payment);
   }
 
-  /** Has these boxes told again what the store holds for them: whether it has kept something new is not known. */
+  /** Sends these boxes what the store holds for them, at their next resend. */
   resendFromStore(terminalCodes: readonly string[]): void {
-    for (const code of terminalCodes) this.#sessions.get(code)?.resendFromStore();
+    for (const code of terminalCodes) this.#sessions.get(code)?.needResend();
   }
 
-  /** Ends the session of a box whose secret is not good any more. */
-  expel(terminalCode: string, reason: string): void {
-    void this.#inboxes.run(terminalCode, 'expel', async () => {
-      const session = this.#sessions.get(terminalCode);
-      if (session === undefined) return;
-      this.#sessions.delete(terminalCode);
-      session.send({ type: 'refused', code: 'NOT_REGISTERED', reason });
-      session.end();
-      session.connection.end();
-      this.#deps.log.warn('box-expelled', { box: terminalCode, code: 'NOT_REGISTERED', reason });
-      this.#deps.wire.box(terminalCode, false, reason);
-      this.#confirmations.settleAll(terminalCode, failure('BOX_OFFLINE', reason));
-      this.#deps.changes.publish('boxes');
-    });
-  }
-
-  /** Settles what is awaited, and what is being handled. */
+  /** Ends all sessions and waits; settles once every queued message is handled. */
   async close(): Promise<void> {
-    this.#confirmations.settleAll(undefined, failure('BOX_OFFLINE', 'the gateway is stopping'));
+    this.#confirmations.settleAll(undefined, refuse('BOX_OFFLINE', 'the gateway is stopping'));
     for (const session of this.#sessions.values()) session.end();
     this.#sessions.clear();
-    await this.#inboxes.idle();
+    await this.#queues.idle();
   }
 
-  /** The session of the message, if it is the one in use; who speaks in another one is told so. */
-  #inUse(terminalCode: string, line: BoxConnection, message: UpMessage): Session | undefined {
+  /** The session of the message, if it is the one in use; an agent in another session is refused. */
+  #inUse(terminalCode: string, connection: BoxConnection, message: UpMessage): Session | undefined {
     const session = this.#sessions.get(terminalCode);
-    if (session?.connection === line && session.sessionId === message.sessionId) {
+    if (session?.connection === connection && session.sessionId === message.sessionId) {
       session.heard();
       return session;
     }
-    this.#strays.answer(terminalCode, line, message, session);
+    this.#staleSessions.answer(terminalCode, connection, message, session);
     return undefined;
   }
 
   async #handle(
     terminalCode: string,
-    line: BoxConnection,
+    connection: BoxConnection,
     message: Exclude<UpMessage, { type: 'alive' }>,
   ): Promise<void> {
     if (message.type === 'hello') {
-      await this.#welcome(terminalCode, line, message);
+      await this.#welcome(terminalCode, connection, message);
       return;
     }
-    const session = this.#inUse(terminalCode, line, message);
+    const session = this.#inUse(terminalCode, connection, message);
     if (session === undefined) return;
-    const {
-      isAcknowledged: acked,
-      confirmed,
-      isShownInVain: isOver,
-    } = await storeReport(this.#deps, terminalCode, message);
-    if (isOver && 'pushId' in message) this.#withdraw(terminalCode, message.pushId, 'timeout');
-    if (acked) session.send({ type: 'ack', reportIds: [message.id] });
-    if (confirmed !== undefined && 'pushId' in message) this.#confirmations.settle(message.pushId, confirmed);
-    if (!isOver) session.answered('pushId' in message ? message.pushId : message.transactionId);
-    if (session.isReadyForResend) await this.#tellAll(session, terminalCode);
+    const { confirmed, isShownInVain } = await storeReport(this.#deps, terminalCode, message);
+    // These the box repeats until they are acknowledged (PROTOCOL.md, clause MSG-6).
+    if (message.type === 'ended' || message.type === 'paid') session.send({ type: 'ack', reportIds: [message.id] });
+    if (message.type === 'paid') session.answered(message.transactionId);
+    else if (isShownInVain) this.#withdraw(terminalCode, message.pushId, 'timeout');
+    else session.answered(message.pushId);
+    if (confirmed !== undefined && message.type !== 'paid') this.#confirmations.settle(message.pushId, confirmed);
+    if (session.isReadyForResend) await this.#resend(session, terminalCode);
   }
 
-  async #welcome(terminalCode: string, line: BoxConnection, hello: UpOf<'hello'>): Promise<void> {
-    const { directory, store, clock, log, changes, wire, confirm } = this.#deps;
+  async #welcome(terminalCode: string, connection: BoxConnection, hello: UpOf<'hello'>): Promise<void> {
+    const { directory, store, clock, log, changes, trafficLog, confirm } = this.#deps;
     const box = directory.box(terminalCode);
     const { sessionId, agentVersion, display } = hello;
     if (!isThisBox(box, hello)) {
       const reason = 'terminalCode and serialNumber are not those of a box in the system';
       log.warn('box-refused', { box: terminalCode, code: 'NOT_REGISTERED', reason, saidToBe: hello.terminalCode });
-      sendTo({ connection: line, sessionId }, { type: 'refused', code: 'NOT_REGISTERED', reason }, this.#deps);
+      sendTo({ connection, sessionId }, { type: 'refused', code: 'NOT_REGISTERED', reason }, this.#deps);
       return;
     }
     const inUse = this.#sessions.get(terminalCode);
     if (hello.yields === true && inUse?.isAlive === true && inUse.sessionId !== sessionId) {
-      this.#strays.refuse({ connection: line, sessionId }, 'SUPERSEDED');
+      this.#staleSessions.refuse({ connection, sessionId }, 'SUPERSEDED');
       return;
     }
-    this.#supersede(terminalCode, line, sessionId);
-    const session = new Session(hello, line, this.#deps);
+    this.#supersede(terminalCode, connection, sessionId);
+    const session = new Session(hello, connection, this.#deps);
     await store.orders.failUnfinished(clock.wallMs(), confirm, this.#unawaited(terminalCode));
     await store.orders.endAllExcept(hello.shownPushId, terminalCode, clock.wallMs());
     session.send({
@@ -221,29 +217,27 @@ export class Hub {
       link: directory.accountOf(box),
       openPushIds: await store.orders.openPushIds(terminalCode),
     });
-    // Not before the welcome, without which nothing counts.
+    // After the welcome: a box ignores what comes before it.
     this.#sessions.set(terminalCode, session);
-    log.info('box-online', { box: terminalCode, transport: line.transport, agentVersion, display });
-    wire.box(terminalCode, true, line.transport);
+    log.info('box-online', { box: terminalCode, transport: connection.transport, agentVersion, display });
+    trafficLog.box(terminalCode, true, connection.transport);
     changes.publish('boxes');
     void session.resendRegularly(() =>
-      this.#inboxes.run(terminalCode, 'remind', async () => {
-        if (!session.isOver) await this.#tellAll(session, terminalCode);
+      this.#queues.run(terminalCode, 'resend', async () => {
+        if (!session.isOver) await this.#resend(session, terminalCode);
       }),
     );
-    await this.#tellAll(session, terminalCode);
+    await this.#resend(session, terminalCode);
   }
 
-  /** Tells a box what it has not answered yet, as the store knows it (PROTOCOL.md, clauses MSG-7 and MSG-9). */
-  async #tellAll(session: Session, terminalCode: string): Promise<void> {
+  /** Sends a box from the store all that it has not answered yet (PROTOCOL.md, clauses MSG-7 and MSG-9). */
+  async #resend(session: Session, terminalCode: string): Promise<void> {
     const { store, clock, confirm } = this.#deps;
     session.beginResend();
     await store.orders.failUnfinished(clock.wallMs(), confirm, this.#unawaited(terminalCode));
-    for (const { id, why } of await store.orders.toWithdraw(terminalCode)) {
-      session.sendUntilAnswered(id, { type: 'withdraw', pushId: id, why });
-    }
+    for (const { id, why } of await store.orders.toWithdraw(terminalCode)) session.withdraw(id, why);
     const { notices, more } = await store.payments.takeUnreported(terminalCode, clock.wallMs());
-    for (const payment of notices) session.sendUntilAnswered(payment.id, paymentNotice(payment));
+    for (const payment of notices) session.sendPayment(payment);
     session.endResend(more);
   }
 
@@ -251,7 +245,7 @@ export class Hub {
     return { terminalCode, except: this.#confirmations.awaited(terminalCode) };
   }
 
-  /** Whether the push was unfinished, so that this failed it; one that the store cannot fail is failed as soon as it can. */
+  /** Fails a push; whether it was unfinished. One that the store cannot fail now is failed at the next resend. */
   async #fail({ id, terminal_code: terminalCode }: NewPush, code: Code): Promise<boolean> {
     const { store, clock } = this.#deps;
     try {
@@ -259,37 +253,32 @@ export class Hub {
       if (failed) this.#withdraw(terminalCode, id, 'timeout');
       return failed;
     } catch (error) {
-      // Its partner is told of a failure all the same: the QR must not stay for as long as the store is away.
+      // The partner is answered with a failure all the same, so the QR must not stay on the screen.
       this.#withdraw(terminalCode, id, 'timeout');
-      this.#sessions.get(terminalCode)?.resendFromStore();
+      this.#sessions.get(terminalCode)?.needResend();
       throw error;
     }
   }
 
-  /** Ends the older session of a box (PROTOCOL.md, clause MSG-8); a repeated hello of the same one is none. */
-  #supersede(terminalCode: string, line: BoxConnection, sessionId: string): void {
+  /** Ends the older session of a box (PROTOCOL.md, clause MSG-8); a repeated hello belongs to the same session. */
+  #supersede(terminalCode: string, connection: BoxConnection, sessionId: string): void {
     const older = this.#sessions.get(terminalCode);
     older?.end();
-    if (older === undefined || (older.sessionId === sessionId && older.connection === line)) return;
+    if (older === undefined || (older.sessionId === sessionId && older.connection === connection)) return;
     this.#sessions.delete(terminalCode);
     if (older.sessionId !== sessionId) {
       this.#deps.log.warn('box-superseded', { box: terminalCode, code: 'SUPERSEDED' });
-      this.#strays.refuse(older, 'SUPERSEDED');
+      this.#staleSessions.refuse(older, 'SUPERSEDED');
     }
-    this.#confirmations.settleAll(terminalCode, failure('BOX_OFFLINE', 'a newer session of the box took over'));
-    if (older.connection !== line) older.connection.end();
+    this.#confirmations.settleAll(terminalCode, refuse('BOX_OFFLINE', 'a newer session of the box took over'));
+    if (older.connection !== connection) older.connection.end();
   }
 
   #withdraw(terminalCode: string, pushId: string, why: 'timeout' | 'cancelled' | 'paid'): void {
-    const session = this.#sessions.get(terminalCode);
-    session?.sendUntilAnswered(pushId, { type: 'withdraw', pushId, why });
+    this.#sessions.get(terminalCode)?.withdraw(pushId, why);
   }
 }
 
 function isThisBox(box: BoxConfig | undefined, hello: UpOf<'hello'>): box is BoxConfig {
   return box?.terminalCode === hello.terminalCode && box.serialNumber === hello.serialNumber;
-}
-
-function failure(code: Code, reason: string): PushResult & { ok: false } {
-  return { ok: false, code, reason };
 }

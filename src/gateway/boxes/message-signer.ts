@@ -39,7 +39,7 @@ export interface MessageSignerDeps {
   random: Random;
   log: Logger;
   /** Hears every message as it is in the clear. */
-  wire: Pick<TrafficLog, 'message'>;
+  trafficLog: Pick<TrafficLog, 'message'>;
 }
 
 /**
@@ -81,14 +81,15 @@ export class MessageSigner {
   sign(terminalCode: string, message: DownMessage): string | undefined {
     const sealed = this.#boxes.get(terminalCode)?.sessions.get(message.sessionId)?.seal.seal(message, this.#key);
     // Signs of life are left out of what is kept: they would push everything else out of it.
-    if (sealed !== undefined && message.type !== 'heard') this.#deps.wire.message(terminalCode, 'box', message);
+    if (sealed !== undefined && message.type !== 'heard') this.#deps.trafficLog.message(terminalCode, 'box', message);
     return sealed;
   }
 
   /** What came from the box, as an answer to this challenge if it begins a session. Never throws. */
   verify(terminalCode: string, challenge: string, bytes: Uint8Array | string): Opened<UpMessage> {
     const opened = this.#open(terminalCode, challenge, bytes);
-    if (opened.ok && opened.value.type !== 'alive') this.#deps.wire.message(terminalCode, 'gateway', opened.value);
+    if (opened.ok && opened.value.type !== 'alive')
+      this.#deps.trafficLog.message(terminalCode, 'gateway', opened.value);
     return opened;
   }
 

@@ -43,16 +43,13 @@ class PacketMeter {
 }
 
 /**
- * A box's socket as the broker sees it, with the limits that the broker itself does not know. A packet over the limit
- * ends it before the broker's parser has collected it (PROTOCOL.md, clause LIM-4). What is written is taken at once:
- * the broker would hold up the messages of every box until a full socket has room; a box that leaves too much unread
- * is cut off instead.
+ * A box's socket as the broker sees it, with limits that the broker lacks. A packet over the limit ends it before the
+ * broker has collected the packet (PROTOCOL.md, clause LIM-4). Writes never wait for a full socket, because the broker
+ * would then delay every box; a box that leaves too much unread is disconnected instead.
  */
 export class LimitedSocket extends Duplex {
   /** The connection itself. */
   readonly socket: Socket;
-  /** What is written while nothing may come through; undefined while it may. */
-  #held: Buffer[] | undefined;
 
   constructor(socket: Socket) {
     super({ allowHalfOpen: false });
@@ -71,24 +68,8 @@ export class LimitedSocket extends Duplex {
     socket.on('close', () => this.destroy());
   }
 
-  /** Lets nothing through either way, its end neither, until the returned function is called (clause FLT-9). */
-  hold(): () => void {
-    this.#held ??= [];
-    this.socket.pause();
-    return () => {
-      const held = this.#held ?? [];
-      this.#held = undefined;
-      if (this.destroyed) {
-        this.socket.destroy();
-        return;
-      }
-      for (const bytes of held) this.socket.write(bytes);
-      this.socket.resume();
-    };
-  }
-
   override _read(): void {
-    if (this.#held === undefined) this.socket.resume();
+    this.socket.resume();
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
@@ -100,15 +81,13 @@ export class LimitedSocket extends Duplex {
   }
 
   #pass(bytes: Buffer, done: (error?: Error | null) => void): void {
-    if (this.#held === undefined) this.socket.write(bytes);
-    else this.#held.push(bytes);
-    const heldBytes = this.#held?.reduce((sum, it) => sum + it.length, 0) ?? 0;
-    if (this.socket.writableLength + heldBytes <= UNREAD_BYTES_MAX) done();
+    this.socket.write(bytes);
+    if (this.socket.writableLength <= UNREAD_BYTES_MAX) done();
     else done(new Error(`more than ${UNREAD_BYTES_MAX} bytes are unread`));
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    if (this.#held === undefined) this.socket.destroy();
+    this.socket.destroy();
     done(error);
   }
 }

@@ -1,9 +1,9 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
-import type { UpMessage, UpOf } from '../../protocol/messages.ts';
+import type { UpMessage } from '../../protocol/messages.ts';
 import type { Changes } from '../changes.ts';
+import { accept, type Result, refuse } from '../result.ts';
 import type { Store } from '../store/store.ts';
-import type { PushResult } from './confirmations.ts';
 
 interface Deps {
   store: Store;
@@ -13,73 +13,60 @@ interface Deps {
   confirm: 'displayed' | 'accepted';
 }
 
-/** What follows from a report once it is stored. */
+/** What the hub does once a report is stored. */
 interface ReportEffects {
-  /** The box may forget it (PROTOCOL.md, clause MSG-6). */
-  isAcknowledged: boolean;
-  /** What it says of the push whose confirmation is awaited. */
-  confirmed?: PushResult;
-  /** The box shows a push that has failed or was cancelled: it has to be told so. */
+  /** The result of the push, if its confirmation is awaited. */
+  confirmed?: Result<undefined>;
+  /** The box shows a push that has failed or was cancelled, which has to be withdrawn. */
   isShownInVain?: boolean;
 }
 
 /** Stores what a registered box reports. A report that fits no push or payment of this box changes nothing. */
 export async function storeReport(
-  deps: Deps,
-  terminalCode: string,
+  { store: { orders, payments }, clock, log, changes, confirm }: Deps,
+  box: string,
   report: Exclude<UpMessage, { type: 'hello' | 'alive' }>,
 ): Promise<ReportEffects> {
-  const { store, clock, log, changes, confirm } = deps;
-  const stray = (reason: string) => log.warn('report-ignored', { box: terminalCode, type: report.type, reason });
+  const nowMs = clock.wallMs();
+  const ignore = (reason: string): ReportEffects => {
+    log.warn('report-ignored', { box, type: report.type, reason });
+    return {};
+  };
+  const over = 'the push is over, or was not sent to this box';
   switch (report.type) {
     case 'accepted':
     case 'shown': {
-      if (!(await store.orders.confirmPush(report.pushId, terminalCode, report.type, clock.wallMs()))) {
-        stray('the push is over, or was not sent to this box');
-        return { isAcknowledged: false, isShownInVain: await store.orders.markStillOnBox(report.pushId, terminalCode) };
+      if (!(await orders.confirmPush(report.pushId, box, report.type, nowMs))) {
+        ignore(over);
+        return { isShownInVain: await orders.markStillOnBox(report.pushId, box) };
       }
       changes.publish('orders');
-      return report.type === 'shown' || confirm === 'accepted'
-        ? { isAcknowledged: false, confirmed: { ok: true } }
-        : { isAcknowledged: false };
+      return report.type === 'shown' || confirm === 'accepted' ? { confirmed: accept(undefined) } : {};
     }
     case 'rejected': {
       const { pushId, code, reason } = report;
-      if (await store.orders.markEndedOnBox(pushId, terminalCode, clock.wallMs())) return { isAcknowledged: false };
-      if (!(await store.orders.failPush(pushId, terminalCode, code, clock.wallMs(), true))) {
-        stray('the push is over, or was not sent to this box');
-        return { isAcknowledged: false };
-      }
-      log.warn('push-rejected', { box: terminalCode, pushId, code, reason });
+      if (await orders.markEndedOnBox(pushId, box, nowMs)) return {};
+      if (!(await orders.failPush(pushId, box, code, nowMs, true))) return ignore(over);
+      log.warn('push-rejected', { box, pushId, code, reason });
       changes.publish('orders');
-      return { isAcknowledged: false, confirmed: { ok: false, code, reason } };
+      return { confirmed: refuse(code, reason) };
     }
-    case 'ended':
-      return { isAcknowledged: true, ...(await storeEnd(deps, terminalCode, report, stray)) };
+    case 'ended': {
+      const { pushId, how } = report;
+      if (!(await orders.endPush(pushId, box, how, nowMs))) return ignore('the push was not sent to this box');
+      changes.publish('orders');
+      const code = how === 'replaced' ? 'REPLACED' : 'WITHDRAWN';
+      return { confirmed: refuse(code, `the box ended it before it confirmed: ${how}`) };
+    }
     case 'paid': {
       const { transactionId, recorded } = report;
-      const kept = await store.payments.report(transactionId, terminalCode, recorded, clock.wallMs());
-      if (kept === undefined) stray('this box was not told of such a payment');
-      if (kept === 'first') {
-        log.info('payment-announced', { box: terminalCode, transactionId, recorded });
+      const stored = await payments.report(transactionId, box, recorded, nowMs);
+      if (stored === undefined) return ignore('no such payment was sent to this box');
+      if (stored === 'first') {
+        log.info('payment-announced', { box, transactionId, recorded });
         changes.publish('payments');
       }
-      return { isAcknowledged: true };
+      return {};
     }
   }
-}
-
-async function storeEnd(
-  { store, clock, changes }: Deps,
-  terminalCode: string,
-  report: UpOf<'ended'>,
-  stray: (reason: string) => void,
-): Promise<{ confirmed?: PushResult }> {
-  if (!(await store.orders.endPush(report.pushId, terminalCode, report.how, clock.wallMs()))) {
-    stray('the push was not sent to this box');
-    return {};
-  }
-  changes.publish('orders');
-  const code = report.how === 'replaced' ? 'REPLACED' : 'WITHDRAWN';
-  return { confirmed: { ok: false, code, reason: `the box ended it before it confirmed: ${report.how}` } };
 }

@@ -1,21 +1,33 @@
 import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
+import { CODES } from '../../protocol/codes.ts';
 import { BOX_UNHEARD_MAX_MS } from '../../protocol/http-api.ts';
-import { type DownBody, type DownMessage, MESSAGE_VERSION, type UpOf } from '../../protocol/messages.ts';
+import {
+  type DownBody,
+  type DownMessage,
+  MESSAGE_VERSION,
+  type UpMessage,
+  type UpOf,
+} from '../../protocol/messages.ts';
+import type { Notice } from '../store/repositories/payments.ts';
 import type { BoxConnection } from './connection.ts';
 
-/** What a box owes an answer to is said again after this (PROTOCOL.md, clauses MSG-7 and MSG-9). */
+/** An unanswered payment or withdrawal is sent again after this (PROTOCOL.md, clauses MSG-7 and MSG-9). */
 const RESEND_MS = 10_000;
-
-/** Payments and withdrawals that wait for an answer; what comes to more is told as these are answered (clause MSG-7). */
-const ASKED_MAX = 100;
+/** Payments and withdrawals without an answer; further ones are sent as these are answered (clause MSG-7). */
+const UNANSWERED_MAX = 100;
+/** A stale session is refused again after this, not for each of its messages. */
+const REFUSE_AGAIN_MS = 5_000;
+/** Refused sessions that are remembered; of more, the one that was refused first is forgotten. */
+const REFUSED_MAX = 1_000;
 
 interface Deps {
   clock: Clock;
   random: Random;
 }
 
-/** A session of a registered box (PROTOCOL.md, clause MSG-4), with what the box was told and has not answered. */
+/** A session of a registered box (PROTOCOL.md, clause MSG-4), with what the box has not answered. */
 export class Session {
   readonly sessionId: string;
   readonly agentVersion: string;
@@ -29,28 +41,28 @@ export class Session {
   /** Ids of payments and pushes. */
   readonly #unanswered = new Set<string>();
   readonly #over = new AbortController();
-  /** The store may hold more than the box was told at a time, or could not be read. */
-  #moreWaits = true;
-  /** Something came to the store while it was being read. */
-  #moreCame = false;
+  /** The store may hold more for the box than was sent, or could not be read. */
+  #hasMore = true;
+  /** The store has changed since it was last read for this box. */
+  #hasChanged = false;
 
-  constructor(hello: UpOf<'hello'>, line: BoxConnection, deps: Deps) {
+  constructor(hello: UpOf<'hello'>, connection: BoxConnection, deps: Deps) {
     this.sessionId = hello.sessionId;
     this.agentVersion = hello.agentVersion;
     this.display = hello.display;
-    this.connection = line;
+    this.connection = connection;
     this.sinceMs = deps.clock.wallMs();
     this.#helloAtMs = deps.clock.monotonicMs();
     this.#heardAtMs = this.#helloAtMs;
     this.#deps = deps;
   }
 
-  /** How long ago its hello was taken, in whole milliseconds of the monotonic clock. */
+  /** Since its hello, in whole milliseconds of the monotonic clock. */
   ageMs(): number {
     return Math.floor(this.#deps.clock.monotonicMs() - this.#helloAtMs);
   }
 
-  /** The agent has said something in this session. */
+  /** The agent has sent something in this session. */
   heard(): void {
     this.#heardAtMs = this.#deps.clock.monotonicMs();
   }
@@ -68,50 +80,68 @@ export class Session {
     sendTo(this, body, this.#deps);
   }
 
-  /** Whether so much waits for an answer that what comes now has to wait in the store. */
-  get isBusy(): boolean {
-    return this.#unanswered.size >= ASKED_MAX;
+  /** Sends a notice of a payment, which the box must answer (PROTOCOL.md, clause MSG-7). */
+  sendPayment(payment: Notice): void {
+    this.#unanswered.add(payment.id);
+    this.send({
+      type: 'payment',
+      transactionId: payment.id,
+      pushId: payment.push_id,
+      orderId: payment.order_id,
+      amount: payment.amount,
+      content: payment.content,
+      bankAccount: payment.bank_account,
+      bankCode: payment.bank_code,
+      paidAtMs: payment.paid_at_ms,
+      repeated: payment.repeated,
+    });
   }
 
-  /** Sends what wants an answer. */
-  sendUntilAnswered(id: string, body: DownBody): void {
-    this.#unanswered.add(id);
-    this.send(body);
+  /** Takes a push back, which the box must answer (PROTOCOL.md, clause MSG-9). */
+  withdraw(pushId: string, why: 'timeout' | 'cancelled' | 'paid'): void {
+    this.#unanswered.add(pushId);
+    this.send({ type: 'withdraw', pushId, why });
   }
 
+  /** The box has answered what concerns this payment or push. */
   answered(id: string): void {
     this.#unanswered.delete(id);
   }
 
-  /** Whether the box has answered all that it was told, and there is more. */
-  get isReadyForResend(): boolean {
-    return this.#moreWaits && this.#unanswered.size === 0;
+  /** Whether so much is unanswered that further payments wait in the store. */
+  get isBusy(): boolean {
+    return this.#unanswered.size >= UNANSWERED_MAX;
   }
 
-  /** The store is read for all that it has to answer; what it is asked meanwhile counts too. */
+  /** Whether the box has answered everything, and the store may hold more. */
+  get isReadyForResend(): boolean {
+    return this.#hasMore && this.#unanswered.size === 0;
+  }
+
+  /** All that the box has to answer is about to be sent from the store. */
   beginResend(): void {
     this.#unanswered.clear();
-    this.#moreWaits = true;
-    this.#moreCame = false;
+    this.#hasMore = true;
+    this.#hasChanged = false;
   }
 
-  /** The store has been read; `moreWaits` when it holds more than is told at a time. */
-  endResend(moreWaits: boolean): void {
-    this.#moreWaits = moreWaits || this.#moreCame;
+  /** The store has been read; `hasMore` when it holds more than is sent at a time. */
+  endResend(hasMore: boolean): void {
+    this.#hasMore = hasMore || this.#hasChanged;
   }
 
-  /** The store has to be read again: it has more for this box, or something of the box could not be kept. */
-  resendFromStore(): void {
-    this.#moreWaits = true;
-    this.#moreCame = true;
+  /** The store has more for this box, or could not store something of it. */
+  needResend(): void {
+    this.#hasMore = true;
+    this.#hasChanged = true;
   }
 
-  /** Calls `tellAll` every `RESEND_MS` for which an answer is missing, until the session is over. */
-  async resendRegularly(tellAll: () => Promise<void>): Promise<void> {
+  /** Calls `resend` every `RESEND_MS` while an answer is missing, until the session is over. */
+  async resendRegularly(resend: () => Promise<void>): Promise<void> {
     const { signal } = this.#over;
     while (!signal.aborted) {
       await this.#deps.clock.sleep(RESEND_MS, signal);
-      if (!signal.aborted && (this.#moreWaits || this.#unanswered.size > 0)) await tellAll();
+      if (!signal.aborted && (this.#hasMore || this.#unanswered.size > 0)) await resend();
     }
   }
 
@@ -120,12 +150,50 @@ export class Session {
   }
 }
 
-/** Sends a message on a line to the agent with this session, registered or not. */
+/** Sends a message to the agent with this session, registered or not. */
 export function sendTo(
-  { connection, sessionId }: { connection: BoxConnection; sessionId: string },
+  { connection, sessionId }: Pick<Session, 'connection' | 'sessionId'>,
   body: DownBody,
   { clock, random }: Deps,
 ): void {
   const head = { v: MESSAGE_VERSION, id: random.uuid(), sentAtMs: clock.wallMs(), sessionId } as const;
   connection.send({ ...head, ...body } satisfies DownMessage);
+}
+
+/**
+ * Refuses agents whose session is not the one in use (PROTOCOL.md, clauses MSG-8 and MSG-12). Only verified messages
+ * come here, so that a stranger cannot have a box refused.
+ */
+export class StaleSessions {
+  readonly #deps: Deps & { log: Logger };
+  /** When each was refused last, by box and session, oldest first. */
+  readonly #refusedMs = new Map<string, number>();
+
+  constructor(deps: Deps & { log: Logger }) {
+    this.#deps = deps;
+  }
+
+  /** Answers a message of a session while another one is `inUse`, or none. */
+  answer(
+    terminalCode: string,
+    connection: BoxConnection,
+    { type, sessionId }: UpMessage,
+    inUse: Session | undefined,
+  ): void {
+    const { log, clock } = this.#deps;
+    log.warn('message-refused', { box: terminalCode, type, reason: 'not of the session in use' });
+    const [key, nowMs] = [`${terminalCode} ${sessionId}`, clock.monotonicMs()];
+    if (nowMs - (this.#refusedMs.get(key) ?? Number.NEGATIVE_INFINITY) < REFUSE_AGAIN_MS) return;
+    this.#refusedMs.delete(key);
+    this.#refusedMs.set(key, nowMs);
+    const [first] = this.#refusedMs.keys();
+    if (this.#refusedMs.size > REFUSED_MAX && first !== undefined) this.#refusedMs.delete(first);
+    const isSuperseded = inUse !== undefined && inUse.sessionId !== sessionId;
+    this.refuse({ connection, sessionId }, isSuperseded ? 'SUPERSEDED' : 'SESSION_ENDED');
+  }
+
+  refuse(agent: Pick<Session, 'connection' | 'sessionId'>, code: 'SUPERSEDED' | 'SESSION_ENDED'): void {
+    const cure = code === 'SUPERSEDED' ? ': end that one, and this one comes back by itself' : '';
+    sendTo(agent, { type: 'refused', code, reason: `${CODES[code]}${cure}` }, this.#deps);
+  }
 }

@@ -26,7 +26,7 @@ export interface CallbackDispatcherDeps {
   log: Logger;
   changes: Changes;
   metrics: Metrics;
-  wire: Pick<TrafficLog, 'callback'>;
+  trafficLog: Pick<TrafficLog, 'callback'>;
   post: Post;
   attempt: MakeAttempt;
   /** Waits before each retry, in milliseconds (PROTOCOL.md, clause SYN-4). */
@@ -164,10 +164,10 @@ export class CallbackDispatcher {
     outcome: CallbackRow['status'],
     byHand: boolean,
   ): void {
-    const { log, changes, metrics, wire } = this.#deps;
+    const { log, changes, metrics, trafficLog } = this.#deps;
     metrics.called(result === 'retry' && outcome === 'failed' ? 'failed' : result);
     const shown = { partner, result: outcome, status, error, warning };
-    wire.callback({ id, transactionId, body, byHand, answer, tookMs, ...shown });
+    trafficLog.callback({ id, transactionId, body, byHand, answer, tookMs, ...shown });
     if (result === 'delivered' && warning === null) log.info('callback', { callback: id, ...shown });
     else log.warn('callback', { callback: id, ...shown });
     changes.publish('callbacks', 'payments');

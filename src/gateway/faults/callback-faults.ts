@@ -7,7 +7,7 @@ import type { Directory } from '../directory.ts';
 import { parseJson } from '../domain/decode.ts';
 import type { DelayedOccurrence, Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
-import type { LatePayments } from './told-late.ts';
+import type { LatePayments } from './payment-faults.ts';
 
 /** A callback that is to come after the next one to its partner waits so long for it, and no longer. */
 const NEXT_TIMEOUT_MS = 30_000;
@@ -21,16 +21,16 @@ const ANSWERS: readonly (readonly [fault: FaultName, answer: Answer])[] = [
 
 export interface CallbackFaultsDeps {
   faults: Faults;
-  toldLate: LatePayments;
+  latePayments: LatePayments;
   directory: Directory;
   log: Logger;
-  /** Makes one attempt more of a callback. */
-  sendAgain: (callbackId: string) => Promise<unknown>;
+  /** Makes one further attempt of a callback. */
+  resendCallback: (callbackId: string) => Promise<unknown>;
 }
 
 /** Attempts of callbacks with the faults of this place: the partner gets every POST (PROTOCOL.md, clause FLT-8). */
 export function withCallbackFaults(make: MakeAttempt, deps: CallbackFaultsDeps): MakeAttempt {
-  const { faults, log, sendAgain, toldLate, directory } = deps;
+  const { faults, log, resendCallback, latePayments, directory } = deps;
   const swapped = new Swapped();
   return async (to, how, stop) => {
     const told = toldIn(to.body);
@@ -39,7 +39,7 @@ export function withCallbackFaults(make: MakeAttempt, deps: CallbackFaultsDeps):
     const late = isFirst ? faults.delay('sync-late', subject) : undefined;
     await Promise.all([
       late?.delayed((late.seconds ?? 0) * 1000, stop),
-      told && toldLate.until({ ...told, bankAccount: told.bankaccount }),
+      told && latePayments.until({ ...told, bankAccount: told.bankaccount }),
     ]);
     if (isFirst) await swapped.wait(to.url, () => faults.delay('sync-swapped', subject), stop);
     const overtake = swapped.overtaken(to.url);
@@ -47,7 +47,7 @@ export function withCallbackFaults(make: MakeAttempt, deps: CallbackFaultsDeps):
     const attempt = await make(to, { ...how, post }, stop);
     overtake();
     if (attempt.result === 'delivered' && !to.byHand && faults.take('sync-twice', subject)) {
-      sendAgain(to.id).catch((error: unknown) =>
+      resendCallback(to.id).catch((error: unknown) =>
         log.error('callback-stuck', { callback: to.id, reason: reasonOf(error) }),
       );
     }

@@ -15,6 +15,7 @@ import {
 } from '../../protocol/faults.ts';
 import type { Changes } from '../changes.ts';
 import type { Directory } from '../directory.ts';
+import type { FaultOrders, OfferedFault } from '../edges.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import {
   ActiveFaults,
@@ -31,32 +32,18 @@ export interface Effect {
   begin(ordered: OrderedFault): void;
 }
 
-/** What is told of a fault that can be ordered here. */
-export interface OfferedFault {
-  name: FaultName;
-  place: string;
-  about: string;
-  seconds: number | null;
-  /** The content that orders it; null where none does. */
-  magic: string | null;
-  /** Whether it can be ordered for one box. */
-  isPerBox: boolean;
-}
-
 export interface FaultsDeps {
   directory: Directory;
   clock: Clock;
   random: Random;
   log: Logger;
   changes: Changes;
-  /** Without one there are no faults, and contents mean nothing. */
-  sandbox: boolean;
   /** Where there are several, none may have by a content what happens to all of them. */
   partners: readonly unknown[];
 }
 
-/** The faults of this gateway, by order and by magic contents (PROTOCOL.md, clause FLT). */
-export class Faults {
+/** The faults of a sandbox, by order and by magic contents (PROTOCOL.md, clause FLT). */
+export class Faults implements FaultOrders {
   readonly #deps: FaultsDeps;
   readonly #standing: ActiveFaults;
   readonly #effects = new Map<FaultName, Effect>();
@@ -71,9 +58,7 @@ export class Faults {
     this.#effects.set(fault, effect);
   }
 
-  /** What can be ordered here; nothing outside of a sandbox. */
   offered(): OfferedFault[] {
-    if (!this.#deps.sandbox) return [];
     return FAULT_NAMES.filter((name) => faultKind(name).place !== 'box').map((name) => {
       const { place, about, seconds = null, isOfAll = false } = faultKind(name);
       const magic = this.#isByContent(name) ? magicContent(name) : null;
@@ -86,7 +71,6 @@ export class Faults {
   }
 
   order(order: FaultOrder): Result<StandingFault> {
-    if (!this.#deps.sandbox) return refuse('E75', 'not a sandbox: no faults can be ordered');
     if (order.box !== undefined && this.#deps.directory.box(order.box) === undefined) {
       return refuse('E35', `box: ${order.box} is not in the system`);
     }
@@ -107,7 +91,7 @@ export class Faults {
 
   /** Whether a fault may happen to a call with this body. */
   mayConcern(body: Buffer): boolean {
-    return this.#standing.size > 0 || (this.#deps.sandbox && body.includes(MAGIC_PREFIX));
+    return this.#standing.size > 0 || body.includes(MAGIC_PREFIX);
   }
 
   /** The fault, if it happens to this now: ordered, or by the content. It is counted and logged. */
@@ -125,7 +109,6 @@ export class Faults {
 
   /** Orders the fault of its link that a push asks for by its content. */
   orderByContent(box: string, content: string): void {
-    if (!this.#deps.sandbox) return;
     const fault = faultOfContent(content);
     if (fault === undefined || faultKind(fault).place !== 'link') return;
     const order = faultKind(fault).isOfAll ? { fault } : { fault, box };
@@ -156,7 +139,7 @@ export class Faults {
   }
 
   #magic(fault: FaultName, { boxes, content = '', isRepeated = false }: Subject): Occurrence | undefined {
-    if (!this.#deps.sandbox || isRepeated || faultOfContent(content) !== fault) return undefined;
+    if (isRepeated || faultOfContent(content) !== fault) return undefined;
     this.#deps.log.warn('fault', { fault, content, boxes: boxes.join(' ') });
     return { seconds: faultKind(fault).seconds, fraction: seededRandom(0).fraction };
   }

@@ -1,51 +1,40 @@
 import type { Socket } from 'node:net';
+import type { FastifyInstance } from 'fastify';
 import type { Clock } from '../../lib/clock.ts';
-import type { Random } from '../../lib/random.ts';
 import type { FaultOrder } from '../../protocol/faults.ts';
-import type { BoxConnection } from '../boxes/connection.ts';
-import type { Hub } from '../boxes/hub.ts';
+import { BOX_PATHS } from '../../protocol/http-api.ts';
+import type { BoxConnection, BoxSocket, Connect } from '../boxes/connection.ts';
+import type { BoxHub } from '../edges.ts';
+import { basicCredentials, pathOf } from '../http/requests.ts';
 import type { OrderedFault } from './active-faults.ts';
-import type { Faults } from './faults.ts';
-import { type BeforeShow, PushFaultLine } from './push-faults.ts';
+import { holdSocket } from './hold-socket.ts';
+import { FaultyConnection, type PushFaultsDeps } from './push-faults.ts';
 
-/** After a welcome a link that is to be cut again lasts so long, so that the box has registered. */
+/** From a welcome to the next ordered cut, so that the box has registered. */
 const CUT_AFTER_MS = 1_000;
-/** What a message takes at most on a slow link. */
+/** Longest delay of a message on a slow link. */
 const SLOW_MAX_MS = 1_000;
 
-/** Connections of one box that are held; one more ends the oldest, which its box has given up long before. */
-const HELD_CABLES_MAX = 16;
+/** Held sockets of one box; one more ends the oldest, which its box has given up long before. */
+const HELD_SOCKETS_MAX = 16;
 
-/** A box's connection, as its transport has it. */
-export interface Cable {
-  /** Ends it, without a word before. */
-  cut(): void;
-  /** Lets nothing through either way, its end neither, until the returned function is called. */
-  hold(): () => void;
-}
-
-export interface LinkFaultsDeps {
-  faults: Faults;
+export interface LinkFaultsDeps extends PushFaultsDeps {
   clock: Clock;
-  random: Random;
-  /** How long a push waits for its confirmation, in milliseconds. */
-  confirmTimeoutMs: number;
-  /** Whether boxes on MQTT are connected to another's broker, whose connections are not this gateway's. */
+  /** Whether boxes on MQTT are connected to a foreign broker, whose connections the gateway cannot reach. */
   isBrokerForeign: boolean;
 }
 
-/** The boxes' links, where faults are made (PROTOCOL.md, clauses FLT-6 and FLT-9). Without a fault it only passes on. */
+/** Faults of the connections to boxes (PROTOCOL.md, clauses FLT-6 and FLT-9). Without an active fault all passes. */
 export class LinkFaults {
-  /** What is to happen before a push is said to its box. */
-  readonly beforeShow: BeforeShow = new Map();
   readonly #deps: LinkFaultsDeps;
-  readonly #cables = new Map<string, Set<Cable>>();
+  /** Sockets of the connected boxes. */
+  readonly #sockets = new Map<string, Set<Socket>>();
   readonly #cuts = new Set<OrderedFault>();
   readonly #holds = new Set<OrderedFault>();
-  /** By box, what releases those that are held, also when they are connected no longer; oldest first. */
-  readonly #held = new Map<string, Map<Cable, () => void>>();
-  /** By way, the last that passes on it. */
-  readonly #ways = new Map<string, Promise<void>>();
+  /** By box, what releases each held socket, oldest first; also when the gateway has ended it. */
+  readonly #held = new Map<string, Map<Socket, () => void>>();
+  /** By box and direction, settles once the last message has passed. */
+  readonly #last = new Map<string, Promise<void>>();
 
   constructor(deps: LinkFaultsDeps) {
     this.#deps = deps;
@@ -54,59 +43,94 @@ export class LinkFaults {
     deps.faults.onOrder('half-open', { problem, begin: (ordered) => this.#beginHold(ordered) });
   }
 
-  /** The line to a box, with the faults of pushes and of the link on it. */
-  line(terminalCode: string, line: BoxConnection): BoxConnection {
-    const slow: BoxConnection = {
-      transport: line.transport,
-      end: () => line.end(),
+  /** Connections with the faults of pushes and of the link. */
+  connect(connect: Connect): Connect {
+    return (terminalCode, socket) => {
+      const connection = connect(terminalCode, this.#sendingTwice(terminalCode, socket));
+      return new FaultyConnection(terminalCode, this.#slowConnection(terminalCode, connection), this.#deps);
+    };
+  }
+
+  /** The hub, which hears what boxes send as late as their links deliver it, and of a loss after all messages. */
+  hub(hub: BoxHub): BoxHub {
+    return {
+      session: (terminalCode) => hub.session(terminalCode),
+      receive: (terminalCode, connection, message) =>
+        new Promise((resolve) => {
+          this.#pass(`up ${terminalCode}`, terminalCode, () => resolve(hub.receive(terminalCode, connection, message)));
+        }),
+      disconnected: (terminalCode, by, why) =>
+        this.#pass(`up ${terminalCode}`, terminalCode, () => hub.disconnected(terminalCode, by, why), false),
+    };
+  }
+
+  /** Has requests of boxes wait while their links are held, and knows the sockets of their streams. */
+  hookBoxRoutes(scope: FastifyInstance): void {
+    scope.addHook('preHandler', async (request, reply) => {
+      const { username: terminalCode = '' } = basicCredentials(request) ?? {};
+      const { socket } = request.raw;
+      await this.passable(terminalCode, socket);
+      // Whoever has given up meanwhile has sent nothing.
+      if (socket.destroyed) return reply.hijack();
+      if (pathOf(request) === BOX_PATHS.stream) reply.raw.once('close', this.connected(terminalCode, socket));
+      return undefined;
+    });
+  }
+
+  /** A box is connected over this socket, until the returned function is called. */
+  connected(terminalCode: string, socket: Socket): () => void {
+    const own = this.#sockets.get(terminalCode) ?? new Set();
+    this.#sockets.set(terminalCode, own.add(socket));
+    this.#hold(terminalCode, socket);
+    return () => {
+      own.delete(socket);
+      if (own.size === 0 && this.#sockets.get(terminalCode) === own) this.#sockets.delete(terminalCode);
+    };
+  }
+
+  #sendingTwice(terminalCode: string, socket: BoxSocket): BoxSocket {
+    return {
+      transport: socket.transport,
+      problem: () => socket.problem(),
+      end: () => socket.end(),
+      send: (signed, type) => {
+        socket.send(signed, type);
+        if (type === 'heard') return;
+        if (this.#deps.faults.take('link-twice', { boxes: [terminalCode] })) socket.send(signed, type);
+      },
+    };
+  }
+
+  #slowConnection(terminalCode: string, connection: BoxConnection): BoxConnection {
+    return {
+      transport: connection.transport,
+      end: () => connection.end(),
       send: (message) => {
-        this.#pass(`down ${terminalCode}`, terminalCode, () => line.send(message));
+        this.#pass(`down ${terminalCode}`, terminalCode, () => connection.send(message));
         if (message.type === 'welcome') this.#welcomed(terminalCode);
       },
     };
-    return new PushFaultLine(terminalCode, slow, this.beforeShow, this.#deps);
   }
 
-  /** Calls `work` for what a box has said as soon as its link lets it through, or for its loss after all that it said. */
-  heard(terminalCode: string, work: () => void, isMessage = true): void {
-    this.#pass(`up ${terminalCode}`, terminalCode, work, isMessage);
-  }
-
-  /** How often the bytes of a message to a box are sent. */
-  copies(terminalCode: string): number {
-    return this.#deps.faults.take('link-twice', { boxes: [terminalCode] }) === undefined ? 1 : 2;
-  }
-
-  /** Has a connection of a box until the returned function is called. */
-  connected(terminalCode: string, cable: Cable): () => void {
-    const own = this.#cables.get(terminalCode) ?? new Set();
-    this.#cables.set(terminalCode, own.add(cable));
-    this.#hold(terminalCode, cable);
-    return () => {
-      own.delete(cable);
-      if (own.size === 0 && this.#cables.get(terminalCode) === own) this.#cables.delete(terminalCode);
-    };
-  }
-
-  /** Settles once what a box posts may come through, or its connection is gone. */
+  /** Settles once the link of the box is not held, or the socket is gone. */
   async passable(terminalCode: string, socket: Socket): Promise<void> {
     for (;;) {
-      const holding = this.#holdOf(terminalCode);
-      if (holding === undefined || socket.destroyed) return;
+      const hold = this.#holdOf(terminalCode);
+      if (hold === undefined || socket.destroyed) return;
       await new Promise<void>((resolve) => {
         const pass = () => {
           socket.removeListener('close', pass);
-          holding.over.removeEventListener('abort', pass);
+          hold.over.removeEventListener('abort', pass);
           resolve();
         };
         socket.once('close', pass);
-        holding.over.addEventListener('abort', pass);
+        hold.over.addEventListener('abort', pass);
       });
     }
   }
 
   #problem({ fault, box }: FaultOrder): string | undefined {
-    if (!this.#deps.isBrokerForeign || (box !== undefined && this.#cables.has(box))) return undefined;
+    if (!this.#deps.isBrokerForeign || (box !== undefined && this.#sockets.has(box))) return undefined;
     return `fault: ${fault} needs a box that is connected over HTTP, or the gateway's own broker, and the broker is another's`;
   }
 
@@ -116,11 +140,11 @@ export class LinkFaults {
     this.#cut(ordered);
   }
 
-  /** Cuts what is connected; a fault that finds nothing waits for it. */
+  /** Cuts what is connected; without a connection the fault waits for one. */
   #cut(ordered: OrderedFault): void {
-    const boxes = [...this.#cables.keys()].filter((it) => isOf(ordered, it));
+    const boxes = [...this.#sockets.keys()].filter((it) => isOf(ordered, it));
     if (boxes.length === 0 || !ordered.happens(boxes)) return;
-    for (const box of boxes) for (const cable of this.#cables.get(box) ?? []) cable.cut();
+    for (const box of boxes) for (const socket of this.#sockets.get(box) ?? []) socket.destroy();
   }
 
   #welcomed(terminalCode: string): void {
@@ -132,7 +156,7 @@ export class LinkFaults {
 
   #beginHold(ordered: OrderedFault): void {
     this.#holds.add(ordered);
-    for (const [terminalCode, cables] of this.#cables) for (const cable of cables) this.#hold(terminalCode, cable);
+    for (const [terminalCode, own] of this.#sockets) for (const socket of own) this.#hold(terminalCode, socket);
     ordered.onEnd(() => {
       this.#holds.delete(ordered);
       for (const [terminalCode, own] of this.#held) {
@@ -143,15 +167,15 @@ export class LinkFaults {
     });
   }
 
-  #hold(terminalCode: string, cable: Cable): void {
-    const own = this.#held.get(terminalCode) ?? new Map<Cable, () => void>();
-    if (own.has(cable) || this.#holdOf(terminalCode) === undefined) return;
-    this.#held.set(terminalCode, own.set(cable, cable.hold()));
+  #hold(terminalCode: string, socket: Socket): void {
+    const own = this.#held.get(terminalCode) ?? new Map<Socket, () => void>();
+    if (own.has(socket) || this.#holdOf(terminalCode) === undefined) return;
+    this.#held.set(terminalCode, own.set(socket, holdSocket(socket)));
     const [oldest] = own;
-    if (oldest === undefined || own.size <= HELD_CABLES_MAX) return;
+    if (oldest === undefined || own.size <= HELD_SOCKETS_MAX) return;
     const [former, release] = oldest;
     own.delete(former);
-    former.cut();
+    former.destroy();
     release();
   }
 
@@ -159,35 +183,20 @@ export class LinkFaults {
     return [...this.#holds].find((it) => isOf(it, terminalCode));
   }
 
-  /** Does what is next on a way, in order; a message of a slow link takes its time. */
-  #pass(way: string, terminalCode: string, work: () => void, isMessage = true): void {
+  /** Does the work of each direction in order; a message on a slow link is delayed. */
+  #pass(direction: string, terminalCode: string, work: () => void, isMessage = true): void {
     const slow = isMessage ? this.#deps.faults.delay('link-slow', { boxes: [terminalCode] }) : undefined;
-    const before = this.#ways.get(way);
+    const before = this.#last.get(direction);
     if (slow === undefined && before === undefined) {
       work();
       return;
     }
     const last = Promise.all([before, slow?.delayed(slow.fraction() * SLOW_MAX_MS)]).then(work);
-    this.#ways.set(way, last);
+    this.#last.set(direction, last);
     void last.then(() => {
-      if (this.#ways.get(way) === last) this.#ways.delete(way);
+      if (this.#last.get(direction) === last) this.#last.delete(direction);
     });
   }
-}
-
-/** The hub as transports have it: what boxes say comes as their links let it. */
-export type BoxHub = Pick<Hub, 'session' | 'receive' | 'disconnected'>;
-
-export function throughLinks(hub: Hub, links: LinkFaults): BoxHub {
-  return {
-    session: (terminalCode) => hub.session(terminalCode),
-    receive: (terminalCode, line, message) =>
-      new Promise((resolve) => {
-        links.heard(terminalCode, () => resolve(hub.receive(terminalCode, line, message)));
-      }),
-    disconnected: (terminalCode, by, why) =>
-      links.heard(terminalCode, () => hub.disconnected(terminalCode, by, why), false),
-  };
 }
 
 function isOf({ box }: OrderedFault, terminalCode: string): boolean {

@@ -2,33 +2,73 @@ import type { FaultName } from '../../protocol/faults.ts';
 import type { Directory } from '../directory.ts';
 import { createReceivePayment, type IncomingMoney, type ReceivePayment, type ReceivePaymentDeps } from '../pay.ts';
 import type { Faults } from './faults.ts';
-import { OTHER_CONTENT, otherAmount } from './other-money.ts';
-import type { LatePayments } from './told-late.ts';
 
-/** Payments with the faults of this place: each is kept and told once, as the money that it is (PROTOCOL.md, clause FLT-7). */
-export function payWithFaults(deps: ReceivePaymentDeps & { faults: Faults; toldLate: LatePayments }): ReceivePayment {
-  const { faults, directory } = deps;
-  const pay = createReceivePayment(deps);
+const OTHER_VND = 1_000;
+
+/** A content that no order has asked for. */
+export const OTHER_CONTENT = 'ANOTHER CONTENT';
+
+/** A legal amount in đồng that differs from this one. */
+export function otherAmount(amount: number): number {
+  return amount > OTHER_VND ? amount - OTHER_VND : amount + OTHER_VND;
+}
+
+/** What a payment and its callback have in common, before either has an id. */
+interface PaymentKey {
+  bankAccount: string;
+  content: string;
+  amount: number;
+}
+
+/** Payments that are reported late, to boxes and partner. Another payment of the same money meanwhile is late too. */
+export class LatePayments {
+  readonly #over = new Map<string, Promise<unknown>>();
+
+  /** The partner must not hear of it before `over` settles. */
+  add(payment: PaymentKey, over: Promise<unknown>): void {
+    const key = keyOf(payment);
+    this.#over.set(key, over);
+    void over.then(() => {
+      if (this.#over.get(key) === over) this.#over.delete(key);
+    });
+  }
+
+  /** Settles when the partner may hear of it; undefined if it may at once. */
+  until(payment: PaymentKey): Promise<unknown> | undefined {
+    return this.#over.get(keyOf(payment));
+  }
+}
+
+function keyOf({ bankAccount, content, amount }: PaymentKey): string {
+  return JSON.stringify([bankAccount, content, amount]);
+}
+
+/** Payments with the faults of this place: each is stored and reported once, with its changes (PROTOCOL.md, clause FLT-7). */
+export function withPaymentFaults(
+  deps: ReceivePaymentDeps & { faults: Faults; latePayments: LatePayments },
+): ReceivePayment {
+  const { faults, directory, latePayments } = deps;
+  const receive = createReceivePayment(deps);
   return async (asked) => {
     const { money } = asked;
     const boxes = directory.boxesOf(money.bank_account).map((it) => it.terminalCode);
     const subject = { boxes, content: money.content };
-    const happening = (fault: FaultName) => faults.take(fault, subject);
-    let paying = asked;
-    if (happening('wrong-amount')) paying = withMoney(paying, { amount: otherAmount(money.amount) });
-    if (happening('wrong-content')) paying = withMoney(paying, { content: OTHER_CONTENT });
-    if (happening('wrong-account')) paying = toOtherAccount(paying, directory);
-    if (happening('paid-twice')) await pay(paying);
+    const happens = (fault: FaultName) => faults.take(fault, subject) !== undefined;
+    let incoming = asked;
+    if (happens('wrong-amount')) incoming = withMoney(incoming, { amount: otherAmount(money.amount) });
+    if (happens('wrong-content')) incoming = withMoney(incoming, { content: OTHER_CONTENT });
+    if (happens('wrong-account')) incoming = toOtherAccount(incoming, directory);
+    if (happens('paid-twice')) await receive(incoming);
     const late = faults.delay('paid-late', subject);
-    if (late === undefined) return pay(paying);
+    if (late === undefined) return receive(incoming);
     const over = late.delayed((late.seconds ?? 0) * 1000);
-    const { bank_account: bankAccount, content, amount } = paying.money;
-    deps.toldLate.add({ bankAccount, content, amount }, over);
-    return createReceivePayment(tellingAfter(over, deps))(paying);
+    const { bank_account: bankAccount, content, amount } = incoming.money;
+    latePayments.add({ bankAccount, content, amount }, over);
+    return createReceivePayment(reportingAfter(over, deps))(incoming);
   };
 }
 
-/** The money is other than asked for, so that it pays whatever it fits. */
+/** Money that differs from what was asked for pays whatever it fits. */
 function withMoney({ money, bankCode }: IncomingMoney, change: Partial<IncomingMoney['money']>): IncomingMoney {
   const { partner, bank_account, content, amount, trans_type } = money;
   const other = { partner, bank_account, content, amount, trans_type, ...change };
@@ -36,18 +76,18 @@ function withMoney({ money, bankCode }: IncomingMoney, change: Partial<IncomingM
 }
 
 /** To another account of the same partner; where there is none, to no order. */
-function toOtherAccount(paying: IncomingMoney, directory: Directory): IncomingMoney {
-  const { partner, bank_account } = paying.money;
+function toOtherAccount(incoming: IncomingMoney, directory: Directory): IncomingMoney {
+  const { partner, bank_account } = incoming.money;
   const other = directory.partner(partner)?.accounts.find((it) => it !== bank_account);
   const account = other === undefined ? undefined : directory.account(other);
-  if (account === undefined) return { ...paying, pays: { orderRef: '' } };
-  return { ...withMoney(paying, { bank_account: account.bankAccount }), bankCode: account.bankCode };
+  if (account === undefined) return { ...incoming, pays: { orderRef: '' } };
+  return { ...withMoney(incoming, { bank_account: account.bankAccount }), bankCode: account.bankCode };
 }
 
-/** Boxes and the partner are told as ever, but late; a restart meanwhile loses nothing, as the store has it. */
-function tellingAfter(over: Promise<unknown>, deps: ReceivePaymentDeps): ReceivePaymentDeps {
+/** Boxes and the partner hear of it late; after a restart they hear of it from the store. */
+function reportingAfter(over: Promise<unknown>, deps: ReceivePaymentDeps): ReceivePaymentDeps {
   const { hub, dispatcher } = deps;
-  const later = (tell: () => void) => void over.then(tell);
+  const later = (report: () => void) => void over.then(report);
   return {
     ...deps,
     hub: {

@@ -1,122 +1,148 @@
+import { reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import type { FaultName } from '../../protocol/faults.ts';
 import type { DownMessage, DownOf } from '../../protocol/messages.ts';
 import { decodeVietQr, encodeVietQr, type VietQr } from '../../protocol/vietqr.ts';
 import type { BoxConnection } from '../boxes/connection.ts';
+import type { PushHub } from '../edges.ts';
+import { refuse } from '../result.ts';
 import type { DelayedOccurrence } from './active-faults.ts';
 import type { Faults } from './faults.ts';
-import { otherAccount, otherAmount, withOtherContent } from './other-money.ts';
+import { OTHER_CONTENT, otherAmount } from './payment-faults.ts';
 
 const QR_CHANGES: readonly (readonly [fault: FaultName, change: (qr: VietQr) => VietQr])[] = [
   ['qr-amount', (qr) => ({ ...qr, amount: otherAmount(qr.amount ?? 0) })],
-  ['qr-content', withOtherContent],
-  ['qr-account', (qr) => ({ ...qr, account: otherAccount(qr.account) })],
+  // The other purpose leaves no room for what else a QR may say.
+  [
+    'qr-content',
+    ({ bill: _, reference: _reference, terminal: _terminal, ...qr }) => ({ ...qr, purpose: OTHER_CONTENT }),
+  ],
+  // Another account, as a typing error makes it.
+  ['qr-account', (qr) => ({ ...qr, account: `${qr.account.slice(0, -1)}${qr.account.endsWith('0') ? '1' : '0'}` })],
 ];
 
-/** So many deadlines of a push after it was to leave, its withdrawal has overtaken it, where its box is there at all. */
+/** A swapped push waits for the next message for this many deadlines; its withdrawal comes before that. */
 const SWAPPED_DEADLINES = 2;
 
 export interface PushFaultsDeps {
   faults: Faults;
   random: Random;
+  log: Logger;
   /** How long a push waits for its confirmation, in milliseconds. */
   confirmTimeoutMs: number;
+  /** Pays the order of a push. */
+  payPush: (pushId: string) => Promise<unknown>;
 }
 
-/** What is to happen between the start of a push and its way to the box, by pushId. */
-export type BeforeShow = Map<string, () => Promise<unknown>>;
+/** The hub with the faults that begin with a push: of a link by its content, and an offline box (PROTOCOL.md, clause FLT-6). */
+export function withOfflineFault(hub: PushHub, faults: Faults): PushHub {
+  return {
+    session: (terminalCode) => hub.session(terminalCode),
+    withdrawPush: (...args) => hub.withdrawPush(...args),
+    push: async (push, newOrder, show) => {
+      const box = push.terminal_code;
+      faults.orderByContent(box, show.content);
+      if (faults.take('box-offline', { boxes: [box], content: show.content })) {
+        return refuse('BOX_OFFLINE', 'the fault box-offline');
+      }
+      return hub.push(push, newOrder, show);
+    },
+  };
+}
 
-/** The line to a box on which the faults of pushes are made (PROTOCOL.md, clause FLT-6). */
-export class PushFaultLine implements BoxConnection {
+/** A connection to a box with the faults of pushes on it (PROTOCOL.md, clauses FLT-6 and FLT-7). */
+export class FaultyConnection implements BoxConnection {
+  readonly transport: BoxConnection['transport'];
   readonly #terminalCode: string;
-  readonly #line: BoxConnection;
+  readonly #connection: BoxConnection;
   readonly #deps: PushFaultsDeps;
-  readonly #before: BeforeShow;
-  /** Says the push that waits for the message which follows it. */
-  #sayOvertaken: (() => void) | undefined;
+  /** Sends the push that waits for the next message. */
+  #sendOvertaken: (() => void) | undefined;
 
-  constructor(terminalCode: string, line: BoxConnection, before: BeforeShow, deps: PushFaultsDeps) {
+  constructor(terminalCode: string, connection: BoxConnection, deps: PushFaultsDeps) {
+    this.transport = connection.transport;
     this.#terminalCode = terminalCode;
-    this.#line = line;
-    this.#before = before;
+    this.#connection = connection;
     this.#deps = deps;
   }
 
-  get transport(): BoxConnection['transport'] {
-    return this.#line.transport;
-  }
-
   end(): void {
-    this.#line.end();
+    this.#connection.end();
   }
 
   send(message: DownMessage): void {
     if (message.type === 'show') this.#show(message);
-    else this.#say(message);
+    else this.#send(message);
   }
 
-  #say(message: DownMessage): void {
-    this.#line.send(message);
-    if (message.type !== 'heard') this.#sayOvertaken?.();
+  #send(message: DownMessage): void {
+    this.#connection.send(message);
+    if (message.type !== 'heard') this.#sendOvertaken?.();
   }
 
-  #show(asked: DownOf<'show'>): void {
-    const before = this.#before.get(asked.pushId);
-    this.#before.delete(asked.pushId);
-    if (before === undefined) this.#pass(asked);
-    else void before().then(() => this.#pass(asked));
+  #show(show: DownOf<'show'>): void {
+    const { faults, payPush, log } = this.#deps;
+    if (faults.take('paid-before', this.#subjectOf(show)) === undefined) {
+      this.#showOnce(show);
+      return;
+    }
+    void payPush(show.pushId)
+      .catch((error: unknown) => log.error('payment-failed', { reason: reasonOf(error) }))
+      .then(() => this.#showOnce(show));
   }
 
-  #pass(asked: DownOf<'show'>): void {
+  #showOnce(asked: DownOf<'show'>): void {
     const { faults, random, confirmTimeoutMs } = this.#deps;
-    const subject = { boxes: [this.#terminalCode], content: asked.content };
-    const show = { ...asked, qrCode: this.#qrCode(asked) };
+    const subject = this.#subjectOf(asked);
+    const show = { ...asked, qrCode: this.#qrCodeOf(asked) };
     if (faults.take('push-lost', subject)) return;
-    const swapped = this.#sayOvertaken === undefined ? faults.delay('push-swapped', subject) : undefined;
+    const swapped = this.#sendOvertaken === undefined ? faults.delay('push-swapped', subject) : undefined;
     if (swapped !== undefined) {
-      this.#overtake(show, swapped);
+      this.#sendAfterNext(show, swapped);
       return;
     }
     const isTwice = faults.take('push-twice', subject) !== undefined;
-    const sayAll = () => {
-      this.#say(show);
-      if (isTwice) this.#say({ ...show, id: random.uuid() });
+    const sendAll = () => {
+      this.#send(show);
+      if (isTwice) this.#send({ ...show, id: random.uuid() });
     };
     const late = faults.delay('push-late', subject);
     const slow = faults.delay('box-slow', subject);
     if (late === undefined && slow === undefined) {
-      sayAll();
+      sendAll();
       return;
     }
     const lateMs = late === undefined ? 0 : confirmTimeoutMs + (late.seconds ?? 0) * 1000;
     const slowMs = (slow?.seconds ?? 0) * 1000;
     void Promise.all([late?.delayed(lateMs), slow?.delayed(lateMs + slowMs)]).then((goesOn) => {
-      if (!goesOn.includes(false)) sayAll();
+      if (!goesOn.includes(false)) sendAll();
     });
   }
 
-  /** Has the next message go before this push; where none comes until it is over, it goes then. */
-  #overtake(show: DownOf<'show'>, { delayed: held }: DelayedOccurrence): void {
-    const said = new AbortController();
-    const say = () => {
-      this.#sayOvertaken = undefined;
-      said.abort();
-      this.#line.send(show);
+  /** Sends the next message before this push. Without one, the push is sent when the delay is over. */
+  #sendAfterNext(show: DownOf<'show'>, { delayed }: DelayedOccurrence): void {
+    const sent = new AbortController();
+    const send = () => {
+      this.#sendOvertaken = undefined;
+      sent.abort();
+      this.#connection.send(show);
     };
-    this.#sayOvertaken = say;
-    void held(SWAPPED_DEADLINES * this.#deps.confirmTimeoutMs, said.signal).then((goesOn) => {
-      if (goesOn && !said.signal.aborted) say();
+    this.#sendOvertaken = send;
+    void delayed(SWAPPED_DEADLINES * this.#deps.confirmTimeoutMs, sent.signal).then((goesOn) => {
+      if (goesOn && !sent.signal.aborted) send();
     });
   }
 
-  /** The QR as asked for, or one that says something else. */
-  #qrCode({ qrCode, content }: DownOf<'show'>): string {
-    const happens = (fault: FaultName) =>
-      this.#deps.faults.take(fault, { boxes: [this.#terminalCode], content }) !== undefined;
-    const changes = QR_CHANGES.filter(([fault]) => happens(fault));
-    if (changes.length === 0) return qrCode;
-    const decoded = decodeVietQr(qrCode);
-    if (!decoded.ok) return qrCode;
-    return encodeVietQr(changes.reduce((qr, [, change]) => change(qr), decoded.value));
+  /** The QR of the push, or a changed one. */
+  #qrCodeOf(show: DownOf<'show'>): string {
+    const changes = QR_CHANGES.filter(([fault]) => this.#deps.faults.take(fault, this.#subjectOf(show)));
+    if (changes.length === 0) return show.qrCode;
+    const decoded = decodeVietQr(show.qrCode);
+    return decoded.ok ? encodeVietQr(changes.reduce((qr, [, change]) => change(qr), decoded.value)) : show.qrCode;
+  }
+
+  #subjectOf({ content }: DownOf<'show'>) {
+    return { boxes: [this.#terminalCode], content };
   }
 }

@@ -8,37 +8,37 @@ import type { Tokens } from '../tokens.ts';
 import type { Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 
-/** Tokens expired before their time are remembered up to here; the oldest are expired by themselves first. */
+/** Tokens that are remembered as expired; the oldest expire by themselves before that. */
 const EXPIRED_MAX = 10_000;
 
 /** Tokens that can expire before their time. */
-export interface ExpirableTokens extends Tokens {
-  expire(token: string): void;
-}
+export class ExpirableTokens {
+  readonly #expired = new Set<string>();
 
-export function expirable(tokens: Tokens): ExpirableTokens {
-  const expired = new Set<string>();
-  return {
-    issue: (partner) => tokens.issue(partner),
-    read: async (token) => (expired.has(token) ? undefined : tokens.read(token)),
-    expire: (token) => {
-      const [oldest] = expired;
-      if (oldest !== undefined && expired.size >= EXPIRED_MAX) expired.delete(oldest);
-      expired.add(token);
-    },
-  };
+  wrap(tokens: Tokens): Tokens {
+    return {
+      issue: (partner) => tokens.issue(partner),
+      read: async (token) => (this.#expired.has(token) ? undefined : tokens.read(token)),
+    };
+  }
+
+  expire(token: string): void {
+    const [oldest] = this.#expired;
+    if (oldest !== undefined && this.#expired.size >= EXPIRED_MAX) this.#expired.delete(oldest);
+    this.#expired.add(token);
+  }
 }
 
 export interface ServiceFaultsDeps {
   faults: Faults;
   directory: Directory;
-  tokens: ExpirableTokens;
+  expirable: ExpirableTokens;
   log: Logger;
 }
 
-/** Has the calls of a scope go wrong, after the partner is known and before anything is done (PROTOCOL.md, clause FLT-5). */
+/** Makes calls of partners fail once they are logged in, before anything is done (PROTOCOL.md, clause FLT-5). */
 export function serviceFaults(scope: FastifyInstance, deps: ServiceFaultsDeps): void {
-  const { faults, tokens, log } = deps;
+  const { faults, expirable, log } = deps;
   scope.addHook('preHandler', async (request, reply) => {
     const subject = subjectOf(request, deps);
     if (subject === undefined) return undefined;
@@ -50,11 +50,11 @@ export function serviceFaults(scope: FastifyInstance, deps: ServiceFaultsDeps): 
   scope.addHook('onSend', async (request, reply) => {
     if (reply.statusCode !== 200 || !pathOf(request).endsWith(PATHS.generate)) return;
     const subject = subjectOf(request, deps);
-    if (subject !== undefined && faults.take('token-expired', subject)) tokens.expire(bearerToken(request) ?? '');
+    if (subject !== undefined && faults.take('token-expired', subject)) expirable.expire(bearerToken(request) ?? '');
   });
 }
 
-/** What a call is about; undefined where no fault can be meant. */
+/** The boxes and the content of a call; undefined if no fault can concern it. */
 function subjectOf({ body }: FastifyRequest, { faults, directory }: ServiceFaultsDeps): Subject | undefined {
   if (!Buffer.isBuffer(body) || !faults.mayConcern(body)) return undefined;
   const parsed = parseJson(body);

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Hub } from '../boxes/hub.ts';
 import type { Directory } from '../directory.ts';
-import type { Faults } from '../faults/faults.ts';
+import type { FaultOrders } from '../edges.ts';
 import type { Store } from '../store/store.ts';
 import type { TrafficLog } from '../traffic-log.ts';
 import { backupRoutes } from './backup-routes.ts';
@@ -15,8 +15,8 @@ export type AdminRoutesDeps = Omit<MockRoutesDeps & CallbackRoutesDeps, 'views'>
   store: Store;
   hub: Hub;
   directory: Directory;
-  wire: TrafficLog;
-  faults: Faults;
+  trafficLog: TrafficLog;
+  faults: FaultOrders;
 };
 
 /** What only owners may ask, below `/_mock`. Returns what ends its streams. */

@@ -3,8 +3,7 @@ import { hostnameOf, isForeignPage, strangerProblem } from '../../lib/http-guard
 import type { Logger } from '../../lib/log.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
 import type { Logins } from '../logins.ts';
-import { isLoggedIn } from './login-answer.ts';
-import { answerRefusal, bearerToken } from './requests.ts';
+import { answerRefusal, bearerToken, isLoggedIn } from './requests.ts';
 
 export interface AdminGuardDeps {
   /** Whoever has it is an owner; without one, whoever is on this machine. */

@@ -1,6 +1,7 @@
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { cutSlowReader, hostnameOf, limitConnections, SAFE_HEADERS, SERVER_LIMITS } from '../../lib/http-guard.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -12,6 +13,8 @@ import { answerRefusal, pathOf } from './requests.ts';
 /** Of boxes, partners and pages together. */
 const CONNECTIONS_MAX = 4_096;
 const PARAM_CHARS_MAX = 128;
+/** Answers that a closing server waits for. */
+const ANSWER_TIMEOUT_MS = 500;
 /** Longer answers wait for their turn. */
 const LONG_ANSWER_BYTES = 65_536;
 
@@ -120,5 +123,31 @@ function answerUnknownPaths(app: FastifyInstance, log: Logger): void {
     }
     reply.header('allow', [...new Set(allowed)].join(', '));
     return answerRefusal(request, reply, log, { code: 'E46', reason: 'wrong method' }, 405);
+  });
+}
+
+/**
+ * Has a closing server answer the requests that it has, while it takes no more connections. It does not wait for
+ * requests that are still being sent.
+ */
+export function answerBeforeClosing(app: FastifyInstance, clock: Clock): void {
+  const unanswered = new Set<ServerResponse>();
+  const answered = Promise.withResolvers<void>();
+  let closing = false;
+  const settle = () => {
+    if (closing && unanswered.size === 0) answered.resolve();
+  };
+  app.addHook('preHandler', async (_request, { raw }) => {
+    unanswered.add(raw);
+    raw.once('close', () => {
+      unanswered.delete(raw);
+      settle();
+    });
+  });
+  app.addHook('preClose', async () => {
+    app.server.close();
+    closing = true;
+    settle();
+    await withDeadline(clock, ANSWER_TIMEOUT_MS, answered.promise);
   });
 }

@@ -13,14 +13,14 @@ const REQUEST_BYTES_MAX = 1_024;
 
 const acceptance = z.object({ code: z.string().max(64) });
 
-interface Deps {
+export interface EnrolmentRoutesDeps {
   enrolments: Enrolments;
   logins: Logins;
   log: Logger;
 }
 
 /** What boxes without a secret ask (PROTOCOL.md, clauses ENR-2 to ENR-4). */
-export function boxEnrolmentRoutes(scope: FastifyInstance, deps: Deps & { directory: Directory }): void {
+export function boxEnrolmentRoutes(scope: FastifyInstance, deps: EnrolmentRoutesDeps & { directory: Directory }): void {
   const { enrolments, directory, logins, log } = deps;
   scope.post(ENROLMENTS_PATH, { bodyLimit: REQUEST_BYTES_MAX }, async (request, reply) => {
     const json = readBody(request, log, enrolmentRequest);
@@ -55,7 +55,10 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: Deps & { direct
 }
 
 /** What operators see of them, and decide. */
-export function adminEnrolmentRoutes(scope: FastifyInstance, deps: Deps & { adminToken?: string | undefined }): void {
+export function adminEnrolmentRoutes(
+  scope: FastifyInstance,
+  deps: EnrolmentRoutesDeps & { adminToken?: string | undefined },
+): void {
   const { enrolments, logins, log, adminToken } = deps;
   requireAdmin(scope, { adminToken, logins, log });
   const answer = (request: FastifyRequest, reply: FastifyReply, verdict: Result<undefined>) => {

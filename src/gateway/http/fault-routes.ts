@@ -2,14 +2,14 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '../../lib/log.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { faultOrder } from '../../protocol/faults.ts';
-import type { Faults } from '../faults/faults.ts';
+import type { FaultOrders } from '../edges.ts';
 import { type Refusal, refuse } from '../result.ts';
 import { logRefusal, readBody } from './requests.ts';
 
 const ORDER_BYTES_MAX = 4_096;
 
 /** What owners order to go wrong, in the scope of `/_mock` (PROTOCOL.md, clauses FLT-1 and FLT-3). */
-export function faultRoutes(scope: FastifyInstance, { faults, log }: { faults: Faults; log: Logger }): void {
+export function faultRoutes(scope: FastifyInstance, { faults, log }: { faults: FaultOrders; log: Logger }): void {
   /** With the reason, which helps the person at the bench and tells nothing to anybody else. */
   const answer = (request: FastifyRequest, reply: FastifyReply, refusal: Refusal, status = 400) => {
     logRefusal(request, log, refusal, status);

@@ -28,7 +28,7 @@ export const listQuery = z.object({
 export interface MockRoutesDeps {
   config: GatewayConfig;
   service: Service;
-  seals: Pick<MessageSigner, 'kid' | 'rotate'>;
+  signer: Pick<MessageSigner, 'kid' | 'rotate'>;
   logins: Logins;
   views: Views;
   changes: Changes;
@@ -39,7 +39,7 @@ export interface MockRoutesDeps {
 
 /** What the mock adds to the service, for developers and their tests. Returns what ends its streams. */
 export function mockRoutes(scope: FastifyInstance, deps: MockRoutesDeps): () => void {
-  const { service, seals, views, changes, logins, log, clock } = deps;
+  const { service, signer, views, changes, logins, log, clock } = deps;
   requireAdmin(scope, { adminToken: deps.config.adminToken, logins, log });
 
   const unknown = (request: FastifyRequest, reply: FastifyReply, reason: string) =>
@@ -68,10 +68,10 @@ export function mockRoutes(scope: FastifyInstance, deps: MockRoutesDeps): () => 
     if (verdict.ok) return { status: 'SUCCESS', message: verdict.value };
     return answerRefusal(request, reply, log, verdict, verdict.code === 'E96' ? 404 : 400);
   });
-  scope.get('/keys', async () => ({ kid: seals.kid }));
+  scope.get('/keys', async () => ({ kid: signer.kid }));
   scope.post('/keys/rotate', async () => {
-    await seals.rotate();
-    return { status: 'SUCCESS', message: seals.kid };
+    await signer.rotate();
+    return { status: 'SUCCESS', message: signer.kid };
   });
   return watchRoute(scope, changes, clock);
 }

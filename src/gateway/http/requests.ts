@@ -7,6 +7,7 @@ import type { Code } from '../../protocol/codes.ts';
 import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
 import { UNREAD_BYTES_MAX } from '../boxes/connection.ts';
 import { parseJson, unknownFields } from '../domain/decode.ts';
+import type { LoginAttempt, Logins } from '../logins.ts';
 import type { Refusal, Result } from '../result.ts';
 
 /** Statuses of PROTOCOL.md, clause ERR-2; 404, 405, 413 and 415 are given where they arise. */
@@ -72,4 +73,28 @@ export function openStream(reply: FastifyReply, clock: Clock, headers: Record<st
   reply.hijack();
   const options = { clock, headers, heartbeatMs: BOX_ALIVE_MS, unreadBytesMax: UNREAD_BYTES_MAX };
   return new EventStream(reply.raw, options);
+}
+
+/**
+ * Whether a login is right. A wrong one is answered: 401 with `challenge` as `WWW-Authenticate`, or 429 with
+ * `Retry-After` after too many wrong ones.
+ */
+export function isLoggedIn(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  attempt: LoginAttempt,
+  { logins, log, challenge }: { logins: Logins; log: Logger; challenge: string },
+): boolean {
+  const verdict = logins.check(attempt, request.socket.remoteAddress ?? '');
+  if (verdict.ok) return true;
+  const { retryAfterSeconds } = verdict;
+  if (retryAfterSeconds > 0) {
+    reply.header('retry-after', String(retryAfterSeconds));
+    answerRefusal(request, reply, log, { code: 'E74', reason: 'too many wrong logins' }, 429);
+  } else {
+    reply.header('www-authenticate', challenge);
+    const problem = attempt.secret === undefined ? 'no' : 'wrong';
+    answerRefusal(request, reply, log, { code: 'E74', reason: `${problem} credentials of a ${attempt.kind}` });
+  }
+  return false;
 }

@@ -75,7 +75,13 @@ export class OrderStore {
     return intact('orders', found);
   }
 
-  /** Newest first; with `before`, an id, only older ones. */
+  /** The order whose newest push this is. */
+  async findByPush(pushId: string): Promise<OrderRow | undefined> {
+    const found = await this.#db.selectFrom('orders').selectAll().where('last_push_id', '=', pushId).executeTakeFirst();
+    return intact('orders', found);
+  }
+
+  /** Newest first; with `before`, an id, only those that are older. */
   async newest(limit: number, before?: string): Promise<OrderRow[]> {
     const rows = this.#db.selectFrom('orders').selectAll().orderBy('seq', 'desc').limit(limit);
     const listed = before === undefined ? rows : rows.where('seq', '<', seqOf('orders', before));

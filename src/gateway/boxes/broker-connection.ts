@@ -1,0 +1,246 @@
+import { connect as connectTo, type LookupFunction, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { connect, type IClientOptions, type IPublishPacket, MqttClient } from 'mqtt';
+import { type Clock, withDeadline } from '../../lib/clock.ts';
+import { reasonOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Names } from '../../lib/names.ts';
+import type { Random } from '../../lib/random.ts';
+import { TLS_FLOOR } from '../../lib/tls.ts';
+import { decodePresence, encode } from '../../protocol/codec.ts';
+import { type DownMessage, MESSAGE_VERSION } from '../../protocol/messages.ts';
+import { boxTopic, GATEWAY_PRESENCE_TOPIC, GATEWAY_RIGHTS, parseBoxTopic } from '../../protocol/topics.ts';
+import type { BoxConnection, BoxSocket, Connect } from './connection.ts';
+import type { Hub } from './hub.ts';
+import type { MessageSigner } from './message-signer.ts';
+
+const CONNECT_TIMEOUT_MS = 10_000;
+const GOODBYE_TIMEOUT_MS = 1000;
+/** A broker silent for 1.5 times this is lost. */
+const KEEPALIVE_SECONDS = 15;
+const MQTT_PORT = 1883;
+/** One more is not sent: a push is then withdrawn at its deadline, and durable messages are sent again later. */
+const UNACKNOWLEDGED_MAX = 10_000;
+/** A broker that acknowledges nothing for so long is lost, although it may answer pings. */
+const ACKNOWLEDGE_TIMEOUT_MS = 15_000;
+
+/** Where the broker is: a URL, or a connection inside this process. */
+export interface BrokerAddress {
+  where: string | (() => Duplex);
+  username?: string | undefined;
+  password?: string | undefined;
+  /** For a broker over TLS, PEM: the CA that must have issued its certificate, and the gateway's own certificate. */
+  tls?: { ca?: Buffer; cert?: Buffer; key?: Buffer } | undefined;
+}
+
+export interface BrokerConnectionDeps {
+  hub: Pick<Hub, 'receive' | 'disconnected'>;
+  connect: Connect;
+  signer: MessageSigner;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+}
+
+/** Why something that was published is not taken. */
+type Refusal = { code: string; reason: string };
+const refuse = (code: string, reason: string): Refusal => ({ code, reason });
+
+/** One connection of the gateway to the broker, opened once and spent. */
+export class BrokerConnection {
+  /** Settles once the connection has ended. */
+  readonly closed: Promise<void>;
+  readonly #client: MqttClient;
+  readonly #runId: string;
+  readonly #deps: BrokerConnectionDeps;
+  /** By terminalCode, from the first message of the box on. */
+  readonly #boxes = new Map<string, BoxConnection>();
+  /** When each message that the broker has not acknowledged was sent, oldest first. */
+  readonly #unacknowledgedMs = new Map<object, number>();
+
+  private constructor(client: MqttClient, runId: string, deps: BrokerConnectionDeps) {
+    this.#client = client;
+    this.#runId = runId;
+    this.#deps = deps;
+    this.closed = new Promise((resolve) => client.once('close', () => resolve()));
+  }
+
+  /** Connects, subscribes to every box, and only then announces the gateway (PROTOCOL.md, clause PRE-2). */
+  static async open(address: BrokerAddress, names: Names, deps: BrokerConnectionDeps): Promise<BrokerConnection> {
+    // New for every connection, not only for every start: boxes say hello anew to a run that they do not know.
+    const runId = deps.random.uuid();
+    const client = clientOf(address, names.lookup(), runId);
+    const connection = new BrokerConnection(client, runId, deps);
+    try {
+      await new Promise<void>((resolve, reject) => {
+        client.once('connect', () => resolve());
+        client.once('error', reject);
+        client.once('close', () => reject(new Error('the broker closed the connection')));
+      });
+      client.on('error', (error) => deps.log.warn('broker-error', { reason: reasonOf(error) }));
+      // Otherwise a message behind an acknowledgement waits 40 ms for the broker's delayed ACK.
+      if (client.stream instanceof Socket) client.stream.setNoDelay(true);
+      client.on('message', (topic, payload, packet) => {
+        if (topic === GATEWAY_PRESENCE_TOPIC) connection.#keepPresent(payload, packet);
+        else connection.#receive(topic, payload, packet);
+      });
+      await client.subscribeAsync([...GATEWAY_RIGHTS.read], { qos: 1 });
+      await connection.#announce(true);
+    } catch (error) {
+      client.on('error', () => undefined);
+      client.end(true);
+      throw error;
+    }
+    return connection;
+  }
+
+  get isConnected(): boolean {
+    return this.#client.connected;
+  }
+
+  disconnectBox(terminalCode: string, why: string): void {
+    const connection = this.#boxes.get(terminalCode);
+    if (connection !== undefined) this.#deps.hub.disconnected(terminalCode, { connection }, why);
+  }
+
+  disconnectBoxes(why: string): void {
+    for (const terminalCode of this.#boxes.keys()) this.disconnectBox(terminalCode, why);
+  }
+
+  /** Announces that the gateway leaves, and ends the connection. */
+  async close(): Promise<void> {
+    const client = this.#client;
+    // The broker sends the goodbye to this run too, which must not contradict it.
+    client.removeAllListeners('message');
+    if (client.connected) {
+      const announced = this.#announce(false).catch(() => undefined);
+      await withDeadline(this.#deps.clock, GOODBYE_TIMEOUT_MS, announced);
+    }
+    client.end(true);
+    await this.closed;
+  }
+
+  async #announce(online: boolean): Promise<void> {
+    const presence = presenceOf(this.#runId, online);
+    await this.#client.publishAsync(GATEWAY_PRESENCE_TOPIC, presence, { qos: 1, retain: true });
+  }
+
+  /**
+   * Announces this run again when somebody else says otherwise on its topic, as the late last will of an earlier run
+   * does (PROTOCOL.md, clause PRE-2). Another run that is online is only logged: two gateways would never stop.
+   */
+  #keepPresent(payload: Buffer, packet: IPublishPacket): void {
+    const { log } = this.#deps;
+    // The past, which the subscription brings; the announcement that follows replaces it.
+    if (packet.retain) return;
+    const decoded = decodePresence(payload);
+    if (decoded.ok && decoded.value.online) {
+      if (decoded.value.sessionId !== this.#runId) {
+        log.warn('gateway-rival', { reason: 'another gateway uses this broker' });
+      }
+      return;
+    }
+    log.warn('gateway-presence-restored', { reason: decoded.ok ? 'an earlier run ended late' : decoded.reason });
+    this.#announce(true).catch((error: unknown) => log.warn('broker-error', { reason: reasonOf(error) }));
+  }
+
+  /** Takes what any box publishes; on a broker without topic rights that can be anything. */
+  #receive(topic: string, payload: Buffer, { retain }: IPublishPacket): void {
+    const from = parseBoxTopic(topic);
+    const refusal =
+      from === undefined
+        ? refuse('E46', 'not a topic of a box')
+        : from.channel === 'presence'
+          ? this.#takePresence(from.terminalCode, payload)
+          : retain
+            ? refuse('E46', 'retained by the broker')
+            : this.#takeMessage(from.terminalCode, payload);
+    if (refusal === undefined) return;
+    this.#deps.log.warn('message-refused', { topic, code: refusal.code, reason: refusal.reason });
+  }
+
+  #takePresence(terminalCode: string, payload: Buffer): Refusal | undefined {
+    const presence = decodePresence(payload);
+    if (!presence.ok) return refuse('E46', presence.reason);
+    if (presence.value.online) return undefined;
+    if (!this.#deps.signer.provesGone(terminalCode, presence.value)) {
+      return refuse('SIGNATURE_INVALID', 'who says that the box is gone does not know its secret');
+    }
+    this.#deps.hub.disconnected(terminalCode, presence.value, 'its presence ended');
+    return undefined;
+  }
+
+  #takeMessage(terminalCode: string, payload: Buffer): Refusal | undefined {
+    const { hub, signer, connect } = this.#deps;
+    const message = signer.verify(terminalCode, this.#runId, payload);
+    if (!message.ok) return message;
+    const connection = this.#boxes.get(terminalCode) ?? connect(terminalCode, this.#socketOf(terminalCode));
+    this.#boxes.set(terminalCode, connection);
+    void hub.receive(terminalCode, connection, message.value);
+    return undefined;
+  }
+
+  #socketOf(terminalCode: string): BoxSocket {
+    return {
+      transport: 'mqtt',
+      problem: () => this.#problem(),
+      send: (signed, type) => this.#publish(terminalCode, signed, type),
+      // The connection to the broker is shared; the box reads from its `refused` that it is over.
+      end: () => undefined,
+    };
+  }
+
+  #problem(): string | undefined {
+    if (!this.#client.connected) return 'the broker is not connected';
+    const [oldestMs] = this.#unacknowledgedMs.values();
+    const waitedMs = oldestMs === undefined ? 0 : this.#deps.clock.monotonicMs() - oldestMs;
+    if (waitedMs > ACKNOWLEDGE_TIMEOUT_MS) {
+      this.#client.end(true);
+      return `a message is not acknowledged for ${ACKNOWLEDGE_TIMEOUT_MS} ms`;
+    }
+    if (this.#unacknowledgedMs.size < UNACKNOWLEDGED_MAX) return undefined;
+    return `${UNACKNOWLEDGED_MAX} messages are not acknowledged`;
+  }
+
+  #publish(terminalCode: string, signed: string, type: DownMessage['type']): void {
+    const client = this.#client;
+    const key = {};
+    this.#unacknowledgedMs.set(key, this.#deps.clock.monotonicMs());
+    client.publish(boxTopic(terminalCode, 'down'), signed, { qos: 1 }, (error) => {
+      this.#unacknowledgedMs.delete(key);
+      if (!error || client.disconnecting || !client.connected) return;
+      this.#deps.log.warn('message-unsent', { box: terminalCode, type, reason: reasonOf(error) });
+    });
+  }
+}
+
+function clientOf({ where, username, password, tls }: BrokerAddress, lookup: LookupFunction, runId: string) {
+  const options: IClientOptions = {
+    protocolVersion: 4,
+    clean: true,
+    clientId: `gateway-${runId.slice(0, 8)}`,
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+    ...TLS_FLOOR,
+    ...tls,
+    wsOptions: { ...TLS_FLOOR, ...tls },
+    reconnectPeriod: 0,
+    resubscribe: false,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    keepalive: KEEPALIVE_SECONDS,
+    will: { topic: GATEWAY_PRESENCE_TOPIC, payload: Buffer.from(presenceOf(runId, false)), qos: 1, retain: true },
+  };
+  if (typeof where !== 'string') return new MqttClient(where, options);
+  const url = new URL(where);
+  // With every protocol but `mqtt:` the library passes `lookup` on.
+  if (url.protocol !== 'mqtt:') {
+    const found: IClientOptions & { lookup: LookupFunction } = { ...options, lookup };
+    return connect(where, { ...found, wsOptions: { ...options.wsOptions, lookup } });
+  }
+  const to = { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || MQTT_PORT), lookup };
+  return new MqttClient(() => connectTo(to), options);
+}
+
+function presenceOf(runId: string, online: boolean): string {
+  return encode({ v: MESSAGE_VERSION, online, sessionId: runId });
+}

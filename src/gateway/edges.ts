@@ -1,0 +1,101 @@
+import type { Socket } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import type { Clock } from '../lib/clock.ts';
+import type { FaultName, FaultOrder, StandingFault } from '../protocol/faults.ts';
+import type { BrokerListener, EmbeddedBroker } from './boxes/broker.ts';
+import type { BrokerLogin } from './boxes/broker-rights.ts';
+import type { Connect } from './boxes/connection.ts';
+import type { Hub } from './boxes/hub.ts';
+import type { MakeAttempt } from './callbacks/attempt.ts';
+import { createReceivePayment, type ReceivePayment, type ReceivePaymentDeps } from './pay.ts';
+import { type Result, refuse } from './result.ts';
+import type { Tokens } from './tokens.ts';
+
+/** The hub as the transports of boxes use it. */
+export type BoxHub = Pick<Hub, 'session' | 'receive' | 'disconnected'>;
+/** The hub as the service uses it. */
+export type PushHub = Pick<Hub, 'session' | 'push' | 'withdrawPush'>;
+
+/** A fault that can be ordered here. */
+export interface OfferedFault {
+  name: FaultName;
+  place: string;
+  about: string;
+  seconds: number | null;
+  /** The content that orders it; null where none does. */
+  magic: string | null;
+  /** Whether it can be ordered for one box. */
+  isPerBox: boolean;
+}
+
+/** Orders of faults, as `/_mock/faults` takes them. */
+export interface FaultOrders {
+  /** Nothing outside of a sandbox. */
+  offered(): OfferedFault[];
+  standing(): StandingFault[];
+  order(order: FaultOrder): Result<StandingFault>;
+  /** Whether such a fault was active. */
+  end(id: string): boolean;
+  endAll(): void;
+}
+
+/**
+ * The edges between the parts of a gateway. Each method gets a part and returns the one to use in its place, so that
+ * faults can be injected without a part that knows of them. The composition root applies them.
+ */
+export interface Edges {
+  clock: Clock;
+  faults: FaultOrders;
+  tokens(tokens: Tokens): Tokens;
+  /** Adds hooks to the routes of partners. */
+  partnerRoutes(scope: FastifyInstance): void;
+  /** Adds hooks to the routes of boxes. */
+  boxRoutes(scope: FastifyInstance): void;
+  connect(connect: Connect): Connect;
+  boxHub(hub: BoxHub): BoxHub;
+  pushHub(hub: PushHub): PushHub;
+  receivePayment(deps: ReceivePaymentDeps): ReceivePayment;
+  attempt(make: MakeAttempt): MakeAttempt;
+  startBroker(
+    at: BrokerListener,
+    start: (at: BrokerListener, login?: BrokerLogin) => Promise<EmbeddedBroker>,
+  ): Promise<EmbeddedBroker>;
+  /** A box has opened a connection to the embedded broker. */
+  boxConnected(terminalCode: string, socket: Socket): void;
+  close(): void;
+}
+
+/** What faults need to call once the gateway is composed. */
+export interface FaultTargets {
+  /** Pays the order of a push. */
+  payPush(pushId: string): Promise<unknown>;
+  /** Makes one further attempt of a callback. */
+  resendCallback(callbackId: string): Promise<unknown>;
+}
+
+const NO_FAULTS: FaultOrders = {
+  offered: () => [],
+  standing: () => [],
+  order: () => refuse('E75', 'not a sandbox: no faults can be ordered'),
+  end: () => false,
+  endAll: () => undefined,
+};
+
+/** Every part as it is. */
+export function edgesWithoutFaults(clock: Clock): Edges {
+  return {
+    clock,
+    faults: NO_FAULTS,
+    tokens: (tokens) => tokens,
+    partnerRoutes: () => undefined,
+    boxRoutes: () => undefined,
+    connect: (connect) => connect,
+    boxHub: (hub) => hub,
+    pushHub: (hub) => hub,
+    receivePayment: createReceivePayment,
+    attempt: (make) => make,
+    startBroker: (at, start) => start(at),
+    boxConnected: () => undefined,
+    close: () => undefined,
+  };
+}

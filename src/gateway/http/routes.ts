@@ -1,0 +1,76 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { BacklogReader } from '../callbacks/backlog.ts';
+import type { GatewayConfig } from '../config.ts';
+import type { Edges } from '../edges.ts';
+import { addressError, urlHost } from '../listen.ts';
+import { type AdminRoutesDeps, adminRoutes } from './admin-routes.ts';
+import { type BoxRoutesDeps, boxRoutes } from './box-routes.ts';
+import { adminEnrolmentRoutes, boxEnrolmentRoutes, type EnrolmentRoutesDeps } from './enrolment-routes.ts';
+import { type PageRoutesDeps, pageRoutes } from './page-routes.ts';
+import { type ServiceRoutesDeps, serviceRoutes } from './service-routes.ts';
+
+export type RoutesDeps = Omit<AdminRoutesDeps, 'baseUrl' | 'faults'> &
+  Omit<ServiceRoutesDeps, 'originOf'> &
+  EnrolmentRoutesDeps &
+  Pick<PageRoutesDeps, 'metrics' | 'health'> & {
+    boxes: BoxRoutesDeps;
+    /** The backlog as of a moment ago, for metrics. */
+    cachedBacklog: BacklogReader;
+  };
+
+/** Registers every route of the gateway. Returns what ends all streams. */
+export function registerRoutes(app: FastifyInstance, edges: Edges, deps: RoutesDeps): () => void {
+  const { config, boxes, cachedBacklog } = deps;
+  const { basePath } = config;
+  const endStreams: (() => void)[] = [];
+  app.register(
+    async (scope) => {
+      edges.partnerRoutes(scope);
+      serviceRoutes(scope, { ...deps, originOf: (request) => originFor(request, app, config) });
+    },
+    { prefix: basePath },
+  );
+  app.register(async (scope) => {
+    edges.boxRoutes(scope);
+    endStreams.push(boxRoutes(scope, boxes));
+  });
+  app.register(
+    async (scope) => {
+      const baseUrl = () => `${originAt(app, config)}${basePath}`;
+      endStreams.push(adminRoutes(scope, { ...deps, faults: edges.faults, baseUrl }));
+    },
+    { prefix: '/_mock' },
+  );
+  app.register(async (scope) => boxEnrolmentRoutes(scope, deps));
+  app.register(async (scope) => adminEnrolmentRoutes(scope, { ...deps, ...config }), { prefix: '/_mock' });
+  app.register((scope) => pageRoutes(scope, { ...deps, backlog: cachedBacklog, basePath }));
+  return () => {
+    for (const end of endStreams) end();
+  };
+}
+
+/** Opens the port. Throws ConfigError that names the option when the address cannot be had. */
+export async function listenAt(app: FastifyInstance, { http }: GatewayConfig): Promise<void> {
+  try {
+    await app.listen({ host: http.host, port: http.port });
+  } catch (error) {
+    throw addressError(error, http, 'http');
+  }
+}
+
+/** Where the gateway listens, as `http://127.0.0.1:8800`. */
+export function originAt(app: FastifyInstance, { http }: GatewayConfig): string {
+  const address = app.server.address();
+  const port = address === null || typeof address === 'string' ? http.port : address.port;
+  return `${schemeOf(http)}://${urlHost(http.host)}:${port}`;
+}
+
+function schemeOf({ tls }: GatewayConfig['http']): string {
+  return tls === undefined ? 'http' : 'https';
+}
+
+/** Where this caller reached the gateway, so that links in the answer work for it. */
+function originFor(request: FastifyRequest, app: FastifyInstance, config: GatewayConfig): string {
+  const { host = '' } = request.headers;
+  return /^[\w.[\]:-]{1,255}$/.test(host) ? `${schemeOf(config.http)}://${host}` : originAt(app, config);
+}
