@@ -1,12 +1,11 @@
 import type { DownOf } from '../protocol/messages.ts';
-import { refusalOf } from './checks.ts';
 import { Draft, recent, remembered } from './draft.ts';
-import { onDrawFailed, onDrawn, onUnreadable } from './drawn.ts';
 import type { Payment } from './entry.ts';
-import { orderOf } from './order.ts';
+
 import { delivered, unmail } from './outbox.ts';
+import { orderOf, refusalOf } from './push.ts';
 import { onEnrolling, onRefused, onRegistered } from './registration.ts';
-import { remember } from './restart.ts';
+import { remember } from './restore.ts';
 import {
   type At,
   activeOrder,
@@ -219,6 +218,41 @@ function onAcked(draft: Draft, ids: string[]): void {
   draft.writes.push({ kind: 'acked', ids: known });
   draft.state = delivered(draft.state, known);
   draft.mail();
+}
+
+function displayWorks(draft: Draft): void {
+  const { faults } = draft.state;
+  if (faults.display !== undefined) draft.set({ faults: { ...faults, display: undefined } });
+}
+
+function onDrawn(draft: Draft, { pushId, transactionId, account }: Omit<BoxEvent & { type: 'drawn' }, 'type'>): void {
+  const { untold } = draft.state;
+  if (transactionId !== undefined && untold.some((payment) => payment.transactionId === transactionId)) {
+    draft.writes.push({ kind: 'told', transactionId });
+    draft.set({ untold: untold.filter((payment) => payment.transactionId !== transactionId) });
+  }
+  displayWorks(draft);
+  if (account !== undefined) draft.move({ type: 'account-drawn', account });
+  // The display is through with all that came before: a payment that it has not confirmed by then, it has not shown.
+  if (pushId === undefined && transactionId === undefined) draft.move({ type: 'settle' });
+  if (pushId === undefined || !draft.move({ type: 'drawn', pushId })) return;
+  draft.writes.push({ kind: 'shown', pushId });
+  draft.sends.push({ type: 'shown', pushId });
+}
+
+function onUnreadable(draft: Draft, pushId: string, reason: string): void {
+  displayWorks(draft);
+  const active = activeOrder(draft.state.stage);
+  if (active === undefined || !draft.move({ type: 'unreadable', pushId })) return;
+  draft.reject(active.order, { code: 'QR_TOO_DENSE', reason });
+}
+
+function onDrawFailed(draft: Draft, pushId: string | undefined, reason: string): void {
+  const { stage, faults } = draft.state;
+  draft.set({ faults: { ...faults, display: reason } });
+  const active = activeOrder(stage);
+  if (active === undefined || pushId === undefined || !draft.move({ type: 'draw-failed', pushId })) return;
+  draft.reject(active.order, { code: 'DISPLAY_FAULT', reason });
 }
 
 function onDismiss(draft: Draft): void {

@@ -2,7 +2,7 @@ import type { Code } from '../protocol/codes.ts';
 import type { Link } from '../protocol/messages.ts';
 import type { Draft } from './draft.ts';
 import { unmail } from './outbox.ts';
-import { redate } from './restart.ts';
+import { leftMs } from './push.ts';
 import { activeOrder, type BoxEvent, isSameAccount } from './state.ts';
 
 /* What follows from how the gateway takes this box (PROTOCOL.md, clauses AGT-3, AGT-8, AGT-13 and MSG-4). */
@@ -54,4 +54,22 @@ export function onRefused(draft: Draft, code: Code, reason: string): void {
   draft.set({ ...unmail(draft.state), ...refused, refusal: { code, reason } });
   if (held !== undefined) draft.close(held, 'withdrawn');
   draft.endActive('withdrawn');
+}
+
+/** Dates an order from before a restart by the gateway's calendar clock, which also set its end (clause AGT-8). */
+function redate(draft: Draft, gatewayMs: number): void {
+  const { held, stage, nowMs } = draft.state;
+  const active = activeOrder(stage);
+  const order = held ?? (active?.restored === true ? active.order : undefined);
+  if (order === undefined) return;
+  const left = leftMs(order, gatewayMs);
+  if (left === undefined) {
+    draft.close(order, 'expired');
+    draft.set({ held: undefined });
+    if (active?.order.pushId === order.pushId) draft.move({ type: 'order-over', as: 'expired' });
+    return;
+  }
+  const deadlineMs = Math.min(active?.deadlineMs ?? Number.POSITIVE_INFINITY, nowMs + left);
+  draft.set({ held: undefined });
+  draft.move({ type: 'date', active: { order, deadlineMs, displayed: true, restored: false } });
 }

@@ -1,8 +1,10 @@
+import { type Draft, united } from './draft.ts';
 import type { Entry } from './entry.ts';
 import { IDLE, move } from './machine.ts';
 import { recall } from './memory.ts';
-import { leftMs } from './order.ts';
-import type { At, BoxConfig, BoxState } from './state.ts';
+import { withinLimit } from './outbox.ts';
+import { leftMs } from './push.ts';
+import { type At, type BoxConfig, type BoxState, isSameAccount, RECENT_MAX, UNTOLD_MAX } from './state.ts';
 
 /** A box that has just been switched on and remembers nothing. */
 export function initialState(config: BoxConfig, at: At): BoxState {
@@ -48,4 +50,27 @@ export function restore(
   }
   const active = { order: shown, deadlineMs: at.monotonicMs + left, displayed: true, restored: true };
   return move(fresh, { type: 'restart', active });
+}
+
+/** What this life of the box knows is newer; an order that was on the screen before it is over. */
+export function remember(draft: Draft, entries: Entry[], whole: boolean): void {
+  const { shown, ...before } = recall(entries);
+  const { announced, closedPushIds, unsent, recentPayments, untold, toldLink } = draft.state;
+  const known = new Set([...announced, ...unsent.map(({ id }) => id)]);
+  draft.set({
+    whole,
+    announced: united(before.announced, announced),
+    closedPushIds: united(before.closedPushIds, closedPushIds),
+    unsent: withinLimit([...before.unsent.filter(({ id }) => !known.has(id)), ...unsent]),
+    recentPayments: [...recentPayments, ...before.recentPayments.filter((it) => !known.has(it.transactionId))].slice(
+      0,
+      RECENT_MAX,
+    ),
+    untold: [...before.untold.filter((it) => !known.has(it.transactionId)), ...untold].slice(-UNTOLD_MAX),
+  });
+  // Written anew, behind what this life took for the first account while it could not know better.
+  if (before.toldLink !== undefined && !isSameAccount(before.toldLink, toldLink)) draft.accountTold(before.toldLink);
+  if (shown !== undefined && !closedPushIds.includes(shown.pushId)) draft.close(shown, 'interrupted');
+  draft.mail();
+  draft.move({ type: 'settle' });
 }

@@ -1,6 +1,7 @@
 import { findBank } from '../protocol/banks.ts';
 import type { DownOf, Link } from '../protocol/messages.ts';
 import { decodeVietQr } from '../protocol/vietqr.ts';
+import type { Order } from './entry.ts';
 import type { Refusal, Verdict } from './state.ts';
 
 /**
@@ -28,4 +29,19 @@ export function refusalOf(push: DownOf<'show'>, leftMs: number, link: Link, verd
   if (leftMs <= 0) return { code: 'WITHDRAWN', reason: 'the push had expired when it arrived' };
   if (!verdict.ok) return { code: verdict.code, reason: verdict.reason };
   return undefined;
+}
+
+/** The order that a push asks for; people are told the holder of the linked account, whatever push and QR say (clause AGT-1). */
+export function orderOf(push: DownOf<'show'>, holder: Link): Order {
+  const { pushId, orderId, amount, content, qrCode, expiresAtMs } = push;
+  return { pushId, orderId, amount, content, qrCode, holder, expiresAtMs, lifetimeMs: push.expiresInMs };
+}
+
+/**
+ * What is left of an order's lifetime at a calendar time, in milliseconds. `undefined` when nothing is left, or more than
+ * the whole: then the order is over, or one of the clocks was set.
+ */
+export function leftMs(order: Order, wallMs: number): number | undefined {
+  const left = order.expiresAtMs - wallMs;
+  return left > 0 && left <= order.lifetimeMs ? left : undefined;
 }
