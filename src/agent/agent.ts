@@ -163,7 +163,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     link.send(sends);
   };
   const at = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-  const start = restore(boxConfig(setup), { entries: journal.load(), whole: journal.status().whole }, at);
+  const start = restore(boxConfig(setup), { entries: journal.load(), intact: journal.status().whole }, at);
   const announce = (payments: readonly Payment[]) => {
     metrics.countAnnouncements(payments.length);
     parts.announce(payments);

@@ -116,7 +116,7 @@ export class Loop {
     const entries = this.#deps.journal.reopen();
     if (entries.length > 0) {
       const { whole } = this.#deps.journal.status();
-      await this.#turn({ type: 'remembered', entries, whole });
+      await this.#turn({ type: 'journal-read', entries, intact: whole });
     }
     if (event.type === 'probe') await this.#probe();
     else await this.#turn(event);

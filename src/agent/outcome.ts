@@ -1,8 +1,8 @@
-import type { BoxEvent, Verdict } from '../box/state.ts';
+import type { BoxEvent, QrCheck } from '../box/state.ts';
 import type { Screen, ScreenOutcome } from './screen/screen.ts';
 
 /** A display that is not open can show nothing. */
-export function verdictOf(screen: Pick<Screen, 'status' | 'verdict'>, qrCode: string): Verdict {
+export function verdictOf(screen: Pick<Screen, 'status' | 'verdict'>, qrCode: string): QrCheck {
   const verdict = screen.verdict(qrCode);
   if (verdict === undefined) return { ok: false, code: 'DISPLAY_FAULT', reason: screen.status().reason ?? 'not open' };
   return verdict.ok ? { ok: true } : { ok: false, code: 'QR_TOO_DENSE', reason: verdict.reason };

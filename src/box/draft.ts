@@ -1,7 +1,7 @@
-import type { EndedHow, Link } from '../protocol/messages.ts';
+import type { EndedHow, LinkedAccount } from '../protocol/messages.ts';
 import type { Entry, Order, Payment } from './entry.ts';
 import { move, type StageEvent } from './machine.ts';
-import { mail, withinLimit } from './outbox.ts';
+import { flush, withinLimit } from './outbox.ts';
 import {
   type ActiveOrder,
   type At,
@@ -50,30 +50,30 @@ export class Draft {
     return { state, writes, sends, announcements, wakeAtMs: wakeAtMs(state) };
   }
 
-  /** A report that is owed until acknowledged; sent in its turn, as soon as there is a session. */
-  owe(report: UnsentReport): void {
+  /** A report that is sent in its turn, and again until it is acknowledged. */
+  enqueue(report: UnsentReport): void {
     const unsent = withinLimit([...this.state.unsent, report]);
     const ids = new Set(unsent.map(({ id }) => id));
     this.set({ unsent, inFlight: this.state.inFlight.filter((id) => ids.has(id)) });
-    this.mail();
+    this.flush();
   }
 
-  mail(): void {
-    const { state, sends } = mail(this.state);
+  flush(): void {
+    const { state, sends } = flush(this.state);
     this.state = state;
     this.sends.push(...sends);
   }
 
-  close(order: Pick<Order, 'pushId' | 'orderId'>, how: EndedHow): void {
+  endPush(order: Pick<Order, 'pushId' | 'orderId'>, how: EndedHow): void {
     this.writes.push({ kind: 'ended', pushId: order.pushId, orderId: order.orderId, how });
-    this.forget(order.pushId);
-    this.owe({ type: 'ended', id: order.pushId, pushId: order.pushId, orderId: order.orderId, how });
+    this.markClosed(order.pushId);
+    this.enqueue({ type: 'ended', id: order.pushId, pushId: order.pushId, orderId: order.orderId, how });
   }
 
-  /** A push that never was on the screen is refused instead of ended: its partner still waits for the answer. */
+  /** Refuses a push that never was on the screen: its partner still waits for the answer. */
   reject(order: Order, refusal: Refusal): void {
     this.writes.push({ kind: 'refused', pushId: order.pushId });
-    this.forget(order.pushId);
+    this.markClosed(order.pushId);
     this.sends.push({ type: 'rejected', pushId: order.pushId, ...refusal });
   }
 
@@ -85,35 +85,36 @@ export class Draft {
     this.move({ type: 'order-over', as });
   }
 
+  /** Reports the end of a push that was on the screen, and refuses one that was not. */
   reportEnd(active: ActiveOrder, how: EndedHow): void {
-    if (active.displayed) this.close(active.order, how);
+    if (active.displayed) this.endPush(active.order, how);
     else if (how === 'replaced')
       this.reject(active.order, { code: 'REPLACED', reason: 'a newer push took the screen' });
     else this.reject(active.order, { code: 'WITHDRAWN', reason: `${how} before it was on the screen` });
   }
 
-  forget(pushId: string): void {
-    this.set({ closedPushIds: remembered(this.state.closedPushIds, pushId) });
+  markClosed(pushId: string): void {
+    this.set({ closedPushIds: withId(this.state.closedPushIds, pushId) });
   }
 
-  accountTold(link: Link): void {
-    this.writes.push({ kind: 'link', link, toldAtMs: this.at.wallMs });
-    this.set({ toldLink: link });
+  announceAccount(account: LinkedAccount): void {
+    this.writes.push({ kind: 'account', account, announcedAtMs: this.at.wallMs });
+    this.set({ announcedAccount: account });
   }
 }
 
 /** `ids` with `id` as the newest, bounded. */
-export function remembered(ids: readonly string[], id: string): readonly string[] {
+export function withId(ids: readonly string[], id: string): readonly string[] {
   return ids.includes(id) ? ids : [...ids, id].slice(-REMEMBERED_MAX);
 }
 
-/** Ids of two times, the newer ones last, bounded. */
-export function united(older: readonly string[], newer: readonly string[]): readonly string[] {
+/** Both lists of ids without repetitions, the newer ones last, bounded. */
+export function mergeIds(older: readonly string[], newer: readonly string[]): readonly string[] {
   return [...older.filter((id) => !newer.includes(id)), ...newer].slice(-REMEMBERED_MAX);
 }
 
 /** The newest payments, `payment` first. */
-export function recent(payments: readonly Payment[], payment: Payment): readonly Payment[] {
+export function withNewest(payments: readonly Payment[], payment: Payment): readonly Payment[] {
   return [payment, ...payments].slice(0, RECENT_MAX);
 }
 
@@ -122,7 +123,7 @@ export function minutesLeft({ deadlineMs }: Enrolment, nowMs: number): number {
   return Math.max(1, Math.ceil((deadlineMs - nowMs) / MINUTE_MS));
 }
 
-/** When time alone changes something: the next countdown second or minute, a deadline, the end of a notice, a report sent again. */
+/** When time alone changes something: a countdown, a deadline, a screen that stays for a while, a report sent again. */
 function wakeAtMs({ stage, enrolment, nowMs, resendAtMs }: BoxState): number | undefined {
   const times: number[] = resendAtMs === undefined ? [] : [resendAtMs];
   if (enrolment !== undefined) times.push(enrolment.deadlineMs - (minutesLeft(enrolment, nowMs) - 1) * MINUTE_MS);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { amountVnd, LIMITS, wallTimeMs } from '../protocol/fields.ts';
-import { ENDS, link } from '../protocol/messages.ts';
+import { ENDS, linkedAccount } from '../protocol/messages.ts';
 
 const order = z.object({
   pushId: z.uuid(),
@@ -8,10 +8,10 @@ const order = z.object({
   amount: amountVnd,
   content: z.string().max(LIMITS.pushContentMax),
   qrCode: z.string().max(LIMITS.qrCodeMax),
-  holder: link,
+  holder: linkedAccount,
   /** By the gateway's calendar clock. */
   expiresAtMs: wallTimeMs,
-  /** The whole lifetime that the push came with, in milliseconds. */
+  /** The lifetime that the push came with, in milliseconds. */
   lifetimeMs: z.int().min(0),
 });
 
@@ -24,9 +24,9 @@ const payment = z.object({
 });
 
 /**
- * What a box writes down before it acts (house rule 2). `push` and `payment` are facts; `ended` and `payment` are also
- * reports that are owed to the gateway until `acked` names their pushId or transactionId, and a `payment` is a screen
- * that is owed to people until `told` names it. `link` is the account that people have been told of.
+ * What a box writes on its disk before it acts (house rule 2). `ended` and `payment` are also reports: they are sent to
+ * the gateway until `acked` names their pushId or transactionId. A `payment` is shown until `payment-displayed` names it.
+ * `account` is the linked account that people know.
  */
 export const entry = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('push'), order }),
@@ -39,8 +39,8 @@ export const entry = z.discriminatedUnion('kind', [
   }),
   z.object({ kind: z.literal('refused'), pushId: z.uuid() }),
   z.object({ kind: z.literal('payment'), payment, pushId: z.uuid().nullable() }),
-  z.object({ kind: z.literal('told'), transactionId: z.uuid() }),
-  z.object({ kind: z.literal('link'), link, toldAtMs: wallTimeMs }),
+  z.object({ kind: z.literal('payment-displayed'), transactionId: z.uuid() }),
+  z.object({ kind: z.literal('account'), account: linkedAccount, announcedAtMs: wallTimeMs }),
   z.object({ kind: z.literal('acked'), ids: z.array(z.uuid()).max(LIMITS.ackIdsMax) }),
 ]);
 

@@ -1,4 +1,4 @@
-import type { Link } from '../protocol/messages.ts';
+import type { LinkedAccount } from '../protocol/messages.ts';
 import type { Holder } from '../scene.ts';
 import type { Order, Payment } from './entry.ts';
 import { type ActiveOrder, activeOrder, type BoxState, isSameAccount, RECENT_MAX, type Stage } from './state.ts';
@@ -9,7 +9,7 @@ import { type ActiveOrder, activeOrder, type BoxState, isSameAccount, RECENT_MAX
  * payments that no display has confirmed, to an account that people do not know yet, and else to nobody.
  */
 
-/** What happens to the screen. An order is over, accepted or dated by a decision of `reduce`; the rest comes as it is. */
+/** Everything that can change who has the screen. */
 export type StageEvent =
   /** The box starts. `active`: the order that had the screen before, if the calendar clock can date it (clause AGT-8). */
   | { type: 'restart'; active: ActiveOrder | undefined }
@@ -75,25 +75,27 @@ export const TABLE: { readonly [T in StageEvent['type']]: Row<T> } = {
   'history':       [toHistory,   stay,           stay,          stay,        stay,        stay,           stay],
 };
 
-/** What is true after every event. */
+/** True after every event. */
 export const INVARIANTS: Record<string, (state: BoxState) => boolean> = {
   'an active order is not over': ({ stage, nowMs, closedPushIds }) => {
     const active = activeOrder(stage);
     return active === undefined || (active.deadlineMs > nowMs && !closedPushIds.includes(active.order.pushId));
   },
-  'an active order pays into the linked account': ({ stage, link }) => {
+  'an active order pays into the linked account': ({ stage, account }) => {
     const active = activeOrder(stage);
-    return active === undefined || link === undefined || isSameAccount(active.order.holder, link);
+    return active === undefined || account === undefined || isSameAccount(active.order.holder, account);
   },
-  'no order waits for its date beside an active one': ({ stage, held }) =>
-    held === undefined || activeOrder(stage) === undefined,
+  'no order waits for its date beside an active one': ({ stage, undatedOrder }) =>
+    undatedOrder === undefined || activeOrder(stage) === undefined,
   'a screen that stays for a while has time left': ({ stage, nowMs }) =>
     !('untilMs' in stage) || (stage.untilMs >= nowMs && stage.untilMs < Number.POSITIVE_INFINITY),
   'a payment on the screen is known': ({ stage, announced }) =>
     stage.kind !== 'paid' || announced.includes(stage.payment.transactionId),
-  'a change of account is from the one that people know to the linked one': ({ stage, link, toldLink }) =>
+  'a change of account is from the one that people know to the linked one': ({ stage, account, announcedAccount }) =>
     stage.kind !== 'account' ||
-    (isSameAccount(stage.holder, link) && isSameAccount(stage.previous, toldLink) && !isSameAccount(link, toldLink)),
+    (isSameAccount(stage.holder, account) &&
+      isSameAccount(stage.previous, announcedAccount) &&
+      !isSameAccount(account, announcedAccount)),
 };
 
 /** Nothing has the screen, as on a box that has just been switched on. */
@@ -112,8 +114,12 @@ const WAITED_FOR_HOLD_MS = 3_000;
 const ACCOUNT_HOLD_MIN_MS = 5_000;
 
 /** Payments that nobody has seen come before the order, for their whole time: the display has yet to start. */
-function restart(stage: Stage, { active }: EventOf<'restart'>, { untold, config, nowMs }: BoxState): Stage {
-  const [payment] = untold;
+function restart(
+  stage: Stage,
+  { active }: EventOf<'restart'>,
+  { unconfirmedPayments, config, nowMs }: BoxState,
+): Stage {
+  const [payment] = unconfirmedPayments;
   if (payment === undefined) return active === undefined ? stage : { kind: 'order', active };
   const holder = active?.order.holder ?? null;
   return { kind: 'paid', payment, holder, sinceMs: nowMs, untilMs: nowMs + config.paidHoldMs, resume: active };
@@ -197,10 +203,10 @@ function toAccount(_stage: Stage, _event: StageEvent, state: BoxState): Stage {
 }
 
 function updateAccount(stage: StageOf<'account'>, _event: StageEvent, state: BoxState): Stage {
-  return isSameAccount(stage.holder, state.link) ? stage : accountOrIdle(state);
+  return isSameAccount(stage.holder, state.account) ? stage : accountOrIdle(state);
 }
 
-/** People have its whole time from here, however slow the display is. */
+/** Its time starts when the display shows it, however slow the display is. */
 function confirmAccount(stage: StageOf<'account'>, { account }: EventOf<'account-drawn'>, state: BoxState): Stage {
   if (stage.drawn || !isSameAccount(stage.holder, account)) return stage;
   return { ...stage, drawn: true, untilMs: accountUntilMs(state) };
@@ -216,21 +222,22 @@ function toHistory(stage: Stage, _event: StageEvent, { recentPayments, nowMs, co
  * at once where they are many.
  */
 function nextScreen(state: BoxState, seen?: Payment, resume?: ActiveOrder): Stage {
-  const { untold, faults, link } = state;
-  const seenIndex = untold.findIndex(({ transactionId }) => transactionId === seen?.transactionId);
-  const payment = untold[seenIndex + 1];
-  const isOrderFirst = resume !== undefined && untold.length > RECENT_MAX;
+  const { unconfirmedPayments, faults, account } = state;
+  const seenIndex = unconfirmedPayments.findIndex(({ transactionId }) => transactionId === seen?.transactionId);
+  const payment = unconfirmedPayments[seenIndex + 1];
+  const isOrderFirst = resume !== undefined && unconfirmedPayments.length > RECENT_MAX;
   if (payment !== undefined && faults.display === undefined && !isOrderFirst) {
-    return paid(state, payment, link ?? null, resume, untold.length > 1);
+    return paid(state, payment, account ?? null, resume, unconfirmedPayments.length > 1);
   }
   return resume === undefined ? accountOrIdle(state) : { kind: 'order', active: resume };
 }
 
 /** No order and no payment has the screen: an account that people do not know yet takes it (clause AGT-13). */
 function accountOrIdle(state: BoxState): Stage {
-  const { link, toldLink, faults } = state;
-  if (!link || !toldLink || isSameAccount(link, toldLink) || faults.display !== undefined) return IDLE;
-  return { kind: 'account', holder: link, previous: toldLink, drawn: false, untilMs: accountUntilMs(state) };
+  const { account, announcedAccount, faults } = state;
+  if (!account || !announcedAccount || isSameAccount(account, announcedAccount) || faults.display !== undefined)
+    return IDLE;
+  return { kind: 'account', holder: account, previous: announcedAccount, drawn: false, untilMs: accountUntilMs(state) };
 }
 
 function accountUntilMs({ nowMs, config }: BoxState): number {
@@ -240,13 +247,13 @@ function accountUntilMs({ nowMs, config }: BoxState): number {
 /** A payment takes the screen; an order that it does not pay has it back afterwards. */
 function paidOver(state: BoxState, { payment, pushId }: EventOf<'payment'>, active: ActiveOrder | undefined) {
   const isPaid = active !== undefined && active.order.pushId === pushId;
-  return isPaid ? paid(state, payment, active.order.holder) : paid(state, payment, state.link ?? null, active);
+  return isPaid ? paid(state, payment, active.order.holder) : paid(state, payment, state.account ?? null, active);
 }
 
 function paid(
   { nowMs, config }: BoxState,
   payment: Payment,
-  holder: Link | null,
+  holder: LinkedAccount | null,
   resume?: ActiveOrder,
   isWaitedFor = false,
 ): StageOf<'paid'> {

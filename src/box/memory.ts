@@ -1,42 +1,42 @@
-import type { Link } from '../protocol/messages.ts';
-import { recent } from './draft.ts';
+import type { LinkedAccount } from '../protocol/messages.ts';
+import { withNewest } from './draft.ts';
 import type { Entry, Order, Payment } from './entry.ts';
 import { withinLimit } from './outbox.ts';
-import { REMEMBERED_MAX, UNTOLD_MAX, type UnsentReport } from './state.ts';
+import { REMEMBERED_MAX, UNCONFIRMED_MAX, type UnsentReport } from './state.ts';
 
-/** What a journal tells of the time before. */
-export interface Memory {
+/** The state that a journal holds. */
+export interface JournalState {
   /** The newest order that was on the screen and has not ended. */
   shown: Order | undefined;
   announced: string[];
   closedPushIds: string[];
   unsent: readonly UnsentReport[];
   recentPayments: readonly Payment[];
-  untold: readonly Payment[];
-  toldLink: Link | undefined;
+  unconfirmedPayments: readonly Payment[];
+  announcedAccount: LinkedAccount | undefined;
 }
 
 /**
- * Reads a journal (PROTOCOL.md, clauses AGT-5, AGT-8, AGT-10, AGT-13 and MSG-6): what is owed is still owed, and what was
- * announced stays announced. A push that was taken but never was on the screen, or lost it to a newer one unrecorded,
- * is owed an end: nobody may wait for a QR that does not come.
+ * Reads a journal (PROTOCOL.md, clauses AGT-5, AGT-8, AGT-10, AGT-13 and MSG-6): reports without an acknowledgement are
+ * sent again, and announced payments are not announced again. A push that was accepted but never on the screen, or that
+ * lost the screen to a newer one without a record, is reported as ended: nobody may wait for a QR that does not come.
  */
-export function recall(entries: readonly Entry[]): Memory {
+export function replay(entries: readonly Entry[]): JournalState {
   const open = new Map<string, { order: Order; displayed: boolean }>();
-  const owed = new Map<string, UnsentReport>();
+  const reports = new Map<string, UnsentReport>();
   const acked = new Set<string>();
-  const untold = new Map<string, Payment>();
+  const unconfirmedPayments = new Map<string, Payment>();
   const announced = new Set<string>();
   const closed: string[] = [];
   let recentPayments: readonly Payment[] = [];
-  let toldLink: Link | undefined;
+  let announcedAccount: LinkedAccount | undefined;
   const close = (pushId: string) => {
     open.delete(pushId);
     closed.push(pushId);
   };
   const end = (pushId: string, orderId: string, how: (Entry & { kind: 'ended' })['how']) => {
     close(pushId);
-    owed.set(pushId, { type: 'ended', id: pushId, pushId, orderId, how });
+    reports.set(pushId, { type: 'ended', id: pushId, pushId, orderId, how });
   };
   for (const entry of entries) {
     switch (entry.kind) {
@@ -57,19 +57,19 @@ export function recall(entries: readonly Entry[]): Memory {
       case 'payment': {
         const { transactionId, orderId, amount } = entry.payment;
         if (entry.pushId !== null) close(entry.pushId);
-        // Written twice when the disk came back after the box had announced it without one.
+        // Written twice when the disk failed and works again.
         if (announced.has(transactionId)) break;
         announced.add(transactionId);
-        recentPayments = recent(recentPayments, entry.payment);
-        untold.set(transactionId, entry.payment);
-        owed.set(transactionId, { type: 'paid', id: transactionId, transactionId, orderId, amount, recorded: true });
+        recentPayments = withNewest(recentPayments, entry.payment);
+        unconfirmedPayments.set(transactionId, entry.payment);
+        reports.set(transactionId, { type: 'paid', id: transactionId, transactionId, orderId, amount, recorded: true });
         break;
       }
-      case 'told':
-        untold.delete(entry.transactionId);
+      case 'payment-displayed':
+        unconfirmedPayments.delete(entry.transactionId);
         break;
-      case 'link':
-        toldLink = entry.link;
+      case 'account':
+        announcedAccount = entry.account;
         break;
       case 'acked':
         for (const id of entry.ids) acked.add(id);
@@ -84,9 +84,9 @@ export function recall(entries: readonly Entry[]): Memory {
     shown,
     announced: [...announced].slice(-REMEMBERED_MAX),
     closedPushIds: closed.slice(-REMEMBERED_MAX),
-    unsent: withinLimit([...owed.values()].filter((report) => !acked.has(report.id))),
+    unsent: withinLimit([...reports.values()].filter((report) => !acked.has(report.id))),
     recentPayments,
-    untold: [...untold.values()].slice(-UNTOLD_MAX),
-    toldLink,
+    unconfirmedPayments: [...unconfirmedPayments.values()].slice(-UNCONFIRMED_MAX),
+    announcedAccount,
   };
 }

@@ -1,11 +1,10 @@
 import type { DownOf } from '../protocol/messages.ts';
-import { Draft, recent, remembered } from './draft.ts';
+import { Draft, withId, withNewest } from './draft.ts';
 import type { Payment } from './entry.ts';
-
-import { delivered, unmail } from './outbox.ts';
+import { acknowledge, resetInFlight } from './outbox.ts';
 import { orderOf, refusalOf } from './push.ts';
 import { onEnrolling, onRefused, onRegistered } from './registration.ts';
-import { remember } from './restore.ts';
+import { mergeJournal } from './restore.ts';
 import {
   type At,
   activeOrder,
@@ -13,24 +12,25 @@ import {
   type BoxState,
   type Refusal,
   type Step,
-  UNTOLD_MAX,
+  UNCONFIRMED_MAX,
   type UnsentReport,
 } from './state.ts';
 
 /*
- * Every transition of a box (PROTOCOL.md, clauses AGT and MSG). The rules:
+ * What each event changes (PROTOCOL.md, clauses AGT and MSG). `machine.ts` decides what has the screen; this file decides
+ * what is written, sent and announced. The rules:
  *
  *   push        checked, journaled, shown; `accepted` at once, `shown` when the display has confirmed it
- *   newer push  takes the screen; the older one is told `replaced`, or rejected if it never was on the screen
- *   payment     always shown, always reported, once a transactionId; another order's QR comes back after the notice
- *   restart     the order is dated by the gateway's time, payments whose screen nobody saw are shown, nothing is said twice
- *   time        ends an order at its deadline and a notice after its hold; sends again what is not acknowledged
+ *   newer push  takes the screen; the older one is reported as `replaced`, or rejected if it never was on the screen
+ *   payment     always shown, always reported, once a transactionId; another order's QR comes back after it
+ *   restart     the order is dated by the gateway's time, payments that no display confirmed are shown, nothing is announced twice
+ *   time        ends an order at its deadline and other screens after their hold; sends again what is not acknowledged
  *   withdrawal  ends its push, also one that has not arrived yet
- *   account     another one than people were told of last is told once nothing else has the screen, across restarts
- *   enrolment   a code has the screen while nothing else has, and not after its end
+ *   account     a changed account is shown once no order and no payment has the screen, also after a restart
+ *   enrolment   a code has the screen while nothing else has, until it expires
  *   faults      a dead display or disk refuses pushes by name, never a payment
  *
- * What does not fit the state changes nothing but the time.
+ * An event that does not fit the state changes nothing but the time.
  */
 
 /** Applies one event. Pure: the time comes with the event, writes and sends are for the loop to carry out. */
@@ -41,7 +41,7 @@ export function reduce(before: BoxState, event: BoxEvent, at: At): Step {
   return draft.step();
 }
 
-/** Time first: whatever the event is, an order or a code past its deadline and a notice past its hold are over. */
+/** Before any event: an order or a code past its deadline, and a screen past its hold, are over. */
 function endOverdue(before: BoxState, at: At): Omit<Step, 'wakeAtMs'> {
   const nowMs = Math.max(before.nowMs, at.monotonicMs);
   const start = { state: { ...before, nowMs }, writes: [], sends: [], announcements: [] };
@@ -57,8 +57,8 @@ function endOverdue(before: BoxState, at: At): Omit<Step, 'wakeAtMs'> {
 function resendOverdue(draft: Draft): void {
   const { resendAtMs, nowMs } = draft.state;
   if (resendAtMs === undefined || nowMs < resendAtMs) return;
-  draft.state = unmail(draft.state);
-  draft.mail();
+  draft.state = resetInFlight(draft.state);
+  draft.flush();
 }
 
 function apply(draft: Draft, event: BoxEvent): void {
@@ -67,7 +67,7 @@ function apply(draft: Draft, event: BoxEvent): void {
       onEnrolling(draft, event);
       break;
     case 'connecting':
-      draft.set({ ...unmail(draft.state), connection: 'connecting', enrolment: undefined });
+      draft.set({ ...resetInFlight(draft.state), connection: 'connecting', enrolment: undefined });
       break;
     case 'registered':
       onRegistered(draft, event);
@@ -109,15 +109,15 @@ function apply(draft: Draft, event: BoxEvent): void {
     case 'recorded':
       draft.set({ faults: { ...draft.state.faults, storage: undefined } });
       break;
-    case 'remembered':
-      remember(draft, event.entries, event.whole);
+    case 'journal-read':
+      mergeJournal(draft, event.entries, event.intact);
       break;
     case 'tick':
       break;
   }
 }
 
-function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'push' }): void {
+function onPush(draft: Draft, { push, bornAtMs, qrCheck }: BoxEvent & { type: 'push' }): void {
   const { state } = draft;
   const current = activeOrder(state.stage);
   if (current?.order.pushId === push.pushId) {
@@ -125,24 +125,24 @@ function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'p
     return;
   }
   const refuse = (refusal: Refusal) => {
-    draft.forget(push.pushId);
+    draft.markClosed(push.pushId);
     draft.sends.push({ type: 'rejected', pushId: push.pushId, ...refusal });
   };
   if (state.closedPushIds.includes(push.pushId)) {
     refuse({ code: 'WITHDRAWN', reason: 'the push had ended before it arrived' });
     return;
   }
-  const { link } = state;
-  if (link === null || link === undefined) {
+  const { account } = state;
+  if (account === null || account === undefined) {
     refuse({ code: 'E36', reason: 'no account is linked to this box' });
     return;
   }
   const deadlineMs = Math.min(bornAtMs, state.nowMs) + push.expiresInMs;
-  const refusal = refusalOf(push, deadlineMs - state.nowMs, link, verdict);
+  const refusal = refusalOf(push, deadlineMs - state.nowMs, account, qrCheck);
   if (refusal !== undefined) {
     refuse(refusal);
     if (refusal.code === 'QR_TOO_DENSE') {
-      draft.move({ type: 'too-dense', order: orderOf(push, link), untilMs: deadlineMs });
+      draft.move({ type: 'too-dense', order: orderOf(push, account), untilMs: deadlineMs });
     }
     return;
   }
@@ -151,7 +151,7 @@ function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'p
     return;
   }
   if (current !== undefined) draft.reportEnd(current, 'replaced');
-  const order = orderOf(push, link);
+  const order = orderOf(push, account);
   draft.writes.push({ kind: 'push', order });
   draft.sends.push({ type: 'accepted', pushId: order.pushId });
   draft.move({ type: 'accept', active: { order, deadlineMs, displayed: false, restored: false } });
@@ -159,27 +159,27 @@ function onPush(draft: Draft, { push, bornAtMs, verdict }: BoxEvent & { type: 'p
 
 function onOvertaken(draft: Draft, pushId: string): void {
   if (activeOrder(draft.state.stage)?.order.pushId === pushId) return;
-  draft.forget(pushId);
+  draft.markClosed(pushId);
   draft.sends.push({ type: 'rejected', pushId, code: 'REPLACED', reason: 'a newer push came before it was looked at' });
 }
 
 function onWithdraw(draft: Draft, pushId: string, why: DownOf<'withdraw'>['why']): void {
-  const { stage, held } = draft.state;
+  const { stage, undatedOrder } = draft.state;
   const active = activeOrder(stage);
-  if (held?.pushId === pushId) {
-    draft.close(held, 'withdrawn');
-    draft.set({ held: undefined });
+  if (undatedOrder?.pushId === pushId) {
+    draft.endPush(undatedOrder, 'withdrawn');
+    draft.set({ undatedOrder: undefined });
   } else if (active?.order.pushId === pushId) {
     draft.endActive('withdrawn', why === 'cancelled' ? 'cancelled' : undefined);
   } else {
-    draft.forget(pushId);
+    draft.markClosed(pushId);
     draft.sends.push({ type: 'rejected', pushId, code: 'WITHDRAWN', reason: 'it is not on the screen' });
     draft.move({ type: 'withdraw', pushId });
   }
 }
 
-function onPayment(draft: Draft, { payment: told }: BoxEvent & { type: 'payment' }, recorded: boolean): void {
-  const { transactionId, orderId, amount, content, paidAtMs, pushId } = told;
+function onPayment(draft: Draft, { payment: message }: BoxEvent & { type: 'payment' }, recorded: boolean): void {
+  const { transactionId, orderId, amount, content, paidAtMs, pushId } = message;
   const report: UnsentReport = { type: 'paid', id: transactionId, transactionId, orderId, amount, recorded };
   const { announced, unsent } = draft.state;
   if (announced.includes(transactionId)) {
@@ -190,34 +190,37 @@ function onPayment(draft: Draft, { payment: told }: BoxEvent & { type: 'payment'
   const active = activeOrder(draft.state.stage);
   const paysActive = active !== undefined && active.order.pushId === pushId;
   draft.writes.push({ kind: 'payment', payment, pushId });
-  if (pushId !== null) draft.forget(pushId);
-  const { recentPayments, untold, held } = draft.state;
+  if (pushId !== null) draft.markClosed(pushId);
+  const { recentPayments, unconfirmedPayments, undatedOrder } = draft.state;
   draft.set({
-    announced: remembered(announced, transactionId),
-    recentPayments: recent(recentPayments, payment),
-    untold: [...untold, payment].slice(-UNTOLD_MAX),
-    held: held?.pushId === pushId ? undefined : held,
+    announced: withId(announced, transactionId),
+    recentPayments: withNewest(recentPayments, payment),
+    unconfirmedPayments: [...unconfirmedPayments, payment].slice(-UNCONFIRMED_MAX),
+    undatedOrder: undatedOrder?.pushId === pushId ? undefined : undatedOrder,
   });
-  if (!mayHaveBeenSaid(draft.state, told)) draft.announcements.push(payment);
+  if (!mayHaveBeenAnnounced(draft.state, message)) draft.announcements.push(payment);
   if (paysActive && !active.displayed) {
     const reason = 'paid before it was on the screen';
     draft.sends.push({ type: 'rejected', pushId: active.order.pushId, code: 'REPLACED', reason });
   }
   draft.move({ type: 'payment', payment, pushId });
-  draft.owe(report);
+  draft.enqueue(report);
 }
 
-/** By an earlier life of this box, whose journal cannot be read: then it is shown and reported, but not said (AGT-11). */
-function mayHaveBeenSaid({ whole, firstWelcomeMs = 0 }: BoxState, { repeated, paidAtMs }: DownOf<'payment'>): boolean {
-  return !whole && repeated && paidAtMs < firstWelcomeMs;
+/** Whether this box may have announced it before a restart, in a journal that cannot be read (clause AGT-11). */
+function mayHaveBeenAnnounced(
+  { journalIntact, firstWelcomeMs = 0 }: BoxState,
+  { repeated, paidAtMs }: DownOf<'payment'>,
+): boolean {
+  return !journalIntact && repeated && paidAtMs < firstWelcomeMs;
 }
 
 function onAcked(draft: Draft, ids: string[]): void {
   const known = ids.filter((id) => draft.state.unsent.some((report) => report.id === id));
   if (known.length === 0) return;
   draft.writes.push({ kind: 'acked', ids: known });
-  draft.state = delivered(draft.state, known);
-  draft.mail();
+  draft.state = acknowledge(draft.state, known);
+  draft.flush();
 }
 
 function displayWorks(draft: Draft): void {
@@ -226,14 +229,16 @@ function displayWorks(draft: Draft): void {
 }
 
 function onDrawn(draft: Draft, { pushId, transactionId, account }: Omit<BoxEvent & { type: 'drawn' }, 'type'>): void {
-  const { untold } = draft.state;
-  if (transactionId !== undefined && untold.some((payment) => payment.transactionId === transactionId)) {
-    draft.writes.push({ kind: 'told', transactionId });
-    draft.set({ untold: untold.filter((payment) => payment.transactionId !== transactionId) });
+  const { unconfirmedPayments } = draft.state;
+  if (transactionId !== undefined && unconfirmedPayments.some((payment) => payment.transactionId === transactionId)) {
+    draft.writes.push({ kind: 'payment-displayed', transactionId });
+    draft.set({
+      unconfirmedPayments: unconfirmedPayments.filter((payment) => payment.transactionId !== transactionId),
+    });
   }
   displayWorks(draft);
   if (account !== undefined) draft.move({ type: 'account-drawn', account });
-  // The display is through with all that came before: a payment that it has not confirmed by then, it has not shown.
+  // All pictures before this one are drawn: a payment that is not confirmed by now was not shown.
   if (pushId === undefined && transactionId === undefined) draft.move({ type: 'settle' });
   if (pushId === undefined || !draft.move({ type: 'drawn', pushId })) return;
   draft.writes.push({ kind: 'shown', pushId });
@@ -266,7 +271,7 @@ function onUnrecorded(draft: Draft, cause: BoxEvent, reason: string): void {
   draft.set({ faults: { ...draft.state.faults, storage: reason } });
   const activePushId = activeOrder(draft.state.stage)?.order.pushId;
   if (cause.type === 'push' && cause.push.pushId !== activePushId) {
-    draft.forget(cause.push.pushId);
+    draft.markClosed(cause.push.pushId);
     draft.sends.push({ type: 'rejected', pushId: cause.push.pushId, code: 'STORAGE_FAULT', reason });
   } else if (cause.type === 'payment') {
     onPayment(draft, cause, false);
@@ -275,9 +280,9 @@ function onUnrecorded(draft: Draft, cause: BoxEvent, reason: string): void {
   }
 }
 
-/** A screen that stays for a while is over: people know an account that a display has shown for its time (AGT-13). */
+/** A screen that stays for a while is over. An account that a display has shown for its time is known (clause AGT-13). */
 function finish(draft: Draft): void {
   const { stage } = draft.state;
-  if (stage.kind === 'account' && stage.drawn) draft.accountTold(stage.holder);
+  if (stage.kind === 'account' && stage.drawn) draft.announceAccount(stage.holder);
   draft.move({ type: 'finish' });
 }

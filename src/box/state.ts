@@ -1,48 +1,48 @@
 import type { BoxRefusal, Code } from '../protocol/codes.ts';
-import type { DownOf, DurableReport, Link, UpBody } from '../protocol/messages.ts';
+import type { DownOf, DurableReport, LinkedAccount, UpBody } from '../protocol/messages.ts';
 import type { Holder } from '../scene.ts';
 import type { Entry, Order, Payment } from './entry.ts';
 
-/** What does not change while the box runs. Durations are milliseconds. */
+/** Constant while the box runs. Durations are milliseconds. */
 export interface BoxConfig {
   terminalCode: string;
   serialNumber: string;
   version: string;
   paidHoldMs: number;
   endedHoldMs: number;
-  /** Whether anyone on the way to the gateway can read and change what is said. */
+  /** Whether the connection to the gateway is not encrypted. */
   plainLink: boolean;
 }
 
-/** The newest transaction ids and pushes that are remembered against repetitions; older ones are forgotten. */
+/** Transaction ids and push ids kept to detect repetitions; the oldest of more are dropped. */
 export const REMEMBERED_MAX = 1000;
 /** Payments that a person can look back on. */
 export const RECENT_MAX = 5;
-/** Payments that still want their screen; the oldest of more are not shown any more. */
-export const UNTOLD_MAX = 100;
-/** Reports owed to the gateway. When more are owed, the oldest `ended` goes first; `paid` only when nothing else is left. */
+/** Payments that wait for their screen; the oldest of more are not shown. */
+export const UNCONFIRMED_MAX = 100;
+/** Reports that wait for an acknowledgement. Of more, the oldest `ended` is dropped first, `paid` only when no `ended` is left. */
 export const UNSENT_MAX = 1000;
 /** Reports under way to the gateway at the same time; the others follow as these are acknowledged, in their order. */
 export const IN_FLIGHT_MAX = 100;
-/** What is under way and not acknowledged is sent again after this (PROTOCOL.md, clause MSG-6). */
+/** A report without an acknowledgement is sent again after this (PROTOCOL.md, clause MSG-6). */
 export const RESEND_MS = 10_000;
 
-/** An order that has the screen, or will have it back after a notice. Times are monotonic milliseconds. */
+/** An order that has the screen, or has it back after a payment. Times are monotonic milliseconds. */
 export interface ActiveOrder {
   order: Order;
   deadlineMs: number;
   /** Whether the display has confirmed this order's picture. */
   displayed: boolean;
-  /** Whether the deadline is known by calendar time only, as after a restart, until the gateway has told its own. */
+  /** Whether the deadline comes from this box's calendar clock, after a restart, until the gateway's time corrects it. */
   restored: boolean;
 }
 
 /** A one-time code by which this box gets its secret from a gateway. */
 export interface Enrolment {
   code: string;
-  /** What its QR says. */
+  /** The content of its QR. */
   url: string;
-  /** When the code is spent, in monotonic milliseconds, and by the box's calendar clock. */
+  /** The code expires at this monotonic time, and at `expiresAtMs` by the box's calendar clock. */
   deadlineMs: number;
   expiresAtMs: number;
 }
@@ -56,7 +56,7 @@ export type Stage =
   | {
       kind: 'paid';
       payment: Payment;
-      holder: Link | null;
+      holder: LinkedAccount | null;
       sinceMs: number;
       untilMs: number;
       resume: ActiveOrder | undefined;
@@ -65,7 +65,7 @@ export type Stage =
   /** The text of an order whose QR this display cannot show scannably. */
   | { kind: 'too-dense'; order: Order; untilMs: number }
   /** `drawn`: whether the display has confirmed it. */
-  | { kind: 'account'; holder: Link; previous: Link; drawn: boolean; untilMs: number }
+  | { kind: 'account'; holder: LinkedAccount; previous: LinkedAccount; drawn: boolean; untilMs: number }
   | { kind: 'history'; untilMs: number };
 
 export interface BoxState {
@@ -74,9 +74,9 @@ export interface BoxState {
   readonly nowMs: number;
   readonly connection: 'none' | 'connecting' | 'registered';
   /** The linked account; null when the gateway said there is none, undefined before it has said anything. */
-  readonly link: Link | null | undefined;
-  /** The linked account that people were told of last; undefined when the box knows of none. */
-  readonly toldLink: Link | undefined;
+  readonly account: LinkedAccount | null | undefined;
+  /** The linked account that people know; undefined when the box knows of none. */
+  readonly announcedAccount: LinkedAccount | undefined;
   /** While the box waits to be enrolled. */
   readonly enrolment: Enrolment | undefined;
   readonly stage: Stage;
@@ -87,9 +87,9 @@ export interface BoxState {
   readonly recentPayments: readonly Payment[];
   readonly announced: readonly string[];
   readonly closedPushIds: readonly string[];
-  /** Whether `announced` holds all that earlier lives of the box have announced. */
-  readonly whole: boolean;
-  /** What the gateway's calendar clock said at the first welcome of this life. */
+  /** Whether `announced` holds all payments that were announced before the restart. */
+  readonly journalIntact: boolean;
+  /** The gateway's calendar time at the first welcome since the start. */
   readonly firstWelcomeMs: number | undefined;
   /** In the order in which they happened. */
   readonly unsent: readonly UnsentReport[];
@@ -97,15 +97,15 @@ export interface BoxState {
   readonly inFlight: readonly string[];
   readonly resendAtMs: number | undefined;
   /** Payments whose screen no display has confirmed yet, the oldest first, at most `UNTOLD_MAX`. */
-  readonly untold: readonly Payment[];
+  readonly unconfirmedPayments: readonly Payment[];
   /** An order from before a restart that this box's calendar clock cannot date; the gateway's welcome can. */
-  readonly held: Order | undefined;
+  readonly undatedOrder: Order | undefined;
 }
 
 type Bare<T> = T extends unknown ? Omit<T, 'v' | 'sentAtMs' | 'sessionId'> : never;
 export type UnsentReport = Bare<DurableReport>;
 
-/** A message to the gateway. Reports that are owed carry their id; the sender gives the others one. */
+/** A message to the gateway. Durable reports carry their id; the sender gives the others one. */
 export type Send = UpBody & { id?: string };
 
 /** When an event happened: monotonic time for deadlines, calendar time for people. */
@@ -114,28 +114,28 @@ export interface At {
   wallMs: number;
 }
 
-/** What the configured display can do with a QR string, computed outside because it needs the QR's size. */
-export type Verdict = { ok: true } | { ok: false; code: 'QR_TOO_DENSE' | 'DISPLAY_FAULT'; reason: string };
+/** Whether the display can show a QR string. Computed outside, because it needs the size of the QR. */
+export type QrCheck = { ok: true } | { ok: false; code: 'QR_TOO_DENSE' | 'DISPLAY_FAULT'; reason: string };
 
 /** Everything that can happen to a box. */
 export type BoxEvent =
   /** The box has no secret and shows a code; a newer one takes the place of an older one. It ends with `connecting`. */
   | { type: 'enrolling'; code: string; url: string; expiresInMs: number }
-  /** The box is looking for its gateway, at first or again. */
+  /** The box tries to connect to its gateway, at first or again. */
   | { type: 'connecting' }
-  /** `gatewayMs`: what the gateway's calendar clock says at most. */
-  | { type: 'registered'; link: Link | null; gatewayMs: number; openPushIds: readonly string[] }
+  /** `gatewayMs`: the latest time that the gateway's calendar clock may show. */
+  | { type: 'registered'; account: LinkedAccount | null; gatewayMs: number; openPushIds: readonly string[] }
   | { type: 'refused'; code: Code; reason: string }
   /** `bornAtMs`: when the push's lifetime began or earlier, in this box's monotonic milliseconds. */
-  | { type: 'push'; push: DownOf<'show'>; bornAtMs: number; verdict: Verdict }
-  /** A newer push came while this one still waited to be looked at. */
+  | { type: 'push'; push: DownOf<'show'>; bornAtMs: number; qrCheck: QrCheck }
+  /** A newer push came before this one was handled. */
   | { type: 'overtaken'; pushId: string }
   | { type: 'withdraw'; pushId: string; why: DownOf<'withdraw'>['why'] }
   | { type: 'payment'; payment: DownOf<'payment'> }
   | { type: 'acked'; ids: string[] }
-  /** What is on the screen: the QR of a push, the screen of a payment or of another account, or none of them. */
+  /** The screen shows the QR of a push, a payment, a change of account, or none of them. */
   | { type: 'drawn'; pushId: string | undefined; transactionId: string | undefined; account?: Holder }
-  /** The display took the scene of this push but could not show its QR scannably after all. */
+  /** The display took the scene of this push, but could not show its QR scannably. */
   | { type: 'unreadable'; pushId: string; reason: string }
   | { type: 'draw-failed'; pushId: string | undefined; reason: string }
   | { type: 'key'; key: 'dismiss' | 'history' }
@@ -143,10 +143,10 @@ export type BoxEvent =
   /** The writes of a step that `cause` led to could not be kept: the loop took that step back. */
   | { type: 'unrecorded'; cause: BoxEvent; reason: string }
   | { type: 'recorded' }
-  /** A journal that could not be read at the start can be: this is what it holds. */
-  | { type: 'remembered'; entries: Entry[]; whole: boolean };
+  /** A journal that could not be read at the start can be read now. */
+  | { type: 'journal-read'; entries: Entry[]; intact: boolean };
 
-/** What one event changes. The loop obeys the fields in this order. */
+/** The result of one event. The loop obeys the fields in this order. */
 export interface Step {
   state: BoxState;
   writes: Entry[];
@@ -159,12 +159,12 @@ export interface Step {
 
 export type Refusal = { code: BoxRefusal; reason: string };
 
-/** The push that the box shows, shows again after a notice, or would show if it could date it; null without one. */
-export function shownPushId({ stage, held }: BoxState): string | null {
-  return (activeOrder(stage)?.order ?? held)?.pushId ?? null;
+/** The push that the box shows, shows again after a payment, or would show if it could date it; null without one. */
+export function shownPushId({ stage, undatedOrder }: BoxState): string | null {
+  return (activeOrder(stage)?.order ?? undatedOrder)?.pushId ?? null;
 }
 
-/** The order that has the screen or gets it back after the notice. */
+/** The order that has the screen, or has it back after a payment. */
 export function activeOrder(stage: Stage): ActiveOrder | undefined {
   if (stage.kind === 'order') return stage.active;
   return stage.kind === 'paid' ? stage.resume : undefined;

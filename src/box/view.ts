@@ -4,7 +4,7 @@ import { minutesLeft } from './draft.ts';
 import type { Order, Payment } from './entry.ts';
 import { activeOrder, type BoxState, type Enrolment } from './state.ts';
 
-/** What a person can do about a fault, as the screen says it. */
+/** The action for each fault, as the screen shows it. */
 const ACTIONS: Partial<Record<Code, string>> = {
   NOT_REGISTERED: 'Kiểm tra mã thiết bị và mật khẩu trong cấu hình',
   SUPERSEDED: 'Thiết bị khác đang dùng mã này. Tắt nó, máy này sẽ tự kết nối lại',
@@ -45,7 +45,7 @@ export function view(state: BoxState): Exclude<Scene, BlankScene | SetupScene> {
 
 /** While nothing has the screen: what is wrong, or how far the box has come with its gateway. */
 function idleScene(state: BoxState): Exclude<Scene, BlankScene | SetupScene> {
-  const { connection, link, config, enrolment } = state;
+  const { connection, account, config, enrolment } = state;
   const online = connection === 'registered';
   const fault = faultOf(state);
   if (fault !== undefined) return { kind: 'fault', code: fault, action: ACTIONS[fault] ?? CALL_FOR_HELP, online };
@@ -55,12 +55,12 @@ function idleScene(state: BoxState): Exclude<Scene, BlankScene | SetupScene> {
     const { code, url } = enrolment;
     return { kind: 'enrol', code, url, terminalCode, serialNumber, minutesLeft: minutesLeft(enrolment, state.nowMs) };
   }
-  if (link === undefined) return { kind: 'connecting', terminalCode, serialNumber, plainLink };
-  if (link === null) return { kind: 'unlinked', terminalCode, serialNumber, plainLink, online };
-  return { kind: 'idle', holder: link, terminalCode, plainLink, online };
+  if (account === undefined) return { kind: 'connecting', terminalCode, serialNumber, plainLink };
+  if (account === null) return { kind: 'unlinked', terminalCode, serialNumber, plainLink, online };
+  return { kind: 'idle', holder: account, terminalCode, plainLink, online };
 }
 
-/** A fault that stands in the way of the next payment; a dead display is told by `/status`, it cannot show itself. */
+/** A fault that prevents the next payment. A dead display cannot show itself: `/status` names it. */
 function faultOf({ refusal, faults }: BoxState): Code | undefined {
   if (refusal !== undefined) return refusal.code;
   return faults.storage === undefined ? undefined : 'STORAGE_FAULT';

@@ -1,6 +1,6 @@
 import type { Bank } from '../protocol/banks.ts';
 import { findBank } from '../protocol/banks.ts';
-import type { Link } from '../protocol/messages.ts';
+import type { LinkedAccount } from '../protocol/messages.ts';
 import type { AccountConfig, BoxConfig, GatewayConfig, PartnerConfig } from './config.ts';
 
 /** An account of the system: its bank, and the partner who owns it, if any. */
@@ -27,7 +27,7 @@ export interface Directory {
   boxesOf(bankAccount: string): BoxConfig[];
   boxes(): readonly BoxConfig[];
   /** What a box is told in its welcome (PROTOCOL.md, clause MSG-4). */
-  accountOf(box: BoxConfig): Link | null;
+  accountOf(box: BoxConfig): LinkedAccount | null;
 }
 
 export function createDirectory(config: GatewayConfig, enrolled: EnrolledSecrets = new Map()): Directory {

@@ -18,7 +18,7 @@ export const REASON_CHARS_MAX = 300;
 const reason = z.string().max(REASON_CHARS_MAX);
 
 /** The account whose money a box asks for. */
-export const link = z.object({
+export const linkedAccount = z.object({
   bankAccount,
   bankCode: shortText.min(1),
   userBankName: z.string().max(LIMITS.userBankNameMax),
@@ -30,7 +30,7 @@ const head = { v: z.literal(MESSAGE_VERSION), id: z.uuid(), sentAtMs: wallTimeMs
 const welcome = z.object({
   ...head,
   type: z.literal('welcome'),
-  link: link.nullable(),
+  link: linkedAccount.nullable(),
   /** What the box may show; any other order on its screen has ended without it (PROTOCOL.md, clause MSG-10). */
   openPushIds: z.array(z.uuid()).max(LIMITS.openPushIdsMax),
 });
@@ -48,7 +48,7 @@ const show = z.object({
   orderId,
   amount: amountVnd,
   content,
-  ...link.shape,
+  ...linkedAccount.shape,
   qrCode: z.string().min(1).max(LIMITS.qrCodeMax),
   expiresAtMs: wallTimeMs,
   expiresInMs: z.int().min(0).max(86_400_000),
@@ -138,7 +138,7 @@ const alive = z.object({ ...head, type: z.literal('alive') });
 /** What a box sends to the gateway. */
 export const upMessage = z.discriminatedUnion('type', [hello, accepted, shown, rejected, ended, paid, alive]);
 
-export type Link = z.infer<typeof link>;
+export type LinkedAccount = z.infer<typeof linkedAccount>;
 export type DownMessage = z.infer<typeof downMessage>;
 export type UpMessage = z.infer<typeof upMessage>;
 export type DownOf<T extends DownMessage['type']> = Extract<DownMessage, { type: T }>;

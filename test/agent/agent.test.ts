@@ -2,7 +2,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Frame } from '../../src/display/contract.ts';
-import type { Link } from '../../src/protocol/messages.ts';
+import type { LinkedAccount } from '../../src/protocol/messages.ts';
 import type { Scene } from '../../src/scene.ts';
 import { LINK, paymentOf, pushOf, uuid } from '../box/support.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
@@ -62,7 +62,7 @@ describe('an agent', () => {
     const draw = async (_: Frame, scene: Scene) => void scenes.push(scene);
     const recorder = { driver: 'recorder', open: async () => ({ surface, draw, close: async () => undefined }) };
     /** What a box that starts with this account draws until it rests. */
-    const drawnWith = async (account: Link) => {
+    const drawnWith = async (account: LinkedAccount) => {
       scenes.length = 0;
       const change = { displays: [recorder] as const, dataDir, endedHoldMs: 50 };
       const { agent } = await boxWith(change, { account, address: 'mqtt://192.0.2.1:1883' });

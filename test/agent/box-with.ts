@@ -11,7 +11,7 @@ import {
   type DownBody,
   type DownMessage,
   downMessage,
-  type Link,
+  type LinkedAccount,
   type UpMessage,
   upMessage,
 } from '../../src/protocol/messages.ts';
@@ -25,10 +25,10 @@ export class Gateway implements Session {
   readonly incoming = new BoundedQueue<DownMessage>(100, 'reject');
   readonly said: UpMessage[] = [];
   heard: TransportIo['heard'] | undefined;
-  readonly #link: Link;
+  readonly #link: LinkedAccount;
   #sessionId = '';
 
-  constructor(link: Link) {
+  constructor(link: LinkedAccount) {
     this.#link = link;
   }
 
@@ -66,7 +66,7 @@ export function display(driver: string, options: object) {
 /** A box that runs, registered at a gateway of its own. */
 export async function boxWith(
   change: Partial<AgentSetup> & Pick<AgentSetup, 'displays'>,
-  { account = LINK, address = 'memory:' }: { account?: Link; address?: string } = {},
+  { account = LINK, address = 'memory:' }: { account?: LinkedAccount; address?: string } = {},
 ): Promise<{ agent: Agent; gateway: Gateway }> {
   const gateway = new Gateway(account);
   const setup: AgentSetup = {

@@ -89,7 +89,7 @@ describe('the loop', () => {
     const { on, finish } = await loopOf(new MemoryJournal());
     expect(await on({ type: 'connecting' }, registered, push(1), drawn(1), payment(1))).toEqual([
       'show connecting',
-      'write link',
+      'write account',
       'show idle',
       'write push',
       'show payment',
@@ -183,7 +183,7 @@ describe('a loop whose disk has failed', () => {
     await on(registered, payment(1), { type: 'acked', ids: [uuid(0xc001)] });
     journal.broken = undefined;
     await finish();
-    expect(journal.kinds()).toEqual(['link', 'payment', 'acked']);
+    expect(journal.kinds()).toEqual(['account', 'payment', 'acked']);
   });
 
   it('AGT-5 hears first what a disk that is back tells, and announces nothing that was announced before', async () => {
@@ -196,7 +196,7 @@ describe('a loop whose disk has failed', () => {
     const told = { transactionId, orderId, amount, content, paidAtMs };
     journal.unknown = [
       { kind: 'payment', payment: told, pushId: null },
-      { kind: 'told', transactionId },
+      { kind: 'payment-displayed', transactionId },
       { kind: 'ended', pushId: uuid(9), orderId: 'DH9', how: 'expired' },
     ];
     const trace = await on(payment(1));

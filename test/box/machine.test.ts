@@ -86,8 +86,8 @@ function boxIn(stage: Stage, change: Partial<BoxState> = {}): BoxState {
   return {
     ...fresh(),
     nowMs: NOW_MS,
-    link: LINK,
-    toldLink,
+    account: LINK,
+    announcedAccount: toldLink,
     announced,
     recentPayments: [paymentOf(7)],
     stage,
@@ -120,13 +120,13 @@ describe('what has the screen', () => {
   it('goes to payments that nobody has seen, then to the order, then to an account that people do not know', () => {
     const untold = [paymentOf(8), paymentOf(9)];
     const seen = (stage: Stage, change: Partial<BoxState> = {}) =>
-      move(boxIn(stage, { untold, link: OTHER, ...change }), { type: 'finish' }).stage;
+      move(boxIn(stage, { unconfirmedPayments: untold, account: OTHER, ...change }), { type: 'finish' }).stage;
     expect(seen(SAMPLES.ended)).toMatchObject({ kind: 'paid', payment: paymentOf(8), untilMs: NOW_MS + 3_000 });
     expect(seen({ ...SAMPLES.paid, payment: paymentOf(8) })).toMatchObject({ payment: paymentOf(9) });
     const last: Stage = { ...SAMPLES.paid, payment: paymentOf(9) };
     expect(seen(last)).toMatchObject({ kind: 'order' });
     expect(seen({ ...last, resume: undefined })).toMatchObject({ kind: 'account', holder: OTHER, previous: LINK });
-    expect(seen({ ...last, resume: undefined }, { link: LINK })).toEqual({ kind: 'idle' });
+    expect(seen({ ...last, resume: undefined }, { account: LINK })).toEqual({ kind: 'idle' });
     const dark = { faults: { display: 'unplugged', storage: undefined } };
     expect(seen(SAMPLES.ended, dark)).toEqual({ kind: 'idle' });
   });

@@ -79,7 +79,7 @@ describe('a push', () => {
       type: 'push',
       push: pushOf(1),
       bornAtMs: Number.POSITIVE_INFINITY,
-      verdict: { ok: false, code: 'QR_TOO_DENSE', reason: '41 modules, 38 pixels' },
+      qrCheck: { ok: false, code: 'QR_TOO_DENSE', reason: '41 modules, 38 pixels' },
     };
     expect(play(ready(), [dense]).sends).toMatchObject([{ code: 'QR_TOO_DENSE', reason: '41 modules, 38 pixels' }]);
     const unlinked = play(fresh(), [registeredAt(0, null), push(1)]);
@@ -92,7 +92,7 @@ describe('a push', () => {
       type: 'push',
       push: pushOf(2),
       bornAtMs: Number.POSITIVE_INFINITY,
-      verdict: { ok: false, code: 'QR_TOO_DENSE', reason: '41 modules' },
+      qrCheck: { ok: false, code: 'QR_TOO_DENSE', reason: '41 modules' },
     };
     const told = play(ready(), [dense]);
     expect(told.writes).toEqual([]);
@@ -119,7 +119,7 @@ describe('a push', () => {
       type: 'push',
       push: pushOf(1),
       bornAtMs: Number.POSITIVE_INFINITY,
-      verdict: { ok: false, code: 'DISPLAY_FAULT', reason: 'not open' },
+      qrCheck: { ok: false, code: 'DISPLAY_FAULT', reason: 'not open' },
     };
     expect(rejection(play(ready(), [closed]))).toEqual(['DISPLAY_FAULT']);
   });
@@ -274,7 +274,7 @@ describe('a payment', () => {
     expect(afresh.announcements).toEqual([]);
     expect(view(afresh.state).kind).toBe('paid');
     expect(afresh.sends).toMatchObject([{ type: 'paid', recorded: true }]);
-    expect(play({ ...ready(), whole: true }, [repeated]).announcements).toHaveLength(1);
+    expect(play({ ...ready(), journalIntact: true }, [repeated]).announcements).toHaveLength(1);
     expect(play(ready(), [payment(1, { paidAtMs: WALL_START_MS - 1 })]).announcements).toHaveLength(1);
     expect(play(ready(), [payment(1, { repeated: true, paidAtMs: WALL_START_MS + 1 })]).announcements).toHaveLength(1);
   });
@@ -386,7 +386,7 @@ describe('the connection', () => {
     expect(back.announcements).toEqual([]);
     const seen = play(back.state, [paidDrawn(1), [60_000, { type: 'tick' }]]);
     expect(view(seen.state).kind).toBe('idle');
-    expect(seen.state.untold).toEqual([]);
+    expect(seen.state.unconfirmedPayments).toEqual([]);
   });
 
   it('AGT-10 a display that never confirms does not hold the box on one payment', () => {
@@ -394,7 +394,7 @@ describe('the connection', () => {
     const ticks: [number, BoxEvent][] = [10_000, 13_000].map((ms) => [paid.state.nowMs + ms, { type: 'tick' }]);
     const over = play(paid.state, ticks);
     expect(view(over.state).kind).toBe('idle');
-    expect(over.state.untold).toHaveLength(2);
+    expect(over.state.unconfirmedPayments).toHaveLength(2);
     const through = play(over.state, [idleDrawn]);
     expect(view(through.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc001) });
     const next = play(through.state, [paidDrawn(1), [through.wakeAtMs ?? 0, { type: 'tick' }]]);

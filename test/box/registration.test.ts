@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { recall } from '../../src/box/memory.ts';
+import { replay } from '../../src/box/memory.ts';
 import { reduce } from '../../src/box/reduce.ts';
 import { type BoxEvent, type BoxState, isSameAccount, type Step } from '../../src/box/state.ts';
 import { statusView, view } from '../../src/box/view.ts';
-import type { Link } from '../../src/protocol/messages.ts';
+import type { LinkedAccount } from '../../src/protocol/messages.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 import {
   at,
@@ -24,13 +24,13 @@ import {
   WALL_START_MS,
 } from './support.ts';
 
-const OTHER: Link = { bankAccount: '9988776655', bankCode: 'VCB', userBankName: 'TRAN THI B' };
-const THIRD: Link = { ...OTHER, bankAccount: '5544332211' };
+const OTHER: LinkedAccount = { bankAccount: '9988776655', bankCode: 'VCB', userBankName: 'TRAN THI B' };
+const THIRD: LinkedAccount = { ...OTHER, bankAccount: '5544332211' };
 const connecting: BoxEvent = { type: 'connecting' };
 const idleDrawn: BoxEvent = { type: 'drawn', pushId: undefined, transactionId: undefined };
 const tick: BoxEvent = { type: 'tick' };
-const welcome = (link: Link | null) => registeredAt(0, link);
-const accountDrawn = (account: Link): BoxEvent => ({
+const welcome = (link: LinkedAccount | null) => registeredAt(0, link);
+const accountDrawn = (account: LinkedAccount): BoxEvent => ({
   type: 'drawn',
   pushId: undefined,
   transactionId: undefined,
@@ -46,7 +46,7 @@ const told = () => play(changed().state, [accountDrawn(OTHER)]);
 describe('the account of a box', () => {
   it('AGT-13 is written down when it is the first that the box knows, and not told', () => {
     const first = known();
-    expect(first.writes).toEqual([{ kind: 'link', link: LINK, toldAtMs: WALL_START_MS + 2 }]);
+    expect(first.writes).toEqual([{ kind: 'account', account: LINK, announcedAtMs: WALL_START_MS + 2 }]);
     expect(view(first.state).kind).toBe('idle');
     const again = play(first.state, [connecting, registered]);
     expect(again.writes).toEqual([]);
@@ -65,7 +65,7 @@ describe('the account of a box', () => {
     const seen = play(before.state, [[seenAtMs, accountDrawn(OTHER)]]);
     expect(seen.wakeAtMs).toBe(seenAtMs + CONFIG.endedHoldMs);
     const after = play(seen.state, [[seenAtMs + CONFIG.endedHoldMs, tick]]);
-    expect(after.writes).toMatchObject([{ kind: 'link', link: OTHER }]);
+    expect(after.writes).toMatchObject([{ kind: 'account', account: OTHER }]);
     expect(view(after.state)).toMatchObject({ kind: 'idle', holder: OTHER });
     expect(view(play(after.state, [connecting, welcome(OTHER)]).state).kind).toBe('idle');
   });
@@ -81,7 +81,7 @@ describe('the account of a box', () => {
 
   it('AGT-13 may be dismissed once it was seen', () => {
     const dismissed = play(told().state, [{ type: 'key', key: 'dismiss' }]);
-    expect(kinds(dismissed)).toEqual(['link']);
+    expect(kinds(dismissed)).toEqual(['account']);
     expect(view(dismissed.state).kind).toBe('idle');
     const unseen = play(changed().state, [{ type: 'key', key: 'dismiss' }]);
     expect(kinds(unseen)).toEqual([]);
@@ -148,11 +148,11 @@ describe('the account of a box', () => {
 
   it('AGT-5 AGT-13 is told when a journal that comes late knows another one', () => {
     const living = play(fresh(), [connecting, welcome(OTHER)]);
-    const after = play(living.state, [{ type: 'remembered', entries: known().writes, whole: true }]);
+    const after = play(living.state, [{ type: 'journal-read', entries: known().writes, intact: true }]);
     expect(view(after.state)).toMatchObject({ kind: 'account', holder: OTHER, previous: LINK });
     // The power fails before anybody could read it.
     const disk = [...known().writes, ...living.writes, ...after.writes];
-    expect(recall(disk).toldLink).toEqual(LINK);
+    expect(replay(disk).announcedAccount).toEqual(LINK);
   });
 
   it('AGT-13 is told, and told again, whatever the order of events, and never over a QR or a payment', () => {
@@ -175,17 +175,17 @@ describe('the account of a box', () => {
           const { stage: was } = state;
           const step = reduce(state, event, at(now));
           state = step.state;
-          const { stage, toldLink, link } = state;
+          const { stage, announcedAccount: toldLink, account: link } = state;
           if (stage.kind === 'account') {
             expect(stage).toMatchObject({ holder: link, previous: toldLink });
             const isPaid = was.kind === 'paid' && was.untilMs > now;
             expect(isPaid && event.type !== 'key').toBe(false);
           }
-          for (const entry of step.writes) if (entry.kind === 'link') expect(toldLink).toEqual(entry.link);
+          for (const entry of step.writes) if (entry.kind === 'account') expect(toldLink).toEqual(entry.account);
         }
         // A display that is through with all that came before has shown nothing of it, or people were told.
         const last = view(play(state, [[now + 1, idleDrawn]]).state);
-        if (last.kind === 'idle') expect(isSameAccount(last.holder, state.toldLink)).toBe(true);
+        if (last.kind === 'idle') expect(isSameAccount(last.holder, state.announcedAccount)).toBe(true);
       }),
       { numRuns: 2_000 },
     );
@@ -272,7 +272,7 @@ describe('a link that is not encrypted', () => {
 });
 
 /** A push to another account, with a QR that names it. */
-function pushTo(link: Link) {
+function pushTo(link: LinkedAccount) {
   const qr = { bin: '970436', account: link.bankAccount, service: 'account', initiation: 'dynamic' } as const;
   return { ...link, qrCode: encodeVietQr({ ...qr, amount: 50_000, purpose: 'DH2' }) };
 }

@@ -22,7 +22,7 @@ const undated = () => revived(shownOnce(), { monotonicMs: 10, wallMs: 0 });
 it('AGT-8 the moment in which its lifetime begins is a part of it', () => {
   const after = revived(shownOnce(), at(0));
   expect(view(after)).toMatchObject({ kind: 'payment', secondsLeft: 300 });
-  expect(revived(shownOnce(), at(-1)).held?.pushId).toBe(uuid(1));
+  expect(revived(shownOnce(), at(-1)).undatedOrder?.pushId).toBe(uuid(1));
 });
 
 it('AGT-8 an end that the calendar clock makes too early stays: nobody waits in front of a QR for longer', () => {
@@ -45,7 +45,7 @@ it('MSG-8 a refusal ends the order that waits for the time of the gateway, and i
 
 it('reports no second end of an order that this life has ended before the journal came', () => {
   const living = play(fresh(), [registered, { type: 'withdraw', pushId: uuid(1), why: 'cancelled' }]);
-  const late = play(living.state, [{ type: 'remembered', entries: shownOnce(), whole: true }]);
+  const late = play(living.state, [{ type: 'journal-read', entries: shownOnce(), intact: true }]);
   expect(late.sends).toEqual([]);
   expect(late.writes).toEqual([]);
 });

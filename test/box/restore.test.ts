@@ -52,7 +52,7 @@ describe('a restart', () => {
     expect(view(tooLate.state).kind).toBe('idle');
     expect(tooLate.sends).toMatchObject([{ type: 'ended', pushId: uuid(1), how: 'expired' }]);
     const replaced = play(after, [[20, { type: 'connecting' }], push(2)]);
-    expect(replaced.state.held?.pushId).toBe(uuid(1));
+    expect(replaced.state.undatedOrder?.pushId).toBe(uuid(1));
     const ended = play(after, [{ type: 'withdraw', pushId: uuid(1), why: 'cancelled' }, registeredAt(0)]);
     expect(ended.sends).toMatchObject([{ type: 'ended', how: 'withdrawn' }]);
     expect(view(play(after, [payment(1), registeredAt(100_000)]).state).kind).toBe('paid');
@@ -88,7 +88,7 @@ describe('a restart', () => {
   it('AGT-5 announces nothing a second time', () => {
     const before = play(start(), [push(1), drawn(1), payment(1), paidDrawn(1)]);
     const after = play(revived(before.writes, at(50)), [[50, registered], payment(1)]);
-    expect(after.writes.map(({ kind }) => kind)).toEqual(['link']);
+    expect(after.writes.map(({ kind }) => kind)).toEqual(['account']);
     expect(after.announcements).toEqual([]);
     expect(view(after.state).kind).toBe('idle');
     expect(after.state.recentPayments[0]?.orderId).toBe('DH1');
@@ -99,7 +99,7 @@ describe('a restart', () => {
     const after = revived(writes, at(50));
     expect(view(after)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc002) });
     const drawnOnce = play(after, [paidDrawn(2)]);
-    expect(drawnOnce.writes).toEqual([{ kind: 'told', transactionId: uuid(0xc002) }]);
+    expect(drawnOnce.writes).toEqual([{ kind: 'payment-displayed', transactionId: uuid(0xc002) }]);
     const next = play(drawnOnce.state, [[10_050, { type: 'tick' }]]);
     expect(view(next.state)).toMatchObject({ kind: 'paid', transactionId: uuid(0xc003) });
     const last = play(next.state, [paidDrawn(3), [30_000, { type: 'tick' }]]);
@@ -152,7 +152,13 @@ describe('a restart', () => {
         const { stage } = lived.state;
         const active = activeOrder(stage);
         const unconfirmed = active?.displayed === false ? [active.order.pushId] : [];
-        const known = ({ announced, unsent, recentPayments, untold, toldLink }: BoxState) => ({
+        const known = ({
+          announced,
+          unsent,
+          recentPayments,
+          unconfirmedPayments: untold,
+          announcedAccount: toldLink,
+        }: BoxState) => ({
           announced,
           unsent: unsent.filter(({ id }) => !unconfirmed.includes(id)),
           recentPayments,
@@ -169,7 +175,7 @@ describe('a restart', () => {
 
 describe('a journal that comes late', () => {
   const before = () => play(start(), [push(1), drawn(1), payment(2, { pushId: null }), payment(3), paidDrawn(3)]);
-  const late = () => ({ type: 'remembered' as const, entries: before().writes, whole: true });
+  const late = () => ({ type: 'journal-read' as const, entries: before().writes, intact: true });
 
   it('AGT-5 AGT-10 brings back what was announced, what is owed, and the screens that nobody saw', () => {
     const after = play(fresh(), [{ type: 'connecting' }, registered, late()]);

@@ -2,7 +2,7 @@ import type { Entry } from '../../src/box/entry.ts';
 import { reduce } from '../../src/box/reduce.ts';
 import { initialState, restore } from '../../src/box/restore.ts';
 import type { At, BoxConfig, BoxEvent, BoxState, Step } from '../../src/box/state.ts';
-import type { DownOf, Link } from '../../src/protocol/messages.ts';
+import type { DownOf, LinkedAccount } from '../../src/protocol/messages.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 
 export const CONFIG: BoxConfig = {
@@ -14,7 +14,7 @@ export const CONFIG: BoxConfig = {
   plainLink: false,
 };
 
-export const LINK: Link = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
+export const LINK: LinkedAccount = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
 
 export const SESSION_ID = '0a3c1d52-8d6b-4b7e-8f0e-5d2f1c7b9a02';
 export const WALL_START_MS = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -90,9 +90,13 @@ export const fresh = () => initialState(CONFIG, at(0));
 /** The gateway takes each of these for open unless a test says otherwise. */
 const OPEN_PUSH_IDS = Array.from({ length: 9 }, (_, n) => uuid(n + 1));
 /** The welcome of a gateway whose clock says so many milliseconds after `WALL_START_MS`. */
-export const registeredAt = (ms: number, link: Link | null = LINK, openPushIds = OPEN_PUSH_IDS): BoxEvent => ({
+export const registeredAt = (
+  ms: number,
+  account: LinkedAccount | null = LINK,
+  openPushIds = OPEN_PUSH_IDS,
+): BoxEvent => ({
   type: 'registered',
-  link,
+  account,
   gatewayMs: WALL_START_MS + ms,
   openPushIds,
 });
@@ -102,7 +106,7 @@ export const push = (n: number, change?: Partial<DownOf<'show'>>, bornAtMs = Num
   type: 'push',
   push: pushOf(n, change),
   bornAtMs,
-  verdict: { ok: true },
+  qrCheck: { ok: true },
 });
 export const drawn = (n: number): BoxEvent => ({ type: 'drawn', pushId: uuid(n), transactionId: undefined });
 /** The paid screen of payment `n` is on the display. */
@@ -120,4 +124,4 @@ export const payment = (n: number, change?: Partial<DownOf<'payment'>>): BoxEven
 export const showing = () => play(fresh(), [{ type: 'connecting' }, registered, push(1), drawn(1)]).state;
 
 /** The box after a restart whose journal could be read whole. */
-export const revived = (entries: readonly Entry[], when: At) => restore(CONFIG, { entries, whole: true }, when);
+export const revived = (entries: readonly Entry[], when: At) => restore(CONFIG, { entries, intact: true }, when);

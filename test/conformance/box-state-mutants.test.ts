@@ -84,7 +84,7 @@ const MUTANTS: Record<string, Mutant> = {
     breaks: ['AGT-5'],
     change: after('unrecorded', (step, event, before) =>
       event.type === 'unrecorded' && event.cause.type === 'payment'
-        ? { ...step, state: { ...step.state, stage: before.stage, untold: before.untold } }
+        ? { ...step, state: { ...step.state, stage: before.stage, unconfirmedPayments: before.unconfirmedPayments } }
         : step,
     ),
   },
@@ -129,8 +129,8 @@ const MUTANTS: Record<string, Mutant> = {
     needs: ['slow'],
     change: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
-      const { stage, untold } = step.state;
-      const isLast = stage.kind === 'paid' && untold.length === 0;
+      const { stage, unconfirmedPayments } = step.state;
+      const isLast = stage.kind === 'paid' && unconfirmedPayments.length === 0;
       if (!isLast || stage.resume !== undefined) return step;
       return { ...step, state: { ...step.state, stage: { ...stage, untilMs: at.monotonicMs + 3_600_000 } } };
     },
@@ -139,13 +139,17 @@ const MUTANTS: Record<string, Mutant> = {
     breaks: ['AGT-10'],
     needs: ['restart', 'slow'],
     change: (ours) => (before, event, at) =>
-      ours(isNew(before) ? { ...before, untold: [], stage: quiet(before) } : before, event, at),
+      ours(isNew(before) ? { ...before, unconfirmedPayments: [], stage: quiet(before) } : before, event, at),
   },
   'keeps the two newest of the payments that nobody has seen': {
     breaks: ['AGT-10'],
     needs: ['restart', 'slow'],
     change: (ours) => (before, event, at) =>
-      ours(isNew(before) ? { ...before, untold: before.untold.slice(-2) } : before, event, at),
+      ours(
+        isNew(before) ? { ...before, unconfirmedPayments: before.unconfirmedPayments.slice(-2) } : before,
+        event,
+        at,
+      ),
   },
   'says payments aloud again after a restart': {
     breaks: ['AGT-10'],
@@ -158,7 +162,9 @@ const MUTANTS: Record<string, Mutant> = {
     breaks: ['AGT-10'],
     needs: ['slow'],
     change: after('payment', (step, _event, before) =>
-      before.faults.display === undefined ? step : { ...step, state: { ...step.state, untold: before.untold } },
+      before.faults.display === undefined
+        ? step
+        : { ...step, state: { ...step.state, unconfirmedPayments: before.unconfirmedPayments } },
     ),
   },
   'forgets a push that was not on the screen before a restart': {
@@ -171,7 +177,7 @@ const MUTANTS: Record<string, Mutant> = {
   },
   'says aloud what may have been said before': {
     breaks: ['AGT-11'],
-    change: (ours) => (before, event, at) => ours({ ...before, whole: true }, event, at),
+    change: (ours) => (before, event, at) => ours({ ...before, journalIntact: true }, event, at),
   },
   'never says aloud what is told again': {
     breaks: ['AGT-11'],
@@ -184,8 +190,8 @@ const MUTANTS: Record<string, Mutant> = {
     needs: ['slow'],
     change: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
-      const { stage, untold } = step.state;
-      const isWaitedFor = stage.kind === 'paid' && untold.length > 1;
+      const { stage, unconfirmedPayments } = step.state;
+      const isWaitedFor = stage.kind === 'paid' && unconfirmedPayments.length > 1;
       if (!isWaitedFor) return step;
       const untilMs = Math.min(stage.untilMs, stage.sinceMs + 1_000);
       return { ...step, state: { ...step.state, stage: { ...stage, untilMs } }, wakeAtMs: untilMs };
@@ -195,22 +201,26 @@ const MUTANTS: Record<string, Mutant> = {
     breaks: ['AGT-12'],
     needs: ['slow'],
     change: after('payment', (step) => {
-      const last = step.state.untold.slice(-1);
-      return { ...step, state: { ...step.state, untold: last } };
+      const last = step.state.unconfirmedPayments.slice(-1);
+      return { ...step, state: { ...step.state, unconfirmedPayments: last } };
     }),
   },
   'keeps from the screen what a push came before': {
     breaks: ['AGT-12'],
     needs: ['slow'],
     change: after('push', (step, _event, before) =>
-      step.state.stage === before.stage ? step : { ...step, state: { ...step.state, untold: [] } },
+      step.state.stage === before.stage ? step : { ...step, state: { ...step.state, unconfirmedPayments: [] } },
     ),
   },
   'tells nobody of another account': {
     breaks: ['AGT-13'],
     needs: ['slow'],
     change: (ours) => (before, event, at) =>
-      ours(event.type === 'registered' && event.link ? { ...before, toldLink: event.link } : before, event, at),
+      ours(
+        event.type === 'registered' && event.account ? { ...before, announcedAccount: event.account } : before,
+        event,
+        at,
+      ),
   },
   'tells of another account for a second': {
     breaks: ['AGT-13'],
@@ -228,13 +238,13 @@ const MUTANTS: Record<string, Mutant> = {
     needs: ['restart', 'slow'],
     change: (ours) => (before, event, at) => {
       const step = ours(before, event, at);
-      const { stage, link } = step.state;
-      if (stage.kind !== 'account' || !link) return step;
-      const isTold = before.toldLink?.bankAccount === link.bankAccount;
-      const write = { kind: 'link', link, toldAtMs: at.wallMs } as const;
+      const { stage, account } = step.state;
+      if (stage.kind !== 'account' || !account) return step;
+      const isTold = before.announcedAccount?.bankAccount === account.bankAccount;
+      const write = { kind: 'account', account, announcedAtMs: at.wallMs } as const;
       return {
         ...step,
-        state: { ...step.state, toldLink: link },
+        state: { ...step.state, announcedAccount: account },
         writes: isTold ? step.writes : [...step.writes, write],
       };
     },

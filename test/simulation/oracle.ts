@@ -1,7 +1,7 @@
 import type { Entry, Payment } from '../../src/box/entry.ts';
 import { INVARIANTS } from '../../src/box/machine.ts';
 import type { BoxEvent, BoxState } from '../../src/box/state.ts';
-import { REMEMBERED_MAX, UNSENT_MAX, UNTOLD_MAX } from '../../src/box/state.ts';
+import { REMEMBERED_MAX, UNCONFIRMED_MAX, UNSENT_MAX } from '../../src/box/state.ts';
 import type { DownOf } from '../../src/protocol/messages.ts';
 import { decodeVietQr } from '../../src/protocol/vietqr.ts';
 import type { Scene } from '../../src/scene.ts';
@@ -103,7 +103,7 @@ export class Oracle {
       unsent: UNSENT_MAX,
       announced: REMEMBERED_MAX,
       closedPushIds: REMEMBERED_MAX,
-      untold: UNTOLD_MAX,
+      unconfirmedPayments: UNCONFIRMED_MAX,
     } as const;
     for (const [name, max] of Object.entries(sizes) as [keyof typeof sizes, number][]) {
       if (state[name].length > max) this.#wrong(`${box.name} holds ${state[name].length} ${name}`);

@@ -62,14 +62,14 @@ async function settleAlone(world: World, boxes: readonly BoxMachine[]): Promise<
 async function comesToRest(world: World, boxes: readonly BoxMachine[]): Promise<boolean> {
   // Twice, so that the screens have followed.
   let calm = 0;
-  let untoldMax = 0;
+  let unconfirmedMax = 0;
   const isSettled = () => {
-    untoldMax = Math.max(untoldMax, ...boxes.map((box) => box.state?.untold.length ?? 0));
+    unconfirmedMax = Math.max(unconfirmedMax, ...boxes.map((box) => box.state?.unconfirmedPayments.length ?? 0));
     calm = debts(world, boxes).length === 0 ? calm + 1 : 0;
     return calm === 2;
   };
   if (await world.runUntil(isSettled, SETTLE_MS)) return true;
-  return world.runUntil(isSettled, untoldMax * PAID_SCREEN_MS);
+  return world.runUntil(isSettled, unconfirmedMax * PAID_SCREEN_MS);
 }
 
 /** What the sides still owe each other. */
@@ -92,7 +92,7 @@ function debts({ disk, shop, oracle }: World, boxes: readonly BoxMachine[]): str
     ...boxes.flatMap(({ name, state }): [string, number][] => [
       [`${name} is not registered`, state?.connection === 'registered' ? 0 : 1],
       [`${name} unsent`, state?.unsent.length ?? 1],
-      [`${name} untold`, state?.untold.length ?? 1],
+      [`${name} unconfirmed payments`, state?.unconfirmedPayments.length ?? 1],
     ]),
   ];
   return owed.filter(([, n]) => n > 0).map(([what, n]) => `${n} ${what}`);

@@ -10,7 +10,7 @@ const AHEAD_MAX_MS = 7 * 86_400_000;
 export function keyOf(entry: Entry): string {
   if (entry.kind === 'acked') return `acked ${entry.ids.length} ${entry.ids[0]}`;
   // An account that comes back is told once more.
-  if (entry.kind === 'link') return `link ${entry.link.bankAccount} ${entry.toldAtMs}`;
+  if (entry.kind === 'account') return `account ${entry.account.bankAccount} ${entry.announcedAtMs}`;
   return `${entry.kind} ${idOf(entry)}`;
 }
 
@@ -44,7 +44,7 @@ export function entriesToKeep(entries: readonly Entry[], wallMs: number): Set<nu
   newest(REMEMBERED_MAX, (entry, index) => index > aged && closesAPush(entry));
   newest(REMEMBERED_MAX, (entry, index) => index > aged && entry.kind === 'payment');
   newest(RECENT_MAX, (entry) => entry.kind === 'payment');
-  newest(1, (entry) => entry.kind === 'link');
+  newest(1, (entry) => entry.kind === 'account');
   newest(RECENT_MAX, (entry) => entry.kind === 'payment' && !isSeen(entry));
 
   const ids = new Set([...kept].map((index) => idOf(entries[index])));
@@ -52,7 +52,7 @@ export function entriesToKeep(entries: readonly Entry[], wallMs: number): Set<nu
     const tells =
       entry.kind === 'acked'
         ? entry.ids.some((id) => ids.has(id))
-        : (entry.kind === 'told' || entry.kind === 'shown') && ids.has(idOf(entry));
+        : (entry.kind === 'payment-displayed' || entry.kind === 'shown') && ids.has(idOf(entry));
     if (tells) kept.add(index);
   });
   return kept;
@@ -76,7 +76,7 @@ function factsOf(entries: readonly Entry[]) {
   const closedLater = new Map<string, number>();
   entries.forEach((entry, index) => {
     if (entry.kind === 'acked') for (const id of entry.ids) acked.add(id);
-    else if (entry.kind === 'shown' || entry.kind === 'told') seen.add(idOf(entry));
+    else if (entry.kind === 'shown' || entry.kind === 'payment-displayed') seen.add(idOf(entry));
     else if (closesAPush(entry)) closedLater.set(pushIdOf(entry), index);
   });
   return {
@@ -102,7 +102,7 @@ function idOf(entry: Entry | undefined): string {
       return entry.order.pushId;
     case 'payment':
       return entry.payment.transactionId;
-    case 'told':
+    case 'payment-displayed':
       return entry.transactionId;
     case 'shown':
     case 'ended':

@@ -1,4 +1,4 @@
-import type { BoxEvent, Verdict } from '../../box/state.ts';
+import type { BoxEvent, QrCheck } from '../../box/state.ts';
 import type { Arrival } from '../contract.ts';
 
 /**
@@ -8,7 +8,7 @@ import type { Arrival } from '../contract.ts';
 export function eventOf(
   message: Arrival,
   helloAtMs: number,
-  verdict: (qrCode: string) => Verdict,
+  verdict: (qrCode: string) => QrCheck,
 ): BoxEvent | undefined {
   switch (message.type) {
     case 'show':
@@ -16,7 +16,7 @@ export function eventOf(
         type: 'push',
         push: message,
         bornAtMs: helloAtMs + message.sessionMs,
-        verdict: verdict(message.qrCode),
+        qrCheck: verdict(message.qrCode),
       };
     case 'overtaken':
       return { type: 'overtaken', pushId: message.pushId };

@@ -1,4 +1,4 @@
-import type { BoxEvent, Send, Verdict } from '../../box/state.ts';
+import type { BoxEvent, QrCheck, Send } from '../../box/state.ts';
 import { type Clock, withAbortAfter, withDeadline } from '../../lib/clock.ts';
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -26,7 +26,7 @@ export interface LinkDeps {
   display: string;
   open(io: TransportIo, signal: AbortSignal): Promise<Session>;
   /** What the display can do with a QR. */
-  verdict(qrCode: string): Verdict;
+  verdict(qrCode: string): QrCheck;
   /** The push that has the screen; null when none has. */
   shownPushId(): string | null;
   /** Gives a promise where the next message of the gateway should wait until the box has caught up. */
@@ -233,7 +233,7 @@ export class Link {
     log.info('registered', { terminalCode, account: link?.bankAccount ?? null });
     // The welcome was under way for no longer than since the hello.
     const gatewayMs = Math.ceil(answer.sentAtMs + clock.monotonicMs() - helloAtMs);
-    emit({ type: 'registered', link, gatewayMs, openPushIds });
+    emit({ type: 'registered', account: link, gatewayMs, openPushIds });
     return undefined;
   }
 

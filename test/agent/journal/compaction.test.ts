@@ -33,7 +33,7 @@ const history = fc
       if (paid === 0) {
         const transactionId = randomUUID();
         entries.push(payment(transactionId, known && how !== 1 ? pushId : null));
-        if (seen > 0) entries.push({ kind: 'told', transactionId });
+        if (seen > 0) entries.push({ kind: 'payment-displayed', transactionId });
         reports.push(transactionId);
       }
       if (how > 3) {
@@ -42,7 +42,8 @@ const history = fc
       } else if (how === 2) {
         entries.push({ kind: 'refused', pushId });
       }
-      if (seen === 1) entries.push({ kind: 'link', link: one.order.holder, toldAtMs: AT.wallMs + entries.length });
+      if (seen === 1)
+        entries.push({ kind: 'account', account: one.order.holder, announcedAtMs: AT.wallMs + entries.length });
       if (acks > 1 && reports.length > 0) entries.push(acked(...reports));
     }
     return entries;
@@ -83,7 +84,7 @@ describe('compaction', () => {
       const paid = payment();
       const { pushId } = one.order;
       const { transactionId } = paid.payment;
-      const told: Entry = { kind: 'told', transactionId };
+      const told: Entry = { kind: 'payment-displayed', transactionId };
       return [one, shown(one), paid, told, acked(transactionId), ended(pushId), acked(pushId)];
     }).flat();
     expect(entriesToKeep(busy, AT.wallMs).size).toBeLessThanOrEqual(6_000);
@@ -124,7 +125,7 @@ describe('compaction', () => {
     const settled = (paidAtMs: number, isSeen: boolean): Entry[] => {
       const paid = payment(undefined, null, paidAtMs);
       const { transactionId } = paid.payment;
-      return [paid, acked(transactionId), ...(isSeen ? [{ kind: 'told' as const, transactionId }] : [])];
+      return [paid, acked(transactionId), ...(isSeen ? [{ kind: 'payment-displayed' as const, transactionId }] : [])];
     };
     const unseen = Array.from({ length: RECENT_MAX + 1 }, () => settled(aged, false)).flat();
     const seen = Array.from({ length: RECENT_MAX }, () => settled(aged, true)).flat();
@@ -160,14 +161,14 @@ describe('compaction', () => {
     }));
     const links = [first, second, first].map((link, index): Entry => {
       if (link === undefined) throw new Error('no link');
-      return { kind: 'link', link, toldAtMs: AT.wallMs + index };
+      return { kind: 'account', account: link, announcedAtMs: AT.wallMs + index };
     });
     const { journal } = open(folder);
     for (const entry of links) await journal.append([entry]);
     journal.close();
     const after = open(folder).journal.load();
     expect(after).toEqual(links);
-    expect(revived(after, AT).toldLink).toEqual(first);
+    expect(revived(after, AT).announcedAccount).toEqual(first);
     expect([...entriesToKeep(links, AT.wallMs)]).toEqual([2]);
   });
 

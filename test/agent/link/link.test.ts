@@ -212,7 +212,7 @@ describe('the link', () => {
     await eventually('registered', () => types().includes('registered'));
     expect(events).toEqual([
       { type: 'connecting' },
-      { type: 'registered', link: LINK, gatewayMs: expect.any(Number), openPushIds: [uuid(1)] },
+      { type: 'registered', account: LINK, gatewayMs: expect.any(Number), openPushIds: [uuid(1)] },
     ]);
     expect(far.sent.map((message) => message.type)).toEqual(['hello']);
     expect(link.status()).toMatchObject({ reason: undefined, connectedAtMs: expect.any(Number) });
@@ -233,7 +233,7 @@ describe('the link', () => {
     await eventually('all', () => types().includes('acked'));
     expect(types().slice(2)).toEqual(['push', 'withdraw', 'payment', 'acked']);
     const push = events[2];
-    expect(push).toMatchObject({ push: { pushId: uuid(1) }, verdict: { ok: true } });
+    expect(push).toMatchObject({ push: { pushId: uuid(1) }, qrCheck: { ok: true } });
     const bornMs = push?.type === 'push' ? push.bornAtMs - 700 : Number.NaN;
     expect(bornMs).toBeGreaterThanOrEqual(begunMs);
     expect(bornMs).toBeLessThanOrEqual(welcomedMs);

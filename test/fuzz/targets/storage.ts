@@ -29,8 +29,8 @@ const ENTRIES: Entry[] = [
   { kind: 'ended', pushId, orderId: 'DH1', how: 'expired' },
   { kind: 'refused', pushId },
   { kind: 'payment', payment, pushId },
-  { kind: 'told', transactionId },
-  { kind: 'link', link: ACCOUNT, toldAtMs: 1_700_000_000_000 },
+  { kind: 'payment-displayed', transactionId },
+  { kind: 'account', account: ACCOUNT, announcedAtMs: 1_700_000_000_000 },
   { kind: 'acked', ids: [transactionId, pushId] },
 ];
 const LINES = ENTRIES.map((entry) => Buffer.from(JSON.stringify(entry)));
@@ -47,7 +47,7 @@ const COMPANIONS = ['', '-wal', '-shm'];
 /** An entry that can be read restores a box that can say how it is. */
 function holdRestores(entries: readonly Entry[]): void {
   const at = { monotonicMs: systemClock.monotonicMs(), wallMs: systemClock.wallMs() };
-  const state = restore(CONFIG, { entries, whole: true }, at);
+  const state = restore(CONFIG, { entries, intact: true }, at);
   hold(JSON.stringify(statusView(state)) !== '' && typeof sceneText(view(state)) === 'string', () => 'no status');
 }
 

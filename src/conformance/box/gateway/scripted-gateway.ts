@@ -3,7 +3,13 @@ import type { Random } from '../../../lib/random.ts';
 import type { Code } from '../../../protocol/codes.ts';
 import { LIMITS } from '../../../protocol/fields.ts';
 import { type SigningKey, signingKeyOf } from '../../../protocol/keys.ts';
-import { type DownBody, type Link, MESSAGE_VERSION, type UpMessage, type UpOf } from '../../../protocol/messages.ts';
+import {
+  type DownBody,
+  type LinkedAccount,
+  MESSAGE_VERSION,
+  type UpMessage,
+  type UpOf,
+} from '../../../protocol/messages.ts';
 import { GatewaySeal, type ReadMessage, readUp } from '../../../protocol/seal.ts';
 import type { Connection, EndpointEvents, JudgedIdentity, LoginAttempt, MessageResult, Violation } from './endpoint.ts';
 import { HttpEndpoint } from './http-endpoint.ts';
@@ -20,7 +26,7 @@ const VIOLATIONS_MAX = 200;
 const LOGINS_MAX = 200;
 
 /** The account that the judged box is linked to. */
-export const ACCOUNT: Link = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
+export const ACCOUNT: LinkedAccount = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
 
 /** A legal message of the box. */
 export interface ReceivedMessage {
@@ -74,7 +80,7 @@ export class ScriptedGateway {
   #http: HttpEndpoint | undefined;
   #key: SigningKey;
   /** The next welcomes name this account and these pushes. */
-  account: Link | null = ACCOUNT;
+  account: LinkedAccount | null = ACCOUNT;
   openPushIds: string[] = [];
   /** The answer to a hello; a code refuses it. */
   helloAnswer: 'welcome' | 'nothing' | Code = 'welcome';
