@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { addAgent } from './commands/agent.ts';
 import { addBackup } from './commands/backup.ts';
-import { withConformance } from './commands/bench-conformance-options.ts';
+import { withConformance } from './commands/bench-conformance.ts';
 import { addBench } from './commands/bench-options.ts';
 import { addConfig } from './commands/config.ts';
 import { addDoctor } from './commands/doctor.ts';

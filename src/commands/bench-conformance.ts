@@ -1,164 +1,101 @@
-import { type Progress, progressOn } from '../bench/reports/progress.ts';
-import type { CheckOutcome, CheckResult } from '../conformance/check.ts';
-import { groupByClause, unfinishedChecks } from '../conformance/check.ts';
-import { conformancePage, type TargetResults } from '../conformance/page.ts';
-import { type JudgeTarget, toReported } from '../conformance/suite.ts';
-import { systemClock } from '../lib/clock.ts';
-import { ConfigError } from '../lib/errors.ts';
-import { table } from '../lib/text.ts';
-import { awaitedBox, type BoxOptionsGiven } from './bench-conformance-box.ts';
-import { ownBox, ownService, type ServiceOptionsGiven, serviceAt, strayOption } from './bench-conformance-suites.ts';
-import { anySeed } from './bench-target.ts';
-import { StopSignal } from './daemon.ts';
-import { assertReports, writeReports } from './report-files.ts';
+import { Command } from 'commander';
+import { portOrAny, whole } from './arguments.ts';
 
-/** The options of `paybox bench run conformance`. */
-export interface ConformanceOptions extends ServiceOptionsGiven, BoxOptionsGiven {
-  only?: string;
-  strict?: boolean;
-  junit?: string;
-  tap?: string;
-  report?: string;
-  seed?: number;
-  json?: boolean;
+/** `paybox bench run conformance`, which is `paybox bench conformance` too. */
+export function conformanceCommand(): Command {
+  return new Command('conformance')
+    .description(
+      'judges a payment QR service, a box, or our own gateway and agent, clause by clause against PROTOCOL.md',
+    )
+    .option('--service <url>', 'the service to judge, with its path prefix, as https://dev.example.com/vqr')
+    .option('--username <name>', "the partner's user name")
+    .option('--password-file <file>', 'a file with its password, - for standard input (or PAYBOX_PASSWORD)')
+    .option('--account <number>', "the partner's bank account")
+    .option('--bank <code>', 'its bank: short name or BIN')
+    .option('--holder <name>', 'its holder')
+    .option('--no-sandbox', 'the service is not a sandbox: it must refuse the test callback')
+    .option('--box-code <code>', 'terminalCode of a box that is linked to the account; pushes go to it')
+    .option('--serial <code>', 'its serialNumber')
+    .option('--box-page <url>', 'the origin of its pages, to see its screen')
+    .option('--box-token-file <file>', 'a file with http.token of that box (or PAYBOX_BOX_TOKEN)')
+    .option(
+      '--box-secret-file <file>',
+      'the secret of that box, which must be off: the bench simulates it (gateways of paybox only); or of --await-box',
+    )
+    .option('--confirm <what>', 'what the service waits for before SUCCESS: displayed or accepted', 'displayed')
+    .option('--unlinked-box <code>', 'terminalCode of a box without an account')
+    .option('--second-username <name>', 'a second partner, who does not own the account')
+    .option('--second-password-file <file>', 'a file with its password')
+    .option('--second-account <number>', 'its account, if it has no endpoint for callbacks')
+    .option('--second-bank <code>', 'the bank of that account (default: that of --bank)')
+    .option(
+      '--callback-listen <host:port>',
+      "the bench receives callbacks here; set the service's callback endpoint to it",
+    )
+    .option(
+      '--callback-auth-file <file>',
+      'how callbacks are authorized: none, bearer:TOKEN, or token:USERNAME:PASSWORD',
+    )
+    .option('--callback-signing-secret-file <file>', 'the whsec_ secret that callbacks are signed with')
+    .option('--await-box <codes>', 'the box to judge, as VVB000001:VVB900001; the bench is its gateway')
+    .option(
+      '--listen <host>',
+      'with --await-box: the address of this machine that the box connects to (default: 127.0.0.1)',
+    )
+    .option('--mqtt-port <port>', 'with --await-box: the port of MQTT (default: 18840)', portOrAny)
+    .option('--http-port <port>', 'with --await-box: the port of HTTP (default: 8840)', portOrAny)
+    .option('--tls <folder>', 'with --await-box: TLS, by the authority in a folder that `paybox provision` made')
+    .option(
+      '--within <seconds>',
+      'with --await-box: how long the box may take to connect (default: 120)',
+      whole(86_400),
+    )
+    .option(
+      '--probe <how>',
+      'with --await-box: how its screen is seen, as in `bench run` (default: --box-page, if given)',
+    )
+    .option('--restart-command <command>', 'with --await-box: a shell command that power-cycles the box')
+    .option('--slow', 'also checks that take minutes: token expiry, every retry of a callback, repeated reports')
+    .option('--guess-passwords', 'also send wrong passwords until the service limits them')
+    .option('--strict', 'fail where the service differs in a gap of the specification')
+    .option('--only <clauses>', 'judge these only, as TOK,SND-4')
+    .option('--junit <file>', 'write the verdicts as JUnit XML')
+    .option('--tap <file>', 'write the verdicts as TAP 14')
+    .option('--report <dir>', 'write index.html, clause by clause, with requests and answers')
+    .option('--seed <n>', 'repeats the random choices of a run (default: random, and printed)', whole(999_999_999))
+    .option('--json', 'print the verdicts as JSON lines and nothing else')
+    .addHelpText('after', EXAMPLES)
+    .exitOverride()
+    .action(async (options) => (await import('./bench-conformance-run.ts')).conformance(options));
 }
 
-const EXIT = { passed: 0, failed: 1, missing: 3, interrupted: 130 } as const;
-/** Of a title in the table. */
-const TITLE_CHARS_MAX = 72;
-const NOWHERE = { write: () => true };
-
-/** `paybox bench run conformance`: exit code 0 when every clause holds, 1 when one does not, 3 when nobody answered. */
-export async function conformance(options: ConformanceOptions): Promise<void> {
-  const seed = options.seed ?? anySeed();
-  const openers = openersOf(options, seed);
-  await assertReports(options);
-  const stop = new StopSignal();
-  const ending = new AbortController();
-  void stop.received.then((signal) => ending.abort(new Error(`ended by ${signal}`)));
-  const startedAtMs = systemClock.wallMs();
-  const target = openers.map((it) => it.target).join(', ');
-  const out = options.json === true ? NOWHERE : process.stdout;
-  const progress = progressOn({ out, err: process.stderr }, { target, seed, what: 'checks' });
-  const judged: TargetResults[] = [];
-  try {
-    await judgeAll(openers, judged, { strict: options.strict === true, seed, progress, signal: ending.signal });
-  } catch (error) {
-    if (!ending.signal.aborted) throw error;
-    process.exitCode = EXIT.interrupted;
-    nameUntold(openers, judged);
-  }
-  const results = judged.flatMap((it) => it.results.map((result) => toReported(result, { target: it.target, seed })));
-  const page = () => conformancePage(judged, { startedAtMs });
-  await writeReports(results, options, { startedAtMs, progress, page });
-  print(judged, options.json === true);
-  const exitCode = process.exitCode === EXIT.interrupted ? EXIT.interrupted : exitCodeOf(results);
-  progress.finish(results, exitCode);
-  process.exitCode = exitCode;
+/** Arguments in which `bench run conformance` is the command of that name: it has other options than `bench run`. */
+export function withConformance(args: readonly string[]): string[] {
+  const [first, second, third, ...rest] = args;
+  const isConformance = first === 'bench' && second === 'run' && third === 'conformance';
+  return isConformance ? ['bench', 'conformance', ...rest] : [...args];
 }
 
-function nameUntold(openers: readonly JudgeTarget[], judged: TargetResults[]): void {
-  for (const [index, { target, size, unjudged }] of openers.entries()) {
-    const results = judged[index]?.results ?? [];
-    if (results.length < size) {
-      judged[index] = { target, unjudged, results: [...results, unfinishedChecks(size - results.length)] };
-    }
-  }
-}
+const EXAMPLES = `
+paybox bench run conformance is the same command.
+Without --service and --await-box it judges our own gateway and agent, in this process. With --service it judges any
+service: it creates orders, pushes and simulated payments there, so use a sandbox. A check that needs something which
+was not given is skipped, and names the option that would give it.
 
-interface JudgeAllOptions {
-  strict: boolean;
-  seed: number;
-  progress: Progress;
-  signal: AbortSignal;
-}
+  $ paybox bench conformance --strict                           our own gateway and agent
+  $ paybox bench conformance --service https://dev.example.com/vqr --username shop --password-file pw \\
+      --account 0123456789 --bank MB --holder 'NGUYEN VAN A' --report out
+  $ …  --box-code VVB000001 --serial VVB900001                  with a box that is on; it shows the orders
+  $ …  --callback-listen 0.0.0.0:8900                           with callbacks; the service must send them to
+                                                                http://THIS-MACHINE:8900/bank/api/transaction-sync
 
-/** Adds a target with its verdicts to `judged` as they come. Throws the reason of the signal, and where nobody is. */
-async function judgeAll(
-  openers: readonly JudgeTarget[],
-  judged: TargetResults[],
-  { strict, seed, progress, signal }: JudgeAllOptions,
-): Promise<void> {
-  const of = openers.reduce((sum, { size }) => sum + size, 0);
-  let begun = 0;
-  for (const { target, unjudged, open } of openers) {
-    const results: CheckResult[] = [];
-    judged.push({ target, results, unjudged });
-    const suite = await open(signal);
-    try {
-      await suite.judge({
-        strict,
-        signal,
-        onBegin: ({ clause, title }) => {
-          begun += 1;
-          progress.begin(`${clause} ${title}`, begun, of);
-        },
-        onStep: (title) => progress.step(title),
-        onEnd: (result) => {
-          results.push(result);
-          progress.end(toReported(result, { target, seed }));
-        },
-      });
-    } finally {
-      await suite.close();
-    }
-  }
-}
+  $ paybox bench conformance --await-box VVB000001:VVB900001 --box-secret-file secret --listen 0.0.0.0 \\
+      --box-page http://192.168.1.20:8810                       any box; prints where the box has to connect, and waits
+  $ …  --tls pki                                                over TLS; pki is a folder of \`paybox provision\`,
+                                                                the box trusts pki/ca.pem
+  $ …  --probe 'rpicam-still -n -o -' --restart-command 'usbrelay BOX=0; sleep 2; usbrelay BOX=1' --slow
 
-function openersOf(options: ConformanceOptions, seed: number): JudgeTarget[] {
-  const { only, service, awaitBox } = options;
-  const wanted = only?.split(',').map((it) => it.trim());
-  const isWanted = (clause: string) => wanted?.some((it) => clause === it || clause.startsWith(`${it}-`)) ?? true;
-  if (service !== undefined && awaitBox !== undefined) {
-    throw new ConfigError('--await-box and --service: expected one of them, a run judges a box or a service');
-  }
-  const theirs =
-    awaitBox !== undefined
-      ? awaitedBox(options, isWanted)
-      : service !== undefined
-        ? serviceAt(options, isWanted)
-        : undefined;
-  const stray = theirs === undefined ? strayOption(options) : undefined;
-  if (stray !== undefined) throw new ConfigError(stray, 'give the address of the service to judge');
-  const ours = () => [
-    ownService(options, seed, isWanted),
-    ownBox(options, 'mqtt', seed, isWanted),
-    ownBox(options, 'http', seed, isWanted),
-  ];
-  const openers = theirs === undefined ? ours() : [theirs];
-  const asked = openers.filter(({ size }) => size > 0);
-  if (asked.length > 0) return asked;
-  throw new ConfigError(`--only ${only}: expected clauses that are judged, as TOK-4, or rooms of them, as TOK,SND`);
-}
-
-function print(judged: readonly TargetResults[], isJson: boolean): void {
-  for (const it of judged) {
-    const { target, results, unjudged = [] } = it;
-    if (isJson) {
-      for (const { evidence: _evidence, ...result } of results) {
-        process.stdout.write(`${JSON.stringify({ target, ...result })}\n`);
-      }
-      continue;
-    }
-    const rows = groupByClause(results).flatMap(({ clause, checks }) =>
-      checks.map(({ title, outcome, level, reason }, index) => [
-        index === 0 ? clause : '',
-        shortened(title),
-        level === 'gap' ? `${outcome} (gap)` : outcome,
-        reason,
-      ]),
-    );
-    process.stdout.write(`\n${target}\n${table(rows)}\n`);
-    if (unjudged.length === 0) continue;
-    process.stdout.write(`not judged\n${table(unjudged.map(({ clauses, why }) => [clauses.join(', '), why]))}\n`);
-  }
-}
-
-function shortened(title: string): string {
-  return title.length > TITLE_CHARS_MAX ? `${title.slice(0, TITLE_CHARS_MAX - 1)}…` : title;
-}
-
-function exitCodeOf(results: readonly { outcome: CheckOutcome }[]): number {
-  if (results.some(({ outcome }) => outcome === 'failed')) return EXIT.failed;
-  return results.some(({ outcome }) => outcome === 'missing') ? EXIT.missing : EXIT.passed;
-}
+passed: as the clause says. failed: against the specification. differs: another choice where the specification says
+nothing; --strict fails it. skipped: not judged, with the reason. missing: no answer.
+NODE_EXTRA_CA_CERTS names a CA of your own. No report contains a secret.
+Exit codes: 0 nothing failed, 1 something did, 2 usage, 3 nobody answered, 130 interrupted`;

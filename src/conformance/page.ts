@@ -2,22 +2,14 @@ import { documentOf } from '../bench/reports/page.ts';
 import { escaped, tookText } from '../bench/reports/text.ts';
 import { timelineOf } from '../bench/reports/timeline.ts';
 import { type CheckResult, groupByClause } from './check.ts';
-import type { NotJudged } from './unjudged.ts';
-
-/** A target and the verdicts on it. */
-export interface TargetResults {
-  target: string;
-  results: readonly CheckResult[];
-  /** Clauses that nobody judges, and why. */
-  unjudged?: readonly NotJudged[] | undefined;
-}
+import type { TargetResults } from './suite.ts';
 
 const LEVELS = { spec: 'must', gap: 'our default' } as const;
 
-/** The verdicts clause by clause as one page that needs nothing else, with what was asked and answered. */
+/** One self-contained page: the verdicts clause by clause, with requests and answers. */
 export function conformancePage(judged: readonly TargetResults[], { startedAtMs }: { startedAtMs: number }): string {
-  const about = `<p>${escaped(new Date(startedAtMs).toISOString())}. A clause in a gap of the specification is a default
-of PROTOCOL.md: another choice there differs, and is wrong only where the run was strict.</p>`;
+  const about = `<p>${escaped(new Date(startedAtMs).toISOString())}. Where the specification says nothing, the clause is a
+default of PROTOCOL.md: another choice differs, and fails only in a strict run.</p>`;
   return documentOf('paybox bench conformance', [about, ...judged.map(partOf)].join('\n'));
 }
 
@@ -38,17 +30,17 @@ function partOf(judged: TargetResults, part: number): string {
     }),
   );
   return `<h2>${escaped(target)}</h2>
-<table><thead><tr><th>clause</th><th></th><th>what is so</th><th>level</th><th>verdict</th><th>why</th></tr></thead>
+<table><thead><tr><th>clause</th><th></th><th>check</th><th>level</th><th>verdict</th><th>why</th></tr></thead>
 <tbody>
 ${rows.join('\n')}
 </tbody></table>
-${unjudgedTable(judged)}
+${notJudgedTable(judged)}
 ${results.map((result) => section(anchorOf(part, results, result), result)).join('\n')}`;
 }
 
-function unjudgedTable({ unjudged = [] }: TargetResults): string {
-  if (unjudged.length === 0) return '';
-  const rows = unjudged.map(
+function notJudgedTable({ notJudged = [] }: TargetResults): string {
+  if (notJudged.length === 0) return '';
+  const rows = notJudged.map(
     ({ clauses, why }) => `<tr><td>${escaped(clauses.join(', '))}</td><td>${escaped(why)}</td></tr>`,
   );
   return `<table><thead><tr><th>not judged</th><th>why</th></tr></thead>

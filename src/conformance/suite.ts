@@ -1,55 +1,121 @@
 import type { ReportRow } from '../bench/reports/reported.ts';
 import type { TestTime } from '../bench/test-time.ts';
-import { type Check, type CheckResult, type RunChecksOptions, runChecks } from './check.ts';
-import type { NotJudged } from './unjudged.ts';
+import { type Check, type CheckResult, type RunChecksOptions, runChecks, unfinishedChecks } from './check.ts';
 
-export type JudgeOptions = Pick<
-  RunChecksOptions<unknown, string>,
-  'strict' | 'signal' | 'onBegin' | 'onStep' | 'onEnd'
->;
+/** Clauses, or groups of them as `THR`, that no check judges, and why. */
+export interface NotJudged {
+  clauses: readonly string[];
+  why: string;
+}
 
-/** Checks, and whom they judge. */
-export interface Suite {
-  /** Throws only the reason of the signal. */
-  judge(options: JudgeOptions): Promise<CheckResult[]>;
+export const THREATS_NOT_JUDGED: NotJudged = {
+  clauses: ['THR'],
+  why: 'a list of threats: the clauses that it names stand against them',
+};
+
+/** A target that is open: what the checks judge. */
+interface OpenTarget<Subject, Need extends string> extends Pick<RunChecksOptions<Subject, Need>, 'lacks' | 'redact'> {
+  subject: Subject;
+  time: TestTime;
   close(): Promise<void>;
 }
 
-/** Whom to judge. */
-export interface JudgeTarget {
-  readonly target: string;
-  /** How many checks that is. */
-  readonly size: number;
-  /** Clauses that nobody judges, and why. */
-  readonly unjudged: readonly NotJudged[];
-  /** Throws MissingPeerError where nobody is. */
-  open(signal: AbortSignal): Promise<Suite>;
+/** A service or a box, and the checks that judge it. */
+interface JudgedTarget<Subject, Need extends string> {
+  target: string;
+  checks: readonly Check<Subject, Need>[];
+  notJudged: readonly NotJudged[];
+  /** Throws MissingPeerError when nobody answers. */
+  open(signal: AbortSignal): Promise<OpenTarget<Subject, Need>>;
 }
 
-/** A suite of checks of one kind of subject. */
-export function createSuite<Subject, Need extends string>(
-  checks: readonly Check<Subject, Need>[],
-  {
-    subject,
-    time,
-    lacks,
-    masked,
-    close,
-  }: {
-    subject: Subject;
-    time: TestTime;
-    lacks(need: Need): string | undefined;
-    masked?(text: string): string;
-    close(): Promise<void>;
-  },
-): Suite {
+type JudgeOptions = Pick<RunChecksOptions<unknown, string>, 'strict' | 'signal' | 'onBegin' | 'onStep' | 'onEnd'>;
+
+export interface JudgeTarget {
+  readonly target: string;
+  /** The number of checks. */
+  readonly size: number;
+  readonly notJudged: readonly NotJudged[];
+  /** Opens the target, judges and closes it. Throws MissingPeerError, and the reason of the signal. */
+  judge(options: JudgeOptions): Promise<void>;
+}
+
+/** A target, with those of its checks that are wanted. */
+export function judgeTarget<Subject, Need extends string>(
+  isWanted: (clause: string) => boolean,
+  { target, checks, notJudged, open }: JudgedTarget<Subject, Need>,
+): JudgeTarget {
+  const wanted = checks.filter(({ clause }) => isWanted(clause));
   return {
-    judge: (options) => runChecks(checks, subject, { ...options, time, lacks, ...(masked && { redact: masked }) }),
-    close,
+    target,
+    size: wanted.length,
+    notJudged: notJudged
+      .map(({ clauses, why }) => ({ clauses: clauses.filter(isWanted), why }))
+      .filter(({ clauses }) => clauses.length > 0),
+    judge: async (options) => {
+      const { subject, close, ...opened } = await open(options.signal);
+      try {
+        await runChecks(wanted, subject, { ...options, ...opened });
+      } finally {
+        await close();
+      }
+    },
   };
 }
 
-/** A verdict as reports of any run of the bench tell it. */
+/** A target and the results of its checks. */
+export interface TargetResults {
+  target: string;
+  results: readonly CheckResult[];
+  notJudged?: readonly NotJudged[] | undefined;
+}
+
+interface JudgeAllOptions {
+  strict: boolean;
+  signal: AbortSignal;
+  onBegin(title: string, number: number, of: number): void;
+  onStep(title: string): void;
+  onEnd(result: CheckResult, target: string): void;
+}
+
+/**
+ * Judges one target after the other. When the signal aborts, the results name how many checks are missing. Throws
+ * MissingPeerError when nobody answers.
+ */
+export async function judgeAll(
+  targets: readonly JudgeTarget[],
+  { strict, signal, onBegin, onStep, onEnd }: JudgeAllOptions,
+): Promise<TargetResults[]> {
+  const of = targets.reduce((sum, { size }) => sum + size, 0);
+  const all: (TargetResults & { results: CheckResult[] })[] = [];
+  let begun = 0;
+  for (const { target, size, notJudged, judge } of targets) {
+    const results: CheckResult[] = [];
+    all.push({ target, results, notJudged });
+    try {
+      signal.throwIfAborted();
+      await judge({
+        strict,
+        signal,
+        onBegin: ({ clause, title }) => {
+          begun += 1;
+          onBegin(`${clause} ${title}`, begun, of);
+        },
+        onStep,
+        onEnd: (result) => {
+          results.push(result);
+          onEnd(result, target);
+        },
+      });
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      if (results.length < size) results.push(unfinishedChecks(size - results.length));
+    }
+  }
+  return all;
+}
+
+/** The result of a check as the reports of the bench have it. */
 export function toReported(result: CheckResult, { target, seed }: { target: string; seed: number }): ReportRow {
   const { clause, title, level, outcome, reason, tookMs, evidence } = result;
   return {

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ConnectionOptions } from 'node:tls';
 import { describe, expect, it, vi } from 'vitest';
-import { anyAuthority, facesOf } from '../../src/commands/bench-conformance-tls.ts';
+import { newAuthority, tlsIdentitiesOf } from '../../src/commands/bench-conformance-run.ts';
 import { boxChecksNear, brokenClauses, judge } from './box-fixture.ts';
 import { MUTANT_TIMEOUT_MS } from './nearby-checks.ts';
 
@@ -17,7 +17,7 @@ vi.mock('../../src/agent/transports/tls.ts', async (importOriginal) => {
 peers.of = new AsyncLocalStorage<ConnectionOptions>();
 
 /** Keys are slow to make: all tests use these. */
-const identities = anyAuthority().then((authority) => facesOf(authority, '127.0.0.1'));
+const identities = newAuthority().then((authority) => tlsIdentitiesOf(authority, '127.0.0.1'));
 
 const MUTANTS: Record<string, { breaks: readonly string[]; tls: ConnectionOptions }> = {
   'takes any certificate': { breaks: ['TLS-2'], tls: { rejectUnauthorized: false } },

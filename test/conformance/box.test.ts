@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { screenProbe } from '../../src/bench/probes.ts';
-import { anyAuthority, facesOf } from '../../src/commands/bench-conformance-tls.ts';
+import { newAuthority, tlsIdentitiesOf } from '../../src/commands/bench-conformance-run.ts';
 import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd } from '../support/processes.ts';
@@ -15,7 +15,7 @@ describe('a box of this house', () => {
   it.each(['mqtt', 'http'] as const)(
     'holds every clause over %s',
     async (transport) => {
-      const tls = await facesOf(await anyAuthority(), '127.0.0.1');
+      const tls = await tlsIdentitiesOf(await newAuthority(), '127.0.0.1');
       // Pictures are the same over both transports: they are read over one.
       const results = await judge(
         { breaks: [] },

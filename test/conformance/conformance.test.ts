@@ -7,8 +7,7 @@ import { progressOn } from '../../src/bench/reports/progress.ts';
 import { tapOf } from '../../src/bench/reports/tap.ts';
 import { Transcript } from '../../src/bench/reports/transcript.ts';
 import { realTime } from '../../src/bench/test-time.ts';
-import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
-import { BOX_NOT_JUDGED } from '../../src/conformance/box/unjudged.ts';
+import { BOX_CHECKS, BOX_NOT_JUDGED } from '../../src/conformance/box/checks/all.ts';
 import {
   type Check,
   type CheckResult,
@@ -19,9 +18,8 @@ import {
   runChecks,
 } from '../../src/conformance/check.ts';
 import { conformancePage } from '../../src/conformance/page.ts';
-import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
+import { SERVICE_CHECKS, SERVICE_NOT_JUDGED } from '../../src/conformance/service/checks/all.ts';
 import { Redactor } from '../../src/conformance/service/redactor.ts';
-import { SERVICE_NOT_JUDGED } from '../../src/conformance/service/unjudged.ts';
 import { toReported } from '../../src/conformance/suite.ts';
 import { MissingPeerError } from '../../src/lib/errors.ts';
 import { HOSTILE } from '../bench/results.ts';
@@ -233,7 +231,7 @@ describe.each([
   });
 
   it('stands in the page with its reason where it is not judged', () => {
-    const page = conformancePage([{ target: 'it', results: [], unjudged }], AT);
+    const page = conformancePage([{ target: 'it', results: [], notJudged: unjudged }], AT);
     for (const { clauses, why } of unjudged) {
       expect(page).toContain(`<td>${clauses.join(', ')}</td><td>${why.replaceAll("'", '&#39;')}</td>`);
     }

@@ -1,3 +1,4 @@
+import { type NotJudged, THREATS_NOT_JUDGED } from '../../suite.ts';
 import type { BoxCheck } from '../check-context.ts';
 import { ANNOUNCEMENT_CHECKS } from './announcements.ts';
 import { HTTP_CHECKS, MQTT_CHECKS, TLS_CHECKS, VIOLATION_CHECKS } from './connections.ts';
@@ -27,4 +28,23 @@ export const BOX_CHECKS: readonly BoxCheck[] = [
   ...HTTP_CHECKS,
   ...VIOLATION_CHECKS,
   SUPERSEDED_CHECK,
+];
+
+/** Clauses that no check of a box judges. */
+export const BOX_NOT_JUDGED: readonly NotJudged[] = [
+  {
+    clauses: ['ERR', 'TOK', 'GEN', 'SUM', 'SND', 'CBK', 'SYN'],
+    why: 'what a service answers its partners: judge one with --service',
+  },
+  { clauses: ['LIM-6'], why: 'limits of its pages against floods and slow requests: a judge sends none' },
+  { clauses: ['QRP-6'], why: 'what an encoder refuses to write: a box writes no QR' },
+  { clauses: ['TOP-5'], why: 'what a broker does with a box that reads nothing' },
+  { clauses: ['PRE-3'], why: 'what a gateway does with the presence of a box' },
+  { clauses: ['ENR'], why: 'enrolment: the judged box has a secret already' },
+  { clauses: ['TLS-3', 'TLS-4', 'TLS-5', 'STO', 'BAK'], why: 'what a broker or a gateway does' },
+  {
+    clauses: ['FLT'],
+    why: 'fault injection on a test bench; the checks of AGT-2, AGT-5 and AGT-10 use FLT-10',
+  },
+  THREATS_NOT_JUDGED,
 ];

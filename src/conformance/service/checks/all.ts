@@ -1,3 +1,5 @@
+import type { NotJudged } from '../../suite.ts';
+import { THREATS_NOT_JUDGED } from '../../suite.ts';
 import type { ServiceCheck } from '../subject.ts';
 import { answerChecks } from './answers.ts';
 import { boxChecks } from './boxes.ts';
@@ -31,4 +33,22 @@ export const SERVICE_CHECKS: readonly ServiceCheck[] = [
   ...paymentLimits,
   ...codeChecks,
   ...guessChecks,
+];
+
+/** Clauses that no check of a service judges. */
+export const SERVICE_NOT_JUDGED: readonly NotJudged[] = [
+  { clauses: ['ERR-5'], why: 'the contents of a log' },
+  { clauses: ['LIM-6'], why: 'limits against floods and slow requests: a judge sends none' },
+  { clauses: ['QRP-6'], why: 'what an encoder refuses to write' },
+  { clauses: ['SYN-5'], why: 'what a service stores of its attempts' },
+  { clauses: ['SYN-7'], why: 'addresses to which a service sends no callbacks: its configuration decides' },
+  { clauses: ['SYN-9'], why: 'how a service resolves the host names of its partners' },
+  {
+    clauses: ['MSG', 'TOP', 'PRE', 'SIG', 'BOX-HTTP'],
+    why: 'messages between gateway and box, which the specification leaves to the service: SND and CBK judge the result',
+  },
+  { clauses: ['ENR', 'FLT', 'STO', 'BAK'], why: 'what only our own gateway does, for its admin' },
+  { clauses: ['TLS'], why: 'TLS in front of the service is set up by its admin; fetch checks its certificate' },
+  { clauses: ['AGT'], why: 'what a box does: judge one with --await-box' },
+  THREATS_NOT_JUDGED,
 ];

@@ -1,0 +1,283 @@
+import { join } from 'node:path';
+import { probeOf, screenProbe } from '../bench/probes.ts';
+import { progressOn } from '../bench/reports/progress.ts';
+import type { Transport } from '../bench/targets/identities.ts';
+import { realTime } from '../bench/test-time.ts';
+import { BOX_CHECKS, BOX_NOT_JUDGED } from '../conformance/box/checks/all.ts';
+import { openEmulatedBox } from '../conformance/box/emulated-box.ts';
+import { isAnyHost, openExternalBox, ownAddress } from '../conformance/box/external-box.ts';
+import type { JudgedIdentity } from '../conformance/box/gateway/endpoint.ts';
+import type { TlsIdentities } from '../conformance/box/gateway/tls-listener.ts';
+import { type BoxNeed, type BoxSubject, boxLacks } from '../conformance/box/subject.ts';
+import { type CheckOutcome, groupByClause } from '../conformance/check.ts';
+import { conformancePage } from '../conformance/page.ts';
+import { startListener } from '../conformance/service/callback-listener.ts';
+import { SERVICE_CHECKS, SERVICE_NOT_JUDGED } from '../conformance/service/checks/all.ts';
+import { openEmulatedService, uniqueOrders } from '../conformance/service/emulated-service.ts';
+import { type ServiceOptionsGiven, serviceOptionsOf, strayServiceOption } from '../conformance/service/options.ts';
+import { ServiceSubject } from '../conformance/service/subject.ts';
+import { type JudgeTarget, judgeAll, judgeTarget, type TargetResults, toReported } from '../conformance/suite.ts';
+import { systemClock } from '../lib/clock.ts';
+import { ConfigError } from '../lib/errors.ts';
+import { systemRandom } from '../lib/random.ts';
+import { seededRandom } from '../lib/seeded.ts';
+import { table } from '../lib/text.ts';
+import { readPemFiles } from '../lib/tls.ts';
+import { boxCode } from '../protocol/fields.ts';
+import { type Credential, createAuthority, issue, validFor } from '../provision/pki.ts';
+import { emulatedStarter } from './bench-emulated.ts';
+import { anySeed, noLog } from './bench-target.ts';
+import { fileLog, StopSignal } from './daemon.ts';
+import { assertReports, writeReports } from './report-files.ts';
+import { boxTokenOf, secretFrom } from './secrets.ts';
+
+/** The options of `paybox bench conformance`. */
+export interface ConformanceOptions extends ServiceOptionsGiven {
+  /** terminalCode:serialNumber */
+  awaitBox?: string;
+  boxTokenFile?: string;
+  listen?: string;
+  mqttPort?: number;
+  httpPort?: number;
+  /** A folder that `paybox provision` made. */
+  tls?: string;
+  probe?: string;
+  restartCommand?: string;
+  /** Seconds. */
+  within?: number;
+  only?: string;
+  strict?: boolean;
+  junit?: string;
+  tap?: string;
+  report?: string;
+  seed?: number;
+  json?: boolean;
+}
+
+type IsWanted = (clause: string) => boolean;
+
+const EXIT = { passed: 0, failed: 1, missing: 3, interrupted: 130 } as const;
+/** Of a title in the table. */
+const TITLE_CHARS_MAX = 72;
+const NOWHERE = { write: () => true };
+const LOOPBACK = '127.0.0.1';
+const MQTT_PORT = 18_840;
+const HTTP_PORT = 8_840;
+const WITHIN_SECONDS = 120;
+const YEARS = 1;
+const YEAR_MS = 365 * 86_400_000;
+const OTHER_HOST = 'elsewhere.invalid';
+
+/** `paybox bench conformance`: exit code 0 when every clause holds, 1 when one does not, 3 when nobody answered. */
+export async function conformance(options: ConformanceOptions): Promise<void> {
+  const seed = options.seed ?? anySeed();
+  const targets = targetsOf(options, seed);
+  await assertReports(options);
+  const stop = new StopSignal();
+  const ending = new AbortController();
+  void stop.received.then((signal) => ending.abort(new Error(`ended by ${signal}`)));
+  const startedAtMs = systemClock.wallMs();
+  const target = targets.map((it) => it.target).join(', ');
+  const out = options.json === true ? NOWHERE : process.stdout;
+  const progress = progressOn({ out, err: process.stderr }, { target, seed, what: 'checks' });
+  const all = await judgeAll(targets, {
+    strict: options.strict === true,
+    signal: ending.signal,
+    onBegin: (title, number, of) => progress.begin(title, number, of),
+    onStep: (title) => progress.step(title),
+    onEnd: (result, judged) => progress.end(toReported(result, { target: judged, seed })),
+  });
+  const results = all.flatMap((it) => it.results.map((result) => toReported(result, { target: it.target, seed })));
+  const page = () => conformancePage(all, { startedAtMs });
+  await writeReports(results, options, { startedAtMs, progress, page });
+  for (const it of all) options.json === true ? printJson(it) : printTable(it);
+  const exitCode = ending.signal.aborted ? EXIT.interrupted : exitCodeOf(results);
+  progress.finish(results, exitCode);
+  process.exitCode = exitCode;
+}
+
+function targetsOf(options: ConformanceOptions, seed: number): JudgeTarget[] {
+  const { only, service, awaitBox } = options;
+  const wanted = only?.split(',').map((it) => it.trim());
+  const isWanted = (clause: string) => wanted?.some((it) => clause === it || clause.startsWith(`${it}-`)) ?? true;
+  if (service !== undefined && awaitBox !== undefined) {
+    throw new ConfigError('--await-box and --service: expected one of them, a run judges a box or a service');
+  }
+  const targets = () => {
+    if (awaitBox !== undefined) return [externalBox(options, isWanted)];
+    if (service !== undefined) return [externalService(options, isWanted)];
+    const stray = strayServiceOption(options);
+    if (stray !== undefined) throw new ConfigError(stray, 'give the address of the service to judge');
+    const boxes = (['mqtt', 'http'] as const).map((transport) => emulatedBox(options, transport, seed, isWanted));
+    return [emulatedService(options, seed, isWanted), ...boxes];
+  };
+  const chosen = targets().filter(({ size }) => size > 0);
+  if (chosen.length > 0) return chosen;
+  throw new ConfigError(`--only ${only}: expected clauses that are judged, as TOK-4, or groups of them, as TOK,SND`);
+}
+
+/** Our own gateway, in this process and in virtual time. */
+function emulatedService({ report }: ConformanceOptions, seed: number, isWanted: IsWanted): JudgeTarget {
+  return judgeTarget(isWanted, {
+    target: 'our own gateway',
+    checks: SERVICE_CHECKS,
+    notJudged: SERVICE_NOT_JUDGED,
+    open: async () => {
+      const random = seededRandom(seed);
+      const starter = emulatedStarter({ transport: 'http', probe: screenProbe, random, log: logOf(report) });
+      const { subject, close } = await openEmulatedService(starter, random);
+      return openService(subject, close);
+    },
+  });
+}
+
+function externalService(given: ConformanceOptions, isWanted: IsWanted): JudgeTarget {
+  const { listen, ...options } = serviceOptionsOf(given, {
+    secretFrom,
+    boxToken: given.boxPage === undefined ? undefined : boxTokenOf(given),
+  });
+  return judgeTarget(isWanted, {
+    target: options.access.baseUrl,
+    checks: SERVICE_CHECKS,
+    notJudged: SERVICE_NOT_JUDGED,
+    open: async () => {
+      const listener = listen && (await startListener(listen, systemClock, options.callbackAuth));
+      const subject = new ServiceSubject({ ...options, ...uniqueOrders(systemRandom), time: realTime, listener });
+      if (listener !== undefined) {
+        process.stderr.write(`The partner's endpoint is ${listener.url}, its token endpoint ${listener.tokenUrl}\n`);
+      }
+      return openService(subject, async () => listener?.close());
+    },
+  });
+}
+
+function openService(subject: ServiceSubject, close: () => Promise<void>) {
+  const { time, redactor } = subject;
+  return { subject, time, lacks: subject.lacks.bind(subject), redact: (text: string) => redactor.text(text), close };
+}
+
+/** Our own agent, likewise. */
+function emulatedBox({ report }: ConformanceOptions, transport: Transport, seed: number, isWanted: IsWanted) {
+  const other = transport === 'mqtt' ? 'http' : 'mqtt';
+  const checks = BOX_CHECKS.filter(({ needs = [] }) => !needs.includes(other));
+  const judged = new Set(checks.map(({ clause }) => clause));
+  const others = BOX_CHECKS.map(({ clause }) => clause).filter((clause) => !judged.has(clause));
+  const otherTransport = { clauses: [...new Set(others)], why: `what a box does over ${other.toUpperCase()}` };
+  return judgeTarget(isWanted, {
+    target: `our own agent over ${transport.toUpperCase()}`,
+    checks,
+    notJudged: [otherTransport, ...BOX_NOT_JUDGED],
+    open: async (signal) => {
+      const random = seededRandom(seed);
+      const starter = emulatedStarter({ transport, probe: screenProbe, random, log: logOf(report) });
+      const tls = await tlsIdentitiesOf(await newAuthority(), LOOPBACK);
+      return openBox(await openEmulatedBox(starter, { transport, probe: screenProbe, random, tls, signal }), true);
+    },
+  });
+}
+
+/** Any box, once it has connected. Throws ConfigError that names the option. */
+function externalBox(given: ConformanceOptions, isWanted: IsWanted): JudgeTarget {
+  const identity = identityOf(given);
+  const { boxPage: url, probe, listen: host = LOOPBACK, restartCommand } = given;
+  if (url !== undefined && !/^https?:\/\/[^@]+$/.test(url)) {
+    throw new ConfigError(`--box-page ${url}: expected the origin of the box's pages, as http://192.168.1.20:8810`);
+  }
+  const token = boxTokenOf(given);
+  const pages = url === undefined ? undefined : screenProbe;
+  const authority = given.tls === undefined ? undefined : authorityIn(given.tls);
+  return judgeTarget(isWanted, {
+    target: `box ${identity.terminalCode}`,
+    checks: BOX_CHECKS,
+    notJudged: BOX_NOT_JUDGED,
+    open: async (signal) => {
+      const subject = await openExternalBox({
+        identity,
+        tls: authority && (await tlsIdentitiesOf(authority, isAnyHost(host) ? ownAddress() : host)),
+        place: { host, mqttPort: given.mqttPort ?? MQTT_PORT, httpPort: given.httpPort ?? HTTP_PORT },
+        url,
+        token,
+        probe: probe === undefined ? pages : probeOf(probe),
+        restartCommand,
+        withinMs: (given.within ?? WITHIN_SECONDS) * 1000,
+        random: systemRandom,
+        signal,
+        onListening: (lines) => process.stderr.write(`${lines.join('\n')}\n`),
+        onProgress: (text) => process.stderr.write(`… ${text}\n`),
+      });
+      return openBox(subject, given.slow === true);
+    },
+  });
+}
+
+function openBox(subject: BoxSubject, isSlow: boolean) {
+  const lacks = (need: BoxNeed) => boxLacks(subject, need, isSlow);
+  return { subject, time: subject.time, lacks, close: () => subject.controls.close() };
+}
+
+function identityOf({ awaitBox = '', boxSecretFile }: ConformanceOptions): JudgedIdentity {
+  const [terminalCode = '', serialNumber = '', ...more] = awaitBox.split(':');
+  const isRight = [terminalCode, serialNumber].every((code) => boxCode.safeParse(code).success) && more.length === 0;
+  if (!isRight) {
+    throw new ConfigError(`--await-box ${awaitBox}: expected terminalCode:serialNumber, as VVB000001:VVB900001`);
+  }
+  if (boxSecretFile === undefined) {
+    throw new ConfigError('--box-secret-file is needed with --await-box: a file that holds the secret of the box');
+  }
+  return { terminalCode, serialNumber, secret: secretFrom('--box-secret-file', boxSecretFile) };
+}
+
+/** The authority in a folder that `paybox provision` made. Throws ConfigError that names the file. */
+function authorityIn(folder: string): Credential {
+  const files = { 'ca.pem': join(folder, 'ca.pem'), 'ca-key.pem': join(folder, 'ca-key.pem') };
+  const { 'ca.pem': cert = '', 'ca-key.pem': key = '' } = readPemFiles(files, '--tls');
+  return { cert: String(cert), key: String(key) };
+}
+
+/** An authority for this run only. */
+export function newAuthority(): Promise<Credential> {
+  return createAuthority('paybox bench', validFor(systemClock.wallMs(), YEARS));
+}
+
+/** The right and the wrong certificates of a gateway at this host. */
+export async function tlsIdentitiesOf(authority: Credential, host: string): Promise<TlsIdentities> {
+  const nowMs = systemClock.wallMs();
+  const valid = validFor(nowMs, YEARS);
+  const over = { fromMs: nowMs - YEAR_MS, untilMs: nowMs - YEAR_MS / 2 };
+  const server = (by: Credential, validity = valid, name = host) =>
+    issue(by, name, { kind: 'server', hosts: [name] }, validity);
+  return {
+    ca: authority.cert,
+    valid: await server(authority),
+    otherAuthority: await server(await newAuthority()),
+    expired: await server(authority, over),
+    otherHost: await server(authority, valid, OTHER_HOST),
+  };
+}
+
+function printJson({ target, results }: TargetResults): void {
+  for (const { evidence: _evidence, ...result } of results) {
+    process.stdout.write(`${JSON.stringify({ target, ...result })}\n`);
+  }
+}
+
+function printTable({ target, results, notJudged = [] }: TargetResults): void {
+  const rows = groupByClause(results).flatMap(({ clause, checks }) =>
+    checks.map(({ title, outcome, level, reason }, index) => {
+      const shortTitle = title.length > TITLE_CHARS_MAX ? `${title.slice(0, TITLE_CHARS_MAX - 1)}…` : title;
+      return [index === 0 ? clause : '', shortTitle, level === 'gap' ? `${outcome} (gap)` : outcome, reason];
+    }),
+  );
+  process.stdout.write(`\n${target}\n${table(rows)}\n`);
+  if (notJudged.length === 0) return;
+  process.stdout.write(`not judged\n${table(notJudged.map(({ clauses, why }) => [clauses.join(', '), why]))}\n`);
+}
+
+function exitCodeOf(results: readonly { outcome: CheckOutcome }[]): number {
+  if (results.some(({ outcome }) => outcome === 'failed')) return EXIT.failed;
+  return results.some(({ outcome }) => outcome === 'missing') ? EXIT.missing : EXIT.passed;
+}
+
+function logOf(report: string | undefined) {
+  return report === undefined ? noLog() : fileLog(join(report, 'bench.log'));
+}
