@@ -9,7 +9,7 @@ import { webhookKey } from '../protocol/webhook.ts';
 import { addressProblem, isOwnHost, portOf } from './callbacks/destination.ts';
 import { callbackLateRetries, callbackRetryWaitsMs } from './callbacks/retry-schedule.ts';
 
-/** It lists the boxes, at some 140 characters each: room for about 7,000, which are read within seconds. */
+/** Room for about 7,000 boxes, which are read within seconds. */
 export const GATEWAY_FILE_CHARS_MAX = 1_048_576;
 
 const port = z.int().min(0).max(65_535);
@@ -24,7 +24,7 @@ const httpUrl = z
     error: ({ input }) => `expected the address of a partner: ${addressProblem(new URL(String(input)))}`,
   });
 
-/** Those that weaken nothing: a limit or a lock that the gateway sets itself is none of them. */
+/** Parameters that do not change the limits and the lock that the gateway sets. */
 const DATABASE_PARAMETERS = ['sslmode', 'sslrootcert'];
 const databaseUrl = z
   .url({ protocol: /^postgres(ql)?$/, error: 'postgres://user:password@host:5432/database', abort: true })
@@ -44,7 +44,7 @@ function isGuarded(at: { host: string; tls?: unknown; allowPlain: boolean }): bo
   return at.allowPlain || at.tls !== undefined || isLoopbackHost(at.host);
 }
 
-/** Addresses are told in logs and at the console, so none may hold a password. */
+/** Logs and console show addresses, so an address must not have a password. */
 function hasUserInfo(address: string): boolean {
   const url = new URL(address);
   return url.username !== '' || url.password !== '';
@@ -87,7 +87,7 @@ const box = z.strictObject({
   terminalCode: boxCode,
   serialNumber: boxCode,
   secret: strongSecret.optional().describe('without one the box enrols (PROTOCOL.md, clause ENR-1)'),
-  account: bankAccount.optional().describe('the account whose money the box asks for; without one it is unlinked'),
+  account: bankAccount.optional().describe('the linked account, which gets the money; without one the box is unlinked'),
 });
 
 const file = z.string().min(1).max(1000);
@@ -96,7 +96,7 @@ const serverTls = z
   .describe('PEM files, relative to the configuration file; TLS 1.2 or newer');
 const allowPlain = z.boolean().default(false).describe('no TLS, although others can read and change what is said');
 
-/** Where partners, boxes and boxes' brokers are listened for: beyond this machine with TLS only, unless it is allowed. */
+/** Other machines may reach a listener only over TLS, unless allowPlain is set. */
 const httpListener = z
   .strictObject({ host: host.default('127.0.0.1'), port: port.default(8800), tls: serverTls.optional(), allowPlain })
   .refine(isGuarded, LISTENS_PLAINLY);
@@ -194,7 +194,7 @@ interface Named {
   boxes: z.output<typeof box>[];
 }
 
-/** What one field cannot know: names that must exist, and names that must be there only once. */
+/** Checks across fields: names that must exist, and names that must be unique. */
 function crossCheck(config: Named, context: z.RefinementCtx): void {
   const complain = (path: (string | number)[], message: string) =>
     context.addIssue({ code: 'custom', path, message, input: config });
@@ -207,11 +207,11 @@ function crossCheck(config: Named, context: z.RefinementCtx): void {
   };
   const { partners, accounts, boxes } = config;
   if (config.standby && config.databaseUrl === undefined) {
-    complain(['standby'], 'expected databaseUrl beside it: a file in dataDir has one gateway');
+    complain(['standby'], 'expected databaseUrl beside it: a file in dataDir cannot be shared');
   }
   const hosts = [config.http.host, config.mqtt?.embedded?.host].filter((it) => it !== undefined);
   if (config.enrolment === 'open' && !hosts.every(isLoopbackHost)) {
-    const what = 'expected code where other machines reach the gateway: open takes every box that asks, whoever it is';
+    const what = 'expected code where other machines reach the gateway: with open it accepts every box that asks';
     complain(['enrolment'], what);
   }
   if (!hosts.every(isLoopbackHost)) {
@@ -221,7 +221,7 @@ function crossCheck(config: Named, context: z.RefinementCtx): void {
     ].filter(({ secret }) => isSampleSecret(secret));
     for (const { path } of samples) complain(path, `is a sample, which everybody knows; ${SECRET_EXPECTED}`);
   }
-  // The gateway trusts what comes from its own machine: a callback must not be a way to speak to it as such.
+  // The gateway trusts requests from its own machine, so a callback must not go to it.
   const ownPorts = [config.http.port, config.mqtt?.embedded?.port].filter((it) => it !== undefined && it !== 0);
   for (const [i, { callback }] of partners.entries()) {
     const urls = { url: callback?.url, 'auth.url': callback?.auth.kind === 'token' ? callback.auth.url : undefined };

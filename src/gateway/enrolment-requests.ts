@@ -2,54 +2,53 @@ import type { Clock } from '../lib/clock.ts';
 import { networkOf } from '../lib/network.ts';
 import { ENROLMENT_LIFETIME_MS, type EnrolmentRequest, type EnrolmentState } from '../protocol/enrolment.ts';
 
-/** Requests under the name of one box: its own, and those of whoever else would like to be it. */
+/** Requests under the name of one box: its own, and those of anybody who claims to be it. */
 const REQUESTS_PER_BOX_MAX = 4_096;
-/** Of all boxes; one with few requests may have them in any case. */
+/** Requests of all boxes; a box with few requests may have those in any case. */
 const REQUESTS_MAX = 32_768;
 const FEW_REQUESTS = 8;
 /**
- * One address, or one /64 of IPv6, may take this part of the room that is still free: the fuller it is the less, so that
- * a few addresses keep no box out that asks from another.
+ * One address, or one /64 of IPv6, may take this part of the free room. The share shrinks as the room fills, so that a
+ * few addresses cannot keep out a box at another address.
  */
 const NETWORK_SHARE = 1 / 64;
-/** A request is remembered beyond its end: whoever proves the same code later is told from it by nobody. */
+/** A request is remembered after it expires: a later one with the same code could not be told from it. */
 export const REMEMBERED_MS = 2 * ENROLMENT_LIFETIME_MS;
 
 export interface PendingRequest {
   id: string;
   request: EnrolmentRequest;
-  /** Where it came from. */
   address: string;
   /** Calendar time. */
   sinceMs: number;
-  /** Until when it can be accepted, or an acceptance be asked for; monotonic time. */
+  /** When it expires; monotonic time. */
   untilMs: number;
   state: EnrolmentState;
 }
 
-/** What is known of one box while it enrols. */
+/** Requests under the name of one box. */
 interface BoxRequests {
-  /** The oldest first, with its network, and with when each is forgotten; monotonic time. */
+  /** Oldest first; each is forgotten at `untilMs`, monotonic time. */
   remembered: { pending: PendingRequest; network: string; untilMs: number }[];
   wrongCodes: number;
 }
 
 /**
- * Who asks to be enrolled, by box and by id (PROTOCOL.md, clause ENR-7). None is forgotten before its
- * time to make room for another one: what is one too many is not taken.
+ * Requests to enrol, by box and by id (PROTOCOL.md, clause ENR-7). None is forgotten early to make room: without room a
+ * new one is refused.
  */
 export class EnrolmentRequests {
   readonly #clock: Clock;
   readonly #boxes = new Map<string, BoxRequests>();
   readonly #byId = new Map<string, PendingRequest>();
-  /** How many there are of each network, of all boxes. */
+  /** Requests of each network, for all boxes. */
   readonly #byNetwork = new Map<string, number>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** How long until one more from this address could be taken, in milliseconds; 0 when it would be now. */
+  /** Time until there is room for one more from this address; 0 for now. */
   waitMs(terminalCode: string, address: string): number {
     const { remembered } = this.of(terminalCode);
     const network = networkOf(address);
@@ -60,14 +59,14 @@ export class EnrolmentRequests {
     return oldest === undefined ? 0 : oldest.untilMs - this.#clock.monotonicMs();
   }
 
-  /** Whether not even an address that has none yet may have one more of this box. */
+  /** Whether even a new address has no room for a request of this box. */
   isFull(terminalCode: string): boolean {
     const { remembered } = this.of(terminalCode);
     if (remembered.length >= REQUESTS_PER_BOX_MAX) return true;
     return remembered.length >= FEW_REQUESTS && !this.#hasRoom('');
   }
 
-  /** Takes one more, for which there is room. */
+  /** Adds a request; the caller has checked that there is room. */
   add(pending: PendingRequest): void {
     const network = networkOf(pending.address);
     const untilMs = this.#clock.monotonicMs() + REMEMBERED_MS;
@@ -76,23 +75,23 @@ export class EnrolmentRequests {
     this.of(pending.request.terminalCode).remembered.push({ pending, network, untilMs });
   }
 
-  /** `undefined` when it is over, or of an earlier run. */
+  /** `undefined` when it is expired, or of an earlier run. */
   byId(id: string): PendingRequest | undefined {
     const pending = this.#byId.get(id);
-    return pending === undefined || this.#isOver(pending) ? undefined : pending;
+    return pending === undefined || this.#isExpired(pending) ? undefined : pending;
   }
 
-  /** All that are remembered, those that are over too, the oldest first. */
+  /** Every remembered request, also expired ones, oldest first. */
   all(terminalCode: string): PendingRequest[] {
     return this.of(terminalCode).remembered.map(({ pending }) => pending);
   }
 
   /** Those that are not over yet, the oldest first. */
   live(terminalCode: string): PendingRequest[] {
-    return this.all(terminalCode).filter((it) => !this.#isOver(it));
+    return this.all(terminalCode).filter((it) => !this.#isExpired(it));
   }
 
-  /** Of boxes of the configuration only, so that there are no more of them than of those. */
+  /** Only for configured boxes, so that the map stays bounded. */
   of(terminalCode: string): BoxRequests {
     const nowMs = this.#clock.monotonicMs();
     const box = this.#boxes.get(terminalCode) ?? { remembered: [], wrongCodes: 0 };
@@ -100,7 +99,7 @@ export class EnrolmentRequests {
     const forgotten = box.remembered.filter(({ untilMs }) => untilMs <= nowMs);
     for (const { pending, network } of forgotten) this.#forget(pending.id, network);
     if (forgotten.length > 0) box.remembered = box.remembered.filter(({ untilMs }) => untilMs > nowMs);
-    if (box.remembered.every(({ pending }) => this.#isOver(pending))) box.wrongCodes = 0;
+    if (box.remembered.every(({ pending }) => this.#isExpired(pending))) box.wrongCodes = 0;
     return box;
   }
 
@@ -111,7 +110,7 @@ export class EnrolmentRequests {
     else this.#byNetwork.set(network, left);
   }
 
-  /** For one more of this network, whichever box it is of. */
+  /** Whether this network may have one more request, for any box. */
   #hasRoom(network: string): boolean {
     const fits = () => (this.#byNetwork.get(network) ?? 0) < shareOf(REQUESTS_MAX - this.#byId.size);
     if (fits()) return true;
@@ -119,12 +118,12 @@ export class EnrolmentRequests {
     return fits();
   }
 
-  #isOver({ untilMs }: PendingRequest): boolean {
+  #isExpired({ untilMs }: PendingRequest): boolean {
     return untilMs <= this.#clock.monotonicMs();
   }
 }
 
-/** How many one network may have while there is room for so many more; one at least while there is any. */
+/** Requests that one network may have while so many more fit; at least one while any fits. */
 function shareOf(free: number): number {
   return Math.ceil(Math.max(0, free) * NETWORK_SHARE);
 }

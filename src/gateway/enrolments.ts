@@ -22,17 +22,17 @@ import type { BoxSecretStore } from './store/repositories/credentials.ts';
 import type { EnrolmentRequestRow } from './store/schema/tables.ts';
 import type { Store } from './store/store.ts';
 
-/** So many wrong codes end the requests that they were tried on. */
+/** After this many wrong codes all requests of the box are rejected. */
 const WRONG_CODES_MAX = 10;
-/** Addresses that a list names of those who ask in the name of one box. */
+/** Addresses shown of the requests of one box. */
 const ADDRESSES_SHOWN_MAX = 8;
 const SEED_BYTES = 32;
 
-/** A box that asks, as `/_mock/enrolments` tells it. Times are ISO 8601 in UTC. */
+/** A box that asks to enrol, as `/_mock/enrolments` shows it. Times are ISO 8601 in UTC. */
 export interface EnrolmentView {
   terminalCode: string;
   serialNumber: string;
-  /** More than one: somebody else asks under the name of this box. The code tells which is the box. */
+  /** More than one: somebody else uses the name of this box. Only the code shows which request is the box's. */
   requests: number;
   from: string[];
   since: string;
@@ -50,15 +50,15 @@ export interface EnrolmentsDeps {
   log: Logger;
   changes: Changes;
   isOnline(terminalCode: string): boolean;
-  /** Ends what a box does under a secret that is not good any more. */
+  /** Ends the session of a box whose secret is no longer valid. */
   expel(terminalCode: string, reason: string): void;
 }
 
-/** How boxes without a secret come to one (PROTOCOL.md, clause ENR). Those of an earlier run are known, but over. */
+/** Enrols boxes that have no secret (PROTOCOL.md, clause ENR). Requests of an earlier run are known, but expired. */
 export class Enrolments {
   readonly #deps: EnrolmentsDeps;
   readonly #requests: EnrolmentRequests;
-  /** Tells keys that can be agreed on from those that cannot. */
+  /** Finds out whether a public key is usable. */
   readonly #probe: AgreementKey;
   #lastAcceptance: Promise<unknown> = Promise.resolve();
 
@@ -67,7 +67,7 @@ export class Enrolments {
     this.#requests = new EnrolmentRequests(deps.clock);
     this.#probe = agreementKeyOf(deps.random.secret(SEED_BYTES));
     for (const row of earlier) {
-      if (deps.directory.box(row.terminal_code) !== undefined) this.#requests.add(overPending(row, deps.clock));
+      if (deps.directory.box(row.terminal_code) !== undefined) this.#requests.add(expiredRequest(row, deps.clock));
     }
   }
 
@@ -76,8 +76,8 @@ export class Enrolments {
   }
 
   /**
-   * Takes the request of a box, and keeps it; the id by which it asks how that stands. The same request again is the
-   * same one. With `waitMs` there is no room for another one before that (clause ENR-7). Rejects when the store fails.
+   * Stores the request of a box, and returns the id with which it asks for the state. The same request again has the same
+   * id. `waitMs` says when there is room for another request (clause ENR-7). Rejects when the store fails.
    */
   async register(
     request: EnrolmentRequest,
@@ -86,13 +86,13 @@ export class Enrolments {
     const { terminalCode, serialNumber } = request;
     const problem = this.#problem(terminalCode, serialNumber);
     if (problem !== undefined) return problem;
-    if (this.#probe.agree(request.publicKey) === undefined) return refuse('E46', 'publicKey: nothing to agree on');
+    if (this.#probe.agree(request.publicKey) === undefined) return refuse('E46', 'publicKey: it is not usable');
     const known = this.#requests.live(terminalCode).find((it) => isSameRequest(it.request, request));
     if (known !== undefined) return accept({ id: known.id });
     const waitMs = this.#requests.waitMs(terminalCode, address);
     if (waitMs > 0) return { ok: false, waitMs };
     const { clock, random, log, changes } = this.#deps;
-    // Its place is taken before it is kept: others may ask meanwhile.
+    // It takes its place before it is stored: others may ask meanwhile.
     const pending: PendingRequest = {
       id: random.uuid(),
       request,
@@ -108,14 +108,14 @@ export class Enrolments {
     return accept({ id: pending.id });
   }
 
-  /** How a request stands; `undefined` when there is none, because it is over, or of an earlier run. */
+  /** Returns the state of a request; `undefined` when it is unknown, expired, or of an earlier run. */
   async state(id: string): Promise<EnrolmentState | undefined> {
     const pending = this.#requests.byId(id);
     if (pending === undefined) return undefined;
     const { config, isOnline } = this.#deps;
-    // Two agents of one box would take its secret from each other for ever: the one that is online keeps it.
+    // Two agents of one box would replace each other's secret for ever: the one that is online keeps it.
     const isOpen = config.enrolment === 'open' && !isOnline(pending.request.terminalCode);
-    if (isOpen) await this.#conclude(pending, '');
+    if (isOpen) await this.#agreeInTurn(pending, '');
     return pending.state;
   }
 
@@ -131,27 +131,27 @@ export class Enrolments {
     });
   }
 
-  /** Gives the box that shows this code its secret, in place of an older one. */
+  /** Gives the box that shows this code its secret, which replaces an older one. */
   async accept(terminalCode: string, typed: string): Promise<Result<undefined>> {
     const problem = this.#problem(terminalCode);
     if (problem !== undefined) return problem;
     const code = readEnrolmentCode(typed);
     if (code === undefined) return refuse('WRONG_CODE', 'a code is 12 letters and digits, as 7K2M-Q0XA-94TZ');
     if (this.#requests.isFull(terminalCode)) return tooMany(this.#requests.all(terminalCode).length);
-    const knowing = this.#requests.all(terminalCode).filter(({ request }) => knows(code, request));
+    const knowing = this.#requests.all(terminalCode).filter(({ request }) => fitsCode(code, request));
     const found = this.#requests.live(terminalCode).find((it) => it.state.state !== 'rejected' && knowing.includes(it));
-    if (found === undefined) return this.#countWrong(terminalCode);
+    if (found === undefined) return this.#countWrongCode(terminalCode);
     const other = knowing.find((it) => it.request.publicKey !== found.request.publicKey);
     if (other !== undefined) {
-      // A passer-by has read it off the screen: which of them is the box cannot be told.
+      // Somebody has read it off the screen: nobody can know which of them is the box.
       this.#rejectAll(terminalCode);
       return refuse('CODE_SHARED', `from ${found.address} and ${other.address}`);
     }
-    await this.#conclude(found, code);
+    await this.#agreeInTurn(found, code);
     return accept(undefined);
   }
 
-  /** Turns down all that ask under the name of this box; the box itself makes a new code. */
+  /** Rejects all requests under the name of this box; the box itself makes a new code. */
   reject(terminalCode: string): Result<undefined> {
     const problem = this.#problem(terminalCode);
     if (problem !== undefined) return problem;
@@ -160,7 +160,7 @@ export class Enrolments {
     return accept(undefined);
   }
 
-  /** Makes the secret of an enrolled box worthless: it has to enrol anew. */
+  /** Deletes the secret of an enrolled box: it must enrol again. */
   async forget(terminalCode: string): Promise<Result<undefined>> {
     const { directory, secrets, log, expel, changes } = this.#deps;
     if (directory.box(terminalCode) === undefined) return unknownBox();
@@ -174,7 +174,7 @@ export class Enrolments {
     return accept(undefined);
   }
 
-  /** A code is on no screen before the proof of it is on the disk: another start has to know it too. */
+  /** The box shows its code only once the proof is durable: after a restart the gateway must know it too. */
   async #keep(pending: PendingRequest): Promise<void> {
     const { clock, store } = this.#deps;
     const { terminalCode, serialNumber, publicKey, proof } = pending.request;
@@ -200,8 +200,8 @@ export class Enrolments {
     return undefined;
   }
 
-  /** One after the other: of two acceptances of one box the later one is what the store keeps and the box is told. */
-  #conclude(pending: PendingRequest, code: string): Promise<void> {
+  /** One after the other: of two acceptances of one box, store and box must end with the same one. */
+  #agreeInTurn(pending: PendingRequest, code: string): Promise<void> {
     const concluded = this.#lastAcceptance.then(() => this.#agree(pending, code));
     this.#lastAcceptance = concluded.catch(() => undefined);
     return concluded;
@@ -213,7 +213,7 @@ export class Enrolments {
     if (pending.state.state !== 'pending') return;
     const key = agreementKeyOf(random.secret(SEED_BYTES));
     const shared = key.agree(boxKey);
-    if (shared === undefined) throw new Error('a key that nobody can agree on was taken');
+    if (shared === undefined) throw new Error('an unusable key was accepted');
     const agreement = { terminalCode, serialNumber, boxKey, gatewayKey: key.publicKey };
     await secrets.keep({
       terminal_code: terminalCode,
@@ -224,19 +224,19 @@ export class Enrolments {
     const how = code === '' ? 'open' : 'code';
     const proof = gatewayProof(code, agreement);
     pending.state = { state: 'accepted', how, publicKey: key.publicKey, proof };
-    // However late it was accepted, the box has its time to ask.
+    // From now on the box has the full time to ask.
     pending.untilMs = clock.monotonicMs() + ENROLMENT_LIFETIME_MS;
-    // Whoever else asked has lost: only one is the box.
+    // All others are rejected: only one is the box.
     for (const other of this.#requests.all(terminalCode)) {
       other.state = isSameRequest(other.request, pending.request) ? pending.state : { state: 'rejected' };
     }
     this.#requests.of(terminalCode).wrongCodes = 0;
-    expel(terminalCode, 'the box was enrolled anew');
+    expel(terminalCode, 'the box was enrolled again');
     log.info('box-enrolled', { box: terminalCode, serialNumber, how, address: pending.address });
     changes.publish('enrolments', 'boxes');
   }
 
-  #countWrong(terminalCode: string): Refusal {
+  #countWrongCode(terminalCode: string): Refusal {
     const box = this.#requests.of(terminalCode);
     box.wrongCodes += 1;
     if (box.wrongCodes < WRONG_CODES_MAX) return refuse('WRONG_CODE', 'no request of this box fits the code');
@@ -251,21 +251,21 @@ export class Enrolments {
   }
 }
 
-function knows(code: string, { publicKey, proof, ...names }: EnrolmentRequest): boolean {
+function fitsCode(code: string, { publicKey, proof, ...names }: EnrolmentRequest): boolean {
   return isProof(proof, boxProof(code, { ...names, boxKey: publicKey }));
 }
 
 /** A request of an earlier run. */
-function overPending(row: EnrolmentRequestRow, clock: Clock): PendingRequest {
+function expiredRequest(row: EnrolmentRequestRow, clock: Clock): PendingRequest {
   const { id, terminal_code: terminalCode, serial_number: serialNumber, public_key: publicKey, proof, address } = row;
   const request = { terminalCode, serialNumber, publicKey, proof };
   const untilMs = clock.monotonicMs();
   return { id, request, address, sinceMs: row.asked_at_ms, untilMs, state: { state: 'rejected' } };
 }
 
-/** Of two who know one code the one may have been refused: nobody can tell that there is one only. */
+/** Some requests were refused: another one may know the same code, so nobody can know that there is only one. */
 function tooMany(requests: number): Refusal {
-  return refuse('CODE_SHARED', `or may: more cannot be taken than ${requests} requests of this box; try again later`);
+  return refuse('CODE_SHARED', `it may be: this box has ${requests} requests, and more were refused; try again later`);
 }
 
 function unknownBox(): Refusal {

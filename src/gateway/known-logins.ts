@@ -7,9 +7,9 @@ import { KNOWN_LOGINS_MAX } from './store/repositories/credentials.ts';
 import type { Store } from './store/store.ts';
 
 const KEY_BYTES = 32;
-/** Between two writes; a gateway that is killed forgets no more than who came new in this time. */
+/** Time between two writes; a gateway that is killed forgets at most the new logins of this time. */
 const WRITE_EVERY_MS = 3_000;
-/** In one write, which takes a few milliseconds. */
+/** Digests of one write, which then takes a few milliseconds. */
 const WRITE_MAX = 200;
 
 interface KeeperDeps {
@@ -19,15 +19,15 @@ interface KeeperDeps {
 }
 
 /**
- * Remembers who has logged in from where, as digests under a key: neither names nor addresses stand in the store. The
- * one that was quiet for longest is forgotten.
+ * Remembers who has logged in from where, as keyed digests: the store has neither names nor addresses. The one with the
+ * oldest login is forgotten.
  */
 export class KnownLogins {
   readonly #key: string;
   readonly #digests = new Set<string>();
   readonly #onNew: (digest: string) => void;
 
-  /** With `digests` from before, the oldest first. */
+  /** `digests` are known already, oldest first. */
   constructor(
     key = systemRandom.secret(KEY_BYTES),
     digests: readonly string[] = [],
@@ -38,7 +38,6 @@ export class KnownLogins {
     this.#onNew = onNew;
   }
 
-  /** The digest of a user at a network, by which the pair is remembered. */
   digestOf(user: string, network: string): string {
     return createHmac('sha256', this.#key).update(`${network} ${user}`).digest('base64');
   }
@@ -54,7 +53,7 @@ export class KnownLogins {
   }
 }
 
-/** What the store knows, which it goes on to be told, and what ends that. Rejects when it cannot be read. */
+/** Opens the known logins of the store; new ones are written to it until `close`. Rejects when it cannot be read. */
 export async function openKnownLogins(
   deps: KeeperDeps & { random: Random },
 ): Promise<{ known: KnownLogins; close: () => Promise<void> }> {
@@ -65,7 +64,7 @@ export async function openKnownLogins(
   return { known, close: () => keeper.close() };
 }
 
-/** Writes new digests beside the logins, which wait for no disk. */
+/** Writes new digests in the background: a login does not wait for the disk. */
 class KnownLoginWriter {
   readonly #deps: KeeperDeps;
   readonly #unwritten = new Set<string>();
@@ -83,7 +82,7 @@ class KnownLoginWriter {
     if (!this.#closing.signal.aborted) this.#writing ??= this.#run();
   }
 
-  /** Settles once all are written, or the store has refused them. */
+  /** Settles once all are written, or the store has failed. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#writing;
@@ -104,7 +103,7 @@ class KnownLoginWriter {
     this.#writing = undefined;
   }
 
-  /** Whether the store took it. */
+  /** Returns whether the store took them. */
   async #write(): Promise<boolean> {
     const { store, log } = this.#deps;
     const digests = [...this.#unwritten].slice(0, WRITE_MAX);

@@ -5,34 +5,34 @@ import { equalSecrets } from '../protocol/checksum.ts';
 import { loginOf } from '../protocol/keys.ts';
 import { KnownLogins } from './known-logins.ts';
 
-/** So many wrong logins are taken at once; one of them is forgotten every so many milliseconds. */
+/** Allows so many wrong logins at once; one is forgotten after each `forgetMs`. */
 interface Budget {
   failuresMax: number;
   forgetMs: number;
 }
 
 const ADDRESS_BUDGET: Budget = { failuresMax: 30, forgetMs: 2_000 };
-/** Wider than that of an address, so that one address alone shuts out no user. */
+/** Larger than that of an address, so that one address alone cannot lock out a user. */
 const USER_BUDGET: Budget = { failuresMax: 120, forgetMs: 500 };
-/** Addresses, users, and pairs of both whose failures are counted; the one that was quiet for longest is forgotten. */
-const REMEMBERED_MAX = 10_000;
+/** Keys with counted failures, of each kind; the one with the oldest failure is forgotten. */
+const KEYS_MAX = 10_000;
 
-/** Who says to be whom, and what would prove it. */
+/** A claimed name, the secret that was sent, and the one that proves it. */
 export interface LoginAttempt {
   kind: 'partner' | 'box' | 'admin' | 'enrolment';
   username: string;
-  /** `undefined` when none was given, which is no guess. */
+  /** `undefined` when none was sent; that does not count as a guess. */
   secret: string | undefined;
-  /** `undefined` for an unknown user, who is not told apart from a wrong secret. */
+  /** `undefined` for an unknown user; the answer is the same as for a wrong secret. */
   expected: string | undefined;
 }
 
 export type LoginResult = { ok: true } | { ok: false; retryAfterSeconds: number };
 
 /**
- * Judges logins, and limits the wrong ones by address and by user. Beyond the budget nothing is compared, so that
- * nothing can be guessed. Whoever has logged in from an address before has a budget of its own there: neither neighbours
- * behind the same address nor guesses from elsewhere shut it out (PROTOCOL.md, clause TOK-6).
+ * Checks logins, and limits wrong ones by address and by user. Beyond the limit no secret is compared, so that guessing
+ * stops. A user who has logged in from an address before has a limit of its own there: neither others behind the same
+ * address nor guesses from elsewhere lock it out (PROTOCOL.md, clause TOK-6).
  */
 export class Logins {
   readonly #clock: Clock;
@@ -41,7 +41,7 @@ export class Logins {
   readonly #pairs = new Failures(ADDRESS_BUDGET);
   readonly #known: KnownLogins;
 
-  /** Without `known`, whoever logs in is known to this object alone. */
+  /** Without `known`, logins are remembered only in memory. */
   constructor(clock: Clock, known = new KnownLogins()) {
     this.#clock = clock;
     this.#known = known;
@@ -50,7 +50,7 @@ export class Logins {
   check({ kind, username, secret, expected }: LoginAttempt, address: string): LoginResult {
     const nowMs = this.#clock.monotonicMs();
     const network = networkOf(address);
-    // Of one length, however long a name is sent.
+    // A digest, because a name may be long.
     const user = createHash('sha256').update(`${kind} ${username}`).digest('base64');
     const pair = this.#known.digestOf(user, network);
     const counted = this.#known.has(pair)
@@ -70,17 +70,17 @@ export class Logins {
   }
 }
 
-/** Failures by key, forgotten one by one as time goes on. */
+/** Counts failures by key, and forgets them one by one. */
 class Failures {
   readonly #budget: Budget;
-  /** When the failures of a key will all be forgotten, on the monotonic clock; the latest failure last. */
+  /** Monotonic time at which all failures of a key are forgotten; keys in the order of their last failure. */
   readonly #forgottenAtMs = new Map<string, number>();
 
   constructor(budget: Budget) {
     this.#budget = budget;
   }
 
-  /** How long until one more failure of `key` would be taken; 0 when it would be now. */
+  /** Time until `key` may fail again; 0 for now. */
   waitMs(key: string, nowMs: number): number {
     const { failuresMax, forgetMs } = this.#budget;
     return Math.max(0, (this.#forgottenAtMs.get(key) ?? nowMs) - nowMs - (failuresMax - 1) * forgetMs);
@@ -91,18 +91,18 @@ class Failures {
     this.#forgottenAtMs.delete(key);
     this.#forgottenAtMs.set(key, beganMs + this.#budget.forgetMs);
     const [oldest] = this.#forgottenAtMs.keys();
-    if (this.#forgottenAtMs.size > REMEMBERED_MAX && oldest !== undefined) this.#forgottenAtMs.delete(oldest);
+    if (this.#forgottenAtMs.size > KEYS_MAX && oldest !== undefined) this.#forgottenAtMs.delete(oldest);
   }
 }
 
-/** Whether a secret is the expected one; an unknown name (`undefined`) takes the same time as a wrong secret. */
+/** Compares in constant time; an unknown name (`undefined`) takes as long as a wrong secret. */
 function isSecret(given: string, expected: string | undefined): boolean {
   return equalSecrets(given, expected ?? '') && expected !== undefined;
 }
 
 /**
- * The password that a box with this secret logs in with; `undefined` without one. Made in any case, so that the time of
- * an answer does not tell which boxes there are (PROTOCOL.md, clause TOP-2).
+ * Returns the login password of a box with this secret; `undefined` without one. It is computed in any case, so that the
+ * time of an answer does not show which boxes exist (PROTOCOL.md, clause TOP-2).
  */
 export function boxPasswordOf(secret: string | undefined): string | undefined {
   const made = loginOf(secret ?? '');

@@ -116,7 +116,7 @@ export class Faults implements FaultOrders {
     if (this.standing().some((it) => it.fault === fault && it.box === order.box)) return;
     const verdict = this.#isByContent(fault)
       ? this.order(order)
-      : refuse('E46', `${fault} happens to every partner: owners order it at /_mock/faults`);
+      : refuse('E46', `${fault} happens to every partner: an admin orders it at /_mock/faults`);
     if (!verdict.ok) this.#deps.log.warn('fault-refused', { fault, box, reason: verdict.reason });
   }
 

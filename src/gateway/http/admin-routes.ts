@@ -1,35 +1,159 @@
-import type { FastifyInstance } from 'fastify';
+import { pipeline } from 'node:stream/promises';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type Clock, withAbortAfter } from '../../lib/clock.ts';
+import { PayboxError, reasonOf } from '../../lib/errors.ts';
+import type { EventStream } from '../../lib/event-stream.ts';
+import type { Logger } from '../../lib/log.ts';
 import type { Hub } from '../boxes/hub.ts';
-import type { Directory } from '../directory.ts';
+import type { MessageSigner } from '../boxes/message-signer.ts';
+import type { Changes } from '../changes.ts';
+import type { GatewayConfig } from '../config.ts';
 import type { FaultOrders } from '../edges.ts';
+import type { Logins } from '../logins.ts';
+import type { Result } from '../result.ts';
+import type { Service } from '../service.ts';
 import type { Store } from '../store/store.ts';
 import type { TrafficLog } from '../traffic-log.ts';
-import { backupRoutes } from './backup-routes.ts';
+import { requireAdmin } from './admin.ts';
 import { type CallbackRoutesDeps, callbackRoutes } from './callback-routes.ts';
 import { faultRoutes } from './fault-routes.ts';
-import { type MockRoutesDeps, mockRoutes } from './mock-routes.ts';
+import { answerRefusal, listQuery, logRefusal, openStream, ROWS_MAX } from './requests.ts';
 import { logAdminRequests, trafficRoutes } from './traffic-routes.ts';
-import { createViews } from './views.ts';
+import { createViews, type Views } from './views.ts';
 
-export type AdminRoutesDeps = Omit<MockRoutesDeps & CallbackRoutesDeps, 'views'> & {
-  store: Store;
+const WATCHERS_MAX = 100;
+/** The demo's password is public, so the console may show it. For others it shows a blank. */
+const DEMO_PASSWORD = 'demo-secret';
+/** A backup may be large, and its reader slow. */
+const DOWNLOAD_TIMEOUT_MS = 600_000;
+
+export interface AdminRoutesDeps extends Omit<CallbackRoutesDeps, 'views'> {
+  config: GatewayConfig;
+  service: Service;
+  signer: Pick<MessageSigner, 'kid' | 'rotate'>;
+  logins: Logins;
+  changes: Changes;
+  clock: Clock;
   hub: Hub;
-  directory: Directory;
   trafficLog: TrafficLog;
   faults: FaultOrders;
-};
+  baseUrl: () => string;
+}
 
-/** What only owners may ask, below `/_mock`. Returns what ends its streams. */
+/** Routes for admins, below `/_mock`: what a mock adds to the service. Returns what ends its streams and downloads. */
 export function adminRoutes(scope: FastifyInstance, deps: AdminRoutesDeps): () => void {
+  const { config, store, hub, directory, changes, clock, logins, log } = deps;
   logAdminRequests(scope, deps);
-  const views = createViews(deps.store, deps.hub, deps.directory);
-  const endStreams = mockRoutes(scope, { ...deps, views });
+  requireAdmin(scope, { adminToken: config.adminToken, logins, log });
+  const views = createViews(store, hub, directory);
+  orderRoutes(scope, deps, views);
   callbackRoutes(scope, { ...deps, views });
-  const endBackups = backupRoutes(scope, deps);
   trafficRoutes(scope, deps);
   faultRoutes(scope, deps);
+  const endStreams = watchRoute(scope, changes, clock);
+  const endDownloads = backupRoute(scope, deps);
   return () => {
     endStreams();
-    endBackups();
+    endDownloads();
+  };
+}
+
+function orderRoutes(scope: FastifyInstance, deps: AdminRoutesDeps, views: Views): void {
+  const { service, signer, log } = deps;
+  const list = (path: string, read: (limit: number, before?: string) => object[] | Promise<object[]>) =>
+    scope.get(path, async (request, reply) => {
+      const query = listQuery.safeParse(request.query);
+      if (query.success) return read(query.data.limit, query.data.before);
+      return answerRefusal(request, reply, log, { code: 'E46', reason: `limit: 1 to ${ROWS_MAX}` });
+    });
+  type OfOrder = { Params: { orderId: string } };
+  const answer = (request: FastifyRequest, reply: FastifyReply, result: Result<string | undefined>) => {
+    if (result.ok) return reply.send({ status: 'SUCCESS', message: result.value ?? '' });
+    return answerRefusal(request, reply, log, result, result.code === 'E96' ? 404 : 400);
+  };
+
+  scope.get('/about', async () => about(deps));
+  list('/boxes', () => views.boxes());
+  list('/orders', (limit, before) => views.orders(limit, before));
+  list('/payments', (limit, before) => views.payments(limit, before));
+  scope.get<{ Params: { terminalCode: string } }>('/boxes/:terminalCode', async (request, reply) => {
+    const box = views.box(request.params.terminalCode);
+    return box ?? answerRefusal(request, reply, log, { code: 'E96', reason: 'no such box' }, 404);
+  });
+  scope.post<OfOrder>('/orders/:orderId/cancel', async (request, reply) =>
+    answer(request, reply, await service.cancelOrder(request.params.orderId)),
+  );
+  scope.post<OfOrder>('/orders/:orderId/pay', async (request, reply) =>
+    answer(request, reply, await service.payOrder(request.params.orderId)),
+  );
+  scope.get('/keys', async () => ({ kid: signer.kid }));
+  scope.post('/keys/rotate', async () => {
+    await signer.rotate();
+    return { status: 'SUCCESS', message: signer.kid };
+  });
+}
+
+function watchRoute(scope: FastifyInstance, changes: Changes, clock: Clock): () => void {
+  const watchers = new Set<EventStream>();
+  scope.get('/events', (_request, reply) => {
+    const [oldest] = watchers;
+    if (watchers.size >= WATCHERS_MAX) oldest?.end();
+    const stream = openStream(reply, clock);
+    watchers.add(stream);
+    const unwatch = changes.watch((topic) => stream.send({ data: topic }));
+    void stream.ended.then(() => {
+      unwatch();
+      watchers.delete(stream);
+    });
+  });
+  return () => {
+    for (const stream of watchers) stream.end();
+  };
+}
+
+/** The store as a file, as of now (PROTOCOL.md, clause BAK-1). Returns what ends the downloads. */
+function backupRoute(
+  scope: FastifyInstance,
+  { store, clock, log }: { store: Pick<Store, 'backup'>; clock: Clock; log: Logger },
+): () => void {
+  const ending = new AbortController();
+  scope.get('/backup', async (request, reply) => {
+    let copy: Awaited<ReturnType<Store['backup']>>;
+    try {
+      copy = await store.backup();
+    } catch (error) {
+      if (!(error instanceof PayboxError) || error.code !== 'NO_BACKUP') throw error;
+      logRefusal(request, log, { code: 'NO_BACKUP', reason: error.message }, 409);
+      const { code, message, fix } = error;
+      return reply.code(409).send({ status: 'FAILED', message: code, reason: `${message}: ${fix}` });
+    }
+    const { size } = await copy.stat();
+    reply.hijack();
+    reply.raw.writeHead(200, { 'content-type': 'application/vnd.sqlite3', 'content-length': size });
+    const send = (signal: AbortSignal) => pipeline(copy.createReadStream(), reply.raw, { signal });
+    try {
+      await withAbortAfter(clock, DOWNLOAD_TIMEOUT_MS, ending.signal, send);
+      log.info('backup-taken', { bytes: size });
+    } catch (error) {
+      log.warn('backup-not-taken', { bytes: size, reason: reasonOf(error) });
+    }
+    return reply;
+  });
+  return () => ending.abort();
+}
+
+function about({ config, baseUrl }: AdminRoutesDeps): object {
+  const partner = config.partners.find((it) => it.accounts.length > 0);
+  const box = config.boxes.find((it) => it.account !== undefined && partner?.accounts.includes(it.account));
+  const account = config.accounts.find((it) => it.bankAccount === (box?.account ?? partner?.accounts[0]));
+  return {
+    baseUrl: baseUrl(),
+    sandbox: config.sandbox,
+    partner:
+      partner === undefined
+        ? null
+        : { username: partner.username, password: partner.password === DEMO_PASSWORD ? DEMO_PASSWORD : null },
+    account: account ?? null,
+    box: box === undefined ? null : { terminalCode: box.terminalCode, serialNumber: box.serialNumber },
   };
 }

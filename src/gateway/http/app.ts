@@ -10,17 +10,17 @@ import { Turns } from '../../lib/turns.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { answerRefusal, pathOf } from './requests.ts';
 
-/** Of boxes, partners and pages together. */
+/** Boxes, partners and pages together. */
 const CONNECTIONS_MAX = 4_096;
 const PARAM_CHARS_MAX = 128;
 /** Answers that a closing server waits for. */
 const ANSWER_TIMEOUT_MS = 500;
-/** Longer answers wait for their turn. */
+/** Longer answers are sent one after the other. */
 const LONG_ANSWER_BYTES = 65_536;
 
 /**
- * The HTTP server before it has routes; with a certificate and its key, PEM, over TLS only. Bodies reach handlers as bytes, `application/json` only and within the limit;
- * every failure is answered as PROTOCOL.md, clause ERR, says.
+ * Makes the HTTP server without routes; with a certificate and its key, PEM, over TLS only. Handlers get bodies as bytes,
+ * `application/json` only and within the limit. Failures are answered by PROTOCOL.md, clause ERR.
  */
 export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?: Buffer }): FastifyInstance {
   const { requestTimeout, keepAliveTimeout, maxRequestsPerSocket, ...http } = SERVER_LIMITS;
@@ -33,18 +33,18 @@ export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?
     keepAliveTimeout,
     maxRequestsPerSocket,
     forceCloseConnections: true,
-    // Who asks while the gateway ends gets an answer of the protocol: the boxes are gone.
+    // While the gateway ends it answers by the protocol: the boxes are offline.
     return503OnClosing: false,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: PARAM_CHARS_MAX },
-    // Its own message would quote the whole address into the log, the query too.
+    // The default handler would log the whole address, with the query.
     frameworkErrors: (_error, request, reply) => {
       answerRefusal(request, reply, log, { code: 'E46', reason: 'malformed path' }, 404);
     },
-    clientErrorHandler: (error, socket) => answerNoRequest(error, socket, log),
+    clientErrorHandler: (error, socket) => answerInvalidRequest(error, socket, log),
   });
   limitConnections(app.server, CONNECTIONS_MAX);
-  answerSafely(app, clock, log);
+  guardAnswers(app, clock, log);
   takeBodiesAsBytes(app);
   answerUnknownPaths(app, log);
   app.setErrorHandler((error: FastifyError, request, reply) => {
@@ -61,8 +61,8 @@ export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?
   return app;
 }
 
-/** Answers what is no request, or not a whole one in time, and cuts it off. */
-function answerNoRequest(error: Error, socket: Socket, log: Logger): void {
+/** Answers bytes that are no complete request in time, and closes the connection. */
+function answerInvalidRequest(error: Error, socket: Socket, log: Logger): void {
   const isLate = systemCodeOf(error) === 'ERR_HTTP_REQUEST_TIMEOUT';
   const reason = isLate ? 'the request did not come in time' : `not HTTP: ${reasonOf(error)}`;
   const line = isLate ? '408 Request Timeout' : '400 Bad Request';
@@ -73,8 +73,8 @@ function answerNoRequest(error: Error, socket: Socket, log: Logger): void {
   socket.destroySoon();
 }
 
-/** What holds for every answer, of whatever route: its headers, and that somebody reads it. */
-function answerSafely(app: FastifyInstance, clock: Clock, log: Logger): void {
+/** Guards every answer: safe headers, one legal Host, and no reader that never reads. */
+function guardAnswers(app: FastifyInstance, clock: Clock, log: Logger): void {
   app.addHook('onRequest', async (request, reply) => {
     // On the response itself, so that streams that leave Fastify have them too.
     for (const [name, value] of Object.entries(SAFE_HEADERS)) reply.raw.setHeader(name, value ?? '');
@@ -88,7 +88,7 @@ function answerSafely(app: FastifyInstance, clock: Clock, log: Logger): void {
   app.addHook('onSend', async (request, reply, payload) => {
     void cutSlowReader(reply.raw, clock);
     const bytes = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;
-    // One that is not the first of its connection is kept here until it is, and then sent as the others are read.
+    // A pipelined answer has no socket yet: Node keeps it until those before it are read.
     const isFirst = reply.raw.socket !== null;
     if (bytes > LONG_ANSWER_BYTES && isFirst) await turns.next(bytes, request.socket.remoteAddress ?? '');
   });

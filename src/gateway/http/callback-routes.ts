@@ -6,8 +6,7 @@ import type { BacklogReader } from '../callbacks/backlog.ts';
 import type { CallbackDispatcher } from '../callbacks/dispatcher.ts';
 import type { Directory } from '../directory.ts';
 import type { Store } from '../store/store.ts';
-import { listQuery } from './mock-routes.ts';
-import { answerRefusal, readBody } from './requests.ts';
+import { answerRefusal, listQuery, readBody } from './requests.ts';
 import type { Views } from './views.ts';
 
 const CHOICE_BYTES_MAX = 4_096;
@@ -16,7 +15,7 @@ const NAME_CHARS_MAX = 64;
 const callbacksQuery = listQuery.extend({ status: z.enum(['pending', 'delivered', 'failed']).optional() });
 
 const time = z.iso.datetime({ offset: true, error: 'expected a time as 2026-01-31T08:00:00Z' }).transform(Date.parse);
-/** Which callbacks are sent again; without anything all that failed. */
+/** Which callbacks are sent again; by default all that failed. */
 const choice = z.strictObject({
   partner: z.string().max(NAME_CHARS_MAX).optional(),
   from: time.optional(),
@@ -33,7 +32,7 @@ export interface CallbackRoutesDeps {
   log: Logger;
 }
 
-/** What was and what is to be told to partners, in the scope of `/_mock` (PROTOCOL.md, clause SYN-5). */
+/** Callbacks to partners, in the scope of `/_mock` (PROTOCOL.md, clause SYN-5). */
 export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps): void {
   const { store, dispatcher, views, backlog, directory, log } = deps;
   const refuse = (request: FastifyRequest, reply: FastifyReply, reason: string) =>

@@ -19,7 +19,7 @@ export interface EnrolmentRoutesDeps {
   log: Logger;
 }
 
-/** What boxes without a secret ask (PROTOCOL.md, clauses ENR-2 to ENR-4). */
+/** For boxes without a secret (PROTOCOL.md, clauses ENR-2 to ENR-4). */
 export function boxEnrolmentRoutes(scope: FastifyInstance, deps: EnrolmentRoutesDeps & { directory: Directory }): void {
   const { enrolments, directory, logins, log } = deps;
   scope.post(ENROLMENTS_PATH, { bodyLimit: REQUEST_BYTES_MAX }, async (request, reply) => {
@@ -33,7 +33,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: EnrolmentRoutes
     const { terminalCode, serialNumber } = parsed.data;
     const address = request.socket.remoteAddress ?? '';
     const known = directory.box(terminalCode)?.serialNumber;
-    // By the name of the pair: whoever tries out serial numbers keeps no other box out.
+    // Counted for the pair: a wrong serial number must not lock the box itself out.
     const username = `${terminalCode} ${serialNumber}`;
     const verdict = logins.check({ kind: 'enrolment', username, secret: serialNumber, expected: known }, address);
     const tooMany = (retryAfterSeconds: number, reason: string) => {
@@ -41,7 +41,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: EnrolmentRoutes
       return answerRefusal(request, reply, log, { code: 'E74', reason }, 429);
     };
     if (!verdict.ok && verdict.retryAfterSeconds > 0) {
-      return tooMany(verdict.retryAfterSeconds, 'too many requests to enrol a box that there is not');
+      return tooMany(verdict.retryAfterSeconds, 'too many requests to enrol an unknown box');
     }
     const made = await enrolments.register(parsed.data, address);
     if ('waitMs' in made) return tooMany(Math.ceil(made.waitMs / 1000), `too many requests to enrol ${terminalCode}`);
@@ -54,7 +54,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: EnrolmentRoutes
   });
 }
 
-/** What operators see of them, and decide. */
+/** Lists, accepts and rejects enrolments, for admins. */
 export function adminEnrolmentRoutes(
   scope: FastifyInstance,
   deps: EnrolmentRoutesDeps & { adminToken?: string | undefined },

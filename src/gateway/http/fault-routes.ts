@@ -8,7 +8,7 @@ import { logRefusal, readBody } from './requests.ts';
 
 const ORDER_BYTES_MAX = 4_096;
 
-/** What owners order to go wrong, in the scope of `/_mock` (PROTOCOL.md, clauses FLT-1 and FLT-3). */
+/** Faults that an admin orders, in the scope of `/_mock` (PROTOCOL.md, clauses FLT-1 and FLT-3). */
 export function faultRoutes(scope: FastifyInstance, { faults, log }: { faults: FaultOrders; log: Logger }): void {
   /** With the reason, which helps the person at the bench and tells nothing to anybody else. */
   const answer = (request: FastifyRequest, reply: FastifyReply, refusal: Refusal, status = 400) => {

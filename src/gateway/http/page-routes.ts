@@ -12,7 +12,7 @@ import { answerRefusal } from './requests.ts';
 const OWN = new URL('../pages/', import.meta.url);
 const SWAGGER = new URL('.', import.meta.resolve('swagger-ui-dist/package.json'));
 
-/** What pages load, by path. */
+/** Files of the pages, by path. */
 const ASSETS: Record<string, URL> = {
   '/console.css': new URL('console.css', OWN),
   '/console.js': new URL('console.js', OWN),
@@ -36,7 +36,7 @@ export interface PageRoutesDeps {
   basePath: string;
 }
 
-/** Pages for people, and the two addresses for machines that watch the gateway. */
+/** Console, API page, and health and metrics for monitoring. */
 export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
   const { store, metrics, health, backlog, log, basePath } = deps;
   const page = (name: string) => readFile(new URL(name, OWN), 'utf8');
@@ -50,17 +50,17 @@ export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
   scope.get('/healthz', async (_request, reply) => {
     const reason = await health.problem();
     if (reason !== undefined) return reply.code(503).send({ status: 'failed', reason });
-    // What waits for a partner is told; the gateway is well all the same.
-    const owed = await backlog();
-    if (owed === undefined) return reply.code(503).send({ status: 'failed', reason: 'the store does not answer' });
-    const { partners: _partners, ...callbacks } = owed;
+    // Waiting callbacks are shown, but they do not make the gateway unhealthy.
+    const pending = await backlog();
+    if (pending === undefined) return reply.code(503).send({ status: 'failed', reason: 'the store does not answer' });
+    const { partners: _partners, ...callbacks } = pending;
     return { status: 'ok', callbacks };
   });
   scope.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()));
 
   for (const [path, file] of Object.entries(ASSETS)) {
     const type = path.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8';
-    // Read once: whoever asks for it a thousand times and reads nothing holds one copy.
+    // Read once: slow readers of many answers share one copy.
     let content: Promise<Buffer> | undefined;
     scope.get(path, async (_request, reply) => {
       content ??= readFile(file);
@@ -75,7 +75,7 @@ export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
     }
     const { toString: draw } = await import('qrcode');
     const svg = await draw(qrCode, { type: 'svg', margin: 4, width: QR_SVG_WIDTH_PX, errorCorrectionLevel: 'M' });
-    // The picture is for the pages of partners, which are of other sites.
+    // Pages of partners show the picture, and they are of other sites.
     reply.header('cross-origin-resource-policy', 'cross-origin').header('cache-control', 'max-age=3600');
     return reply.type('image/svg+xml').send(svg);
   });

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import { EventStream } from '../../lib/event-stream.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -13,6 +13,15 @@ import type { Refusal, Result } from '../result.ts';
 /** Statuses of PROTOCOL.md, clause ERR-2; 404, 405, 413 and 415 are given where they arise. */
 const STATUS_OF: Partial<Record<Code, number>> = { E74: 401, E05: 500 };
 
+const ROWS_DEFAULT = 50;
+export const ROWS_MAX = 500;
+
+/** Query of a list; `before` is an id, for the rows that are older than its row. */
+export const listQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(ROWS_MAX).default(ROWS_DEFAULT),
+  before: z.string().optional(),
+});
+
 /** Answers a refusal and logs it once (PROTOCOL.md, clauses ERR-1, ERR-2 and ERR-5). */
 export function answerRefusal(
   request: FastifyRequest,
@@ -25,7 +34,7 @@ export function answerRefusal(
   return reply.code(status).send({ status: 'FAILED', message: refusal.code });
 }
 
-/** Logs a refusal that is answered elsewhere (PROTOCOL.md, clause ERR-5). */
+/** Logs a refusal that the caller answers (PROTOCOL.md, clause ERR-5). */
 export function logRefusal(
   request: FastifyRequest,
   log: Logger,
@@ -35,7 +44,7 @@ export function logRefusal(
   log.warn('request-refused', { method: request.method, path: pathOf(request), status, code, reason });
 }
 
-/** The path without its query, which may hold what a log should not. */
+/** The path without its query, which may hold secrets. */
 export function pathOf(request: FastifyRequest): string {
   return request.url.split('?', 1)[0] ?? '';
 }

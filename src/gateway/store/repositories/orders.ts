@@ -12,6 +12,7 @@ import {
   type PushStatus,
   type Tables,
 } from '../schema/tables.ts';
+import { changePush, insertOrder, type NewOrder, setOrderStatus } from './order-changes.ts';
 import { insertQrCode } from './qr-codes.ts';
 import { nextSeq, seqOf } from './seq.ts';
 
@@ -28,10 +29,7 @@ const WITHDRAWALS_MAX = 100;
 /** After these failures a box may still hold the push, and is told again to withdraw it. */
 const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
 
-export type NewOrder = Omit<
-  OrderRow,
-  'seq' | 'status' | 'failure' | 'last_push_id' | 'shown_on' | 'shown_push_id' | 'paid_at_ms' | 'updated_at_ms'
->;
+export type { NewOrder } from './order-changes.ts';
 export type NewPush = Pick<PushRow, 'id' | 'order_ref' | 'terminal_code' | 'created_at_ms' | 'expires_at_ms'>;
 export type Confirmation = 'accepted' | 'displayed';
 
@@ -285,41 +283,6 @@ export class OrderStore {
       .execute();
     return pushes.map(({ id }) => id);
   }
-}
-
-async function insertOrder(db: Kysely<Tables>, order: NewOrder): Promise<void> {
-  const pushed = { failure: null, last_push_id: null, shown_on: null, shown_push_id: null };
-  const begun = { status: 'created', paid_at_ms: null, updated_at_ms: order.created_at_ms } as const;
-  await db
-    .insertInto('orders')
-    .values({ ...order, ...pushed, ...begun, seq: nextSeq('orders') })
-    .execute();
-}
-
-/** Changes a push of this box if it has one of these statuses. Returns whether it had. */
-async function changePush(
-  db: Kysely<Tables>,
-  { id, terminalCode, among }: { id: string; terminalCode: string; among: readonly PushStatus[] },
-  change: Partial<Pick<PushRow, 'status' | 'code' | 'confirmed_at_ms' | 'ended_at_ms'>>,
-): Promise<boolean> {
-  const changed = await db
-    .updateTable('pushes')
-    .set(change)
-    .where('id', '=', id)
-    .where('terminal_code', '=', terminalCode)
-    .where('status', 'in', among)
-    .executeTakeFirst();
-  return changed.numUpdatedRows > 0n;
-}
-
-/** An order follows its newest push only, and a paid one stays paid. */
-async function setOrderStatus(db: Kysely<Tables>, pushId: string, status: OrderStatus, atMs: number): Promise<void> {
-  await db
-    .updateTable('orders')
-    .set({ status, updated_at_ms: atMs })
-    .where('last_push_id', '=', pushId)
-    .where('status', '<>', 'paid')
-    .execute();
 }
 
 function isConfirmation(status: PushStatus, confirm: Confirmation): boolean {

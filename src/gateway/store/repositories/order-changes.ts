@@ -1,0 +1,48 @@
+import type { Kysely } from 'kysely';
+import type { OrderRow, OrderStatus, PushRow, PushStatus, Tables } from '../schema/tables.ts';
+import { nextSeq } from './seq.ts';
+
+export type NewOrder = Omit<
+  OrderRow,
+  'seq' | 'status' | 'failure' | 'last_push_id' | 'shown_on' | 'shown_push_id' | 'paid_at_ms' | 'updated_at_ms'
+>;
+
+export async function insertOrder(db: Kysely<Tables>, order: NewOrder): Promise<void> {
+  const pushed = { failure: null, last_push_id: null, shown_on: null, shown_push_id: null };
+  const begun = { status: 'created', paid_at_ms: null, updated_at_ms: order.created_at_ms } as const;
+  await db
+    .insertInto('orders')
+    .values({ ...order, ...pushed, ...begun, seq: nextSeq('orders') })
+    .execute();
+}
+
+/** Changes a push of this box if it has one of these statuses. Returns whether it had. */
+export async function changePush(
+  db: Kysely<Tables>,
+  { id, terminalCode, among }: { id: string; terminalCode: string; among: readonly PushStatus[] },
+  change: Partial<Pick<PushRow, 'status' | 'code' | 'confirmed_at_ms' | 'ended_at_ms'>>,
+): Promise<boolean> {
+  const changed = await db
+    .updateTable('pushes')
+    .set(change)
+    .where('id', '=', id)
+    .where('terminal_code', '=', terminalCode)
+    .where('status', 'in', among)
+    .executeTakeFirst();
+  return changed.numUpdatedRows > 0n;
+}
+
+/** An order follows its newest push only, and a paid one stays paid. */
+export async function setOrderStatus(
+  db: Kysely<Tables>,
+  pushId: string,
+  status: OrderStatus,
+  atMs: number,
+): Promise<void> {
+  await db
+    .updateTable('orders')
+    .set({ status, updated_at_ms: atMs })
+    .where('last_push_id', '=', pushId)
+    .where('status', '<>', 'paid')
+    .execute();
+}
