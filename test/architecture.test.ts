@@ -42,6 +42,13 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
     ['link', 'setup'],
     ['.'],
   ],
+  bench: [
+    ['vocabulary', 'clients', 'test-time.ts', 'pictures.ts', 'work-folder.ts'],
+    ['target.ts', 'reports'],
+    ['panels', 'probes.ts', 'steps'],
+    ['targets', 'run', 'fleet'],
+    ['server'],
+  ],
   conformance: [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks']],
 };
 const FLOORS_MAX = 5;

@@ -1,3 +1,5 @@
+import { PayboxError, reasonOf } from '../lib/errors.ts';
+
 /** Pixels of a screen, row by row: red, green, blue and an alpha of 255. */
 export interface Picture {
   width: number;
@@ -60,4 +62,99 @@ export function comparePictures(actual: Picture, expected: Picture): PictureDiff
     }
   }
   return { share: different / (width * height), picture: { width, height, data } };
+}
+
+const PIXELS_MAX = 60_000_000;
+const SOFT_SIGMA = 1.2;
+
+/** The pixels of a PNG, JPEG, WebP or TIFF file. Throws PayboxError for anything else. */
+export async function decodePicture(file: Uint8Array): Promise<Picture> {
+  const { default: sharp } = await import('sharp');
+  try {
+    const { data, info } = await sharp(file, { limitInputPixels: PIXELS_MAX })
+      .rotate()
+      .toColourspace('srgb')
+      .ensureAlpha()
+      .raw()
+      .toBuffer({ resolveWithObject: true });
+    return { width: info.width, height: info.height, data };
+  } catch (error) {
+    throw new PayboxError('NO_PICTURE', `what should be a picture is none: ${reasonOf(error)}`, {
+      severity: 'retryable',
+    });
+  }
+}
+
+/** A PNG file of the pixels. */
+export async function encodePicture({ width, height, data }: Picture): Promise<Uint8Array> {
+  const { default: sharp } = await import('sharp');
+  return sharp(data, { raw: { width, height, channels: 4 } })
+    .png()
+    .toBuffer();
+}
+
+/** The same picture in grey and of another width, with its lights and darks spread, and its grain softened if asked. */
+export async function resized({ width, height, data }: Picture, toWidth: number, soften: boolean): Promise<Picture> {
+  const { default: sharp } = await import('sharp');
+  const grey = sharp(data, { raw: { width, height, channels: 4 } })
+    .resize({ width: toWidth })
+    .greyscale()
+    .normalise();
+  const { data: bytes, info } = await (soften ? grey.blur(SOFT_SIGMA) : grey)
+    .toColourspace('srgb')
+    .ensureAlpha()
+    .raw()
+    .toBuffer({ resolveWithObject: true });
+  return { width: info.width, height: info.height, data: bytes };
+}
+
+/** Work that the decoder may put into one attempt, in its own steps; clear pictures need the first only. */
+const EFFORT = 3;
+const ATTEMPT_TIMEOUT_MS = 2_000;
+/** Widths to which a photograph is brought, in pixels: a decoder finds a code neither in grain nor in a stamp. */
+const WIDTHS = [1_200, 800, 500] as const;
+/** How a camera may hang: turned in degrees, and how much narrower the far edge is, from above or below, as a share. */
+const POSES = [
+  { turnedDeg: 0, keystone: 0 },
+  { turnedDeg: 0, keystone: 0.2 },
+  { turnedDeg: 0, keystone: -0.2 },
+  { turnedDeg: 20, keystone: 0 },
+  { turnedDeg: -20, keystone: 0 },
+  { turnedDeg: 45, keystone: 0 },
+] as const;
+
+/** What a QR in an exact picture of a screen says; undefined without one. */
+export async function readQr(picture: Picture): Promise<string | undefined> {
+  // Loaded by whoever decodes only.
+  const { default: decode } = await import('qr/decode.js');
+  return attempt(decode, picture);
+}
+
+/** What a QR in a photograph of a screen says: it is looked for in several sizes, and as seen from several sides. */
+export async function readQrInPhotograph(picture: Picture): Promise<string | undefined> {
+  const { default: decode } = await import('qr/decode.js');
+  const exact = attempt(decode, picture);
+  if (exact !== undefined) return exact;
+  for (const width of WIDTHS) {
+    for (const softened of [false, true]) {
+      const sized = await resized(picture, width, softened);
+      for (const pose of POSES) {
+        const isStraight = pose.turnedDeg === 0 && pose.keystone === 0;
+        const found = attempt(decode, isStraight ? sized : turned(sized, pose));
+        if (found !== undefined) return found;
+      }
+    }
+  }
+  return undefined;
+}
+
+type Decode = (picture: Picture, options: { effort: number; timeLimit: number }) => string;
+
+function attempt(decode: Decode, picture: Picture): string | undefined {
+  try {
+    return decode(picture, { effort: EFFORT, timeLimit: ATTEMPT_TIMEOUT_MS });
+  } catch {
+    // The decoder throws for a picture without a code, and names no reason that would help.
+    return undefined;
+  }
 }

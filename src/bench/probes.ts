@@ -3,29 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { systemClock, withDeadline } from '../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf } from '../lib/errors.ts';
 import type { BoxClient } from './clients/box.ts';
-import { readQr, readQrInPhotograph } from './decode.ts';
-import { decodePicture, encodePicture } from './picture-file.ts';
 import type { Picture } from './pictures.ts';
+import { decodePicture, encodePicture, readQr, readQrInPhotograph } from './pictures.ts';
+import type { Panel, Probe } from './target.ts';
 
 const PICTURE_BYTES_MAX = 64_000_000;
 const COMMAND_TIMEOUT_MS = 30_000;
-
-/** What a box shows, seen from outside. */
-export interface Capture {
-  /** A PNG or another picture file. */
-  file: Uint8Array;
-  picture: Picture;
-  /** What an independent decoder reads; undefined without a QR. */
-  qr: string | undefined;
-  /** Why there can never be one. */
-  noQrReason?: string;
-}
-
-/** A way to see the screen of a box. Undefined while there is nothing to see. */
-export interface Probe {
-  readonly name: string;
-  capture(box: BoxClient): Promise<Capture | undefined>;
-}
 
 /** The box's own `/screen.png`. */
 export const screenProbe: Probe = {
@@ -147,4 +130,19 @@ function killGroup(leader: number): void {
     // None of it is left.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
+}
+
+/** Looks at the pictures that emulated panels draw of what came over their wires. */
+export function panelProbe(panels: ReadonlyMap<string, Panel>): Probe {
+  return {
+    name: 'panel',
+    capture: async ({ terminalCode }) => {
+      const panel = panels.get(terminalCode);
+      if (panel === undefined) return undefined;
+      const picture = panel.picture();
+      const seen = { file: await encodePicture(picture), picture };
+      if (panel.drawsQr) return { ...seen, qr: await readQr(picture) };
+      return { ...seen, qr: undefined, noQrReason: `${panel.name} shows no QR: expect text or state of this box` };
+    },
+  };
 }

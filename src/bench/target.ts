@@ -1,9 +1,8 @@
 import { faultKind } from '../protocol/faults.ts';
 import type { BoxClient } from './clients/box.ts';
 import type { GatewayClient } from './clients/gateway.ts';
-import type { PartnerServer } from './clients/shop-server.ts';
-import type { Panel } from './panels/panel.ts';
-import type { Probe } from './probes.ts';
+import type { PartnerServer } from './clients/partner-server.ts';
+import type { Picture } from './pictures.ts';
 import type { TestTime } from './test-time.ts';
 import { faultOf } from './vocabulary/fault.ts';
 import type { Scenario } from './vocabulary/scenario.ts';
@@ -41,6 +40,49 @@ const ELSEWHERE: Partial<Record<Capability, string>> = {
 /** Whether a program of the target runs. `killed`: ended without a chance to do anything about it. */
 export type Power = 'on' | 'off' | 'killed';
 
+/** A screen as a probe has seen it. */
+export interface Capture {
+  /** A PNG or another picture file. */
+  file: Uint8Array;
+  picture: Picture;
+  /** Text of the QR, read by an independent decoder; undefined without a QR. */
+  qr: string | undefined;
+  /** For a screen that can never show a QR: the reason. */
+  noQrReason?: string;
+}
+
+/** A way to see the screen of a box. Undefined while there is nothing to see. */
+export interface Probe {
+  readonly name: string;
+  capture(box: BoxClient): Promise<Capture | undefined>;
+}
+
+/** An emulated panel at the end of a plugged cable. */
+export interface Panel {
+  /** As the box's driver for it is called. */
+  readonly name: string;
+  /** What a box has in `displays` to show on it, before and after each plugging. */
+  readonly display: object;
+  /** Whether it can show a QR at all. */
+  readonly drawsQr: boolean;
+  /** What a person sees on it, drawn by itself from the bytes that came over the wire; dark without power or cable. */
+  picture(): Picture;
+  /** The words on it. */
+  texts(): readonly string[];
+  /** What it was sent since it was plugged in that a device would drop, garble or misprint. */
+  violations(): readonly string[];
+  /** Pulls the cable: whoever has the port open loses it, and the panel is dark. */
+  unplug(): Promise<void>;
+  /** Puts it back: the panel starts anew. */
+  plug(): Promise<void>;
+  /** Takes its power away. Its port stays, unless the power comes through it. */
+  cutPower(): Promise<void>;
+  /** Gives the power back: the panel starts anew. */
+  restorePower(): Promise<void>;
+  /** Unplugs it for good. */
+  close(): Promise<void>;
+}
+
 /** What a scenario runs against. */
 export interface Target {
   readonly name: string;
@@ -48,7 +90,7 @@ export interface Target {
   readonly gateway: GatewayClient;
   readonly boxes: readonly BoxClient[];
   readonly probe: Probe;
-  /** The emulated panels of its boxes by terminalCode, where they have some: what each can be unplugged from. */
+  /** The emulated panels of its boxes by terminalCode, where they have some. */
   readonly panels?: ReadonlyMap<string, Panel>;
   /** The partner's server, where the bench has it. */
   readonly partnerServer?: PartnerServer;

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { lstat, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
+import { access, constants, lstat, mkdtemp, readdir, readFile, readlink, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemCodeOf } from '../lib/errors.ts';
-import { IN_MEMORY } from './targets/volatile.ts';
 
 /** The name of a folder whose owner is known: the system that it runs on, its process id, and when that was started. */
 const OWNED = /^paybox-[a-z-]+-([0-9a-f]{12})-(\d{1,10})-(\d{1,20})-[A-Za-z0-9]{6}$/;
@@ -78,5 +77,23 @@ async function systemHere(): Promise<string | undefined> {
   } catch {
     // Elsewhere than on Linux.
     return undefined;
+  }
+}
+
+/** Where Linux has files in memory. */
+export const IN_MEMORY = '/dev/shm';
+
+/**
+ * A folder for what need not outlive this process: in memory where there is room for so many bytes, since every write
+ * of many parts would wait for the disk; else the temporary folder.
+ */
+export async function memoryFolder(bytes: number, inMemory = IN_MEMORY): Promise<string> {
+  try {
+    await access(inMemory, constants.W_OK);
+    const { bavail, bsize } = await statfs(inMemory);
+    return bavail * bsize >= bytes ? inMemory : tmpdir();
+  } catch {
+    // Elsewhere than on Linux there is none.
+    return tmpdir();
   }
 }

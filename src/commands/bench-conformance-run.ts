@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { probeOf, screenProbe } from '../bench/probes.ts';
 import { progressOn } from '../bench/reports/progress.ts';
-import type { Transport } from '../bench/targets/identities.ts';
+import type { Transport } from '../bench/targets/config.ts';
 import { realTime } from '../bench/test-time.ts';
 import { BOX_CHECKS, BOX_NOT_JUDGED } from '../conformance/box/checks/all.ts';
 import { openEmulatedBox } from '../conformance/box/emulated-box.ts';

@@ -8,7 +8,7 @@ import {
   managedCapabilities,
   openManagedTarget,
   type Starter,
-} from '../bench/targets/own.ts';
+} from '../bench/targets/managed.ts';
 import { type TestTime, VirtualTime } from '../bench/test-time.ts';
 import { parseGatewayConfig } from '../gateway/config.ts';
 import { type Gateway, startGateway } from '../gateway/gateway.ts';

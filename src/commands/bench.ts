@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import { pageOf } from '../bench/reports/page.ts';
 import { progressOn } from '../bench/reports/progress.ts';
-import { type Result, resultWithoutVerdict, runScenario } from '../bench/run/run.ts';
+import type { Result } from '../bench/reports/result.ts';
+import { resultWithoutVerdict, runScenario } from '../bench/run/run.ts';
 import { capabilitiesNeeded } from '../bench/target.ts';
 import { readScenario } from '../bench/vocabulary/scenario.ts';
 import { systemClock } from '../lib/clock.ts';

@@ -1,6 +1,6 @@
 import { type Agent, type AgentSetup, startAgent } from '../agent/agent.ts';
-import type { OrderTracker } from '../bench/fleet/ledger.ts';
-import { fleetPanel, type OnScreen } from '../bench/fleet/panel.ts';
+import type { OrderTracker } from '../bench/fleet/order-tracker.ts';
+import { fleetPanel, type OnScreen } from '../bench/fleet/order-tracker.ts';
 import { type Clock, withDeadline } from '../lib/clock.ts';
 import { MissingPeerError, PayboxError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
@@ -41,7 +41,7 @@ const STARTING_MAX = 8;
 export async function startFleetBoxes(
   setups: readonly AgentSetup[],
   boxes: FleetBox[],
-  { ledger, ...deps }: Omit<FleetBoxDeps, 'onScreen'> & { ledger: Pick<OrderTracker, 'drawn'> },
+  { tracker, ...deps }: Omit<FleetBoxDeps, 'onScreen'> & { tracker: Pick<OrderTracker, 'drawn'> },
 ): Promise<void> {
   const failed = new AbortController();
   const signal = AbortSignal.any([deps.signal, failed.signal]);
@@ -49,7 +49,7 @@ export async function startFleetBoxes(
   const startSome = async () => {
     for (const setup of waiting) {
       if (signal.aborted) return;
-      const onScreen: OnScreen = (frame, scene) => ledger.drawn(setup.identity.terminalCode, frame, scene);
+      const onScreen: OnScreen = (frame, scene) => tracker.drawn(setup.identity.terminalCode, frame, scene);
       try {
         boxes.push(await startFleetBox(setup, { ...deps, onScreen, signal }));
       } catch (error) {

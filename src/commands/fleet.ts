@@ -1,11 +1,15 @@
-import { type Figure, figuresOf } from '../bench/fleet/figures.ts';
-import { OrderTracker } from '../bench/fleet/ledger.ts';
-import { progressLine, tellProgress } from '../bench/fleet/progress.ts';
-import { type LoadPlan, runLoad } from '../bench/fleet/shops.ts';
-import { summaryOf } from '../bench/fleet/summary.ts';
-import { Measurements } from '../bench/fleet/tally.ts';
-import { judge, SETTLE_TIMEOUT_MS } from '../bench/fleet/verdict.ts';
-import type { Transport } from '../bench/targets/identities.ts';
+import { judge, SETTLE_TIMEOUT_MS } from '../bench/fleet/judge.ts';
+import { type LoadPlan, runLoad } from '../bench/fleet/load.ts';
+import {
+  type Figure,
+  figuresOf,
+  Measurements,
+  progressLine,
+  showProgress,
+  summaryOf,
+} from '../bench/fleet/measurements.ts';
+import { OrderTracker } from '../bench/fleet/order-tracker.ts';
+import type { Transport } from '../bench/targets/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
@@ -15,7 +19,7 @@ import { table } from '../lib/text.ts';
 import { anySeed, noLog } from './bench-target.ts';
 import { Closers, fileLog, StopSignal } from './daemon.ts';
 import { type FleetBox, startFleetBoxes } from './fleet-boxes.ts';
-import { externalEnvironment, type FleetEnvironment, managedEnvironment } from './fleet-ground.ts';
+import { externalEnvironment, type FleetEnvironment, managedEnvironment } from './fleet-environment.ts';
 import { adminTokenOf, assertHidden, secretFrom } from './secrets.ts';
 
 export interface FleetOptions {
@@ -48,8 +52,8 @@ const RUN_ID_CHARS = 7;
 
 /** What a run knows at its end, however it ended. */
 interface Run {
-  ledger: OrderTracker;
-  tally: Measurements;
+  tracker: OrderTracker;
+  measured: Measurements;
   log: Logger;
   boxes: FleetBox[];
   seed: number;
@@ -67,16 +71,16 @@ export async function fleet(options: FleetOptions): Promise<void> {
   void stop.received.then(() => ending.abort());
   const closers = new Closers();
   const run: Run = {
-    ledger: new OrderTracker(systemClock),
-    tally: new Measurements(),
+    tracker: new OrderTracker(systemClock),
+    measured: new Measurements(),
     log: options.log === undefined ? noLog() : fileLog(options.log),
     boxes: [],
     seed: options.seed ?? anySeed(),
     signal: ending.signal,
   };
   const done = new AbortController();
-  const line = () => progressLine(run.boxes.filter((box) => box.isOnline()).length, options.boxes, run.tally);
-  const telling = tellProgress(process.stderr, { line, clock: systemClock, signal: done.signal });
+  const line = () => progressLine(run.boxes.filter((box) => box.isOnline()).length, options.boxes, run.measured);
+  const telling = showProgress(process.stderr, { line, clock: systemClock, signal: done.signal });
   try {
     const deps = { clock: systemClock, random: systemRandom, log: run.log, closers };
     const ground = await groundOf({ ...options, transport }, deps);
@@ -115,15 +119,15 @@ function groundOf(
 
 /** Starts the boxes, opens the shops, and judges; as far as that comes before the signal. */
 async function measure(ground: FleetEnvironment, options: FleetOptions, run: Run, closers: Closers): Promise<Figure[]> {
-  const { ledger, tally, log, boxes, signal, seed } = run;
+  const { tracker, measured, log, boxes, signal, seed } = run;
   const { gateway, toldPartner, confirmsDisplayed } = ground;
   const clock = systemClock;
   const beforeBytes = process.memoryUsage.rss();
   closers.add(async () => void (await Promise.all(boxes.map((box) => box.close()))));
   const beganMs = clock.monotonicMs();
-  await startFleetBoxes(ground.setups, boxes, { clock, random: systemRandom, log, ledger, signal });
-  tally.allRegisteredMs = clock.monotonicMs() - beganMs;
-  for (const { registeredMs } of boxes) tally.registeredMs.push(registeredMs);
+  await startFleetBoxes(ground.setups, boxes, { clock, random: systemRandom, log, tracker, signal });
+  measured.allRegisteredMs = clock.monotonicMs() - beganMs;
+  for (const { registeredMs } of boxes) measured.registeredMs.push(registeredMs);
   const withBoxesBytes = process.memoryUsage.rss();
   const runId = `F${systemRandom.uuid().slice(0, RUN_ID_CHARS).toUpperCase()}`;
   const plan: LoadPlan = {
@@ -132,26 +136,35 @@ async function measure(ground: FleetEnvironment, options: FleetOptions, run: Run
     seconds: options.seconds ?? (options.pushes === undefined ? SECONDS : undefined),
     confirmsDisplayed,
   };
-  const shops = { gateway, ledger, tally, clock, random: seededRandom(seed), runId, signal };
+  const shops = { gateway, tracker, measured, clock, random: seededRandom(seed), runId, signal };
   if (!signal.aborted) await runLoad(boxes, plan, shops);
-  const evidence = { gateway, boxes, ledger, tally, clock, toldPartner, settleTimeoutMs: SETTLE_TIMEOUT_MS, signal };
+  const evidence = {
+    gateway,
+    boxes,
+    tracker,
+    measured,
+    clock,
+    toldPartner,
+    settleTimeoutMs: SETTLE_TIMEOUT_MS,
+    signal,
+  };
   if (!signal.aborted) await judge(evidence);
   const mostBytes = process.resourceUsage().maxRSS * KIBIBYTE;
-  return figuresOf(boxes.length, tally, ledger, { beforeBytes, withBoxesBytes, mostBytes });
+  return figuresOf(boxes.length, measured, tracker, { beforeBytes, withBoxesBytes, mostBytes });
 }
 
-function tell(figures: readonly Figure[], options: FleetOptions, { ledger, tally, signal, seed }: Run): void {
-  const { told, left } = ledger.problems;
+function tell(figures: readonly Figure[], options: FleetOptions, { tracker, measured, signal, seed }: Run): void {
+  const { listed, omitted } = tracker.problems;
   if (options.json === true) {
     for (const figure of figures) process.stdout.write(`${JSON.stringify(figure)}\n`);
   } else {
-    process.stdout.write(`${table(summaryOf(figures, tally))}\n`);
+    process.stdout.write(`${table(summaryOf(figures, measured))}\n`);
   }
-  for (const problem of told) process.stderr.write(`WRONG: ${problem}\n`);
-  if (left > 0) process.stderr.write(`WRONG: ${left} more\n`);
-  const confirmed = tally.confirmedMs.length;
+  for (const problem of listed) process.stderr.write(`WRONG: ${problem}\n`);
+  if (omitted > 0) process.stderr.write(`WRONG: ${omitted} more\n`);
+  const confirmed = measured.confirmedMs.length;
   if (!signal.aborted && confirmed === 0) process.stderr.write('WRONG: no push was confirmed\n');
-  const isRight = told.length === 0 && confirmed > 0;
+  const isRight = listed.length === 0 && confirmed > 0;
   const verdict = signal.aborted
     ? 'interrupted, not judged'
     : isRight

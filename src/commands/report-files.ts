@@ -2,7 +2,7 @@ import { access, mkdir, open, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { junitOf } from '../bench/reports/junit.ts';
 import type { Progress } from '../bench/reports/progress.ts';
-import type { ReportRow } from '../bench/reports/reported.ts';
+import type { ReportRow } from '../bench/reports/result.ts';
 import { tapOf } from '../bench/reports/tap.ts';
 import { ConfigError, reasonOf } from '../lib/errors.ts';
 

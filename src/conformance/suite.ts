@@ -1,4 +1,4 @@
-import type { ReportRow } from '../bench/reports/reported.ts';
+import type { ReportRow } from '../bench/reports/result.ts';
 import type { TestTime } from '../bench/test-time.ts';
 import { type Check, type CheckResult, type RunChecksOptions, runChecks, unfinishedChecks } from './check.ts';
 

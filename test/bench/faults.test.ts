@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { BoxClient } from '../../src/bench/clients/box.ts';
 import { GatewayClient } from '../../src/bench/clients/gateway.ts';
-import { type Result, runScenario } from '../../src/bench/run/run.ts';
+import type { Result } from '../../src/bench/reports/result.ts';
+import { runScenario } from '../../src/bench/run/run.ts';
 import { reasonToSkip, type Target, type TargetKind } from '../../src/bench/target.ts';
 import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
 import { emulated, lyingProxy, mutant, runSteps, sharedTarget } from './setup.ts';

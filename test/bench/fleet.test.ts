@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type FleetOrder, OrderTracker } from '../../src/bench/fleet/ledger.ts';
-import { progressLine, tellProgress } from '../../src/bench/fleet/progress.ts';
-import { Measurements } from '../../src/bench/fleet/tally.ts';
+import { Measurements, progressLine, showProgress } from '../../src/bench/fleet/measurements.ts';
+import { type FleetOrder, OrderTracker } from '../../src/bench/fleet/order-tracker.ts';
 import type { Frame } from '../../src/display/contract.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import type { Scene } from '../../src/scene.ts';
@@ -13,9 +12,9 @@ function panel(screen: Scene['kind'], qrCode: string | null): Frame {
   return { kind: 'panel', screen, ...texts, qrCode };
 }
 
-/** A ledger with orders A and B for one box and C for another, and what screens do. */
+/** A tracker with orders A and B for one box and C for another, and what screens do. */
 function shop() {
-  const ledger = new OrderTracker(new VirtualClock());
+  const tracker = new OrderTracker(new VirtualClock());
   const orders = new Map<string, FleetOrder>();
   for (const [name, terminalCode] of [
     ['A', 'VVB000001'],
@@ -24,12 +23,12 @@ function shop() {
   ] as const) {
     const order = { terminalCode, orderId: name, content: name, amount: 1_000, qrCode: `qr-${name}`, wasShown: false };
     orders.set(name, order);
-    ledger.add(order);
+    tracker.add(order);
   }
   const shows = (terminalCode: string, scene: Scene, qrCode: string | null = null) =>
-    ledger.drawn(terminalCode, panel(scene.kind, qrCode), scene);
+    tracker.drawn(terminalCode, panel(scene.kind, qrCode), scene);
   return {
-    ledger,
+    tracker,
     order: (name: string) => orders.get(name) ?? expect.fail(name),
     qr: (terminalCode: string, name: string) =>
       shows(
@@ -53,9 +52,9 @@ function shop() {
   };
 }
 
-describe('the ledger of a fleet', () => {
+describe('the tracker of a fleet', () => {
   it('finds nothing wrong with orders that are shown, replaced, paid and expire', () => {
-    const { ledger, qr, paid, expired, order } = shop();
+    const { tracker, qr, paid, expired, order } = shop();
     qr('VVB000001', 'A');
     qr('VVB000002', 'C');
     qr('VVB000001', 'B');
@@ -63,19 +62,19 @@ describe('the ledger of a fleet', () => {
     paid('VVB000001', 't1', 'A');
     qr('VVB000001', 'B');
     expired('VVB000002', 'C');
-    expect(ledger.problems).toEqual({ told: [], left: 0 });
+    expect(tracker.problems).toEqual({ listed: [], omitted: 0 });
     expect(['A', 'B', 'C'].map((name) => order(name).over)).toEqual(['paid', undefined, 'expired']);
-    expect(ledger.paidShown('t1')).toMatchObject({ terminalCode: 'VVB000001', times: 1 });
-    expect(ledger.shownOn('VVB000001')).toBe(order('B'));
-    expect(ledger.shownOn('VVB000002')).toBeUndefined();
+    expect(tracker.paidShown('t1')).toMatchObject({ terminalCode: 'VVB000001', times: 1 });
+    expect(tracker.shownOn('VVB000001')).toBe(order('B'));
+    expect(tracker.shownOn('VVB000002')).toBeUndefined();
   });
 
   it('counts how often a payment comes to the screen', () => {
-    const { ledger, qr, paid } = shop();
+    const { tracker, qr, paid } = shop();
     paid('VVB000001', 't1', 'A');
     qr('VVB000001', 'B');
     paid('VVB000001', 't1', 'A');
-    expect(ledger.paidShown('t1')?.times).toBe(2);
+    expect(tracker.paidShown('t1')?.times).toBe(2);
   });
 
   it.each<[string, (shops: ReturnType<typeof shop>) => void, string]>([
@@ -117,26 +116,26 @@ describe('the ledger of a fleet', () => {
   ])('sees %s', (_what, happens, problem) => {
     const shops = shop();
     happens(shops);
-    expect(shops.ledger.problems.told).toEqual([problem]);
+    expect(shops.tracker.problems.listed).toEqual([problem]);
   });
 
   it('keeps so many problems in words, and counts the rest', () => {
-    const { ledger } = shop();
-    for (let i = 0; i < 150; i += 1) ledger.problem(`problem ${i}`);
-    expect(ledger.problems.told).toHaveLength(100);
-    expect(ledger.problems.left).toBe(50);
+    const { tracker } = shop();
+    for (let i = 0; i < 150; i += 1) tracker.problem(`problem ${i}`);
+    expect(tracker.problems.listed).toHaveLength(100);
+    expect(tracker.problems.omitted).toBe(50);
   });
 });
 
 describe('the progress of a fleet', () => {
   it('names boxes, pushes, answers, payments and percentiles', () => {
-    const tally = new Measurements();
-    expect(progressLine(3, 5, tally)).toBe('3/5 online · 0 pushes · 0 payments');
-    for (const code of ['SUCCESS', 'BOX_OFFLINE', 'SUCCESS']) tally.answered(code);
-    tally.confirmedMs.push(10, 20);
-    tally.payments = 1;
+    const measured = new Measurements();
+    expect(progressLine(3, 5, measured)).toBe('3/5 online · 0 pushes · 0 payments');
+    for (const code of ['SUCCESS', 'BOX_OFFLINE', 'SUCCESS']) measured.answered(code);
+    measured.confirmedMs.push(10, 20);
+    measured.payments = 1;
     const said = '5/5 online · 3 pushes · 1 BOX_OFFLINE, 2 SUCCESS · 1 payments · p50 10.0 ms, p99 20.0 ms';
-    expect(progressLine(5, 5, tally)).toBe(said);
+    expect(progressLine(5, 5, measured)).toBe(said);
   });
 
   it.each([
@@ -146,7 +145,7 @@ describe('the progress of a fleet', () => {
     const written: string[] = [];
     const done = new AbortController();
     const out = { write: (text: string) => written.push(text), isTTY, columns: 5 };
-    const telling = tellProgress(out, { line: () => '0123456789', clock: new VirtualClock(), signal: done.signal });
+    const telling = showProgress(out, { line: () => '0123456789', clock: new VirtualClock(), signal: done.signal });
     done.abort();
     await telling;
     expect(written.join('')).toBe(expected);

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { Result } from '../../src/bench/run/run.ts';
+import type { Result } from '../../src/bench/reports/result.ts';
 import { runScenario } from '../../src/bench/run/run.ts';
 import { capabilitiesNeeded, type TargetKind } from '../../src/bench/target.ts';
 import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';

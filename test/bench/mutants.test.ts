@@ -5,7 +5,7 @@ import QRCode from 'qrcode';
 import { describe, expect, it } from 'vitest';
 import { BoxClient } from '../../src/bench/clients/box.ts';
 import { GatewayClient } from '../../src/bench/clients/gateway.ts';
-import type { PartnerServer } from '../../src/bench/clients/shop-server.ts';
+import type { PartnerServer } from '../../src/bench/clients/partner-server.ts';
 import { runScenario } from '../../src/bench/run/run.ts';
 import type { Target } from '../../src/bench/target.ts';
 import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';

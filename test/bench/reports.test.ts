@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { junitOf } from '../../src/bench/reports/junit.ts';
-import { percentile, percentilesSvg } from '../../src/bench/reports/percentiles.ts';
+import { percentile, percentileTable } from '../../src/bench/reports/percentiles.ts';
 import { progressOn } from '../../src/bench/reports/progress.ts';
 import { tapOf } from '../../src/bench/reports/tap.ts';
 import { tookText } from '../../src/bench/reports/text.ts';
@@ -111,49 +111,19 @@ describe('percentiles', () => {
     expect(percentile([7], 0.5)).toBe(7);
   });
 
-  it('are drawn without a script', () => {
-    const svg = percentilesSvg('<b>', [1, 2, 300]);
-    expect([...svg.matchAll(/>((?:p\d\d|max) [^<]*)</g)].map(([, text]) => text)).toEqual([
-      'p50 2.0 ms',
-      'p90 300 ms',
-      'p99 300 ms',
-      'max 300 ms',
-    ]);
-    expect(svg).toContain('took at most, in ms (by powers of ten)');
-    expect([...svg.matchAll(/text-anchor="middle">([\d.]+)</g)].map(([, text]) => text)).toEqual([
-      '1',
-      '10',
-      '100',
-      '1000',
-    ]);
-    expect(svg).toContain('&lt;b&gt;, 3 times');
-    expect(svg).not.toContain('NaN');
-  });
-});
-
-describe('the distribution of latencies', () => {
-  const numbers = (svg: string, pattern: RegExp) => [...svg.matchAll(pattern)].map(([, text]) => Number(text));
-
-  it('rises from nothing to all, and marks each percentile on itself', () => {
-    const svg = percentilesSvg('push', [10, 20, 30, 40]);
-    const [, curve = ''] = /class="curve" d="([^"]+)"/.exec(svg) ?? [];
-    const across = numbers(curve, /H([\d.]+)/g);
-    const up = numbers(curve, /V([\d.]+)/g);
-    expect(across).toEqual([...across].sort((a, b) => a - b));
-    expect(up).toEqual([124.5, 87, 49.5, 12]);
-    expect(numbers(svg, /cy="([\d.]+)"/g)).toEqual([87, 27, 13.5]);
-    expect(numbers(svg, /cx="([\d.]+)"/g)).toEqual([across[1], across[3], across[3]]);
-    expect(numbers(svg, /text-anchor="middle">([\d.]+)</g)).toEqual([0, 10, 20, 30, 40]);
+  it.each<[string, number[], string[]]>([
+    ['<b>', [1, 2, 300], ['&lt;b&gt;', '3', '2.0', '300.0', '300.0', '300.0']],
+    ['zero', [0], ['zero', '1', '0.0', '0.0', '0.0', '0.0']],
+    ['small and large', [0.04, 90_000], ['small and large', '2', '0.0', '90000.0', '90000.0', '90000.0']],
+  ])('are a table, here of %s', (what, values, row) => {
+    const table = percentileTable(new Map([[what, values]]));
+    const cells = [...table.matchAll(/<t[dh]>(.*?)<\/t[dh]>/g)].map(([, text]) => text);
+    expect(cells).toEqual(['milliseconds', 'count', 'p50', 'p90', 'p99', 'max', ...row]);
   });
 
-  it.each([[[]], [[0]], [[0, 0, 5]], [[0.01, 90_000]], [Array.from({ length: 5_000 }, (_, index) => index)]])(
-    'is drawn of %j',
-    (values) => {
-      const svg = percentilesSvg('x', values);
-      expect(svg).not.toMatch(/NaN|Infinity|undefined/);
-      expect(svg.length).toBeLessThan(10_000);
-    },
-  );
+  it('are no table without values', () => {
+    expect(percentileTable(new Map([['none', []]]))).toBe('');
+  });
 });
 
 describe('progress', () => {

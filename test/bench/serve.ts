@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
-import type { ServerDeps } from '../../src/bench/server/contract.ts';
+import type { ServerDeps } from '../../src/bench/server/route.ts';
 import { startBenchServer } from '../../src/bench/server/server.ts';
 import type { TargetKind } from '../../src/bench/target.ts';
 import { LIBRARY, scenariosIn, targetOf, withBoxes } from '../../src/commands/bench-target.ts';

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is how scenarios write variables
 import { describe, expect, it } from 'vitest';
-import type { Result } from '../../src/bench/run/run.ts';
+import type { Result } from '../../src/bench/reports/result.ts';
 import { runSteps } from './setup.ts';
 
 const verdict = ({ outcome, where, reason }: Result) => ({ outcome, where, reason });

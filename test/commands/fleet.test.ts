@@ -2,13 +2,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { describe, expect, it, type TestContext } from 'vitest';
-import { OrderTracker } from '../../src/bench/fleet/ledger.ts';
-import { runLoad } from '../../src/bench/fleet/shops.ts';
-import { Measurements } from '../../src/bench/fleet/tally.ts';
-import { judge, SETTLE_TIMEOUT_MS } from '../../src/bench/fleet/verdict.ts';
+import { judge, SETTLE_TIMEOUT_MS } from '../../src/bench/fleet/judge.ts';
+import { runLoad } from '../../src/bench/fleet/load.ts';
+import { Measurements } from '../../src/bench/fleet/measurements.ts';
+import { OrderTracker } from '../../src/bench/fleet/order-tracker.ts';
 import { Closers } from '../../src/commands/daemon.ts';
 import { type FleetBox, startFleetBoxes } from '../../src/commands/fleet-boxes.ts';
-import { managedEnvironment } from '../../src/commands/fleet-ground.ts';
+import { managedEnvironment } from '../../src/commands/fleet-environment.ts';
 import type { Frame } from '../../src/display/contract.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
@@ -118,7 +118,7 @@ describe('paybox fleet', () => {
 
 interface Lie {
   /** What the displays are said to show. */
-  drawn?(ledger: OrderTracker, terminalCode: string, frame: Frame, scene: Scene): void;
+  drawn?(tracker: OrderTracker, terminalCode: string, frame: Frame, scene: Scene): void;
   announcements?(count: number): number;
   toldPartner?(transactionId: string): number;
 }
@@ -130,28 +130,28 @@ async function problemsWith(lie: Lie, { onTestFinished }: TestContext): Promise<
   const quiet = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
   const deps = { clock: systemClock, random: systemRandom, log: quiet };
   const ground = await managedEnvironment(2, 'mqtt', { ...deps, closers });
-  const ledger = new OrderTracker(systemClock);
-  const tally = new Measurements();
+  const tracker = new OrderTracker(systemClock);
+  const measured = new Measurements();
   const boxes: FleetBox[] = [];
   closers.add(async () => void (await Promise.all(boxes.map((box) => box.close()))));
   const { signal } = new AbortController();
   const drawn = (terminalCode: string, frame: Frame, scene: Scene) =>
-    (lie.drawn ?? ((to, ...seen) => to.drawn(...seen)))(ledger, terminalCode, frame, scene);
-  await startFleetBoxes(ground.setups, boxes, { ...deps, ledger: { drawn }, signal });
+    (lie.drawn ?? ((to, ...seen) => to.drawn(...seen)))(tracker, terminalCode, frame, scene);
+  await startFleetBoxes(ground.setups, boxes, { ...deps, tracker: { drawn }, signal });
   const { gateway, toldPartner } = ground;
   const plan = { pushesPerSecond: 10, pushes: 6, seconds: undefined, confirmsDisplayed: true };
   const random = seededRandom(3);
-  await runLoad(boxes, plan, { gateway, ledger, tally, clock: systemClock, random, runId: 'F1', signal });
+  await runLoad(boxes, plan, { gateway, tracker, measured, clock: systemClock, random, runId: 'F1', signal });
   const liars = boxes.map((box) => ({
     terminalCode: box.terminalCode,
     announcements: () => (lie.announcements ?? Number)(box.announcements()),
   }));
   const told = lie.toldPartner ?? toldPartner;
-  const asked = { gateway, boxes: liars, ledger, tally, clock: systemClock, toldPartner: told };
+  const asked = { gateway, boxes: liars, tracker, measured, clock: systemClock, toldPartner: told };
   await judge({ ...asked, settleTimeoutMs: isLate(lie) ? LATE_MS : SETTLE_TIMEOUT_MS, signal });
-  expect([...tally.answers]).toEqual([['SUCCESS', 6]]);
-  expect(tally.payments).toBeGreaterThan(0);
-  return ledger.problems.told;
+  expect([...measured.answers]).toEqual([['SUCCESS', 6]]);
+  expect(measured.payments).toBeGreaterThan(0);
+  return tracker.problems.listed;
 }
 
 /** Whether the lie keeps something from coming at all, which need not be waited for. */
@@ -170,27 +170,27 @@ describe.concurrent('the verdict of a fleet', () => {
   it.for<[string, Lie, RegExp]>([
     [
       "a display that shows the other box's screen",
-      { drawn: (ledger, code, frame, scene) => ledger.drawn(OTHER[code] ?? '', frame, scene) },
+      { drawn: (tracker, code, frame, scene) => tracker.drawn(OTHER[code] ?? '', frame, scene) },
       /VVB00000\d shows the QR of order F1-\d, which is for VVB00000\d/,
     ],
     [
       'a display that shows no QR',
-      { drawn: (ledger, code, frame, scene) => scene.kind !== 'payment' && ledger.drawn(code, frame, scene) },
+      { drawn: (tracker, code, frame, scene) => scene.kind !== 'payment' && tracker.drawn(code, frame, scene) },
       /order F1-\d was answered SUCCESS before its QR was on the screen of VVB00000\d/,
     ],
     [
       'a display that shows no payment',
-      { drawn: (ledger, code, frame, scene) => scene.kind !== 'paid' && ledger.drawn(code, frame, scene) },
+      { drawn: (tracker, code, frame, scene) => scene.kind !== 'paid' && tracker.drawn(code, frame, scene) },
       /the payment .{36} of order F1-\d was not shown on VVB00000\d/,
     ],
     [
       'a display that shows each payment twice',
       {
-        drawn: (ledger, code, frame, scene) => {
-          ledger.drawn(code, frame, scene);
+        drawn: (tracker, code, frame, scene) => {
+          tracker.drawn(code, frame, scene);
           if (scene.kind !== 'paid') return;
-          ledger.drawn(code, frame, { kind: 'blank' });
-          ledger.drawn(code, frame, scene);
+          tracker.drawn(code, frame, { kind: 'blank' });
+          tracker.drawn(code, frame, scene);
         },
       },
       /the payment .{36} of order F1-\d was shown 2 times/,
@@ -198,8 +198,8 @@ describe.concurrent('the verdict of a fleet', () => {
     [
       'a display that shows another amount',
       {
-        drawn: (ledger, code, frame, scene) =>
-          ledger.drawn(code, frame, scene.kind === 'paid' ? { ...scene, amount: 1 } : scene),
+        drawn: (tracker, code, frame, scene) =>
+          tracker.drawn(code, frame, scene.kind === 'paid' ? { ...scene, amount: 1 } : scene),
       },
       /the payment .{36} of order F1-\d of \d+ was shown as 1, F1 \d/,
     ],

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { PanelEmulator } from '../../src/bench/panels/emulator.ts';
+import { PANEL_NAMES, type PanelName } from '../../src/bench/panels/emulator.ts';
 import { EscposEmulator } from '../../src/bench/panels/escpos.ts';
-import { PANEL_NAMES, type PanelName } from '../../src/bench/panels/names.ts';
 import { NextionEmulator } from '../../src/bench/panels/nextion.ts';
 import { EMULATORS } from '../../src/bench/panels/panel.ts';
 import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';

@@ -1,8 +1,8 @@
 import { onTestFinished } from 'vitest';
 import { Screen, type ScreenOutcome } from '../../src/agent/screen/screen.ts';
-import { readQr } from '../../src/bench/decode.ts';
 import type { PanelEmulator } from '../../src/bench/panels/emulator.ts';
-import { SwitchablePanel } from '../../src/bench/panels/switched.ts';
+import { SwitchablePanel } from '../../src/bench/panels/emulator.ts';
+import { readQr } from '../../src/bench/pictures.ts';
 import type { DisplayIo, SerialLine } from '../../src/display/contract.ts';
 import { displayFault } from '../../src/display/drivers/fault.ts';
 import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';

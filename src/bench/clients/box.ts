@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
 import { authorizationHeader, type HttpAnswer } from '../../lib/http-client.ts';
 import type { FaultOrder, StandingFault } from '../../protocol/faults.ts';
-import { endedFault, FAULTS, orderedFault, standingIn } from './fault-answers.ts';
+import { endedFault, FAULTS, orderedFault, standingIn } from './faults.ts';
 import { jsonOf, request } from './http.ts';
 
 const boxStatus = z.looseObject({

@@ -3,7 +3,7 @@ import { PayboxError } from '../../lib/errors.ts';
 import { authorizationHeader, parseJson } from '../../lib/http-client.ts';
 import type { FaultOrder, StandingFault } from '../../protocol/faults.ts';
 import { statusResponse } from '../../protocol/http-api.ts';
-import { endedFault, FAULTS, orderedFault, standingIn } from './fault-answers.ts';
+import { endedFault, FAULTS, orderedFault, standingIn } from './faults.ts';
 import { jsonOf, request } from './http.ts';
 import { PartnerClient } from './partner.ts';
 

@@ -26,3 +26,79 @@ const VIOLATIONS_MAX = 1_000;
 export function addViolation(violations: string[], what: string): void {
   if (violations.length < VIOLATIONS_MAX) violations.push(what);
 }
+
+type MakeEmulator<E> = (send: (bytes: Uint8Array) => void) => E;
+
+/** A device with a switch for its power. Without it the device is dark, hears nothing and says nothing; its port stays. */
+export class SwitchablePanel<E extends PanelEmulator> implements PanelEmulator {
+  readonly emulator: E;
+  #isOn = true;
+
+  constructor(make: MakeEmulator<E>, send: (bytes: Uint8Array) => void) {
+    this.emulator = make((bytes) => {
+      if (this.#isOn) send(bytes);
+    });
+  }
+
+  get drawsQr(): boolean {
+    return this.emulator.drawsQr;
+  }
+
+  get isPoweredByPort(): boolean {
+    return this.emulator.isPoweredByPort;
+  }
+
+  get violations(): readonly string[] {
+    return this.emulator.violations;
+  }
+
+  cutPower(): void {
+    this.#isOn = false;
+  }
+
+  restart(): void {
+    this.#isOn = true;
+    this.emulator.restart();
+  }
+
+  receive(bytes: Uint8Array): void {
+    if (this.#isOn) this.emulator.receive(bytes);
+  }
+
+  shownTexts(): readonly string[] {
+    return this.#isOn ? this.emulator.shownTexts() : [];
+  }
+
+  code(): Picture | undefined {
+    return this.#isOn ? this.emulator.code() : undefined;
+  }
+
+  picture(): Picture {
+    const picture = this.emulator.picture();
+    return this.#isOn ? picture : dark(picture);
+  }
+}
+
+function dark({ width, height }: Picture): Picture {
+  const data = new Uint8Array(width * height * 4);
+  for (let alpha = 3; alpha < data.length; alpha += 4) data[alpha] = 255;
+  return { width, height, data };
+}
+
+/** The displays on a serial port that the bench emulates, by the names of their drivers. */
+export const PANEL_NAMES = [
+  'nextion',
+  'dwin',
+  'dqr',
+  'usb-bitmap',
+  'escpos',
+  'cd5220',
+  'matrix-orbital',
+  'openlcd',
+] as const;
+
+export type PanelName = (typeof PANEL_NAMES)[number];
+
+export function isPanelName(name: string): name is PanelName {
+  return PANEL_NAMES.some((it) => it === name);
+}

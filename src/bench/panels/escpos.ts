@@ -1,5 +1,5 @@
 import type { Picture } from '../pictures.ts';
-import { hex } from './character-grid.ts';
+import { hex } from './character-panel.ts';
 import { codeModules, codeOfModules, type Ecc, paperPicture } from './drawing.ts';
 import { addViolation, type PanelEmulator } from './emulator.ts';
 

@@ -1,5 +1,4 @@
-import { hex } from './character-grid.ts';
-import { CharacterPanel } from './character-panel.ts';
+import { CharacterPanel, hex } from './character-panel.ts';
 
 const SETTING = 0x7c;
 const COMMAND = 0xfe;

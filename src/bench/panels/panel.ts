@@ -1,16 +1,15 @@
 import { DISPLAY_DRIVERS } from '../../display/registry.ts';
-import type { Picture } from '../pictures.ts';
+import type { Panel } from '../target.ts';
 import { Cd5220Emulator } from './cd5220.ts';
 import { DqrEmulator } from './dqr.ts';
 import { DwinEmulator } from './dwin.ts';
-import type { PanelEmulator } from './emulator.ts';
+import type { PanelEmulator, PanelName } from './emulator.ts';
+import { SwitchablePanel } from './emulator.ts';
 import { EscposEmulator } from './escpos.ts';
 import { MatrixOrbitalEmulator } from './matrix-orbital.ts';
-import type { PanelName } from './names.ts';
 import { NextionEmulator } from './nextion.ts';
 import { OpenLcdEmulator } from './openlcd.ts';
 import { openPty } from './pty.ts';
-import { SwitchablePanel } from './switched.ts';
 import { UsbBitmapEmulator } from './usb-bitmap.ts';
 
 type MakeEmulator = (send: (bytes: Uint8Array) => void) => PanelEmulator;
@@ -27,32 +26,7 @@ export const EMULATORS: Readonly<Record<PanelName, MakeEmulator>> = {
   openlcd: () => new OpenLcdEmulator(),
 };
 
-/** An emulated panel at the end of a plugged cable. */
-export interface Panel {
-  /** As the box's driver for it is called. */
-  readonly name: PanelName;
-  /** What a box has in `displays` to show on it, before and after each plugging. */
-  readonly display: object;
-  /** Whether it can show a QR at all. */
-  readonly drawsQr: boolean;
-  /** What a person sees on it, drawn by itself from the bytes that came over the wire; dark without power or cable. */
-  picture(): Picture;
-  /** The words on it. */
-  texts(): readonly string[];
-  /** What it was sent since it was plugged in that a device would drop, garble or misprint. */
-  violations(): readonly string[];
-  /** Pulls the cable: whoever has the port open loses it, and the panel is dark. */
-  unplug(): Promise<void>;
-  /** Puts it back: the panel starts anew. */
-  plug(): Promise<void>;
-  /** Takes its power away. Its port stays, unless the power comes through it. */
-  cutPower(): Promise<void>;
-  /** Gives the power back: the panel starts anew. */
-  restorePower(): Promise<void>;
-  /** Unplugs it for good. */
-  close(): Promise<void>;
-}
-
+/** Opens a panel at the end of a plugged cable. Throws MissingPeerError without socat. */
 export async function openPanel(name: PanelName): Promise<Panel> {
   const start = () => new SwitchablePanel(EMULATORS[name], (bytes) => pty.send(bytes));
   let emulator: SwitchablePanel<PanelEmulator>;

@@ -1,4 +1,4 @@
-import type { ReportRow } from './reported.ts';
+import type { ReportRow } from './result.ts';
 import { escaped, tookText } from './text.ts';
 
 /** Steps that stand in the output of a test case; the page has them all. */

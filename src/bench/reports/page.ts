@@ -1,9 +1,32 @@
 import { createHash } from 'node:crypto';
-import type { Result } from '../run/run.ts';
-import { percentilesSvg } from './percentiles.ts';
-import { STYLE } from './style.ts';
+import { percentileTable } from './percentiles.ts';
+import type { Result } from './result.ts';
 import { escaped, tookText } from './text.ts';
 import { timelineOf } from './timeline.ts';
+
+/** The look of every report page, in light and in dark. Kinds of a timeline are coloured alike in rows and filters. */
+const STYLE = `
+:root { color-scheme: light dark; --line: #8883; --soft: #8881; --step: #5b6b7b; --call: #3a6fc4; --service: #2a8f8f;
+  --message: #8a5cc2; --callback: #b26a00; --status: #7a7a7a; --screen: #1a8a3a; --problem: #c62828; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; text-align: left; vertical-align: top; }
+td, p { overflow-wrap: anywhere; }
+td:first-child { white-space: nowrap; text-align: right; font-variant-numeric: tabular-nums; }
+.latencies { width: auto; margin-top: 1rem; } .latencies td { text-align: right; } .latencies td:first-child { text-align: left; }
+pre { margin: .3rem 0; max-width: 100%; overflow-x: auto; white-space: pre-wrap; word-break: break-word; font-size: 12px; }
+img { border: 1px solid #8888; max-width: 20rem; display: block; }
+section { margin-top: 2.5rem; }
+summary { cursor: pointer; } pre { font-weight: normal; }
+.passed { color: #1a8a3a; } .failed, .missing, .problem { color: #c62828; } .skipped { color: #888; } .differs { color: #b26a00; }
+.timeline td:nth-child(2) { width: 5.5rem; font-size: 12px; white-space: nowrap; border-left: 3px solid var(--kind, transparent);
+  color: var(--kind); }
+.timeline tr.step td { background: var(--soft); font-weight: 600; } .timeline tr.problem td { font-weight: bold; }
+.timeline tr.message td:last-child { white-space: pre-wrap; }
+.filters { display: flex; flex-wrap: wrap; gap: .4rem; margin: .6rem 0; font-size: 13px; }
+.filters label { border: 1px solid var(--kind); color: var(--kind); border-radius: 1rem; padding: 0 .6rem 0 .3rem; }
+${kinds('step', 'call', 'service', 'message', 'callback', 'status', 'screen', 'problem')}
+`;
 
 /** Nothing is loaded, nothing runs: what a screen or a payer's text says stays text. */
 const POLICY = `default-src 'none'; img-src data:; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`;
@@ -47,21 +70,12 @@ ${body}
 `;
 }
 
-/** Fewer are no distribution. */
-const DISTRIBUTED_MIN = 4;
-
 function latencies(results: readonly Result[]): string {
   const all = new Map<string, number[]>();
   for (const result of results) {
     for (const [what, values] of result.latencies) all.set(what, [...(all.get(what) ?? []), ...values]);
   }
-  const few = [...all].filter(([, values]) => values.length < DISTRIBUTED_MIN);
-  const told = few.map(([what, values]) => `${escaped(what)}: ${values.map(tookText).join(', ')}`);
-  const pictures = [...all].filter(([, values]) => values.length >= DISTRIBUTED_MIN);
-  return [
-    ...(told.length === 0 ? [] : [`<p>${told.join('; ')}</p>`]),
-    ...pictures.map(([what, values]) => percentilesSvg(what, values)),
-  ].join('\n');
+  return percentileTable(all);
 }
 
 function section({ scenario, outcome, reason, where, entries, entriesOmitted }: Result, index: number): string {
@@ -77,4 +91,15 @@ function section({ scenario, outcome, reason, where, entries, entriesOmitted }: 
 <p class="${outcome}">${escaped(verdict)}${place}</p>
 ${timelineOf(entries, marked)}${left}
 </section>`;
+}
+
+/** The colour of each kind, and that a filter which is off hides its rows. */
+function kinds(...names: string[]): string {
+  return names
+    .map(
+      (name) =>
+        `.timeline tr.${name}, .filters label.${name} { --kind: var(--${name}); } ` +
+        `section:has(.filters label.${name} input:not(:checked)) .timeline tr.${name} { display: none; }`,
+    )
+    .join('\n');
 }

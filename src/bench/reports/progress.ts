@@ -1,4 +1,4 @@
-import type { ReportRow } from './reported.ts';
+import type { ReportRow } from './result.ts';
 import { oneLine, tookText } from './text.ts';
 
 /** What a run tells while it goes on. */
@@ -11,11 +11,17 @@ export interface Progress {
   finish(results: readonly ReportRow[], exitCode: number): void;
 }
 
+export interface TerminalStream {
+  write(text: string): unknown;
+  isTTY?: boolean;
+  columns?: number;
+}
+
 interface Streams {
   /** For programs: stable markers. */
   out: { write(text: string): unknown };
   /** For people: one live line on a terminal, else plain lines. */
-  err: { write(text: string): unknown; isTTY?: boolean; columns?: number };
+  err: TerminalStream;
 }
 
 const CLEAR_LINE = '\r\u001b[2K';
@@ -28,22 +34,30 @@ const SIGNS: Record<ReportRow['outcome'], string> = {
   differs: '~',
 };
 
+/** A line of a terminal that is written over; elsewhere it writes nothing. */
+export function liveLine(out: TerminalStream) {
+  const isLive = out.isTTY === true;
+  return {
+    isLive,
+    show: (text: string) => {
+      if (isLive) out.write(`${CLEAR_LINE}${oneLine(text).slice(0, (out.columns ?? COLUMNS) - 1)}`);
+    },
+    clear: () => {
+      if (isLive) out.write(CLEAR_LINE);
+    },
+  };
+}
+
 /** `PAYBOX-BENCH …` lines on standard output, and progress on standard error. */
 export function progressOn(
   { out, err }: Streams,
   { target, seed, what = 'scenarios' }: { target: string; seed: number; what?: 'scenarios' | 'checks' },
 ): Progress {
-  const isLive = err.isTTY === true;
+  const { show: live, clear } = liveLine(err);
   let head = '';
   const mark = (kind: string, fields: Readonly<Record<string, string | number>>) => {
     const words = Object.entries(fields).map(([key, value]) => `${key}=${quoted(value)}`);
     out.write(`PAYBOX-BENCH ${[kind, ...words].join(' ')}\n`);
-  };
-  const live = (text: string) => {
-    if (isLive) err.write(`${CLEAR_LINE}${oneLine(text).slice(0, (err.columns ?? COLUMNS) - 1)}`);
-  };
-  const clear = () => {
-    if (isLive) err.write(CLEAR_LINE);
   };
   return {
     begin: (name, number, of) => {

@@ -1,4 +1,4 @@
-import type { ReportRow } from './reported.ts';
+import type { ReportRow } from './result.ts';
 import { oneLine } from './text.ts';
 
 /** TAP version 14: a test point a scenario, with a YAML block for what is not as expected. */

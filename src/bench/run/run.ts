@@ -1,7 +1,8 @@
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import { seededRandom } from '../../lib/seeded.ts';
-import { Transcript, type TranscriptEntry } from '../reports/transcript.ts';
+import type { Result } from '../reports/result.ts';
+import { Transcript } from '../reports/transcript.ts';
 import { tryBaseline } from '../steps/account.ts';
 import { type StepContext, StepFailure } from '../steps/context.ts';
 import { endInjected, expectHappened } from '../steps/faults.ts';
@@ -9,28 +10,7 @@ import { runSteps } from '../steps/steps.ts';
 import { reasonToSkip, type Target, type TargetKind } from '../target.ts';
 import type { Scenario } from '../vocabulary/scenario.ts';
 import { Scope } from '../vocabulary/variables.ts';
-import { TrafficRecorder } from './messages.ts';
-
-/** How a scenario came out. `missing`: what it needs was not there. */
-export type Outcome = 'passed' | 'failed' | 'skipped' | 'missing';
-
-/** The verdict on one scenario, with its transcript. */
-export interface Result {
-  scenario: Pick<Scenario, 'name' | 'file' | 'about'>;
-  target: string;
-  seed: number;
-  outcome: Outcome;
-  /** What was expected and is not so, or what is missing; empty when it passed. */
-  reason: string;
-  /** The step, as `happy-path.yaml:12`; undefined when it is about none. */
-  where: string | undefined;
-  /** Milliseconds of everybody's time. */
-  tookMs: number;
-  entries: readonly TranscriptEntry[];
-  /** Entries that there was no room for. */
-  entriesOmitted: number;
-  latencies: ReadonlyMap<string, readonly number[]>;
-}
+import { TrafficRecorder } from './traffic-recorder.ts';
 
 export interface RunOptions {
   seed: number;
@@ -132,7 +112,7 @@ export function contextOf(
 ): StepContext {
   const random = seededRandom(seed);
   const scope = new Scope({ ...builtIns(target, seed, random.uuid()), ...scenario.variables });
-  const own = { state: {}, box: 0, path: ['steps'], run: runSteps };
+  const own = { state: {}, box: 0, path: ['steps'] };
   return { scenario, target, transcript, random, scope, updateGoldens, signal, onStep, ...own };
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { capabilitiesNeeded } from '../target.ts';
 import { readScenario } from '../vocabulary/scenario.ts';
-import type { Route, ServerDeps } from './contract.ts';
+import type { Route, ServerDeps } from './route.ts';
 import { scenarioList } from './schemas.ts';
 
 const health = z.strictObject({ ok: z.literal(true), runs: z.int(), stands: z.int() }).meta({ id: 'Health' });

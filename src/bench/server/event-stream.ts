@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { systemClock } from '../../lib/clock.ts';
 import { EventStream } from '../../lib/event-stream.ts';
-import { Refusal, type Subscribe } from './contract.ts';
+import { Refusal, type Subscribe } from './route.ts';
 import { LIMITS } from './schemas.ts';
 
 /** A reader that leaves more unread is cut off; it may go on with Last-Event-ID. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ResponseDoc, Route } from './contract.ts';
+import type { ResponseDoc, Route } from './route.ts';
 import { failure, LIMITS } from './schemas.ts';
 
 type Json = Record<string, unknown>;

@@ -3,8 +3,8 @@ import { ConfigError } from '../../lib/errors.ts';
 import { everyStep } from '../target.ts';
 import { parseScenario, readScenario, type Scenario } from '../vocabulary/scenario.ts';
 import type { Step } from '../vocabulary/steps.ts';
-import type { ServerDeps } from './contract.ts';
-import type { RunOptions } from './run.ts';
+import type { ServerDeps } from './route.ts';
+import type { RunOptions } from './runs.ts';
 import { type RigRequest, rigRequest, runRequest, type TargetChoice } from './schemas.ts';
 
 const FIX = 'GET /openapi.json has every key';

@@ -1,9 +1,9 @@
 import { MissingPeerError } from '../../lib/errors.ts';
 import { pageOf } from '../reports/page.ts';
 import { step as stepRequest } from '../vocabulary/steps.ts';
-import { type Answer, Refusal, type Route, type RouteRequest } from './contract.ts';
 import type { Rig } from './rig.ts';
 import type { Rigs } from './rigs.ts';
+import { type Answer, Refusal, type Route, type RouteRequest } from './route.ts';
 import { callbackList, failure, rigList, rigRequest, rigView, stepAnswer } from './schemas.ts';
 
 const GONE = { about: 'it has ended, and why', schema: failure };

@@ -2,9 +2,9 @@ import { systemClock } from '../../lib/clock.ts';
 import { reasonWithFix } from '../run/run.ts';
 import { reasonToSkip } from '../target.ts';
 import { durationMs } from '../vocabulary/variables.ts';
-import { Refusal, type ServerDeps } from './contract.ts';
 import { rigOptions } from './orders.ts';
 import { Rig } from './rig.ts';
+import { Refusal, type ServerDeps } from './route.ts';
 import { LIMITS } from './schemas.ts';
 
 const ENDED_EARLY = 'the stand was ended before it was open';

@@ -1,10 +1,9 @@
 import { junitOf } from '../reports/junit.ts';
 import { pageOf } from '../reports/page.ts';
 import { tapOf } from '../reports/tap.ts';
-import { Refusal, type Route, type RouteRequest, type ServerDeps } from './contract.ts';
 import { runOptions } from './orders.ts';
-import type { Run } from './run.ts';
-import type { Runs } from './runs.ts';
+import { Refusal, type Route, type RouteRequest, type ServerDeps } from './route.ts';
+import type { Run, Runs } from './runs.ts';
 import { failure, runList, runRequest, runView } from './schemas.ts';
 
 const NOT_OVER = { about: 'it is not over', schema: failure };

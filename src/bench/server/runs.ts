@@ -1,6 +1,181 @@
-import { Refusal } from './contract.ts';
-import { Run, type RunOptions } from './run.ts';
-import { LIMITS } from './schemas.ts';
+import type { z } from 'zod';
+import { systemClock } from '../../lib/clock.ts';
+import { reasonOf } from '../../lib/errors.ts';
+import type { Outcome, Result } from '../reports/result.ts';
+import { resultWithoutVerdict, runScenario } from '../run/run.ts';
+import type { TargetKind } from '../target.ts';
+import type { Scenario } from '../vocabulary/scenario.ts';
+import type { StreamEvent, Subscribe } from './route.ts';
+import { Refusal } from './route.ts';
+import { LIMITS, type runView } from './schemas.ts';
+
+export type RunView = z.output<typeof runView>;
+
+/** What a run was ordered with. */
+export interface RunOptions {
+  scenarios: readonly Scenario[];
+  kind: TargetKind;
+  seed: number;
+}
+
+/** Scenarios that are judged one after the other, and what they came to. */
+export class Run {
+  readonly id: string;
+  readonly createdAtMs = systemClock.wallMs();
+  readonly results: Result[] = [];
+  readonly #order: RunOptions;
+  readonly #abort = new AbortController();
+  readonly #over = Promise.withResolvers<void>();
+  readonly #events: StreamEvent[] = [];
+  readonly #listeners = new Set<(event: StreamEvent | undefined) => void>();
+  #state: RunView['state'] = 'queued';
+  #step: string | null = null;
+  #beganMs: number | undefined;
+  #tookMs: number | null = null;
+  #told = 0;
+  /** Why the bench itself could not go on. */
+  #broken = '';
+
+  constructor(id: string, order: RunOptions) {
+    this.id = id;
+    this.#order = order;
+  }
+
+  /** Settles once it is over and nothing of it is left. */
+  get over(): Promise<void> {
+    return this.#over.promise;
+  }
+
+  get isOver(): boolean {
+    return this.#state !== 'queued' && this.#state !== 'running';
+  }
+
+  /** The number of the newest event. */
+  get lastEventId(): number {
+    return this.#told;
+  }
+
+  /** Bytes of the pictures that it keeps. */
+  get pictureBytes(): number {
+    const entries = this.results.flatMap((result) => result.entries);
+    return entries.reduce((sum, { picture }) => sum + (picture?.length ?? 0), 0);
+  }
+
+  /** Judges all scenarios unless it is aborted. Never throws. */
+  async execute(): Promise<void> {
+    if (this.isOver) return;
+    this.#state = 'running';
+    this.#beganMs = systemClock.monotonicMs();
+    try {
+      for (const [index, scenario] of this.#order.scenarios.entries()) await this.#judge(scenario, index + 1);
+      this.#end(verdictOf(this.results));
+    } catch (error) {
+      if (!this.#abort.signal.aborted) this.#broken = `the bench itself failed: ${reasonOf(error)}`;
+      this.#end(this.#abort.signal.aborted ? 'aborted' : 'failed');
+    }
+  }
+
+  /** Ends it; settled once nothing of it is left. Changes nothing about one that is over. */
+  async abort(reason: string): Promise<void> {
+    if (this.isOver) return;
+    this.#abort.abort(new Error(reason));
+    if (this.#state === 'queued') this.#end('aborted');
+    await this.over;
+  }
+
+  /** The results, with one for each scenario that was left out because the run was ended. */
+  get allResults(): Result[] {
+    const { scenarios, kind, seed } = this.#order;
+    const why = this.#broken === '' ? this.#abort.signal.reason : this.#broken;
+    const left = this.isOver ? scenarios.slice(this.results.length) : [];
+    return [...this.results, ...left.map((it) => resultWithoutVerdict(it, kind.name, seed, why))];
+  }
+
+  /** What it tells, from the beginning or after the event of this number. */
+  follow(afterId: number): Subscribe {
+    return (listener) => {
+      for (const event of this.#events) if (event.id > afterId) listener(event);
+      if (this.isOver) listener(undefined);
+      else this.#listeners.add(listener);
+      return () => this.#listeners.delete(listener);
+    };
+  }
+
+  view(): RunView {
+    const { scenarios, kind, seed } = this.#order;
+    const self = `/runs/${this.id}`;
+    const problem = this.results.find(({ outcome }) => outcome !== 'passed');
+    const sinceMs = this.#beganMs === undefined ? null : systemClock.monotonicMs() - this.#beganMs;
+    return {
+      id: this.id,
+      state: this.#state,
+      target: kind.name,
+      seed,
+      createdAt: new Date(this.createdAtMs).toISOString(),
+      tookMs: this.#tookMs ?? sinceMs,
+      step: this.#step,
+      reason: this.#broken || (problem?.reason ?? ''),
+      where: problem?.where ?? null,
+      scenarios: scenarios.map(({ name, file }, index) => {
+        const { outcome, reason = '', where = null, tookMs = null } = this.results[index] ?? {};
+        return { name, file, state: outcome ?? this.#stateWithout(index), reason, where, tookMs };
+      }),
+      links: {
+        self,
+        events: `${self}/events`,
+        junit: `${self}/junit.xml`,
+        tap: `${self}/report.tap`,
+        report: `${self}/report.html`,
+      },
+    };
+  }
+
+  async #judge(scenario: Scenario, number: number): Promise<void> {
+    const { kind, seed, scenarios } = this.#order;
+    const { signal } = this.#abort;
+    signal.throwIfAborted();
+    this.#tell('begin', { number, of: scenarios.length, name: scenario.name, file: scenario.file });
+    const onStep = (title: string) => {
+      this.#step = title;
+      this.#tell('step', { number, title });
+    };
+    const result = await runScenario(scenario, kind, { seed, updateGoldens: false, signal, onStep });
+    this.results.push(result);
+    this.#step = null;
+    const { outcome, reason, where = null, tookMs } = result;
+    this.#tell('result', { number, outcome, name: scenario.name, reason, where, tookMs });
+  }
+
+  /** Of a scenario without a result. */
+  #stateWithout(index: number): RunView['state'] {
+    if (this.isOver) return 'aborted';
+    return this.#state === 'running' && index === this.results.length ? 'running' : 'queued';
+  }
+
+  #tell(event: string, data: object): void {
+    this.#told += 1;
+    const told = { id: this.#told, event, data };
+    this.#events.push(told);
+    if (this.#events.length > LIMITS.events) this.#events.shift();
+    for (const listener of this.#listeners) listener(told);
+  }
+
+  #end(state: RunView['state']): void {
+    this.#state = state;
+    this.#step = null;
+    this.#tookMs = this.#beganMs === undefined ? null : systemClock.monotonicMs() - this.#beganMs;
+    this.#tell('end', { state });
+    for (const listener of this.#listeners) listener(undefined);
+    this.#listeners.clear();
+    this.#over.resolve();
+  }
+}
+
+function verdictOf(results: readonly Result[]): Outcome {
+  const outcomes = results.map(({ outcome }) => outcome);
+  const worst = (['failed', 'missing', 'passed'] as const).find((outcome) => outcomes.includes(outcome));
+  return worst ?? 'skipped';
+}
 
 /** The runs of a server: one at a time, in the order in which they came. */
 export class Runs {

@@ -5,7 +5,6 @@ import type { GatewayClient } from '../clients/gateway.ts';
 import type { Transcript } from '../reports/transcript.ts';
 import type { Target } from '../target.ts';
 import type { Scenario } from '../vocabulary/scenario.ts';
-import type { Step } from '../vocabulary/steps.ts';
 import type { Scope } from '../vocabulary/variables.ts';
 
 /** A fault that a scenario has ordered by its name. */
@@ -54,8 +53,6 @@ export interface StepContext {
   readonly path: readonly (string | number)[];
   /** Golden pictures are written, not compared with. */
   readonly updateGoldens: boolean;
-  /** Runs the steps of a list; for steps that hold others. */
-  readonly run: (steps: readonly Step[], context: StepContext) => Promise<void>;
   readonly signal: AbortSignal;
   /** Called with each step as it begins. */
   readonly onStep: (title: string) => void;

@@ -1,8 +1,7 @@
 import { lstat, readFile, realpath, writeFile } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { reasonOf } from '../../lib/errors.ts';
-import { decodePicture, encodePicture } from '../picture-file.ts';
-import { comparePictures } from '../pictures.ts';
+import { comparePictures, decodePicture, encodePicture } from '../pictures.ts';
 import { boxOf, type StepContext } from './context.ts';
 
 const TOLERANCE = 0.001;

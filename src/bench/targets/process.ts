@@ -7,7 +7,13 @@ import { MissingPeerError } from '../../lib/errors.ts';
 import type { TargetKind } from '../target.ts';
 import { realTime } from '../test-time.ts';
 import { makeWorkFolder } from '../work-folder.ts';
-import { type ManagedTargetOptions, managedCapabilities, openManagedTarget, type Part, type Starter } from './own.ts';
+import {
+  type ManagedTargetOptions,
+  managedCapabilities,
+  openManagedTarget,
+  type Part,
+  type Starter,
+} from './managed.ts';
 
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 5_000;

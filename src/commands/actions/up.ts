@@ -5,7 +5,7 @@ import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Agent, startAgent } from '../../agent/agent.ts';
 import { setupOf } from '../../agent/setup.ts';
-import { startSamplePartner } from '../../bench/clients/sample-partner.ts';
+import { startGuardedPartnerServer } from '../../bench/clients/partner-server.ts';
 import type { CallbackAuth } from '../../gateway/config.ts';
 import { type Gateway, startGateway } from '../../gateway/gateway.ts';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
@@ -117,15 +117,15 @@ function defaultDataDir(): string {
 
 async function bundledPartner(closers: Closers, deps: Parameters<typeof startGateway>[1]) {
   const log = deps.log.with({ program: 'partner' });
-  const partner = await startSamplePartner({
+  const partner = await startGuardedPartnerServer({
     ...deps,
     log,
     onPayment: ({ transactionid, amount, orderId }) =>
       log.info('callback-received', { transactionId: transactionid, amount, orderId }),
   }).then(closers.adding);
-  const { callbackUrl, tokenUrl, username, password, signingSecret } = partner;
+  const { url, tokenUrl, username, password, signingSecret } = partner;
   const auth = { kind: 'token' as const, url: tokenUrl, username, password };
-  return { url: callbackUrl, auth, signingSecret };
+  return { url, auth, signingSecret };
 }
 
 /** Settles once the box is registered and its idle screen is drawn; an order that a restart brought back counts too. */

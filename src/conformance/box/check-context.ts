@@ -1,6 +1,6 @@
 import type { BoxClient } from '../../bench/clients/box.ts';
-import type { Capture } from '../../bench/probes.ts';
-import { waitUntilRight } from '../../bench/steps/waiting.ts';
+import type { Capture } from '../../bench/target.ts';
+import { waitUntilRight } from '../../bench/test-time.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { FaultName } from '../../protocol/faults.ts';
 import { type Check, type CheckRun, Mismatch, PreconditionFailed } from '../check.ts';

@@ -1,11 +1,10 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BoxClient } from '../../bench/clients/box.ts';
-import type { Probe } from '../../bench/probes.ts';
-import { agentConfigFor, generateBoxes, type TargetLayout, type Transport } from '../../bench/targets/identities.ts';
-import type { Part, Starter } from '../../bench/targets/own.ts';
-import { freePorts } from '../../bench/targets/ports.ts';
-import { waitUntilReady } from '../../bench/targets/running.ts';
+import type { Probe } from '../../bench/target.ts';
+import { agentConfigFor, generateBoxes, type TargetLayout, type Transport } from '../../bench/targets/config.ts';
+import type { Part, Starter } from '../../bench/targets/managed.ts';
+import { freePorts, waitUntilReady } from '../../bench/targets/managed.ts';
 import { makeWorkFolder } from '../../bench/work-folder.ts';
 import type { Random } from '../../lib/random.ts';
 import { ScriptedGateway } from './gateway/scripted-gateway.ts';

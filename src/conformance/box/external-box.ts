@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process';
 import { networkInterfaces } from 'node:os';
 import { BoxClient } from '../../bench/clients/box.ts';
-import type { Probe } from '../../bench/probes.ts';
-import { waitUntilRight } from '../../bench/steps/waiting.ts';
-import { realTime } from '../../bench/test-time.ts';
+import type { Probe } from '../../bench/target.ts';
+import { realTime, waitUntilRight } from '../../bench/test-time.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 import { isExposed } from '../../lib/tls.ts';

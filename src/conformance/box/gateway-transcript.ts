@@ -1,4 +1,4 @@
-import { waitUntilRight } from '../../bench/steps/waiting.ts';
+import { waitUntilRight } from '../../bench/test-time.ts';
 import { MissingPeerError } from '../../lib/errors.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import type { DownBody, DownOf, UpMessage, UpOf } from '../../protocol/messages.ts';

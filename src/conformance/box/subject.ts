@@ -1,7 +1,7 @@
 import type { BoxClient } from '../../bench/clients/box.ts';
-import type { Capture } from '../../bench/probes.ts';
-import { waitUntilRight } from '../../bench/steps/waiting.ts';
+import type { Capture } from '../../bench/target.ts';
 import type { TestTime } from '../../bench/test-time.ts';
+import { waitUntilRight } from '../../bench/test-time.ts';
 import { MissingPeerError } from '../../lib/errors.ts';
 import type { JudgedIdentity } from './gateway/endpoint.ts';
 import type { ScriptedGateway } from './gateway/scripted-gateway.ts';

@@ -1,5 +1,5 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
-import { waitUntilRight } from '../../bench/steps/waiting.ts';
+import { waitUntilRight } from '../../bench/test-time.ts';
 import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { BOX_ALIVE_MS, BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../protocol/http-api.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readQr } from '../../../src/bench/decode.ts';
-import { decodePicture } from '../../../src/bench/picture-file.ts';
+import { decodePicture, readQr } from '../../../src/bench/pictures.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { FaultName, StandingFault } from '../../../src/protocol/faults.ts';
 import { paymentOf, pushOf, uuid } from '../../box/support.ts';

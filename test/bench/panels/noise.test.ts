@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { readQr } from '../../../src/bench/decode.ts';
+import { readQr } from '../../../src/bench/pictures.ts';
 import { runScenario } from '../../../src/bench/run/run.ts';
 import { parseScenario } from '../../../src/bench/vocabulary/scenario.ts';
 import { emulatedTarget } from '../../../src/commands/bench-emulated.ts';

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { memoryFolder } from '../../../src/bench/targets/volatile.ts';
+import { memoryFolder } from '../../../src/bench/work-folder.ts';
 import { temporaryFolder } from '../../support/net.ts';
 
 it('what need not last is kept where there is room for it, and else in the temporary folder', async () => {

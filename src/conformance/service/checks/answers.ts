@@ -1,5 +1,4 @@
-import { readQr } from '../../../bench/decode.ts';
-import { decodePicture } from '../../../bench/picture-file.ts';
+import { decodePicture, readQr } from '../../../bench/pictures.ts';
 import { PayboxError } from '../../../lib/errors.ts';
 import { Mismatch, PreconditionFailed } from '../../check.ts';
 import { type Answer, sendRequest, summaryOf } from '../client.ts';

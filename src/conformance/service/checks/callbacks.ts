@@ -1,4 +1,4 @@
-import { waitUntilRight, watchWhileRight } from '../../../bench/steps/waiting.ts';
+import { waitUntilRight, watchWhileRight } from '../../../bench/test-time.ts';
 import { parseJson } from '../../../lib/http-client.ts';
 import { PATHS, transactionSync } from '../../../protocol/http-api.ts';
 import { webhookProblem } from '../../../protocol/webhook.ts';

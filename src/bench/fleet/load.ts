@@ -2,8 +2,8 @@ import type { Clock } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
 import type { GatewayClient } from '../clients/gateway.ts';
-import type { FleetOrder, OrderTracker } from './ledger.ts';
-import type { Measurements } from './tally.ts';
+import type { Measurements } from './measurements.ts';
+import type { FleetOrder, OrderTracker } from './order-tracker.ts';
 
 /** How much the shops of a fleet do. */
 export interface LoadPlan {
@@ -19,8 +19,8 @@ export interface LoadPlan {
 
 export interface LoadDeps {
   gateway: GatewayClient;
-  ledger: OrderTracker;
-  tally: Measurements;
+  tracker: OrderTracker;
+  measured: Measurements;
   clock: Clock;
   /** Seeded, so that the same is sold again. */
   random: Random;
@@ -62,7 +62,7 @@ interface Sale {
  * PayboxError when the gateway does not take the partner's credentials.
  */
 export async function runLoad(counters: readonly LoadBox[], plan: LoadPlan, deps: LoadDeps): Promise<void> {
-  const { clock, random, signal, tally } = deps;
+  const { clock, random, signal, measured } = deps;
   const shops = new Load(plan, deps);
   await shops.token();
   const beganMs = clock.monotonicMs();
@@ -77,7 +77,7 @@ export async function runLoad(counters: readonly LoadBox[], plan: LoadPlan, deps
     if (counter === undefined || clock.monotonicMs() >= endMs) break;
     shops.begin(sale, counter);
   }
-  tally.loadMs = clock.monotonicMs() - beganMs;
+  measured.loadMs = clock.monotonicMs() - beganMs;
   await shops.close();
 }
 
@@ -145,7 +145,7 @@ class Load {
   }
 
   async #sell(sale: Sale, counter: LoadBox): Promise<void> {
-    const { clock, tally, signal } = this.#deps;
+    const { clock, measured, signal } = this.#deps;
     const order = await this.#push(sale, counter);
     this.#awaiting.delete(counter.terminalCode);
     this.#oneAnswered.resolve();
@@ -153,12 +153,12 @@ class Load {
     if (order?.answer !== 'SUCCESS' || sale.outcome === 'unpaid') return;
     await clock.sleep(sale.paidAfterMs, sale.outcome === 'paidLate' ? this.#closing.signal : signal);
     if (!signal.aborted) await this.#pay(order);
-    tally.payments += order.payment?.transactionId === undefined ? 0 : 1;
+    measured.payments += order.payment?.transactionId === undefined ? 0 : 1;
   }
 
   /** The order, as the gateway answered it; undefined where there was nothing to push. */
   async #push({ number, amount }: Sale, counter: LoadBox): Promise<FleetOrder | undefined> {
-    const { gateway, ledger, tally, clock, runId } = this.#deps;
+    const { gateway, tracker, measured, clock, runId } = this.#deps;
     const { terminalCode, serialNumber } = counter;
     const { bankAccount, bankCode } = gateway.account;
     const content = `${runId} ${number}`;
@@ -169,7 +169,7 @@ class Load {
       const asked = { ...gateway.account, amount, content, orderId };
       const { qrCode } = await gateway.partner.generate(token, asked);
       order = { terminalCode, orderId, content, amount, qrCode, wasShown: false };
-      ledger.add(order);
+      tracker.add(order);
       const push = {
         bankAccount,
         bankCode,
@@ -183,13 +183,13 @@ class Load {
       const sentMs = clock.monotonicMs();
       const { status, message } = await gateway.partner.sendQr(token, push);
       order.answer = status === 'SUCCESS' ? 'SUCCESS' : message;
-      if (status === 'SUCCESS') tally.confirmedMs.push(clock.monotonicMs() - sentMs);
+      if (status === 'SUCCESS') measured.confirmedMs.push(clock.monotonicMs() - sentMs);
       if (status === 'SUCCESS' && this.#plan.confirmsDisplayed && !order.wasShown) {
-        ledger.problem(`order ${orderId} was answered SUCCESS before its QR was on the screen of ${terminalCode}`);
+        tracker.problem(`order ${orderId} was answered SUCCESS before its QR was on the screen of ${terminalCode}`);
       }
-      tally.answered(order.answer);
+      measured.answered(order.answer);
     } catch (error) {
-      tally.answered(codeOf(error));
+      measured.answered(codeOf(error));
     }
     return order;
   }

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import type { GatewayClient } from '../clients/gateway.ts';
-import type { FleetOrder, FleetPayment, OrderTracker } from './ledger.ts';
-import type { Measurements } from './tally.ts';
+import type { Measurements } from './measurements.ts';
+import type { FleetOrder, FleetPayment, OrderTracker } from './order-tracker.ts';
 
 /** Reports that come later than this after the shops have closed count as lost. Payments of one box wait 3 s for each other. */
 export const SETTLE_TIMEOUT_MS = 30_000;
@@ -28,8 +28,8 @@ export interface AnnouncingBox {
 export interface JudgeInput {
   gateway: GatewayClient;
   boxes: readonly AnnouncingBox[];
-  ledger: OrderTracker;
-  tally: Measurements;
+  tracker: OrderTracker;
+  measured: Measurements;
   clock: Clock;
   /** How often the partner was told of a payment; undefined where its server is not the bench's. */
   toldPartner: ((transactionId: string) => number) | undefined;
@@ -40,12 +40,12 @@ export interface JudgeInput {
 }
 
 /**
- * Waits until every payment is told and reported, and writes into the ledger what is wrong about the money: what was
+ * Waits until every payment is told and reported, and writes into the tracker what is wrong about the money: what was
  * accepted and not shown, reported or announced exactly once, what was told to another box, what nobody paid. Throws
  * MissingPeerError when the gateway does not answer.
  */
 export async function judge(input: JudgeInput): Promise<void> {
-  const { ledger, clock, signal } = input;
+  const { tracker, clock, signal } = input;
   const untilMs = clock.monotonicMs() + input.settleTimeoutMs;
   let rows = await paymentsOf(input);
   while (!isSettled(input, rows) && clock.monotonicMs() < untilMs && !signal.aborted) {
@@ -54,26 +54,26 @@ export async function judge(input: JudgeInput): Promise<void> {
   }
   if (signal.aborted) return;
   const announced = new Map<string, number>();
-  for (const order of ledger.orders) {
-    judgeScreen(order, ledger);
+  for (const order of tracker.orders) {
+    judgeScreen(order, tracker);
     const own = rows.get(order.content) ?? [];
     judgePayment(order, own, input);
     announced.set(order.terminalCode, (announced.get(order.terminalCode) ?? 0) + own.length);
   }
   for (const box of input.boxes) {
     const [expected, count] = [announced.get(box.terminalCode) ?? 0, box.announcements()];
-    if (count !== expected) ledger.problem(`${box.terminalCode} announced ${count} payments, ${expected} were paid`);
+    if (count !== expected) tracker.problem(`${box.terminalCode} announced ${count} payments, ${expected} were paid`);
   }
 }
 
 /** The payments of this run that the gateway holds, by content. */
-async function paymentsOf({ gateway, ledger }: JudgeInput): Promise<Map<string, Listed[]>> {
+async function paymentsOf({ gateway, tracker }: JudgeInput): Promise<Map<string, Listed[]>> {
   const found = new Map<string, Listed[]>();
   for await (const page of gateway.payments()) {
     const own = z
       .array(listed)
       .parse(page)
-      .filter(({ content }) => ledger.orderWith(content) !== undefined);
+      .filter(({ content }) => tracker.orderWith(content) !== undefined);
     for (const row of own) {
       const rows = found.get(row.content) ?? [];
       if (!rows.some(({ transactionId }) => transactionId === row.transactionId)) rows.push(row);
@@ -83,65 +83,66 @@ async function paymentsOf({ gateway, ledger }: JudgeInput): Promise<Map<string, 
   return found;
 }
 
-function isSettled({ ledger, toldPartner }: JudgeInput, rows: ReadonlyMap<string, Listed[]>): boolean {
-  for (const order of ledger.orders) {
+function isSettled({ tracker, toldPartner }: JudgeInput, rows: ReadonlyMap<string, Listed[]>): boolean {
+  for (const order of tracker.orders) {
     const { transactionId } = order.payment ?? {};
     const own = rows.get(order.content) ?? [];
     if (transactionId !== undefined && own.length === 0) return false;
     for (const row of own) {
       if (row.boxes.length === 0 || row.boxes.some(({ reportedAt }) => reportedAt === null)) return false;
-      if (ledger.paidShown(row.transactionId) === undefined || toldPartner?.(row.transactionId) === 0) return false;
+      if (tracker.paidShown(row.transactionId) === undefined || toldPartner?.(row.transactionId) === 0) return false;
     }
   }
   return true;
 }
 
-function judgeScreen(order: FleetOrder, ledger: OrderTracker): void {
+function judgeScreen(order: FleetOrder, tracker: OrderTracker): void {
   const { orderId, terminalCode, answer } = order;
   if (answer === 'SUCCESS') {
-    if (!order.wasShown) ledger.problem(`order ${orderId} was answered SUCCESS, but never was on ${terminalCode}`);
-  } else if (answer !== undefined && ledger.shownOn(terminalCode) === order) {
-    ledger.problem(`order ${orderId} was answered ${answer}, but its QR is on ${terminalCode}`);
+    if (!order.wasShown) tracker.problem(`order ${orderId} was answered SUCCESS, but never was on ${terminalCode}`);
+  } else if (answer !== undefined && tracker.shownOn(terminalCode) === order) {
+    tracker.problem(`order ${orderId} was answered ${answer}, but its QR is on ${terminalCode}`);
   }
 }
 
 function judgePayment(order: FleetOrder, rows: readonly Listed[], input: JudgeInput): void {
-  const { ledger } = input;
+  const { tracker } = input;
   const { payment, orderId } = order;
   for (const row of rows) {
     // One whose answer was lost is a payment all the same.
     if (payment !== undefined && payment.refusal !== undefined) payment.transactionId ??= row.transactionId;
     if (payment?.transactionId === row.transactionId) judgeOne(order, payment, row, input);
-    else ledger.problem(`the gateway holds the payment ${row.transactionId} of order ${orderId}, which nobody made`);
+    else tracker.problem(`the gateway holds the payment ${row.transactionId} of order ${orderId}, which nobody made`);
   }
   if (payment?.transactionId !== undefined && !rows.some((row) => row.transactionId === payment.transactionId)) {
-    ledger.problem(`the gateway accepted the payment ${payment.transactionId} of order ${orderId}, and has lost it`);
+    tracker.problem(`the gateway accepted the payment ${payment.transactionId} of order ${orderId}, and has lost it`);
   }
 }
 
 function judgeOne(order: FleetOrder, payment: FleetPayment, row: Listed, input: JudgeInput): void {
-  const { ledger, tally, toldPartner } = input;
+  const { tracker, measured, toldPartner } = input;
   const { transactionId, boxes, paidAt } = row;
   const { terminalCode, orderId, amount, content } = order;
   const what = `the payment ${transactionId} of order ${orderId}`;
-  const shown = ledger.paidShown(transactionId);
+  const shown = tracker.paidShown(transactionId);
   if (shown === undefined) {
-    ledger.problem(`${what} was not shown on ${terminalCode}`);
+    tracker.problem(`${what} was not shown on ${terminalCode}`);
   } else {
-    if (shown.times !== 1) ledger.problem(`${what} was shown ${shown.times} times`);
-    if (shown.terminalCode !== terminalCode) ledger.problem(`${what} for ${terminalCode} was on ${shown.terminalCode}`);
+    if (shown.times !== 1) tracker.problem(`${what} was shown ${shown.times} times`);
+    if (shown.terminalCode !== terminalCode)
+      tracker.problem(`${what} for ${terminalCode} was on ${shown.terminalCode}`);
     if (shown.amount !== amount || shown.content !== content) {
-      ledger.problem(`${what} of ${amount} was shown as ${shown.amount}, ${shown.content}`);
+      tracker.problem(`${what} of ${amount} was shown as ${shown.amount}, ${shown.content}`);
     }
-    tally.paidShownMs.push(shown.firstAtMs - payment.askedAtMs);
+    measured.paidShownMs.push(shown.firstAtMs - payment.askedAtMs);
   }
-  if (row.amount !== amount) ledger.problem(`${what} of ${amount} is ${row.amount} at the gateway`);
+  if (row.amount !== amount) tracker.problem(`${what} of ${amount} is ${row.amount} at the gateway`);
   const told = boxes.map((box) => box.terminalCode);
   if (told.join() !== terminalCode)
-    ledger.problem(`${what} for ${terminalCode} was told to ${told.join(', ') || 'no box'}`);
+    tracker.problem(`${what} for ${terminalCode} was told to ${told.join(', ') || 'no box'}`);
   for (const { reportedAt, terminalCode: by } of boxes) {
-    if (reportedAt === null) ledger.problem(`${what} was not reported by ${by}`);
-    else tally.reportedMs.push(Date.parse(reportedAt) - Date.parse(paidAt));
+    if (reportedAt === null) tracker.problem(`${what} was not reported by ${by}`);
+    else measured.reportedMs.push(Date.parse(reportedAt) - Date.parse(paidAt));
   }
-  if (toldPartner?.(transactionId) === 0) ledger.problem(`the partner was not told of ${what}`);
+  if (toldPartner?.(transactionId) === 0) tracker.problem(`the partner was not told of ${what}`);
 }

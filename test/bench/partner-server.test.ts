@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { expect, it, onTestFinished } from 'vitest';
-import { startSamplePartner } from '../../src/bench/clients/sample-partner.ts';
+import { startGuardedPartnerServer } from '../../src/bench/clients/partner-server.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
@@ -10,14 +10,14 @@ import { eventually } from '../support/net.ts';
 /** A gateway that calls the sample partner, signed as told, and one payment. */
 async function paid(sign: (secret: string) => string | undefined) {
   const payments: unknown[] = [];
-  const partner = await startSamplePartner({
+  const partner = await startGuardedPartnerServer({
     clock: systemClock,
     random: systemRandom,
     log: createLogger(new PassThrough().resume(), systemClock, 'json'),
     onPayment: ({ transactionid }) => payments.push(transactionid),
   });
   onTestFinished(() => partner.close());
-  const { callbackUrl: url, tokenUrl, username, password } = partner;
+  const { url, tokenUrl, username, password } = partner;
   const auth = { kind: 'token', url: tokenUrl, username, password };
   const gateway = await testGateway({
     callback: { url, auth, signingSecret: sign(partner.signingSecret) },

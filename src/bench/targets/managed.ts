@@ -1,16 +1,17 @@
 import { rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { ConfigError } from '../../lib/errors.ts';
+import { ConfigError, MissingPeerError } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
+
 import { BoxClient } from '../clients/box.ts';
 import { GatewayClient } from '../clients/gateway.ts';
-import { startPartnerServer } from '../clients/shop-server.ts';
-import type { PanelName } from '../panels/names.ts';
-import type { Panel } from '../panels/panel.ts';
-import type { Probe } from '../probes.ts';
-import type { Capability, Power, Target, TargetRequest } from '../target.ts';
+import { startPartnerServer } from '../clients/partner-server.ts';
+import type { PanelName } from '../panels/emulator.ts';
+import type { Capability, Panel, Power, Probe, Target, TargetRequest } from '../target.ts';
 import type { TestTime } from '../test-time.ts';
-import { makeWorkFolder } from '../work-folder.ts';
+import { waitUntilRight } from '../test-time.ts';
+import { makeWorkFolder, memoryFolder } from '../work-folder.ts';
 import {
   agentConfigFor,
   type GeneratedBox,
@@ -19,10 +20,7 @@ import {
   generateBoxes,
   type TargetLayout,
   type Transport,
-} from './identities.ts';
-import { freePorts } from './ports.ts';
-import { waitUntilReady } from './running.ts';
-import { memoryFolder } from './volatile.ts';
+} from './config.ts';
 
 /** More than a gateway or a box of a bench comes to write. */
 const PART_BYTES = 64 * 1024 * 1024;
@@ -181,7 +179,7 @@ async function panelsOf(
   }
   // Loaded here because most targets have none.
   const { openPanel } = await import('../panels/panel.ts');
-  const { panelProbe } = await import('../panels/panel-probe.ts');
+  const { panelProbe } = await import('../probes.ts');
   const panels = new Map<string, Panel>();
   try {
     for (const { terminalCode } of boxes) panels.set(terminalCode, await openPanel(name));
@@ -190,4 +188,51 @@ async function panelsOf(
     throw error;
   }
   return { panels, probe: probe === 'panel' ? panelProbe(panels) : probe };
+}
+
+/** So many different TCP ports on loopback that were free a moment ago. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  const ports = await Promise.all(
+    servers.map(
+      (server) =>
+        new Promise<number>((resolve, reject) => {
+          server.once('error', reject);
+          server.listen(0, '127.0.0.1', () => {
+            const address = server.address();
+            resolve(address === null || typeof address === 'string' ? 0 : address.port);
+          });
+        }),
+    ),
+  );
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
+
+/** How long a box may take from its start to its first picture and its registration, or to the code of its enrolment. */
+const READY_TIMEOUT_MS = 30_000;
+
+/**
+ * Waits until a box is at work: idle or showing, or with a code on its screen. Throws MissingPeerError, or what the
+ * signal was aborted with.
+ */
+export async function waitUntilReady(
+  box: BoxClient,
+  time: TestTime,
+  signal = new AbortController().signal,
+): Promise<void> {
+  const look = async () => {
+    try {
+      const { state, online, enrolment } = await box.status();
+      const isThere =
+        (online || (enrolment !== undefined && enrolment !== null)) && (await box.picture()) !== undefined;
+      return isThere && state !== 'starting' ? undefined : `it is ${state}, ${online ? 'online' : 'offline'}`;
+    } catch (error) {
+      if (error instanceof MissingPeerError) return error.message;
+      throw error;
+    }
+  };
+  const problem = await waitUntilRight(time, READY_TIMEOUT_MS, look, signal);
+  if (problem === undefined) return;
+  throw new MissingPeerError(`box ${box.terminalCode} is not at work: ${problem}`, 'see the logs in the report folder');
 }

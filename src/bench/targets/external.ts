@@ -4,9 +4,8 @@ import { authorizationHeader } from '../../lib/http-client.ts';
 import { BoxClient, type BoxStatus } from '../clients/box.ts';
 import { type Account, GatewayClient, gatewayAbout } from '../clients/gateway.ts';
 import { jsonOf, request } from '../clients/http.ts';
-import { isPanelName } from '../panels/names.ts';
-import type { Probe } from '../probes.ts';
-import type { Capability, TargetKind } from '../target.ts';
+import { isPanelName } from '../panels/emulator.ts';
+import type { Capability, Probe, TargetKind } from '../target.ts';
 import { realTime } from '../test-time.ts';
 
 export interface GatewayOptions {
