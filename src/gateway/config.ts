@@ -6,8 +6,8 @@ import { findBank } from '../protocol/banks.ts';
 import { bankAccount, boxCode, freeText, LIMITS } from '../protocol/fields.ts';
 import { isSampleSecret, SECRET_EXPECTED, strongSecret } from '../protocol/secret.ts';
 import { webhookKey } from '../protocol/webhook.ts';
-import { addressProblem, isOwnHost, portOf } from './callbacks/destination.ts';
-import { callbackLateRetries, callbackRetryWaitsMs } from './callbacks/retry-schedule.ts';
+import { addressProblem, isOwnHost, portOf } from './callback-destination.ts';
+import { callbackLateRetries, callbackRetryWaitsMs } from './retry-schedule.ts';
 
 /** Room for about 7,000 boxes, which are read within seconds. */
 export const GATEWAY_FILE_CHARS_MAX = 1_048_576;

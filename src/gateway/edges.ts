@@ -7,9 +7,9 @@ import type { BrokerLogin } from './boxes/broker-rights.ts';
 import type { Connect } from './boxes/connection.ts';
 import type { Hub } from './boxes/hub.ts';
 import type { MakeAttempt } from './callbacks/attempt.ts';
-import { createReceivePayment, type ReceivePayment, type ReceivePaymentDeps } from './pay.ts';
+import { createReceivePayment, type ReceivePayment, type ReceivePaymentDeps } from './service/receive-payment.ts';
 import { type Result, refuse } from './result.ts';
-import type { Tokens } from './tokens.ts';
+import type { Tokens } from './access/tokens.ts';
 
 /** The hub as the transports of boxes use it. */
 export type BoxHub = Pick<Hub, 'session' | 'receive' | 'disconnected'>;

@@ -1,7 +1,18 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { BacklogNow, BacklogReader } from './callbacks/backlog.ts';
 
-/** What the gateway counts, in a registry of its own. */
+/** Callbacks that are not delivered. */
+export interface BacklogCounts {
+  waiting: number;
+  /** Dead letters: they are tried again only by hand. */
+  failed: number;
+  /** Age of the oldest waiting callback; 0 without one. */
+  oldestWaitingSeconds: number;
+}
+
+/** `undefined` while the store does not answer. Never rejects. */
+export type CountBacklog = () => Promise<BacklogCounts | undefined>;
+
+/** Counters of the gateway, in a registry of their own. */
 export interface Metrics {
   /** A push was answered: `SUCCESS` or the code of its failure. */
   pushed(result: string, seconds: number): void;
@@ -13,7 +24,7 @@ export interface Metrics {
 
 const SECONDS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10];
 
-export function createMetrics(boxesOnline: () => number, backlog: BacklogReader): Metrics {
+export function createMetrics(boxesOnline: () => number, backlog: CountBacklog): Metrics {
   const registry = new Registry();
   const registers = [registry];
   const pushes = new Counter({
@@ -54,8 +65,8 @@ export function createMetrics(boxesOnline: () => number, backlog: BacklogReader)
   };
 }
 
-function gaugesOf(backlog: BacklogReader, registers: Registry[]): void {
-  const gauge = (name: string, help: string, read: (now: BacklogNow) => number) =>
+function gaugesOf(backlog: CountBacklog, registers: Registry[]): void {
+  const gauge = (name: string, help: string, read: (now: BacklogCounts) => number) =>
     new Gauge({
       name,
       help,

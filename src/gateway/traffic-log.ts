@@ -2,30 +2,37 @@ import type { Clock } from '../lib/clock.ts';
 import type { Random } from '../lib/random.ts';
 import type { DownMessage, UpMessage } from '../protocol/messages.ts';
 import type { WireEntry, WireEntryOf, WirePage } from '../protocol/wire.ts';
-import { bodyToTell } from './wire/masking.ts';
 
-/** What is kept: the newest entries, and of those no more than so many characters. */
+/** The newest entries are kept, up to this number and up to CHARS_MAX characters. */
 const ENTRIES_MAX = 20_000;
 const CHARS_MAX = 16_000_000;
-/** One answer holds no more, unless its first entry alone does. */
+/** Characters of one page, unless its first entry alone has more. */
 const PAGE_CHARS_MAX = 4_000_000;
-/** Of a longer body or answer, the beginning is kept. */
+/** Kept characters of a body or answer. */
 const TEXT_CHARS_MAX = 16_384;
-/** What an entry takes besides its texts, about. */
+/** About what an entry takes besides its texts. */
 const ENTRY_CHARS = 200;
-/** Slots of entries that are gone, before the list is made anew. */
-const GONE_MAX = 4_096;
+/** Empty slots before the list is compacted. */
+const EMPTIED_MAX = 4_096;
+
+/** Fields whose values are masked, so that a reader of the log cannot log in. */
+const SECRET_FIELD = /password|secret|token|authorization|checksum/i;
+const MASK = '***';
+/** The same in text that is not JSON, up to the possible end of the value. */
+const SECRET_TEXT =
+  /((?:password|secret|token|authorization|checksum)\w{0,30}"?\s{0,8}[:=]\s{0,8})("(?:[^"\\]|\\.)*"?|[^\s,}&"]+)/gi;
+const DEPTH_MAX = 8;
 
 type Numbered = 'n' | 'at' | 'upMs';
 type Unnumbered<E> = E extends WireEntry ? Omit<E, Numbered> : never;
-type Told<K extends WireEntry['kind']> = Omit<WireEntryOf<K>, Numbered | 'kind'>;
+type Fields<K extends WireEntry['kind']> = Omit<WireEntryOf<K>, Numbered | 'kind'>;
 
 interface Kept {
   wallMs: number;
   monotonicMs: number;
   chars: number;
-  /** Made when somebody asks: nobody does while a gateway is in a hurry. */
-  tell: () => Unnumbered<WireEntry>;
+  /** Makes the entry when it is read, to save time while it is written. */
+  read: () => Unnumbered<WireEntry>;
 }
 
 export interface TrafficLogDeps {
@@ -33,14 +40,14 @@ export interface TrafficLogDeps {
   random: Random;
 }
 
-/** The newest that the gateway heard and said, in memory, for whoever records, reports or looks for a fault. */
+/** The newest calls, messages and callbacks of the gateway, in memory only. */
 export class TrafficLog {
   readonly #clock: Clock;
   readonly #run: string;
   readonly #startedMs: number;
   #kept: Kept[] = [];
-  /** Of `#kept`, how many at its beginning are gone. */
-  #gone = 0;
+  /** Empty slots at the beginning of `#kept`. */
+  #emptied = 0;
   /** The number of the newest entry. */
   #newest = 0;
   #chars = 0;
@@ -51,14 +58,14 @@ export class TrafficLog {
     this.#startedMs = clock.monotonicMs();
   }
 
-  /** `body` and `answer` are texts as they were sent; secrets in them are not told. */
-  call(told: Omit<Told<'call'>, 'body' | 'answer'> & { body: string; answer: string }): void {
-    const [body, answer] = [cut(told.body), cut(told.answer)];
+  /** `body` and `answer` are texts as they were sent; their secrets are masked. */
+  call(fields: Omit<Fields<'call'>, 'body' | 'answer'> & { body: string; answer: string }): void {
+    const [body, answer] = [cut(fields.body), cut(fields.answer)];
     this.#add(body.length + answer.length, () => ({
-      ...told,
+      ...fields,
       kind: 'call',
-      body: bodyToTell(body),
-      answer: bodyToTell(answer),
+      body: withoutSecrets(body),
+      answer: withoutSecrets(answer),
     }));
   }
 
@@ -71,29 +78,29 @@ export class TrafficLog {
   }
 
   /** `body` is the text as it was sent. */
-  callback(told: Omit<Told<'callback'>, 'body' | 'answer'> & { body: string; answer: string | null }): void {
-    const [body, answer] = [cut(told.body), told.answer === null ? null : cut(told.answer)];
+  callback(fields: Omit<Fields<'callback'>, 'body' | 'answer'> & { body: string; answer: string | null }): void {
+    const [body, answer] = [cut(fields.body), fields.answer === null ? null : cut(fields.answer)];
     this.#add(body.length + (answer?.length ?? 0), () => ({
-      ...told,
+      ...fields,
       kind: 'callback',
-      body: bodyToTell(body),
-      answer: answer === null ? null : bodyToTell(answer),
+      body: withoutSecrets(body),
+      answer: answer === null ? null : withoutSecrets(answer),
     }));
   }
 
   /** The entries after number `since`, the oldest first, `limit` at most. */
   since(since: number, limit: number): WirePage {
-    const oldest = this.#newest - (this.#kept.length - this.#gone) + 1;
+    const oldest = this.#newest - (this.#kept.length - this.#emptied) + 1;
     const first = Math.max(since + 1, oldest);
     const entries: WireEntry[] = [];
     let chars = 0;
     for (let n = first; n <= this.#newest && entries.length < limit; n += 1) {
-      const kept = this.#kept[this.#gone + n - oldest];
+      const kept = this.#kept[this.#emptied + n - oldest];
       if (kept === undefined) break;
       chars += kept.chars;
       if (chars > PAGE_CHARS_MAX && entries.length > 0) break;
       const at = new Date(kept.wallMs).toISOString();
-      entries.push({ n, at, upMs: kept.monotonicMs - this.#startedMs, ...kept.tell() });
+      entries.push({ n, at, upMs: kept.monotonicMs - this.#startedMs, ...kept.read() });
     }
     return {
       run: this.#run,
@@ -104,29 +111,29 @@ export class TrafficLog {
     };
   }
 
-  #add(textChars: number, tell: Kept['tell']): void {
+  #add(textChars: number, read: Kept['read']): void {
     const chars = textChars + ENTRY_CHARS;
-    this.#kept.push({ wallMs: this.#clock.wallMs(), monotonicMs: this.#clock.monotonicMs(), chars, tell });
+    this.#kept.push({ wallMs: this.#clock.wallMs(), monotonicMs: this.#clock.monotonicMs(), chars, read });
     this.#newest += 1;
     this.#chars += chars;
-    while (this.#kept.length - this.#gone > ENTRIES_MAX || this.#chars > CHARS_MAX) {
-      this.#chars -= this.#kept[this.#gone]?.chars ?? 0;
-      this.#kept[this.#gone] = GONE;
-      this.#gone += 1;
+    while (this.#kept.length - this.#emptied > ENTRIES_MAX || this.#chars > CHARS_MAX) {
+      this.#chars -= this.#kept[this.#emptied]?.chars ?? 0;
+      this.#kept[this.#emptied] = EMPTY;
+      this.#emptied += 1;
     }
-    if (this.#gone > GONE_MAX) {
-      this.#kept = this.#kept.slice(this.#gone);
-      this.#gone = 0;
+    if (this.#emptied > EMPTIED_MAX) {
+      this.#kept = this.#kept.slice(this.#emptied);
+      this.#emptied = 0;
     }
   }
 }
 
-/** Stands where an entry was, so that what it held is let go. */
-const GONE: Kept = {
+/** An empty slot; it frees the memory of its entry. */
+const EMPTY: Kept = {
   wallMs: 0,
   monotonicMs: 0,
   chars: 0,
-  tell: () => ({ kind: 'box', box: '', online: false, why: '' }),
+  read: () => ({ kind: 'box', box: '', online: false, why: '' }),
 };
 
 function cut(text: string): string {
@@ -137,4 +144,24 @@ function charsOf(message: object): number {
   let chars = 0;
   for (const value of Object.values(message)) if (typeof value === 'string') chars += value.length;
   return chars;
+}
+
+/** A body with its secrets masked: decoded JSON, else its text; null for an empty one. */
+export function withoutSecrets(text: string): unknown {
+  if (text === '') return null;
+  try {
+    return masked(JSON.parse(text) as unknown, 0);
+  } catch {
+    // Not JSON, or too deep.
+    return text.replaceAll(SECRET_TEXT, `$1${MASK}`);
+  }
+}
+
+function masked(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth >= DEPTH_MAX) throw new Error('too deep');
+  if (Array.isArray(value)) return value.map((it) => masked(it, depth + 1));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, it]) => [key, SECRET_FIELD.test(key) ? MASK : masked(it, depth + 1)]),
+  );
 }

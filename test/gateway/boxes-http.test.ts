@@ -9,7 +9,7 @@ import { Changes } from '../../src/gateway/changes.ts';
 import type { Directory } from '../../src/gateway/directory.ts';
 import { createApp } from '../../src/gateway/http/app.ts';
 import { boxRoutes } from '../../src/gateway/http/box-routes.ts';
-import { Logins } from '../../src/gateway/logins.ts';
+import { Logins } from '../../src/gateway/access/logins.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
 import { TrafficLog } from '../../src/gateway/traffic-log.ts';
 import { systemClock } from '../../src/lib/clock.ts';

@@ -3,7 +3,7 @@ import { type AddressInfo, isIP, type LookupFunction } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createPost } from '../../src/gateway/callbacks/attempt.ts';
-import { destinationProblem } from '../../src/gateway/callbacks/destination.ts';
+import { destinationProblem } from '../../src/gateway/callback-destination.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
 import { webhookProblem } from '../../src/protocol/webhook.ts';

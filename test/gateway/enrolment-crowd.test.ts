@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { EnrolmentRequests } from '../../src/gateway/enrolment-requests.ts';
+import { EnrolmentRequests } from '../../src/gateway/access/enrolment-requests.ts';
 import { EnrolmentRequestStore } from '../../src/gateway/store/repositories/credentials.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { AskingBox, askFrom, loginStatus } from '../support/asking-box.ts';

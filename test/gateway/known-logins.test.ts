@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openKnownLogins } from '../../src/gateway/known-logins.ts';
+import { openKnownLogins } from '../../src/gateway/access/known-logins.ts';
 import { KNOWN_LOGINS_MAX } from '../../src/gateway/store/repositories/credentials.ts';
 import type { Store } from '../../src/gateway/store/store.ts';
 import { systemRandom } from '../../src/lib/random.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
-import { paymentEffects } from '../../src/gateway/domain/payment.ts';
+import { paymentEffects } from '../../src/gateway/service/payment-effects.ts';
 import type { OrderRow } from '../../src/gateway/store/schema/tables.ts';
 import { ACCOUNT, BOX1, BOX2, BOXES } from './harness.ts';
 import { order } from './store-rows.ts';

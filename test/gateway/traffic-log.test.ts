@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { TrafficLog } from '../../src/gateway/traffic-log.ts';
-import { bodyToTell } from '../../src/gateway/wire/masking.ts';
+import { TrafficLog, withoutSecrets } from '../../src/gateway/traffic-log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { wirePage } from '../../src/protocol/wire.ts';
@@ -83,6 +82,6 @@ describe('the wire', () => {
     ['"a text"', 'a text'],
     [`${'['.repeat(20)}{"token":"t"}${']'.repeat(20)}`, `${'['.repeat(20)}{"token":***}${']'.repeat(20)}`],
   ])('tells %s without its secrets', (text, told) => {
-    expect(bodyToTell(text)).toEqual(told);
+    expect(withoutSecrets(text)).toEqual(told);
   });
 });

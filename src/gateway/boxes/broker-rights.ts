@@ -5,7 +5,7 @@ import type { Random } from '../../lib/random.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic } from '../../protocol/topics.ts';
 import type { Directory } from '../directory.ts';
-import { boxPasswordOf, type Logins } from '../logins.ts';
+import { boxPasswordOf, type Logins } from '../access/logins.ts';
 import { LimitedSocket } from './packet-limit.ts';
 
 /** What is published with QoS 2 would be kept until its end, which need never come. */

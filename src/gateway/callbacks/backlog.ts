@@ -1,19 +1,13 @@
 import { type Clock, withDeadline } from '../../lib/clock.ts';
+import type { BacklogCounts } from '../metrics.ts';
 import type { Backlog } from '../store/repositories/callbacks.ts';
 
 const ANSWER_TIMEOUT_MS = 2000;
 /** However often it is asked, the store is read once in this time. */
 const CACHED_MS = 1000;
 
-/** Callbacks that are not delivered. */
-export interface BacklogNow {
-  waiting: number;
-  /** Dead letters: they are tried again only by hand. */
-  failed: number;
-  /** Age of the oldest waiting callback; 0 without one. */
-  oldestWaitingSeconds: number;
-  partners: Backlog['partners'];
-}
+/** Callbacks that are not delivered, in all and by partner. */
+export type BacklogNow = BacklogCounts & Pick<Backlog, 'partners'>;
 
 /** Reads the backlog; `undefined` while the store does not answer. Never rejects. */
 export type BacklogReader = () => Promise<BacklogNow | undefined>;

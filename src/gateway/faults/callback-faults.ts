@@ -4,7 +4,7 @@ import type { FaultName } from '../../protocol/faults.ts';
 import { type TransactionSync, transactionSync } from '../../protocol/http-api.ts';
 import type { Answer, CallbackRequest, MakeAttempt, Post } from '../callbacks/attempt.ts';
 import type { Directory } from '../directory.ts';
-import { parseJson } from '../domain/decode.ts';
+import { parseJson } from '../decode.ts';
 import type { DelayedOccurrence, Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 import type { LatePayments } from './payment-faults.ts';

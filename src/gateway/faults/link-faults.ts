@@ -5,7 +5,7 @@ import type { FaultOrder } from '../../protocol/faults.ts';
 import { BOX_PATHS } from '../../protocol/http-api.ts';
 import type { BoxConnection, BoxSocket, Connect } from '../boxes/connection.ts';
 import type { BoxHub } from '../edges.ts';
-import { basicCredentials, pathOf } from '../http/requests.ts';
+import { basicCredentials, pathOf } from '../access/requests.ts';
 import type { OrderedFault } from './active-faults.ts';
 import { holdSocket } from './hold-socket.ts';
 import { FaultyConnection, type PushFaultsDeps } from './push-faults.ts';

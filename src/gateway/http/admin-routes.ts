@@ -9,15 +9,15 @@ import type { MessageSigner } from '../boxes/message-signer.ts';
 import type { Changes } from '../changes.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { FaultOrders } from '../edges.ts';
-import type { Logins } from '../logins.ts';
+import type { Logins } from '../access/logins.ts';
 import type { Result } from '../result.ts';
-import type { Service } from '../service.ts';
+import type { Service } from '../service/service.ts';
 import type { Store } from '../store/store.ts';
 import type { TrafficLog } from '../traffic-log.ts';
 import { requireAdmin } from './admin.ts';
 import { type CallbackRoutesDeps, callbackRoutes } from './callback-routes.ts';
 import { faultRoutes } from './fault-routes.ts';
-import { answerRefusal, listQuery, logRefusal, openStream, ROWS_MAX } from './requests.ts';
+import { answerRefusal, listQuery, logRefusal, openStream, ROWS_MAX } from '../access/requests.ts';
 import { logAdminRequests, trafficRoutes } from './traffic-routes.ts';
 import { createViews, type Views } from './views.ts';
 

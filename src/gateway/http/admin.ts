@@ -2,8 +2,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { hostnameOf, isForeignPage, strangerProblem } from '../../lib/http-guard.ts';
 import type { Logger } from '../../lib/log.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
-import type { Logins } from '../logins.ts';
-import { answerRefusal, bearerToken, isLoggedIn } from './requests.ts';
+import type { Logins } from '../access/logins.ts';
+import { answerRefusal, bearerToken, isLoggedIn } from '../access/requests.ts';
 
 export interface AdminGuardDeps {
   /** Whoever sends it is an admin; without one every program on this machine is. */

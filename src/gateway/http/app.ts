@@ -8,7 +8,7 @@ import type { Logger } from '../../lib/log.ts';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { Turns } from '../../lib/turns.ts';
 import { LIMITS } from '../../protocol/fields.ts';
-import { answerRefusal, pathOf } from './requests.ts';
+import { answerRefusal, pathOf } from '../access/requests.ts';
 
 /** Boxes, partners and pages together. */
 const CONNECTIONS_MAX = 4_096;

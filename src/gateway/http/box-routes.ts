@@ -9,8 +9,8 @@ import { type BoxConnection, type Connect, connectionToEvict } from '../boxes/co
 import type { Hub } from '../boxes/hub.ts';
 import type { MessageSigner } from '../boxes/message-signer.ts';
 import type { Directory } from '../directory.ts';
-import { boxPasswordOf, type Logins } from '../logins.ts';
-import { answerRefusal, basicCredentials, isLoggedIn, openStream } from './requests.ts';
+import { boxPasswordOf, type Logins } from '../access/logins.ts';
+import { answerRefusal, basicCredentials, isLoggedIn, openStream } from '../access/requests.ts';
 
 /** Open streams of one box: the one in use and those not yet ended. One more ends another that is not in use. */
 const STREAMS_PER_BOX_MAX = 4;

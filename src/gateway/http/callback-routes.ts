@@ -6,7 +6,7 @@ import type { BacklogReader } from '../callbacks/backlog.ts';
 import type { CallbackDispatcher } from '../callbacks/dispatcher.ts';
 import type { Directory } from '../directory.ts';
 import type { Store } from '../store/store.ts';
-import { answerRefusal, listQuery, readBody } from './requests.ts';
+import { answerRefusal, listQuery, readBody } from '../access/requests.ts';
 import type { Views } from './views.ts';
 
 const CHOICE_BYTES_MAX = 4_096;

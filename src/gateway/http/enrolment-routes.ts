@@ -3,11 +3,11 @@ import { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import { ENROLMENTS_PATH, enrolmentRequest } from '../../protocol/enrolment.ts';
 import type { Directory } from '../directory.ts';
-import type { Enrolments } from '../enrolments.ts';
-import type { Logins } from '../logins.ts';
+import type { Enrolments } from '../access/enrolments.ts';
+import type { Logins } from '../access/logins.ts';
 import type { Result } from '../result.ts';
 import { requireAdmin } from './admin.ts';
-import { answerRefusal, readBody } from './requests.ts';
+import { answerRefusal, readBody } from '../access/requests.ts';
 
 const REQUEST_BYTES_MAX = 1_024;
 

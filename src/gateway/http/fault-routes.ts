@@ -4,7 +4,7 @@ import { issuesOf } from '../../protocol/codec.ts';
 import { faultOrder } from '../../protocol/faults.ts';
 import type { FaultOrders } from '../edges.ts';
 import { type Refusal, refuse } from '../result.ts';
-import { logRefusal, readBody } from './requests.ts';
+import { logRefusal, readBody } from '../access/requests.ts';
 
 const ORDER_BYTES_MAX = 4_096;
 

@@ -7,7 +7,7 @@ import type { Health } from '../health.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Store } from '../store/store.ts';
 import { openApi } from './openapi.ts';
-import { answerRefusal } from './requests.ts';
+import { answerRefusal } from '../access/requests.ts';
 
 const OWN = new URL('../pages/', import.meta.url);
 const SWAGGER = new URL('.', import.meta.resolve('swagger-ui-dist/package.json'));

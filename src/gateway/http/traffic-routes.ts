@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import { WIRE_PAGE_MAX } from '../../protocol/wire.ts';
 import type { TrafficLog } from '../traffic-log.ts';
-import { answerRefusal, pathOf } from './requests.ts';
+import { answerRefusal, pathOf } from '../access/requests.ts';
 
 const wireQuery = z.object({
   since: z.coerce.number().int().min(0).default(0),

@@ -1,6 +1,6 @@
-import type { Clock } from '../lib/clock.ts';
-import { networkOf } from '../lib/network.ts';
-import { ENROLMENT_LIFETIME_MS, type EnrolmentRequest, type EnrolmentState } from '../protocol/enrolment.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { networkOf } from '../../lib/network.ts';
+import { ENROLMENT_LIFETIME_MS, type EnrolmentRequest, type EnrolmentState } from '../../protocol/enrolment.ts';
 
 /** Requests under the name of one box: its own, and those of anybody who claims to be it. */
 const REQUESTS_PER_BOX_MAX = 4_096;

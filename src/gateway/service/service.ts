@@ -1,20 +1,20 @@
-import type { Clock } from '../lib/clock.ts';
-import type { Logger } from '../lib/log.ts';
-import type { Random } from '../lib/random.ts';
-import type { GenerateResponse } from '../protocol/http-api.ts';
-import type { Hub } from './boxes/hub.ts';
-import type { Changes } from './changes.ts';
-import type { GatewayConfig, PartnerConfig } from './config.ts';
-import type { Directory } from './directory.ts';
-import { generate } from './domain/generate.ts';
-import { decideSendQr, type Sendable } from './domain/send-qr.ts';
-import { decideTestCallback } from './domain/test-callback.ts';
-import type { Metrics } from './metrics.ts';
-import type { ReceivePayment } from './pay.ts';
-import { accept, type Result, refuse } from './result.ts';
-import type { NewOrder } from './store/repositories/orders.ts';
-import type { PaymentDetails } from './store/repositories/payments.ts';
-import type { Store } from './store/store.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Random } from '../../lib/random.ts';
+import type { GenerateResponse } from '../../protocol/http-api.ts';
+import type { Hub } from '../boxes/hub.ts';
+import type { Changes } from '../changes.ts';
+import type { GatewayConfig, PartnerConfig } from '../config.ts';
+import type { Directory } from '../directory.ts';
+import { generate } from './generate.ts';
+import { decideSendQr, type Sendable } from './send-qr.ts';
+import { decideTestCallback } from './test-callback.ts';
+import type { Metrics } from '../metrics.ts';
+import type { ReceivePayment } from './receive-payment.ts';
+import { accept, type Result, refuse } from '../result.ts';
+import type { NewOrder } from '../store/repositories/orders.ts';
+import type { PaymentDetails } from '../store/repositories/payments.ts';
+import type { Store } from '../store/store.ts';
 
 export interface ServiceDeps {
   config: GatewayConfig;

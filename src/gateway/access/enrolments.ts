@@ -1,6 +1,6 @@
-import type { Clock } from '../lib/clock.ts';
-import type { Logger } from '../lib/log.ts';
-import type { Random } from '../lib/random.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Random } from '../../lib/random.ts';
 import {
   type AgreementKey,
   agreedSecret,
@@ -12,15 +12,15 @@ import {
   gatewayProof,
   isProof,
   readEnrolmentCode,
-} from '../protocol/enrolment.ts';
-import type { Changes } from './changes.ts';
-import type { GatewayConfig } from './config.ts';
-import type { Directory } from './directory.ts';
+} from '../../protocol/enrolment.ts';
+import type { Changes } from '../changes.ts';
+import type { GatewayConfig } from '../config.ts';
+import type { Directory } from '../directory.ts';
 import { EnrolmentRequests, isSameRequest, type PendingRequest, REMEMBERED_MS } from './enrolment-requests.ts';
-import { accept, type Refusal, type Result, refuse } from './result.ts';
-import type { BoxSecretStore } from './store/repositories/credentials.ts';
-import type { EnrolmentRequestRow } from './store/schema/tables.ts';
-import type { Store } from './store/store.ts';
+import { accept, type Refusal, type Result, refuse } from '../result.ts';
+import type { BoxSecretStore } from '../store/repositories/credentials.ts';
+import type { EnrolmentRequestRow } from '../store/schema/tables.ts';
+import type { Store } from '../store/store.ts';
 
 /** After this many wrong codes all requests of the box are rejected. */
 const WRONG_CODES_MAX = 10;

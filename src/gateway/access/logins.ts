@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { Clock } from '../lib/clock.ts';
-import { networkOf } from '../lib/network.ts';
-import { equalSecrets } from '../protocol/checksum.ts';
-import { loginOf } from '../protocol/keys.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { networkOf } from '../../lib/network.ts';
+import { equalSecrets } from '../../protocol/checksum.ts';
+import { loginOf } from '../../protocol/keys.ts';
 import { KnownLogins } from './known-logins.ts';
 
 /** Allows so many wrong logins at once; one is forgotten after each `forgetMs`. */

@@ -5,7 +5,7 @@ import { type GenerateRequest, generateRequest } from '../../protocol/http-api.t
 import { encodeVietQr } from '../../protocol/vietqr.ts';
 import type { Directory } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
-import { decodeBody } from './decode.ts';
+import { decodeBody } from '../decode.ts';
 
 const CONTENT = /^[A-Za-z0-9 .,\-_/:#]*$/;
 

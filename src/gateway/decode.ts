@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import { issuesOf } from '../../protocol/codec.ts';
-import { accept, type Result, refuse } from '../result.ts';
+import { issuesOf } from '../protocol/codec.ts';
+import { accept, type Result, refuse } from './result.ts';
 
 /** A JSON object of a request, typed by `schema`; problems are E46 (PROTOCOL.md, clause ERR-3). */
 export function decodeBody<T>(schema: z.ZodType<T>, json: unknown): Result<T> {
