@@ -4,55 +4,55 @@ import { systemClock, withAbortAfter } from '../lib/clock.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
 
 /**
- * What a clause rests on. `spec`: the service specification says so, or EMVCo and NAPAS for a QR payload, or it is what
- * PROTOCOL.md says between gateway and box. `gap`: the specification says "not shown", and the clause is the default of
- * PROTOCOL.md; another choice there is reported, not failed.
+ * The source of a clause. `spec`: the service specification, or EMVCo and NAPAS for a QR payload, or PROTOCOL.md between
+ * gateway and box. `gap`: the specification says "not shown", and the clause is a default of PROTOCOL.md; another choice
+ * there is reported, not failed.
  */
 export type Level = 'spec' | 'gap';
 
-/** How a check came out. `missing`: who is judged did not answer. `differs`: another choice in a gap. */
+/** `missing`: the target did not answer. `differs`: another choice in a gap. */
 export type CheckOutcome = 'passed' | 'failed' | 'differs' | 'skipped' | 'missing';
 
-/** What a check works with. */
+/** The run of one check. */
 export interface CheckRun<Subject> {
   readonly subject: Subject;
-  /** Requests, answers and whatever else was seen. Secrets are kept out by whoever adds. */
+  /** Requests, answers and other observations. Whoever adds one removes its secrets. */
   readonly evidence: Transcript;
-  /** Aborts when the check has had its time, or the run ends. */
+  /** Aborts when the time of the check is over, or the run ends. */
   readonly signal: AbortSignal;
-  /** Tells a person what is under way. */
+  /** Shows a person what the check does now. */
   step(title: string): void;
 }
 
-/** One question to an implementation; a clause has one or several. */
+/** One test of a clause; a clause has one or several. */
 export interface Check<Subject, Need extends string = string> {
-  /** The clause of PROTOCOL.md that it judges, as `TOK-4`. */
+  /** A clause of PROTOCOL.md, as `TOK-4`. */
   readonly clause: string;
-  /** What is so when it passes; with the clause, unlike that of any other check. */
+  /** What holds when it passes; clause and title together are unique. */
   readonly title: string;
   readonly level: Level;
-  /** What the subject may lack; the check is skipped by name then. */
+  /** Without one of these the check is skipped, with the reason. */
   readonly needs?: readonly Need[];
-  /** Milliseconds of everybody's time that it may take; by default `CHECK_TIMEOUT_MS`. */
+  /** In real time; `CHECK_TIMEOUT_MS` by default. */
   readonly timeoutMs?: number;
-  /** Settles when the clause holds. Throws Mismatch when it does not, Unmet or ConfigError when that cannot be told. */
+  /** Resolves when the clause holds. Throws Mismatch when it does not, PreconditionFailed when it cannot be judged. */
   run(run: CheckRun<Subject>): Promise<void>;
 }
 
-/** The verdict on one check, with its evidence. */
+/** The verdict of one check, with its evidence. */
 export interface CheckResult {
   clause: string;
   title: string;
   level: Level;
   outcome: CheckOutcome;
-  /** What is not so, or why nobody knows; empty when it passed. */
+  /** Empty when it passed. */
   reason: string;
-  /** Milliseconds of everybody's time. */
+  /** In real time. */
   tookMs: number;
   evidence: Pick<Transcript, 'entries' | 'omitted'>;
 }
 
-/** Something is not as the clause says. */
+/** The target does not do what the clause says. */
 export class Mismatch extends PayboxError {
   constructor(message: string, cause?: unknown) {
     super('MISMATCH', message, { severity: 'fatal', cause });
@@ -60,43 +60,42 @@ export class Mismatch extends PayboxError {
   }
 }
 
-/** Who is judged took a request and left it without a whole answer, for longer than anybody waits. */
+/** The target took a request, and did not answer it completely in time. */
 export class NoAnswer extends Mismatch {
   constructor(message: string, cause?: unknown) {
     super(message, cause);
-    this.name = 'Silence';
+    this.name = 'NoAnswer';
   }
 }
 
-/** What the check builds on, and another check judges, is not there. */
+/** The check cannot judge: something that it needs, and that another check judges, does not work. */
 export class PreconditionFailed extends PayboxError {
   constructor(message: string, cause?: unknown) {
     super('UNMET', message, { severity: 'fatal', cause });
-    this.name = 'Unmet';
+    this.name = 'PreconditionFailed';
   }
 }
 
 export interface RunChecksOptions<Subject, Need extends string> {
-  /** Why something is not there, with the option that would bring it; undefined for what is there. */
+  /** Why a need is not met, with the option that would meet it; undefined when it is met. */
   lacks(need: Need): string | undefined;
-  /** Another choice in a gap is a failure. */
+  /** Fails another choice in a gap. */
   strict: boolean;
   time: TestTime;
-  /** The text without the secrets in it; whoever is judged may say them where nobody expects it. */
+  /** Removes secrets from a reason: the target may repeat them in any answer. */
   redact?(text: string): string;
-  /** Ends the run; it throws the reason of the signal. */
+  /** Ends the run, which throws the reason of the signal. */
   signal: AbortSignal;
   onBegin?(check: Check<Subject, Need>, number: number, of: number): void;
   onStep?(title: string): void;
   onEnd?(result: CheckResult): void;
 }
 
-/** What a check may take unless it says so itself. */
 export const CHECK_TIMEOUT_MS = 60_000;
-/** So many checks in a row without an answer, and the rest is not tried: a run ends in bounded time. */
+/** After this many checks in a row without an answer the rest is not tried, so that a run ends in bounded time. */
 const UNANSWERED_MAX = 3;
 
-/** Judges a subject by each check, one after the other. Throws only the reason of its signal. */
+/** Runs the checks one after the other. Throws only the reason of its signal. */
 export async function runChecks<Subject, Need extends string>(
   checks: readonly Check<Subject, Need>[],
   subject: Subject,
@@ -165,7 +164,7 @@ function notTried({ clause, title, level }: Pick<Check<unknown>, 'clause' | 'tit
   return { clause, title, level, outcome: 'missing', reason, tookMs: 0, evidence: { entries: [], omitted: 0 } };
 }
 
-/** In place of `checks` verdicts of a run that was ended before: without it the report looks as if all were well. */
+/** Stands for the checks that an interrupted run did not reach; without it the report would look good. */
 export function unfinishedChecks(checks: number): CheckResult {
   const [title, reason] = [`${checks} checks`, 'the run was ended before their verdicts'];
   const evidence = { entries: [], omitted: 0 };
@@ -175,7 +174,7 @@ export function unfinishedChecks(checks: number): CheckResult {
 /** Worst first. */
 const WEIGHTS = ['failed', 'missing', 'differs', 'passed', 'skipped'] as const satisfies readonly CheckOutcome[];
 
-/** The verdict on a clause: that of the worst of its checks, in the order in which the clauses were judged first. */
+/** The verdict of a clause is that of its worst check. */
 export function groupByClause(
   results: readonly CheckResult[],
 ): { clause: string; outcome: CheckOutcome; checks: CheckResult[] }[] {

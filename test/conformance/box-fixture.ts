@@ -141,7 +141,7 @@ export interface Judging {
 /** Every verdict on a box that is right but for what the mutant says. */
 export async function judge(mutant: Mutant, { transport = 'mqtt', probe, tls, without = [], checks }: Judging = {}) {
   const panel = new Panel();
-  const starter = starterOf(mutant, panel, probe !== undefined);
+  const starter = starterOf(mutant, panel, probe === screenProbe);
   const { time } = starter;
   const onPanel: Probe = {
     name: 'panel',

@@ -185,9 +185,9 @@ describe('paybox bench run conformance', () => {
     expect(code).toBe(0);
     const skipped = results.filter(({ outcome }) => outcome === 'skipped');
     expect([...reasons(skipped)].sort()).toEqual([
-      'needs a box that the bench plays: give --box-code, --serial and --box-secret-file',
+      'needs a box that the bench can simulate: give --box-code, --serial and --box-secret-file',
       'needs a second partner: give --second-username and --second-password-file',
-      'needs a service that is no sandbox: give --no-sandbox with the address of one',
+      'needs a service that is not a sandbox: give --no-sandbox with the address of one',
       'needs an account of a second partner without an endpoint for callbacks: give --second-username, --second-password-file and --second-account',
       'needs signed callbacks: give --callback-signing-secret-file',
       'sends wrong passwords, which may shut the partner out: give --guess-passwords',

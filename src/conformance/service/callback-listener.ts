@@ -7,7 +7,7 @@ import { LIMITS } from '../../protocol/fields.ts';
 import { PATHS } from '../../protocol/http-api.ts';
 import { recordOf } from './json.ts';
 
-/** How callbacks prove whence they come (PROTOCOL.md, clause SYN-1). */
+/** How callbacks are authorized (PROTOCOL.md, clause SYN-1). */
 export type CallbackAuth =
   | { kind: 'none' }
   | { kind: 'bearer'; token: string }
@@ -23,29 +23,28 @@ export interface ReceivedRequest {
   path: string;
   headers: IncomingHttpHeaders;
   body: string;
-  /** By the monotonic clock of who is judged. */
+  /** Monotonic, by the clock of the target. */
   atMs: number;
 }
 
-/** The partner's server, as the bench plays it. */
+/** The partner's server. */
 export interface CallbackListener {
-  /** Where callbacks go. */
+  /** The callback endpoint. */
   readonly url: string;
   readonly tokenUrl: string;
-  /** In the order in which they came, those to the token endpoint among them. */
+  /** In the order of arrival, with those to the token endpoint. */
   readonly requests: readonly ReceivedRequest[];
-  /** How every callback is answered until this is called again. */
+  /** The answer to every callback from here on. */
   answerWith(how: CallbackAnswer): void;
   close(): Promise<void>;
 }
 
 export const SYNC_PATH = '/bank/api/transaction-sync';
-/** Where a redirect points; nothing may arrive here. */
+/** The target of a redirect; no request may come here. */
 export const ELSEWHERE_PATH = '/elsewhere';
-/** Requests that are kept. */
 const ARRIVED_MAX = 10_000;
 
-/** Starts one. Throws ConfigError when the address cannot be had. */
+/** Throws ConfigError when the address is not free. */
 export async function startListener(
   { host, port }: { host: string; port: number },
   clock: Clock,
@@ -106,7 +105,7 @@ export async function startListener(
   };
 }
 
-/** What proves the service at the partner's token endpoint. */
+/** An Authorization header. */
 export function basicOf({ username, password }: { username: string; password: string }): string {
   return `Basic ${Buffer.from(`${username}:${password}`, 'utf8').toString('base64')}`;
 }

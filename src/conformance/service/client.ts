@@ -9,27 +9,25 @@ const ANSWER_BYTES_MAX = 1_000_000;
 const KEPT_CHARS_MAX = 4_000;
 
 export interface ServiceRequest {
-  /** Below the base address, or a whole address. */
+  /** A path below the base address, or a URL. */
   path: string;
   method?: string;
   headers?: Readonly<Record<string, string>>;
-  /** As sent; nothing is sent without it. */
   body?: string;
-  /** Whether the answer waits for time to pass, which may be skipped meanwhile. */
+  /** The answer comes only after some time: virtual time may pass meanwhile. */
   whileTimePasses?: boolean;
 }
 
-/** What the service answered. */
 export interface Answer {
   status: number;
   headers: Headers;
   bytes: Uint8Array;
   text: string;
-  /** Undefined for what is no JSON. */
+  /** Undefined for a body that is not JSON. */
   json: unknown;
 }
 
-/** Nobody is there; any other failure is one of who answers. */
+/** Error codes of a service that is not there; with any other the service is there, and fails. */
 const NOBODY = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -41,8 +39,8 @@ const NOBODY = new Set([
 ]);
 
 /**
- * One request, kept as evidence. An answer of any status is an answer. Throws MissingPeerError where nobody is, Silence
- * for an answer that does not come whole, Mismatch for one that is not HTTP or has no end.
+ * Sends one request, and keeps it as evidence. Every status is an answer. Throws MissingPeerError when nobody is there,
+ * NoAnswer for an incomplete answer, Mismatch for one that is not HTTP or has no end.
  */
 export async function sendRequest(run: ServiceRun, question: ServiceRequest): Promise<Answer> {
   const { subject, evidence, signal } = run;
@@ -61,7 +59,7 @@ export async function sendRequest(run: ServiceRun, question: ServiceRequest): Pr
       question.whileTimePasses === true ? asked() : subject.time.inRealTime(asked),
     );
     const { access_token: token } = recordOf(called.json);
-    // Also one that nobody should have been given.
+    // Also a token that the service should not have issued.
     if (typeof token === 'string') subject.redactor.addSecret(token);
     const refusal = codeOf(called);
     if (refusal !== undefined) subject.codes.add(refusal);
@@ -125,13 +123,13 @@ function whyNot(url: string, error: unknown): Error {
   return new NoAnswer(`the connection ended without a whole answer (${code})`, error);
 }
 
-/** The code of a refusal (PROTOCOL.md, clause ERR-1); undefined for what is none. */
+/** The code of a refusal (PROTOCOL.md, clause ERR-1); undefined for another answer. */
 export function codeOf({ json }: Answer): string | undefined {
   const { status, message } = recordOf(json);
   return status === 'FAILED' && typeof message === 'string' ? message : undefined;
 }
 
-/** An answer in a sentence: `400 E46`, `200 SUCCESS`, `404 <html>…`. */
+/** An answer in a few words: `400 E46`, `200 SUCCESS`, `404 <html>…`. */
 export function summaryOf(called: Answer): string {
   const { status, message } = recordOf(called.json);
   const isStatus = typeof status === 'string' && typeof message === 'string';

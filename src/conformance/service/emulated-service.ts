@@ -22,27 +22,26 @@ const BASE_PATH = '/vqr';
 const AMOUNTS = 50_000_000;
 const TAG_CHARS = 4;
 
-/** What may be other than it is, so that a judge can be judged. */
+/** Changes that make the service wrong, for tests of the judge. */
 export interface EmulatedServiceChanges {
-  /** Without a box of its own that is on; the bench plays one in any case. */
+  /** Without a running box; the bench simulates one in any case. */
   isWithoutBox?: boolean;
-  /** Without what takes minutes, which cost work also where they are skipped. */
+  /** Without the checks that take minutes: they cost work in virtual time too. */
   isQuick?: boolean;
-  /** Of the gateway's configuration. */
+  /** Fields of the gateway's configuration. */
   config?: object;
-  /** Where partners reach the service that is at this origin. */
+  /** The origin at which partners reach the service. */
   service?(origin: string): Promise<string>;
-  /** Where the service reaches the partner that is at this address. */
+  /** The URL at which the service reaches the partner. */
   partner?(url: string): Promise<string>;
 }
 
-/** A service that was started to be judged. */
 export interface EmulatedService {
   subject: ServiceSubject;
   close(): Promise<void>;
 }
 
-/** Starts a gateway with everything that a check needs: partners, boxes, and another one that is no sandbox. */
+/** Starts a gateway with all that checks need: partners, boxes, and a second gateway that is not a sandbox. */
 export async function openEmulatedService(
   starter: Starter,
   random: Random,
@@ -113,7 +112,7 @@ export async function openEmulatedService(
 
 type Identities = ReturnType<typeof identitiesOf>;
 
-/** Who is who, with secrets of this run. */
+/** Identities, with random secrets. */
 function identitiesOf(random: Random) {
   const secret = () => random.secret(SECRET_BYTES);
   const callbackAuth = { kind: 'token', username: 'service', password: secret() } as const;
@@ -147,7 +146,7 @@ function configOf(made: Identities, { url, tokenUrl }: Pick<CallbackListener, 'u
   };
 }
 
-/** What keeps the orders of two runs apart. */
+/** Makes the orders of this run unlike those of others. */
 export function uniqueOrders(random: Random): { tag: string; firstAmount: number } {
   const tag = random.uuid().replaceAll('-', '').slice(0, TAG_CHARS).toUpperCase();
   return { tag, firstAmount: 1 + Math.floor(random.fraction() * AMOUNTS) };

@@ -1,11 +1,11 @@
 const MASK = '•••';
-/** A shorter secret would mask what is none; the fields below hide it all the same. */
+/** A shorter secret would remove harmless text too; the fields below hide it anyway. */
 const CHARS_MIN = 4;
 const SECRET_FIELDS = new Set(['authorization', 'access_token', 'checksum', 'password']);
-/** The same in JSON that is cut off, or stands in a sentence. */
+/** The same fields in JSON that is cut off, or stands in a sentence. */
 const SECRET_TEXT = /("(?:authorization|access_token|checksum|password)"\s{0,8}:\s{0,8}")[^"]*/gi;
 
-/** What must not stand in a report. */
+/** Removes secrets from what goes into a report. */
 export class Redactor {
   readonly #secrets = new Set<string>();
 
@@ -13,7 +13,7 @@ export class Redactor {
     if (secret.length >= CHARS_MIN) this.#secrets.add(secret);
   }
 
-  /** The text without secrets. JSON in it is gone through field by field. */
+  /** The text without secrets. JSON is searched field by field. */
   text(text: string): string {
     const json = jsonOf(text);
     if (typeof json === 'object' && json !== null) return JSON.stringify(this.value(json));
@@ -31,7 +31,7 @@ export class Redactor {
 
   #field(key: string, value: unknown): unknown {
     const isSecret = SECRET_FIELDS.has(key.toLowerCase()) && typeof value === 'string' && value !== '';
-    // The scheme of an authorization is part of what is judged.
+    // Reports need the scheme of an authorization.
     return isSecret ? value.replace(/^((?:Basic|Bearer) )?.*$/s, `$1${MASK}`) : this.value(value);
   }
 }

@@ -7,13 +7,13 @@ import { type Answer, codeOf, type ServiceRequest, sendRequest, summaryOf } from
 import { recordOf } from './json.ts';
 import { type Order, type ServiceAccess, type ServiceRun, type ServiceSubject, signed } from './subject.ts';
 
-/** A token is asked for anew well before its 300 s are over. */
+/** A token is renewed long before its 300 s are over. */
 const TOKEN_USED_MS = 120_000;
 
-/** A JSON body, or text that is sent as it is. Undefined fields are left out. */
+/** A JSON body without its undefined fields, or raw text. */
 export type Body = Readonly<Record<string, unknown>> | string;
 
-/** A bearer of the partner. Throws Unmet where none is given: TOK-1 judges that. */
+/** A token of the partner. Throws PreconditionFailed when there is none: TOK-1 judges that. */
 export async function bearerToken(
   run: ServiceRun,
   partner: ServiceAccess = run.subject.options.access,
@@ -32,7 +32,7 @@ export async function bearerToken(
   return token;
 }
 
-/** Asks for a token, as a partner does or with other headers. */
+/** Requests a token, as a partner does or with other headers. */
 export function login(
   run: ServiceRun,
   partner: ServiceAccess,
@@ -54,7 +54,7 @@ interface PostOptions extends Pick<ServiceRequest, 'whileTimePasses'> {
   headers?: Record<string, string>;
 }
 
-/** A request with the partner's bearer; `headers` add to and replace what it sends, empty ones leave out. */
+/** A request with the partner's token. `headers` add and replace; an empty one removes. */
 export async function post(
   run: ServiceRun,
   path: string,
@@ -71,14 +71,14 @@ export async function post(
   });
 }
 
-/** A generate request of qrType 0, as the usage example of the specification has it. */
+/** A generate request of qrType 0, as in the usage example of the specification. */
 export function generateBody({ subject }: ServiceRun, order: Order = subject.newOrder()) {
   const { bankAccount, bankCode, userBankName } = subject.options.account;
   const { amount, content } = order;
   return { amount, content, bankAccount, bankCode, userBankName, transType: 'C', orderId: content, qrType: 0 };
 }
 
-/** A QR of an order: that of the service where it makes a right one, which other checks judge; else the bench's own. */
+/** The QR of an order: by the service where that is right, which other checks judge; else by the bench. */
 export async function generatedQr(run: ServiceRun, order: Order): Promise<string> {
   const { account } = run.subject.options;
   const bin = accountBin(run.subject);
@@ -92,7 +92,7 @@ export async function generatedQr(run: ServiceRun, order: Order): Promise<string
   return isRight && typeof qrCode === 'string' ? qrCode : makeQr(run.subject, order);
 }
 
-/** A QR that the bench makes; `change` makes another of it. */
+/** A QR by the bench; `change` replaces parts of it. */
 export function makeQr(
   subject: ServiceSubject,
   order: Order,
@@ -110,7 +110,7 @@ export function makeQr(
   });
 }
 
-/** The BIN of the account's bank. Throws Unmet for a bank that the bench does not know. */
+/** The BIN of the account's bank. Throws PreconditionFailed for an unknown bank. */
 export function accountBin({ options: { account } }: ServiceSubject): string {
   const bank = findBank(account.bankCode);
   if (bank === undefined)
@@ -118,7 +118,7 @@ export function accountBin({ options: { account } }: ServiceSubject): string {
   return bank.bin;
 }
 
-/** A push of an order to the box, signed by the partner; `change` is signed too unless it has a checkSum of its own. */
+/** A push of an order to the box, with the partner's checkSum over `change` too, unless that has its own checkSum. */
 export function pushBody(
   { subject }: ServiceRun,
   order: Order,
@@ -141,12 +141,12 @@ export function pushBody(
   return { checkSum, ...sent };
 }
 
-/** A simulated payment of an order. */
+/** A test callback for an order. */
 export function paymentBody({ subject }: ServiceRun, { amount, content }: Order) {
   return { bankAccount: subject.options.account.bankAccount, content, amount, transType: 'C' };
 }
 
-/** The transaction id of a simulated payment. Throws Unmet where it is refused: CBK-4 judges that. */
+/** The transaction id of a simulated payment. Throws PreconditionFailed for a refusal: CBK-4 judges that. */
 export async function simulatePayment(run: ServiceRun, order: Order, change: object = {}): Promise<string> {
   const called = await post(run, PATHS.testCallback, { ...paymentBody(run, order), ...change });
   const { status, message } = recordOf(called.json);
@@ -159,12 +159,12 @@ export function expectStatus(called: Answer, status: number, what: string): void
   if (called.status !== status) throw new Mismatch(`${what}: expected ${status}, the answer is ${summaryOf(called)}`);
 }
 
-/** Throws Mismatch unless the answer refuses with this code, whatever its status. */
+/** Throws Mismatch unless the answer refuses with this code, with any status. */
 export function expectCode(called: Answer, code: string, what: string): void {
   if (codeOf(called) !== code) throw new Mismatch(`${what}: expected ${code}, the answer is ${summaryOf(called)}`);
 }
 
-/** Throws Mismatch for a refusal that is none, whatever its words. */
+/** Throws Mismatch unless the answer is a refusal of any kind. */
 export function expectRefused(called: Answer, what: string): void {
   const { status } = recordOf(called.json);
   if (called.status < 400 && status !== 'FAILED') {
@@ -186,20 +186,19 @@ export function expectSuccess(called: Answer, what: string): void {
   }
 }
 
-/** Throws Mismatch unless a generate request got a QR. */
+/** Throws Mismatch unless the answer has a QR. */
 export function expectQr(called: Answer, what: string): void {
   expectOk(called, what);
   const { qrCode } = recordOf(called.json);
   if (typeof qrCode !== 'string' || qrCode === '') throw new Mismatch(`${what}: the answer has no qrCode`);
 }
 
-/** Throws Mismatch unless they are the same. */
 export function expectSame(what: string, expected: unknown, actual: unknown): void {
   if (expected === actual) return;
   throw new Mismatch(`${what}: expected ${JSON.stringify(expected)}, is ${JSON.stringify(actual)}`);
 }
 
-/** Asks all of it, and throws one Mismatch that names everything that is wrong. */
+/** Judges all cases, and throws one Mismatch with every wrong one. */
 export async function forEachCase<T>(cases: readonly T[], judge: (it: T) => Promise<void>): Promise<void> {
   const wrong: Mismatch[] = [];
   for (const it of cases) {

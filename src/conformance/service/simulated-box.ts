@@ -15,17 +15,16 @@ import { BoxSeal } from '../../protocol/seal.ts';
 import { PreconditionFailed } from '../check.ts';
 import type { ServiceRun } from './subject.ts';
 
-/** How long something may take to come to a box that is there. */
 const MESSAGE_TIMEOUT_MS = 10_000;
 const POST_TIMEOUT_MS = 5_000;
 const KEY_BYTES = 32;
 
-/** What the box does about a push: shows it, unless a check says otherwise. */
+/** What the box does with a push. */
 export type OnShow = (box: SimulatedBox, show: DownOf<'show'>) => Promise<void>;
 
 /**
- * The box, played by the bench over HTTP (PROTOCOL.md, clauses BOX-HTTP, MSG and SIG). It answers payments and
- * withdrawals as a box does, so that nothing is owed to it when it goes.
+ * A simulated box over HTTP (PROTOCOL.md, clauses BOX-HTTP, MSG and SIG). It answers payments and withdrawals as a box
+ * does, so that none stays undelivered when it closes.
  */
 export class SimulatedBox {
   readonly received: DownMessage[] = [];
@@ -38,7 +37,7 @@ export class SimulatedBox {
   readonly #names: { terminalCode: string; serialNumber: string };
   readonly #closed = new AbortController();
   #challenge = '';
-  /** What it sends, one after the other. */
+  /** Messages are posted one after the other. */
   #posts: Promise<void> = Promise.resolve();
   #fault: unknown;
 
@@ -57,7 +56,7 @@ export class SimulatedBox {
     this.#headers = { authorization: `Basic ${basic}`, [BOX_SESSION_HEADER]: sessionId };
   }
 
-  /** Connects and says hello. Throws Unmet where the service takes no such box, or links it to another account. */
+  /** Connects and says hello. Throws PreconditionFailed when the service refuses the box, or links another account. */
   static async connect(run: ServiceRun, onShow: OnShow = (box, show) => box.show(show)): Promise<SimulatedBox> {
     const box = new SimulatedBox(run, onShow);
     try {
@@ -77,7 +76,7 @@ export class SimulatedBox {
     return this.received.filter((it): it is DownOf<T> => it.type === type);
   }
 
-  /** The `nth` message of a type, from 1; waits for it. Throws Unmet when it does not come. */
+  /** Waits for the `nth` message of a type, from 1. Throws PreconditionFailed when it does not come. */
   async expect<T extends DownMessage['type']>(type: T, nth = 1, withinMs = MESSAGE_TIMEOUT_MS): Promise<DownOf<T>> {
     const found = await this.waitFor(type, nth, withinMs);
     if (found !== undefined) return found;
@@ -94,7 +93,7 @@ export class SimulatedBox {
     return this.find(type, (message) => this.of(type).indexOf(message) === nth - 1, withinMs);
   }
 
-  /** The first message of a type that is the one; undefined when it does not come. What is owed of before may come too. */
+  /** Waits for a message; undefined when it does not come. Undelivered messages of before may come too. */
   async find<T extends DownMessage['type']>(
     type: T,
     isIt: (message: DownOf<T>) => boolean,
@@ -106,25 +105,24 @@ export class SimulatedBox {
     return this.of(type).find(isIt);
   }
 
-  /** Takes a push and shows it, as far as the gateway can tell. */
+  /** Reports a push as accepted and shown. */
   async show({ pushId }: { pushId: string }): Promise<void> {
     await this.send({ type: 'accepted', pushId });
     await this.send({ type: 'shown', pushId });
   }
 
-  /** Sends a message, numbered as the next one. */
   send(body: UpBody, id: string = systemRandom.uuid()): Promise<void> {
     const { clock } = this.#run.subject.time;
     const head = { v: MESSAGE_VERSION, id, sentAtMs: clock.wallMs(), sessionId: this.#sessionId } as const;
     const message: UpMessage = { ...head, ...body };
-    this.#run.evidence.add('status', `the box says ${message.type}`, { detail: message });
+    this.#run.evidence.add('status', `the box sends ${message.type}`, { detail: message });
     const sealed = this.#seal.seal(message, this.#challenge);
     const sending = this.#posts.then(() => this.#post(sealed));
     this.#posts = sending.catch(() => undefined);
     return sending;
   }
 
-  /** Goes without a word, as a box whose power is cut. */
+  /** Breaks the connection, as a power cut does. */
   async close(): Promise<void> {
     this.#closed.abort();
     await this.#posts;
@@ -167,9 +165,9 @@ export class SimulatedBox {
       return;
     }
     const message = opened.value;
-    this.#run.evidence.add('status', `the box hears ${message.type}`, { detail: message });
+    this.#run.evidence.add('status', `the box receives ${message.type}`, { detail: message });
     this.received.push(message);
-    // What it cannot send ends with the connection, and the gateway owes it again.
+    // The gateway sends the message again in the next session.
     this.#answer(message).catch((error: unknown) => {
       this.#fault = error;
     });
@@ -218,7 +216,7 @@ export class SimulatedBox {
   }
 }
 
-/** Plays the box as long as the work lasts. */
+/** Simulates the box while the work lasts. */
 export async function withSimulatedBox<T>(
   run: ServiceRun,
   work: (box: SimulatedBox) => Promise<T>,

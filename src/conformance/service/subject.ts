@@ -7,7 +7,7 @@ import { Redactor } from './redactor.ts';
 
 /** A partner of the service, at its base address. */
 export interface ServiceAccess {
-  /** With its path prefix, as `https://dev.example.com/vqr`, without a slash at its end. */
+  /** With its path prefix, as `https://dev.example.com/vqr`; no slash at its end. */
   baseUrl: string;
   username: string;
   password: string;
@@ -19,7 +19,7 @@ export interface BoxName {
   serialNumber: string;
 }
 
-/** What a service may not have, or the bench was not told of it. */
+/** What a check may need, beside the service and an account. */
 export type ServiceNeed =
   | 'sandbox'
   | 'outside the sandbox'
@@ -27,7 +27,7 @@ export type ServiceNeed =
   | 'a serial number'
   | 'a box that is on'
   | 'a screen'
-  | 'a box to play'
+  | 'a simulated box'
   | 'a box without an account'
   | 'another partner'
   | 'a partner without an endpoint'
@@ -42,24 +42,24 @@ export interface ServiceOptions {
   access: ServiceAccess;
   account: Account;
   time: TestTime;
-  /** Keeps the orders of two runs at one service apart: letters and digits. */
+  /** Letters and digits that make the orders of this run unlike those of others. */
   tag: string;
-  /** Different for each run: where the amounts begin, 1 to 50,000,000. */
+  /** The lowest amount, 1 to 50,000,000; different in each run. */
   firstAmount: number;
   sandbox: boolean;
-  /** The same service where it is no sandbox. */
+  /** The same service where it is not a sandbox. */
   outside?: ServiceAccess | undefined;
   box?: Partial<BoxName> | undefined;
-  /** Of the box, with which the bench plays it. */
+  /** The secret of the box: with it the bench simulates the box. */
   boxSecret?: string | undefined;
-  /** What a push waits for. */
+  /** What the service waits for before it answers a push. */
   confirm: 'displayed' | 'accepted';
-  /** A box that shows what is pushed, and what its screen shows where that can be seen. */
+  /** A running box, and the QR on its screen where it can be seen. */
   boxOn?: Partial<BoxName> | undefined;
   seeQr?: (() => Promise<string | undefined>) | undefined;
   unlinkedBox?: string | undefined;
   second?: ServiceAccess | undefined;
-  /** An account of the second partner, who has no endpoint for callbacks. */
+  /** An account of the second partner, who has no callback endpoint. */
   secondAccount?: string | undefined;
   /** Its bank: short name or BIN. */
   secondBank?: string | undefined;
@@ -67,18 +67,18 @@ export interface ServiceOptions {
   callbackAuth?: CallbackAuth | undefined;
   /** `whsec_…` */
   signingSecret?: string | undefined;
-  /** How long an answer may take, in milliseconds; `ANSWER_TIMEOUT_MS` unless told. */
+  /** `ANSWER_TIMEOUT_MS` by default. */
   answerTimeoutMs?: number;
-  /** Whether minutes may be waited for, which the emulated service skips. */
+  /** Whether checks that take minutes run. */
   slow: boolean;
-  /** Whether wrong passwords may be sent until the service has enough of them. */
+  /** Whether wrong passwords may be sent until the service limits them. */
   guessPasswords: boolean;
 }
 
-/** Longer than the deadline of any push that is worth waiting for. */
+/** Longer than the deadline of a push. */
 export const ANSWER_TIMEOUT_MS = 20_000;
 
-/** An order that no other check has made. */
+/** An order; each is unlike all others. */
 export interface Order {
   amount: number;
   /** At most 19 letters and digits; the order's id too. */
@@ -109,14 +109,13 @@ export function withTimeout(timeoutMs: number, check: ServiceCheck): ServiceChec
   return { ...check, timeoutMs };
 }
 
-/** Letters of a tag and digits of a number after it stay below the 19 characters of a test callback. */
 const NUMBER_DIGITS = 4;
 
-/** An implementation of the payment QR service, as the bench was told of it. */
+/** The payment QR service that is judged. */
 export class ServiceSubject {
   readonly options: ServiceOptions;
   readonly redactor = new Redactor();
-  /** Every code of a refusal that was seen. */
+  /** The codes of all refusals so far. */
   readonly codes = new Set<string>();
   readonly tokens = new Map<string, { token: string; sinceMs: number }>();
   #orders = 0;
@@ -144,7 +143,7 @@ export class ServiceSubject {
     return { amount: this.options.firstAmount + this.#orders, content };
   }
 
-  /** Why it is not there, and the option that would bring it; undefined for what is there. */
+  /** Why a need is not met, with the option that would meet it; undefined when it is met. */
   lacks(need: ServiceNeed): string | undefined {
     const { options } = this;
     const isThere: Record<ServiceNeed, boolean> = {
@@ -154,7 +153,7 @@ export class ServiceSubject {
       'a serial number': options.box?.serialNumber !== undefined && options.box.terminalCode !== undefined,
       'a box that is on': options.boxOn !== undefined,
       'a screen': options.boxOn !== undefined && options.seeQr !== undefined,
-      'a box to play': options.boxSecret !== undefined,
+      'a simulated box': options.boxSecret !== undefined,
       'a box without an account': options.unlinkedBox !== undefined,
       'another partner': options.second !== undefined,
       'a partner without an endpoint': options.second !== undefined && options.secondAccount !== undefined,
@@ -170,13 +169,13 @@ export class ServiceSubject {
 }
 
 const ABOUT: Readonly<Record<ServiceNeed, readonly [lacking: string, remedy: string]>> = {
-  sandbox: ['the service is no sandbox', 'leave --no-sandbox out where it is one'],
-  'outside the sandbox': ['needs a service that is no sandbox', 'give --no-sandbox with the address of one'],
+  sandbox: ['the service is not a sandbox', 'leave --no-sandbox out where it is one'],
+  'outside the sandbox': ['needs a service that is not a sandbox', 'give --no-sandbox with the address of one'],
   'a box': ['needs a box that is linked to the account', 'give --box-code'],
   'a serial number': ['needs both codes of the box', 'give --box-code and --serial'],
   'a box that is on': ['needs a box that shows what is pushed', 'give --box-code of one, without --box-secret-file'],
   'a screen': ['needs to see the screen of a box that is on', 'give --box-page beside --box-code'],
-  'a box to play': ['needs a box that the bench plays', 'give --box-code, --serial and --box-secret-file'],
+  'a simulated box': ['needs a box that the bench can simulate', 'give --box-code, --serial and --box-secret-file'],
   'a box without an account': ['needs a box that is linked to no account', 'give --unlinked-box'],
   'another partner': ['needs a second partner', 'give --second-username and --second-password-file'],
   'a partner without an endpoint': [
@@ -192,8 +191,8 @@ const ABOUT: Readonly<Record<ServiceNeed, readonly [lacking: string, remedy: str
 };
 
 /**
- * The fields of a push with its checkSum, as this partner signs it (service specification 5.3). Worked out here and not
- * by the code of the gateway: a mistake in that would be the judge's too.
+ * The fields of a push with the partner's checkSum (service specification 5.3). This does not use the code of our gateway:
+ * the judge must not share its mistakes.
  */
 export function signed<T extends { bankAccount: string; amount: string; bankCode: string }>(
   partner: ServiceAccess,

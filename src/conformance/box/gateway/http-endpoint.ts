@@ -40,7 +40,7 @@ export interface HttpDeps {
   tls?: TlsIdentity | undefined;
 }
 
-/** The gateway's endpoint of the box's connection over HTTP (PROTOCOL.md, clause BOX-HTTP). */
+/** The gateway's side of the box's HTTP connection (PROTOCOL.md, clause BOX-HTTP). */
 export class HttpEndpoint implements GatewayEndpoint {
   readonly #identity: JudgedIdentity;
   readonly #deps: HttpDeps;

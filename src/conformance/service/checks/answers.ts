@@ -18,7 +18,7 @@ const TEXTS = [
   'serviceCode',
 ] as const;
 
-/** What generate answers beside the QR itself. */
+/** The fields of the answer of generate (PROTOCOL.md, clause GEN-4). */
 export const answerChecks: readonly ServiceCheck[] = [
   gap('GEN-4', 'the answer has its seventeen fields', judgeFields),
   gap('GEN-4', 'existing is 1 for an account in the system, and 0 for another', (run) =>
@@ -36,7 +36,7 @@ export const answerChecks: readonly ServiceCheck[] = [
   gap('GEN-4', 'qrLink leads to a picture of the QR', judgeLink),
 ];
 
-/** An answer with a QR. Throws Unmet where there is none: GEN-1 judges that. */
+/** An answer of 200. Throws PreconditionFailed for another one: GEN-1 judges that. */
 async function generated(run: ServiceRun, body: object): Promise<Answer> {
   const called = await generate(run, { ...body });
   if (called.status !== 200) throw new PreconditionFailed(`needs an answer, but it is ${summaryOf(called)}`);
@@ -56,7 +56,7 @@ async function judgeFields(run: ServiceRun): Promise<void> {
   if (!Array.isArray(answer.additionalData)) throw new Mismatch('additionalData is no array');
 }
 
-/** Followed as a browser does that nobody has logged in with. */
+/** Follows qrLink as a browser does, without a login. */
 async function judgeLink(run: ServiceRun): Promise<void> {
   const { qrLink, qrCode } = recordOf((await generated(run, generateBody(run))).json);
   if (typeof qrLink !== 'string' || !/^https?:\/\//.test(qrLink) || !URL.canParse(qrLink)) {
@@ -66,7 +66,7 @@ async function judgeLink(run: ServiceRun): Promise<void> {
   expectStatus(called, 200, qrLink);
   const type = called.headers.get('content-type') ?? '';
   if (type.startsWith('text/html'))
-    throw new PreconditionFailed('needs a picture: qrLink leads to a page, which nobody looks at here');
+    throw new PreconditionFailed('needs a picture: qrLink leads to a page, which the bench does not read');
   const picture = await decodePicture(called.bytes).catch((error: unknown) => {
     if (error instanceof PayboxError)
       throw new Mismatch(`${qrLink} is ${type || 'of no type'}: ${error.message}`, error);

@@ -27,10 +27,10 @@ import {
   startPush,
 } from './pushing.ts';
 
-/** The longest deadline of a push, and the steps in which it is waited for. */
+/** The longest deadline of a push, and how often the answer is looked for. */
 const DEADLINE_MAX_MS = 65_000;
 const DEADLINE_STEP_MS = 500;
-/** What is answered at once is answered before any deadline. */
+/** Shorter than any deadline of a push. */
 const AT_ONCE_MS = 4_000;
 
 export const boxChecks: readonly ServiceCheck[] = [
@@ -46,7 +46,7 @@ export const boxChecks: readonly ServiceCheck[] = [
     const seen = await run.subject.time.inRealTime(async () => run.subject.options.seeQr?.());
     if (seen !== qrCode) throw new Mismatch(`the screen has ${seen ?? 'no QR'} after SUCCESS`);
   }),
-  spec('SND-3', 'the box is told to show the QR that was pushed, and nothing else', ['a box to play'], (run) =>
+  spec('SND-3', 'the box gets the pushed QR, and nothing else', ['a simulated box'], (run) =>
     withSimulatedBox(run, async (box) => {
       const { order, qrCode, answer, show } = await startPush(run, box);
       expectSuccess(await answer.called, 'a push that the box shows');
@@ -61,36 +61,40 @@ export const boxChecks: readonly ServiceCheck[] = [
       };
       await forEachCase(Object.entries(expected), async ([field, value]) => {
         const actual = recordOf(show)[field];
-        if (actual !== value) throw new Mismatch(`${field}: expected ${value}, the box is told ${String(actual)}`);
+        if (actual !== value) throw new Mismatch(`${field}: expected ${value}, the box gets ${String(actual)}`);
       });
     }),
   ),
-  spec('SND-3', 'SUCCESS, with an empty message, is answered only after the box confirmed', ['a box to play'], (run) =>
-    withSimulatedBox(
-      run,
-      async (box) => {
-        const { answer, show } = await startPush(run, box);
-        const { pushId } = show;
-        await expectUnanswered(run, answer, 'before the box has said anything');
-        await box.send({ type: 'accepted', pushId });
-        if (run.subject.options.confirm === 'displayed') {
-          await expectUnanswered(run, answer, 'before the QR is on the screen');
-          await box.send({ type: 'shown', pushId });
-        }
-        const called = await answer.called;
-        expectSuccess(called, 'once the box has confirmed');
-        expectNoMessage(called);
-      },
-      showNothing,
-    ),
+  spec(
+    'SND-3',
+    'SUCCESS, with an empty message, is answered only after the box confirmed',
+    ['a simulated box'],
+    (run) =>
+      withSimulatedBox(
+        run,
+        async (box) => {
+          const { answer, show } = await startPush(run, box);
+          const { pushId } = show;
+          await expectUnanswered(run, answer, 'before the box has said anything');
+          await box.send({ type: 'accepted', pushId });
+          if (run.subject.options.confirm === 'displayed') {
+            await expectUnanswered(run, answer, 'before the QR is on the screen');
+            await box.send({ type: 'shown', pushId });
+          }
+          const called = await answer.called;
+          expectSuccess(called, 'once the box has confirmed');
+          expectNoMessage(called);
+        },
+        showNothing,
+      ),
   ),
   withTimeout(
     2 * DEADLINE_MAX_MS,
-    spec('SND-4', 'without a confirmation the push is refused, and taken back', ['a box to play'], judgeTimeout),
+    spec('SND-4', 'a push without a confirmation is refused and withdrawn', ['a simulated box'], judgeTimeout),
   ),
   withTimeout(
     2 * DEADLINE_MAX_MS,
-    gap('SND-4', 'its code is BOX_TIMEOUT then', ['a box to play'], (run) =>
+    gap('SND-4', 'a push without a confirmation is BOX_TIMEOUT', ['a simulated box'], (run) =>
       withSimulatedBox(
         run,
         async (box) => expectCode((await unconfirmed(run, box)).called, 'BOX_TIMEOUT', UNCONFIRMED),
@@ -98,20 +102,23 @@ export const boxChecks: readonly ServiceCheck[] = [
       ),
     ),
   ),
-  spec('SND-5', 'a push to a box that is off is refused at once', ['a box to play'], async (run) => {
+  spec('SND-5', 'a push to a box that is off is refused at once', ['a simulated box'], async (run) => {
     const beganMs = systemClock.monotonicMs();
     expectRefused(await pushedToBoxOff(run), 'a push to a box that is off');
     const tookMs = Math.round(systemClock.monotonicMs() - beganMs);
     if (tookMs > AT_ONCE_MS) throw new Mismatch(`the answer took ${tookMs} ms`);
   }),
-  spec('SND-5', 'so is one to a box that is lost while its confirmation is awaited', ['a box to play'], async (run) =>
-    expectRefused(await pushedToBoxLost(run), 'a push to a box that goes'),
+  spec(
+    'SND-5',
+    'a push to a box that disconnects before its confirmation is refused',
+    ['a simulated box'],
+    async (run) => expectRefused(await pushedToBoxLost(run), 'a push to a box that goes'),
   ),
-  gap('SND-5', 'the code of both is BOX_OFFLINE', ['a box to play'], async (run) => {
+  gap('SND-5', 'a push to a box that is off or disconnects is BOX_OFFLINE', ['a simulated box'], async (run) => {
     expectCode(await pushedToBoxOff(run), 'BOX_OFFLINE', 'a push to a box that is off');
     expectCode(await pushedToBoxLost(run), 'BOX_OFFLINE', 'a push to a box that goes');
   }),
-  gap('SND-6', 'a refusal by the box is answered with its code', ['a box to play'], async (run) => {
+  gap('SND-6', 'a refusal by the box is answered with its code', ['a simulated box'], async (run) => {
     const codes = [...BOX_REFUSALS];
     const refuse: OnShow = async (box, { pushId }) => {
       const code = codes[(box.of('show').length - 1) % codes.length] ?? 'DISPLAY_FAULT';
@@ -139,17 +146,17 @@ async function judgeTimeout(run: ServiceRun): Promise<void> {
       const { called, pushId } = await unconfirmed(run, box);
       expectRefused(called, UNCONFIRMED);
       const withdrawal = await box.find('withdraw', (it) => it.pushId === pushId);
-      if (withdrawal === undefined) throw new Mismatch('the box is not told to take the push back');
+      if (withdrawal === undefined) throw new Mismatch('the box gets no withdrawal of the push');
     },
     showNothing,
   );
   await withSimulatedBox(run, async (box) => {
     if ((await box.waitFor('show', 1, QUIET_MS)) === undefined) return;
-    throw new Mismatch('the box is told to show the push when it comes back');
+    throw new Mismatch('the box gets the push when it comes back');
   });
 }
 
-/** The answer to a push that the box has and says nothing about. Throws Mismatch where there is none. */
+/** The answer to a push that the box does not confirm. Throws Mismatch when none comes. */
 async function unconfirmed(run: ServiceRun, box: SimulatedBox): Promise<{ called: Answer; pushId: string }> {
   const { time } = run.subject;
   const order = run.subject.newOrder();
@@ -180,7 +187,7 @@ function pushedToBoxLost(run: ServiceRun): Promise<Answer> {
   );
 }
 
-/** Time goes on while a request is under way that waits for nothing else. */
+/** Lets time pass while a request is open that waits for nothing else. */
 async function passed({ subject: { time } }: ServiceRun, ms: number): Promise<void> {
   await time.wait(ms);
   await time.inRealTime(() => systemClock.sleep(1));

@@ -4,10 +4,10 @@ import { expectOk, forEachCase, generateBody, post } from '../requests.ts';
 import { gap, type ServiceCheck } from '../subject.ts';
 import { callbackBody, payOrder } from './callbacks.ts';
 
-/** How far the calendar of a service may be from ours: enough to tell milliseconds from seconds. */
+/** The clock of a service may differ from ours; this is enough to tell milliseconds from seconds. */
 const CLOCKS_APART_MS = 24 * 3_600_000;
 
-/** What a callback says beside the money. */
+/** Further fields of a callback (PROTOCOL.md, clause SYN-2). */
 export const callbackFactChecks: readonly ServiceCheck[] = [
   gap(
     'SYN-2',

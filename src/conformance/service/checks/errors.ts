@@ -22,7 +22,7 @@ import { sendPush } from './push.ts';
 
 const RAW_TIMEOUT_MS = 10_000;
 
-/** A refusal of each endpoint that needs no box. */
+/** One refusal of each endpoint; none needs a box. */
 async function refusals(run: ServiceRun): Promise<{ what: string; called: Answer }[]> {
   const order = run.subject.newOrder();
   const push = pushBody(run, order, makeQr(run.subject, order), {
@@ -51,7 +51,7 @@ export const errorChecks: readonly ServiceCheck[] = [
     const push = (await refusals(run)).find(({ what }) => what === 'send-qr');
     if (push !== undefined) expectShape(push.called, push.what);
   }),
-  gap('ERR-1', 'so has every other refusal', async (run) =>
+  gap('ERR-1', 'every other refusal has them too', async (run) =>
     forEachCase(await refusals(run), async ({ what, called }) => expectShape(called, what)),
   ),
   gap('ERR-2', 'a refusal is 400', async (run) => {
@@ -79,7 +79,7 @@ export const errorChecks: readonly ServiceCheck[] = [
     const answer = await raw(run, (host) => `Host: ${host}\r\nHost: elsewhere.example\r\n`);
     if (!/^HTTP\/1\.1 400 /.test(answer)) throw new Mismatch(`expected 400, is ${answer.slice(0, 60)}`);
   }),
-  gap('ERR-3', 'what is no JSON object is E46', (run) =>
+  gap('ERR-3', 'a body that is not a JSON object is E46', (run) =>
     forEachCase(MALFORMED, async (body) =>
       expectCode(await generate(run, body), 'E46', `the body ${JSON.stringify(body)}`),
     ),
@@ -127,7 +127,7 @@ export const errorChecks: readonly ServiceCheck[] = [
   }),
 ];
 
-/** After all others: what was answered on the way. */
+/** Runs after all others: the codes of their answers. */
 export const codeChecks: readonly ServiceCheck[] = [
   gap('ERR-6', 'every code that was answered is one of the table', async ({ subject }) => {
     if (subject.codes.size === 0) throw new PreconditionFailed('needs refusals with a code, and there were none');
@@ -137,7 +137,7 @@ export const codeChecks: readonly ServiceCheck[] = [
   }),
 ];
 
-/** The beginning of the answer to a request with these lines of its head. Throws Silence. */
+/** The first bytes of the answer to a request with these header lines. Throws NoAnswer. */
 async function raw({ subject, evidence, signal }: ServiceRun, head: (host: string) => string): Promise<string> {
   const { hostname, port, host, pathname } = new URL(subject.options.access.baseUrl);
   const text = `POST ${pathname}${PATHS.token} HTTP/1.1\r\n${head(host)}Content-Length: 0\r\nConnection: close\r\n\r\n`;

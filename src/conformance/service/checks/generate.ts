@@ -22,7 +22,7 @@ export function generate(run: ServiceRun, body: Body): Promise<Answer> {
   return post(run, PATHS.generate, body);
 }
 
-/** A generate request for each qrType; those for a box name it. */
+/** A generate request for each qrType. */
 export function bodiesByType(run: ServiceRun): Record<'dynamic' | 'static' | 'semi-dynamic', Record<string, unknown>> {
   const { orderId, transType, amount, ...every } = generateBody(run);
   const terminalCode = run.subject.options.box?.terminalCode;
@@ -33,7 +33,7 @@ export function bodiesByType(run: ServiceRun): Record<'dynamic' | 'static' | 'se
   };
 }
 
-/** The decoded QR of an answer. Throws Unmet where there is none: GEN-1 and the QRP clauses judge that. */
+/** The decoded QR of an answer. Throws PreconditionFailed without one: GEN-1 and QRP judge that. */
 export async function decodedQr(run: ServiceRun, body: Body): Promise<VietQr> {
   const called = await generate(run, body);
   const { qrCode } = recordOf(called.json);
@@ -50,7 +50,7 @@ async function expectMissing(run: ServiceRun, body: Record<string, unknown>, fie
   });
 }
 
-/** One wrong thing for each refusal, in the order of clause GEN-2. */
+/** One wrong field for each refusal, in the order of clause GEN-2. */
 const WRONG: readonly (readonly [code: string, change: Record<string, unknown>])[] = [
   ['E02', { amount: 0 }],
   ['E03', { transType: 'X' }],
@@ -68,7 +68,7 @@ const MORE_WRONG: readonly (readonly [code: string, change: Record<string, unkno
   ['E34', { content: 'a@b' }],
 ];
 
-/** What the QR of a semi-dynamic or static request says beside what every QR says. */
+/** Type, point of initiation, and whether the QR has an amount. */
 const BY_TYPE = [
   ['dynamic', 'dynamic', true],
   ['semi-dynamic', 'dynamic', true],
@@ -82,23 +82,18 @@ export const generateChecks: readonly ServiceCheck[] = [
   gap('GEN-1', 'a missing qrType is 0', async (run) =>
     expectQr(await generate(run, { ...generateBody(run), qrType: undefined }), 'without qrType'),
   ),
-  gap('GEN-1', 'what a dynamic QR needs, and the request lacks, is E46', (run) => {
+  gap('GEN-1', 'a dynamic QR without a needed field is E46', (run) => {
     const fields = ['bankCode', 'bankAccount', 'userBankName', 'content', 'amount', 'orderId', 'transType'];
     return expectMissing(run, generateBody(run), fields);
   }),
-  gap(
-    'GEN-1',
-    'qrType 1 is static and 3 semi-dynamic; what they need, and the request lacks, is E46',
-    ['a box'],
-    async (run) => {
-      const bodies = bodiesByType(run);
-      expectQr(await generate(run, bodies.static), 'qrType 1');
-      expectQr(await generate(run, bodies['semi-dynamic']), 'qrType 3');
-      await expectMissing(run, bodies.static, ['terminalCode', 'content']);
-      await expectMissing(run, bodies['semi-dynamic'], ['terminalCode', 'amount', 'serviceCode']);
-      expectCode(await generate(run, { ...bodies.dynamic, qrType: 2 }), 'E46', 'qrType 2');
-    },
-  ),
+  gap('GEN-1', 'qrType 1 is static, 3 is semi-dynamic; each without a needed field is E46', ['a box'], async (run) => {
+    const bodies = bodiesByType(run);
+    expectQr(await generate(run, bodies.static), 'qrType 1');
+    expectQr(await generate(run, bodies['semi-dynamic']), 'qrType 3');
+    await expectMissing(run, bodies.static, ['terminalCode', 'content']);
+    await expectMissing(run, bodies['semi-dynamic'], ['terminalCode', 'amount', 'serviceCode']);
+    expectCode(await generate(run, { ...bodies.dynamic, qrType: 2 }), 'E46', 'qrType 2');
+  }),
   gap('GEN-2', 'a wrong field is refused with its code', (run) =>
     forEachCase([...WRONG, ...MORE_WRONG], async ([code, change]) => {
       expectCode(await generate(run, { ...generateBody(run), ...change }), code, JSON.stringify(change));
@@ -111,12 +106,12 @@ export const generateChecks: readonly ServiceCheck[] = [
   gap('GEN-2', 'of several wrong fields the first in the order of the clause counts', (run) =>
     forEachCase([...WRONG.entries()], async ([index, [code]]) => {
       const changes = WRONG.slice(index).map(([, change]) => change);
-      // Of two changes of one field, the earlier in the order.
+      // Reversed: of two changes of one field the earlier must win.
       const body = Object.assign({}, generateBody(run), ...changes.reverse());
       expectCode(await generate(run, body), code, `${Object.keys(WRONG[index]?.[1] ?? {}).join()} and what follows`);
     }),
   ),
-  gap('GEN-3', 'a bank goes by its short name and by its BIN', (run) =>
+  gap('GEN-3', 'a bank has its short name or its BIN', (run) =>
     forEachCase([run.subject.options.account.bankCode, accountBin(run.subject)], async (bankCode) => {
       const qr = await decodedQr(run, { ...generateBody(run), bankCode });
       expectSame(`the BIN of ${bankCode}`, accountBin(run.subject), qr.bin);
@@ -128,7 +123,7 @@ export const generateChecks: readonly ServiceCheck[] = [
     expectSame('the BIN in the QR', accountBin(run.subject), qr.bin);
     expectSame('the account in the QR', body.bankAccount, qr.account);
     expectSame('the amount in the QR', body.amount, qr.amount);
-    // A service may prefix the content: GEN-6 judges that.
+    // GEN-6 judges a prefix.
     if (qr.purpose?.endsWith(body.content) !== true) {
       throw new Mismatch(`the content in the QR: expected ${body.content}, is ${qr.purpose ?? 'none'}`);
     }

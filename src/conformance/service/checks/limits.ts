@@ -18,7 +18,7 @@ import { sendPush } from './push.ts';
 const BODY_BYTES_MAX = 65_536;
 const AMOUNT_MAX = 9_999_999_999_999;
 
-/** A body of generate of exactly so many bytes. */
+/** A generate request of exactly this many bytes. */
 function bodyOf(run: ServiceRun, bytes: number): Body {
   const body = JSON.stringify({ ...generateBody(run), ofALaterVersion: '' });
   return body.replace('"ofALaterVersion":""', `"ofALaterVersion":"${'x'.repeat(bytes - body.length)}"`);

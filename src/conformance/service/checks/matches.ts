@@ -6,11 +6,11 @@ import { callbackBody, payOrder } from './callbacks.ts';
 import { generate } from './generate.ts';
 import { pushShown } from './pushing.ts';
 
-/** Which of several orders alike a payment belongs to (PROTOCOL.md, clause CBK-6). */
+/** To which of several equal orders a payment belongs (PROTOCOL.md, clause CBK-6). */
 export const matchChecks: readonly ServiceCheck[] = [
   gap(
     'CBK-6',
-    'of orders alike the newest unpaid one is paid, then the other, then the newest again',
+    'of equal orders the newest unpaid one is paid, then the other, then the newest again',
     ['sandbox', 'callbacks'],
     async (run) => {
       const order = run.subject.newOrder();
@@ -18,16 +18,20 @@ export const matchChecks: readonly ServiceCheck[] = [
       for (const id of ['SECOND', 'FIRST', 'SECOND']) await expectPaid(run, order, id);
     },
   ),
-  gap('CBK-6', 'one that a box shows comes before a newer one', ['sandbox', 'callbacks', 'a box to play'], (run) =>
-    withSimulatedBox(run, async (box) => {
-      const order = run.subject.newOrder();
-      const orderId = idOf(order, 'SHOWN');
-      await pushShown(run, order, { orderId });
-      await make(run, order, 'NEWER');
-      await expectPaid(run, order, 'SHOWN');
-      // Until it has been told, it is owed to the box of the next check.
-      await box.find('payment', (it) => it.orderId === orderId);
-    }),
+  gap(
+    'CBK-6',
+    'an order on the screen is paid before a newer equal one',
+    ['sandbox', 'callbacks', 'a simulated box'],
+    (run) =>
+      withSimulatedBox(run, async (box) => {
+        const order = run.subject.newOrder();
+        const orderId = idOf(order, 'SHOWN');
+        await pushShown(run, order, { orderId });
+        await make(run, order, 'NEWER');
+        await expectPaid(run, order, 'SHOWN');
+        // Otherwise the payment would go to the box of the next check.
+        await box.find('payment', (it) => it.orderId === orderId);
+      }),
   ),
 ];
 

@@ -14,7 +14,7 @@ const NAPAS_ID = '0010A000000727';
 /** The published check value of CRC-16/CCITT-FALSE. */
 const CRC_OF_DIGITS = ['123456789', '29B1'] as const;
 
-/** The QR of an answer. Throws Unmet where there is none: GEN-1 judges that. */
+/** The QR of an answer. Throws PreconditionFailed without one: GEN-1 judges that. */
 async function payloadOf(run: ServiceRun, body: object = generateBody(run)): Promise<string> {
   const called = await generate(run, { ...body });
   const { qrCode } = recordOf(called.json);
@@ -27,7 +27,7 @@ function withCrc(payload: string): string {
   return `${open}${crc16(open)}`;
 }
 
-/** A payload with more before its CRC. */
+/** Adds a field before the CRC. */
 function added(payload: string, tag: string, value: string): string {
   const end = `6304${'0'.repeat(CRC_CHARS)}`;
   const field = `${tag}${String(value.length).padStart(2, '0')}${value}`;
@@ -41,7 +41,7 @@ async function expectInvalid(run: ServiceRun, cases: readonly (readonly [what: s
   });
 }
 
-/** How a payload is framed: tag, two-digit length, value; 00 first, 63 last. Undefined when it is not. */
+/** Splits a payload into tags, lengths of two digits and values, from 00 to 63. Undefined for another form. */
 function framed(payload: string): Map<string, string> | undefined {
   const values = new Map<string, string>();
   for (let at = 0; at < payload.length; ) {
@@ -66,12 +66,12 @@ export const payloadChecks: readonly ServiceCheck[] = [
     },
   ),
   spec('QRP-2', 'the QR has the tags of NAPAS VietQR', async (run) => {
-    // Its CRC is judged by QRP-3.
+    // QRP-3 judges the CRC.
     const payload = withCrc(await payloadOf(run));
     const decoded = decodeVietQr(payload);
     if (!decoded.ok && framed(payload) !== undefined) throw new Mismatch(`tag ${decoded.tag}: ${decoded.reason}`);
     if (!decoded.ok) throw new PreconditionFailed('needs a QR of tags, lengths and values: QRP-1 judges that');
-    // Read without the code that a gateway of ours makes it with.
+    // Not with the code of our gateway: the judge must not share its mistakes.
     const merchant = framed(payload)?.get('38') ?? '';
     if (!merchant.startsWith(NAPAS_ID)) throw new Mismatch(`tag 38: expected ${NAPAS_ID}…, is ${merchant}`);
   }),
@@ -82,7 +82,7 @@ export const payloadChecks: readonly ServiceCheck[] = [
     const right = withCrc(payload);
     if (payload !== right) throw new Mismatch(`expected ${right.slice(-CRC_CHARS)}, is ${payload.slice(-CRC_CHARS)}`);
   }),
-  spec('QRP-3', 'also where it is static or semi-dynamic', ['a box'], async (run) => {
+  spec('QRP-3', 'tag 63 is the CRC also in a static and a semi-dynamic QR', ['a box'], async (run) => {
     const bodies = bodiesByType(run);
     await forEachCase([bodies.static, bodies['semi-dynamic']], async (body) => {
       const payload = await payloadOf(run, body);

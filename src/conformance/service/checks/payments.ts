@@ -29,12 +29,12 @@ function simulate(run: ServiceRun, body: Body): Promise<Answer> {
   return post(run, PATHS.testCallback, body);
 }
 
-/** A content of exactly so many characters. */
+/** A content of exactly this many characters. */
 function longContent({ subject }: ServiceRun, characters: number): string {
   return subject.newOrder().content.padEnd(characters, 'X').slice(0, characters);
 }
 
-/** The transaction id of a call that is taken. */
+/** The transaction id in an answer. Throws Mismatch unless it is SUCCESS. */
 function transactionOf(called: Answer, what: string): string {
   expectOk(called, what);
   const { status, message } = recordOf(called.json);
@@ -42,7 +42,7 @@ function transactionOf(called: Answer, what: string): string {
   throw new Mismatch(`${what}: expected SUCCESS and a transaction id, is ${called.text}`);
 }
 
-/** One wrong thing for each refusal, in the order of clause CBK-2. */
+/** One wrong field for each refusal, in the order of clause CBK-2. */
 function wrongs(run: ServiceRun): (readonly [code: string, change: Record<string, unknown>])[] {
   const other = BANKS.find(({ bin }) => bin !== accountBin(run.subject))?.code;
   return [

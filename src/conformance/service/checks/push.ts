@@ -8,12 +8,11 @@ import { gap, type Order, type ServiceAccess, type ServiceCheck, type ServiceRun
 
 type Change = Readonly<Record<string, unknown>>;
 
-/** Sends a push as it is. */
 export function sendPush(run: ServiceRun, push: object, as?: ServiceAccess): Promise<Answer> {
   return post(run, PATHS.sendQr, { ...push }, as === undefined ? {} : { as });
 }
 
-/** A push of a QR that the bench makes, to the box. */
+/** A push of a new order to the box, with a QR by the bench. */
 function push(run: ServiceRun, change: Change = {}): Record<string, unknown> {
   const order = run.subject.newOrder();
   return pushBody(run, order, makeQr(run.subject, order), change);
@@ -21,7 +20,7 @@ function push(run: ServiceRun, change: Change = {}): Record<string, unknown> {
 
 const NO_BOX = { terminalCode: 'VVB999999', serialNumber: '' };
 
-/** `asSecond`: by the second partner. */
+/** `asSecond`: the second partner sends it. */
 interface Wrong {
   code: string;
   what: string;
@@ -29,7 +28,7 @@ interface Wrong {
   asSecond?: boolean;
 }
 
-/** One wrong thing for each refusal, in the order of clause SND-2. */
+/** One wrong field for each refusal, in the order of clause SND-2. */
 function wrongs(run: ServiceRun, order: Order): Wrong[] {
   const { second, unlinkedBox, boxSecret } = run.subject.options;
   const other = BANKS.find(({ bin }) => bin !== accountBin(run.subject))?.code ?? '';
@@ -74,21 +73,16 @@ function sendWrong(run: ServiceRun, order: Order, change: Change, asSecond: bool
 const md5 = (text: string) => createHash('md5').update(text, 'utf8').digest('hex');
 
 export const pushChecks: readonly ServiceCheck[] = [
-  spec(
-    'SUM-1',
-    'a push with a wrong checkSum is answered otherwise than one with the right checkSum',
-    ['a box'],
-    async (run) => {
-      const right = codeOf(await sendPush(run, push(run)));
-      if (right === 'E39') throw new Mismatch('the right checkSum is refused with E39');
-      const called = await sendPush(run, push(run, { checkSum: 'f'.repeat(32) }));
-      if (codeOf(called) !== right) return;
-      // In which order things are looked at, the specification does not say.
-      if (right !== undefined)
-        throw new PreconditionFailed(`needs a push that is taken, and both are answered ${summaryOf(called)}`);
-      throw new Mismatch(`the wrong checkSum is answered alike: ${summaryOf(called)}`);
-    },
-  ),
+  spec('SUM-1', 'a wrong checkSum is answered in another way than the right one', ['a box'], async (run) => {
+    const right = codeOf(await sendPush(run, push(run)));
+    if (right === 'E39') throw new Mismatch('the right checkSum is refused with E39');
+    const called = await sendPush(run, push(run, { checkSum: 'f'.repeat(32) }));
+    if (codeOf(called) !== right) return;
+    // The specification does not say in which order a service checks the fields.
+    if (right !== undefined)
+      throw new PreconditionFailed(`needs a push that is taken, and both are answered ${summaryOf(called)}`);
+    throw new Mismatch(`the wrong checkSum is answered alike: ${summaryOf(called)}`);
+  }),
   gap(
     'SUM-1',
     'any other checkSum is E39: of another password, order, amount or case, cut or empty',
@@ -113,7 +107,7 @@ export const pushChecks: readonly ServiceCheck[] = [
       });
     },
   ),
-  gap('SND-1', 'what a push needs, and the request lacks, is E46', ['a box'], async (run) => {
+  gap('SND-1', 'a push without a needed field is E46', ['a box'], async (run) => {
     await forEachCase(['bankAccount', 'bankCode', 'amount', 'qrCode', 'checkSum'], async (field) => {
       expectCode(await sendPush(run, { ...push(run), [field]: undefined }), 'E46', `without ${field}`);
     });
@@ -151,7 +145,7 @@ export const pushChecks: readonly ServiceCheck[] = [
     const list = wrongs(run, order);
     await forEachCase([...list.entries()], async ([index, { code, what }]) => {
       const rest = list.slice(index);
-      // Of two changes of one field, the earlier in the order.
+      // Reversed: of two changes of one field the earlier must win.
       const change = Object.assign({}, ...rest.map((it) => it.change).reverse());
       const asSecond = rest.some((it) => it.asSecond === true);
       expectCode(await sendWrong(run, order, change, asSecond), code, `${what}, and all that follows`);

@@ -7,14 +7,14 @@ import type { OnShow, SimulatedBox } from '../simulated-box.ts';
 import type { Order, ServiceRun } from '../subject.ts';
 import { sendPush } from './push.ts';
 
-/** An answer that is not there after this, in everybody's time, waits for something. */
+/** In real time: an answer that has not come by then waits for something. */
 const HELD_MS = 300;
-/** For what must not come. */
+/** How long the bench watches that nothing comes. */
 export const QUIET_MS = 2_000;
 
 export const showNothing: OnShow = async () => undefined;
 
-/** A push that is on its way to the played box. */
+/** Sends a push to the simulated box, and waits until the box has it. */
 export async function startPush(run: ServiceRun, box: SimulatedBox, order: Order = run.subject.newOrder()) {
   const before = box.of('show').length;
   const qrCode = await generatedQr(run, order);
@@ -23,7 +23,7 @@ export async function startPush(run: ServiceRun, box: SimulatedBox, order: Order
   return { order, qrCode, answer, show };
 }
 
-/** A request under way, of which can be told whether it is answered. */
+/** A request that may not be answered yet. */
 export interface PendingAnswer {
   called: Promise<Answer>;
   isAnswered(): boolean;
@@ -34,7 +34,7 @@ export function pending(called: Promise<Answer>): PendingAnswer {
   const end = () => {
     isAnswered = true;
   };
-  // Whoever awaits `called` has the error.
+  // The error goes to whoever awaits `called`.
   called.then(end, end);
   return { called, isAnswered: () => isAnswered };
 }
@@ -48,7 +48,7 @@ export async function expectUnanswered(
   if (isAnswered()) throw new Mismatch(`${what} the push is answered ${summaryOf(await called)}`);
 }
 
-/** A push that the box has shown. */
+/** Throws PreconditionFailed unless the box shows the push. */
 export async function pushShown(run: ServiceRun, order: Order, change: object = {}): Promise<void> {
   const qrCode = makeQr(run.subject, order);
   const called = await sendPush(run, pushBody(run, order, qrCode, { ...change }));
@@ -60,7 +60,7 @@ export function expectNoMessage({ json, text }: Answer): void {
   if (recordOf(json).message !== '') throw new Mismatch(`expected an empty message, is ${text}`);
 }
 
-/** A push to the box that is on. Throws Unmet when it is off. */
+/** A push to the running box. Throws PreconditionFailed when it is off. */
 export async function pushToRunningBox(run: ServiceRun): Promise<{ called: Answer; qrCode: string }> {
   const order = run.subject.newOrder();
   const qrCode = await generatedQr(run, order);

@@ -15,9 +15,9 @@ import { gap, type Order, type ServiceCheck, type ServiceRun, spec } from '../su
 import { sendPush } from './push.ts';
 import { expectUnanswered, pending, pushShown, QUIET_MS, showNothing, startPush } from './pushing.ts';
 
-/** What a box shows after another push, after the same one, and when it is paid. */
+/** Further pushes and payments of an order on the screen (PROTOCOL.md, clauses SND-7 to SND-9 and CBK-7). */
 export const screenChecks: readonly ServiceCheck[] = [
-  gap('SND-7', 'a QR that the partner made himself is shown', ['a box to play'], (run) =>
+  gap('SND-7', 'a QR that the partner made himself is shown', ['a simulated box'], (run) =>
     withSimulatedBox(run, async () => {
       const order = run.subject.newOrder();
       expectSuccess(
@@ -26,66 +26,61 @@ export const screenChecks: readonly ServiceCheck[] = [
       );
     }),
   ),
-  spec('SND-8', 'a newer push goes to the box although one is on its screen', ['a box to play'], (run) =>
+  spec('SND-8', 'a newer push goes to the box although one is on its screen', ['a simulated box'], (run) =>
     withSimulatedBox(run, async (box) => {
       await pushShown(run, run.subject.newOrder());
       const order = run.subject.newOrder();
       expectSuccess(await sendPush(run, pushBody(run, order, makeQr(run.subject, order))), 'a newer push');
-      if (box.of('show').at(-1)?.orderId !== order.content) throw new Mismatch('the box is not told of the newer push');
+      if (box.of('show').at(-1)?.orderId !== order.content) throw new Mismatch('the box does not get the newer push');
     }),
   ),
   gap(
     'SND-9',
     'the same orderId and QR is one push while it is awaited and on the screen; without an orderId it is a new one',
-    ['a box to play'],
+    ['a simulated box'],
     judgeRepeated,
   ),
-  spec(
-    'CBK-7',
-    'a credit is told to the box that shows the order, a debit is not',
-    ['a box to play', 'sandbox'],
-    (run) =>
-      withSimulatedBox(run, async (box) => {
-        const order = run.subject.newOrder();
-        await pushShown(run, order);
-        const [show] = box.of('show');
-        await simulatePayment(run, order, { transType: 'D' });
-        if ((await box.find('payment', isOf(order), QUIET_MS)) !== undefined)
-          throw new Mismatch('the box is told of a debit');
-        const transactionId = await simulatePayment(run, order);
-        const payment = await box.find('payment', isOf(order));
-        if (payment === undefined) throw new Mismatch('the box is not told of a credit');
-        const expected = { transactionId, pushId: show?.pushId, orderId: order.content, amount: order.amount };
-        await forEachCase(Object.entries(expected), async ([field, value]) => {
-          const actual = recordOf(payment)[field];
-          if (actual !== value) throw new Mismatch(`${field}: expected ${value}, the box is told ${String(actual)}`);
-        });
-      }),
+  spec('CBK-7', 'the box that shows the order gets a credit, and no debit', ['a simulated box', 'sandbox'], (run) =>
+    withSimulatedBox(run, async (box) => {
+      const order = run.subject.newOrder();
+      await pushShown(run, order);
+      const [show] = box.of('show');
+      await simulatePayment(run, order, { transType: 'D' });
+      if ((await box.find('payment', isOf(order), QUIET_MS)) !== undefined) throw new Mismatch('the box gets a debit');
+      const transactionId = await simulatePayment(run, order);
+      const payment = await box.find('payment', isOf(order));
+      if (payment === undefined) throw new Mismatch('the box does not get a credit');
+      const expected = { transactionId, pushId: show?.pushId, orderId: order.content, amount: order.amount };
+      await forEachCase(Object.entries(expected), async ([field, value]) => {
+        const actual = recordOf(payment)[field];
+        if (actual !== value) throw new Mismatch(`${field}: expected ${value}, the box gets ${String(actual)}`);
+      });
+    }),
   ),
   spec(
     'CBK-7',
-    'a box that is off when its order is paid is told of it when it comes back',
-    ['a box to play', 'sandbox'],
+    'a box that is off when its order is paid gets the payment when it comes back',
+    ['a simulated box', 'sandbox'],
     async (run) => {
       const order = run.subject.newOrder();
       await withSimulatedBox(run, () => pushShown(run, order));
       const transactionId = await simulatePayment(run, order);
       await withSimulatedBox(run, async (box) => {
         const payment = await box.find('payment', isOf(order));
-        if (payment?.transactionId !== transactionId) throw new Mismatch('the box is not told of the payment');
+        if (payment?.transactionId !== transactionId) throw new Mismatch('the box does not get the payment');
       });
     },
   ),
   spec(
     'CBK-7',
-    'an order that is paid before its QR is on the screen is told to the box, and its push is taken back',
-    ['a box to play', 'sandbox'],
+    'a payment before the QR is on the screen goes to the box, and the push is withdrawn',
+    ['a simulated box', 'sandbox'],
     (run) => withSimulatedBox(run, (box) => judgePaidBefore(run, box), showNothing),
   ),
   spec(
     'CBK-7',
-    'an order that is paid is taken back from a box that showed it before another did',
-    ['a box to play', 'a box that is on', 'sandbox'],
+    'a paid order is withdrawn from a box that showed it before another did',
+    ['a simulated box', 'a box that is on', 'sandbox'],
     (run) =>
       withSimulatedBox(run, async (box) => {
         const order = run.subject.newOrder();
@@ -95,7 +90,7 @@ export const screenChecks: readonly ServiceCheck[] = [
         await simulatePayment(run, order);
         const { pushId } = await box.expect('show');
         if ((await withdrawnOf(box, pushId)) === undefined) throw new Mismatch('the box still has the order');
-        if (box.of('payment').some(isOf(order))) throw new Mismatch('the payment is told to both boxes');
+        if (box.of('payment').some(isOf(order))) throw new Mismatch('both boxes get the payment');
       }),
   ),
 ];
@@ -104,10 +99,10 @@ async function judgePaidBefore(run: ServiceRun, box: SimulatedBox): Promise<void
   const { order, answer, show } = await startPush(run, box);
   const transactionId = await simulatePayment(run, order);
   const payment = await box.find('payment', isOf(order));
-  if (payment === undefined) throw new Mismatch('the box is not told of the payment');
-  expectSame('the payment that the box is told of', transactionId, payment.transactionId);
+  if (payment === undefined) throw new Mismatch('the box does not get the payment');
+  expectSame('the payment that the box gets', transactionId, payment.transactionId);
   expectSame('its amount', order.amount, payment.amount);
-  if ((await withdrawnOf(box, show.pushId)) === undefined) throw new Mismatch('the box is not told to leave the push');
+  if ((await withdrawnOf(box, show.pushId)) === undefined) throw new Mismatch('the box gets no withdrawal of the push');
   expectRefused(await answer.called, 'a push whose order was paid meanwhile');
 }
 
@@ -132,7 +127,7 @@ async function judgeRepeated(run: ServiceRun): Promise<void> {
       expectSuccess(await answer.called, 'the push');
       expectSuccess(await again.called, 'its repetition while it is awaited');
       expectSuccess(await sendPush(run, body), 'its repetition while it is on the screen');
-      if (box.of('show').length > 1) throw new Mismatch('the box is told of it more than once');
+      if (box.of('show').length > 1) throw new Mismatch('the box gets it more than once');
       const nameless = pending(sendPush(run, { ...body, orderId: '' }));
       const second = await box.waitFor('show', 2);
       if (second === undefined) throw new Mismatch('a push without an orderId is not a new one');

@@ -16,12 +16,12 @@ import {
 import { gap, type ServiceAccess, type ServiceCheck, type ServiceRun, spec, withTimeout } from '../subject.ts';
 
 const LIFETIME_MS = 300_000;
-/** What clocks, networks and caches of a service may make of the lifetime. */
+/** Clocks, networks and caches may change the lifetime by this. */
 const LEEWAY_MS = 10_000;
 
 const BEARER_PATHS = [PATHS.generate, PATHS.sendQr, PATHS.testCallback];
 
-/** Credentials of nobody. */
+/** Wrong credentials. */
 function wrongLogins({ username }: ServiceAccess): { what: string; authorization: string }[] {
   const basic = (text: string) => `Basic ${Buffer.from(text, 'utf8').toString('base64')}`;
   return [
@@ -37,7 +37,7 @@ function headerOf({ headers }: Answer, scheme: string): boolean {
   return new RegExp(`^${scheme}\\b`, 'i').test(headers.get('www-authenticate') ?? '');
 }
 
-/** The answer to a generate request with a token. */
+/** A generate request with this token. */
 function used(run: ServiceRun, token: string): Promise<Answer> {
   return post(run, PATHS.generate, generateBody(run), { headers: { authorization: `Bearer ${token}` } });
 }
@@ -131,10 +131,10 @@ export const tokenChecks: readonly ServiceCheck[] = [
   ),
 ];
 
-/** Beyond so many wrong passwords from one address nothing is compared (PROTOCOL.md, clause TOK-6). */
+/** After this many wrong passwords from one address the service compares none (PROTOCOL.md, clause TOK-6). */
 const GUESSES = 30;
 
-/** They end what can be judged from this address for a while, so they are the last. */
+/** Run last: for a while the service refuses logins from this address. */
 export const guessChecks: readonly ServiceCheck[] = [
   gap(
     'TOK-6',
@@ -169,7 +169,7 @@ async function withoutBearer(run: ServiceRun, judge: (called: Answer, what: stri
   });
 }
 
-/** The signature's first character becomes another: the last one of base64url may carry bits that nobody reads. */
+/** Changes the first character of the signature: the last one of base64url may have unused bits. */
 function changedSignature(token: string): string {
   const at = token.lastIndexOf('.') + 1;
   return `${token.slice(0, at)}${token[at] === 'A' ? 'B' : 'A'}${token.slice(at + 1)}`;
