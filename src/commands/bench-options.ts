@@ -41,7 +41,7 @@ function addServe(bench: Command): void {
   const several = (value: string, before: string[]) => [...before, value];
   bench
     .command('serve')
-    .description('an HTTP API that runs scenarios and opens stands, for labgrid, pytest and Robot Framework')
+    .description('an HTTP API that runs scenarios and opens rigs, for labgrid, pytest and Robot Framework')
     .option('--port <port>', 'where it answers; 0 takes a free one', portOrAny, 8820)
     .option('--host <address>', 'an address of this machine; beyond loopback with --token-file only', '127.0.0.1')
     .option(
@@ -51,7 +51,7 @@ function addServe(bench: Command): void {
     .option('--ready-file <file>', 'written once it answers: its address as JSON')
     .option('--scenarios <dir>', 'a folder of scenarios that may be run by name too; may be repeated', several, [])
     .option('--probe <how>', 'a probe besides screen that callers may choose; may be repeated', several, [])
-    .option('--report <dir>', 'where logs of what is started go, a folder for each run and stand')
+    .option('--report <dir>', 'where logs of what is started go, a folder for each run and rig')
     .addHelpText('after', SERVE_EXAMPLES)
     .action(async (options) => (await import('./bench-serve.ts')).serve(options));
 }
@@ -60,10 +60,10 @@ const SERVE_EXAMPLES = `
   $ paybox bench serve &
   $ curl http://127.0.0.1:8820/                                 says all that can be asked
   $ curl -H content-type:application/json -d '{"scenarios":["happy-path"]}' http://127.0.0.1:8820/runs
-  $ curl -X POST http://127.0.0.1:8820/stands                   a gateway and a box for a program of your own
+  $ curl -X POST http://127.0.0.1:8820/rigs                   a gateway and a box for a program of your own
 
 Clients for pytest, Robot Framework and labgrid are in test/scenarios/drive. Standard output has one line for programs:
-PAYBOX-BENCH SERVE url=http://127.0.0.1:8820. SIGTERM and Ctrl-C end every run and stand; a second one ends at once.`;
+PAYBOX-BENCH SERVE url=http://127.0.0.1:8820. SIGTERM and Ctrl-C end every run and rig; a second one ends at once.`;
 
 const BENCH_EXAMPLES = `
   $ paybox bench run happy-path expiry                          on an emulated box, minutes in a second

@@ -58,10 +58,10 @@ describe('paybox bench serve', () => {
   it.each([
     ['SIGTERM', 0],
     ['SIGINT', 130],
-  ] as const)('ends every run and stand on %s, and leaves nothing', async (signal, code) => {
+  ] as const)('ends every run and rig on %s, and leaves nothing', async (signal, code) => {
     const { program, url, post, report, left } = await serving();
     await eventually('its line', () => program.output().includes(`PAYBOX-BENCH SERVE url=${url}\n`));
-    const stand = (await (await post('/stands', {})).json()) as {
+    const rig = (await (await post('/rigs', {})).json()) as {
       gateway: { origin: string };
       boxes: { url: string }[];
     };
@@ -71,17 +71,17 @@ describe('paybox bench serve', () => {
     expect(await program.stop(signal)).toBe(code);
     expect(program.output()).toMatch(/"event":"stopped"/);
     expect(await left()).toEqual([]);
-    for (const origin of [url, stand.gateway.origin, stand.boxes[0]?.url ?? '', running]) {
+    for (const origin of [url, rig.gateway.origin, rig.boxes[0]?.url ?? '', running]) {
       expect({ origin, gone: await isGone(origin) }).toEqual({ origin, gone: true });
     }
     // In order, not by force.
-    expect(await readFile(join(report, 'stand-1/logs/gateway-1.log'), 'utf8')).toMatch(/"event":"stopped"/);
+    expect(await readFile(join(report, 'rig-1/logs/gateway-1.log'), 'utf8')).toMatch(/"event":"stopped"/);
   });
 
   it('gives up what it is starting', async () => {
     const { program, post, report, left } = await serving();
-    const opening = post('/stands', { boxes: 4 }).catch(() => undefined);
-    const gateway = await gatewayOf(join(report, 'stand-1/logs/gateway-1.log'));
+    const opening = post('/rigs', { boxes: 4 }).catch(() => undefined);
+    const gateway = await gatewayOf(join(report, 'rig-1/logs/gateway-1.log'));
     expect(await program.stop('SIGINT')).toBe(130);
     expect(program.output()).toContain('"event":"stopped"');
     expect(await left()).toEqual([]);
@@ -91,7 +91,7 @@ describe('paybox bench serve', () => {
 
   it('ends at once on the second Ctrl-C, and what it has started with it', async () => {
     const { program, post, temporary } = await serving();
-    const opened = await post('/stands', {});
+    const opened = await post('/rigs', {});
     expect({ status: opened.status, text: await opened.text() }).toMatchObject({ status: 201 });
     const programs = await programsIn(temporary);
     expect(programs).toHaveLength(2);
@@ -180,14 +180,14 @@ describe('the examples', () => {
       const script = [
         'import paybox_robot, sys',
         'robot = paybox_robot.paybox_robot(sys.argv[1])',
-        'robot.open_stand()',
+        'robot.open_rig()',
         'order = robot.push_order(50000, "DH1")',
         'robot.box_should(state="showing", qr=order["qrCode"], within="5s")',
         'robot.pay_order(50000, "DH1")',
         'robot.box_should(state="paid", qr="none")',
         'robot.press_key("dismiss")',
         'robot.scenario_should_pass("cancelled-order")',
-        'robot.end_stand()',
+        'robot.end_rig()',
         'print(" ".join(name for name in dir(robot) if not name.startswith("_")))',
       ];
       const program = run('python3', ['-c', script.join('\n'), origin], {

@@ -23,7 +23,7 @@ function watched(): { kind: () => TargetKind; targets: Target[] } {
 }
 
 async function opened(server: TestControl, body: object = EMULATED) {
-  const { status, json } = await server.ask('POST', '/stands', body);
+  const { status, json } = await server.ask('POST', '/rigs', body);
   expect({ status, json }).toMatchObject({ status: 201 });
   const path = (json.links as { self: string }).self;
   const step = (value: unknown) => server.ask('POST', `${path}/steps`, value);
@@ -45,11 +45,11 @@ async function leaving(url: string, body: object, until: () => Promise<unknown>)
   await failed;
 }
 
-describe('a stand', () => {
+describe('a rig', () => {
   it('is driven step by step, keeps variables, and shows what it has', async () => {
     const server = await testServer();
     const { path, json, step } = await opened(server, { ...EMULATED, variables: { amount: 50000 }, seed: 9 });
-    expect(json).toMatchObject({ id: 'stand-1', target: 'emulated', seed: 9, steps: 0, idleMs: 600_000 });
+    expect(json).toMatchObject({ id: 'rig-1', target: 'emulated', seed: 9, steps: 0, idleMs: 600_000 });
     const pushed = await step({ push: { amount: '${amount}', content: 'DH1' }, as: 'first' });
     const order = pushed.json.result as Record<string, string>;
     expect(pushed).toMatchObject({ status: 200, json: { number: 1, result: { answer: 'SUCCESS', amount: '50000' } } });
@@ -115,7 +115,7 @@ describe('a stand', () => {
       [{ wait: '1s', press: 'repeat' }, /^step: expected exactly one of/],
       [{ push: { amount: 'much', content: 'A' } }, /^step: push\.amount: expected whole đồng/],
       [{ expect: { qr: '${nix}' } }, /^step: \$\{nix\} stands for nothing here; there are account,/],
-      [{ box: 2, press: 'repeat' }, /^step: box: there is no box 2: the stand has 1/],
+      [{ box: 2, press: 'repeat' }, /^step: box: there is no box 2: the rig has 1/],
       [{ fault: { box: 'killed' } }, /^step: target emulated cannot kill programs/],
       [{ repeat: { times: 1, steps: [{ expect: { golden: '../x.png' } }] } }, /^step: expect\.golden/],
     ];
@@ -134,8 +134,8 @@ describe('a stand', () => {
     expect((await server.ask('GET', `${two.path}/boxes/3/status`)).json).toMatchObject({ fix: 'it has boxes 1 to 2' });
     expect(await two.step({ 'for each box': [{ expect: { state: 'idle' } }] })).toMatchObject({ status: 200 });
     // In the order in which they were ready, whichever that is.
-    const ids = ((await server.ask('GET', '/stands')).json.stands as { id: string }[]).map(({ id }) => id);
-    expect(ids.sort()).toEqual(['stand-1', 'stand-2']);
+    const ids = ((await server.ask('GET', '/rigs')).json.rigs as { id: string }[]).map(({ id }) => id);
+    expect(ids.sort()).toEqual(['rig-1', 'rig-2']);
     await server.ask('DELETE', one.path);
     expect(await two.step({ box: 2, push: { amount: 1000, content: 'TWO' } })).toMatchObject({ status: 200 });
   });
@@ -183,9 +183,9 @@ describe('a stand', () => {
     await eventually('it is under way', async () => (await server.ask('GET', path)).json.steps === 2);
     const others = Array.from({ length: 16 }, () => step({ set: { a: 1 } }));
     const refused = await Promise.race(others);
-    expect(refused).toMatchObject({ status: 429, json: { error: '16 steps wait already at stand-1' } });
+    expect(refused).toMatchObject({ status: 429, json: { error: '16 steps wait already at rig-1' } });
     await server.ask('DELETE', path);
-    const ended = { status: 410, json: { error: 'stand-1 has ended: by DELETE' } };
+    const ended = { status: 410, json: { error: 'rig-1 has ended: by DELETE' } };
     expect(await first).toMatchObject(ended);
     const after = await Promise.all(others);
     expect(after.filter(({ status }) => status === 410)).toHaveLength(15);
@@ -202,11 +202,11 @@ describe('a stand', () => {
       return kind().open({ ...need, signal: undefined });
     };
     const server = await testServer({ kind: () => ({ ...kind(), open }) });
-    await leaving(`${server.origin}/stands`, {}, () => server.ask('GET', '/healthz'));
+    await leaving(`${server.origin}/rigs`, {}, () => server.ask('GET', '/healthz'));
     gate.resolve();
     await eventually('it was opened', () => targets.length === 1);
-    await eventually('it is forgotten', async () => (await server.ask('GET', '/stands/stand-1')).status === 410);
-    expect((await server.ask('GET', '/stands')).json).toEqual({ stands: [] });
+    await eventually('it is forgotten', async () => (await server.ask('GET', '/rigs/rig-1')).status === 410);
+    expect((await server.ask('GET', '/rigs')).json).toEqual({ rigs: [] });
     await expect(fetch(`${targets[0]?.gateway.access.origin}/healthz`)).rejects.toThrow();
   });
 
@@ -219,9 +219,9 @@ describe('a stand', () => {
         signal.addEventListener('abort', () => reject(signal.reason));
       });
     const server = await testServer({ kind: () => ({ ...emulated(), open }) });
-    await leaving(`${server.origin}/stands`, {}, () => eventually('it opens', () => given.length === 1));
+    await leaving(`${server.origin}/rigs`, {}, () => eventually('it opens', () => given.length === 1));
     await eventually('it is given up', () => given[0]?.aborted);
-    const refused = fetch(`${server.origin}/stands`, { method: 'POST' }).catch(() => undefined);
+    const refused = fetch(`${server.origin}/rigs`, { method: 'POST' }).catch(() => undefined);
     await eventually('another opens', () => given.length === 2);
     await server.close();
     expect(given[1]?.aborted).toBe(true);
@@ -232,10 +232,10 @@ describe('a stand', () => {
     const { kind, targets } = watched();
     const server = await testServer({ kind });
     const { path } = await opened(server, { idle: '500ms' });
-    await eventually('it has ended', async () => (await server.ask('GET', '/stands')).text === '{"stands":[]}');
+    await eventually('it has ended', async () => (await server.ask('GET', '/rigs')).text === '{"rigs":[]}');
     expect(await server.ask('GET', path)).toMatchObject({
       status: 410,
-      json: { error: 'stand-1 has ended: nobody asked for 500ms', fix: 'open another with POST /stands' },
+      json: { error: 'rig-1 has ended: nobody asked for 500ms', fix: 'open another with POST /rigs' },
     });
     await expect(fetch(`${targets[0]?.gateway.access.origin}/healthz`)).rejects.toThrow();
   });
@@ -244,26 +244,26 @@ describe('a stand', () => {
     const kind = await sharedTarget();
     const target = await kind.open({ boxes: 1, enrolled: true });
     const scenario = { ...parseScenario('{ name: x, steps: [{ wait: 1s }] }', 'x.yaml'), steps: [] };
-    const stand = new Rig('x', { scenario, kind, target, seed: SEED, idleMs: 60_000, callbackUrl: undefined });
-    await stand.use(async () => {
-      await stand.step({ expect: { screen: 'idle', qr: 'none' } }, new AbortController().signal);
-      expect(stand.idleInMs).toBe(60_000);
+    const rig = new Rig('x', { scenario, kind, target, seed: SEED, idleMs: 60_000, callbackUrl: undefined });
+    await rig.use(async () => {
+      await rig.step({ expect: { screen: 'idle', qr: 'none' } }, new AbortController().signal);
+      expect(rig.idleInMs).toBe(60_000);
     });
-    await eventually('it is idle', () => stand.idleInMs < 60_000);
-    await stand.close('by the test');
+    await eventually('it is idle', () => rig.idleInMs < 60_000);
+    await rig.close('by the test');
   });
 
   it('is one of a few', async () => {
     const kind = await sharedTarget();
     const server = await testServer({ kind: () => kind });
     for (let n = 1; n <= 4; n += 1) await opened(server);
-    const refused = await server.ask('POST', '/stands', EMULATED);
-    expect(refused).toMatchObject({ status: 429, json: { fix: expect.stringContaining('stand-1, stand-2') } });
-    await server.ask('DELETE', '/stands/stand-1');
+    const refused = await server.ask('POST', '/rigs', EMULATED);
+    expect(refused).toMatchObject({ status: 429, json: { fix: expect.stringContaining('rig-1, rig-2') } });
+    await server.ask('DELETE', '/rigs/rig-1');
     await opened(server);
   });
 
-  it('may be of boxes that run, as the other stands are to this one', async () => {
+  it('may be of boxes that run, as the other rigs are to this one', async () => {
     const server = await testServer();
     const { json } = await opened(server);
     const [box] = json.boxes as { url: string }[];
@@ -277,7 +277,7 @@ describe('a stand', () => {
     expect(await step({ push: { amount: 3000, content: 'AT' } })).toMatchObject({ status: 200 });
     expect(await step({ fault: { box: 'off' } })).toMatchObject({ status: 422 });
     await server.ask('DELETE', path);
-    expect((await server.ask('GET', '/stands/stand-1/boxes/1/status')).json).toMatchObject({ state: 'showing' });
+    expect((await server.ask('GET', '/rigs/rig-1/boxes/1/status')).json).toMatchObject({ state: 'showing' });
   });
 
   it.each([
@@ -308,6 +308,6 @@ describe('a stand', () => {
     ['a target that there is not', { target: 'moon' }, 422, /^--target moon: expected/],
   ])('is refused for %s', async (_what, body, status, error) => {
     const { ask } = await testServer();
-    expect(await ask('POST', '/stands', body)).toMatchObject({ status, json: { error: expect.stringMatching(error) } });
+    expect(await ask('POST', '/rigs', body)).toMatchObject({ status, json: { error: expect.stringMatching(error) } });
   });
 });

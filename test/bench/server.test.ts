@@ -4,7 +4,7 @@ import { operationsAt, rawRequest, testServer } from './serve.ts';
 
 const TOKEN = 'a-token-of-the-test-0123456789';
 
-describe('the control server', () => {
+describe('the bench server', () => {
   it('describes what it serves, and serves what it describes', async () => {
     const { document, origin, ask } = await testServer();
     const names = Object.values(document.paths).flatMap((operations) => Object.values(operations));
@@ -41,10 +41,10 @@ describe('the control server', () => {
   it('takes no body where none is needed, also from clients that always name its type', async () => {
     const { origin } = await testServer();
     const headers = { 'content-type': 'application/json' };
-    const response = await fetch(`${origin}/stands/stand-9`, { method: 'DELETE', headers });
+    const response = await fetch(`${origin}/rigs/rig-9`, { method: 'DELETE', headers });
     expect({ status: response.status, ...((await response.json()) as object) }).toMatchObject({
       status: 404,
-      error: 'there is no stand stand-9',
+      error: 'there is no rig rig-9',
     });
     const spoilt = await fetch(`${origin}/runs`, { method: 'POST', headers, body: '{"scenarios":["__' });
     expect(spoilt.status).toBe(400);
@@ -52,7 +52,7 @@ describe('the control server', () => {
 
   it('says that it is well, and which scenarios there are', async () => {
     const { ask } = await testServer();
-    expect((await ask('GET', '/healthz')).json).toEqual({ ok: true, runs: 0, stands: 0 });
+    expect((await ask('GET', '/healthz')).json).toEqual({ ok: true, runs: 0, rigs: 0 });
     const { json } = await ask('GET', '/scenarios');
     expect(json.scenarios).toContainEqual(
       expect.objectContaining({ name: 'power-cut', needs: ['turn boxes off and on', 'kill programs'] }),
@@ -81,7 +81,7 @@ describe('the control server', () => {
     expect(await asked(`Basic ${TOKEN}`)).toMatchObject({ status: 401 });
     expect(await asked(`Bearer ${TOKEN}`)).toMatchObject({ status: 200 });
     expect(await server.ask('GET', '/healthz', undefined, {})).toMatchObject({ status: 200 });
-    for (const path of ['/', '/openapi.json', '/scenarios', '/runs', '/stands', '/nix', '/healthz/../runs']) {
+    for (const path of ['/', '/openapi.json', '/scenarios', '/runs', '/rigs', '/nix', '/healthz/../runs']) {
       expect({ path, status: (await rawRequest(server.origin, { path })).status }).toEqual({ path, status: 401 });
     }
     // By another name it is still the owner of the token who asks; a page of another origin is not.
@@ -123,7 +123,7 @@ describe('the control server', () => {
     });
   });
 
-  it.each(['/nix', '/runs/', '/runs/run-1/junit', '/stands/stand-1/boxes/1', '/%zz', `/runs/${'x'.repeat(5_000)}`])(
+  it.each(['/nix', '/runs/', '/runs/run-1/junit', '/rigs/rig-1/boxes/1', '/%zz', `/runs/${'x'.repeat(5_000)}`])(
     'says that there is no %s',
     async (path) => {
       const { origin } = await testServer();

@@ -4,12 +4,12 @@ import { readScenario } from '../vocabulary/scenario.ts';
 import type { Route, ServerDeps } from './route.ts';
 import { scenarioList } from './schemas.ts';
 
-const health = z.strictObject({ ok: z.literal(true), runs: z.int(), stands: z.int() }).meta({ id: 'Health' });
+const health = z.strictObject({ ok: z.literal(true), runs: z.int(), rigs: z.int() }).meta({ id: 'Health' });
 
 /** What the server tells of itself; `describe` is asked for the description of all routes. */
 export function aboutRoutes(
   deps: ServerDeps,
-  counts: () => { runs: number; stands: number },
+  counts: () => { runs: number; rigs: number },
   describe: () => object,
 ): Route[] {
   return [
@@ -58,7 +58,7 @@ export function aboutRoutes(
   ];
 }
 
-const INDEX = `paybox bench: runs scenarios against payment boxes, and opens stands to drive them.
+const INDEX = `paybox bench: runs scenarios against payment boxes, and opens rigs to drive them.
 All of it as OpenAPI: /openapi.json    Every answer is JSON unless its name says otherwise; refusals are
 { "error": what, "fix": what to do }.    curl -d sends no JSON by itself: add -H content-type:application/json
 
@@ -71,15 +71,15 @@ RUNS  scenarios that are judged from beginning to end, one run at a time
   GET    /runs/{id}/junit.xml, /runs/{id}/report.tap, /runs/{id}/report.html
   DELETE /runs/{id}                 aborts it
 
-STANDS  a gateway, boxes and a partner's server that stay up while your own program drives them
-  POST   /stands                    { "target": "process", "boxes": 2, "callbackUrl": "http://127.0.0.1:3000/sync" }
+RIGS  a gateway, boxes and a partner's server that stay up while your own program drives them
+  POST   /rigs                    { "target": "process", "boxes": 2, "callbackUrl": "http://127.0.0.1:3000/sync" }
                                     answers addresses and credentials; it ends when nobody asks for 10min ("idle")
-  POST   /stands/{id}/steps         { "push": { "amount": 50000, "content": "DH1" } }
+  POST   /rigs/{id}/steps         { "push": { "amount": 50000, "content": "DH1" } }
                                     200 done and as expected, 409 not as expected, 422 no step
-  GET    /stands/{id}/boxes/1/screen.png, /stands/{id}/boxes/1/screen.txt, /stands/{id}/boxes/1/status
-  GET    /stands/{id}/callbacks, /stands/{id}/report.html
-  DELETE /stands/{id}               ends it
+  GET    /rigs/{id}/boxes/1/screen.png, /rigs/{id}/boxes/1/screen.txt, /rigs/{id}/boxes/1/status
+  GET    /rigs/{id}/callbacks, /rigs/{id}/report.html
+  DELETE /rigs/{id}               ends it
 
-TIME  on target process (default of stands) it is everybody's; on target emulated (default of runs) it is everybody's
+TIME  on target process (default of rigs) it is everybody's; on target emulated (default of runs) it is everybody's
 between steps, and a step that only waits takes no time: where a program of your own takes part, choose process.
 `;

@@ -48,7 +48,7 @@ export function openApi(routes: readonly Route[], version: string): object {
     info: {
       title: 'paybox bench',
       version,
-      description: 'Runs scenarios against payment boxes, and opens stands to drive them.',
+      description: 'Runs scenarios against payment boxes, and opens rigs to drive them.',
     },
     security: [{}, { token: [] }],
     paths,

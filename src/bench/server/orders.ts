@@ -24,7 +24,7 @@ export async function runOptions(body: unknown, id: string, deps: ServerDeps): P
   return { scenarios: read.map((scenario) => deps.withBoxes(scenario, choice)), kind, seed };
 }
 
-/** What a body asks of a stand, and the kind of its target. Throws ConfigError. */
+/** What a body asks of a rig, and the kind of its target. Throws ConfigError. */
 export async function rigOptions(body: unknown, id: string, deps: ServerDeps) {
   const request = checkConfig(rigRequest, body ?? {}, 'body', FIX);
   const { seed = deps.anySeed(), target = request.gateway === undefined ? 'process' : 'at' } = request;
@@ -38,7 +38,7 @@ export async function rigOptions(body: unknown, id: string, deps: ServerDeps) {
   return { request, kind, seed, scenario: scenarioFor(id, request) };
 }
 
-/** A stand as the head of a scenario that goes on. */
+/** A rig as the head of a scenario that goes on. */
 function scenarioFor(id: string, { boxes, box, enrolled, variables }: RigRequest): Scenario {
   const about = 'Driven step by step from outside.';
   const count = boxes ?? Math.max(1, box.length);

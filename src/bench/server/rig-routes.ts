@@ -7,24 +7,24 @@ import { type Answer, Refusal, type Route, type RouteRequest } from './route.ts'
 import { callbackList, failure, rigList, rigRequest, rigView, stepAnswer } from './schemas.ts';
 
 const GONE = { about: 'it has ended, and why', schema: failure };
-const UNKNOWN = { about: 'there is no such stand or box', schema: failure };
+const UNKNOWN = { about: 'there is no such rig or box', schema: failure };
 const OFF = { about: 'the box or the gateway does not answer', schema: failure };
 
-/** Stands: a gateway and boxes that stay up while a caller drives them. */
-export function rigRoutes(stands: Rigs): Route[] {
+/** Rigs: a gateway and boxes that stay up while a caller drives them. */
+export function rigRoutes(rigs: Rigs): Route[] {
   return [
     {
       method: 'GET',
-      path: '/stands',
-      name: 'listStands',
-      summary: 'The stands that are open',
+      path: '/rigs',
+      name: 'listRigs',
+      summary: 'The rigs that are open',
       answers: { 200: { about: 'the oldest first', schema: rigList } },
-      handle: () => ({ status: 200, json: { stands: stands.all().map((stand) => stand.view()) } }),
+      handle: () => ({ status: 200, json: { rigs: rigs.all().map((rig) => rig.view()) } }),
     },
     {
       method: 'POST',
-      path: '/stands',
-      name: 'openStand',
+      path: '/rigs',
+      name: 'openRig',
       summary: "Open a gateway, boxes and a partner's server; answered once they are ready",
       body: rigRequest,
       answers: {
@@ -32,42 +32,42 @@ export function rigRoutes(stands: Rigs): Route[] {
         503: { about: 'it did not start, or what runs is not there', schema: failure },
       },
       handle: async ({ body, signal }) => {
-        const stand = (await stands.open(body, signal)).view();
-        return { status: 201, json: stand, headers: { location: stand.links.self } };
+        const rig = (await rigs.open(body, signal)).view();
+        return { status: 201, json: rig, headers: { location: rig.links.self } };
       },
     },
-    ...routesOfOne(stands),
+    ...routesOfOne(rigs),
   ];
 }
 
-function routesOfOne(stands: Rigs): Route[] {
-  const of = (work: (stand: Rig, asked: RouteRequest) => Answer | Promise<Answer>) => (asked: RouteRequest) => {
-    const stand = stands.get(asked.params.id ?? '');
-    return stand.use(() => work(stand, asked));
+function routesOfOne(rigs: Rigs): Route[] {
+  const of = (work: (rig: Rig, asked: RouteRequest) => Answer | Promise<Answer>) => (asked: RouteRequest) => {
+    const rig = rigs.get(asked.params.id ?? '');
+    return rig.use(() => work(rig, asked));
   };
   return [
     {
       method: 'GET',
-      path: '/stands/{id}',
-      name: 'getStand',
-      summary: 'One stand; as every request about it, this keeps it from being idle',
+      path: '/rigs/{id}',
+      name: 'getRig',
+      summary: 'One rig; as every request about it, this keeps it from being idle',
       answers: { 200: { about: 'as it is', schema: rigView }, 404: UNKNOWN, 410: GONE },
-      handle: of((stand) => ({ status: 200, json: stand.view() })),
+      handle: of((rig) => ({ status: 200, json: rig.view() })),
     },
     {
       method: 'DELETE',
-      path: '/stands/{id}',
-      name: 'endStand',
-      summary: 'End a stand; answered once nothing of it is left',
+      path: '/rigs/{id}',
+      name: 'endRig',
+      summary: 'End a rig; answered once nothing of it is left',
       answers: { 204: { about: 'it has ended, or had before' }, 404: UNKNOWN },
       handle: async ({ params }) => {
-        await stands.end(params.id ?? '', 'by DELETE');
+        await rigs.end(params.id ?? '', 'by DELETE');
         return { status: 204, type: 'text/plain', body: '' };
       },
     },
     {
       method: 'POST',
-      path: '/stands/{id}/steps',
+      path: '/rigs/{id}/steps',
       name: 'runStep',
       summary: 'Run one step of the vocabulary of scenarios, as { "push": { "amount": 50000, "content": "DH1" } }',
       body: stepRequest,
@@ -80,24 +80,24 @@ function routesOfOne(stands: Rigs): Route[] {
         },
         410: GONE,
       },
-      handle: of(async (stand, { body, signal }) => ({ status: 200, json: await stand.step(body, signal) })),
+      handle: of(async (rig, { body, signal }) => ({ status: 200, json: await rig.step(body, signal) })),
     },
     {
       method: 'GET',
-      path: '/stands/{id}/callbacks',
+      path: '/rigs/{id}/callbacks',
       name: 'listCallbacks',
       summary: 'The newest callbacks, as the gateway tells and as they were received',
       answers: { 200: { about: 'the newest', schema: callbackList }, 404: UNKNOWN, 410: GONE, 503: OFF },
-      handle: of((stand) => reached(stand, async () => ({ status: 200, json: await stand.callbacks() }))),
+      handle: of((rig) => reached(rig, async () => ({ status: 200, json: await rig.callbacks() }))),
     },
     {
       method: 'GET',
-      path: '/stands/{id}/report.html',
-      name: 'standReport',
+      path: '/rigs/{id}/report.html',
+      name: 'rigReport',
       summary: 'The evidence so far',
       answers: { 200: { about: 'a page', type: 'text/html' }, 404: UNKNOWN, 410: GONE },
-      handle: of(async (stand) => {
-        const page = pageOf([await stand.result()], { startedAtMs: stand.openedAtMs });
+      handle: of(async (rig) => {
+        const page = pageOf([await rig.result()], { startedAtMs: rig.openedAtMs });
         return { status: 200, type: 'text/html; charset=utf-8', body: page };
       }),
     },
@@ -106,32 +106,32 @@ function routesOfOne(stands: Rigs): Route[] {
 }
 
 function boxRoutes(
-  of: (work: (stand: Rig, asked: RouteRequest) => Promise<Answer>) => (asked: RouteRequest) => Promise<Answer>,
+  of: (work: (rig: Rig, asked: RouteRequest) => Promise<Answer>) => (asked: RouteRequest) => Promise<Answer>,
 ): Route[] {
   const route = (
     name: string,
     path: string,
     type: string,
-    look: (stand: Rig, box: string) => Promise<Answer>,
+    look: (rig: Rig, box: string) => Promise<Answer>,
   ): Route => ({
     method: 'GET',
-    path: `/stands/{id}/boxes/{number}/${path}`,
+    path: `/rigs/{id}/boxes/{number}/${path}`,
     name,
     summary: `${path} of a box; the first is number 1`,
     answers: { 200: { about: 'as it is', type }, 404: UNKNOWN, 410: GONE, 503: OFF },
-    handle: of((stand, { params }) => reached(stand, () => look(stand, params.number ?? ''))),
+    handle: of((rig, { params }) => reached(rig, () => look(rig, params.number ?? ''))),
   });
   return [
-    route('boxScreen', 'screen.png', 'image/png', async (stand, box) => {
-      const body = await stand.picture(box);
+    route('boxScreen', 'screen.png', 'image/png', async (rig, box) => {
+      const body = await rig.picture(box);
       if (body === undefined) throw new Refusal(503, 'nothing is on the screen yet', 'ask again');
       return { status: 200, type: body[0] === JPEG_START ? 'image/jpeg' : 'image/png', body };
     }),
-    route('boxText', 'screen.txt', 'text/plain', async (stand, box) => {
-      return { status: 200, type: 'text/plain; charset=utf-8', body: await stand.box(box).text() };
+    route('boxText', 'screen.txt', 'text/plain', async (rig, box) => {
+      return { status: 200, type: 'text/plain; charset=utf-8', body: await rig.box(box).text() };
     }),
-    route('boxStatus', 'status', 'application/json', async (stand, box) => {
-      return { status: 200, json: await stand.box(box).status() };
+    route('boxStatus', 'status', 'application/json', async (rig, box) => {
+      return { status: 200, json: await rig.box(box).status() };
     }),
   ];
 }
@@ -140,9 +140,9 @@ function boxRoutes(
 const JPEG_START = 0xff;
 
 /** In real time, and with what is off told from what the caller did wrong. */
-async function reached(stand: Rig, look: () => Promise<Answer>): Promise<Answer> {
+async function reached(rig: Rig, look: () => Promise<Answer>): Promise<Answer> {
   try {
-    return await stand.during(look);
+    return await rig.during(look);
   } catch (error) {
     if (!(error instanceof MissingPeerError)) throw error;
     throw new Refusal(503, error.message, 'it is off, by a fault or because it has ended');

@@ -21,7 +21,7 @@ import { type callbackList, LIMITS, type rigView, type stepAnswer } from './sche
 const CLOSE_TIMEOUT_MS = 15_000;
 const STEP_FIX = '`paybox config schema scenario` has every step, and GET /openapi.json too';
 
-/** What a stand was opened with. */
+/** What a rig was opened with. */
 export interface RigOptions {
   scenario: Scenario;
   kind: TargetKind;
@@ -68,7 +68,7 @@ export class Rig {
     await this.during(() => tryBaseline(this.#context));
   }
 
-  /** Runs `work` for a request; a stand that works is not idle. */
+  /** Runs `work` for a request; a rig that works is not idle. */
   async use<T>(work: () => T | Promise<T>): Promise<T> {
     this.#busy += 1;
     try {
@@ -171,7 +171,7 @@ export class Rig {
   view(): z.output<typeof rigView> {
     const { target, kind, seed, idleMs, callbackUrl } = this.#order;
     const { origin, baseUrl, partner, account } = target.gateway.access;
-    const self = `/stands/${this.id}`;
+    const self = `/rigs/${this.id}`;
     return {
       id: this.id,
       target: kind.name,
@@ -194,7 +194,7 @@ export class Rig {
 
   /** Gives up the step under way and ends all that was started; settled once nothing of it is left. */
   close(reason: string): Promise<void> {
-    this.#ending.abort(new Refusal(410, `${this.id} has ended: ${reason}`, 'open another with POST /stands'));
+    this.#ending.abort(new Refusal(410, `${this.id} has ended: ${reason}`, 'open another with POST /rigs'));
     this.#closed ??= this.#close();
     return this.#closed;
   }
@@ -211,10 +211,10 @@ export class Rig {
     const { scenario, kind, target } = this.#order;
     const step = checkConfig(stepSchema, body, 'step', STEP_FIX);
     const needed = await reasonToSkip({ ...scenario, steps: [step] }, kind);
-    if (needed !== undefined) throw new ConfigError(`step: ${needed}`, 'open a stand of another target');
+    if (needed !== undefined) throw new ConfigError(`step: ${needed}`, 'open a rig of another target');
     if ((step.box ?? 1) > target.boxes.length) {
-      const fix = 'open a stand with more, as { "boxes": 2 }';
-      throw new ConfigError(`step: box: there is no box ${step.box}: the stand has ${target.boxes.length}`, fix);
+      const fix = 'open a rig with more, as { "boxes": 2 }';
+      throw new ConfigError(`step: box: there is no box ${step.box}: the rig has ${target.boxes.length}`, fix);
     }
     if (usesGolden([step]))
       throw new ConfigError('step: expect.golden: a step has no folder to take pictures from', GOLDEN_FIX);
@@ -246,7 +246,7 @@ export class Rig {
 
   #note(error: unknown, where: string): void {
     const reason = error instanceof Error ? error.message : String(error);
-    // Of a stand that fails all the time the first reasons are the ones that tell.
+    // Of a rig that fails all the time the first reasons are the ones that tell.
     if (this.#failures.length < LIMITS.failures) this.#failures.push({ reason, where });
     this.#transcript.add('problem', reason, { detail: { where } });
   }

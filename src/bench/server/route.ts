@@ -21,7 +21,7 @@ export class Refusal extends Error {
 
 /** What the server is given by the program around it. */
 export interface ServerDeps {
-  /** The kind of target that was chosen for the run or stand `id`. Throws ConfigError. */
+  /** The kind of target that was chosen for the run or rig `id`. Throws ConfigError. */
   targetOf(choice: TargetChoice, seed: number, id: string): Promise<TargetKind>;
   /** The files of scenarios that may be run by name. */
   scenarios(): Promise<ReadonlyMap<string, string>>;

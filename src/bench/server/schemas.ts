@@ -15,22 +15,22 @@ export const LIMITS = {
   /** What a run tells; of more the oldest is forgotten. */
   events: 5_000,
   streams: 64,
-  /** Entries of a stand's transcript, beyond which messages are left out. */
+  /** Entries of a rig's transcript, beyond which messages are left out. */
   entries: 20_000,
-  stands: 4,
-  standBoxes: 50,
-  /** Steps that wait for the one under way at a stand. */
+  rigs: 4,
+  rigBoxes: 50,
+  /** Steps that wait for the one under way at a rig. */
   stepsWaiting: 16,
   /** Reasons of steps that did not do as expected, the first; and callbacks that are told, the newest. */
   failures: 1_000,
   callbacks: 1_000,
-  /** Stands that are over of which the reason is kept. */
-  standsRemembered: 100,
+  /** Rigs that are over of which the reason is kept. */
+  rigsRemembered: 100,
   idleMs: 24 * 3_600_000,
   textChars: 2_000,
 } as const;
 
-/** A stand that nobody asks for so long ends. */
+/** A rig that nobody asks for so long ends. */
 export const IDLE = '10min';
 
 const text = z.string().min(1).max(LIMITS.textChars);
@@ -47,7 +47,7 @@ const choice = {
   probe: text.default('screen').describe('where screens are seen: screen, or a probe that the server was started with'),
   seed: z.int().min(1).max(999_999_999).optional().describe('makes the same choices again; by chance if left out'),
   gateway: text.optional().describe('origin of a gateway that runs, as http://127.0.0.1:8800'),
-  box: z.array(text).max(LIMITS.standBoxes).default([]).describe('origins of the pages of boxes that run'),
+  box: z.array(text).max(LIMITS.rigBoxes).default([]).describe('origins of the pages of boxes that run'),
   username: text.optional().describe("the partner's user name; the gateway tells if left out"),
   password: text.optional(),
   account: text.optional().describe('bank account'),
@@ -86,7 +86,7 @@ export const rigRequest = z
     target: choice.target.describe(
       'process (default): programs of their own in real time; emulated: here, and waiting takes no time; at: what runs',
     ),
-    boxes: z.int().min(1).max(LIMITS.standBoxes).optional().describe('how many; 1 if left out'),
+    boxes: z.int().min(1).max(LIMITS.rigBoxes).optional().describe('how many; 1 if left out'),
     enrolled: z.boolean().default(true).describe('false: the boxes start without a secret'),
     variables: z.record(name, value).default({}).describe('as in a scenario file'),
     callbackUrl: z
@@ -98,9 +98,9 @@ export const rigRequest = z
       .default(IDLE)
       .describe('ends by itself when nobody asks for so long'),
   })
-  .meta({ id: 'StandRequest' });
+  .meta({ id: 'RigRequest' });
 
-/** What a run and a stand choose about their target. */
+/** What a run and a rig choose about their target. */
 export type TargetChoice = Omit<z.output<typeof runRequest>, 'scenarios' | 'seed'>;
 export type RigRequest = z.output<typeof rigRequest>;
 
@@ -188,13 +188,13 @@ export const rigView = z
     failures: z.int().describe('how many of them did not do as expected'),
     links: z.strictObject({ self: z.string(), steps: z.string(), callbacks: z.string(), report: z.string() }),
   })
-  .meta({ id: 'Stand' });
+  .meta({ id: 'Rig' });
 
-export const rigList = z.strictObject({ stands: z.array(rigView) }).meta({ id: 'StandList' });
+export const rigList = z.strictObject({ rigs: z.array(rigView) }).meta({ id: 'RigList' });
 
 export const stepAnswer = z
   .strictObject({
-    number: z.int().describe('counts the steps of the stand from 1 on'),
+    number: z.int().describe('counts the steps of the rig from 1 on'),
     result: z
       .record(z.string(), z.unknown())
       .nullable()

@@ -45,18 +45,18 @@ export interface ServerOptions {
 export interface BenchServer {
   /** As `http://127.0.0.1:8820`. */
   readonly origin: string;
-  /** Aborts every run and ends every stand; settled once nothing of them is left. */
+  /** Aborts every run and ends every rig; settled once nothing of them is left. */
   close(reason: string): Promise<void>;
 }
 
 /** Starts the control server of a bench. Throws ConfigError when the address cannot be had. */
 export async function startBenchServer(options: ServerOptions, deps: ServerDeps): Promise<BenchServer> {
   const runs = new Runs();
-  const stands = new Rigs(deps);
+  const rigs = new Rigs(deps);
   const routes: Route[] = [];
-  const counts = () => ({ runs: runs.all().filter(({ isOver }) => !isOver).length, stands: stands.all().length });
+  const counts = () => ({ runs: runs.all().filter(({ isOver }) => !isOver).length, rigs: rigs.all().length });
   const described = () => openApi(routes, options.version);
-  routes.push(...aboutRoutes(deps, counts, described), ...runRoutes(runs, deps), ...rigRoutes(stands));
+  routes.push(...aboutRoutes(deps, counts, described), ...runRoutes(runs, deps), ...rigRoutes(rigs));
   const app = createApp(options);
   const streams = new EventStreams();
   for (const route of routes) addRoute(app, route, streams);
@@ -65,7 +65,7 @@ export async function startBenchServer(options: ServerOptions, deps: ServerDeps)
   return {
     origin: `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`,
     close: async (reason) => {
-      await Promise.all([runs.close(reason), stands.close(reason)]);
+      await Promise.all([runs.close(reason), rigs.close(reason)]);
       await app.close();
     },
   };

@@ -1,4 +1,4 @@
-"""Fixtures of pytest: `bench`, and for each test a `stand` of its own.
+"""Fixtures of pytest: `bench`, and for each test a `rig` of its own.
 
 With PAYBOX_BENCH_URL they use a server that runs, else they start one. PAYBOX_REPORTS=DIR keeps the evidence of each test.
 """
@@ -21,8 +21,8 @@ def bench():
 
 
 @pytest.fixture
-def stand(bench, request):
-    with bench.stand() as opened:
+def rig(bench, request):
+    with bench.rig() as opened:
         yield opened
         if "PAYBOX_REPORTS" in os.environ:
             name = request.node.name.replace("/", "-")

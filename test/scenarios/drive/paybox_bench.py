@@ -1,8 +1,8 @@
 """Drives `paybox bench serve` from Python 3.9 or newer, with nothing but its standard library.
 
-    with serving() as bench, bench.stand(boxes=2) as stand:
-        order = stand.push(amount=50000, content="DH1")
-        stand.expect(state="showing", qr=order["qrCode"])
+    with serving() as bench, bench.rig(boxes=2) as rig:
+        order = rig.push(amount=50000, content="DH1")
+        rig.expect(state="showing", qr=order["qrCode"])
 
 Steps are those of a scenario file, word for word: `paybox config schema scenario` prints all of them.
 """
@@ -84,19 +84,19 @@ class Bench:
         return self.json("GET", links["self"])
 
     @contextlib.contextmanager
-    def stand(self, **options):
+    def rig(self, **options):
         """A gateway and boxes that stay up for a block of code."""
-        stand = self.open_stand(**options)
+        rig = self.open_rig(**options)
         try:
-            yield stand
+            yield rig
         finally:
-            stand.end()
+            rig.end()
 
-    def open_stand(self, **options):
-        return Stand(self, self.json("POST", "/stands", options))
+    def open_rig(self, **options):
+        return Rig(self, self.json("POST", "/rigs", options))
 
 
-class Stand:
+class Rig:
     """A gateway, boxes and a partner's server; `about` has addresses and credentials."""
 
     def __init__(self, bench, about):

@@ -1,4 +1,4 @@
-"""A driver of labgrid (0.4 or newer): the stand of a bench, with emulated boxes or with those of the lab.
+"""A driver of labgrid (0.4 or newer): the rig of a bench, with emulated boxes or with those of the lab.
 
     targets:
       main:
@@ -6,7 +6,7 @@
           PayboxBench:
             url: http://127.0.0.1:8820
         drivers:
-          PayboxStandDriver:
+          PayboxRigDriver:
             options: { target: at, gateway: "http://192.0.2.10:8800", box: ["http://192.0.2.11:8810"] }
     imports:
       - paybox_labgrid.py
@@ -29,32 +29,32 @@ class PayboxBench(Resource):
 
 @target_factory.reg_driver
 @attr.s(eq=False)
-class PayboxStandDriver(Driver):
+class PayboxRigDriver(Driver):
     bindings = {"bench": PayboxBench}
     options = attr.ib(factory=dict, validator=attr.validators.instance_of(dict))
 
     def on_activate(self):
-        self._stand = Bench(self.bench.url).open_stand(**self.options)
+        self._rig = Bench(self.bench.url).open_rig(**self.options)
 
     def on_deactivate(self):
-        self._stand.end()
+        self._rig.end()
 
     @Driver.check_active
     @step(args=["amount", "content"])
     def push(self, amount, content):
-        return self._stand.push(amount, content)
+        return self._rig.push(amount, content)
 
     @Driver.check_active
     @step(args=["amount", "content"])
     def pay(self, amount, content):
-        return self._stand.pay(amount, content)
+        return self._rig.pay(amount, content)
 
     @Driver.check_active
     @step(args=["expected"])
     def expect(self, **expected):
-        self._stand.expect(**expected)
+        self._rig.expect(**expected)
 
     @Driver.check_active
     @step()
     def screen(self):
-        return self._stand.screen()
+        return self._rig.screen()

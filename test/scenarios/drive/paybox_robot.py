@@ -8,34 +8,34 @@ class paybox_robot:
 
     def __init__(self, url="", token=""):
         self._bench = Bench(url or None, token or None)
-        self._stand = None
+        self._rig = None
 
-    def open_stand(self, **options):
+    def open_rig(self, **options):
         """Opens a gateway and boxes; the keywords after it are about them."""
-        self._stand = self._bench.open_stand(**options)
-        return self._stand.about
+        self._rig = self._bench.open_rig(**options)
+        return self._rig.about
 
-    def end_stand(self):
-        if self._stand:
-            self._stand.end()
-        self._stand = None
+    def end_rig(self):
+        if self._rig:
+            self._rig.end()
+        self._rig = None
 
     def push_order(self, amount: int, content):
         """Sends a QR to the box: orderId, qrCode…"""
-        return self._stand.push(amount, content)
+        return self._rig.push(amount, content)
 
     def pay_order(self, amount: int, content):
-        return self._stand.pay(amount, content)
+        return self._rig.pay(amount, content)
 
     def box_should(self, box: int = 1, **expected):
         """Waits until all of it is so, as state=paid within=5s."""
-        self._stand.expect(box=box, **expected)
+        self._rig.expect(box=box, **expected)
 
     def press_key(self, key, box: int = 1):
-        self._stand.press(key, box)
+        self._rig.press(key, box)
 
     def save_report(self, file):
-        self._stand.save_report(file)
+        self._rig.save_report(file)
 
     def scenario_should_pass(self, *names):
         run = self._bench.run(*names)

@@ -9,17 +9,17 @@ import pytest
 from paybox_bench import NotAsExpected
 
 
-def test_an_order_is_paid(stand):
-    order = stand.push(amount=50000, content="DH1")
-    stand.expect(screen="payment", text="50.000 ₫", qr=order["qrCode"])
-    payment = stand.pay(amount=50000, content="DH1")
-    stand.expect(state="paid", qr="none", callback={"payment": payment["transactionId"]})
-    assert stand.status()["lastPayment"]["orderId"] == order["orderId"]
-    assert stand.screen().startswith(b"\x89PNG")
+def test_an_order_is_paid(rig):
+    order = rig.push(amount=50000, content="DH1")
+    rig.expect(screen="payment", text="50.000 ₫", qr=order["qrCode"])
+    payment = rig.pay(amount=50000, content="DH1")
+    rig.expect(state="paid", qr="none", callback={"payment": payment["transactionId"]})
+    assert rig.status()["lastPayment"]["orderId"] == order["orderId"]
+    assert rig.screen().startswith(b"\x89PNG")
 
 
-def test_a_program_of_your_own_is_the_partner(stand):
-    partner, service = stand.about["partner"], stand.about["gateway"]["baseUrl"]
+def test_a_program_of_your_own_is_the_partner(rig):
+    partner, service = rig.about["partner"], rig.about["gateway"]["baseUrl"]
     login = base64.b64encode(f"{partner['username']}:{partner['password']}".encode()).decode()
     request = urllib.request.Request(f"{service}/api/token_generate", method="POST")
     request.add_header("Authorization", f"Basic {login}")
@@ -27,9 +27,9 @@ def test_a_program_of_your_own_is_the_partner(stand):
         assert json.loads(answer.read())["token_type"] == "Bearer"
 
 
-def test_what_is_not_so_fails_with_a_reason(stand):
+def test_what_is_not_so_fails_with_a_reason(rig):
     with pytest.raises(NotAsExpected, match='state: expected "paid", is "idle"'):
-        stand.expect(state="paid", within="1s")
+        rig.expect(state="paid", within="1s")
 
 
 def test_a_whole_scenario(bench):
