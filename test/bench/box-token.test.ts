@@ -91,7 +91,7 @@ it.each([
     ];
     const token = isGiven ? ['--box-token-file', box.token] : [];
     const { code, output } = await payboxToEnd('bench', 'run', 'conformance', ...awaited, ...ports, ...token);
-    if (isGiven) expect([code, output]).toEqual([0, expect.stringMatching(/is refused takes its QR away +passed/)]);
+    if (isGiven) expect([code, output]).toEqual([0, expect.stringMatching(/a refused box removes its QR +passed/)]);
     else expect([code, output]).toEqual([2, expect.stringMatching(REFUSED)]);
   },
   120_000,

@@ -140,7 +140,7 @@ describe('the reports of a judge', () => {
     const xml = junitOf(reported(), AT);
     const file = join(await temporaryFolder(), 'junit.xml');
     await writeFile(file, xml);
-    const schema = join(import.meta.dirname, 'junit.xsd');
+    const schema = join(import.meta.dirname, '../bench/junit.xsd');
     const { stderr } = spawnSync('xmllint', ['--noout', '--schema', schema, file], { encoding: 'utf8' });
     expect(stderr).toMatch(/junit\.xml validates$/m);
   });
