@@ -133,7 +133,7 @@ describe.skipIf(missing)(
       expect(second.running.child.exitCode).toBe(0);
     });
 
-    it('STO-3 takes over no store that is not whole, although it has no mark of it, until its owner accepts the loss', async () => {
+    it('STO-3 takes over no damaged or incomplete store, also without a mark, until an admin accepts the loss', async () => {
       const databaseUrl = await server().database();
       const partner = await partnerServer(processed);
       const first = await gatewayOn(databaseUrl, partner.url);

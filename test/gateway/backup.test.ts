@@ -156,7 +156,7 @@ describe('a backup of a gateway that works', () => {
     expect(await readdir(folder)).toEqual(['backup']);
   });
 
-  it('BAK-1 is for owners, one at a time, and ends with the gateway', async () => {
+  it('BAK-1 is for admins, one at a time, and ends with the gateway', async () => {
     const dataDir = await temporaryFolder();
     const ballast = await openStore({ dataDir }, keptLog().log);
     await ballast.setting('ballast', () => 'x'.repeat(BALLAST_BYTES));

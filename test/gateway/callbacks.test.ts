@@ -180,7 +180,7 @@ describe('SYN', () => {
     },
   );
 
-  it('SYN-4 goes on with its ladder although the calendar clock is set back', async () => {
+  it('SYN-4 keeps its retry schedule although the calendar clock is set back', async () => {
     const clock = new VirtualClock();
     let aheadMs = 7_200_000;
     const set = {
@@ -277,7 +277,7 @@ describe('SYN by hand', () => {
     expect(partner.calls[1]?.body).toBe(partner.calls[0]?.body);
   });
 
-  it('SYN-5 ends the ladder when it is delivered', async () => {
+  it('SYN-5 ends the retry schedule when it is delivered', async () => {
     const { gateway, clock, partner } = await paidGateway([status(500), processed]);
     const { id } = await afterAttempts(gateway, 1);
     expect((await resend(gateway, id)).status).toBe('delivered');
@@ -286,7 +286,7 @@ describe('SYN by hand', () => {
     expect(partner.calls).toHaveLength(2);
   });
 
-  it('SYN-5 SYN-3 is not told again by the ladder, whose turn came while the attempt by hand was under way', async () => {
+  it('SYN-5 SYN-3 is not delivered again when a scheduled attempt becomes due during the attempt by hand', async () => {
     const held = Promise.withResolvers<ServerResponse>();
     const { clock, gateway, partner, transactionId } = await paidGateway([
       status(500),
@@ -305,7 +305,7 @@ describe('SYN by hand', () => {
     expect(partner.calls.map((it) => it.body.includes(transactionId))).toEqual([true, true, false]);
   });
 
-  it('SYN-4 SYN-5 leaves the ladder as it stands when it fails', async () => {
+  it('SYN-4 SYN-5 leaves the retry schedule as it is when it fails', async () => {
     const { gateway, clock, partner } = await paidGateway([status(500), status(400), processed]);
     const { id } = await afterAttempts(gateway, 1);
     expect((await resend(gateway, id)).status).toBe('pending');

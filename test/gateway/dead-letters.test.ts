@@ -71,7 +71,7 @@ async function resend(gateway: TestGateway, choice?: object) {
   return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
 }
 
-describe('after the ladder', () => {
+describe('after the retry schedule', () => {
   it('SYN-4 a callback is tried hourly for three days, then it is a dead letter, that the list of those has', async () => {
     const { clock, gateway, demo, pay } = await twoPartners({ callbackRetryWaitsMs: [1000] });
     await pay(1);
@@ -146,7 +146,7 @@ describe('dead letters', () => {
     expect([demo.calls.length, other.calls.length]).toEqual([90, 6]);
   });
 
-  it('SYN-5 are sent again of a time alone, and tried on as their ladder says', async () => {
+  it('SYN-5 are sent again of a time alone, and retried by their schedule', async () => {
     const config = { callbackRetryWaitsMs: [1000, 2000], callbackLateRetries: { forSeconds: 0 } };
     const { clock, gateway, demo, pay } = await twoPartners(config);
     const times: string[] = [];

@@ -20,7 +20,7 @@ const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 const gatewayOf = ({ config, ...options }: TestOptions = {}) =>
   testGateway({ ...options, config: { boxes: [BOX, CONFIGURED], ...config } });
 
-/** What an operator does, and what it is answered with. */
+/** Asks a route for admins. Returns status and message. */
 async function operate(gateway: TestGateway, path: string, body: object = {}, headers: Record<string, string> = {}) {
   const answer = await fetch(`${gateway.origin}/_mock${path}`, {
     method: 'POST',
@@ -71,7 +71,7 @@ describe('a box that asks to enrol', () => {
     for (const hidden of [box.code, secret, box.request.proof]) expect(told).not.toContain(hidden);
   });
 
-  it('ENR-5 gets its answer as often as it asks, and the same operator may say the same twice', async () => {
+  it('ENR-5 gets its answer as often as it asks, and an admin may accept twice', async () => {
     const gateway = await gatewayOf();
     const box = new AskingBox(gateway.origin, BOX);
     await box.ask();
@@ -239,7 +239,7 @@ describe('what is refused', () => {
     expect(await acceptCode(gateway, next.code)).toEqual([200, '']);
   });
 
-  it('ENR-3 what an operator turns down', async () => {
+  it('ENR-3 what an admin rejects', async () => {
     const gateway = await gatewayOf();
     const box = new AskingBox(gateway.origin, BOX);
     await box.ask();
@@ -269,7 +269,7 @@ describe('what is refused', () => {
     expect((await gateway.mock<{ hasSecret: boolean }[]>('/boxes'))[0]?.hasSecret).toBe(false);
   });
 
-  it('ENR-3 an operator who is none: without the admin token, or a page of another origin', async () => {
+  it('ENR-3 nobody without admin rights: without the admin token, or a page of another origin', async () => {
     const open = await gatewayOf();
     const box = new AskingBox(open.origin, BOX);
     await box.ask();

@@ -90,14 +90,14 @@ describe('/_mock/faults', () => {
     expect((await post(gateway, order)).status).toBe(201);
   });
 
-  it('FLT-1 is for owners only', async () => {
+  it('FLT-1 is for admins only', async () => {
     const gateway = await testGateway({ config: { mqtt: null, adminToken: 'A-long-admin-token-of-a-test' } });
     const order = { fault: 'push-lost' };
     for (const [method, body] of [['GET'], ['POST', order], ['DELETE']] as const) {
       expect(await askFaults(gateway, '', method, body)).toMatchObject({ status: 401, body: { message: 'E74' } });
     }
-    const owner = { authorization: 'Bearer A-long-admin-token-of-a-test' };
-    expect((await askFaults(gateway, '', 'POST', order, owner)).status).toBe(201);
+    const admin = { authorization: 'Bearer A-long-admin-token-of-a-test' };
+    expect((await askFaults(gateway, '', 'POST', order, admin)).status).toBe(201);
   });
 
   it('FLT-2 FLT-4 outside of a sandbox nothing can be ordered, and contents mean nothing', async () => {

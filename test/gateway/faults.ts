@@ -119,7 +119,7 @@ export interface Shop {
   happened(fault: string): number;
 }
 
-/** A gateway, a real box and a real partner; the ladder of callbacks goes on at once. */
+/** A gateway, a real box and a real partner; callbacks are retried at once. */
 export async function openShop(
   transport: Transport,
   {

@@ -49,7 +49,7 @@ describe.each(ENGINES)('a gateway on the data of an earlier run, in $name', ({ m
       expect((await box.next('payment')).transactionId).toBe(fresh);
     });
 
-    it('SYN-4 goes on with a callback where its ladder stood', async () => {
+    it('SYN-4 continues a callback at its place in the retry schedule', async () => {
       const clock = new VirtualClock();
       const partner = await partnerServer(status(500), status(500), processed);
       const options = await onStore({ clock, callback: { url: partner.url }, config: { mqtt: null } });

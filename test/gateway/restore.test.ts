@@ -1,13 +1,17 @@
+import { once } from 'node:events';
 import { cp, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { openBackup } from '../../src/gateway/store/backup/backup-file.ts';
+import { restoreBackup } from '../../src/gateway/store/backup/restore.ts';
 import { openStore } from '../../src/gateway/store/store.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
+import type { Interruption } from '../support/interrupted-restore.ts';
 import { temporaryFolder } from '../support/net.ts';
-import { CLI, payboxToEnd, run } from '../support/processes.ts';
+import { run } from '../support/processes.ts';
 import { keptLog, pay } from './store-rows.ts';
 
-const OPERATIONS_MAX = 60;
+const PROGRAM = join(import.meta.dirname, '../support/interrupted-restore.ts');
 const LONG_MS = 240_000;
 const OLD = ['a', 'b', 'c'];
 const NEW = ['a'];
@@ -41,17 +45,13 @@ async function start(dataDir: string): Promise<string[] | ConfigError> {
   }
 }
 
-/** Runs a restore that is stopped at its n-th operation on the files of the folder. */
-async function restore(file: string, dataDir: string, how: 'kill' | 'fail', n: number) {
-  const program = run(CLI, ['restore', file, '--data', dataDir, '--replace'], {
-    NODE_OPTIONS: `--import=${join(import.meta.dirname, '../support/stop-at.ts')}`,
-    STOP_AT: String(n),
-    STOP_FOLDER: dataDir,
-    STOP_HOW: how,
-  });
-  return new Promise<{ code: number | string; output: string }>((resolve) => {
-    program.child.once('close', (code, signal) => resolve({ code: code ?? signal ?? '', output: program.output() }));
-  });
+/** Runs restores that are interrupted. Returns how the program ended, and the error of each restore. */
+async function interrupted(interruption: Interruption) {
+  const program = run(process.execPath, [PROGRAM, JSON.stringify(interruption)]);
+  const [code, signal] = await once(program.child, 'close');
+  expect([0, null], program.output()).toContain(code);
+  const lines = program.output().trim().split('\n').filter(Boolean);
+  return { signal, errors: lines.map((line) => JSON.parse(line) as string | null) };
 }
 
 /** What starts find in the stores that were moved aside, each in a folder of its own. */
@@ -67,31 +67,35 @@ async function movedAside(dataDir: string): Promise<(string[] | ConfigError)[]> 
   return Promise.all([...folders.values()].map(start));
 }
 
-describe('a restore that is stopped', () => {
+describe('a restore that is interrupted', () => {
   it(
     'BAK-2 leaves the old store, the new one, or a start that is refused until a restore ends, wherever it is killed',
     async () => {
-      const { old, file } = await oldStore();
+      const { old: folder, file } = await oldStore();
+      const out = await temporaryFolder();
+      const done = await interrupted({ file, folder, how: 'snapshots', n: 0, out });
+      expect(done.errors).toEqual([null]);
+      const operations = (await readdir(out)).length;
+      expect(operations).toBeGreaterThan(15);
       const seen = new Set<string>();
-      for (let n = 1; n <= OPERATIONS_MAX; n += 1) {
+      for (let n = 1; n <= operations; n += 1) {
         const where = `killed before operation ${n}`;
-        const dataDir = join(await temporaryFolder(), 'data');
-        await cp(old, dataDir, { recursive: true });
-        const { code, output } = await restore(file, dataDir, 'kill', n);
-        expect([0, 'SIGKILL'], output).toContain(code);
+        const dataDir = join(out, String(n));
         const names = await readdir(dataDir);
         const found = await start(dataDir);
         seen.add(found instanceof ConfigError ? 'refused' : found.join());
-        if (code === 0) break;
         if (!(found instanceof ConfigError)) continue;
         expect(found, where).toMatchObject({
           message: expect.stringContaining('a restore was stopped midway'),
           fix: expect.stringContaining('run paybox restore again'),
         });
         expect(await readdir(dataDir), where).toEqual(names);
-        await restore(file, dataDir, 'kill', 1 + ((n * 7) % 17));
-        const again = await payboxToEnd('restore', file, '--data', dataDir, '--replace');
-        expect(again, where).toMatchObject({ code: 0, output: expect.stringContaining('gateway.before-') });
+        // The next restore is killed too, at any of its operations; the one after that ends.
+        await interrupted({ file, folder: dataDir, how: 'kill', n: 1 + ((n * 7) % 17), out: '' });
+        const backup = await openBackup(file);
+        const { aside } = await restoreBackup(backup, dataDir, { replace: true, stamp: 'later' });
+        await backup.handle.close();
+        expect(aside, where).toContain('gateway.before-');
         expect(await start(dataDir), where).toEqual(NEW);
         expect(await movedAside(dataDir), where).toContainEqual(OLD);
         expect((await readdir(dataDir)).join(), where).not.toMatch(/incoming|restoring/);
@@ -104,30 +108,27 @@ describe('a restore that is stopped', () => {
   it(
     'BAK-2 says what is there, and leaves nothing of its own, wherever the disk has no room',
     async () => {
-      const { old, file } = await oldStore();
-      const names = await readdir(old);
+      const { old: folder, file } = await oldStore();
+      const names = await readdir(folder);
+      const out = await temporaryFolder();
+      const { errors } = await interrupted({ file, folder, how: 'fail', n: 1, out });
+      expect(errors.at(-1)).toBeNull();
       const seen = new Set<string>();
-      for (let n = 1; n <= OPERATIONS_MAX; n += 1) {
-        const dataDir = join(await temporaryFolder(), 'data');
-        await cp(old, dataDir, { recursive: true });
-        const { code, output } = await restore(file, dataDir, 'fail', n);
-        if (code === 0) break;
-        const said = /there, as it was|no gateway starts until then|the backup is in its place/.exec(output)?.[0];
-        expect([code, said], output).toEqual([1, expect.any(String)]);
+      for (const [i, error] of errors.slice(0, -1).entries()) {
+        const dataDir = join(out, String(i + 1));
+        const said = /there, as it was|no gateway starts until then|the backup is in its place/.exec(error ?? '')?.[0];
         seen.add(String(said));
         if (said === 'there, as it was') {
-          // SQLite leaves its shared memory beside a log that it has looked at.
-          expect(
-            (await readdir(dataDir)).filter((name) => !name.endsWith('-shm')),
-            output,
-          ).toEqual(names);
+          // SQLite leaves its shared memory beside a log that it has read.
+          const left = (await readdir(dataDir)).filter((name) => !name.endsWith('-shm'));
+          expect(left, String(error)).toEqual(names);
         }
         const found = await start(dataDir);
-        expect(found instanceof ConfigError, output).toBe(said === 'no gateway starts until then');
+        expect(found instanceof ConfigError, String(error)).toBe(said === 'no gateway starts until then');
         if (said === 'the backup is in its place') expect(found).toEqual(NEW);
         if (said === 'there, as it was') expect(found).toEqual(OLD);
       }
-      expect(seen.size).toBe(3);
+      expect([...seen]).toEqual(['there, as it was', 'no gateway starts until then', 'the backup is in its place']);
     },
     LONG_MS,
   );

@@ -16,7 +16,7 @@ type Broker = Awaited<ReturnType<typeof bareBroker>>['broker'];
 const LAST = 'last';
 
 /** A login that may publish and subscribe to anything, and hears what comes to it. */
-async function owner(broker: Broker, options: IClientOptions = {}) {
+async function gatewayClient(broker: Broker, options: IClientOptions = {}) {
   const client = new MqttClient(() => broker.connect(), { ...broker.login, reconnectPeriod: 0, ...options });
   await new Promise<void>((resolve) => client.once('connect', () => resolve()));
   client.on('error', () => undefined);
@@ -26,7 +26,7 @@ async function owner(broker: Broker, options: IClientOptions = {}) {
 
 /** What a new subscription to these filters is told of the past: topic, payload, QoS and flag, sorted. */
 async function retainedFor(broker: Broker, ...filters: string[]): Promise<Received[]> {
-  const client = await owner(broker);
+  const client = await gatewayClient(broker);
   const received: Received[] = [];
   client.on('message', (topic, payload, { qos, retain }) => {
     received.push({ topic, payload: payload.toString('utf8'), qos, retain });
@@ -46,7 +46,7 @@ const kept = (topic: string, payload: string, qos = 1): Received => ({ topic, pa
 describe('what the embedded broker retains', () => {
   it('comes to a filter that names its topic, and to one with wildcards', async () => {
     const { broker } = await bareBroker();
-    const client = await owner(broker);
+    const client = await gatewayClient(broker);
     const topics = ['a/b/1', 'a/b/2', 'a/c', 'a', '/a/b/1', 'a/b/1/'];
     for (const topic of topics) await client.publishAsync(topic, `of ${topic}`, { qos: 1, retain: true });
     await client.publishAsync('a/b/3', 'not retained', { qos: 1 });
@@ -62,7 +62,7 @@ describe('what the embedded broker retains', () => {
 
   it('is the newest of its topic, and nothing after an empty message', async () => {
     const { broker } = await bareBroker();
-    const client = await owner(broker);
+    const client = await gatewayClient(broker);
     const say = (payload: string, retain = true) => client.publishAsync('a/b', payload, { qos: 1, retain });
     const now = async () => [await retainedFor(broker, 'a/b'), await retainedFor(broker, 'a/+')];
     const both = (payload: string) => [[kept('a/b', payload)], [kept('a/b', payload)]];
@@ -81,7 +81,7 @@ describe('what the embedded broker retains', () => {
 
   it('keeps the quality of service that it was published with', async () => {
     const { broker } = await bareBroker();
-    const client = await owner(broker);
+    const client = await gatewayClient(broker);
     for (const qos of [0, 1, 2] as const) await client.publishAsync(`q/${qos}`, 'x', { qos, retain: true });
     const told = [kept('q/0', 'x', 0), kept('q/1', 'x', 1), kept('q/2', 'x', 1)];
     expect(await retainedFor(broker, 'q/0', 'q/1', 'q/2')).toEqual(told);
@@ -103,7 +103,7 @@ describe('what the embedded broker retains', () => {
 
   it('TOP-3 tells a box the presence of its gateway, and nothing of another box', async () => {
     const { broker } = await bareBroker();
-    const gateway = await owner(broker);
+    const gateway = await gatewayClient(broker);
     for (const { terminalCode } of [BOX1, BOX2]) {
       await gateway.publishAsync(boxTopic(terminalCode, 'down'), `to ${terminalCode}`, { qos: 1, retain: true });
     }
@@ -120,7 +120,7 @@ describe('what the embedded broker retains', () => {
 
   it('knows no shared subscriptions, and takes $SYS and $share for topics like others', async () => {
     const { broker } = await bareBroker();
-    const client = await owner(broker);
+    const client = await gatewayClient(broker);
     for (const topic of ['a/b', '$SYS/own', '$share/group/c']) {
       await client.publishAsync(topic, topic, { qos: 1, retain: true });
     }

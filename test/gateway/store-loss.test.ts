@@ -39,12 +39,12 @@ function rowsOf(dataDir: string, query: string): unknown[] {
   }
 }
 
-describe('a store that is not whole', () => {
+describe('a damaged or incomplete store', () => {
   it.each([
     ['with its mark', async () => undefined],
     ['without a mark', (mark: string) => rm(mark)],
     ['with a damaged mark', (mark: string) => writeFile(mark, 'what was a mark')],
-  ])('STO-3 is refused %s, as often as it is started, until its owner accepts the loss', async (_name, change) => {
+  ])('STO-3 is refused %s, as often as it is started, until an admin accepts the loss', async (_name, change) => {
     const { dataDir, accept, mark } = await damagedStore();
     await change(mark);
     for (let n = 0; n < 2; n += 1) {

@@ -84,7 +84,7 @@ describe('GET /_mock/wire', () => {
     expect(text).not.toMatch(/eyJ/);
   });
 
-  it('tells refusals, calls of strangers as of nobody, and what owners have done', async () => {
+  it('tells refusals, calls of strangers as of nobody, and what admins have changed', async () => {
     const gateway = await testGateway();
     await gateway.post(GENERATE, order());
     await gateway.post(SEND_QR, push());
@@ -123,10 +123,10 @@ describe('GET /_mock/wire', () => {
     }
   });
 
-  it('is for owners only', async () => {
+  it('is for admins only', async () => {
     const gateway = await testGateway({ config: { adminToken: 'An-admin-token-of-a-test' } });
     expect((await fetch(`${gateway.origin}/_mock/wire`)).status).toBe(401);
-    // What strangers try is not heard of: they could push out what owners did.
+    // What strangers try is not heard of: they could displace what admins did.
     expect((await fetch(`${gateway.origin}/_mock/orders/A/cancel`, { method: 'POST' })).status).toBe(401);
     const asked = await fetch(`${gateway.origin}/_mock/wire`, {
       headers: { authorization: 'Bearer An-admin-token-of-a-test' },

@@ -48,7 +48,7 @@ export function withCallbackFaults(make: MakeAttempt, deps: CallbackFaultsDeps):
     overtake();
     if (attempt.result === 'delivered' && !to.byHand && faults.take('sync-twice', subject)) {
       resendCallback(to.id).catch((error: unknown) =>
-        log.error('callback-stuck', { callback: to.id, reason: reasonOf(error) }),
+        log.error('callback-store-failed', { callback: to.id, reason: reasonOf(error) }),
       );
     }
     return attempt;
