@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { INVARIANTS } from '../../src/box/machine.ts';
 import { reduce } from '../../src/box/reduce.ts';
@@ -13,6 +12,7 @@ import {
 import { statusView, view } from '../../src/box/view.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
 import { field, payloadOf } from '../protocol/payloads.ts';
+import { fc } from '../support/properties.ts';
 import {
   at,
   drawn,

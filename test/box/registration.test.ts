@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { replay } from '../../src/box/memory.ts';
 import { reduce } from '../../src/box/reduce.ts';
@@ -6,6 +5,7 @@ import { type BoxEvent, type BoxState, isSameAccount, type Step } from '../../sr
 import { statusView, view } from '../../src/box/view.ts';
 import type { LinkedAccount } from '../../src/protocol/messages.ts';
 import { encodeVietQr } from '../../src/protocol/vietqr.ts';
+import { fc } from '../support/properties.ts';
 import {
   at,
   CONFIG,

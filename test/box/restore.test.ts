@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { activeOrder, type BoxState, UNSENT_MAX } from '../../src/box/state.ts';
 import { view } from '../../src/box/view.ts';
+import { fc } from '../support/properties.ts';
 import {
   at,
   drawn,

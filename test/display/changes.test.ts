@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createCanvas, frameOf } from '../../src/display/canvas.ts';
 import { changedBox } from '../../src/display/changes.ts';
@@ -8,6 +7,7 @@ import { fitOn } from '../../src/display/layout/room.ts';
 import { paint, type Sheet } from '../../src/display/paint.ts';
 import { openRenderer, openStage } from '../../src/display/render.ts';
 import type { Scene } from '../../src/scene.ts';
+import { fc } from '../support/properties.ts';
 import { glyphCache } from './pictures.ts';
 import { anyScene, PAYMENT, SCENES } from './scenes.ts';
 

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Cd5220Emulator } from '../../src/bench/panels/cd5220.ts';
 import { DqrEmulator } from '../../src/bench/panels/dqr.ts';
@@ -14,6 +13,7 @@ import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
 import { openRenderer } from '../../src/display/render.ts';
 import type { Scene } from '../../src/scene.ts';
 import { temporaryFolder } from '../support/net.ts';
+import { fc } from '../support/properties.ts';
 import { shownQr } from './emulators/hardware.ts';
 import { testIo } from './io.ts';
 import { anyScene, PAYMENT } from './scenes.ts';

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { PixelSurface } from '../../src/display/contract.ts';
 import { measure } from '../../src/display/fonts/faces.ts';
@@ -9,6 +8,7 @@ import { fitQr, type QrFit } from '../../src/display/qr.ts';
 import { openRenderer, openStage } from '../../src/display/render.ts';
 import { formatAmount } from '../../src/display/words.ts';
 import type { Scene } from '../../src/scene.ts';
+import { fc } from '../support/properties.ts';
 import { expectGolden, glyphCache, textPicture } from './pictures.ts';
 import { anyScene, PAYMENT, payloadOf, SCENES } from './scenes.ts';
 

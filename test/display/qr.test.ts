@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fitQr, qrRoomIn } from '../../src/display/qr.ts';
+import { fc } from '../support/properties.ts';
 import { payloadOf, QR_CODE } from './scenes.ts';
 
 const LEVELS = ['L', 'M', 'Q', 'H'];

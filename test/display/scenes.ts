@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import type { EnrolScene, Holder, PaymentScene, Scene } from '../../src/scene.ts';
+import { fc } from '../support/properties.ts';
 
 const holder: Holder = { userBankName: 'NGUYEN VAN A', bankAccount: '0123456789', bankCode: 'MB' };
 

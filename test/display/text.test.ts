@@ -1,10 +1,10 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CHARSET, cleanText, withoutAccents } from '../../src/display/charset.ts';
 import type { Surface } from '../../src/display/contract.ts';
 import { openRenderer } from '../../src/display/render.ts';
 import { sceneText } from '../../src/display/text.ts';
 import { formatAmount, formatTimeLeft } from '../../src/display/words.ts';
+import { fc } from '../support/properties.ts';
 import { glyphCache } from './pictures.ts';
 import { anyScene, PAYMENT, QR_CODE, SCENES } from './scenes.ts';
 

@@ -7,7 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { keptBytes } from '../support/memory.ts';
-import { inputOf, shares } from './plan.ts';
+import { inputOf, type Part, shares } from './plan.ts';
 import { type Failure, PLACE_BYTES, shortHex, type TargetReport, type Told } from './report.ts';
 import { Broken, type Stage, type Target } from './target.ts';
 
@@ -26,7 +26,7 @@ interface Args {
   placeFile: string;
   /** The target and the input to begin with. */
   from: { target: number; input: number };
-  only?: string;
+  part?: Part;
 }
 
 const args = JSON.parse(process.argv[2] ?? '{}') as Args;
@@ -124,7 +124,7 @@ process.on('warning', (warning) => {
 });
 
 let number = 0;
-for (const [target, count] of shares(args.inputs, args.only)) {
+for (const [target, count] of shares(args.inputs, args.part)) {
   if (number >= args.from.target) {
     const first = number === args.from.target ? args.from.input : 0;
     try {

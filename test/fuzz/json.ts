@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import { fc } from '../support/properties.ts';
 import type { Seeded } from '../support/seeded.ts';
 import { mutated, ODD_NUMBERS, ODD_TEXTS, pick } from './bytes.ts';
 

@@ -12,24 +12,21 @@ import { SEALS } from './targets/seals.ts';
 import { SERVICE } from './targets/service.ts';
 import { STORAGE } from './targets/storage.ts';
 
-/** Every way into the project from outside. */
-export const TARGETS: readonly Target[] = [
-  ...PROTOCOL,
-  ...SEALS,
-  ...PANELS,
-  ...FILES,
-  ...SERVICE,
-  ...BOXES,
-  ...BOX,
-  ...ENROLMENT,
-  ...STORAGE,
-  ...LOCAL,
-];
+/** The targets by what they need: texts and messages; panels and files; gateways and boxes. */
+export const PARTS = {
+  messages: [...PROTOCOL, ...SEALS, ...BOX],
+  devices: [...PANELS, ...FILES, ...STORAGE, ...LOCAL],
+  services: [...SERVICE, ...BOXES, ...ENROLMENT],
+} as const satisfies Record<string, readonly Target[]>;
+export type Part = keyof typeof PARTS;
 
-/** How many inputs each target gets of `inputs` in all; at least one. */
-export function shares(inputs: number, only?: string): ReadonlyMap<Target, number> {
-  const targets = TARGETS.filter(({ name }) => only === undefined || name === only);
-  const all = targets.reduce((sum, target) => sum + target.inputs, 0);
+/** Every way into the project from outside. */
+export const TARGETS: readonly Target[] = Object.values(PARTS).flat();
+
+/** How many inputs each target gets of `inputs` in all targets; at least one. With `part`, only those of this part. */
+export function shares(inputs: number, part?: Part): ReadonlyMap<Target, number> {
+  const all = TARGETS.reduce((sum, target) => sum + target.inputs, 0);
+  const targets = part === undefined ? TARGETS : PARTS[part];
   return new Map(targets.map((target) => [target, Math.max(1, Math.ceil((inputs * target.inputs) / all))]));
 }
 

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { inputOf, shares } from './plan.ts';
+import { inputOf, type Part, shares } from './plan.ts';
 import { type Failure, PLACE_BYTES, shortHex, type TargetReport, type Told } from './report.ts';
 
 export interface FuzzOptions {
@@ -12,8 +12,8 @@ export interface FuzzOptions {
   inputs: number;
   /** The same seed makes the same inputs. */
   seed: number;
-  /** Only the target of this name. */
-  only?: string;
+  /** Only the targets of this part. */
+  part?: Part;
   /** Told after each target. */
   onProgress?: (report: TargetReport) => void;
 }
@@ -39,16 +39,16 @@ interface Place {
 }
 
 /** Feeds every decoder its mutated inputs, in processes of their own. Never throws for what an input does. */
-export async function run({ inputs, seed, only, onProgress }: FuzzOptions): Promise<FuzzResult> {
+export async function run({ inputs, seed, part, onProgress }: FuzzOptions): Promise<FuzzResult> {
   const folder = await mkdtemp(join(tmpdir(), 'paybox-fuzz-run-'));
   const placeFile = join(folder, 'place');
-  const targets = [...shares(inputs, only).keys()];
+  const targets = [...shares(inputs, part).keys()];
   const result: FuzzResult = { reports: [], failures: [] };
   try {
     let from: Place = { target: 0, input: 0 };
     for (let deaths = 0; from.target < targets.length; ) {
       writeFileSync(placeFile, placeBytes(from));
-      const args = { seed, inputs, placeFile, from, only };
+      const args = { seed, inputs, placeFile, from, part };
       const died = await oneChild(args, (told) => {
         if (told.kind === 'failure') result.failures.push(told.failure);
         if (told.kind !== 'target') return;

@@ -1,11 +1,11 @@
 import type { AedesPublishPacket } from 'aedes';
 import memory, { type Persistence } from 'aedes-persistence';
-import fc from 'fast-check';
 import { type IClientOptions, MqttClient } from 'mqtt';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { retainedByTopic } from '../../src/gateway/boxes/broker.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../src/protocol/topics.ts';
 import { eventually } from '../support/net.ts';
+import { fc } from '../support/properties.ts';
 import { bareBroker } from './bare-broker.ts';
 import { BOX1, BOX2 } from './harness.ts';
 import { loginAs, type Received } from './mqtt-login.ts';

@@ -3,7 +3,7 @@ import { NONE } from './expectation.ts';
 import type { World } from './world.ts';
 
 /** The rows of the lists that are looked at: those of a run and some before it. */
-const ROWS = 60;
+const ROWS = 30;
 /** A box that still says that it shows a QR so long after its end shows it too long, however slow the machine. */
 const EXPIRY_SLACK_MS = 3_000;
 
@@ -29,7 +29,7 @@ interface BoxStatus {
   fault: { code: string } | null;
 }
 
-/** What the gateway and the box say of themselves at one moment. */
+/** What the gateway and the box say of themselves at one moment; the lists are empty while the box is offline. */
 export interface Observation {
   box: BoxStatus;
   /** The box that said so has been switched on then or later, in milliseconds since 1970. */
@@ -43,13 +43,17 @@ export interface Observation {
 export async function observe({ gatewayUrl, boxUrl, programs }: World): Promise<Observation | undefined> {
   const boxSinceMs = programs.get('agent')?.startedAtMs ?? 0;
   try {
-    const [box, boxes, orders, payments] = await Promise.all([
+    const [box, boxes] = await Promise.all([
       getJson<BoxStatus>(`${boxUrl}/status`),
       getJson<{ online: boolean }[]>(`${gatewayUrl}/_mock/boxes`),
+    ]);
+    const boxOnlineAtGateway = boxes[0]?.online === true;
+    if (!box.online || !boxOnlineAtGateway) return { box, boxSinceMs, boxOnlineAtGateway, orders: [], payments: [] };
+    const [orders, payments] = await Promise.all([
       getJson<GatewayOrder[]>(`${gatewayUrl}/_mock/orders?limit=${ROWS}`),
       getJson<GatewayPayment[]>(`${gatewayUrl}/_mock/payments?limit=${ROWS}`),
     ]);
-    return { box, boxSinceMs, boxOnlineAtGateway: boxes[0]?.online === true, orders, payments };
+    return { box, boxSinceMs, boxOnlineAtGateway, orders, payments };
   } catch {
     return undefined;
   }

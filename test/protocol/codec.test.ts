@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type Decoded, decodeDown, decodePresence, decodeUp, encode } from '../../src/protocol/codec.ts';
 import type { DownMessage, UpMessage } from '../../src/protocol/messages.ts';
+import { fc } from '../support/properties.ts';
 import { DOWN, PRESENCE, UP } from './examples.ts';
 
 type Shape = Record<string, unknown>;

@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { QRPay } from 'vietnam-qr-pay';
 import { expect, it } from 'vitest';
 import { crc16 } from '../../src/protocol/crc16.ts';
+import { fc } from '../support/properties.ts';
 
 it('QRP-3 the CRC gives the published check value of CRC-16/CCITT-FALSE', () => {
   expect(crc16('123456789')).toBe('29B1');

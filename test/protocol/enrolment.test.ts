@@ -1,5 +1,4 @@
 import { createHmac, hkdfSync } from 'node:crypto';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   agreedSecret,
@@ -13,6 +12,7 @@ import {
   isProof,
   readEnrolmentCode,
 } from '../../src/protocol/enrolment.ts';
+import { fc } from '../support/properties.ts';
 
 const base64url = (hex: string) => Buffer.from(hex, 'hex').toString('base64url');
 

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { QRPay } from 'vietnam-qr-pay';
 import type { VietQr } from '../../src/protocol/vietqr.ts';
+import { fc } from '../support/properties.ts';
 import vectors from '../vectors/emv-qr.json' with { type: 'json' };
 
 export { vectors };

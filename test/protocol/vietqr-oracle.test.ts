@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { QRPay, VietQRService } from 'vietnam-qr-pay';
 import { expect, it } from 'vitest';
 import { decodeVietQr, encodeVietQr } from '../../src/protocol/vietqr.ts';
+import { fc } from '../support/properties.ts';
 import { accounts, characters, digits, printable, unlikeAccounts, vietQrs } from './payloads.ts';
 
 it('QRP-2 QRP-3 an independent parser reads what the encoder writes', () => {

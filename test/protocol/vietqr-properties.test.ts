@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { decodeVietQr, encodeVietQr } from '../../src/protocol/vietqr.ts';
+import { fc } from '../support/properties.ts';
 import { field, payloadOf, sealed, vectors, vietQrs } from './payloads.ts';
 
 /** Every payload of these tests is valid before it is damaged. */

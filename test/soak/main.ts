@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -6,17 +7,21 @@ import { fuzz } from './fuzz.ts';
 import { kill } from './kill.ts';
 import { mutants } from './mutants.ts';
 import { Progress } from './progress.ts';
+import { properties } from './properties.ts';
 import { simulation, twin } from './simulation.ts';
 import type { Soak, SoakResult } from './soak.ts';
 
-const SOAKS: readonly Soak[] = [kill, twin, simulation, flood, fuzz, mutants];
+const SOAKS: readonly Soak[] = [kill, twin, simulation, flood, fuzz, mutants, properties];
 const INTERRUPTED = 130;
+const SEED_MIN = 1_000;
+const SEED_MAX = 1_000_000_000;
 
 const { values, positionals } = parseArgs({
   options: {
     only: { type: 'boolean', default: false },
     runs: { type: 'string' },
-    seed: { type: 'string', default: '1' },
+    // Other seeds each time: the tests have always the same.
+    seed: { type: 'string', default: `${randomInt(SEED_MIN, SEED_MAX)}` },
     lanes: { type: 'string', default: `${availableParallelism()}` },
     json: { type: 'string' },
   },
@@ -59,7 +64,7 @@ for (const soak of chosen) {
   results.push({ name: soak.name, seconds: Math.round((performance.now() - startedMs) / 1000), result });
 }
 
-process.stdout.write(`${table()}\n`);
+process.stdout.write(`${table()}\nseed ${values.seed}\n`);
 const failures = results.flatMap(({ result }) => result.failures);
 for (const failure of failures) process.stdout.write(`\nFAILED ${failure}\n`);
 if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(results, null, 2)}\n`);

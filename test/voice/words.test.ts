@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { announcementText, NUMBER_MAX, numberWords, vocabulary } from '../../src/voice/words.ts';
+import { fc } from '../support/properties.ts';
 import { HUNDRED_AND_TEN, LARGER } from './number-list.ts';
 import { parseNumberWords } from './number-parser.ts';
 

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { entriesToKeep, SETTLED_AGE_MAX_MS } from '../../../src/agent/journal/compaction.ts';
 import { JOURNAL_FILE } from '../../../src/agent/journal/journal.ts';
@@ -11,6 +10,7 @@ import { RECENT_MAX } from '../../../src/box/state.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { revived } from '../../box/support.ts';
 import { temporaryFolder } from '../../support/net.ts';
+import { fc } from '../../support/properties.ts';
 import { AT, acked, ended, open, payment, push, shown } from './support.ts';
 
 const DAY_MS = 86_400_000;

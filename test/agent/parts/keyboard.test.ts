@@ -3,7 +3,6 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import type { ReadStream } from 'node:tty';
-import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Key } from '../../../src/agent/contract.ts';
 import { isInForeground, watchKeyboard } from '../../../src/agent/parts/keyboard.ts';
@@ -11,6 +10,7 @@ import { createLogger } from '../../../src/lib/log.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
+import { fc } from '../../support/properties.ts';
 
 /** The input of a terminal that knows its mode, and refuses to be read in the wrong one. */
 class FakeTerminal extends PassThrough {

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { agentConfigSchema } from '../../../src/agent/config.ts';
@@ -13,6 +12,7 @@ import {
 import { BOX_FILE_BYTES_MAX } from '../../../src/agent/setup/setup-report.ts';
 import { ConfigError } from '../../../src/lib/errors.ts';
 import { createAuthority, issue, validFor } from '../../../src/provision/pki.ts';
+import { fc } from '../../support/properties.ts';
 
 const CODES = 'terminalCode: VVB000001\nserialNumber: VVB900001\n';
 const LEAST = `${CODES}gateway: https://gateway.example\n`;

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Cd5220Emulator } from '../../../src/bench/panels/cd5220.ts';
 import { MatrixOrbitalEmulator } from '../../../src/bench/panels/matrix-orbital.ts';
@@ -9,6 +8,7 @@ import { openRenderer } from '../../../src/display/render.ts';
 import type { Scene } from '../../../src/scene.ts';
 import { eventually } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
+import { fc } from '../../support/properties.ts';
 import { onPty } from '../emulators/hardware.ts';
 import { openOneWay } from '../one-way.ts';
 import { openOn, wireOf } from '../opened.ts';

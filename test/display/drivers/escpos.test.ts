@@ -1,12 +1,12 @@
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { EscposEmulator, pictureOf } from '../../../src/bench/panels/escpos.ts';
 import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
 import { openRenderer } from '../../../src/display/render.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
+import { fc } from '../../support/properties.ts';
 import { onPty } from '../emulators/hardware.ts';
 import { openOneWay } from '../one-way.ts';
 import { openOn, scene, wireOf } from '../opened.ts';

@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { CharacterFrame, PanelQr, PanelSurface } from '../../../src/display/contract.ts';
 import { fitOnPanel, layoutPanel, picturePanel } from '../../../src/display/layout/panel.ts';
+import { fc } from '../../support/properties.ts';
 import { scene } from '../opened.ts';
 import { expectDecodes, textPicture } from '../pictures.ts';
 import { anyScene, PAYMENT, payloadOf, QR_CODE, SCENES } from '../scenes.ts';

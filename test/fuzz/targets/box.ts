@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { get } from 'node:http';
 import { createServer, type Socket } from 'node:net';
-import fc from 'fast-check';
 import { type Agent, type AgentSetup, startAgent } from '../../../src/agent/agent.ts';
 import type { Session } from '../../../src/agent/contract.ts';
 import type { ConfiguredDisplay } from '../../../src/agent/screen/screen.ts';
@@ -16,6 +15,7 @@ import { decodeDown, encode } from '../../../src/protocol/codec.ts';
 import type { DownBody, DownMessage, UpMessage } from '../../../src/protocol/messages.ts';
 import { DOWN } from '../../protocol/examples.ts';
 import { NO_SEAL } from '../../support/no-seal.ts';
+import { fc } from '../../support/properties.ts';
 import type { Seeded } from '../../support/seeded.ts';
 import { mutated } from '../bytes.ts';
 import { ACCOUNT, BOX1, MESSAGES_DOWN, QR_CODE } from '../corpus.ts';

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import fc from 'fast-check';
 import { generate, type IConnectPacket } from 'mqtt-packet';
 import { checkSum } from '../../../src/protocol/checksum.ts';
 import { BOX_REFUSALS } from '../../../src/protocol/codes.ts';
@@ -7,6 +6,7 @@ import { PATHS } from '../../../src/protocol/http-api.ts';
 import { loginOf } from '../../../src/protocol/keys.ts';
 import { ENDS, type UpBody, type UpMessage } from '../../../src/protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../../src/protocol/topics.ts';
+import { fc } from '../../support/properties.ts';
 import { mutated } from '../bytes.ts';
 import { BODIES, BOX1, BOX2, MESSAGES_UP, PARTNER, PRESENCES } from '../corpus.ts';
 import { type FuzzedGateway, holdRefusal, openBox, openGateway, unchangedBy } from '../gateway.ts';
