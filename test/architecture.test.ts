@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { TRANSPORTS } from '../src/agent/transports/registry.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const src = join(root, 'src');
@@ -37,7 +38,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 const FLOORS: Record<string, readonly (readonly string[])[]> = {
   agent: [
     ['contract.ts'],
-    ['journal', 'pages', 'parts', 'screen', 'transports'],
+    ['journal', 'pages', 'peripherals', 'screen', 'transports'],
     ['config.ts', 'enrolment', 'faults'],
     ['link', 'setup'],
     ['.'],
@@ -51,6 +52,8 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
   ],
   conformance: [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks']],
 };
+/** The files and folders that may name a transport: each its own, the gateway's side of them, and those who judge both. */
+const MAY_NAME_TRANSPORTS = ['agent/transports', 'gateway', 'provision', 'conformance', 'lib/tls.ts'];
 const FLOORS_MAX = 5;
 const FILES_WITHOUT_FLOORS_MAX = 15;
 const LINES_MAX = 300;
@@ -65,6 +68,14 @@ function placeOf(file: string): { entry: string; floor: number } {
   const named = floors.flat().filter((entry) => inRoom === entry || inRoom.startsWith(`${entry}/`));
   const entry = named.toSorted((a, b) => b.length - a.length)[0] ?? '.';
   return { entry, floor: floors.findIndex((entries) => entries.includes(entry)) };
+}
+
+/** What a file loads when it is loaded itself. */
+function staticImportsOf(file: string): string[] {
+  const found = readFileSync(file, 'utf8').matchAll(
+    /^(?:import|export)\b(?!\s+type\b)[^;'"]*?(?:from\s+)?'(\.[^']+)'/gm,
+  );
+  return [...found].map(([, specifier = '']) => resolve(dirname(file), specifier));
 }
 
 function importsOf(file: string): { specifier: string; typeOnly: boolean }[] {
@@ -129,6 +140,27 @@ describe('the house', () => {
     const used = new Set(files.map((file) => `${roomOf(file)}/${placeOf(file).entry}`));
     const named = Object.entries(FLOORS).flatMap(([room, floors]) => floors.flat().map((entry) => `${room}/${entry}`));
     expect(named.filter((entry) => !used.has(entry))).toEqual([]);
+  });
+
+  it('loads the faults of a box only where it makes them', () => {
+    const reached = new Set([join(src, 'agent/agent.ts')]);
+    for (const file of reached) for (const target of staticImportsOf(file)) reached.add(target);
+    expect(reached.size).toBeGreaterThan(20);
+    expect([...reached].filter((file) => file.startsWith(join(src, 'agent/faults')))).toEqual([]);
+  });
+
+  it('names a transport only in its own file, and where its other side is', () => {
+    // Every other file may speak of HTTP, for which it needs no transport.
+    const own = [...TRANSPORTS.keys()].filter((name) => name !== 'http').join('|');
+    const names = [`['"](${own})['"]`, `(${own})s?://`, `transport\\b.{0,12}['"](http|${own})['"]`];
+    const naming = new RegExp(names.join('|'));
+    const found = files.filter((file) => naming.test(readFileSync(file, 'utf8'))).map((file) => relative(src, file));
+    expect(found.filter((file) => !MAY_NAME_TRANSPORTS.some((it) => file === it || file.startsWith(`${it}/`)))).toEqual(
+      [],
+    );
+    expect(MAY_NAME_TRANSPORTS.filter((it) => !found.some((file) => file === it || file.startsWith(`${it}/`)))).toEqual(
+      [],
+    );
   });
 
   it('has no room over a fifth of the source', () => {

@@ -13,20 +13,18 @@ import type { Random } from '../lib/random.ts';
 import { isExposed, isLoopbackHost } from '../lib/tls.ts';
 import { signingKeyOf } from '../protocol/keys.ts';
 import type { Scene } from '../scene.ts';
-import type { BoxWindow, Journal, Key, Session, TransportIo } from './contract.ts';
+import type { BoxApi, Connection, GatewayAddress, Journal, Key, TransportIo } from './contract.ts';
 import { Enroller } from './enrolment/enroller.ts';
 import { type BoxSecret, configuredSecret, enrolledSecret } from './enrolment/secret.ts';
-import { edgesOf } from './faults/edges.ts';
 import { openJournal } from './journal/journal.ts';
 import { Link } from './link/link.ts';
 import { Loop } from './loop.ts';
 import { AgentMetrics } from './metrics.ts';
 import { eventOf, verdictOf } from './outcome.ts';
 import { type LocalHttpOptions, startLocalHttp } from './pages/server.ts';
-import { Parts, type PartsSetup } from './parts/parts.ts';
+import { type PeripheralOptions, Peripherals } from './peripherals/parts.ts';
 import { type ConfiguredDisplay, type OnStop, Screen, type ScreenOutcome } from './screen/screen.ts';
 import { type StatusSources, statusOf } from './status.ts';
-import type { GuardedLink } from './transports/tls.ts';
 
 /** How long the link waits for the displays' first attempt; a display that hangs must not keep a payment away. */
 const FIRST_DISPLAY_WAIT_MS = 10_000;
@@ -36,7 +34,7 @@ export interface AgentSetup {
   /** Without a secret the box enrols. */
   identity: { terminalCode: string; serialNumber: string; secret?: string };
   /** Where a box without a secret enrols. */
-  enrolment?: GuardedLink | undefined;
+  enrolment?: GatewayAddress | undefined;
   version: string;
   /** The first display is the one that confirms a push. */
   displays: readonly [ConfiguredDisplay, ...ConfiguredDisplay[]];
@@ -44,10 +42,10 @@ export interface AgentSetup {
     transport: string;
     /** Where the gateway is, as a person would write it. */
     gateway: string;
-    open(io: TransportIo, signal: AbortSignal): Promise<Session>;
+    open(io: TransportIo, signal: AbortSignal): Promise<Connection>;
   };
   http: LocalHttpOptions;
-  parts: PartsSetup;
+  parts: PeripheralOptions;
   dataDir: string;
   paidHoldMs: number;
   endedHoldMs: number;
@@ -68,9 +66,9 @@ export interface AgentDeps {
 export interface Agent {
   /** Origin of the box's own pages, as in `http://127.0.0.1:8810`. */
   readonly origin: string;
-  readonly window: BoxWindow;
+  readonly box: BoxApi;
   /** Settles once the loop has come to a question that went through its inbox; never while it is stuck. */
-  turned(): Promise<void>;
+  ping(): Promise<void>;
   /**
    * Takes no more work, says goodbye to the gateway, blanks or leaves the displays, and ends all that it started; what
    * hangs is left behind after `withinMs`. Only a write in hand is waited for beyond it. Safe to call twice.
@@ -84,7 +82,9 @@ export interface Agent {
  * journal open; a display or a disk that fails is a state, not an error.
  */
 export async function startAgent(given: AgentSetup, world: AgentDeps): Promise<Agent> {
-  const { setup, deps, faults, ...edges } = edgesOf(given, world);
+  const isFaulty = given.faults === true;
+  const injected = isFaulty ? (await import('./faults/inject.ts')).injectFaults(given, world) : undefined;
+  const { setup, deps } = injected ?? { setup: given, deps: world };
   const { clock, log } = deps;
   const { gateway } = setup.link;
   if (isExposed(gateway))
@@ -94,13 +94,16 @@ export async function startAgent(given: AgentSetup, world: AgentDeps): Promise<A
       host: setup.http.host,
       reason: 'other machines see the screen only; set http.token',
     });
-  const journal = edges.journal(openJournal(setup.dataDir, setup.identity.terminalCode, deps));
-  const { loop, screens, link, parts, window, working } = assemble(setup, deps, journal);
-  const http = await startLocalHttp(setup.http, window, { ...deps, faults }).catch(async (error: unknown) => {
-    await endAll(parts.ends(), STOP_BUDGET_MS, deps);
-    journal.close();
-    throw error;
-  });
+  const onDisk = openJournal(setup.dataDir, setup.identity.terminalCode, deps);
+  const journal = injected?.journal(onDisk) ?? onDisk;
+  const { loop, screens, link, parts, box, working } = assemble(setup, deps, journal);
+  const http = await startLocalHttp(setup.http, box, { ...deps, faultRoutes: injected?.routes }).catch(
+    async (error: unknown) => {
+      await endAll(parts.ends(), STOP_BUDGET_MS, deps);
+      journal.close();
+      throw error;
+    },
+  );
   const running = loop.run();
   const opened = Promise.all(screens.map((screen) => screen.start()));
   void withDeadline(clock, FIRST_DISPLAY_WAIT_MS, opened).then(() => {
@@ -119,13 +122,13 @@ export async function startAgent(given: AgentSetup, world: AgentDeps): Promise<A
     loop.stop();
     await running;
     journal.close();
-    faults?.endAll();
+    injected?.faults.endAll();
   };
   let closing: Promise<void> | undefined;
   return {
     origin: http.origin,
-    window,
-    turned: () => loop.turned(),
+    box,
+    ping: () => loop.ping(),
     close: (withinMs = STOP_BUDGET_MS) => {
       closing ??= close(withinMs);
       return closing;
@@ -134,7 +137,7 @@ export async function startAgent(given: AgentSetup, world: AgentDeps): Promise<A
 }
 
 interface Box extends StatusSources {
-  window: BoxWindow;
+  box: BoxApi;
   /** Aborted when the box takes no more work: nothing from the gateway, no keys. */
   working: AbortController;
 }
@@ -163,7 +166,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     link.send(sends);
   };
   const at = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-  const start = restore(boxConfig(setup), { entries: journal.load(), intact: journal.status().whole }, at);
+  const start = restore(boxConfig(setup), { entries: journal.load(), intact: journal.status().complete }, at);
   const announce = (payments: readonly Payment[]) => {
     metrics.countAnnouncements(payments.length);
     parts.announce(payments);
@@ -180,7 +183,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     if (key === 'repeat') parts.repeat(loop.state.recentPayments[0]);
     else take({ type: 'key', key });
   };
-  const parts = new Parts(setup.parts, { clock, log, press, changed });
+  const parts = new Peripherals(setup.parts, { clock, log, press, changed });
   const screens = screensOf(setup, deps, (outcome, isPrimary) => {
     metrics.countDraw(outcome.ok);
     if (isPrimary) {
@@ -203,11 +206,11 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     shownPushId: () => shownPushId(loop.state),
     emit: (event) => {
       take(event);
-      return loop.caughtUp();
+      return loop.drained();
     },
   });
   const sources: StatusSources = { loop, journal, screens, link, parts };
-  const window: BoxWindow = {
+  const box: BoxApi = {
     status: () => statusOf(setup, sources),
     scene: () => view(loop.state),
     frame: () => primary.frame(),
@@ -219,7 +222,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     sound: () => parts.sound(),
     metrics: () => metrics.text(loop.state),
   };
-  return { ...sources, window, working };
+  return { ...sources, box, working };
 }
 
 /** Throws ConfigError for a box that has no secret and nowhere to enrol. */

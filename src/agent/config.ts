@@ -8,13 +8,12 @@ import { boxCode } from '../protocol/fields.ts';
 import { strongSecret } from '../protocol/secret.ts';
 import { type VoiceOptions, voiceOptions } from '../voice/config.ts';
 import { type LightOptions, lightOptions } from '../voice/light.ts';
-import type { BoxIdentity } from './contract.ts';
+import type { BoxIdentity, GatewayAddress } from './contract.ts';
 import type { LocalHttpOptions } from './pages/server.ts';
-import { type ButtonOptions, buttonOptions } from './parts/buttons.ts';
+import { type ButtonOptions, buttonOptions } from './peripherals/buttons.ts';
 import type { OnStop } from './screen/screen.ts';
-import { gatewayOrigin } from './transports/origin.ts';
 import { TRANSPORTS } from './transports/registry.ts';
-import { checkGuard, type GuardedLink, guardOptions } from './transports/tls.ts';
+import { checkTls, gatewayOrigin, tlsOptions } from './transports/tls.ts';
 
 const FIX = 'see device-config/ for valid examples, and `paybox config schema agent` for every key';
 const DISPLAYS_MAX = 8;
@@ -44,14 +43,14 @@ const box = z
   .refine((it) => it.secret === undefined || it.secretFile === undefined, 'expected either secret or secretFile')
   .describe('without secret and secretFile the box enrols: it shows a code that its gateway is told');
 
-const enrolment = z.strictObject({ url: gatewayOrigin, ...guardOptions }).superRefine(checkGuard);
+const enrolment = z.strictObject({ url: gatewayOrigin, ...tlsOptions }).superRefine(checkTls);
 
 /** The configuration of a box; `paybox config schema` prints it. Unknown keys are errors. */
 export const agentConfigSchema = z
   .strictObject({
     box,
     link: oneOf('transport', TRANSPORTS).describe('how the gateway is reached'),
-    enrolment: enrolment.optional().describe('where a box without a secret enrols; link.url if that is over HTTP'),
+    enrolment: enrolment.optional().describe('where a box without a secret enrols; link.url where the transport can'),
     displays: z
       .array(oneOf('driver', DISPLAY_DRIVERS))
       .min(1)
@@ -88,7 +87,7 @@ export const agentConfigSchema = z
   })
   .superRefine(({ box, link, enrolment }, context) => {
     if (enrolment !== undefined || box.secret !== undefined || box.secretFile !== undefined) return;
-    if (link.transport === 'http') return;
+    if (TRANSPORTS.get(link.transport ?? '')?.canEnrol === true) return;
     const message = 'expected box.secret, box.secretFile, or enrolment.url: the address of the gateway over HTTP';
     context.addIssue({ code: 'custom', path: ['box'], message, input: box });
   });
@@ -98,9 +97,9 @@ export interface AgentConfig {
   /** Without a secret the box enrols. */
   box: Omit<BoxIdentity, 'secret'> & { secret?: string };
   /** Where; undefined for a box that has a secret. */
-  enrolment?: GuardedLink;
+  enrolment?: GatewayAddress;
   /** The transport's name and its options. */
-  link: GuardedLink & { transport: string; [option: string]: unknown };
+  link: GatewayAddress & { transport: string; [option: string]: unknown };
   /** Each display's driver and its options; at least one, and the first confirms. */
   displays: { driver: string; [option: string]: unknown }[];
   http: LocalHttpOptions;
@@ -158,7 +157,7 @@ function readSecret(option: string, file: string, name: string, folder: string):
 }
 
 /** The files of every transport are those of `tls`. */
-function withAbsoluteFiles<T extends GuardedLink>(link: T, folder: string): T {
+function withAbsoluteFiles<T extends GatewayAddress>(link: T, folder: string): T {
   if (link.tls === undefined) return link;
   const { servername, ...files } = link.tls;
   const absolute = Object.fromEntries(

@@ -16,15 +16,15 @@ export interface BoxIdentity {
   secret: string;
 }
 
-/** What a session gives: messages, and for a push that waited until a newer one came, only that it was overtaken. */
-export type Arrival = DownMessage | { type: 'overtaken'; sessionId: string; pushId: string };
+/** A message of the gateway; of a push that a newer one replaced while it waited, only that it was overtaken. */
+export type InboundMessage = DownMessage | { type: 'overtaken'; sessionId: string; pushId: string };
 
 /**
  * One connection to the gateway, opened once and spent; the link owns redial and backoff.
  * `incoming` ends, or throws, when the connection is lost or the gateway has left.
  */
-export interface Session {
-  readonly incoming: AsyncIterable<Arrival>;
+export interface Connection {
+  readonly incoming: AsyncIterable<InboundMessage>;
   /** Settles once the message is handed over to the peer; throws a PayboxError when it cannot be. */
   send(message: UpMessage): Promise<void>;
   /** Says goodbye and ends `incoming`; safe to call twice. */
@@ -37,20 +37,57 @@ export interface TransportIo {
   identity: BoxIdentity;
   /** A fresh UUID for each session (PROTOCOL.md, clause MSG-4). */
   sessionId: string;
-  /** What every message of this session goes and comes through. */
+  /** Signs what is sent in this session, and checks what is received. */
   seal: Pick<BoxSeal, 'seal' | 'open'>;
-  /** Told that the gateway has answered this sign of life (PROTOCOL.md, clause MSG-11). */
+  /** Called when the gateway has answered this sign of life (PROTOCOL.md, clause MSG-11). */
   heard(aliveId: string): void;
 }
 
-/** A way to reach the gateway. `open` throws a PayboxError: retryable when the gateway may come back. */
-export interface Transport<Options> {
+/** Files are PEM. */
+export interface LinkTls {
+  ca?: string | undefined;
+  cert?: string | undefined;
+  key?: string | undefined;
+  servername?: string | undefined;
+}
+
+/** What the options of every transport have in common. */
+export interface GatewayAddress {
+  url: string;
+  tls?: LinkTls | undefined;
+  /** Whether the address may be without TLS beyond this machine. */
+  allowPlain?: boolean | undefined;
+}
+
+/** Where a gateway listens; a broker that is left out has the gateway's host and the usual port. */
+export interface GatewayPlace {
+  origin: string;
+  brokerPort?: number;
+}
+
+/** A way to reach the gateway: one file, and one line in the registry. */
+export interface Transport<Options extends GatewayAddress> {
+  /** As `link.transport` of the configuration has it. */
   readonly name: string;
   readonly summary: string;
+  /** The schemes of its addresses, without a colon. */
+  readonly schemes: readonly string[];
+  /** Whether `link.url` is the gateway's own origin, so that a box can enrol there. */
+  readonly canEnrol: boolean;
   readonly options: z.ZodType<Options>;
   readonly example: Options;
-  open(options: Options, io: TransportIo, signal: AbortSignal): Promise<Session>;
+  /** The address for boxes of a gateway that listens there. */
+  urlOf(place: GatewayPlace): string;
+  /**
+   * Logs in as the box, says no hello, so that an agent that runs keeps the box, and returns what it found in words.
+   * Throws when the login is refused or the gateway is not there.
+   */
+  checkLogin(options: Options, io: LoginIo, signal: AbortSignal): Promise<string>;
+  /** Throws a PayboxError: retryable when the gateway may come back. */
+  open(options: Options, io: TransportIo, signal: AbortSignal): Promise<Connection>;
 }
+
+export type LoginIo = Pick<TransportIo, 'clock' | 'identity' | 'sessionId'>;
 
 /** What the box must not forget (house rule 2). */
 export interface Journal {
@@ -76,7 +113,7 @@ export interface JournalStatus {
    * Whether all that earlier runs of the box wrote is known; not in a new box, nor while its file cannot be read or one
    * that was set aside lies beside it.
    */
-  whole: boolean;
+  complete: boolean;
   /** Files in the data folder that were journals: damaged, another box's, or of another version. Oldest first. */
   setAside: string[];
 }
@@ -96,7 +133,7 @@ export interface DisplayStatus {
 export type Key = 'dismiss' | 'repeat' | 'history';
 
 /** How something that is attached does: a voice, a light, buttons. */
-export interface PartStatus {
+export interface PeripheralStatus {
   ok: boolean;
   /** What is wrong and what to do. */
   reason: string | null;
@@ -114,9 +151,9 @@ export type BoxStatus = StatusView & {
   display: DisplayStatus;
   displays: DisplayStatus[];
   /** Null where none is configured. */
-  voice: (PartStatus & { driver: string; queued: number }) | null;
-  light: PartStatus | null;
-  buttons: PartStatus | null;
+  voice: (PeripheralStatus & { driver: string; queued: number }) | null;
+  light: PeripheralStatus | null;
+  buttons: PeripheralStatus | null;
   /** `unwritten`: entries that wait in memory until the disk works again. */
   journal: JournalStatus & { unwritten: number };
   /** `plain`: what is said on it can be read and changed on the way, for want of TLS. */
@@ -124,8 +161,8 @@ export type BoxStatus = StatusView & {
   version: string;
 };
 
-/** What the box's own pages may see and do. */
-export interface BoxWindow {
+/** What the box's pages, its keys and the service manager may ask of it. */
+export interface BoxApi {
   status(): BoxStatus;
   scene(): Scene;
   /** The newest frame that is on the first display; undefined before the first one, and while the display has failed. */

@@ -72,7 +72,7 @@ export class Loop {
   }
 
   /** Settles once no event waits: who can wait for that leaves the inbox to those who cannot. */
-  caughtUp(): Promise<void> {
+  drained(): Promise<void> {
     return this.#inbox.drained();
   }
 
@@ -80,7 +80,7 @@ export class Loop {
    * Settles once the loop has come to a question that went through its inbox, behind all that waits there; never while
    * it is stuck.
    */
-  async turned(): Promise<void> {
+  async ping(): Promise<void> {
     const turn = Promise.withResolvers<void>();
     while (!this.#inbox.offer({ type: 'turn', taken: turn.resolve })) {
       await this.#deps.clock.sleep(TURN_RETRY_MS, this.#ended.signal);
@@ -115,8 +115,8 @@ export class Loop {
     // First what a disk that is back tells of the time before: an event may be a repetition of that.
     const entries = this.#deps.journal.reopen();
     if (entries.length > 0) {
-      const { whole } = this.#deps.journal.status();
-      await this.#turn({ type: 'journal-read', entries, intact: whole });
+      const { complete } = this.#deps.journal.status();
+      await this.#turn({ type: 'journal-read', entries, intact: complete });
     }
     if (event.type === 'probe') await this.#probe();
     else await this.#turn(event);

@@ -3,7 +3,7 @@ import { isExposed } from '../lib/tls.ts';
 import type { BoxStatus, Journal } from './contract.ts';
 import type { Link } from './link/link.ts';
 import type { Loop } from './loop.ts';
-import type { Parts } from './parts/parts.ts';
+import type { Peripherals } from './peripherals/parts.ts';
 import type { Screen } from './screen/screen.ts';
 
 /** What a status is gathered from. */
@@ -13,7 +13,7 @@ export interface StatusSources {
   /** The first is the one that confirms a push. */
   screens: readonly [Screen, ...Screen[]];
   link: Link;
-  parts: Parts;
+  parts: Peripherals;
 }
 
 /** `/status` of the box at this moment. */

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { TRANSPORTS } from '../agent/transports/registry.ts';
 import { probeOf, screenProbe } from '../bench/probes.ts';
 import { progressOn } from '../bench/reports/progress.ts';
 import type { Transport } from '../bench/targets/config.ts';
@@ -108,7 +109,7 @@ function targetsOf(options: ConformanceOptions, seed: number): JudgeTarget[] {
     if (service !== undefined) return [externalService(options, isWanted)];
     const stray = strayServiceOption(options);
     if (stray !== undefined) throw new ConfigError(stray, 'give the address of the service to judge');
-    const boxes = (['mqtt', 'http'] as const).map((transport) => emulatedBox(options, transport, seed, isWanted));
+    const boxes = [...TRANSPORTS.values()].map((transport) => emulatedBox(options, transport, seed, isWanted));
     return [emulatedService(options, seed, isWanted), ...boxes];
   };
   const chosen = targets().filter(({ size }) => size > 0);
@@ -124,7 +125,7 @@ function emulatedService({ report }: ConformanceOptions, seed: number, isWanted:
     notJudged: SERVICE_NOT_JUDGED,
     open: async () => {
       const random = seededRandom(seed);
-      const starter = emulatedStarter({ transport: 'http', probe: screenProbe, random, log: logOf(report) });
+      const starter = emulatedStarter({ random, log: logOf(report) });
       const { subject, close } = await openEmulatedService(starter, random);
       return openService(subject, close);
     },
@@ -158,18 +159,21 @@ function openService(subject: ServiceSubject, close: () => Promise<void>) {
 
 /** Our own agent, likewise. */
 function emulatedBox({ report }: ConformanceOptions, transport: Transport, seed: number, isWanted: IsWanted) {
-  const other = transport === 'mqtt' ? 'http' : 'mqtt';
-  const checks = BOX_CHECKS.filter(({ needs = [] }) => !needs.includes(other));
+  const elsewhere = [...TRANSPORTS.keys()].filter((name) => name !== transport.name);
+  const checks = BOX_CHECKS.filter(({ needs = [] }) => !needs.some((need) => elsewhere.includes(need)));
   const judged = new Set(checks.map(({ clause }) => clause));
   const others = BOX_CHECKS.map(({ clause }) => clause).filter((clause) => !judged.has(clause));
-  const otherTransport = { clauses: [...new Set(others)], why: `what a box does over ${other.toUpperCase()}` };
+  const otherTransport = {
+    clauses: [...new Set(others)],
+    why: `what a box does over ${elsewhere.join(' or ').toUpperCase()}`,
+  };
   return judgeTarget(isWanted, {
-    target: `our own agent over ${transport.toUpperCase()}`,
+    target: `our own agent over ${transport.name.toUpperCase()}`,
     checks,
     notJudged: [otherTransport, ...BOX_NOT_JUDGED],
     open: async (signal) => {
       const random = seededRandom(seed);
-      const starter = emulatedStarter({ transport, probe: screenProbe, random, log: logOf(report) });
+      const starter = emulatedStarter({ random, log: logOf(report) });
       const tls = await tlsIdentitiesOf(await newAuthority(), LOOPBACK);
       return openBox(await openEmulatedBox(starter, { transport, probe: screenProbe, random, tls, signal }), true);
     },

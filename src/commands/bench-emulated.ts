@@ -28,7 +28,7 @@ export function emulatedTarget(options: EmulatedOptions): TargetKind {
 }
 
 /** Starts parts in this process. */
-export function emulatedStarter({ random, log, panel }: EmulatedOptions): Starter {
+export function emulatedStarter({ random, log, panel }: Pick<EmulatedOptions, 'random' | 'log' | 'panel'>): Starter {
   const time = new VirtualTime();
   const deps = { clock: time.clock, random };
   const partOf = (running: Agent | Gateway) => ({ end: () => running.close() });

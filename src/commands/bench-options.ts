@@ -13,7 +13,7 @@ export function addBench(root: Command): void {
     .option('--gateway <url>', 'origin of a gateway that runs, as http://127.0.0.1:8800')
     .option('--box <url>', 'origin of the pages of a box that runs; may be repeated', several, [])
     .option('--boxes <n>', 'make at least so many boxes, for a fleet', whole(1_000))
-    .option('--transport <name>', 'how boxes that the bench makes reach their gateway: mqtt or http', 'mqtt')
+    .option('--transport <name>', 'how boxes that the bench makes reach their gateway: mqtt (default) or http')
     .option(
       '--probe <how>',
       'where screens are seen: screen, panel, file:PATH, framebuffer:PATH:WxHx16, or a command that prints a picture (default: screen, or panel with --panel)',

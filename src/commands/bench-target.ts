@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { transportNamed } from '../agent/transports/registry.ts';
 import { isPanelName, PANEL_NAMES } from '../bench/panels/emulator.ts';
 import { probeOf } from '../bench/probes.ts';
 import type { Probe, TargetKind } from '../bench/target.ts';
@@ -24,7 +25,7 @@ export interface TargetOptions extends Omit<GatewayOptions, 'gateway'> {
   box: readonly string[];
   boxToken?: string | undefined;
   boxes?: number | undefined;
-  transport: string;
+  transport?: string | undefined;
   /** The screen if left out, or the panel if there is one. */
   probe?: string | undefined;
   /** What boxes that the bench makes show on. */
@@ -63,10 +64,9 @@ export function withBoxes(scenario: Scenario, { boxes, box }: Pick<TargetOptions
 /** The kind of target that the options name. Throws ConfigError that names the option. */
 export function targetOf(options: TargetOptions, seed: number): TargetKind {
   const name = options.target ?? (options.gateway === undefined ? 'emulated' : 'at');
-  const { transport, panel } = options;
+  const { panel } = options;
+  const transport = transportNamed('--transport', options.transport);
   const { probe = panel === undefined ? 'screen' : 'panel' } = options;
-  if (transport !== 'mqtt' && transport !== 'http')
-    throw new ConfigError(`--transport ${transport}: expected mqtt or http`);
   if (name === 'at') {
     if (panel !== undefined) throw new ConfigError('--panel belongs to --target emulated and process, not to at');
     return runningTarget(options, probeOf(probe));

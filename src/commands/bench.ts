@@ -18,7 +18,7 @@ export interface BenchOptions {
   gateway?: string;
   box: string[];
   boxes?: number;
-  transport: string;
+  transport?: string | undefined;
   probe?: string;
   panel?: string;
   junit?: string;

@@ -89,23 +89,23 @@ export async function startFleetBox(setup: AgentSetup, deps: FleetBoxDeps): Prom
     terminalCode,
     serialNumber,
     registeredMs,
-    isOnline: () => agent.window.status().online,
-    announcements: () => announcementsIn(agent.window.metrics()),
+    isOnline: () => agent.box.status().online,
+    announcements: () => announcementsIn(agent.box.metrics()),
     close: () => agent.close(),
   };
 }
 
-async function untilRegistered({ window }: Agent, clock: Clock, signal: AbortSignal): Promise<void> {
+async function untilRegistered({ box }: Agent, clock: Clock, signal: AbortSignal): Promise<void> {
   const settled = Promise.withResolvers<true>();
   const look = () => {
-    if (window.status().online || signal.aborted) settled.resolve(true);
+    if (box.status().online || signal.aborted) settled.resolve(true);
   };
-  const unwatch = window.onChange(look);
+  const unwatch = box.onChange(look);
   signal.addEventListener('abort', look);
   try {
     look();
     if (await withDeadline(clock, REGISTER_TIMEOUT_MS, settled.promise)) return;
-    const { terminalCode, link } = window.status();
+    const { terminalCode, link } = box.status();
     const why = `it did not register within ${REGISTER_TIMEOUT_MS / 1000} s: ${link.reason ?? 'no reason known'}`;
     throw new MissingPeerError(`box ${terminalCode}: ${why}`, 'check that the gateway runs and knows this box');
   } finally {

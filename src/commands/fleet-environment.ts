@@ -5,9 +5,10 @@ import { z } from 'zod';
 import type { AgentSetup } from '../agent/agent.ts';
 import { type AgentConfig, loadAgentConfig, parseAgentConfig } from '../agent/config.ts';
 import { setupOf } from '../agent/setup.ts';
+import { type BoxTransport, transportFor } from '../agent/transports/registry.ts';
 import { GatewayClient } from '../bench/clients/gateway.ts';
 import { startPartnerServer } from '../bench/clients/partner-server.ts';
-import { gatewayAccess, gatewayConfigFor, generateBoxes, type Transport } from '../bench/targets/config.ts';
+import { gatewayAccess, gatewayConfigFor, generateBoxes } from '../bench/targets/config.ts';
 import { connectToGateway, type GatewayOptions } from '../bench/targets/external.ts';
 import { makeWorkFolder, memoryFolder } from '../bench/work-folder.ts';
 import { GATEWAY_FILE_CHARS_MAX, parseGatewayConfig } from '../gateway/config.ts';
@@ -25,7 +26,6 @@ const NAME = 'paybox fleet';
 const QR_LIFETIME_SECONDS = 8;
 /** As short as a payment may be shown, so that what comes after it is seen within a run too. */
 const HOLD = { paidHoldSeconds: 3 };
-const MQTT_PORT = 18_830;
 /** What a journal takes in a run of a fleet, with its write-ahead log. */
 const JOURNAL_BYTES_MAX = 2_000_000;
 
@@ -50,7 +50,7 @@ export interface EnvironmentDeps {
 /** A gateway with broker, a partner's server and boxes of the fleet's own, on free ports and in a folder that goes with them. */
 export async function managedEnvironment(
   boxes: number,
-  transport: Transport,
+  transport: BoxTransport,
   deps: EnvironmentDeps,
 ): Promise<FleetEnvironment> {
   const { random, log, closers } = deps;
@@ -60,7 +60,7 @@ export async function managedEnvironment(
   partnerServer.onReceived(({ transactionId = '' }) => told.set(transactionId, (told.get(transactionId) ?? 0) + 1));
   const made = generateBoxes(boxes, true, random);
   const config = {
-    ...gatewayConfigFor({ httpPort: 0, mqttPort: 0, transport, folder }, made, partnerServer.url),
+    ...gatewayConfigFor({ httpPort: 0, mqttPort: 0, folder }, made, partnerServer.url),
     qrLifetimeSeconds: QR_LIFETIME_SECONDS,
   };
   const gateway = await startGateway(parseGatewayConfig(config, NAME), {
@@ -68,12 +68,11 @@ export async function managedEnvironment(
     log: log.with({ program: 'gateway' }),
   }).then(closers.adding);
   const { origin, mqttUrl = '' } = gateway;
-  const link = { transport, url: transport === 'http' ? origin : mqttUrl };
+  const brokerPort = Number(new URL(mqttUrl).port);
+  const link = { transport: transport.name, url: transport.urlOf({ origin, brokerPort }) };
   const journals = await journalsFolder(boxes, closers);
   return {
-    gateway: new GatewayClient(
-      gatewayAccess({ httpPort: Number(new URL(origin).port), mqttPort: 0, transport, folder }),
-    ),
+    gateway: new GatewayClient(gatewayAccess({ httpPort: Number(new URL(origin).port) })),
     setups: made.map((box) => setupIn(journals, parseAgentConfig({ ...HOLD, box, link, dataDir: '.' }, NAME))),
     confirmsDisplayed: true,
     toldPartner: (transactionId) => told.get(transactionId) ?? 0,
@@ -82,7 +81,7 @@ export async function managedEnvironment(
 
 export interface GivenOptions extends GatewayOptions {
   identities: string;
-  transport: Transport;
+  transport: BoxTransport;
   broker: string | undefined;
 }
 
@@ -134,12 +133,12 @@ async function provisioned(boxes: number, { identities, transport, gateway }: Gi
   const names = (await readdir(folder).catch(() => [])).filter((name) => boxCode.safeParse(name).success).sort();
   const configs: AgentConfig[] = [];
   for (const name of names.slice(0, boxes)) configs.push(await loadAgentConfig(join(folder, name, 'agent.yaml')));
-  if (transport === 'mqtt') return configs;
   const { origin: url } = new URL(gateway);
   return configs.map((config) => {
+    if (config.link.transport === transport.name) return config;
     const ca = config.link.tls?.ca;
     const tls = ca === undefined || !url.startsWith('https:') ? {} : { tls: { ca } };
-    return { ...config, link: { transport, url, connectTimeoutMs: 8_000, ...tls } };
+    return { ...config, link: { transport: transport.name, url, connectTimeoutMs: 8_000, ...tls } };
   });
 }
 
@@ -162,13 +161,17 @@ async function listed(
 ): Promise<AgentConfig[]> {
   const { name, value } = await readConfigFile(identities, GATEWAY_FILE_CHARS_MAX);
   const fix = 'name a folder of `paybox provision`, or a file with boxes, as the configuration of a gateway';
-  const { origin, hostname } = new URL(gateway);
-  const url = transport === 'http' ? origin : (broker ?? `mqtt://${hostname}:${MQTT_PORT}`);
+  const { origin } = new URL(gateway);
+  const isForBroker = broker !== undefined && transportFor(broker) === transport;
+  const url = isForBroker ? broker : transport.urlOf({ origin });
   return checkConfig(list, value, name, fix)
     .boxes.filter(({ secret, account }) => secret !== undefined && (account ?? bankAccount) === bankAccount)
     .slice(0, boxes)
     .map(({ terminalCode, serialNumber, secret }) =>
-      parseAgentConfig({ box: { terminalCode, serialNumber, secret }, link: { transport, url }, dataDir: '.' }, NAME),
+      parseAgentConfig(
+        { box: { terminalCode, serialNumber, secret }, link: { transport: transport.name, url }, dataDir: '.' },
+        NAME,
+      ),
     );
 }
 

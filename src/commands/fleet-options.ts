@@ -29,13 +29,13 @@ export function addFleet(root: Command): void {
     )
     .option('--pushes <n>', 'how many orders in all', whole(PUSHES_MAX))
     .option('--rate <r>', 'pushes a second in all (default: one in 10 s for each box)', whole(RATE_MAX))
-    .option('--transport <name>', 'how the boxes reach their gateway: mqtt or http', 'mqtt')
+    .option('--transport <name>', 'how the boxes reach their gateway: mqtt (default) or http')
     .option('--seed <n>', 'sells the same again (default: by chance, and told)', whole(SEED_MAX))
     .option('--json', 'print each figure as a JSON line')
     .option('--log <file>', 'write the log of the boxes, and of the own gateway')
     .option('--gateway <url>', 'origin of a gateway that runs (default: one of its own, on free ports)')
     .option('--identities <path>', '… its boxes: a folder of `paybox provision`, or YAML with boxes and their secrets')
-    .option('--broker <url>', '… where boxes of a YAML file find its broker (default: mqtt:// at its host, 18830)');
+    .option('--broker <url>', '… where boxes of a YAML file find its broker (default: at its host, port 18830)');
   withGatewayAccess(fleet)
     .addHelpText('after', EXAMPLES)
     .action(async (options) => (await import('./fleet.ts')).fleet(options));

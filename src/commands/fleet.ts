@@ -1,3 +1,4 @@
+import { type BoxTransport, transportNamed } from '../agent/transports/registry.ts';
 import { judge, SETTLE_TIMEOUT_MS } from '../bench/fleet/judge.ts';
 import { type LoadPlan, runLoad } from '../bench/fleet/load.ts';
 import {
@@ -9,7 +10,6 @@ import {
   summaryOf,
 } from '../bench/fleet/measurements.ts';
 import { OrderTracker } from '../bench/fleet/order-tracker.ts';
-import type { Transport } from '../bench/targets/config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
@@ -27,7 +27,7 @@ export interface FleetOptions {
   seconds?: number;
   pushes?: number;
   rate?: number;
-  transport: string;
+  transport?: string | undefined;
   seed?: number;
   json?: boolean;
   log?: string;
@@ -62,10 +62,7 @@ interface Run {
 
 /** `paybox fleet`: many boxes in this process; exit code 0 when the money was right, 1 when it was not. */
 export async function fleet(options: FleetOptions): Promise<void> {
-  const { transport } = options;
-  if (transport !== 'mqtt' && transport !== 'http') {
-    throw new ConfigError(`--transport ${transport}: expected mqtt or http`);
-  }
+  const transport = transportNamed('--transport', options.transport);
   const stop = new StopSignal();
   const ending = new AbortController();
   void stop.received.then(() => ending.abort());
@@ -96,7 +93,7 @@ export async function fleet(options: FleetOptions): Promise<void> {
 }
 
 function groundOf(
-  options: FleetOptions & { transport: Transport },
+  options: Omit<FleetOptions, 'transport'> & { transport: BoxTransport },
   deps: Parameters<typeof managedEnvironment>[2],
 ): Promise<FleetEnvironment> {
   const { boxes, transport, gateway, identities, broker, passwordFile } = options;
@@ -170,6 +167,8 @@ function tell(figures: readonly Figure[], options: FleetOptions, { tracker, meas
     : isRight
       ? 'the money is right'
       : 'the money is NOT right';
-  process.stderr.write(`${options.boxes} boxes, ${options.transport}, seed ${seed}: ${verdict}\n`);
+  process.stderr.write(
+    `${options.boxes} boxes, ${transportNamed('--transport', options.transport).name}, seed ${seed}: ${verdict}\n`,
+  );
   process.exitCode = signal.aborted ? EXIT.interrupted : isRight ? EXIT.right : EXIT.wrong;
 }

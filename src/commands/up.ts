@@ -19,7 +19,7 @@ export function addUp(root: Command): void {
     .option('--callback-auth-file <file>', 'a file with bearer:TOKEN or token:… in it, - for standard input')
     .option('--ready-file <file>', 'written once everything answers: addresses and demo identities as JSON')
     .option('--display <name>', 'the display that confirms: browser, terminal or png (default: browser)')
-    .option('--transport <name>', 'how the box reaches the gateway: mqtt or http', 'mqtt')
+    .option('--transport <name>', 'how the box reaches the gateway: mqtt (default) or http')
     .option('--no-open', 'do not open the box page in a browser')
     .action(async (options) => (await import('./actions/up.ts')).up(options));
 }

@@ -4,22 +4,18 @@ import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { AgentConfig } from '../agent/config.ts';
-import { certificateFix, connectionTls, type GuardedLink } from '../agent/transports/tls.ts';
+import type { GatewayAddress } from '../agent/contract.ts';
+import { TRANSPORTS } from '../agent/transports/registry.ts';
+import { certificateFix, connectionTls } from '../agent/transports/tls.ts';
 import { systemClock, withDeadline } from '../lib/clock.ts';
-import { MissingPeerError, reasonOf, systemCodeOf } from '../lib/errors.ts';
+import { reasonOf, systemCodeOf } from '../lib/errors.ts';
 import { openHttp } from '../lib/http-client.ts';
 import { systemRandom } from '../lib/random.ts';
-import { isExposed } from '../lib/tls.ts';
-import { decodePresence } from '../protocol/codec.ts';
-import { BOX_PATHS, BOX_SESSION_HEADER } from '../protocol/http-api.ts';
-import { loginOf } from '../protocol/keys.ts';
-import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../protocol/topics.ts';
+import { isExposed, isTlsUrl, portOfUrl } from '../lib/tls.ts';
 import { type Finding, failed, well } from './findings.ts';
-import { gatewayFinding, portOf } from './machine.ts';
+import { gatewayFinding } from './machine.ts';
 
 const ANSWER_TIMEOUT_MS = 8_000;
-/** A broker sends what it has retained right after it has granted. */
-const PRESENCE_TIMEOUT_MS = 2_000;
 const DAY_MS = 86_400_000;
 const SOON_DAYS = 30;
 const RENEW_FIX = 'make a new one in time: paybox provision --rotate';
@@ -39,17 +35,17 @@ export async function linkFindings(config: AgentConfig, secret: string | undefin
   return findings;
 }
 
-async function reachFindings(check: string, link: GuardedLink): Promise<Finding[]> {
+async function reachFindings(check: string, link: GatewayAddress): Promise<Finding[]> {
   const { hostname } = new URL(link.url);
   const named = await nameFinding(check, hostname.replace(/^\[|\]$/g, ''));
   if (named?.result === 'failed') return [named];
   const listens = await gatewayFinding(link.url, check);
   const findings = named === undefined ? [listens] : [named, listens];
   if (listens.result === 'failed') return findings;
-  if (/^(https|mqtts|wss):/.test(link.url)) return [...findings, ...(await certificateFindings(check, link))];
+  if (isTlsUrl(link.url)) return [...findings, ...(await certificateFindings(check, link))];
   if (!isExposed(link.url)) return findings;
   const found = 'no TLS: anyone on the way can read and change what is said';
-  return [...findings, { check: `${check} TLS`, result: 'warning', found, fix: 'use https:// or mqtts://' }];
+  return [...findings, { check: `${check} TLS`, result: 'warning', found, fix: 'use an address with TLS' }];
 }
 
 /** Undefined for an address that needs no name service. */
@@ -63,7 +59,7 @@ async function nameFinding(what: string, host: string): Promise<Finding | undefi
   return well(check, `${host} is ${(answer as { address: string }).address}`);
 }
 
-async function certificateFindings(check: string, link: GuardedLink): Promise<Finding[]> {
+async function certificateFindings(check: string, link: GatewayAddress): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const name of ['ca', 'cert'] as const) {
     const file = link.tls?.[name];
@@ -96,7 +92,7 @@ function datesFinding(check: string, { validFromDate, validToDate }: X509Certifi
 }
 
 /** What the other side shows of itself, and whether that is believed. */
-async function peerFinding(check: string, link: GuardedLink): Promise<Finding> {
+async function peerFinding(check: string, link: GatewayAddress): Promise<Finding> {
   const url = new URL(link.url);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const fix = 'check link.tls';
@@ -104,7 +100,7 @@ async function peerFinding(check: string, link: GuardedLink): Promise<Finding> {
     const named = isIP(host) === 0 ? { servername: host } : {};
     const tls = { ...named, ...connectionTls(link) };
     // Looked at in any case: a certificate that is refused is still to be told of.
-    const socket = connectTls({ ...tls, host, port: portOf(url), rejectUnauthorized: false });
+    const socket = connectTls({ ...tls, host, port: portOfUrl(url), rejectUnauthorized: false });
     const shaken = new Promise<true>((resolve, reject) => {
       socket.once('secureConnect', () => resolve(true));
       socket.once('error', reject);
@@ -131,91 +127,27 @@ async function peerFinding(check: string, link: GuardedLink): Promise<Finding> {
 }
 
 async function loginFinding({ box, link }: AgentConfig, secret: string): Promise<Finding> {
-  const { terminalCode } = box;
   const check = 'login';
   const fix = 'check box.terminalCode and box.secret against the gateway';
   try {
-    const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
-    const login = { username: String(link.username ?? terminalCode), password: loginOf(secret) };
-    if (link.transport === 'mqtt') return well(check, await loginAtBroker(link, terminalCode, login, signal));
-    return well(check, await loginAtGateway(link, login, signal));
+    const io = { clock: systemClock, identity: { ...box, secret }, sessionId: systemRandom.uuid() };
+    const options = { ...link, connectTimeoutMs: ANSWER_TIMEOUT_MS };
+    const found = await TRANSPORTS.get(link.transport)?.checkLogin(options, io, AbortSignal.timeout(ANSWER_TIMEOUT_MS));
+    return well(check, found ?? '');
   } catch (error) {
     return failed(check, error, fix);
   }
 }
 
-interface Login {
-  username: string;
-  password: string;
-}
-
-/** Reads what the box reads, under a name of its own; says nothing. */
-async function loginAtBroker(link: GuardedLink, terminalCode: string, login: Login, signal: AbortSignal) {
-  const { connectAsync } = await import('mqtt');
-  const tls = /^(mqtts|wss):/.test(link.url) ? connectionTls(link) : undefined;
-  const client = await connectAsync(
-    link.url,
-    {
-      protocolVersion: 4,
-      clean: true,
-      clientId: `${terminalCode}-${systemRandom.uuid().slice(0, 8)}`,
-      ...login,
-      connectTimeout: ANSWER_TIMEOUT_MS,
-      reconnectPeriod: 0,
-      ...(tls && { ...tls, wsOptions: tls }),
-    },
-    false,
-  );
-  try {
-    const presence = new Promise<boolean>((resolve) => {
-      client.on('message', (topic, payload) => {
-        const decoded = topic === GATEWAY_PRESENCE_TOPIC ? decodePresence(payload) : undefined;
-        if (decoded?.ok) resolve(decoded.value.online);
-      });
-    });
-    const topics = [GATEWAY_PRESENCE_TOPIC, boxTopic(terminalCode, 'down')];
-    const grants = await client.subscribeAsync(topics, { qos: 1 });
-    signal.throwIfAborted();
-    if (grants.some(({ qos }) => qos > 2)) {
-      throw new Error(`the broker takes the login, and does not let ${terminalCode} read ${topics.join(', ')}`);
-    }
-    if (await withDeadline(systemClock, PRESENCE_TIMEOUT_MS, presence))
-      return 'the broker takes it, and the gateway is there';
-    const fix = 'start the gateway, or correct the broker address of one of the two';
-    throw new MissingPeerError('the broker takes the login, and the gateway is not there', fix);
-  } finally {
-    client.end(true);
-  }
-}
-
-/** Posts a sign of life of a stream that is not there, which is answered by whether the login is good. */
-async function loginAtGateway(link: GuardedLink, { username, password }: Login, signal: AbortSignal): Promise<string> {
-  const credentials = Buffer.from(`${username}:${password}`, 'utf8').toString('base64');
-  const headers = { authorization: `Basic ${credentials}`, [BOX_SESSION_HEADER]: systemRandom.uuid() };
-  const status = await answerTo(link, BOX_PATHS.messages, { method: 'POST', headers, signal });
-  if (status === 409 || status === 204) return 'the gateway takes it';
-  throw new Error(status === 401 ? 'the gateway does not take it' : `the gateway answers ${status} to it`);
-}
-
-async function healthFinding(at: GuardedLink): Promise<Finding> {
+async function healthFinding(at: GatewayAddress): Promise<Finding> {
   const check = 'gateway health';
   const fix = 'look into the log of the gateway, or correct the address';
   try {
-    const status = await answerTo(at, '/healthz', { method: 'GET', signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
+    const tls = isTlsUrl(at.url) ? connectionTls(at) : {};
+    const options = { ...tls, agent: false, signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) } as const;
+    const { statusCode: status } = (await openHttp(new URL('/healthz', at.url), options)).destroy();
     return status === 200 ? well(check, 'it is well') : failed(check, new Error(`it answers ${status}`), fix);
   } catch (error) {
     return failed(check, error, certificateFix(error) ?? fix);
   }
-}
-
-async function answerTo(
-  link: GuardedLink,
-  path: string,
-  options: { method: string; headers?: Record<string, string>; signal: AbortSignal },
-): Promise<number | undefined> {
-  const url = new URL(path, link.url);
-  const tls = url.protocol === 'https:' ? connectionTls(link) : {};
-  const response = await openHttp(url, { ...tls, ...options, agent: false });
-  response.destroy();
-  return response.statusCode;
 }

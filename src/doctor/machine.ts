@@ -4,6 +4,7 @@ import { createConnection, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { systemClock, withDeadline } from '../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../lib/errors.ts';
+import { portOfUrl } from '../lib/tls.ts';
 import type { Finding } from './findings.ts';
 
 const FREE_BYTES_MIN = 50 * 1024 * 1024;
@@ -63,24 +64,10 @@ export function networkFinding(): Finding {
   return { check: 'network', result: 'warning', found: 'loopback only', fix: 'plug in the network, or set up Wi-Fi' };
 }
 
-const DEFAULT_PORTS: Record<string, number> = {
-  'http:': 80,
-  'https:': 443,
-  'mqtt:': 1883,
-  'mqtts:': 8883,
-  'ws:': 80,
-  'wss:': 443,
-};
-
-/** The port of an address, which may be that of its scheme. */
-export function portOf({ port, protocol }: URL): number {
-  return port === '' ? (DEFAULT_PORTS[protocol] ?? 0) : Number(port);
-}
-
 /** Whether something listens at the gateway's address. No hello: that would take the box from a running agent. */
 export async function gatewayFinding(address: string, check: string): Promise<Finding> {
   const url = new URL(address);
-  const socket = createConnection({ host: url.hostname.replace(/^\[|\]$/g, ''), port: portOf(url) });
+  const socket = createConnection({ host: url.hostname.replace(/^\[|\]$/g, ''), port: portOfUrl(url) });
   const answered = new Promise<unknown>((resolve) => {
     socket.once('connect', () => resolve('connected'));
     socket.once('error', resolve);

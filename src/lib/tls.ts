@@ -49,10 +49,27 @@ export function isLoopbackHost(host: string): boolean {
   return bare === 'localhost' || bare === '::1';
 }
 
-const PLAIN_PROTOCOLS = ['http:', 'ws:', 'mqtt:'];
+/** The URL schemes of gateways and brokers: their usual ports, and whether they mean TLS. */
+const URL_SCHEMES: ReadonlyMap<string, { port: number; isTls: boolean }> = new Map([
+  ['http:', { port: 80, isTls: false }],
+  ['https:', { port: 443, isTls: true }],
+  ['mqtt:', { port: 1883, isTls: false }],
+  ['mqtts:', { port: 8883, isTls: true }],
+  ['ws:', { port: 80, isTls: false }],
+  ['wss:', { port: 443, isTls: true }],
+]);
+
+export function isTlsUrl(address: string): boolean {
+  return URL_SCHEMES.get(URL.parse(address)?.protocol ?? '')?.isTls === true;
+}
+
+/** The port of an address, which may be the usual one of its scheme. */
+export function portOfUrl({ port, protocol }: URL): number {
+  return port === '' ? (URL_SCHEMES.get(protocol)?.port ?? 0) : Number(port);
+}
 
 /** Whether anyone on the way can read and change what is said at this address: no TLS, and beyond this machine. */
 export function isExposed(address: string): boolean {
   const url = URL.parse(address);
-  return url !== null && PLAIN_PROTOCOLS.includes(url.protocol) && !isLoopbackHost(url.hostname);
+  return url !== null && URL_SCHEMES.get(url.protocol)?.isTls === false && !isLoopbackHost(url.hostname);
 }

@@ -19,7 +19,7 @@ describe('an agent', () => {
     await eventually('shown', () => gateway.types().includes('shown'));
     expect(gateway.types()).toEqual(['hello', 'accepted', 'shown']);
     expect(decodeQrTwice(await readFile(path))).toEqual([pushOf(1).qrCode, pushOf(1).qrCode]);
-    const { state, display: first, displays } = agent.window.status();
+    const { state, display: first, displays } = agent.box.status();
     expect(state).toBe('showing');
     expect(first).toMatchObject({ driver: 'png', ok: true });
     expect(displays[1]).toMatchObject({ driver: 'cd5220', ok: false, reason: expect.stringContaining('no-such-port') });
@@ -35,7 +35,7 @@ describe('an agent', () => {
     await writeFile(folder, 'a file where the folder was');
     gateway.tell(pushOf(1));
     await eventually('refused', () => gateway.types().includes('DISPLAY_FAULT'));
-    expect(agent.window.status()).toMatchObject({
+    expect(agent.box.status()).toMatchObject({
       state: 'fault',
       display: { ok: false },
       fault: { code: 'DISPLAY_FAULT' },
@@ -46,10 +46,10 @@ describe('an agent', () => {
     // Whether the first push was taken depends on what the box was drawing when its display went.
     const told = gateway.types().filter((type) => type !== 'accepted');
     expect(told).toEqual(['hello', 'DISPLAY_FAULT', 'DISPLAY_FAULT', 'paid']);
-    expect(agent.window.status().lastPayment?.transactionId).toBe(uuid(0xc003));
+    expect(agent.box.status().lastPayment?.transactionId).toBe(uuid(0xc003));
     await rm(folder);
     await mkdir(folder);
-    await eventually('well again', () => agent.window.status().display.ok && agent.window.status().fault === null);
+    await eventually('well again', () => agent.box.status().display.ok && agent.box.status().fault === null);
     gateway.tell(pushOf(4));
     await eventually('shown', () => gateway.types().includes('shown'));
     expect(decodeQrTwice(await readFile(path))[0]).toBe(pushOf(4).qrCode);
@@ -87,15 +87,15 @@ describe('an agent', () => {
         voice: { driver: 'page', options: { speech: { kind: 'none' } }, volumePercent: 50, chime: true, zero: 'linh' },
       },
     });
-    expect(agent.window.sound()).toBeUndefined();
+    expect(agent.box.sound()).toBeUndefined();
     gateway.tell(paymentOf(1));
     gateway.tell(paymentOf(1));
-    const first = await eventually('the sound', () => agent.window.sound());
+    const first = await eventually('the sound', () => agent.box.sound());
     expect(first).toMatchObject({ number: 1, text: 'Đã nhận năm mươi nghìn đồng' });
     await eventually('answered twice', () => gateway.types().filter((type) => type === 'paid').length === 2);
-    agent.window.press('repeat');
-    await eventually('again', () => agent.window.sound()?.number === 2);
-    expect(agent.window.status().voice).toMatchObject({ driver: 'page', queued: 0 });
+    agent.box.press('repeat');
+    await eventually('again', () => agent.box.sound()?.number === 2);
+    expect(agent.box.status().voice).toMatchObject({ driver: 'page', queued: 0 });
     const served = await fetch(`${agent.origin}/sound.wav`);
     expect(served.headers.get('content-type')).toBe('audio/wav');
     expect(Buffer.from(await served.arrayBuffer()).toString('latin1', 0, 4)).toBe('RIFF');
@@ -104,11 +104,11 @@ describe('an agent', () => {
   it('AGT-6 goes back to idle by a key, and shows the last payments by another', async () => {
     const { agent, gateway } = await boxWith({ displays: [display('browser', {})] });
     gateway.tell(paymentOf(1, { pushId: null }));
-    await eventually('paid', () => agent.window.status().state === 'paid');
+    await eventually('paid', () => agent.box.status().state === 'paid');
     await fetch(`${agent.origin}/keys/dismiss`, { method: 'POST' });
-    await eventually('idle', () => agent.window.status().state === 'idle');
+    await eventually('idle', () => agent.box.status().state === 'idle');
     await fetch(`${agent.origin}/keys/history`, { method: 'POST' });
-    await eventually('the look back', () => agent.window.scene().kind === 'history');
+    await eventually('the look back', () => agent.box.scene().kind === 'history');
     expect(await (await fetch(`${agent.origin}/screen.txt`)).text()).toContain('50.000 ₫');
   });
 });

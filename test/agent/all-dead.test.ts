@@ -4,8 +4,8 @@ import { PassThrough } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
 import { type AgentSetup, startAgent } from '../../src/agent/agent.ts';
-import type { Session } from '../../src/agent/contract.ts';
-import { Incoming } from '../../src/agent/transports/incoming.ts';
+import type { Connection } from '../../src/agent/contract.ts';
+import { MessageQueue } from '../../src/agent/transports/message-queue.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
@@ -24,12 +24,12 @@ const PUSHES_PER_PAYMENT = 10;
 const KEPT_BYTES_MAX = 1_500_000;
 
 /** Its messages arrive, and what the box says after the hello arrives nowhere and is never refused either. */
-class Stalled implements Session {
-  readonly incoming: Incoming;
+class Stalled implements Connection {
+  readonly incoming: MessageQueue;
   #sessionId = '';
 
   constructor(log: Logger) {
-    this.incoming = new Incoming({ log, seal: NO_SEAL, heard: () => undefined });
+    this.incoming = new MessageQueue({ log, seal: NO_SEAL, heard: () => undefined });
   }
 
   async send(message: UpMessage): Promise<void> {
@@ -72,7 +72,7 @@ it('AGT-2 AGT-5 keeps its memory and lives while display, disk and link are dead
   const io = { clock: systemClock, random: systemRandom, log, terminal: undefined, terminalInput: undefined };
   const agent = await startAgent(setup, io);
   onTestFinished(() => agent.close());
-  await eventually('registered', () => agent.window.status().online);
+  await eventually('registered', () => agent.box.status().online);
   const flood = async (first: number) => {
     for (let n = first; n < first + EVENTS; n += 1) {
       const isPayment = n % PUSHES_PER_PAYMENT === 0;
@@ -85,7 +85,7 @@ it('AGT-2 AGT-5 keeps its memory and lives while display, disk and link are dead
   const beforeBytes = keptBytes();
   await flood(EVENTS);
   expect(keptBytes() - beforeBytes).toBeLessThan(KEPT_BYTES_MAX);
-  const { state, display, journal, lastPayment } = agent.window.status();
+  const { state, display, journal, lastPayment } = agent.box.status();
   expect(display).toMatchObject({ ok: false, reason: 'no panel' });
   expect(journal.ok).toBe(false);
   expect(lastPayment).not.toBeNull();

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { type Agent, type AgentSetup, startAgent } from '../../src/agent/agent.ts';
-import type { Session, TransportIo } from '../../src/agent/contract.ts';
+import type { Connection, TransportIo } from '../../src/agent/contract.ts';
 import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
@@ -21,7 +21,7 @@ import { eventually, temporaryFolder } from '../support/net.ts';
 const IDENTITY = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
 
 /** A gateway at the other end of a session in memory: it welcomes the box and keeps what it says. */
-export class Gateway implements Session {
+export class Gateway implements Connection {
   readonly incoming = new BoundedQueue<DownMessage>(100, 'reject');
   readonly said: UpMessage[] = [];
   heard: TransportIo['heard'] | undefined;
@@ -90,6 +90,6 @@ export async function boxWith(
     terminalInput: undefined,
   });
   onTestFinished(() => agent.close());
-  await eventually('registered', () => agent.window.status().online);
+  await eventually('registered', () => agent.box.status().online);
   return { agent, gateway };
 }

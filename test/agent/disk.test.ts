@@ -30,7 +30,7 @@ async function boxIn(folder: string) {
   onTestFinished(() => journal.close());
   let did: string[] = [];
   const at = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-  const loop = new Loop(restore(CONFIG, { entries: journal.load(), intact: journal.status().whole }, at), {
+  const loop = new Loop(restore(CONFIG, { entries: journal.load(), intact: journal.status().complete }, at), {
     clock,
     log,
     journal,
@@ -245,17 +245,17 @@ describe('a box on a small disk', () => {
       },
     );
     onTestFinished(() => agent.close());
-    const journal = () => agent.window.status().journal;
+    const journal = () => agent.box.status().journal;
     const health = async () => (await fetch(`${agent.origin}/healthz`)).json();
     const setAside = [expect.stringMatching(/^journal\.db\.damaged-/)];
     const reason = 'database or disk is full';
-    expect(journal()).toEqual({ ok: false, reason, whole: false, setAside, unwritten: 0 });
-    await eventually('the screen', () => agent.window.status().display.ok);
+    expect(journal()).toEqual({ ok: false, reason, complete: false, setAside, unwritten: 0 });
+    await eventually('the screen', () => agent.box.status().display.ok);
     expect(await health()).toEqual({ ok: false, reason: `journal: ${reason}` });
     expect(readdirSync(disk.folder).filter((name) => name.endsWith('.tmp'))).toEqual([]);
     disk.makeRoom();
     await eventually('the probe', () => journal().ok);
-    expect(journal()).toEqual({ ok: true, reason: null, whole: false, setAside, unwritten: 0 });
+    expect(journal()).toEqual({ ok: true, reason: null, complete: false, setAside, unwritten: 0 });
     expect(await health()).toMatchObject({ ok: true });
   });
 });

@@ -22,7 +22,7 @@ class MemoryJournal implements Journal {
   asked = 0;
   load = () => this.entries;
   reopen = () => (this.broken === undefined ? this.unknown.splice(0) : []);
-  status = () => ({ ok: this.broken === undefined, reason: this.broken ?? null, whole: true, setAside: [] });
+  status = () => ({ ok: this.broken === undefined, reason: this.broken ?? null, complete: true, setAside: [] });
   close = () => undefined;
 
   async append(entries: readonly Entry[]): Promise<void> {

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { BoxStatus, Journal } from '../../src/agent/contract.ts';
 import { Loop } from '../../src/agent/loop.ts';
-import { keepTold, statusLine } from '../../src/agent/systemd.ts';
+import { notifyServiceManager, statusLine } from '../../src/agent/systemd.ts';
 import { initialState } from '../../src/box/restore.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import type { Notice } from '../../src/lib/systemd.ts';
@@ -26,7 +26,7 @@ async function watchedLoop({ watchdogMs }: { watchdogMs: number | undefined } = 
     load: () => [],
     append: () => hung.promise,
     reopen: () => [],
-    status: () => ({ ok: true, reason: null, whole: true, setAside: [] }),
+    status: () => ({ ok: true, reason: null, complete: true, setAside: [] }),
     close: () => undefined,
   };
   const silent = { show: () => undefined, send: () => undefined, announce: () => undefined };
@@ -35,7 +35,7 @@ async function watchedLoop({ watchdogMs }: { watchdogMs: number | undefined } = 
   const told: Notice[] = [];
   let status = STATUS;
   const listeners = new Set<() => void>();
-  const window = {
+  const box = {
     status: () => status,
     onChange: (listener: () => void) => {
       listeners.add(listener);
@@ -44,9 +44,9 @@ async function watchedLoop({ watchdogMs }: { watchdogMs: number | undefined } = 
   };
   const stopping = new AbortController();
   const run = () => void loop.run();
-  const ended = keepTold(
+  const ended = notifyServiceManager(
     { watchdogMs, tell: async (notice) => void told.push(notice) },
-    { window, turned: () => loop.turned() },
+    { box, ping: () => loop.ping() },
     clock,
     stopping.signal,
   );

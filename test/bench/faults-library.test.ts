@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { mqttTransport } from '../../src/agent/transports/mqtt.ts';
 import { emulatedTarget } from '../../src/commands/bench-emulated.ts';
 import { seededRandom } from '../../src/lib/seeded.ts';
 import { payboxToEnd } from '../support/processes.ts';
@@ -19,7 +20,7 @@ describe('our box and gateway, when something goes wrong', () => {
 
   it.skipIf(missing)(`pass ${ON_A_LINE} where there is a line${note}`, async () => {
     const random = seededRandom(SEED);
-    const kind = emulatedTarget({ transport: 'mqtt', probe: 'panel', panel: 'nextion', random, log: noLog });
+    const kind = emulatedTarget({ transport: mqttTransport, probe: 'panel', panel: 'nextion', random, log: noLog });
     expect(await verdictOn(ON_A_LINE, { kind })).toEqual(PASSED);
   });
 

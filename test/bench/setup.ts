@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
+import { mqttTransport } from '../../src/agent/transports/mqtt.ts';
 import { screenProbe } from '../../src/bench/probes.ts';
 import type { Result } from '../../src/bench/reports/result.ts';
 import { runScenario } from '../../src/bench/run/run.ts';
@@ -19,7 +20,7 @@ export const noLog = createLogger(new Writable({ write: (_line, _encoding, done)
 
 /** Gateway and boxes in this process, on a clock that skips. */
 export function emulated(): TargetKind {
-  return emulatedTarget({ transport: 'mqtt', probe: screenProbe, random: seededRandom(SEED), log: noLog });
+  return emulatedTarget({ transport: mqttTransport, probe: screenProbe, random: seededRandom(SEED), log: noLog });
 }
 
 /** The same, with something about it changed. */

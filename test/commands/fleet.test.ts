@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { describe, expect, it, type TestContext } from 'vitest';
+import { transportNamed } from '../../src/agent/transports/registry.ts';
 import { judge, SETTLE_TIMEOUT_MS } from '../../src/bench/fleet/judge.ts';
 import { runLoad } from '../../src/bench/fleet/load.ts';
 import { Measurements } from '../../src/bench/fleet/measurements.ts';
@@ -129,7 +130,7 @@ async function problemsWith(lie: Lie, { onTestFinished }: TestContext): Promise<
   onTestFinished(() => closers.close());
   const quiet = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
   const deps = { clock: systemClock, random: systemRandom, log: quiet };
-  const ground = await managedEnvironment(2, 'mqtt', { ...deps, closers });
+  const ground = await managedEnvironment(2, transportNamed('--transport'), { ...deps, closers });
   const tracker = new OrderTracker(systemClock);
   const measured = new Measurements();
   const boxes: FleetBox[] = [];

@@ -1,11 +1,11 @@
 import { Writable } from 'node:stream';
 import { type AgentSetup, startAgent } from '../../src/agent/agent.ts';
 import { parseAgentConfig } from '../../src/agent/config.ts';
-import type { Arrival, TransportIo } from '../../src/agent/contract.ts';
+import type { InboundMessage, TransportIo } from '../../src/agent/contract.ts';
 import { setupOf } from '../../src/agent/setup.ts';
+import { transportNamed } from '../../src/agent/transports/registry.ts';
 import { screenProbe } from '../../src/bench/probes.ts';
 import type { Probe } from '../../src/bench/target.ts';
-import type { Transport } from '../../src/bench/targets/config.ts';
 import type { Starter } from '../../src/bench/targets/managed.ts';
 import { VirtualTime } from '../../src/bench/test-time.ts';
 import type { BoxCheck } from '../../src/conformance/box/check-context.ts';
@@ -42,11 +42,14 @@ export interface Mutant {
   panel?(drawn: readonly Drawn[], nowMs: number): Drawn | undefined;
   /** What it takes to see it: a restart, or long. Checks that need what is not named here are left out. */
   readonly needs?: readonly BoxNeed[];
-  readonly transport?: Transport;
+  readonly transport?: string;
 }
 
 export interface Wire {
-  down?(message: Arrival, say: (message: UpMessage) => Promise<void>): Promise<Arrival[]> | Arrival[];
+  down?(
+    message: InboundMessage,
+    say: (message: UpMessage) => Promise<void>,
+  ): Promise<InboundMessage[]> | InboundMessage[];
   up?(message: UpMessage): UpMessage[];
   seal?: Partial<TransportIo['seal']>;
 }
@@ -129,7 +132,7 @@ async function openChanged(setup: AgentSetup, mutant: Mutant, panel: Panel, io: 
 }
 
 export interface Judging {
-  transport?: Transport;
+  transport?: string;
   probe?: Probe;
   /** With them, box and gateway speak TLS. */
   tls?: TlsIdentities;
@@ -155,7 +158,13 @@ export async function judge(mutant: Mutant, { transport = 'mqtt', probe, tls, wi
       };
     },
   };
-  const options = { transport, probe: probe ?? onPanel, random: seededRandom(SEED), tls, signal: never };
+  const options = {
+    transport: transportNamed('judge', transport),
+    probe: probe ?? onPanel,
+    random: seededRandom(SEED),
+    tls,
+    signal: never,
+  };
   const subject = await openEmulatedBox(starter, options);
   try {
     return await verdictsOn(subject, without, checks);
@@ -184,7 +193,7 @@ export async function judgeTwo(): Promise<CheckResult[]> {
     },
   };
   const options = {
-    transport: 'mqtt',
+    transport: transportNamed('judge', 'mqtt'),
     probe: screenProbe,
     random: seededRandom(SEED),
     signal: never,

@@ -2,7 +2,7 @@ import { request as ask, createServer, type IncomingMessage, type OutgoingHttpHe
 import type { AddressInfo } from 'node:net';
 import type { IClientOptions } from 'mqtt';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Arrival, TransportIo } from '../../src/agent/contract.ts';
+import type { InboundMessage, TransportIo } from '../../src/agent/contract.ts';
 import { decodeDown, encode } from '../../src/protocol/codec.ts';
 import { readJws } from '../../src/protocol/jws.ts';
 import type { DownOf, UpMessage } from '../../src/protocol/messages.ts';
@@ -409,7 +409,7 @@ function announcingAgain(): () => Wire {
   const originals = new Map<string, string>();
   let count = 0;
   return () => ({
-    down: (message): Arrival[] => {
+    down: (message): InboundMessage[] => {
       if (message.type === 'ack') {
         const renamed = [...originals].filter(([, id]) => message.reportIds.includes(id)).map(([id]) => id);
         return [{ ...message, reportIds: [...message.reportIds, ...renamed] }];

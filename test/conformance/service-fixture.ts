@@ -1,7 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
-import { screenProbe } from '../../src/bench/probes.ts';
 import { emulatedStarter } from '../../src/commands/bench-emulated.ts';
 import { type CheckResult, runChecks } from '../../src/conformance/check.ts';
 import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
@@ -19,7 +18,7 @@ export async function judgeEmulated(
   { strict = true, checks = SERVICE_CHECKS } = {},
 ): Promise<CheckResult[]> {
   const random = seededRandom(SEED);
-  const starter = emulatedStarter({ transport: 'http', probe: screenProbe, random, log });
+  const starter = emulatedStarter({ random, log });
   const { subject, close } = await openEmulatedService(starter, random, changes);
   try {
     const lacks = subject.lacks.bind(subject);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { clockFinding, portOf } from '../../src/doctor/machine.ts';
+import { clockFinding } from '../../src/doctor/machine.ts';
+import { portOfUrl } from '../../src/lib/tls.ts';
 
 describe('what doctor finds of the machine', () => {
   it('is a clock that stands before the program was made', () => {
@@ -10,8 +11,8 @@ describe('what doctor finds of the machine', () => {
   });
 
   it('is the port that an address means', () => {
-    expect(portOf(new URL('mqtts://a.example'))).toBe(8883);
-    expect(portOf(new URL('https://a.example'))).toBe(443);
-    expect(portOf(new URL('mqtt://a.example:18830'))).toBe(18_830);
+    expect(portOfUrl(new URL('mqtts://a.example'))).toBe(8883);
+    expect(portOfUrl(new URL('https://a.example'))).toBe(443);
+    expect(portOfUrl(new URL('mqtt://a.example:18830'))).toBe(18_830);
   });
 });

@@ -6,10 +6,9 @@ import { Writable } from 'node:stream';
 import { generate } from 'mqtt-packet';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseAgentConfig } from '../../src/agent/config.ts';
-import type { Session, Transport } from '../../src/agent/contract.ts';
+import type { Connection, GatewayAddress, Transport } from '../../src/agent/contract.ts';
 import { httpTransport } from '../../src/agent/transports/http.ts';
 import { mqttTransport } from '../../src/agent/transports/mqtt.ts';
-import type { GatewayAddress } from '../../src/agent/transports/registry.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
@@ -120,7 +119,7 @@ async function open<T extends GatewayAddress>(
   transport: Transport<T>,
   made: Made,
   options: { url: string; tls?: Record<string, string> },
-): Promise<Session> {
+): Promise<Connection> {
   const { files, secret, terminalCode, serialNumber } = await made.box(1);
   const tls = /^(https|mqtts):/.test(options.url) ? { tls: { ...files, ...options.tls } } : {};
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });

@@ -39,7 +39,7 @@ export class BoxDisk {
       load: () => this.#load(run.wallMs()),
       append: (entries) => (run.alive ? this.#append(run, entries) : never()),
       reopen: () => [],
-      status: () => ({ ok: !this.failing, reason: null, whole: this.entries().length > 0, setAside: [] }),
+      status: () => ({ ok: !this.failing, reason: null, complete: this.entries().length > 0, setAside: [] }),
       close: () => undefined,
     };
   }

@@ -74,7 +74,7 @@ export class BoxMachine {
       plainLink: false,
     };
     const at = { monotonicMs: run.monotonicMs(), wallMs: run.wallMs() };
-    const loop: Loop = new Loop(restore(config, { entries: journal.load(), intact: journal.status().whole }, at), {
+    const loop: Loop = new Loop(restore(config, { entries: journal.load(), intact: journal.status().complete }, at), {
       clock: run,
       log,
       journal,

@@ -1,5 +1,5 @@
-import type { Session, TransportIo } from '../../src/agent/contract.ts';
-import { Incoming, lost } from '../../src/agent/transports/incoming.ts';
+import type { Connection, TransportIo } from '../../src/agent/contract.ts';
+import { lost, MessageQueue } from '../../src/agent/transports/message-queue.ts';
 import type { BoxConnection } from '../../src/gateway/boxes/connection.ts';
 import { MissingPeerError } from '../../src/lib/errors.ts';
 import type { VirtualClock } from '../../src/lib/virtual-clock.ts';
@@ -95,7 +95,7 @@ class Cable {
   readonly terminalCode: string;
   readonly sessionId: string;
   readonly owner: Run;
-  readonly incoming: Incoming;
+  readonly incoming: MessageQueue;
   readonly down: Pipe;
   readonly up: Pipe;
   readonly connection: BoxConnection;
@@ -112,7 +112,7 @@ class Cable {
     this.terminalCode = io.identity.terminalCode;
     this.sessionId = io.sessionId;
     this.owner = owner;
-    this.incoming = new Incoming({ log: io.log, seal: NO_SEAL, heard: io.heard });
+    this.incoming = new MessageQueue({ log: io.log, seal: NO_SEAL, heard: io.heard });
     this.#station = station;
     this.#deps = deps;
     this.down = new Pipe(this, deps, (bytes) => {
@@ -139,7 +139,7 @@ class Cable {
     });
   }
 
-  session(): Session {
+  session(): Connection {
     return {
       incoming: this.incoming,
       send: async (message) => {
@@ -229,7 +229,7 @@ export class Network {
     return [...this.cables].reduce((sum, cable) => sum + cable.held.length, 0);
   }
 
-  async open(io: TransportIo, owner: Run, signal: AbortSignal): Promise<Session> {
+  async open(io: TransportIo, owner: Run, signal: AbortSignal): Promise<Connection> {
     const { chance } = this.#deps;
     await owner.sleep(chance.timeMs(...this.weather.delayMs) * 2, signal);
     const station = this.#station;

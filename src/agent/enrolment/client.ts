@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import { askHttp, parseJson } from '../../lib/http-client.ts';
+import { isTlsUrl } from '../../lib/tls.ts';
 import { explained } from '../../protocol/codes.ts';
 import {
   ENROLMENTS_PATH,
@@ -10,7 +11,8 @@ import {
   enrolmentState,
 } from '../../protocol/enrolment.ts';
 import { statusResponse } from '../../protocol/http-api.ts';
-import { certificateFix, connectionTls, type GuardedLink } from '../transports/tls.ts';
+import type { GatewayAddress } from '../contract.ts';
+import { certificateFix, connectionTls } from '../transports/tls.ts';
 
 const ANSWER_LIMITS = { timeoutMs: 10_000, bytesMax: 4_096 };
 
@@ -23,11 +25,11 @@ export class EnrolmentRefused extends PayboxError {
 
 /** What a box that enrols says to its gateway (PROTOCOL.md, clauses ENR-2 to ENR-4). */
 export class EnrolmentClient {
-  readonly #at: GuardedLink;
+  readonly #at: GatewayAddress;
   readonly #clock: Clock;
   readonly #origin: string;
 
-  constructor(at: GuardedLink, clock: Clock) {
+  constructor(at: GatewayAddress, clock: Clock) {
     this.#at = at;
     this.#clock = clock;
     this.#origin = new URL(at.url).origin;
@@ -66,7 +68,7 @@ export class EnrolmentClient {
 
   async #ask(method: 'GET' | 'POST', path: string, signal: AbortSignal, body?: string) {
     try {
-      const tls = this.#origin.startsWith('https:') ? connectionTls(this.#at, 'enrolment.tls') : {};
+      const tls = isTlsUrl(this.#origin) ? connectionTls(this.#at, 'enrolment.tls') : {};
       const request = { ...tls, method, body, signal, agent: false };
       const answer = await askHttp(new URL(path, this.#origin), request, { ...ANSWER_LIMITS, clock: this.#clock });
       return { status: answer.status, json: parseJson(answer.body) };

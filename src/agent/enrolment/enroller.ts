@@ -18,8 +18,7 @@ import {
   gatewayProof,
   isProof,
 } from '../../protocol/enrolment.ts';
-import type { BoxIdentity } from '../contract.ts';
-import type { GuardedLink } from '../transports/tls.ts';
+import type { BoxIdentity, GatewayAddress } from '../contract.ts';
 import { EnrolmentClient, EnrolmentRefused } from './client.ts';
 
 const RETRY_MAX_MS = 30_000;
@@ -31,7 +30,7 @@ export interface EnrollerDeps {
   log: Logger;
   identity: Pick<BoxIdentity, 'terminalCode' | 'serialNumber'>;
   /** Where the gateway is, over HTTP. */
-  at: GuardedLink;
+  at: GatewayAddress;
   emit(event: BoxEvent): void;
 }
 

@@ -2,9 +2,8 @@ import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { faultKind, faultOrder } from '../../protocol/faults.ts';
 import { type Answer, json, nothing, plain } from '../pages/answer.ts';
+import { FAULTS_PATH } from '../pages/server.ts';
 import { BOX_FAULTS, type BoxFaults } from './box-faults.ts';
-
-export const FAULTS_PATH = '/_mock/faults';
 
 const HOW = `POST ${FAULTS_PATH}/{name}?seconds=&times=&chance=&seed=, each of which may be left out`;
 const NUMBER = /^\d{1,12}(\.\d{1,6})?$/;
@@ -14,11 +13,8 @@ const how = faultOrder.pick({ seconds: true, times: true, chance: true, seed: tr
 /** The answer to a request for `path`, which begins with FAULTS_PATH (PROTOCOL.md, clause FLT). */
 export function faultsAnswer(
   { method, path, query }: { method: string; path: string; query: string },
-  faults: BoxFaults | undefined,
+  faults: BoxFaults,
 ): Answer {
-  if (faults === undefined) {
-    return plain(404, 'this box makes no faults: set faults: true in its configuration, on a test bench only');
-  }
   if (path === FAULTS_PATH) {
     if (method === 'GET') return json(200, { faults: BOX_FAULTS.map(described), standing: faults.standing() });
     if (method !== 'DELETE') return notAllowed('GET, HEAD, DELETE');

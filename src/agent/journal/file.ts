@@ -7,13 +7,13 @@ import { issuesOf } from '../../protocol/codec.ts';
 import { keyOf } from './compaction.ts';
 
 /** Why a file cannot be this box's journal; part of the name under which it is set aside. */
-export type Unfit = 'damaged' | 'another-box' | 'other-version';
+export type UnusableReason = 'damaged' | 'another-box' | 'other-version';
 
 /** The file opens, or is there at least, but is not a journal that this box can go on with. */
-export class UnfitError extends Error {
-  readonly why: Unfit;
+export class UnusableError extends Error {
+  readonly why: UnusableReason;
 
-  constructor(why: Unfit, message: string, cause?: unknown) {
+  constructor(why: UnusableReason, message: string, cause?: unknown) {
     super(message, { cause });
     this.why = why;
   }
@@ -63,7 +63,8 @@ export class JournalFile {
    * Throws UnfitError, BusyError, or what the disk says.
    */
   constructor(path: string, terminalCode: string, lockWaitMs: number) {
-    if (statSync(path, { throwIfNoEntry: false })?.isFile() === false) throw new UnfitError('damaged', 'it is no file');
+    if (statSync(path, { throwIfNoEntry: false })?.isFile() === false)
+      throw new UnusableError('damaged', 'it is no file');
     const db = opened(path, lockWaitMs);
     try {
       prepare(db);
@@ -209,7 +210,7 @@ function prepare(db: DatabaseSync): void {
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
   db.exec(`PRAGMA wal_autocheckpoint = ${WAL_PAGES_MAX}; PRAGMA journal_size_limit = ${WAL_BYTES_MAX}`);
   const check = db.prepare('PRAGMA quick_check(1)').get()?.quick_check;
-  if (check !== 'ok') throw new UnfitError('damaged', String(check));
+  if (check !== 'ok') throw new UnusableError('damaged', String(check));
   if (version === 0) {
     db.exec(
       `BEGIN IMMEDIATE;
@@ -221,7 +222,7 @@ function prepare(db: DatabaseSync): void {
     );
   } else if (version !== FORMAT_VERSION) {
     const message = `its format is version ${version}, this program writes version ${FORMAT_VERSION}`;
-    throw new UnfitError('other-version', message);
+    throw new UnusableError('other-version', message);
   }
   // Journals of this version were first written without checksums.
   const columns = db.prepare('PRAGMA table_info(entries)').all();
@@ -232,7 +233,7 @@ function prepare(db: DatabaseSync): void {
 function claim(db: DatabaseSync, terminalCode: string): void {
   const owner = ownerOf(db);
   if (owner === undefined) db.prepare('INSERT INTO owner VALUES (?)').run(terminalCode);
-  else if (owner !== terminalCode) throw new UnfitError('another-box', `it is the journal of ${owner}`);
+  else if (owner !== terminalCode) throw new UnusableError('another-box', `it is the journal of ${owner}`);
 }
 
 function ownerOf(db: DatabaseSync): string | undefined {
@@ -276,7 +277,7 @@ function named(error: unknown, path: string): unknown {
   if (isOfMachine && !isWritable(path)) return new Error('it, or its disk, is read-only', { cause: error });
   if (code === SQLITE.BUSY) return new BusyError('another program has the journal open', { cause: error });
   const isOfContent = code === undefined ? error instanceof RangeError : !MACHINE_CODES.includes(code);
-  return isOfContent && error instanceof Error ? new UnfitError('damaged', error.message, error) : error;
+  return isOfContent && error instanceof Error ? new UnusableError('damaged', error.message, error) : error;
 }
 
 function isWritable(path: string): boolean {

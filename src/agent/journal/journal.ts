@@ -6,7 +6,7 @@ import { ConfigError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Journal, JournalStatus } from '../contract.ts';
 import { entriesToKeep, hasAged, keyOf } from './compaction.ts';
-import { BusyError, isFull, JournalFile, UnfitError } from './file.ts';
+import { BusyError, isFull, JournalFile, UnusableError } from './file.ts';
 import { namesAside, salvage, setAside } from './set-aside.ts';
 
 export interface JournalDeps {
@@ -54,7 +54,7 @@ class SqliteJournal implements Journal {
   /** What came to light after the start and was not handed over yet. */
   #unknown: Entry[] = [];
   #started = false;
-  #whole = false;
+  #isComplete = false;
   /** Why the last attempt failed; undefined when it did not. */
   #failure: unknown;
   #setAside: string[] = [];
@@ -115,7 +115,7 @@ class SqliteJournal implements Journal {
 
   status(): JournalStatus {
     const reason = this.#failure === undefined ? null : reasonOf(this.#failure);
-    return { ok: reason === null, reason, whole: this.#whole, setAside: this.#setAside };
+    return { ok: reason === null, reason, complete: this.#isComplete, setAside: this.#setAside };
   }
 
   close(): void {
@@ -151,7 +151,7 @@ class SqliteJournal implements Journal {
     this.#setAside = namesAside(this.#folder, JOURNAL_FILE);
     const file = this.#openOrSetAside(lockWaitMs);
     // What was set aside may tell of more than could be read of it, to later lives of the box too.
-    const isWhole = file.rows.length > 0 && this.#setAside.length === 0;
+    const isComplete = file.rows.length > 0 && this.#setAside.length === 0;
     try {
       this.#learn(file.entries());
       file.append(this.#memory);
@@ -161,7 +161,7 @@ class SqliteJournal implements Journal {
     }
     this.#memory = [];
     this.#file = file;
-    this.#whole ||= isWhole;
+    this.#isComplete ||= isComplete;
     this.#logSkipped(file);
     if (this.#started) log.info('journal-opened', { file: this.#path, entries: file.rows.length });
     return file;
@@ -170,10 +170,10 @@ class SqliteJournal implements Journal {
   #openOrSetAside(lockWaitMs: number): JournalFile {
     const { clock, log } = this.#deps;
     try {
-      if (this.#failure instanceof UnfitError) throw this.#failure;
+      if (this.#failure instanceof UnusableError) throw this.#failure;
       return new JournalFile(this.#path, this.#terminalCode, lockWaitMs);
     } catch (error) {
-      if (!(error instanceof UnfitError)) throw error;
+      if (!(error instanceof UnusableError)) throw error;
       const name = setAside(this.#folder, JOURNAL_FILE, error.why, clock.wallMs());
       this.#setAside = namesAside(this.#folder, JOURNAL_FILE);
       this.#failure = undefined;

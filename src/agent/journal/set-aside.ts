@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import type { Entry } from '../../box/entry.ts';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import { readEntries, type Unfit } from './file.ts';
+import { readEntries, type UnusableReason } from './file.ts';
 
 /** Journals that were set aside and are kept for a technician; the oldest go. */
 export const SET_ASIDE_MAX = 5;
@@ -27,7 +27,7 @@ export function namesAside(folder: string, file: string): string[] {
 }
 
 /** Gives a journal another name, which it returns, with the calendar time `wallMs` in it. */
-export function setAside(folder: string, file: string, why: Unfit, wallMs: number): string {
+export function setAside(folder: string, file: string, why: UnusableReason, wallMs: number): string {
   const others = namesAside(folder, file);
   for (const name of others.slice(0, Math.max(0, others.length + 1 - SET_ASIDE_MAX))) {
     for (const companion of COMPANIONS) rmSync(join(folder, name + companion), { recursive: true, force: true });

@@ -1,12 +1,12 @@
 import type { BoxEvent, QrCheck } from '../../box/state.ts';
-import type { Arrival } from '../contract.ts';
+import type { InboundMessage } from '../contract.ts';
 
 /**
  * What a message of the gateway is to the box; undefined for one that has no place within a session. A push is born as long
  * after the hello, at `helloAtMs` of the monotonic clock, as the gateway says (PROTOCOL.md, clause SIG-4).
  */
 export function eventOf(
-  message: Arrival,
+  message: InboundMessage,
   helloAtMs: number,
   verdict: (qrCode: string) => QrCheck,
 ): BoxEvent | undefined {

@@ -7,7 +7,7 @@ import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
 import type { SigningKey } from '../../protocol/keys.ts';
 import { MESSAGE_VERSION, REASON_CHARS_MAX, type UpMessage } from '../../protocol/messages.ts';
 import { BoxSeal } from '../../protocol/seal.ts';
-import type { Arrival, BoxIdentity, Session, TransportIo } from '../contract.ts';
+import type { BoxIdentity, Connection, InboundMessage, TransportIo } from '../contract.ts';
 import type { BoxSecret } from '../enrolment/secret.ts';
 import { eventOf } from './arrivals.ts';
 import { untilOld } from './session-age.ts';
@@ -24,7 +24,7 @@ export interface LinkDeps {
   agentVersion: string;
   /** How the display calls itself in the hello. */
   display: string;
-  open(io: TransportIo, signal: AbortSignal): Promise<Session>;
+  open(io: TransportIo, signal: AbortSignal): Promise<Connection>;
   /** What the display can do with a QR. */
   verdict(qrCode: string): QrCheck;
   /** The push that has the screen; null when none has. */
@@ -51,7 +51,7 @@ const OUTGOING_BUSY = 200;
 
 /** The session that the gateway has welcomed. */
 interface Welcomed {
-  session: Session;
+  session: Connection;
   sessionId: string;
 }
 
@@ -101,7 +101,7 @@ export class Link {
   }
 
   /** The session keeps the order; nothing here waits for the peer, so that two messages take one way to it, not two. */
-  async #sendOn(session: Session, message: UpMessage): Promise<void> {
+  async #sendOn(session: Connection, message: UpMessage): Promise<void> {
     this.#underWay += 1;
     try {
       await session.send(message);
@@ -115,7 +115,7 @@ export class Link {
   }
 
   /** A session that cannot send is closed, which ends its reading side too. */
-  #giveUp(session: Session, reason: string): void {
+  #giveUp(session: Connection, reason: string): void {
     if (this.#welcomed?.session !== session) return;
     this.#welcomed = undefined;
     this.#whyGivenUp = reason;
@@ -162,7 +162,7 @@ export class Link {
     const seal = new BoxSeal({ ...identity, sessionId }, key, clock);
     const over = new AbortController();
     const signs = new SignsOfLife({ clock, random });
-    let session: Session | undefined;
+    let session: Connection | undefined;
     try {
       session = await withAbortAfter(clock, OPEN_TIMEOUT_MS, this.#stop.signal, (signal) =>
         this.#deps.open({ clock, log, identity, sessionId, seal, heard: (id) => signs.heard(id) }, signal),
@@ -190,20 +190,20 @@ export class Link {
   }
 
   /** Ends a session in which the gateway does not hear the box, although its connection may be well. */
-  async #endUnheard(session: Session, signs: SignsOfLife, sessionId: string, signal: AbortSignal): Promise<void> {
+  async #endUnheard(session: Connection, signs: SignsOfLife, sessionId: string, signal: AbortSignal): Promise<void> {
     const say = (id: string) => void this.#sendOn(session, this.#stamp({ type: 'alive', id }, sessionId));
     await signs.untilUnheard(say, signal);
     if (!signal.aborted) this.#giveUp(session, `the gateway has not answered a sign of life for ${BOX_ALIVE_MS} ms`);
   }
 
-  async #renewInTime(session: Session, signal: AbortSignal): Promise<void> {
+  async #renewInTime(session: Connection, signal: AbortSignal): Promise<void> {
     await untilOld(this.#deps.clock, () => this.#deps.shownPushId() !== null, signal);
     if (!signal.aborted) await session.close();
   }
 
   async #register(
-    session: Session,
-    messages: AsyncIterator<Arrival>,
+    session: Connection,
+    messages: AsyncIterator<InboundMessage>,
     sessionId: string,
     helloAtMs: number,
   ): Promise<string | undefined> {
@@ -238,7 +238,7 @@ export class Link {
   }
 
   /** Before the welcome nothing else counts (PROTOCOL.md, clause MSG-4). */
-  async #answerTo(messages: AsyncIterator<Arrival>, sessionId: string) {
+  async #answerTo(messages: AsyncIterator<InboundMessage>, sessionId: string) {
     for (;;) {
       const next = await messages.next();
       if (next.done) throw noWelcome();
@@ -248,7 +248,7 @@ export class Link {
   }
 
   /** A message of another session is for another agent that shares this box's topic, or late (clause MSG-4). */
-  async #serve(messages: AsyncIterator<Arrival>, sessionId: string, helloAtMs: number): Promise<string> {
+  async #serve(messages: AsyncIterator<InboundMessage>, sessionId: string, helloAtMs: number): Promise<string> {
     const { emit, verdict, log } = this.#deps;
     for (;;) {
       const next = await messages.next();

@@ -18,19 +18,17 @@ import {
 } from '../../lib/http-guard.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
-import type { BoxWindow, Key } from '../contract.ts';
-import type { BoxFaults } from '../faults/box-faults.ts';
-import { FAULTS_PATH, faultsAnswer } from '../faults/routes.ts';
+import type { BoxApi, Key } from '../contract.ts';
 import { type Answer, json, nothing, plain } from './answer.ts';
 import { type Access, PageGuard } from './guard.ts';
-import { LiveStatus, statusFor } from './live.ts';
+import { StatusStream, statusFor } from './status-stream.ts';
 
 export interface LocalHttpDeps {
   clock: Clock;
   log: Logger;
   random: Random;
-  /** What can be ordered at a box on a test bench. */
-  faults?: BoxFaults | undefined;
+  /** Answers below FAULTS_PATH; a box that makes no faults has none. */
+  faultRoutes?: FaultRoutes | undefined;
 }
 
 export interface LocalHttpOptions {
@@ -45,6 +43,14 @@ export interface LocalHttp {
   readonly origin: string;
   close(): Promise<void>;
 }
+
+/** Where faults are ordered (PROTOCOL.md, clause FLT). */
+export const FAULTS_PATH = '/_mock/faults';
+
+export type FaultRoutes = (request: { method: string; path: string; query: string }) => Answer;
+
+const noFaults: FaultRoutes = () =>
+  plain(404, 'this box makes no faults: set faults: true in its configuration, on a test bench only');
 
 const CONNECTIONS_MAX = 64;
 const HEADER_BYTES_MAX = 8_192;
@@ -61,18 +67,24 @@ const SECURITY_HEADERS: OutgoingHttpHeaders = { ...SAFE_HEADERS, 'content-securi
  */
 export async function startLocalHttp(
   { host, port, token }: LocalHttpOptions,
-  window: BoxWindow,
+  box: BoxApi,
   deps: LocalHttpDeps,
 ): Promise<LocalHttp> {
-  const live = new LiveStatus(window, deps);
+  const live = new StatusStream(box, deps);
   const guard = new PageGuard(token, deps.random);
-  const routes = routesOf(window, live, guard, deps);
+  const routes = routesOf(box, live, guard, deps);
   const server = createServer({ ...SERVER_LIMITS, maxHeaderSize: HEADER_BYTES_MAX });
   server.maxRequestsPerSocket = SERVER_LIMITS.maxRequestsPerSocket;
   limitConnections(server, CONNECTIONS_MAX);
   server.on('request', (request, response) => {
     try {
-      const answer = answerTo(request, response, { boundHost: host, guard, routes, live, faults: deps.faults });
+      const answer = answerTo(request, response, {
+        boundHost: host,
+        guard,
+        routes,
+        live,
+        faultRoutes: deps.faultRoutes,
+      });
       if (answer !== undefined) finish(request, response, answer, deps.clock);
     } catch (error) {
       deps.log.error('page-failed', { path: request.url, reason: reasonOf(error) });
@@ -101,7 +113,7 @@ export async function startLocalHttp(
 
 type Route = (request: IncomingMessage, access: Access) => Answer;
 
-function routesOf(window: BoxWindow, live: LiveStatus, guard: PageGuard, deps: LocalHttpDeps): Map<string, Route> {
+function routesOf(box: BoxApi, live: StatusStream, guard: PageGuard, deps: LocalHttpDeps): Map<string, Route> {
   const runId = deps.random.uuid();
   const file = (name: string, type: string): Route => {
     const body = readFileSync(new URL(`static/${name}`, import.meta.url));
@@ -114,7 +126,7 @@ function routesOf(window: BoxWindow, live: LiveStatus, guard: PageGuard, deps: L
   const ofScreen =
     (route: Route): Route =>
     (request, access) =>
-      access.isHere || window.status().enrolment === null ? route(request, access) : plain(403, CODE_ON_SCREEN);
+      access.isHere || box.status().enrolment === null ? route(request, access) : plain(403, CODE_ON_SCREEN);
   let picture: { number: number; png: Uint8Array } | undefined;
   return new Map<string, Route>([
     [
@@ -126,15 +138,15 @@ function routesOf(window: BoxWindow, live: LiveStatus, guard: PageGuard, deps: L
     ['GET /screen.js', file('screen.js', script)],
     ['GET /login.js', file('login.js', script)],
     ...(guard.hasToken ? [['POST /login', (request) => guard.login(request)] satisfies [string, Route]] : []),
-    ['GET /status', (_request, access) => json(200, statusFor(window.status(), access))],
-    ['GET /screen.txt', ofScreen(() => plain(200, sceneText(window.scene())))],
-    ['GET /metrics', () => ({ status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: window.metrics() })],
-    ['GET /healthz', () => health(window)],
+    ['GET /status', (_request, access) => json(200, statusFor(box.status(), access))],
+    ['GET /screen.txt', ofScreen(() => plain(200, sceneText(box.scene())))],
+    ['GET /metrics', () => ({ status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: box.metrics() })],
+    ['GET /healthz', () => health(box)],
     [
       'GET /screen.png',
       ofScreen((request) => {
         const { frame, number } = live.currentFrame();
-        if (frame === undefined) return plain(503, noPicture(window));
+        if (frame === undefined) return plain(503, noPicture(box));
         const headers = { etag: `"${runId}-${number}"` };
         if (request.headers['if-none-match'] === headers.etag)
           return { status: 304, type: 'image/png', body: '', headers };
@@ -145,7 +157,7 @@ function routesOf(window: BoxWindow, live: LiveStatus, guard: PageGuard, deps: L
     [
       'GET /sound.wav',
       () => {
-        const sound = window.sound();
+        const sound = box.sound();
         if (sound === undefined) return plain(404, 'nothing has been said through the page yet');
         return { status: 200, type: 'audio/wav', body: sound.wav };
       },
@@ -153,7 +165,7 @@ function routesOf(window: BoxWindow, live: LiveStatus, guard: PageGuard, deps: L
     ...KEYS.map((key): [string, Route] => [
       `POST /keys/${key}`,
       () => {
-        window.press(key);
+        box.press(key);
         return nothing();
       },
     ]),
@@ -164,12 +176,12 @@ interface Pages {
   boundHost: string;
   guard: PageGuard;
   routes: ReadonlyMap<string, Route>;
-  live: LiveStatus;
-  faults: BoxFaults | undefined;
+  live: StatusStream;
+  faultRoutes: FaultRoutes | undefined;
 }
 
-function noPicture(window: BoxWindow): string {
-  const { ok, reason } = window.status().display;
+function noPicture(box: BoxApi): string {
+  const { ok, reason } = box.status().display;
   return ok ? 'nothing is on the screen yet' : `the display has failed, and what it shows is not known: ${reason}`;
 }
 
@@ -177,7 +189,7 @@ function noPicture(window: BoxWindow): string {
 function answerTo(
   request: IncomingMessage,
   response: ServerResponse,
-  { boundHost, guard, routes, live, faults }: Pages,
+  { boundHost, guard, routes, live, faultRoutes = noFaults }: Pages,
 ): Answer | undefined {
   const host = hostnameOf(request);
   // Where a token is asked for, another name gives nobody more than an address does.
@@ -196,7 +208,7 @@ function answerTo(
     if (live.subscribe(response, SECURITY_HEADERS, access)) return undefined;
     return { ...plain(503, 'too many pages watch this box'), headers: { 'retry-after': '5' } };
   }
-  if (path === FAULTS_PATH || path.startsWith(`${FAULTS_PATH}/`)) return faultsAnswer({ method, path, query }, faults);
+  if (path === FAULTS_PATH || path.startsWith(`${FAULTS_PATH}/`)) return faultRoutes({ method, path, query });
   const route = routes.get(`${method} ${path}`);
   if (route !== undefined) return route(request, access);
   const allowed = path === '/events' ? 'GET' : allowedFor(path, routes);
@@ -227,8 +239,8 @@ function finish(
   void cutSlowReader(response, clock);
 }
 
-function health(window: BoxWindow): Answer {
-  const { display, journal, fault, online } = window.status();
+function health(box: BoxApi): Answer {
+  const { display, journal, fault, online } = box.status();
   const reason =
     (display.ok ? undefined : `display ${display.driver}: ${display.reason ?? 'not ok'}`) ??
     (journal.ok ? undefined : `journal: ${journal.reason ?? 'not ok'}`) ??

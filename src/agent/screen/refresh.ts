@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Scene } from '../../scene.ts';
 
 /** When a display is to be refreshed, and with what: only while something is on it, and however often it is drawn on. */
-export class Upkeep {
+export class RefreshTimer {
   readonly #refresh: Display['refresh'];
   readonly #clock: Clock;
   #shown: { frame: Frame; scene: Scene } | undefined;

@@ -5,7 +5,7 @@ import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { mayHoldQr, type Scene } from '../../scene.ts';
 import type { DisplayStatus } from '../contract.ts';
-import { Upkeep } from './refresh.ts';
+import { RefreshTimer } from './refresh.ts';
 
 /** A display driver with its options taken in. */
 export interface ConfiguredDisplay {
@@ -166,7 +166,7 @@ export class Screen {
     try {
       this.#renderer = await this.#rendererFor(display, opening);
       this.#firstAttempt.resolve();
-      const upkeep = new Upkeep(display, clock);
+      const upkeep = new RefreshTimer(display, clock);
       if (this.#latest !== undefined && this.#waiting.length === 0) this.#waiting.push(this.#latest);
       while (!signal.aborted) {
         if (upkeep.leftMs() === 0) await this.#expectInTime(upkeep.run(), 'tell what it shows');

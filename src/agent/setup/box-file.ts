@@ -6,11 +6,12 @@ import { DISPLAY_DRIVERS } from '../../display/registry.ts';
 import { BOX_FILE, checkConfig, parseYaml } from '../../lib/config-file.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { isPlainText } from '../../lib/text.ts';
-import { isExposed } from '../../lib/tls.ts';
+import { isExposed, isTlsUrl } from '../../lib/tls.ts';
 import { boxCode, LIMITS } from '../../protocol/fields.ts';
 import { isStrongSecret, SECRET_EXPECTED } from '../../protocol/secret.ts';
 import { agentConfigSchema } from '../config.ts';
-import { gatewayOrigin } from '../transports/origin.ts';
+import { TRANSPORTS, transportFor } from '../transports/registry.ts';
+import { gatewayOrigin } from '../transports/tls.ts';
 import { BOX_FILE_BYTES_MAX } from './setup-report.ts';
 
 /** Stands in that file for a secret that the box has taken over. */
@@ -20,8 +21,9 @@ const FIX = `correct it on the boot partition and start the box anew; \`paybox c
 const SSID_BYTES_MAX = 32;
 /** What of a file is not for everybody who takes the card out of a box. */
 const SECRETS = [['secret'], ['key'], ['wifi', 'psk']] as const;
-const HTTP = /^https?:/;
-const WITH_TLS = /^(https|mqtts|wss):/;
+
+const SCHEMES = [...TRANSPORTS.values()].map(({ schemes }) => schemes);
+const TLS_EXAMPLES = SCHEMES.map((schemes) => schemes.find((it) => isTlsUrl(`${it}://gateway`)));
 
 const agentKeys = agentConfigSchema.shape;
 const { host, port, tokenFile } = agentKeys.http.unwrap().shape;
@@ -52,10 +54,16 @@ function schemaOf<Shown extends z.ZodType>(oneDisplay: Shown) {
       terminalCode: boxCode,
       serialNumber: boxCode,
       gateway: z
-        .url({ protocol: /^(https?|mqtts?|wss?)$/, error: 'expected an https:// or mqtts:// address', abort: true })
+        .url({
+          protocol: new RegExp(`^(${SCHEMES.flat().join('|')})$`),
+          error: `expected an ${TLS_EXAMPLES.map((it) => `${it}://`).join(' or ')} address`,
+          abort: true,
+        })
         .max(LIMITS.urlMax)
-        .describe('where the gateway is, or its MQTT broker'),
-      enrolment: gatewayOrigin.optional().describe('the gateway over HTTP, for a box without secret on an MQTT broker'),
+        .describe('where the gateway is, or its broker'),
+      enrolment: gatewayOrigin
+        .optional()
+        .describe('the gateway over HTTP, for a box without secret whose gateway address is a broker'),
       secret: text('the secret')
         .max(200)
         .refine((it) => it === KEPT || isStrongSecret(it), SECRET_EXPECTED)
@@ -80,7 +88,8 @@ function schemaOf<Shown extends z.ZodType>(oneDisplay: Shown) {
       const complain = (key: string, message: string) =>
         context.addIssue({ code: 'custom', path: [key], message, input: file });
       const { gateway, enrolment, secret, ca, cert, key, allowPlain } = file;
-      if (HTTP.test(gateway) && !gatewayOrigin.safeParse(gateway).success) {
+      const canEnrol = transportFor(gateway)?.canEnrol === true;
+      if (canEnrol && !gatewayOrigin.safeParse(gateway).success) {
         complain('gateway', 'expected an origin only, as https://gateway.example: no user name, path or query');
       }
       for (const [name, url] of Object.entries({ gateway, enrolment })) {
@@ -89,13 +98,12 @@ function schemaOf<Shown extends z.ZodType>(oneDisplay: Shown) {
         }
       }
       const needsTls = [ca, cert, key].some((it) => it !== undefined);
-      if (needsTls && !WITH_TLS.test(gateway))
-        complain('gateway', 'expected an address with TLS beside ca, cert or key');
+      if (needsTls && !isTlsUrl(gateway)) complain('gateway', 'expected an address with TLS beside ca, cert or key');
       if ((cert === undefined) !== (key === undefined)) complain('cert', 'expected cert and key together');
       if (cert !== undefined && key !== undefined && key !== KEPT && !belongTogether(cert, key)) {
         complain('key', 'expected the private key of cert');
       }
-      if (secret === undefined && enrolment === undefined && !HTTP.test(gateway)) {
+      if (secret === undefined && enrolment === undefined && !canEnrol) {
         complain('enrolment', 'expected the address of the gateway, https://…, because the box has no secret yet');
       }
       if (file.display !== undefined && file.displays !== undefined)
@@ -276,7 +284,7 @@ export function agentFilesOf(settings: BoxSettings, folder: string, dataDir: str
   const { http, voice, light, buttons, paidHoldSeconds, endedHoldSeconds, onStop } = rest;
   const config = {
     box: { terminalCode, serialNumber, ...(secret === undefined ? {} : { secretFile: `${folder}/secret` }) },
-    link: { transport: HTTP.test(gateway) ? 'http' : 'mqtt', url: gateway, ...guard },
+    link: { transport: transportFor(gateway)?.name, url: gateway, ...guard },
     ...(enrols ? { enrolment: { url: enrolment, ...plain, ...enrolmentTls } } : {}),
     displays: several ?? [one ?? { driver: 'framebuffer' }],
     ...{ http, voice, light, buttons, paidHoldSeconds, endedHoldSeconds, onStop },

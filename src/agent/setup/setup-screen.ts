@@ -4,7 +4,7 @@ import { endAll, STOP_BUDGET_MS } from '../../lib/ending.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { SetupScene } from '../../scene.ts';
 import { type AgentDeps, displayIo } from '../agent.ts';
-import type { BoxStatus, BoxWindow } from '../contract.ts';
+import type { BoxApi, BoxStatus } from '../contract.ts';
 import { type LocalHttpOptions, startLocalHttp } from '../pages/server.ts';
 import { type ConfiguredDisplay, Screen } from '../screen/screen.ts';
 
@@ -23,7 +23,7 @@ export interface SetupScreenOptions {
 export interface SetupScreen {
   /** Origin of the pages; undefined where their port could not be had. */
   readonly origin: string | undefined;
-  readonly window: BoxWindow;
+  readonly box: BoxApi;
   /** Takes the screen away and gives the displays back; what hangs is left behind after `withinMs`. */
   close(withinMs?: number): Promise<void>;
 }
@@ -44,7 +44,7 @@ export async function showSetup(need: SetupNeed, options: SetupScreenOptions, de
   const io = { ...displayIo(deps), cacheDir: options.cacheDir };
   const displays = await defaultDisplays(options.root, deps);
   const screens = displays.map((display) => new Screen(display, { clock, log, io, onOutcome }));
-  const window: BoxWindow = {
+  const box: BoxApi = {
     status: () => statusOf(need, options.version, screens),
     scene: () => scene,
     frame: () => screens[0]?.frame(),
@@ -56,7 +56,7 @@ export async function showSetup(need: SetupNeed, options: SetupScreenOptions, de
     sound: () => undefined,
     metrics: () => '# TYPE paybox_box_online gauge\npaybox_box_online 0\n',
   };
-  const http = await startLocalHttp(options.http, window, deps).catch((error: unknown) => {
+  const http = await startLocalHttp(options.http, box, deps).catch((error: unknown) => {
     log.error('pages-unavailable', { reason: reasonOf(error) });
     return undefined;
   });
@@ -66,7 +66,7 @@ export async function showSetup(need: SetupNeed, options: SetupScreenOptions, de
   }
   return {
     origin: http?.origin,
-    window,
+    box,
     close: (withinMs = STOP_BUDGET_MS) => {
       const ends = screens.map((screen, index) => [`display ${index + 1}`, () => screen.close('blank', withinMs)]);
       return endAll({ pages: async () => http?.close(), ...Object.fromEntries(ends) }, withinMs, deps);
@@ -105,7 +105,7 @@ function statusOf({ problem, ...codes }: SetupNeed, version: string, screens: re
     display,
     displays,
     ...{ voice: null, light: null, buttons: null },
-    journal: { ok: true, reason: null, whole: false, setAside: [], unwritten: 0 },
+    journal: { ok: true, reason: null, complete: false, setAside: [], unwritten: 0 },
     link: { transport: 'none', gateway: '', plain: false, connectedAt: null, reason: 'the box is not configured' },
     version,
   };

@@ -7,6 +7,7 @@ import { MissingPeerError, PayboxError, reasonOf, systemCodeOf } from '../../lib
 import { Agent } from '../../lib/http.ts';
 import { type HttpRequest, openHttp } from '../../lib/http-client.ts';
 import type { Logger } from '../../lib/log.ts';
+import { isTlsUrl } from '../../lib/tls.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import {
   BOX_ALIVE_MS,
@@ -17,18 +18,17 @@ import {
 } from '../../protocol/http-api.ts';
 import { loginOf } from '../../protocol/keys.ts';
 import type { UpMessage } from '../../protocol/messages.ts';
-import type { Session, Transport, TransportIo } from '../contract.ts';
-import { Incoming, lost, notRegistered } from './incoming.ts';
-import { gatewayOrigin } from './origin.ts';
-import { certificateFix, checkGuard, connectionTls, guardOptions } from './tls.ts';
+import type { Connection, LoginIo, Transport, TransportIo } from '../contract.ts';
+import { lost, MessageQueue, notRegistered } from './message-queue.ts';
+import { certificateFix, checkTls, connectionTls, gatewayOrigin, tlsOptions } from './tls.ts';
 
 const httpOptions = z
   .strictObject({
     url: gatewayOrigin,
     connectTimeoutMs: z.int().min(500).max(60_000).default(8000).describe('until the stream is open'),
-    ...guardOptions,
+    ...tlsOptions,
   })
-  .superRefine(checkGuard);
+  .superRefine(checkTls);
 
 export type HttpOptions = z.infer<typeof httpOptions>;
 
@@ -41,23 +41,42 @@ const EVENT_CHARS_MAX = LIMITS.messageBytesMax + 1_024;
 export const httpTransport: Transport<HttpOptions> = {
   name: 'http',
   summary: 'a stream that the box opens to the gateway; nothing has to reach the box from outside',
+  schemes: ['http', 'https'],
+  canEnrol: true,
   options: httpOptions,
   example: { url: 'http://127.0.0.1:8800', connectTimeoutMs: 8000 },
+  urlOf: ({ origin }) => origin,
+  checkLogin,
   async open(options, io, signal) {
     signal.throwIfAborted();
-    const session = new HttpSession(options, io);
+    const connection = new HttpConnection(options, io);
     try {
-      await withAbortAfter(io.clock, options.connectTimeoutMs, signal, (until) => session.begin(until));
-      return session;
+      await withAbortAfter(io.clock, options.connectTimeoutMs, signal, (until) => connection.begin(until));
+      return connection;
     } catch (error) {
-      await session.close();
+      await connection.close();
       throw error;
     }
   },
 };
 
-class HttpSession implements Session {
-  readonly incoming: Incoming;
+function headersOf({ identity, sessionId }: Pick<TransportIo, 'identity' | 'sessionId'>): Record<string, string> {
+  const credentials = Buffer.from(`${identity.terminalCode}:${loginOf(identity.secret)}`, 'utf8').toString('base64');
+  return { authorization: `Basic ${credentials}`, [BOX_SESSION_HEADER]: sessionId };
+}
+
+/** Posts nothing to a stream that is not open: the answer tells whether the login is good. */
+async function checkLogin(options: HttpOptions, io: LoginIo, signal: AbortSignal): Promise<string> {
+  const url = new URL(BOX_PATHS.messages, options.url);
+  const tls = isTlsUrl(options.url) ? connectionTls(options) : {};
+  const request = { ...tls, method: 'POST', headers: headersOf(io), agent: false, signal } as const;
+  const { statusCode } = (await openHttp(url, request)).destroy();
+  if (statusCode === 409 || statusCode === 204) return 'the gateway takes it';
+  throw new Error(statusCode === 401 ? 'the gateway does not take it' : `the gateway answers ${statusCode} to it`);
+}
+
+class HttpConnection implements Connection {
+  readonly incoming: MessageQueue;
   readonly #origin: string;
   readonly #clock: Clock;
   readonly #log: Logger;
@@ -79,12 +98,11 @@ class HttpSession implements Session {
     this.#log = log;
     this.#seal = seal;
     this.#terminalCode = identity.terminalCode;
-    const credentials = Buffer.from(`${identity.terminalCode}:${loginOf(identity.secret)}`, 'utf8').toString('base64');
-    this.#headers = { authorization: `Basic ${credentials}`, [BOX_SESSION_HEADER]: sessionId };
-    this.#tls = this.#origin.startsWith('https:') ? connectionTls(options) : undefined;
+    this.#headers = headersOf({ identity, sessionId });
+    this.#tls = isTlsUrl(options.url) ? connectionTls(options) : undefined;
     const pool = { keepAlive: true, maxSockets: 1 };
     this.#sender = this.#tls !== undefined ? new TlsAgent(pool) : new Agent(pool);
-    this.incoming = new Incoming({ log, seal, heard });
+    this.incoming = new MessageQueue({ log, seal, heard });
     this.#lastReadMs = clock.monotonicMs();
   }
 

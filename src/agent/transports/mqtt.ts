@@ -4,18 +4,27 @@ import { z } from 'zod';
 import { type Clock, withAbortAfter, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
+import { isTlsUrl } from '../../lib/tls.ts';
 import { boxPresence, decodePresence } from '../../protocol/codec.ts';
 import { clientIdOf, loginOf } from '../../protocol/keys.ts';
 import type { UpMessage } from '../../protocol/messages.ts';
 import { boxTopic, GATEWAY_PRESENCE_TOPIC } from '../../protocol/topics.ts';
-import type { Session, Transport, TransportIo } from '../contract.ts';
-import { Incoming, lost, notRegistered } from './incoming.ts';
-import { certificateFix, checkGuard, connectionTls, guardOptions } from './tls.ts';
+import type { Connection, LoginIo, Transport, TransportIo } from '../contract.ts';
+import { lost, MessageQueue, notRegistered } from './message-queue.ts';
+import { certificateFix, checkTls, connectionTls, tlsOptions } from './tls.ts';
+
+const SCHEMES = ['mqtt', 'mqtts', 'ws', 'wss'];
+/** The port of the gateway's own broker. */
+const GATEWAY_BROKER_PORT = 18_830;
 
 const mqttOptions = z
   .strictObject({
     url: z
-      .url({ protocol: /^(mqtts?|wss?)$/, error: 'an mqtt://, mqtts://, ws:// or wss:// address', abort: true })
+      .url({
+        protocol: new RegExp(`^(${SCHEMES.join('|')})$`),
+        error: 'an mqtt://, mqtts://, ws:// or wss:// address',
+        abort: true,
+      })
       .max(512)
       .refine((url) => new URL(url).username === '', {
         error: 'expected an address without a user name: use username and box.secret',
@@ -25,9 +34,9 @@ const mqttOptions = z
     username: z.string().min(1).max(200).optional().describe('login name; box.terminalCode if left out'),
     keepaliveSeconds: z.int().min(5).max(600).default(15).describe('a broker silent for 1.5 times this is lost'),
     connectTimeoutMs: z.int().min(500).max(60_000).default(8000).describe('from dialling to a present gateway'),
-    ...guardOptions,
+    ...tlsOptions,
   })
-  .superRefine(checkGuard);
+  .superRefine(checkTls);
 
 export type MqttOptions = z.infer<typeof mqttOptions>;
 
@@ -35,6 +44,9 @@ export type MqttOptions = z.infer<typeof mqttOptions>;
 const ACKNOWLEDGE_TIMEOUT_MS = 10_000;
 /** A goodbye that takes longer is cut off; the broker then publishes the last will. */
 const GOODBYE_TIMEOUT_MS = 2_000;
+/** A broker sends what it has retained right after it has granted a subscription. */
+const PRESENCE_TIMEOUT_MS = 2_000;
+const NO_GATEWAY_FIX = 'start the gateway, or correct the broker address of one of the two';
 /** CONNACK return codes (MQTT 3.1.1, section 3.2.2.3): bad user name or password, not authorized. */
 const REFUSED_LOGIN: readonly unknown[] = [4, 5];
 
@@ -42,20 +54,24 @@ const REFUSED_LOGIN: readonly unknown[] = [4, 5];
 export const mqttTransport: Transport<MqttOptions> = {
   name: 'mqtt',
   summary: 'a connection to an MQTT 3.1.1 broker that the gateway uses too',
+  schemes: SCHEMES,
+  canEnrol: false,
   options: mqttOptions,
   example: { url: 'mqtt://127.0.0.1:18830', keepaliveSeconds: 15, connectTimeoutMs: 8000 },
+  urlOf: ({ origin, brokerPort = GATEWAY_BROKER_PORT }) => `mqtt://${new URL(origin).hostname}:${brokerPort}`,
+  checkLogin,
   async open(options, io, signal) {
     signal.throwIfAborted();
     // Loaded here because a box over HTTP has no use for it.
     const [{ connect }, { writeToStream }] = await Promise.all([import('mqtt'), import('mqtt-packet')]);
     // Its cache of every 16-bit number, for brokers, keeps 10 MB that a box has no use for.
     Object.assign(writeToStream, { cacheNumbers: false });
-    const session = new MqttSession(connect(options.url, clientOptions(options, io)), options, io);
+    const connection = new MqttConnection(connect(options.url, clientOptions(options, io)), options, io);
     try {
-      await withAbortAfter(io.clock, options.connectTimeoutMs, signal, (until) => session.begin(until));
-      return session;
+      await withAbortAfter(io.clock, options.connectTimeoutMs, signal, (until) => connection.begin(until));
+      return connection;
     } catch (error) {
-      await session.close();
+      await connection.close();
       throw error;
     }
   },
@@ -66,17 +82,10 @@ export const mqttTransport: Transport<MqttOptions> = {
  * the broker for ever, and the older could not be told that it is superseded (PROTOCOL.md, clause MSG-8).
  */
 function clientOptions(options: MqttOptions, { identity, sessionId }: TransportIo): IClientOptions {
-  const tls = /^(mqtts|wss):/.test(options.url) ? connectionTls(options) : undefined;
   return {
-    protocolVersion: 4,
-    clean: true,
+    ...loginOptions(options, identity),
     clientId: clientIdOf(identity, sessionId),
-    username: options.username ?? identity.terminalCode,
-    password: loginOf(identity.secret),
     keepalive: options.keepaliveSeconds,
-    connectTimeout: options.connectTimeoutMs,
-    ...(tls && { ...tls, wsOptions: tls }),
-    reconnectPeriod: 0,
     resubscribe: false,
     will: {
       topic: boxTopic(identity.terminalCode, 'presence'),
@@ -87,8 +96,48 @@ function clientOptions(options: MqttOptions, { identity, sessionId }: TransportI
   };
 }
 
-class MqttSession implements Session {
-  readonly incoming: Incoming;
+function loginOptions(options: MqttOptions, { terminalCode, secret }: TransportIo['identity']): IClientOptions {
+  const tls = isTlsUrl(options.url) ? connectionTls(options) : undefined;
+  return {
+    protocolVersion: 4,
+    clean: true,
+    username: options.username ?? terminalCode,
+    password: loginOf(secret),
+    connectTimeout: options.connectTimeoutMs,
+    reconnectPeriod: 0,
+    ...(tls && { ...tls, wsOptions: tls }),
+  };
+}
+
+/** Subscribes to what the box reads, under a client id of its own, and publishes nothing. */
+async function checkLogin(options: MqttOptions, { clock, identity, sessionId }: LoginIo, signal: AbortSignal) {
+  const { connectAsync } = await import('mqtt');
+  const { terminalCode } = identity;
+  const clientId = `${terminalCode}-${sessionId.slice(0, 8)}`;
+  const client = await connectAsync(options.url, { ...loginOptions(options, identity), clientId }, false);
+  try {
+    const presence = new Promise<boolean>((resolve) => {
+      client.on('message', (topic, payload) => {
+        const decoded = topic === GATEWAY_PRESENCE_TOPIC ? decodePresence(payload) : undefined;
+        if (decoded?.ok) resolve(decoded.value.online);
+      });
+    });
+    const topics = [GATEWAY_PRESENCE_TOPIC, boxTopic(terminalCode, 'down')];
+    const grants = await client.subscribeAsync(topics, { qos: 1 });
+    signal.throwIfAborted();
+    if (grants.some(({ qos }) => qos > 2)) {
+      throw new Error(`the broker takes the login, and does not let ${terminalCode} read ${topics.join(', ')}`);
+    }
+    if (await withDeadline(clock, PRESENCE_TIMEOUT_MS, presence))
+      return 'the broker takes it, and the gateway is there';
+    throw new MissingPeerError('the broker takes the login, and the gateway is not there', NO_GATEWAY_FIX);
+  } finally {
+    client.end(true);
+  }
+}
+
+class MqttConnection implements Connection {
+  readonly incoming: MessageQueue;
   readonly #client: MqttClient;
   readonly #clock: Clock;
   readonly #log: Logger;
@@ -109,7 +158,7 @@ class MqttSession implements Session {
     this.#sessionId = io.sessionId;
     this.#identity = io.identity;
     this.#broker = `the broker at ${options.url}`;
-    this.incoming = new Incoming(io);
+    this.incoming = new MessageQueue(io);
     client.on('message', (topic, payload, packet) => this.#receive(topic, payload, packet));
     client.on('error', (error) => this.incoming.fail(this.#failureOf(error)));
     client.on('close', () => this.incoming.fail(lost(`${this.#broker} ended the connection`)));
@@ -210,8 +259,7 @@ class MqttSession implements Session {
 
   #notThere(reason: string, cause?: unknown): PayboxError {
     if (this.#onBroker) {
-      const fix = 'start the gateway, or correct the broker address of one of the two';
-      return new MissingPeerError(`the gateway is not at ${this.#broker}: ${reason}`, fix, cause);
+      return new MissingPeerError(`the gateway is not at ${this.#broker}: ${reason}`, NO_GATEWAY_FIX, cause);
     }
     const fix = certificateFix(cause) ?? 'check link.url, and that the broker runs and can be reached';
     return new MissingPeerError(`${this.#broker} cannot be reached: ${reason}`, fix, cause);

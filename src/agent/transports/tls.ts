@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { systemCodeOf } from '../../lib/errors.ts';
-import { isExposed, readPemFiles, TLS_FLOOR } from '../../lib/tls.ts';
+import { isExposed, isTlsUrl, readPemFiles, TLS_FLOOR } from '../../lib/tls.ts';
+import { LIMITS } from '../../protocol/fields.ts';
+import type { GatewayAddress } from '../contract.ts';
 
 const file = z.string().min(1).max(1000);
 
@@ -18,26 +20,34 @@ const linkTls = z
   })
   .refine((it) => (it.cert === undefined) === (it.key === undefined), 'expected cert and key together');
 
-/** The options of every transport for how its connection is guarded. Files are PEM, relative to the configuration. */
-export const guardOptions = {
+/** The options of every transport for TLS. Files are PEM, relative to the configuration. */
+export const tlsOptions = {
   tls: linkTls.optional().describe('for an address with TLS'),
   allowPlain: z.boolean().optional().describe('no TLS beyond this machine, although others can read and change it'),
 };
 
-export interface GuardedLink {
-  url: string;
-  tls?: z.infer<typeof linkTls> | undefined;
-  allowPlain?: boolean | undefined;
+/** The option that names a gateway over HTTP. */
+export const gatewayOrigin = z
+  .url({ protocol: /^https?$/, error: 'an http:// or https:// address', abort: true })
+  .max(LIMITS.urlMax)
+  .refine((url) => isOrigin(new URL(url)), {
+    error: 'expected an origin only, as https://gateway.example: no user name, path or query',
+    abort: true,
+  })
+  .describe("the gateway's origin");
+
+function isOrigin(url: URL): boolean {
+  return url.username === '' && url.pathname === '/' && url.search === '' && url.hash === '';
 }
 
 /** A refinement of a transport's options (PROTOCOL.md, clause TLS-1). */
-export function checkGuard(link: GuardedLink, context: z.RefinementCtx): void {
+export function checkTls(link: GatewayAddress, context: z.RefinementCtx): void {
   const complain = (key: string, message: string) =>
     context.addIssue({ code: 'custom', path: [key], message, input: link });
   if (isExposed(link.url) && link.allowPlain !== true) {
     complain('url', 'expected an address with TLS for another machine, or allowPlain: true beside it');
   }
-  if (link.tls !== undefined && !/^(https|mqtts|wss):/.test(link.url)) {
+  if (link.tls !== undefined && !isTlsUrl(link.url)) {
     complain('tls', 'expected only beside an address with TLS: https://, mqtts:// or wss://');
   }
 }
@@ -47,7 +57,7 @@ export function checkGuard(link: GuardedLink, context: z.RefinementCtx): void {
  * The peer's certificate is checked in any case, its host name too. Throws ConfigError, which names the
  * `option`, for a file that cannot be read.
  */
-export function connectionTls({ tls }: GuardedLink, option = 'link.tls') {
+export function connectionTls({ tls }: GatewayAddress, option = 'link.tls') {
   const { servername, ...files } = tls ?? {};
   return { ...TLS_FLOOR, ...readPemFiles(files, option), ...(servername === undefined ? {} : { servername }) };
 }

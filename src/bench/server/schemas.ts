@@ -40,10 +40,7 @@ const choice = {
     .optional()
     .describe('emulated, process, or at: what runs already (default with a gateway)')
     .meta({ enum: ['emulated', 'process', 'at'] }),
-  transport: text
-    .default('mqtt')
-    .describe('how boxes that the bench makes reach their gateway')
-    .meta({ enum: ['mqtt', 'http'] }),
+  transport: text.optional().describe('how boxes that the bench makes reach their gateway; mqtt if left out'),
   probe: text.default('screen').describe('where screens are seen: screen, or a probe that the server was started with'),
   seed: z.int().min(1).max(999_999_999).optional().describe('makes the same choices again; by chance if left out'),
   gateway: text.optional().describe('origin of a gateway that runs, as http://127.0.0.1:8800'),

@@ -6,7 +6,11 @@ const SECRET_BYTES = 24;
 /** The gateway tries again soon, so that a scenario of partner faults takes seconds where time cannot be skipped. */
 const CALLBACK_RETRY_WAITS_MS = [200, 400, 800, 1_600, 3_200];
 
-export type Transport = 'mqtt' | 'http';
+/** How boxes reach their gateway. */
+export interface Transport {
+  readonly name: string;
+  urlOf(gateway: { origin: string; brokerPort: number }): string;
+}
 
 /** Where parts that the bench starts are to be found. */
 export interface TargetLayout {
@@ -33,7 +37,11 @@ export function generateBoxes(count: number, enrolled: boolean, random: Random):
 }
 
 /** What the bench's own gateway is told, as its configuration file would hold it. */
-export function gatewayConfigFor(place: TargetLayout, boxes: readonly GeneratedBox[], callbackUrl: string): object {
+export function gatewayConfigFor(
+  place: Omit<TargetLayout, 'transport'>,
+  boxes: readonly GeneratedBox[],
+  callbackUrl: string,
+): object {
   return {
     http: { port: place.httpPort },
     mqtt: { embedded: { port: place.mqttPort } },
@@ -53,10 +61,10 @@ export function agentConfigFor(
   display: object = { driver: 'browser' },
 ): object {
   const gateway = `http://127.0.0.1:${place.httpPort}`;
-  const url = place.transport === 'http' ? gateway : `mqtt://127.0.0.1:${place.mqttPort}`;
+  const { transport, mqttPort: brokerPort } = place;
   return {
     box,
-    link: { transport: place.transport, url },
+    link: { transport: transport.name, url: transport.urlOf({ origin: gateway, brokerPort }) },
     ...(box.secret === undefined ? { enrolment: { url: gateway } } : {}),
     displays: [display],
     http: { port: boxPort },
@@ -66,7 +74,7 @@ export function agentConfigFor(
 }
 
 /** How the bench speaks to its own gateway. */
-export function gatewayAccess({ httpPort }: TargetLayout) {
+export function gatewayAccess({ httpPort }: Pick<TargetLayout, 'httpPort'>) {
   const origin = `http://127.0.0.1:${httpPort}`;
   return { origin, baseUrl: `${origin}/vqr`, partner: PARTNER, account: ACCOUNT };
 }

@@ -6,7 +6,7 @@ import type { LocalHttpOptions } from '../../agent/pages/server.ts';
 import { deviceSerial } from '../../agent/setup/device-serial.ts';
 import { readSetupReport, type SetupReport } from '../../agent/setup/setup-report.ts';
 import { type SetupNeed, showSetup } from '../../agent/setup/setup-screen.ts';
-import { keepTold } from '../../agent/systemd.ts';
+import { notifyServiceManager } from '../../agent/systemd.ts';
 import { BOX_FILE, readConfigFile } from '../../lib/config-file.ts';
 import { ConfigError, systemCodeOf } from '../../lib/errors.ts';
 import type { ServiceManager } from '../../lib/systemd.ts';
@@ -107,8 +107,8 @@ async function show(
   const screen = await showSetup(need, { version: version(), http, cacheDir, root }, deps);
   const ended = new AbortController();
   // What waits for a person has no loop that could be stuck.
-  const watched = { window: screen.window, turned: () => Promise.resolve() };
-  if (manager !== undefined) void keepTold(manager, watched, deps.clock, ended.signal);
+  const watched = { box: screen.box, ping: () => Promise.resolve() };
+  if (manager !== undefined) void notifyServiceManager(manager, watched, deps.clock, ended.signal);
   return {
     close: () => {
       ended.abort();

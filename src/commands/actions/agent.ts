@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Agent, type AgentDeps, startAgent } from '../../agent/agent.ts';
 import { type AgentConfig, loadAgentConfig } from '../../agent/config.ts';
 import { setupOf } from '../../agent/setup.ts';
-import { keepTold } from '../../agent/systemd.ts';
+import { notifyServiceManager } from '../../agent/systemd.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { stderrLog } from '../../lib/stderr-log.ts';
@@ -27,7 +27,7 @@ export async function agent(options: AgentOptions): Promise<void> {
   if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
   const io = { clock: systemClock, random: systemRandom, log };
   let box: Agent | undefined;
-  const { output, keyboard } = takeTerminal(io, (key) => box?.window.press(key));
+  const { output, keyboard } = takeTerminal(io, (key) => box?.box.press(key));
   const deps = { ...io, terminal: output, terminalInput: keyboard };
   const config = isAlone ? await waitedFor(options, deps, manager, stop) : await loadAgentConfig(options.config);
   const running = await stop.started(startAgent(setupOf(config), deps)).catch((error: unknown) => {
@@ -38,7 +38,7 @@ export async function agent(options: AgentOptions): Promise<void> {
   if (options.readyFile !== undefined) await writeReadyFile(options.readyFile, { boxUrl: running.origin });
   log.info('ready', { box: running.origin });
   const stopping = new AbortController();
-  if (manager !== undefined) void keepTold(manager, running, systemClock, stopping.signal);
+  if (manager !== undefined) void notifyServiceManager(manager, running, systemClock, stopping.signal);
   await untilStopped(stop, log, (withinMs) => {
     stopping.abort();
     manager?.tell({ STOPPING: '1', STATUS: 'stopping' });

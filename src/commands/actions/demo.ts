@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { type AgentConfig, parseAgentConfig } from '../../agent/config.ts';
+import { transportNamed } from '../../agent/transports/registry.ts';
 import { type GatewayConfig, parseGatewayConfig } from '../../gateway/config.ts';
 
 /** The identities of `paybox up`; obviously samples, and known to everybody. */
@@ -15,7 +16,7 @@ interface Ports {
   httpPort: number;
   mqttPort: number;
   boxPort: number;
-  transport: string;
+  transport?: string | undefined;
 }
 
 /** The gateway of `paybox up`. */
@@ -44,12 +45,12 @@ export function demoAgentConfig(
   const first = options.display ?? 'browser';
   const own = first === 'png' ? { path: join(options.dataDir, 'screen.png') } : {};
   const alsoTerminal = options.display === undefined && options.onTerminal;
-  const url =
-    options.transport === 'http' ? `http://127.0.0.1:${options.httpPort}` : `mqtt://127.0.0.1:${options.mqttPort}`;
+  const transport = transportNamed('--transport', options.transport);
+  const url = transport.urlOf({ origin: `http://127.0.0.1:${options.httpPort}`, brokerPort: options.mqttPort });
   return parseAgentConfig(
     {
       box: DEMO.box,
-      link: { transport: options.transport, url },
+      link: { transport: transport.name, url },
       displays: [{ driver: first, ...own }, ...(alsoTerminal ? [{ driver: 'terminal' }] : [])],
       http: { port: options.boxPort },
       voice: { driver: 'page' },

@@ -26,7 +26,7 @@ export interface UpOptions {
   callbackAuthFile?: string;
   readyFile?: string;
   display?: string;
-  transport: string;
+  transport?: string | undefined;
   open: boolean;
 }
 
@@ -56,7 +56,7 @@ export async function up(options: UpOptions): Promise<void> {
   const log = fileLog(logFile);
   const deps = { clock: systemClock, random: systemRandom, log };
   let box: Agent | undefined;
-  const { output: terminal, keyboard } = takeTerminal(deps, (key) => box?.window.press(key));
+  const { output: terminal, keyboard } = takeTerminal(deps, (key) => box?.box.press(key));
   closers.add(async () => keyboard?.close());
   try {
     const callback =
@@ -76,7 +76,7 @@ export async function up(options: UpOptions): Promise<void> {
     await Promise.allSettled(starting);
     const [gateway, agent] = await Promise.all(starting);
     box = agent;
-    const isUp = await Promise.race([untilIdle(agent.window).then(() => true), stop.received.then(() => false)]);
+    const isUp = await Promise.race([untilIdle(agent.box).then(() => true), stop.received.then(() => false)]);
     if (isUp) {
       if (options.readyFile !== undefined) await writeReadyFile(options.readyFile, readyContent(gateway, agent));
       const tookMs = Math.round(systemClock.monotonicMs() - startedMs);
@@ -129,24 +129,22 @@ async function bundledPartner(closers: Closers, deps: Parameters<typeof startGat
 }
 
 /** Settles once the box is registered and its idle screen is drawn; an order that a restart brought back counts too. */
-async function untilIdle(window: Awaited<ReturnType<typeof startAgent>>['window']): Promise<void> {
+async function untilIdle(box: Awaited<ReturnType<typeof startAgent>>['box']): Promise<void> {
   const isReady = () => {
-    const { state, online, display } = window.status();
-    return (
-      online && display.ok && ['idle', 'showing', 'paid', 'expired'].includes(state) && window.frame() !== undefined
-    );
+    const { state, online, display } = box.status();
+    return online && display.ok && ['idle', 'showing', 'paid', 'expired'].includes(state) && box.frame() !== undefined;
   };
   const ready = Promise.withResolvers<true>();
   const check = () => {
     if (isReady()) ready.resolve(true);
   };
-  const stop = window.onChange(check);
+  const stop = box.onChange(check);
   check();
   const timeout = new AbortController();
   try {
     const late = systemClock.sleep(READY_TIMEOUT_MS, timeout.signal).then(() => false as const);
     if (await Promise.race([ready.promise, late])) return;
-    const { state, display, link } = window.status();
+    const { state, display, link } = box.status();
     const reason = display.reason ?? link.reason ?? 'no reason known';
     throw new PayboxError('NOT_READY', `the box is still ${state} after ${READY_TIMEOUT_MS / 1000} s: ${reason}`, {
       severity: 'retryable',

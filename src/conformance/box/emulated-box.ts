@@ -83,6 +83,6 @@ async function linkOverTls(
 ): Promise<object> {
   const file = join(folder, 'ca.pem');
   await writeFile(file, ca);
-  const url = transport === 'mqtt' ? `mqtts://127.0.0.1:${mqttPort}` : `https://127.0.0.1:${httpPort}`;
-  return { transport, url, tls: { ca: file } };
+  const url = transport.name === 'mqtt' ? `mqtts://127.0.0.1:${mqttPort}` : `https://127.0.0.1:${httpPort}`;
+  return { transport: transport.name, url, tls: { ca: file } };
 }

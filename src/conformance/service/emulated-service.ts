@@ -2,13 +2,16 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BoxClient } from '../../bench/clients/box.ts';
 import { screenProbe } from '../../bench/probes.ts';
-import { agentConfigFor, type TargetLayout } from '../../bench/targets/config.ts';
+import { agentConfigFor, type TargetLayout, type Transport } from '../../bench/targets/config.ts';
 import type { Part, Starter } from '../../bench/targets/managed.ts';
 import { freePorts, waitUntilReady } from '../../bench/targets/managed.ts';
 import { makeWorkFolder } from '../../bench/work-folder.ts';
 import type { Random } from '../../lib/random.ts';
 import { type CallbackListener, startListener } from './callback-listener.ts';
 import { ServiceSubject } from './subject.ts';
+
+/** The box reaches the sandbox over HTTP. */
+const AT_ORIGIN: Transport = { name: 'http', urlOf: ({ origin }) => origin };
 
 const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
 const SECOND_ACCOUNT = { bankAccount: 'SHOP2ACC', bankCode: 'VCB', userBankName: 'TRAN THI B' };
@@ -72,7 +75,7 @@ export async function openEmulatedService(
     const outside = { ...config, http: { port: outsidePort }, dataDir: join(folder, 'outside'), sandbox: false };
     await start(() => starter.gateway({ ...config, http: { port }, dataDir: join(folder, 'sandbox') }));
     await start(() => starter.gateway(outside));
-    const place: TargetLayout = { httpPort: port, mqttPort: 0, transport: 'http', folder };
+    const place: TargetLayout = { httpPort: port, mqttPort: 0, transport: AT_ORIGIN, folder };
     const page = new BoxClient(`http://${LOOPBACK}:${boxPort}`, made.boxOn);
     if (changes.isWithoutBox !== true) {
       await start(() => starter.agent(agentConfigFor(place, made.boxOn, boxPort), made.boxOn.terminalCode));

@@ -27,8 +27,8 @@ async function box() {
   const at = `${agent.origin}/_mock/faults`;
   return {
     gateway,
-    status: () => agent.window.status(),
-    said: () => agent.window.sound(),
+    status: () => agent.box.status(),
+    said: () => agent.box.sound(),
     order: async (fault: FaultName, how = LONG): Promise<StandingFault> => {
       const response = await fetch(`${at}/${fault}?${how}`, { method: 'POST' });
       return (await response.json()) as StandingFault;

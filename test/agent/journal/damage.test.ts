@@ -77,7 +77,7 @@ describe('a damaged journal', () => {
       expect(more).toEqual([]);
       expect(readFileSync(join(folder, String(name)))).toEqual(bytes);
       expect(lines.filter((line) => line.event === 'journal-set-aside')).toMatchObject([{ saved: saved.length }]);
-      expect(journal.status()).toEqual({ ok: true, reason: null, whole: false, setAside: [name] });
+      expect(journal.status()).toEqual({ ok: true, reason: null, complete: false, setAside: [name] });
       const entry = push();
       await journal.append([entry]);
       journal.close();
@@ -130,16 +130,16 @@ describe('a damaged journal', () => {
     const { folder, file } = await filled();
     truncateSync(file, 32_768 + 100);
     const { journal } = open(folder);
-    expect(journal.status().whole).toBe(false);
+    expect(journal.status().complete).toBe(false);
     journal.close();
     await journal.append([payment()]);
-    expect(journal.status()).toMatchObject({ ok: true, whole: false });
+    expect(journal.status()).toMatchObject({ ok: true, complete: false });
     journal.close();
     const later = open(folder).journal;
-    expect(later.status()).toMatchObject({ ok: true, whole: false });
+    expect(later.status()).toMatchObject({ ok: true, complete: false });
     later.close();
     for (const name of aside(folder)) rmSync(join(folder, name));
-    expect(open(folder).journal.status()).toMatchObject({ ok: true, whole: true, setAside: [] });
+    expect(open(folder).journal.status()).toMatchObject({ ok: true, complete: true, setAside: [] });
   });
 
   it('is kept for a technician five times, the newest', async () => {

@@ -24,7 +24,7 @@ describe('the journal on disk', () => {
     before.journal.close();
     const { journal, lines } = open(folder);
     expect(journal.load()).toEqual(entries);
-    expect(journal.status()).toEqual({ ok: true, reason: null, whole: true, setAside: [] });
+    expect(journal.status()).toEqual({ ok: true, reason: null, complete: true, setAside: [] });
     expect(lines).toEqual([]);
   });
 

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Session, TransportIo } from '../../../src/agent/contract.ts';
+import type { Connection, TransportIo } from '../../../src/agent/contract.ts';
 import { configuredSecret } from '../../../src/agent/enrolment/secret.ts';
 import { Link } from '../../../src/agent/link/link.ts';
 import type { BoxEvent } from '../../../src/box/state.ts';
@@ -21,7 +21,7 @@ import { LINK, paymentOf, pushOf, uuid } from '../../box/support.ts';
 import { eventually } from '../../support/net.ts';
 
 /** The gateway's end of one session. It checks every message that the box sends and refuses to be used after its end. */
-class Far implements Session {
+class Far implements Connection {
   readonly incoming = new BoundedQueue<DownMessage>(100, 'reject');
   readonly sent: UpMessage[] = [];
   closed = false;
@@ -58,7 +58,7 @@ class Far implements Session {
 }
 
 function linkOf(
-  open: (attempt: number) => Promise<Session>,
+  open: (attempt: number) => Promise<Connection>,
   {
     clock = systemClock as Clock,
     shownPushId = (): string | null => uuid(7),

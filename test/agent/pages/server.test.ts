@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { Writable } from 'node:stream';
 import { decode } from 'fast-png';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { BoxStatus, BoxWindow, PageSound } from '../../../src/agent/contract.ts';
+import type { BoxApi, BoxStatus, PageSound } from '../../../src/agent/contract.ts';
 import { startLocalHttp } from '../../../src/agent/pages/server.ts';
 import type { PixelFrame } from '../../../src/display/contract.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -31,7 +31,7 @@ const STATUS: BoxStatus = {
   voice: null,
   light: null,
   buttons: null,
-  journal: { ok: true, reason: null, whole: true, setAside: [], unwritten: 0 },
+  journal: { ok: true, reason: null, complete: true, setAside: [], unwritten: 0 },
   link: { transport: 'mqtt', gateway: 'mqtt://127.0.0.1:18830', plain: false, connectedAt: null, reason: null },
   version: '0.1.0',
 };
@@ -65,7 +65,7 @@ async function box({ port = 0, token }: { port?: number; token?: string } = {}) 
     keys: [] as string[],
     sound: undefined as PageSound | undefined,
   };
-  const window: BoxWindow = {
+  const box: BoxApi = {
     status: () => it.status,
     scene: () => IDLE,
     frame: () => it.frame,
@@ -79,7 +79,7 @@ async function box({ port = 0, token }: { port?: number; token?: string } = {}) 
   };
   const log = createLogger(out, systemClock, 'json');
   const deps = { clock: systemClock, random: systemRandom, log };
-  const server = await startLocalHttp({ host: '127.0.0.1', port, token }, window, deps);
+  const server = await startLocalHttp({ host: '127.0.0.1', port, token }, box, deps);
   onTestFinished(() => server.close());
   const change = () => {
     for (const listener of listeners) listener();

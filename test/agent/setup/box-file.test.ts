@@ -16,7 +16,7 @@ import { fc } from '../../support/properties.ts';
 
 const CODES = 'terminalCode: VVB000001\nserialNumber: VVB900001\n';
 const LEAST = `${CODES}gateway: https://gateway.example\n`;
-const EXAMPLE = new URL('../../device-config/paybox.yaml', import.meta.url);
+const EXAMPLE = new URL('../../../device-config/paybox.yaml', import.meta.url);
 
 const read = (text: string, before?: BoxSettings) => readBoxFile(Buffer.from(text), before);
 const configOf = (text: string) => parse(agentFilesOf(read(text).settings, 'box-1', '/state')['agent.yaml']) as object;
@@ -165,7 +165,7 @@ describe('a paybox.yaml with a mistake', () => {
     [
       'an address that is none',
       `${CODES}gateway: gateway.example\n`,
-      /^paybox\.yaml:3: gateway: expected an https:\/\/ or/,
+      /^paybox\.yaml:3: gateway: expected an mqtts:\/\/ or https:\/\/ address/,
     ],
     ['a path', `${CODES}gateway: https://a.example/vqr\n`, /^paybox\.yaml:3: gateway: expected an origin only/],
     ['no TLS', `${CODES}gateway: http://a.example\n`, /^paybox\.yaml:3: gateway: expected an address with TLS/],

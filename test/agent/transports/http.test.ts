@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { Writable } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Arrival } from '../../../src/agent/contract.ts';
+import type { InboundMessage } from '../../../src/agent/contract.ts';
 import { httpTransport } from '../../../src/agent/transports/http.ts';
-import { INCOMING_MAX } from '../../../src/agent/transports/incoming.ts';
+import { INCOMING_MAX } from '../../../src/agent/transports/message-queue.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
@@ -43,8 +43,8 @@ function box(url: string, change: { secret?: string; clock?: Clock } = {}) {
   return { opening, abort, events: () => lines.map((line) => JSON.parse(line).event) };
 }
 
-async function drain(incoming: AsyncIterable<Arrival>): Promise<{ messages: Arrival[]; reason: string }> {
-  const messages: Arrival[] = [];
+async function drain(incoming: AsyncIterable<InboundMessage>): Promise<{ messages: InboundMessage[]; reason: string }> {
+  const messages: InboundMessage[] = [];
   try {
     for await (const message of incoming) messages.push(message);
     return { messages, reason: '' };

@@ -1,8 +1,8 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { Writable } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Arrival } from '../../../src/agent/contract.ts';
-import { INCOMING_MAX } from '../../../src/agent/transports/incoming.ts';
+import type { InboundMessage } from '../../../src/agent/contract.ts';
+import { INCOMING_MAX } from '../../../src/agent/transports/message-queue.ts';
 import { mqttTransport } from '../../../src/agent/transports/mqtt.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
@@ -46,8 +46,8 @@ function box(
 }
 
 /** What a session gives until it ends, and why it ended. */
-async function drain(incoming: AsyncIterable<Arrival>): Promise<{ messages: Arrival[]; reason: string }> {
-  const messages: Arrival[] = [];
+async function drain(incoming: AsyncIterable<InboundMessage>): Promise<{ messages: InboundMessage[]; reason: string }> {
+  const messages: InboundMessage[] = [];
   try {
     for await (const message of incoming) messages.push(message);
     return { messages, reason: '' };

@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { mqttTransport } from '../../../src/agent/transports/mqtt.ts';
 import { readQr } from '../../../src/bench/pictures.ts';
 import { runScenario } from '../../../src/bench/run/run.ts';
 import { parseScenario } from '../../../src/bench/vocabulary/scenario.ts';
@@ -22,7 +23,13 @@ describe.skipIf(missing)(`a noisy wire to the panel of a box${note}`, () => {
     ['nextion', 2, 0.3],
     ['dwin', 4, 0.3],
   ] as const)('has no push to a %s answered SUCCESS whose QR is not on it, by seed %i', async (panel, seed, chance) => {
-    const kind = emulatedTarget({ transport: 'mqtt', probe: 'panel', panel, random: seededRandom(seed), log: noLog });
+    const kind = emulatedTarget({
+      transport: mqttTransport,
+      probe: 'panel',
+      panel,
+      random: seededRandom(seed),
+      log: noLog,
+    });
     const target = await kind.open({ boxes: 1, enrolled: true });
     onTestFinished(() => target.close().then(() => target.time.close()));
     const [device] = target.panels?.values() ?? [];

@@ -3,6 +3,7 @@ import { stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
+import { mqttTransport } from '../../../src/agent/transports/mqtt.ts';
 import { PANEL_NAMES, type PanelName } from '../../../src/bench/panels/emulator.ts';
 import { openPanel } from '../../../src/bench/panels/panel.ts';
 import { readQr } from '../../../src/bench/pictures.ts';
@@ -25,7 +26,7 @@ const SALE = `
 `;
 
 function emulatedWith(panel: PanelName): TargetKind {
-  return emulatedTarget({ transport: 'mqtt', probe: 'panel', panel, random: seededRandom(SEED), log: noLog });
+  return emulatedTarget({ transport: mqttTransport, probe: 'panel', panel, random: seededRandom(SEED), log: noLog });
 }
 
 /** A box that stays from one scenario to the next, and its panel. */

@@ -1,6 +1,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import { mqttTransport } from '../../../src/agent/transports/mqtt.ts';
 import { screenProbe } from '../../../src/bench/probes.ts';
 import { processTarget } from '../../../src/bench/targets/process.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
@@ -47,7 +48,7 @@ it.each([
       for (const pid of (await pids()).filter(isRunning)) process.kill(pid, 'SIGKILL');
     });
     const kind = processTarget({
-      transport: 'mqtt',
+      transport: mqttTransport,
       probe: screenProbe,
       random: systemRandom,
       program: [process.execPath, script],

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { get } from 'node:http';
 import { createServer, type Socket } from 'node:net';
 import { type Agent, type AgentSetup, startAgent } from '../../../src/agent/agent.ts';
-import type { Session } from '../../../src/agent/contract.ts';
+import type { Connection } from '../../../src/agent/contract.ts';
 import type { ConfiguredDisplay } from '../../../src/agent/screen/screen.ts';
 import { httpTransport } from '../../../src/agent/transports/http.ts';
-import { Incoming } from '../../../src/agent/transports/incoming.ts';
+import { MessageQueue } from '../../../src/agent/transports/message-queue.ts';
 import { sceneText } from '../../../src/display/text.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { PayboxError } from '../../../src/lib/errors.ts';
@@ -47,7 +47,7 @@ interface OpenedAgent {
 async function openAgent(world: World): Promise<OpenedAgent> {
   const { log, lines } = listeningLog(systemClock);
   const sent: UpMessage[] = [];
-  let incoming = new Incoming({ log, seal: NO_SEAL, heard: () => undefined });
+  let incoming = new MessageQueue({ log, seal: NO_SEAL, heard: () => undefined });
   let sessionId = '';
   const say = (bytes: Uint8Array | string) => incoming.take(bytes);
   const setup: AgentSetup = {
@@ -55,8 +55,8 @@ async function openAgent(world: World): Promise<OpenedAgent> {
     ...{ dataDir: await world.folder(), paidHoldMs: 1, endedHoldMs: 1, onStop: 'blank' as const },
     link: {
       ...{ transport: 'fuzz', gateway: 'fuzz' },
-      open: async (io): Promise<Session> => {
-        incoming = new Incoming({ log, seal: NO_SEAL, heard: () => undefined });
+      open: async (io): Promise<Connection> => {
+        incoming = new MessageQueue({ log, seal: NO_SEAL, heard: () => undefined });
         sessionId = io.sessionId;
         return {
           incoming,
@@ -84,8 +84,8 @@ function down(body: DownBody, sessionId: string): string {
 }
 
 async function online({ agent }: OpenedAgent): Promise<void> {
-  for (let left = TURNS_MAX; left > 0 && !agent.window.status().online; left -= 1) await systemClock.sleep(5);
-  hold(agent.window.status().online, () => `the box does not come back: ${JSON.stringify(agent.window.status())}`);
+  for (let left = TURNS_MAX; left > 0 && !agent.box.status().online; left -= 1) await systemClock.sleep(5);
+  hold(agent.box.status().online, () => `the box does not come back: ${JSON.stringify(agent.box.status())}`);
 }
 
 /** Settles once the box has nothing more to do about what it was told: a withdrawal of nothing is answered last. */
@@ -96,16 +96,16 @@ async function caughtUp(box: OpenedAgent): Promise<void> {
     if (box.sent.some((it) => it.type === 'rejected' && it.pushId === pushId)) break;
     await (left > TURNS_MAX / 2 ? turn() : systemClock.sleep(5));
     if (isSuperseded(box)) break;
-    if (!box.agent.window.status().online) await online(box);
+    if (!box.agent.box.status().online) await online(box);
   }
   box.sent.splice(0, box.sent.length);
 }
 
 /** Such a box has stopped for good (PROTOCOL.md, clause MSG-8). */
-const isSuperseded = ({ agent }: OpenedAgent) => agent.window.status().fault?.code === 'SUPERSEDED';
+const isSuperseded = ({ agent }: OpenedAgent) => agent.box.status().fault?.code === 'SUPERSEDED';
 
 const facts = ({ agent }: OpenedAgent) => {
-  const { state, order, lastPayment, journal, fault } = agent.window.status();
+  const { state, order, lastPayment, journal, fault } = agent.box.status();
   return JSON.stringify({ state, order, lastPayment, journal, fault });
 };
 
@@ -130,7 +130,7 @@ const toldBox: Target['open'] = async (world) => {
       const before = facts(box);
       box.say(bytes);
       await caughtUp(box);
-      const { window } = box.agent;
+      const { box: window } = box.agent;
       hold(typeof sceneText(window.scene()) === 'string', () => 'no text');
       const after = facts(box);
       hold(

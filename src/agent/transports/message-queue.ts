@@ -2,7 +2,7 @@ import { PayboxError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { BoundedQueue } from '../../lib/queue.ts';
 import type { DownMessage, DownOf } from '../../protocol/messages.ts';
-import type { Arrival, TransportIo } from '../contract.ts';
+import type { InboundMessage, TransportIo } from '../contract.ts';
 
 /**
  * Messages that wait for the box's loop. Of more, the oldest push is dropped, which its gateway takes back at its
@@ -26,7 +26,7 @@ interface IncomingIo {
  * The receiving side of one connection: what has arrived, and why the connection ended. Iterating ends after `close`
  * and throws the reason after `fail`, in both cases once everything that had arrived is read.
  */
-export class Incoming implements AsyncIterable<Arrival> {
+export class MessageQueue implements AsyncIterable<InboundMessage> {
   readonly #queue = new BoundedQueue<Waiting>(INCOMING_MAX, 'reject');
   readonly #ended = new AbortController();
   readonly #log: Logger;
@@ -99,7 +99,7 @@ export class Incoming implements AsyncIterable<Arrival> {
   }
 
   /** Only the newest push can take the screen: an older one that has waited until here costs no more than its answer. */
-  async *[Symbol.asyncIterator](): AsyncGenerator<Arrival, void, void> {
+  async *[Symbol.asyncIterator](): AsyncGenerator<InboundMessage, void, void> {
     for await (const message of this.#queue) {
       // Its gateway has answered that the box is away: nobody could be told that the QR is there.
       if (message.type === 'show' && this.ended) continue;

@@ -5,7 +5,7 @@ import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { runProgram } from '../../voice/program.ts';
-import type { Key, PartStatus } from '../contract.ts';
+import type { Key, PeripheralStatus } from '../contract.ts';
 
 type Lines = { [key in Key]?: number | undefined };
 
@@ -41,7 +41,7 @@ export interface ButtonIo {
 
 /** Buttons that are watched until they are closed. */
 export interface Buttons {
-  status(): PartStatus;
+  status(): PeripheralStatus;
   /** Lets the lines go; no key is pressed afterwards. */
   close(): Promise<void>;
 }
@@ -94,7 +94,7 @@ class GpioButtons implements Buttons {
     this.#running = this.#run();
   }
 
-  status(): PartStatus {
+  status(): PeripheralStatus {
     return { ok: this.#failure === undefined, reason: this.#failure ?? null };
   }
 
@@ -213,9 +213,9 @@ class GpioButtons implements Buttons {
       child.stdout.setEncoding('latin1').on('data', (text: string) => {
         const nowMs = clock.monotonicMs();
         if (nowMs - sinceMs >= 1_000) [sinceMs, edges] = [nowMs, 0];
-        const whole = (rest + text).split('\n');
-        rest = (whole.pop() ?? '').slice(0, LINE_CHARS_MAX);
-        edges += whole.length;
+        const complete = (rest + text).split('\n');
+        rest = (complete.pop() ?? '').slice(0, LINE_CHARS_MAX);
+        edges += complete.length;
         if (this.#stop.signal.aborted) return;
         if (edges > EDGES_PER_SECOND_MAX) {
           child.stdout.removeAllListeners('data').resume();
@@ -223,7 +223,7 @@ class GpioButtons implements Buttons {
           reject(buttonFault(what, 'check the wiring, and that each button is on the line that is configured'));
           return;
         }
-        for (const each of whole) {
+        for (const each of complete) {
           const [, number, type] = edge.exec(each) ?? [];
           const button = contacts.get(Number(number));
           if (button === undefined) this.#unknown(each);

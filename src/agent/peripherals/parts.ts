@@ -9,13 +9,13 @@ import type { BoxStatus, Key, PageSound } from '../contract.ts';
 import { type ButtonOptions, type Buttons, watchButtons } from './buttons.ts';
 
 /** What may be attached to a box beside its displays; what is absent is not there. */
-export interface PartsSetup {
+export interface PeripheralOptions {
   voice?: VoiceOptions | undefined;
   light?: LightOptions | undefined;
   buttons?: ButtonOptions | undefined;
 }
 
-export interface PartsIo {
+export interface PeripheralsIo {
   clock: Clock;
   log: Logger;
   press(key: Key): void;
@@ -24,13 +24,13 @@ export interface PartsIo {
 }
 
 /** Voice, light and buttons of a box. None of them can make the box wait or fail. */
-export class Parts {
+export class Peripherals {
   readonly #voice: Voice | undefined;
   readonly #light: Light | undefined;
   readonly #buttons: Buttons | undefined;
   #sound: PageSound | undefined;
 
-  constructor({ voice, light, buttons }: PartsSetup, io: PartsIo) {
+  constructor({ voice, light, buttons }: PeripheralOptions, io: PeripheralsIo) {
     const onPage = (said: Omit<PageSound, 'number'>) => {
       this.#sound = { ...said, number: (this.#sound?.number ?? 0) + 1 };
       io.changed();

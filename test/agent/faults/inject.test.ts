@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { edgesOf } from '../../../src/agent/faults/edges.ts';
+import { injectFaults } from '../../../src/agent/faults/inject.ts';
 import type { ConfiguredDisplay } from '../../../src/agent/screen/screen.ts';
 import type { DisplayIo, Frame, SerialLine } from '../../../src/display/contract.ts';
 import { createLogger } from '../../../src/lib/log.ts';
@@ -12,8 +12,8 @@ const SURFACE = { kind: 'characters', columns: 1, rows: 1, halfBlocks: false } a
 const FRAME: Frame = { kind: 'characters', columns: 1, rows: 1, cells: [] };
 const SCENE: Scene = { kind: 'blank' };
 
-/** The edges of a box with two displays; the first is on a wire that says everything back. */
-async function edges({ faults }: { faults: boolean }) {
+/** What faults wrap of a box with two displays; the first is on a serial line. */
+async function injected() {
   const clock = new VirtualClock();
   const log = createLogger(new PassThrough().resume(), clock, 'json');
   const drawn: string[] = [];
@@ -36,8 +36,8 @@ async function edges({ faults }: { faults: boolean }) {
       return { surface: SURFACE, draw: async () => void drawn.push(driver), close: async () => undefined };
     },
   });
-  const setup = { displays: [displayOf('first'), displayOf('second')] as const, faults };
-  const at = edgesOf(setup, { clock, random: systemRandom, log });
+  const setup = { displays: [displayOf('first'), displayOf('second')] as const };
+  const at = injectFaults(setup, { clock, random: systemRandom, log });
   const io = {
     clock,
     log,
@@ -48,25 +48,19 @@ async function edges({ faults }: { faults: boolean }) {
     requestDraw: () => undefined,
   } satisfies DisplayIo;
   const open = (which: 0 | 1) => at.setup.displays[which].open(io, new AbortController().signal);
-  return { ...at, given: setup, clock, drawn, sent, hear: (bytes: Uint8Array) => hear(bytes), line, open };
+  return { ...at, clock, drawn, sent, hear: (bytes: Uint8Array) => hear(bytes), line, open };
 }
 
-function noiseOrdered(it: Awaited<ReturnType<typeof edges>>, how: object = {}) {
-  if (it.faults === undefined) throw new Error('no faults');
+function noiseOrdered(it: Awaited<ReturnType<typeof injected>>, how: object = {}) {
   it.faults.order({ fault: 'serial-noise', seconds: 60, seed: 7, ...how });
   return it.faults;
 }
 
-describe('the edges of a box', () => {
-  it('are as they were given where no faults are made', async () => {
-    const { setup, given, deps, clock, faults } = await edges({ faults: false });
-    expect([setup === given, deps.clock === clock, faults]).toEqual([true, true, undefined]);
-  });
-
+describe('injected faults of a box', () => {
   it('let a slow display take a second for each picture, and no other', async () => {
-    const { open, faults, clock, drawn } = await edges({ faults: true });
+    const { open, faults, clock, drawn } = await injected();
     const [first, second] = [await open(0), await open(1)];
-    faults?.order({ fault: 'display-slow', seconds: 10 });
+    faults.order({ fault: 'display-slow', seconds: 10 });
     const slow = first.draw(FRAME, SCENE);
     await second.draw(FRAME, SCENE);
     await clock.advance(999);
@@ -75,7 +69,7 @@ describe('the edges of a box', () => {
     await slow;
     expect(drawn).toEqual(['second', 'first']);
     await clock.advance(9_000);
-    expect(faults?.standing()).toEqual([]);
+    expect(faults.standing()).toEqual([]);
     await first.draw(FRAME, SCENE);
     expect(drawn).toHaveLength(3);
   });
@@ -83,7 +77,7 @@ describe('the edges of a box', () => {
   it('change one byte in a hundred on a noisy wire, the same ones for the same seed, in each direction', async () => {
     const plain = new Uint8Array(60_000).map((_, index) => index);
     const run = async (how: object, sends = plain) => {
-      const it = await edges({ faults: true });
+      const it = await injected();
       await it.open(0);
       const heard: Uint8Array[][] = [[], []];
       const stops = heard.map((into) => it.line.it?.onData((bytes) => into.push(bytes)));
@@ -114,28 +108,28 @@ describe('the edges of a box', () => {
   });
 
   it('let the calendar jump and come back, and no duration change', async () => {
-    const { deps, clock, faults } = await edges({ faults: true });
+    const { deps, clock, faults } = await injected();
     const wallMs = () => deps.clock.wallMs() - clock.wallMs();
-    const ordered = faults?.order({ fault: 'box-clock', seconds: 60 });
+    const ordered = faults.order({ fault: 'box-clock', seconds: 60 });
     expect(wallMs()).toBe(7_200_000);
     expect(deps.clock.monotonicMs()).toBe(clock.monotonicMs());
     await clock.advance(59_999);
     expect(wallMs()).toBe(7_200_000);
-    expect(faults?.standing()).toEqual([{ ...ordered, happened: 1 }]);
+    expect(faults.standing()).toEqual([{ ...ordered, happened: 1 }]);
     await clock.advance(1);
     expect(wallMs()).toBe(0);
-    faults?.order({ fault: 'box-clock', chance: 0 });
+    faults.order({ fault: 'box-clock', chance: 0 });
     expect(wallMs()).toBe(0);
   });
 
   it('last as long as is said, or until they have happened so often, or else as long as their kind does', async () => {
-    const { deps, clock, faults } = await edges({ faults: true });
-    const standing = () => faults?.standing().map((it) => [it.fault, it.happened]);
-    faults?.order({ fault: 'display-slow', times: 2 });
-    faults?.order({ fault: 'disk-full' });
-    faults?.order({ fault: 'box-clock', seconds: 3 });
+    const { deps, clock, faults } = await injected();
+    const standing = () => faults.standing().map((it) => [it.fault, it.happened]);
+    faults.order({ fault: 'display-slow', times: 2 });
+    faults.order({ fault: 'disk-full' });
+    faults.order({ fault: 'box-clock', seconds: 3 });
     expect(deps.clock.wallMs()).toBeGreaterThan(clock.wallMs());
-    expect(faults?.happens('display-slow')).toBeDefined();
+    expect(faults.happens('display-slow')).toBeDefined();
     await clock.advance(3_000);
     expect(standing()).toEqual([
       ['display-slow', 1],
@@ -144,8 +138,8 @@ describe('the edges of a box', () => {
     await clock.advance(7_000);
     expect(standing()).toEqual([['display-slow', 1]]);
     await clock.advance(600_000);
-    expect(faults?.happens('display-slow')).toBeDefined();
+    expect(faults.happens('display-slow')).toBeDefined();
     expect(standing()).toEqual([]);
-    expect(faults?.happens('display-slow')).toBeUndefined();
+    expect(faults.happens('display-slow')).toBeUndefined();
   });
 });

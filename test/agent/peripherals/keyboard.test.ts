@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream';
 import type { ReadStream } from 'node:tty';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Key } from '../../../src/agent/contract.ts';
-import { isInForeground, watchKeyboard } from '../../../src/agent/parts/keyboard.ts';
+import { isInForeground, watchKeyboard } from '../../../src/agent/peripherals/keyboard.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';
@@ -212,7 +212,7 @@ async function onTerminal(...body: string[]) {
   const src = join(import.meta.dirname, '../../../src');
   const imports = [
     `import { spawnSync } from 'node:child_process';`,
-    `import { isInForeground, watchKeyboard } from '${src}/agent/keyboard.ts';`,
+    `import { isInForeground, watchKeyboard } from '${src}/agent/peripherals/keyboard.ts';`,
     `import { systemClock } from '${src}/lib/clock.ts';`,
     `import { createLogger } from '${src}/lib/log.ts';`,
     `const mode = () => spawnSync('stty', ['-a'], { stdio: ['inherit', 'pipe', 'inherit'] }).stdout.toString().match(/-?\\b(isig|icanon|echo)\\b/g);`,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { INCOMING_MAX, Incoming } from '../../../src/agent/transports/incoming.ts';
+import { INCOMING_MAX, MessageQueue } from '../../../src/agent/transports/message-queue.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { encode } from '../../../src/protocol/codec.ts';
@@ -28,7 +28,7 @@ function incomingOf(...messages: DownMessage[]) {
   return incomingWith(NO_SEAL, ...messages);
 }
 
-function incomingWith(seal: ConstructorParameters<typeof Incoming>[0]['seal'], ...messages: DownMessage[]) {
+function incomingWith(seal: ConstructorParameters<typeof MessageQueue>[0]['seal'], ...messages: DownMessage[]) {
   const events: string[] = [];
   const out = new Writable({
     write: (chunk, _encoding, done) => {
@@ -36,7 +36,7 @@ function incomingWith(seal: ConstructorParameters<typeof Incoming>[0]['seal'], .
       done();
     },
   });
-  const incoming = new Incoming({ log: createLogger(out, systemClock, 'json'), seal, heard: () => undefined });
+  const incoming = new MessageQueue({ log: createLogger(out, systemClock, 'json'), seal, heard: () => undefined });
   const take = (message: DownMessage) => incoming.take(encode(message));
   for (const message of messages) take(message);
   /** What is read while the connection is open. */

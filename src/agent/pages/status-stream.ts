@@ -3,7 +3,7 @@ import type { Frame } from '../../display/contract.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { EventStream } from '../../lib/event-stream.ts';
 import type { Logger } from '../../lib/log.ts';
-import type { BoxStatus, BoxWindow } from '../contract.ts';
+import type { BoxApi, BoxStatus } from '../contract.ts';
 import type { Access } from './guard.ts';
 
 /** Pages that watch one box. */
@@ -20,8 +20,8 @@ export function statusFor(status: BoxStatus, { isHere }: Pick<Access, 'isHere'>)
 }
 
 /** Numbers the frames of a box and sends every change to the pages that watch it, as server-sent events. */
-export class LiveStatus {
-  readonly #window: BoxWindow;
+export class StatusStream {
+  readonly #box: BoxApi;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #watchers = new Map<EventStream, Pick<Access, 'isHere'>>();
@@ -30,16 +30,16 @@ export class LiveStatus {
   #number = 0;
   #scheduled = false;
 
-  constructor(window: BoxWindow, { clock, log }: { clock: Clock; log: Logger }) {
-    this.#window = window;
+  constructor(box: BoxApi, { clock, log }: { clock: Clock; log: Logger }) {
+    this.#box = box;
     this.#clock = clock;
     this.#log = log;
-    this.#stopListening = window.onChange(() => this.#schedule());
+    this.#stopListening = box.onChange(() => this.#schedule());
   }
 
   /** The newest frame, with a number that is another for every other frame. */
   currentFrame(): { frame: Frame | undefined; number: number } {
-    const frame = this.#window.frame();
+    const frame = this.#box.frame();
     if (frame !== this.#frame) {
       this.#frame = frame;
       this.#number += 1;
@@ -84,8 +84,8 @@ export class LiveStatus {
 
   #data(access: Pick<Access, 'isHere'>): string {
     const { number } = this.currentFrame();
-    const sound = this.#window.sound()?.number ?? 0;
-    const status = statusFor(this.#window.status(), access);
+    const sound = this.#box.sound()?.number ?? 0;
+    const status = statusFor(this.#box.status(), access);
     return JSON.stringify({ frame: number, sound, status });
   }
 }
