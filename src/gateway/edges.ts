@@ -2,14 +2,14 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
 import type { FaultName, FaultOrder, StandingFault } from '../protocol/faults.ts';
+import type { Tokens } from './access/tokens.ts';
 import type { BrokerListener, EmbeddedBroker } from './boxes/broker.ts';
 import type { BrokerLogin } from './boxes/broker-rights.ts';
 import type { Connect } from './boxes/connection.ts';
 import type { Hub } from './boxes/hub.ts';
 import type { MakeAttempt } from './callbacks/attempt.ts';
-import { createReceivePayment, type ReceivePayment, type ReceivePaymentDeps } from './service/receive-payment.ts';
 import { type Result, refuse } from './result.ts';
-import type { Tokens } from './access/tokens.ts';
+import { createReceivePayment, type ReceivePayment, type ReceivePaymentDeps } from './service/receive-payment.ts';
 
 /** The hub as the transports of boxes use it. */
 export type BoxHub = Pick<Hub, 'session' | 'receive' | 'disconnected'>;

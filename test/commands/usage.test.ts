@@ -3,11 +3,14 @@ import { readFileSync } from 'node:fs';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
+import { VERBS } from '../../src/bench/vocabulary/steps.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { CLI, payboxToEnd, run } from '../support/processes.ts';
 import { faultTable } from './readme-faults.ts';
 
 const readme = readFileSync(resolve(import.meta.dirname, '../../README.md'), 'utf8');
+const manual = readFileSync(resolve(import.meta.dirname, '../../src/bench/README.md'), 'utf8');
 
 describe('the command line', () => {
   it('tells its version and teaches with --help', async () => {
@@ -29,12 +32,24 @@ describe('the command line', () => {
     for (const option of options) expect(readme).toContain(option);
   });
 
-  it('has every command of bench, and every fault with its magic content in the README', async () => {
+  it('has every command, option, step and fault of the bench in its manual', async () => {
     const { output: help } = await payboxToEnd('bench', '--help');
     const commands = [...help.matchAll(/^ {2}(\w+) \[options\]/gm)].map((match) => match[1] ?? '');
     expect(commands).toEqual(expect.arrayContaining(['run', 'conformance', 'serve', 'list']));
-    for (const command of commands) expect(readme).toContain(`paybox bench ${command}`);
-    expect(readme).toContain(`<!-- faults:begin -->\n\n${faultTable()}\n\n<!-- faults:end -->`);
+    for (const command of commands) expect(manual).toContain(`paybox bench ${command}`);
+    for (const command of [['bench', 'run'], ['bench', 'serve'], ['fleet']]) {
+      const { output } = await payboxToEnd(...command, '--help');
+      const options = [...output.matchAll(/^ {2}(--[\w-]+)/gm)].map((match) => match[1] ?? '');
+      expect(options.length).toBeGreaterThan(6);
+      for (const option of options) expect(manual).toContain(option);
+    }
+    for (const verb of VERBS) expect(manual).toMatch(new RegExp(`^\\| .*\`${verb}\``, 'm'));
+    expect(manual).toContain(`<!-- faults:begin -->\n\n${faultTable()}\n\n<!-- faults:end -->`);
+  });
+
+  it('has a scenario in the manual of the bench that can be read', () => {
+    const [, yaml = ''] = /\n( {4}name: Tea[\s\S]*?)\n\n/.exec(manual) ?? [];
+    expect(parseScenario(yaml.replaceAll(/^ {4}/gm, ''), 'manual.yaml').steps).toHaveLength(6);
   });
 
   it.each([

@@ -1,9 +1,9 @@
 import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
+import { Logins } from '../../src/gateway/access/logins.ts';
 import { startBroker } from '../../src/gateway/boxes/broker.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
-import { Logins } from '../../src/gateway/access/logins.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';

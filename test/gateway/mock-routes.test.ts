@@ -1,8 +1,8 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { Logins } from '../../src/gateway/access/logins.ts';
 import { requireAdmin } from '../../src/gateway/http/admin.ts';
 import { createApp } from '../../src/gateway/http/app.ts';
-import { Logins } from '../../src/gateway/access/logins.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { connectFakeBox } from '../support/fake-box.ts';

@@ -7,8 +7,8 @@ import type { Code } from '../../protocol/codes.ts';
 import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
 import { UNREAD_BYTES_MAX } from '../boxes/connection.ts';
 import { parseJson, unknownFields } from '../decode.ts';
-import type { LoginAttempt, Logins } from './logins.ts';
 import type { Refusal, Result } from '../result.ts';
+import type { LoginAttempt, Logins } from './logins.ts';
 
 /** Statuses of PROTOCOL.md, clause ERR-2; 404, 405, 413 and 415 are given where they arise. */
 const STATUS_OF: Partial<Record<Code, number>> = { E74: 401, E05: 500 };

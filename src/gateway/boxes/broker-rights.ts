@@ -4,8 +4,8 @@ import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { boxMayPublish, boxMaySubscribe, boxTopic } from '../../protocol/topics.ts';
-import type { Directory } from '../directory.ts';
 import { boxPasswordOf, type Logins } from '../access/logins.ts';
+import type { Directory } from '../directory.ts';
 import { LimitedSocket } from './packet-limit.ts';
 
 /** What is published with QoS 2 would be kept until its end, which need never come. */

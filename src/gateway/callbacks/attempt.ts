@@ -5,8 +5,8 @@ import { reasonOf } from '../../lib/errors.ts';
 import { openHttp } from '../../lib/http-client.ts';
 import { tokenResponse, transactionSyncReply } from '../../protocol/http-api.ts';
 import { signWebhook } from '../../protocol/webhook.ts';
-import type { CallbackAuth } from '../config.ts';
 import { checkedLookup, destinationProblem, hostOf, type OwnPorts, portOf } from '../callback-destination.ts';
+import type { CallbackAuth } from '../config.ts';
 
 /** With the request for the partner's token (PROTOCOL.md, clause SYN-6). */
 const ATTEMPT_TIMEOUT_MS = 10_000;

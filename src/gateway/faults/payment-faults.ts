@@ -1,6 +1,11 @@
 import type { FaultName } from '../../protocol/faults.ts';
 import type { Directory } from '../directory.ts';
-import { createReceivePayment, type IncomingMoney, type ReceivePayment, type ReceivePaymentDeps } from '../service/receive-payment.ts';
+import {
+  createReceivePayment,
+  type IncomingMoney,
+  type ReceivePayment,
+  type ReceivePaymentDeps,
+} from '../service/receive-payment.ts';
 import type { Faults } from './faults.ts';
 
 const OTHER_VND = 1_000;

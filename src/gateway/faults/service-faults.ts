@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Logger } from '../../lib/log.ts';
 import { PATHS } from '../../protocol/http-api.ts';
-import type { Directory } from '../directory.ts';
-import { isObject, parseJson } from '../decode.ts';
 import { answerRefusal, bearerToken, pathOf } from '../access/requests.ts';
 import type { Tokens } from '../access/tokens.ts';
+import { isObject, parseJson } from '../decode.ts';
+import type { Directory } from '../directory.ts';
 import type { Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 

@@ -5,12 +5,12 @@ import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER, BOX_SILENCE_MAX_MS } from '../../protocol/http-api.ts';
+import { boxPasswordOf, type Logins } from '../access/logins.ts';
+import { answerRefusal, basicCredentials, isLoggedIn, openStream } from '../access/requests.ts';
 import { type BoxConnection, type Connect, connectionToEvict } from '../boxes/connection.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { MessageSigner } from '../boxes/message-signer.ts';
 import type { Directory } from '../directory.ts';
-import { boxPasswordOf, type Logins } from '../access/logins.ts';
-import { answerRefusal, basicCredentials, isLoggedIn, openStream } from '../access/requests.ts';
 
 /** Open streams of one box: the one in use and those not yet ended. One more ends another that is not in use. */
 const STREAMS_PER_BOX_MAX = 4;

@@ -2,12 +2,12 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import { ENROLMENTS_PATH, enrolmentRequest } from '../../protocol/enrolment.ts';
-import type { Directory } from '../directory.ts';
 import type { Enrolments } from '../access/enrolments.ts';
 import type { Logins } from '../access/logins.ts';
+import { answerRefusal, readBody } from '../access/requests.ts';
+import type { Directory } from '../directory.ts';
 import type { Result } from '../result.ts';
 import { requireAdmin } from './admin.ts';
-import { answerRefusal, readBody } from '../access/requests.ts';
 
 const REQUEST_BYTES_MAX = 1_024;
 

@@ -2,12 +2,12 @@ import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { PAGE_POLICY } from '../../lib/http-guard.ts';
 import type { Logger } from '../../lib/log.ts';
+import { answerRefusal } from '../access/requests.ts';
 import type { BacklogReader } from '../callbacks/backlog.ts';
 import type { Health } from '../health.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Store } from '../store/store.ts';
 import { openApi } from './openapi.ts';
-import { answerRefusal } from '../access/requests.ts';
 
 const OWN = new URL('../pages/', import.meta.url);
 const SWAGGER = new URL('.', import.meta.resolve('swagger-ui-dist/package.json'));

@@ -9,14 +9,14 @@ import {
   type TokenResponse,
   testCallbackRequest,
 } from '../../protocol/http-api.ts';
+import type { Logins } from '../access/logins.ts';
+import { answerRefusal, basicCredentials, bearerToken, isLoggedIn, readBody } from '../access/requests.ts';
+import { TOKEN_SECONDS, type Tokens } from '../access/tokens.ts';
 import type { PartnerConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
-import type { Logins } from '../access/logins.ts';
 import type { Result } from '../result.ts';
 import type { Service } from '../service/service.ts';
-import { TOKEN_SECONDS, type Tokens } from '../access/tokens.ts';
 import type { TrafficLog } from '../traffic-log.ts';
-import { answerRefusal, basicCredentials, bearerToken, isLoggedIn, readBody } from '../access/requests.ts';
 import { logCalls } from './traffic-routes.ts';
 
 export interface ServiceRoutesDeps {

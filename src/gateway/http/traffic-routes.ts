@@ -2,8 +2,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import { WIRE_PAGE_MAX } from '../../protocol/wire.ts';
-import type { TrafficLog } from '../traffic-log.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
+import type { TrafficLog } from '../traffic-log.ts';
 
 const wireQuery = z.object({
   since: z.coerce.number().int().min(0).default(0),

@@ -3,9 +3,9 @@ import { findBank } from '../../protocol/banks.ts';
 import { amountVnd, bankAccount, LIMITS } from '../../protocol/fields.ts';
 import { type GenerateRequest, generateRequest } from '../../protocol/http-api.ts';
 import { encodeVietQr } from '../../protocol/vietqr.ts';
+import { decodeBody } from '../decode.ts';
 import type { Directory } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
-import { decodeBody } from '../decode.ts';
 
 const CONTENT = /^[A-Za-z0-9 .,\-_/:#]*$/;
 

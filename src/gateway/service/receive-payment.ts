@@ -5,9 +5,9 @@ import type { Hub } from '../boxes/hub.ts';
 import type { CallbackDispatcher } from '../callbacks/dispatcher.ts';
 import type { Changes } from '../changes.ts';
 import type { Directory } from '../directory.ts';
-import { paymentEffects } from './payment-effects.ts';
 import type { PaymentDetails } from '../store/repositories/payments.ts';
 import type { Store } from '../store/store.ts';
+import { paymentEffects } from './payment-effects.ts';
 
 /** Money that comes in at an account, and what it pays: whatever fits it, or one order by its id. */
 export interface IncomingMoney {

@@ -4,9 +4,9 @@ import { LIMITS } from '../../protocol/fields.ts';
 import { type SendQrRequest, sendQrRequest } from '../../protocol/http-api.ts';
 import { decodeVietQr, type VietQr } from '../../protocol/vietqr.ts';
 import type { BoxConfig, PartnerConfig } from '../config.ts';
+import { decodeBody } from '../decode.ts';
 import type { Account, Directory } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
-import { decodeBody } from '../decode.ts';
 
 /** A push that only the box itself may still refuse. */
 export interface Sendable {

@@ -6,15 +6,15 @@ import type { Hub } from '../boxes/hub.ts';
 import type { Changes } from '../changes.ts';
 import type { GatewayConfig, PartnerConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
-import { generate } from './generate.ts';
-import { decideSendQr, type Sendable } from './send-qr.ts';
-import { decideTestCallback } from './test-callback.ts';
 import type { Metrics } from '../metrics.ts';
-import type { ReceivePayment } from './receive-payment.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import type { NewOrder } from '../store/repositories/orders.ts';
 import type { PaymentDetails } from '../store/repositories/payments.ts';
 import type { Store } from '../store/store.ts';
+import { generate } from './generate.ts';
+import type { ReceivePayment } from './receive-payment.ts';
+import { decideSendQr, type Sendable } from './send-qr.ts';
+import { decideTestCallback } from './test-callback.ts';
 
 export interface ServiceDeps {
   config: GatewayConfig;

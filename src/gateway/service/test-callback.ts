@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { findBank } from '../../protocol/banks.ts';
 import { amountVnd, bankAccount, LIMITS } from '../../protocol/fields.ts';
 import type { PartnerConfig } from '../config.ts';
+import { isObject } from '../decode.ts';
 import type { Account, Directory } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
-import { isObject } from '../decode.ts';
 
 const content = z.string().regex(new RegExp(`^[A-Za-z0-9 ]{1,${LIMITS.testCallbackContentMax}}$`));
 const transType = z.enum(['C', 'D']).default('C');
