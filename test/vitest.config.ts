@@ -1,5 +1,6 @@
-import { globSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './support/longest-first.ts';
@@ -8,20 +9,15 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const WORKERS_MAX = 16;
 
 const filesOf = (...patterns: string[]) => globSync(patterns, { cwd: ROOT });
-/** Tests that change what a process has once, so that each has its own: a module, the environment, memory, listeners. */
-const ALONE = filesOf(
-  'test/agent/all-dead.test.ts',
-  'test/agent/journal/**/*.test.ts',
-  'test/agent/parts/keyboard.test.ts',
-  'test/display/{drivers,io}/**/*.test.ts',
-  'test/display/fonts.test.ts',
-  'test/gateway/**/{broker,broker-limits,enrolment-crowd,faults-held,hardening,known-logins,login-work,logins}.test.ts',
-  'test/lib/parent.test.ts',
-  'test/provision/{disk,provision}.test.ts',
-  'test/voice/speech/espeak.test.ts',
-);
 const filesBut = (others: readonly string[], ...patterns: string[]) =>
   filesOf(...patterns).filter((file) => !others.includes(file));
+/** Tests that change or measure what a process has once: a module, its environment, its listeners, its memory. */
+const NEEDS_A_PROCESS = /\bvi\.(mock|spyOn|stubEnv)|\bprocess\.(env|on|once|chdir|umask|memoryUsage)\b|\bkeptBytes\b/;
+const ALONE = [
+  ...filesOf('test/**/*.test.ts').filter((file) => NEEDS_A_PROCESS.test(readFileSync(join(ROOT, file), 'utf8'))),
+  // Drivers listen to signals and the end of their process.
+  ...filesOf('test/display/{drivers,io}/**/*.test.ts'),
+];
 /** Rooms without files, sockets and programs: `npm run test:quick`. */
 const PURE = filesBut(ALONE, 'test/{box,lib,protocol}/**/*.test.ts', 'test/display/layout/**/*.test.ts');
 /** Rooms whose tests run in their own process: a worker imports the code once for many files. */
