@@ -2,7 +2,7 @@ import { curls } from './begin.js';
 import { $, el, money, notice, pill, stack, table, time } from './elements.js';
 import { enrolments, startEnrolForm } from './enrol.js';
 import { faults, offerBoxes } from './faults.js';
-import { owed, startResendForm } from './resend.js';
+import { drawBacklog, startResendForm } from './resend.js';
 
 const TOPICS = ['boxes', 'enrolments', 'orders', 'payments', 'callbacks', 'faults'];
 const opened = new Set();
@@ -64,7 +64,7 @@ const draw = {
             ? `${it.transport} since ${time(it.since)} · ${it.display} · ${it.agentVersion}`
             : it.hasSecret
               ? 'not connected'
-              : 'has no secret: it has to enrol',
+              : 'has no secret: it must enrol',
         ),
       ),
     );
@@ -225,7 +225,7 @@ const COUNTS = {
 };
 
 const asked = new Map();
-/** Draws a list anew; changes that come in a burst are drawn once. */
+/** Draws a list again, once for several changes at the same time. */
 function refresh(topic) {
   if (asked.has(topic)) return;
   asked.set(
@@ -235,7 +235,7 @@ function refresh(topic) {
       try {
         const rows = await (await ask(`/_mock/${topic}`)).json();
         $(topic).replaceChildren(...draw[topic](rows));
-        if (topic === 'callbacks') owed(await (await ask('/_mock/callbacks/backlog')).json());
+        if (topic === 'callbacks') drawBacklog(await (await ask('/_mock/callbacks/backlog')).json());
         else $(`${topic}-count`).textContent = COUNTS[topic]?.(rows) ?? (rows.length || '');
       } catch (error) {
         $('live').title = error.message;
@@ -251,7 +251,7 @@ async function start() {
 }
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-/** Reads the events itself: an EventSource could not send the admin token. */
+/** Reads the events with fetch: an EventSource cannot send the admin token. */
 async function watch() {
   for (;;) {
     try {

@@ -1,23 +1,23 @@
 import { $, el, notice, time } from './elements.js';
 
-/** As the QR of a box says it; whatever else stands there is nobody's. */
+/** The form in the QR of a box; anything else is ignored. */
 const FRAGMENT = /^#enrol\/(VVB\d{6})\/([\dA-Za-z-]{12,14})$/;
 const ADVICE = {
   WRONG_CODE: 'no box shows this code: read it on the screen again',
   CODE_SHARED:
-    'somebody else may have read this code too: let nobody see the screen, and take the new one; see in the log who else asks',
-  ENROLMENT_CLOSED: 'this box is not to be enrolled: see the configuration of the gateway',
+    'somebody else may know this code: hide the screen and use the new code; the log shows who else asks',
+  ENROLMENT_CLOSED: 'enrolment of this box is closed: see the configuration of the gateway',
   E35: 'no box has this code',
 };
 
-/** The boxes that ask, and the form that accepts one; `ask` is asked as the console asks everything. */
+/** Draws the boxes that ask to enrol; `ask` sends a request of the console. */
 export function enrolments(ask, asking) {
   const form = $('enrol-form');
   $('enrol').hidden = asking.length === 0 && form.elements.code.value === '';
   const reject = (terminalCode) => async () => {
     try {
       await ask(`/_mock/enrolments/${terminalCode}/reject`, { method: 'POST' });
-      notice(`${terminalCode} is turned down`);
+      notice(`${terminalCode} is rejected`);
     } catch (error) {
       notice(error.message);
     }
@@ -30,7 +30,7 @@ export function enrolments(ask, asking) {
       el('div', { class: 'sub' }, `serial ${it.serialNumber}`),
       el('div', { class: 'sub' }, `from ${it.from.join(', ')} since ${time(it.since)}`),
       it.requests > 1
-        ? el('div', { class: 'sub' }, `${it.requests} requests: only the code tells which is the box`)
+        ? el('div', { class: 'sub' }, `${it.requests} requests: only the code shows which is the box`)
         : '',
       it.replaces ? el('div', { class: 'sub' }, 'has a secret already, which this replaces') : '',
       el('button', { type: 'button', onclick: reject(it.terminalCode) }, 'Reject'),
@@ -38,7 +38,7 @@ export function enrolments(ask, asking) {
   );
 }
 
-/** Fills the form from the address, and nothing more: a person compares it with the box and accepts. */
+/** Fills the form from the address, and does not send it: a person compares the code with the box and accepts. */
 export function startEnrolForm(ask) {
   const form = $('enrol-form');
   const fill = () => {

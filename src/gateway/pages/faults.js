@@ -8,7 +8,7 @@ const PLACES = {
   link: 'Links of boxes',
 };
 
-/** The boxes that a fault can be ordered for; the choice of before stays. */
+/** Lists the boxes for which a fault can be ordered, and keeps the selected one. */
 export function offerBoxes(boxes) {
   const select = $('fault-box');
   const chosen = select.value;
@@ -17,7 +17,7 @@ export function offerBoxes(boxes) {
   select.value = boxes.some((it) => it.terminalCode === chosen) ? chosen : '';
 }
 
-/** What stands, and what can be ordered; `ask` is asked as the console asks everything. */
+/** Draws active faults, and those that can be ordered; `ask` sends a request of the console. */
 export function faults(ask, { faults: offered, standing }) {
   $('fault-section').hidden = offered.length === 0;
   const run = (path, options, said) => async () => {
@@ -39,7 +39,7 @@ export function faults(ask, { faults: offered, standing }) {
   };
   const end = ({ id, fault }) => {
     const onclick = run(`/_mock/faults/${id}`, () => ({ method: 'DELETE' }), `${fault} is ended`);
-    return el('button', { type: 'button', title: 'what it holds back goes on at once', onclick }, 'End');
+    return el('button', { type: 'button', title: 'delayed traffic continues at once', onclick }, 'End');
   };
   const copy = (magic) =>
     el(
@@ -79,9 +79,9 @@ export function faults(ask, { faults: offered, standing }) {
 
 function standingTable(standing, isPerBox, end) {
   const columns = [
-    ['Stands', 'mono'],
+    ['Active fault', 'mono'],
     ['For', ''],
-    ['Happened', ''],
+    ['Occurred', ''],
     ['', 'acts'],
   ];
   const rows = standing.map((it) => ({

@@ -2,8 +2,8 @@ import { $, el, notice } from './elements.js';
 
 const ALL = '';
 
-/** What is owed to partners; the choice of before stays. */
-export function owed({ waiting, failed, oldestWaitingSeconds, partners }) {
+/** Draws the backlog of callbacks, and keeps the selected partner. */
+export function drawBacklog({ waiting, failed, oldestWaitingSeconds, partners }) {
   const select = $('resend-partner');
   const chosen = select.value;
   const failing = partners.filter((it) => it.failed > 0);
@@ -20,7 +20,7 @@ export function owed({ waiting, failed, oldestWaitingSeconds, partners }) {
     .join(' · ');
 }
 
-/** The one button that sends again what failed, of a partner or of a time; `ask` is asked as the console asks everything. */
+/** Starts the form that resends failed callbacks of a partner or of a time; `ask` sends a request of the console. */
 export function startResendForm(ask) {
   const form = $('resend-form');
   form.addEventListener('submit', async (event) => {
