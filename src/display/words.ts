@@ -1,7 +1,7 @@
 import type { Holder, Scene } from '../scene.ts';
 import { cleanText } from './charset.ts';
 
-/** What a screen means, which layouts turn into colours. */
+/** The meaning of a screen. Layouts turn it into colours. */
 export type Tone = 'calm' | 'ready' | 'good' | 'ended' | 'bad';
 export type IconName = 'dots' | 'link' | 'dong' | 'tick' | 'clock' | 'cross' | 'alert';
 
@@ -18,22 +18,22 @@ export interface Page {
   /** The same for a screen too narrow for it. */
   shortTitle: string;
   amount: string | undefined;
-  /** What a person reads off and types elsewhere, in groups joined by hyphens. */
+  /** A code that a person types elsewhere, in groups joined by hyphens. */
   code: string | undefined;
-  /** What matters most first. */
+  /** The most important first. */
   facts: Fact[];
-  /** Whether the facts are of one kind, so that their labels are all said or none. */
+  /** Whether the facts are of one kind: then all labels are shown, or none. */
   list: boolean;
   /** Whole seconds as `m:ss`, or minutes as `9 phút`, while they count. */
   timeLeft: string | undefined;
-  /** What to do, or what happens next. */
+  /** The next step. */
   hint: string | undefined;
-  /** Whether the hint is about the facts, and so is read after them. */
+  /** Whether the hint is about the facts, and stands after them. */
   hintLast: boolean;
   badge: Badge | undefined;
 }
 
-/** What is wrong with the connection. */
+/** A problem of the connection. */
 export interface Badge {
   text: string;
   /** The same for a panel too narrow for it. */
@@ -48,164 +48,105 @@ export const DEVICE_CODE = 'Mã thiết bị';
 /** Stands in for a QR that this screen cannot show scannably. */
 export const NO_ROOM_FOR_QR = 'Màn hình quá nhỏ cho mã QR';
 
-const BLANK = {
-  amount: undefined,
-  code: undefined,
-  facts: [],
-  list: false,
-  timeLeft: undefined,
-  hint: undefined,
-  hintLast: false,
-};
+/** The title, and a shorter one for screens too narrow for it. */
+interface Heading {
+  tone: Tone;
+  icon: IconName;
+  title: string;
+  shortTitle?: string;
+}
 
-/** Titles for screens too narrow for the whole one. */
-const SHORT_TITLES: Partial<Record<Scene['kind'], string>> = {
-  unlinked: 'Chưa liên kết',
-  idle: 'Sẵn sàng',
-  enrol: 'Kích hoạt',
-  setup: 'Cài đặt',
-  account: 'Tài khoản mới',
-  history: 'Gần đây',
-  'too-dense': 'Không có QR',
+const HEADINGS: Readonly<Record<Scene['kind'], Heading>> = {
+  starting: { tone: 'calm', icon: 'dots', title: 'Đang khởi động' },
+  connecting: { tone: 'calm', icon: 'dots', title: 'Đang kết nối…' },
+  enrol: { tone: 'calm', icon: 'link', title: 'Kích hoạt thiết bị', shortTitle: 'Kích hoạt' },
+  setup: { tone: 'bad', icon: 'alert', title: 'Chưa cài đặt xong', shortTitle: 'Cài đặt' },
+  unlinked: { tone: 'calm', icon: 'link', title: 'Chưa liên kết tài khoản', shortTitle: 'Chưa liên kết' },
+  idle: { tone: 'ready', icon: 'dong', title: 'Sẵn sàng thanh toán', shortTitle: 'Sẵn sàng' },
+  payment: { tone: 'ready', icon: 'dong', title: 'Quét mã để thanh toán' },
+  paid: { tone: 'good', icon: 'tick', title: 'Đã nhận' },
+  expired: { tone: 'ended', icon: 'clock', title: 'Mã QR đã hết hạn' },
+  cancelled: { tone: 'ended', icon: 'cross', title: 'Đã hủy thanh toán' },
+  account: { tone: 'ended', icon: 'alert', title: 'Tài khoản nhận tiền mới', shortTitle: 'Tài khoản mới' },
+  'too-dense': { tone: 'bad', icon: 'alert', title: NO_ROOM_FOR_QR, shortTitle: 'Không có QR' },
+  history: { tone: 'calm', icon: 'clock', title: 'Giao dịch gần đây', shortTitle: 'Gần đây' },
+  fault: { tone: 'bad', icon: 'alert', title: 'Lỗi' },
+  blank: { tone: 'calm', icon: 'dots', title: '' },
 };
 
 /** The words of `scene` in Vietnamese; none of a blank one. */
 export function pageOf(scene: Scene): Page {
-  const page = wordsOf(scene);
+  const { tone, icon, title, shortTitle = title } = HEADINGS[scene.kind];
+  const { amount, code, facts = [], list = false, timeLeft, hint, hintLast = false } = detailsOf(scene);
   return {
-    ...page,
-    shortTitle: SHORT_TITLES[scene.kind] ?? page.title,
-    code: cleanText(page.code ?? '') || undefined,
-    hint: cleanText(page.hint ?? '') || undefined,
-    facts: page.facts
-      .map(({ label, value }) => ({ label, value: cleanText(value) }))
-      .filter(({ value }) => value !== ''),
+    tone,
+    icon,
+    title,
+    shortTitle,
+    amount,
+    code: cleanText(code ?? '') || undefined,
+    facts: facts.map(({ label, value }) => ({ label, value: cleanText(value) })).filter(({ value }) => value !== ''),
+    list,
+    timeLeft,
+    hint: cleanText(hint ?? '') || undefined,
+    hintLast,
     badge: badgeOf(scene),
   };
 }
 
-/** Without any connection there is nothing to be read on the way. */
+/** Offline comes first: without a connection nothing can be read on the way. */
 function badgeOf(scene: Scene): Badge | undefined {
   if ('online' in scene && !scene.online) return OFFLINE;
   return 'plainLink' in scene && scene.plainLink ? PLAIN_LINK : undefined;
 }
 
-function wordsOf(scene: Scene): Omit<Page, 'shortTitle' | 'badge'> {
+function detailsOf(scene: Scene): Partial<Page> {
   switch (scene.kind) {
     case 'starting':
-      return {
-        ...BLANK,
-        tone: 'calm',
-        icon: 'dots',
-        title: 'Đang khởi động',
-        facts: [{ label: 'Phiên bản', value: scene.version }],
-      };
+      return { facts: [{ label: 'Phiên bản', value: scene.version }] };
     case 'connecting':
-      return { ...BLANK, tone: 'calm', icon: 'dots', title: 'Đang kết nối…', facts: codes(scene) };
-    case 'enrol':
-      return {
-        ...BLANK,
-        tone: 'calm',
-        icon: 'link',
-        title: 'Kích hoạt thiết bị',
-        code: scene.code,
-        facts: codes(scene),
-        timeLeft: `${scene.minutesLeft} phút`,
-        hint: 'Nhập mã này tại trang quản trị của máy chủ',
-      };
-    case 'setup':
-      return {
-        ...BLANK,
-        tone: 'bad',
-        icon: 'alert',
-        title: 'Chưa cài đặt xong',
-        facts: [{ label: PROBLEM, value: scene.problem }, ...codes(scene)],
-        hint: scene.action,
-        hintLast: true,
-      };
+      return { facts: codes(scene) };
+    case 'enrol': {
+      const hint = 'Nhập mã này tại trang quản trị của máy chủ';
+      return { code: scene.code, facts: codes(scene), timeLeft: `${scene.minutesLeft} phút`, hint };
+    }
+    case 'setup': {
+      const facts = [{ label: PROBLEM, value: scene.problem }, ...codes(scene)];
+      return { facts, hint: scene.action, hintLast: true };
+    }
     case 'unlinked':
-      return {
-        ...BLANK,
-        tone: 'calm',
-        icon: 'link',
-        title: 'Chưa liên kết tài khoản',
-        facts: codes(scene),
-        hint: 'Liên kết tài khoản nhận tiền với mã thiết bị này để bắt đầu',
-      };
+      return { facts: codes(scene), hint: 'Liên kết tài khoản nhận tiền với mã thiết bị này để bắt đầu' };
     case 'idle':
-      return { ...BLANK, tone: 'ready', icon: 'dong', title: 'Sẵn sàng thanh toán', facts: holderFacts(scene.holder) };
+      return { facts: holderFacts(scene.holder) };
     case 'payment':
-      return {
-        ...BLANK,
-        tone: 'ready',
-        icon: 'dong',
-        title: 'Quét mã để thanh toán',
-        amount: formatAmount(scene.amount),
-        facts: [{ label: 'Nội dung', value: scene.content }, ...holderFacts(scene.holder)],
-        timeLeft: formatTimeLeft(scene.secondsLeft),
-      };
+      return { ...orderDetails(scene, scene.holder), timeLeft: formatTimeLeft(scene.secondsLeft) };
     case 'paid':
-      return {
-        ...BLANK,
-        tone: 'good',
-        icon: 'tick',
-        title: 'Đã nhận',
-        amount: formatAmount(scene.amount),
-        facts: [{ label: 'Nội dung', value: scene.content }, ...(scene.holder ? holderFacts(scene.holder) : [])],
-      };
+    case 'too-dense':
+      return orderDetails(scene, scene.holder);
     case 'expired':
     case 'cancelled':
-      return {
-        ...BLANK,
-        tone: 'ended',
-        icon: scene.kind === 'expired' ? 'clock' : 'cross',
-        title: scene.kind === 'expired' ? 'Mã QR đã hết hạn' : 'Đã hủy thanh toán',
-        amount: formatAmount(scene.amount),
-        facts: [{ label: 'Nội dung', value: scene.content }],
-      };
-    case 'account':
-      return {
-        ...BLANK,
-        tone: 'ended',
-        icon: 'alert',
-        title: 'Tài khoản nhận tiền mới',
-        facts: holderFacts(scene.holder),
-        hint: `Thay cho ${accountOf(scene.previous)}. Nếu không phải bạn đổi, hãy gọi hỗ trợ`,
-        hintLast: true,
-      };
-    case 'too-dense':
-      return {
-        ...BLANK,
-        tone: 'bad',
-        icon: 'alert',
-        title: NO_ROOM_FOR_QR,
-        amount: formatAmount(scene.amount),
-        facts: [{ label: 'Nội dung', value: scene.content }, ...holderFacts(scene.holder)],
-      };
-    case 'history':
-      return {
-        ...BLANK,
-        tone: 'calm',
-        icon: 'clock',
-        title: 'Giao dịch gần đây',
-        list: true,
-        facts: scene.payments.map(({ amount, content, paidAtMs }) => ({
-          label: formatTime(paidAtMs),
-          value: `${formatAmount(amount)}  ${content}`,
-        })),
-      };
+      return orderDetails(scene, null);
+    case 'account': {
+      const hint = `Thay cho ${accountOf(scene.previous)}. Nếu không phải bạn đổi, hãy gọi hỗ trợ`;
+      return { facts: holderFacts(scene.holder), hint, hintLast: true };
+    }
+    case 'history': {
+      const facts = scene.payments.map(({ amount, content, paidAtMs }) => ({
+        label: formatTime(paidAtMs),
+        value: `${formatAmount(amount)}  ${content}`,
+      }));
+      return { facts, list: true };
+    }
     case 'fault':
-      return {
-        ...BLANK,
-        tone: 'bad',
-        icon: 'alert',
-        title: 'Lỗi',
-        facts: [{ label: 'Mã lỗi', value: scene.code }],
-        hint: scene.action,
-      };
+      return { facts: [{ label: 'Mã lỗi', value: scene.code }], hint: scene.action };
     case 'blank':
-      return { ...BLANK, tone: 'calm', icon: 'dots', title: '' };
+      return {};
   }
+}
+
+function orderDetails({ amount, content }: { amount: number; content: string }, holder: Holder | null): Partial<Page> {
+  const facts = [{ label: 'Nội dung', value: content }, ...(holder === null ? [] : holderFacts(holder))];
+  return { amount: formatAmount(amount), facts };
 }
 
 function codes(scene: { terminalCode: string | null; serialNumber: string | null }): Fact[] {
