@@ -1,7 +1,15 @@
 import { z } from 'zod';
-import { quietHoursOptions } from './quiet-hours.ts';
 import { SPEAKER_DRIVERS } from './registry.ts';
 import { ZERO_WORDS } from './words.ts';
+
+const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'a time of day as HH:MM');
+
+/** From `from` until `to`, local time, across midnight when `to` is the earlier. `volumePercent` 0 is silence. */
+export const quietHoursOptions = z
+  .strictObject({ from: timeOfDay, to: timeOfDay, volumePercent: z.int().min(0).max(100).default(0) })
+  .refine(({ from, to }) => from !== to, 'quiet hours that begin when they end are none or all: leave them out');
+
+export type QuietHours = z.infer<typeof quietHoursOptions>;
 
 /** The voice's part of a configuration; `options` are the driver's own. */
 export const voiceOptions = z

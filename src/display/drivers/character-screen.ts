@@ -2,6 +2,9 @@ import type { CharacterSurface, Display, DisplayIo, Frame, SerialSettings } from
 import { displayFault } from './fault.ts';
 import { SerialScreen } from './serial-screen.ts';
 
+/** ASCII that the usual character ROM (A00) of HD44780 displays draws as something else: `\` as the sign of the yen, `~` as an arrow. */
+export const HD44780_INSTEAD: Readonly<Record<string, string>> = { '\\': '/', '~': '.' };
+
 /** Writing a page over itself is not seen, and takes a tenth of a second on the slowest of these wires at most. */
 const REPEAT_EVERY_MS = 10_000;
 

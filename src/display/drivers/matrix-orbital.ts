@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { DisplayDriver } from '../contract.ts';
-import { changedRuns, openCharacters } from './character-screen.ts';
-import { HD44780_INSTEAD } from './hd44780.ts';
+import { changedRuns, HD44780_INSTEAD, openCharacters } from './character-screen.ts';
 import { serialOptions } from './serial-screen.ts';
 
 const COMMAND = 0xfe;

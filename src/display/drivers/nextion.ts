@@ -2,28 +2,27 @@ import type { PayboxError } from '../../lib/errors.ts';
 import type { Display, DisplayDriver, DisplayIo, PanelFrame, PanelSurface, SerialLine } from '../contract.ts';
 import { Dialogue, wireMs } from '../io/answers.ts';
 import { displayFault } from './fault.ts';
-import { cutAnswer, DONE, END, isRestart, NO_COMPONENT, NO_PAGE, REFUSALS, STRING } from './nextion-answers.ts';
-import { assignment, command, encoded } from './nextion-commands.ts';
-import { type NextionOptions, nextionOptions } from './nextion-options.ts';
+import * as wire from './nextion-protocol.ts';
+import { assignment, command, encoded, isRestart, type NextionOptions, nextionOptions } from './nextion-protocol.ts';
 import { ASK_EVERY_MS, DRAW_TIMEOUT_MS, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';
 
 const ANSWER_TIMEOUT_MS = 1_000;
 /** A panel that has just got power needs a moment until it listens. */
 const GREETINGS_MAX = 3;
-/** Answers to what another program left half sent have come by then. */
+/** Answers to the half command of another program have come by then. */
 const SETTLE_MS = 50;
-/** What is not in a component as it was written is written so often. */
+/** A component that does not hold its text is written at most this often. */
 const WRITES_MAX = 3;
-/** What differs, or does not come, is read so often: it may be the answer that was garbled. */
+/** A text that differs, or does not come, is read at most this often: only the answer may be garbled. */
 const READS_MAX = 2;
 /** The instruction buffer of the panels. */
 const COMMAND_BYTES_MAX = 1_024;
 
 /**
- * Nextion and TJC panels: text commands, ended by FF FF FF, each answered (`bkcmd=3`). A panel that got a text garbled
- * says done as well, so that the QR and its amount are read back, and the QR is not made visible before it is right.
- * Whether it is visible cannot be asked: the answer to `vis` has to do. A panel that gets power says so only where its
- * HMI file has the preamble of new ones, so that it is asked for a text as well: none is left of those written before.
+ * Nextion and TJC panels: text commands, ended by FF FF FF, each answered (`bkcmd=3`). A panel answers done to a garbled
+ * text as well. So the QR and its amount are read back, and the QR becomes visible only when both are right. Its
+ * visibility cannot be read: the answer to `vis` must do. Not every HMI file reports a restart, so the panel is also
+ * asked for a text from time to time: a restart clears them.
  */
 export const nextion: DisplayDriver<NextionOptions> = {
   name: 'nextion',
@@ -44,7 +43,7 @@ export const nextion: DisplayDriver<NextionOptions> = {
   },
 };
 
-/** What a command is about, for the words of a failure. */
+/** The object of a command, for the text of a failure. */
 interface Subject {
   component?: string;
   page?: number | string;
@@ -57,7 +56,7 @@ class Nextion {
   readonly #dialogue: Dialogue;
   readonly #shown = new Map<PanelText, string>();
   #page: number | string | undefined;
-  /** Undefined: nobody knows, after a page has been loaded. */
+  /** Undefined after a page has been loaded: it cannot be asked. */
   #qrVisible: boolean | undefined;
   #qrShown: string | undefined;
   /** Texts written since it was opened. */
@@ -84,7 +83,7 @@ class Nextion {
       path,
       baudRate,
       clock: io.clock,
-      cut: cutAnswer,
+      cut: wire.cutAnswer,
       onUnasked: (answer) => {
         if (!this.#greeted) return;
         if (isRestart(answer)) display.fail(this.#restarted());
@@ -96,11 +95,11 @@ class Nextion {
   /** Finds the panel and makes it answer every command. Throws a PayboxError `DISPLAY_FAULT`. */
   async greet(signal: AbortSignal): Promise<void> {
     const { path, baudRate, dim } = this.#options;
-    // The leading end closes whatever half a command is in the panel's buffer.
-    const hello = Uint8Array.from([...END, ...command('bkcmd=3')]);
+    // The leading end closes half a command in the panel's buffer.
+    const hello = Uint8Array.from([...wire.END, ...command('bkcmd=3')]);
     for (let left = GREETINGS_MAX; ; left -= 1) {
       signal.throwIfAborted();
-      const done = (answer: Uint8Array) => (answer.length === 1 && answer[0] === DONE ? true : undefined);
+      const done = (answer: Uint8Array) => (answer.length === 1 && answer[0] === wire.DONE ? true : undefined);
       if (await this.#dialogue.ask(hello, done, ANSWER_TIMEOUT_MS)) break;
       if (left === 1) {
         throw displayFault(
@@ -168,7 +167,7 @@ class Nextion {
   /** Whether the panel answers that this stands in the component. */
   async #holds(component: string, value: string): Promise<boolean> {
     const wanted = Buffer.from(encoded(value));
-    const read = (answer: Uint8Array) => (answer[0] === STRING ? answer.subarray(1) : undefined);
+    const read = (answer: Uint8Array) => (answer[0] === wire.STRING ? answer.subarray(1) : undefined);
     for (let left = READS_MAX; left > 0; left -= 1) {
       const held = await this.#ask(command(`get ${component}.txt`), read, wanted.length);
       if (held !== undefined && wanted.equals(held)) return true;
@@ -176,7 +175,7 @@ class Nextion {
     return false;
   }
 
-  /** Throws unless the panel answers that the shortest of what it was told to show is still there. */
+  /** Throws unless the panel still holds the shortest text that was written. */
   async #expectShown(): Promise<void> {
     this.#untilMs = this.#io.clock.monotonicMs() + DRAW_TIMEOUT_MS;
     const [shortest] = this.#written().toSorted((a, b) => a.value.length - b.value.length);
@@ -184,8 +183,8 @@ class Nextion {
     const wanted = Buffer.from(encoded(shortest.value));
     const read = (answer: Uint8Array) => {
       const [code = 0] = answer;
-      if (code === STRING) return answer.subarray(1);
-      return answer.length === 1 && NO_COMPONENT.includes(code) ? new Uint8Array() : undefined;
+      if (code === wire.STRING) return answer.subarray(1);
+      return answer.length === 1 && wire.NO_COMPONENT.includes(code) ? new Uint8Array() : undefined;
     };
     let hasAnswered = false;
     for (let left = READS_MAX; left > 0; left -= 1) {
@@ -201,7 +200,7 @@ class Nextion {
     );
   }
 
-  /** What is on the page, and is not empty. */
+  /** All texts on the page that are not empty. */
   #written(): { component: string; value: string }[] {
     const { texts, qr } = this.#options;
     const all = [...this.#shown].map(([name, value]) => ({ component: texts[name], value }));
@@ -230,7 +229,7 @@ class Nextion {
     const fits = (value: string) => encoded(value).length <= textBytesMax;
     const value = shortened(given, fits, encoding === 'utf-8' ? '…' : '~');
     if (this.#shown.get(name) === value) return;
-    await this.#assign(component, value, value === '' ? NO_COMPONENT : []);
+    await this.#assign(component, value, value === '' ? wire.NO_COMPONENT : []);
     this.#shown.set(name, value);
   }
 
@@ -248,11 +247,11 @@ class Nextion {
     }
     const status = (answer: Uint8Array) => {
       const [code = 0] = answer;
-      return answer.length === 1 && (code === DONE || REFUSALS.has(code)) ? code : undefined;
+      return answer.length === 1 && (code === wire.DONE || wire.REFUSALS.has(code)) ? code : undefined;
     };
     const code = await this.#ask(bytes, status);
     if (code === undefined) throw this.#silent(name);
-    if (code !== DONE && !tolerated.includes(code)) throw this.#refused(code, name, subject);
+    if (code !== wire.DONE && !tolerated.includes(code)) throw this.#refused(code, name, subject);
   }
 
   /** Undefined when no answer that `accept` takes has come in time. Throws when the panel has restarted instead. */
@@ -270,16 +269,16 @@ class Nextion {
 
   #refused(code: number, name: string, { component, page }: Subject): PayboxError {
     const hex = `0x${code.toString(16).padStart(2, '0')}`;
-    if (component !== undefined && NO_COMPONENT.includes(code)) {
+    if (component !== undefined && wire.NO_COMPONENT.includes(code)) {
       return displayFault(
         `the HMI file has no component ${component} on page ${this.#page} (${hex})`,
         'give a component this name in the editor, or name another, or null, in texts or qr',
       );
     }
-    if (page !== undefined && code === NO_PAGE) {
+    if (page !== undefined && code === wire.NO_PAGE) {
       return displayFault(`the HMI file has no page ${page} (${hex})`, 'correct pages, or add the page in the editor');
     }
-    const what = REFUSALS.get(code) ?? 'unknown error';
+    const what = wire.REFUSALS.get(code) ?? 'unknown error';
     return displayFault(`the panel refused ${name}: ${what} (${hex})`, 'compare the HMI file with the configuration');
   }
 
@@ -288,10 +287,8 @@ class Nextion {
   }
 
   #restarted(): PayboxError {
-    return displayFault(
-      `the panel on ${this.#options.path} has restarted`,
-      'check its power supply if this happens often',
-    );
+    const advice = 'check its power supply if this happens often';
+    return displayFault(`the panel on ${this.#options.path} has restarted`, advice);
   }
 
   /** Touches and sleep need no reaction; a person who wires buttons wonders, so that each kind is told once. */

@@ -1,8 +1,79 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { z } from 'zod';
-import type { SpeakerDriver } from '../contract.ts';
-import { openPlayer, playerOptions } from '../players/player.ts';
-import { clipsOptions, clipsSpeech } from '../speech/clips.ts';
-import { espeakOptions, espeakSpeech } from '../speech/espeak.ts';
+import { reasonOf } from '../../lib/errors.ts';
+import type { SpeakerDriver, Speech } from '../contract.ts';
+import { voiceFault } from '../fault.ts';
+import { openPlayer, playerOptions } from '../player.ts';
+import { concat, decodeWav, describeFormat, type Pcm } from '../wav.ts';
+import { espeakOptions, espeakSpeech } from './espeak.ts';
+
+export const clipsOptions = z.strictObject({ folder: z.string().min(1) });
+
+export type ClipsOptions = z.infer<typeof clipsOptions>;
+
+/** Some twenty seconds of CD sound; a longer file is no word. */
+const CLIP_BYTES_MAX = 4 * 1024 * 1024;
+const EXTRAS = ['prefix', 'suffix', 'chime'];
+
+/**
+ * Speech put together from recorded clips, one WAV file a word and named after it (`năm.wav`, `mươi.wav`…), all of one
+ * format. `prefix.wav` ("Đã nhận"), `suffix.wav` ("đồng") and `chime.wav` are used when they are there.
+ */
+export function clipsSpeech({ folder }: ClipsOptions): Speech {
+  return {
+    render: async ({ number }) => {
+      const files = await list(folder);
+      const needed = number.split(' ');
+      const missing = [...new Set(needed.filter((word) => !files.has(word)))].map((word) => `${word}.wav`);
+      if (missing.length > 0) {
+        throw voiceFault(`no clip ${missing.join(', ')} in ${folder}`, 'record it, or set a fallback');
+      }
+      const found = await readClips(files, new Set([...needed, ...EXTRAS]));
+      const words = ['prefix', ...needed, 'suffix'].flatMap((name) => found.get(name) ?? []);
+      return { words: concat(words), chime: found.get('chime') };
+    },
+  };
+}
+
+/** Those of the clips that are there. Throws a PayboxError that names a clip of another format. */
+async function readClips(files: ReadonlyMap<string, string>, names: Iterable<string>): Promise<Map<string, Pcm>> {
+  const found = new Map<string, Pcm>();
+  for (const name of names) {
+    const file = files.get(name);
+    if (file === undefined) continue;
+    const clip = await readClip(file);
+    const [first] = found.values();
+    if (first !== undefined && describeFormat(first) !== describeFormat(clip)) {
+      throw voiceFault(
+        `${file} is ${describeFormat(clip)}, other clips are ${describeFormat(first)}`,
+        'record all clips in one format',
+      );
+    }
+    found.set(name, clip);
+  }
+  return found;
+}
+
+/** The WAV files of a folder by name, in lower case and composed letters: file systems and recorders differ in both. */
+async function list(folder: string): Promise<Map<string, string>> {
+  try {
+    const names = (await readdir(folder)).filter((name) => name.toLowerCase().endsWith('.wav'));
+    return new Map(names.map((name) => [name.slice(0, -4).normalize('NFC').toLowerCase(), join(folder, name)]));
+  } catch (error) {
+    throw voiceFault(`the clips in ${folder} cannot be read: ${reasonOf(error)}`, 'correct the folder', error);
+  }
+}
+
+async function readClip(file: string): Promise<Pcm> {
+  try {
+    const { size } = await stat(file);
+    if (size <= CLIP_BYTES_MAX) return decodeWav(await readFile(file), file);
+  } catch (error) {
+    throw voiceFault(reasonOf(error), 'record the clip again as 16-bit PCM WAV', error);
+  }
+  throw voiceFault(`${file} is larger than ${CLIP_BYTES_MAX} bytes`, 'cut the clip to its word');
+}
 
 /** `fallback` speaks the whole sentence when a clip is missing. */
 const options = clipsOptions.extend({ fallback: z.enum(['espeak', 'none']).default('none'), player: playerOptions });

@@ -1,7 +1,38 @@
-import type { z } from 'zod';
-import type { SpeakerDriver } from '../contract.ts';
-import { openPlayer, playerOptions } from '../players/player.ts';
-import { espeakOptions, espeakSpeech } from '../speech/espeak.ts';
+import { z } from 'zod';
+import type { Clock } from '../../lib/clock.ts';
+import type { SpeakerDriver, Speech } from '../contract.ts';
+import { openPlayer, playerOptions } from '../player.ts';
+import { runProgram } from '../program.ts';
+import { decodeWav } from '../wav.ts';
+
+/** `voice`: `vi` (north), `vi-vn-x-central` or `vi-vn-x-south`. */
+export const espeakOptions = z.strictObject({
+  voice: z
+    .string()
+    .regex(/^[A-Za-z][\w+-]{0,39}$/, 'a voice name of `espeak-ng --voices=vi`')
+    .default('vi'),
+  wordsPerMinute: z.int().min(80).max(450).default(160),
+  pitchPercent: z.int().min(0).max(99).default(50),
+  command: z.string().min(1).default('espeak-ng'),
+});
+
+export type EspeakOptions = z.infer<typeof espeakOptions>;
+
+/** A sentence takes some 20 ms on a desktop; the slowest board is not a hundred times slower. */
+const RENDER_TIMEOUT_MS = 5_000;
+const ADVICE = 'try it by hand: `espeak-ng -v vi một`';
+
+/** Speech made by espeak-ng, which reads the text from its standard input as UTF-8 and writes a WAV to its output. */
+export function espeakSpeech({ voice, wordsPerMinute, pitchPercent, command }: EspeakOptions, clock: Clock): Speech {
+  const args = ['-v', voice, '-s', `${wordsPerMinute}`, '-p', `${pitchPercent}`, '-b', '1', '--stdin', '--stdout'];
+  return {
+    render: async ({ text }, signal) => {
+      const program = { command, args, debianPackage: 'espeak-ng', advice: ADVICE, input: Buffer.from(text) };
+      const wav = await runProgram(program, clock, RENDER_TIMEOUT_MS, signal);
+      return { words: decodeWav(wav, `what ${command} wrote`), chime: undefined };
+    },
+  };
+}
 
 const options = espeakOptions.extend({ player: playerOptions });
 

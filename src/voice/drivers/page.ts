@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import type { SpeakerDriver, Speech } from '../contract.ts';
-import { clipsOptions, clipsSpeech } from '../speech/clips.ts';
-import { espeakOptions, espeakSpeech } from '../speech/espeak.ts';
 import { durationMs, encodeWav } from '../wav.ts';
+import { clipsOptions, clipsSpeech } from './clips.ts';
+import { espeakOptions, espeakSpeech } from './espeak.ts';
 
 /** `none`: the sound is the chime alone, and the page may speak the text itself. */
 const options = z.strictObject({

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { espeakOptions, espeakSpeech } from '../../../src/voice/speech/espeak.ts';
+import { espeakOptions, espeakSpeech } from '../../../src/voice/drivers/espeak.ts';
 import { decodeWav, durationMs } from '../../../src/voice/wav.ts';
 import { announcementText, numberWords } from '../../../src/voice/words.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';

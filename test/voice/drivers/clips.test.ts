@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { clipsSpeech } from '../../../src/voice/speech/clips.ts';
+import { clipsSpeech } from '../../../src/voice/drivers/clips.ts';
 import { encodeWav } from '../../../src/voice/wav.ts';
 import { numberWords } from '../../../src/voice/words.ts';
 import { CLIP_FORMAT, clipLevel, clipsIn, writeClip, writeClips } from '../support.ts';
