@@ -50,6 +50,12 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
     ['targets', 'run', 'fleet'],
     ['server'],
   ],
+  display: [['.'], ['io', 'layout'], ['pixels'], ['drivers', 'render.ts'], ['registry.ts']],
+  protocol: [
+    ['.'],
+    ['codec.ts', 'enrolment.ts', 'faults.ts', 'http-api.ts', 'jws.ts', 'vietqr.ts', 'webhook.ts'],
+    ['seal.ts'],
+  ],
   conformance: [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks']],
 };
 /** The files and folders that may name a transport: each its own, the gateway's side of them, and those who judge both. */

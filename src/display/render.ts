@@ -1,13 +1,13 @@
 import type { Scene } from '../scene.ts';
-import { createCanvas } from './canvas.ts';
 import type { Frame, PixelSurface, Surface } from './contract.ts';
-import { type FaceSource, openFaces } from './fonts/glyph-sheets.ts';
 import { layoutCharacters } from './layout/characters.ts';
+import { type FaceSource, openFaces } from './layout/fonts/glyph-sheets.ts';
 import { layoutPanel } from './layout/panel.ts';
 import { layoutPixels, type Stage } from './layout/pixels.ts';
 import { fitBesideWords, fitOn } from './layout/room.ts';
 import { bitmapTypography, isSmall, specsOf, typographyFor, withFaces } from './layout/typography.ts';
-import { paint, type Sheet } from './paint.ts';
+import { createCanvas } from './pixels/canvas.ts';
+import { paint, type Sheet } from './pixels/paint.ts';
 import type { EccLevel, QrFit } from './qr.ts';
 
 /** How a display shows a QR. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import QRCode from 'qrcode';
 import sharp from 'sharp';
-import { wordsOf } from '../../src/display/canvas.ts';
+import { wordsOf } from '../../src/display/pixels/canvas.ts';
 import { packRgb565 } from '../../src/display/io/pixel-bytes.ts';
 import { openRenderer } from '../../src/display/render.ts';
 import { PAYMENT, payloadOf } from '../display/scenes.ts';

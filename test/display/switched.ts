@@ -4,7 +4,7 @@ import type { PanelEmulator } from '../../src/bench/panels/emulator.ts';
 import { SwitchablePanel } from '../../src/bench/panels/emulator.ts';
 import { readQr } from '../../src/bench/pictures.ts';
 import type { DisplayIo, SerialLine } from '../../src/display/contract.ts';
-import { displayFault } from '../../src/display/drivers/fault.ts';
+import { displayFault } from '../../src/display/fault.ts';
 import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
 import { openRenderer } from '../../src/display/render.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';

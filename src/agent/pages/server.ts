@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
-import { encodePng } from '../../display/png.ts';
+import { encodePng } from '../../display/pixels/png.ts';
 import { sceneText } from '../../display/text.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ConfigError, reasonOf, systemCodeOf } from '../../lib/errors.ts';

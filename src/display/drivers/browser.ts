@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { DisplayDriver } from '../contract.ts';
-import { rotated } from '../rotate.ts';
-import { closedFault } from './fault.ts';
+import { closedFault } from '../fault.ts';
+import { rotated } from '../pixels/rotate.ts';
 import { expectPixels, rotation, sidePx } from './pixel-options.ts';
 
 const options = z.strictObject({ width: sidePx.default(800), height: sidePx.default(480), rotation });

@@ -1,5 +1,5 @@
 import type { CharacterSurface, Display, DisplayIo, Frame, SerialSettings } from '../contract.ts';
-import { displayFault } from './fault.ts';
+import { displayFault } from '../fault.ts';
 import { SerialScreen } from './serial-screen.ts';
 
 /** ASCII that the usual character ROM (A00) of HD44780 displays draws as something else: `\` as the sign of the yen, `~` as an arrow. */

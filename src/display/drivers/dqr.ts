@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Scene } from '../../scene.ts';
 import type { DisplayDriver, PanelFrame, PanelSurface } from '../contract.ts';
+import { displayFault } from '../fault.ts';
 import { writeTimeoutMs } from '../io/answers.ts';
 import { formatTime } from '../words.ts';
-import { displayFault } from './fault.ts';
 import { PanelDisplay, REPEAT_QR_EVERY_MS, serialPath, shortened } from './panel.ts';
 
 const BETWEEN_FIELDS = '**';

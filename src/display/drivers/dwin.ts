@@ -1,5 +1,6 @@
 import type { PayboxError } from '../../lib/errors.ts';
 import type { Display, DisplayDriver, DisplayIo, PanelFrame, PanelSurface, SerialLine } from '../contract.ts';
+import { displayFault } from '../fault.ts';
 import { Dialogue, wireMs } from '../io/answers.ts';
 import {
   type Answer,
@@ -15,7 +16,6 @@ import {
   writeFrame,
 } from './dgus.ts';
 import { type DwinOptions, dwinOptions, modulesFor, QR_MODULES } from './dwin-options.ts';
-import { displayFault } from './fault.ts';
 import { ASK_EVERY_MS, DRAW_TIMEOUT_MS, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';
 
 const ANSWER_TIMEOUT_MS = 1_000;

@@ -5,8 +5,8 @@ import { withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Scene } from '../../scene.ts';
 import type { Display, DisplayDriver, DisplayIo, Frame, PanelFrame, PanelSurface } from '../contract.ts';
+import { displayFault } from '../fault.ts';
 import { type Medium, slipOf } from './escpos-slip.ts';
-import { displayFault } from './fault.ts';
 import { REPEAT_QR_EVERY_MS } from './panel.ts';
 import { SerialScreen, serialOptions } from './serial-screen.ts';
 

@@ -3,7 +3,6 @@ import { withDeadline } from '../../lib/clock.ts';
 import { type DailySpan, isWithin } from '../../lib/daily-span.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import { mayHoldQr, type Scene } from '../../scene.ts';
-import { wordsOf } from '../canvas.ts';
 import {
   type Display,
   type DisplayDriver,
@@ -12,11 +11,12 @@ import {
   GOODBYE_TIMEOUT_MS,
   type PixelSurface,
 } from '../contract.ts';
+import { closedFault } from '../fault.ts';
 import { detachConsole } from '../io/console.ts';
 import { type Framebuffer, type FramebufferInfo, findFramebuffer, openFramebuffer } from '../io/framebuffer.ts';
 import { packRgb565, packXrgb8888 } from '../io/pixel-bytes.ts';
-import { type Rotated, rotated } from '../rotate.ts';
-import { closedFault } from './fault.ts';
+import { wordsOf } from '../pixels/canvas.ts';
+import { type Rotated, rotated } from '../pixels/rotate.ts';
 import { expectPixels, rotation } from './pixel-options.ts';
 
 const REPAINT_SECONDS_MAX = 86_400;

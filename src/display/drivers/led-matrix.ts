@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Display, DisplayDriver, DisplayIo, Frame, PixelFrame, PixelSurface } from '../contract.ts';
+import { closedFault, displayFault } from '../fault.ts';
 import { type Child, startChild } from '../io/child.ts';
-import { type Rotated, rotated } from '../rotate.ts';
-import { closedFault, displayFault } from './fault.ts';
+import { type Rotated, rotated } from '../pixels/rotate.ts';
 import {
   type LedMatrixAnswer,
   type LedMatrixOptions,

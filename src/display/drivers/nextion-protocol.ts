@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { displayFault } from '../fault.ts';
 import type { Cut } from '../io/answers.ts';
-import { displayFault } from './fault.ts';
 import { eachScreen, serialPath } from './panel.ts';
 
 /* Options, commands and answers of Nextion and TJC panels (Nextion instruction set). */

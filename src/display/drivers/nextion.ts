@@ -1,7 +1,7 @@
 import type { PayboxError } from '../../lib/errors.ts';
 import type { Display, DisplayDriver, DisplayIo, PanelFrame, PanelSurface, SerialLine } from '../contract.ts';
+import { displayFault } from '../fault.ts';
 import { Dialogue, wireMs } from '../io/answers.ts';
-import { displayFault } from './fault.ts';
 import * as wire from './nextion-protocol.ts';
 import { assignment, command, encoded, isRestart, type NextionOptions, nextionOptions } from './nextion-protocol.ts';
 import { ASK_EVERY_MS, DRAW_TIMEOUT_MS, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';

@@ -12,7 +12,7 @@ import {
   type Refresh,
   type SerialLine,
 } from '../contract.ts';
-import { closedFault, displayFault } from './fault.ts';
+import { closedFault, displayFault } from '../fault.ts';
 
 /** A draw gives up before the agent does, so that what failed is named. */
 export const DRAW_TIMEOUT_MS = 4_000;

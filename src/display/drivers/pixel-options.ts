@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Frame, PixelFrame, PixelSurface } from '../contract.ts';
-import type { Rotation } from '../rotate.ts';
-import { displayFault } from './fault.ts';
+import { displayFault } from '../fault.ts';
+import type { Rotation } from '../pixels/rotate.ts';
 
 /** Smaller shows nothing; larger than this no payment box is, and a picture takes 4 bytes a pixel. */
 const SIDE_MIN_PX = 16;

@@ -5,9 +5,9 @@ import { withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import { mayHoldQr } from '../../scene.ts';
 import { type DisplayDriver, GOODBYE_TIMEOUT_MS } from '../contract.ts';
-import { encodePng } from '../png.ts';
-import { rotated } from '../rotate.ts';
-import { closedFault, displayFault } from './fault.ts';
+import { closedFault, displayFault } from '../fault.ts';
+import { encodePng } from '../pixels/png.ts';
+import { rotated } from '../pixels/rotate.ts';
 import { expectPixels, rotation, sidePx } from './pixel-options.ts';
 
 const options = z.strictObject({

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { reasonOf } from '../../lib/errors.ts';
 import { type DisplayIo, GOODBYE_TIMEOUT_MS, type SerialLine, type SerialSettings } from '../contract.ts';
+import { closedFault, displayFault } from '../fault.ts';
 import { writeTimeoutMs } from '../io/answers.ts';
-import { closedFault, displayFault } from './fault.ts';
 import { DRAW_TIMEOUT_MS, serialPath } from './panel.ts';
 
 const BAUD_RATES = [1200, 2400, 4800, 9600, 14400, 19200, 38400, 57600, 115200, 230400, 460800, 921600] as const;

@@ -1,8 +1,8 @@
 import type { WriteStream } from 'node:tty';
 import { mayHoldQr, type Scene } from '../../scene.ts';
-import { changedBox } from '../changes.ts';
 import type { Display, Frame, PixelFrame, PixelSurface } from '../contract.ts';
-import { closedFault } from './fault.ts';
+import { closedFault } from '../fault.ts';
+import { changedBox } from '../pixels/changes.ts';
 import { expectPixels } from './pixel-options.ts';
 import { KITTY_DELETE, kittyPicture, sixelPicture } from './terminal-graphics.ts';
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { MissingPeerError } from '../../lib/errors.ts';
 import { mayHoldQr, type Scene } from '../../scene.ts';
 import type { Cell, CharacterFrame, CharacterSurface, Display, DisplayDriver, DisplayIo, Frame } from '../contract.ts';
-import { closedFault, displayFault } from './fault.ts';
+import { closedFault, displayFault } from '../fault.ts';
 import { askTerminal } from './terminal-graphics.ts';
 import { TerminalPicture } from './terminal-picture.ts';
 

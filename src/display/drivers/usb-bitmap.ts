@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { mayHoldQr } from '../../scene.ts';
-import { wordsOf } from '../canvas.ts';
 import type { DisplayDriver, PixelFrame } from '../contract.ts';
 import { packRgb565 } from '../io/pixel-bytes.ts';
-import { rotated } from '../rotate.ts';
+import { wordsOf } from '../pixels/canvas.ts';
+import { rotated } from '../pixels/rotate.ts';
 import { expectPixels, rotation } from './pixel-options.ts';
 import { SerialScreen, serialOptions } from './serial-screen.ts';
 

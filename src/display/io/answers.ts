@@ -1,6 +1,6 @@
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import type { SerialLine } from '../contract.ts';
-import { displayFault } from '../drivers/fault.ts';
+import { displayFault } from '../fault.ts';
 
 /** A panel that talks on without an answer in it is not listened to further back than this. */
 const UNREAD_BYTES_MAX = 1_024;

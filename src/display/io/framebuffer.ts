@@ -1,7 +1,7 @@
 import { constants, type FileHandle, open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
-import { displayFault } from '../drivers/fault.ts';
+import { displayFault } from '../fault.ts';
 import { type BitsPerPixel, PIXEL_BYTES } from './pixel-bytes.ts';
 
 /** Which framebuffer of the machine; with neither, the only one there is. */

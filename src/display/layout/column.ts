@@ -1,5 +1,5 @@
-import { type Face, measure } from '../fonts/faces.ts';
 import type { IconName } from '../words.ts';
+import { type Face, measure } from './fonts/faces.ts';
 import type { Box, Item } from './items.ts';
 import { wrap } from './wrap.ts';
 

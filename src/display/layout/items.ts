@@ -1,7 +1,7 @@
-import type { Face } from '../fonts/faces.ts';
-import { faceName } from '../fonts/faces.ts';
 import type { Qr } from '../qr.ts';
 import type { IconName } from '../words.ts';
+import type { Face } from './fonts/faces.ts';
+import { faceName } from './fonts/faces.ts';
 
 /** A rectangle in pixels from the top left of the screen. */
 export interface Box {

@@ -1,9 +1,9 @@
 import type { Scene } from '../../scene.ts';
 import type { PixelSurface } from '../contract.ts';
-import { type Face, measure } from '../fonts/faces.ts';
 import type { Qr } from '../qr.ts';
 import { type Badge, type IconName, NO_ROOM_FOR_QR, type Page, pageOf, TIME_LEFT } from '../words.ts';
 import { type Block, column, type TextBlock } from './column.ts';
+import { type Face, measure } from './fonts/faces.ts';
 import type { Box, Item } from './items.ts';
 import { type Arrangement, arrangementOf, EDGE_PX } from './room.ts';
 import { BLACK, lookOf, type Theme, WARNING, WHITE } from './theme.ts';

@@ -1,5 +1,5 @@
-import { bitmapFace } from '../fonts/bitmap.ts';
-import { type BitmapSpec, type Face, type FaceSpec, faceName } from '../fonts/faces.ts';
+import { bitmapFace } from './fonts/bitmap.ts';
+import { type BitmapSpec, type Face, type FaceSpec, faceName } from './fonts/faces.ts';
 
 /** Below this no letter of the typeface is legible. */
 const SIZE_MIN_PX = 10;

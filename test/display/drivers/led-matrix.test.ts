@@ -7,7 +7,7 @@ import { loadAgentConfig } from '../../../src/agent/config.ts';
 import { type LedMatrixOptions, ledMatrixOptions } from '../../../src/display/drivers/led-matrix.options.ts';
 import { ledMatrix } from '../../../src/display/drivers/led-matrix.ts';
 import { startChild } from '../../../src/display/io/child.ts';
-import { encodePng } from '../../../src/display/png.ts';
+import { encodePng } from '../../../src/display/pixels/png.ts';
 import { openRenderer } from '../../../src/display/render.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { eventually, temporaryFolder } from '../../support/net.ts';

@@ -3,7 +3,7 @@ import jsqrModule from 'jsqr';
 import type { PanelEmulator } from '../../../src/bench/panels/emulator.ts';
 import { openPty, type Pty } from '../../../src/bench/panels/pty.ts';
 import type { DisplayIo, SerialLine } from '../../../src/display/contract.ts';
-import { displayFault } from '../../../src/display/drivers/fault.ts';
+import { displayFault } from '../../../src/display/fault.ts';
 import { openSerial } from '../../../src/display/io/serial.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { wireOf } from './wire.ts';

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { loadAgentConfig } from '../../../src/agent/config.ts';
 import { readPrinted } from '../../../src/display/drivers/escpos.ts';
-import { decodeSheets, encodeSheets } from '../../../src/display/fonts/sheet-file.ts';
+import { decodeSheets, encodeSheets } from '../../../src/display/layout/fonts/sheet-file.ts';
 import { loadGatewayConfig } from '../../../src/gateway/config.ts';
 import { ConfigError, PayboxError } from '../../../src/lib/errors.ts';
 import { decodeWav, encodeWav } from '../../../src/voice/wav.ts';

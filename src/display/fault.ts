@@ -1,4 +1,4 @@
-import { PayboxError } from '../../lib/errors.ts';
+import { PayboxError } from '../lib/errors.ts';
 
 /** The screen failed: `what` happened and the `fix`. It may be well again at the next try. */
 export function displayFault(what: string, fix: string, cause?: unknown): PayboxError {

@@ -1,6 +1,6 @@
+import type { Box } from '../layout/items.ts';
+import type { IconName } from '../words.ts';
 import { blend, type Canvas, fill, intersection } from './canvas.ts';
-import type { Box } from './layout/items.ts';
-import type { IconName } from './words.ts';
 
 /** Corners of a line in a square of side 1. */
 type Line = readonly (readonly [x: number, y: number])[];

@@ -1,9 +1,9 @@
+import type { PixelFrame } from '../contract.ts';
+import { type Box, type Item, sameItem } from '../layout/items.ts';
+import { BLACK } from '../layout/theme.ts';
+import type { Qr } from '../qr.ts';
 import { blend, type Canvas, fill, frameOf, intersection } from './canvas.ts';
-import type { PixelFrame } from './contract.ts';
 import { paintDisc, paintIcon } from './icons.ts';
-import { type Box, type Item, sameItem } from './layout/items.ts';
-import { BLACK } from './layout/theme.ts';
-import type { Qr } from './qr.ts';
 
 /** A canvas with the picture that is on it. */
 export interface Sheet {

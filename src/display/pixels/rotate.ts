@@ -1,5 +1,5 @@
+import type { PixelFrame, PixelSurface } from '../contract.ts';
 import { wordsOf } from './canvas.ts';
-import type { PixelFrame, PixelSurface } from './contract.ts';
 
 /** How far the picture is turned clockwise on the panel, in degrees, for a panel that is mounted turned the other way. */
 export type Rotation = 0 | 90 | 180 | 270;

@@ -1,11 +1,11 @@
 import { decode } from 'fast-png';
 import { describe, expect, it } from 'vitest';
-import type { Frame } from '../../src/display/contract.ts';
-import { bitmapGlyph } from '../../src/display/fonts/bitmap.ts';
-import { encodePng } from '../../src/display/png.ts';
-import { openRenderer } from '../../src/display/render.ts';
-import { expectDecodes, expectGeometry, type Picture } from './pictures.ts';
-import { PAYMENT, QR_CODE } from './scenes.ts';
+import type { Frame } from '../../../src/display/contract.ts';
+import { bitmapGlyph } from '../../../src/display/layout/fonts/bitmap.ts';
+import { encodePng } from '../../../src/display/pixels/png.ts';
+import { openRenderer } from '../../../src/display/render.ts';
+import { expectDecodes, expectGeometry, type Picture } from '../pictures.ts';
+import { PAYMENT, QR_CODE } from '../scenes.ts';
 
 function read(frame: Frame): Picture {
   const { width, height, data, channels } = decode(encodePng(frame));

@@ -1,4 +1,4 @@
-import { CHARSET, FIGURES } from '../charset.ts';
+import { CHARSET, FIGURES } from '../../charset.ts';
 import { BITMAP_ROWS } from './bitmap-rows.ts';
 import type { BitmapSpec, Face, Glyph } from './faces.ts';
 

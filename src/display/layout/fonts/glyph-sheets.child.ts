@@ -6,7 +6,7 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import opentype from 'opentype.js';
 import sharp from 'sharp';
-import { CHARSET, FIGURES } from '../charset.ts';
+import { CHARSET, FIGURES } from '../../charset.ts';
 import type { Face, FaceSpec, Glyph } from './faces.ts';
 import { encodeSheets, sheetRequest } from './sheet-file.ts';
 

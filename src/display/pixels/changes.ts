@@ -1,6 +1,6 @@
+import type { PixelFrame } from '../contract.ts';
+import type { Box } from '../layout/items.ts';
 import { wordsOf } from './canvas.ts';
-import type { PixelFrame } from './contract.ts';
-import type { Box } from './layout/items.ts';
 
 /**
  * The smallest rectangle that holds every pixel in which two frames of one size differ; `undefined` where they are the

@@ -5,8 +5,8 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PayboxError, reasonOf } from '../../lib/errors.ts';
-import { CHARSET, FIGURES } from '../charset.ts';
+import { PayboxError, reasonOf } from '../../../lib/errors.ts';
+import { CHARSET, FIGURES } from '../../charset.ts';
 import type { Face, FaceSpec } from './faces.ts';
 import { decodeSheets, SHEET_FILE_VERSION, type SheetRequest } from './sheet-file.ts';
 

@@ -1,5 +1,5 @@
-import type { PixelFrame } from './contract.ts';
-import type { Box } from './layout/items.ts';
+import type { PixelFrame } from '../contract.ts';
+import type { Box } from '../layout/items.ts';
 
 /** Pixels being painted: one 32-bit word each, little-endian red, green, blue, 255. */
 export interface Canvas {

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { createCanvas, frameOf } from '../../src/display/canvas.ts';
-import { changedBox } from '../../src/display/changes.ts';
-import type { PixelFrame } from '../../src/display/contract.ts';
-import { layoutPixels } from '../../src/display/layout/pixels.ts';
-import { fitOn } from '../../src/display/layout/room.ts';
-import { paint, type Sheet } from '../../src/display/paint.ts';
-import { openRenderer, openStage } from '../../src/display/render.ts';
-import type { Scene } from '../../src/scene.ts';
-import { fc } from '../support/properties.ts';
-import { glyphCache } from './pictures.ts';
-import { anyScene, PAYMENT, SCENES } from './scenes.ts';
+import type { PixelFrame } from '../../../src/display/contract.ts';
+import { layoutPixels } from '../../../src/display/layout/pixels.ts';
+import { fitOn } from '../../../src/display/layout/room.ts';
+import { createCanvas, frameOf } from '../../../src/display/pixels/canvas.ts';
+import { changedBox } from '../../../src/display/pixels/changes.ts';
+import { paint, type Sheet } from '../../../src/display/pixels/paint.ts';
+import { openRenderer, openStage } from '../../../src/display/render.ts';
+import type { Scene } from '../../../src/scene.ts';
+import { fc } from '../../support/properties.ts';
+import { glyphCache } from '../pictures.ts';
+import { anyScene, PAYMENT, SCENES } from '../scenes.ts';
 
 const source = glyphCache();
 

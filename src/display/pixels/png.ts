@@ -1,8 +1,8 @@
 import { crc32, deflateSync } from 'node:zlib';
+import { type CharacterFrame, type Frame, type PixelFrame, UPPER_HALF } from '../contract.ts';
+import { BITMAP_HEIGHT, BITMAP_WIDTH, bitmapGlyph } from '../layout/fonts/bitmap.ts';
+import { picturePanel } from '../layout/panel.ts';
 import { blend, type Canvas, createCanvas, fill, frameOf } from './canvas.ts';
-import { type CharacterFrame, type Frame, type PixelFrame, UPPER_HALF } from './contract.ts';
-import { BITMAP_HEIGHT, BITMAP_WIDTH, bitmapGlyph } from './fonts/bitmap.ts';
-import { picturePanel } from './layout/panel.ts';
 
 /** A cell twice as high as wide, so that the two halves of a `▀` are square. */
 const CELL_WIDTH = BITMAP_WIDTH;
