@@ -50,7 +50,7 @@ export function login(
 }
 
 interface PostOptions extends Pick<ServiceRequest, 'whileTimePasses'> {
-  as?: ServiceAccess;
+  as?: ServiceAccess | undefined;
   headers?: Record<string, string>;
 }
 
@@ -196,6 +196,14 @@ export function expectQr(called: Answer, what: string): void {
 export function expectSame(what: string, expected: unknown, actual: unknown): void {
   if (expected === actual) return;
   throw new Mismatch(`${what}: expected ${JSON.stringify(expected)}, is ${JSON.stringify(actual)}`);
+}
+
+/** Throws one Mismatch for all fields that are not as expected. */
+export function expectFields(expected: object, actual: unknown, whose = ''): Promise<void> {
+  return forEachCase(Object.entries(expected), async ([field, value]) => {
+    const is = recordOf(actual)[field];
+    if (is !== value) throw new Mismatch(`${whose}${field}: expected ${value}, is ${String(is)}`);
+  });
 }
 
 /** Judges all cases, and throws one Mismatch with every wrong one. */

@@ -3,20 +3,19 @@ import { BOX_REFUSALS } from '../../../protocol/codes.ts';
 import { PATHS } from '../../../protocol/http-api.ts';
 import { Mismatch, PreconditionFailed } from '../../check.ts';
 import { type Answer, codeOf, summaryOf } from '../client.ts';
-import { recordOf } from '../json.ts';
 import {
   expectCode,
+  expectFields,
   expectRefused,
   expectSuccess,
   forEachCase,
   generatedQr,
-  makeQr,
   post,
   pushBody,
 } from '../requests.ts';
 import { type OnShow, type SimulatedBox, withSimulatedBox } from '../simulated-box.ts';
 import { gap, type ServiceCheck, type ServiceRun, spec, withTimeout } from '../subject.ts';
-import { sendPush } from './push.ts';
+import { pushOrder } from './push.ts';
 import {
   expectNoMessage,
   expectUnanswered,
@@ -24,7 +23,9 @@ import {
   pushToRunningBox,
   QUIET_MS,
   showNothing,
+  specWithBox,
   startPush,
+  withBox,
 } from './pushing.ts';
 
 /** The longest deadline of a push, and how often the answer is looked for. */
@@ -46,47 +47,37 @@ export const boxChecks: readonly ServiceCheck[] = [
     const seen = await run.subject.time.inRealTime(async () => run.subject.options.seeQr?.());
     if (seen !== qrCode) throw new Mismatch(`the screen has ${seen ?? 'no QR'} after SUCCESS`);
   }),
-  spec('SND-3', 'the box gets the pushed QR, and nothing else', ['a simulated box'], (run) =>
-    withSimulatedBox(run, async (box) => {
-      const { order, qrCode, answer, show } = await startPush(run, box);
-      expectSuccess(await answer.called, 'a push that the box shows');
-      const { bankAccount, userBankName } = run.subject.options.account;
-      const expected = {
-        qrCode,
-        bankAccount,
-        userBankName,
-        amount: order.amount,
-        content: order.content,
-        orderId: order.content,
-      };
-      await forEachCase(Object.entries(expected), async ([field, value]) => {
-        const actual = recordOf(show)[field];
-        if (actual !== value) throw new Mismatch(`${field}: expected ${value}, the box gets ${String(actual)}`);
-      });
-    }),
-  ),
+  specWithBox('SND-3', 'the box gets the pushed QR, and nothing else', async (run, box) => {
+    const { order, qrCode, answer, show } = await startPush(run, box);
+    expectSuccess(await answer.called, 'a push that the box shows');
+    const { bankAccount, userBankName } = run.subject.options.account;
+    const expected = {
+      qrCode,
+      bankAccount,
+      userBankName,
+      amount: order.amount,
+      content: order.content,
+      orderId: order.content,
+    };
+    await expectFields(expected, show);
+  }),
   spec(
     'SND-3',
     'SUCCESS, with an empty message, is answered only after the box confirmed',
     ['a simulated box'],
-    (run) =>
-      withSimulatedBox(
-        run,
-        async (box) => {
-          const { answer, show } = await startPush(run, box);
-          const { pushId } = show;
-          await expectUnanswered(run, answer, 'before the box has said anything');
-          await box.send({ type: 'accepted', pushId });
-          if (run.subject.options.confirm === 'displayed') {
-            await expectUnanswered(run, answer, 'before the QR is on the screen');
-            await box.send({ type: 'shown', pushId });
-          }
-          const called = await answer.called;
-          expectSuccess(called, 'once the box has confirmed');
-          expectNoMessage(called);
-        },
-        showNothing,
-      ),
+    withBox(async (run, box) => {
+      const { answer, show } = await startPush(run, box);
+      const { pushId } = show;
+      await expectUnanswered(run, answer, 'before the box has said anything');
+      await box.send({ type: 'accepted', pushId });
+      if (run.subject.options.confirm === 'displayed') {
+        await expectUnanswered(run, answer, 'before the QR is on the screen');
+        await box.send({ type: 'shown', pushId });
+      }
+      const called = await answer.called;
+      expectSuccess(called, 'once the box has confirmed');
+      expectNoMessage(called);
+    }, showNothing),
   ),
   withTimeout(
     2 * DEADLINE_MAX_MS,
@@ -94,10 +85,12 @@ export const boxChecks: readonly ServiceCheck[] = [
   ),
   withTimeout(
     2 * DEADLINE_MAX_MS,
-    gap('SND-4', 'a push without a confirmation is BOX_TIMEOUT', ['a simulated box'], (run) =>
-      withSimulatedBox(
-        run,
-        async (box) => expectCode((await unconfirmed(run, box)).called, 'BOX_TIMEOUT', UNCONFIRMED),
+    gap(
+      'SND-4',
+      'a push without a confirmation is BOX_TIMEOUT',
+      ['a simulated box'],
+      withBox(
+        async (run, box) => expectCode((await unconfirmed(run, box)).called, 'BOX_TIMEOUT', UNCONFIRMED),
         showNothing,
       ),
     ),
@@ -128,8 +121,7 @@ export const boxChecks: readonly ServiceCheck[] = [
       run,
       () =>
         forEachCase(codes, async (code) => {
-          const order = run.subject.newOrder();
-          const called = await sendPush(run, pushBody(run, order, makeQr(run.subject, order)));
+          const called = await pushOrder(run);
           expectCode(called, code, `when the box says ${code}`);
         }),
       refuse,
@@ -171,8 +163,7 @@ async function unconfirmed(run: ServiceRun, box: SimulatedBox): Promise<{ called
 }
 
 function pushedToBoxOff(run: ServiceRun): Promise<Answer> {
-  const order = run.subject.newOrder();
-  return sendPush(run, pushBody(run, order, makeQr(run.subject, order)));
+  return pushOrder(run);
 }
 
 function pushedToBoxLost(run: ServiceRun): Promise<Answer> {

@@ -1,6 +1,6 @@
 import { PATHS } from '../../../protocol/http-api.ts';
 import { Mismatch } from '../../check.ts';
-import { expectOk, forEachCase, generateBody, post } from '../requests.ts';
+import { expectFields, expectOk, generateBody, post } from '../requests.ts';
 import { gap, type ServiceCheck } from '../subject.ts';
 import { callbackBody, payOrder } from './callbacks.ts';
 
@@ -39,9 +39,7 @@ export const callbackFactChecks: readonly ServiceCheck[] = [
       const names = { terminalCode, subTerminalCode: 'SUB1', serviceCode: 'S1', urlLink: 'https://shop.example.com/1' };
       expectOk(await post(run, PATHS.generate, { ...generateBody(run, order), ...names }), 'the request');
       const said = await callbackBody(run, await payOrder(run, order));
-      await forEachCase(Object.entries(names), async ([field, value]) => {
-        if (said[field] !== value) throw new Mismatch(`${field}: expected ${value}, is ${String(said[field])}`);
-      });
+      await expectFields(names, said);
     },
   ),
 ];

@@ -12,7 +12,7 @@ import {
   SYNC_PATH,
 } from '../callback-listener.ts';
 import { recordOf } from '../json.ts';
-import { forEachCase, simulatePayment } from '../requests.ts';
+import { expectFields, forEachCase, simulatePayment } from '../requests.ts';
 import { gap, type Order, type ServiceCheck, type ServiceRun, spec, withTimeout } from '../subject.ts';
 
 const CALLBACK_TIMEOUT_MS = 10_000;
@@ -136,10 +136,7 @@ export const callbackChecks: readonly ServiceCheck[] = [
       const { amount, content } = order;
       const { bankAccount: bankaccount } = run.subject.options.account;
       const expected = { transactionid: transactionId, amount, content, bankaccount, transType: 'C' };
-      await forEachCase(Object.entries(expected), async ([field, value]) => {
-        const actual = recordOf(parsed.data)[field];
-        if (actual !== value) throw new Mismatch(`${field}: expected ${value}, is ${String(actual)}`);
-      });
+      await expectFields(expected, parsed.data);
     }),
   ),
   gap('SYN-2', 'a callback has the same bytes at every attempt', ['callbacks'], (run) =>

@@ -13,7 +13,7 @@ import {
 } from '../requests.ts';
 import { gap, type ServiceCheck, type ServiceRun } from '../subject.ts';
 import { generate } from './generate.ts';
-import { sendPush } from './push.ts';
+import { pushOrder, sendPush } from './push.ts';
 
 const BODY_BYTES_MAX = 65_536;
 const AMOUNT_MAX = 9_999_999_999_999;
@@ -60,7 +60,7 @@ export const limitChecks: readonly ServiceCheck[] = [
     forEachCase(['VVB1', 'vvb000001', 'VVB0000001', 'BOX000001'], async (terminalCode) => {
       const order = run.subject.newOrder();
       const change = { terminalCode, serialNumber: '' };
-      const called = await sendPush(run, pushBody(run, order, makeQr(run.subject, order), change));
+      const called = await pushOrder(run, order, change);
       expectCode(called, 'E35', `a push to ${terminalCode}`);
       const made = await generate(run, { ...generateBody(run), terminalCode });
       expectCode(made, 'E35', `a QR for ${terminalCode}`);

@@ -1,10 +1,9 @@
 import { Mismatch } from '../../check.ts';
 import { expectQr, generateBody } from '../requests.ts';
-import { withSimulatedBox } from '../simulated-box.ts';
 import { gap, type Order, type ServiceCheck, type ServiceRun } from '../subject.ts';
 import { callbackBody, payOrder } from './callbacks.ts';
 import { generate } from './generate.ts';
-import { pushShown } from './pushing.ts';
+import { gapWithBox, pushShown } from './pushing.ts';
 
 /** To which of several equal orders a payment belongs (PROTOCOL.md, clause CBK-6). */
 export const matchChecks: readonly ServiceCheck[] = [
@@ -18,20 +17,19 @@ export const matchChecks: readonly ServiceCheck[] = [
       for (const id of ['SECOND', 'FIRST', 'SECOND']) await expectPaid(run, order, id);
     },
   ),
-  gap(
+  gapWithBox(
     'CBK-6',
     'an order on the screen is paid before a newer equal one',
-    ['sandbox', 'callbacks', 'a simulated box'],
-    (run) =>
-      withSimulatedBox(run, async (box) => {
-        const order = run.subject.newOrder();
-        const orderId = idOf(order, 'SHOWN');
-        await pushShown(run, order, { orderId });
-        await make(run, order, 'NEWER');
-        await expectPaid(run, order, 'SHOWN');
-        // Otherwise the payment would go to the box of the next check.
-        await box.find('payment', (it) => it.orderId === orderId);
-      }),
+    ['sandbox', 'callbacks'],
+    async (run, box) => {
+      const order = run.subject.newOrder();
+      const orderId = idOf(order, 'SHOWN');
+      await pushShown(run, order, { orderId });
+      await make(run, order, 'NEWER');
+      await expectPaid(run, order, 'SHOWN');
+      // Otherwise the payment would go to the box of the next check.
+      await box.find('payment', (it) => it.orderId === orderId);
+    },
   ),
 ];
 

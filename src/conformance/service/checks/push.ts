@@ -8,8 +8,17 @@ import { gap, type Order, type ServiceAccess, type ServiceCheck, type ServiceRun
 
 type Change = Readonly<Record<string, unknown>>;
 
+/** Pushes an order to the box, with a QR by the bench. */
+export function pushOrder(
+  run: ServiceRun,
+  order: Order = run.subject.newOrder(),
+  change: Change = {},
+): Promise<Answer> {
+  return pushOrder(run, order, change);
+}
+
 export function sendPush(run: ServiceRun, push: object, as?: ServiceAccess): Promise<Answer> {
-  return post(run, PATHS.sendQr, { ...push }, as === undefined ? {} : { as });
+  return post(run, PATHS.sendQr, { ...push }, { as });
 }
 
 /** A push of a new order to the box, with a QR by the bench. */

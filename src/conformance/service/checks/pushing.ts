@@ -3,8 +3,8 @@ import { Mismatch, PreconditionFailed } from '../../check.ts';
 import { type Answer, codeOf, summaryOf } from '../client.ts';
 import { recordOf } from '../json.ts';
 import { generatedQr, makeQr, pushBody } from '../requests.ts';
-import type { OnShow, SimulatedBox } from '../simulated-box.ts';
-import type { Order, ServiceRun } from '../subject.ts';
+import { type OnShow, type SimulatedBox, withSimulatedBox } from '../simulated-box.ts';
+import { gap, type Order, type ServiceCheck, type ServiceNeed, type ServiceRun, spec } from '../subject.ts';
 import { sendPush } from './push.ts';
 
 /** In real time: an answer that has not come by then waits for something. */
@@ -13,6 +13,30 @@ const HELD_MS = 300;
 export const QUIET_MS = 2_000;
 
 export const showNothing: OnShow = async () => undefined;
+
+type BoxJudge = (run: ServiceRun, box: SimulatedBox) => Promise<void>;
+type NeedsAndJudge = [BoxJudge] | [needs: readonly ServiceNeed[], BoxJudge];
+
+/** A check by the specification, with a simulated box that shows every push. */
+export function specWithBox(clause: string, title: string, ...rest: NeedsAndJudge): ServiceCheck {
+  return spec(clause, title, ...boxed(rest));
+}
+
+/** A check of a default of PROTOCOL.md, with a simulated box that shows every push. */
+export function gapWithBox(clause: string, title: string, ...rest: NeedsAndJudge): ServiceCheck {
+  return gap(clause, title, ...boxed(rest));
+}
+
+function boxed([first, second]: NeedsAndJudge) {
+  const [needs, judge] = typeof first === 'function' ? [[], first] : [first, second as BoxJudge];
+  return [['a simulated box', ...needs] as const, withBox(judge)] as const;
+}
+
+/** A judge that works with the simulated box; `onShow` replaces that the box shows each push. */
+export const withBox =
+  (judge: BoxJudge, onShow?: OnShow) =>
+  (run: ServiceRun): Promise<void> =>
+    withSimulatedBox(run, (box) => judge(run, box), onShow);
 
 /** Sends a push to the simulated box, and waits until the box has it. */
 export async function startPush(run: ServiceRun, box: SimulatedBox, order: Order = run.subject.newOrder()) {

@@ -1,62 +1,50 @@
 import type { DownOf } from '../../../protocol/messages.ts';
 import { Mismatch } from '../../check.ts';
-import { recordOf } from '../json.ts';
-import {
-  expectRefused,
-  expectSame,
-  expectSuccess,
-  forEachCase,
-  makeQr,
-  pushBody,
-  simulatePayment,
-} from '../requests.ts';
+import { expectFields, expectRefused, expectSame, expectSuccess, pushBody, simulatePayment } from '../requests.ts';
 import { type SimulatedBox, withSimulatedBox } from '../simulated-box.ts';
 import { gap, type Order, type ServiceCheck, type ServiceRun, spec } from '../subject.ts';
-import { sendPush } from './push.ts';
-import { expectUnanswered, pending, pushShown, QUIET_MS, showNothing, startPush } from './pushing.ts';
+import { pushOrder, sendPush } from './push.ts';
+import {
+  expectUnanswered,
+  gapWithBox,
+  pending,
+  pushShown,
+  QUIET_MS,
+  showNothing,
+  specWithBox,
+  startPush,
+  withBox,
+} from './pushing.ts';
 
 /** Further pushes and payments of an order on the screen (PROTOCOL.md, clauses SND-7 to SND-9 and CBK-7). */
 export const screenChecks: readonly ServiceCheck[] = [
-  gap('SND-7', 'a QR that the partner made himself is shown', ['a simulated box'], (run) =>
-    withSimulatedBox(run, async () => {
-      const order = run.subject.newOrder();
-      expectSuccess(
-        await sendPush(run, pushBody(run, order, makeQr(run.subject, order))),
-        "a push of the partner's own QR",
-      );
-    }),
-  ),
-  spec('SND-8', 'a newer push goes to the box although one is on its screen', ['a simulated box'], (run) =>
-    withSimulatedBox(run, async (box) => {
-      await pushShown(run, run.subject.newOrder());
-      const order = run.subject.newOrder();
-      expectSuccess(await sendPush(run, pushBody(run, order, makeQr(run.subject, order))), 'a newer push');
-      if (box.of('show').at(-1)?.orderId !== order.content) throw new Mismatch('the box does not get the newer push');
-    }),
-  ),
+  gapWithBox('SND-7', 'a QR that the partner made himself is shown', async (run) => {
+    expectSuccess(await pushOrder(run), "a push of the partner's own QR");
+  }),
+  specWithBox('SND-8', 'a newer push goes to the box although one is on its screen', async (run, box) => {
+    await pushShown(run, run.subject.newOrder());
+    const order = run.subject.newOrder();
+    expectSuccess(await pushOrder(run, order), 'a newer push');
+    if (box.of('show').at(-1)?.orderId !== order.content) throw new Mismatch('the box does not get the newer push');
+  }),
   gap(
     'SND-9',
     'the same orderId and QR is one push while it is awaited and on the screen; without an orderId it is a new one',
     ['a simulated box'],
     judgeRepeated,
   ),
-  spec('CBK-7', 'the box that shows the order gets a credit, and no debit', ['a simulated box', 'sandbox'], (run) =>
-    withSimulatedBox(run, async (box) => {
-      const order = run.subject.newOrder();
-      await pushShown(run, order);
-      const [show] = box.of('show');
-      await simulatePayment(run, order, { transType: 'D' });
-      if ((await box.find('payment', isOf(order), QUIET_MS)) !== undefined) throw new Mismatch('the box gets a debit');
-      const transactionId = await simulatePayment(run, order);
-      const payment = await box.find('payment', isOf(order));
-      if (payment === undefined) throw new Mismatch('the box does not get a credit');
-      const expected = { transactionId, pushId: show?.pushId, orderId: order.content, amount: order.amount };
-      await forEachCase(Object.entries(expected), async ([field, value]) => {
-        const actual = recordOf(payment)[field];
-        if (actual !== value) throw new Mismatch(`${field}: expected ${value}, the box gets ${String(actual)}`);
-      });
-    }),
-  ),
+  specWithBox('CBK-7', 'the box that shows the order gets a credit, and no debit', ['sandbox'], async (run, box) => {
+    const order = run.subject.newOrder();
+    await pushShown(run, order);
+    const [show] = box.of('show');
+    await simulatePayment(run, order, { transType: 'D' });
+    if ((await box.find('payment', isOf(order), QUIET_MS)) !== undefined) throw new Mismatch('the box gets a debit');
+    const transactionId = await simulatePayment(run, order);
+    const payment = await box.find('payment', isOf(order));
+    if (payment === undefined) throw new Mismatch('the box does not get a credit');
+    const expected = { transactionId, pushId: show?.pushId, orderId: order.content, amount: order.amount };
+    await expectFields(expected, payment);
+  }),
   spec(
     'CBK-7',
     'a box that is off when its order is paid gets the payment when it comes back',
@@ -75,23 +63,22 @@ export const screenChecks: readonly ServiceCheck[] = [
     'CBK-7',
     'a payment before the QR is on the screen goes to the box, and the push is withdrawn',
     ['a simulated box', 'sandbox'],
-    (run) => withSimulatedBox(run, (box) => judgePaidBefore(run, box), showNothing),
+    withBox((run, box) => judgePaidBefore(run, box), showNothing),
   ),
-  spec(
+  specWithBox(
     'CBK-7',
     'a paid order is withdrawn from a box that showed it before another did',
-    ['a simulated box', 'a box that is on', 'sandbox'],
-    (run) =>
-      withSimulatedBox(run, async (box) => {
-        const order = run.subject.newOrder();
-        await pushShown(run, order);
-        const { terminalCode = '', serialNumber = '' } = run.subject.options.boxOn ?? {};
-        await pushShown(run, order, { terminalCode, serialNumber });
-        await simulatePayment(run, order);
-        const { pushId } = await box.expect('show');
-        if ((await withdrawnOf(box, pushId)) === undefined) throw new Mismatch('the box still has the order');
-        if (box.of('payment').some(isOf(order))) throw new Mismatch('both boxes get the payment');
-      }),
+    ['a box that is on', 'sandbox'],
+    async (run, box) => {
+      const order = run.subject.newOrder();
+      await pushShown(run, order);
+      const { terminalCode = '', serialNumber = '' } = run.subject.options.boxOn ?? {};
+      await pushShown(run, order, { terminalCode, serialNumber });
+      await simulatePayment(run, order);
+      const { pushId } = await box.expect('show');
+      if ((await withdrawnOf(box, pushId)) === undefined) throw new Mismatch('the box still has the order');
+      if (box.of('payment').some(isOf(order))) throw new Mismatch('both boxes get the payment');
+    },
   ),
 ];
 
