@@ -56,6 +56,7 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
     ['codec.ts', 'enrolment.ts', 'faults.ts', 'http-api.ts', 'jws.ts', 'vietqr.ts', 'webhook.ts'],
     ['seal.ts'],
   ],
+  gateway: [['store', '.'], ['access', 'callbacks', 'service'], ['boxes'], ['http', 'faults'], ['gateway.ts']],
   conformance: [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks']],
 };
 /** The files and folders that may name a transport: each its own, the gateway's side of them, and those who judge both. */
@@ -119,6 +120,14 @@ describe('the house', () => {
         .map((target) => `${relative(root, file)} imports ${relative(root, target)}`),
     );
     expect(broken).toEqual([]);
+  });
+
+  it("lets nothing but the gateway's composition root import its faults", () => {
+    const faults = join(src, 'gateway', 'faults');
+    const importers = [...graph].filter(
+      ([file, targets]) => !file.startsWith(faults) && targets.some((target) => target.startsWith(faults)),
+    );
+    expect(importers.map(([file]) => relative(src, file))).toEqual(['gateway/gateway.ts']);
   });
 
   it('has an inner plan for every large room, of few floors', () => {

@@ -1,11 +1,11 @@
-/** What a watcher of the gateway may want to read anew. */
+/** The list that has changed. */
 export type Topic = 'boxes' | 'orders' | 'payments' | 'callbacks' | 'enrolments' | 'faults';
 
-/** Tells watchers that something changed, not what: they read it from the lists. */
+/** Tells watchers which list has changed; they read it again. */
 export class Changes {
   readonly #watchers = new Set<(topic: Topic) => void>();
 
-  /** Returns what ends the watching. */
+  /** Returns a function that ends the watching. */
   watch(watcher: (topic: Topic) => void): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);

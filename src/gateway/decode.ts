@@ -29,7 +29,7 @@ export function parseJson(body: Buffer | undefined): Result<unknown> {
   }
 }
 
-/** A number beyond a double, as 1e400, stays a number: too large has its field's code (PROTOCOL.md, clause ERR-3). */
+/** Replaces an infinite number, as of 1e400, so that its field refuses it as too large (PROTOCOL.md, clause ERR-3). */
 function finite(_key: string, value: unknown): unknown {
   if (typeof value !== 'number' || Number.isFinite(value)) return value;
   return Math.sign(value) * Number.MAX_VALUE;

@@ -3,30 +3,30 @@ import { findBank } from '../protocol/banks.ts';
 import type { LinkedAccount } from '../protocol/messages.ts';
 import type { AccountConfig, BoxConfig, GatewayConfig, PartnerConfig } from './config.ts';
 
-/** An account of the system: its bank, and the partner who owns it, if any. */
+/** An account with its bank, and the partner whose it is, if any. */
 export interface Account extends AccountConfig {
   bank: Bank;
   partner: string | undefined;
 }
 
-/** The secrets that boxes agreed on at enrolment. */
+/** Secrets of boxes from enrolment. */
 export interface EnrolledSecrets {
   get(terminalCode: string, serialNumber: string): string | undefined;
 }
 
-/** Who and what the configuration knows, by name. */
+/** Looks up partners, accounts and boxes of the configuration. */
 export interface Directory {
   partner(username: string): PartnerConfig | undefined;
   account(bankAccount: string): Account | undefined;
-  /** With the secret of its configuration or of its enrolment; nobody can log in as a box that has neither. */
+  /** With its secret from the configuration or from enrolment; without either it cannot log in. */
   box(terminalCode: string): BoxConfig | undefined;
-  /** Whether it is a box whose secret comes from enrolment. */
+  /** Whether the secret of this box comes from enrolment. */
   enrols(terminalCode: string): boolean;
   /** The box of a terminalCode, a serialNumber, or both; `undefined` when they do not name one and the same. */
   boxNamed(terminalCode: string, serialNumber: string): BoxConfig | undefined;
   boxesOf(bankAccount: string): BoxConfig[];
   boxes(): readonly BoxConfig[];
-  /** What a box is told in its welcome (PROTOCOL.md, clause MSG-4). */
+  /** The account that the welcome announces to a box; null without one (PROTOCOL.md, clause MSG-4). */
   accountOf(box: BoxConfig): LinkedAccount | null;
 }
 

@@ -20,7 +20,8 @@ import { CallbackDispatcher, type CallbackDispatcherDeps } from './callbacks/dis
 import { Changes } from './changes.ts';
 import type { GatewayConfig } from './config.ts';
 import { createDirectory } from './directory.ts';
-import { type Edges, edgesWithoutFaults, type FaultTargets } from './edges.ts';
+import { NO_FAULTS } from './fault-orders.ts';
+import type { Edges, FaultTargets } from './faults/edges.ts';
 import { Health } from './health.ts';
 import { answerBeforeClosing, createApp } from './http/app.ts';
 import { listenAt, originAt, registerRoutes } from './http/routes.ts';
@@ -28,6 +29,7 @@ import { readServerTls } from './listen.ts';
 import { createMetrics } from './metrics.ts';
 import { retryWaitsOf } from './retry-schedule.ts';
 import { deliveriesFor } from './service/payment-effects.ts';
+import { createReceivePayment } from './service/receive-payment.ts';
 import { Service } from './service/service.ts';
 import type { DeliveriesFor } from './store/integrity/requeue.ts';
 import { Pruner } from './store/pruner.ts';
@@ -178,6 +180,25 @@ async function edgesOf(
   if (!config.sandbox) return edgesWithoutFaults(world.clock);
   const { injectFaults } = await import('./faults/fault-injection.ts');
   return injectFaults({ ...world, config, changes, targets, directory: createDirectory(config) });
+}
+
+/** Every part as it is. */
+function edgesWithoutFaults(clock: Clock): Edges {
+  return {
+    clock,
+    faults: NO_FAULTS,
+    tokens: (tokens) => tokens,
+    partnerRoutes: () => undefined,
+    boxRoutes: () => undefined,
+    connect: (connect) => connect,
+    boxHub: (hub) => hub,
+    pushHub: (hub) => hub,
+    receivePayment: createReceivePayment,
+    attempt: (make) => make,
+    startBroker: (at, start) => start(at),
+    boxConnected: () => undefined,
+    close: () => undefined,
+  };
 }
 
 async function openGatewayStore(config: GatewayConfig, deps: GatewayDeps, opened: Opened): Promise<Store> {

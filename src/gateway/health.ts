@@ -1,9 +1,9 @@
 import { type Clock, withDeadline } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 
-/** Of one question to the store. */
+/** The store must answer one question within this. */
 const ANSWER_TIMEOUT_MS = 2000;
-/** An answer is given again for so long: however often it is asked, the store is written once in this time. */
+/** An answer is reused for this long, so that frequent questions do not load the store. */
 const ANSWER_KEPT_MS = 1000;
 
 export interface HealthDeps {
@@ -20,14 +20,14 @@ export interface HealthDeps {
 export class Health {
   readonly #deps: HealthDeps;
   #answer: { atMs: number; problem: Promise<string | undefined> } | undefined;
-  /** The store is asked one question at a time, however long it takes. */
+  /** The one question that the store is asked at a time. */
   #asked: Promise<string | undefined> | undefined;
 
   constructor(deps: HealthDeps) {
     this.#deps = deps;
   }
 
-  /** What is wrong; `undefined` when all is well. */
+  /** Why the gateway cannot work; `undefined` if it can. */
   problem(): Promise<string | undefined> {
     const nowMs = this.#deps.clock.monotonicMs();
     if (this.#answer === undefined || nowMs >= this.#answer.atMs + ANSWER_KEPT_MS) {

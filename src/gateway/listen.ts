@@ -3,13 +3,16 @@ import { createSecureContext } from 'node:tls';
 import { ConfigError, reasonOf, systemCodeOf } from '../lib/errors.ts';
 import { readPemFiles } from '../lib/tls.ts';
 
+/** Bytes that a client may leave unread; one more ends its connection. */
+export const UNREAD_BYTES_MAX = 1_048_576;
+
 /** PEM files of a server. */
 export interface ServerTlsFiles {
   cert: string;
   key: string;
 }
 
-/** What the files hold, seen to fit together. Throws ConfigError that names the option. */
+/** Reads the files and checks that they fit together. Throws ConfigError that names the option. */
 export function readServerTls(files: ServerTlsFiles & { ca?: string | undefined }, option: string) {
   const contents = readPemFiles(files, option);
   try {
@@ -38,7 +41,7 @@ export async function listenOn(server: Server, at: { host: string; port: number 
   return address === null || typeof address === 'string' ? at.port : address.port;
 }
 
-/** What a failed listen means to a person. */
+/** A failed listen as a ConfigError with its cure, where there is one. */
 export function addressError(error: unknown, at: { host: string; port: number }, option: string): unknown {
   const code = systemCodeOf(error);
   if (code === 'EADDRINUSE') {

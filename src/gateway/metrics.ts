@@ -72,7 +72,7 @@ function gaugesOf(backlog: CountBacklog, registers: Registry[]): void {
       help,
       registers,
       async collect() {
-        // A store that does not answer leaves the number out, and the others be told.
+        // While the store does not answer, this number is left out.
         const now = await backlog();
         if (now === undefined) this.remove();
         else this.set(read(now));

@@ -5,8 +5,8 @@ import { EventStream } from '../../lib/event-stream.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Code } from '../../protocol/codes.ts';
 import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
-import { UNREAD_BYTES_MAX } from '../boxes/connection.ts';
 import { parseJson, unknownFields } from '../decode.ts';
+import { UNREAD_BYTES_MAX } from '../listen.ts';
 import type { Refusal, Result } from '../result.ts';
 import type { LoginAttempt, Logins } from './logins.ts';
 

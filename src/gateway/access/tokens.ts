@@ -26,7 +26,7 @@ export async function createTokens(store: Store, clock: Clock, random: Random): 
   ]);
   return {
     issue: (partner) => {
-      // Whole seconds, and never fewer of them than are promised.
+      // Rounded up, so that a token never expires before its time.
       const issuedAt = Math.ceil(clock.wallMs() / 1000);
       return new SignJWT()
         .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })

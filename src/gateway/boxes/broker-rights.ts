@@ -8,7 +8,7 @@ import { boxPasswordOf, type Logins } from '../access/logins.ts';
 import type { Directory } from '../directory.ts';
 import { LimitedSocket } from './packet-limit.ts';
 
-/** What is published with QoS 2 would be kept until its end, which need never come. */
+/** A QoS 2 message is kept until its handshake ends, which may never happen. */
 const QOS_MAX = 1;
 /** MQTT's CONNACK codes: come again later, wrong credentials, missing rights. */
 const UNAVAILABLE = 3;
@@ -23,13 +23,13 @@ export interface BrokerLogin {
 
 export interface RightsDeps {
   directory: Directory;
-  /** The same as over HTTP, so that guesses have one budget. */
+  /** Shared with HTTP, so that wrong logins have one limit. */
   logins: Logins;
   random: Random;
   log: Logger;
 }
 
-/** What the broker lets a login do (PROTOCOL.md, clauses TOP-2, TOP-3 and TOK-6). */
+/** The rights of each login at the broker (PROTOCOL.md, clauses TOP-2, TOP-3 and TOK-6). */
 export function rights({ directory, logins, random, log }: RightsDeps, login: BrokerLogin): AedesOptions {
   const refuse = (event: string, box: string | undefined, fields: Record<string, string>) =>
     log.warn(event, { box, ...fields });
@@ -46,7 +46,7 @@ export function rights({ directory, logins, random, log }: RightsDeps, login: Br
     authenticate: (client, username, password, done) => {
       const reason = loginProblem({ directory, logins }, login, client, username, password?.toString('utf8'));
       if (reason === undefined) {
-        // Client ids are the clients' own choice: who copies one would end the connection that has it.
+        // A client that copies another's id would end its connection: the broker chooses the ids.
         Object.assign(client, { id: `${username}/${random.uuid()}` });
         done(null, true);
         return;
@@ -73,7 +73,7 @@ export function rights({ directory, logins, random, log }: RightsDeps, login: Br
       refuse('mqtt-subscribe-refused', box, { topic: subscription.topic, reason: 'not a topic of this box' });
       done(null, null);
     },
-    // A second lock on what matters most: a push or payment never reaches another box than its own.
+    // Checked again when a message is forwarded: a push or payment never reaches a foreign box.
     authorizeForward: (client, packet) => {
       const box = boxOf(client);
       return box === login.username || boxMaySubscribe(box, packet.topic) ? packet : null;
@@ -81,7 +81,7 @@ export function rights({ directory, logins, random, log }: RightsDeps, login: Br
   };
 }
 
-/** Clause TOP-3, for publishing and for last wills; a retained message on `up` would come again to every later gateway. */
+/** Clause TOP-3, for publishing and for last wills. A retained message on `up` would be sent to every later gateway. */
 function mayPublish(box: string, packet: { topic: string; qos?: number | undefined; retain?: boolean }): boolean {
   const { topic, qos = 0, retain } = packet;
   return qos <= QOS_MAX && boxMayPublish(box, topic) && (retain !== true || topic === boxTopic(box, 'presence'));
@@ -95,7 +95,7 @@ function loginProblem(
   password: string | undefined,
 ): { text: string; code: number } | undefined {
   const wrong = { text: 'unknown box or wrong secret', code: BAD_CREDENTIALS };
-  // Only from within this process, where nobody guesses, and nobody's guesses keep it out.
+  // Only from within this process, and not limited by wrong logins of others.
   if (username === login.username && !(client.conn instanceof LimitedSocket)) {
     return equalSecrets(password ?? '', login.password) ? undefined : wrong;
   }
@@ -111,19 +111,19 @@ function loginProblem(
   return undefined;
 }
 
-/** The name in the certificate that this client was asked for; empty without exactly one; undefined if it was not asked. */
+/** The name in the client's certificate; empty without exactly one; undefined if none was requested. */
 function certifiedName({ conn }: Client): string | undefined {
   if (!(conn instanceof LimitedSocket && conn.socket instanceof TLSSocket && conn.socket.authorized)) return undefined;
   const name: unknown = conn.socket.getPeerCertificate().subject?.CN;
   return typeof name === 'string' ? name : '';
 }
 
-/** Where a client comes from; empty for the gateway, which is in this process. */
+/** The client's IP address; empty for the gateway itself, which is in this process. */
 export function addressOf({ conn }: Client): string {
   return conn instanceof LimitedSocket ? (conn.socket.remoteAddress ?? '') : '';
 }
 
-/** The name that a client logged in with, which its id begins with. */
+/** The username of a client, with which its id begins. */
 export function boxOf(client: Client): string {
   return client.id.split('/', 1)[0] ?? '';
 }

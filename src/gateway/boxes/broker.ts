@@ -14,12 +14,12 @@ import { addressOf, type BrokerLogin, boxOf, type RightsDeps, rights } from './b
 import { connectionToEvict } from './connection.ts';
 import { LimitedSocket } from './packet-limit.ts';
 
-/** With those of the HTTP server within the 20,000 open files that a process may have on many machines. */
+/** Together with HTTP connections below 20,000, the limit of open files on many machines. */
 const CONNECTIONS_MAX = 12_000;
-/** Connections of one box: that in use, those whose end is not seen yet, and those of whoever has its login too. */
+/** Connections of one box: the one in use, dead ones not yet noticed, and those of a stranger with its login. */
 const CONNECTIONS_PER_BOX_MAX = 8;
 const CONNECT_TIMEOUT_MS = 10_000;
-/** A box that asks for a longer keepalive, or for none, is refused: its end would be seen too late, or never. */
+/** A longer keepalive, or none, is refused: a dead connection would be noticed too late, or never. */
 const KEEPALIVE_SECONDS_MAX = 600;
 const LOGIN_BYTES = 32;
 const WILDCARD = /[+#]/;
@@ -29,7 +29,7 @@ export interface EmbeddedBroker {
   login: BrokerLogin;
   /** A connection to the broker inside this process. */
   connect(): Duplex;
-  /** Ends the connections of a box whose login is not good any more. */
+  /** Ends the connections of a box whose login is not valid any more. */
   drop(terminalCode: string): void;
   close(): Promise<void>;
 }
@@ -66,11 +66,11 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
     connectTimeout: CONNECT_TIMEOUT_MS,
     keepaliveLimit: KEEPALIVE_SECONDS_MAX,
     persistence: retainedByTopic(memory()),
-    // Without a limit: what is above one is queued without any, and thousands in it overflow the stack, and end the process.
+    // No limit: above a limit the broker queues without bound, and thousands of queued calls overflow the stack.
     concurrency: 0,
   });
   const clients = watch(aedes, deps, login);
-  // The bare connections, those whose handshake is not done among them.
+  // Includes connections whose handshake is not done.
   const connections = new Connections(deps.connectionsMax ?? CONNECTIONS_MAX);
   server.on('connection', (socket) => connections.add(socket));
   aedes.on('client', ({ conn }) => {
@@ -88,7 +88,7 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
     login,
     connect: () => {
       const [ours, brokers] = duplexPair();
-      // As on a network, where an end that is not answered would leave the other half open.
+      // Otherwise the other half would stay open.
       brokers.once('close', () => ours.destroy());
       aedes.handle(brokers);
       return ours;
@@ -97,7 +97,7 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
       for (const client of clients.get(terminalCode) ?? []) client.close();
     },
     close: async () => {
-      // Connections that end because the broker does are no failures.
+      // Connections that end because the broker closes are not failures.
       for (const event of ['clientError', 'connectionError', 'clientDisconnect']) aedes.removeAllListeners(event);
       const closed = new Promise((resolve) => server.close(resolve));
       await new Promise<void>((resolve) => aedes.close(resolve));
@@ -117,13 +117,13 @@ function serverFor({ tls }: BrokerListener, log: Logger): Server {
   return server;
 }
 
-/** The session that a connection says it is for, in its last will; undefined without one. */
+/** The session that the last will of a connection names; undefined without one. */
 function sessionOf({ will }: Client & { will?: { payload: Buffer } | null }): string | undefined {
   const decoded = will ? decodePresence(will.payload) : undefined;
   return decoded?.ok ? decoded.value.sessionId : undefined;
 }
 
-/** The connections of each box, as they come and go. */
+/** Follows the connections of each box. */
 function watch(
   aedes: Aedes,
   { log, sessionInUse, onBoxConnected, onBoxGone }: BrokerDeps,
@@ -137,7 +137,7 @@ function watch(
     if (client.conn instanceof LimitedSocket) onBoxConnected?.(box, client.conn.socket);
     if (own.size <= CONNECTIONS_PER_BOX_MAX) return;
     const sessionId = sessionInUse(box);
-    // Of those that name the session in use, the first is the box: who copies it from a message comes later.
+    // The first connection that names the session in use is the box: a stranger copies it later.
     const inUse = [...own].find((it) => sessionId !== undefined && sessionOf(it) === sessionId);
     log.warn('mqtt-connection-ended', { box, reason: `more than ${CONNECTIONS_PER_BOX_MAX} connections of one box` });
     connectionToEvict([...own], addressOf, (it) => it === inUse)?.close();
@@ -152,7 +152,7 @@ function watch(
   });
   const failed = (client: Client, error: Error) =>
     log.warn('mqtt-connection-failed', { client: client.id ?? undefined, reason: reasonOf(error) });
-  // Not among its typed events; without a listener it would end the process.
+  // Missing in the library's types; without a listener the error would end the process.
   (aedes as EventEmitter).on('error', (error) => log.error('broker-failed', { reason: reasonOf(error) }));
   aedes.on('clientError', failed);
   aedes.on('connectionError', failed);

@@ -2,9 +2,6 @@ import type { Logger } from '../../lib/log.ts';
 import type { DownMessage } from '../../protocol/messages.ts';
 import type { MessageSigner } from './message-signer.ts';
 
-/** Bytes that a box may leave unread; one more ends its connection. */
-export const UNREAD_BYTES_MAX = 1_048_576;
-
 /** How a transport reaches one box. */
 export interface BoxSocket {
   readonly transport: 'mqtt' | 'http';

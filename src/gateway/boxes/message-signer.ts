@@ -8,11 +8,10 @@ import { GatewaySeal, type Opened, type ReadMessage, readUp, type SealRefusal } 
 import type { Directory } from '../directory.ts';
 import type { Store } from '../store/store.ts';
 import type { TrafficLog } from '../traffic-log.ts';
-import type { Hub } from './hub.ts';
 
-/** Sessions of one box whose messages can be opened: the one in use, and agents that quarrel with it. */
+/** Sessions of one box whose messages can be verified: the one in use, and those of rival agents. */
 const SESSIONS_PER_BOX_MAX = 8;
-/** Keys of one box, one for each start of it, that are remembered so that no hello of before begins a session. */
+/** Remembered keys of one box, one for each start of its agent, so that no old hello begins a session. */
 const KEYS_PER_BOX_MAX = 1_000;
 const SEED_BYTES = 32;
 const SETTING = 'signing-key';
@@ -21,30 +20,31 @@ interface BoxKeys {
   secret: string;
   /** By sessionId, the oldest first. */
   sessions: Map<string, SignedSession>;
-  /** By the key that it was sealed with, when the last hello was, on the box's own clock; the newest last. */
+  /** By signing key, the time of its last hello on the box's own clock; the newest key last. */
   helloMs: Map<string, number>;
 }
 
 interface SignedSession {
   seal: GatewaySeal;
-  /** That of the connection that the session is on: whoever carries its messages elsewhere changes nothing. */
+  /** Of the connection that the session is on, so that its messages count on no other one. */
   challenge: string;
 }
 
 export interface MessageSignerDeps {
-  hub: Pick<Hub, 'session'>;
+  /** Knows the session in use of each box. */
+  hub: { session(terminalCode: string): { sessionId: string } | undefined };
   directory: Directory;
   store: Store;
   clock: Clock;
   random: Random;
   log: Logger;
-  /** Hears every message as it is in the clear. */
+  /** Gets every message in the clear. */
   trafficLog: Pick<TrafficLog, 'message'>;
 }
 
 /**
- * Signs what boxes are told and believes what they say, whatever the transport (PROTOCOL.md, clause SIG). The signing
- * key is the store's, so that it outlives a restart.
+ * Signs messages to boxes and verifies messages from them, whatever the transport (PROTOCOL.md, clause SIG). The store
+ * keeps the signing key over restarts.
  */
 export class MessageSigner {
   readonly #deps: MessageSignerDeps;
@@ -65,7 +65,7 @@ export class MessageSigner {
     return this.#key.kid;
   }
 
-  /** Makes a new signing key, which every session hears of with its next message; the old one is gone. */
+  /** Replaces the signing key. Every session learns the new one with its next message. */
   async rotate(): Promise<void> {
     const seed = this.#deps.random.secret(SEED_BYTES);
     await this.#deps.store.replaceSetting(SETTING, seed);
@@ -75,17 +75,17 @@ export class MessageSigner {
   }
 
   /**
-   * A message for the box, sealed; `undefined` where its session is not known any more, which nobody can read.
-   * Messages must go out in the order in which they are sealed.
+   * Signs a message to the box; `undefined` when its session is not known any more. Messages must be sent in the order
+   * in which they are signed.
    */
   sign(terminalCode: string, message: DownMessage): string | undefined {
     const sealed = this.#boxes.get(terminalCode)?.sessions.get(message.sessionId)?.seal.seal(message, this.#key);
-    // Signs of life are left out of what is kept: they would push everything else out of it.
+    // Signs of life are not logged: they would push everything else out of the log.
     if (sealed !== undefined && message.type !== 'heard') this.#deps.trafficLog.message(terminalCode, 'box', message);
     return sealed;
   }
 
-  /** What came from the box, as an answer to this challenge if it begins a session. Never throws. */
+  /** Verifies bytes from the box. A hello must answer this challenge. Never throws. */
   verify(terminalCode: string, challenge: string, bytes: Uint8Array | string): Opened<UpMessage> {
     const opened = this.#open(terminalCode, challenge, bytes);
     if (opened.ok && opened.value.type !== 'alive')
@@ -93,7 +93,7 @@ export class MessageSigner {
     return opened;
   }
 
-  /** Whether the box itself says that it is gone from this session (PROTOCOL.md, clause PRE-3). */
+  /** Whether the box itself proves that it is gone from this session (PROTOCOL.md, clause PRE-3). */
   provesGone(terminalCode: string, { online, sessionId, proof = '' }: Presence): boolean {
     const secret = this.#deps.directory.box(terminalCode)?.secret;
     return !online && secret !== undefined && equalSecrets(proof, goneProofOf(secret, terminalCode, sessionId));
@@ -124,13 +124,13 @@ export class MessageSigner {
     if (helloMs === lastMs) return refused('MESSAGE_REPLAYED', 'its session has begun before');
     if (helloMs < lastMs) return refused('MESSAGE_REORDERED', 'a later session of its box has begun before');
     addNewest(box.helloMs, kid, helloMs, KEYS_PER_BOX_MAX);
-    // The hub may yet refuse it: until then what it says of itself takes no session from the box.
+    // The hub may still refuse this session, so it does not push the one in use out.
     const inUse = this.#deps.hub.session(terminalCode)?.sessionId;
     addNewest(box.sessions, hello.sessionId, { seal, challenge }, SESSIONS_PER_BOX_MAX, inUse);
     return { ok: true, value: hello };
   }
 
-  /** With another secret than before, all that was introduced under it is worth nothing. */
+  /** A new secret of the box ends the sessions under the old one. */
   #sealsOf(terminalCode: string, secret: string): BoxKeys {
     const known = this.#boxes.get(terminalCode);
     if (known?.secret === secret) return known;

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { LIMITS } from '../../protocol/fields.ts';
-import { UNREAD_BYTES_MAX } from './connection.ts';
+import { UNREAD_BYTES_MAX } from '../listen.ts';
 
 /** Room for the topic and the packet id, and in a login for the will, the names and the secret. */
 const OVERHEAD_BYTES_MAX = 1024;

@@ -15,7 +15,7 @@ import {
 } from '../../protocol/faults.ts';
 import type { Changes } from '../changes.ts';
 import type { Directory } from '../directory.ts';
-import type { FaultOrders, OfferedFault } from '../edges.ts';
+import type { FaultOrders, OfferedFault } from '../fault-orders.ts';
 import { accept, type Result, refuse } from '../result.ts';
 import {
   ActiveFaults,

@@ -5,8 +5,8 @@ import type { FaultOrder } from '../../protocol/faults.ts';
 import { BOX_PATHS } from '../../protocol/http-api.ts';
 import { basicCredentials, pathOf } from '../access/requests.ts';
 import type { BoxConnection, BoxSocket, Connect } from '../boxes/connection.ts';
-import type { BoxHub } from '../edges.ts';
 import type { OrderedFault } from './active-faults.ts';
+import type { BoxHub } from './edges.ts';
 import { holdSocket } from './hold-socket.ts';
 import { FaultyConnection, type PushFaultsDeps } from './push-faults.ts';
 

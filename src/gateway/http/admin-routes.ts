@@ -10,7 +10,7 @@ import type { Hub } from '../boxes/hub.ts';
 import type { MessageSigner } from '../boxes/message-signer.ts';
 import type { Changes } from '../changes.ts';
 import type { GatewayConfig } from '../config.ts';
-import type { FaultOrders } from '../edges.ts';
+import type { FaultOrders } from '../fault-orders.ts';
 import type { Result } from '../result.ts';
 import type { Service } from '../service/service.ts';
 import type { Store } from '../store/store.ts';

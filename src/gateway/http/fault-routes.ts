@@ -3,7 +3,7 @@ import type { Logger } from '../../lib/log.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { faultOrder } from '../../protocol/faults.ts';
 import { logRefusal, readBody } from '../access/requests.ts';
-import type { FaultOrders } from '../edges.ts';
+import type { FaultOrders } from '../fault-orders.ts';
 import { type Refusal, refuse } from '../result.ts';
 
 const ORDER_BYTES_MAX = 4_096;

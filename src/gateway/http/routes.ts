@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { BacklogReader } from '../callbacks/backlog.ts';
 import type { GatewayConfig } from '../config.ts';
-import type { Edges } from '../edges.ts';
+import type { FaultOrders } from '../fault-orders.ts';
 import { addressError, urlHost } from '../listen.ts';
 import { type AdminRoutesDeps, adminRoutes } from './admin-routes.ts';
 import { type BoxRoutesDeps, boxRoutes } from './box-routes.ts';
@@ -18,8 +18,15 @@ export type RoutesDeps = Omit<AdminRoutesDeps, 'baseUrl' | 'faults'> &
     cachedBacklog: BacklogReader;
   };
 
+/** Where faults reach the routes. */
+interface RouteEdges {
+  faults: FaultOrders;
+  partnerRoutes(scope: FastifyInstance): void;
+  boxRoutes(scope: FastifyInstance): void;
+}
+
 /** Registers every route of the gateway. Returns what ends all streams. */
-export function registerRoutes(app: FastifyInstance, edges: Edges, deps: RoutesDeps): () => void {
+export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: RoutesDeps): () => void {
   const { config, boxes, cachedBacklog } = deps;
   const { basePath } = config;
   const endStreams: (() => void)[] = [];

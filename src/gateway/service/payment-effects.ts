@@ -9,7 +9,7 @@ import type {
 } from '../store/repositories/payments.ts';
 import type { OrderRow } from '../store/schema/tables.ts';
 
-/** A payment that has come in, before it is known what it pays. */
+/** A payment before it is known which order it pays. */
 export interface Incoming {
   money: PaymentDetails;
   bankCode: string;
@@ -17,11 +17,11 @@ export interface Incoming {
   callbackId: string;
   referenceNumber: string;
   paidAtMs: number;
-  /** Whether a box is there to be told at once. */
+  /** Whether a notice can be sent to a box at once. */
   isOnline(terminalCode: string): boolean;
 }
 
-/** What is kept and told of a payment for this order, or for none (PROTOCOL.md, clauses CBK-4 to CBK-7 and SYN-2). */
+/** The rows of a payment of this order, or of none, and its deliveries (PROTOCOL.md, clauses CBK-4 to CBK-7 and SYN-2). */
 export function paymentEffects(
   { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline }: Incoming,
   order: OrderRow | undefined,
@@ -43,7 +43,7 @@ export function paymentEffects(
   return { payment, ...deliveriesFor(payment, order, directory, { callbackId, isOnline }) };
 }
 
-/** Who is told of a payment, and what; without its order, what the payment itself knows (clauses CBK-7 and SYN-2). */
+/** The notices to boxes and the callback of a payment (PROTOCOL.md, clauses CBK-7 and SYN-2). */
 export function deliveriesFor(
   payment: NewPayment,
   order: OrderRow | undefined,
@@ -67,15 +67,15 @@ export function deliveriesFor(
   };
   const url = directory.partner(payment.partner)?.callback?.url;
   const callback = url === undefined ? undefined : { id: callbackId, url, body: JSON.stringify(payload) };
-  const told = toTell(payment, order, directory).map((box) => ({
+  const notices = noticesOf(payment, order, directory).map((box) => ({
     ...box,
     told_at_ms: isOnline(box.terminal_code) ? payment.paid_at_ms : null,
   }));
-  return { notices: told, callback };
+  return { notices, callback };
 }
 
-/** Which boxes hear of a payment (PROTOCOL.md, clause CBK-7). */
-function toTell(
+/** The boxes that announce a payment (PROTOCOL.md, clause CBK-7). */
+function noticesOf(
   payment: NewPayment,
   order: OrderRow | undefined,
   directory: Directory,

@@ -1,45 +1,44 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
-import type { Hub } from '../boxes/hub.ts';
-import type { CallbackDispatcher } from '../callbacks/dispatcher.ts';
 import type { Changes } from '../changes.ts';
 import type { Directory } from '../directory.ts';
-import type { PaymentDetails } from '../store/repositories/payments.ts';
+import type { Notice, PaymentDetails } from '../store/repositories/payments.ts';
 import type { Store } from '../store/store.ts';
 import { paymentEffects } from './payment-effects.ts';
 
-/** Money that comes in at an account, and what it pays: whatever fits it, or one order by its id. */
+/** Money that arrives at an account. It pays the order that fits, or one order by its id. */
 export interface IncomingMoney {
   money: PaymentDetails;
   bankCode: string;
   pays: PaymentDetails | { orderRef: string };
 }
 
-/** Keeps a payment, then tells its boxes and its partner; the transaction id (PROTOCOL.md, clauses CBK-4 to CBK-7). */
-export type ReceivePayment = (paying: IncomingMoney) => Promise<string>;
+/** Stores a payment, then reports it to its boxes and its partner; the transaction id (PROTOCOL.md, clauses CBK-4 to CBK-7). */
+export type ReceivePayment = (incoming: IncomingMoney) => Promise<string>;
 
 export interface ReceivePaymentDeps {
   directory: Directory;
   store: Store;
-  hub: Pick<Hub, 'session' | 'sendPayment' | 'resendFromStore' | 'withdrawPush'>;
-  dispatcher: Pick<CallbackDispatcher, 'wake'>;
+  hub: {
+    /** undefined for a box that is not connected. */
+    session(terminalCode: string): object | undefined;
+    withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void;
+    sendPayment(terminalCode: string, payment: Notice): void;
+    resendFromStore(terminalCodes: readonly string[]): void;
+  };
+  dispatcher: {
+    /** Has the callbacks of a partner sent that are due. */
+    wake(partner: string): void;
+  };
   changes: Changes;
   clock: Clock;
   random: Random;
   log: Logger;
 }
 
-export function createReceivePayment({
-  store,
-  hub,
-  dispatcher,
-  directory,
-  clock,
-  random,
-  changes,
-  log,
-}: ReceivePaymentDeps): ReceivePayment {
+export function createReceivePayment(deps: ReceivePaymentDeps): ReceivePayment {
+  const { store, hub, dispatcher, directory, clock, random, changes, log } = deps;
   return async ({ money, bankCode, pays }) => {
     const paidAtMs = clock.wallMs();
     const [transactionId, callbackId] = [random.uuid(), random.uuid()];
@@ -47,17 +46,17 @@ export function createReceivePayment({
     const isOnline = (terminalCode: string) => hub.session(terminalCode) !== undefined;
     const incoming = { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline };
     const boxes = directory.boxesOf(money.bank_account).map(({ terminalCode }) => terminalCode);
-    const kept = await store.payments
+    const stored = await store.payments
       .add(pays, paidAtMs, (order) => paymentEffects(incoming, order, directory))
       .catch((error: unknown) => {
-        // It may be kept all the same, when only the answer of the store was lost.
+        // Only the answer of the store may be lost: the payment may be stored.
         hub.resendFromStore(boxes);
         dispatcher.wake(money.partner);
         throw error;
       });
-    const { payment, notices: told, callback, withdrawn } = kept;
+    const { payment, notices, callback, withdrawn } = stored;
     log.info('payment', { transactionId, orderId: payment.order_id, amount: payment.amount });
-    for (const { terminal_code, push_id, told_at_ms } of told) {
+    for (const { terminal_code, push_id, told_at_ms } of notices) {
       if (told_at_ms === null) hub.resendFromStore([terminal_code]);
       else hub.sendPayment(terminal_code, { ...payment, push_id, repeated: false });
     }

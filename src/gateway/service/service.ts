@@ -2,13 +2,13 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import type { GenerateResponse } from '../../protocol/http-api.ts';
-import type { Hub } from '../boxes/hub.ts';
+import type { DownBody } from '../../protocol/messages.ts';
 import type { Changes } from '../changes.ts';
 import type { GatewayConfig, PartnerConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
 import type { Metrics } from '../metrics.ts';
 import { accept, type Result, refuse } from '../result.ts';
-import type { NewOrder } from '../store/repositories/orders.ts';
+import type { NewOrder, NewPush } from '../store/repositories/orders.ts';
 import type { PaymentDetails } from '../store/repositories/payments.ts';
 import type { Store } from '../store/store.ts';
 import { generate } from './generate.ts';
@@ -16,11 +16,22 @@ import type { ReceivePayment } from './receive-payment.ts';
 import { decideSendQr, type Sendable } from './send-qr.ts';
 import { decideTestCallback } from './test-callback.ts';
 
+/** The hub as the service uses it. */
+export interface PushHub {
+  /** undefined for a box that is not connected. */
+  session(terminalCode: string): object | undefined;
+  push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>>;
+  withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void;
+}
+
+/** A push as the box gets it, but for what its session knows. */
+export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
+
 export interface ServiceDeps {
   config: GatewayConfig;
   directory: Directory;
   store: Store;
-  hub: Pick<Hub, 'session' | 'push' | 'withdrawPush'>;
+  hub: PushHub;
   pay: ReceivePayment;
   changes: Changes;
   metrics: Metrics;
@@ -29,7 +40,7 @@ export interface ServiceDeps {
   log: Logger;
 }
 
-/** What partners, and the people at the console, can have done. Every refusal changes nothing. */
+/** The calls of partners, and the actions of admins at the console. A refusal changes nothing. */
 export class Service {
   readonly #deps: ServiceDeps;
   readonly #awaited = new Map<string, Promise<Result<undefined>>>();
@@ -41,9 +52,9 @@ export class Service {
   /** Makes a QR; `origin` is where the caller reaches the gateway (PROTOCOL.md, clause GEN). */
   async generate(partner: PartnerConfig, json: unknown, origin: string): Promise<Result<GenerateResponse>> {
     const { directory, store, clock, random, changes } = this.#deps;
-    const verdict = generate(json, directory);
-    if (!verdict.ok) return verdict;
-    const { request, bank, amount, transType, qrCode } = verdict.value;
+    const generated = generate(json, directory);
+    if (!generated.ok) return generated;
+    const { request, bank, amount, transType, qrCode } = generated.value;
     const id = random.uuid();
     const ref = Buffer.from(random.uuid().replaceAll('-', ''), 'hex').toString('base64url');
     const names = {
@@ -100,13 +111,13 @@ export class Service {
     const { clock, metrics, directory, hub } = this.#deps;
     const begunMs = clock.monotonicMs();
     const decided = decideSendQr(json, partner, directory);
-    const verdict = !decided.ok
+    const result = !decided.ok
       ? decided
       : hub.session(decided.value.box.terminalCode) === undefined
         ? refuse('BOX_OFFLINE', 'the box is not connected')
         : await this.#pushOnce(partner, decided.value);
-    metrics.pushed(verdict.ok ? 'SUCCESS' : verdict.code, (clock.monotonicMs() - begunMs) / 1000);
-    return verdict;
+    metrics.pushed(result.ok ? 'SUCCESS' : result.code, (clock.monotonicMs() - begunMs) / 1000);
+    return result;
   }
 
   /** Simulates a completed payment (PROTOCOL.md, clause CBK); the transaction id. */
@@ -125,7 +136,7 @@ export class Service {
     return accept(await this.#deps.pay({ money, bankCode: account.bankCode, pays: money }));
   }
 
-  /** Pays one order, as a test callback with its fields would; without a callback when the partner has no endpoint. */
+  /** Pays one order as a test callback would. A partner without an endpoint gets no callback. */
   async payOrder(idOrOrderId: string): Promise<Result<string>> {
     const { config, store } = this.#deps;
     if (!config.sandbox) return refuse('E75', 'not a sandbox');
@@ -134,16 +145,14 @@ export class Service {
     return accept(await this.#deps.pay({ money: order, bankCode: order.bank_code, pays: { orderRef: order.id } }));
   }
 
-  /** Cancels an order that is not paid, and takes it back from its box. */
+  /** Cancels an order that is not paid, and withdraws it from its box. */
   async cancelOrder(idOrOrderId: string): Promise<Result<undefined>> {
     const { store, hub, clock, changes, log } = this.#deps;
     const order = await store.orders.find(idOrOrderId);
     if (order === undefined) return refuse('E96', 'no such order');
     const withdrawn = await store.orders.cancel(order.id, clock.wallMs());
     if (withdrawn === undefined) return refuse('E46', 'the order is paid');
-    for (const { id, terminal_code } of withdrawn) {
-      hub.withdrawPush(terminal_code, id, 'cancelled');
-    }
+    for (const { id, terminal_code } of withdrawn) hub.withdrawPush(terminal_code, id, 'cancelled');
     log.info('order-cancelled', { order: order.id, orderId: order.order_id });
     changes.publish('orders');
     return accept(undefined);
