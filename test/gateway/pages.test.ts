@@ -227,7 +227,7 @@ describe('in a browser', () => {
         "[...document.querySelectorAll('#payments td')].some((it) => /VVB000002not reported since .*: the box is offline/.test(it.textContent))",
       );
       await page.evaluate("document.getElementById('resend-partner').value = 'demo'");
-      await page.click('Resend failed callbacks');
+      await page.click('Retry failed callbacks');
       await page.shows('3 are sent again');
       await page.becomes("document.querySelectorAll('#callbacks .pill.good').length === 3");
       await page.becomes("document.getElementById('resend-form').hidden");
