@@ -1,5 +1,5 @@
 /**
- * What a screen can say: the vocabulary shared by the box's mind, which derives a scene from its state,
+ * The contents of a screen: the vocabulary shared by the box, which derives a scene from its state,
  * and the displays, which lay it out. Amounts are whole Vietnamese đồng.
  */
 
@@ -16,7 +16,7 @@ interface Shown {
 }
 
 interface Waiting {
-  /** Whether anyone on the way can read and change what box and gateway say: screens that wait carry a badge. */
+  /** Whether the connection is not encrypted: waiting screens carry a badge. */
   plainLink: boolean;
 }
 
@@ -32,25 +32,25 @@ export interface ConnectingScene extends Waiting {
   serialNumber: string;
 }
 
-/** The box asks to be enrolled: whoever runs its gateway types the code there, or scans it. */
+/** The box asks to be enrolled: the gateway's admin types the code there, or scans it. */
 export interface EnrolScene {
   kind: 'enrol';
   /** As it is typed, in groups: `7KQF-2M8C-4TZN`. */
   code: string;
-  /** What the QR says, where the display has room for one beside the code. It is no payment. */
+  /** The content of the QR, where the display has room for one beside the code. It is no payment. */
   url: string;
   terminalCode: string;
   serialNumber: string;
-  /** Whole minutes until the code is spent, at least 1. */
+  /** Whole minutes until the code expires, at least 1. */
   minutesLeft: number;
 }
 
 /** The box has no configuration, or a wrong one. */
 export interface SetupScene {
   kind: 'setup';
-  /** What is missing or wrong, with file and line, in one or two lines. */
+  /** The problem, with file and line, in one or two lines. */
   problem: string;
-  /** What to do, in Vietnamese. */
+  /** The next step, in Vietnamese. */
   action: string;
   terminalCode: string | null;
   serialNumber: string | null;
@@ -84,7 +84,7 @@ export interface PaymentScene extends Shown {
 
 export interface PaidScene extends Shown {
   kind: 'paid';
-  /** Tells two payments apart that read the same. */
+  /** Distinguishes two payments with the same text. */
   transactionId: string;
   amount: number;
   content: string;
@@ -99,14 +99,14 @@ export interface EndedScene extends Shown {
   content: string;
 }
 
-/** The account of the box is another than the one that people were told of last. */
+/** The linked account has changed since people last saw it. */
 export interface AccountScene extends Shown {
   kind: 'account';
   holder: Holder;
   previous: Holder;
 }
 
-/** A payment whose QR this display cannot show scannably: it says so and gives what a customer can type instead. */
+/** A payment whose QR this display cannot show scannably: the text gives what a customer can type instead. */
 export interface TooDenseScene extends Shown {
   kind: 'too-dense';
   amount: number;
@@ -114,20 +114,20 @@ export interface TooDenseScene extends Shown {
   holder: Holder;
 }
 
-/** A look back, the newest payment first. Times are milliseconds since 1970. */
+/** The last payments, the newest first. Times are milliseconds since 1970. */
 export interface HistoryScene extends Shown {
   kind: 'history';
   payments: readonly { amount: number; content: string; paidAtMs: number }[];
 }
 
-/** Something a person has to mend; `action` says what to do, in Vietnamese. */
+/** A fault that a person must fix; `action` says how, in Vietnamese. */
 export interface FaultScene extends Shown {
   kind: 'fault';
   code: string;
   action: string;
 }
 
-/** Nothing at all, as on a screen that is off: the box has ended. */
+/** An empty screen: the box has ended. */
 export interface BlankScene {
   kind: 'blank';
 }
@@ -148,13 +148,13 @@ export type Scene =
   | FaultScene
   | BlankScene;
 
-/** What the QR of a scene says, wherever there is room for it; undefined for a scene that has none. */
+/** The content of a scene's QR; undefined for a scene without one. */
 export function qrTextOf(scene: Scene): string | undefined {
   if (scene.kind === 'payment') return scene.qrCode;
   return scene.kind === 'enrol' ? scene.url : undefined;
 }
 
-/** Whether a screen of this kind may hold a QR, which must not stay when the box has ended: nobody listens to it then. */
+/** Whether a screen of this kind may hold a QR. A QR must not stay when the box has ended: nobody would see its payment. */
 export function mayHoldQr(kind: Scene['kind'] | undefined): boolean {
   return kind === 'payment' || kind === 'enrol';
 }

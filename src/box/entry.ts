@@ -24,7 +24,7 @@ const payment = z.object({
 });
 
 /**
- * What a box writes on its disk before it acts (house rule 2). `ended` and `payment` are also reports: they are sent to
+ * Written on the disk of a box before it acts (house rule 2). `ended` and `payment` are also reports: they are sent to
  * the gateway until `acked` names their pushId or transactionId. A `payment` is shown until `payment-displayed` names it.
  * `account` is the linked account that people know.
  */

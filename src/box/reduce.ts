@@ -17,7 +17,7 @@ import {
 } from './state.ts';
 
 /*
- * What each event changes (PROTOCOL.md, clauses AGT and MSG). `machine.ts` decides what has the screen; this file decides
+ * The effect of each event (PROTOCOL.md, clauses AGT and MSG). `machine.ts` decides what has the screen; this file decides
  * what is written, sent and announced. The rules:
  *
  *   push        checked, journaled, shown; `accepted` at once, `shown` when the display has confirmed it

@@ -47,7 +47,7 @@ export interface Enrolment {
   expiresAtMs: number;
 }
 
-/** What has the screen, moved by `machine.ts` only. Times are monotonic milliseconds. */
+/** Who has the screen, moved by `machine.ts` only. Times are monotonic milliseconds. */
 export type Stage =
   /** Nothing: what is shown follows from the connection. */
   | { kind: 'idle' }

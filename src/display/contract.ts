@@ -67,7 +67,7 @@ export interface Cell {
   paper: number;
 }
 
-/** What a smart panel is told to show. Texts are cleaned of control characters; empty ones are to be hidden or cleared. */
+/** The contents of a smart panel. Texts are cleaned of control characters; empty ones are to be hidden or cleared. */
 export interface PanelFrame {
   kind: 'panel';
   screen: Scene['kind'];
@@ -80,7 +80,7 @@ export interface PanelFrame {
   account: string;
   timeLeft: string;
   hint: string;
-  /** What is wrong with the connection: there is none, or it is not encrypted. */
+  /** The problem of the connection: there is none, or it is not encrypted. */
   offline: string;
   /** The payload to draw, null on every screen without a QR. */
   qrCode: string | null;
@@ -104,7 +104,7 @@ export interface Refresh {
 
 /** An open screen: opening makes one, closing spends it; there is no reopen. */
 export interface Display {
-  /** What is there to draw on now; another one after `requestDraw`. */
+  /** The surface to draw on now; it may change with `requestDraw`. */
   readonly surface: Surface;
   /** Settles once the frame is on the screen; throws a PayboxError when the screen failed. */
   draw(frame: Frame, scene: Scene): Promise<void>;
@@ -146,13 +146,13 @@ export interface TerminalInput {
   onData(listener: (bytes: Uint8Array) => void): () => void;
 }
 
-/** What a driver may use of the world: everything that touches a device or time is here. */
+/** Everything with which a driver touches devices and time. */
 export interface DisplayIo {
   clock: Clock;
   log: Logger;
   /** The terminal that the agent runs in, if any. */
   terminal: NodeJS.WriteStream | undefined;
-  /** What that terminal sends, keys and replies to queries. Where it is undefined, nothing may be asked of the terminal. */
+  /** The terminal's input: keys, and replies to queries. Where it is undefined, drivers must not query the terminal. */
   terminalInput: TerminalInput | undefined;
   /** Opens a serial port. Throws a PayboxError that names the port and what to do: absent, busy, not permitted. */
   openSerial(settings: SerialSettings, signal: AbortSignal): Promise<SerialLine>;

@@ -5,7 +5,7 @@ export function displayFault(what: string, fix: string, cause?: unknown): Paybox
   return new PayboxError('DISPLAY_FAULT', what, { severity: 'retryable', fix, cause });
 }
 
-/** What drawing on a display that has been closed throws. */
+/** Thrown by drawing on a closed display. */
 export function closedFault(): PayboxError {
   return displayFault('the display has been closed', 'open it again');
 }

@@ -102,7 +102,7 @@ export interface QrRoom {
   quietModules: number;
 }
 
-/** What `payload` gets in a square of `space` pixels; `undefined` where it does not fit. */
+/** The size of the QR of `payload` in a square of `space` pixels; undefined where it does not fit. */
 export function qrRoomIn(payload: string | Encoding, space: number): QrRoom | undefined {
   const encoding = typeof payload === 'string' ? encodingOf(payload) : payload;
   const version = encoding.versionAt('L');

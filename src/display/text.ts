@@ -2,7 +2,7 @@ import { qrTextOf, type Scene } from '../scene.ts';
 import { pageOf, TIME_LEFT } from './words.ts';
 
 /**
- * What the screen says, in plain lines, Vietnamese with its accents. What a QR says stands on a line of its own, exactly
+ * The screen in plain lines, Vietnamese with its accents. The content of a QR stands on a line of its own, exactly
  * as it is coded but for control characters, which no line may hold. A blank screen has no lines.
  */
 export function sceneText(scene: Scene): string {

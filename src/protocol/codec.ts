@@ -29,7 +29,7 @@ export function decodeUp(bytes: Uint8Array | string): Decoded<UpMessage> {
   return decodeWith(upMessage, bytes);
 }
 
-/** What a box says on its presence topic (PROTOCOL.md, clause PRE-1); that it is gone is proven by its secret. */
+/** The message on a box's presence topic (PROTOCOL.md, clause PRE-1). A proof under the box's secret says that it is gone. */
 export function boxPresence(
   { secret, terminalCode }: { secret: string; terminalCode: string },
   sessionId: string,

@@ -19,7 +19,7 @@ const PKCS8_HEAD = Buffer.from('302e020100300506032b656e04220420', 'hex');
 
 const bytes32 = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'expected 32 bytes in base64url');
 
-/** What a box asks with; the code itself is never sent (PROTOCOL.md, clause ENR-2). */
+/** The request of a box; the code itself is never sent (PROTOCOL.md, clause ENR-2). */
 export const enrolmentRequest = z.object({
   terminalCode: boxCode,
   serialNumber: boxCode,
@@ -30,7 +30,7 @@ export type EnrolmentRequest = z.infer<typeof enrolmentRequest>;
 
 export const enrolmentCreated = z.object({ id: z.uuid() });
 
-/** What the box is told when it asks how its request stands (PROTOCOL.md, clause ENR-4). */
+/** The answer to a box that asks for the state of its request (PROTOCOL.md, clause ENR-4). */
 export const enrolmentState = z.discriminatedUnion('state', [
   z.object({ state: z.literal('pending') }),
   z.object({ state: z.literal('rejected') }),
@@ -63,7 +63,7 @@ function grouped(letters: string): string {
   return [0, GROUP, 2 * GROUP].map((at) => letters.slice(at, at + GROUP)).join('-');
 }
 
-/** What the QR of an enrolling box says: the console, with the code in the part of the address that is never sent. */
+/** The content of the QR of an enrolling box: the console, with the code in the part of the address that is never sent. */
 export function enrolmentUrl(origin: string, terminalCode: string, code: string): string {
   return `${origin}/#enrol/${terminalCode}/${code}`;
 }

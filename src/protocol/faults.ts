@@ -6,7 +6,7 @@ export type FaultPlace = 'service' | 'push' | 'payment' | 'callback' | 'link' | 
 
 interface FaultKind {
   place: FaultPlace;
-  /** What goes wrong, in one line. */
+  /** The effect, in one line. */
   about: string;
   /** How long it lasts when nothing else is said, for those that last, or how late something is. */
   seconds?: number;
@@ -102,12 +102,12 @@ export const STANDING_FAULTS_MAX = 100;
 export type FaultName = keyof typeof FAULTS;
 export const FAULT_NAMES = Object.keys(FAULTS) as [FaultName, ...FaultName[]];
 
-/** What is known of a fault; wider than its literal. */
+/** The description of a fault; wider than its literal type. */
 export function faultKind(fault: FaultName): FaultKind {
   return FAULTS[fault];
 }
 
-/** What every content begins with that orders a fault. */
+/** The prefix of every content that orders a fault. */
 export const MAGIC_PREFIX = 'FAULT ';
 
 /** The content that orders this fault for its own order, from a partner's own program, as `FAULT PUSH TWICE`. */

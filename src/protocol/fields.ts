@@ -11,7 +11,7 @@ export const LIMITS = {
   contentMax: 25,
   /** Section 2.5 of the service specification. */
   testCallbackContentMax: 19,
-  /** What a box shows beside its QR; longer content is refused. */
+  /** The text beside a QR; longer content is refused. */
   pushContentMax: 99,
   userBankNameMax: 70,
   codeFieldMax: 64,

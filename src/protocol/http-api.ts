@@ -97,7 +97,7 @@ export const transactionSync = z.object({
   subTerminalCode: z.string(),
 });
 
-/** What a partner answers to a callback that it has processed (PROTOCOL.md, clause SYN-3). */
+/** The answer of a partner to a callback that it has processed (PROTOCOL.md, clause SYN-3). */
 export const transactionSyncReply = z.object({
   error: z.boolean(),
   errorReason: z.string(),

@@ -81,7 +81,7 @@ export interface Introduction {
   from: 'box' | 'gateway';
   terminalCode: string;
   sessionId: string;
-  /** What a hello answers; nothing in the other direction. */
+  /** Only in an answer to a hello. */
   challenge?: string | undefined;
   kid: string;
 }

@@ -31,7 +31,7 @@ const welcome = z.object({
   ...head,
   type: z.literal('welcome'),
   link: linkedAccount.nullable(),
-  /** What the box may show; any other order on its screen has ended without it (PROTOCOL.md, clause MSG-10). */
+  /** The pushes that the box may show; any other order on its screen has ended without it (PROTOCOL.md, clause MSG-10). */
   openPushIds: z.array(z.uuid()).max(LIMITS.openPushIdsMax),
 });
 
@@ -86,7 +86,7 @@ const ack = z.object({ ...head, type: z.literal('ack'), reportIds: z.array(z.uui
 /** The gateway hears the box in this session: the answer to a sign of life (PROTOCOL.md, clause MSG-11). */
 const heard = z.object({ ...head, type: z.literal('heard'), aliveId: z.uuid() });
 
-/** What the gateway sends to a box. */
+/** Messages from the gateway to a box. */
 export const downMessage = z.discriminatedUnion('type', [welcome, refused, show, withdraw, payment, ack, heard]);
 
 const hello = z.object({
@@ -135,7 +135,7 @@ const paid = z.object({
 /** A sign of life, which wants to be answered with `heard` (PROTOCOL.md, clause MSG-11). */
 const alive = z.object({ ...head, type: z.literal('alive') });
 
-/** What a box sends to the gateway. */
+/** Messages from a box to the gateway. */
 export const upMessage = z.discriminatedUnion('type', [hello, accepted, shown, rejected, ended, paid, alive]);
 
 export type LinkedAccount = z.infer<typeof linkedAccount>;

@@ -4,7 +4,7 @@ import { type ReadJws, readJws, type SealHead, writeJws } from './jws.ts';
 import { isProven, proofOf, type SigningKey, type VerifyingKey, verifyingKeyOf } from './keys.ts';
 import type { DownMessage, UpMessage } from './messages.ts';
 
-/** What the gateway says is too old for the box after this (PROTOCOL.md, clause SIG-4). */
+/** A message of the gateway is too old for the box after this (PROTOCOL.md, clause SIG-4). */
 export const MESSAGE_LIFETIME_MS = 60_000;
 
 /** Numbers that are remembered as left out, to tell what comes late from what comes twice. */
@@ -41,7 +41,7 @@ export interface SealedSession {
   secret: string;
 }
 
-/** What a session of a box is sealed with, at the box (PROTOCOL.md, clause SIG). */
+/** Seals the messages of a session, at the box (PROTOCOL.md, clause SIG). */
 export class BoxSeal {
   readonly #session: SealedSession;
   readonly #key: SigningKey;
@@ -105,7 +105,7 @@ export class BoxSeal {
   }
 }
 
-/** What a session of a box is sealed with, at the gateway (PROTOCOL.md, clause SIG). */
+/** Seals the messages of a session, at the gateway (PROTOCOL.md, clause SIG). */
 export class GatewaySeal {
   readonly #session: SealedSession;
   readonly #clock: Clock;

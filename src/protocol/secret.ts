@@ -8,7 +8,7 @@ const WORDS = /[a-z]{15}/;
 /** Fewer are a pattern: of 32 random hexadecimal digits, one in 10,000,000 has so few. */
 const DIFFERENT_MIN = 8;
 
-/** What a secret has to be, and how one is made. */
+/** The form of a secret, and how to make one. */
 export const SECRET_EXPECTED =
   'expected a secret of 128 bits: 32 hexadecimal digits, 22 characters with letters of both cases, or 64 of any kind; make one with: openssl rand -base64 24';
 

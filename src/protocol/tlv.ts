@@ -15,7 +15,7 @@ export interface Template {
   values: ReadonlyMap<string, string>;
 }
 
-/** What a value must be: a pattern and the same in words. */
+/** The form of a value: a pattern, and the same in words. */
 export interface Rule {
   pattern: RegExp;
   words: string;

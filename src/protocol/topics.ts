@@ -18,7 +18,7 @@ export function parseBoxTopic(topic: string): { terminalCode: string; channel: B
   return { terminalCode: match[1], channel: match[2] as BoxChannel };
 }
 
-/** What a login may read and write; brokers are told exactly this. */
+/** The topics that a login may read and write; brokers are configured with exactly these. */
 export interface TopicRights {
   read: readonly string[];
   write: readonly string[];

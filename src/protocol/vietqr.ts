@@ -3,7 +3,7 @@ import { crc16 } from './crc16.ts';
 import { LIMITS } from './fields.ts';
 import { optional, pathTo, type Rule, readTemplate, required, type Template, TlvRefusal, writeField } from './tlv.ts';
 
-/** What a VietQR payload says (PROTOCOL.md, clause QRP-2). */
+/** The content of a VietQR payload (PROTOCOL.md, clause QRP-2). */
 export interface VietQr {
   /** Six digits. */
   bin: string;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /*
- * What a gateway tells of what it heard and said: `GET /_mock/wire`. No part holds a password, a token, a checkSum or
+ * The log of a gateway's messages: `GET /_mock/wire`. No part holds a password, a token, a checkSum or
  * what seals messages.
  */
 
@@ -59,7 +59,7 @@ const callback = z.object({
   partner: z.string(),
   body: z.unknown(),
   byHand: z.boolean(),
-  /** What became of the callback by it. */
+  /** The state of the callback after it. */
   result: z.enum(['delivered', 'pending', 'failed']),
   /** Of the answer; null without one. */
   status: z.int().nullable(),
@@ -81,7 +81,7 @@ export const wirePage = z.object({
   /** Another for each start of the gateway, with which the count begins anew. */
   run: z.string(),
   entries: z.array(wireEntry),
-  /** What to ask for next, as `since`. */
+  /** The next `since`. */
   next: z.int().min(0),
   /** Entries after `since` that are kept no longer. */
   lost: z.int().min(0),

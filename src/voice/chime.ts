@@ -1,6 +1,6 @@
 import type { Pcm, PcmFormat } from './wav.ts';
 
-/** What espeak-ng renders, so that chime and speech need no resampling. */
+/** The format of espeak-ng, so that chime and speech need no resampling. */
 export const SPEECH_FORMAT: PcmFormat = { sampleRateHz: 22_050, channels: 1 };
 
 /** A rising fourth; the second tone begins while the first fades. */

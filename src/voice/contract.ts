@@ -9,7 +9,7 @@ export interface Announcement {
   amount: number;
 }
 
-/** What is to be said. */
+/** A sentence to announce. */
 export interface Phrase {
   /** The whole sentence. */
   text: string;
@@ -51,7 +51,7 @@ export interface Speaker {
   output: Output;
 }
 
-/** What a driver may use of the world. */
+/** Everything with which a driver touches devices and time. */
 export interface SpeakerIo {
   clock: Clock;
   log: Logger;

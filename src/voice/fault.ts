@@ -5,7 +5,7 @@ export function voiceFault(what: string, fix: string, cause?: unknown): PayboxEr
   return new PayboxError('VOICE_FAULT', what, { severity: 'retryable', fix, cause });
 }
 
-/** What happened and what to do, in one line. */
+/** The problem and the advice, in one line. */
 export function reasonAndFix(error: unknown): string {
   const fix = error instanceof PayboxError && error.fix !== '' ? ` (${error.fix})` : '';
   return `${reasonOf(error)}${fix}`;

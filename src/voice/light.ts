@@ -30,7 +30,7 @@ export interface LightIo {
 
 export interface LightStatus {
   ok: boolean;
-  /** What is wrong and what to do; null when all is well. */
+  /** The problem and the advice; null when all is well. */
   reason: string | null;
 }
 

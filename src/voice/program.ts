@@ -9,9 +9,9 @@ export interface Program {
   args: readonly string[];
   /** The Debian package that holds it, for the advice when it is missing. */
   debianPackage: string;
-  /** What to do when it fails. */
+  /** The advice when it fails. */
   advice: string;
-  /** What it reads on its standard input; nothing when absent. */
+  /** Its standard input; empty when absent. */
   input?: Uint8Array;
 }
 

@@ -13,13 +13,13 @@ export type VoiceIo = SpeakerIo;
 export interface VoiceStatus {
   driver: string;
   ok: boolean;
-  /** What is wrong and what to do; null when all is well. */
+  /** The problem and the advice; null when all is well. */
   reason: string | null;
   /** Announcements that wait for their turn; the one being heard is not among them. */
   queued: number;
 }
 
-/** What the box says aloud. Nothing here throws into the caller or makes it wait. */
+/** Announces payments aloud. No call throws or waits. */
 export interface Voice {
   /** Has the payment heard after those before it; nothing when this transaction was announced before. */
   announce(announcement: Announcement): void;

@@ -27,7 +27,7 @@ export function numberWords(value: number | bigint, { zero = 'linh' }: NumberWor
   return whole === 0 ? DIGITS[0] : positive(whole, false, zero).join(' ');
 }
 
-/** What the box says when `amountDong` whole đồng arrived. Throws a RangeError as numberWords does. */
+/** The sentence of the box when `amountDong` whole đồng arrived. Throws a RangeError as numberWords does. */
 export function announcementText(amountDong: number, options: NumberWordsOptions = {}): string {
   return `Đã nhận ${numberWords(amountDong, options)} đồng`;
 }

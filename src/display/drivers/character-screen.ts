@@ -16,9 +16,9 @@ export interface CharacterDialect {
   instead: Readonly<Record<string, string>>;
   /** Makes the device ready and its page blank, whatever it did before. */
   setup: Uint8Array;
-  /** What of `setup` a device forgets without power and may be told amid a page; the page is written again after it. */
+  /** The part of `setup` that a device forgets without power. It may be sent amid a page, which is written again after it. */
   again: Uint8Array;
-  /** What turns the page `before` into `after`; all of it where nothing is known of a row. */
+  /** The bytes that turn the page `before` into `after`; whole rows where nothing is known of them. */
   update(before: readonly string[], after: readonly string[]): Uint8Array;
 }
 
@@ -78,7 +78,7 @@ export interface Run {
   text: string;
 }
 
-/** What differs between two pages, row by row. Runs with up to `gapMax` equal characters between them are written as one. */
+/** The differences between two pages, row by row. Runs with up to `gapMax` equal characters between them are written as one. */
 export function changedRuns(before: readonly string[], after: readonly string[], gapMax: number): Run[] {
   return after.flatMap((text, row) => {
     const old = before[row] ?? '';

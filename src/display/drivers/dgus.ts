@@ -55,7 +55,7 @@ export function crcOf(frame: Uint8Array): Uint8Array {
   return Uint8Array.from([...HEAD, body.length + CRC_BYTES, ...body, crc & 0xff, crc >> 8]);
 }
 
-/** What a panel says, undefined when it is no answer or its CRC is wrong. */
+/** The answer of a panel; undefined when it is none or its CRC is wrong. */
 export function parseAnswer(frame: Uint8Array, withCrc: boolean): Answer | undefined {
   const body = frame.slice(COMMAND_AT, withCrc ? -CRC_BYTES : undefined);
   if (withCrc && !crcOf(Uint8Array.from([...HEAD, 0, ...body])).every((byte, at) => byte === frame[at]))

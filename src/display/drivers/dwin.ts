@@ -21,16 +21,16 @@ import { ASK_EVERY_MS, DRAW_TIMEOUT_MS, PANEL_TEXTS, PanelDisplay, type PanelTex
 const ANSWER_TIMEOUT_MS = 1_000;
 /** A panel that has just got power needs a moment until it listens. */
 const GREETINGS_MAX = 3;
-/** What is not acknowledged, or not in the memory as it was written, is written so often. */
+/** A write that is not acknowledged, or not in the memory as written, is tried at most this often. */
 const WRITES_MAX = 3;
-/** What differs, or does not come, is read so often: it may be the answer that was garbled. */
+/** A value that differs, or does not come, is read at most this often: only the answer may be garbled. */
 const READS_MAX = 2;
 /** A page that has to be loaded is shown a moment after the answer to the switch. */
 const PAGE_READS_MAX = 10;
 const PAGE_READ_EVERY_MS = 50;
 /** Ends a text and a QR string. */
 const TEXT_END = 0xff;
-/** What stands in `markerVp` while the panel has not lost its memory. */
+/** The value in `markerVp` while the panel has not lost its memory. */
 const MARKER = 0x5042;
 
 /**
@@ -68,7 +68,7 @@ class Dwin {
   #qrShown: string | null | undefined;
   /** Frames written since it was opened. */
   #writes = 0;
-  /** What the last check found to be other than written. */
+  /** The values that the last check found to differ from what was written. */
   #wrong: string | undefined;
   #untilMs = 0;
   #touched = false;

@@ -22,7 +22,7 @@ const CLEAR_SCREEN = [0x0c];
 const ECC_CODES: Readonly<Record<EccLevel, number>> = { L: 0x30, M: 0x31, Q: 0x32, H: 0x33 };
 const STRONGEST_FIRST: readonly EccLevel[] = ['H', 'Q', 'M', 'L'];
 
-/** What it is printed or drawn on. */
+/** The paper or screen. */
 export interface Medium {
   /** Dots across. */
   dots: number;

@@ -163,7 +163,7 @@ class Printer implements Display {
   }
 }
 
-/** What will have been printed once this scene has been drawn. */
+/** The record after this scene has been drawn. */
 function printedAfter(scene: Scene, { pushId, receipt }: Printed): Printed {
   if (scene.kind === 'payment') return { pushId: scene.pushId, receipt };
   if (scene.kind === 'paid') return { pushId, receipt: scene.transactionId };
@@ -177,7 +177,7 @@ const record = z.object({
   receipt: z.string().nullable(),
 });
 
-/** What has been printed: paper cannot be taken back, so that a restart must not print it again. */
+/** The last prints. Paper cannot be taken back, so a restart must not print them again. */
 type Printed = z.infer<typeof record>;
 
 const NOTHING_PRINTED: Printed = { pushId: null, receipt: null };
@@ -187,7 +187,7 @@ function recordPath(cacheDir: string, port: string): string {
   return join(cacheDir, `escpos-${port.replaceAll(/[^A-Za-z0-9]+/g, '-')}.json`);
 }
 
-/** What the file says; nothing printed when there is none, or none that can be read. */
+/** The record in the file; nothing printed where there is none, or none that can be read. */
 export async function readPrinted(path: string): Promise<Printed> {
   try {
     return record.parse(JSON.parse(await readFile(path, 'utf8')));

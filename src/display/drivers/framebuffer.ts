@@ -75,10 +75,10 @@ class FramebufferDisplay implements Display {
   readonly #turn: Rotated['turn'];
   readonly #night: DailySpan | undefined;
   readonly #closing = new AbortController();
-  /** What the device is to show, in its own bytes, rows padded to the stride. Takes turns with `#spare`. */
+  /** The next picture, in the bytes of the device, rows padded to the stride. Takes turns with `#spare`. */
   #image: Uint8Array;
   #spare: Uint8Array;
-  /** What it shows; undefined when that is not known. */
+  /** The picture on the device; undefined when it is not known. */
   #shown: Uint8Array | undefined;
   #scene: Scene['kind'] | undefined;
   /** Undefined: nobody knows what an earlier program that was killed has left. */

@@ -12,7 +12,7 @@ import { type LedMatrixAnswer, type LedMatrixSetup, ledMatrixSetup } from './led
 const ANSWERS_FD = 3;
 const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
 
-/** What is used of the addon. */
+/** The part of the addon that is used. */
 interface Matrix {
   drawBuffer(buffer: Buffer): unknown;
   clear(): unknown;

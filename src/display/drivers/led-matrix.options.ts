@@ -61,7 +61,7 @@ export const ledMatrixSetup = z.object({
 });
 export type LedMatrixSetup = z.infer<typeof ledMatrixSetup>;
 
-/** What the child answers to each message: done, or why not. */
+/** The child's answer to each message: done, or why not. */
 export const ledMatrixAnswer = z.union([
   z.strictObject({ ok: z.literal(true) }),
   z.strictObject({ error: z.string() }),

@@ -49,7 +49,7 @@ export type NextionOptions = z.infer<typeof nextionOptions>;
 /** Ends every command and every answer. */
 export const END = [0xff, 0xff, 0xff];
 
-/** What the panel answers to a command that it refuses, by the first byte (Nextion instruction set, return data). */
+/** The reason of a refusal, by the first byte of the answer (Nextion instruction set, return data). */
 export const REFUSALS: ReadonlyMap<number, string> = new Map([
   [0x00, 'it does not know the command'],
   [0x02, 'no such component'],
@@ -66,7 +66,7 @@ export const REFUSALS: ReadonlyMap<number, string> = new Map([
 export const DONE = 0x01;
 export const NO_COMPONENT = [0x02, 0x1a];
 export const NO_PAGE = 0x03;
-/** What a panel says when power has come. */
+/** Sent by a panel that got power. */
 const READY = 0x88;
 /** Begins the text that was asked for. */
 export const STRING = 0x70;

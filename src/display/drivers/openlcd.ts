@@ -13,7 +13,7 @@ const MESSAGES_OFF = [SETTING, 0x2f];
 const CONTRAST = [SETTING, 0x18];
 /** Followed by red, green and blue. */
 const BACKLIGHT = [SETTING, 0x2b];
-/** What follows is a command of the HD44780; with bit 7 it is a place in its memory. */
+/** Announces a command of the HD44780; with bit 7 it is a place in its memory. */
 const COMMAND = 0xfe;
 const MOVE = 0x80;
 /** A move takes 2 bytes: up to that many equal characters are cheaper written again. */

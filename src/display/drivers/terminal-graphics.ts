@@ -4,7 +4,7 @@ import type { PixelFrame, TerminalInput } from '../contract.ts';
 
 export type Graphics = 'blocks' | 'kitty' | 'sixel';
 
-/** What a terminal says of itself. */
+/** The abilities that a terminal reports. */
 export interface TerminalAnswers {
   graphics: Graphics;
   /** Pixels of one character, where it tells. */

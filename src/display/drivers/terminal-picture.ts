@@ -6,7 +6,7 @@ import { changedBox } from '../pixels/changes.ts';
 import { expectPixels } from './pixel-options.ts';
 import { KITTY_DELETE, kittyPicture, sixelPicture } from './terminal-graphics.ts';
 
-/** What a cell is taken for where the terminal does not tell. */
+/** The assumed size of a cell where the terminal does not tell. */
 const CELL_DEFAULT = { width: 8, height: 16 };
 const WIDTH_MAX_PX = 960;
 const HEIGHT_MAX_PX = 576;
@@ -28,7 +28,7 @@ export class TerminalPicture implements Display {
   readonly #options: PictureOptions;
   readonly #cell: { width: number; height: number };
   readonly #requestDraw: () => void;
-  /** What is on the screen. */
+  /** On the screen now. */
   #shown: PixelFrame | undefined;
   /** Lines of the block, 0 before it is made. */
   #lines = 0;
@@ -80,7 +80,7 @@ export class TerminalPicture implements Display {
     await this.#options.write(`${wiped}${below}${cursor}`).catch(() => {});
   }
 
-  /** What takes the block away; the cursor is where it began. */
+  /** Removes the block; the cursor is where it began. */
   #wiped(): string {
     const clear = this.#options.graphics === 'kitty' ? KITTY_DELETE : '';
     const isThere = this.#lines > 0;

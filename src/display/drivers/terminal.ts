@@ -9,7 +9,7 @@ import { TerminalPicture } from './terminal-picture.ts';
 
 const COLUMNS_MAX = 100;
 const ROWS_MAX = 60;
-/** What a terminal that does not tell its size is taken for. */
+/** The assumed size of a terminal that does not tell its own. */
 const COLUMNS_DEFAULT = 80;
 const ROWS_DEFAULT = 24;
 const TRUE_COLOR_BITS = 24;
@@ -105,7 +105,7 @@ class TerminalDisplay implements Display {
     await writeTo(this.#out, `${wiped}${below}${cursor}`).catch(() => {});
   }
 
-  /** What turns the block on the screen into `lines`: only lines that differ are written. */
+  /** Turns the block on the screen into `lines`: only lines that differ are written. */
   #update(lines: readonly string[]): string {
     const height = Math.max(lines.length, this.#lines.length);
     const up = this.#lines.length > 1 ? `\x1b[${this.#lines.length - 1}A` : '';
@@ -122,7 +122,7 @@ class TerminalDisplay implements Display {
     this.#out.write(this.#wiped());
   }
 
-  /** What takes the block away and puts the cursor where it began. */
+  /** Removes the block and puts the cursor where it began. */
   #wiped(): string {
     const up = Math.min(this.#lines.length, this.surface.rows) - 1;
     const isThere = this.#lines.length > 0;
@@ -133,7 +133,7 @@ class TerminalDisplay implements Display {
 
 function writeTo(out: WriteStream, text: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    // What waits for a terminal that is stopped must not grow.
+    // The output that waits for a stopped terminal must not grow.
     if (out.writableNeedDrain) {
       reject(displayFault('the terminal takes no output', 'see that it is not stopped: Ctrl-Q'));
       return;

@@ -12,7 +12,7 @@ export interface FramebufferChoice {
   device?: string | undefined;
 }
 
-/** What the kernel says of a framebuffer. */
+/** The properties of a framebuffer, from the kernel. */
 export interface FramebufferInfo {
   /** The device file. */
   node: string;

@@ -5,7 +5,7 @@ import type { SerialLine, SerialSettings } from '../contract.ts';
 
 const CLOSE_TIMEOUT_MS = 1_000;
 
-/** What to do about each way in which a port cannot be opened; serialport gives only the system's words for them. */
+/** The advice for each error of opening a port; serialport gives only the system's text. */
 const FIXES: readonly (readonly [RegExp, string])[] = [
   [/no such file/i, 'plug the device in, or correct path: ls /dev/serial/by-id lists what is there'],
   [/permission denied/i, 'let the user that runs the agent use it: add it to the group dialout'],

@@ -16,7 +16,7 @@ interface Line {
   text: string;
   ink: number;
   paper: number;
-  /** What gives way first where there are too few rows: the highest. */
+  /** The highest is left out first where there are too few rows. */
   rank: number;
 }
 

@@ -6,7 +6,7 @@ import { wrap } from './wrap.ts';
 interface Common {
   /** Pixels above it, unless it comes first. */
   gap: number;
-  /** What gives way first where there is no room: the highest rank. Rank 0 stays as long as anything does. */
+  /** The highest rank is left out first where there is no room. Rank 0 stays longest. */
   rank: number;
   /** Its share of the room that is left over, put above it. */
   flex?: number;

@@ -74,7 +74,7 @@ const QR_SIDE_MAX = 185;
 const INK = 0x17233a;
 const PAPER = 0xffffff;
 
-/** What a panel shows, as a page of characters, for the box's own pages: its fonts and places are the panel's. */
+/** A panel frame as a page of characters, for the box's own web pages: fonts and places are the panel's. */
 export function picturePanel(frame: PanelFrame): CharacterFrame {
   const { title, amount, content, holder, account, timeLeft, hint, offline } = frame;
   const lines = [title, amount, content, holder, account, timeLeft, hint, offline].filter((text) => text !== '');

@@ -23,7 +23,7 @@ const FIRST_FACT_RANK = 2;
 /** Just after the first fact. */
 const TITLE_YIELDS_RANK = FIRST_FACT_RANK + 0.5;
 
-/** What a layout works with besides the scene. */
+/** The inputs of a layout besides the scene. */
 export interface Stage {
   surface: PixelSurface;
   type: Typography<Face>;

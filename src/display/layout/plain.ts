@@ -10,7 +10,7 @@ const PAPER = 0xffffff;
 /** With fewer rows than this, what matters has no title. */
 const TITLED_ROWS_MIN = 4;
 
-/** What becomes of an order, where a title has no room. */
+/** The state of an order, where a title has no room. */
 const STATES = {
   payment: 'Chờ thanh toán',
   paid: 'Đã nhận',

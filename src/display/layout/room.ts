@@ -6,7 +6,7 @@ import { isSmall } from './typography.ts';
 /** Where the QR stands: left of the texts, above or between them, or with the whole screen to itself. */
 export type Arrangement = 'beside' | 'stacked' | 'alone';
 
-/** What is kept for the texts of a payment, as a share of the screen. */
+/** The share of the screen that is kept for the texts of a payment. */
 const BESIDE_SHARE = 0.63;
 const STACKED_SHARE = 0.76;
 /** Where the words say all that the code says, they have as much as the code. */

@@ -50,7 +50,7 @@ function basePx(width: number, height: number): number {
   return Math.max(SIZE_MIN_PX, Math.min(BASE_MAX_PX, Math.round(fitting)));
 }
 
-/** What faces a screen of this size needs: nothing but its size decides, so that all are ready before the first scene. */
+/** The faces that a screen of this size needs. Only the size decides, so all are ready before the first scene. */
 export function typographyFor(width: number, height: number): Typography<FaceSpec> {
   const base = basePx(width, height);
   return {

@@ -56,7 +56,7 @@ export function fill(canvas: Canvas, box: Box, color: number): void {
   }
 }
 
-/** What two rectangles have in common; without a size where that is nothing. */
+/** The intersection of two rectangles; without a size where it is empty. */
 export function intersection(a: Box, b: Box): Box {
   const x = Math.max(a.x, b.x);
   const y = Math.max(a.y, b.y);
