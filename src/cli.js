@@ -17,7 +17,7 @@ if (/[\\/]node_modules[\\/]/.test(HERE)) {
 } else if (Number.parseInt(process.versions.node, 10) >= REQUIRED_MAJOR) {
   const { keepCompiled } = await import('./compile-cache.js');
   keepCompiled();
-  const { endWithParent } = await import('./lib/parent.ts');
+  const { endWithParent } = await import('./lib/shutdown.ts');
   // Started by the branch below, or by a bench.
   endWithParent();
   const { main } = await import('./main.ts');

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { withGatewayOrigin } from './arguments.ts';
+import { withGatewayOrigin } from './shared/arguments.ts';
 
 /** `paybox backup` and `paybox restore`. */
 export function addBackup(root: Command): void {

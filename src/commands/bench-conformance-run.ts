@@ -20,17 +20,16 @@ import { ServiceSubject } from '../conformance/service/subject.ts';
 import { type JudgeTarget, judgeAll, judgeTarget, type TargetResults, toReported } from '../conformance/suite.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
-import { systemRandom } from '../lib/random.ts';
-import { seededRandom } from '../lib/seeded.ts';
+import { seededRandom, systemRandom } from '../lib/random.ts';
 import { table } from '../lib/text.ts';
 import { readPemFiles } from '../lib/tls.ts';
 import { boxCode } from '../protocol/fields.ts';
 import { type Credential, createAuthority, issue, validFor } from '../provision/pki.ts';
 import { emulatedStarter } from './bench-emulated.ts';
 import { anySeed, noLog } from './bench-target.ts';
-import { fileLog, StopSignal } from './daemon.ts';
-import { assertReports, writeReports } from './report-files.ts';
-import { boxTokenOf, secretFrom } from './secrets.ts';
+import { fileLog, StopSignal } from './shared/daemon.ts';
+import { assertReports, writeReports } from './shared/report-files.ts';
+import { boxTokenOf, secretFrom } from './shared/secrets.ts';
 
 /** The options of `paybox bench conformance`. */
 export interface ConformanceOptions extends ServiceOptionsGiven {

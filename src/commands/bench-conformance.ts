@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { portOrAny, whole } from './arguments.ts';
+import { portOrAny, whole } from './shared/arguments.ts';
 
 /** `paybox bench run conformance`, which is `paybox bench conformance` too. */
 export function conformanceCommand(): Command {

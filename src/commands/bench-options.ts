@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { portOrAny, whole, withBoxToken, withGatewayAccess } from './arguments.ts';
 import { conformanceCommand } from './bench-conformance.ts';
+import { portOrAny, whole, withBoxToken, withGatewayAccess } from './shared/arguments.ts';
 
 /** `paybox bench …`. */
 export function addBench(root: Command): void {

@@ -12,11 +12,10 @@ import type { Scenario } from '../bench/vocabulary/scenario.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { createLogger, type Logger } from '../lib/log.ts';
-import { systemRandom } from '../lib/random.ts';
-import { seededRandom } from '../lib/seeded.ts';
+import { seededRandom, systemRandom } from '../lib/random.ts';
 import { emulatedTarget } from './bench-emulated.ts';
-import { fileLog } from './daemon.ts';
-import { assertHidden } from './secrets.ts';
+import { fileLog } from './shared/daemon.ts';
+import { assertHidden } from './shared/secrets.ts';
 
 /** What a run may choose about its target, as the options of `paybox bench run` are called; secrets are values here. */
 export interface TargetOptions extends Omit<GatewayOptions, 'gateway'> {

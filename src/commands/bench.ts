@@ -9,9 +9,9 @@ import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { table } from '../lib/text.ts';
 import { anySeed, isFileName, LIBRARY, scenariosIn, type TargetOptions, targetOf, withBoxes } from './bench-target.ts';
-import { StopSignal } from './daemon.ts';
-import { assertReports, writeReports } from './report-files.ts';
-import { adminTokenOf, boxTokenOf, secretFrom } from './secrets.ts';
+import { StopSignal } from './shared/daemon.ts';
+import { assertReports, writeReports } from './shared/report-files.ts';
+import { adminTokenOf, boxTokenOf, secretFrom } from './shared/secrets.ts';
 
 export interface BenchOptions {
   target?: string;

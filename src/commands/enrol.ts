@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { withGatewayOrigin } from './arguments.ts';
+import { withGatewayOrigin } from './shared/arguments.ts';
 
 /** `paybox enrol`. */
 export function addEnrol(root: Command): void {

@@ -19,7 +19,7 @@ import { ConfigError, reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import { boxCode } from '../protocol/fields.ts';
-import type { Closers } from './daemon.ts';
+import type { Closers } from './shared/daemon.ts';
 
 const NAME = 'paybox fleet';
 /** Short, so that orders expire within a run that lasts half a minute. */

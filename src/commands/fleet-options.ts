@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { whole, withGatewayAccess } from './arguments.ts';
+import { whole, withGatewayAccess } from './shared/arguments.ts';
 
 const BOXES_MAX = 5_000;
 const SECONDS_MAX = 86_400;

@@ -13,14 +13,13 @@ import { OrderTracker } from '../bench/fleet/order-tracker.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
-import { systemRandom } from '../lib/random.ts';
-import { seededRandom } from '../lib/seeded.ts';
+import { seededRandom, systemRandom } from '../lib/random.ts';
 import { table } from '../lib/text.ts';
 import { anySeed, noLog } from './bench-target.ts';
-import { Closers, fileLog, StopSignal } from './daemon.ts';
 import { type FleetBox, startFleetBoxes } from './fleet-boxes.ts';
 import { externalEnvironment, type FleetEnvironment, managedEnvironment } from './fleet-environment.ts';
-import { adminTokenOf, assertHidden, secretFrom } from './secrets.ts';
+import { Closers, fileLog, StopSignal } from './shared/daemon.ts';
+import { adminTokenOf, assertHidden, secretFrom } from './shared/secrets.ts';
 
 export interface FleetOptions {
   boxes: number;

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { withGatewayOrigin } from './arguments.ts';
+import { withGatewayOrigin } from './shared/arguments.ts';
 
 /** `paybox keys`. */
 export function addKeys(root: Command): void {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { dong } from './arguments.ts';
+import { dong } from './shared/arguments.ts';
 
 /** `paybox push` and `paybox pay`: a partner's side of the service. */
 export function addPartner(root: Command): void {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { port, several } from './arguments.ts';
+import { port, several } from './shared/arguments.ts';
 
 /** `paybox provision`. */
 export function addProvision(root: Command): void {

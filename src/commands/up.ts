@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { port } from './arguments.ts';
+import { port } from './shared/arguments.ts';
 
 /** `paybox up`. */
 export function addUp(root: Command): void {

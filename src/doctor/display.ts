@@ -5,7 +5,7 @@ import type { Surface } from '../display/contract.ts';
 import { openRenderer, type QrVerdict } from '../display/render.ts';
 import { systemClock, withDeadline } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
-import { stderrLog } from '../lib/stderr-log.ts';
+import { stderrLog } from '../lib/log.ts';
 import { encodeVietQr } from '../protocol/vietqr.ts';
 import { type Finding, failed, well } from './findings.ts';
 

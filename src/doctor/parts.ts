@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { AgentConfig } from '../agent/config.ts';
 import { systemClock, withDeadline } from '../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../lib/errors.ts';
-import { stderrLog } from '../lib/stderr-log.ts';
+import { stderrLog } from '../lib/log.ts';
 import type { VoiceOptions } from '../voice/config.ts';
 import type { Phrase } from '../voice/contract.ts';
 import { reasonAndFix } from '../voice/fault.ts';

@@ -15,3 +15,22 @@ export const systemRandom: Random = {
   fraction: () => Math.random(),
   secret: (bytes) => randomBytes(bytes).toString('base64url'),
 };
+
+const HEX = 16;
+
+/** Randomness that is the same for the same seed (mulberry32), so that a run can be had again. For tests, not for secrets. */
+export function seededRandom(seed: number): Random {
+  let state = Math.imul(seed, 0x9e3779b1) | 0;
+  const fraction = () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const below = (limit: number) => Math.floor(fraction() * limit);
+  return {
+    fraction,
+    uuid: () => 'xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx'.replaceAll('x', () => below(HEX).toString(HEX)),
+    secret: (bytes) => Buffer.from(Array.from({ length: bytes }, () => below(256))).toString('base64url'),
+  };
+}

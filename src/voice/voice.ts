@@ -1,4 +1,4 @@
-import { isWithin } from '../lib/daily-span.ts';
+import { isWithin } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import { chime, SPEECH_FORMAT } from './chime.ts';
 import type { VoiceOptions } from './config.ts';

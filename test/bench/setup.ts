@@ -12,7 +12,7 @@ import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
 import { emulatedTarget } from '../../src/commands/bench-emulated.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { seededRandom } from '../../src/lib/seeded.ts';
+import { seededRandom } from '../../src/lib/random.ts';
 
 export const SEED = 7;
 

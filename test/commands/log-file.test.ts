@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { LogFile } from '../../src/commands/log-file.ts';
+import { LogFile } from '../../src/commands/shared/log-file.ts';
 import { temporaryFolder } from '../support/net.ts';
 
 async function openLog(bytesMax: number, folder?: string) {

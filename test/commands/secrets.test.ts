@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { secretFrom } from '../../src/commands/secrets.ts';
+import { secretFrom } from '../../src/commands/shared/secrets.ts';
 import { ConfigError } from '../../src/lib/errors.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import { payboxToEnd } from '../support/processes.ts';

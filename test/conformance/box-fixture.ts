@@ -20,7 +20,7 @@ import { type BoxNeed, type BoxSubject, boxLacks } from '../../src/conformance/b
 import { type CheckResult, runChecks } from '../../src/conformance/check.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { seededRandom } from '../../src/lib/seeded.ts';
+import { seededRandom } from '../../src/lib/random.ts';
 import type { UpMessage } from '../../src/protocol/messages.ts';
 import { checksNear } from './nearby-checks.ts';
 

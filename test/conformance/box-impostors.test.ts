@@ -6,7 +6,7 @@ import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
 import { PUSH_CHECKS } from '../../src/conformance/box/checks/pushes.ts';
 import { ScriptedGateway } from '../../src/conformance/box/gateway/scripted-gateway.ts';
 import { type BoxSubject, waitForHello } from '../../src/conformance/box/subject.ts';
-import { seededRandom } from '../../src/lib/seeded.ts';
+import { seededRandom } from '../../src/lib/random.ts';
 import { LIMITS } from '../../src/protocol/fields.ts';
 import { BOX_PATHS, BOX_SESSION_HEADER } from '../../src/protocol/http-api.ts';
 import { loginOf } from '../../src/protocol/keys.ts';

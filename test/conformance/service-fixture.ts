@@ -7,7 +7,7 @@ import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
 import { type EmulatedServiceChanges, openEmulatedService } from '../../src/conformance/service/emulated-service.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { seededRandom } from '../../src/lib/seeded.ts';
+import { seededRandom } from '../../src/lib/random.ts';
 
 const SEED = 7;
 const log = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');

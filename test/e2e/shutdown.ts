@@ -3,7 +3,7 @@ import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import type { BoxStatus } from '../../src/agent/contract.ts';
-import { STOP_BUDGET_MS } from '../../src/lib/ending.ts';
+import { STOP_BUDGET_MS } from '../../src/lib/shutdown.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { paybox, type Running, readyFile } from '../support/processes.ts';
 import { ACCOUNT, getJson, PARTNER, Shop } from './walk.ts';

@@ -3,8 +3,7 @@ import { type AddressInfo, connect, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Connections } from '../../src/lib/connections.ts';
-import { limitConnections } from '../../src/lib/http-guard.ts';
-import { Turns } from '../../src/lib/turns.ts';
+import { limitConnections, Turns } from '../../src/lib/http-server.ts';
 import { eventually } from '../support/net.ts';
 import { GENERATE, kept, order, type TestGateway, testGateway } from './harness.ts';
 

@@ -1,4 +1,4 @@
-import { seededRandom } from '../../src/lib/seeded.ts';
+import { seededRandom } from '../../src/lib/random.ts';
 
 /** Chance that is the same for the same seed. */
 export interface Seeded {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isWithin } from '../../src/lib/daily-span.ts';
+import { isWithin } from '../../src/lib/clock.ts';
 import { quietHoursOptions } from '../../src/voice/config.ts';
 
 const quietAt = (from: string, to: string, hours: number, minutes: number) =>

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { strangerProblem } from '../../lib/http-guard.ts';
+import { strangerProblem } from '../../lib/http-server.ts';
 import type { Random } from '../../lib/random.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { type Answer, nothing, plain } from './answer.ts';

@@ -15,7 +15,7 @@ import {
   PAGE_POLICY,
   SAFE_HEADERS,
   SERVER_LIMITS,
-} from '../../lib/http-guard.ts';
+} from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 import type { BoxApi, Key } from '../contract.ts';

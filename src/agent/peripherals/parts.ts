@@ -1,7 +1,7 @@
 import type { Payment } from '../../box/entry.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Ends } from '../../lib/ending.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { Ends } from '../../lib/shutdown.ts';
 import type { VoiceOptions } from '../../voice/config.ts';
 import { type Light, type LightOptions, openLight } from '../../voice/light.ts';
 import { openVoice, type Voice } from '../../voice/voice.ts';

@@ -1,7 +1,7 @@
 import { listFramebuffers } from '../../display/io/framebuffer.ts';
 import { DISPLAY_DRIVERS } from '../../display/registry.ts';
-import { endAll, STOP_BUDGET_MS } from '../../lib/ending.ts';
 import { reasonOf } from '../../lib/errors.ts';
+import { endAll, STOP_BUDGET_MS } from '../../lib/shutdown.ts';
 import type { SetupScene } from '../../scene.ts';
 import { type AgentDeps, displayIo } from '../agent.ts';
 import type { BoxApi, BoxStatus } from '../contract.ts';

@@ -1,6 +1,6 @@
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
-import { seededRandom } from '../../lib/seeded.ts';
+import { seededRandom } from '../../lib/random.ts';
 import type { Result } from '../reports/result.ts';
 import { Transcript } from '../reports/transcript.ts';
 import { tryBaseline } from '../steps/account.ts';

@@ -11,7 +11,7 @@ import {
   SAFE_HEADERS,
   SERVER_LIMITS,
   strangerProblem,
-} from '../../lib/http-guard.ts';
+} from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';

@@ -1,6 +1,6 @@
 import { reasonOf } from '../../lib/errors.ts';
 import type { Random } from '../../lib/random.ts';
-import { seededRandom } from '../../lib/seeded.ts';
+import { seededRandom } from '../../lib/random.ts';
 import { type Step, VERBS, type Verb } from '../vocabulary/steps.ts';
 import { shown } from '../vocabulary/variables.ts';
 import { cancel, enrol, generate, pay, press, push, wait } from './actions.ts';

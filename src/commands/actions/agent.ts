@@ -5,11 +5,11 @@ import { type AgentConfig, loadAgentConfig } from '../../agent/config.ts';
 import { setupOf } from '../../agent/setup.ts';
 import { notifyServiceManager } from '../../agent/systemd.ts';
 import { systemClock } from '../../lib/clock.ts';
+import { stderrLog } from '../../lib/log.ts';
 import { systemRandom } from '../../lib/random.ts';
-import { stderrLog } from '../../lib/stderr-log.ts';
 import { type ServiceManager, serviceManager } from '../../lib/systemd.ts';
-import { forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from '../daemon.ts';
-import { takeTerminal } from '../terminal.ts';
+import { forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from '../shared/daemon.ts';
+import { takeTerminal } from '../shared/terminal.ts';
 
 export interface AgentOptions {
   config: string;

@@ -6,7 +6,7 @@ import { type BackupSummary, verifyBackup } from '../../gateway/store/backup/ver
 import { highWaterMarkFile, type StoreLocation } from '../../gateway/store/integrity/high-water-mark.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
-import { AdminClient, type AdminOptions } from '../admin-client.ts';
+import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
 import { checkDump, dumpPostgres, restorePostgres } from './postgres-copy.ts';
 
 const OWNER_ONLY = 0o600;

@@ -2,8 +2,8 @@ import { ConfigError } from '../../lib/errors.ts';
 import { explained } from '../../protocol/codes.ts';
 import { readEnrolmentCode } from '../../protocol/enrolment.ts';
 import { boxCode } from '../../protocol/fields.ts';
-import { AdminClient, type AdminOptions } from '../admin-client.ts';
-import { secretFrom } from '../secrets.ts';
+import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
+import { secretFrom } from '../shared/secrets.ts';
 
 export interface EnrolOptions extends AdminOptions {
   box?: string;

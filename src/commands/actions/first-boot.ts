@@ -7,8 +7,8 @@ import { BOX_FILE_BYTES_MAX, type SetupReport } from '../../agent/setup/setup-re
 import { BOX_FILE } from '../../lib/config-file.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
+import { stderrLog } from '../../lib/log.ts';
 import { systemRandom } from '../../lib/random.ts';
-import { stderrLog } from '../../lib/stderr-log.ts';
 import { isReadOnly, realDisk } from '../../provision/disk.ts';
 import { type BoxFileKind, type SetupFile, takeOver } from '../../provision/takeover.ts';
 import { wifiFileOf } from '../../provision/wifi.ts';

@@ -1,10 +1,10 @@
 import { loadGatewayConfig } from '../../gateway/config.ts';
 import { startGateway } from '../../gateway/gateway.ts';
 import { systemClock } from '../../lib/clock.ts';
+import { stderrLog } from '../../lib/log.ts';
 import { systemRandom } from '../../lib/random.ts';
-import { stderrLog } from '../../lib/stderr-log.ts';
 import { serviceManager } from '../../lib/systemd.ts';
-import { endAtOnce, forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from '../daemon.ts';
+import { endAtOnce, forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from '../shared/daemon.ts';
 
 /** `paybox gateway`: the mock of the payment QR service until a signal. */
 export async function gateway(options: { config: string; readyFile?: string }): Promise<void> {

@@ -1,6 +1,6 @@
 import { PayboxError } from '../../lib/errors.ts';
 import { explained } from '../../protocol/codes.ts';
-import { AdminClient, type AdminOptions } from '../admin-client.ts';
+import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
 
 /** `paybox keys`: the thumbprint (RFC 7638) of the gateway's signing key, with `--rotate` that of a new one. */
 export async function keys(options: AdminOptions & { rotate?: boolean; json?: boolean }): Promise<void> {

@@ -2,7 +2,7 @@ import { PartnerClient } from '../../bench/clients/partner.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { systemRandom } from '../../lib/random.ts';
 import { explained } from '../../protocol/codes.ts';
-import { secretFrom } from '../secrets.ts';
+import { secretFrom } from '../shared/secrets.ts';
 
 interface PartnerOptions {
   service: string;

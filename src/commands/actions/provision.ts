@@ -16,7 +16,7 @@ import {
 import { type Addresses, type BoxName, brokerUrl, isOnlyHere } from '../../provision/configs.ts';
 import { ProvisionFolder } from '../../provision/folder.ts';
 import type { Wifi } from '../../provision/wifi.ts';
-import { secretFrom } from '../secrets.ts';
+import { secretFrom } from '../shared/secrets.ts';
 
 const LOCAL_HOSTS = ['localhost', '127.0.0.1'];
 const HOST_NAME = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i;

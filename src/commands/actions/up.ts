@@ -11,9 +11,9 @@ import { type Gateway, startGateway } from '../../gateway/gateway.ts';
 import { systemClock, withDeadline } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf } from '../../lib/errors.ts';
 import { systemRandom } from '../../lib/random.ts';
-import { Closers, fileLog, forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from '../daemon.ts';
-import { secretFrom } from '../secrets.ts';
-import { KEYS_HELP, takeTerminal } from '../terminal.ts';
+import { Closers, fileLog, forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from '../shared/daemon.ts';
+import { secretFrom } from '../shared/secrets.ts';
+import { KEYS_HELP, takeTerminal } from '../shared/terminal.ts';
 import { DEMO, demoAgentConfig, demoGatewayConfig } from './demo.ts';
 
 export interface UpOptions {

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { withDeadline } from '../../lib/clock.ts';
-import { type DailySpan, isWithin } from '../../lib/daily-span.ts';
+import { type DailySpan, isWithin, withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import { mayHoldQr, type Scene } from '../../scene.ts';
 import {

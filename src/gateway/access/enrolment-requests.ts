@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { networkOf } from '../../lib/network.ts';
+import { networkOf } from '../../lib/connections.ts';
 import { ENROLMENT_LIFETIME_MS, type EnrolmentRequest, type EnrolmentState } from '../../protocol/enrolment.ts';
 
 /** Requests under the name of one box: its own, and those of anybody who claims to be it. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
-import { networkOf } from '../../lib/network.ts';
+import { networkOf } from '../../lib/connections.ts';
 import { equalSecrets } from '../../protocol/checksum.ts';
 import { loginOf } from '../../protocol/keys.ts';
 import { KnownLogins } from './known-logins.ts';

@@ -4,8 +4,8 @@ import { connect, type IClientOptions, type IPublishPacket, MqttClient } from 'm
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import type { Names } from '../../lib/names.ts';
 import type { Random } from '../../lib/random.ts';
+import type { Names } from '../../lib/resolver.ts';
 import { TLS_FLOOR } from '../../lib/tls.ts';
 import { decodePresence, encode } from '../../protocol/codec.ts';
 import { type DownMessage, MESSAGE_VERSION } from '../../protocol/messages.ts';

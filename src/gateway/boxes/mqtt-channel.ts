@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { MissingPeerError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
-import { Names } from '../../lib/names.ts';
+import { Names } from '../../lib/resolver.ts';
 import { type BrokerAddress, BrokerConnection, type BrokerConnectionDeps } from './broker-connection.ts';
 
 /** Waits between attempts to reach a lost broker; the last one repeats. */

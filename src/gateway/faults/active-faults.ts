@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
-import { seededRandom } from '../../lib/seeded.ts';
+import { seededRandom } from '../../lib/random.ts';
 import { type FaultName, type FaultOrder, faultKind, type StandingFault } from '../../protocol/faults.ts';
 import { DelayQueue, type Wait } from './delay-queue.ts';
 

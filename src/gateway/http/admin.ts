@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { hostnameOf, isForeignPage, strangerProblem } from '../../lib/http-guard.ts';
+import { hostnameOf, isForeignPage, strangerProblem } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
 import { isLoopbackHost } from '../../lib/tls.ts';
 import type { Logins } from '../access/logins.ts';

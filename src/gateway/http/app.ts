@@ -3,10 +3,16 @@ import type { Socket } from 'node:net';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
-import { cutSlowReader, hostnameOf, limitConnections, SAFE_HEADERS, SERVER_LIMITS } from '../../lib/http-guard.ts';
+import {
+  cutSlowReader,
+  hostnameOf,
+  limitConnections,
+  SAFE_HEADERS,
+  SERVER_LIMITS,
+  Turns,
+} from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
-import { Turns } from '../../lib/turns.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
 

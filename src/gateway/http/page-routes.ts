@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { PAGE_POLICY } from '../../lib/http-guard.ts';
+import { PAGE_POLICY } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
 import { answerRefusal } from '../access/requests.ts';
 import type { BacklogReader } from '../callbacks/backlog.ts';

@@ -8,7 +8,7 @@ import { startLocalHttp } from '../../../src/agent/pages/server.ts';
 import type { PixelFrame } from '../../../src/display/contract.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { ConfigError } from '../../../src/lib/errors.ts';
-import { strangerProblem } from '../../../src/lib/http-guard.ts';
+import { strangerProblem } from '../../../src/lib/http-server.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import type { Scene } from '../../../src/scene.ts';

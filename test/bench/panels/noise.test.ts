@@ -4,7 +4,7 @@ import { readQr } from '../../../src/bench/pictures.ts';
 import { runScenario } from '../../../src/bench/run/run.ts';
 import { parseScenario } from '../../../src/bench/vocabulary/scenario.ts';
 import { emulatedTarget } from '../../../src/commands/bench-emulated.ts';
-import { seededRandom } from '../../../src/lib/seeded.ts';
+import { seededRandom } from '../../../src/lib/random.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
 import { noLog, withoutClose } from '../setup.ts';
 

@@ -10,7 +10,7 @@ import { readQr } from '../../../src/bench/pictures.ts';
 import type { Panel, Target, TargetKind } from '../../../src/bench/target.ts';
 import { emulatedTarget } from '../../../src/commands/bench-emulated.ts';
 import { MissingPeerError } from '../../../src/lib/errors.ts';
-import { seededRandom } from '../../../src/lib/seeded.ts';
+import { seededRandom } from '../../../src/lib/random.ts';
 import { temporaryFolder } from '../../support/net.ts';
 import { payboxToEnd } from '../../support/processes.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';

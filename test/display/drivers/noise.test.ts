@@ -5,7 +5,7 @@ import { NextionEmulator } from '../../../src/bench/panels/nextion.ts';
 import type { Display, DisplayIo, SerialLine } from '../../../src/display/contract.ts';
 import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
 import { openRenderer } from '../../../src/display/render.ts';
-import { seededRandom } from '../../../src/lib/seeded.ts';
+import { seededRandom } from '../../../src/lib/random.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import type { Scene } from '../../../src/scene.ts';
 import { settled } from '../../fuzz/virtual.ts';

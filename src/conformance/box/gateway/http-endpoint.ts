@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { z } from 'zod';
 import type { Clock } from '../../../lib/clock.ts';
 import { createServer } from '../../../lib/http.ts';
-import { SERVER_LIMITS } from '../../../lib/http-guard.ts';
+import { SERVER_LIMITS } from '../../../lib/http-server.ts';
 import type { Random } from '../../../lib/random.ts';
 import { LIMITS } from '../../../protocol/fields.ts';
 import { BOX_ALIVE_MS, BOX_CHALLENGE_HEADER, BOX_PATHS, BOX_SESSION_HEADER } from '../../../protocol/http-api.ts';

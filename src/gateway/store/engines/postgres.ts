@@ -4,7 +4,7 @@ import pg, { type ClientBase, type PoolClient } from 'pg';
 import { systemClock } from '../../../lib/clock.ts';
 import { ConfigError, MissingPeerError, type PayboxError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
 import type { Logger } from '../../../lib/log.ts';
-import { Names } from '../../../lib/names.ts';
+import { Names } from '../../../lib/resolver.ts';
 import type { Tables } from '../schema/tables.ts';
 import { LockHolder } from './lock-holder.ts';
 

@@ -1,10 +1,10 @@
 import { access, constants, rename, rm, writeFile } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
 import { dirname } from 'node:path';
-import { systemClock, withDeadline } from '../lib/clock.ts';
-import { STOP_BUDGET_MS } from '../lib/ending.ts';
-import { ConfigError, type PayboxError, reasonOf } from '../lib/errors.ts';
-import { createLogger, type Logger } from '../lib/log.ts';
+import { systemClock, withDeadline } from '../../lib/clock.ts';
+import { ConfigError, type PayboxError, reasonOf } from '../../lib/errors.ts';
+import { createLogger, type Logger } from '../../lib/log.ts';
+import { STOP_BUDGET_MS } from '../../lib/shutdown.ts';
 import { LogFile } from './log-file.ts';
 
 const INTERRUPTED = 130;

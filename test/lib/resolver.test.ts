@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { Names, type NamesDeps } from '../../src/lib/names.ts';
+import { Names, type NamesDeps } from '../../src/lib/resolver.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { startNameServer, type Zone } from '../support/name-server.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';

@@ -1,7 +1,7 @@
-import type { Key } from '../agent/contract.ts';
-import { isInForeground, type Keyboard, watchKeyboard } from '../agent/peripherals/keyboard.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { Logger } from '../lib/log.ts';
+import type { Key } from '../../agent/contract.ts';
+import { isInForeground, type Keyboard, watchKeyboard } from '../../agent/peripherals/keyboard.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/log.ts';
 
 /** The terminal that a command runs in, as far as it is one. */
 export interface Terminal {

@@ -1,10 +1,10 @@
 import { access, mkdir, open, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { junitOf } from '../bench/reports/junit.ts';
-import type { Progress } from '../bench/reports/progress.ts';
-import type { ReportRow } from '../bench/reports/result.ts';
-import { tapOf } from '../bench/reports/tap.ts';
-import { ConfigError, reasonOf } from '../lib/errors.ts';
+import { junitOf } from '../../bench/reports/junit.ts';
+import type { Progress } from '../../bench/reports/progress.ts';
+import type { ReportRow } from '../../bench/reports/result.ts';
+import { tapOf } from '../../bench/reports/tap.ts';
+import { ConfigError, reasonOf } from '../../lib/errors.ts';
 
 /** How a run ends whose reports have no room. */
 const UNWRITABLE_EXIT = 2;

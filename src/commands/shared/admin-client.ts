@@ -1,10 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
-import { askHttp, authorizationHeader, type HttpRequest, openHttp, parseJson, readBody } from '../lib/http-client.ts';
-import { TLS_FLOOR } from '../lib/tls.ts';
-import { explained } from '../protocol/codes.ts';
-import { statusResponse } from '../protocol/http-api.ts';
+import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../../lib/errors.ts';
+import {
+  askHttp,
+  authorizationHeader,
+  type HttpRequest,
+  openHttp,
+  parseJson,
+  readBody,
+} from '../../lib/http-client.ts';
+import { TLS_FLOOR } from '../../lib/tls.ts';
+import { explained } from '../../protocol/codes.ts';
+import { statusResponse } from '../../protocol/http-api.ts';
 import { adminTokenOf, assertHidden } from './secrets.ts';
 
 const ANSWER_TIMEOUT_MS = 20_000;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { ConfigError, reasonOf } from '../lib/errors.ts';
-import { isExposed } from '../lib/tls.ts';
+import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import { isExposed } from '../../lib/tls.ts';
 
 const SECRET_CHARS_MAX = 4_096;
 const STDIN = 0;

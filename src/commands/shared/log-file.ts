@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs';
 import { Writable } from 'node:stream';
-import { reasonOf } from '../lib/errors.ts';
+import { reasonOf } from '../../lib/errors.ts';
 
 /** A log that has grown to this is put aside. */
 const LOG_BYTES_MAX = 10_000_000;
