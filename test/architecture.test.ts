@@ -57,7 +57,9 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
     ['seal.ts'],
   ],
   gateway: [['store', '.'], ['access', 'callbacks', 'service'], ['boxes'], ['http', 'faults'], ['gateway.ts']],
+  commands: [['shared'], ['actions'], ['.']],
   conformance: [['.'], ['service', 'box/gateway'], ['box', 'service/checks'], ['box/checks']],
+  lib: [['clock.ts', 'errors.ts', 'http.ts', 'random.ts', 'text.ts'], ['.']],
 };
 /** The files and folders that may name a transport: each its own, the gateway's side of them, and those who judge both. */
 const MAY_NAME_TRANSPORTS = ['agent/transports', 'gateway', 'provision', 'conformance', 'lib/tls.ts'];
