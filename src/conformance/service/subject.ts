@@ -20,23 +20,7 @@ export interface BoxName {
 }
 
 /** What a check may need, beside the service and an account. */
-export type ServiceNeed =
-  | 'sandbox'
-  | 'outside the sandbox'
-  | 'a box'
-  | 'a serial number'
-  | 'a box that is on'
-  | 'a screen'
-  | 'a simulated box'
-  | 'a box without an account'
-  | 'another partner'
-  | 'a partner without an endpoint'
-  | 'callbacks'
-  | 'the authorization of callbacks'
-  | 'signed callbacks'
-  | 'minutes'
-  | 'guesses'
-  | 'plain HTTP';
+export type ServiceNeed = keyof typeof NEEDS;
 
 export interface ServiceOptions {
   access: ServiceAccess;
@@ -145,50 +129,70 @@ export class ServiceSubject {
 
   /** Why a need is not met, with the option that would meet it; undefined when it is met. */
   lacks(need: ServiceNeed): string | undefined {
-    const { options } = this;
-    const isThere: Record<ServiceNeed, boolean> = {
-      sandbox: options.sandbox,
-      'outside the sandbox': options.outside !== undefined,
-      'a box': options.box !== undefined,
-      'a serial number': options.box?.serialNumber !== undefined && options.box.terminalCode !== undefined,
-      'a box that is on': options.boxOn !== undefined,
-      'a screen': options.boxOn !== undefined && options.seeQr !== undefined,
-      'a simulated box': options.boxSecret !== undefined,
-      'a box without an account': options.unlinkedBox !== undefined,
-      'another partner': options.second !== undefined,
-      'a partner without an endpoint': options.second !== undefined && options.secondAccount !== undefined,
-      callbacks: options.listener !== undefined && options.sandbox,
-      'the authorization of callbacks': options.callbackAuth !== undefined,
-      'signed callbacks': options.signingSecret !== undefined,
-      minutes: options.slow,
-      guesses: options.guessPasswords,
-      'plain HTTP': options.access.baseUrl.startsWith('http:'),
-    };
-    return isThere[need] ? undefined : `${ABOUT[need][0]}: ${ABOUT[need][1]}`;
+    const [isMet, why] = NEEDS[need];
+    return isMet(this.options) ? undefined : why;
   }
 }
 
-const ABOUT: Readonly<Record<ServiceNeed, readonly [lacking: string, remedy: string]>> = {
-  sandbox: ['the service is not a sandbox', 'leave --no-sandbox out where it is one'],
-  'outside the sandbox': ['needs a service that is not a sandbox', 'give --no-sandbox with the address of one'],
-  'a box': ['needs a box that is linked to the account', 'give --box-code'],
-  'a serial number': ['needs both codes of the box', 'give --box-code and --serial'],
-  'a box that is on': ['needs a box that shows what is pushed', 'give --box-code of one, without --box-secret-file'],
-  'a screen': ['needs to see the screen of a box that is on', 'give --box-page beside --box-code'],
-  'a simulated box': ['needs a box that the bench can simulate', 'give --box-code, --serial and --box-secret-file'],
-  'a box without an account': ['needs a box that is linked to no account', 'give --unlinked-box'],
-  'another partner': ['needs a second partner', 'give --second-username and --second-password-file'],
-  'a partner without an endpoint': [
-    'needs an account of a second partner without an endpoint for callbacks',
-    'give --second-username, --second-password-file and --second-account',
+type Need = readonly [isMet: (options: ServiceOptions) => boolean, why: string];
+
+const NEEDS = {
+  sandbox: [({ sandbox }) => sandbox, 'the service is not a sandbox: leave --no-sandbox out where it is one'],
+  'outside the sandbox': [
+    ({ outside }) => outside !== undefined,
+    'needs a service that is not a sandbox: give --no-sandbox with the address of one',
   ],
-  callbacks: ["needs the partner's endpoint at the bench, in the sandbox", 'give --callback-listen'],
-  'the authorization of callbacks': ['needs to know how callbacks are authorized', 'give --callback-auth-file'],
-  'signed callbacks': ['needs signed callbacks', 'give --callback-signing-secret-file'],
-  minutes: ['takes minutes', 'give --slow'],
-  guesses: ['sends wrong passwords, which may shut the partner out', 'give --guess-passwords'],
-  'plain HTTP': ['needs a service without TLS', 'give an http:// address of it'],
-};
+  'a box': [({ box }) => box !== undefined, 'needs a box that is linked to the account: give --box-code'],
+  'a serial number': [
+    ({ box }) => box?.serialNumber !== undefined && box.terminalCode !== undefined,
+    'needs both codes of the box: give --box-code and --serial',
+  ],
+  'a box that is on': [
+    ({ boxOn }) => boxOn !== undefined,
+    'needs a box that shows what is pushed: give --box-code of one, without --box-secret-file',
+  ],
+  'a screen': [
+    ({ boxOn, seeQr }) => boxOn !== undefined && seeQr !== undefined,
+    'needs to see the screen of a box that is on: give --box-page beside --box-code',
+  ],
+  'a simulated box': [
+    ({ boxSecret }) => boxSecret !== undefined,
+    'needs a box that the bench can simulate: give --box-code, --serial and --box-secret-file',
+  ],
+  'a box without an account': [
+    ({ unlinkedBox }) => unlinkedBox !== undefined,
+    'needs a box that is linked to no account: give --unlinked-box',
+  ],
+  'another partner': [
+    ({ second }) => second !== undefined,
+    'needs a second partner: give --second-username and --second-password-file',
+  ],
+  'a partner without an endpoint': [
+    ({ second, secondAccount }) => second !== undefined && secondAccount !== undefined,
+    'needs an account of a second partner without an endpoint for callbacks: give --second-username, --second-password-file and --second-account',
+  ],
+  callbacks: [
+    ({ listener, sandbox }) => listener !== undefined && sandbox,
+    "needs the partner's endpoint at the bench, in the sandbox: give --callback-listen",
+  ],
+  'the authorization of callbacks': [
+    ({ callbackAuth }) => callbackAuth !== undefined,
+    'needs to know how callbacks are authorized: give --callback-auth-file',
+  ],
+  'signed callbacks': [
+    ({ signingSecret }) => signingSecret !== undefined,
+    'needs signed callbacks: give --callback-signing-secret-file',
+  ],
+  minutes: [({ slow }) => slow, 'takes minutes: give --slow'],
+  guesses: [
+    ({ guessPasswords }) => guessPasswords,
+    'sends wrong passwords, which may shut the partner out: give --guess-passwords',
+  ],
+  'plain HTTP': [
+    ({ access }) => access.baseUrl.startsWith('http:'),
+    'needs a service without TLS: give an http:// address of it',
+  ],
+} as const satisfies Record<string, Need>;
 
 /**
  * The fields of a push with the partner's checkSum (service specification 5.3). This does not use the code of our gateway:

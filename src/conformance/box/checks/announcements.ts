@@ -23,7 +23,7 @@ const AN_HOUR_MS = 3_600_000;
 export const ANNOUNCEMENT_CHECKS = [
   boxCheck(
     'AGT-11',
-    'a payment from before the first start is shown, and not said aloud',
+    'an old payment at the first start is shown, not said aloud',
     ['pages', 'first start'],
     async (t) => {
       const before = await t.announcements();
@@ -51,64 +51,44 @@ export const ANNOUNCEMENT_CHECKS = [
   boxCheck('AGT-6', 'a payment leaves the screen by itself', ['pages', 'slow'], async (t) => {
     await t.expectTextGone((await paymentShown(t)).content);
   }),
-  boxCheck(
-    'AGT-12',
-    'payments that come together have the screen in turn, each for 3 s',
-    ['pages', 'slow'],
-    async (t) => {
-      await clearScreen(t);
-      const payments = [t.payment(), t.payment(), t.payment()];
-      t.send(...payments);
-      for (const [index, { content }] of payments.entries()) {
-        const forMs = await t.textDurationMs(content, QUEUE_MS);
-        if (forMs === 0) throw new Mismatch(`payment ${index + 1} of 3 did not get the screen in its turn`);
-        if (forMs < PAID_MIN_MS) throw new Mismatch(`payment ${index + 1} had the screen for ${Math.round(forMs)} ms`);
-      }
-    },
-  ),
-  boxCheck(
-    'AGT-12',
-    'a push takes the screen at once, waiting payments come after it',
-    ['screen', 'slow'],
-    async (t) => {
-      await t.paymentsReported(t.payment(), t.payment(), t.payment());
-      const order = await t.expectShown(t.order(), PUSH_MS);
-      await t.expectQrGone(order, ANNOUNCEMENT_MAX_MS).catch((error: unknown) => {
-        throw error instanceof Mismatch ? new Mismatch('payments that waited for the screen did not get it') : error;
-      });
-      await t.expectQr(order, QUEUE_MS);
-    },
-  ),
-  boxCheck(
-    'AGT-10',
-    'unseen payments are shown after a restart, and not said aloud again',
-    ['restart', 'pages', 'slow'],
-    async (t) => {
-      await clearScreen(t);
-      const payments = Array.from({ length: BEFORE_RESTART }, () => t.payment());
-      await t.paymentsReported(...payments);
-      await t.restart();
-      await t.sync();
-      for (const { content } of payments.slice(1)) await t.expectText(content, QUEUE_MS);
-      const count = await t.announcements();
-      if (count > 0) throw new Mismatch(`${count} payments were said aloud after the restart`);
-    },
-  ),
-  boxCheck(
-    'AGT-13',
-    'another account is announced beside the one before, for 5 s, once',
-    ['pages', 'slow'],
-    async (t) => {
-      const before = await linkOtherAccount(t);
-      const forMs = await t.textDurationMs(before, QUEUE_MS);
-      if (forMs === 0) throw new Mismatch('the screen does not say which account was linked before');
-      if (forMs < ACCOUNT_MIN_MS) throw new Mismatch(`it was announced for ${Math.round(forMs)} ms`);
-      await t.expectText(OTHER_ACCOUNT.bankAccount);
-      await t.reconnect();
-      await t.sync();
-      if ((await t.textDurationMs(before, ACCOUNT_MIN_MS)) > 0) throw new Mismatch('it was announced again');
-    },
-  ),
+  boxCheck('AGT-12', 'payments that come together have the screen in turn for 3 s', ['pages', 'slow'], async (t) => {
+    await clearScreen(t);
+    const payments = [t.payment(), t.payment(), t.payment()];
+    t.send(...payments);
+    for (const [index, { content }] of payments.entries()) {
+      const forMs = await t.textDurationMs(content, QUEUE_MS);
+      if (forMs === 0) throw new Mismatch(`payment ${index + 1} of 3 did not get the screen in its turn`);
+      if (forMs < PAID_MIN_MS) throw new Mismatch(`payment ${index + 1} had the screen for ${Math.round(forMs)} ms`);
+    }
+  }),
+  boxCheck('AGT-12', 'a push takes the screen at once, waiting payments follow it', ['screen', 'slow'], async (t) => {
+    await t.paymentsReported(t.payment(), t.payment(), t.payment());
+    const order = await t.expectShown(t.order(), PUSH_MS);
+    await t.expectQrGone(order, ANNOUNCEMENT_MAX_MS).catch((error: unknown) => {
+      throw error instanceof Mismatch ? new Mismatch('payments that waited for the screen did not get it') : error;
+    });
+    await t.expectQr(order, QUEUE_MS);
+  }),
+  boxCheck('AGT-10', 'unseen payments are shown silently after a restart', ['restart', 'pages', 'slow'], async (t) => {
+    await clearScreen(t);
+    const payments = Array.from({ length: BEFORE_RESTART }, () => t.payment());
+    await t.paymentsReported(...payments);
+    await t.restart();
+    await t.sync();
+    for (const { content } of payments.slice(1)) await t.expectText(content, QUEUE_MS);
+    const count = await t.announcements();
+    if (count > 0) throw new Mismatch(`${count} payments were said aloud after the restart`);
+  }),
+  boxCheck('AGT-13', 'another account is announced beside the old one, for 5 s, once', ['pages', 'slow'], async (t) => {
+    const before = await linkOtherAccount(t);
+    const forMs = await t.textDurationMs(before, QUEUE_MS);
+    if (forMs === 0) throw new Mismatch('the screen does not say which account was linked before');
+    if (forMs < ACCOUNT_MIN_MS) throw new Mismatch(`it was announced for ${Math.round(forMs)} ms`);
+    await t.expectText(OTHER_ACCOUNT.bankAccount);
+    await t.reconnect();
+    await t.sync();
+    if ((await t.textDurationMs(before, ACCOUNT_MIN_MS)) > 0) throw new Mismatch('it was announced again');
+  }),
   boxCheck('AGT-13', 'a push covers another account, which is announced after it', ['pages', 'slow'], async (t) => {
     const before = await linkOtherAccount(t);
     const { bankAccount, bankCode, userBankName } = OTHER_ACCOUNT;
@@ -117,18 +97,13 @@ export const ANNOUNCEMENT_CHECKS = [
     t.withdraw(order.pushId);
     await t.expectText(before);
   }),
-  boxCheck(
-    'AGT-13',
-    'another account is announced again after an early restart',
-    ['restart', 'pages', 'slow'],
-    async (t) => {
-      const before = await linkOtherAccount(t);
-      await t.precondition('another account on the screen', () => t.expectText(before));
-      await t.restart();
-      await t.sync();
-      await t.expectText(before, QUEUE_MS);
-    },
-  ),
+  boxCheck('AGT-13', 'an early restart announces another account again', ['restart', 'pages', 'slow'], async (t) => {
+    const before = await linkOtherAccount(t);
+    await t.precondition('another account on the screen', () => t.expectText(before));
+    await t.restart();
+    await t.sync();
+    await t.expectText(before, QUEUE_MS);
+  }),
 ];
 
 /** A payment on the screen. Throws PreconditionFailed where it is not: AGT-5 judges that. */

@@ -81,7 +81,7 @@ export const MQTT_CHECKS = [
 export const HTTP_CHECKS = [
   boxCheck(
     'BOX-HTTP-1',
-    'the box opens another stream when its stream ends, and answers the new challenge',
+    'the box opens another stream when its stream ends, for the new challenge',
     ['http'],
     expectHelloAfterRestart,
   ),

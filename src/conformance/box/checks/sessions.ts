@@ -91,7 +91,7 @@ export const SESSION_CHECKS = [
   }),
   boxCheck(
     'AGT-8',
-    'an order is on the screen again after a restart, and expires',
+    'an order is shown again after a restart, and expires',
     ['restart', 'screen', 'slow'],
     async (t) => {
       const order = await t.qrShown(t.order({ expiresInMs: 90_000 }));
@@ -121,7 +121,7 @@ export const SESSION_CHECKS = [
 /** Runs last: it leaves the box superseded. */
 export const SUPERSEDED_CHECK = boxCheck(
   'MSG-8',
-  'a superseded box removes its QR, and does not take the place of the other one',
+  'a superseded box removes its QR, and yields to the other one',
   ['restart', 'slow'],
   async (t) => {
     const order = await t.pushShown();

@@ -3,7 +3,6 @@ import { THREATS_NOT_JUDGED } from '../../suite.ts';
 import type { ServiceCheck } from '../subject.ts';
 import { answerChecks } from './answers.ts';
 import { boxChecks } from './boxes.ts';
-import { callbackFactChecks } from './callback-facts.ts';
 import { callbackChecks } from './callbacks.ts';
 import { codeChecks, errorChecks } from './errors.ts';
 import { generateChecks } from './generate.ts';
@@ -27,7 +26,6 @@ export const SERVICE_CHECKS: readonly ServiceCheck[] = [
   ...paymentChecks,
   ...matchChecks,
   ...callbackChecks,
-  ...callbackFactChecks,
   ...errorChecks,
   ...limitChecks,
   ...paymentLimits,

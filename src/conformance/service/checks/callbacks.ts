@@ -12,7 +12,7 @@ import {
   SYNC_PATH,
 } from '../callback-listener.ts';
 import { recordOf } from '../json.ts';
-import { expectFields, forEachCase, simulatePayment } from '../requests.ts';
+import { expectFields, expectOk, forEachCase, generateBody, post, simulatePayment } from '../requests.ts';
 import { gap, type Order, type ServiceCheck, type ServiceRun, spec, withTimeout } from '../subject.ts';
 
 const CALLBACK_TIMEOUT_MS = 10_000;
@@ -23,6 +23,9 @@ const WAITS_S = [1, 2, 3, 4, 5, 60, 60, 60, 60, 60];
 /** Attempts take time, and timers are coarse. */
 const WAIT_LEEWAY_S = 0.9;
 const WAIT_STEP_MS = 1_000;
+
+/** The clock of a service may differ from ours; this is enough to tell milliseconds from seconds. */
+const CLOCKS_APART_MS = 24 * 3_600_000;
 
 function listenerOf({ subject }: ServiceRun): CallbackListener {
   const { listener } = subject.options;
@@ -197,6 +200,39 @@ export const callbackChecks: readonly ServiceCheck[] = [
           if (headers['webhook-id'] !== first.headers['webhook-id']) throw new Mismatch('webhook-id has changed');
         });
       }),
+  ),
+  gap(
+    'SYN-2',
+    'a callback says when it was paid, in milliseconds, and has a reference number of its own',
+    ['callbacks'],
+    async (run) => {
+      const { clock } = run.subject.time;
+      const numbers = new Set<unknown>();
+      for (const order of [run.subject.newOrder(), run.subject.newOrder()]) {
+        const { transactiontime, referencenumber } = await callbackBody(run, await payOrder(run, order));
+        const isNow = Math.abs(Number(transactiontime) - clock.wallMs()) < CLOCKS_APART_MS;
+        if (!isNow) throw new Mismatch(`transactiontime: expected the time in milliseconds, is ${transactiontime}`);
+        numbers.add(referencenumber);
+      }
+      if (numbers.size < 2) throw new Mismatch(`referencenumber: two payments have ${[...numbers].join()}`);
+    },
+  ),
+  gap('SYN-2', 'the callback of a debit says so', ['callbacks'], async (run) => {
+    const said = await callbackBody(run, await payOrder(run, run.subject.newOrder(), { transType: 'D' }));
+    if (said.transType !== 'D') throw new Mismatch(`transType: expected D, is ${String(said.transType)}`);
+  }),
+  gap(
+    'SYN-2',
+    'a callback names the box and the service that its order was made for',
+    ['callbacks', 'a box'],
+    async (run) => {
+      const order = run.subject.newOrder();
+      const terminalCode = run.subject.options.box?.terminalCode ?? '';
+      const names = { terminalCode, subTerminalCode: 'SUB1', serviceCode: 'S1', urlLink: 'https://shop.example.com/1' };
+      expectOk(await post(run, PATHS.generate, { ...generateBody(run, order), ...names }), 'the request');
+      const said = await callbackBody(run, await payOrder(run, order));
+      await expectFields(names, said);
+    },
   ),
 ];
 
