@@ -10,26 +10,28 @@ export interface TestTime {
   wait(ms: number, signal?: AbortSignal): Promise<void>;
   /** Runs what is under way in real time, a request for instance: no time is skipped before it is done. */
   inRealTime<T>(work: () => Promise<T>): Promise<T>;
-  /** Makes the pause between two looks at one thing that is waited for. */
-  pollDelay(): () => Promise<void>;
+  /** Makes the pause between two checks of one thing, of `mostMs` at most. */
+  pollDelay(): (mostMs: number) => Promise<void>;
   close(): void;
 }
 
-/** Between two looks. */
-const LOOK_MS = 25;
+/** Between two checks in real time, and at least where time is skipped. */
+const POLL_MS = 25;
+/** Between two checks where time is skipped. */
+const POLL_MAX_MS = 1_000;
 
 /** Time as everybody's, for boxes that are programs and devices of their own. */
 export const realTime: TestTime = {
   clock: systemClock,
   wait: (ms, signal) => systemClock.sleep(ms, signal),
   inRealTime: (work) => work(),
-  pollDelay: () => () => systemClock.sleep(LOOK_MS),
+  pollDelay: () => (mostMs) => systemClock.sleep(Math.min(POLL_MS, Math.max(0, mostMs))),
   close: () => undefined,
 };
 
 const REAL_STEP_MS = 4;
-/** Looks in real time before time is skipped between them: what is already under way takes no longer. */
-const REAL_LOOKS = 30;
+/** So many checks are made in real time before time is skipped between them: what is under way takes no longer. */
+const REAL_CHECKS = 30;
 /** After each wake-up of a sleeper, for all that it sets off; loopback sockets and the thread pool included. */
 const ROUNDS = 4;
 const TURNS = 6;
@@ -66,11 +68,14 @@ export class VirtualTime implements TestTime {
     }
   }
 
-  pollDelay(): () => Promise<void> {
-    let looks = 0;
-    return () => {
-      looks += 1;
-      return looks > REAL_LOOKS ? this.wait(LOOK_MS) : this.inRealTime(() => systemClock.sleep(REAL_STEP_MS));
+  pollDelay(): (mostMs: number) => Promise<void> {
+    let checks = 0;
+    return (mostMs) => {
+      checks += 1;
+      if (checks <= REAL_CHECKS) return this.inRealTime(() => systemClock.sleep(REAL_STEP_MS));
+      // Nothing changes until the next sleeper wakes: a check before that would see the same again.
+      const nextMs = Math.min(this.clock.soonestMs(), POLL_MAX_MS);
+      return this.wait(Math.max(Math.min(nextMs, mostMs), Math.min(POLL_MS, mostMs)));
     };
   }
 
@@ -105,36 +110,36 @@ async function settled(): Promise<void> {
 /** Why something is not yet as it should be; undefined once it is. */
 export type Check = () => Promise<string | undefined>;
 
-/** Looks until there is no problem, for at most `withinMs`; the last problem if there still is one. */
+/** Checks until there is no problem, for at most `withinMs`; the last problem if there still is one. */
 export async function waitUntilRight(
   time: TestTime,
   withinMs: number,
-  look: Check,
+  check: Check,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const endMs = time.clock.monotonicMs() + withinMs;
   const pause = time.pollDelay();
   for (;;) {
-    const problem = await time.inRealTime(look);
+    const problem = await time.inRealTime(check);
     if (problem === undefined || time.clock.monotonicMs() >= endMs) return problem;
     signal.throwIfAborted();
-    await pause();
+    await pause(endMs - time.clock.monotonicMs());
   }
 }
 
-/** Looks again and again for `forMs`; the first problem. */
+/** Checks again and again for `forMs`; the first problem. */
 export async function watchWhileRight(
   time: TestTime,
   forMs: number,
-  look: Check,
+  check: Check,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const endMs = time.clock.monotonicMs() + forMs;
   const pause = time.pollDelay();
   while (time.clock.monotonicMs() < endMs) {
     signal.throwIfAborted();
-    await pause();
-    const problem = await time.inRealTime(look);
+    await pause(endMs - time.clock.monotonicMs());
+    const problem = await time.inRealTime(check);
     if (problem !== undefined) return problem;
   }
   return undefined;

@@ -161,7 +161,7 @@ describe('a target that cannot make faults', () => {
   });
 
   it('is asked where that can change the answer', async () => {
-    const gatewayOnly = { ...kind, findAbilities: async () => new Set(['order faults at the gateway'] as const) };
+    const gatewayOnly = { ...kind, askCapabilities: async () => new Set(['order faults at the gateway'] as const) };
     expect(await reasonToSkip(scenario, gatewayOnly)).toMatch(
       /^target other cannot order faults at boxes; set faults: true/,
     );
