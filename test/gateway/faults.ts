@@ -153,7 +153,10 @@ export async function openShop(
     expectNormal: (name = 'NORMAL') => expectNormal(shop, name),
     happened: (fault) => gateway.log.filter((it) => it.event === 'fault' && it.fault === fault).length,
   };
-  await eventually('the box online', async () => (await box.status()).online);
+  await eventually('the box online, with its screen', async () => {
+    const { online, display } = await box.status();
+    return online && display.ok;
+  });
   return shop;
 }
 
