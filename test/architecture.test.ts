@@ -62,7 +62,7 @@ const FLOORS: Record<string, readonly (readonly string[])[]> = {
   lib: [['clock.ts', 'errors.ts', 'http.ts', 'random.ts', 'text.ts'], ['.']],
 };
 /** The files and folders that may name a transport: each its own, the gateway's side of them, and those who judge both. */
-const MAY_NAME_TRANSPORTS = ['agent/transports', 'gateway', 'provision', 'conformance', 'lib/tls.ts'];
+const MAY_NAME_TRANSPORTS = ['agent/transports', 'gateway', 'provision', 'conformance'];
 const FLOORS_MAX = 5;
 const FILES_WITHOUT_FLOORS_MAX = 15;
 const LINES_MAX = 300;

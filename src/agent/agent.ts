@@ -3,9 +3,7 @@ import type { Payment } from '../box/entry.ts';
 import { restore } from '../box/restore.ts';
 import { type BoxEvent, type BoxState, type Send, shownPushId } from '../box/state.ts';
 import { view } from '../box/view.ts';
-import type { SerialSettings, TerminalInput } from '../display/contract.ts';
-import { openSerial } from '../display/io/serial.ts';
-import { type Clock, withDeadline } from '../lib/clock.ts';
+import { withDeadline } from '../lib/clock.ts';
 import { ConfigError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
@@ -20,10 +18,17 @@ import { openJournal } from './journal/journal.ts';
 import { Link } from './link/link.ts';
 import { Loop } from './loop.ts';
 import { AgentMetrics } from './metrics.ts';
-import { eventOf, verdictOf } from './outcome.ts';
 import { type LocalHttpOptions, startLocalHttp } from './pages/server.ts';
 import { type PeripheralOptions, Peripherals } from './peripherals/parts.ts';
-import { type ConfiguredDisplay, type OnStop, Screen, type ScreenOutcome } from './screen/screen.ts';
+import { qrCheckOf, screenEvent } from './screen/outcome.ts';
+import {
+  type ConfiguredDisplay,
+  type DisplayWorld,
+  displayIo,
+  type OnStop,
+  Screen,
+  type ScreenOutcome,
+} from './screen/screen.ts';
 import { type StatusSources, statusOf } from './status.ts';
 
 /** How long the link waits for the displays' first attempt; a display that hangs must not keep a payment away. */
@@ -54,14 +59,7 @@ export interface AgentSetup {
   faults?: boolean;
 }
 
-export interface AgentDeps {
-  clock: Clock;
-  random: Random;
-  log: Logger;
-  /** The terminal that the agent runs in, if a terminal display may draw on it. */
-  terminal: NodeJS.WriteStream | undefined;
-  terminalInput: TerminalInput | undefined;
-}
+export type AgentDeps = DisplayWorld & { random: Random };
 
 export interface Agent {
   /** Origin of the box's own pages, as in `http://127.0.0.1:8810`. */
@@ -188,7 +186,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     metrics.countDraw(outcome.ok);
     if (isPrimary) {
       logPaid(log, outcome);
-      dispatch(eventOf(outcome));
+      dispatch(screenEvent(outcome));
     }
     changed();
   });
@@ -202,7 +200,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     agentVersion: setup.version,
     display: setup.displays[0].driver,
     open: setup.link.open,
-    verdict: (qrCode) => verdictOf(primary, qrCode),
+    verdict: (qrCode) => qrCheckOf(primary, qrCode),
     shownPushId: () => shownPushId(loop.state),
     emit: (event) => {
       take(event);
@@ -247,12 +245,6 @@ function screensOf(
     new Screen(display, { clock, log, io, onOutcome: (outcome) => onOutcome(outcome, isPrimary) });
   const [first, ...others] = displays;
   return [screenOf(first, true), ...others.map((display) => screenOf(display, false))];
-}
-
-/** The world as displays may use it. */
-export function displayIo({ clock, log, terminal, terminalInput }: Omit<AgentDeps, 'random'>) {
-  const openPort = (settings: SerialSettings, signal: AbortSignal) => openSerial(settings, signal, clock);
-  return { clock, log, terminal, terminalInput, openSerial: openPort };
 }
 
 /** That a payment was on the screen, and not merely taken, is what a shop asks for afterwards. */

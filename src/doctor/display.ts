@@ -1,5 +1,5 @@
-import { displayIo } from '../agent/agent.ts';
 import type { AgentConfig } from '../agent/config.ts';
+import { displayIo } from '../agent/screen/screen.ts';
 import { setupOf } from '../agent/setup.ts';
 import type { Surface } from '../display/contract.ts';
 import { openRenderer, type QrVerdict } from '../display/render.ts';

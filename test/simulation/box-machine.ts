@@ -3,7 +3,7 @@ import type { BoxIdentity } from '../../src/agent/contract.ts';
 import { configuredSecret } from '../../src/agent/enrolment/secret.ts';
 import { Link } from '../../src/agent/link/link.ts';
 import { Loop } from '../../src/agent/loop.ts';
-import { eventOf, verdictOf } from '../../src/agent/outcome.ts';
+import { qrCheckOf, screenEvent } from '../../src/agent/screen/outcome.ts';
 import { Screen } from '../../src/agent/screen/screen.ts';
 import { restore } from '../../src/box/restore.ts';
 import { type BoxEvent, type BoxState, shownPushId } from '../../src/box/state.ts';
@@ -105,7 +105,7 @@ export class BoxMachine {
         log,
         io: { clock: run, log, terminal: undefined, terminalInput: undefined, openSerial: noSerial, cacheDir: '' },
         openRenderer: panelRenderer,
-        onOutcome: (outcome) => dispatch(eventOf(outcome)),
+        onOutcome: (outcome) => dispatch(screenEvent(outcome)),
       },
     );
     const link = new Link({
@@ -121,7 +121,7 @@ export class BoxMachine {
         oracle.opens(this, io.sessionId);
         return network.open(io, run, signal);
       },
-      verdict: (qrCode) => verdictOf(screen, qrCode),
+      verdict: (qrCode) => qrCheckOf(screen, qrCode),
       shownPushId: () => shownPushId(loop.state),
       emit: dispatch,
     });

@@ -9,9 +9,7 @@ import { MESSAGE_VERSION, REASON_CHARS_MAX, type UpMessage } from '../../protoco
 import { BoxSeal } from '../../protocol/seal.ts';
 import type { BoxIdentity, Connection, InboundMessage, TransportIo } from '../contract.ts';
 import type { BoxSecret } from '../enrolment/secret.ts';
-import { eventOf } from './arrivals.ts';
-import { untilOld } from './session-age.ts';
-import { SignsOfLife } from './signs-of-life.ts';
+import { Heartbeat, messageEvent, untilRenewal } from './session.ts';
 
 export interface LinkDeps {
   clock: Clock;
@@ -161,11 +159,11 @@ export class Link {
     const sessionId = random.uuid();
     const seal = new BoxSeal({ ...identity, sessionId }, key, clock);
     const over = new AbortController();
-    const signs = new SignsOfLife({ clock, random });
+    const heartbeat = new Heartbeat({ clock, random });
     let session: Connection | undefined;
     try {
       session = await withAbortAfter(clock, OPEN_TIMEOUT_MS, this.#stop.signal, (signal) =>
-        this.#deps.open({ clock, log, identity, sessionId, seal, heard: (id) => signs.heard(id) }, signal),
+        this.#deps.open({ clock, log, identity, sessionId, seal, heard: (id) => heartbeat.answered(id) }, signal),
       );
       const opened = session;
       this.#stop.signal.addEventListener('abort', () => void opened.close(), { signal: over.signal });
@@ -176,7 +174,7 @@ export class Link {
       if (refused !== undefined) return refused;
       onWelcome();
       void this.#renewInTime(opened, over.signal);
-      void this.#endUnheard(opened, signs, sessionId, over.signal);
+      void this.#endUnanswered(opened, heartbeat, sessionId, over.signal);
       return await this.#serve(messages, sessionId, helloAtMs);
     } catch (error) {
       if (error instanceof PayboxError && error.code === 'NOT_REGISTERED') this.#deps.secret.refused();
@@ -190,14 +188,19 @@ export class Link {
   }
 
   /** Ends a session in which the gateway does not hear the box, although its connection may be well. */
-  async #endUnheard(session: Connection, signs: SignsOfLife, sessionId: string, signal: AbortSignal): Promise<void> {
-    const say = (id: string) => void this.#sendOn(session, this.#stamp({ type: 'alive', id }, sessionId));
-    await signs.untilUnheard(say, signal);
+  async #endUnanswered(
+    session: Connection,
+    heartbeat: Heartbeat,
+    sessionId: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const send = (id: string) => void this.#sendOn(session, this.#stamp({ type: 'alive', id }, sessionId));
+    await heartbeat.untilUnanswered(send, signal);
     if (!signal.aborted) this.#giveUp(session, `the gateway has not answered a sign of life for ${BOX_ALIVE_MS} ms`);
   }
 
   async #renewInTime(session: Connection, signal: AbortSignal): Promise<void> {
-    await untilOld(this.#deps.clock, () => this.#deps.shownPushId() !== null, signal);
+    await untilRenewal(this.#deps.clock, () => this.#deps.shownPushId() !== null, signal);
     if (!signal.aborted) await session.close();
   }
 
@@ -259,7 +262,7 @@ export class Link {
       } else if (message.type === 'refused') {
         return this.#refused(message.code, message.reason);
       } else {
-        const event = eventOf(message, helloAtMs, verdict);
+        const event = messageEvent(message, helloAtMs, verdict);
         if (event === undefined) log.warn('message-out-of-turn', { type: message.type });
         else await emit(event);
         while (this.#underWay >= OUTGOING_BUSY) await this.#oneArrived.promise;

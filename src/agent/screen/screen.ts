@@ -1,4 +1,5 @@
-import type { Display, DisplayIo, Frame, Surface } from '../../display/contract.ts';
+import type { Display, DisplayIo, Frame, SerialSettings, Surface, TerminalInput } from '../../display/contract.ts';
+import { openSerial } from '../../display/io/serial.ts';
 import { openRenderer, type QrVerdict, type Renderer } from '../../display/render.ts';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
@@ -21,6 +22,20 @@ export interface ScreenDeps {
   openRenderer?: typeof openRenderer;
   /** Told after each scene that is on the screen, and after each failure. */
   onOutcome(outcome: ScreenOutcome): void;
+}
+
+/** What displays may use of the world. */
+export interface DisplayWorld {
+  clock: Clock;
+  log: Logger;
+  /** The terminal that the agent runs in, if a terminal display may draw on it. */
+  terminal: NodeJS.WriteStream | undefined;
+  terminalInput: TerminalInput | undefined;
+}
+
+export function displayIo({ clock, log, terminal, terminalInput }: DisplayWorld) {
+  const openPort = (settings: SerialSettings, signal: AbortSignal) => openSerial(settings, signal, clock);
+  return { clock, log, terminal, terminalInput, openSerial: openPort };
 }
 
 /** What a display shows when the box has ended: nothing, or what it showed last. A QR never stays. */

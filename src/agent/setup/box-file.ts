@@ -12,7 +12,7 @@ import { isStrongSecret, SECRET_EXPECTED } from '../../protocol/secret.ts';
 import { agentConfigSchema } from '../config.ts';
 import { TRANSPORTS, transportFor } from '../transports/registry.ts';
 import { gatewayOrigin } from '../transports/tls.ts';
-import { BOX_FILE_BYTES_MAX } from './setup-report.ts';
+import { BOX_FILE_BYTES_MAX } from './machine.ts';
 
 /** Stands in that file for a secret that the box has taken over. */
 export const KEPT = 'kept';

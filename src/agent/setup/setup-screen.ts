@@ -2,11 +2,11 @@ import { listFramebuffers } from '../../display/io/framebuffer.ts';
 import { DISPLAY_DRIVERS } from '../../display/registry.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import { endAll, STOP_BUDGET_MS } from '../../lib/shutdown.ts';
+import type { Random } from '../../lib/random.ts';
 import type { SetupScene } from '../../scene.ts';
-import { type AgentDeps, displayIo } from '../agent.ts';
 import type { BoxApi, BoxStatus } from '../contract.ts';
 import { type LocalHttpOptions, startLocalHttp } from '../pages/server.ts';
-import { type ConfiguredDisplay, Screen } from '../screen/screen.ts';
+import { type ConfiguredDisplay, type DisplayWorld, displayIo, Screen } from '../screen/screen.ts';
 
 /** What is missing, and what to do. */
 export type SetupNeed = Omit<SetupScene, 'kind'>;
@@ -19,6 +19,8 @@ export interface SetupScreenOptions {
   /** The folder that holds `sys` and `dev`. */
   root: string;
 }
+
+type SetupDeps = DisplayWorld & { random: Random };
 
 export interface SetupScreen {
   /** Origin of the pages; undefined where their port could not be had. */
@@ -33,7 +35,7 @@ export interface SetupScreen {
  * closed: on every framebuffer of the machine, where there is none in the terminal, and without that in the browser. A
  * display or a port that fails is logged, no error: the other one still tells.
  */
-export async function showSetup(need: SetupNeed, options: SetupScreenOptions, deps: AgentDeps): Promise<SetupScreen> {
+export async function showSetup(need: SetupNeed, options: SetupScreenOptions, deps: SetupDeps): Promise<SetupScreen> {
   const { clock, log } = deps;
   const scene: SetupScene = { kind: 'setup', ...need };
   log.error('setup-needed', { problem: need.problem, action: need.action });
@@ -75,7 +77,7 @@ export async function showSetup(need: SetupNeed, options: SetupScreenOptions, de
 }
 
 /** What every machine may have, best first; at least one. */
-async function defaultDisplays(root: string, { terminal }: AgentDeps): Promise<ConfiguredDisplay[]> {
+async function defaultDisplays(root: string, { terminal }: DisplayWorld): Promise<ConfiguredDisplay[]> {
   const framebuffers = await listFramebuffers(root);
   if (framebuffers.length > 0) {
     return framebuffers.map(({ device }) => configured('framebuffer', { device, root }));

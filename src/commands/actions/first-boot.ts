@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { BoxSettings } from '../../agent/setup/box-file.ts';
-import { BOX_FILE_BYTES_MAX, type SetupReport } from '../../agent/setup/setup-report.ts';
+import { BOX_FILE_BYTES_MAX, type SetupReport } from '../../agent/setup/machine.ts';
 import { BOX_FILE } from '../../lib/config-file.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { displayIo } from '../../../src/agent/agent.ts';
-import { type ConfiguredDisplay, Screen, type ScreenOutcome } from '../../../src/agent/screen/screen.ts';
+
+import { type ConfiguredDisplay, displayIo, Screen, type ScreenOutcome } from '../../../src/agent/screen/screen.ts';
 import type { CharacterSurface, Display, DisplayIo, Frame } from '../../../src/display/contract.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';

@@ -9,7 +9,7 @@ import {
   maskedBoxFile,
   readBoxFile,
 } from '../../../src/agent/setup/box-file.ts';
-import { BOX_FILE_BYTES_MAX } from '../../../src/agent/setup/setup-report.ts';
+import { BOX_FILE_BYTES_MAX } from '../../../src/agent/setup/machine.ts';
 import { ConfigError } from '../../../src/lib/errors.ts';
 import { createAuthority, issue, validFor } from '../../../src/provision/pki.ts';
 import { fc } from '../../support/properties.ts';

@@ -1,15 +1,15 @@
-import type { BoxEvent, QrCheck } from '../box/state.ts';
-import type { Screen, ScreenOutcome } from './screen/screen.ts';
+import type { BoxEvent, QrCheck } from '../../box/state.ts';
+import type { Screen, ScreenOutcome } from './screen.ts';
 
 /** A display that is not open can show nothing. */
-export function verdictOf(screen: Pick<Screen, 'status' | 'verdict'>, qrCode: string): QrCheck {
+export function qrCheckOf(screen: Pick<Screen, 'status' | 'verdict'>, qrCode: string): QrCheck {
   const verdict = screen.verdict(qrCode);
   if (verdict === undefined) return { ok: false, code: 'DISPLAY_FAULT', reason: screen.status().reason ?? 'not open' };
   return verdict.ok ? { ok: true } : { ok: false, code: 'QR_TOO_DENSE', reason: verdict.reason };
 }
 
 /** What the first display's outcome means to the box. */
-export function eventOf(outcome: ScreenOutcome): BoxEvent {
+export function screenEvent(outcome: ScreenOutcome): BoxEvent {
   const { scene } = outcome;
   const pushId = scene?.kind === 'payment' ? scene.pushId : undefined;
   const transactionId = scene?.kind === 'paid' ? scene.transactionId : undefined;

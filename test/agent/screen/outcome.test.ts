@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { eventOf, verdictOf } from '../../src/agent/outcome.ts';
-import type { Scene } from '../../src/scene.ts';
-import { PAYMENT } from '../display/scenes.ts';
+import { qrCheckOf, screenEvent } from '../../../src/agent/screen/outcome.ts';
+import type { Scene } from '../../../src/scene.ts';
+import { PAYMENT } from '../../display/scenes.ts';
 
 const paid: Scene = { kind: 'paid', transactionId: 't1', amount: 1, content: '', holder: null, online: true };
 const idle: Scene = { kind: 'starting', version: '1' };
@@ -9,13 +9,13 @@ const idle: Scene = { kind: 'starting', version: '1' };
 describe('what the first display did', () => {
   it('AGT-2 AGT-10 confirms what the scene shows: a push, a payment, or neither', () => {
     const drawn = { type: 'drawn', pushId: undefined, transactionId: undefined };
-    expect(eventOf({ ok: true, scene: PAYMENT })).toEqual({ ...drawn, pushId: PAYMENT.pushId });
-    expect(eventOf({ ok: true, scene: paid })).toEqual({ ...drawn, transactionId: 't1' });
-    expect(eventOf({ ok: true, scene: idle })).toEqual(drawn);
+    expect(screenEvent({ ok: true, scene: PAYMENT })).toEqual({ ...drawn, pushId: PAYMENT.pushId });
+    expect(screenEvent({ ok: true, scene: paid })).toEqual({ ...drawn, transactionId: 't1' });
+    expect(screenEvent({ ok: true, scene: idle })).toEqual(drawn);
   });
 
   it('AGT-9 never confirms a push whose QR could not be read', () => {
-    expect(eventOf({ ok: true, scene: PAYMENT, unreadable: 'no room' })).toEqual({
+    expect(screenEvent({ ok: true, scene: PAYMENT, unreadable: 'no room' })).toEqual({
       type: 'unreadable',
       pushId: PAYMENT.pushId,
       reason: 'no room',
@@ -24,8 +24,8 @@ describe('what the first display did', () => {
 
   it('AGT-2 tells a failure with the push that it was to show', () => {
     const failed = { type: 'draw-failed', pushId: PAYMENT.pushId, reason: 'cable out' };
-    expect(eventOf({ ok: false, scene: PAYMENT, reason: 'cable out' })).toEqual(failed);
-    expect(eventOf({ ok: false, scene: undefined, reason: 'cable out' })).toEqual({ ...failed, pushId: undefined });
+    expect(screenEvent({ ok: false, scene: PAYMENT, reason: 'cable out' })).toEqual(failed);
+    expect(screenEvent({ ok: false, scene: undefined, reason: 'cable out' })).toEqual({ ...failed, pushId: undefined });
   });
 });
 
@@ -34,8 +34,8 @@ describe('what a display can do with a QR', () => {
 
   it('AGT-1 AGT-2 is nothing while it is not open, and never more than it says', () => {
     const closed = { status, verdict: () => undefined };
-    expect(verdictOf(closed, '0002')).toEqual({ ok: false, code: 'DISPLAY_FAULT', reason: 'cable out' });
+    expect(qrCheckOf(closed, '0002')).toEqual({ ok: false, code: 'DISPLAY_FAULT', reason: 'cable out' });
     const small = { status, verdict: () => ({ ok: false as const, reason: 'too small' }) };
-    expect(verdictOf(small, '0002')).toEqual({ ok: false, code: 'QR_TOO_DENSE', reason: 'too small' });
+    expect(qrCheckOf(small, '0002')).toEqual({ ok: false, code: 'QR_TOO_DENSE', reason: 'too small' });
   });
 });

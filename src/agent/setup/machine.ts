@@ -1,15 +1,41 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { z } from 'zod';
+import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+
+/** The size of `paybox.yaml` on the boot partition. */
+export const BOX_FILE_BYTES_MAX = 65_536;
+
+const setupReport = z.object({
+  /** What is wrong with the file on the boot partition, or with taking it over; null when nothing is. */
+  problem: z.string().max(2_000).nullable(),
+  /** Where that file is looked for. */
+  file: z.string().max(4_096),
+});
+
+/** Written by `paybox first-boot` for the agent, until the machine restarts. */
+export type SetupReport = z.infer<typeof setupReport>;
+
+/** Undefined where there is none; one that cannot be read is logged. */
+export async function readSetupReport(path: string, log: Logger): Promise<SetupReport | undefined> {
+  try {
+    return setupReport.parse(JSON.parse(await readFile(path, 'utf8')));
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') log.error('setup-report-unreadable', { path, reason: reasonOf(error) });
+    return undefined;
+  }
+}
 
 const SERIAL_FILES = ['proc/device-tree/serial-number', 'sys/firmware/devicetree/base/serial-number'];
 const NETWORK = 'sys/class/net';
 const SERIAL_CHARS_MAX = 32;
 
 /**
- * By what a person tells this machine from another one: the serial number of its board, else the address of its first
- * network device, else a part of a hash of its machine id, which itself is confidential (machine-id(5)). Undefined where
- * a machine has none of them below `root`.
+ * Identifies this machine for a person: the serial number of its board, else the address of its first network device,
+ * else a part of a hash of its machine id, which itself is confidential (machine-id(5)). Undefined where a machine has
+ * none of them below `root`.
  */
 export async function deviceSerial(root: string): Promise<string | undefined> {
   for (const file of SERIAL_FILES) {
