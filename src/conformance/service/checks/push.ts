@@ -14,7 +14,7 @@ export function pushOrder(
   order: Order = run.subject.newOrder(),
   change: Change = {},
 ): Promise<Answer> {
-  return pushOrder(run, order, change);
+  return sendPush(run, pushBody(run, order, makeQr(run.subject, order), change));
 }
 
 export function sendPush(run: ServiceRun, push: object, as?: ServiceAccess): Promise<Answer> {
