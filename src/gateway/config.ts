@@ -194,69 +194,70 @@ interface Named {
   boxes: z.output<typeof box>[];
 }
 
-/** Checks across fields: names that must exist, and names that must be unique. */
+type Complain = (path: (string | number)[], message: string) => void;
+
+/** Checks across fields. */
 function crossCheck(config: Named, context: z.RefinementCtx): void {
-  const complain = (path: (string | number)[], message: string) =>
-    context.addIssue({ code: 'custom', path, message, input: config });
-  const onlyOnce = (values: { path: (string | number)[]; value: string }[], what: string) => {
+  const complain: Complain = (path, message) => context.addIssue({ code: 'custom', path, message, input: config });
+  if (config.standby && config.databaseUrl === undefined) {
+    complain(['standby'], 'expected databaseUrl beside it: a file in dataDir cannot be shared');
+  }
+  checkExposure(config, complain);
+  checkCallbackUrls(config, complain);
+  checkNames(config, complain);
+}
+
+/** Where other machines reach the gateway: no enrolment without a code, and no secret that everybody knows. */
+function checkExposure({ http, mqtt, enrolment, adminToken, boxes }: Named, complain: Complain): void {
+  if ([http.host, mqtt?.embedded?.host].every((host) => host === undefined || isLoopbackHost(host))) return;
+  if (enrolment === 'open') {
+    const what = 'expected code where other machines reach the gateway: with open it accepts every box that asks';
+    complain(['enrolment'], what);
+  }
+  const secrets = boxes.map(({ secret }, i) => ({ path: ['boxes', i, 'secret'], secret }));
+  for (const { path, secret } of [{ path: ['adminToken'], secret: adminToken }, ...secrets]) {
+    if (isSampleSecret(secret)) complain(path, `is a sample, which everybody knows; ${SECRET_EXPECTED}`);
+  }
+}
+
+/** The gateway trusts requests from its own machine, so a callback must not go to it. */
+function checkCallbackUrls({ http, mqtt, partners }: Named, complain: Complain): void {
+  const ownPorts = [http.port, mqtt?.embedded?.port].filter((it) => it !== undefined && it !== 0);
+  for (const [i, { callback }] of partners.entries()) {
+    const urls = { url: callback?.url, 'auth.url': callback?.auth.kind === 'token' ? callback.auth.url : undefined };
+    for (const [name, url] of Object.entries(urls)) {
+      if (url === undefined || !isOwnHost(new URL(url)) || !ownPorts.includes(portOf(new URL(url)))) continue;
+      const path = ['partners', i, 'callback', ...name.split('.')];
+      complain(path, 'expected the address of a partner, not of the gateway');
+    }
+  }
+}
+
+/** Names must be unique, and every account must be listed. */
+function checkNames({ partners, accounts, boxes }: Named, complain: Complain): void {
+  const owned = partners.flatMap((it, i) =>
+    it.accounts.map((value, j) => ({ path: ['partners', i, 'accounts', j], value })),
+  );
+  const linked = boxes.flatMap(({ account: value }, i) =>
+    value === undefined ? [] : [{ path: ['boxes', i, 'account'], value }],
+  );
+  const named = <Key extends string>(list: string, rows: readonly Record<Key, string>[], key: Key) =>
+    rows.map((row, i) => ({ path: [list, i, key], value: row[key] }));
+  const unique: [what: string, values: { path: (string | number)[]; value: string }[]][] = [
+    ['the user name', named('partners', partners, 'username')],
+    ['the account', named('accounts', accounts, 'bankAccount')],
+    ['the account', owned],
+    ['the terminalCode', named('boxes', boxes, 'terminalCode')],
+    ['the serialNumber', named('boxes', boxes, 'serialNumber')],
+  ];
+  for (const [what, values] of unique) {
     const seen = new Set<string>();
     for (const { path, value } of values) {
       if (seen.has(value)) complain(path, `${what} ${value} is already taken`);
       seen.add(value);
     }
-  };
-  const { partners, accounts, boxes } = config;
-  if (config.standby && config.databaseUrl === undefined) {
-    complain(['standby'], 'expected databaseUrl beside it: a file in dataDir cannot be shared');
-  }
-  const hosts = [config.http.host, config.mqtt?.embedded?.host].filter((it) => it !== undefined);
-  if (config.enrolment === 'open' && !hosts.every(isLoopbackHost)) {
-    const what = 'expected code where other machines reach the gateway: with open it accepts every box that asks';
-    complain(['enrolment'], what);
-  }
-  if (!hosts.every(isLoopbackHost)) {
-    const samples = [
-      { path: ['adminToken'], secret: config.adminToken },
-      ...boxes.map(({ secret }, i) => ({ path: ['boxes', i, 'secret'], secret })),
-    ].filter(({ secret }) => isSampleSecret(secret));
-    for (const { path } of samples) complain(path, `is a sample, which everybody knows; ${SECRET_EXPECTED}`);
-  }
-  // The gateway trusts requests from its own machine, so a callback must not go to it.
-  const ownPorts = [config.http.port, config.mqtt?.embedded?.port].filter((it) => it !== undefined && it !== 0);
-  for (const [i, { callback }] of partners.entries()) {
-    const urls = { url: callback?.url, 'auth.url': callback?.auth.kind === 'token' ? callback.auth.url : undefined };
-    for (const [name, url] of Object.entries(urls)) {
-      if (url === undefined || !isOwnHost(new URL(url)) || !ownPorts.includes(portOf(new URL(url)))) continue;
-      complain(
-        ['partners', i, 'callback', ...name.split('.')],
-        'expected the address of a partner, not of the gateway',
-      );
-    }
   }
   const known = new Set(accounts.map((it) => it.bankAccount));
-  const owned = partners.flatMap((it, i) =>
-    it.accounts.map((value, j) => ({ path: ['partners', i, 'accounts', j], value })),
-  );
-  onlyOnce(
-    partners.map((it, i) => ({ path: ['partners', i, 'username'], value: it.username })),
-    'the user name',
-  );
-  onlyOnce(
-    accounts.map((it, i) => ({ path: ['accounts', i, 'bankAccount'], value: it.bankAccount })),
-    'the account',
-  );
-  onlyOnce(owned, 'the account');
-  onlyOnce(
-    boxes.map((it, i) => ({ path: ['boxes', i, 'terminalCode'], value: it.terminalCode })),
-    'the terminalCode',
-  );
-  onlyOnce(
-    boxes.map((it, i) => ({ path: ['boxes', i, 'serialNumber'], value: it.serialNumber })),
-    'the serialNumber',
-  );
-  const linked = boxes.flatMap((it, i) =>
-    it.account === undefined ? [] : [{ path: ['boxes', i, 'account'], value: it.account }],
-  );
   for (const { path, value } of [...owned, ...linked]) {
     if (!known.has(value)) complain(path, `expected a bankAccount listed under accounts, not ${value}`);
   }
