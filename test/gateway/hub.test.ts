@@ -6,7 +6,7 @@ import { Changes } from '../../src/gateway/changes.ts';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
 import { createMetrics } from '../../src/gateway/metrics.ts';
-import { createReceivePayment } from '../../src/gateway/service/receive-payment.ts';
+import { createReceivePayment, type ReceivePaymentDeps } from '../../src/gateway/service/receive-payment.ts';
 import { Service } from '../../src/gateway/service/service.ts';
 import { openStore } from '../../src/gateway/store/store.ts';
 import { TrafficLog } from '../../src/gateway/traffic-log.ts';
@@ -92,7 +92,21 @@ async function hubWithBox() {
     return { orderRef, result };
   };
   const types = () => got.map((it) => it.type);
-  return { ...deps, config, hub, got, types, network, connection, say, hello, push };
+  /** The service over this hub; its payments are reported to `boxes` and `dispatcher`. */
+  const serviceOf = (
+    boxes: ReceivePaymentDeps['hub'] = hub,
+    dispatcher = { wake: (_partner: string) => undefined },
+  ) => {
+    const metrics = createMetrics(
+      () => 0,
+      async () => undefined,
+    );
+    const pay = createReceivePayment({ ...deps, hub: boxes, dispatcher });
+    return new Service({ ...deps, config, hub, pay, metrics });
+  };
+  const [demo] = config.partners;
+  if (demo === undefined) throw new Error('no partner');
+  return { ...deps, serviceOf, partner: demo, hub, got, types, network, connection, say, hello, push };
 }
 
 it('SND-3 answers what it has stored, although it is stopped in that moment', async () => {
@@ -217,58 +231,30 @@ it('MSG-9 withdraws a push anew that the box shows although it had refused it', 
 });
 
 it('MSG-7 SYN-4 tells of a payment that is kept although the store failed to say so', async () => {
-  const { config, hub, store, clock, hello, got, ...deps } = await hubWithBox();
+  const { hub, store, clock, hello, got, serviceOf, partner } = await hubWithBox();
   await hello();
   const add = store.payments.add.bind(store.payments);
   store.payments.add = async (...args) => {
     await add(...args);
     throw new Error('the connection ended');
   };
-  const looked: string[] = [];
-  const dispatcher = { wake: (partner: string) => void looked.push(partner) };
-  const pay = createReceivePayment({ ...deps, store, clock, hub, dispatcher });
-  const service = new Service({
-    ...deps,
-    store,
-    clock,
-    config,
-    hub,
-    pay,
-    metrics: createMetrics(
-      () => 0,
-      async () => undefined,
-    ),
-  });
-  const [partner] = config.partners;
-  if (partner === undefined) throw new Error('no partner');
+  const woken: string[] = [];
+  const dispatcher = { wake: (name: string) => void woken.push(name) };
+  const service = serviceOf(hub, dispatcher);
   const paying = service.testCallback(partner, { bankAccount: ACCOUNT.bankAccount, content: 'DH001', amount: 50_000 });
   await expect(paying).rejects.toThrow('the connection ended');
-  expect(looked).toEqual(['demo']);
+  expect(woken).toEqual(['demo']);
   await clock.advance(RESEND_MS);
   await turns();
   expect(got.filter((it) => it.type === 'payment')).toMatchObject([{ amount: 50_000 }]);
 });
 
 it('MSG-7 AGT-11 tells a box of a payment, and says that it is new, although the box came while it was kept', async () => {
-  const { config, hub, store, clock, hello, got, ...deps } = await hubWithBox();
+  const { hub, clock, hello, got, serviceOf, partner } = await hubWithBox();
   await hello();
   const [sendPayment, resendFromStore] = [hub.sendPayment.bind(hub), hub.resendFromStore.bind(hub)];
   const away = { sendPayment, resendFromStore, withdrawPush: hub.withdrawPush.bind(hub), session: () => undefined };
-  const pay = createReceivePayment({ ...deps, store, clock, hub: away, dispatcher: { wake: () => undefined } });
-  const service = new Service({
-    ...deps,
-    store,
-    clock,
-    config,
-    hub,
-    pay,
-    metrics: createMetrics(
-      () => 0,
-      async () => undefined,
-    ),
-  });
-  const [partner] = config.partners;
-  if (partner === undefined) throw new Error('no partner');
+  const service = serviceOf(away);
   await service.testCallback(partner, { bankAccount: ACCOUNT.bankAccount, content: 'DH001', amount: 50_000 });
   await clock.advance(RESEND_MS);
   await turns();
@@ -276,26 +262,14 @@ it('MSG-7 AGT-11 tells a box of a payment, and says that it is new, although the
 });
 
 it('does not say that an order is cancelled which is paid in that moment', async () => {
-  const { config, hub, store, clock, hello, push, say, types, ...deps } = await hubWithBox();
+  const { store, hello, push, say, types, serviceOf } = await hubWithBox();
   await hello();
   const pushId = systemRandom.uuid();
   const { result, orderRef } = push(pushId);
   await turns();
   await say({ type: 'shown', pushId });
   expect((await result).ok).toBe(true);
-  const pay = createReceivePayment({ ...deps, store, clock, hub, dispatcher: { wake: () => undefined } });
-  const service = new Service({
-    ...deps,
-    store,
-    clock,
-    config,
-    hub,
-    pay,
-    metrics: createMetrics(
-      () => 0,
-      async () => undefined,
-    ),
-  });
+  const service = serviceOf();
   const find = store.orders.find.bind(store.orders);
   store.orders.find = async (id) => {
     const found = await find(id);

@@ -5,39 +5,39 @@ import { seededRandom } from '../../lib/random.ts';
 import { type FaultName, type FaultOrder, faultKind, type StandingFault } from '../../protocol/faults.ts';
 import { DelayQueue, type Wait } from './delay-queue.ts';
 
-/** What a fault may happen to: a call, a push, a payment, a callback, a message. */
+/** What a fault can happen to: a call, a push, a payment, a callback or a message. */
 export interface Subject {
   /** The boxes that it concerns. */
   boxes: readonly string[];
   content?: string | undefined;
-  /** Whether it is the same again, as the second attempt of a callback. */
+  /** Whether it is a repetition, as the second attempt of a callback. */
   isRepeated?: boolean;
 }
 
-/** A fault that happens. */
+/** One occurrence of a fault. */
 export interface Occurrence {
-  /** How long it lasts, or how late something is, as ordered or else as the fault has it. */
+  /** How long it lasts or delays, as ordered, else the fault's default. */
   seconds: number | undefined;
-  /** A number in [0, 1), for what is left to chance in it. */
+  /** A random number in [0, 1). */
   fraction(): number;
 }
 
-/** A fault that happens and holds something back, until `held` settles, which must be asked for. */
+/** An occurrence that delays something until `delayed` settles, which must be called. */
 export interface DelayedOccurrence extends Occurrence {
   delayed: Wait;
 }
 
-/** A fault that stands, for whoever makes it. */
+/** An active fault, as the code that makes it happen sees it. */
 export interface OrderedFault extends Occurrence {
   id: string;
   fault: FaultName;
   /** undefined: of every box. */
   box: string | undefined;
-  /** Aborted when it stands no longer. */
+  /** Aborted when the fault ends. */
   over: AbortSignal;
-  /** Calls `work` when it stands no longer, at once if so. */
+  /** Calls `work` when the fault ends; at once if it has ended. */
   onEnd(work: () => void): void;
-  /** Whether it happens now: then it is counted and logged. */
+  /** Whether it happens now; if so it is counted and logged. */
   happens(boxes?: readonly string[]): boolean;
   listed(): StandingFault;
 }
@@ -48,7 +48,7 @@ interface ActiveFault {
   seconds: number | undefined;
   happened: number;
   timesMax: number;
-  /** How much it holds back. */
+  /** Delays of it that are not over. */
   delaysOpen: number;
   random: Random;
   over: AbortController;
@@ -58,13 +58,13 @@ export interface ActiveFaultsDeps {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** Called when what stands is not what it was. */
+  /** Called when a fault begins, happens or ends. */
   changed: () => void;
 }
 
 /**
- * The faults that stand at this gateway, in memory only: a restart ends them (PROTOCOL.md, clauses FLT-2 to FLT-4). One that
- * has happened as often as it was to stands until it holds nothing back any more (clause FLT-11).
+ * The active faults of this gateway, in memory only: a restart ends them (PROTOCOL.md, clauses FLT-2 to FLT-4). A fault
+ * that has happened as often as ordered stays active until all its delays are over (clause FLT-11).
  */
 export class ActiveFaults {
   readonly #deps: ActiveFaultsDeps;
@@ -120,7 +120,7 @@ export class ActiveFaults {
     };
   }
 
-  /** The oldest that is ordered for this, and that chance has happen now; it is counted. */
+  /** The oldest active fault that is ordered for this and happens now; it is counted. */
   take(fault: FaultName, subject: Subject): Occurrence | undefined {
     const standing = this.#happening(fault, subject);
     if (standing === undefined) return undefined;
@@ -128,7 +128,7 @@ export class ActiveFaults {
     return { seconds: standing.seconds, fraction: standing.random.fraction };
   }
 
-  /** As `take`, for what the fault then holds back. */
+  /** As `take`, for a fault that then delays something. */
   delay(fault: FaultName, subject: Subject): DelayedOccurrence | undefined {
     const standing = this.#happening(fault, subject);
     if (standing === undefined) return undefined;
@@ -140,7 +140,7 @@ export class ActiveFaults {
     return { seconds: standing.seconds, fraction: standing.random.fraction, delayed: held };
   }
 
-  /** Holds back what no fault that stands does. */
+  /** A delay by a content, without an active fault. */
   delayByContent(): Wait {
     return this.#heldBack.add(undefined, () => undefined);
   }
@@ -149,7 +149,7 @@ export class ActiveFaults {
     return [...this.#standing.values()].map(told);
   }
 
-  /** Whether such a fault stood. */
+  /** Whether such a fault was active. */
   end(id: string): boolean {
     const standing = this.#standing.get(id);
     if (standing === undefined) return false;
@@ -158,13 +158,13 @@ export class ActiveFaults {
     return true;
   }
 
-  /** What contents hold back goes on too. */
+  /** Delays by contents end too. */
   endAll(): void {
     for (const standing of [...this.#standing.values()]) this.#end(standing);
     this.#heldBack.releaseAll();
   }
 
-  /** Ends all, and drops what is held back: the gateway is stopping. */
+  /** Ends all faults and drops what is delayed: the gateway is stopping. */
   close(): void {
     this.#heldBack.close();
     this.endAll();

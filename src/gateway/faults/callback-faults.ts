@@ -9,10 +9,10 @@ import type { DelayedOccurrence, Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 import type { LatePayments } from './payment-faults.ts';
 
-/** A callback that is to come after the next one to its partner waits so long for it, and no longer. */
+/** Longest wait of a callback for the next one to its partner. */
 const NEXT_TIMEOUT_MS = 30_000;
 
-/** What a partner's answer is taken for. */
+/** Answers that replace the partner's own. */
 const ANSWERS: readonly (readonly [fault: FaultName, answer: Answer])[] = [
   ['partner-500', { status: 500, body: '', cut: false }],
   ['partner-201', { status: 201, body: '', cut: false }],
@@ -55,7 +55,7 @@ export function withCallbackFaults(make: MakeAttempt, deps: CallbackFaultsDeps):
   };
 }
 
-/** Attempts that wait for the next one at their URL, one at each: the next one itself does not wait. */
+/** Attempts that wait for the next one to their URL, at most one for each URL. */
 class Swapped {
   readonly #waiting = new Map<string, AbortController>();
 
@@ -68,27 +68,27 @@ class Swapped {
     this.#waiting.delete(url);
   }
 
-  /** To be called after an attempt that begins here. */
+  /** Returns what to call after an attempt that begins now. */
   overtaken(url: string): () => void {
     const waiting = this.#waiting.get(url);
     return () => waiting?.abort();
   }
 }
 
-/** Posts as `post` does; what the partner answers to the callback itself may be taken for something else. */
+/** Posts as `post` does; the partner's answer to the callback may be replaced. */
 function answered(to: CallbackRequest, post: Post, faults: Faults, subject: Subject): Post {
   return async (url, headers, body, signal) => {
     const answer = await post(url, headers, body, signal);
-    // The token, which is asked for before, is none of it.
+    // The request for a token is not concerned.
     if (body !== to.body) return answer;
     await faults.delay('partner-never', subject)?.delayed(Number.POSITIVE_INFINITY, signal);
-    // The attempt is over, and nobody hears of its answer; a fault that is ended meanwhile has it heard at once.
+    // The attempt was stopped during the wait. A fault that ended meanwhile lets the answer through.
     signal.throwIfAborted();
     return ANSWERS.find(([fault]) => faults.take(fault, subject) !== undefined)?.[1] ?? answer;
   };
 }
 
-/** Never throws: a callback that nobody understands is brought all the same. */
+/** The payment in a callback; undefined if it cannot be read, which does not stop the callback. */
 function toldIn(body: string): TransactionSync | undefined {
   const json = parseJson(Buffer.from(body));
   return json.ok ? transactionSync.safeParse(json.value).data : undefined;

@@ -24,13 +24,13 @@ export class SettableClock implements Clock {
     return this.#clock.sleep(ms, signal);
   }
 
-  /** Has the calendar ahead of what it is by this much. */
+  /** Sets the calendar ahead of the real one by this much. */
   setAhead(ms: number): void {
     this.#aheadMs = ms;
   }
 }
 
-/** Has the fault clock-skew set a clock (PROTOCOL.md, clause FLT-9). */
+/** Lets the fault clock-skew set the clock (PROTOCOL.md, clause FLT-9). */
 export function skewByFault(clock: SettableClock, faults: Faults): void {
   let standing = 0;
   faults.onOrder('clock-skew', {

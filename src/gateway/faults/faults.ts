@@ -25,9 +25,9 @@ import {
   type Subject,
 } from './active-faults.ts';
 
-/** What begins with the order for it, and does not wait for a call. */
+/** The effect of a fault that begins when it is ordered. */
 export interface Effect {
-  /** Why it cannot be had here, if so. */
+  /** Why it cannot be ordered here; undefined if it can. */
   problem?(order: FaultOrder): string | undefined;
   begin(ordered: OrderedFault): void;
 }
@@ -38,7 +38,7 @@ export interface FaultsDeps {
   random: Random;
   log: Logger;
   changes: Changes;
-  /** Where there are several, none may have by a content what happens to all of them. */
+  /** With several partners, none may order by a content what happens to all of them. */
   partners: readonly unknown[];
 }
 
@@ -53,7 +53,7 @@ export class Faults implements FaultOrders {
     this.#standing = new ActiveFaults({ ...deps, changed: () => deps.changes.publish('faults') });
   }
 
-  /** Says what a fault does as soon as it is ordered. */
+  /** Sets what a fault does as soon as it is ordered. */
   onOrder(fault: FaultName, effect: Effect): void {
     this.#effects.set(fault, effect);
   }
@@ -83,7 +83,7 @@ export class Faults implements FaultOrders {
     const { times, ...once } = order;
     const isState = faultKind(order.fault).timing === 'state';
     const ordered = this.#standing.order(isState ? once : order);
-    // A state is there or not from its beginning; the others wait for what they may happen to.
+    // A state happens at once or never; other faults wait for their occasion.
     if (isState && !ordered.happens()) this.end(ordered.id);
     else effect?.begin(ordered);
     return accept(ordered.listed());
@@ -99,7 +99,7 @@ export class Faults implements FaultOrders {
     return this.#standing.take(fault, subject) ?? this.#magic(fault, subject);
   }
 
-  /** As `take`, for what the fault then holds back (PROTOCOL.md, clause FLT-11). */
+  /** As `take`, for a fault that then delays something (PROTOCOL.md, clause FLT-11). */
   delay(fault: FaultName, subject: Subject): DelayedOccurrence | undefined {
     const standing = this.#standing.delay(fault, subject);
     if (standing !== undefined) return standing;
@@ -107,12 +107,12 @@ export class Faults implements FaultOrders {
     return magic && { ...magic, delayed: this.#standing.delayByContent() };
   }
 
-  /** Orders the fault of its link that a push asks for by its content. */
+  /** Orders the fault of its link that the content of a push names. */
   orderByContent(box: string, content: string): void {
     const fault = faultOfContent(content);
     if (fault === undefined || faultKind(fault).place !== 'link') return;
     const order = faultKind(fault).isOfAll ? { fault } : { fault, box };
-    // One partner who repeats himself must not take the room of all orders.
+    // Repeated pushes of one partner must not fill the list of faults.
     if (this.standing().some((it) => it.fault === fault && it.box === order.box)) return;
     const verdict = this.#isByContent(fault)
       ? this.order(order)
@@ -120,7 +120,7 @@ export class Faults implements FaultOrders {
     if (!verdict.ok) this.#deps.log.warn('fault-refused', { fault, box, reason: verdict.reason });
   }
 
-  /** Ends a fault, and lets go what it holds back. Whether such a fault stood. */
+  /** Ends a fault and releases what it delays. Whether such a fault was active. */
   end(id: string): boolean {
     return this.#standing.end(id);
   }
@@ -129,7 +129,7 @@ export class Faults implements FaultOrders {
     this.#standing.endAll();
   }
 
-  /** Ends all, and drops what is held back: the gateway is stopping. */
+  /** Ends all faults and drops what is delayed: the gateway is stopping. */
   close(): void {
     this.#standing.close();
   }
