@@ -1,8 +1,8 @@
 import { listFramebuffers } from '../../display/io/framebuffer.ts';
 import { DISPLAY_DRIVERS } from '../../display/registry.ts';
 import { reasonOf } from '../../lib/errors.ts';
-import { endAll, STOP_BUDGET_MS } from '../../lib/shutdown.ts';
 import type { Random } from '../../lib/random.ts';
+import { endAll, STOP_BUDGET_MS } from '../../lib/shutdown.ts';
 import type { SetupScene } from '../../scene.ts';
 import type { BoxApi, BoxStatus } from '../contract.ts';
 import { type LocalHttpOptions, startLocalHttp } from '../pages/server.ts';
