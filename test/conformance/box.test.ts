@@ -16,11 +16,7 @@ describe('a box of this house', () => {
     'holds every clause over %s',
     async (transport) => {
       const tls = await tlsIdentitiesOf(await newAuthority(), '127.0.0.1');
-      // Pictures are the same over both transports: they are read over one.
-      const results = await judge(
-        { breaks: [] },
-        { transport, tls, ...(transport === 'mqtt' && { probe: screenProbe }) },
-      );
+      const results = await judge({ breaks: [] }, { transport, tls, probe: screenProbe });
       expect(troubles(results)).toEqual([]);
       expect(results).toHaveLength(BOX_CHECKS.length);
       expect(results.filter(({ outcome }) => outcome === 'passed').length).toBeGreaterThan(115);
