@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { Entry } from '../box/entry.ts';
 import type { StatusView } from '../box/view.ts';
 import type { Frame } from '../display/contract.ts';
-import type { QrVerdict } from '../display/render.ts';
+import type { QrScanCheck } from '../display/render.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { DownMessage, UpMessage } from '../protocol/messages.ts';
@@ -126,7 +126,7 @@ export interface DisplayStatus {
   reason: string | null;
   surface: string;
   /** How the QR that it shows now is drawn; null without one. */
-  qr: Omit<Extract<QrVerdict, { ok: true }>, 'ok'> | null;
+  qr: Omit<Extract<QrScanCheck, { ok: true }>, 'ok'> | null;
 }
 
 /** Keys of a box: take away what is on the screen, say the last payment again, show the last payments. */

@@ -26,7 +26,7 @@ export interface QrShown {
 }
 
 /** Whether a display can show a QR so that phones read it, and how; the reason names modules and pixels. */
-export type QrVerdict = ({ ok: true } & QrShown) | { ok: false; reason: string };
+export type QrScanCheck = ({ ok: true } & QrShown) | { ok: false; reason: string };
 
 /** Draws scenes for one surface. Both calls are quick and ask nothing of the machine. */
 export interface Renderer {
@@ -36,7 +36,7 @@ export interface Renderer {
    */
   render(scene: Scene): Frame;
   /** Whether this surface shows the payload scannably; the reason of a refusal names modules and pixels. */
-  verdict(qrCode: string): QrVerdict;
+  checkQr(qrCode: string): QrScanCheck;
 }
 
 /**
@@ -49,12 +49,12 @@ export async function openRenderer(surface: Surface, deps: FaceSource): Promise<
     if (scene.kind === 'enrol') return fitBesideWords(surface, scene.url);
     return scene.kind === 'payment' ? fitted(scene.qrCode) : undefined;
   };
-  const verdict = (qrCode: string) => verdictOf(fitted(qrCode));
+  const checkQr = (qrCode: string) => qrCheckOf(fitted(qrCode));
   if (surface.kind === 'characters') {
-    return { verdict, render: (scene) => layoutCharacters(scene, fitFor(scene), surface) };
+    return { checkQr, render: (scene) => layoutCharacters(scene, fitFor(scene), surface) };
   }
   if (surface.kind === 'panel') {
-    return { verdict, render: (scene) => layoutPanel(scene, fitFor(scene), surface) };
+    return { checkQr, render: (scene) => layoutPanel(scene, fitFor(scene), surface) };
   }
   const stage = await openStage(surface, deps);
   const blank = (): Sheet => ({ canvas: createCanvas(surface.width, surface.height), items: [] });
@@ -65,7 +65,7 @@ export async function openRenderer(surface: Surface, deps: FaceSource): Promise<
     const fit = fitFor(scene);
     return paint(layoutPixels(scene, fit?.ok ? fit.qr : undefined, stage), sheet);
   };
-  return { verdict, render };
+  return { checkQr, render };
 }
 
 /** The letters for a surface of pixels, ready for `layoutPixels`. Throws as `openRenderer` does. */
@@ -85,7 +85,7 @@ function remembering(work: (qrCode: string) => QrFit): (qrCode: string) => QrFit
   };
 }
 
-function verdictOf(fit: QrFit): QrVerdict {
+function qrCheckOf(fit: QrFit): QrScanCheck {
   if (!fit.ok) return { ok: false, reason: fit.reason };
   const { version, ecc, modules, modulePixels, quietModules } = fit.qr;
   return { ok: true, version, ecc, modules, modulePixels, quietModules, polarity: 'dark on light' };

@@ -2,7 +2,7 @@ import type { AgentConfig } from '../agent/config.ts';
 import { displayIo } from '../agent/screen/screen.ts';
 import { setupOf } from '../agent/setup.ts';
 import type { Surface } from '../display/contract.ts';
-import { openRenderer, type QrVerdict } from '../display/render.ts';
+import { openRenderer, type QrScanCheck } from '../display/render.ts';
 import { systemClock, withDeadline } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 import { stderrLog } from '../lib/log.ts';
@@ -39,16 +39,16 @@ export async function displayFindings(config: AgentConfig): Promise<Finding[]> {
 /** How a surface shows QRs of the lengths that are seen. */
 export async function qrFindings(surface: Surface, cacheDir: string): Promise<Finding[]> {
   const renderer = await openRenderer(surface, { cacheDir });
-  return PAYLOAD_CHARS.map((chars) => qrFinding(chars, renderer.verdict(samplePayload(chars))));
+  return PAYLOAD_CHARS.map((chars) => qrFinding(chars, renderer.checkQr(samplePayload(chars))));
 }
 
-function qrFinding(chars: number, verdict: QrVerdict): Finding {
+function qrFinding(chars: number, qrCheck: QrScanCheck): Finding {
   const check = `QR of ${chars} characters`;
-  if (!verdict.ok) {
+  if (!qrCheck.ok) {
     const fix = 'pushes of this length are refused with QR_TOO_DENSE; use a larger display';
-    return { check, result: 'warning', found: verdict.reason, fix };
+    return { check, result: 'warning', found: qrCheck.reason, fix };
   }
-  const { version, ecc, modules, modulePixels, quietModules, polarity } = verdict;
+  const { version, ecc, modules, modulePixels, quietModules, polarity } = qrCheck;
   const code = `version ${version}, error correction ${ecc}`;
   const drawn = `${modules} modules of ${modulePixels} px, quiet zone ${quietModules}, ${polarity}`;
   return well(check, `${code}, ${drawn}`);

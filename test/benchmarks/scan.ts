@@ -55,7 +55,7 @@ async function scanOf(
   for (const length of LENGTHS) {
     progress(`scan ${width} x ${height}, ${length} characters`);
     const qrCode = payloadOf(length);
-    if (!renderer.verdict(qrCode).ok) continue;
+    if (!renderer.checkQr(qrCode).ok) continue;
     const frame = renderer.render({ ...PAYMENT, qrCode });
     if (frame.kind !== 'pixels') throw new Error('not a screen of pixels');
     ours.push(readShare(frame, qrCode).share);

@@ -48,37 +48,37 @@ describe('the code on the screen', () => {
     [128, 64],
     [64, 128],
     [64, 64],
-  ])('of %i x %i is read by two decoders, and is as the verdict says', async (width, height) => {
+  ])('of %i x %i is read by two decoders, and is as the qrCheck says', async (width, height) => {
     const renderer = await openRenderer({ kind: 'pixels', width, height }, source);
     for (const length of LENGTHS) {
       const qrCode = payloadOf(length);
-      const verdict = renderer.verdict(qrCode);
+      const qrCheck = renderer.checkQr(qrCode);
       const picture = pixels(renderer.render({ ...PAYMENT, qrCode, online: length !== 142 }));
-      if (!verdict.ok) {
-        expect(verdict.reason).toMatch(/\d+ x \d+ modules.*\d+ x \d+ pixels.*gives it \d+ x \d+/);
+      if (!qrCheck.ok) {
+        expect(qrCheck.reason).toMatch(/\d+ x \d+ modules.*\d+ x \d+ pixels.*gives it \d+ x \d+/);
         expect(Math.min(width, height)).toBe(64);
         expect(length).toBe(280);
         continue;
       }
-      expect(verdict.modules).toBe(17 + 4 * verdict.version);
-      expect(verdict).toMatchObject({ polarity: 'dark on light', ecc: expect.stringMatching(/^[LMQH]$/) });
+      expect(qrCheck.modules).toBe(17 + 4 * qrCheck.version);
+      expect(qrCheck).toMatchObject({ polarity: 'dark on light', ecc: expect.stringMatching(/^[LMQH]$/) });
       const light = Math.min(width, height) < 200 ? 0xd8d8d8 : 0xffffff;
-      expectGeometry(picture, codeAt(picture, light, verdict), verdict, light);
-      if (verdict.modulePixels > 1) expectDecodes(picture, qrCode);
+      expectGeometry(picture, codeAt(picture, light, qrCheck), qrCheck, light);
+      if (qrCheck.modulePixels > 1) expectDecodes(picture, qrCode);
       else expectDecodes(enlarged(picture, 3), qrCode);
     }
   });
 
   it('gets the whole screen where it would be hard to read beside texts', async () => {
     const renderer = await openRenderer({ kind: 'pixels', width: 320, height: 240 }, source);
-    expect(renderer.verdict(payloadOf(220))).toMatchObject({ ok: true, modulePixels: 3 });
+    expect(renderer.checkQr(payloadOf(220))).toMatchObject({ ok: true, modulePixels: 3 });
     const small = await openRenderer({ kind: 'pixels', width: 240, height: 240 }, source);
-    expect(small.verdict(payloadOf(280))).toMatchObject({ ok: true, modulePixels: 3 });
+    expect(small.checkQr(payloadOf(280))).toMatchObject({ ok: true, modulePixels: 3 });
   });
 
   it('is left out where there is no room, and the amount is shown instead', async () => {
     const renderer = await openRenderer({ kind: 'pixels', width: 64, height: 32 }, source);
-    expect(renderer.verdict(payloadOf(142)).ok).toBe(false);
+    expect(renderer.checkQr(payloadOf(142)).ok).toBe(false);
     const picture = pixels(renderer.render(PAYMENT));
     const colors = new Set(Array.from({ length: 64 * 32 }, (_, at) => pixelAt(picture, at % 64, Math.floor(at / 64))));
     expect(colors).toEqual(new Set([0x000000, 0xd8d8d8]));
@@ -98,7 +98,7 @@ describe('the code on the screen', () => {
 
   it('is refused on a display of characters alone', async () => {
     const renderer = await openRenderer({ kind: 'characters', columns: 20, rows: 4, halfBlocks: false }, source);
-    expect(renderer.verdict(payloadOf(94))).toMatchObject({ ok: false, reason: expect.stringContaining('characters') });
+    expect(renderer.checkQr(payloadOf(94))).toMatchObject({ ok: false, reason: expect.stringContaining('characters') });
   });
 });
 

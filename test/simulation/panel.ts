@@ -70,7 +70,7 @@ export class Panel {
 export async function panelRenderer(): Promise<Renderer> {
   const fit = { ok: true, qr: { ...FIT, side: 477, dark: new Uint8Array() } } as const;
   return {
-    verdict: () => ({ ok: true, ...FIT }),
+    checkQr: () => ({ ok: true, ...FIT }),
     render: (scene) => layoutPanel(scene, scene.kind === 'payment' ? fit : undefined, SURFACE),
   };
 }

@@ -2,10 +2,10 @@ import type { BoxEvent, QrCheck } from '../../box/state.ts';
 import type { Screen, ScreenOutcome } from './screen.ts';
 
 /** A display that is not open can show nothing. */
-export function qrCheckOf(screen: Pick<Screen, 'status' | 'verdict'>, qrCode: string): QrCheck {
-  const verdict = screen.verdict(qrCode);
-  if (verdict === undefined) return { ok: false, code: 'DISPLAY_FAULT', reason: screen.status().reason ?? 'not open' };
-  return verdict.ok ? { ok: true } : { ok: false, code: 'QR_TOO_DENSE', reason: verdict.reason };
+export function qrCheckOf(screen: Pick<Screen, 'status' | 'checkQr'>, qrCode: string): QrCheck {
+  const qrCheck = screen.checkQr(qrCode);
+  if (qrCheck === undefined) return { ok: false, code: 'DISPLAY_FAULT', reason: screen.status().reason ?? 'not open' };
+  return qrCheck.ok ? { ok: true } : { ok: false, code: 'QR_TOO_DENSE', reason: qrCheck.reason };
 }
 
 /** What the first display's outcome means to the box. */

@@ -1,6 +1,6 @@
 import type { Display, DisplayIo, Frame, SerialSettings, Surface, TerminalInput } from '../../display/contract.ts';
 import { openSerial } from '../../display/io/serial.ts';
-import { openRenderer, type QrVerdict, type Renderer } from '../../display/render.ts';
+import { openRenderer, type QrScanCheck, type Renderer } from '../../display/render.ts';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -101,8 +101,8 @@ export class Screen {
   }
 
   /** What this display can do with a QR; a display that is not open yet cannot say no. */
-  verdict(qrCode: string): QrVerdict | undefined {
-    return this.#renderer?.verdict(qrCode);
+  checkQr(qrCode: string): QrScanCheck | undefined {
+    return this.#renderer?.checkQr(qrCode);
   }
 
   /** The newest frame that the display has confirmed; none while it has failed, as nobody knows what it shows then. */
@@ -226,9 +226,9 @@ export class Screen {
     if (this.#failure !== undefined) this.#deps.log.info('display-well', { driver: this.#configured.driver });
     this.#failure = undefined;
     this.#frame = frame;
-    const verdict = scene.kind === 'payment' ? renderer.verdict(scene.qrCode) : undefined;
-    this.#qr = verdict?.ok ? drawnBy(verdict) : null;
-    this.#deps.onOutcome({ ok: true, scene, ...(verdict?.ok === false ? { unreadable: verdict.reason } : {}) });
+    const qrCheck = scene.kind === 'payment' ? renderer.checkQr(scene.qrCode) : undefined;
+    this.#qr = qrCheck?.ok ? drawnBy(qrCheck) : null;
+    this.#deps.onOutcome({ ok: true, scene, ...(qrCheck?.ok === false ? { unreadable: qrCheck.reason } : {}) });
     return frame;
   }
 
@@ -286,7 +286,7 @@ export class Screen {
   }
 }
 
-function drawnBy({ ok: _, ...drawn }: Extract<QrVerdict, { ok: true }>): DisplayStatus['qr'] {
+function drawnBy({ ok: _, ...drawn }: Extract<QrScanCheck, { ok: true }>): DisplayStatus['qr'] {
   return drawn;
 }
 

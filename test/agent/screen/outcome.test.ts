@@ -33,9 +33,9 @@ describe('what a display can do with a QR', () => {
   const status = () => ({ driver: 'strict', ok: false, reason: 'cable out', surface: '', qr: null });
 
   it('AGT-1 AGT-2 is nothing while it is not open, and never more than it says', () => {
-    const closed = { status, verdict: () => undefined };
+    const closed = { status, checkQr: () => undefined };
     expect(qrCheckOf(closed, '0002')).toEqual({ ok: false, code: 'DISPLAY_FAULT', reason: 'cable out' });
-    const small = { status, verdict: () => ({ ok: false as const, reason: 'too small' }) };
+    const small = { status, checkQr: () => ({ ok: false as const, reason: 'too small' }) };
     expect(qrCheckOf(small, '0002')).toEqual({ ok: false, code: 'QR_TOO_DENSE', reason: 'too small' });
   });
 });

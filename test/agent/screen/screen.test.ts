@@ -182,7 +182,7 @@ describe('a screen', () => {
     const { screen } = await screenOf(() => new Promise(() => {}));
     void screen.start();
     expect(screen.status()).toMatchObject({ ok: false, reason: 'not opened yet' });
-    expect(screen.verdict(PAYMENT.qrCode)).toBeUndefined();
+    expect(screen.checkQr(PAYMENT.qrCode)).toBeUndefined();
     await screen.close('blank', STOP_BUDGET_MS);
     const opened = await screenOf(async () => new StrictDisplay());
     await opened.screen.start();

@@ -79,7 +79,7 @@ describe.skipIf(missing).each(DISPLAYS)(`the character display $name $size${note
     expect(hardware.shownTexts()[0]).toMatch(/^50\.000 d/);
     expect(hardware.shownTexts().join(' ')).toContain('Thanh toan');
     const renderer = await openRenderer(display.surface, { cacheDir: '/nowhere' });
-    expect(renderer.verdict(QR_CODE)).toEqual({ ok: false, reason: expect.stringContaining('characters only') });
+    expect(renderer.checkQr(QR_CODE)).toEqual({ ok: false, reason: expect.stringContaining('characters only') });
   });
 
   it('writes only what a second changes', async () => {

@@ -119,7 +119,7 @@ describe.skipIf(missing)(`a DWIN panel${note}`, () => {
     const hardware = await panel();
     const { display } = await openOn(driver, hardware);
     const renderer = await openRenderer(display.surface, { cacheDir: '/nowhere' });
-    expect(renderer.verdict(payloadOf(length))).toMatchObject({ modules: length < 155 ? 45 : 73, modulePixels: 4 });
+    expect(renderer.checkQr(payloadOf(length))).toMatchObject({ modules: length < 155 ? 45 : 73, modulePixels: 4 });
   });
 
   it('keeps texts within their memory', async () => {

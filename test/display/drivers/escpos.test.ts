@@ -65,9 +65,9 @@ describe.skipIf(missing)(`an ESC/POS printer${note}`, () => {
     if (printed === undefined) throw new Error('a code of too much text');
     expectDecodes(printed, qrCode);
     const renderer = await openRenderer(display.surface, { cacheDir: '/nowhere' });
-    const verdict = renderer.verdict(qrCode);
-    if (!verdict.ok) throw new Error(verdict.reason);
-    expect(slip.qr.moduleDots).toBe(verdict.modulePixels);
+    const qrCheck = renderer.checkQr(qrCode);
+    if (!qrCheck.ok) throw new Error(qrCheck.reason);
+    expect(slip.qr.moduleDots).toBe(qrCheck.modulePixels);
     expect(slip.qr.moduleDots).toBeGreaterThanOrEqual(4);
     expect(hardware.shownQr()).toBe(qrCode);
   });

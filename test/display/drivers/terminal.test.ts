@@ -16,7 +16,7 @@ async function openOn(out: TerminalEmulator, options = {}, requestDraw = () => {
   const show = async (scene: Scene) => {
     const renderer = await openRenderer(display.surface, { cacheDir: '' });
     await display.draw(renderer.render(scene), scene);
-    return renderer.verdict(QR_CODE);
+    return renderer.checkQr(QR_CODE);
   };
   return { display, show };
 }
@@ -30,24 +30,24 @@ describe('the terminal display', () => {
   ])('shows a QR that phones read in 80 x 24: %s', async (_name, theme, colorBits) => {
     const out = new TerminalEmulator(80, 24, theme, colorBits);
     const { show } = await openOn(out);
-    const verdict = await show(PAYMENT);
-    if (!verdict.ok) throw new Error(verdict.reason);
+    const qrCheck = await show(PAYMENT);
+    if (!qrCheck.ok) throw new Error(qrCheck.reason);
     expectDecodes(out.picture(), QR_CODE);
-    expectGeometry(out.picture(), { x: 12, y: 12 }, { ...verdict, modulePixels: 6 });
+    expectGeometry(out.picture(), { x: 12, y: 12 }, { ...qrCheck, modulePixels: 6 });
     expect(out.text().join('\n')).toContain('50.000 ₫');
-    const block = out.cells().slice(0, Math.ceil((verdict.modules + 2 * verdict.quietModules) / 2));
+    const block = out.cells().slice(0, Math.ceil((qrCheck.modules + 2 * qrCheck.quietModules) / 2));
     expect(block.flat().filter(({ paper }) => paper === theme.paper)).toEqual([]);
   });
 
   it('draws modules of two columns where there is room', async () => {
     const out = new TerminalEmulator(100, 60, DARK, 24);
     const { show } = await openOn(out);
-    const verdict = await show(PAYMENT);
-    if (!verdict.ok) throw new Error(verdict.reason);
-    expect(verdict).toMatchObject({ modulePixels: 2, quietModules: 4 });
+    const qrCheck = await show(PAYMENT);
+    if (!qrCheck.ok) throw new Error(qrCheck.reason);
+    expect(qrCheck).toMatchObject({ modulePixels: 2, quietModules: 4 });
     expectDecodes(out.picture(), QR_CODE);
-    const left = Math.floor((100 - (verdict.modules + 8) * 2) / 2);
-    expectGeometry(out.picture(), { x: 12 + left * 6, y: 12 }, { ...verdict, modulePixels: 12 });
+    const left = Math.floor((100 - (qrCheck.modules + 8) * 2) / 2);
+    expectGeometry(out.picture(), { x: 12 + left * 6, y: 12 }, { ...qrCheck, modulePixels: 12 });
   });
 
   it('fits 41 modules into 80 x 24 with the texts beside them', async () => {
@@ -92,8 +92,8 @@ describe('the terminal display', () => {
     out.resize(44, 18);
     expect(resized).toBe(1);
     expect(display.surface).toMatchObject({ columns: 44, rows: 18 });
-    const verdict = await show(PAYMENT);
-    expect(verdict).toMatchObject({ ok: false, reason: expect.stringContaining('36 x 36') });
+    const qrCheck = await show(PAYMENT);
+    expect(qrCheck).toMatchObject({ ok: false, reason: expect.stringContaining('36 x 36') });
     const text = out.text().join('\n');
     expect(text.replaceAll(/\s+/g, ' ')).toContain('cần 41 cột × 21 hàng');
     expect(text).toContain('50.000 ₫');

@@ -28,12 +28,12 @@ describe('a PNG of the screen', () => {
       { kind: 'characters', columns: 80, rows: 24, halfBlocks: true },
       { cacheDir: '' },
     );
-    const verdict = renderer.verdict(QR_CODE);
-    if (!verdict.ok) throw new Error(verdict.reason);
+    const qrCheck = renderer.checkQr(QR_CODE);
+    if (!qrCheck.ok) throw new Error(qrCheck.reason);
     const picture = read(renderer.render(PAYMENT));
     expect(picture.width).toBe(640);
     expectDecodes(picture, QR_CODE);
-    expectGeometry(picture, { x: 0, y: 0 }, { ...verdict, modulePixels: 8 });
+    expectGeometry(picture, { x: 0, y: 0 }, { ...qrCheck, modulePixels: 8 });
   });
 
   it('draws each letter as itself', () => {
