@@ -8,14 +8,17 @@ import { payboxToEnd } from '../support/processes.ts';
 const EXAMPLES = resolve(import.meta.dirname, '../../device-config');
 
 describe('paybox config', () => {
-  it.each(readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml')))('finds the example %s valid', async (name) => {
-    const file = join(EXAMPLES, name);
-    const kind = /^(gateway|paybox)/.exec(name)?.[0].replace('paybox', 'box') ?? 'agent';
-    expect(await payboxToEnd('config', 'check', file)).toEqual({
-      code: 0,
-      output: `${file} is a valid ${kind} configuration\n`,
-    });
-  });
+  it.each(readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml')))(
+    'finds the example %s valid',
+    async (name) => {
+      const file = join(EXAMPLES, name);
+      const kind = /^(gateway|paybox)/.exec(name)?.[0].replace('paybox', 'box') ?? 'agent';
+      expect(await payboxToEnd('config', 'check', file)).toEqual({
+        code: 0,
+        output: `${file} is a valid ${kind} configuration\n`,
+      });
+    },
+  );
 
   it('names file, path and what was expected, and ends with 2', async () => {
     const file = join(await temporaryFolder(), 'box.yaml');

@@ -9,8 +9,8 @@ import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { stderrLog } from '../../lib/log.ts';
 import { systemRandom } from '../../lib/random.ts';
+import { applyBootFile, type BoxFileKind, type SetupFile } from '../../provision/apply-boot-file.ts';
 import { isReadOnly, realDisk } from '../../provision/disk.ts';
-import { type BoxFileKind, type SetupFile, takeOver } from '../../provision/takeover.ts';
 import { wifiFileOf } from '../../provision/wifi.ts';
 
 const MOUNT_TIMEOUT_MS = 30_000;
@@ -35,7 +35,7 @@ export async function firstBoot(options: FirstBootOptions): Promise<void> {
   const file = join(folders.boot, BOX_FILE);
   let problem: string | null = null;
   try {
-    const outcome = await takeOver(folders, {
+    const outcome = await applyBootFile(folders, {
       kind: boxFileKind(options, log),
       disk: realDisk,
       random: systemRandom,

@@ -21,11 +21,11 @@ export interface BoxFileKind<Settings> {
   bytesMax: number;
   /** Throws what a person has to be told. `before` is what was taken over last. */
   read(bytes: Uint8Array, before: Settings | undefined): Promise<{ settings: Settings; withoutSecrets: string }>;
-  /** What to write for it, the configuration last; `folder` is the name of a folder of this takeover's own. */
+  /** What to write for it, the configuration last; `folder` is the name of a folder of its own. */
   filesOf(settings: Settings, folder: string): Promise<SetupFile[]>;
 }
 
-export interface TakeoverDeps<Settings> {
+export interface ApplyBootFileDeps<Settings> {
   kind: BoxFileKind<Settings>;
   disk: Disk;
   random: Random;
@@ -64,13 +64,13 @@ const SECRET_MODE = 0o600;
 
 /**
  * Takes over the file on the boot partition if it is another one than last time. What it says is on the disk as a whole
- * before anything is made of it or taken from the boot partition, and a takeover that a power cut ended goes on with the
+ * before anything is made of it or taken from the boot partition, and one that a power cut ended goes on with the
  * next call. `problem` is what the file's reader has thrown; the box then keeps what it had. Throws what the disk
  * throws.
  */
-export async function takeOver<Settings>(
+export async function applyBootFile<Settings>(
   folders: Folders,
-  deps: TakeoverDeps<Settings>,
+  deps: ApplyBootFileDeps<Settings>,
 ): Promise<{ taken: boolean; problem: unknown }> {
   const { kind, log } = deps;
   const before = await readRecord(folders.config, log);
@@ -97,7 +97,7 @@ export async function takeOver<Settings>(
 async function newRecord<Settings>(
   { boot }: Folders,
   before: Taken | undefined,
-  { kind, random }: TakeoverDeps<Settings>,
+  { kind, random }: ApplyBootFileDeps<Settings>,
 ): Promise<Taken | undefined> {
   const bytes = await bytesIn(boot, kind.name, kind.bytesMax).catch((error: unknown) => {
     throw new Error(`${kind.name}: cannot be read: ${reasonOf(error)}`);
@@ -119,7 +119,11 @@ async function newRecord<Settings>(
 }
 
 /** Once more from its start after a power cut. */
-async function apply<Settings>(config: string, taken: Taken, { kind, disk }: TakeoverDeps<Settings>): Promise<void> {
+async function apply<Settings>(
+  config: string,
+  taken: Taken,
+  { kind, disk }: ApplyBootFileDeps<Settings>,
+): Promise<void> {
   const folder = `${FOLDER_PREFIX}${taken.id}`;
   const files = await kind.filesOf(taken.settings as Settings, folder);
   await disk.makeFolder(join(config, folder), FOLDER_MODE);
@@ -138,7 +142,11 @@ async function keepOld(path: string, text: string, disk: Disk): Promise<void> {
 }
 
 /** Takes every secret off the boot partition. */
-async function clear<Settings>({ boot, config }: Folders, taken: Taken, deps: TakeoverDeps<Settings>): Promise<void> {
+async function clear<Settings>(
+  { boot, config }: Folders,
+  taken: Taken,
+  deps: ApplyBootFileDeps<Settings>,
+): Promise<void> {
   const { kind, disk, whileWritable } = deps;
   const path = join(boot, kind.name);
   const spent = `${path}${SPENT_SUFFIX}`;

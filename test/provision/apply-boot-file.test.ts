@@ -7,8 +7,8 @@ import { agentFilesOf, readBoxFile } from '../../src/agent/setup/box-file.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { applyBootFile } from '../../src/provision/apply-boot-file.ts';
 import { type Disk, realDisk } from '../../src/provision/disk.ts';
-import { takeOver } from '../../src/provision/takeover.ts';
 import { temporaryFolder } from '../support/net.ts';
 
 const OLD_SECRET = 'The-old-secret-of-this-test-box';
@@ -40,7 +40,7 @@ async function box(file: string | undefined = FILE) {
   const lines = new PassThrough();
   let remounts = 0;
   const run = (disk: Disk = realDisk) =>
-    takeOver(folders, {
+    applyBootFile(folders, {
       kind: {
         name: 'paybox.yaml',
         bytesMax: 65_536,
