@@ -1,12 +1,12 @@
 import { Command, CommanderError } from 'commander';
 import { addAgent } from './commands/agent.ts';
 import { addBackup } from './commands/backup.ts';
+import { addBench } from './commands/bench.ts';
 import { withConformance } from './commands/bench-conformance.ts';
-import { addBench } from './commands/bench-options.ts';
 import { addConfig } from './commands/config.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addEnrol } from './commands/enrol.ts';
-import { addFleet } from './commands/fleet-options.ts';
+import { addFleet } from './commands/fleet.ts';
 import { addGateway } from './commands/gateway.ts';
 import { addKeys } from './commands/keys.ts';
 import { addPartner } from './commands/partner.ts';

@@ -66,7 +66,7 @@ export function conformanceCommand(): Command {
     .option('--json', 'print the verdicts as JSON lines and nothing else')
     .addHelpText('after', EXAMPLES)
     .exitOverride()
-    .action(async (options) => (await import('./bench-conformance-run.ts')).conformance(options));
+    .action(async (options) => (await import('./actions/bench-conformance.ts')).conformance(options));
 }
 
 /** Arguments in which `bench run conformance` is the command of that name: it has other options than `bench run`. */

@@ -1,112 +1,81 @@
-import { resolve } from 'node:path';
-import { pageOf } from '../bench/reports/page.ts';
-import { progressOn } from '../bench/reports/progress.ts';
-import type { Result } from '../bench/reports/result.ts';
-import { resultWithoutVerdict, runScenario } from '../bench/run/run.ts';
-import { capabilitiesNeeded } from '../bench/target.ts';
-import { readScenario } from '../bench/vocabulary/scenario.ts';
-import { systemClock } from '../lib/clock.ts';
-import { ConfigError } from '../lib/errors.ts';
-import { table } from '../lib/text.ts';
-import { anySeed, isFileName, LIBRARY, scenariosIn, type TargetOptions, targetOf, withBoxes } from './bench-target.ts';
-import { StopSignal } from './shared/daemon.ts';
-import { assertReports, writeReports } from './shared/report-files.ts';
-import { adminTokenOf, boxTokenOf, secretFrom } from './shared/secrets.ts';
+import type { Command } from 'commander';
+import { conformanceCommand } from './bench-conformance.ts';
+import { portOrAny, whole, withBoxToken, withGatewayAccess } from './shared/arguments.ts';
 
-export interface BenchOptions {
-  target?: string;
-  gateway?: string;
-  box: string[];
-  boxes?: number;
-  transport?: string | undefined;
-  probe?: string;
-  panel?: string;
-  junit?: string;
-  tap?: string;
-  report?: string;
-  seed?: number;
-  updateGoldens?: boolean;
-  username?: string;
-  passwordFile?: string;
-  account?: string;
-  bank?: string;
-  holder?: string;
-  adminTokenFile?: string;
-  boxTokenFile?: string;
+/** `paybox bench …`. */
+export function addBench(root: Command): void {
+  const bench = root.command('bench').description('runs scenarios against boxes and gives a verdict with evidence');
+  const several = (value: string, before: string[]) => [...before, value];
+  const run = bench
+    .command('run <file...>')
+    .description('runs scenario files, or scenarios of `paybox bench list` by name, one after the other')
+    .option('--target <kind>', 'emulated (default), process, or at: what runs already (default with --gateway)')
+    .option('--gateway <url>', 'origin of a gateway that runs, as http://127.0.0.1:8800')
+    .option('--box <url>', 'origin of the pages of a box that runs; may be repeated', several, [])
+    .option('--boxes <n>', 'make at least so many boxes, for a fleet', whole(1_000))
+    .option('--transport <name>', 'how boxes that the bench makes reach their gateway: mqtt (default) or http')
+    .option(
+      '--probe <how>',
+      'where screens are seen: screen, panel, file:PATH, framebuffer:PATH:WxHx16, or a command that prints a picture (default: screen, or panel with --panel)',
+    )
+    .option('--panel <name>', 'an emulated serial panel for each box that the bench makes, as nextion or dwin')
+    .option('--junit <file>', 'write the verdicts as JUnit XML')
+    .option('--tap <file>', 'write the verdicts as TAP 14')
+    .option('--report <dir>', 'write index.html with timelines, screens, messages and latencies, and logs')
+    .option('--seed <n>', 'makes the same choices again (default: by chance, and told)', whole(999_999_999))
+    .option('--update-goldens', 'write golden pictures instead of comparing with them');
+  withBoxToken(withGatewayAccess(run))
+    .addHelpText('after', BENCH_EXAMPLES)
+    .action(async (files, options) => (await import('./actions/bench.ts')).run(files, options));
+  bench.addCommand(conformanceCommand());
+  bench
+    .command('list')
+    .description('lists the scenarios that come with the program')
+    .option('--json', 'print them as JSON lines, with what they need')
+    .action(async (options) => (await import('./actions/bench.ts')).list(options));
+  addServe(bench);
+  for (const command of bench.commands) command.exitOverride();
 }
 
-const EXIT = { passed: 0, failed: 1, missing: 3, interrupted: 130 } as const;
-
-/** `paybox bench run`: exit code 0 when nothing failed, 1 when something did, 3 when what it needs was not there. */
-export async function run(names: readonly string[], options: BenchOptions): Promise<void> {
-  const scenarios = await Promise.all(
-    names.map(async (name) => withBoxes(await readScenario(await pathOf(name)), options)),
-  );
-  const seed = options.seed ?? anySeed();
-  await assertReports(options);
-  const kind = targetOf(withSecrets(options), seed);
-  const stop = new StopSignal();
-  const ending = new AbortController();
-  void stop.received.then((signal) => ending.abort(new Error(`ended by ${signal}`)));
-  const progress = progressOn({ out: process.stdout, err: process.stderr }, { target: kind.name, seed });
-  const startedAtMs = systemClock.wallMs();
-  const results: Result[] = [];
-  for (const [index, scenario] of scenarios.entries()) {
-    progress.begin(scenario.name, index + 1, scenarios.length);
-    try {
-      const updateGoldens = options.updateGoldens === true;
-      const onStep = (title: string) => progress.step(title);
-      const result = await runScenario(scenario, kind, { seed, updateGoldens, signal: ending.signal, onStep });
-      progress.end(result);
-      results.push(result);
-    } catch (error) {
-      if (!ending.signal.aborted) throw error;
-      process.exitCode = EXIT.interrupted;
-      for (const left of scenarios.slice(index)) {
-        const result = resultWithoutVerdict(left, kind.name, seed, ending.signal.reason);
-        progress.end(result);
-        results.push(result);
-      }
-      break;
-    }
-  }
-  await writeReports(results, options, { startedAtMs, progress, page: () => pageOf(results, { startedAtMs }) });
-  const exitCode = process.exitCode === EXIT.interrupted ? EXIT.interrupted : exitCodeOf(results);
-  progress.finish(results, exitCode);
-  process.exitCode = exitCode;
+function addServe(bench: Command): void {
+  const several = (value: string, before: string[]) => [...before, value];
+  bench
+    .command('serve')
+    .description('an HTTP API that runs scenarios and opens rigs, for labgrid, pytest and Robot Framework')
+    .option('--port <port>', 'where it answers; 0 takes a free one', portOrAny, 8820)
+    .option('--host <address>', 'an address of this machine; beyond loopback with --token-file only', '127.0.0.1')
+    .option(
+      '--token-file <file>',
+      'a file with the secret that callers send as Authorization: Bearer, - for standard input',
+    )
+    .option('--ready-file <file>', 'written once it answers: its address as JSON')
+    .option('--scenarios <dir>', 'a folder of scenarios that may be run by name too; may be repeated', several, [])
+    .option('--probe <how>', 'a probe besides screen that callers may choose; may be repeated', several, [])
+    .option('--report <dir>', 'where logs of what is started go, a folder for each run and rig')
+    .addHelpText('after', SERVE_EXAMPLES)
+    .action(async (options) => (await import('./actions/bench-serve.ts')).serve(options));
 }
 
-/** `paybox bench list`: the scenarios that come with the program. */
-export async function list(options: { json?: boolean }): Promise<void> {
-  const library = [...(await scenariosIn(LIBRARY))];
-  const rows = await Promise.all(
-    library.map(async ([scenario, path]) => {
-      const read = await readScenario(path);
-      const { name, about = '', boxes } = read;
-      return { scenario, name, about, boxes, needs: [...capabilitiesNeeded(read)] };
-    }),
-  );
-  if (options.json === true) for (const row of rows) process.stdout.write(`${JSON.stringify(row)}\n`);
-  else process.stdout.write(`${table(rows.map((it) => [it.scenario, it.name]))}\n`);
-}
+const SERVE_EXAMPLES = `
+  $ paybox bench serve &
+  $ curl http://127.0.0.1:8820/                                 says all that can be asked
+  $ curl -H content-type:application/json -d '{"scenarios":["happy-path"]}' http://127.0.0.1:8820/runs
+  $ curl -X POST http://127.0.0.1:8820/rigs                   a gateway and a box for a program of your own
 
-/** A path, or the name of a scenario that comes with the program. */
-async function pathOf(name: string): Promise<string> {
-  if (isFileName(name)) return resolve(name);
-  const library = await scenariosIn(LIBRARY);
-  const found = library.get(name);
-  if (found !== undefined) return found;
-  const known = [...library.keys()].join(', ');
-  throw new ConfigError(`bench run ${name}: expected a file that ends in .yaml, or one of ${known}`);
-}
+Clients for pytest, Robot Framework and labgrid are in test/scenarios/drive. Standard output has one line for programs:
+PAYBOX-BENCH SERVE url=http://127.0.0.1:8820. SIGTERM and Ctrl-C end every run and rig; a second one ends at once.`;
 
-function withSecrets(options: BenchOptions): TargetOptions {
-  const { passwordFile } = options;
-  const password = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
-  return { ...options, password, adminToken: adminTokenOf(options), boxToken: boxTokenOf(options) };
-}
+const BENCH_EXAMPLES = `
+  $ paybox bench run happy-path expiry                          on an emulated box, minutes in a second
+  $ paybox bench run conformance --strict                       see paybox bench run conformance --help
+  $ paybox bench run my.yaml --target process --report out      on programs of their own; open out/index.html
+  $ paybox bench run my.yaml --gateway http://127.0.0.1:8800 --box http://127.0.0.1:8810
+  $ paybox bench run my.yaml --gateway … --box … --probe 'rpicam-still -n -o -'
 
-function exitCodeOf(results: readonly Result[]): number {
-  if (results.some(({ outcome }) => outcome === 'failed')) return EXIT.failed;
-  return results.some(({ outcome }) => outcome === 'missing') ? EXIT.missing : EXIT.passed;
-}
+Standard output has lines for programs; a value with other characters than letters, digits and _.:/- is a JSON text:
+  PAYBOX-BENCH START scenarios=N target=KIND seed=N
+  PAYBOX-BENCH BEGIN number=N name=TEXT
+  PAYBOX-BENCH RESULT outcome=passed|failed|skipped|missing name=TEXT tookMs=N [reason=TEXT] [where=FILE:LINE]
+  PAYBOX-BENCH REPORT kind=junit|tap|report path=FILE
+  PAYBOX-BENCH END passed=N failed=N skipped=N missing=N exit=CODE
+Exit codes: 0 nothing failed, 1 something did, 2 usage or a wrong scenario, 3 what it needs is not there`;

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
-import { endAll, STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import type { PayboxError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
-import { Names } from '../lib/resolver.ts';
 import type { Random } from '../lib/random.ts';
+import { Names } from '../lib/resolver.ts';
+import { endAll, STOP_BUDGET_MS } from '../lib/shutdown.ts';
 import { Enrolments } from './access/enrolments.ts';
 import { openKnownLogins } from './access/known-logins.ts';
 import { Logins } from './access/logins.ts';

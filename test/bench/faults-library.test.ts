@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { mqttTransport } from '../../src/agent/transports/mqtt.ts';
-import { emulatedTarget } from '../../src/commands/bench-emulated.ts';
+import { emulatedTarget } from '../../src/commands/actions/bench-emulated.ts';
 import { seededRandom } from '../../src/lib/random.ts';
 import { payboxToEnd } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { ServerDeps } from '../../src/bench/server/route.ts';
 import { startBenchServer } from '../../src/bench/server/server.ts';
 import type { TargetKind } from '../../src/bench/target.ts';
-import { LIBRARY, scenariosIn, targetOf, withBoxes } from '../../src/commands/bench-target.ts';
+import { LIBRARY, scenariosIn, targetOf, withBoxes } from '../../src/commands/actions/bench-target.ts';
 import { noLog, SEED } from './setup.ts';
 
 const response = z.object({

@@ -9,7 +9,7 @@ import { runScenario } from '../../src/bench/run/run.ts';
 import type { Target, TargetKind } from '../../src/bench/target.ts';
 import type { TestTime } from '../../src/bench/test-time.ts';
 import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
-import { emulatedTarget } from '../../src/commands/bench-emulated.ts';
+import { emulatedTarget } from '../../src/commands/actions/bench-emulated.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { seededRandom } from '../../src/lib/random.ts';

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { screenProbe } from '../../src/bench/probes.ts';
-import { newAuthority, tlsIdentitiesOf } from '../../src/commands/bench-conformance-run.ts';
+import { newAuthority, tlsIdentitiesOf } from '../../src/commands/actions/bench-conformance.ts';
 import { BOX_CHECKS } from '../../src/conformance/box/checks/all.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd } from '../support/processes.ts';

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
-import { emulatedStarter } from '../../src/commands/bench-emulated.ts';
+import { emulatedStarter } from '../../src/commands/actions/bench-emulated.ts';
 import { type CheckResult, runChecks } from '../../src/conformance/check.ts';
 import { SERVICE_CHECKS } from '../../src/conformance/service/checks/all.ts';
 import { type EmulatedServiceChanges, openEmulatedService } from '../../src/conformance/service/emulated-service.ts';

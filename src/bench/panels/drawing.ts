@@ -1,7 +1,7 @@
 import encodeQR from 'qr';
-import { type Canvas, createCanvas, fill, frameOf } from '../../display/pixels/canvas.ts';
 import { bitmapFace } from '../../display/layout/fonts/bitmap.ts';
 import { type Face, measure } from '../../display/layout/fonts/faces.ts';
+import { type Canvas, createCanvas, fill, frameOf } from '../../display/pixels/canvas.ts';
 import type { Picture } from '../pictures.ts';
 
 const WHITE = 0xffffff;

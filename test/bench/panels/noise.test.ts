@@ -3,7 +3,7 @@ import { mqttTransport } from '../../../src/agent/transports/mqtt.ts';
 import { readQr } from '../../../src/bench/pictures.ts';
 import { runScenario } from '../../../src/bench/run/run.ts';
 import { parseScenario } from '../../../src/bench/vocabulary/scenario.ts';
-import { emulatedTarget } from '../../../src/commands/bench-emulated.ts';
+import { emulatedTarget } from '../../../src/commands/actions/bench-emulated.ts';
 import { seededRandom } from '../../../src/lib/random.ts';
 import { PROGRAMS, without } from '../../support/programs.ts';
 import { noLog, withoutClose } from '../setup.ts';

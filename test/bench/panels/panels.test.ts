@@ -8,7 +8,7 @@ import { PANEL_NAMES, type PanelName } from '../../../src/bench/panels/emulator.
 import { openPanel } from '../../../src/bench/panels/panel.ts';
 import { readQr } from '../../../src/bench/pictures.ts';
 import type { Panel, Target, TargetKind } from '../../../src/bench/target.ts';
-import { emulatedTarget } from '../../../src/commands/bench-emulated.ts';
+import { emulatedTarget } from '../../../src/commands/actions/bench-emulated.ts';
 import { MissingPeerError } from '../../../src/lib/errors.ts';
 import { seededRandom } from '../../../src/lib/random.ts';
 import { temporaryFolder } from '../../support/net.ts';

@@ -1,18 +1,18 @@
-import { type Agent, startAgent } from '../agent/agent.ts';
-import { parseAgentConfig } from '../agent/config.ts';
-import type { ConfiguredDisplay } from '../agent/screen/screen.ts';
-import { setupOf } from '../agent/setup.ts';
-import type { TargetKind } from '../bench/target.ts';
+import { type Agent, startAgent } from '../../agent/agent.ts';
+import { parseAgentConfig } from '../../agent/config.ts';
+import type { ConfiguredDisplay } from '../../agent/screen/screen.ts';
+import { setupOf } from '../../agent/setup.ts';
+import type { TargetKind } from '../../bench/target.ts';
 import {
   type ManagedTargetOptions,
   managedCapabilities,
   openManagedTarget,
   type Starter,
-} from '../bench/targets/managed.ts';
-import { type TestTime, VirtualTime } from '../bench/test-time.ts';
-import { parseGatewayConfig } from '../gateway/config.ts';
-import { type Gateway, startGateway } from '../gateway/gateway.ts';
-import type { Logger } from '../lib/log.ts';
+} from '../../bench/targets/managed.ts';
+import { type TestTime, VirtualTime } from '../../bench/test-time.ts';
+import { parseGatewayConfig } from '../../gateway/config.ts';
+import { type Gateway, startGateway } from '../../gateway/gateway.ts';
+import type { Logger } from '../../lib/log.ts';
 
 const NAME = 'paybox bench';
 

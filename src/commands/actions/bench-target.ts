@@ -2,20 +2,20 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { transportNamed } from '../agent/transports/registry.ts';
-import { isPanelName, PANEL_NAMES } from '../bench/panels/emulator.ts';
-import { probeOf } from '../bench/probes.ts';
-import type { Probe, TargetKind } from '../bench/target.ts';
-import { externalTarget, type GatewayOptions } from '../bench/targets/external.ts';
-import { processTarget } from '../bench/targets/process.ts';
-import type { Scenario } from '../bench/vocabulary/scenario.ts';
-import { systemClock } from '../lib/clock.ts';
-import { ConfigError } from '../lib/errors.ts';
-import { createLogger, type Logger } from '../lib/log.ts';
-import { seededRandom, systemRandom } from '../lib/random.ts';
+import { transportNamed } from '../../agent/transports/registry.ts';
+import { isPanelName, PANEL_NAMES } from '../../bench/panels/emulator.ts';
+import { probeOf } from '../../bench/probes.ts';
+import type { Probe, TargetKind } from '../../bench/target.ts';
+import { externalTarget, type GatewayOptions } from '../../bench/targets/external.ts';
+import { processTarget } from '../../bench/targets/process.ts';
+import type { Scenario } from '../../bench/vocabulary/scenario.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { ConfigError } from '../../lib/errors.ts';
+import { createLogger, type Logger } from '../../lib/log.ts';
+import { seededRandom, systemRandom } from '../../lib/random.ts';
+import { fileLog } from '../shared/daemon.ts';
+import { assertHidden } from '../shared/secrets.ts';
 import { emulatedTarget } from './bench-emulated.ts';
-import { fileLog } from './shared/daemon.ts';
-import { assertHidden } from './shared/secrets.ts';
 
 /** What a run may choose about its target, as the options of `paybox bench run` are called; secrets are values here. */
 export interface TargetOptions extends Omit<GatewayOptions, 'gateway'> {
@@ -34,7 +34,7 @@ export interface TargetOptions extends Omit<GatewayOptions, 'gateway'> {
 }
 
 /** Scenarios that come with the program. */
-export const LIBRARY = fileURLToPath(new URL('../../test/scenarios/', import.meta.url));
+export const LIBRARY = fileURLToPath(new URL('../../../test/scenarios/', import.meta.url));
 const SCENARIO_FILE = /\.ya?ml$/;
 const SEED_LIMIT = 1_000_000;
 

@@ -1,10 +1,10 @@
-import { type Agent, type AgentSetup, startAgent } from '../agent/agent.ts';
-import type { OrderTracker } from '../bench/fleet/order-tracker.ts';
-import { fleetPanel, type OnScreen } from '../bench/fleet/order-tracker.ts';
-import { type Clock, withDeadline } from '../lib/clock.ts';
-import { MissingPeerError, PayboxError } from '../lib/errors.ts';
-import type { Logger } from '../lib/log.ts';
-import type { Random } from '../lib/random.ts';
+import { type Agent, type AgentSetup, startAgent } from '../../agent/agent.ts';
+import type { OrderTracker } from '../../bench/fleet/order-tracker.ts';
+import { fleetPanel, type OnScreen } from '../../bench/fleet/order-tracker.ts';
+import { type Clock, withDeadline } from '../../lib/clock.ts';
+import { MissingPeerError, PayboxError } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Random } from '../../lib/random.ts';
 
 /** A whole box of the fleet, in this process. */
 export interface FleetBox {

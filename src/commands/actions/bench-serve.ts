@@ -1,15 +1,15 @@
 import { mkdir } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
-import { startBenchServer } from '../bench/server/server.ts';
-import { systemClock, withDeadline } from '../lib/clock.ts';
-import { ConfigError, reasonOf } from '../lib/errors.ts';
-import { stderrLog } from '../lib/log.ts';
-import { isLoopbackHost } from '../lib/tls.ts';
-import { version } from '../lib/version.ts';
+import { startBenchServer } from '../../bench/server/server.ts';
+import { systemClock, withDeadline } from '../../lib/clock.ts';
+import { ConfigError, reasonOf } from '../../lib/errors.ts';
+import { stderrLog } from '../../lib/log.ts';
+import { isLoopbackHost } from '../../lib/tls.ts';
+import { version } from '../../lib/version.ts';
+import { forgetReadyFile, StopSignal, writeReadyFile } from '../shared/daemon.ts';
+import { secretFrom } from '../shared/secrets.ts';
 import { anySeed, LIBRARY, scenariosIn, targetOf, withBoxes } from './bench-target.ts';
-import { forgetReadyFile, StopSignal, writeReadyFile } from './shared/daemon.ts';
-import { secretFrom } from './shared/secrets.ts';
 
 export interface ServeOptions {
   host: string;

@@ -1,0 +1,112 @@
+import { resolve } from 'node:path';
+import { pageOf } from '../../bench/reports/page.ts';
+import { progressOn } from '../../bench/reports/progress.ts';
+import type { Result } from '../../bench/reports/result.ts';
+import { resultWithoutVerdict, runScenario } from '../../bench/run/run.ts';
+import { capabilitiesNeeded } from '../../bench/target.ts';
+import { readScenario } from '../../bench/vocabulary/scenario.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { ConfigError } from '../../lib/errors.ts';
+import { table } from '../../lib/text.ts';
+import { StopSignal } from '../shared/daemon.ts';
+import { assertReports, writeReports } from '../shared/report-files.ts';
+import { adminTokenOf, boxTokenOf, secretFrom } from '../shared/secrets.ts';
+import { anySeed, isFileName, LIBRARY, scenariosIn, type TargetOptions, targetOf, withBoxes } from './bench-target.ts';
+
+export interface BenchOptions {
+  target?: string;
+  gateway?: string;
+  box: string[];
+  boxes?: number;
+  transport?: string | undefined;
+  probe?: string;
+  panel?: string;
+  junit?: string;
+  tap?: string;
+  report?: string;
+  seed?: number;
+  updateGoldens?: boolean;
+  username?: string;
+  passwordFile?: string;
+  account?: string;
+  bank?: string;
+  holder?: string;
+  adminTokenFile?: string;
+  boxTokenFile?: string;
+}
+
+const EXIT = { passed: 0, failed: 1, missing: 3, interrupted: 130 } as const;
+
+/** `paybox bench run`: exit code 0 when nothing failed, 1 when something did, 3 when what it needs was not there. */
+export async function run(names: readonly string[], options: BenchOptions): Promise<void> {
+  const scenarios = await Promise.all(
+    names.map(async (name) => withBoxes(await readScenario(await pathOf(name)), options)),
+  );
+  const seed = options.seed ?? anySeed();
+  await assertReports(options);
+  const kind = targetOf(withSecrets(options), seed);
+  const stop = new StopSignal();
+  const ending = new AbortController();
+  void stop.received.then((signal) => ending.abort(new Error(`ended by ${signal}`)));
+  const progress = progressOn({ out: process.stdout, err: process.stderr }, { target: kind.name, seed });
+  const startedAtMs = systemClock.wallMs();
+  const results: Result[] = [];
+  for (const [index, scenario] of scenarios.entries()) {
+    progress.begin(scenario.name, index + 1, scenarios.length);
+    try {
+      const updateGoldens = options.updateGoldens === true;
+      const onStep = (title: string) => progress.step(title);
+      const result = await runScenario(scenario, kind, { seed, updateGoldens, signal: ending.signal, onStep });
+      progress.end(result);
+      results.push(result);
+    } catch (error) {
+      if (!ending.signal.aborted) throw error;
+      process.exitCode = EXIT.interrupted;
+      for (const left of scenarios.slice(index)) {
+        const result = resultWithoutVerdict(left, kind.name, seed, ending.signal.reason);
+        progress.end(result);
+        results.push(result);
+      }
+      break;
+    }
+  }
+  await writeReports(results, options, { startedAtMs, progress, page: () => pageOf(results, { startedAtMs }) });
+  const exitCode = process.exitCode === EXIT.interrupted ? EXIT.interrupted : exitCodeOf(results);
+  progress.finish(results, exitCode);
+  process.exitCode = exitCode;
+}
+
+/** `paybox bench list`: the scenarios that come with the program. */
+export async function list(options: { json?: boolean }): Promise<void> {
+  const library = [...(await scenariosIn(LIBRARY))];
+  const rows = await Promise.all(
+    library.map(async ([scenario, path]) => {
+      const read = await readScenario(path);
+      const { name, about = '', boxes } = read;
+      return { scenario, name, about, boxes, needs: [...capabilitiesNeeded(read)] };
+    }),
+  );
+  if (options.json === true) for (const row of rows) process.stdout.write(`${JSON.stringify(row)}\n`);
+  else process.stdout.write(`${table(rows.map((it) => [it.scenario, it.name]))}\n`);
+}
+
+/** A path, or the name of a scenario that comes with the program. */
+async function pathOf(name: string): Promise<string> {
+  if (isFileName(name)) return resolve(name);
+  const library = await scenariosIn(LIBRARY);
+  const found = library.get(name);
+  if (found !== undefined) return found;
+  const known = [...library.keys()].join(', ');
+  throw new ConfigError(`bench run ${name}: expected a file that ends in .yaml, or one of ${known}`);
+}
+
+function withSecrets(options: BenchOptions): TargetOptions {
+  const { passwordFile } = options;
+  const password = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
+  return { ...options, password, adminToken: adminTokenOf(options), boxToken: boxTokenOf(options) };
+}
+
+function exitCodeOf(results: readonly Result[]): number {
+  if (results.some(({ outcome }) => outcome === 'failed')) return EXIT.failed;
+  return results.some(({ outcome }) => outcome === 'missing') ? EXIT.missing : EXIT.passed;
+}

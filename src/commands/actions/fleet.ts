@@ -1,0 +1,173 @@
+import { type BoxTransport, transportNamed } from '../../agent/transports/registry.ts';
+import { judge, SETTLE_TIMEOUT_MS } from '../../bench/fleet/judge.ts';
+import { type LoadPlan, runLoad } from '../../bench/fleet/load.ts';
+import {
+  type Figure,
+  figuresOf,
+  Measurements,
+  progressLine,
+  showProgress,
+  summaryOf,
+} from '../../bench/fleet/measurements.ts';
+import { OrderTracker } from '../../bench/fleet/order-tracker.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { ConfigError } from '../../lib/errors.ts';
+import type { Logger } from '../../lib/log.ts';
+import { seededRandom, systemRandom } from '../../lib/random.ts';
+import { table } from '../../lib/text.ts';
+import { Closers, fileLog, StopSignal } from '../shared/daemon.ts';
+import { adminTokenOf, assertHidden, secretFrom } from '../shared/secrets.ts';
+import { anySeed, noLog } from './bench-target.ts';
+import { type FleetBox, startFleetBoxes } from './fleet-boxes.ts';
+import { externalEnvironment, type FleetEnvironment, managedEnvironment } from './fleet-environment.ts';
+
+export interface FleetOptions {
+  boxes: number;
+  seconds?: number;
+  pushes?: number;
+  rate?: number;
+  transport?: string | undefined;
+  seed?: number;
+  json?: boolean;
+  log?: string;
+  gateway?: string;
+  identities?: string;
+  broker?: string;
+  username?: string;
+  passwordFile?: string;
+  account?: string;
+  bank?: string;
+  holder?: string;
+  adminTokenFile?: string;
+}
+
+const EXIT = { right: 0, wrong: 1, interrupted: 130 } as const;
+/** Each box has an order about so often, unless a rate is given. */
+const SECONDS_PER_PUSH = 10;
+const SECONDS = 30;
+const KIBIBYTE = 1_024;
+/** Of its random UUID, enough to tell runs apart; the content of a test callback has 19 characters. */
+const RUN_ID_CHARS = 7;
+
+/** What a run knows at its end, however it ended. */
+interface Run {
+  tracker: OrderTracker;
+  measured: Measurements;
+  log: Logger;
+  boxes: FleetBox[];
+  seed: number;
+  signal: AbortSignal;
+}
+
+/** `paybox fleet`: many boxes in this process; exit code 0 when the money was right, 1 when it was not. */
+export async function fleet(options: FleetOptions): Promise<void> {
+  const transport = transportNamed('--transport', options.transport);
+  const stop = new StopSignal();
+  const ending = new AbortController();
+  void stop.received.then(() => ending.abort());
+  const closers = new Closers();
+  const run: Run = {
+    tracker: new OrderTracker(systemClock),
+    measured: new Measurements(),
+    log: options.log === undefined ? noLog() : fileLog(options.log),
+    boxes: [],
+    seed: options.seed ?? anySeed(),
+    signal: ending.signal,
+  };
+  const done = new AbortController();
+  const line = () => progressLine(run.boxes.filter((box) => box.isOnline()).length, options.boxes, run.measured);
+  const telling = showProgress(process.stderr, { line, clock: systemClock, signal: done.signal });
+  try {
+    const deps = { clock: systemClock, random: systemRandom, log: run.log, closers };
+    const ground = await groundOf({ ...options, transport }, deps);
+    const figures = await measure(ground, options, run, closers);
+    done.abort();
+    await telling;
+    tell(figures, options, run);
+  } finally {
+    done.abort();
+    await telling;
+    await closers.close();
+  }
+}
+
+function groundOf(
+  options: Omit<FleetOptions, 'transport'> & { transport: BoxTransport },
+  deps: Parameters<typeof managedEnvironment>[2],
+): Promise<FleetEnvironment> {
+  const { boxes, transport, gateway, identities, broker, passwordFile } = options;
+  if (gateway === undefined) {
+    if (identities !== undefined || broker !== undefined) {
+      throw new ConfigError('--identities and --broker belong to --gateway: alone the fleet makes its own');
+    }
+    return managedEnvironment(boxes, transport, deps);
+  }
+  if (!URL.canParse(gateway)) throw new ConfigError(`--gateway ${gateway}: expected http://127.0.0.1:8800 or the like`);
+  if (identities === undefined) {
+    const what = 'a folder of `paybox provision`, or a YAML file that lists boxes with their secrets';
+    throw new ConfigError(`--gateway needs --identities: ${what}`);
+  }
+  const adminToken = adminTokenOf(options);
+  assertHidden(adminToken, '--gateway', gateway);
+  const password = passwordFile === undefined ? undefined : secretFrom('--password-file', passwordFile);
+  return externalEnvironment(boxes, { ...options, gateway, identities, broker, password, adminToken }, deps);
+}
+
+/** Starts the boxes, opens the shops, and judges; as far as that comes before the signal. */
+async function measure(ground: FleetEnvironment, options: FleetOptions, run: Run, closers: Closers): Promise<Figure[]> {
+  const { tracker, measured, log, boxes, signal, seed } = run;
+  const { gateway, toldPartner, confirmsDisplayed } = ground;
+  const clock = systemClock;
+  const beforeBytes = process.memoryUsage.rss();
+  closers.add(async () => void (await Promise.all(boxes.map((box) => box.close()))));
+  const beganMs = clock.monotonicMs();
+  await startFleetBoxes(ground.setups, boxes, { clock, random: systemRandom, log, tracker, signal });
+  measured.allRegisteredMs = clock.monotonicMs() - beganMs;
+  for (const { registeredMs } of boxes) measured.registeredMs.push(registeredMs);
+  const withBoxesBytes = process.memoryUsage.rss();
+  const runId = `F${systemRandom.uuid().slice(0, RUN_ID_CHARS).toUpperCase()}`;
+  const plan: LoadPlan = {
+    pushesPerSecond: options.rate ?? Math.max(1, options.boxes / SECONDS_PER_PUSH),
+    pushes: options.pushes ?? Number.POSITIVE_INFINITY,
+    seconds: options.seconds ?? (options.pushes === undefined ? SECONDS : undefined),
+    confirmsDisplayed,
+  };
+  const shops = { gateway, tracker, measured, clock, random: seededRandom(seed), runId, signal };
+  if (!signal.aborted) await runLoad(boxes, plan, shops);
+  const evidence = {
+    gateway,
+    boxes,
+    tracker,
+    measured,
+    clock,
+    toldPartner,
+    settleTimeoutMs: SETTLE_TIMEOUT_MS,
+    signal,
+  };
+  if (!signal.aborted) await judge(evidence);
+  const mostBytes = process.resourceUsage().maxRSS * KIBIBYTE;
+  return figuresOf(boxes.length, measured, tracker, { beforeBytes, withBoxesBytes, mostBytes });
+}
+
+function tell(figures: readonly Figure[], options: FleetOptions, { tracker, measured, signal, seed }: Run): void {
+  const { listed, omitted } = tracker.problems;
+  if (options.json === true) {
+    for (const figure of figures) process.stdout.write(`${JSON.stringify(figure)}\n`);
+  } else {
+    process.stdout.write(`${table(summaryOf(figures, measured))}\n`);
+  }
+  for (const problem of listed) process.stderr.write(`WRONG: ${problem}\n`);
+  if (omitted > 0) process.stderr.write(`WRONG: ${omitted} more\n`);
+  const confirmed = measured.confirmedMs.length;
+  if (!signal.aborted && confirmed === 0) process.stderr.write('WRONG: no push was confirmed\n');
+  const isRight = listed.length === 0 && confirmed > 0;
+  const verdict = signal.aborted
+    ? 'interrupted, not judged'
+    : isRight
+      ? 'the money is right'
+      : 'the money is NOT right';
+  process.stderr.write(
+    `${options.boxes} boxes, ${transportNamed('--transport', options.transport).name}, seed ${seed}: ${verdict}\n`,
+  );
+  process.exitCode = signal.aborted ? EXIT.interrupted : isRight ? EXIT.right : EXIT.wrong;
+}
