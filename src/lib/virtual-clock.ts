@@ -65,12 +65,6 @@ export class VirtualClock implements Clock {
     return awaited.map((it) => it.atMs - this.#nowMs).sort((a, b) => a - b);
   }
 
-  /** How long until the first sleeper wakes, in milliseconds; one that was given up counts until its time. Infinity without one. */
-  soonestMs(): number {
-    const [next] = this.#heap;
-    return next === undefined ? Number.POSITIVE_INFINITY : next.atMs - this.#nowMs;
-  }
-
   /** Goes on by `ms` milliseconds. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms;
