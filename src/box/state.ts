@@ -96,7 +96,7 @@ export interface BoxState {
   /** The ids of the reports at the head of `unsent` that were sent in this session. */
   readonly inFlight: readonly string[];
   readonly resendAtMs: number | undefined;
-  /** Payments whose screen no display has confirmed yet, the oldest first, at most `UNTOLD_MAX`. */
+  /** Payments whose screen no display has confirmed yet, the oldest first, at most `UNCONFIRMED_MAX`. */
   readonly unconfirmedPayments: readonly Payment[];
   /** An order from before a restart that this box's calendar clock cannot date; the gateway's welcome can. */
   readonly undatedOrder: Order | undefined;

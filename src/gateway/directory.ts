@@ -32,11 +32,11 @@ export interface Directory {
 
 export function createDirectory(config: GatewayConfig, enrolled: EnrolledSecrets = new Map()): Directory {
   const partners = new Map(config.partners.map((it) => [it.username, it]));
-  const owners = new Map(config.partners.flatMap((it) => it.accounts.map((account) => [account, it.username])));
+  const partnerOf = new Map(config.partners.flatMap((it) => it.accounts.map((account) => [account, it.username])));
   const accounts = new Map<string, Account>();
   for (const it of config.accounts) {
     const bank = findBank(it.bankCode);
-    if (bank !== undefined) accounts.set(it.bankAccount, { ...it, bank, partner: owners.get(it.bankAccount) });
+    if (bank !== undefined) accounts.set(it.bankAccount, { ...it, bank, partner: partnerOf.get(it.bankAccount) });
   }
   const byTerminal = new Map(config.boxes.map((it) => [it.terminalCode, it]));
   const bySerial = new Map(config.boxes.map((it) => [it.serialNumber, it]));

@@ -18,7 +18,7 @@ const head = {
 const call = z.object({
   ...head,
   kind: z.literal('call'),
-  /** The partner who has shown to be one; null for owners and strangers. */
+  /** The partner who has shown to be one; null for admins and strangers. */
   by: z.string().nullable(),
   method: z.string(),
   /** That of a service call without `{base_url}`. */

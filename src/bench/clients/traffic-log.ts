@@ -68,7 +68,7 @@ export class TrafficLogClient {
     const { status, body } = await request(url, { headers: this.#headers });
     if (status === 401) {
       throw new ConfigError(
-        `the gateway at ${this.#origin} tells this to its owners only`,
+        `the gateway at ${this.#origin} tells this to admins only`,
         'run it on the machine of the gateway, or name its adminToken with --admin-token-file',
       );
     }

@@ -31,7 +31,7 @@ export interface AdminOptions {
   adminToken?: string | undefined;
 }
 
-/** The gateway's own routes for its owners, `/_mock`, as a command uses them. */
+/** The gateway's own routes (`/_mock`), as a command uses them. */
 export class AdminClient {
   readonly #origin: string;
   readonly #token: string | undefined;
