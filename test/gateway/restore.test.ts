@@ -116,9 +116,11 @@ describe('a restore that is interrupted', () => {
       const seen = new Set<string>();
       for (const [i, error] of errors.slice(0, -1).entries()) {
         const dataDir = join(out, String(i + 1));
-        const said = /there, as it was|no gateway starts until then|the backup is in its place/.exec(error ?? '')?.[0];
+        const said = /the earlier files are unchanged|no gateway starts until then|the backup is in its place/.exec(
+          error ?? '',
+        )?.[0];
         seen.add(String(said));
-        if (said === 'there, as it was') {
+        if (said === 'the earlier files are unchanged') {
           // SQLite leaves its shared memory beside a log that it has read.
           const left = (await readdir(dataDir)).filter((name) => !name.endsWith('-shm'));
           expect(left, String(error)).toEqual(names);
@@ -126,9 +128,13 @@ describe('a restore that is interrupted', () => {
         const found = await start(dataDir);
         expect(found instanceof ConfigError, String(error)).toBe(said === 'no gateway starts until then');
         if (said === 'the backup is in its place') expect(found).toEqual(NEW);
-        if (said === 'there, as it was') expect(found).toEqual(OLD);
+        if (said === 'the earlier files are unchanged') expect(found).toEqual(OLD);
       }
-      expect([...seen]).toEqual(['there, as it was', 'no gateway starts until then', 'the backup is in its place']);
+      expect([...seen]).toEqual([
+        'the earlier files are unchanged',
+        'no gateway starts until then',
+        'the backup is in its place',
+      ]);
     },
     LONG_MS,
   );

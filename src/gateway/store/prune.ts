@@ -3,9 +3,9 @@ import { recordPruned } from './integrity/ledger.ts';
 import { CLOCK_ERROR_MS_MAX, type Tables } from './schema/tables.ts';
 
 const RETENTION_MS = 30 * 86_400_000;
-/** At most so many finished rows of each kind are kept. */
+/** Finished rows of each kind that are kept. */
 const KEPT_MAX = 100_000;
-/** Rows of one transaction: nothing else waits for longer than that. */
+/** Rows of one transaction. Other queries wait for it, so it must be short. */
 const BATCH_ROWS_MAX = 20;
 
 export interface RetentionLimits {
@@ -13,7 +13,10 @@ export interface RetentionLimits {
   keptMax: number;
 }
 
-/** What one transaction deleted. An order goes with its last pushes, a payment with its notices and callbacks. */
+/**
+ * Rows that one transaction deleted. An order is deleted with its last pushes, a payment with its notices and
+ * callbacks.
+ */
 export interface Pruned {
   kind: PrunedTable | 'qrCodes';
   deleted: number;
@@ -23,13 +26,13 @@ export interface Pruned {
 
 type PrunedTable = 'pushes' | 'orders' | 'payments';
 
-/** Rows are due up to this `seq`, and those last changed before this time. */
+/** A row is due if its `seq` is at most `uptoSeq`, or if it last changed before `beforeMs`. */
 interface Due {
   uptoSeq: number;
   beforeMs: number;
 }
 
-/** The last row that was looked at, and the newest time at which one up to it was made. */
+/** The last row that was read, and the newest creation time of the rows up to it. */
 interface Cursor {
   seq: number;
   madeMs: number;
@@ -42,10 +45,10 @@ interface Batch extends Omit<Pruned, 'kind'> {
 const START: Cursor = { seq: 0, madeMs: Number.NEGATIVE_INFINITY };
 
 /**
- * Deletes finished rows that are older than 30 days or beyond the newest 100,000, oldest first, one batch each time that
- * the caller asks for the next. It keeps, whatever their age and number, an order or push that a box may still show, and
- * a payment that a box has not reported or whose callback is pending. A payment whose callback failed goes by number
- * only. Pushes go first: otherwise an order that is pushed again and again would go with all its pushes at once, or never.
+ * Deletes finished rows that are older than 30 days or beyond the newest 100,000: oldest first, one batch per
+ * iteration. It always keeps an order or push that a box may still show, and a payment that a box has not reported or
+ * whose callback is pending. A payment whose callback failed is deleted by number only, not by age. Pushes go first:
+ * otherwise an order that is pushed again and again would be deleted with all its pushes at once, or never.
  */
 export async function* prune(
   db: Kysely<Tables>,
@@ -73,15 +76,15 @@ export async function* prune(
   }
 }
 
-/** The highest `seq` beyond the newest `keptMax`; 0 when there are fewer. */
+/** `seq` of the newest row beyond `keptMax` rows; 0 if there is none. */
 async function newestBeyond(db: Kysely<Tables>, table: PrunedTable, keptMax: number): Promise<number> {
   const rows = db.selectFrom(table).select('seq').orderBy('seq', 'desc').limit(1).offset(keptMax);
   return (await rows.executeTakeFirst())?.seq ?? 0;
 }
 
 /**
- * Deletes the rows of the next batch that are due and finished; `undefined` when none is due. A row counts as made no
- * earlier than those before it, because the calendar clock may have been set back when it was made.
+ * Deletes the due and finished rows of the next batch; returns `undefined` when no row is due. A row counts as created
+ * no earlier than the rows before it, because the calendar clock may have been set back.
  */
 async function pruneBatch(
   db: Kysely<Tables>,
@@ -111,8 +114,8 @@ async function pruneBatch(
   const ids = dueRows.map(({ id }) => id);
   if (kind === 'pushes') return { deleted: await prunePushes(db, ids, due, atMs), next };
   if (kind === 'orders') return { deleted: await pruneOrders(db, ids, atMs), next };
-  const young = dueRows.filter(({ seq }) => seq > due.uptoSeq).map(({ id }) => id);
-  return { ...(await prunePayments(db, ids, new Set(young))), next };
+  const dueByAge = dueRows.filter(({ seq }) => seq > due.uptoSeq).map(({ id }) => id);
+  return { ...(await prunePayments(db, ids, new Set(dueByAge))), next };
 }
 
 /** Keeps the newest and the last shown push of an order, and pushes that an absent box has not ended. */
@@ -153,17 +156,17 @@ async function pruneOrders(db: Kysely<Tables>, ids: string[], atMs: number): Pro
   return finished.length;
 }
 
-/** Keeps what is not reported or pending, and of the `young` also those whose callback failed. */
+/** Keeps unreported payments, those with a pending callback, and those due by age alone whose callback failed. */
 async function prunePayments(
   db: Kysely<Tables>,
   ids: string[],
-  young: ReadonlySet<string>,
+  dueByAge: ReadonlySet<string>,
 ): Promise<{ deleted: number; undelivered: number }> {
   const unreported = db.selectFrom('notices').select('payment_id as id').where('reported_at_ms', 'is', null);
   const callbacks = db.selectFrom('callbacks').select('payment_id as id').where('payment_id', 'in', ids);
   const failed = await callbacks.where('status', '=', 'failed').execute();
   const finished = without(ids, [
-    ...failed.filter(({ id }) => young.has(id)),
+    ...failed.filter(({ id }) => dueByAge.has(id)),
     ...(await unreported.where('payment_id', 'in', ids).execute()),
     ...(await callbacks.where('status', '=', 'pending').execute()),
   ]);
@@ -182,7 +185,7 @@ function without(ids: string[], kept: { id: string }[]): string[] {
   return ids.filter((id) => !keptIds.has(id));
 }
 
-/** A generated QR is only a picture to look at: it goes by age and number alone. */
+/** Generated QRs are only pictures: they are deleted by age and number alone. */
 async function pruneQrCodes(db: Kysely<Tables>, beforeMs: number, keptMax: number): Promise<number> {
   const beyond = await db
     .selectFrom('qr_codes')

@@ -5,9 +5,9 @@ import { CLOCK_ERROR_MS_MAX } from './schema/tables.ts';
 import type { Store } from './store.ts';
 
 const INTERVAL_MS = 3_600_000;
-/** Between two batches, for other work. */
+/** Pause between two batches, so that other work gets its turn. */
 const PAUSE_MS = 50;
-/** A calendar clock that says the gateway was off for longer is not trusted. */
+/** Longest time that the gateway may have been off. A calendar clock that says more is not trusted. */
 const OFF_MS_MAX = 7 * 86_400_000;
 
 export interface PrunerDeps {
@@ -16,12 +16,12 @@ export interface PrunerDeps {
   log: Logger;
 }
 
-/** Keeps the store within its limits, at the start and every hour, while the gateway works. */
+/** Prunes the store at the start and every hour. */
 export class Pruner {
   readonly #deps: PrunerDeps;
   readonly #closing = new AbortController();
   #pruning: Promise<void> = Promise.resolve();
-  /** The last trusted calendar time, and the monotonic time of that. */
+  /** The last trusted calendar time, and the monotonic time at which it was taken. */
   #trusted: { wallMs: number; atMs: number } | undefined;
   #isLogged = false;
 
@@ -53,9 +53,9 @@ export class Pruner {
   }
 
   /**
-   * The time that decides what is old: the calendar's, but only as far ahead as time has passed since the last one, and
-   * a tolerance. A clock that jumped ahead so deletes nothing; it is followed as fast as the gateway runs. One that was
-   * set back is logged too, because the rows of that time get a wrong date.
+   * Returns the time that decides which rows are old: the calendar time, but at most the last trusted time plus the
+   * time passed since, plus a tolerance. So a clock that jumps ahead deletes nothing. A clock that was set back is
+   * logged too, because new rows get a wrong date.
    */
   async #trustedMs(): Promise<number> {
     const { store, clock, log } = this.#deps;
@@ -65,7 +65,7 @@ export class Pruner {
     const aheadMaxMs = this.#trusted === undefined ? OFF_MS_MAX : CLOCK_ERROR_MS_MAX;
     const isWrong = wallMs > passedMs + aheadMaxMs || wallMs < passedMs - CLOCK_ERROR_MS_MAX;
     if (isWrong && !this.#isLogged) {
-      const fix = 'set the clock of this machine; if it is right, old rows are only kept for so much longer';
+      const fix = 'set the clock of this machine; if it is right, nothing is lost, old rows are only kept longer';
       const time = (ms: number) => new Date(ms).toISOString();
       log.warn('clock-not-trusted', { clock: time(wallMs), expected: time(passedMs), fix });
     }
@@ -82,7 +82,7 @@ export class Pruner {
     for await (const { kind, deleted, undelivered = 0 } of store.prune(await this.#trustedMs())) {
       pruned[kind] += deleted;
       if (undelivered > 0) {
-        log.warn('undelivered-payments-deleted', { count: undelivered, reason: 'too many newer ones are kept' });
+        log.warn('undelivered-payments-deleted', { count: undelivered, reason: 'the store is full of newer payments' });
       }
       await clock.sleep(PAUSE_MS, signal);
       if (signal.aborted) break;

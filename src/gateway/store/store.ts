@@ -22,7 +22,7 @@ const PROBE = 'write-probe';
 /** Setting with the last trusted calendar time. */
 const TRUSTED_TIME = 'believed-time-ms';
 
-/** Everything that the gateway must not forget. */
+/** Data of the gateway that survives a restart. */
 export interface Store {
   orders: OrderStore;
   qrCodes: QrCodeStore;
@@ -30,23 +30,23 @@ export interface Store {
   callbacks: CallbackStore;
   knownLogins: KnownLoginStore;
   enrolmentRequests: EnrolmentRequestStore;
-  /** Reads them all; called once a gateway. */
+  /** Reads all secrets into memory; called once. */
   boxSecrets(): Promise<BoxSecretStore>;
-  /** Returns the setting; `make` gives its value when there is none. */
+  /** Returns a setting. A missing one is created with the value of `make`. */
   setting(name: string, make: () => string): Promise<string>;
   /** Changes an existing setting. */
   replaceSetting(name: string, value: string): Promise<void>;
-  /** The last trusted calendar time; without one the time of the newest row, or in an empty store `wallMs`. */
+  /** The last trusted calendar time; without one the time of the newest row, or `wallMs` for an empty store. */
   trustedTimeMs(wallMs: number): Promise<number>;
   saveTrustedTime(wallMs: number): Promise<void>;
-  /** Writes a row; rejects with the reason when the store cannot be written: the disk is full, read-only or gone. */
+  /** Writes a row. Rejects with the reason when the store cannot be written: the disk is full, read-only or gone. */
   check(): Promise<void>;
-  /** Deletes what is finished and beyond the limits, by default the gateway's own, batch by batch. */
+  /** Deletes finished rows beyond the limits, batch by batch. */
   prune(atMs: number, limits?: RetentionLimits): AsyncGenerator<Pruned, void>;
-  /** A complete copy as of now, in a file that is gone once it is closed. Throws PayboxError `NO_BACKUP`. */
+  /** A complete copy as of now. Its file is deleted when it is closed. Throws PayboxError `NO_BACKUP`. */
   backup(): Promise<FileHandle>;
   close(): Promise<void>;
-  /** Settles, with the error to show, once another gateway has taken the store over; `undefined` where none can. */
+  /** Resolves with an error once another gateway has taken over the store; `undefined` where none can. */
   superseded: Promise<PayboxError> | undefined;
 }
 
@@ -55,18 +55,18 @@ export type OnStandby = (reason: string) => void;
 
 export interface StoreHooks {
   onStandby?: OnStandby | undefined;
-  /** Makes damaged callbacks and notices again; without it they are lost. */
+  /** Recreates damaged callbacks and notices; without it they are lost. */
   deliveriesFor?: DeliveriesFor;
 }
 
-/** A PostgreSQL database, or else a SQLite file in the folder. */
+/** A PostgreSQL database, or else a SQLite file in dataDir. */
 export interface StorePlace extends StoreLocation {
   /** Whether to wait while another gateway uses the database. */
   standby?: boolean | undefined;
 }
 
 /**
- * Opens the store, applies its migrations, and checks it for damage and loss. Makes its folder. Throws ConfigError, and
+ * Opens the store, with its folder, applies its migrations, and checks it for damage and loss. Throws ConfigError, and
  * MissingPeerError when the database server does not answer.
  */
 export async function openStore(
@@ -134,9 +134,9 @@ async function newestRowMs(db: Kysely<Tables>): Promise<number | undefined> {
 
 interface OpenDatabase {
   db: Kysely<Tables>;
-  /** Throws when a restart would not find what is written. */
+  /** Throws when the store is no longer at its path: a restart would not find new data. */
   assertInPlace: () => void;
-  /** Turns an error at the start into one with advice. */
+  /** Adds advice to an error of the start. */
   problem: (error: unknown) => Error;
   backup: () => Promise<FileHandle>;
   superseded: Promise<PayboxError> | undefined;
@@ -175,7 +175,7 @@ async function openPostgres(
       if (waits) log.info('store-taken-over');
       return { db, assertInPlace: () => undefined, problem, backup, superseded };
     } catch (error) {
-      // Each round waits for the lock for some seconds.
+      // Each round waits some seconds for the lock.
       if (!(standby && error instanceof DatabaseInUseError)) throw problem(error);
       if (!waits) {
         log.info('store-in-use-waiting', { reason: error.message });
@@ -203,7 +203,7 @@ async function migrated(dialect: Dialect, write: (db: Kysely<Tables>) => Promise
   }
 }
 
-/** Changes a value each time: the same value again might not reach the disk. */
+/** Changes the value each time: an unchanged value might not reach the disk. */
 async function writeProbe(db: Kysely<Tables>): Promise<void> {
   await db
     .insertInto('settings')

@@ -3,12 +3,12 @@ import { type FileHandle, open, statfs } from 'node:fs/promises';
 import { ConfigError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
 
 const COPY_BYTES_AT_ONCE = 1_048_576;
-/** First bytes of a SQLite file, and of what pg_dump writes with --format=custom. */
+/** First bytes of a SQLite file, and of a file by `pg_dump --format=custom`. */
 const SQLITE_MAGIC = 'SQLite format 3\0';
 const POSTGRES_MAGIC = 'PGDMP';
 const FIX = 'name a file that paybox backup has made';
 
-/** An open backup: everything is done through its handle, because the name may be given to another file meanwhile. */
+/** An open backup. It is read through its handle only, because another file may get its name meanwhile. */
 export interface BackupFile {
   file: string;
   kind: 'sqlite' | 'postgres';
@@ -16,7 +16,7 @@ export interface BackupFile {
   handle: FileHandle;
 }
 
-/** Opens a backup and finds out its kind; the caller closes it. Throws ConfigError for a file that is no backup. */
+/** Opens a backup and detects its kind; the caller closes it. Throws ConfigError for a file that is no backup. */
 export async function openBackup(file: string): Promise<BackupFile> {
   let handle: FileHandle | undefined;
   try {
@@ -41,7 +41,7 @@ function kindOf(begin: string, file: string): BackupFile['kind'] {
   throw new ConfigError(`${file} is no backup of a gateway`, FIX);
 }
 
-/** Copies it durably to a file in this folder. Throws ConfigError without room, or when the backup shrinks meanwhile. */
+/** Copies a backup durably into this folder. Throws ConfigError without room, or when the backup shrinks meanwhile. */
 export async function copyBackup({ file, handle, sizeBytes }: BackupFile, target: FileHandle, folder: string) {
   const { bavail, bsize } = await statfs(folder);
   if (sizeBytes > bavail * bsize) {
@@ -53,7 +53,7 @@ export async function copyBackup({ file, handle, sizeBytes }: BackupFile, target
   for (let at = 0; at < sizeBytes; ) {
     const { bytesRead } = await handle.read(chunk, 0, Math.min(chunk.length, sizeBytes - at), at);
     if (bytesRead === 0) {
-      throw new ConfigError(`${file} was cut while it was copied`, 'run it again when nobody writes it');
+      throw new ConfigError(`${file} was cut while it was copied`, 'run it again when no program writes to that file');
     }
     await target.writeFile(chunk.subarray(0, bytesRead));
     at += bytesRead;

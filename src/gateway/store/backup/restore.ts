@@ -19,7 +19,7 @@ interface RestorePaths {
   mark: string;
   /** An incomplete copy, which a start ignores. */
   incomingStore: string;
-  /** Exists from before the first file is moved until it becomes the mark. */
+  /** Mark of the new store: exists before the first file is moved, until it is renamed to `mark`. */
   incomingMark: string;
   /** The complete copy: while it exists every start is refused, and the next restore finishes this one. */
   restoring: string;
@@ -28,11 +28,11 @@ interface RestorePaths {
 }
 
 /**
- * Puts a backup in place of the SQLite store in this folder. With `replace` an existing store is moved aside with all its
- * files. Wherever this is interrupted, a start finds the complete old store or the complete new one, or is refused until
- * a restore ends. An interrupted restore is finished under its own stamp, so that the files of the old store keep one
- * name. Returns what the backup holds, and the path that the old store has now. Throws ConfigError when a store exists or
- * is in use, and PayboxError `STORAGE_FAULT` that says what the folder holds.
+ * Puts a backup in place of the SQLite store in this folder. With `replace` the files of an existing store are renamed
+ * first. Wherever this is interrupted, the next start finds the complete old store or the complete new one, or is
+ * refused until a restore ends. An interrupted restore is finished under its own stamp, so that the files of the old
+ * store share one prefix. Returns a summary of the backup and the new path of the old store. Throws ConfigError when a
+ * store exists or is in use, and PayboxError `STORAGE_FAULT` that says what the folder contains.
  */
 export async function restoreBackup(
   backup: BackupFile,
@@ -63,9 +63,9 @@ export async function restoreBackup(
   }
 }
 
-/** Removes the folder and those above it that this restore has made. */
+/** Removes the folder and its parents that this restore made. */
 async function removeEmpty(folder: string, firstMade: string): Promise<void> {
-  // A folder that somebody uses meanwhile stays.
+  // A folder that is in use meanwhile stays: rmdir fails.
   for (let at = resolve(folder); at.startsWith(resolve(firstMade)); at = dirname(at)) {
     await rmdir(at).catch(() => undefined);
   }
@@ -88,18 +88,18 @@ function asideOf({ dataDir, asidePrefix }: RestorePaths, file: string): string {
   return join(dataDir, basename(file).replace(/^gateway\./, asidePrefix));
 }
 
-/** Existing files of the store: with its log, and with its mark, because the new store has other payments. */
+/** Existing files of the store. The mark is one of them, because it does not fit the payments of the new store. */
 async function filesOfStore({ dataDir, store, mark }: RestorePaths): Promise<string[]> {
   const own = [store, `${store}-wal`, `${store}-shm`, mark];
   return (await readdir(dataDir)).map((name) => join(dataDir, name)).filter((file) => own.includes(file));
 }
 
-/** An interrupted restore may have placed its own mark already, which does not belong to the old store. */
+/** An interrupted restore may have placed its own mark already. It does not belong to the old store. */
 async function takeMarkBack({ restoring, incomingMark, mark }: RestorePaths): Promise<void> {
   if (existsSync(restoring) && !existsSync(incomingMark) && existsSync(mark)) await rename(mark, incomingMark);
 }
 
-/** Copies and checks the backup, and makes its mark, durably. From its last step on every start is refused. */
+/** Copies and checks the backup, and writes its mark, durably. After the last step every start is refused. */
 async function copyIn(backup: BackupFile, paths: RestorePaths): Promise<BackupSummary> {
   const { dataDir, incomingStore, incomingMark, restoring } = paths;
   const owner = await stat(dataDir);
@@ -109,7 +109,7 @@ async function copyIn(backup: BackupFile, paths: RestorePaths): Promise<BackupSu
   try {
     if (process.getuid?.() === 0) await target.chown(owner.uid, owner.gid);
     await copyBackup(backup, target, dataDir);
-    // The copy is checked, not the backup: whoever owns that may change it at any time.
+    // The copy is checked, not the backup: the owner of the backup may change it at any time.
     summary = await verifyBackup(incomingStore, backup.file);
   } catch (error) {
     await rm(incomingStore, { force: true });
@@ -124,7 +124,7 @@ async function copyIn(backup: BackupFile, paths: RestorePaths): Promise<BackupSu
   return summary;
 }
 
-/** Each step is durable before the next one; the last one allows a start again. */
+/** Each step is durable before the next one. After the last one a start is possible again. */
 async function putInPlace(paths: RestorePaths): Promise<void> {
   for (const old of await filesOfStore(paths)) await rename(old, asideOf(paths, old));
   await syncFolder(paths.dataDir);
@@ -133,18 +133,18 @@ async function putInPlace(paths: RestorePaths): Promise<void> {
   await rename(paths.restoring, paths.store);
 }
 
-/** Removes useless files; returns an error that says what the folder holds, and what to do. */
+/** Removes incomplete files. Returns an error that says what the folder contains, and what to do. */
 async function interrupted(paths: RestorePaths, isPlaced: boolean, cause: unknown): Promise<PayboxError> {
   const { dataDir, restoring, incomingStore, incomingMark, asidePrefix } = paths;
   const isMidway = existsSync(restoring);
   const remains = [incomingStore, `${incomingMark}.new`, ...(isMidway ? [] : [incomingMark])];
-  // The next restore overwrites what a failing disk does not let go.
+  // A file that cannot be removed is overwritten by the next restore.
   await Promise.allSettled(remains.map((file) => rm(file, { force: true })));
-  const before = `what was there before is there, or begins with ${asidePrefix}`;
-  let fix = 'what was there is there, as it was';
+  const before = `the earlier files are still there, or begin with ${asidePrefix}`;
+  let fix = 'the earlier files are unchanged';
   if (isMidway) fix = `correct that, and run it again to finish it: no gateway starts until then; ${before}`;
   if (isPlaced) fix = `the backup is in its place, but a power cut may undo that; ${before}`;
-  const what = `${dataDir} does not take the store: ${reasonOf(cause)}`;
+  const what = `the store cannot be put into ${dataDir}: ${reasonOf(cause)}`;
   return new PayboxError('STORAGE_FAULT', what, { severity: 'fatal', fix, cause });
 }
 
@@ -160,7 +160,7 @@ function assertUnused(path: string): void {
     }
   } catch (error) {
     const isBusy = error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === BUSY;
-    // Any other error may be the reason for the restore.
+    // Other errors do not matter: damage may be the reason for the restore.
     if (isBusy) throw new ConfigError(`a gateway uses the store ${path}`, 'stop it first');
   }
 }

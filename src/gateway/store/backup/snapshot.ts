@@ -4,7 +4,7 @@ import { PayboxError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
 
 const OWNER_ONLY = 0o600;
 const MIB = 1_048_576;
-/** A copy leaves this much to the store, which grows meanwhile. */
+/** Free space that a copy must leave: the store grows meanwhile. */
 const ROOM_LEFT_BYTES_MIN = 16 * MIB;
 
 /** Makes copies of a store that is in use, one at a time. */
@@ -18,13 +18,13 @@ export class SnapshotMaker {
     this.#store = store;
     this.#copyTo = copyTo;
     this.#copy = `${store}.backup`;
-    // A gateway that was killed left it.
+    // A gateway that was killed may have left one.
     rmSync(this.#copy, { force: true });
   }
 
   /**
-   * Makes a complete copy in a file without a name, which is gone once it is closed. Throws PayboxError `NO_BACKUP` when
-   * another one is being made, or when the copy would take the room that payments need.
+   * Makes a complete copy. Its file has no name and is deleted when it is closed. Throws PayboxError `NO_BACKUP` while
+   * another one is made, or when too little space would be left for payments.
    */
   async make(): Promise<FileHandle> {
     if (this.#isBusy) throw noBackup('another backup is being made', 'ask again when it is done');

@@ -9,23 +9,23 @@ export function storeFile(dataDir: string): string {
   return join(dataDir, 'gateway.sqlite');
 }
 
-/** Path of the new store while a restore moves files; `stamp` is also in the names of the files that it moves aside. */
+/** Path of the new store while a restore moves files. The names of the moved files contain the same `stamp`. */
 export function restoringFile(dataDir: string, stamp: string): string {
   return join(dataDir, `gateway.restoring-${stamp}.sqlite`);
 }
 
-/** The stamp of a restore that was interrupted in this folder. */
+/** Stamp of an interrupted restore in this folder. */
 export function stampOfStoppedRestore(dataDir: string): string | undefined {
   if (!existsSync(dataDir)) return undefined;
   return readdirSync(dataDir).flatMap((name) => RESTORING.exec(name)?.[1] ?? [])[0];
 }
 
-/** Throws ConfigError after an interrupted restore: the files may belong to two stores, or to none. */
+/** Throws ConfigError after an interrupted restore: the files in the folder may belong to different stores. */
 export function refuseStoppedRestore(dataDir: string): void {
   const stamp = stampOfStoppedRestore(dataDir);
   if (stamp === undefined) return;
   throw new ConfigError(
     `dataDir: a restore was stopped midway: ${restoringFile(dataDir, stamp)} is not in its place yet`,
-    `run paybox restore again, with --replace, to finish it; what was there before is there, or begins with gateway.before-${stamp}`,
+    `run paybox restore again, with --replace, to finish it; the earlier files are still there, or begin with gateway.before-${stamp}`,
   );
 }

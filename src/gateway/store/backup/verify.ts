@@ -11,15 +11,15 @@ export interface BackupSummary {
   payments: number;
   pendingCallbacks: number;
   newestPaymentAtMs: number | undefined;
-  /** Its newest payment; `undefined` for a backup of an older version. */
+  /** Newest payment; `undefined` for a backup of an older version. */
   head: LedgerHead | undefined;
 }
 
-/** Checks a copy of a SQLite backup, which it does not change. Throws ConfigError that says what is wrong with `file`. */
+/** Checks a copy of a SQLite backup without changing it. Throws ConfigError that names `file` and the damage. */
 export async function verifyBackup(copy: string, file: string): Promise<BackupSummary> {
   const db = new Kysely<Tables>({ dialect: readOnlySqlite(copy) });
   try {
-    // First of all: a foreign trigger or view must not run.
+    // The schema first: a foreign trigger or view must not run.
     const difference = await schemaDifference(db);
     if (difference !== undefined)
       throw new ConfigError(`${file} is no backup of a gateway: ${difference}`, 'take another one');

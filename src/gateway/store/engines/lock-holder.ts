@@ -4,13 +4,13 @@ import { PayboxError } from '../../../lib/errors.ts';
 import { systemRandom } from '../../../lib/random.ts';
 import type { Tables } from '../schema/tables.ts';
 
-/** The setting that names the run of a gateway that has the database. */
+/** Setting with the id of the gateway run that has the database. */
 const HOLDER = 'holder';
 
 /**
- * Tells whether this run of a gateway still has its PostgreSQL database. Under the lock it writes its own id into the
- * database. Once another id is there, everything that this run has in memory is out of date, even if it gets the lock
- * again: it must end.
+ * Detects that another gateway has taken over the PostgreSQL database. Each run of a gateway writes its id into the
+ * database, under the lock. A run that finds another id must end, even if it gets the lock again: its data in memory is
+ * out of date.
  */
 export class LockHolder {
   readonly #runId = systemRandom.uuid();
@@ -27,12 +27,12 @@ export class LockHolder {
     return this.#registered;
   }
 
-  /** Settles, with the error to show, once another gateway has the database. */
+  /** Resolves with an error once another gateway has taken over the database. */
   get superseded(): Promise<PayboxError> {
     return this.#superseded.promise;
   }
 
-  /** Throws once another gateway has the database. */
+  /** Throws once another gateway has taken over the database. */
   assertHolder(): void {
     if (this.#error !== undefined) throw this.#error;
   }

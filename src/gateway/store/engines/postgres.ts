@@ -8,21 +8,21 @@ import { Names } from '../../../lib/resolver.ts';
 import type { Tables } from '../schema/tables.ts';
 import { LockHolder } from './lock-holder.ts';
 
-/** To connect, and for a query to wait for those before it. */
+/** For connecting, and for a query to wait for the queries before it. */
 const CONNECT_TIMEOUT_MS = 5000;
-/** The server cancels a statement, and the gateway gives up a server that does not answer. */
+/** The server cancels a statement after the first time. The gateway gives up an answer after the second. */
 const STATEMENT_TIMEOUT_MS = 5000;
 const ANSWER_TIMEOUT_MS = 6000;
-/** TCP keepalive: the server notices in this time that the machine of a gateway is gone … */
+/** TCP keepalive: within 7 s the server notices that the machine of a gateway is gone. */
 const KEEPALIVE = { idleSeconds: 3, intervalSeconds: 2, probes: 2, silentMs: 7000 };
-/** … so that the next gateway waits no longer than this for the lock. */
+/** Longer than that, so that the next gateway gets the lock. */
 const LOCK_WAIT_MS = 8000;
-/** A gateway that had the lock waits only for its own former session to end: any other holder has taken over. */
+/** A gateway that had the lock waits only until its own former session ends. Any other holder has taken over. */
 const REGAIN_WAIT_MS = 2000;
 const LOCK_ANSWER_TIMEOUT_MS = LOCK_WAIT_MS + 2000;
-/** The server ends the session of a gateway that hangs, and so the lock, after this. */
+/** After this time without a query the server ends the session, and releases the lock: the gateway hangs. */
 const IDLE_SESSION_MS_MAX = 10_000;
-/** A gateway without queries sends one this often. */
+/** A gateway without other queries sends one at this interval. */
 const HEARTBEAT_MS = 3000;
 
 /** "paybox" in ASCII. */
@@ -36,7 +36,7 @@ const NO_DATABASE = '3D000';
 /** SQLSTATE class of refused logins. */
 const LOGIN_REFUSED = /^28/;
 
-/** A connection as the server knows it. */
+/** Server process of a connection. The start time is needed, because a pid can be reused. */
 interface BackendProcess {
   pid: number;
   since: string;
@@ -47,22 +47,22 @@ export interface PostgresDatabase {
   dialect: Dialect;
   /** Registers this gateway in the migrated database, and begins the heartbeat. */
   register(db: Kysely<Tables>): Promise<void>;
-  /** Settles, with the error to show, once another gateway has the database: this one can do nothing more. */
+  /** Resolves with an error once another gateway has taken over the database: this one can do nothing more. */
   superseded: Promise<PayboxError>;
 }
 
 export class DatabaseInUseError extends ConfigError {}
 
 /**
- * A PostgreSQL database over one connection, which holds an advisory lock while it is open. So every query runs under
- * the lock, and a second gateway can do nothing. The next query opens a lost connection again, unless another gateway
- * has had the database meanwhile.
+ * A PostgreSQL database over a single connection that holds an advisory lock. Every query runs under the lock, so a
+ * second gateway can do nothing. The next query reopens a lost connection, unless another gateway has taken over
+ * meanwhile.
  */
 export function postgresDatabase(databaseUrl: string, log: Logger): PostgresDatabase {
   let backend: BackendProcess | undefined;
   const holder = new LockHolder(nameOf(databaseUrl));
   const closing = new AbortController();
-  // Apart from the names of partners: slow lookups of those must not delay the store.
+  // Not the resolver for partners: their slow lookups must not delay the store.
   const names = new Names({ clock: systemClock });
   const pool = new pg.Pool({
     connectionString: databaseUrl,
@@ -83,7 +83,7 @@ export function postgresDatabase(databaseUrl: string, log: Logger): PostgresData
     // The next query throws the error too.
     await pool.query('select 1').catch(() => undefined);
   };
-  // Without a listener an error of the idle connection would end the process; the next query throws it too.
+  // Without a listener an error of the idle connection would end the process. The next query throws it too.
   const lost = (error: Error) => {
     log.warn('database-lost', { database: nameOf(databaseUrl), reason: reasonOf(error) });
     // At once: another gateway may have taken the database over.
@@ -133,7 +133,7 @@ class NamedSocket extends Socket {
   }
 }
 
-/** Turns an error at the start into one with database and advice. Never shows the password. */
+/** Adds the database and advice to an error of the start. Never shows the password. */
 export function postgresProblem(databaseUrl: string, error: unknown): Error {
   if (error instanceof ConfigError) return error;
   const what = `databaseUrl: ${nameOf(databaseUrl)} cannot be used: ${reasonOf(error)}`;
@@ -145,7 +145,7 @@ function fixOf(error: unknown): string {
   const code = systemCodeOf(error) ?? '';
   const reason = reasonOf(error);
   if (LOGIN_REFUSED.test(code) || /\bpassword\b/.test(reason)) {
-    return 'correct user and password in databaseUrl, or let this user in at the server';
+    return 'correct user and password in databaseUrl, or allow this user at the server';
   }
   if (code === NO_DATABASE) return 'make this database, or correct its name in databaseUrl';
   if (/\bSSL\b/.test(reason)) return 'switch TLS on at the server, or take sslmode out of databaseUrl';
@@ -154,7 +154,7 @@ function fixOf(error: unknown): string {
   return 'name a database of this gateway alone, and a user who may make tables in it';
 }
 
-/** Whether no server answers, or not yet. */
+/** Whether the server does not answer, or is not ready yet. */
 function isAway(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return NOT_READY.includes(error.code ?? '');
   return /^E(?!RR_)/.test(systemCodeOf(error) ?? '') || /^Connection terminated|timeout/.test(reasonOf(error));
@@ -166,7 +166,9 @@ function nameOf(databaseUrl: string): string {
   return `${host}${pathname}`;
 }
 
-/** Sets limits and takes the lock on a new connection. `former` is the one before, which the server may keep open. */
+/**
+ * Sets limits and takes the lock on a new connection. Ends the session `former`, which the server may have kept open.
+ */
 async function beginSession(
   client: ClientBase,
   former: BackendProcess | undefined,
@@ -185,14 +187,14 @@ async function beginSession(
       [former.pid, former.since],
     );
   }
-  // Before the lock, so that a superseded gateway knows at once; and after it, because waiting takes time.
+  // Checked before the wait for the lock, so that a superseded gateway knows at once, and again after it.
   await holder.check(client);
   await lock(client, databaseUrl).catch((error: unknown) => {
     throw holder.registered && error instanceof DatabaseInUseError ? holder.supersede() : error;
   });
   await holder.check(client);
   await client.query(`set statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
-  // PostgreSQL 13 and older do not have these: there a gateway that hangs keeps the lock.
+  // PostgreSQL 13 and older lack these settings: there a gateway that hangs keeps the lock.
   await client.query(
     `select set_config(name, '${IDLE_SESSION_MS_MAX}', false) from pg_settings
      where name in ('idle_session_timeout', 'idle_in_transaction_session_timeout')`,
@@ -209,7 +211,7 @@ async function lock(client: ClientBase, databaseUrl: string): Promise<void> {
     if (!(error instanceof pg.DatabaseError) || error.code !== LOCK_NOT_AVAILABLE) throw error;
     throw new DatabaseInUseError(
       `databaseUrl: another gateway uses ${nameOf(databaseUrl)}`,
-      'stop the other gateway, give this one a database of its own, or say standby: true to wait for its turn',
+      'stop the other gateway, give this one a database of its own, or set standby: true to wait for its turn',
     );
   }
 }

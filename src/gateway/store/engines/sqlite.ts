@@ -18,18 +18,18 @@ const STATEMENTS_MAX = 200;
 /** An error of SQLite may quote the whole text of a trigger. */
 const REASON_CHARS_MAX = 300;
 const OWNER_ONLY = 0o600;
-/** A backup copies this many pages at once; queries wait for about a millisecond. */
+/** Pages that a backup copies at once. Queries wait about a millisecond for it. */
 const PAGES_AT_ONCE = 100;
 
-/** At most so many findings are read, and so many logged. */
+/** Findings that are read, and findings that are logged. */
 const FINDINGS_MAX = 10_000;
 const NAMED_MAX = 10;
 /**
- * Only the indexes of these tables are rebuilt. Where a row and its index differ, the row may be the damaged one: here
- * checksums find it, or it matters little. In settings or secrets nobody would find it.
+ * Only indexes of these tables are rebuilt. Where a row and its index differ, the row may be the damaged one. In these
+ * tables checksums find that, or it matters little. In settings or secrets nothing would find it.
  */
 const REINDEXED_TABLES: readonly string[] = [...CHECKED_TABLES, 'callback_attempts', 'qr_codes', 'known_logins'];
-/** A finding in an index alone, which can be rebuilt from its table. */
+/** A finding about an index alone: it can be rebuilt from its table. */
 const INDEX_FINDING = /^(row \d+ missing from index|wrong # of entries in index) (?<index>\S+)$/;
 
 /** Primary result codes of SQLite. */
@@ -38,18 +38,18 @@ const CONSTRAINT = 19;
 const DAMAGED = [11, 24, 26];
 
 export interface SqliteFile {
-  /** Opens the file at the first query, which throws ConfigError when it is damaged or in use. */
+  /** Opens the file at the first query, which throws ConfigError when the file is damaged or in use. */
   dialect: Dialect;
-  /** Throws PayboxError when the file was deleted or replaced: a restart would not find what is written. */
+  /** Throws PayboxError when the file was deleted or replaced: a restart would not find new data. */
   assertInPlace(): void;
-  /** Copies it as of now, while others read and write it. */
+  /** Copies the current state while others read and write it. */
   copyTo(file: string): Promise<void>;
 }
 
-/** A SQLite file, which is made where there is none. */
+/** A SQLite file; a missing one is created. */
 export function sqliteFile(path: string, log: Logger): SqliteFile {
   let files: ReadonlyMap<string, string> = new Map();
-  const holdInPlace = () => {
+  const assertInPlace = () => {
     for (const [file, inode] of files) if (inodeOf(file) !== inode) throw replaced(file);
   };
   let opened: DatabaseSync | undefined;
@@ -57,21 +57,21 @@ export function sqliteFile(path: string, log: Logger): SqliteFile {
     const db = openSqlite(path, log);
     opened = db;
     files = new Map([path, walOf(path)].map((file) => [file, inodeOf(file)]));
-    return adaptDatabase(db, path, holdInPlace);
+    return adaptDatabase(db, path, assertInPlace);
   };
   const copyTo = async (file: string) => {
-    holdInPlace();
+    assertInPlace();
     if (opened === undefined) throw new Error(`the store ${path} is not open`);
     await backup(opened, file, { rate: PAGES_AT_ONCE });
   };
   return {
     dialect: new TransactionalSqliteDialect({ database: async () => open() }),
-    assertInPlace: holdInPlace,
+    assertInPlace,
     copyTo,
   };
 }
 
-/** A SQLite file that nobody uses, read only: no file is made beside it, and a log beside it is ignored. */
+/** A SQLite file that nobody uses, read only. Makes no file beside it, and ignores a write-ahead log beside it. */
 export function readOnlySqlite(path: string): Dialect {
   const address = pathToFileURL(path);
   address.searchParams.set('immutable', '1');
@@ -96,7 +96,7 @@ function addChecksum(db: DatabaseSync): void {
   db.function(CHECKSUM_FUNCTION, { deterministic: true }, (text) => checksumOf(String(text)));
 }
 
-/** Turns an error at the start into one with advice: the file is damaged, or cannot be opened or written. */
+/** Adds advice to an error of the start: the file is damaged, or cannot be opened or written. */
 export function sqliteProblem(path: string, error: unknown): Error {
   if (error instanceof ConfigError) return error;
   // A damaged schema: SQLite no longer knows a column or a table.
@@ -107,7 +107,7 @@ export function sqliteProblem(path: string, error: unknown): Error {
   );
 }
 
-/** Runs migrations in one transaction: the next start repeats one that was killed midway. */
+/** Runs migrations in one transaction, so that the next start can repeat one that was killed. */
 class TransactionalSqliteDialect extends SqliteDialect {
   override createAdapter(): DialectAdapter {
     return new TransactionalAdapter();
@@ -132,7 +132,7 @@ function openSqlite(path: string, log: Logger): DatabaseSync {
     db.exec(
       'PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 200',
     );
-    // Otherwise a damaged page would fail each call that reads it. Takes about 3 ms per MB.
+    // Otherwise every call that reads a damaged page would fail. Takes about 3 ms per MB.
     let findings = findingsIn(db);
     if (findings.length > 0 && areOnlyIndexes(db, findings)) {
       reindex(db, path);
@@ -147,7 +147,7 @@ function openSqlite(path: string, log: Logger): DatabaseSync {
   }
 }
 
-/** Whether only indexes are damaged that may be rebuilt. */
+/** Whether all findings are about indexes that may be rebuilt. */
 function areOnlyIndexes(db: DatabaseSync, findings: readonly string[]): boolean {
   const tableOf = db.prepare("select tbl_name from sqlite_schema where type = 'index' and name = ?");
   return findings.every((it) => {
@@ -165,7 +165,7 @@ function reindex(db: DatabaseSync, path: string): void {
   }
 }
 
-/** Problems of the pages of a file; empty when there are none. */
+/** Problems in the pages of a file; empty if there are none. */
 function findingsIn(db: DatabaseSync): string[] {
   const found = db.prepare(`PRAGMA integrity_check(${FINDINGS_MAX})`).all();
   const texts = found.map((it) => String(Object.values(it)[0]).replace(/^\*\*\*.*\n/, ''));
@@ -179,12 +179,12 @@ function restrictPermissions(path: string): void {
   else closeSync(openSync(path, 'a', OWNER_ONLY));
 }
 
-/** Throws ConfigError where a new store would delete the log of an older one. */
+/** Throws ConfigError when only the write-ahead log of a store is left. */
 function refuseOrphanWal(path: string, log: Logger): void {
   const size = sizeOf(path);
   if (size !== undefined && size > 0) return;
   const wal = walOf(path);
-  // SQLite would delete the log, with the newest payments in it.
+  // SQLite would delete it, with the newest payments in it.
   if ((sizeOf(wal) ?? 0) > 0) {
     const what = `dataDir: the store ${path} is ${size === undefined ? 'gone' : 'empty'}, but ${wal} is left of it`;
     throw new ConfigError(
@@ -196,14 +196,14 @@ function refuseOrphanWal(path: string, log: Logger): void {
 }
 
 /** Adapts `node:sqlite` to Kysely's SqliteDialect. */
-function adaptDatabase(db: DatabaseSync, path: string, holdInPlace: () => void): SqliteDatabase {
+function adaptDatabase(db: DatabaseSync, path: string, assertInPlace: () => void): SqliteDatabase {
   const prepared = new Map<string, SqliteStatement>();
   return {
     prepare: (sql) => {
-      // On a full disk SQLite has rolled back by itself, and would refuse a second rollback.
+      // On a full disk SQLite has rolled back already, and refuses a second rollback.
       if (sql === 'rollback' && !db.isTransaction) return NO_OPERATION;
-      // A write into a deleted file would be acknowledged, and lost with the process.
-      if (sql === 'commit' || !(db.isTransaction || sql.startsWith('select'))) holdInPlace();
+      // A write into a deleted file would be acknowledged, and lost when the process ends.
+      if (sql === 'commit' || !(db.isTransaction || sql.startsWith('select'))) assertInPlace();
       const known = prepared.get(sql);
       if (known !== undefined) return known;
       const statement = adapt(
@@ -250,7 +250,7 @@ function codeOf(error: unknown): number | undefined {
   return error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : undefined;
 }
 
-/** Turns an error of SQLite into one with advice, where that says more. */
+/** Adds advice to an error of SQLite where possible. */
 function explained(error: unknown, path: string): unknown {
   const code = codeOf(error);
   if (!(error instanceof Error) || code === undefined) return error;
@@ -272,7 +272,7 @@ function damaged(path: string, reason: string): ConfigError {
 function replaced(file: string): PayboxError {
   const what = `the store ${file} was deleted, emptied, moved or replaced while it is open`;
   const fix = 'put it back as it was, or restart the gateway, which then uses what it finds there';
-  // In the message too: the log shows nothing else.
+  // In the message too, because the log shows nothing else.
   return new PayboxError('STORAGE_FAULT', `${what}: ${fix}`, { severity: 'fatal', fix });
 }
 
@@ -284,7 +284,7 @@ function sizeOf(file: string): number | undefined {
   return statSync(file, { throwIfNoEntry: false })?.size;
 }
 
-/** Identity of a file; empty for a missing file and for an empty database. */
+/** Identity of a file; empty for a missing file and an empty database. */
 function inodeOf(file: string): string {
   const stat = statSync(file, { throwIfNoEntry: false });
   return stat === undefined || (stat.size === 0 && !file.endsWith('-wal')) ? '' : `${stat.dev}:${stat.ino}`;

@@ -4,13 +4,13 @@ import { PayboxError } from '../../../lib/errors.ts';
 import type { Logger } from '../../../lib/log.ts';
 import type { Tables } from '../schema/tables.ts';
 
-/** SQL function of both engines: the checksum of a text. */
+/** SQL function in both engines: the checksum of a text. */
 export const CHECKSUM_FUNCTION = 'paybox_checksum';
 const CHECKSUM_CHARS = 16;
 /** Between two values, and in place of null. */
 const SEPARATOR = '\u001f';
 const NULL = '\u0001';
-/** At most so many damaged rows of a table are named. */
+/** Damaged rows that are named, per table. */
 const NAMED_MAX = 1000;
 
 /** Columns that the checksum of a row covers, in each table that carries money. */
@@ -25,7 +25,7 @@ const COVERED = {
     ...(['id', 'seq', 'order_ref', 'terminal_code', 'status', 'code'] as const),
     ...(['created_at_ms', 'expires_at_ms', 'confirmed_at_ms', 'ended_at_ms'] as const),
   ],
-  // Its `link` is last: the link itself covers the columns before it.
+  // `link` is last: it covers the columns before it.
   payments: [
     ...(['id', 'seq', 'partner', 'order_ref', 'order_id', 'reference_number', 'bank_account', 'bank_code'] as const),
     ...(['amount', 'content', 'trans_type', 'paid_at_ms', 'link'] as const),
@@ -49,12 +49,12 @@ export function checksumOf(text: string): string {
   return hash('sha256', text).slice(0, CHECKSUM_CHARS);
 }
 
-/** Values in the one form that checksums and links cover. */
+/** Joins values to the text that checksums and links cover. */
 export function joined(values: readonly unknown[]): string {
   return values.map((it) => (it === null ? NULL : String(it))).join(SEPARATOR);
 }
 
-/** SQL of the text that `joined` makes of these columns; `row` is `old.` or `new.` in a trigger. */
+/** SQL expression for the text that `joined` makes of these columns; `row` is `old.` or `new.` in a trigger. */
 function joinedSql(columns: readonly string[], row = ''): string {
   return columns.map((it) => `coalesce(cast(${row}${it} as text), '${NULL}')`).join(` || '${SEPARATOR}' || `);
 }
@@ -64,7 +64,7 @@ export function paymentContent(row: Record<Exclude<(typeof COVERED)['payments'][
   return joined(COVERED.payments.flatMap((column) => (column === 'link' ? [] : [row[column]])));
 }
 
-/** The same in SQL. */
+/** SQL expression for `paymentContent`. */
 export const PAYMENT_CONTENT_SQL = joinedSql(COVERED.payments.slice(0, -1));
 
 /** Returns the row; throws PayboxError when it is damaged. */
@@ -104,7 +104,7 @@ export async function damagedRows(db: Kysely<Tables>, table: CheckedTable): Prom
   return rows.map(({ name }) => name);
 }
 
-/** Damaged rows of each table, as they are read. */
+/** Damaged rows of each table, as read. */
 export type Quarantined = { [Table in CheckedTable]: CheckedRow<Table>[] };
 
 /** Moves the damaged rows to `damaged_rows`, and returns them. */
@@ -122,15 +122,15 @@ export async function quarantineDamaged(db: Kysely<Tables>): Promise<Quarantined
 }
 
 /**
- * Lets the engine write the checksum of a table at each insert and update. It refuses the update of a damaged row,
- * because the row would get a checksum that fits the damage.
+ * Adds triggers that write the checksum of a row at each insert and update. They refuse the update of a damaged row,
+ * because it would get a checksum that fits the damage.
  */
 export async function addChecksumTriggers(db: Kysely<Tables>, table: CheckedTable): Promise<void> {
   const statements = isPostgres(db) ? postgresTriggers(table) : sqliteTriggers(table);
   for (const statement of statements) await sql.raw(statement).execute(db);
 }
 
-/** Makes the function in PostgreSQL; with SQLite whoever opens the file adds it. */
+/** Makes the checksum function in PostgreSQL. For SQLite, the code that opens the file adds it. */
 export async function addChecksumFunction(db: Kysely<Tables>): Promise<void> {
   if (!isPostgres(db)) return;
   const body = `left(encode(sha256(convert_to($1, 'UTF8')), 'hex'), ${CHECKSUM_CHARS})`;

@@ -22,12 +22,12 @@ export interface StoreLocation {
 }
 
 const OWNER_ONLY = 0o600;
-/** Two lines of the same length, written in turn: if a power cut tears one, the other is complete. */
+/** The file has two lines of equal length, written in turn: if a power cut damages one, the other is complete. */
 const LINE_BYTES = 128;
 const LINES = 2;
 const NO_LINK = '-';
 
-/** Path of the mark of a store, or of what belongs to it under another suffix. */
+/** Path of the mark of a store, or of another file of the store with this suffix. */
 export function highWaterMarkFile({ dataDir, databaseUrl }: StoreLocation, suffix = '.mark'): string {
   if (databaseUrl === undefined) return join(dataDir, `gateway${suffix}`);
   const database = new URL(databaseUrl).pathname.slice(1);
@@ -39,7 +39,7 @@ export function acceptLossFile(location: StoreLocation): string {
   return highWaterMarkFile(location, '.accept-loss');
 }
 
-/** Reads the newest payment that the mark knows; `undefined` without a mark. */
+/** Reads the newest payment from the mark; `undefined` without a mark. */
 export function readHighWaterMark(file: string): LedgerHead | 'damaged' | undefined {
   if (!existsSync(file)) return undefined;
   const text = readFileSync(file, 'latin1');
@@ -48,13 +48,13 @@ export function readHighWaterMark(file: string): LedgerHead | 'damaged' | undefi
 }
 
 /**
- * Replaces the mark, durably, and returns its descriptor, which the caller closes. As root it gives the file to `owner`.
+ * Replaces the mark durably. Returns its descriptor, which the caller closes. As root it gives the file to `owner`.
  * Throws the error of the file system.
  */
 export function writeHighWaterMark(file: string, head: LedgerHead, owner?: { uid: number; gid: number }): number {
   const fresh = `${file}.new`;
   rmSync(fresh, { force: true });
-  // Never an existing file or link: the user who owns this folder may have placed it as a trap.
+  // Never open an existing file or link: the user who owns this folder may have placed it as a trap.
   const fd = openSync(fresh, 'wx', OWNER_ONLY);
   try {
     if (owner !== undefined && process.getuid?.() === 0) fchownSync(fd, owner.uid, owner.gid);
@@ -69,12 +69,11 @@ export function writeHighWaterMark(file: string, head: LedgerHead, owner?: { uid
 }
 
 /**
- * The newest payment of an open store, in a file beside it. It moves with every payment, after the commit and before
- * anybody hears of the payment. It does not wait for the disk: the next start finds what a killed process lost, and after
- * a power cut what had reached the disk.
+ * File beside an open store with its newest payment. It is written for every payment, after the commit and before
+ * anybody is informed. It is not synced: the mark survives a killed process, but may be older after a power cut.
  */
 export class HighWaterMark {
-  /** Undefined once closed: the number may then belong to another file. */
+  /** Undefined once closed: another file may get the same number. */
   #fd: number | undefined;
   readonly #file: string;
   readonly #log: Logger;
@@ -90,7 +89,7 @@ export class HighWaterMark {
     this.#log = log;
   }
 
-  /** Never throws: a disk that fails here must not stop a payment. The first failure is logged. */
+  /** Never throws: a failing disk must not stop a payment here. Logs the first failure. */
   move(head: LedgerHead): void {
     const fd = this.#fd;
     if (fd === undefined || head.seq <= this.#newest.seq) return;
@@ -99,7 +98,7 @@ export class HighWaterMark {
     this.#line = (this.#line + 1) % LINES;
   }
 
-  /** On disk when this returns. */
+  /** Syncs the file before it is closed. */
   close(): void {
     const fd = this.#fd;
     if (fd === undefined) return;

@@ -4,10 +4,10 @@ import type { LedgerRow, PaymentRow, Tables } from '../schema/tables.ts';
 import { CHECKED_TABLES, damagedRows, joined, PAYMENT_CONTENT_SQL, paymentContent } from './checksums.ts';
 
 const BATCH_ROWS_MAX = 5000;
-/** At most so many problems are named; the others are counted. */
+/** Problems that are named; the others are counted. */
 const NAMED_MAX = 10;
 
-/** Newest payment of the ledger: its number, and the hash that chains it to those before it. */
+/** Newest payment of the ledger: its number, and the hash that chains it to the payments before it. */
 export interface LedgerHead {
   seq: number;
   /** SHA-256 over the hash before it and the payment's own content, in hexadecimal; empty before the first payment. */
@@ -17,9 +17,9 @@ export interface LedgerHead {
 /** Result of a check of the whole store. */
 export interface LedgerCheck {
   head: LedgerHead;
-  /** Whether the ledger has a payment with this number and link, as far as that can still be known. */
+  /** Whether the ledger has a payment with this number and link. Numbers below the newest pruned one count as known. */
   has(head: LedgerHead): Promise<boolean>;
-  /** What is damaged or missing, in words; empty when nothing is. */
+  /** Descriptions of damage and loss; empty if there is none. */
   problems: string[];
 }
 
@@ -97,7 +97,7 @@ export async function verifyLedger(db: Kysely<Tables>): Promise<LedgerCheck> {
   return { head, has, problems };
 }
 
-/** Begins the chain again after the newest payment that is known, and takes what is missing as deleted. */
+/** Restarts the chain after the newest known payment. Missing payments count as pruned. */
 export async function restartLedger(db: Kysely<Tables>): Promise<void> {
   const known = (await db.selectFrom('ledger').selectAll().executeTakeFirst()) ?? EMPTY_LEDGER;
   const newest = await db
@@ -117,7 +117,7 @@ export async function restartLedger(db: Kysely<Tables>): Promise<void> {
     .execute();
 }
 
-/** Problems of the chain between two of its payments. */
+/** Problems of the chain after the payment `from`, up to `head`. */
 async function brokenLinks(db: Kysely<Tables>, from: LedgerHead, head: LedgerHead): Promise<string[]> {
   const problems: string[] = [];
   let last = from;
@@ -143,7 +143,7 @@ async function brokenLinks(db: Kysely<Tables>, from: LedgerHead, head: LedgerHea
   return problems;
 }
 
-/** Says which payments between two numbers are missing. */
+/** Describes the missing payments between two numbers. */
 export function missingBetween(before: number, after: number): string {
   const [first, last] = [before + 1, after - 1];
   return first === last

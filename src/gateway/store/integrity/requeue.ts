@@ -7,12 +7,12 @@ import type { Quarantined } from './checksums.ts';
 const BATCH_ROWS_MAX = 1000;
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
-/** Says, without side effects, who must hear of a stored payment; with its order where that is intact. */
+/** Returns the deliveries of a stored payment, without side effects. `order` is its order if that is intact. */
 export type DeliveriesFor = (payment: NewPayment, order: OrderRow | undefined) => Deliveries;
 
 /**
- * Makes the callbacks and notices again that were damaged, for payments that are intact, in the caller's transaction
- * (PROTOCOL.md, clause STO-4).
+ * Recreates the damaged callbacks and notices of intact payments, in the caller's transaction (PROTOCOL.md, clause
+ * STO-4).
  */
 export async function requeueDamaged(
   db: Kysely<Tables>,
@@ -46,8 +46,8 @@ export async function requeueDamaged(
 }
 
 /**
- * The payments of these damaged rows, each with its row. A row that does not name its payment may be of any payment
- * that has no such row at all: those come without a row.
+ * Yields the payment of each damaged row. A row without a valid payment id may belong to any payment that has no row in
+ * this table: then these payments are yielded too, without a row.
  */
 async function* paymentsOf<Row extends Record<'payment_id', unknown>>(
   db: Kysely<Tables>,

@@ -16,11 +16,11 @@ import { type LedgerCheck, missingBetween, restartLedger, verifyLedger } from '.
 import { type DeliveriesFor, requeueDamaged } from './requeue.ts';
 
 /**
- * Checks a store at a start, also for payments that the mark in dataDir knows and the store does not have. Throws
- * ConfigError that names what is damaged or missing, unless an admin accepts this loss with a file beside the store. Then
- * damaged rows are set aside, what `deliveriesFor` says is delivered again, and the log names the rest. The file is for
- * one start and is deleted (PROTOCOL.md, clauses STO-3 and STO-4). Returns the mark that moves with the ledger; a
- * PostgreSQL store without dataDir has none.
+ * Checks a store at the start, also against the mark in dataDir. Throws ConfigError that names damaged rows and missing
+ * payments, unless an admin accepts the loss with a file beside the store. Then damaged rows are moved to
+ * `damaged_rows`, their deliveries are recreated with `deliveriesFor`, and the losses are logged. The file is deleted
+ * after one start (PROTOCOL.md, clauses STO-3 and STO-4). Returns the mark, which moves with the ledger; a PostgreSQL
+ * store without dataDir has none.
  */
 export async function checkAtStart(
   db: Kysely<Tables>,
@@ -48,7 +48,7 @@ export async function checkAtStart(
     log.warn('mark-new', { file, payments: ledger.head.seq });
   }
   if (isAccepted) {
-    // If it stayed, it would accept the next loss too, which nobody knows yet.
+    // If the file stayed, it would accept the next loss too, unseen.
     rmSync(acceptance);
     if (problems.length === 0) log.warn('store-loss-none', { deleted: acceptance });
   }

@@ -5,11 +5,11 @@ import type { AttemptRow, CallbackRow, CallbackStatus, Tables } from '../schema/
 import { seqOf } from './seq.ts';
 
 export type NewAttempt = Omit<AttemptRow, 'seq'>;
-/** What an attempt changes in its callback. */
+/** Changes of an attempt to its callback. */
 export type AfterAttempt = Pick<CallbackRow, 'url'> &
   Partial<Pick<CallbackRow, 'status' | 'warning' | 'tries' | 'next_at_ms'>>;
 
-/** Callbacks that are not delivered. */
+/** Undelivered callbacks. */
 export interface Backlog {
   partners: { partner: string; waiting: number; failed: number }[];
   oldestWaitingAtMs: number | undefined;
@@ -25,15 +25,15 @@ export interface CallbackChoice {
   toMs?: number | undefined;
 }
 
-/** One batch of callbacks that are tried again. */
+/** One batch of callbacks that are due again. */
 export interface Requeued {
-  /** The partner of each. */
+  /** The partner of each callback. */
   partners: string[];
-  /** After this `seq` there may be more; `undefined` at the end. */
+  /** `seq` after which the next batch begins; `undefined` at the end. */
   after: number | undefined;
 }
 
-/** Callbacks to partners, and every attempt of them. */
+/** Callbacks to partners and their attempts. */
 export class CallbackStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
@@ -54,7 +54,7 @@ export class CallbackStore {
     return onlyIntact('callbacks', await rows.execute(), this.#log);
   }
 
-  /** Newest first; with `before`, an id, only older ones; with a status only those that have it. */
+  /** Newest first. With `before`, an id, only older ones; with `status`, only those that have it. */
   async newest(limit: number, before?: string, status?: CallbackStatus): Promise<CallbackRow[]> {
     let rows = this.#db.selectFrom('callbacks').selectAll().orderBy('seq', 'desc').limit(limit);
     if (before !== undefined) rows = rows.where('seq', '<', seqOf('callbacks', before));
@@ -62,7 +62,7 @@ export class CallbackStore {
     return onlyIntact('callbacks', await rows.execute(), this.#log);
   }
 
-  /** Counts the callbacks of each partner that wait, and that have failed. */
+  /** Counts the pending and the failed callbacks of each partner. */
   async backlog(): Promise<Backlog> {
     const rows = await this.#db
       .selectFrom('callbacks')
@@ -84,8 +84,8 @@ export class CallbackStore {
   }
 
   /**
-   * Makes the oldest of these callbacks due at `atMs`, as after their first attempt; at most `limit`, and only those
-   * after this `seq`.
+   * Makes the oldest callbacks of this choice due at `atMs`, as after their first attempt: at most `limit`, and only
+   * those after the `seq` given by `after`.
    */
   async requeue(choice: CallbackChoice, after: number, limit: number, atMs: number): Promise<Requeued> {
     const { status, partner, fromMs, toMs } = choice;
@@ -112,7 +112,7 @@ export class CallbackStore {
   /** Pending callbacks of a partner without any attempt, oldest first. */
   neverTried(partner: string, limit: number): Promise<Pick<CallbackRow, 'id'>[]> {
     const rows = this.#db.selectFrom('callbacks').select('id').where('partner', '=', partner);
-    // Literals, as in the index: with parameters SQLite would not use it.
+    // Literals, as in the partial index: with parameters SQLite would not use it.
     const first = rows.where('status', '=', sql.lit('pending')).where('tries', '=', sql.lit(0));
     return first.orderBy('seq').limit(limit).execute();
   }
@@ -130,7 +130,7 @@ export class CallbackStore {
       .execute();
   }
 
-  /** The newest `eachMax` attempts of each callback, oldest first; `seq` counts those of a callback from 1. */
+  /** The newest `eachMax` attempts of each callback, oldest first. `seq` counts from 1 for each callback. */
   async attemptsOf(callbackIds: string[], eachMax: number): Promise<AttemptRow[]> {
     if (callbackIds.length === 0) return [];
     const newest = sql<number>`(select max(it.seq) from callback_attempts it
@@ -139,7 +139,7 @@ export class CallbackStore {
     return rows.where('seq', '>', newest).orderBy('seq').execute();
   }
 
-  /** Stores an attempt with what it changes (PROTOCOL.md, clause SYN-5), unless the callback was deleted. */
+  /** Stores an attempt and its changes (PROTOCOL.md, clause SYN-5), unless the callback was deleted. */
   async addAttempt(attempt: NewAttempt, after: AfterAttempt): Promise<void> {
     const { callback_id } = attempt;
     const seq = sql<number>`(select coalesce(max(seq), 0) + 1 from callback_attempts where callback_id = ${callback_id})`;

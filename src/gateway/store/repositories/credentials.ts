@@ -1,10 +1,10 @@
 import { type Kysely, sql } from 'kysely';
 import type { BoxSecretRow, EnrolmentRequestRow, Tables } from '../schema/tables.ts';
 
-/** Stored digests of known logins; the oldest is deleted. */
+/** Digests of known logins that are stored. Beyond that, the oldest is deleted. */
 export const KNOWN_LOGINS_MAX = 10_000;
 
-/** Secrets that boxes agreed on at enrolment, one a box. In memory too, because every login asks for one. */
+/** Secrets that boxes agreed on at enrolment, one per box. Kept in memory too, because every login reads one. */
 export class BoxSecretStore {
   readonly #db: Kysely<Tables>;
   readonly #rows: Map<string, BoxSecretRow>;
@@ -18,13 +18,13 @@ export class BoxSecretStore {
     return new BoxSecretStore(db, await db.selectFrom('box_secrets').selectAll().execute());
   }
 
-  /** The secret of this very box; another box that took over its terminalCode has none. */
+  /** The secret of this box. A box with another serialNumber has none, even under the same terminalCode. */
   get(terminalCode: string, serialNumber: string): string | undefined {
     const row = this.#rows.get(terminalCode);
     return row?.serial_number === serialNumber ? row.secret : undefined;
   }
 
-  /** Replaces an older secret. It counts once it is durable. */
+  /** Replaces an older secret. Valid once it is durable. */
   async keep(row: BoxSecretRow): Promise<void> {
     const { terminal_code: terminalCode, ...rest } = row;
     await this.#db
@@ -41,7 +41,7 @@ export class BoxSecretStore {
   }
 }
 
-/** Who proved which enrolment code, so that the next start knows it (PROTOCOL.md, clause ENR-7). */
+/** Which box proved which enrolment code, for the next start (PROTOCOL.md, clause ENR-7). */
 export class EnrolmentRequestStore {
   readonly #db: Kysely<Tables>;
 
@@ -54,7 +54,7 @@ export class EnrolmentRequestStore {
     return this.#db.selectFrom('enrolment_requests').selectAll().orderBy('asked_at_ms').orderBy('id').execute();
   }
 
-  /** Settles once it is durable. Deletes the requests from before `sinceMs`, in calendar time. */
+  /** Settles once it is durable. Deletes requests that are older than `sinceMs`, in calendar time. */
   async keep(row: EnrolmentRequestRow, sinceMs: number): Promise<void> {
     await this.#db.transaction().execute(async (trx) => {
       await trx.deleteFrom('enrolment_requests').where('asked_at_ms', '<', sinceMs).execute();
@@ -77,7 +77,7 @@ export class KnownLoginStore {
     return rows.map(({ digest }) => digest);
   }
 
-  /** Adds them as the newest, all or none. An existing one becomes one of the newest. */
+  /** Adds them as the newest, all or none. A known digest becomes new again. */
   async add(digests: readonly string[]): Promise<void> {
     await this.#db.transaction().execute(async (trx) => {
       const newest = await trx
@@ -85,7 +85,7 @@ export class KnownLoginStore {
         .select(sql<number>`coalesce(max(seq), 0)`.as('seq'))
         .executeTakeFirstOrThrow();
       let { seq } = newest;
-      // One at a time: each other number of rows would be another prepared statement.
+      // One row per statement: every other number of rows would be another prepared statement.
       for (const digest of digests) {
         seq += 1;
         await trx

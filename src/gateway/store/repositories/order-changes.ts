@@ -16,7 +16,7 @@ export async function insertOrder(db: Kysely<Tables>, order: NewOrder): Promise<
     .execute();
 }
 
-/** Changes a push of this box if it has one of these statuses. Returns whether it had. */
+/** Changes a push of this box if its status is in `among`. Returns whether it was. */
 export async function changePush(
   db: Kysely<Tables>,
   { id, terminalCode, among }: { id: string; terminalCode: string; among: readonly PushStatus[] },
@@ -32,7 +32,7 @@ export async function changePush(
   return changed.numUpdatedRows > 0n;
 }
 
-/** An order follows its newest push only, and a paid one stays paid. */
+/** Sets the status of the order whose newest push this is. A paid order stays paid. */
 export async function setOrderStatus(
   db: Kysely<Tables>,
   pushId: string,

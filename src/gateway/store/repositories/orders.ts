@@ -24,16 +24,16 @@ const ORDER_AFTER: Record<EndedHow, OrderStatus> = {
   interrupted: 'failed',
 };
 const PUSHES_LISTED_MAX = 20;
-/** Withdrawals sent to a box at a time. */
+/** Withdrawals that are sent to a box at once. */
 const WITHDRAWALS_MAX = 100;
-/** After these failures a box may still hold the push, and is told again to withdraw it. */
+/** After these failures a box may still have the push, so it gets the withdrawal again. */
 const UNSURE_CODES: Code[] = ['BOX_TIMEOUT', 'BOX_OFFLINE', 'REPLACED'];
 
 export type { NewOrder } from './order-changes.ts';
 export type NewPush = Pick<PushRow, 'id' | 'order_ref' | 'terminal_code' | 'created_at_ms' | 'expires_at_ms'>;
 export type Confirmation = 'accepted' | 'displayed';
 
-/** A push that its box must take off the screen, and why. */
+/** A push that its box must remove from the screen, and why. */
 export interface Withdrawal {
   id: string;
   why: DownOf<'withdraw'>['why'];
@@ -49,7 +49,7 @@ export class OrderStore {
     this.#log = log;
   }
 
-  /** With `qrRef`, the name in the link to its picture, the QR is stored too: both or neither. */
+  /** Stores an order. With `qrRef`, the name in the link to its picture, the QR too: both or neither. */
   async add(order: NewOrder, qrRef?: string): Promise<void> {
     await this.#db.transaction().execute(async (trx) => {
       if (qrRef !== undefined) await insertQrCode(trx, qrRef, order.qr_code, order.created_at_ms);
@@ -57,14 +57,14 @@ export class OrderStore {
     });
   }
 
-  /** Finds the order of a QR that the partner generated; with an orderId only under that. */
+  /** Finds the newest order of a QR that the partner generated; with an orderId, only one that has it. */
   async findPushed(partner: string, qrCode: string, orderId: string): Promise<OrderRow | undefined> {
     let query = this.#db.selectFrom('orders').selectAll().where('qr_code', '=', qrCode).where('partner', '=', partner);
     if (orderId !== '') query = query.where('order_id', '=', orderId);
     return intact('orders', await query.orderBy('seq', 'desc').limit(1).executeTakeFirst());
   }
 
-  /** Finds an order by the gateway's own id, else the newest with this orderId. */
+  /** Finds an order by the gateway's own id, else the newest one with this orderId. */
   async find(idOrOrderId: string): Promise<OrderRow | undefined> {
     const orders = this.#db.selectFrom('orders').selectAll();
     const found =
@@ -79,7 +79,7 @@ export class OrderStore {
     return intact('orders', found);
   }
 
-  /** Newest first; with `before`, an id, only those that are older. */
+  /** Newest first; with `before`, an id, only older ones. */
   async newest(limit: number, before?: string): Promise<OrderRow[]> {
     const rows = this.#db.selectFrom('orders').selectAll().orderBy('seq', 'desc').limit(limit);
     const listed = before === undefined ? rows : rows.where('seq', '<', seqOf('orders', before));
@@ -112,7 +112,7 @@ export class OrderStore {
     return onlyIntact('pushes', pushes, this.#log);
   }
 
-  /** Stores a push before it is sent, and its order where that is new too. */
+  /** Stores a push before it is sent, together with its order if that is new. */
   async startPush(push: NewPush, newOrder: NewOrder | undefined): Promise<void> {
     await this.#db.transaction().execute(async (trx) => {
       if (newOrder !== undefined) await insertOrder(trx, newOrder);
@@ -132,9 +132,9 @@ export class OrderStore {
   }
 
   /**
-   * Whether the screen of a box shows this order, as far as this kind of confirmation tells: the newest push to the box
-   * that it did not refuse is the order's (clause SND-9). The lifetime also ends a push whose box is away; a calendar
-   * clock that is set ahead costs one push too many.
+   * Whether a box shows this order, as far as this kind of confirmation tells: the newest push that the box did not
+   * refuse belongs to the order (clause SND-9). A push also ends with its lifetime, even if the box is away. If the
+   * calendar clock is set ahead, one push too many is sent.
    */
   async isOnBox(orderRef: string, terminalCode: string, confirm: Confirmation, atMs: number): Promise<boolean> {
     const newest = await this.#db
@@ -149,13 +149,13 @@ export class OrderStore {
     return isConfirmation(newest.status, confirm);
   }
 
-  /** Whether the box has confirmed a push as `confirm` asks. */
+  /** Whether the box has given this confirmation of a push. */
   async isConfirmed(pushId: string, confirm: Confirmation): Promise<boolean> {
     const push = await this.#db.selectFrom('pushes').select('status').where('id', '=', pushId).executeTakeFirst();
     return push !== undefined && isConfirmation(push.status, confirm);
   }
 
-  /** Returns whether the push was open, so that this changed it; a withdrawn or ended one stays as it is. */
+  /** Confirms an open push. Returns false for any other push, which is not changed. */
   async confirmPush(pushId: string, terminalCode: string, how: 'accepted' | 'shown', atMs: number): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
       const among: PushStatus[] = how === 'shown' ? ['sent', 'accepted'] : ['sent'];
@@ -170,7 +170,7 @@ export class OrderStore {
     });
   }
 
-  /** Ends an unfinished push as failed; `boxKnows` when the box itself refused it. Returns whether it was unfinished. */
+  /** Marks an unfinished push as failed; `boxKnows` if the box itself refused it. Returns whether it was unfinished. */
   async failPush(pushId: string, terminalCode: string, code: Code, atMs: number, boxKnows: boolean): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
       const push = { id: pushId, terminalCode, among: ['sent', 'accepted'] as const };
@@ -202,7 +202,7 @@ export class OrderStore {
     });
   }
 
-  /** Records that the box has ended a push. Returns whether the push is one of this box. */
+  /** Records that the box has ended a push. Returns whether the push belongs to this box. */
   async endPush(pushId: string, terminalCode: string, how: EndedHow, atMs: number): Promise<boolean> {
     return this.#db.transaction().execute(async (trx) => {
       const push = { id: pushId, terminalCode };
@@ -214,26 +214,26 @@ export class OrderStore {
     });
   }
 
-  /** Records that the box knows the end of a failed or cancelled push. Returns whether it was one, of this box. */
+  /** Records that the box knows the end of a failed or cancelled push. Returns false for any other push. */
   markEndedOnBox(pushId: string, terminalCode: string, atMs: number): Promise<boolean> {
     const push = { id: pushId, terminalCode, among: ['failed', 'cancelled'] as const };
     return changePush(this.#db, push, { ended_at_ms: atMs });
   }
 
-  /** Records that the box shows a failed or cancelled push. Returns whether it was one, of this box. */
+  /** Records that the box shows a failed or cancelled push. Returns false for any other push. */
   markStillOnBox(pushId: string, terminalCode: string): Promise<boolean> {
     const push = { id: pushId, terminalCode, among: ['failed', 'cancelled'] as const };
     return changePush(this.#db, push, { ended_at_ms: null });
   }
 
-  /** Ends the pushes that a box no longer shows, as its hello says: it was swapped, or its disk was lost. */
+  /** Ends the open pushes that a box does not show according to its hello: it was replaced, or lost its disk. */
   async endAllExcept(shownPushId: string | null, terminalCode: string, atMs: number): Promise<void> {
     for (const id of await this.openPushIds(terminalCode)) {
       if (id !== shownPushId) await this.endPush(id, terminalCode, 'interrupted', atMs);
     }
   }
 
-  /** The newest failed or cancelled pushes that the box has not reported as over, so may still show (clause MSG-9). */
+  /** The newest failed or cancelled pushes that the box has not reported as ended, so may still show (clause MSG-9). */
   async toWithdraw(terminalCode: string): Promise<Withdrawal[]> {
     const pushes = await this.#db
       .selectFrom('pushes')
@@ -251,7 +251,10 @@ export class OrderStore {
     });
   }
 
-  /** Fails the unfinished pushes of an earlier run of the gateway, or of one box. No partner was told that they succeeded. */
+  /**
+   * Marks unfinished pushes as failed: those of an earlier run of the gateway, or of one box. No partner was told that
+   * they succeeded.
+   */
   async failUnfinished(
     atMs: number,
     confirm: Confirmation,
@@ -270,7 +273,7 @@ export class OrderStore {
     }
   }
 
-  /** The newest pushes that a box may rightly show: on their way or displayed (clause MSG-10). */
+  /** The newest pushes that a box may show: they are on their way or displayed (clause MSG-10). */
   async openPushIds(terminalCode: string): Promise<string[]> {
     const pushes = await this.#db
       .selectFrom('pushes')

@@ -14,38 +14,38 @@ import {
 } from '../schema/tables.ts';
 import { nextSeq, seqOf } from './seq.ts';
 
-/** Notices sent to a box at a time; the others follow as it reports these. */
+/** Notices that are sent to a box at once. The others follow when it reports these. */
 const NOTICES_MAX = 100;
 
 export type NewPayment = Omit<PaymentRow, 'seq'>;
 /** A box that must announce a payment; `told_at_ms` is null until the notice is sent. */
 export type NewNotice = Pick<NoticeRow, 'terminal_code' | 'push_id' | 'told_at_ms'>;
 export type NewCallback = Pick<CallbackRow, 'id' | 'url' | 'body'>;
-/** Who must hear of a payment. */
+/** Notices and callback of a payment. */
 export interface Deliveries {
   notices: NewNotice[];
   callback: NewCallback | undefined;
 }
-/** A payment with all that follows from it. */
+/** A payment and the deliveries that follow from it. */
 export interface PaymentEffects extends Deliveries {
   payment: NewPayment;
 }
-/** A payment that is stored, and the pushes that must be withdrawn because of it. */
+/** A stored payment, and the pushes that it withdraws. */
 export interface StoredPayment extends PaymentEffects {
   withdrawn: Pick<PushRow, 'id' | 'terminal_code'>[];
 }
-/** A payment as a box is told of it; `repeated` when the notice may have been sent before. */
+/** A payment in a notice to a box; `repeated` if the notice may have been sent before. */
 export type Notice = NewPayment & Pick<NoticeRow, 'push_id'> & { repeated: boolean };
-/** By these fields a payment finds its order (PROTOCOL.md, clause CBK-6). */
+/** Fields by which the order of a payment is found (PROTOCOL.md, clause CBK-6). */
 export type PaymentDetails = Pick<OrderRow, 'partner' | 'bank_account' | 'content' | 'amount' | 'trans_type'>;
 
-/** Payments and the notices of them to boxes. */
+/** Payments and their notices to boxes. */
 export class PaymentStore {
   readonly #db: Kysely<Tables>;
   readonly #log: Logger;
   readonly #onStored: (head: LedgerHead) => void;
 
-  /** `onStored` is called with each payment that is stored, before anybody hears of it. */
+  /** `onStored` is called for each stored payment, before anybody is informed. */
   constructor(db: Kysely<Tables>, log: Logger, onStored: (head: LedgerHead) => void) {
     this.#db = db;
     this.#log = log;
@@ -53,8 +53,8 @@ export class PaymentStore {
   }
 
   /**
-   * Stores a payment with all that follows from it, which `effectsOf` says without side effects. It pays the order that
-   * fits `pays`, or the one that `pays` names. All or nothing; throws when the order is damaged.
+   * Stores a payment and its effects in one transaction; `effectsOf` returns them without side effects. The payment
+   * pays the order that fits `pays`, or the one that `pays` names. Throws when the order is damaged.
    */
   async add(
     pays: PaymentDetails | { orderRef: string },
@@ -88,8 +88,8 @@ export class PaymentStore {
   }
 
   /**
-   * Takes the payments that a box has not reported, oldest first, and records them as sent; `more` when others wait
-   * (clauses MSG-7 and AGT-11).
+   * Returns the oldest payments that a box has not reported, and records them as sent; `more` if others wait (clauses
+   * MSG-7 and AGT-11).
    */
   async takeUnreported(terminalCode: string, atMs: number): Promise<{ notices: Notice[]; more: boolean }> {
     const unreported = await this.#db
@@ -120,7 +120,7 @@ export class PaymentStore {
     return { notices, more: unreported.length > NOTICES_MAX };
   }
 
-  /** Records that the box has announced a payment. `undefined` when it has no notice of one. */
+  /** Records that the box has announced a payment. Returns `undefined` if the box has no notice of it. */
   async report(
     paymentId: string,
     terminalCode: string,
@@ -172,7 +172,10 @@ export function orderWith(db: Kysely<Tables>, id: string): Promise<Selectable<Ta
   return db.selectFrom('orders').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
-/** The order of this payment that a box shows, else the newest unpaid one, else the newest paid one (clause CBK-6). */
+/**
+ * Finds the order of a payment: one that a box shows, else the newest unpaid one, else the newest paid one (clause
+ * CBK-6).
+ */
 async function findOrderFor(
   db: Kysely<Tables>,
   { partner, bank_account, content, amount, trans_type }: PaymentDetails,
@@ -206,7 +209,10 @@ async function findOrderFor(
   );
 }
 
-/** Marks an order as paid, and cancels its open pushes; on a box with a notice the payment takes the place of its QR. */
+/**
+ * Marks an order as paid. On a box with a notice its push ends, because the payment replaces the QR; other open pushes
+ * are cancelled.
+ */
 async function payOrder(
   db: Kysely<Tables>,
   orderRef: string,

@@ -9,8 +9,8 @@ type Schema = ReadonlyMap<string, string | null>;
 const MIGRATIONS_TABLE = 'table "kysely_migration"';
 
 /**
- * How the schema of a SQLite store differs from the one that its migrations make, in words; `undefined` when it does not.
- * A trigger could change rows, and no checksum of a row would show it. A store of a newer version is not compared.
+ * Describes how the schema of a SQLite store differs from its migrations; `undefined` if it does not. A foreign trigger
+ * could change rows, and no checksum would show it. A store of a newer version is not compared.
  */
 export async function schemaDifference(db: Kysely<Tables>): Promise<string | undefined> {
   const found = await schemaOf(db);
@@ -26,7 +26,7 @@ export async function schemaDifference(db: Kysely<Tables>): Promise<string | und
   return missing === undefined ? undefined : `it has no ${missing}`;
 }
 
-/** Names of the migrations that this store has had. */
+/** Names of the migrations that were applied to this store. */
 export async function appliedMigrations(db: Kysely<Tables>): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
   return rows.map(({ name }) => name);

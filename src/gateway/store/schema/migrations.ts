@@ -3,13 +3,13 @@ import { addChecksumFunction, addChecksumTriggers, CHECKED_TABLES } from '../int
 import { EMPTY_LEDGER } from '../integrity/ledger.ts';
 import type { Tables } from './tables.ts';
 
-/** Existing stores have the first schema under these names. The first one makes it; the others change nothing. */
+/** Names in existing stores. The first migration makes the schema; the others change nothing. */
 const FIRST_SCHEMA = [
   ...['001-first-tables', '002-indexes', '003-told-notices', '004-newest-pushes', '005-box-secrets', '006-ledger'],
   ...['007-owed-callbacks', '008-pushes-of-a-box', '009-known-logins', '010-enrolment-requests'],
 ];
 
-/** By number; a released one never changes. */
+/** By number; a released migration never changes. */
 export const MIGRATIONS: Record<string, Migration> = Object.fromEntries(
   FIRST_SCHEMA.map((name, i) => [name, { up: i === 0 ? createSchema : async () => undefined }]),
 );
@@ -96,7 +96,7 @@ const TABLES: Record<keyof Tables, readonly string[]> = {
   ],
 };
 
-/** No query reads a whole table, nor all orders of a shop that asks for the same amount each time. */
+/** No query may read a whole table, nor all orders of a shop that always asks for the same amount. */
 const INDEXES: readonly (readonly [name: string, table: keyof Tables, columns: string, where?: string])[] = [
   ['orders_by_seq', 'orders', 'seq'],
   ['orders_by_order_id', 'orders', 'order_id'],
@@ -115,7 +115,7 @@ const INDEXES: readonly (readonly [name: string, table: keyof Tables, columns: s
   ['callbacks_by_payment', 'callbacks', 'payment_id'],
   ['callbacks_by_due', 'callbacks', 'status partner next_at_ms seq'],
   ['callbacks_of_status', 'callbacks', 'status seq'],
-  // It has every column that the query names: otherwise SQLite reads the whole index of pending callbacks.
+  // It has every column of its query: otherwise SQLite reads the whole index of pending callbacks.
   ['callbacks_never_tried', 'callbacks', 'partner status tries seq', `"status" = 'pending' and "tries" = 0`],
   ['attempts_by_callback', 'callback_attempts', 'callback_id seq'],
   ['notices_by_box', 'notices', 'terminal_code reported_at_ms'],

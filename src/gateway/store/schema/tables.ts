@@ -17,7 +17,7 @@ export interface Tables {
   damaged_rows: DamagedRow;
 }
 
-/** A trigger writes it at each insert and update. */
+/** A trigger writes the checksum at each insert and update. */
 export interface Checked {
   checksum: Generated<string>;
 }
@@ -51,7 +51,7 @@ export interface OrderRow {
   sign: string;
   url_link: string;
   status: OrderStatus;
-  /** The code with which the newest push failed. */
+  /** Error code of the newest push, if that failed. */
   failure: string | null;
   last_push_id: string | null;
   /** The box that last showed it (PROTOCOL.md, clause CBK-7). */
@@ -66,10 +66,10 @@ export interface OrderRow {
 /** `sent` until the box or the deadline decides; `failed`, `cancelled` and `ended` are final. */
 export type PushStatus = 'sent' | 'accepted' | 'shown' | 'failed' | 'cancelled' | 'ended';
 
-/** The calendar clock may be wrong by this much. It counts only for absent boxes: the others end a push themselves. */
+/** Possible error of the calendar clock. It matters only for absent boxes: the others end a push themselves. */
 export const CLOCK_ERROR_MS_MAX = 86_400_000;
 
-/** A box may show the push, or be about to. */
+/** Statuses of a push that a box may show, now or soon. */
 export const OPEN_PUSH: readonly PushStatus[] = ['sent', 'accepted', 'shown'];
 
 export interface PushRow {
@@ -140,7 +140,7 @@ export interface NoticeRow {
   /** The push that the box showed for this payment. */
   push_id: string | null;
   created_at_ms: number;
-  /** When it was first sent to the box, or was about to be. */
+  /** When it was first sent to the box; recorded before it is sent. */
   told_at_ms: number | null;
   reported_at_ms: number | null;
   recorded: number | null;
@@ -164,7 +164,7 @@ export interface BoxSecretRow {
   enrolled_at_ms: number;
 }
 
-/** The one row of the ledger: the end of the chain of payments, up to where some were deleted, and how many. */
+/** Single row: the end of the chain of payments, the newest pruned payment, and the number of pruned ones. */
 export interface LedgerRow {
   name: string;
   end_seq: number;
