@@ -1,4 +1,4 @@
-/** `npm run deb`: the Debian packages of agent and gateway. */
+/** `npm run deb`: builds the Debian packages of agent and gateway. */
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,14 +22,14 @@ program folder give the same bytes. apt-get install ./paybox-agent_VERSION_ARCH.
 scripts/install-on-raspberry-pi-os does so with the checks that a Raspberry Pi needs.
 `;
 
-/** Debian's name of each architecture, and what it is called where programs are bundled. */
+/** Debian's architecture names → targets of a bundle. */
 const TARGETS: Readonly<Record<string, Target>> = { arm64: 'linux-arm64', amd64: 'linux-x64' };
 
 interface Options {
   architecture: string;
   target: Target;
   out: string;
-  /** The program folder, where there is one already. */
+  /** An existing program folder to use. */
   bundle: string | undefined;
   quick: boolean;
 }
@@ -52,7 +52,7 @@ async function build({ architecture, target, out, bundle, quick }: Options): Pro
   }
 }
 
-/** As `sha256sum` writes them, of every package in the folder. */
+/** Text in the format of `sha256sum`, for every package in the folder. */
 async function checksums(folder: string): Promise<string> {
   const names = (await readdir(folder)).filter((name) => name.endsWith('.deb')).sort();
   const lines = names.map(async (name) => {

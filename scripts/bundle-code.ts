@@ -1,27 +1,27 @@
-/** The code part of a bundle: `src` and the packages that it imports, as a few files of plain JavaScript. */
+/** The code part of a bundle: `src` and its imported packages, as a few plain JavaScript files. */
 import { cp, readdir, readFile } from 'node:fs/promises';
 import { isBuiltin } from 'node:module';
 import { basename, dirname, extname, join, relative } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 
-/** Packages that stay packages: they load native code from their own folder. */
+/** Packages that are not bundled: they load native code from their own folder. */
 export const NATIVE_PACKAGES = ['sharp', '@serialport/bindings-cpp'];
 
-/** What packages try to load and do without. */
+/** Optional modules that packages try to load; a bundle does not contain them. */
 const NEVER_THERE = ['pg-native', 'bufferutil', 'utf-8-validate'];
 
-/** How `src` names a program that it starts as a process of its own. */
+/** How `src` names a program that it starts in its own process. */
 const CHILD_PROGRAM = /new URL\('\.\/([\w.-]+)\.ts', import\.meta\.url\)/g;
 
-/** Packages of CommonJS ask for Node's own modules by `require`, which a module of JavaScript lacks. */
+/** CommonJS packages load Node's modules with `require`, which an ES module does not have. */
 const BANNER =
   "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);";
 
 /**
- * Bundles `<stage>/src`, with the packages in `<stage>/node_modules`, into `lib`: `cli.js`, a file for each program that
- * runs in a process of its own, chunks that several share, and under `src/` what the code reads as files. All of it but
- * `src/` is flat, so that a chunk knows where those files are. The same sources give the same bytes in any folder.
- * Returns the folders of the packages that went in, relative to `stage`, sorted.
+ * Bundles `<stage>/src`, with the packages in `<stage>/node_modules`, into `lib`: `cli.js`, one file for each program
+ * with its own process, shared chunks, and below `src/` the files that the code reads. The code itself is in one
+ * folder, so that each chunk knows where those files are. The same sources give the same bytes in any folder.
+ * Returns the folders of the bundled packages, relative to `stage`, sorted.
  */
 export async function bundleCode(stage: string, lib: string): Promise<string[]> {
   const sources = join(stage, 'src');
@@ -42,7 +42,7 @@ export async function bundleCode(stage: string, lib: string): Promise<string[]> 
     external: [...NATIVE_PACKAGES, ...NEVER_THERE],
     banner: { js: BANNER },
     legalComments: 'none',
-    // 2.4 MB of memory. Names stay, so that a stack trace tells something.
+    // Saves 2.4 MB of memory. Names stay readable for stack traces.
     minifyWhitespace: true,
     minifySyntax: true,
     lineLimit: 200,
@@ -70,7 +70,7 @@ async function childPrograms(sources: string): Promise<string[]> {
   return found.sort();
 }
 
-/** Has each source find its files as if it lay where it does in `src`, although its code lies in a chunk. */
+/** Rewrites paths, so that a source in a chunk finds its files as if it were in its place in `src`. */
 function rebase(stage: string): Plugin {
   return {
     name: 'rebase',
@@ -90,7 +90,7 @@ function rebase(stage: string): Plugin {
               : part.replaceAll('import.meta.url', `new URL('./${from}', import.meta.url).href`),
           )
           .join('')
-          // Of the one the bundler must keep all of zod, of the other only what is used: a quarter.
+          // With the first form the bundler keeps all of zod, with the second only what is used: a quarter.
           .replace("import { z } from 'zod';", "import * as z from 'zod';");
         return { contents, loader: 'ts' };
       });
@@ -99,8 +99,8 @@ function rebase(stage: string): Plugin {
 }
 
 /**
- * Gives a package that is imported at run time the names that Node would find in it: of one in CommonJS the bundler
- * hands on none. They are asked of the same version, installed beside this script.
+ * Exports the names of a package that is imported at run time, as Node would. For CommonJS the bundler does not know
+ * them, so they are read from the same version, installed beside this script.
  */
 function lazyPackages(stage: string): Plugin {
   return {

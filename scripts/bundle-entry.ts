@@ -1,8 +1,8 @@
-/** The first code of a bundle: what `src/cli.js` is in a checkout, without its search for the right Node. */
+/** The entry of a bundle: `src/cli.js` of a checkout, without its search for the right Node. */
 import { keepCompiled } from '../src/compile-cache.js';
 import { endWithParent } from '../src/lib/shutdown.ts';
 
-// Node does not tell of deprecated calls inside node_modules, where those of a bundle come from.
+// Node hides deprecation warnings of code in node_modules; bundled packages are not there any more.
 process.noDeprecation = true;
 keepCompiled();
 endWithParent();

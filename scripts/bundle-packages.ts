@@ -1,11 +1,11 @@
-/** The packages of a bundle: fetched for the target by npm, and of those that stay packages what a box needs. */
+/** The packages of a bundle: installed by npm for the target, and reduced to what a device needs. */
 import { execFile } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 
-/** Where a bundle can run, each with npm's words for it. */
+/** Platforms of a bundle, with npm's names for them. */
 export const TARGETS = {
   'linux-arm64': { os: 'linux', cpu: 'arm64', libc: 'glibc' },
   'linux-x64': { os: 'linux', cpu: 'x64', libc: 'glibc' },
@@ -19,14 +19,14 @@ const Manifest = z.object({
   optionalDependencies: z.record(z.string(), z.string()).default({}),
 });
 
-/** Needed to compile a package only. */
+/** Only needed to compile a package. */
 const BUILD_ONLY = ['node-addon-api'];
 const KEPT_FILE = /\.(c?js|mjs|json|node|so(\.[\d.]+)?)$|^(licen[cs]e|copying|notice)/i;
 
 /**
- * Installs the production packages of `root`'s lockfile for `target` into `<stage>/node_modules`: exact versions, checked
- * against the lockfile's integrity, no scripts run.
- * @throws where npm fails
+ * Installs the production packages of `root`'s lockfile for `target` into `<stage>/node_modules`: exact versions,
+ * checked against the lockfile's integrity, no scripts run.
+ * @throws if npm fails
  */
 export async function installPackages(root: string, stage: string, target: Target): Promise<void> {
   for (const name of ['package.json', 'package-lock.json', '.npmrc']) await cp(join(root, name), join(stage, name));
@@ -40,8 +40,8 @@ export async function installPackages(root: string, stage: string, target: Targe
 }
 
 /**
- * Copies the named packages and all that they need at run time from `<stage>` to `<out>`, without sources, types,
- * documentation, and native parts of other platforms. Returns their folders, relative to `stage`, sorted.
+ * Copies packages and their run-time dependencies from `<stage>` to `<out>`, without sources, types, documentation and
+ * native code of other platforms. Returns their folders, relative to `stage`, sorted.
  */
 export async function keepPackages(
   stage: string,
@@ -63,7 +63,7 @@ export async function keepPackages(
   return [...folders].sort();
 }
 
-/** Copies single files of a package, and its manifest, by which code finds them. */
+/** Copies single files of a package, and the manifest that is needed to find them. */
 export async function keepAssets(stage: string, out: string, name: string, files: readonly string[]): Promise<void> {
   for (const file of ['package.json', ...files]) {
     const path = join('node_modules', name, file);
@@ -72,7 +72,7 @@ export async function keepAssets(stage: string, out: string, name: string, files
   }
 }
 
-/** As Node resolves it: the nearest `node_modules` that has it; undefined for one that the target does without. */
+/** Resolves like Node: the nearest `node_modules` with the package; undefined for one that the target does not need. */
 async function resolvePackage(stage: string, from: string, name: string): Promise<string | undefined> {
   for (let folder = from; ; folder = dirname(folder)) {
     const here = folder === '.' ? '' : folder;

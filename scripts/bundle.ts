@@ -1,4 +1,4 @@
-/** `npm run bundle`: one folder that holds all that a box or a gateway runs, for a device without npm. */
+/** `npm run bundle`: one folder with all that a box or a gateway runs, for a device without npm. */
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -26,7 +26,7 @@ The packages come from the registry by npm, as package-lock.json pins them. LED 
 is compiled on the machine that has them and is not in the bundle.
 `;
 
-/** Files that code finds by the name of their package. */
+/** Files that the code finds by package name. */
 const ASSETS: Readonly<Record<string, readonly string[]>> = {
   '@expo-google-fonts/be-vietnam-pro': [
     '400Regular/BeVietnamPro_400Regular.ttf',
@@ -37,8 +37,8 @@ const ASSETS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Follows symbolic links, so that a link in /usr/bin works. The flag is that of src/cli.js; one arena of malloc for all
- * threads keeps another 3 MB back.
+ * Follows symbolic links, so that a link in /usr/bin works. Uses the same flag as src/cli.js. One malloc arena for all
+ * threads saves another 3 MB.
  */
 const LAUNCHER = `#!/bin/sh
 export MALLOC_ARENA_MAX="\${MALLOC_ARENA_MAX:-1}"
@@ -47,8 +47,8 @@ exec "$home/node" --max-semi-space-size=2 "$home/lib/cli.js" "$@"
 `;
 
 /**
- * Builds the bundle for `target` into the folder `out`, which appears only when it is whole.
- * @throws where `out` holds something else, or npm or the bundler fails
+ * Builds the bundle for `target` into the folder `out`, which appears only when complete.
+ * @throws if `out` contains something else, or npm or the bundler fails
  */
 export async function buildBundle(target: Target, out: string, progress: (text: string) => void): Promise<void> {
   await assertReplaceable(out);
@@ -68,17 +68,17 @@ export async function buildBundle(target: Target, out: string, progress: (text: 
     for (const [name, files] of Object.entries(ASSETS)) await keepAssets(stage, partial, name, files);
     await cp(join(stage, node, 'bin/node'), join(partial, 'node'));
     await cp(join(ROOT, 'device-config'), join(partial, 'device-config'), { recursive: true });
-    // Where the code of the bench looks for them, seen from its place in `src`.
+    // The bench's code looks for them here, relative to its place in `src`.
     await cp(join(ROOT, 'test/scenarios'), join(partial, 'lib/test/scenarios'), {
       recursive: true,
-      // What Python and pytest keep beside the examples, once they have run.
+      // Files that Python and pytest create beside the examples.
       filter: (path) => !/\/(__pycache__|\.pytest_cache)$/.test(path),
     });
     progress('licences and bill of materials');
     const assets = Object.keys(ASSETS).map((name) => `node_modules/${name}`);
     const { sbom, licenses } = await papersOf(stage, [...new Set([node, ...bundled, ...kept, ...assets])].sort());
     const { version } = sbom.metadata.component;
-    // Marks the code as modules of JavaScript, and tells it its version.
+    // Marks the code as ES modules, and contains its version.
     const manifest = { name: 'paybox', version, private: true, type: 'module' };
     await mkdir(join(partial, 'bin'));
     await writeFile(join(partial, 'bin/paybox'), LAUNCHER);
@@ -104,7 +104,7 @@ async function assertReplaceable(out: string): Promise<void> {
   throw new Error(`${out} holds something that is not a bundle; name another folder`);
 }
 
-/** The same on every machine, whatever its umask. */
+/** Makes file modes independent of the umask. */
 async function settleModes(folder: string): Promise<void> {
   await chmod(folder, 0o755);
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {

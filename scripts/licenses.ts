@@ -1,20 +1,20 @@
 /** `npm run licenses`: every production dependency with its SPDX licence; ends with 1 on one that is not allowed. */
 import { type Component, licenseOf, makeSbom } from './sbom.ts';
 
-/** Licences that ask no more of who passes the program on than to keep their notice. */
+/** Permissive licences: they only require that the notice is kept. */
 const ALLOWED = ['0BSD', 'Apache-2.0', 'BSD-3-Clause', 'ISC', 'MIT', 'MITNFA', 'OFL-1.1'];
 
-/** Licences that ask for more, each with the packages that it is accepted for. */
+/** Licences with further conditions, each with the packages that it is accepted for. */
 const ALLOWED_FOR: Readonly<Record<string, RegExp>> = {
-  // libvips, a shared library beside sharp that anyone may replace.
+  // libvips, a shared library beside sharp that users can replace.
   'LGPL-3.0-or-later': /^@img\/sharp-/,
-  // The LED library inside the addon: optional, for HUB75 panels alone, and built on the machine that has them.
+  // The LED library inside the addon: optional, only for HUB75 panels, compiled on the machine that has them.
   'GPL-2.0-only': /^rpi-led-matrix$/,
-  // A choice of two that are both on the list: taken under MIT.
+  // A choice of two allowed licences; MIT is taken.
   '(MIT OR Apache-2.0)': /^qr$/,
 };
 
-/** The packages under a licence that is on neither list. A choice ("A OR B") is on none until somebody makes it. */
+/** Components whose licence is on neither list. A choice ("A OR B") is on neither until it is added. */
 export function notAllowed(components: readonly Component[]): Component[] {
   const isAllowed = (license: string, name: string) =>
     ALLOWED.includes(license) || (ALLOWED_FOR[license]?.test(name) ?? false);

@@ -1,4 +1,4 @@
-/** `npm run sbom`: the software bill of materials of what runs on a box and a gateway, as CycloneDX 1.5 JSON. */
+/** `npm run sbom`: the software bill of materials of box and gateway, as CycloneDX 1.5 JSON. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
@@ -10,8 +10,8 @@ const STDOUT_MAX_BYTES = 16 * 1024 * 1024;
 const DEVELOPMENT = 'cdx:npm:package:development';
 
 /**
- * Licences that a package's manifest leaves out. rpi-led-matrix compiles Henner Zeller's LED library into itself, whose
- * sources are under version 2 of the GPL alone (its vendor/COPYING).
+ * Licences missing in a package's manifest. rpi-led-matrix compiles Henner Zeller's LED library, whose sources are
+ * under GPL version 2 only (its vendor/COPYING).
  */
 const UNDECLARED: Readonly<Record<string, string>> = { 'rpi-led-matrix': 'GPL-2.0-only' };
 
@@ -34,16 +34,16 @@ const Sbom = z.looseObject({
   dependencies: z.array(Dependency),
 });
 
-/** A part of the bill: a package with its version, package URL, hash and licence. */
+/** One component of the bill: a package with version, package URL, hash and licence. */
 export type Component = z.infer<typeof Component>;
 /** A CycloneDX 1.5 bill of materials. */
 export type Sbom = z.infer<typeof Sbom>;
 
 /**
- * Asks npm for the bill of every production dependency in package-lock.json, on all platforms, without a network.
- * The same lockfile and npm give the same bytes: the serial number is drawn from the content, and the time stands in
- * only when `sourceDateEpoch` (seconds since 1970, as SOURCE_DATE_EPOCH has it) is given.
- * @throws where npm fails, or leaves a package without licence or package URL
+ * Asks npm, offline, for all production dependencies in package-lock.json, on all platforms. The same lockfile and npm
+ * give the same bytes: the serial number is derived from the content, and a time is included only if `sourceDateEpoch`
+ * (seconds since 1970, as in SOURCE_DATE_EPOCH) is given.
+ * @throws if npm fails, or omits a licence or package URL
  */
 export async function makeSbom(sourceDateEpoch?: string): Promise<Sbom> {
   const format = ['--sbom-format=cyclonedx', '--sbom-type=application'];
@@ -53,7 +53,7 @@ export async function makeSbom(sourceDateEpoch?: string): Promise<Sbom> {
   });
   const { serialNumber: _, metadata, ...bom } = Sbom.parse(JSON.parse(stdout));
   const { timestamp: __, ...rest } = metadata;
-  // npm's own --omit=dev leaves out what both production and development need.
+  // npm's own --omit=dev drops packages that both production and development need.
   const production = bom.components.filter(({ properties }) => !properties.some(({ name }) => name === DEVELOPMENT));
   const components = onceEach(production, (component) => component['bom-ref']);
   const refs = new Set([rest.component, ...components].map((component) => component['bom-ref']));
@@ -62,7 +62,7 @@ export async function makeSbom(sourceDateEpoch?: string): Promise<Sbom> {
     metadata: {
       ...(sourceDateEpoch === undefined ? {} : { timestamp: new Date(Number(sourceDateEpoch) * 1000).toISOString() }),
       ...rest,
-      // npm gives the name of the folder.
+      // npm uses the name of the folder.
       component: { ...rest.component, name: 'paybox' },
     },
     components: components.map(withUndeclared),
@@ -73,17 +73,17 @@ export async function makeSbom(sourceDateEpoch?: string): Promise<Sbom> {
   return sealed(content);
 }
 
-/** A bill with the serial number that its content gives. */
+/** Adds the serial number, derived from the content. */
 export function sealed(content: Omit<Sbom, 'serialNumber'>): Sbom {
   return { ...content, serialNumber: `urn:uuid:${uuidOf(JSON.stringify(content))}` } as Sbom;
 }
 
-/** The SPDX expression of what a component is licensed under. */
+/** The SPDX licence expression of a component. */
 export function licenseOf({ licenses: [only] }: Component): string {
   return only.license?.id ?? only.expression ?? '';
 }
 
-/** npm 10 names a package as often as it is installed, which CycloneDX forbids. */
+/** npm 10 lists a package once per installation; CycloneDX forbids duplicates. */
 function onceEach<T>(list: readonly T[], keyOf: (one: T) => string): T[] {
   return [...new Map(list.map((one) => [keyOf(one), one])).values()];
 }
@@ -94,7 +94,7 @@ function withUndeclared(component: Component): Component {
   return { ...component, licenses: [{ expression: `${licenseOf(component)} AND ${undeclared}` }] };
 }
 
-/** A UUID of version 8, the one for values that an application draws itself (RFC 9562, section 5.8). */
+/** A UUID of version 8, the version for application-defined values (RFC 9562, section 5.8). */
 function uuidOf(text: string): string {
   const bytes = createHash('sha256').update(text).digest().subarray(0, 16);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 const DESCRIPTION = `The agent is the daemon inside a payment box, the gateway a mock of the payment QR service behind it. Each command's
 own help follows, as the program prints it.`;
 
-/** paybox(1), made of what `paybox --help` and the help of each command say in the checkout `root`. */
+/** The manual page paybox(1), from the output of `paybox --help` and of each command's help in the checkout `root`. */
 export function manualOfCommand(root: string, version: string): string {
   const overview = helpOf(root, []);
   const names = [...overview.matchAll(/^ {2}([a-z-]+) .*$/gm)].map(([, name = '']) => name);
@@ -44,7 +44,7 @@ function literal(text: string): string {
   return `.nf\n${roff(text)}\n.fi`;
 }
 
-/** Text as it stands: no character of it commands the formatter. */
+/** Escapes text for the formatter roff. */
 function roff(text: string): string {
   return text
     .replaceAll('\\', '\\e')

@@ -9,16 +9,16 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const SYSTEMD = join(ROOT, 'systemd');
 const MAINTAINER = 'paybox maintainers <maintainers@paybox.invalid>';
 
-/** What is in a package beside the program, its own folder here, and what both have. */
+/** Contents of a package beside the program folder and the common files. */
 interface PackageKind {
   name: string;
-  /** Of its /usr/bin/paybox over that of the other package. */
+  /** Priority of its /usr/bin/paybox over that of the other package. */
   priority: number;
-  /** Enabled by installation. */
+  /** Units that the installation enables. */
   enabledUnits: readonly string[];
   /** File or folder of the sources → path and mode in the package. */
   files: readonly (readonly [from: string, to: string, mode?: number])[];
-  /** Man pages of `scripts/debian/man`. */
+  /** Man pages in `scripts/debian/man`. */
   manuals: readonly string[];
 }
 
@@ -56,23 +56,25 @@ export const PACKAGES: readonly PackageKind[] = [
 ];
 
 const MAINTAINER_SCRIPTS = ['postinst', 'prerm', 'postrm'];
-/** Longest first, so that the packed file is small; or quick, for tests. */
+/** Slow and small, or fast, for tests. */
 const COMPRESSION = { small: ['-Zxz', '-z6'], quick: ['-Zgzip', '-z1'] };
 
 export interface BuildOptions {
   kind: PackageKind;
   /** Debian's name: arm64 or amd64. */
   architecture: string;
-  /** The program folder that `scripts/bundle.ts` makes. */
+  /** A program folder made by `scripts/bundle.ts`. */
   program: string;
-  /** A folder to work in, which is not there yet. */
+  /** Path for a new work folder. */
   work: string;
   /** An existing folder for the package. */
   out: string;
   quick: boolean;
 }
 
-/** Builds `NAME_VERSION_ARCH.deb` from a program folder; its path. Throws where Debian's tools are missing or fail. */
+/**
+ * Builds `NAME_VERSION_ARCH.deb` from a program folder; returns its path. Throws if Debian's tools are missing or fail.
+ */
 export async function buildPackage({ kind, architecture, program, work, out, quick }: BuildOptions): Promise<string> {
   const version = debianVersion((await readFile(join(program, 'VERSION'), 'utf8')).trim());
   const epochSeconds = sourceDateEpoch();
@@ -95,7 +97,7 @@ export async function buildPackage({ kind, architecture, program, work, out, qui
   return file;
 }
 
-/** A prerelease sorts before its release, as in semantic versions. */
+/** Makes a prerelease sort before its release, as in semantic versions. */
 export function debianVersion(version: string): string {
   return version.replace('-', '~');
 }
@@ -116,7 +118,7 @@ async function place(kind: PackageKind, work: string, version: string, epochSeco
     const text = await readFile(join(import.meta.dirname, 'man', page), 'utf8');
     await put(`usr/share/man/man${page.at(-1)}/${page}.gz`, packed(text.replaceAll('@VERSION@', version)));
   }
-  // Of both packages, so it stands beside the program; update-alternatives links to it.
+  // Both packages have this page, so it is in the program folder; update-alternatives links to it.
   await put(`usr/lib/${kind.name}/paybox.1.gz`, packed(manualOfCommand(ROOT, version)));
   const doc = `usr/share/doc/${kind.name}`;
   await put(`${doc}/copyright`, await copyright(kind.name));
@@ -124,7 +126,7 @@ async function place(kind: PackageKind, work: string, version: string, epochSeco
   await symlink(`../../../lib/${kind.name}/device-config`, join(work, doc, 'examples'));
 }
 
-/** Without a time inside, as the policy wants it. */
+/** Contains no time, as the Debian policy requires. */
 function packed(text: string): Uint8Array {
   return gzipSync(text, { level: 9 });
 }
@@ -192,7 +194,7 @@ async function md5Sums(work: string): Promise<string> {
   const lines: string[] = [];
   for (const file of await filesOf(work)) {
     const path = relative(work, file);
-    // dpkg keeps those of conffiles itself.
+    // dpkg keeps the checksums of conffiles itself.
     if (path.startsWith('etc/')) continue;
     const sum = createHash('md5').update(await readFile(file));
     lines.push(`${sum.digest('hex')}  ${path}\n`);

@@ -31,21 +31,23 @@ import {
 } from './screen/screen.ts';
 import { type StatusSources, statusOf } from './status.ts';
 
-/** How long the link waits for the displays' first attempt; a display that hangs must not keep a payment away. */
+/**
+ * The link waits at most this long for the displays' first attempt, so that a hanging display does not block payments.
+ */
 const FIRST_DISPLAY_WAIT_MS = 10_000;
 
-/** Everything an agent is told from outside, already decoded. Durations are milliseconds. */
+/** All that an agent is started with, already validated. Durations are milliseconds. */
 export interface AgentSetup {
   /** Without a secret the box enrols. */
   identity: { terminalCode: string; serialNumber: string; secret?: string };
-  /** Where a box without a secret enrols. */
+  /** The gateway at which a box without a secret enrols. */
   enrolment?: GatewayAddress | undefined;
   version: string;
-  /** The first display is the one that confirms a push. */
+  /** The first display confirms pushes. */
   displays: readonly [ConfiguredDisplay, ...ConfiguredDisplay[]];
   link: {
     transport: string;
-    /** Where the gateway is, as a person would write it. */
+    /** The gateway's address, for people. */
     gateway: string;
     open(io: TransportIo, signal: AbortSignal): Promise<Connection>;
   };
@@ -55,7 +57,7 @@ export interface AgentSetup {
   paidHoldMs: number;
   endedHoldMs: number;
   onStop: OnStop;
-  /** Whether faults may be ordered of it, which is for test benches. */
+  /** Whether faults may be injected; for test benches only. */
   faults?: boolean;
 }
 
@@ -65,19 +67,19 @@ export interface Agent {
   /** Origin of the box's own pages, as in `http://127.0.0.1:8810`. */
   readonly origin: string;
   readonly box: BoxApi;
-  /** Settles once the loop has come to a question that went through its inbox; never while it is stuck. */
+  /** Settles once the loop has processed an event for this call; never while the loop is stuck. */
   ping(): Promise<void>;
   /**
-   * Takes no more work, says goodbye to the gateway, blanks or leaves the displays, and ends all that it started; what
-   * hangs is left behind after `withinMs`. Only a write in hand is waited for beyond it. Safe to call twice.
+   * Stops accepting work, says goodbye to the gateway, blanks the displays or leaves them (`onStop`), and releases
+   * everything. Abandons whatever hangs after `withinMs`, except a write in progress. Safe to call twice.
    */
   close(withinMs?: number): Promise<void>;
 }
 
 /**
- * Starts a box: journal, displays, the loop, its pages, and last the link, so that nothing arrives before it can be
- * shown. Settles once its pages answer. Throws a ConfigError when the port cannot be had, or another program has the
- * journal open; a display or a disk that fails is a state, not an error.
+ * Starts a box: journal, displays, loop, pages, and the link last, so that no message arrives before it can be shown.
+ * Settles once the pages answer. A failed display or disk is no error: the box reports it as a state.
+ * Throws ConfigError when the port is not available or another program has the journal open.
  */
 export async function startAgent(given: AgentSetup, world: AgentDeps): Promise<Agent> {
   const isFaulty = given.faults === true;
@@ -116,7 +118,7 @@ export async function startAgent(given: AgentSetup, world: AgentDeps): Promise<A
     });
     const ends = { link: () => link.close(), pages: () => http.close(), ...Object.fromEntries(displays) };
     await endAll({ ...ends, ...parts.ends() }, withinMs, deps);
-    // After the displays: what they have drawn is still to be remembered.
+    // After the displays: the loop must still record what they have drawn.
     loop.stop();
     await running;
     journal.close();
@@ -136,11 +138,11 @@ export async function startAgent(given: AgentSetup, world: AgentDeps): Promise<A
 
 interface Box extends StatusSources {
   box: BoxApi;
-  /** Aborted when the box takes no more work: nothing from the gateway, no keys. */
+  /** Aborted when the box stops accepting messages and keys. */
   working: AbortController;
 }
 
-/** The parts of a box, joined to each other; the loop, the displays and the link have yet to be started. */
+/** Builds the parts of a box and connects them; starts none of loop, displays and link. */
 function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
   const { clock, log } = deps;
   const metrics = new AgentMetrics();
@@ -195,7 +197,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     ...deps,
     identity: setup.identity,
     secret: secretOf(setup, deps, take),
-    // Made anew at each start, and never on a disk that could be stolen.
+    // New at each start, so that no stolen disk contains it.
     key: signingKeyOf(deps.random.secret(32)),
     agentVersion: setup.version,
     display: setup.displays[0].driver,
@@ -223,7 +225,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
   return { ...sources, box, working };
 }
 
-/** Throws ConfigError for a box that has no secret and nowhere to enrol. */
+/** Throws ConfigError for a box with neither a secret nor a gateway to enrol at. */
 function secretOf(
   { identity, enrolment, dataDir }: AgentSetup,
   deps: AgentDeps,
@@ -247,7 +249,7 @@ function screensOf(
   return [screenOf(first, true), ...others.map((display) => screenOf(display, false))];
 }
 
-/** That a payment was on the screen, and not merely taken, is what a shop asks for afterwards. */
+/** Shops ask afterwards whether a payment was on the screen, not only whether it was received. */
 function logPaid(log: Logger, outcome: ScreenOutcome): void {
   const { scene } = outcome;
   if (outcome.ok && scene?.kind === 'paid') log.info('paid-shown', { transactionId: scene.transactionId });

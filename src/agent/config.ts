@@ -21,7 +21,7 @@ const HOLD_SECONDS_MAX = 3_600;
 
 const holdSeconds = z.number().min(0).max(HOLD_SECONDS_MAX);
 
-/** One schema for what a registry knows: the entry's own options beside the key that names it. */
+/** One schema for all entries of a registry: the key with the entry's name, beside that entry's own options. */
 function oneOf(key: string, registry: ReadonlyMap<string, { name: string; options: z.ZodType }>) {
   const members = [...registry.values()].map(({ name, options }) => {
     if (!(options instanceof z.ZodObject)) throw new Error(`${key} ${name}: its options are not an object`);
@@ -92,15 +92,15 @@ export const agentConfigSchema = z
     context.addIssue({ code: 'custom', path: ['box'], message, input: box });
   });
 
-/** A checked configuration: defaults filled in, paths absolute, the secret read. */
+/** A validated configuration: defaults filled in, paths absolute, the secret read. */
 export interface AgentConfig {
   /** Without a secret the box enrols. */
   box: Omit<BoxIdentity, 'secret'> & { secret?: string };
-  /** Where; undefined for a box that has a secret. */
+  /** The gateway to enrol at; undefined for a box that has a secret. */
   enrolment?: GatewayAddress;
   /** The transport's name and its options. */
   link: GatewayAddress & { transport: string; [option: string]: unknown };
-  /** Each display's driver and its options; at least one, and the first confirms. */
+  /** Each display's driver and its options; at least one, and the first confirms pushes. */
   displays: { driver: string; [option: string]: unknown }[];
   http: LocalHttpOptions;
   voice?: VoiceOptions | undefined;
@@ -110,13 +110,13 @@ export interface AgentConfig {
   paidHoldSeconds: number;
   endedHoldSeconds: number;
   onStop: OnStop;
-  /** Whether faults may be ordered at the box's pages. */
+  /** Whether faults may be injected over the box's pages. */
   faults: boolean;
 }
 
 /**
- * Checks a configuration that is not from a file, as `name` in messages; relative paths are taken from `folder`.
- * Throws ConfigError with name, path and what was expected.
+ * Checks a configuration that is not from a file. `name` is its name in messages; relative paths start at `folder`.
+ * Throws ConfigError with name, path and the expected value.
  */
 export function parseAgentConfig(value: unknown, name: string, folder = '.'): AgentConfig {
   const { box, displays, dataDir, link, enrolment, http, ...rest } = checkConfig(agentConfigSchema, value, name, FIX);
@@ -156,7 +156,7 @@ function readSecret(option: string, file: string, name: string, folder: string):
   throw new ConfigError(`${name}: ${option}: ${parsed.error.issues[0]?.message} in ${path}`);
 }
 
-/** The files of every transport are those of `tls`. */
+/** Every transport has its files in `tls`. */
 function withAbsoluteFiles<T extends GatewayAddress>(link: T, folder: string): T {
   if (link.tls === undefined) return link;
   const { servername, ...files } = link.tls;
@@ -166,7 +166,7 @@ function withAbsoluteFiles<T extends GatewayAddress>(link: T, folder: string): T
   return { ...link, tls: servername === undefined ? absolute : { ...absolute, servername } };
 }
 
-/** Drivers that work on a file call the option `path`. */
+/** Drivers that work on a file name it in the option `path`. */
 function withAbsolutePath<T extends { [option: string]: unknown }>(display: T, folder: string): T {
   return typeof display.path === 'string' ? { ...display, path: resolve(folder, display.path) } : display;
 }

@@ -9,23 +9,23 @@ import type { DownMessage, UpMessage } from '../protocol/messages.ts';
 import type { BoxSeal } from '../protocol/seal.ts';
 import type { Scene } from '../scene.ts';
 
-/** Who the box says it is, and the secret that proves it. */
+/** The box's identity and the secret that proves it. */
 export interface BoxIdentity {
   terminalCode: string;
   serialNumber: string;
   secret: string;
 }
 
-/** A message of the gateway; of a push that a newer one replaced while it waited, only that it was overtaken. */
+/** A message of the gateway. A push that a newer one replaced in the queue is only reported as `overtaken`. */
 export type InboundMessage = DownMessage | { type: 'overtaken'; sessionId: string; pushId: string };
 
 /**
- * One connection to the gateway, opened once and spent; the link owns redial and backoff.
- * `incoming` ends, or throws, when the connection is lost or the gateway has left.
+ * One connection to the gateway, opened once and never reopened; the link owns redial and backoff.
+ * `incoming` ends or throws when the connection is lost or the gateway has left.
  */
 export interface Connection {
   readonly incoming: AsyncIterable<InboundMessage>;
-  /** Settles once the message is handed over to the peer; throws a PayboxError when it cannot be. */
+  /** Settles once the peer has the message; throws a PayboxError when it cannot be sent. */
   send(message: UpMessage): Promise<void>;
   /** Says goodbye and ends `incoming`; safe to call twice. */
   close(): Promise<void>;
@@ -37,9 +37,9 @@ export interface TransportIo {
   identity: BoxIdentity;
   /** A fresh UUID for each session (PROTOCOL.md, clause MSG-4). */
   sessionId: string;
-  /** Signs what is sent in this session, and checks what is received. */
+  /** Signs what this session sends, and verifies what it receives. */
   seal: Pick<BoxSeal, 'seal' | 'open'>;
-  /** Called when the gateway has answered this sign of life (PROTOCOL.md, clause MSG-11). */
+  /** Called when the gateway has answered this heartbeat (PROTOCOL.md, clause MSG-11). */
   heard(aliveId: string): void;
 }
 
@@ -51,36 +51,36 @@ export interface LinkTls {
   servername?: string | undefined;
 }
 
-/** What the options of every transport have in common. */
+/** Options that every transport has. */
 export interface GatewayAddress {
   url: string;
   tls?: LinkTls | undefined;
-  /** Whether the address may be without TLS beyond this machine. */
+  /** Whether an address beyond this machine may be without TLS. */
   allowPlain?: boolean | undefined;
 }
 
-/** Where a gateway listens; a broker that is left out has the gateway's host and the usual port. */
+/** Where a gateway listens. A missing broker address means the gateway's host and the usual port. */
 export interface GatewayPlace {
   origin: string;
   brokerPort?: number;
 }
 
-/** A way to reach the gateway: one file, and one line in the registry. */
+/** One kind of connection to a gateway: one file, and one line in the registry. */
 export interface Transport<Options extends GatewayAddress> {
-  /** As `link.transport` of the configuration has it. */
+  /** The value of `link.transport` in the configuration. */
   readonly name: string;
   readonly summary: string;
-  /** The schemes of its addresses, without a colon. */
+  /** URL schemes of its addresses, without a colon. */
   readonly schemes: readonly string[];
-  /** Whether `link.url` is the gateway's own origin, so that a box can enrol there. */
+  /** Whether `link.url` is the gateway's HTTP origin, so that a box can enrol there. */
   readonly canEnrol: boolean;
   readonly options: z.ZodType<Options>;
   readonly example: Options;
-  /** The address for boxes of a gateway that listens there. */
+  /** The address that boxes use for a gateway at this place. */
   urlOf(place: GatewayPlace): string;
   /**
-   * Logs in as the box, says no hello, so that an agent that runs keeps the box, and returns what it found in words.
-   * Throws when the login is refused or the gateway is not there.
+   * Logs in as the box and returns the result in words. It sends no hello, so a running agent keeps its session.
+   * Throws when the login is refused or the gateway does not answer.
    */
   checkLogin(options: Options, io: LoginIo, signal: AbortSignal): Promise<string>;
   /** Throws a PayboxError: retryable when the gateway may come back. */
@@ -89,64 +89,64 @@ export interface Transport<Options extends GatewayAddress> {
 
 export type LoginIo = Pick<TransportIo, 'clock' | 'identity' | 'sessionId'>;
 
-/** What the box must not forget (house rule 2). */
+/** The box's durable memory (house rule 2). */
 export interface Journal {
-  /** Every entry in the order in which it was written. */
+  /** All entries, in the order in which they were written. */
   load(): Entry[];
   /**
-   * Settles once the entries are on disk, all or none; throws a PayboxError with code STORAGE_FAULT. One that is there
-   * already is not written a second time; none at all is a question whether the disk could take one.
+   * Settles once the entries are on disk, all or none; an entry that is there already is not written again. An empty
+   * list only tests whether the disk can be written. Throws a PayboxError with code STORAGE_FAULT.
    */
   append(entries: readonly Entry[]): Promise<void>;
-  /** Tries again where the disk has failed. Entries that came to light with that, which `load` has not given; once. */
+  /** Tries to open the journal again after a failure. Returns entries that `load` has not returned, each once. */
   reopen(): Entry[];
   status(): JournalStatus;
   close(): void;
 }
 
 export interface JournalStatus {
-  /** Whether it can be written, as far as the last attempt tells. */
+  /** Whether the last attempt to write has worked. */
   ok: boolean;
-  /** Why not. */
+  /** The reason of the failure. */
   reason: string | null;
   /**
-   * Whether all that earlier runs of the box wrote is known; not in a new box, nor while its file cannot be read or one
-   * that was set aside lies beside it.
+   * Whether everything that earlier runs wrote is known. False for a new box, while the file cannot be read, and while
+   * a set-aside file lies beside it.
    */
   complete: boolean;
-  /** Files in the data folder that were journals: damaged, another box's, or of another version. Oldest first. */
+  /** Names of set-aside journals in the data folder (damaged, another box's, another version's), oldest first. */
   setAside: string[];
 }
 
-/** What each configured display says of itself. */
+/** The state of a configured display. */
 export interface DisplayStatus {
   driver: string;
   ok: boolean;
-  /** Why it is not ok. */
+  /** Why it failed; null when it works. */
   reason: string | null;
   surface: string;
-  /** How the QR that it shows now is drawn; null without one. */
+  /** How the QR on the display is drawn; null when it shows none. */
   qr: Omit<Extract<QrScanCheck, { ok: true }>, 'ok'> | null;
 }
 
-/** Keys of a box: take away what is on the screen, say the last payment again, show the last payments. */
+/** Keys of a box: clear the screen, repeat the last announcement, show the last payments. */
 export type Key = 'dismiss' | 'repeat' | 'history';
 
-/** How something that is attached does: a voice, a light, buttons. */
+/** The state of an attached device: voice, light or buttons. */
 export interface PeripheralStatus {
   ok: boolean;
-  /** What is wrong and what to do. */
+  /** The problem and its fix. */
   reason: string | null;
 }
 
-/** The newest announcement for a page to play; another number is another announcement. */
+/** The newest announcement for the page to play. A new `number` is a new announcement. */
 export interface PageSound {
   number: number;
   text: string;
   wav: Uint8Array;
 }
 
-/** `/status` of the box. */
+/** The answer of the box's `/status`. */
 export type BoxStatus = StatusView & {
   display: DisplayStatus;
   displays: DisplayStatus[];
@@ -156,21 +156,21 @@ export type BoxStatus = StatusView & {
   buttons: PeripheralStatus | null;
   /** `unwritten`: entries that wait in memory until the disk works again. */
   journal: JournalStatus & { unwritten: number };
-  /** `plain`: what is said on it can be read and changed on the way, for want of TLS. */
+  /** `plain`: the connection has no TLS, so others on the network can read and change messages. */
   link: { transport: string; gateway: string; plain: boolean; connectedAt: string | null; reason: string | null };
   version: string;
 };
 
-/** What the box's pages, its keys and the service manager may ask of it. */
+/** The interface of the box for its pages, its keys and the service manager. */
 export interface BoxApi {
   status(): BoxStatus;
   scene(): Scene;
-  /** The newest frame that is on the first display; undefined before the first one, and while the display has failed. */
+  /** The newest frame on the first display; undefined before the first one, and while the display has failed. */
   frame(): Frame | undefined;
-  /** Calls back after every change of scene, frame or status, until the returned function is called. */
+  /** Calls `listener` after every change of scene, frame or status; the returned function ends that. */
   onChange(listener: () => void): () => void;
   press(key: Key): void;
-  /** What was last said through the page; undefined when the page has nothing to play. */
+  /** The last announcement for the page to play; undefined when there is none. */
   sound(): PageSound | undefined;
   /** Prometheus text format. */
   metrics(): string;

@@ -19,20 +19,20 @@ export interface LoopDeps {
   announce(payments: readonly Payment[]): void;
 }
 
-/** Events that wait while the disk is slow. One more is refused: the gateway repeats what matters. */
+/** Events that wait while the disk is slow. Further ones are refused: the gateway repeats what matters. */
 const INBOX_MAX = 2_000;
-/** Keys are taken only while fewer events than this wait: whoever leans on them must not crowd out what the display did. */
+/** Keys are refused when this many events wait, so that a stuck key cannot crowd out results of the display. */
 const INBOX_WITH_KEYS_MAX = 100;
 
-/** How often a disk that has failed is asked whether it works again. */
+/** How often a failed disk is tested. */
 const PROBE_MS = 5_000;
 
-/** How soon a full inbox is asked again whether it has room for a question. */
+/** Retry interval of `ping` while the inbox is full. */
 const TURN_RETRY_MS = 500;
 
 /**
- * Entries that wait for the disk. Of more, the oldest that is no payment goes, and a payment only when nothing else is
- * left: a report that is sent again after a restart does less harm than a payment that is announced again.
+ * Entries that wait for the disk. Beyond this the oldest entry that is no payment is dropped, a payment only if nothing
+ * else is left: a report sent twice does less harm than a payment announced twice.
  */
 export const BACKLOG_MAX = 2_000;
 
@@ -46,7 +46,7 @@ export class Loop {
   #state: BoxState;
   #wakeCancel = new AbortController();
   #wakeAtMs: number | undefined;
-  /** What happened although the disk could not keep it; written before anything else once it can. */
+  /** Entries that could not be written; they go first once the disk works again. */
   #backlog: Entry[] = [];
   #probeIsDue = false;
 
@@ -71,14 +71,14 @@ export class Loop {
     this.#deps.log.warn('inbox-full', { event: event.type, waiting: size });
   }
 
-  /** Settles once no event waits: who can wait for that leaves the inbox to those who cannot. */
+  /** Settles once no event waits. Senders that can wait for it leave room in the inbox for those that cannot. */
   drained(): Promise<void> {
     return this.#inbox.drained();
   }
 
   /**
-   * Settles once the loop has come to a question that went through its inbox, behind all that waits there; never while
-   * it is stuck.
+   * Settles once the loop has processed an event for this call, after all events before it; never while the loop is
+   * stuck.
    */
   async ping(): Promise<void> {
     const turn = Promise.withResolvers<void>();
@@ -89,7 +89,7 @@ export class Loop {
     await turn.promise;
   }
 
-  /** Runs until `stop`; what was taken before that is finished. */
+  /** Runs until `stop`, and finishes the events that came before it. */
   async run(): Promise<void> {
     const { journal, show } = this.#deps;
     show(this.#state);
@@ -112,7 +112,7 @@ export class Loop {
       event.taken();
       return;
     }
-    // First what a disk that is back tells of the time before: an event may be a repetition of that.
+    // First the entries of a disk that works again: the event may repeat one of them.
     const entries = this.#deps.journal.reopen();
     if (entries.length > 0) {
       const { complete } = this.#deps.journal.status();
@@ -133,7 +133,7 @@ export class Loop {
     this.#wakeAt(step.wakeAtMs);
   }
 
-  /** On disk before it is shown or reported (house rule 2). */
+  /** Writes to disk before anything is shown or reported (house rule 2). */
   async #record(event: BoxEvent, at: At): Promise<Step> {
     const step = reduce(this.#state, event, at);
     if (step.writes.length === 0) return step;
@@ -162,7 +162,7 @@ export class Loop {
     this.#backlog.splice(Math.max(0, other), 1);
   }
 
-  /** Tells the mind what the disk says; nothing when that is what it said before. */
+  /** Tests the disk; emits an event only when the result changed. */
   async #probe(): Promise<void> {
     const { storage } = this.#state.faults;
     try {
@@ -190,7 +190,7 @@ export class Loop {
     if (wakeAtMs === undefined) return;
     const cancel = new AbortController();
     this.#wakeCancel = cancel;
-    // Whole milliseconds: a wait of less than the clock can tell would end before its time, again and again.
+    // Whole milliseconds: a shorter wait would end too early, again and again.
     const waitMs = Math.ceil(wakeAtMs - this.#deps.clock.monotonicMs());
     void this.#deps.clock.sleep(waitMs, cancel.signal).then(() => {
       if (cancel.signal.aborted) return;

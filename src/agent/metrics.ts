@@ -23,7 +23,7 @@ export class AgentMetrics {
     this.#count(`paybox_box_frames_total{result="${ok ? 'drawn' : 'failed'}"}`);
   }
 
-  /** Payments that the box said, aloud where it has a voice. */
+  /** Payments that were announced, aloud where the box has a voice. */
   countAnnouncements(payments: number): void {
     this.#count(ANNOUNCEMENTS, payments);
   }

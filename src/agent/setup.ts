@@ -5,7 +5,7 @@ import type { AgentSetup } from './agent.ts';
 import type { AgentConfig } from './config.ts';
 import { TRANSPORTS } from './transports/registry.ts';
 
-/** What the agent needs to start, from its configuration. */
+/** Builds the agent's setup from its configuration. */
 export function setupOf(config: AgentConfig): AgentSetup {
   const {
     box,

@@ -6,17 +6,17 @@ import type { Loop } from './loop.ts';
 import type { Peripherals } from './peripherals/parts.ts';
 import type { Screen } from './screen/screen.ts';
 
-/** What a status is gathered from. */
+/** The parts that a status is built from. */
 export interface StatusSources {
   loop: Loop;
   journal: Journal;
-  /** The first is the one that confirms a push. */
+  /** The first display confirms pushes. */
   screens: readonly [Screen, ...Screen[]];
   link: Link;
   parts: Peripherals;
 }
 
-/** `/status` of the box at this moment. */
+/** The current `/status` of the box. */
 export function statusOf(
   setup: { link: { transport: string; gateway: string }; version: string },
   { loop, journal, screens, link, parts }: StatusSources,

@@ -2,16 +2,16 @@ import type { Clock } from '../lib/clock.ts';
 import type { ServiceManager } from '../lib/systemd.ts';
 import type { BoxApi, BoxStatus } from './contract.ts';
 
-/** What a service manager watches of a box. */
+/** The parts of a box that the service manager is informed about. */
 export interface Watched {
   box: Pick<BoxApi, 'status' | 'onChange'>;
-  /** Settles once the loop has come to a question that went through its inbox; never while it is stuck. */
+  /** Settles once the loop has processed an event for this call; never while the loop is stuck. */
   ping(): Promise<void>;
 }
 
 /**
- * Tells the service manager that the box is ready, how it does at every change, and, twice in the time that it allows,
- * that the loop turns. Only an answer of the loop itself counts: a box whose loop is stuck is to be started anew.
+ * Tells the service manager that the box is ready, its status at every change, and a heartbeat twice per watchdog time.
+ * The heartbeat needs an answer of the loop: a box whose loop is stuck must be restarted.
  */
 export async function notifyServiceManager(
   manager: ServiceManager,
@@ -37,7 +37,7 @@ export async function notifyServiceManager(
   }
 }
 
-/** How a box does, in one line of plain words; its parts are those of `/status`. */
+/** The status of a box in one line; the details are in `/status`. */
 export function statusLine({ state, online, order, fault, link }: BoxStatus): string {
   const amount = order === null ? '' : ` ${order.amount} VND, order ${order.orderId}`;
   const reason = link.reason === null ? '' : `: ${link.reason}`;

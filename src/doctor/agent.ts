@@ -24,10 +24,12 @@ const runningStatus = z.object({
   version: z.string(),
 });
 
-/** What the agent that runs here says of itself. */
+/** The status that a running agent reports. */
 export type RunningAgent = z.infer<typeof runningStatus>;
 
-/** The agent of this configuration, if it runs: whoever it is that answers at its pages, for the same box. */
+/**
+ * The agent that runs for this configuration: whatever answers at its pages for the same box; undefined if none does.
+ */
 export async function runningAgent({ http, box }: AgentConfig): Promise<RunningAgent | undefined> {
   const host = http.host.includes(':') ? `[${http.host}]` : http.host;
   try {
@@ -41,7 +43,7 @@ export async function runningAgent({ http, box }: AgentConfig): Promise<RunningA
   }
 }
 
-/** What a running agent knows better than somebody who would take its devices from it to try them. */
+/** Findings from a running agent. It has the devices open, so they are not tested again. */
 export async function agentFindings(agent: RunningAgent, { dataDir }: AgentConfig): Promise<Finding[]> {
   const findings = [howItIs(agent), journalOf(agent.journal)];
   for (const { driver, ok, reason, surface } of agent.displays) {
@@ -76,7 +78,7 @@ function journalOf({ ok, reason, unwritten }: RunningAgent['journal']): Finding 
   return failed('journal', new Error(`${reason ?? 'not ok'}, ${unwritten} entries wait`), JOURNAL_FIX);
 }
 
-/** Whether the journal of a box that does not run is whole; nothing is changed in it. */
+/** Checks the journal of a box that does not run, without changing it. */
 export async function journalFinding({ dataDir }: AgentConfig, file: string): Promise<Finding> {
   const check = 'journal';
   const path = join(dataDir, file);
@@ -100,7 +102,7 @@ export async function journalFinding({ dataDir }: AgentConfig, file: string): Pr
   }
 }
 
-/** The secret that the box has, from its configuration or from its enrolment, and what there is to say of it. */
+/** The box's secret, from its configuration or enrolment, with a finding about it. */
 export async function secretOf({
   box,
   dataDir,

@@ -9,12 +9,12 @@ import { stderrLog } from '../lib/log.ts';
 import { encodeVietQr } from '../protocol/vietqr.ts';
 import { type Finding, failed, well } from './findings.ts';
 
-/** Lengths of real payloads, from the shortest to the longest that are seen. */
+/** Lengths of real payloads, from shortest to longest. */
 const PAYLOAD_CHARS = [94, 142, 220, 280];
 const OPEN_TIMEOUT_MS = 10_000;
 const LIST_TIMEOUT_MS = 5_000;
 
-/** Whether each display opens, and how it shows QRs of the lengths that are seen. */
+/** Whether each display opens, and how it shows QRs of usual lengths. */
 export async function displayFindings(config: AgentConfig): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const { driver, open } of setupOf(config).displays) {
@@ -36,7 +36,7 @@ export async function displayFindings(config: AgentConfig): Promise<Finding[]> {
   return findings;
 }
 
-/** How a surface shows QRs of the lengths that are seen. */
+/** How a surface shows QRs of usual lengths. */
 export async function qrFindings(surface: Surface, cacheDir: string): Promise<Finding[]> {
   const renderer = await openRenderer(surface, { cacheDir });
   return PAYLOAD_CHARS.map((chars) => qrFinding(chars, renderer.checkQr(samplePayload(chars))));
@@ -54,7 +54,9 @@ function qrFinding(chars: number, qrCheck: QrScanCheck): Finding {
   return well(check, `${code}, ${drawn}`);
 }
 
-/** What a payload of `chars` characters, from 91 on, looks like to a QR encoder: heads in digits, then text in bytes. */
+/**
+ * A payload of `chars` characters, at least 91, with the encoding mix of real ones: digits first, then text in bytes.
+ */
 function samplePayload(chars: number): string {
   const shortest = encodeVietQr({
     bin: '970422',
@@ -66,13 +68,13 @@ function samplePayload(chars: number): string {
   return shortest.padEnd(chars, 'Thanh toan don hang ');
 }
 
-/** The serial ports of the machine, for who has to name the one of a display; nothing where no display has one. */
+/** The machine's serial ports, for the configuration of a display; nothing if no display uses one. */
 export async function serialFindings({ displays }: AgentConfig): Promise<Finding[]> {
   if (!displays.some((display) => 'baudRate' in display)) return [];
   const check = 'serial ports';
   const fix = 'plug the display in; `ls /dev/serial/by-id` lists USB ports';
   try {
-    // Loaded here because most boxes have no serial display.
+    // Loaded lazily: most boxes have no serial display.
     const { SerialPort } = await import('serialport');
     const ports = await withDeadline(systemClock, LIST_TIMEOUT_MS, SerialPort.list());
     if (ports === undefined) throw new Error(`not listed within ${LIST_TIMEOUT_MS} ms`);

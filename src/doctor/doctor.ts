@@ -9,11 +9,11 @@ import { clockFinding, networkFinding, portFinding, storageFinding } from './mac
 import { partFindings } from './parts.ts';
 import { systemFindings, thisMachine } from './system.ts';
 
-/** Checks a box and the machine that it is on, one check after another. */
+/** Checks a box and its machine, one check after another. */
 export async function findingsOf(config: AgentConfig): Promise<Finding[]> {
   const agent = await runningAgent(config);
   const { secret, finding } = await secretOf(config);
-  // What an agent has open it cannot share: a serial port, a screen that two would draw on, a journal that it writes.
+  // A running agent owns its serial port, screen and journal, so these are not tested.
   const own =
     agent === undefined
       ? [await journalFinding(config, JOURNAL_FILE), ...(await displayFindings(config)), await portFinding(config.http)]

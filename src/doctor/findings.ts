@@ -1,6 +1,6 @@
 import { PayboxError, reasonOf } from '../lib/errors.ts';
 
-/** One finding of `paybox doctor`: what was checked, how it stands, and what to do when it does not stand well. */
+/** One finding of `paybox doctor`: the check, its result, and the fix if it failed. */
 export interface Finding {
   check: string;
   result: 'ok' | 'warning' | 'failed';
@@ -8,12 +8,12 @@ export interface Finding {
   fix: string;
 }
 
-/** A finding that needs nothing done. */
+/** A finding without a problem. */
 export function well(check: string, found: string): Finding {
   return { check, result: 'ok', found, fix: '' };
 }
 
-/** What an error says, with its own fix or, where it has none, with `otherFix`. */
+/** A finding from an error, with the error's own fix or else `otherFix`. */
 export function failed(check: string, error: unknown, otherFix: string): Finding {
   const own = error instanceof PayboxError ? error.fix : '';
   return { check, result: 'failed', found: reasonOf(error), fix: own === '' ? otherFix : own };

@@ -21,8 +21,8 @@ const SOON_DAYS = 30;
 const RENEW_FIX = 'make a new one in time: paybox provision --rotate';
 
 /**
- * Whether the box gets through to its gateway, from the name of the host to the login. A login says no hello, so it takes
- * nothing from an agent that runs. `secret` is undefined for a box that has yet to enrol.
+ * Checks each step from the host name to the login at the gateway. The login sends no hello, so a running agent keeps
+ * its session. `secret` is undefined for a box that has not enrolled.
  */
 export async function linkFindings(config: AgentConfig, secret: string | undefined): Promise<Finding[]> {
   const { link, enrolment } = config;
@@ -48,7 +48,7 @@ async function reachFindings(check: string, link: GatewayAddress): Promise<Findi
   return [...findings, { check: `${check} TLS`, result: 'warning', found, fix: 'use an address with TLS' }];
 }
 
-/** Undefined for an address that needs no name service. */
+/** Undefined for an IP address. */
 async function nameFinding(what: string, host: string): Promise<Finding | undefined> {
   if (isIP(host) !== 0) return undefined;
   const check = `${what} DNS`;
@@ -77,7 +77,7 @@ async function fileFinding(check: string, file: string): Promise<Finding> {
   }
 }
 
-/** Until when a certificate holds. */
+/** Checks the validity dates of a certificate. */
 function datesFinding(check: string, { validFromDate, validToDate }: X509Certificate, what: string): Finding {
   const nowMs = systemClock.wallMs();
   const day = validToDate.toISOString().slice(0, 10);
@@ -91,7 +91,7 @@ function datesFinding(check: string, { validFromDate, validToDate }: X509Certifi
   return daysLeft < SOON_DAYS ? { check, result: 'warning', found, fix: RENEW_FIX } : well(check, found);
 }
 
-/** What the other side shows of itself, and whether that is believed. */
+/** Checks the TLS certificate of the peer. */
 async function peerFinding(check: string, link: GatewayAddress): Promise<Finding> {
   const url = new URL(link.url);
   const host = url.hostname.replace(/^\[|\]$/g, '');
@@ -99,7 +99,7 @@ async function peerFinding(check: string, link: GatewayAddress): Promise<Finding
   try {
     const named = isIP(host) === 0 ? { servername: host } : {};
     const tls = { ...named, ...connectionTls(link) };
-    // Looked at in any case: a certificate that is refused is still to be told of.
+    // Connects without verification, to report on a refused certificate too.
     const socket = connectTls({ ...tls, host, port: portOfUrl(url), rejectUnauthorized: false });
     const shaken = new Promise<true>((resolve, reject) => {
       socket.once('secureConnect', () => resolve(true));

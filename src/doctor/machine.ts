@@ -11,16 +11,16 @@ const FREE_BYTES_MIN = 50 * 1024 * 1024;
 const CONNECT_TIMEOUT_MS = 3_000;
 const EARLIEST_WALL_MS = Date.UTC(2025, 0, 1);
 
-/** Whether the calendar clock of the machine can be right: a device without a battery for it starts in the past. */
+/** Whether the machine's calendar clock can be right: without a battery it starts in the past. */
 export function clockFinding(nowMs: number): Finding {
   const found = new Date(nowMs).toISOString();
-  // Files of a release have the time of its source, so it cannot be earlier than that.
+  // The files of a release carry its build time, so now cannot be earlier.
   const built = statSync(process.argv[1] ?? process.execPath).mtimeMs;
   if (nowMs >= Math.max(EARLIEST_WALL_MS, built)) return { check: 'clock', result: 'ok', found, fix: '' };
   return { check: 'clock', result: 'failed', found, fix: 'set the time, or let systemd-timesyncd do it' };
 }
 
-/** Whether the box can write into its folder, and has room there. */
+/** Whether the box can write into its folder and has room there. */
 export async function storageFinding(dataDir: string): Promise<Finding> {
   try {
     await mkdir(dataDir, { recursive: true });
@@ -39,7 +39,7 @@ export async function storageFinding(dataDir: string): Promise<Finding> {
   }
 }
 
-/** Whether the pages of the box can be served at this address. */
+/** Whether the box's pages can be served at this address. */
 export async function portFinding({ host, port }: { host: string; port: number }): Promise<Finding> {
   const check = 'box page';
   const server = createServer();
@@ -64,7 +64,7 @@ export function networkFinding(): Finding {
   return { check: 'network', result: 'warning', found: 'loopback only', fix: 'plug in the network, or set up Wi-Fi' };
 }
 
-/** Whether something listens at the gateway's address. No hello: that would take the box from a running agent. */
+/** Whether something listens at the gateway's address. Sends no hello, so a running agent keeps its session. */
 export async function gatewayFinding(address: string, check: string): Promise<Finding> {
   const url = new URL(address);
   const socket = createConnection({ host: url.hostname.replace(/^\[|\]$/g, ''), port: portOfUrl(url) });

@@ -12,12 +12,12 @@ import { SPEAKER_DRIVERS } from '../voice/registry.ts';
 import { announcementText, vocabulary } from '../voice/words.ts';
 import { type Finding, failed, well } from './findings.ts';
 
-/** Longer than a speaker's own deadlines together, so that its own words for what hangs are told. */
+/** Longer than the speaker's own timeouts together, so that its own error is reported. */
 const VOICE_TIMEOUT_MS = 20_000;
 const VERSION_TIMEOUT_MS = 5_000;
 const PART_FIX = 'check the voice part of the configuration';
 
-/** What is attached to the box beside its displays; nothing of it is heard, lit or taken from a running agent. */
+/** Checks the attached devices, without sound or light, and without taking them from a running agent. */
 export async function partFindings({ voice, light, buttons }: AgentConfig): Promise<Finding[]> {
   return [
     ...(voice === undefined ? [] : [await voiceFinding(voice)]),
@@ -39,7 +39,7 @@ async function voiceFinding(options: VoiceOptions): Promise<Finding> {
   }
 }
 
-/** Renders every word that an amount can have, and plays silence. Throws what the output throws. */
+/** Renders every word of amounts, and plays silence. Throws the error of the output. */
 async function tryVoice(check: string, given: VoiceOptions, signal: AbortSignal): Promise<Finding> {
   const driver = SPEAKER_DRIVERS.get(given.driver);
   if (driver === undefined) throw new ConfigError(`voice: no driver ${given.driver}`);
@@ -67,7 +67,7 @@ async function tryVoice(check: string, given: VoiceOptions, signal: AbortSignal)
     : { check, result: 'failed', found: `only the chime rings: ${all}`, fix };
 }
 
-/** Whether the tool for a GPIO line is there, in a version whose command line is known, and so is its chip. */
+/** Whether the GPIO tool is installed in a supported version, and the chip exists. */
 async function gpioFinding(check: string, { command, chip }: { command: string; chip: string }): Promise<Finding> {
   const program = { command, args: ['--version'], debianPackage: 'gpiod', advice: 'install libgpiod 1 or 2' };
   try {
@@ -80,7 +80,7 @@ async function gpioFinding(check: string, { command, chip }: { command: string; 
   }
 }
 
-/** The device of a chip, which the tools take by its path, name or number. Throws a PayboxError. */
+/** The device file of a chip, which the tools accept as path, name or number. Throws a PayboxError. */
 async function chipFile(chip: string): Promise<string> {
   const file = resolve('/dev', /^\d+$/.test(chip) ? `gpiochip${chip}` : chip);
   try {

@@ -18,13 +18,13 @@ const UNIT_PROPERTIES = [
   'Result',
 ];
 
-/** Where a machine tells of itself; the programs that it is asked by. */
+/** Access to the machine: its system folders and the programs that report on it. */
 export interface Machine {
   /** The folder that holds `sys`, `run`, `proc` and `etc`. */
   root: string;
   systemctl: string;
   timedatectl: string;
-  /** Who runs this. */
+  /** The user that runs this process. */
   user: { uid: number; name: string; groups: readonly number[] };
 }
 
@@ -34,7 +34,7 @@ export function thisMachine(): Machine {
   return { root: '/', systemctl: 'systemctl', timedatectl: 'timedatectl', user };
 }
 
-/** What the system around the agent has to do for a box. */
+/** Checks the system services and settings that a box needs. */
 export async function systemFindings(config: AgentConfig, machine: Machine): Promise<Finding[]> {
   const findings = [
     await timeFinding(machine),
@@ -53,7 +53,7 @@ async function isBooted({ root }: Machine): Promise<boolean> {
   );
 }
 
-/** Whether the clock follows a time server; undefined where systemd does not run. */
+/** Whether the clock is synchronized to a time server; undefined without systemd. */
 async function timeFinding(machine: Machine): Promise<Finding | undefined> {
   if (!(await isBooted(machine))) return undefined;
   const check = 'time synchronisation';
@@ -67,7 +67,7 @@ async function timeFinding(machine: Machine): Promise<Finding | undefined> {
   return { check, result: 'warning', found, fix };
 }
 
-/** The network devices with hardware, and whether something is at their other end. */
+/** Network devices with hardware, and whether each has a carrier. */
 async function cableFindings({ root }: Machine): Promise<Finding[]> {
   const folder = join(root, 'sys/class/net');
   const findings: Finding[] = [];
@@ -84,7 +84,7 @@ async function cableFindings({ root }: Machine): Promise<Finding[]> {
   return findings.map((it) => ({ ...it, result: 'warning', fix }));
 }
 
-/** The groups that udev gives the configured devices to, and that a user has to be in. */
+/** Whether the user is in the groups that udev gives the configured devices to. */
 async function groupFinding(
   { displays, light, buttons }: AgentConfig,
   { root, user }: Machine,
@@ -95,7 +95,7 @@ async function groupFinding(
     if ('baudRate' in display) needed.add('dialout');
   }
   if (light !== undefined || buttons !== undefined) needed.add('gpio');
-  // Root needs none.
+  // Root needs no groups.
   if (needed.size === 0 || user.uid === 0) return undefined;
   const check = 'groups';
   const lines = (await readFile(join(root, 'etc/group'), 'utf8').catch(() => '')).split('\n');
@@ -111,7 +111,7 @@ async function groupFinding(
   };
 }
 
-/** Whether a text console may draw over the box's screen; undefined where no framebuffer is configured. */
+/** Whether a text console may draw over the box's screen; undefined if no framebuffer is configured. */
 async function consoleFinding({ displays }: AgentConfig, { root }: Machine): Promise<Finding | undefined> {
   if (!displays.some(({ driver }) => driver === 'framebuffer')) return undefined;
   const check = 'text console';
@@ -126,7 +126,7 @@ async function consoleFinding({ displays }: AgentConfig, { root }: Machine): Pro
   return well(check, 'is off the framebuffer');
 }
 
-/** How systemd has the agent; undefined where it does not run, or does not know it. */
+/** State of the agent's systemd unit; undefined without systemd or unit. */
 async function unitFinding(machine: Machine): Promise<Finding | undefined> {
   if (!(await isBooted(machine))) return undefined;
   const args = ['show', UNIT, ...UNIT_PROPERTIES.flatMap((name) => ['-p', name])];
@@ -148,7 +148,7 @@ async function unitFinding(machine: Machine): Promise<Finding | undefined> {
   return well(check, found);
 }
 
-/** `Name=value` lines as a program prints them; nothing where it fails. */
+/** Parses the `Name=value` lines that a program prints; empty if it fails. */
 async function ask(program: string, args: string[]): Promise<Record<string, string>> {
   const run = promisify(execFile)(program, args, { timeout: PROGRAM_TIMEOUT_MS, killSignal: 'SIGKILL' });
   const text = await run.then(

@@ -1,14 +1,14 @@
-/** Time, injected: nothing else in src may ask the machine for it, so that scenarios run on a virtual clock. */
+/** Injected time: no other code in src may read the machine's clock, so that scenarios run on a virtual clock. */
 export interface Clock {
   /** Milliseconds from an arbitrary start; never goes back, unaffected by clock changes. For deadlines. */
   monotonicMs(): number;
   /** Milliseconds since 1970 by the machine's calendar clock. For people and for the wire. */
   wallMs(): number;
-  /** Resolves after `ms` milliseconds, or at once when `signal` aborts; never rejects. */
+  /** Resolves after `ms` milliseconds, or as soon as `signal` aborts; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The longest delay that a Node timer takes; longer ones would fire at once. */
+/** The longest delay of a Node timer; longer ones fire at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -30,10 +30,7 @@ export const systemClock: Clock = {
     }),
 };
 
-/**
- * The result of `work`, or `undefined` once `ms` milliseconds have passed without one.
- * The work itself is not stopped: hand it a signal where it can be.
- */
+/** The result of `work`, or `undefined` after `ms` milliseconds. Does not stop `work`: pass it a signal for that. */
 export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | undefined> {
   const settled = new AbortController();
   try {
@@ -43,7 +40,7 @@ export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>
   }
 }
 
-/** Runs `work` with a signal that aborts when `parent` does or `ms` milliseconds have passed, whichever is first. */
+/** Runs `work` with a signal that aborts when `parent` does or after `ms` milliseconds. */
 export async function withAbortAfter<T>(
   clock: Clock,
   ms: number,
@@ -62,13 +59,13 @@ export async function withAbortAfter<T>(
   }
 }
 
-/** A span of every day in the machine's local time, as HH:MM; across midnight when `to` is the earlier. */
+/** A daily period in the machine's local time, as HH:MM; it crosses midnight if `to` is earlier than `from`. */
 export interface DailySpan {
   from: string;
   to: string;
 }
 
-/** Whether `wallMs` (milliseconds since 1970) lies in the span; `from` is inside, `to` is outside. */
+/** Whether `wallMs` (milliseconds since 1970) is in the period, including `from` and excluding `to`. */
 export function isWithin({ from, to }: DailySpan, wallMs: number): boolean {
   const now = new Date(wallMs);
   const minute = now.getHours() * 60 + now.getMinutes();

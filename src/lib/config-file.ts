@@ -15,21 +15,21 @@ import {
 import type { z } from 'zod';
 import { ConfigError, reasonOf } from './errors.ts';
 
-/** The one file that a person puts on the boot partition of a box. */
+/** Name of the one file that a person puts on a box's boot partition. */
 export const BOX_FILE = 'paybox.yaml';
 
 const PROBLEMS_SHOWN_MAX = 8;
 const KEYS_SHOWN_MAX = 8;
-/** Of a file for one device or one run: what is longer is no such file, and the parser would be long about it. */
+/** Limit for the file of one device or run; the parser is slow on large files. */
 const CONFIG_CHARS_MAX = 65_536;
-/** The parser looks for the anchor of each among all that came before it. */
+/** Limits the parser's work: for each alias it searches all earlier anchors. */
 const ALIASES_MAX = 1_000;
 
-/** What a YAML file holds, not yet checked. */
+/** A parsed YAML file, not yet validated. */
 export interface ConfigFile {
-  /** The file's name, as messages call it. */
+  /** The file's name in messages. */
   name: string;
-  /** The file's folder, from which its relative paths are taken. */
+  /** The file's folder; relative paths start here. */
   folder: string;
   value: unknown;
 }
@@ -46,23 +46,23 @@ export async function readConfigFile(path: string, charsMax = CONFIG_CHARS_MAX):
   return { name, folder: dirname(path), value: parseYaml(text, name).value };
 }
 
-/** What a YAML text holds, and where. */
+/** A parsed YAML text with positions. */
 export interface YamlText {
   value: unknown;
-  /** The line, from 1 on, of what is at a path, or of the nearest thing around it. */
+  /** The line, from 1, of the value at a path, or of its nearest parent. */
   lineOf(path: readonly PropertyKey[]): number;
-  /** From which character to which the value at a path stands; undefined where there is none. */
+  /** The character range of the value at a path; undefined if there is none. */
   rangeOf(path: readonly PropertyKey[]): readonly [from: number, to: number] | undefined;
 }
 
 /**
- * Throws ConfigError with line and column. The parser itself throws for aliases that name nothing or multiply, and for
- * deep nesting; aliases of what they stand in, which would be endless, are refused here.
+ * Throws ConfigError with line and column. The parser rejects unknown and multiplying aliases and deep nesting; this
+ * function also rejects an alias inside its own anchor, which would be endless.
  */
 export function parseYaml(text: string, name: string): YamlText {
   const lines = new LineCounter();
   try {
-    // The parser would compare each key of a map with all others, which takes a minute for a long one.
+    // The parser compares each key of a map with all others, which takes a minute for a large map.
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false });
     const [error] = document.errors;
     const problem = error === undefined ? problemIn(document) : { at: error.pos[0], words: hintOf(error) };
@@ -85,7 +85,7 @@ export function parseYaml(text: string, name: string): YamlText {
   }
 }
 
-/** What the parser lets pass, and from which character on: keys of one map that are read as the same, too many aliases. */
+/** The position of a problem that the parser accepts: duplicate keys of a map, too many aliases. */
 function problemIn(document: Document.Parsed): { at: number; words: string } | undefined {
   let problem: { at: number; words: string } | undefined;
   let aliases = 0;
@@ -113,7 +113,7 @@ function problemIn(document: Document.Parsed): { at: number; words: string } | u
   return problem;
 }
 
-/** The path to what is also around itself. */
+/** The path to a value that contains itself. */
 function loopIn(
   value: unknown,
   path: readonly string[] = [],
@@ -144,7 +144,7 @@ function placeOf(contents: ParsedNode | null, path: readonly PropertyKey[]) {
   return { start, range };
 }
 
-/** What the parser says, in words of whoever writes such a file. */
+/** The parser's error in words for the file's author. */
 function hintOf(error: YAMLParseError): string {
   if (error.code === 'MULTIPLE_DOCS') return 'a second document begins with ---, expected one';
   const words = wordsOf(error);
@@ -157,8 +157,8 @@ function wordsOf(error: unknown): string {
 }
 
 /**
- * The value as the schema makes it. Throws ConfigError: `name: path: what was expected`, a line a problem; with `lineOf`
- * the name is followed by the line.
+ * The parsed value. Throws ConfigError with one line per problem: `name: path: expected value`. With `lineOf` the line
+ * follows the name.
  */
 export function checkConfig<T>(
   schema: z.ZodType<T>,

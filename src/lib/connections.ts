@@ -2,19 +2,19 @@ import type { Socket } from 'node:net';
 import { isIPv6 } from 'node:net';
 
 /**
- * How a connection stands, in the order in which they go when one has to. `mute`: it has asked nothing yet that was
- * answered; `idle`: nothing is done for it now; `active`: it is being answered, or is logged in.
+ * States of a connection, in the order of eviction. `mute`: no request answered yet; `idle`: nothing to do now;
+ * `active`: a request is being answered, or the client is logged in.
  */
 const STANDINGS = ['mute', 'idle', 'active'] as const;
 export type Standing = (typeof STANDINGS)[number];
 
-/** What a connection counts when it is asked which address has most. One that is used counts less than one that is not. */
+/** Weights for finding the address with most connections. Active ones count less. */
 const WEIGHTS: Readonly<Record<Standing, number>> = { mute: 4, idle: 4, active: 1 };
 
 interface Network {
   readonly name: string;
   weight: number;
-  /** Each the oldest first. */
+  /** Each set oldest first. */
   readonly places: Readonly<Record<Standing, Set<Place>>>;
 }
 
@@ -28,14 +28,13 @@ interface Place {
 type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>;
 
 /**
- * The connections of a server, at most `max`, without shutting its door: when all places are taken, a newcomer takes
- * one from the address that has most (a /64 of IPv6 is one address), there the oldest of those that are mute, then of
- * those that are idle, then of those that are active (PROTOCOL.md, clause LIM-6). What a newcomer costs does not grow
- * with how many there are.
+ * The connections of a server, at most `max`. When all are in use, a new connection replaces one of the address with
+ * the highest weight (a /64 of IPv6 counts as one address): its oldest mute one, else idle, else active one
+ * (PROTOCOL.md, clause LIM-6). The cost of adding does not grow with the number of connections.
  */
 export class Connections {
   readonly #max: number;
-  /** By address and port of the peer: with TLS a request has another socket than its connection. */
+  /** By address and port of the peer: with TLS, requests have another socket than the connection. */
   readonly #places = new Map<string, Place>();
   readonly #networks = new Map<string, Network>();
   readonly #byWeight = new Map<number, Set<Network>>();
@@ -45,11 +44,11 @@ export class Connections {
     this.#max = max;
   }
 
-  /** Takes a connection, mute at first, until it is closed; where there is no place another one is cut off. */
+  /** Adds a connection, mute at first, until it closes; evicts another one when full. */
   add(socket: Socket): void {
     const { remoteAddress } = socket;
     if (remoteAddress === undefined) {
-      // It is over already.
+      // The connection has ended already.
       socket.destroy();
       return;
     }
@@ -64,7 +63,7 @@ export class Connections {
     socket.once('close', () => this.#remove(place));
   }
 
-  /** How the connection of this peer stands from now on; one that is not among them is left alone. */
+  /** Sets the state of this peer's connection; ignores unknown peers. */
   stands(peer: Peer, standing: Standing): void {
     const place = this.#places.get(keyOf(peer));
     if (place === undefined || place.standing === standing) return;
@@ -75,7 +74,7 @@ export class Connections {
     this.#weigh(network, WEIGHTS[standing] - WEIGHTS[before]);
   }
 
-  /** Cuts off all of them. */
+  /** Closes all. */
   end(): void {
     for (const { socket } of this.#places.values()) socket.destroy();
   }
@@ -121,7 +120,7 @@ export class Connections {
       this.#byWeight.set(network.weight, same.add(network));
     }
     this.#mostWeight = Math.max(this.#mostWeight, network.weight);
-    // Whoever had most has a few less now, or has given its place to the next: no long way down.
+    // The maximum drops only by a few each time, so this loop is short.
     while (this.#mostWeight > 0 && !this.#byWeight.has(this.#mostWeight)) this.#mostWeight -= 1;
   }
 }
@@ -131,8 +130,8 @@ function keyOf({ remoteAddress, remotePort }: Peer): string {
 }
 
 /**
- * The name of the network that an address counts as: itself, or for IPv6 the whole /64, which is what a single client
- * usually has. An IPv4 address written as IPv6 is the same as that IPv4 address.
+ * The key that groups addresses: the address itself, or for IPv6 its /64, which usually belongs to one client. An IPv4
+ * address written as IPv6 has the key of the IPv4 address.
  */
 export function networkOf(address: string): string {
   const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1];

@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Clock } from './clock.ts';
 
 export interface ServerSentEvent {
-  /** One line. */
+  /** A single line. */
   data: string;
   event?: string;
   id?: number;
@@ -11,21 +11,21 @@ export interface ServerSentEvent {
 export interface EventStreamOptions {
   clock: Clock;
   headers?: OutgoingHttpHeaders;
-  /** A comment this often tells a quiet stream from a dead one. */
+  /** Interval of comments that show that a quiet stream is alive. */
   heartbeatMs: number;
-  /** A reader that leaves more unread is cut off. */
+  /** A reader with more unread bytes is disconnected. */
   unreadBytesMax: number;
-  /** How soon a reader comes back after the stream has ended. */
+  /** The delay after which a reader reconnects. */
   retryMs?: number;
   onSlowReader?: (unreadBytes: number) => void;
 }
 
-/** An answer turned into server-sent events for one reader. */
+/** Server-sent events for one reader, over an HTTP answer. */
 export class EventStream {
   readonly #response: ServerResponse;
   readonly #options: EventStreamOptions;
   readonly #closed = new AbortController();
-  /** Settles once the stream has ended, from either side. */
+  /** Settles once either side has ended the stream. */
   readonly ended: Promise<void>;
 
   constructor(response: ServerResponse, options: EventStreamOptions) {
@@ -38,7 +38,7 @@ export class EventStream {
       ...options.headers,
       'content-type': 'text/event-stream; charset=utf-8',
     });
-    // A reader that goes away in the middle of a write is no fault.
+    // A reader may disconnect during a write; that is no failure.
     response.on('error', () => response.destroy());
     response.once('close', () => this.#closed.abort());
     if (response.destroyed) this.#closed.abort();
@@ -52,12 +52,12 @@ export class EventStream {
     this.#write(`${lines.join('')}\n`);
   }
 
-  /** Ends it once all is sent. */
+  /** Ends the stream once everything is sent. */
   end(): void {
     this.#response.end();
   }
 
-  /** Ends it at once, for a reader that may never read what is still to come. */
+  /** Ends the stream at once, for a reader that may never read the rest. */
   cut(): void {
     this.#closed.abort();
     this.#response.destroy();

@@ -7,7 +7,7 @@ export interface HttpRequest
   extends Pick<RequestOptions, 'agent' | 'lookup' | 'signal'>,
     Pick<import('node:https').RequestOptions, 'ca' | 'cert' | 'ciphers' | 'key' | 'minVersion' | 'servername'> {
   headers?: Readonly<Record<string, string>> | undefined;
-  /** `GET` if left out. */
+  /** Default `GET`. */
   method?: string | undefined;
   /** Sent as JSON unless `headers` say otherwise. */
   body?: string | undefined;
@@ -19,7 +19,7 @@ export interface HttpAnswer {
   body: Buffer;
 }
 
-/** Whose answer is longer than it may be. */
+/** The answer exceeds its size limit. */
 export class AnswerTooLong extends Error {
   constructor(bytesMax: number) {
     super(`the answer is longer than ${bytesMax} bytes`);
@@ -27,8 +27,8 @@ export class AnswerTooLong extends Error {
 }
 
 /**
- * One request and its complete answer, of any status; redirects are not followed. Rejects on a connection error, after
- * `timeoutMs`, when `signal` aborts, and for an answer of more than `bytesMax` bytes.
+ * Sends a request and reads the complete answer, of any status; does not follow redirects. Rejects on a connection
+ * error, after `timeoutMs`, when `signal` aborts, and for an answer of more than `bytesMax` bytes.
  */
 export async function askHttp(
   url: string | URL,
@@ -43,14 +43,17 @@ export async function askHttp(
       if (body === undefined) throw new AnswerTooLong(bytesMax);
       return { status, headers, body };
     } catch (error) {
-      // The reason says more than "aborted".
+      // Throws the signal's reason, which says more than "aborted".
       signal.throwIfAborted();
       throw error;
     }
   });
 }
 
-/** One request up to the headers of its answer. The caller limits the time (`signal`) and reads or destroys the answer. */
+/**
+ * Sends a request and returns once the headers of the answer are there. The caller sets a time limit (`signal`) and
+ * reads or destroys the answer.
+ */
 export function openHttp(url: string | URL, { body, headers, ...options }: HttpRequest): Promise<IncomingMessage> {
   const to = new URL(url);
   const send = to.protocol === 'https:' ? requestTls : requestPlain;
@@ -60,7 +63,7 @@ export function openHttp(url: string | URL, { body, headers, ...options }: HttpR
     const request = send(to, { ...options, headers: { ...content, ...headers } });
     request.on('error', reject);
     request.on('response', resolve);
-    // No response follows it, and no abort ends the wait for one.
+    // After an upgrade no response follows, and aborting would not end the wait.
     request.on('upgrade', ({ statusCode }, socket) => {
       socket.destroy();
       reject(new Error(`the answer is HTTP ${statusCode}, a change of protocol`));
@@ -69,7 +72,7 @@ export function openHttp(url: string | URL, { body, headers, ...options }: HttpR
   });
 }
 
-/** The body of a request or an answer; undefined, and the rest is not read, where it has more than `bytesMax` bytes. */
+/** Reads a body; undefined if it has more than `bytesMax` bytes (the rest is not read). */
 export async function readBody(message: IncomingMessage, bytesMax: number): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -81,7 +84,7 @@ export async function readBody(message: IncomingMessage, bytesMax: number): Prom
   return Buffer.concat(chunks);
 }
 
-/** The value of a JSON text; undefined where it is not JSON. */
+/** The parsed JSON; undefined if it is invalid. */
 export function parseJson(text: string | Buffer): unknown {
   try {
     return JSON.parse(text.toString()) as unknown;
@@ -90,7 +93,7 @@ export function parseJson(text: string | Buffer): unknown {
   }
 }
 
-/** The header that shows the token of an admin, or of a box's pages; none without a token. */
+/** The authorization header for an admin's or box page token; empty without a token. */
 export function authorizationHeader(token: string | undefined): Record<string, string> {
   return token === undefined ? {} : { authorization: `Bearer ${token}` };
 }

@@ -4,13 +4,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from './clock.ts';
 import { Connections, networkOf } from './connections.ts';
 
-/** How long a reader may take for an answer that is ready. */
+/** Time for a reader to take an answer that is ready. */
 const ANSWER_TIMEOUT_MS = 20_000;
 
 /**
- * What an HTTP server waits for and takes, in the names of Node: a client that sends headers or a body too slowly is cut
- * off, an idle connection is closed, and of requests sent without waiting for answers so many are looked at. Streams of
- * events are answers without an end and are not touched.
+ * Limits of an HTTP server, in Node's names: slow headers or bodies are cut off, idle connections closed, pipelined
+ * requests limited. Event streams, which never end, are not affected.
  */
 export const SERVER_LIMITS = {
   headersTimeout: 10_000,
@@ -22,7 +21,7 @@ export const SERVER_LIMITS = {
   insecureHTTPParser: false,
 };
 
-/** Every answer says so unless it says otherwise: no other site may load, frame or hold it, and nobody keeps it. */
+/** Default headers of every answer: no other site may load, frame or open it, and nobody caches it. */
 export const SAFE_HEADERS: OutgoingHttpHeaders = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
@@ -32,12 +31,12 @@ export const SAFE_HEADERS: OutgoingHttpHeaders = {
   'cache-control': 'no-store',
 };
 
-/** A page loads nothing from elsewhere, runs and styles nothing but files, and stands in no other page. */
+/** A page loads nothing from other sites, uses scripts and styles from files only, and cannot be framed. */
 export const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Cuts off a reader that has not taken this answer in time. To be called when the answer is ready. */
+/** Disconnects a reader that does not take this answer in time. Call it when the answer is ready. */
 export async function cutSlowReader(response: ServerResponse, clock: Clock): Promise<void> {
   const taken = new AbortController();
   response.once('close', () => taken.abort());
@@ -46,16 +45,15 @@ export async function cutSlowReader(response: ServerResponse, clock: Clock): Pro
 }
 
 /**
- * Keeps a server at `max` connections without shutting the door (see Connections). A connection is active from the
- * moment that a request is whole until its answer is: whoever still sends a body, or does not take what was answered,
- * holds a place without need.
+ * Limits a server to `max` connections (see Connections). A connection is active from the complete request to the end
+ * of its answer. While a body is being sent, or a sent answer is not taken, it may be evicted.
  */
 export function limitConnections(server: Server, max: number): void {
   const connections = new Connections(max);
   server.on('connection', (socket: Socket) => connections.add(socket));
-  // Node refuses what is asked beyond `maxRequestsPerSocket`, but goes on to listen.
+  // Node refuses requests beyond `maxRequestsPerSocket`, but keeps the connection open.
   server.on('dropRequest', (_request: IncomingMessage, socket: Socket) => socket.destroy());
-  /** Answers that are being made, of connections that have asked anything. */
+  /** Answers in progress, by connection. */
   const underWay = new WeakMap<Socket, { count: number; answered: boolean }>();
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
@@ -93,7 +91,7 @@ export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
 
 type Asked = Pick<IncomingMessage, 'headers' | 'rawHeaders' | 'method'>;
 
-/** The name in `Host` without its port, brackets taken off; `undefined` unless there is exactly one legal one. */
+/** The host name in `Host` without port and brackets; `undefined` unless there is exactly one valid header. */
 export function hostnameOf({ headers, rawHeaders }: Asked): string | undefined {
   const { host } = headers;
   const url = `http://${host}`;
@@ -106,8 +104,8 @@ function isSentTwice(rawHeaders: readonly string[], name: string): boolean {
 }
 
 /**
- * Whether a browser asks on behalf of a page of another origin, by `Origin` and Fetch Metadata. A program that is no
- * browser sends neither. Following a link to here is no such request: the other page cannot read what opens.
+ * Whether a browser sends this for a page of another origin, judged by `Origin` and Fetch Metadata. Programs other than
+ * browsers send neither. A followed link does not count: the other page cannot read the answer.
  */
 export function isForeignPage({ headers, method }: Asked): boolean {
   const { origin, host } = headers;
@@ -118,13 +116,13 @@ export function isForeignPage({ headers, method }: Asked): boolean {
   return !isRead || headers['sec-fetch-mode'] !== 'navigate' || headers['sec-fetch-dest'] !== 'document';
 }
 
-/** By one of these, written with hyphens or underscores, a proxy says that it asks for somebody else. */
+/** Headers, with hyphens or underscores, in which a proxy says that it forwards a request. */
 const PROXY_HEADER = /forwarded|real[-_]ip|client[-_]ip|connecting[-_]ip|^via$|^max-forwards$|^proxy-/;
 const SHOWN_CHARS_MAX = 32;
 
 /**
- * Why whoever asks may be of another machine than this one; `undefined` for a program or page of this machine. A proxy on
- * this machine that says nothing cannot be told from such a program.
+ * Why a request may come from another machine; `undefined` for a program or page of this machine. A local proxy that
+ * adds no header cannot be detected.
  */
 export function strangerProblem({ socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>): string | undefined {
   const { remoteAddress = '', localAddress } = socket;
@@ -134,9 +132,12 @@ export function strangerProblem({ socket, headers }: Pick<IncomingMessage, 'sock
   return header === undefined ? undefined : `through a proxy, which sent ${header.slice(0, SHOWN_CHARS_MAX)}`;
 }
 
-/** What long answers together may hand to the system in one turn of the event loop; a longer one goes alone. */
+/** Bytes of long answers to send in one turn of the event loop; a longer answer gets a turn of its own. */
 const TURN_BYTES_MAX = 1_048_576;
-/** Turns until the next ones, one more for so many that wait: in each a newcomer is let in, and whatever is asked is done. */
+/**
+ * Turns between two batches, one more per `WAITING_PER_TURN` waiting answers: they leave time for new connections and
+ * other requests.
+ */
 const TURNS_BETWEEN_MAX = 16;
 const WAITING_PER_TURN = 64;
 
@@ -146,17 +147,17 @@ interface Waiting {
 }
 
 /**
- * Spreads long answers over turns of the event loop, one of each address (a /64 of IPv6) after the other. The system takes
- * what a reader leaves unread at once, as long as its buffers have room: thousands of long answers in a row would stop
- * all else for seconds. Those that wait are no more than the connections that have asked.
+ * Spreads long answers over turns of the event loop, and takes addresses (a /64 of IPv6) in turn. The system accepts
+ * unread data at once while its buffers have room, so thousands of long answers in a row would block everything else
+ * for seconds. At most one answer waits per pending request, so the connection limit bounds this too.
  */
 export class Turns {
-  /** By network, the one whose turn is next first; of each the first come first. */
+  /** By network, the next one first; per network, first come first served. */
   readonly #waiting = new Map<string, Waiting[]>();
   #count = 0;
   #isWorking = false;
 
-  /** Settles when so many bytes may be sent to this address. */
+  /** Settles when this many bytes may be sent to the address. */
   next(bytes: number, address: string): Promise<void> {
     return new Promise((go) => {
       const network = networkOf(address);
@@ -184,7 +185,7 @@ export class Turns {
     this.#isWorking = false;
   }
 
-  /** Takes the first of a network away; the others of it are after those of all other networks. */
+  /** Takes a network's first answer, and moves the network to the end. */
   #take(network: string): void {
     const [, ...others] = this.#waiting.get(network) ?? [];
     this.#waiting.delete(network);

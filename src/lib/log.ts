@@ -5,28 +5,28 @@ import { withoutUnseen } from './text.ts';
 export type LogLevel = 'info' | 'warn' | 'error';
 export type LogFields = Record<string, string | number | boolean | null | undefined>;
 
-/** Structured lines: an event name in kebab-case, a few fields. Field names that hold secrets are masked. */
+/** A structured log: event names in kebab-case with a few fields. Fields with names of secrets are masked. */
 export interface Logger {
   info(event: string, fields?: LogFields): void;
   warn(event: string, fields?: LogFields): void;
   error(event: string, fields?: LogFields): void;
-  /** The same log with fields that every line carries. */
+  /** The same log with fields that are added to every line. */
   with(fields: LogFields): Logger;
 }
 
 const SECRET_NAME = /secret|password|token|authorization|bearer|salt|privatekey/i;
 
-/** Whether a field of this name may hold a secret and is masked wherever people read it. */
+/** Whether a field of this name may hold a secret, and is masked in output for people. */
 export function isSecretName(name: string): boolean {
   return SECRET_NAME.test(name);
 }
 
-/** A longer value is cut: a log line must not be a way to fill a disk. */
+/** Longer values are cut, so that log lines cannot fill a disk. */
 const VALUE_CHARS_MAX = 500;
 
 /**
- * A log that writes to `out`: JSON lines for machines, or `time level event key=value` for people.
- * What nobody sees is escaped in both, so that a payer's text cannot forge a line.
+ * Logs to `out`: JSON lines for machines, or `time level event key=value` for people. Invisible characters are escaped
+ * in both, so that text from outside cannot forge a line.
  */
 export function createLogger(out: Writable, clock: Clock, format: 'json' | 'text', base: LogFields = {}): Logger {
   const write = (level: LogLevel, event: string, fields: LogFields = {}) => {
@@ -59,25 +59,25 @@ function quoted(value: LogFields[string]): string {
   return /^[\w.:/@+-]+$/.test(text) ? text : JSON.stringify(text);
 }
 
-/** What others can cause as often as they like. */
+/** Events that outsiders can cause as often as they like. */
 const REPEATABLE = /-(refused|dropped|ignored)$|^(message|mqtt-connection)-|^(unknown-fields|enrolment-asked)$/;
-/** Of one kind so many are written as they come, the others of the interval are counted. */
+/** Events of one kind that are written per interval; further ones are only counted. */
 const WRITTEN_MAX = 3;
 const INTERVAL_MS = 60_000;
-/** Kinds that are told apart at a time; beyond that by their event alone. */
+/** Kinds that are counted separately; beyond this, by event only. */
 const KINDS_MAX = 64;
 
 interface Kind {
   sinceMs: number;
   count: number;
-  /** Writes the newest of those that were only counted. */
+  /** Writes the newest line that was only counted. */
   tell: ((repeated: number) => void) | undefined;
 }
 
 /**
- * A log in which what others can repeat cannot push everything else out (PROTOCOL.md, clause ERR-5): of the same event, code, and box
- * or address the first three in a minute are written at once. At the end of the minute, and when `ending` aborts, one
- * line more says the newest of the others, and how many they were (`repeated`).
+ * Limits repeated lines, so that outsiders cannot flood the log (PROTOCOL.md, clause ERR-5). Per event, code, and box
+ * or address, the first three lines in a minute are written at once. At the end of the minute, and when `ending`
+ * aborts, the newest other line follows with their number (`repeated`).
  */
 export function withoutRepeats(log: Logger, clock: Clock, ending: AbortSignal): Logger {
   const kinds = new Map<string, Kind>();
@@ -114,13 +114,13 @@ export function withoutRepeats(log: Logger, clock: Clock, ending: AbortSignal): 
 }
 
 function keyOf(event: string, { code, box, address }: LogFields): string {
-  // What is said of one box comes from whatever addresses others have.
+  // Events about one box count together, whatever address they come from.
   return JSON.stringify([event, code, box ?? address]);
 }
 
-/** A log on standard error: lines for people on a terminal, JSON for a journal. What others repeat is counted. */
+/** Logs to standard error: text on a terminal, JSON otherwise. Repeated events are counted. */
 export function stderrLog(): Logger {
-  // Whoever read the log may go away; a box goes on.
+  // Ignored: whoever reads the log may go away.
   process.stderr.on('error', () => undefined);
   const ending = new AbortController();
   process.once('exit', () => ending.abort());

@@ -1,9 +1,9 @@
-/** What a full queue does with one more item. */
+/** Behaviour of a full queue. */
 export type WhenFull = 'reject' | 'drop-oldest';
 
 /**
- * A bounded first-in first-out queue with one asynchronous reader.
- * `offer` never waits: when the queue is full it refuses the item or drops the oldest, as told.
+ * A bounded first-in first-out queue with one asynchronous reader. `offer` never waits: when the queue is full, it
+ * rejects the item or drops the oldest.
  */
 export class BoundedQueue<T> implements AsyncIterable<T> {
   readonly #max: number;
@@ -22,7 +22,7 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     return this.#items.length;
   }
 
-  /** Whether the item was taken; a closed queue takes nothing. */
+  /** Adds an item; returns whether it was taken. A closed queue takes none. */
   offer(item: T): boolean {
     if (this.#closed) return false;
     if (this.#items.length >= this.#max) {
@@ -34,26 +34,26 @@ export class BoundedQueue<T> implements AsyncIterable<T> {
     return true;
   }
 
-  /** Whether an item waits that `is`. */
+  /** Whether some waiting item satisfies `is`. */
   some(is: (item: T) => boolean): boolean {
     return this.#items.some(is);
   }
 
-  /** Takes away the oldest waiting item that `is`; whether there was one. */
+  /** Removes the oldest waiting item that satisfies `is`; returns whether there was one. */
   discard(is: (item: T) => boolean): boolean {
     const at = this.#items.findIndex(is);
     if (at >= 0) this.#items.splice(at, 1);
     return at >= 0;
   }
 
-  /** Settles once nothing waits; at once when that is so. */
+  /** Settles as soon as the queue is empty. */
   drained(): Promise<void> {
     if (this.#items.length === 0) return Promise.resolve();
     this.#drained ??= Promise.withResolvers<void>();
     return this.#drained.promise;
   }
 
-  /** Ends the iteration once the items already in the queue are read. */
+  /** Ends the iteration after the items that are already in the queue. */
   close(): void {
     this.#closed = true;
     this.#wake?.();

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 
-/** Randomness, injected: a seeded twin makes runs repeatable. */
+/** Injected randomness; a seeded version makes runs repeatable. */
 export interface Random {
   /** A fresh version 4 UUID. */
   uuid(): string;
@@ -18,7 +18,9 @@ export const systemRandom: Random = {
 
 const HEX = 16;
 
-/** Randomness that is the same for the same seed (mulberry32), so that a run can be had again. For tests, not for secrets. */
+/**
+ * Random numbers that depend on the seed only (mulberry32), so that runs can be repeated. For tests, not for secrets.
+ */
 export function seededRandom(seed: number): Random {
   let state = Math.imul(seed, 0x9e3779b1) | 0;
   const fraction = () => {

@@ -9,28 +9,28 @@ import { reasonOf, systemCodeOf } from './errors.ts';
 
 const HOSTS_FILE = '/etc/hosts';
 const HOSTS_BYTES_MAX = 1_048_576;
-/** For one name, over all name servers and tries … */
+/** Limit for one name, over all name servers and tries. */
 const LOOKUP_TIMEOUT_MS = 4000;
-/** … and where an answer is known that is only too old (RFC 8767, section 5). */
+/** Limit for one name if an expired answer is known (RFC 8767, section 5). */
 const STALE_ANSWER_TIMEOUT_MS = 1500;
-/** Of one try; the next one, at the next name server, waits twice as long. */
+/** Limit for one try; each further try waits twice as long. */
 const TRY_TIMEOUT_MS = 1000;
 const TRIES = 4;
-/** Names under way at once. */
+/** Concurrent lookups. */
 const LOOKUPS_MAX = 200;
-/** Of these, such as only the system knows; each is a process. */
+/** Concurrent lookups by the system; each is a process. */
 const SYSTEM_LOOKUPS_MAX = 4;
 const SYSTEM_ANSWER_BYTES_MAX = 65_536;
 const KNOWN_MAX = 1000;
 const TTL_MAX_SECONDS = 3600;
-/** Of an answer of the system, which does not say it. */
+/** Lifetime of the system's answers, which do not state one. */
 const SYSTEM_TTL_SECONDS = 60;
-/** A failure is not asked about again for so long, nor what an old answer stands in for. */
+/** For this long, no new lookup after a failure, nor while an expired answer is used. */
 const FAILURE_KEPT_MS = 5000;
-/** An answer may be used for so long after its time when no name server answers. */
+/** An expired answer may be used for this long if no name server answers. */
 const STALE_KEPT_MS = 86_400_000;
 
-/** A name that there is not, or without addresses, as far as name servers say: search domains and mDNS are the system's. */
+/** The name servers do not know the name; the system may, by search domains or mDNS. */
 const UNKNOWN = ['ENOTFOUND', 'ENODATA', 'EBADNAME', 'ECONNREFUSED'];
 const SYSTEM_LOOKUP = `require('node:dns').lookup(process.argv[1], { all: true }, (error, found) =>
   process.stdout.write(JSON.stringify(error ? [] : found)))`;
@@ -44,10 +44,10 @@ export interface NamesDeps {
 
 interface Known {
   addresses: LookupAddress[];
-  /** Why there are none. */
+  /** Why there are no addresses. */
   failure: Error | undefined;
   freshUntilMs: number;
-  /** Until then it stands in where no name server answers. */
+  /** Until then the answer is used if no name server answers. */
   goodUntilMs: number;
 }
 
@@ -58,11 +58,11 @@ interface Asking {
 }
 
 /**
- * Finds the addresses of hosts without `getaddrinfo`, which has four threads for the whole process: a name server that
- * is silent holds them for seconds each, and with them the disk, TLS and the end of the process. Each lookup has a
- * deadline, one at a time asks for a name, answers are kept as long as they say and stand in, for a day more, where no
- * name server answers. `/etc/hosts` and `localhost` are answered without asking; what name servers do not know is asked
- * of the system, in a process of its own.
+ * Resolves host names without `getaddrinfo`, which uses Node's four threads: a name server that does not answer would
+ * block disk, TLS and the end of the process for seconds. Each lookup has a deadline, and concurrent requests for a
+ * name share one. Answers are cached for their lifetime, and used for a day more if no name server answers.
+ * `/etc/hosts` and `localhost` need no lookup. For names that the name servers do not know, a separate process asks the
+ * system.
  */
 export class Names {
   readonly #deps: NamesDeps;
@@ -76,7 +76,7 @@ export class Names {
     this.#deps = deps;
   }
 
-  /** In place of `dns.lookup` for a connection; an aborted `signal` ends it. IPv4 comes first. */
+  /** Replaces `dns.lookup` for a connection; `signal` cancels it. IPv4 comes first. */
   lookup(signal?: AbortSignal): LookupFunction {
     return (host, options, callback) => {
       const family = { IPv4: 4, IPv6: 6 }[String(options.family)] ?? Number(options.family ?? 0);
@@ -93,7 +93,7 @@ export class Names {
     };
   }
 
-  /** The addresses of a host, at least one. Rejects, with a `code`, within 4 s where there are none or nobody says. */
+  /** The addresses of a host, at least one. Rejects with a `code` within 4 s if there are none or nobody answers. */
   async resolve(host: string, signal?: AbortSignal): Promise<LookupAddress[]> {
     const name = host.toLowerCase().replace(/\.$/, '');
     if (isIP(name) !== 0) return [{ address: name, family: isIP(name) }];
@@ -105,7 +105,7 @@ export class Names {
     return this.#wait(name, signal);
   }
 
-  /** Ends all that is under way; whoever waits is refused, then and later. */
+  /** Cancels all lookups, also later ones. */
   close(): void {
     this.#closing.abort(failed('the names are not looked up any more', 'ECANCELLED'));
   }
@@ -145,7 +145,7 @@ export class Names {
     if (this.#asking.get(name) === asking) this.#asking.delete(name);
   }
 
-  /** Asks, and remembers the answer. */
+  /** Looks a name up and caches the answer. */
   async #ask(name: string, stop: AbortSignal): Promise<LookupAddress[]> {
     const { clock } = this.#deps;
     const before = this.#known.get(name);
@@ -189,9 +189,9 @@ export class Names {
     return { addresses: await this.#askSystem(name, signal), ttlSeconds: SYSTEM_TTL_SECONDS };
   }
 
-  /** What the name servers say; nothing when they know none. Rejects when they do not answer. */
+  /** Answers of the name servers; empty if they do not know the name. Rejects if they do not answer. */
   async #askServers(name: string, signal: AbortSignal): Promise<{ address: string; ttl: number }[]> {
-    // One for each lookup: it can be cancelled alone, and reads again which name servers there are.
+    // A resolver per lookup can be cancelled alone, and reads the current name server configuration.
     const resolver = new Resolver({ timeout: TRY_TIMEOUT_MS, tries: TRIES });
     if (this.#deps.servers !== undefined) resolver.setServers(this.#deps.servers);
     const cancel = () => resolver.cancel();
@@ -228,7 +228,7 @@ export class Names {
     throw failed(`there is no host ${name}`, 'ENOTFOUND');
   }
 
-  /** The hosts file as it stands now; without one, nothing. */
+  /** The current hosts file; empty without one. */
   async #readHosts(): Promise<ReadonlyMap<string, LookupAddress[]>> {
     const path = this.#deps.hostsFile ?? HOSTS_FILE;
     const file = await stat(path).catch(() => undefined);
@@ -247,7 +247,7 @@ const LOOPBACK: LookupAddress[] = [
   { address: '::1', family: 6 },
 ];
 
-/** By name, as hosts(5) has it. */
+/** The addresses by host name, see hosts(5). */
 function parseHosts(text: string): Map<string, LookupAddress[]> {
   const hosts = new Map<string, LookupAddress[]>();
   for (const line of text.split('\n')) {

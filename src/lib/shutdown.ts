@@ -3,17 +3,17 @@ import { reasonOf } from './errors.ts';
 import type { Logger } from './log.ts';
 
 /**
- * From a signal to the exit in milliseconds, whatever hangs: under the 2 s that are promised, with room for a slow
- * machine. Only a write in hand is waited for beyond it.
+ * Time from a signal to the exit, whatever hangs: below the promised 2 s, with a reserve for slow machines. Only a
+ * write in progress may exceed it.
  */
 export const STOP_BUDGET_MS = 1_800;
 
-/** What ends one part; it may be called while others end. */
+/** Functions that each end one part; they may run at the same time. */
 export type Ends = Readonly<Record<string, () => unknown>>;
 
 /**
- * Ends parts that do not depend on each other, all at once. One that fails, or has not ended after `withinMs`
- * milliseconds, is named in the log and left behind. Never throws.
+ * Ends independent parts, all at once. A part that fails, or has not ended after `withinMs` milliseconds, is logged and
+ * abandoned. Never throws.
  */
 export async function endAll(
   ends: Ends,
@@ -34,8 +34,8 @@ export async function endAll(
 }
 
 /**
- * Has this program end in order when the one that started it is gone, however that ended, also if it is gone already.
- * Only with a channel to it (`stdio: 'ipc'`); one without stays.
+ * Ends this program in order when its parent is gone, even if it is gone already. Needs the parent's channel (`stdio:
+ * 'ipc'`); does nothing without one.
  */
 export function endWithParent(): void {
   if (process.connected === undefined) return;

@@ -4,39 +4,37 @@ import { promisify } from 'node:util';
 import { reasonOf } from './errors.ts';
 import type { Logger } from './log.ts';
 
-/** What a service manager can be told (sd_notify(3)). */
+/** A notification to the service manager (sd_notify(3)). */
 export interface Notice {
   READY?: '1';
-  /** How it does, in one line for people. */
+  /** The status in one line, for people. */
   STATUS?: string;
   WATCHDOG?: '1';
   STOPPING?: '1';
 }
 
-/** The service manager that has started this program. */
+/** The service manager that started this program. */
 export interface ServiceManager {
-  /** It restarts a program that has not said WATCHDOG for so many milliseconds; undefined when it does not watch. */
+  /** The watchdog timeout; undefined without a watchdog. */
   readonly watchdogMs: number | undefined;
-  /** Settles once it was told, for whoever is about to end; never rejects: who cannot be told is named in the log once. */
+  /** Sends a notification; settles once sent. Never rejects: the first failure is logged. */
   tell(notice: Notice): Promise<void>;
 }
 
 type Send = (message: string) => Promise<void>;
 
-/** The first file that a service manager hands over (sd_listen_fds(3)). */
+/** The first file descriptor that a service manager passes (sd_listen_fds(3)). */
 const LISTEN_FDS_START = 3;
-/** Its name in the unit, as in `OpenFile=/run/systemd/notify:notify`. */
+/** The name of that file in the unit, as in `OpenFile=/run/systemd/notify:notify`. */
 const NOTIFY_FD_NAME = 'notify';
 const PROGRAM = 'systemd-notify';
 const PROGRAM_TIMEOUT_MS = 5_000;
 const STATUS_CHARS_MAX = 200;
 
 /**
- * The service manager as the environment names it; undefined without one.
- *
- * Node cannot send to a unix datagram socket. It can write into one that is connected, which `OpenFile=` (systemd 253)
- * hands over: no memory, no process, no disk. Without that file each notice is a run of the program `systemd-notify`,
- * which then needs `NotifyAccess=all`.
+ * The service manager named by the environment; undefined without one.
+ * Node cannot send to a unix datagram socket, but can write to a connected one, which `OpenFile=` (systemd 253) passes.
+ * Without that file each notification runs the program `systemd-notify`, which then needs `NotifyAccess=all`.
  */
 export function serviceManager(env: NodeJS.ProcessEnv, pid: number, log: Logger): ServiceManager | undefined {
   if (!env.NOTIFY_SOCKET) return undefined;
@@ -48,7 +46,7 @@ class Manager implements ServiceManager {
   readonly watchdogMs: number | undefined;
   readonly #send: Send;
   readonly #log: Logger;
-  /** What is to be told next; a newer status takes the place of one that has not left. */
+  /** The next notification; a newer status replaces one that is not sent yet. */
   #waiting: Notice = {};
   #sending: Promise<void> | undefined;
   #hasFailed = false;
@@ -86,7 +84,7 @@ function messageOf(notice: Notice): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** A line break in a text from outside would begin another assignment. */
+/** A line break in a text from outside would start another assignment. */
 function oneLine(text: string): string {
   return text.replaceAll(/\p{Cc}+/gu, ' ').slice(0, STATUS_CHARS_MAX);
 }
@@ -103,7 +101,7 @@ function watchdogMs({ WATCHDOG_USEC, WATCHDOG_PID }: NodeJS.ProcessEnv, pid: num
   return Number.isSafeInteger(microseconds) && microseconds > 0 ? microseconds / 1000 : undefined;
 }
 
-/** Not `writeSync`: a service manager that reads nothing must not hold the event loop up. */
+/** Not `writeSync`: a service manager that does not read must not block the event loop. */
 function sendInto(fd: number): Send {
   return (message) =>
     new Promise((resolve, reject) => {

@@ -1,16 +1,16 @@
 /**
- * What nobody sees, and what makes text seem another than it is: controls, marks of direction, characters without
- * width, fillers, tags, halves, and what Unicode has not assigned.
+ * Invisible or misleading characters: controls, direction marks, zero-width characters, fillers, tags, surrogates, and
+ * code points that Unicode has not assigned.
  */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
 const EACH_UNSEEN = new RegExp(UNSEEN, 'gu');
 
-/** Whether people see each character of a text, in the order in which it is written. */
+/** Whether all characters of a text are visible and appear in their order. */
 export function isPlainText(text: string): boolean {
   return !UNSEEN.test(text);
 }
 
-/** The text with each character that nobody sees as JSON escapes it, `\u202e`. */
+/** The text with each invisible character in JSON notation, `\u202e`. */
 export function withoutUnseen(text: string): string {
   return text.replaceAll(EACH_UNSEEN, (found) =>
     Array.from({ length: found.length }, (_, at) => escaped(found, at)).join(''),

@@ -2,10 +2,7 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { ConfigError, reasonOf } from './errors.ts';
 
-/**
- * What both sides of an encrypted connection hold to: TLS 1.2 or newer, forward secrecy and authenticated encryption
- * only. In the names of Node.
- */
+/** TLS limits for both sides, in Node's names: TLS 1.2 or newer, only forward secrecy and authenticated encryption. */
 export const TLS_FLOOR = {
   minVersion: 'TLSv1.2',
   ciphers: [
@@ -21,10 +18,10 @@ export const TLS_FLOOR = {
   ].join(':'),
 } as const;
 
-/** How long a peer may take for its side of a handshake. */
+/** Time for a peer's side of a handshake. */
 export const HANDSHAKE_TIMEOUT_MS = 10_000;
 
-/** The content of each of these PEM files. Throws ConfigError that names the option, as `http.tls.key`. */
+/** Reads these PEM files. Throws ConfigError that names the option, for example `http.tls.key`. */
 export function readPemFiles<Name extends string>(
   files: Readonly<Partial<Record<Name, string | undefined>>>,
   option: string,
@@ -42,14 +39,14 @@ export function readPemFiles<Name extends string>(
   return contents;
 }
 
-/** Whether what is sent to a host, as it stands in a configuration or a URL, never leaves this machine. */
+/** Whether this host of a configuration or URL is this machine, so that data never leaves it. */
 export function isLoopbackHost(host: string): boolean {
   const bare = host.replace(/^\[|\]$/g, '').toLowerCase();
   if (isIP(bare) === 4) return bare.startsWith('127.');
   return bare === 'localhost' || bare === '::1';
 }
 
-/** The URL schemes of gateways and brokers: their usual ports, and whether they mean TLS. */
+/** URL schemes of gateways and brokers: the usual port, and whether they use TLS. */
 const URL_SCHEMES: ReadonlyMap<string, { port: number; isTls: boolean }> = new Map([
   ['http:', { port: 80, isTls: false }],
   ['https:', { port: 443, isTls: true }],
@@ -63,12 +60,12 @@ export function isTlsUrl(address: string): boolean {
   return URL_SCHEMES.get(URL.parse(address)?.protocol ?? '')?.isTls === true;
 }
 
-/** The port of an address, which may be the usual one of its scheme. */
+/** The port of an address, by default that of its scheme. */
 export function portOfUrl({ port, protocol }: URL): number {
   return port === '' ? (URL_SCHEMES.get(protocol)?.port ?? 0) : Number(port);
 }
 
-/** Whether anyone on the way can read and change what is said at this address: no TLS, and beyond this machine. */
+/** Whether others on the network can read and change messages to this address: no TLS, and beyond this machine. */
 export function isExposed(address: string): boolean {
   const url = URL.parse(address);
   return url !== null && URL_SCHEMES.get(url.protocol)?.isTls === false && !isLoopbackHost(url.hostname);

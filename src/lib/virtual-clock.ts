@@ -1,22 +1,22 @@
 import type { Clock } from './clock.ts';
 
-/** Turns of the event loop after each wake-up, for what it sets off. */
+/** Turns of the event loop to wait after each wake-up, so that its effects happen. */
 const TURNS = 5;
 
 interface Sleeper {
   readonly atMs: number;
-  /** Orders those of one instant by their age. */
+  /** Orders sleepers of the same time by age. */
   readonly number: number;
-  /** Undefined once it was woken or given up. */
+  /** Undefined once woken or cancelled. */
   wake: (() => void) | undefined;
 }
 
-/** A clock that only goes on when it is told to. Sleepers wake in order, each at its own time. */
+/** A clock that advances only on request. Sleepers wake in order, each at its own time. */
 export class VirtualClock implements Clock {
   #nowMs = 0;
   #count = 0;
   readonly #startedAtMs: number;
-  /** A binary heap, the soonest first; those given up stay in it until their time. */
+  /** A binary heap, soonest first; cancelled sleepers stay in it until their time. */
   readonly #heap: Sleeper[] = [];
 
   constructor(startedAtMs = Date.UTC(2026, 0, 2, 3, 4, 5)) {
@@ -49,7 +49,7 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** Calls `wake` after `ms` milliseconds unless the returned function is called before. */
+  /** Calls `wake` after `ms` milliseconds; the returned function cancels that. */
   after(ms: number, wake: () => void): () => void {
     this.#count += 1;
     const sleeper: Sleeper = { atMs: this.#nowMs + Math.max(0, ms), number: this.#count, wake };
@@ -59,13 +59,13 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** How long until each sleeper wakes, in milliseconds, soonest first. */
+  /** Milliseconds until each sleeper wakes, soonest first. */
   sleeping(): number[] {
     const awaited = this.#heap.filter((it) => it.wake !== undefined);
     return awaited.map((it) => it.atMs - this.#nowMs).sort((a, b) => a - b);
   }
 
-  /** Goes on by `ms` milliseconds. */
+  /** Advances by `ms` milliseconds. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms;
     do {
@@ -74,7 +74,7 @@ export class VirtualClock implements Clock {
     this.#nowMs = untilMs;
   }
 
-  /** Goes on to the next sleeper and wakes it, if its time is not after `untilMs`; whether there was one. */
+  /** Advances to the next sleeper and wakes it, unless its time is after `untilMs`; returns whether there was one. */
   step(untilMs = Number.POSITIVE_INFINITY): boolean {
     for (;;) {
       const [next] = this.#heap;
@@ -118,7 +118,7 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** Lets everything that waits for no more than promises and ready I/O go on. */
+/** Lets everything run that waits only for promises and ready I/O. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

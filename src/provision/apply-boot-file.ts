@@ -6,7 +6,7 @@ import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import { bytesIn, type Disk, namesIn, textIn } from './disk.ts';
 
-/** A file that a box is set up by, for root and the group of its folder, or with `isSecret` for root only. */
+/** A file of a box's setup, readable by root and the group of its folder, or with `isSecret` by root only. */
 export interface SetupFile {
   /** An absolute path. */
   path: string;
@@ -14,14 +14,14 @@ export interface SetupFile {
   isSecret?: boolean;
 }
 
-/** How a file on the boot partition is understood; `Settings` is JSON. */
+/** How to read a kind of boot file; `Settings` is JSON. */
 export interface BoxFileKind<Settings> {
-  /** Its name. */
+  /** The name of the file. */
   name: string;
   bytesMax: number;
-  /** Throws what a person has to be told. `before` is what was taken over last. */
+  /** Parses the file. `before` has the last applied settings. Throws errors for people. */
   read(bytes: Uint8Array, before: Settings | undefined): Promise<{ settings: Settings; withoutSecrets: string }>;
-  /** What to write for it, the configuration last; `folder` is the name of a folder of its own. */
+  /** The files to write for these settings, the configuration last; `folder` is the name of their own folder. */
   filesOf(settings: Settings, folder: string): Promise<SetupFile[]>;
 }
 
@@ -30,7 +30,7 @@ export interface ApplyBootFileDeps<Settings> {
   disk: Disk;
   random: Random;
   log: Logger;
-  /** Does `work` while the boot partition can be written. */
+  /** Runs `work` while the boot partition is writable. */
   whileWritable(work: () => Promise<void>): Promise<void>;
 }
 
@@ -43,19 +43,19 @@ const record = z.object({
   id: z.string().regex(/^[\w-]{8}$/),
   /** SHA-256 of the file on the boot partition. */
   source: z.string(),
-  /** What that file is replaced by. */
+  /** The text that replaces that file. */
   withoutSecrets: z.string(),
   settings: z.unknown(),
-  /** Whether what was there before it was made by a person. */
+  /** Whether the earlier configuration was made by a person. */
   isFirst: z.boolean(),
   isApplied: z.boolean(),
-  /** Whether nothing secret of it is on the boot partition. */
+  /** Whether the boot partition contains none of its secrets. */
   isCleared: z.boolean(),
 });
 type Taken = z.infer<typeof record>;
 
 const RECORD_FILE = 'taken-over.json';
-/** Where the old file of the boot partition is while it is written over. */
+/** Suffix of a replaced file, and of a boot file that is about to be wiped. */
 const SPENT_SUFFIX = '.old';
 const FOLDER_PREFIX = 'box-';
 const FOLDER_MODE = 0o750;
@@ -63,10 +63,9 @@ const GROUP_MODE = 0o640;
 const SECRET_MODE = 0o600;
 
 /**
- * Takes over the file on the boot partition if it is another one than last time. What it says is on the disk as a whole
- * before anything is made of it or taken from the boot partition, and one that a power cut ended goes on with the
- * next call. `problem` is what the file's reader has thrown; the box then keeps what it had. Throws what the disk
- * throws.
+ * Applies the file on the boot partition if it has changed. Its settings are completely on disk before anything is made
+ * from them or removed from the boot partition; after a power cut the next call continues. `problem` is the error of
+ * the file's parser; the box then keeps its configuration. Throws errors of the disk.
  */
 export async function applyBootFile<Settings>(
   folders: Folders,
@@ -93,7 +92,7 @@ export async function applyBootFile<Settings>(
   return { taken: current.id !== before?.id, problem };
 }
 
-/** Undefined when the file is not there, or what was taken over already. */
+/** Undefined if there is no file, or it was applied already. */
 async function newRecord<Settings>(
   { boot }: Folders,
   before: Taken | undefined,
@@ -118,7 +117,7 @@ async function newRecord<Settings>(
   };
 }
 
-/** Once more from its start after a power cut. */
+/** After a power cut this runs again from the start. */
 async function apply<Settings>(
   config: string,
   taken: Taken,
@@ -135,13 +134,13 @@ async function apply<Settings>(
   for (const name of spent) await disk.remove(join(config, name));
 }
 
-/** What stood there was written by a person. */
+/** The file there was written by a person. */
 async function keepOld(path: string, text: string, disk: Disk): Promise<void> {
   const old = await textIn(path);
   if (old !== undefined && old !== text) await disk.replace(`${path}${SPENT_SUFFIX}`, old, GROUP_MODE);
 }
 
-/** Takes every secret off the boot partition. */
+/** Removes every secret from the boot partition. */
 async function clear<Settings>(
   { boot, config }: Folders,
   taken: Taken,
@@ -157,7 +156,7 @@ async function clear<Settings>(
   await whileWritable(async () => {
     if (holdsSecrets) await disk.rename(path, spent);
     if (await isSpent()) await disk.wipe(spent);
-    // A person may have put another file there in the meantime.
+    // Unless a person has put another file there meanwhile.
     if (holdsSecrets || there === undefined) await disk.replace(path, taken.withoutSecrets);
   });
   if (!taken.isCleared) await writeRecord(config, { ...taken, isCleared: true }, deps);

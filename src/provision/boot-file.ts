@@ -7,15 +7,15 @@ import type { BoxName } from './configs.ts';
 import { namesIn, realDisk, textIn } from './disk.ts';
 import type { Wifi } from './wifi.ts';
 
-/** What the firmware of a Raspberry Pi looks for. */
+/** Files that the firmware of a Raspberry Pi reads. */
 const BOOT_FILES = ['bootcode.bin', 'cmdline.txt', 'config.txt', 'start4.elf'];
 
-/** What a box is told by the file on its boot partition. */
+/** Content of a box's boot file. */
 export interface BoxFileContent {
   box: BoxName;
   gateway: string;
   enrolment?: string | undefined;
-  /** Without it the box enrols. */
+  /** Without a secret the box enrols. */
   secret?: string | undefined;
   /** PEM, as the next two. */
   ca?: string | undefined;
@@ -24,7 +24,7 @@ export interface BoxFileContent {
   wifi?: Wifi | undefined;
 }
 
-/** The text of that file, for a person to go on with. */
+/** The text of that file, with hints for editing it. */
 export function boxFileText({ box, gateway, enrolment, secret, ca, cert, key, wifi }: BoxFileContent): string {
   const { terminalCode, serialNumber } = box;
   const settings = { terminalCode, serialNumber, gateway, enrolment, secret, wifi, ca, cert, key };
@@ -34,13 +34,13 @@ export function boxFileText({ box, gateway, enrolment, secret, ca, cert, key, wi
 ${stringify(settings)}`;
 }
 
-/** Whether a folder is the boot partition of a box, as far as that can be seen. */
+/** Whether a folder looks like the boot partition of a box. */
 export async function isBootPartition(folder: string): Promise<boolean> {
   const names = await namesIn(folder);
   return [...BOOT_FILES, BOX_FILE].some((name) => names.includes(name));
 }
 
-/** Throws ConfigError unless the file of this box may be put into the folder: it is there, and is no other box's. */
+/** Throws ConfigError unless the folder exists and has no file of another box. */
 export async function checkBootFolder(folder: string, terminalCode: string, replaces: boolean): Promise<void> {
   const found = await stat(folder).catch(() => undefined);
   if (!found?.isDirectory()) {
@@ -59,7 +59,7 @@ function terminalCodeIn(text: string): unknown {
   return isMap(contents) ? contents.get('terminalCode') : undefined;
 }
 
-/** Puts the file into the folder; its path. It is on the card when this settles. */
+/** Writes the file into the folder, synced to the card; returns its path. */
 export async function writeBootFile(folder: string, text: string): Promise<string> {
   const path = join(folder, BOX_FILE);
   await realDisk.replace(path, text);

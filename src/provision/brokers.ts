@@ -2,18 +2,18 @@ import { createHash, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { LIMITS } from '../protocol/fields.ts';
 import { boxRights, GATEWAY_RIGHTS, type TopicRights } from '../protocol/topics.ts';
 
-/** The gateway's login at a broker of its own, and the name in its certificate there. */
+/** The gateway's login at an external broker, and the name in its certificate there. */
 export const GATEWAY_LOGIN = 'gateway';
 
-/** The rounds of Mosquitto itself. What is hashed has 256 random bits, which no number of rounds would guard better. */
+/** Mosquitto's default. The passwords have 256 random bits, so more rounds would not protect them better. */
 const MOSQUITTO_ITERATIONS = 101;
 const MOSQUITTO_SALT_BYTES = 12;
 const MOSQUITTO_HASH_BYTES = 64;
 const EMQX_SALT_BYTES = 16;
-/** Room for the topic and the packet id, and in a login for the will and the names. */
+/** The largest message plus room for topic and packet id, or for the will and names of a login. */
 const MQTT_PACKET_BYTES_MAX = LIMITS.messageBytesMax + 1_024;
 
-/** Topic rights in the words of Mosquitto (mosquitto.conf(5), acl_file); `%u` is the login's name. */
+/** Topic rights for Mosquitto (mosquitto.conf(5), acl_file); `%u` is the login name. */
 export function mosquittoAcl(): string {
   const lines = (word: string, { read, write }: TopicRights) => [
     ...read.map((topic) => `${word} read ${topic}`),
@@ -35,7 +35,7 @@ export function mosquittoPassword(name: string, password: string): string {
   return `${name}:$7$${MOSQUITTO_ITERATIONS}$${salt.toString('base64')}$${hash.toString('base64')}`;
 }
 
-/** A configuration of Mosquitto for the files in `folder`, an absolute path. */
+/** A Mosquitto configuration for the files in `folder`, an absolute path. */
 export function mosquittoConfig(folder: string, port: number, onlyHere: boolean): string {
   return text(
     '# Mosquitto 2 over mutual TLS: mosquitto -c mosquitto.conf. Its user must be able to read these files.',
@@ -57,14 +57,14 @@ export function mosquittoConfig(folder: string, port: number, onlyHere: boolean)
   );
 }
 
-/** Topic rights as Erlang terms, for EMQX 5.5 or newer (authorization type file). */
+/** Topic rights for EMQX 5.5 or newer, as Erlang terms (authorization type file). */
 export function emqxAcl(): string {
   const rule = (who: string, action: string, topics: readonly string[]) =>
     `{allow, ${who}, ${action}, [${topics.map((topic) => `{eq, "${topic}"}`).join(', ')}]}.`;
   const anyOf = (who: string, action: string, topics: readonly string[]) =>
     `{allow, ${who}, ${action}, [${topics.map((topic) => `"${topic}"`).join(', ')}]}.`;
   const gateway = `{username, "${GATEWAY_LOGIN}"}`;
-  // A name with a wildcard in it would be one in the topics too.
+  // The name is put into topics, so it must not contain wildcards.
   const boxes = '{username, {re, "^VVB[0-9]{6}$"}}';
   const box = boxRights('$' + '{username}');
   const [up, presence] = [box.write.filter((it) => !isRetained(it)), box.write.filter(isRetained)];
@@ -83,21 +83,21 @@ export function emqxAcl(): string {
 
 export const EMQX_USERS_HEAD = 'user_id,password_hash,salt,is_superuser';
 
-/** A line of the users that EMQX's built-in database imports, for sha256 with salt_position = suffix. */
+/** A line for the user import of EMQX's built-in database, for sha256 with salt_position = suffix. */
 export function emqxUser(name: string, password: string): string {
   const salt = randomBytes(EMQX_SALT_BYTES).toString('hex');
   const hash = createHash('sha256').update(password).update(salt).digest('hex');
   return `${name},${hash},${salt},false`;
 }
 
-/** The lines with these at their end, in the place of others that begin with the same names; the rest as it was. */
+/** Appends lines; removes earlier lines with the same names. */
 export function withLines(lines: string, added: readonly string[]): string {
   const names = new Set(added.map(nameIn));
   const kept = lines.split('\n').filter((it) => it !== '' && !names.has(nameIn(it)));
   return text(...kept, ...added);
 }
 
-/** What a line begins with, up to where its name ends. */
+/** The start of a line, up to the end of its name. */
 function nameIn(line: string): string {
   return /^[^:,]+[:,]/.exec(line)?.[0] ?? line;
 }

@@ -4,9 +4,9 @@ import { ConfigError } from '../lib/errors.ts';
 import { isLoopbackHost } from '../lib/tls.ts';
 import { GATEWAY_LOGIN } from './brokers.ts';
 
-/** Where boxes find the gateway and its broker. */
+/** Addresses of the gateway and its broker. */
 export interface Addresses {
-  /** Names and IP addresses in the servers' certificate; the first is the one that boxes use. */
+  /** Names and IP addresses in the servers' certificate; boxes use the first. */
   hosts: readonly string[];
   httpPort: number;
   mqttPort: number;
@@ -17,17 +17,17 @@ export interface BoxName {
   serialNumber: string;
 }
 
-/** Whether nobody beyond this machine is to reach gateway and broker. */
+/** Whether gateway and broker listen on this machine only. */
 export function isOnlyHere({ hosts }: Addresses): boolean {
   return hosts.every(isLoopbackHost);
 }
 
-/** Where boxes find the broker. */
+/** The broker's address for boxes. */
 export function brokerUrl(at: Addresses): string {
   return `mqtts://${urlHost(at)}:${at.mqttPort}`;
 }
 
-/** A gateway's configuration over TLS, beside its certificates; without boxes, partners and accounts. */
+/** A gateway's configuration with TLS, in the folder of its certificates; without boxes, partners and accounts. */
 export function gatewayConfig(at: Addresses, brokerPassword: string): string {
   const host = isOnlyHere(at) ? '127.0.0.1' : '0.0.0.0';
   return `# paybox gateway --config gateway.yaml, with boxes over mutual TLS. It holds the boxes' secrets.
@@ -51,7 +51,7 @@ boxes: []
 `;
 }
 
-/** A box's configuration, beside its secret and its certificate. */
+/** A box's configuration, in the folder of its secret and certificate. */
 export function agentConfig({ terminalCode, serialNumber }: BoxName, at: Addresses): string {
   return `# paybox agent --config agent.yaml: the box ${terminalCode} over mutual TLS.
 # Displays, voice and every further key: see device-config/agent-tls.yaml.
@@ -71,7 +71,7 @@ dataDir: data
 `;
 }
 
-/** A box as gateway and brokers are told of it; without a serial number it is one that they know. */
+/** A box to add to gateway and brokers; without a serial number, one that they already have. */
 export interface ToldBox {
   terminalCode: string;
   serialNumber?: string;
@@ -79,8 +79,8 @@ export interface ToldBox {
 }
 
 /**
- * A gateway's configuration with boxes put in, or with their new secrets; whatever else a person wrote there stays.
- * Throws ConfigError where it is no YAML, or gives a serial number to another box.
+ * A gateway's configuration with boxes added, or with their new secrets; a person's other lines stay. Throws
+ * ConfigError if it is no YAML, or another box has the serial number.
  */
 export function withBoxes(config: string, told: readonly ToldBox[], name: string): string {
   const document = parseDocument(config);

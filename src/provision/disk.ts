@@ -4,15 +4,15 @@ import { systemCodeOf } from '../lib/errors.ts';
 
 const COPY_SUFFIX = '.tmp';
 
-/** Changes of files that are on the disk once they settle; each is made as a whole or, by a power cut, not at all. */
+/** Changes of files, synced to disk when they settle. Each is atomic, also at a power cut. */
 export interface Disk {
-  /** With `mode`, it belongs to whom its folder belongs to. */
+  /** With `mode`, the owner becomes that of the folder. */
   replace(path: string, text: string, mode?: number): Promise<void>;
   makeFolder(path: string, mode: number): Promise<void>;
   rename(from: string, to: string): Promise<void>;
-  /** Writes over what a file holds, so that it is not found in what is free on the disk, and removes it. */
+  /** Overwrites a file's content, so that it cannot be found in free disk space, and deletes it. */
   wipe(path: string): Promise<void>;
-  /** A file or a folder; no error when there is none. */
+  /** Deletes a file or a folder; no error if there is none. */
   remove(path: string): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export const realDisk: Disk = {
   },
 };
 
-/** Whatever the umask was. */
+/** Sets owner and mode independently of the umask. */
 async function belongAsFolder(path: string, mode: number): Promise<void> {
   const { uid, gid } = await stat(dirname(path));
   await chown(path, uid, gid);
@@ -74,7 +74,7 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Whether a folder is on a file system that takes no changes. */
+/** Whether a folder is on a read-only file system. */
 export async function isReadOnly(folder: string): Promise<boolean> {
   return access(folder, constants.W_OK).then(
     () => false,
@@ -82,7 +82,7 @@ export async function isReadOnly(folder: string): Promise<boolean> {
   );
 }
 
-/** The names in a folder; none where there is no folder. */
+/** The names in a folder; empty if there is no folder. */
 export async function namesIn(folder: string): Promise<string[]> {
   return readdir(folder).catch((error: unknown) => {
     if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return [];
@@ -90,7 +90,7 @@ export async function namesIn(folder: string): Promise<string[]> {
   });
 }
 
-/** What a file of a folder holds; undefined where there is none. Throws for a link, which may lead anywhere. */
+/** The content of a file in a folder; undefined without one. Throws for a link, which may lead anywhere. */
 export async function bytesIn(folder: string, name: string, bytesMax: number): Promise<Uint8Array | undefined> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const file = await open(join(folder, name), flags).catch((error: unknown) => {
@@ -101,7 +101,7 @@ export async function bytesIn(folder: string, name: string, bytesMax: number): P
   try {
     const found = await file.stat();
     if (!found.isFile()) throw new Error('expected a file');
-    // One more than may be, so that a file that is too large is seen to be.
+    // One byte more than allowed, to detect a larger file.
     const bytes = new Uint8Array(Math.min(found.size, bytesMax + 1));
     const { bytesRead } = await file.read(bytes, 0, bytes.length, 0);
     return bytes.subarray(0, bytesRead);
@@ -110,7 +110,7 @@ export async function bytesIn(folder: string, name: string, bytesMax: number): P
   }
 }
 
-/** What a file holds as text; undefined where there is none. */
+/** The text of a file; undefined without one. */
 export async function textIn(path: string): Promise<string | undefined> {
   return readFile(path, 'utf8').catch((error: unknown) => {
     if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return undefined;

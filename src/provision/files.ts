@@ -2,20 +2,20 @@ import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ConfigError, systemCodeOf } from '../lib/errors.ts';
 
-/** For whoever runs the program, and for nobody else. */
+/** Only the user that runs the program may read it. */
 const SECRET_MODE = 0o600;
 const PUBLIC_MODE = 0o644;
 const FOLDER_MODE = 0o700;
 
-/** What a file is to hold; for its owner only unless it is public. */
+/** Content of a file; readable by its owner only unless public. */
 export interface Content {
   text: string;
   isPublic?: boolean;
 }
 
 /**
- * Makes a folder with these files, by their paths in it: the whole of it or nothing. Only its owner can look into it.
- * Throws ConfigError when there is one that is not empty.
+ * Makes a folder with these files, by relative paths, all or nothing. Only its owner may read it. Throws ConfigError if
+ * the folder exists and is not empty.
  */
 export async function createFolder(path: string, files: Readonly<Record<string, Content>>): Promise<void> {
   const unfinished = `${path}.${process.pid}.tmp`;
@@ -27,7 +27,7 @@ export async function createFolder(path: string, files: Readonly<Record<string, 
       await mkdir(dirname(file), { recursive: true, mode: FOLDER_MODE });
       await write(file, content);
     }
-    // Unlike a file, a folder never takes the place of one that holds something.
+    // Renaming a folder never replaces one that is not empty.
     await rename(unfinished, path);
   } catch (error) {
     const code = systemCodeOf(error);
@@ -38,7 +38,7 @@ export async function createFolder(path: string, files: Readonly<Record<string, 
   }
 }
 
-/** Puts a new content in the place of a file; whoever reads it sees the old one or the new one. */
+/** Replaces a file atomically. */
 export async function replaceFile(path: string, content: Content): Promise<void> {
   const unfinished = `${path}.${process.pid}.tmp`;
   try {
@@ -49,7 +49,7 @@ export async function replaceFile(path: string, content: Content): Promise<void>
   }
 }
 
-/** What a file holds, or undefined where there is none. */
+/** The text of a file; undefined without one. */
 export async function readIfThere(path: string): Promise<string | undefined> {
   return readFile(path, 'utf8').catch((error: unknown) => {
     if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return undefined;
@@ -57,7 +57,7 @@ export async function readIfThere(path: string): Promise<string | undefined> {
   });
 }
 
-/** With its mode from the first byte on, whatever the umask, and on the disk before anything tells of it. */
+/** Sets the mode from the first byte on, whatever the umask, and syncs before returning. */
 async function write(path: string, { text, isPublic = false }: Content): Promise<void> {
   const handle = await open(path, 'wx', SECRET_MODE);
   try {

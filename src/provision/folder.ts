@@ -28,13 +28,13 @@ import { type Credential, createAuthority, issue, revoke, validFor } from './pki
 
 const AUTHORITY_YEARS = 10;
 const SERVER_YEARS = 2;
-/** A box may stand in a shop untouched for as long as its authority holds. */
+/** A box may lie in a shop unused for as long as the authority is valid. */
 const CLIENT_YEARS = 10;
 const SECRET_BYTES = 32;
 
 /**
- * A folder with a certificate authority, and with what it has made for a gateway, for brokers and for boxes. What is
- * there stays as it is until it is rotated; only the lists of boxes grow. Secrets are the folder's owner's only.
+ * A folder with a certificate authority and its files for a gateway, brokers and boxes. Files stay unchanged until
+ * rotated; only the lists of boxes grow. Secrets are readable by the folder's owner only.
  */
 export class ProvisionFolder {
   /** An absolute path. */
@@ -49,8 +49,8 @@ export class ProvisionFolder {
   }
 
   /**
-   * Makes the authority and what gateway and brokers need; false when it is there already. Throws ConfigError when the
-   * folder is another one, or its certificate is for other hosts.
+   * Makes the authority and the files of gateway and brokers; returns false if they exist. Throws ConfigError if the
+   * folder contains something else, or its certificate is for other hosts.
    */
   async begin(at: Addresses): Promise<boolean> {
     const cert = await readIfThere(join(this.path, 'gateway/cert.pem'));
@@ -79,7 +79,7 @@ export class ProvisionFolder {
     return true;
   }
 
-  /** Where a box's files are. */
+  /** The folder of a box's files. */
   boxFolder(terminalCode: string): string {
     return join(this.path, 'boxes', terminalCode);
   }
@@ -89,9 +89,9 @@ export class ProvisionFolder {
   }
 
   /**
-   * Tells the gateway's configuration and the brokers' lists of the boxes, each file once for all of them, makes their
-   * folders, and calls `made` for each that is whole. Cut off before its end, there is no folder of a box yet, and it
-   * can be made again. Throws ConfigError, and changes nothing, when there is one of any of them.
+   * Adds boxes to the gateway's configuration and the brokers' lists, one write per file, makes their folders, and
+   * calls `made` for each complete box. If interrupted, no box has a folder yet, and the call can be repeated. Throws
+   * ConfigError and changes nothing if one of the boxes exists.
    */
   async addBoxes(boxes: readonly BoxName[], at: Addresses, made: (box: BoxName) => void): Promise<void> {
     for (const { terminalCode } of boxes) {
@@ -118,7 +118,7 @@ export class ProvisionFolder {
     }
   }
 
-  /** Gives a box a new secret and certificate, and revokes the old one. Throws ConfigError for a box that is not there. */
+  /** Gives a box a new secret and certificate, and revokes the old one. Throws ConfigError for an unknown box. */
   async rotateBox(terminalCode: string): Promise<void> {
     const folder = this.boxFolder(terminalCode);
     const old = await readIfThere(join(folder, 'cert.pem'));
@@ -147,7 +147,7 @@ export class ProvisionFolder {
     await this.#replace('gateway', files);
   }
 
-  /** The hosts that the gateway has a certificate for; undefined before there is one. */
+  /** The hosts in the gateway's certificate; undefined before there is one. */
   async hosts(): Promise<string[] | undefined> {
     const cert = await readIfThere(join(this.path, 'gateway/cert.pem'));
     return cert === undefined ? undefined : hostsOf(new X509Certificate(cert));
@@ -183,7 +183,7 @@ export class ProvisionFolder {
     await replaceFile(join(this.path, 'ca.crl'), { text, isPublic: true });
   }
 
-  /** A file that a person has taken away is not missed. */
+  /** Skips a file that a person has deleted. */
   async #change(name: string, change: (text: string) => string): Promise<void> {
     const path = join(this.path, name);
     const text = await readIfThere(path);

@@ -23,24 +23,24 @@ export interface Credential {
   key: string;
 }
 
-/** From when until when a certificate holds, in milliseconds since 1970. */
+/** Validity of a certificate, in milliseconds since 1970. */
 export interface Validity {
   fromMs: number;
   untilMs: number;
 }
 
-/** What a certificate of the authority is for: a server of these names and addresses, or the client of its name. */
+/** Use of a certificate: a server with these names and addresses, or a client with its own name. */
 export type Purpose = { kind: 'server'; hosts: readonly string[] } | { kind: 'client' };
 
 const CURVE = { name: 'ECDSA', namedCurve: 'P-256' };
 const HASH = 'SHA-256';
 const SERIAL_BYTES = 16;
-/** X.509 counts versions from 0. Extensions came with version 3, and with version 2 of revocation lists. */
+/** X.509 counts versions from 0. Certificates have extensions since version 3, revocation lists since version 2. */
 const VERSION_3 = 2;
 const LIST_VERSION_2 = 1;
 const DAY_MS = 86_400_000;
 
-/** Names of RFC 5280 by their numbers. */
+/** Object identifiers of RFC 5280. */
 const OID = {
   commonName: '2.5.4.3',
   subjectKeyIdentifier: '2.5.29.14',
@@ -52,21 +52,21 @@ const OID = {
   serverAuth: '1.3.6.1.5.5.7.3.1',
   clientAuth: '1.3.6.1.5.5.7.3.2',
 };
-/** Bits of KeyUsage, the first byte of it (RFC 5280, section 4.2.1.3). */
+/** Bits in the first byte of KeyUsage (RFC 5280, section 4.2.1.3). */
 const DIGITAL_SIGNATURE = 0x80;
 const CERT_SIGN_AND_CRL_SIGN = 0x06;
 /** Kinds of GeneralName (RFC 5280, section 4.2.1.6). */
 const DNS_NAME = 2;
 const IP_ADDRESS = 7;
 
-/** From `nowMs` for so many years; a day earlier, for boxes whose clock is behind. */
+/** Valid for some years from `nowMs`, and from a day earlier for boxes whose clock is behind. */
 export function validFor(nowMs: number, years: number): Validity {
   const until = new Date(nowMs);
   until.setUTCFullYear(until.getUTCFullYear() + years);
   return { fromMs: nowMs - DAY_MS, untilMs: until.getTime() };
 }
 
-/** Makes the certificate authority: it signs certificates of servers and clients, but no further authorities. */
+/** Makes a certificate authority that signs server and client certificates, but no other authorities. */
 export async function createAuthority(name: string, validity: Validity): Promise<Credential> {
   const keys = await newKeys();
   const draft = await drafted(name, name, keys.publicKey, validity);
@@ -79,7 +79,7 @@ export async function createAuthority(name: string, validity: Validity): Promise
   return { cert: pem('CERTIFICATE', draft.toSchema(true).toBER()), key: await pemOfKey(keys.privateKey) };
 }
 
-/** Makes a key and the authority's certificate for it. */
+/** Makes a key, and a certificate of the authority for it. */
 export async function issue(
   authority: Credential,
   name: string,
@@ -106,8 +106,8 @@ export async function issue(
 }
 
 /**
- * The authority's list of certificates that no longer hold: those of the list before it, PEM, and these, PEM. It holds
- * as long as the authority, because a broker refuses everybody once its list has run out.
+ * The authority's revocation list: certificates of the previous list (PEM) plus these (PEM). It is valid as long as the
+ * authority, because a broker refuses everybody once its list has expired.
  */
 export async function revoke(
   authority: Credential,
@@ -144,7 +144,7 @@ async function drafted(
 ): Promise<Certificate> {
   const draft = new Certificate({ version: VERSION_3 });
   const serial = crypto.getRandomValues(new Uint8Array(SERIAL_BYTES));
-  // Neither negative nor with a zero byte before it.
+  // A positive number without a leading zero byte.
   serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40;
   draft.serialNumber = new Integer({ valueHex: serial.buffer });
   draft.subject = distinguishedName(name);
@@ -175,7 +175,7 @@ function extension(extnID: string, value: { toBER(): ArrayBuffer }, critical = f
   return new Extension({ extnID, critical, extnValue: value.toBER() });
 }
 
-/** A BIT STRING of one byte, without the zero bits at its end, as DER wants it. */
+/** A BIT STRING of one byte, without trailing zero bits, as DER requires. */
 function bits(byte: number): BitString {
   const unusedBits = Math.log2(byte & -byte);
   return new BitString({ unusedBits, valueHex: new Uint8Array([byte]).buffer });
@@ -198,7 +198,7 @@ function generalName(host: string): GeneralName {
 
 function addressBytes(address: string): Uint8Array<ArrayBuffer> {
   if (isIP(address) === 4) return new Uint8Array(address.split('.').map(Number));
-  // The URL parser writes every IPv6 address in one way, without an IPv4 tail.
+  // The URL parser normalizes IPv6 addresses, without an IPv4 tail.
   const [head = '', tail] = new URL(`http://[${address}]/`).hostname.slice(1, -1).split('::');
   const groups = (text: string) => (text === '' ? [] : text.split(':').map((it) => Number.parseInt(it, 16)));
   const [before, after] = [groups(head), groups(tail ?? '')];

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A network to join. */
+/** A Wi-Fi network to join. */
 export interface Wifi {
   ssid: string;
   /** A password of 8 to 63 characters, or 64 hexadecimal digits; undefined for an open network. */
@@ -10,26 +10,28 @@ export interface Wifi {
   country?: string | undefined;
 }
 
-/** What a machine can be told a network by. */
+/** A file that configures a network on a machine. */
 export interface WifiFile {
   program: string;
-  /** From the root of the file system. */
+  /** Path relative to the root of the file system. */
   path: string;
   text: string;
-  /** What has to be there beside the file; undefined for nothing. */
+  /** A command that a person must run besides, so that the file is used; undefined for none. */
   needs: string | undefined;
 }
 
 const COUNTRY = 'VN';
 
-/** What manages Wi-Fi on a machine, best first, and where it is told of a network. */
+/** Programs that manage Wi-Fi, best first, and where each is configured. */
 const MANAGERS = [
   { program: 'NetworkManager', at: ['usr/sbin/NetworkManager', 'usr/bin/NetworkManager'], file: networkManagerFile },
   { program: 'wpa_supplicant', at: ['usr/sbin/wpa_supplicant', 'sbin/wpa_supplicant'], file: supplicantFile },
   { program: 'iwd', at: ['usr/libexec/iwd', 'usr/lib/iwd/iwd'], file: iwdFile },
 ] as const;
 
-/** The file for the first of NetworkManager, wpa_supplicant and iwd that is below `root`; undefined where none is. */
+/**
+ * The file for the first of NetworkManager, wpa_supplicant and iwd that exists below `root`; undefined if none does.
+ */
 export async function wifiFileOf(wifi: Wifi, root: string): Promise<WifiFile | undefined> {
   for (const { program, at, file } of MANAGERS) {
     const found = await Promise.all(at.map((path) => stat(join(root, path)).catch(() => undefined)));
@@ -38,7 +40,7 @@ export async function wifiFileOf(wifi: Wifi, root: string): Promise<WifiFile | u
   return undefined;
 }
 
-/** NetworkManager's keyfile (nm-settings-keyfile(5)), in which the name of a network may stand as numbers of bytes. */
+/** NetworkManager's keyfile (nm-settings-keyfile(5)), where a network name may be written as byte values. */
 function networkManagerFile({ ssid, psk }: Wifi) {
   const digest = createHash('sha256').update(`paybox wifi ${ssid}`).digest('hex');
   const uuid = [8, 4, 4, 4, 12].reduce<{ rest: string; parts: string[] }>(
@@ -69,12 +71,12 @@ function networkManagerFile({ ssid, psk }: Wifi) {
   };
 }
 
-/** A space at the start, and a backslash, have their own signs in a keyfile. */
+/** A leading space and backslashes have escapes in a keyfile. */
 function keyfileText(text: string): string {
   return text.replaceAll('\\', '\\\\').replaceAll(/^ | $/g, '\\s');
 }
 
-/** wpa_supplicant.conf(5). The name stands in hexadecimal digits: no character of it can end the line. */
+/** wpa_supplicant.conf(5). The name is written in hexadecimal, so that no character can end the line. */
 function supplicantFile({ ssid, psk, country = COUNTRY }: Wifi) {
   const key = psk === undefined ? 'key_mgmt=NONE' : `psk=${psk.length === 64 ? psk : `"${psk}"`}`;
   return {
@@ -93,7 +95,7 @@ function supplicantFile({ ssid, psk, country = COUNTRY }: Wifi) {
   };
 }
 
-/** iwd.network(5): a name of other than letters, digits, space, `_` and `-` is written in hexadecimal digits. */
+/** iwd.network(5): a name with other characters than letters, digits, space, `_` and `-` is written in hexadecimal. */
 function iwdFile({ ssid, psk }: Wifi) {
   const name = /^[\w -]+$/.test(ssid) ? ssid : `=${Buffer.from(ssid).toString('hex')}`;
   const key =

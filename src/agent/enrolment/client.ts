@@ -16,14 +16,14 @@ import { certificateFix, connectionTls } from '../transports/tls.ts';
 
 const ANSWER_LIMITS = { timeoutMs: 10_000, bytesMax: 4_096 };
 
-/** An enrolment that one side does not take, and why. */
+/** One side refused an enrolment; the message says why. */
 export class EnrolmentRefused extends PayboxError {
   constructor(message: string, fix: string) {
     super('NOT_REGISTERED', message, { severity: 'retryable', fix });
   }
 }
 
-/** What a box that enrols says to its gateway (PROTOCOL.md, clauses ENR-2 to ENR-4). */
+/** Sends a box's enrolment requests to its gateway (PROTOCOL.md, clauses ENR-2 to ENR-4). */
 export class EnrolmentClient {
   readonly #at: GatewayAddress;
   readonly #clock: Clock;
@@ -35,7 +35,7 @@ export class EnrolmentClient {
     this.#origin = new URL(at.url).origin;
   }
 
-  /** The id of the request. Throws EnrolmentRefused, and MissingPeerError when no gateway answers. */
+  /** Returns the id of the request. Throws EnrolmentRefused, and MissingPeerError when no gateway answers. */
   async register(request: EnrolmentRequest, signal: AbortSignal): Promise<string> {
     const { status, json } = await this.#ask('POST', ENROLMENTS_PATH, signal, JSON.stringify(request));
     const created = enrolmentCreated.safeParse(json);
@@ -43,7 +43,7 @@ export class EnrolmentClient {
     throw this.#problem(status, json);
   }
 
-  /** How the request stands; undefined when the gateway does not know it (any more). Throws as `register` does. */
+  /** The state of the request; undefined when the gateway does not know it, or no longer. Throws as `register` does. */
   async state(id: string, signal: AbortSignal): Promise<EnrolmentState | undefined> {
     const { status, json } = await this.#ask('GET', `${ENROLMENTS_PATH}/${id}`, signal);
     if (status === 404) return undefined;

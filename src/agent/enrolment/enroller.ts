@@ -29,31 +29,31 @@ export interface EnrollerDeps {
   random: Random;
   log: Logger;
   identity: Pick<BoxIdentity, 'terminalCode' | 'serialNumber'>;
-  /** Where the gateway is, over HTTP. */
+  /** The gateway's HTTP address. */
   at: GatewayAddress;
   emit(event: BoxEvent): void;
 }
 
-/** One code with its key pair; both are spent together. */
+/** One code with its key pair; neither is used for a second attempt. */
 interface Attempt {
   code: string;
   key: AgreementKey;
   /** Monotonic time. */
   untilMs: number;
-  /** By which the gateway knows it; undefined before it does. */
+  /** The gateway's id of the request; undefined until registered. */
   id: string | undefined;
-  /** When the gateway was last asked how it stands, of those times that it answered. Monotonic time. */
+  /** Monotonic time of the last state request that the gateway answered. */
   askedMs: number;
   isLogged: boolean;
 }
 
-/** Brings a box without a secret to one, by a code that it shows (PROTOCOL.md, clause ENR). */
+/** Gets a secret for a box that has none, by a code on its screen (PROTOCOL.md, clause ENR). */
 export class Enroller {
   readonly #deps: EnrollerDeps;
   readonly #client: EnrolmentClient;
   readonly #origin: string;
   #attempt: Attempt | undefined;
-  /** What was last said to keep the box from enrolling; empty when nothing does. */
+  /** Why enrolment last failed; empty while it works. */
   #failure = '';
 
   constructor(deps: EnrollerDeps) {
@@ -63,8 +63,8 @@ export class Enroller {
   }
 
   /**
-   * The secret that was agreed on, or undefined once `signal` aborts. A code that is not spent by then is shown again
-   * by the next call. Never throws.
+   * Returns the agreed secret, or undefined once `signal` aborts. The next call shows an unexpired code again. Never
+   * throws.
    */
   async run(signal: AbortSignal): Promise<string | undefined> {
     const { clock, log, emit } = this.#deps;
@@ -83,7 +83,8 @@ export class Enroller {
         attempt.askedMs = askedMs;
         const secret = this.#conclude(attempt, state);
         if (secret !== undefined) return secret;
-        // Neither before its gateway knows of it nor once that has forgotten it: the next to ask with it may be another.
+        // A code counts only while the gateway knows its request: after that, whoever registers with it may be another
+        // box.
         const isGood = state?.state === 'pending' && attempt.untilMs > clock.monotonicMs();
         if (!isGood) takeOff();
         else if (shown !== attempt) this.#show(attempt);
@@ -96,7 +97,7 @@ export class Enroller {
         const now = `${reasonOf(error)}${fix}`;
         if (now !== this.#failure) log.warn('enrolment-failed', { reason: now });
         this.#failure = now;
-        // The code on the screen would be of no use.
+        // A code on the screen is useless while the gateway does not answer.
         takeOff();
         if (error instanceof EnrolmentRefused) emit({ type: 'refused', code: 'NOT_REGISTERED', reason: now });
         waitMs = Math.min(waitMs * 2, RETRY_MAX_MS);
@@ -109,7 +110,8 @@ export class Enroller {
   #current(): Attempt {
     const { clock, random } = this.#deps;
     const nowMs = clock.monotonicMs();
-    // It may have been accepted at its very end: a code that the gateway knows is spent once it was asked after that.
+    // A code may be accepted just before it expires. So a registered one expires only once the gateway was asked later
+    // than that.
     const known = this.#attempt;
     if (known !== undefined && known.untilMs > (known.id === undefined ? nowMs : known.askedMs)) return known;
     this.#attempt = {
@@ -138,7 +140,7 @@ export class Enroller {
     attempt.isLogged = true;
   }
 
-  /** The secret, if the gateway has accepted; throws when the answer is not by whoever was told the code. */
+  /** Returns the secret if the gateway has accepted. Throws when the answer is not by somebody who knows the code. */
   #conclude(attempt: Attempt, state: EnrolmentState | undefined): string | undefined {
     if (state?.state === 'pending') return undefined;
     this.#attempt = undefined;

@@ -6,23 +6,23 @@ import type { Logger } from '../../lib/log.ts';
 import type { Enroller } from './enroller.ts';
 
 /**
- * A gateway may refuse a box by mistake, and a disk may come after the start: while a code is shown, the secret that the
- * box has is tried again this often, and one that it has not is looked for.
+ * While a code is shown, the box tries its old secret this often (the gateway may have refused it by mistake), or looks
+ * for the file again (its disk may be mounted late).
  */
 const RETRY_MS = 60_000;
 const FILE = 'secret';
 const OWNER_ONLY = 0o600;
 const AGREED = /^[A-Za-z0-9_-]{43}$/;
 
-/** What proves a box to its gateway. */
+/** The secret by which the box logs in. */
 export interface BoxSecret {
-  /** May wait until the box is enrolled; undefined once `signal` aborts before that. */
+  /** Waits for enrolment if necessary; undefined once `signal` aborts. */
   get(signal: AbortSignal): Promise<string | undefined>;
-  /** The gateway did not accept it. */
+  /** Call when the gateway has refused the secret. */
   refused(): void;
 }
 
-/** A secret that a person put into the configuration. */
+/** A secret from the configuration. */
 export function configuredSecret(secret: string): BoxSecret {
   return { get: async () => secret, refused: () => undefined };
 }
@@ -35,8 +35,8 @@ export interface EnrolledSecretDeps {
 }
 
 /**
- * A secret that is agreed on at enrolment and kept in the file `secret` of the data folder, for its owner only. When
- * the gateway refuses it the box enrols anew, and keeps the old one until then.
+ * A secret from enrolment, in the file `secret` of the data folder, readable by its owner only. When the gateway
+ * refuses it the box enrols again; the old secret stays until then.
  */
 export function enrolledSecret({ clock, log, dataDir, enroller }: EnrolledSecretDeps): BoxSecret {
   const path = join(dataDir, FILE);
@@ -48,7 +48,7 @@ export function enrolledSecret({ clock, log, dataDir, enroller }: EnrolledSecret
     if (reason !== said) log.error('secret-unreadable', { path, reason: `${reason}; the box enrols anew` });
     said = reason;
   };
-  /** Writes it; whether that went well. */
+  /** Writes the secret; returns whether that worked. */
   const wasKept = async (secret: string) => {
     try {
       await keepSecret(dataDir, secret);
@@ -62,7 +62,7 @@ export function enrolledSecret({ clock, log, dataDir, enroller }: EnrolledSecret
       return false;
     }
   };
-  /** A disk may have room again long before the next start. */
+  /** Retries, because a full disk may have room again long before the next start. */
   const keepLater = async (secret: string, signal: AbortSignal) => {
     do await clock.sleep(RETRY_MS, signal);
     while (!signal.aborted && known === secret && !(await wasKept(secret)));
@@ -98,7 +98,7 @@ async function readSecret(path: string, unreadable: (reason: string) => void): P
   return undefined;
 }
 
-/** The whole of it or nothing, on the disk before it is used. */
+/** Writes atomically, and synced before the secret is used. */
 async function keepSecret(dataDir: string, secret: string): Promise<void> {
   await mkdir(dataDir, { recursive: true });
   const path = join(dataDir, FILE);

@@ -12,16 +12,16 @@ import {
   type StandingFault,
 } from '../../protocol/faults.ts';
 
-/** The faults that happen in a box. */
+/** Faults that happen inside a box. */
 export const BOX_FAULTS: readonly FaultName[] = FAULT_NAMES.filter((name) => faultKind(name).place === 'box');
 
 /**
- * An order for a fault of this box. It is over after its `seconds`, and when it has happened `times`; with neither, after
- * what its kind lasts.
+ * An order for a fault of this box. It ends after `seconds`, or when it has happened `times`; with neither, after the
+ * default time of its kind.
  */
 export type BoxFaultOrder = Omit<FaultOrder, 'box' | 'content'>;
 
-/** Each has a chance of its own, so that what happens on one does not change what happens on another. */
+/** Each direction has its own random numbers, so that traffic in one does not change faults in the other. */
 export type Stream = 'away' | 'back';
 
 interface Standing {
@@ -29,12 +29,12 @@ interface Standing {
   id: string;
   happened: number;
   chances: Record<Stream, Random>;
-  /** Whether a fault that is a state and no event is there; undefined until somebody asks. */
+  /** For faults that are states: whether chance has switched it on; undefined until first asked. */
   isThere?: boolean;
   over: AbortController;
 }
 
-/** The faults that a bench has ordered of this box. They are in memory only: a box that is started anew has none. */
+/** The active faults of this box, ordered by a bench. In memory only: a restarted box has none. */
 export class BoxFaults {
   readonly #deps: { clock: Clock; random: Random; log: Logger };
   readonly #standing = new Map<string, Standing>();
@@ -44,7 +44,7 @@ export class BoxFaults {
     this.#deps = deps;
   }
 
-  /** Throws a PayboxError when too many stand. */
+  /** Throws a PayboxError when too many faults are active. */
   order(given: BoxFaultOrder): StandingFault {
     const { clock, random, log } = this.#deps;
     if (this.#standing.size >= STANDING_FAULTS_MAX) {
@@ -66,7 +66,7 @@ export class BoxFaults {
     return [...this.#standing.values()].map(told);
   }
 
-  /** Whether such a fault stood. */
+  /** Ends a fault; returns whether it was active. */
   end(id: string): boolean {
     const standing = this.#standing.get(id);
     if (standing === undefined) return false;
@@ -80,15 +80,15 @@ export class BoxFaults {
     for (const id of [...this.#standing.keys()]) this.end(id);
   }
 
-  /** Calls back after each order, until the returned function is called. */
+  /** Calls `listener` after each order; the returned function ends that. */
   onOrder(listener: (fault: FaultName) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
   /**
-   * Asks whether the fault happens now, and counts it: then the chance for whatever else is open about it, else
-   * undefined. `share` of the times it does, where it always would if nothing else was ordered.
+   * Decides whether the fault happens now, and counts it. Returns the random source for the fault's details, or
+   * undefined when it does not happen. `share` scales its chance.
    */
   happens(fault: FaultName, { share = 1, stream = 'away' }: { share?: number; stream?: Stream } = {}) {
     for (const standing of this.#standing.values()) {
@@ -102,7 +102,7 @@ export class BoxFaults {
     return undefined;
   }
 
-  /** Whether a fault that is a state is there: chance has it once. */
+  /** Whether a fault that is a state is active; its chance is drawn once. */
   isThere(fault: FaultName): boolean {
     return [...this.#standing.values()].some((standing) => {
       const { chance = 1 } = standing.order;

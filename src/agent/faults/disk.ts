@@ -4,7 +4,7 @@ import type { BoxFaults } from './box-faults.ts';
 
 const REASON = 'the disk is full, as the fault disk-full has it';
 
-/** A journal whose disk takes nothing more while the fault disk-full stands, and still gives what it holds. */
+/** A journal that cannot be written while the fault disk-full is active; it can still be read. */
 export function faultyJournal(journal: Journal, faults: BoxFaults): Journal {
   let isRefused = false;
   return {

@@ -4,13 +4,13 @@ import { PayboxError } from '../../lib/errors.ts';
 import type { ConfiguredDisplay } from '../screen/screen.ts';
 import type { BoxFaults, Stream } from './box-faults.ts';
 
-/** How long a slow display takes for each picture, beyond its own time. */
+/** Extra time of a slow display for each picture. */
 const SLOW_MS = 1_000;
-/** Of the bytes on a noisy wire, so many are others. */
+/** Share of bytes that change on a noisy line. */
 const NOISE_SHARE = 0.01;
 const BYTE_VALUES = 256;
 
-/** A display that is unplugged, slow or on a noisy wire while the faults of that name stand. */
+/** A display that is unplugged, slow or on a noisy line while the faults of these names are active. */
 export function faultyDisplay(display: ConfiguredDisplay, faults: BoxFaults, clock: Clock): ConfiguredDisplay {
   return {
     driver: display.driver,
@@ -24,7 +24,7 @@ export function faultyDisplay(display: ConfiguredDisplay, faults: BoxFaults, clo
 }
 
 function faultyOpened(display: Display, io: DisplayIo, faults: BoxFaults, clock: Clock): Display {
-  // The agent learns of a loss only where it draws.
+  // The agent notices a loss only when it draws.
   const forget = faults.onOrder((fault) => {
     if (fault === 'display-gone') io.requestDraw();
   });
@@ -62,7 +62,7 @@ function throwIfGone(faults: BoxFaults): void {
 
 function noisyLine(line: SerialLine, faults: BoxFaults): SerialLine {
   const listeners = new Set<(bytes: Uint8Array) => void>();
-  // One for all: each must hear the same bytes.
+  // One listener for all: each must get the same bytes.
   line.onData((bytes) => {
     const heard = noisy(bytes, faults, 'back');
     for (const listener of listeners) listener(heard);

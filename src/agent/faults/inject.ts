@@ -12,7 +12,7 @@ import { faultsAnswer } from './routes.ts';
 
 /** The parts of a box that faults wrap. */
 interface Setup {
-  /** The first display is the one that goes wrong. */
+  /** Faults are injected into the first display only. */
   displays: readonly [ConfiguredDisplay, ...ConfiguredDisplay[]];
 }
 
@@ -22,7 +22,7 @@ interface Deps {
   log: Logger;
 }
 
-/** A box's displays, clock and disk, wrapped so that faults can be made there. Nothing between them knows of faults. */
+/** A box's displays, clock and disk, wrapped so that faults can be injected. Nothing else knows of faults. */
 export interface FaultInjection<S extends Setup, D extends Deps> {
   setup: S;
   deps: D;

@@ -10,7 +10,7 @@ const NUMBER = /^\d{1,12}(\.\d{1,6})?$/;
 
 const how = faultOrder.pick({ seconds: true, times: true, chance: true, seed: true });
 
-/** The answer to a request for `path`, which begins with FAULTS_PATH (PROTOCOL.md, clause FLT). */
+/** Answers a request for `path`, which begins with FAULTS_PATH (PROTOCOL.md, clause FLT). */
 export function faultsAnswer(
   { method, path, query }: { method: string; path: string; query: string },
   faults: BoxFaults,

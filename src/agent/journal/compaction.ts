@@ -1,28 +1,28 @@
 import type { Entry } from '../../box/entry.ts';
 import { RECENT_MAX, REMEMBERED_MAX, UNSENT_MAX } from '../../box/state.ts';
 
-/** What is settled and older than this is forgotten. */
+/** Compaction removes settled entries that are older than this. */
 export const SETTLED_AGE_MAX_MS = 30 * 86_400_000;
-/** A calendar further ahead than this of the newest time that the gateway has told is not believed: it deletes nothing. */
+/** A calendar that is further ahead of the gateway's newest time than this is not trusted, and removes nothing. */
 const AHEAD_MAX_MS = 7 * 86_400_000;
 
-/** What an entry is a fact of: a second one with the same key says nothing more. */
+/** Identifies the fact that an entry records. A second entry with the same key adds nothing. */
 export function keyOf(entry: Entry): string {
   if (entry.kind === 'acked') return `acked ${entry.ids.length} ${entry.ids[0]}`;
-  // An account that comes back is told once more.
+  // An account that comes back is announced again.
   if (entry.kind === 'account') return `account ${entry.account.bankAccount} ${entry.announcedAtMs}`;
   return `${entry.kind} ${idOf(entry)}`;
 }
 
-/** Whether some entry is so old that a compaction at this calendar time would forget it if it is settled. */
+/** Whether an entry is so old that compaction at this calendar time removes it once it is settled. */
 export function hasAged(entries: readonly Entry[], wallMs: number): boolean {
   return agedUpTo(entries, wallMs) >= 0;
 }
 
 /**
- * Which entries (indices, ascending) a journal needs to restore the same box: pushes that never ended, reports that are
- * still owed, the account that people were told of, and as many of the newest ends and payments as a box remembers against repetitions, but the settled ones
- * for `SETTLED_AGE_MAX_MS` only. What is owed stays whatever the clock says, which may be wrong by decades.
+ * The entries (indices, ascending) that a journal needs to restore the same box: unfinished pushes, unacknowledged
+ * reports, the announced account, and the newest ends and payments, which detect repetitions. Settled ones stay for
+ * `SETTLED_AGE_MAX_MS` only. Unacknowledged reports stay whatever the clock says: it may be wrong by decades.
  */
 export function entriesToKeep(entries: readonly Entry[], wallMs: number): Set<number> {
   const { isOwed, isOpen, isSeen } = factsOf(entries);
@@ -58,7 +58,10 @@ export function entriesToKeep(entries: readonly Entry[], wallMs: number): Set<nu
   return kept;
 }
 
-/** The newest entry whose own time is too long ago; -1 without one. Everything before it is older, whatever it says. */
+/**
+ * Index of the newest entry that is too old by its own time; -1 if none. All entries before it are older, whatever
+ * their time.
+ */
 function agedUpTo(entries: readonly Entry[], wallMs: number): number {
   const newestMs = entries.reduce((newest, entry) => Math.max(newest, ownTimeMs(entry) ?? newest), -Infinity);
   const believedMs = Math.min(wallMs, newestMs + AHEAD_MAX_MS);
@@ -95,7 +98,7 @@ function pushIdOf(entry: Entry): string {
   return idOf(entry);
 }
 
-/** What `shown`, `told` and `acked` name: a push or a transaction. */
+/** The push or transaction that `shown`, `told` and `acked` entries name. */
 function idOf(entry: Entry | undefined): string {
   switch (entry?.kind) {
     case 'push':

@@ -6,10 +6,10 @@ import { systemCodeOf } from '../../lib/errors.ts';
 import { issuesOf } from '../../protocol/codec.ts';
 import { keyOf } from './compaction.ts';
 
-/** Why a file cannot be this box's journal; part of the name under which it is set aside. */
+/** Why a file cannot be this box's journal; part of the name of the set-aside file. */
 export type UnusableReason = 'damaged' | 'another-box' | 'other-version';
 
-/** The file opens, or is there at least, but is not a journal that this box can go on with. */
+/** The file exists, but is no journal that this box can use. */
 export class UnusableError extends Error {
   readonly why: UnusableReason;
 
@@ -24,30 +24,30 @@ export class BusyError extends Error {}
 
 export interface Row {
   seq: number;
-  /** Undefined for a row that does not decode. */
+  /** Undefined for a row that cannot be decoded. */
   entry: Entry | undefined;
   reason: string;
 }
 
 /** Version of the tables; in `user_version` of the file. */
 const FORMAT_VERSION = 1;
-/** The write-ahead log goes into the main file when it has as many pages, of 4 KiB each. */
+/** SQLite writes the write-ahead log into the main file at this many pages of 4 KiB. */
 const WAL_PAGES_MAX = 128;
-/** A write-ahead log that one big transaction has made longer than this is cut. */
+/** SQLite truncates a write-ahead log that grew beyond this in one big transaction. */
 const WAL_BYTES_MAX = 1_048_576;
-/** Free pages that one `remove` gives back to the disk at most. */
+/** Free pages that one `remove` returns to the disk at most. */
 const FREED_PAGES_MAX = 512;
-/** As much as the largest entry takes, so that a disk is well only when there is room for any. */
+/** The size of the largest entry: the disk counts as working only if any entry has room. */
 const PROBE_BYTES = 4_096;
 
 const SQLITE = { BUSY: 5, READONLY: 8, FULL: 13 } as const;
 /**
- * Primary result codes of SQLite that speak of the machine and not of the file's content: PERM, BUSY, LOCKED, NOMEM,
- * IOERR, FULL, CANTOPEN, PROTOCOL, AUTH.
+ * Primary SQLite result codes of problems of the machine, not of the file's content: PERM, BUSY, LOCKED, NOMEM, IOERR,
+ * FULL, CANTOPEN, PROTOCOL, AUTH.
  */
 const MACHINE_CODES: readonly number[] = [3, SQLITE.BUSY, 6, 7, 10, SQLITE.FULL, 14, 15, 23];
 
-/** An open journal with its statements prepared, so that the first append is as fast as the others. */
+/** An open journal. Statements are prepared, so that the first append is as fast as later ones. */
 export class JournalFile {
   readonly #path: string;
   readonly #inode: string;
@@ -59,8 +59,8 @@ export class JournalFile {
   #rows: Row[];
 
   /**
-   * Opens the journal of the box `terminalCode`, or makes one, and waits `lockWaitMs` for another program to leave it.
-   * Throws UnfitError, BusyError, or what the disk says.
+   * Opens the journal of the box `terminalCode`, or creates one. Waits up to `lockWaitMs` for another program to close
+   * it. Throws UnusableError, BusyError, or the disk's own error.
    */
   constructor(path: string, terminalCode: string, lockWaitMs: number) {
     if (statSync(path, { throwIfNoEntry: false })?.isFile() === false)
@@ -98,12 +98,12 @@ export class JournalFile {
     return this.#keys.has(keyOf(it));
   }
 
-  /** Whether a restart would not find this file: it was deleted or replaced, or its disk taken away. */
+  /** Whether a restart would not find this file: deleted, replaced, or its disk unmounted. */
   isGone(): boolean {
     return inodeOf(this.#path) !== this.#inode;
   }
 
-  /** Writes all or none, to the disk; what is there already is not written again. */
+  /** Writes all or none, synced; skips entries that are there already. */
   append(entries: readonly Entry[]): void {
     const missing = new Map(entries.filter((it) => !this.has(it)).map((it) => [keyOf(it), it]));
     if (missing.size === 0) return;
@@ -120,7 +120,7 @@ export class JournalFile {
     for (const key of missing.keys()) this.#keys.add(key);
   }
 
-  /** Throws when the disk cannot take an entry. */
+  /** Throws when the disk cannot store an entry. */
   probe(): void {
     this.#transaction(() => {
       const { lastInsertRowid } = this.#insert.run('probe', 'x'.repeat(PROBE_BYTES));
@@ -162,13 +162,13 @@ export function isFull(error: unknown): boolean {
 }
 
 /**
- * Entries that can still be read from a file, whatever its state; those of another box are not. Reads from both ends:
- * what lies between two damaged places is lost. Throws when there is nothing to open.
+ * Reads all readable entries of this box from a file in any state. Reads from both ends: entries between two damaged
+ * places are lost. Throws when the file cannot be opened.
  */
 export function readEntries(location: string | URL, terminalCode: string): Entry[] {
   const db = new DatabaseSync(location, { defensive: false });
   try {
-    // Else SQLite reads nothing at all of a file that is shorter than its header says.
+    // Without this SQLite reads nothing from a file that is shorter than its header says.
     db.exec('PRAGMA writable_schema = ON');
     if (ownerOf(db) !== terminalCode) return [];
     const rows = new Map<number, Row>();
@@ -177,7 +177,7 @@ export function readEntries(location: string | URL, terminalCode: string): Entry
         for (const row of rowsOf(db, order)) rows.set(row.seq, row);
         break;
       } catch (error) {
-        // This is as far as it can be read from here; the other end comes next.
+        // The first damage from this end; the other end comes next.
         if (primaryCodeOf(error) === undefined && !(error instanceof RangeError)) throw error;
       }
     }
@@ -199,14 +199,14 @@ function opened(path: string, lockWaitMs: number): DatabaseSync {
   }
 }
 
-/** Sets the file up as a journal of this format, and looks for damage. */
+/** Configures the file as a journal of this format, and checks its integrity. */
 function prepare(db: DatabaseSync): void {
   // Two boxes that share a journal would show and report each other's orders.
   db.exec('PRAGMA locking_mode = EXCLUSIVE');
   const version = db.prepare('PRAGMA user_version').get()?.user_version;
-  // Lets compaction give room back to the disk; it has to be said before the file has tables.
+  // Lets compaction return space to the disk. SQLite accepts this only before the file has tables.
   if (version === 0) db.exec('PRAGMA auto_vacuum = INCREMENTAL');
-  // A commit is on the disk, not merely on its way there, when it returns.
+  // Makes a commit return only when it is synced to the disk.
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
   db.exec(`PRAGMA wal_autocheckpoint = ${WAL_PAGES_MAX}; PRAGMA journal_size_limit = ${WAL_BYTES_MAX}`);
   const check = db.prepare('PRAGMA quick_check(1)').get()?.quick_check;
@@ -224,12 +224,12 @@ function prepare(db: DatabaseSync): void {
     const message = `its format is version ${version}, this program writes version ${FORMAT_VERSION}`;
     throw new UnusableError('other-version', message);
   }
-  // Journals of this version were first written without checksums.
+  // Early journals of this version have no checksum column.
   const columns = db.prepare('PRAGMA table_info(entries)').all();
   if (!columns.some(({ name }) => name === 'crc')) db.exec('ALTER TABLE entries ADD COLUMN crc INTEGER');
 }
 
-/** A new file becomes this box's, for good. */
+/** Marks a new file as this box's. */
 function claim(db: DatabaseSync, terminalCode: string): void {
   const owner = ownerOf(db);
   if (owner === undefined) db.prepare('INSERT INTO owner VALUES (?)').run(terminalCode);
@@ -247,7 +247,7 @@ function* rowsOf(db: DatabaseSync, order: 'ASC' | 'DESC'): Generator<Row> {
   }
 }
 
-/** Over the number too: an entry that is found in another's place is none. */
+/** Covers the row number too, so that an entry in a wrong row is detected. */
 function checksumOf(seq: number, json: string): number {
   return crc32(`${seq} ${json}`);
 }
@@ -269,11 +269,11 @@ function inodeOf(path: string): string {
   return stat === undefined ? '' : `${stat.dev}:${stat.ino}`;
 }
 
-/** What an error of SQLite means for the file. */
+/** Maps an SQLite error to its meaning for the file. */
 function named(error: unknown, path: string): unknown {
   const code = primaryCodeOf(error);
   const isOfMachine = code === SQLITE.READONLY || (code !== undefined && MACHINE_CODES.includes(code));
-  // SQLite has other words for it, "locked" among them, where it cannot write its log.
+  // Where SQLite cannot write its log it reports other errors, such as "locked".
   if (isOfMachine && !isWritable(path)) return new Error('it, or its disk, is read-only', { cause: error });
   if (code === SQLITE.BUSY) return new BusyError('another program has the journal open', { cause: error });
   const isOfContent = code === undefined ? error instanceof RangeError : !MACHINE_CODES.includes(code);

@@ -18,26 +18,29 @@ export interface JournalDeps {
 export const JOURNAL_FILE = 'journal.db';
 
 /**
- * A journal with more entries than this is compacted when it is opened, with twice as many also while the box runs. Where
- * little is owed that leaves fewer; where a box owes all that it can, `entriesToKeep` leaves about twice as many.
+ * A journal with more entries than this is compacted when it is opened; during operation, at twice as many. If the box
+ * has as many unacknowledged reports as it can, about twice this number remains.
  */
 const COMPACT_ABOVE_ENTRIES = 6_000;
 /** How often a running box looks for entries that are too old. */
 const AGE_CHECK_MS = 86_400_000;
-/** Entries that one append removes while a compaction lasts, so that it is never slow. */
+/** Entries that one append removes during a compaction, so that no append is slow. */
 const REMOVED_AT_ONCE_MAX = 500;
-/** How long the start waits for another program to leave the file, as for one that is just ending; a running box does not wait. */
+/**
+ * The start waits this long for another program, which may just be ending, to close the file. A running box does not
+ * wait.
+ */
 const LOCK_WAIT_MS = 2_000;
 const BUSY_FIX = 'end the other program, or give each box a folder of its own';
-/** A file that could not be opened is not tried again sooner, so that a flood of pushes does not wait for each attempt. */
+/** Pause between attempts to open the file, so that a flood of pushes does not wait for each attempt. */
 const REOPEN_MS = 1_000;
 
 /**
- * The journal of the box `terminalCode` in `dataDir`, which is made if it is missing (house rule 2). A file that is
- * damaged, another box's or another version's is set aside under a new name, and a fresh one begins with what could be
- * read. A disk that does not work is no error here: the box still has to take payments (PROTOCOL.md, clause AGT-5).
- * `load` then gives what can be read, and the file is opened later. Throws a ConfigError when another program has the
- * file open.
+ * Opens the journal of the box `terminalCode` in `dataDir`; creates both if missing (house rule 2). A file that is
+ * damaged, of another box or of another version is set aside under a new name, and a new file starts with its readable
+ * entries. A failed disk is no error: the box must still take payments (PROTOCOL.md, clause AGT-5). `load` then returns
+ * what can be read, and the file is opened later.
+ * Throws a ConfigError when another program has the file open.
  */
 export function openJournal(dataDir: string, terminalCode: string, deps: JournalDeps): Journal {
   return new SqliteJournal(dataDir, terminalCode, deps);
@@ -49,18 +52,18 @@ class SqliteJournal implements Journal {
   readonly #terminalCode: string;
   readonly #deps: JournalDeps;
   #file: JournalFile | undefined;
-  /** What a file must hold that is opened next; empty while one is open. */
+  /** Entries to write into the next file that is opened; empty while one is open. */
   #memory: Entry[] = [];
-  /** What came to light after the start and was not handed over yet. */
+  /** Entries found after the start that `reopen` has not returned yet. */
   #unknown: Entry[] = [];
   #started = false;
   #isComplete = false;
-  /** Why the last attempt failed; undefined when it did not. */
+  /** The error of the last attempt; undefined after a success. */
   #failure: unknown;
   #setAside: string[] = [];
   #reopenAtMs = Number.NEGATIVE_INFINITY;
   #ageCheckAtMs = Number.NEGATIVE_INFINITY;
-  /** Rows that the compaction in hand has yet to remove, oldest first. */
+  /** Rows that the current compaction has yet to remove, oldest first. */
   #doomed: readonly number[] = [];
 
   constructor(folder: string, terminalCode: string, deps: JournalDeps) {
@@ -73,7 +76,7 @@ class SqliteJournal implements Journal {
       this.#planCompaction(file, COMPACT_ABOVE_ENTRIES);
       while (this.#doomed.length > 0) this.#compactSome(file);
     } catch (error) {
-      // That program is this box already: a second one would take the gateway away from it, without its memory.
+      // The other program is this box already. A second agent without the journal would take over its gateway session.
       if (error instanceof BusyError) throw new ConfigError(`dataDir: ${error.message}: ${this.#path}`, BUSY_FIX);
       this.#failure = error;
       deps.log.error('journal-unavailable', { file: this.#path, reason: reasonOf(error) });
@@ -131,7 +134,7 @@ class SqliteJournal implements Journal {
     }
   }
 
-  /** A disk without room leaves the file as it was; after anything else it is opened anew, and looked through. */
+  /** A full disk leaves the file intact. After any other error it is reopened and checked. */
   #fail(error: unknown): void {
     this.#failure = error;
     if (!isFull(error)) this.close();
@@ -150,7 +153,7 @@ class SqliteJournal implements Journal {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     this.#setAside = namesAside(this.#folder, JOURNAL_FILE);
     const file = this.#openOrSetAside(lockWaitMs);
-    // What was set aside may tell of more than could be read of it, to later lives of the box too.
+    // A set-aside file may contain more than could be read, also for later starts.
     const isComplete = file.rows.length > 0 && this.#setAside.length === 0;
     try {
       this.#learn(file.entries());
@@ -184,7 +187,7 @@ class SqliteJournal implements Journal {
     }
   }
 
-  /** Keeps what was not known before; how many that are. */
+  /** Adds entries that are new; returns their number. */
   #learn(found: readonly Entry[]): number {
     const known = new Set(this.#memory.map(keyOf));
     const fresh = found.filter((entry) => !known.has(keyOf(entry)));
@@ -212,7 +215,7 @@ class SqliteJournal implements Journal {
     this.#doomed = file.rows.map((row) => row.seq).filter((seq) => !kept.has(seq));
   }
 
-  /** Oldest first, so that what is left at any moment restores the same box. One that fails costs room and nothing else. */
+  /** Oldest first, so that the rest restores the same box at any moment. A failure costs only disk space. */
   #compactSome(file: JournalFile): void {
     const some = this.#doomed.slice(0, REMOVED_AT_ONCE_MAX);
     this.#doomed = this.#doomed.slice(REMOVED_AT_ONCE_MAX);

@@ -7,15 +7,15 @@ import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { readEntries, type UnusableReason } from './file.ts';
 
-/** Journals that were set aside and are kept for a technician; the oldest go. */
+/** Set-aside journals that are kept for a technician; the oldest are deleted. */
 export const SET_ASIDE_MAX = 5;
 
-/** What SQLite keeps beside a database. */
+/** Suffixes of a database's files in SQLite. */
 const COMPANIONS = ['', '-wal', '-shm'];
-/** A copy lies in the folder for temporary files, which may be in memory. */
+/** Limit for copies, because the folder for temporary files may be in memory. */
 const COPY_BYTES_MAX = 64 * 1_048_576;
 
-/** Names of the journals in `folder` that were set aside, oldest first by the time in their names. */
+/** Names of the set-aside journals in `folder`, oldest first by the time in their names. */
 export function namesAside(folder: string, file: string): string[] {
   const timeIn = (name: string) =>
     name.startsWith(file) ? /^\.[a-z-]+-(\d{4}-[\dTZ-]+)$/.exec(name.slice(file.length))?.[1] : undefined;
@@ -26,7 +26,7 @@ export function namesAside(folder: string, file: string): string[] {
     .map(({ name }) => name);
 }
 
-/** Gives a journal another name, which it returns, with the calendar time `wallMs` in it. */
+/** Renames a journal with the calendar time `wallMs` in its name; returns the new name. */
 export function setAside(folder: string, file: string, why: UnusableReason, wallMs: number): string {
   const others = namesAside(folder, file);
   for (const name of others.slice(0, Math.max(0, others.length + 1 - SET_ASIDE_MAX))) {
@@ -40,8 +40,8 @@ export function setAside(folder: string, file: string, why: UnusableReason, wall
 }
 
 /**
- * Entries that can be read from a journal that is damaged or cannot be written. It is read in a copy, so that it stays as
- * it is; where no copy can be made, in its place, without what is in its write-ahead log. Empty when nothing can be read.
+ * Reads entries from a journal that is damaged or read-only, from a copy, so that the original stays unchanged. If no
+ * copy can be made, reads the original without its write-ahead log. Empty when nothing can be read.
  */
 export function salvage(path: string, terminalCode: string, log: Logger): Entry[] {
   if (!existsSync(path)) return [];

@@ -17,51 +17,54 @@ export interface LinkDeps {
   log: Logger;
   identity: Omit<BoxIdentity, 'secret'>;
   secret: BoxSecret;
-  /** What the box signs with. */
+  /** The box's signing key. */
   key: SigningKey;
   agentVersion: string;
-  /** How the display calls itself in the hello. */
+  /** Name of the display in the hello. */
   display: string;
   open(io: TransportIo, signal: AbortSignal): Promise<Connection>;
-  /** What the display can do with a QR. */
+  /** Whether the display can show this QR. */
   verdict(qrCode: string): QrCheck;
-  /** The push that has the screen; null when none has. */
+  /** The push on the screen; null if none. */
   shownPushId(): string | null;
-  /** Gives a promise where the next message of the gateway should wait until the box has caught up. */
+  /** May return a promise; the next message then waits until the box has processed this one. */
   emit(event: BoxEvent): void | Promise<void>;
 }
 
 const WELCOME_TIMEOUT_MS = 5_000;
 const OPEN_TIMEOUT_MS = 10_000;
 /**
- * A gateway that does not know the secret can refuse nothing that the box would believe (PROTOCOL.md, clause ENR-6):
- * after so many hellos in a row that were not answered the secret counts as refused.
+ * A gateway that does not know the secret cannot sign a refusal that the box accepts (PROTOCOL.md, clause ENR-6). So
+ * the secret counts as refused after this many unanswered hellos in a row.
  */
 const UNANSWERED_MAX = 10;
 const REDIAL_FIRST_MS = 250;
 const REDIAL_MAX_MS = 30_000;
-/** How long an agent that was superseded waits before it asks whether the newer one is gone (PROTOCOL.md, clause MSG-8). */
+/** A superseded agent waits this long before it asks whether the newer one is gone (PROTOCOL.md, clause MSG-8). */
 const SUPERSEDED_RETRY_MS = 60_000;
-/** Messages under way on a slow session; one more ends it, and what is owed is sent on the next welcome. */
+/** Unsent messages on a slow session. One more ends the session; reports are sent again after the next welcome. */
 const OUTGOING_MAX = 500;
-/** With so many under way nothing more is read that would want an answer too; more than the owed reports alone can be. */
+/**
+ * From this many unsent messages on, the box reads nothing more that needs an answer. Larger than the number of
+ * unacknowledged reports can be.
+ */
 const OUTGOING_BUSY = 200;
 
-/** The session that the gateway has welcomed. */
+/** The session after the gateway's welcome. */
 interface Welcomed {
   session: Connection;
   sessionId: string;
 }
 
-/** How the link is, for `/status`. */
+/** The state of the link, for `/status`. */
 export interface LinkStatus {
   connectedAtMs: number | undefined;
   reason: string | undefined;
 }
 
 /**
- * Keeps the box connected: dials, says hello, and turns what arrives into events. Redials with jittered backoff that is
- * reset only by the gateway's welcome (house rule 6).
+ * Keeps the box connected: dials, sends the hello, and turns messages into events. Redials with jittered backoff; only
+ * the gateway's welcome resets it (house rule 6).
  */
 export class Link {
   readonly #deps: LinkDeps;
@@ -87,7 +90,7 @@ export class Link {
     return this.#status;
   }
 
-  /** Hands messages to the registered session, if there is one; what is owed comes again on the next welcome. */
+  /** Sends messages in the welcomed session, if there is one. Reports are repeated after the next welcome. */
   send(sends: readonly Send[]): void {
     for (const send of sends) {
       const welcomed = this.#welcomed;
@@ -98,7 +101,7 @@ export class Link {
     }
   }
 
-  /** The session keeps the order; nothing here waits for the peer, so that two messages take one way to it, not two. */
+  /** The connection keeps the order. Nothing may wait for the peer here, or messages could overtake each other. */
   async #sendOn(session: Connection, message: UpMessage): Promise<void> {
     this.#underWay += 1;
     try {
@@ -112,7 +115,7 @@ export class Link {
     }
   }
 
-  /** A session that cannot send is closed, which ends its reading side too. */
+  /** Closes a session that cannot send, which also ends reading. */
   #giveUp(session: Connection, reason: string): void {
     if (this.#welcomed?.session !== session) return;
     this.#welcomed = undefined;
@@ -150,7 +153,7 @@ export class Link {
     }
   }
 
-  /** One session from dial to end: why it ended. Never throws. */
+  /** Runs one session from dial to end; returns why it ended. Never throws. */
   async #oneSession(onWelcome: () => void): Promise<string> {
     const { clock, random, log, key } = this.#deps;
     const secret = await this.#deps.secret.get(this.#stop.signal);
@@ -168,7 +171,7 @@ export class Link {
       const opened = session;
       this.#stop.signal.addEventListener('abort', () => void opened.close(), { signal: over.signal });
       const messages = session.incoming[Symbol.asyncIterator]();
-      // Before the gateway can have taken the hello: what is counted from here is never later than what it counts.
+      // Taken before the gateway can have the hello: times counted from here are never too late.
       const helloAtMs = clock.monotonicMs();
       const refused = await this.#register(session, messages, sessionId, helloAtMs);
       if (refused !== undefined) return refused;
@@ -187,7 +190,7 @@ export class Link {
     }
   }
 
-  /** Ends a session in which the gateway does not hear the box, although its connection may be well. */
+  /** Ends a session in which the gateway does not hear the box, although the connection is open. */
   async #endUnanswered(
     session: Connection,
     heartbeat: Heartbeat,
@@ -234,13 +237,13 @@ export class Link {
     this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };
     const { link, openPushIds } = answer;
     log.info('registered', { terminalCode, account: link?.bankAccount ?? null });
-    // The welcome was under way for no longer than since the hello.
+    // The welcome took at most the time since the hello.
     const gatewayMs = Math.ceil(answer.sentAtMs + clock.monotonicMs() - helloAtMs);
     emit({ type: 'registered', account: link, gatewayMs, openPushIds });
     return undefined;
   }
 
-  /** Before the welcome nothing else counts (PROTOCOL.md, clause MSG-4). */
+  /** Before the welcome other messages are ignored (PROTOCOL.md, clause MSG-4). */
   async #answerTo(messages: AsyncIterator<InboundMessage>, sessionId: string) {
     for (;;) {
       const next = await messages.next();
@@ -250,7 +253,7 @@ export class Link {
     }
   }
 
-  /** A message of another session is for another agent that shares this box's topic, or late (clause MSG-4). */
+  /** Messages of another session are late, or for another agent on this box's topic, and are ignored (clause MSG-4). */
   async #serve(messages: AsyncIterator<InboundMessage>, sessionId: string, helloAtMs: number): Promise<string> {
     const { emit, verdict, log } = this.#deps;
     for (;;) {
@@ -271,7 +274,7 @@ export class Link {
   }
 
   #refused(code: RefusalCode, reason: string): string {
-    // Nothing that a person could do anything about: the next hello is on its way.
+    // A session end needs no action by a person: the next hello follows.
     if (code !== 'SESSION_ENDED') this.#deps.emit({ type: 'refused', code, reason });
     if (code === 'NOT_REGISTERED') this.#deps.secret.refused();
     if (code === 'SUPERSEDED') this.#isSuperseded = true;

@@ -5,8 +5,8 @@ import { BOX_ALIVE_MS } from '../../protocol/http-api.ts';
 import type { InboundMessage } from '../contract.ts';
 
 /**
- * The event that a message of the gateway makes; undefined for one that has no place within a session. A push was made
- * `sessionMs` after the hello, which was sent at `helloAtMs` of the monotonic clock (PROTOCOL.md, clause SIG-4).
+ * The box event for a message of the gateway; undefined for a type that is not allowed within a session. `sessionMs` of
+ * a push counts from the hello, sent at `helloAtMs` of the monotonic clock (PROTOCOL.md, clause SIG-4).
  */
 export function messageEvent(
   message: InboundMessage,
@@ -35,25 +35,25 @@ export function messageEvent(
 }
 
 /**
- * A session times everything from its hello (PROTOCOL.md, clause SIG-4), and two clocks drift by seconds a day. After
- * this time it begins anew, once no QR is on the screen.
+ * All times of a session count from its hello (PROTOCOL.md, clause SIG-4), and two clocks drift by seconds a day. So a
+ * session is renewed after this time, once no QR is on the screen.
  */
 const SESSION_MAX_MS = 86_400_000;
 const RENEWAL_RETRY_MS = 60_000;
 
-/** Settles once the session should begin anew, or `signal` aborts. */
+/** Settles once the session should be renewed, or `signal` aborts. */
 export async function untilRenewal(clock: Clock, isShowing: () => boolean, signal: AbortSignal): Promise<void> {
   await clock.sleep(SESSION_MAX_MS, signal);
   while (!signal.aborted && isShowing()) await clock.sleep(RENEWAL_RETRY_MS, signal);
 }
 
 /**
- * Asks the gateway every `BOX_ALIVE_MS` whether it hears the box: a connection may be open although no message arrives
+ * Asks the gateway every `BOX_ALIVE_MS` whether it hears the box: an open connection may still lose messages
  * (PROTOCOL.md, clause MSG-11).
  */
 export class Heartbeat {
   readonly #deps: { clock: Clock; random: Random };
-  /** The id of the heartbeat that has not been answered. */
+  /** Id of the unanswered heartbeat. */
   #unanswered: string | undefined;
 
   constructor(deps: { clock: Clock; random: Random }) {
@@ -64,7 +64,7 @@ export class Heartbeat {
     if (aliveId === this.#unanswered) this.#unanswered = undefined;
   }
 
-  /** Sends heartbeats; settles once one was not answered before the next is due, or `signal` aborts. */
+  /** Sends heartbeats. Settles when the next one is due and the last was not answered, or `signal` aborts. */
   async untilUnanswered(send: (aliveId: string) => void, signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#deps;
     for (;;) {

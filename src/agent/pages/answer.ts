@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 
-/** What the box's pages answer to one request. */
+/** A response of the box's pages. */
 export interface Answer {
   status: number;
   type: string;

@@ -6,25 +6,25 @@ import { type Answer, nothing, plain } from './answer.ts';
 
 const COOKIE_BYTES = 32;
 
-/** What may be asked for by whoever may see the screen only, and by whoever has not shown the token. */
+/** Requests that are open to anyone who may see the screen, and those open before login. */
 const OF_SCREEN = ['GET /', 'GET /box.css', 'GET /screen.js', 'GET /screen.png', 'GET /screen.txt', 'GET /healthz'];
 const BEFORE_LOGIN = ['GET /', 'GET /box.css', 'GET /login.js', 'POST /login', 'GET /healthz'];
 
-/** Who asks for a page of the box. */
+/** The rights of whoever sent a request. */
 export interface Access {
-  /** What is open to them: all of it, the screen, or the way to log in. */
+  /** Open to them: everything, only the screen, or only the login. */
   open: 'all' | 'screen' | 'login';
-  /** Whether they are on this machine; the code of an enrolment is told to nobody else (PROTOCOL.md, clause ENR-1). */
+  /** Whether the request comes from this machine; nobody else gets the enrolment code (PROTOCOL.md, clause ENR-1). */
   isHere: boolean;
 }
 
 /**
- * Whom the box's pages are open to (PROTOCOL.md, threat THR-30). With a token to whoever has it, as a bearer or as the
- * cookie that it was exchanged for; without one to programs and pages of this machine, and the screen alone to others.
+ * Controls access to the box's pages (PROTOCOL.md, threat THR-30). With a token configured: whoever has it, as bearer
+ * or as the cookie that the login returns. Without one: programs and pages of this machine; others see the screen only.
  */
 export class PageGuard {
   readonly #token: string | undefined;
-  /** What a browser has instead of the token, until the box is started anew. */
+  /** The cookie value that stands for the token until the next start. */
   readonly #cookie: string;
 
   constructor(token: string | undefined, random: Random) {
@@ -32,7 +32,7 @@ export class PageGuard {
     this.#cookie = random.secret(COOKIE_BYTES);
   }
 
-  /** Whether a token is asked for. */
+  /** Whether a token is required. */
   get hasToken(): boolean {
     return this.#token !== undefined;
   }
@@ -44,7 +44,7 @@ export class PageGuard {
     return { open: isKnown ? 'all' : 'login', isHere };
   }
 
-  /** Why this is not answered, if so; `asked` is the method and the path. */
+  /** The refusal of this request, if any; `asked` is the method and the path. */
   refusal(asked: string, { open }: Access): Answer | undefined {
     if (open === 'screen' && !OF_SCREEN.includes(asked)) {
       return plain(
@@ -61,7 +61,7 @@ export class PageGuard {
     return undefined;
   }
 
-  /** Exchanges the token, sent as a bearer, for a cookie. */
+  /** Exchanges the token, sent as bearer, for a cookie. */
   login(request: IncomingMessage): Answer {
     if (!this.#hasBearer(request)) return plain(401, 'this is not the token of the box');
     const cookie = `${cookieName(request)}=${this.#cookie}; Path=/; HttpOnly; SameSite=Strict`;
@@ -74,7 +74,7 @@ export class PageGuard {
   }
 }
 
-/** Of this port: cookies are shared by all that listens on one address. */
+/** The name contains the port: browsers share cookies between all ports of a host. */
 function cookieName({ socket }: IncomingMessage): string {
   return `paybox-${socket.localPort}`;
 }

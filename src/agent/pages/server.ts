@@ -27,14 +27,14 @@ export interface LocalHttpDeps {
   clock: Clock;
   log: Logger;
   random: Random;
-  /** Answers below FAULTS_PATH; a box that makes no faults has none. */
+  /** Handles requests below FAULTS_PATH; undefined for a box without faults. */
   faultRoutes?: FaultRoutes | undefined;
 }
 
 export interface LocalHttpOptions {
   host: string;
   port: number;
-  /** Whoever has it may all, and nobody else sees anything; without one others than this machine see the screen only. */
+  /** Full access for whoever has the token, none for others. Without a token, other machines see the screen only. */
   token?: string | undefined;
 }
 
@@ -44,7 +44,7 @@ export interface LocalHttp {
   close(): Promise<void>;
 }
 
-/** Where faults are ordered (PROTOCOL.md, clause FLT). */
+/** Path for ordering faults (PROTOCOL.md, clause FLT). */
 export const FAULTS_PATH = '/_mock/faults';
 
 export type FaultRoutes = (request: { method: string; path: string; query: string }) => Answer;
@@ -62,8 +62,8 @@ const KEYS: readonly Key[] = ['dismiss', 'repeat', 'history'];
 const SECURITY_HEADERS: OutgoingHttpHeaders = { ...SAFE_HEADERS, 'content-security-policy': PAGE_POLICY };
 
 /**
- * Serves the box's own pages: what a person sees, `/status`, the screen as a picture and as text, events, health and
- * metrics. Port 0 takes a free one. Throws ConfigError when the address cannot be had.
+ * Serves the box's own pages: user interface, `/status`, the screen as picture and text, events, health and metrics.
+ * Port 0 picks a free one. Throws ConfigError when the address is not available.
  */
 export async function startLocalHttp(
   { host, port, token }: LocalHttpOptions,
@@ -122,7 +122,7 @@ function routesOf(box: BoxApi, live: StatusStream, guard: PageGuard, deps: Local
   const html = 'text/html; charset=utf-8';
   const script = 'text/javascript; charset=utf-8';
   const pages = { all: file('box.html', html), screen: file('screen.html', html), login: file('login.html', html) };
-  /** What is on the screen may be told, unless that is a code which only who stands before it is to read. */
+  /** The screen may be sent to anyone, except an enrolment code, which is only for who stands before the box. */
   const ofScreen =
     (route: Route): Route =>
     (request, access) =>
@@ -185,14 +185,14 @@ function noPicture(box: BoxApi): string {
   return ok ? 'nothing is on the screen yet' : `the display has failed, and what it shows is not known: ${reason}`;
 }
 
-/** The answer to a request; undefined once it is a page that watches. */
+/** The answer to a request; undefined for a page that subscribed to events. */
 function answerTo(
   request: IncomingMessage,
   response: ServerResponse,
   { boundHost, guard, routes, live, faultRoutes = noFaults }: Pages,
 ): Answer | undefined {
   const host = hostnameOf(request);
-  // Where a token is asked for, another name gives nobody more than an address does.
+  // With a token, a foreign host name gives no more access than an address.
   if (host === undefined || (!guard.hasToken && !isOwnHost(host, boundHost))) {
     return plain(403, `the box is not called ${request.headers.host ?? 'nothing'}: use its IP address`);
   }
@@ -249,8 +249,8 @@ function health(box: BoxApi): Answer {
 }
 
 /**
- * A page of another site can make its own name point to this machine (DNS rebinding) and then read and press as if it
- * were the box's page. It cannot do so with an IP address, nor with localhost.
+ * A page of another site can point its own name to this machine (DNS rebinding) and then act as the box's page. It
+ * cannot do so with an IP address, nor with localhost.
  */
 function isOwnHost(hostname: string, boundHost: string): boolean {
   return isIP(hostname) !== 0 || hostname === 'localhost' || hostname === boundHost.toLowerCase();

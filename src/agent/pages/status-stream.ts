@@ -6,20 +6,20 @@ import type { Logger } from '../../lib/log.ts';
 import type { BoxApi, BoxStatus } from '../contract.ts';
 import type { Access } from './guard.ts';
 
-/** Pages that watch one box. */
+/** Pages that may watch one box. */
 const WATCHERS_MAX = 16;
-/** A page that reads too slowly is cut off: it connects again and gets the newest. */
+/** A page that reads too slowly is disconnected; it reconnects and gets the newest state. */
 const UNREAD_BYTES_MAX = 65_536;
 const HEARTBEAT_MS = 10_000;
-/** How soon a page comes back after the box has gone. */
+/** How soon a page reconnects after the box has ended. */
 const RETRY_MS = 1_000;
 
-/** The status as it is told to whoever asks: the code of an enrolment on this machine only (PROTOCOL.md, clause ENR-1). */
+/** The status as sent to a client: the enrolment code only to this machine (PROTOCOL.md, clause ENR-1). */
 export function statusFor(status: BoxStatus, { isHere }: Pick<Access, 'isHere'>): BoxStatus {
   return isHere ? status : { ...status, enrolment: null };
 }
 
-/** Numbers the frames of a box and sends every change to the pages that watch it, as server-sent events. */
+/** Numbers the frames of a box and sends every change to the watching pages, as server-sent events. */
 export class StatusStream {
   readonly #box: BoxApi;
   readonly #clock: Clock;
@@ -37,7 +37,7 @@ export class StatusStream {
     this.#stopListening = box.onChange(() => this.#schedule());
   }
 
-  /** The newest frame, with a number that is another for every other frame. */
+  /** The newest frame, with a number that is new for every frame. */
   currentFrame(): { frame: Frame | undefined; number: number } {
     const frame = this.#box.frame();
     if (frame !== this.#frame) {
@@ -47,7 +47,7 @@ export class StatusStream {
     return { frame, number: this.#number };
   }
 
-  /** Whether there was room for one more page. */
+  /** Adds a page; returns whether there was room. */
   subscribe(response: ServerResponse, headers: OutgoingHttpHeaders, access: Pick<Access, 'isHere'>): boolean {
     if (this.#watchers.size >= WATCHERS_MAX) return false;
     const watcher = new EventStream(response, {
@@ -69,7 +69,7 @@ export class StatusStream {
     for (const watcher of this.#watchers.keys()) watcher.end();
   }
 
-  /** Changes come in bursts: those of one turn of the event loop are sent once. */
+  /** Changes come in bursts: one turn of the event loop sends them once. */
   #schedule(): void {
     if (this.#scheduled || this.#watchers.size === 0) return;
     this.#scheduled = true;

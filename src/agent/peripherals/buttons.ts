@@ -18,8 +18,8 @@ const lines = z
   .refine((it) => new Set(numbersOf(it)).size === numbersOf(it).length, 'expected another line for each button');
 
 /**
- * Push buttons on GPIO lines, watched by `gpiomon` of the libgpiod tools. `chip` and `lines` are those that `gpioinfo`
- * lists. The pull resistors inside the chip are switched on: a button needs nothing but two wires.
+ * Push buttons on GPIO lines, watched by `gpiomon` of the libgpiod tools. `gpioinfo` lists the names for `chip` and
+ * `lines`. The chip's internal pull resistors are on: a button needs only two wires.
  */
 export const buttonOptions = z.strictObject({
   chip: z
@@ -39,26 +39,26 @@ export interface ButtonIo {
   log: Logger;
 }
 
-/** Buttons that are watched until they are closed. */
+/** Watched buttons. */
 export interface Buttons {
   status(): PeripheralStatus;
-  /** Lets the lines go; no key is pressed afterwards. */
+  /** Releases the lines; no key press follows. */
   close(): Promise<void>;
 }
 
 const VERSION_TIMEOUT_MS = 5_000;
 const RESTART_FIRST_MS = 1_000;
 const RESTART_MAX_MS = 60_000;
-/** A gpiomon that has run for this long has got its lines; one that may not have them ends at once. */
+/** A gpiomon that has run this long has its lines; one without permission ends at once. */
 const STEADY_MS = 3_000;
-/** More than any button bounces; a line that is not connected may well pick up more. */
+/** No button bounces that much; an unconnected line may pick up more. */
 const EDGES_PER_SECOND_MAX = 500;
 const LINE_CHARS_MAX = 64;
 const COMPLAINT_CHARS_MAX = 2_000;
-/** How long a killed gpiomon may take to go; one stuck in the kernel must not hold up the box. */
+/** How long to wait for a killed gpiomon; one that is stuck in the kernel must not block the box. */
 const KILL_WAIT_MS = 1_500;
 
-/** What to do about the words in which gpiomon, or the system, says what is wrong. */
+/** The fix for each error text of gpiomon or the system. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/permission denied|not permitted/i, 'add this user to the group that owns /dev/gpiochip0, mostly gpio'],
   [/busy/i, 'another program holds a line: see `gpioinfo`'],
@@ -68,8 +68,8 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
 const OTHER_ADVICE = 'see `gpioinfo` for chips and lines';
 
 /**
- * Watches buttons and calls `press` once for each press. Never throws: what is wrong is in the status and the log, and
- * tried again with backoff.
+ * Watches buttons and calls `press` once for each press. Never throws: errors go to the status and the log, and it
+ * retries with backoff.
  */
 export function watchButtons(options: ButtonOptions, io: ButtonIo, press: (key: Key) => void): Buttons {
   return new GpioButtons(options, io, press);
@@ -124,7 +124,7 @@ class GpioButtons implements Buttons {
     else this.#io.log.info('buttons-well');
   }
 
-  /** Asked before every start: an upgrade of the tools must not need a restart of the box. */
+  /** Read before every start, so that an upgrade of the tools needs no restart of the box. */
   async #majorVersion(): Promise<1 | 2> {
     const { command } = this.#options;
     const program = { command, args: ['--version'], debianPackage: 'gpiod', advice: 'install libgpiod 1 or 2' };
@@ -135,7 +135,7 @@ class GpioButtons implements Buttons {
     throw buttonFault(`${command} has an unknown version: ${first}`, program.advice);
   }
 
-  /** One gpiomon from start to end. Throws when it ended by itself or had to be stopped; settles after `close`. */
+  /** Runs one gpiomon. Throws when it ended by itself or had to be stopped; settles after `close`. */
   async #watch(major: 1 | 2): Promise<void> {
     const { clock } = this.#io;
     const stopped = new AbortController();
@@ -161,8 +161,8 @@ class GpioButtons implements Buttons {
   }
 
   /**
-   * The command line of gpiomon 1 or 2: both edges of every line. With `--active-low` the event type 1 (rising) means
-   * pressed on either kind of wiring. Version 2 flushes its output by itself.
+   * The command line of gpiomon 1 or 2: both edges of every line. With `--active-low`, event type 1 (rising) means
+   * pressed for either wiring. Version 2 flushes its output by itself.
    */
   #args(major: 1 | 2): string[] {
     const { chip, activeLow, lines } = this.#options;
@@ -173,7 +173,7 @@ class GpioButtons implements Buttons {
       : [...common, '--edges=both', '--format=%o %e', `--chip=${chip}`, ...numbers];
   }
 
-  /** Rejects with what gpiomon said when it has ended. */
+  /** Rejects with gpiomon's error text when it has ended. */
   #ended(child: Monitor): Promise<never> {
     const { command, chip } = this.#options;
     let complaint = '';
@@ -190,7 +190,7 @@ class GpioButtons implements Buttons {
       });
       child.once('close', (code, killedBy) => {
         const how = killedBy === null ? `ended with exit code ${code}` : `was ended by ${killedBy}`;
-        // Of many lines, the last says what it came to.
+        // The last line of the output has the actual error.
         const last = complaint.trim().split('\n').at(-1)?.trim() ?? '';
         const advice = ADVICE.find(([words]) => words.test(last))?.[1] ?? OTHER_ADVICE;
         reject(buttonFault(`buttons on ${chip}: ${command} ${how}${last === '' ? '' : `: ${last}`}`, advice));
@@ -198,7 +198,7 @@ class GpioButtons implements Buttons {
     });
   }
 
-  /** Turns edges into presses for as long as they come; rejects when more come than a person can cause. */
+  /** Turns edges into presses. Rejects when more edges come than a person can cause. */
   #read(child: Monitor, major: 1 | 2): Promise<never> {
     const { clock } = this.#io;
     const { debounceMs, chip } = this.#options;
@@ -241,21 +241,21 @@ class GpioButtons implements Buttons {
 }
 
 /**
- * The contact of one button. It bounces when it closes and when it opens, and the kernel may tell the direction of an
- * edge wrongly while it does; but the last edge before a rest is right.
+ * Debounces one button. A contact bounces on closing and on opening, and the kernel may report wrong directions
+ * meanwhile; only the last edge before a rest is reliable.
  */
 class Contact {
   readonly #restMs: number;
   #closed = false;
   #edgeAtMs = Number.NEGATIVE_INFINITY;
-  /** Whether a closing edge counts: the contact was open at its last rest and has not been pressed since. */
+  /** Whether a closing edge counts: the contact was open at its last rest, and no press was reported since. */
   #armed = true;
 
   constructor(restMs: number) {
     this.#restMs = restMs;
   }
 
-  /** Takes an edge, and tells whether it is a press. */
+  /** Takes an edge; returns whether it is a press. */
   pressedBy(closing: boolean, atMs: number): boolean {
     if (atMs - this.#edgeAtMs >= this.#restMs) this.#armed = !this.#closed;
     this.#edgeAtMs = atMs;

@@ -11,9 +11,9 @@ export interface KeyboardIo {
   log: Logger;
 }
 
-/** The keys of the terminal that the agent runs in. It owns the terminal's input, in raw mode, until it is closed. */
+/** The keys of the agent's terminal. Keeps its input in raw mode until closed. */
 export interface Keyboard extends TerminalInput {
-  /** Gives the terminal back as a shell expects it. Safe to call twice. */
+  /** Restores the terminal's mode. Safe to call twice. */
   close(): void;
 }
 
@@ -25,13 +25,13 @@ const KEYS: ReadonlyMap<number, Key> = new Map([
   [0x72, 'repeat'],
   [0x68, 'history'],
 ]);
-/** A terminal sends the bytes of one sequence far closer together than this; a person cannot type that fast. */
+/** A terminal sends the bytes of one sequence much closer together than this; a person types more slowly. */
 const ALONE_MS = 100;
 
 /**
  * Watches the keys of a terminal: Esc, Space and d dismiss, r repeats, h shows the history. `interrupt` is called for
- * Ctrl-C, which makes no signal in raw mode. A key is one byte with silence around it: whatever comes as more, an arrow
- * key, pasted text, a letter beyond ASCII or the terminal's reply to a query, is no key, however it is split.
+ * Ctrl-C, which makes no signal in raw mode. Only a single byte with silence around it is a key. Longer input is
+ * ignored, however it is split: arrow keys, pasted text, non-ASCII letters, replies of the terminal.
  */
 export function watchKeyboard(
   input: ReadStream,
@@ -43,11 +43,11 @@ export function watchKeyboard(
 }
 
 /**
- * Whether this process may touch its terminal: the kernel stops a background job that changes the terminal's mode or
- * reads from it. `stat` is that of proc(5); true where there is none.
+ * Whether this process may use its terminal: the kernel stops a background job that reads it or changes its mode.
+ * `stat` is the file of proc(5); true without one.
  */
 export function isInForeground(stat = ownStat()): boolean {
-  // The name of the program, in parentheses, may hold spaces and parentheses.
+  // The program's name, in parentheses, may contain spaces and parentheses.
   const [, , processGroup, , , foregroundGroup = '-1'] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return foregroundGroup === '-1' || foregroundGroup === processGroup;
 }
@@ -59,7 +59,7 @@ class TerminalKeyboard implements Keyboard {
   readonly #interrupt: () => void;
   readonly #closed = new AbortController();
   readonly #listeners = new Set<(bytes: Uint8Array) => void>();
-  /** What has come since the last silence: its first byte, and how many. */
+  /** Input since the last silence: its first byte, and the number of bytes. */
   #first = 0;
   #bytes = 0;
   #lastAtMs = 0;
@@ -88,7 +88,7 @@ class TerminalKeyboard implements Keyboard {
     this.#input.off('end', this.#onEnd);
     this.#input.setRawMode(false);
     this.#input.pause();
-    // Last, because a terminal that is gone makes the lines above emit an error, which nobody else would take.
+    // Last: if the terminal is gone, the lines above emit an error that needs this listener.
     this.#input.off('error', this.#onError);
     this.#listeners.clear();
   }
@@ -116,7 +116,7 @@ class TerminalKeyboard implements Keyboard {
     const { signal } = this.#closed;
     do {
       await clock.sleep(this.#lastAtMs + ALONE_MS - clock.monotonicMs(), signal);
-      // After a stall of this process, what has come meanwhile is read now, before it is taken for silence.
+      // If this process stalled, read the bytes that came meanwhile before judging the silence.
       await clock.sleep(0, signal);
     } while (!signal.aborted && clock.monotonicMs() - this.#lastAtMs < ALONE_MS);
     const key = this.#bytes === 1 ? KEYS.get(this.#first) : undefined;

@@ -8,7 +8,7 @@ import { openVoice, type Voice } from '../../voice/voice.ts';
 import type { BoxStatus, Key, PageSound } from '../contract.ts';
 import { type ButtonOptions, type Buttons, watchButtons } from './buttons.ts';
 
-/** What may be attached to a box beside its displays; what is absent is not there. */
+/** Options of attached devices; undefined means not attached. */
 export interface PeripheralOptions {
   voice?: VoiceOptions | undefined;
   light?: LightOptions | undefined;
@@ -19,11 +19,11 @@ export interface PeripheralsIo {
   clock: Clock;
   log: Logger;
   press(key: Key): void;
-  /** Called when there is something new for the page to play. */
+  /** Called when the page has a new sound to play. */
   changed(): void;
 }
 
-/** Voice, light and buttons of a box. None of them can make the box wait or fail. */
+/** Voice, light and buttons of a box. None of them can block the box or make it fail. */
 export class Peripherals {
   readonly #voice: Voice | undefined;
   readonly #light: Light | undefined;
@@ -49,7 +49,7 @@ export class Peripherals {
     if (payment !== undefined) this.#voice?.repeat(payment);
   }
 
-  /** What was last said through the page. */
+  /** The last announcement for the page to play. */
   sound(): PageSound | undefined {
     return this.#sound;
   }
@@ -62,7 +62,7 @@ export class Peripherals {
     };
   }
 
-  /** What ends each part that there is. */
+  /** Functions that end the attached devices. */
   ends(): Ends {
     const parts = { voice: this.#voice, light: this.#light, buttons: this.#buttons };
     return Object.fromEntries(

@@ -8,7 +8,7 @@ import { mayHoldQr, type Scene } from '../../scene.ts';
 import type { DisplayStatus } from '../contract.ts';
 import { RefreshTimer } from './refresh.ts';
 
-/** A display driver with its options taken in. */
+/** A display driver bound to its options. */
 export interface ConfiguredDisplay {
   driver: string;
   open(io: DisplayIo, signal: AbortSignal): Promise<Display>;
@@ -18,17 +18,17 @@ export interface ScreenDeps {
   clock: Clock;
   log: Logger;
   io: Omit<DisplayIo, 'requestDraw'>;
-  /** Lays scenes out; where it is absent, as every display of the house does. */
+  /** Layout of scenes; the default is that of all displays. */
   openRenderer?: typeof openRenderer;
-  /** Told after each scene that is on the screen, and after each failure. */
+  /** Called after each scene that is on the screen, and after each failure. */
   onOutcome(outcome: ScreenOutcome): void;
 }
 
-/** What displays may use of the world. */
+/** Resources that displays may use. */
 export interface DisplayWorld {
   clock: Clock;
   log: Logger;
-  /** The terminal that the agent runs in, if a terminal display may draw on it. */
+  /** The agent's terminal, if a terminal display may use it. */
   terminal: NodeJS.WriteStream | undefined;
   terminalInput: TerminalInput | undefined;
 }
@@ -38,41 +38,41 @@ export function displayIo({ clock, log, terminal, terminalInput }: DisplayWorld)
   return { clock, log, terminal, terminalInput, openSerial: openPort };
 }
 
-/** What a display shows when the box has ended: nothing, or what it showed last. A QR never stays. */
+/** Whether a display goes blank when the agent ends, or keeps the last picture. A QR is always removed. */
 export type OnStop = 'blank' | 'leave';
 
-/** `unreadable`: why the QR of the scene is not on the screen although the scene is. */
+/** `unreadable`: why the scene is shown without its QR. */
 export type ScreenOutcome =
   | { ok: true; scene: Scene; unreadable?: string }
   | { ok: false; scene: Scene | undefined; reason: string };
 
-/** A screen that takes longer for one frame has failed. */
+/** A display that takes longer for one frame has failed. */
 const DRAW_TIMEOUT_MS = 5_000;
 /** A display that takes longer to open has failed; an LED matrix may take some seconds. */
 const OPEN_TIMEOUT_MS = 15_000;
-/** Of the time for a goodbye, what is kept for giving the device back, which takes a QR away where drawing fails. */
+/** Part of the time for closing that is reserved for releasing the device, which removes a QR even if drawing fails. */
 const RELEASE_MS = 500;
 const BLANK: Scene = { kind: 'blank' };
 const REOPEN_FIRST_MS = 500;
 const REOPEN_MAX_MS = 30_000;
-/** Scenes that wait for a slow display; only paid scenes wait at all, so that a payment is seen before what follows. */
+/** Scenes that wait for a slow display. Only paid scenes wait, so that a payment is seen before the next scene. */
 const WAITING_MAX = 8;
 
 /**
- * One display, kept alive: opened, drawn on, and opened anew with backoff after a failure. Scenes go through a
- * newest-wins mailbox, so that a slow display cannot stall the box.
+ * Keeps one display running: opens it, draws on it, and reopens it with backoff after a failure. Only the newest scene
+ * waits, so that a slow display cannot stall the box.
  */
 export class Screen {
   readonly #configured: ConfiguredDisplay;
   readonly #deps: ScreenDeps;
   readonly #stop = new AbortController();
-  /** Aborts when a box that ends has no more time: an opening or drawing that is not done then has failed. */
+  /** Aborts when the time for closing is over: an opening or drawing that is not done by then has failed. */
   readonly #late = new AbortController();
   readonly #firstAttempt = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
   #wake: (() => void) | undefined;
   #onStop: OnStop = 'blank';
-  /** What is on the display, or may be, also where it has failed since. */
+  /** The scene that is, or may be, on the display, even after a failure. */
   #onDisplay: Scene['kind'] | undefined;
   #waiting: Scene[] = [];
   #latest: Scene | undefined;
@@ -87,7 +87,7 @@ export class Screen {
     this.#deps = deps;
   }
 
-  /** Begins to open the display; settles after the first attempt, whether it worked or not. */
+  /** Starts opening the display; settles after the first attempt, successful or not. */
   start(): Promise<void> {
     this.#running = this.#run();
     return this.#firstAttempt.promise;
@@ -100,12 +100,12 @@ export class Screen {
     this.#wake?.();
   }
 
-  /** What this display can do with a QR; a display that is not open yet cannot say no. */
+  /** Whether this display can show a QR; undefined while it is not open. */
   checkQr(qrCode: string): QrScanCheck | undefined {
     return this.#renderer?.checkQr(qrCode);
   }
 
-  /** The newest frame that the display has confirmed; none while it has failed, as nobody knows what it shows then. */
+  /** The newest frame that the display has confirmed; undefined after a failure, as its content is unknown. */
   frame(): Frame | undefined {
     return this.#frame;
   }
@@ -121,8 +121,8 @@ export class Screen {
   }
 
   /**
-   * Finishes the drawing in hand, blanks the display or leaves it, and gives the device back: within `withinMs`, unless the
-   * device keeps hold of it even then. A display that has failed is opened once more for that. Never throws.
+   * Finishes the current drawing, blanks the display or leaves it, and releases the device within `withinMs`, unless
+   * the device itself blocks. Reopens a failed display once to blank it. Never throws.
    */
   async close(onStop: OnStop, withinMs: number): Promise<void> {
     const { clock } = this.#deps;
@@ -152,13 +152,13 @@ export class Screen {
     if (this.#mustGo() && !this.#late.signal.aborted) await this.#blankAnew();
   }
 
-  /** Whether something that must not stay may be on the display. */
+  /** Whether the display may show something that must be removed. */
   #mustGo(): boolean {
     if (this.#onStop === 'leave') return mayHoldQr(this.#onDisplay);
     return this.#onDisplay !== undefined && this.#onDisplay !== 'blank';
   }
 
-  /** One more attempt for a display that has failed: it may work again. */
+  /** One more attempt to blank a failed display: it may work again. */
   async #blankAnew(): Promise<void> {
     try {
       await this.#openAndDraw(this.#late.signal);
@@ -168,7 +168,7 @@ export class Screen {
     }
   }
 
-  /** Draws until the box ends, and then its goodbye; `opening` ends what comes before that. */
+  /** Opens the display and draws until the box ends, then draws the last picture; `opening` cancels opening. */
   async #openAndDraw(opening: AbortSignal, onDrawn?: () => void): Promise<void> {
     const { signal } = this.#stop;
     const { clock, io } = this.#deps;
@@ -203,7 +203,7 @@ export class Screen {
     }
   }
 
-  /** The opened display; one that comes after its time is closed again. */
+  /** The opened display; one that opens too late is closed again. */
   async #opened(io: DisplayIo, signal: AbortSignal): Promise<Display> {
     const opening = this.#configured.open(io, signal);
     const display = await this.#inTime(OPEN_TIMEOUT_MS, opening);
@@ -232,7 +232,7 @@ export class Screen {
     return frame;
   }
 
-  /** The frame, once the display has taken it. */
+  /** Draws a scene; returns the frame that the display has accepted. */
   async #take(display: Display, renderer: Renderer, scene: Scene): Promise<Frame> {
     const frame = renderer.render(scene);
     if (!mayHoldQr(this.#onDisplay) && scene.kind !== 'blank') this.#onDisplay = scene.kind;
@@ -241,7 +241,7 @@ export class Screen {
     return frame;
   }
 
-  /** Settles once `work` is done. Throws what it throws, and a PayboxError `DISPLAY_FAULT` when it takes too long. */
+  /** Settles once `work` is done. Throws its error, or a PayboxError `DISPLAY_FAULT` on timeout. */
   async #expectInTime(work: Promise<void>, doing: string): Promise<void> {
     const done = work.then(() => true);
     if (await this.#inTime(DRAW_TIMEOUT_MS, done)) return;
@@ -251,7 +251,7 @@ export class Screen {
     });
   }
 
-  /** The result of `work`, or undefined after `ms`, or as soon as a box that ends has no more time for it. */
+  /** The result of `work`; undefined after `ms`, or once the time for closing is over. */
   async #inTime<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
     const settled = new AbortController();
     const over = AbortSignal.any([settled.signal, this.#late.signal]);
@@ -262,7 +262,7 @@ export class Screen {
     }
   }
 
-  /** Settles when a scene waits or the box ends, or after `ms`. */
+  /** Settles when a scene waits, the box ends, or after `ms`. */
   async #sceneWaits(ms: number | undefined): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;

@@ -14,12 +14,12 @@ import { TRANSPORTS, transportFor } from '../transports/registry.ts';
 import { gatewayOrigin } from '../transports/tls.ts';
 import { BOX_FILE_BYTES_MAX } from './machine.ts';
 
-/** Stands in that file for a secret that the box has taken over. */
+/** Replaces a secret in that file once the box has it. */
 export const KEPT = 'kept';
 
 const FIX = `correct it on the boot partition and start the box anew; \`paybox config schema box\` prints every key`;
 const SSID_BYTES_MAX = 32;
-/** What of a file is not for everybody who takes the card out of a box. */
+/** Values that nobody may read who takes the card out of a box. */
 const SECRETS = [['secret'], ['key'], ['wifi', 'psk']] as const;
 
 const SCHEMES = [...TRANSPORTS.values()].map(({ schemes }) => schemes);
@@ -27,7 +27,7 @@ const TLS_EXAMPLES = SCHEMES.map((schemes) => schemes.find((it) => isTlsUrl(`${i
 
 const agentKeys = agentConfigSchema.shape;
 const { host, port, tokenFile } = agentKeys.http.unwrap().shape;
-/** Without the token itself: this file lies on a card that anybody can read. */
+/** Not the token itself: anybody can read a file on this card. */
 const pages = z.strictObject({ host, port, tokenFile });
 const displays = agentKeys.displays.unwrap();
 const display = displays.element;
@@ -113,7 +113,7 @@ function schemaOf<Shown extends z.ZodType>(oneDisplay: Shown) {
 
 const driverNames = [...DISPLAY_DRIVERS.keys()];
 
-/** What may be written into `paybox.yaml`, for people and editors. */
+/** Schema of `paybox.yaml`, for people and editors. */
 export const boxFileSchema = schemaOf(z.union([z.enum(driverNames), display]));
 const checked = schemaOf(display);
 
@@ -127,8 +127,8 @@ export interface BoxFile {
 }
 
 /**
- * Reads the bytes of a `paybox.yaml`; `before` is what the box has taken over earlier, for secrets that stand as `kept`.
- * Throws ConfigError with file, line and what was expected.
+ * Parses the bytes of a `paybox.yaml`. `before` has the settings of last time, for secrets given as `kept`.
+ * Throws ConfigError with file, line and expected value.
  */
 export function readBoxFile(bytes: Uint8Array, before: BoxSettings | undefined): BoxFile {
   const { source, yaml, given, value } = parsed(bytes);
@@ -136,7 +136,7 @@ export function readBoxFile(bytes: Uint8Array, before: BoxSettings | undefined):
   return { settings, withoutSecrets: withoutSecrets(source, given, value, yaml) };
 }
 
-/** What the bytes of a `paybox.yaml` say, every secret masked. Throws as `readBoxFile` does. */
+/** The settings in a `paybox.yaml`, with every secret masked. Throws as `readBoxFile` does. */
 export function maskedBoxFile(bytes: Uint8Array): BoxSettings {
   const { given } = parsed(bytes);
   return withSecretsAs(given, '***');
@@ -162,13 +162,13 @@ function withSecretsAs(settings: BoxSettings, word: string): BoxSettings {
   return copy;
 }
 
-/** A driver's name is short for its options. */
+/** A driver's name alone stands for its default options. */
 function withDisplay(value: object): object {
   if (!('display' in value) || typeof value.display !== 'string') return value;
   return { ...value, display: { driver: value.display } };
 }
 
-/** Files from other systems: with a mark at their start, in their own encodings, or no text at all. */
+/** Handles files of other systems: byte order mark, other encodings, binary data. */
 function textOf(bytes: Uint8Array): string {
   const saveAnew = 'save it as UTF-8, in a text editor';
   if (bytes.length > BOX_FILE_BYTES_MAX) {
@@ -210,7 +210,7 @@ function withKept(given: BoxSettings, before: BoxSettings | undefined, lineOf: (
   return settings;
 }
 
-/** A person's own lines and comments stay, unless a secret is left in them. */
+/** Keeps a person's own lines and comments, unless they still contain a secret. */
 function withoutSecrets(
   source: string,
   given: BoxSettings,
@@ -261,16 +261,13 @@ function belongTogether(cert: string, key: string): boolean {
   return isCertificate(cert) && isKey(key) && new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
 }
 
-/** The files that a box's configuration names, by what they are called in the folder of the configuration. */
+/** Files of a box's configuration, by their names in its folder. */
 export interface BoxFiles {
   'agent.yaml': string;
   [file: string]: string;
 }
 
-/**
- * The agent's configuration and the files that it names, which stand in `folder`, relative to it. `dataDir` is an
- * absolute path.
- */
+/** The agent's configuration and the files that it names, in `folder` relative to it. `dataDir` is absolute. */
 export function agentFilesOf(settings: BoxSettings, folder: string, dataDir: string): BoxFiles {
   const { terminalCode, serialNumber, gateway, enrolment, secret, allowPlain, wifi: _, ca, cert, key } = settings;
   const { display: one, displays: several, ...rest } = settings;

@@ -5,20 +5,20 @@ import { z } from 'zod';
 import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 
-/** The size of `paybox.yaml` on the boot partition. */
+/** Largest size of `paybox.yaml` on the boot partition. */
 export const BOX_FILE_BYTES_MAX = 65_536;
 
 const setupReport = z.object({
-  /** What is wrong with the file on the boot partition, or with taking it over; null when nothing is. */
+  /** The problem with the file on the boot partition, or with applying it; null if none. */
   problem: z.string().max(2_000).nullable(),
-  /** Where that file is looked for. */
+  /** Path of that file. */
   file: z.string().max(4_096),
 });
 
-/** Written by `paybox first-boot` for the agent, until the machine restarts. */
+/** Written by `paybox first-boot` for the agent; gone when the machine restarts. */
 export type SetupReport = z.infer<typeof setupReport>;
 
-/** Undefined where there is none; one that cannot be read is logged. */
+/** Undefined if there is none; an unreadable one is logged. */
 export async function readSetupReport(path: string, log: Logger): Promise<SetupReport | undefined> {
   try {
     return setupReport.parse(JSON.parse(await readFile(path, 'utf8')));
@@ -33,9 +33,8 @@ const NETWORK = 'sys/class/net';
 const SERIAL_CHARS_MAX = 32;
 
 /**
- * Identifies this machine for a person: the serial number of its board, else the address of its first network device,
- * else a part of a hash of its machine id, which itself is confidential (machine-id(5)). Undefined where a machine has
- * none of them below `root`.
+ * Identifies this machine for people: the board's serial number, else the address of its first network device, else
+ * part of a hash of its machine id, which itself is confidential (machine-id(5)). Undefined if `root` has none.
  */
 export async function deviceSerial(root: string): Promise<string | undefined> {
   for (const file of SERIAL_FILES) {
@@ -43,7 +42,7 @@ export async function deviceSerial(root: string): Promise<string | undefined> {
     if (serial !== undefined && /[1-9a-f]/i.test(serial)) return serial.slice(0, SERIAL_CHARS_MAX);
   }
   for (const device of (await readdir(join(root, NETWORK)).catch(() => [])).toSorted()) {
-    // A device without hardware below it, as lo, has an address that says nothing.
+    // The address of a virtual device such as lo identifies nothing.
     const hardware = await readdir(join(root, NETWORK, device, 'device')).catch(() => []);
     const address = hardware.length > 0 ? await lineOf(join(root, NETWORK, device, 'address')) : undefined;
     if (address !== undefined && /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/.test(address)) return address;
@@ -53,7 +52,7 @@ export async function deviceSerial(root: string): Promise<string | undefined> {
   return createHash('sha256').update(`paybox device ${machineId}`).digest('hex').slice(0, 12);
 }
 
-/** Text of the device tree ends with a zero. */
+/** Device tree texts end with a zero byte. */
 async function lineOf(path: string): Promise<string | undefined> {
   const text = await readFile(path, 'utf8').catch(() => '');
   return text.replaceAll('\0', '').trim() || undefined;

@@ -8,13 +8,13 @@ import type { BoxApi, BoxStatus } from '../contract.ts';
 import { type LocalHttpOptions, startLocalHttp } from '../pages/server.ts';
 import { type ConfiguredDisplay, type DisplayWorld, displayIo, Screen } from '../screen/screen.ts';
 
-/** What is missing, and what to do. */
+/** The problem and what to do. */
 export type SetupNeed = Omit<SetupScene, 'kind'>;
 
 export interface SetupScreenOptions {
   version: string;
   http: LocalHttpOptions;
-  /** A folder for files that may be made anew, as letters that were drawn. */
+  /** A folder for files that can be made again, such as rendered glyphs. */
   cacheDir: string;
   /** The folder that holds `sys` and `dev`. */
   root: string;
@@ -23,17 +23,16 @@ export interface SetupScreenOptions {
 type SetupDeps = DisplayWorld & { random: Random };
 
 export interface SetupScreen {
-  /** Origin of the pages; undefined where their port could not be had. */
+  /** Origin of the pages; undefined if their port was not available. */
   readonly origin: string | undefined;
   readonly box: BoxApi;
-  /** Takes the screen away and gives the displays back; what hangs is left behind after `withinMs`. */
+  /** Clears the screen and releases the displays; abandons whatever hangs after `withinMs`. */
   close(withinMs?: number): Promise<void>;
 }
 
 /**
- * Says what is missing on the displays of a box that has no configuration that it could start with, and on its pages, until
- * closed: on every framebuffer of the machine, where there is none in the terminal, and without that in the browser. A
- * display or a port that fails is logged, no error: the other one still tells.
+ * Shows what is missing while a box has no valid configuration, until closed: on its pages and on every framebuffer;
+ * without one on the terminal, else in the browser. A failed display or port is logged and is no error.
  */
 export async function showSetup(need: SetupNeed, options: SetupScreenOptions, deps: SetupDeps): Promise<SetupScreen> {
   const { clock, log } = deps;
@@ -76,7 +75,7 @@ export async function showSetup(need: SetupNeed, options: SetupScreenOptions, de
   };
 }
 
-/** What every machine may have, best first; at least one. */
+/** Displays that every machine may have, best first; at least one. */
 async function defaultDisplays(root: string, { terminal }: DisplayWorld): Promise<ConfiguredDisplay[]> {
   const framebuffers = await listFramebuffers(root);
   if (framebuffers.length > 0) {

@@ -32,12 +32,12 @@ const httpOptions = z
 
 export type HttpOptions = z.infer<typeof httpOptions>;
 
-/** A post that the gateway has not answered by then never arrives: the rest of the silence after its last answer. */
+/** A post without an answer by then counts as lost: what remains of the allowed silence after the last answer. */
 const POST_TIMEOUT_MS = BOX_SILENCE_MAX_MS - BOX_ALIVE_MS;
-/** Room for one message of the largest size beside the field names of the event. */
+/** Room for the largest message and the field names of the event. */
 const EVENT_CHARS_MAX = LIMITS.messageBytesMax + 1_024;
 
-/** A box that reaches its gateway over HTTP, from behind any NAT (PROTOCOL.md, clause BOX-HTTP). */
+/** Connects a box over HTTP, also behind NAT (PROTOCOL.md, clause BOX-HTTP). */
 export const httpTransport: Transport<HttpOptions> = {
   name: 'http',
   summary: 'a stream that the box opens to the gateway; nothing has to reach the box from outside',
@@ -65,7 +65,7 @@ function headersOf({ identity, sessionId }: Pick<TransportIo, 'identity' | 'sess
   return { authorization: `Basic ${credentials}`, [BOX_SESSION_HEADER]: sessionId };
 }
 
-/** Posts nothing to a stream that is not open: the answer tells whether the login is good. */
+/** Posts to a stream that is not open: the status code tells whether the login is valid. */
 async function checkLogin(options: HttpOptions, io: LoginIo, signal: AbortSignal): Promise<string> {
   const url = new URL(BOX_PATHS.messages, options.url);
   const tls = isTlsUrl(options.url) ? connectionTls(options) : {};
@@ -84,10 +84,10 @@ class HttpConnection implements Connection {
   readonly #terminalCode: string;
   readonly #headers: Record<string, string>;
   readonly #tls: ReturnType<typeof connectionTls> | undefined;
-  /** One socket, so that messages arrive in the order in which they were sent. */
+  /** One socket, so that messages arrive in the order of sending. */
   readonly #sender: InstanceType<typeof Agent>;
   readonly #closed = new AbortController();
-  /** The post that is under way, and those that wait for it: one after the other, so that each has its full time. */
+  /** Posts run one after the other, so that each has its full time. */
   #posts: Promise<unknown> = Promise.resolve();
   #challenge = '';
   #lastReadMs: number;
@@ -135,7 +135,7 @@ class HttpConnection implements Connection {
     this.#sender.destroy();
   }
 
-  /** Posts when the posts before it are answered; the answer, once its connection is free for the next. */
+  /** Posts after all earlier posts are answered; returns the answer once the connection is free again. */
   #post(path: string, request: HttpRequest): Promise<IncomingMessage> {
     const posting = this.#posts.then(() => {
       return withAbortAfter(this.#clock, POST_TIMEOUT_MS, this.#closed.signal, (signal) =>
@@ -148,7 +148,7 @@ class HttpConnection implements Connection {
     });
   }
 
-  /** A gateway may close an idle connection just as it is used again: that one request is sent anew, once. */
+  /** A gateway may close an idle connection just when it is used again, so that one request is repeated once. */
   async #postOrRepeat(path: string, request: HttpRequest): Promise<IncomingMessage> {
     const attempt = async () => {
       const answer = await this.#request(path, { ...request, agent: this.#sender });
@@ -169,7 +169,7 @@ class HttpConnection implements Connection {
   }
 
   #read(response: IncomingMessage): void {
-    // An error after the response must have a listener; `close` follows it.
+    // An unhandled error would end the process; `close` follows it.
     response.on('error', () => undefined);
     const type = response.headers['content-type'] ?? '';
     if (response.statusCode !== 200 || !type.startsWith('text/event-stream')) {
@@ -210,7 +210,7 @@ class HttpConnection implements Connection {
     this.#closed.abort();
   }
 
-  /** What an answer other than the good one means (PROTOCOL.md, clause BOX-HTTP-4). */
+  /** The error for a status code that is not the expected one (PROTOCOL.md, clause BOX-HTTP-4). */
   #refusalOf(statusCode: number | undefined, what: string): PayboxError {
     if (statusCode === 401) return notRegistered(`the gateway at ${this.#origin}`, this.#terminalCode);
     if (statusCode === 409) return lost(`the gateway at ${this.#origin} does not know this stream any more`);

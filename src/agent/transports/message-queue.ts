@@ -5,10 +5,10 @@ import type { DownMessage, DownOf } from '../../protocol/messages.ts';
 import type { InboundMessage, TransportIo } from '../contract.ts';
 
 /**
- * Messages that wait for the box's loop. Of more, the oldest push is dropped, which its gateway takes back at its
- * deadline (PROTOCOL.md, clause SND-4); where none waits, what comes is dropped, because its gateway says it again: a
- * payment or a withdrawal until it is answered, an acknowledgement when the report is repeated (clauses MSG-6, MSG-7
- * and MSG-9). Only what is said once ends the connection.
+ * Messages that wait for the box's loop. When full, the oldest push is dropped; the gateway withdraws it at its
+ * deadline (PROTOCOL.md, clause SND-4). If no push waits, the new message is dropped, because the gateway repeats it:
+ * payments and withdrawals until answered, acknowledgements with the repeated report (clauses MSG-6, MSG-7 and MSG-9).
+ * A message that is sent only once ends the connection instead.
  */
 export const INCOMING_MAX = 256;
 
@@ -23,8 +23,8 @@ interface IncomingIo {
 }
 
 /**
- * The receiving side of one connection: what has arrived, and why the connection ended. Iterating ends after `close`
- * and throws the reason after `fail`, in both cases once everything that had arrived is read.
+ * Received messages of one connection, and why it ended. After all messages are read, iterating ends (`close`) or
+ * throws the reason (`fail`).
  */
 export class MessageQueue implements AsyncIterable<InboundMessage> {
   readonly #queue = new BoundedQueue<Waiting>(INCOMING_MAX, 'reject');
@@ -46,13 +46,13 @@ export class MessageQueue implements AsyncIterable<InboundMessage> {
   }
 
   /**
-   * Takes one message as it came; one that cannot be believed is logged by name and dropped (PROTOCOL.md, clauses MSG-3
-   * and SIG-3). One that came too late ends the connection, because the next one begins its time anew.
+   * Takes a received message. One that fails verification is logged and dropped (PROTOCOL.md, clauses MSG-3 and SIG-3).
+   * One that came too late ends the connection, because the next session starts with new times.
    */
   take(bytes: Uint8Array | string): void {
     const opened = this.#seal.open(bytes);
     if (opened.ok) {
-      // Whether the gateway hears the box does not depend on how far the box has read.
+      // Heartbeat answers bypass the queue: they do not depend on how far the box has read.
       if (opened.value.type === 'heard') this.#heard(opened.value.aliveId);
       else if (!this.ended) this.#keep(opened.value);
       return;
@@ -73,20 +73,20 @@ export class MessageQueue implements AsyncIterable<InboundMessage> {
     this.#dropping = true;
   }
 
-  /** The connection is lost. Only the first end counts. */
+  /** Ends the queue with an error. Only the first end counts. */
   fail(reason: PayboxError): void {
     if (this.ended) return;
     this.#failure = reason;
     this.close();
   }
 
-  /** The box itself ends the connection. */
+  /** Ends the queue without an error. */
   close(): void {
     this.#queue.close();
     this.#ended.abort();
   }
 
-  /** The result of `work`; throws as soon as the connection ends before it. */
+  /** The result of `work`; throws if the connection ends first. */
   whileOpen<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const { signal } = this.#ended;
@@ -98,10 +98,10 @@ export class MessageQueue implements AsyncIterable<InboundMessage> {
     });
   }
 
-  /** Only the newest push can take the screen: an older one that has waited until here costs no more than its answer. */
+  /** Only the newest push can get the screen, so an older one in the queue is only reported as overtaken. */
   async *[Symbol.asyncIterator](): AsyncGenerator<InboundMessage, void, void> {
     for await (const message of this.#queue) {
-      // Its gateway has answered that the box is away: nobody could be told that the QR is there.
+      // The connection is gone, so the box could not report that the QR is shown.
       if (message.type === 'show' && this.ended) continue;
       if (message.type === 'show' && this.#queue.some((later) => isNewer(later, message))) {
         yield { type: 'overtaken', sessionId: message.sessionId, pushId: message.pushId };
@@ -117,14 +117,14 @@ function isNewer(later: Waiting, { sessionId, pushId }: DownOf<'show'>): boolean
   return later.type === 'show' && later.sessionId === sessionId && later.pushId !== pushId;
 }
 
-/** An open connection that is no more; redialling is all there is to do. */
+/** The error for a lost connection; the remedy is redialling. */
 export function lost(message: string, cause?: unknown): PayboxError {
   return new PayboxError('LINK_LOST', message, { severity: 'retryable', cause });
 }
 
 /**
- * The peer does not take this box's credentials. Retryable, because a box in a shop must come back by itself once the
- * gateway knows it.
+ * The peer refuses this box's credentials. Retryable, so that a box in a shop recovers by itself once the gateway knows
+ * it.
  */
 export function notRegistered(peer: string, terminalCode: string): PayboxError {
   return new PayboxError('NOT_REGISTERED', `${peer} does not accept terminalCode ${terminalCode} with its secret`, {

@@ -40,17 +40,17 @@ const mqttOptions = z
 
 export type MqttOptions = z.infer<typeof mqttOptions>;
 
-/** A broker that has not acknowledged a message by then is lost, although it may answer pings. */
+/** A broker that has not acknowledged a message by then counts as lost, even if it answers pings. */
 const ACKNOWLEDGE_TIMEOUT_MS = 10_000;
-/** A goodbye that takes longer is cut off; the broker then publishes the last will. */
+/** A longer goodbye is cut off; the broker then publishes the last will. */
 const GOODBYE_TIMEOUT_MS = 2_000;
-/** A broker sends what it has retained right after it has granted a subscription. */
+/** A broker sends retained messages right after it has granted a subscription. */
 const PRESENCE_TIMEOUT_MS = 2_000;
 const NO_GATEWAY_FIX = 'start the gateway, or correct the broker address of one of the two';
 /** CONNACK return codes (MQTT 3.1.1, section 3.2.2.3): bad user name or password, not authorized. */
 const REFUSED_LOGIN: readonly unknown[] = [4, 5];
 
-/** A box on an MQTT broker (PROTOCOL.md, clauses TOP and PRE). */
+/** Connects a box over an MQTT broker (PROTOCOL.md, clauses TOP and PRE). */
 export const mqttTransport: Transport<MqttOptions> = {
   name: 'mqtt',
   summary: 'a connection to an MQTT 3.1.1 broker that the gateway uses too',
@@ -62,9 +62,9 @@ export const mqttTransport: Transport<MqttOptions> = {
   checkLogin,
   async open(options, io, signal) {
     signal.throwIfAborted();
-    // Loaded here because a box over HTTP has no use for it.
+    // Loaded lazily: a box over HTTP does not need it.
     const [{ connect }, { writeToStream }] = await Promise.all([import('mqtt'), import('mqtt-packet')]);
-    // Its cache of every 16-bit number, for brokers, keeps 10 MB that a box has no use for.
+    // Its cache of all 16-bit numbers, meant for brokers, takes 10 MB.
     Object.assign(writeToStream, { cacheNumbers: false });
     const connection = new MqttConnection(connect(options.url, clientOptions(options, io)), options, io);
     try {
@@ -78,8 +78,8 @@ export const mqttTransport: Transport<MqttOptions> = {
 };
 
 /**
- * The client id is of the session: with one id for the box, two agents of one identity would throw each other off
- * the broker for ever, and the older could not be told that it is superseded (PROTOCOL.md, clause MSG-8).
+ * The client id is per session. With one id per box, two agents of one identity would disconnect each other forever,
+ * and the older one could not be told that it is superseded (PROTOCOL.md, clause MSG-8).
  */
 function clientOptions(options: MqttOptions, { identity, sessionId }: TransportIo): IClientOptions {
   return {
@@ -109,7 +109,7 @@ function loginOptions(options: MqttOptions, { terminalCode, secret }: TransportI
   };
 }
 
-/** Subscribes to what the box reads, under a client id of its own, and publishes nothing. */
+/** Subscribes to the box's topics under another client id, and publishes nothing. */
 async function checkLogin(options: MqttOptions, { clock, identity, sessionId }: LoginIo, signal: AbortSignal) {
   const { connectAsync } = await import('mqtt');
   const { terminalCode } = identity;
@@ -164,7 +164,7 @@ class MqttConnection implements Connection {
     client.on('close', () => this.incoming.fail(lost(`${this.#broker} ended the connection`)));
   }
 
-  /** Settles once the box and the gateway are both at the broker (PROTOCOL.md, clauses PRE-1 and PRE-2). */
+  /** Settles once box and gateway are both present at the broker (PROTOCOL.md, clauses PRE-1 and PRE-2). */
   async begin(signal: AbortSignal): Promise<void> {
     const giveUp = () => this.incoming.fail(this.#notThere(reasonOf(signal.reason)));
     signal.addEventListener('abort', giveUp, { once: true });
@@ -190,7 +190,7 @@ class MqttConnection implements Connection {
 
   async #register(): Promise<void> {
     await new Promise<void>((resolve) => this.#client.once('connect', () => resolve()));
-    // Otherwise a message behind an acknowledgement waits 40 ms for the peer's delayed ACK.
+    // Without this, a message after an acknowledgement waits 40 ms for the peer's delayed ACK.
     if (this.#client.stream instanceof Socket) this.#client.stream.setNoDelay(true);
     this.#onBroker = true;
     await this.#subscribe([boxTopic(this.#identity.terminalCode, 'down'), GATEWAY_PRESENCE_TOPIC]);
@@ -227,7 +227,7 @@ class MqttConnection implements Connection {
     if (topic === GATEWAY_PRESENCE_TOPIC) this.#onGatewayPresence(payload);
     else if (topic !== boxTopic(this.#identity.terminalCode, 'down'))
       this.#log.warn('message-on-foreign-topic', { topic });
-    // Only presence is retained: anything else that is was meant for another day.
+    // Only presence is retained: any other retained message is outdated.
     else if (packet.retain)
       this.#log.warn('message-refused', { code: 'MESSAGE_ILLEGAL', reason: 'retained by the broker' });
     else this.incoming.take(payload);
@@ -274,7 +274,7 @@ class MqttConnection implements Connection {
         () => true,
         () => false,
       );
-      // A broker that is leaving never answers, and an unanswered publish does not fail when the connection ends.
+      // A broker that shuts down never answers, and a pending publish does not fail when the connection ends.
       const left = new Promise<boolean>((resolve) => this.#client.once('close', () => resolve(false)));
       if (await withDeadline(this.#clock, GOODBYE_TIMEOUT_MS, Promise.race([said, left]))) return;
     }

@@ -5,13 +5,13 @@ import { mqttTransport } from './mqtt.ts';
 
 export type BoxTransport = Transport<GatewayAddress>;
 
-/** Every way to reach a gateway; the first is what commands use where none is named. */
+/** All transports; the first is the default of commands. */
 const ALL: readonly BoxTransport[] = [mqttTransport, httpTransport];
 
-/** By the name that `link.transport` of the configuration gives them. */
+/** By name, as in `link.transport` of the configuration. */
 export const TRANSPORTS: ReadonlyMap<string, BoxTransport> = new Map(ALL.map((it) => [it.name, it]));
 
-/** The transport that an `option` of a command names. Throws ConfigError that lists them. */
+/** The transport that a command's `option` names. Throws ConfigError that lists them. */
 export function transportNamed(option: string, name = ALL[0]?.name ?? ''): BoxTransport {
   const transport = TRANSPORTS.get(name);
   if (transport === undefined)
@@ -19,7 +19,7 @@ export function transportNamed(option: string, name = ALL[0]?.name ?? ''): BoxTr
   return transport;
 }
 
-/** The transport that goes to an address, by its scheme. */
+/** The transport for an address, by its scheme. */
 export function transportFor(url: string): BoxTransport | undefined {
   const scheme = URL.parse(url)?.protocol.slice(0, -1) ?? '';
   return ALL.find(({ schemes }) => schemes.includes(scheme));

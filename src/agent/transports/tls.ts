@@ -20,13 +20,13 @@ const linkTls = z
   })
   .refine((it) => (it.cert === undefined) === (it.key === undefined), 'expected cert and key together');
 
-/** The options of every transport for TLS. Files are PEM, relative to the configuration. */
+/** TLS options of every transport. Files are PEM, relative to the configuration. */
 export const tlsOptions = {
   tls: linkTls.optional().describe('for an address with TLS'),
   allowPlain: z.boolean().optional().describe('no TLS beyond this machine, although others can read and change it'),
 };
 
-/** The option that names a gateway over HTTP. */
+/** Option for the origin of a gateway over HTTP. */
 export const gatewayOrigin = z
   .url({ protocol: /^https?$/, error: 'an http:// or https:// address', abort: true })
   .max(LIMITS.urlMax)
@@ -40,7 +40,7 @@ function isOrigin(url: URL): boolean {
   return url.username === '' && url.pathname === '/' && url.search === '' && url.hash === '';
 }
 
-/** A refinement of a transport's options (PROTOCOL.md, clause TLS-1). */
+/** Checks a transport's options (PROTOCOL.md, clause TLS-1). */
 export function checkTls(link: GatewayAddress, context: z.RefinementCtx): void {
   const complain = (key: string, message: string) =>
     context.addIssue({ code: 'custom', path: [key], message, input: link });
@@ -53,16 +53,15 @@ export function checkTls(link: GatewayAddress, context: z.RefinementCtx): void {
 }
 
 /**
- * What the platform needs for an encrypted connection, read anew for each, so that a box takes up new files by itself.
- * The peer's certificate is checked in any case, its host name too. Throws ConfigError, which names the
- * `option`, for a file that cannot be read.
+ * TLS options for Node, read again for each connection, so that new files need no restart. The peer's certificate and
+ * host name are always checked. Throws ConfigError that names `option` for an unreadable file.
  */
 export function connectionTls({ tls }: GatewayAddress, option = 'link.tls') {
   const { servername, ...files } = tls ?? {};
   return { ...TLS_FLOOR, ...readPemFiles(files, option), ...(servername === undefined ? {} : { servername }) };
 }
 
-/** What a person can do about a certificate that the platform does not take; undefined for any other error. */
+/** The fix for a certificate that Node refuses; undefined for any other error. */
 export function certificateFix(error: unknown): string | undefined {
   switch (systemCodeOf(error)) {
     case 'CERT_HAS_EXPIRED':

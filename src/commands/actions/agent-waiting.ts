@@ -12,12 +12,12 @@ import type { ServiceManager } from '../../lib/systemd.ts';
 import { version } from '../../lib/version.ts';
 
 const POLL_MS = 2_000;
-/** How long a box that has a configuration says that another one was not taken over. */
+/** How long a box with a valid configuration shows that a newer file was refused. */
 const NOTICE_MS = 10_000;
 
 export interface WaitingOptions {
   config: string;
-  /** What `paybox first-boot` has written. */
+  /** The report of `paybox first-boot`. */
   setupReport: string | undefined;
   cacheDir: string;
   /** The folder that holds `sys`, `dev`, `proc` and `etc`. */
@@ -25,8 +25,8 @@ export interface WaitingOptions {
 }
 
 /**
- * A valid configuration, as soon as there is one. Until then, and for a moment where a newer one was refused, the
- * displays of the machine say what is wrong. Undefined once `signal` aborts before that.
+ * Returns a valid configuration as soon as there is one. Until then, and for a moment if a newer one was refused, the
+ * machine's displays show the problem. Undefined once `signal` aborts.
  */
 export async function configured(
   options: WaitingOptions,
@@ -105,7 +105,7 @@ async function show(
   const http = await pagesOf(config);
   const screen = await showSetup(need, { version: version(), http, cacheDir, root }, deps);
   const ended = new AbortController();
-  // What waits for a person has no loop that could be stuck.
+  // A waiting agent has no loop that could be stuck.
   const watched = { box: screen.box, ping: () => Promise.resolve() };
   if (manager !== undefined) void notifyServiceManager(manager, watched, deps.clock, ended.signal);
   return {
@@ -116,7 +116,7 @@ async function show(
   };
 }
 
-/** Where the box would have its pages, as far as that can be known. */
+/** The address of the box's pages, as far as it can be read from the configuration. */
 async function pagesOf(config: string): Promise<LocalHttpOptions> {
   const { http } = agentConfigSchema.shape;
   const { value } = await readConfigFile(config).catch(() => ({ value: undefined }));

@@ -17,7 +17,7 @@ export interface AgentOptions {
   setupReport?: string;
 }
 
-/** `paybox agent`: the box daemon until a signal. */
+/** `paybox agent`: runs the box daemon until a signal. */
 export async function agent(options: AgentOptions): Promise<void> {
   const stop = new StopSignal();
   const log = stderrLog();
@@ -47,7 +47,7 @@ export async function agent(options: AgentOptions): Promise<void> {
   });
 }
 
-/** Nobody is there who would read why a box ends: it says so itself, and waits for a configuration that it can use. */
+/** Nobody reads the exit message on a device: the box shows the problem, and waits for a valid configuration. */
 async function waitedFor(
   { config, setupReport }: AgentOptions,
   deps: AgentDeps,
@@ -63,7 +63,7 @@ async function waitedFor(
   return untilStopped(stop, deps.log, async () => manager?.tell({ STOPPING: '1', STATUS: 'stopping' }));
 }
 
-/** As systemd has made it, else of the user. */
+/** The folder that systemd has made, else one of the user. */
 function cacheFolder(): string {
   const { CACHE_DIRECTORY, XDG_CACHE_HOME, HOME } = process.env;
   return CACHE_DIRECTORY || join(XDG_CACHE_HOME || join(HOME || userInfo().homedir, '.cache'), 'paybox');

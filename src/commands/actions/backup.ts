@@ -12,7 +12,7 @@ import { checkDump, dumpPostgres, restorePostgres } from './postgres-copy.ts';
 const OWNER_ONLY = 0o600;
 const MIB = 1_048_576;
 
-/** `paybox backup`: the store of a gateway that runs, in a file that has been looked through. */
+/** `paybox backup`: copies the store of a running gateway into a file and checks the file. */
 export async function backup(
   file: string,
   options: AdminOptions & { config?: string; replace?: boolean },
@@ -38,14 +38,14 @@ export async function backup(
   }
 }
 
-/** A backup that is being made; it gets its name once it is whole. */
+/** An unfinished backup; it gets its final name when complete. */
 interface Target {
   handle: FileHandle;
   unfinished: string;
   file: string;
 }
 
-/** Fills the file from the gateway, or from its PostgreSQL database, and looks it through; what it holds, in words. */
+/** Copies the store from the gateway, or from its PostgreSQL database, and checks it. Returns its content in words. */
 async function fill(
   { handle, unfinished, file }: Target,
   options: AdminOptions,
@@ -83,7 +83,7 @@ function unwritten(file: string, cause: unknown): PayboxError {
   });
 }
 
-/** `paybox restore`: puts a backup in the place of the store of a gateway that is off. */
+/** `paybox restore`: puts a backup in the place of the store of a stopped gateway. */
 export async function restore(
   file: string,
   { config: configFile, data, replace = false }: { config?: string; data?: string; replace?: boolean },
@@ -117,7 +117,7 @@ async function restoreOpened(opened: BackupFile, place: StoreLocation, replace: 
   if (databaseUrl !== undefined) {
     if (replace) throw new ConfigError('--replace is for SQLite', 'make an empty database and name it in databaseUrl');
     await restorePostgres(databaseUrl, opened);
-    // It knows the newest payment of the database that had this name before.
+    // This file has the newest payment of the earlier database of that name.
     await rename(highWaterMarkFile(place), `${highWaterMarkFile(place)}.before-${stamp}`).catch(ignoreAbsent);
     process.stdout.write(`restored ${file} into ${new URL(databaseUrl).pathname.slice(1)}; start the gateway\n`);
     return;
@@ -143,7 +143,7 @@ async function isThere(file: string): Promise<boolean> {
   );
 }
 
-/** Tells a terminal how far it is. */
+/** Shows the progress on a terminal. */
 function progress(): ((bytes: number, total: number) => void) | undefined {
   if (!process.stderr.isTTY) return undefined;
   return (bytes, total) => {

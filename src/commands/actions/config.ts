@@ -19,19 +19,19 @@ type Loaded =
   | { kind: 'box'; config: object }
   | { kind: 'gateway'; config: GatewayConfig };
 
-/** `paybox config check`: exit code 2 with file, path and the expected value when the file is not valid. */
+/** `paybox config check`: exit code 2 with file, path and expected value for an invalid file. */
 export async function check(file: string): Promise<void> {
   const { kind } = await load(file);
   process.stdout.write(`${file} is a valid ${kind} configuration\n`);
 }
 
-/** `paybox config print`: what the program will work with, defaults included. */
+/** `paybox config print`: the effective configuration, with defaults. */
 export async function print(file: string): Promise<void> {
   const { config } = await load(file);
   process.stdout.write(stringify(masked(config)));
 }
 
-/** `paybox config schema`: the JSON schema of what may be written, for editors. */
+/** `paybox config schema`: the JSON schema of a configuration, for editors. */
 export async function schema(kind: string): Promise<void> {
   const schemas = new Map<string, z.ZodType>([
     ['agent', agentConfigSchema],
@@ -45,7 +45,7 @@ export async function schema(kind: string): Promise<void> {
   process.stdout.write(`${JSON.stringify(z.toJSONSchema(found, { io: 'input' }), null, 2)}\n`);
 }
 
-/** An agent's configuration and a file for the boot partition say which box they are for; a gateway's does not. */
+/** Configurations of an agent and boot files name their box; a gateway's does not. */
 async function load(file: string): Promise<Loaded> {
   const { value } = await readConfigFile(file, GATEWAY_FILE_CHARS_MAX);
   if (typeof value === 'object' && value !== null && 'terminalCode' in value) {
@@ -70,7 +70,7 @@ function masked(value: unknown): unknown {
   );
 }
 
-/** The address of a database has its password inside. */
+/** A database address contains the password. */
 function withoutPassword(text: string): string {
   const url = URL.parse(text);
   if (url === null || url.password === '') return text;

@@ -3,12 +3,12 @@ import { type AgentConfig, parseAgentConfig } from '../../agent/config.ts';
 import { transportNamed } from '../../agent/transports/registry.ts';
 import { type GatewayConfig, parseGatewayConfig } from '../../gateway/config.ts';
 
-/** The identities of `paybox up`; obviously samples, and known to everybody. */
+/** Sample identities of `paybox up`. They are public. */
 export const DEMO = {
   partner: { username: 'demo', password: 'demo-secret' },
   account: { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' },
   box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' },
-  /** Waits for whoever starts another emulator; it enrols by itself. */
+  /** For a second emulator, which enrols by itself. */
   secondBox: { terminalCode: 'VVB000002', serialNumber: 'VVB900002' },
 } as const;
 
@@ -19,7 +19,7 @@ interface Ports {
   transport?: string | undefined;
 }
 
-/** The gateway of `paybox up`. */
+/** Configuration of the gateway of `paybox up`. */
 export function demoGatewayConfig(
   options: Ports & { dataDir: string; callback: NonNullable<GatewayConfig['partners'][number]['callback']> },
 ): GatewayConfig {
@@ -38,7 +38,7 @@ export function demoGatewayConfig(
   );
 }
 
-/** The box of `paybox up`. Throws ConfigError for an unknown display or transport. */
+/** Configuration of the box of `paybox up`. Throws ConfigError for an unknown display or transport. */
 export function demoAgentConfig(
   options: Ports & { dataDir: string; display?: string; onTerminal: boolean },
 ): AgentConfig {

@@ -3,7 +3,7 @@ import { findingsOf } from '../../doctor/doctor.ts';
 import type { Finding } from '../../doctor/findings.ts';
 import { table } from '../../lib/text.ts';
 
-/** `paybox doctor`: exit code 1 when a check failed, 2 when the configuration cannot be read. */
+/** `paybox doctor`: exit code 1 if a check failed, 2 if the configuration cannot be read. */
 export async function doctor(options: { config: string; json?: boolean }): Promise<void> {
   const findings = await findingsOf(await loadAgentConfig(options.config));
   if (options.json === true) process.stdout.write(`${JSON.stringify(findings)}\n`);

@@ -22,7 +22,7 @@ interface Asking {
   replaces: boolean;
 }
 
-/** `paybox enrol`: lists the boxes that ask for a secret, accepts one by its code, or takes a secret back. */
+/** `paybox enrol`: lists boxes that ask to enrol, accepts or rejects one, or forgets a box's secret. */
 export async function enrol(options: EnrolOptions): Promise<void> {
   const { box, code, reject, forget } = options;
   if ((box === undefined) !== (code === undefined)) {

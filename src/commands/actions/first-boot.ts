@@ -25,9 +25,9 @@ export interface FirstBootOptions {
 }
 
 /**
- * `paybox first-boot`: takes the file on the boot partition over into the agent's configuration, when there is one that
- * is new. A file with a mistake is told in the log and in the report, and changes nothing. Exit code 1 when something
- * could not be written; the agent is to start in any case.
+ * `paybox first-boot`: turns a new or changed file on the boot partition into the agent's configuration. An invalid
+ * file changes nothing; log and report name the mistake. Exit code 1 if something could not be written; the agent
+ * starts anyway.
  */
 export async function firstBoot(options: FirstBootOptions): Promise<void> {
   const log = stderrLog();
@@ -58,13 +58,13 @@ function boxFileKind({ config, state, root }: FirstBootOptions, log: Logger): Bo
   return {
     name: BOX_FILE,
     bytesMax: BOX_FILE_BYTES_MAX,
-    // Loaded here because at most boots nothing has changed.
+    // Loaded lazily: at most boots nothing has changed.
     read: async (bytes, before) => (await import('../../agent/setup/box-file.ts')).readBoxFile(bytes, before),
     filesOf: async (settings, folder) => {
       const { agentFilesOf } = await import('../../agent/setup/box-file.ts');
       const own = Object.entries(agentFilesOf(settings, folder, resolve(state)));
       const wifi = settings.wifi === undefined ? [] : await wifiFiles(settings.wifi, root, log);
-      // The configuration last: from then on the box is another one.
+      // The configuration is written last: it switches the box over.
       const files = own.toReversed().map(([name, text]) => ({ path: join(resolve(config), name), text }));
       return [...wifi, ...files];
     },
@@ -84,7 +84,7 @@ async function wifiFiles(wifi: NonNullable<BoxSettings['wifi']>, root: string, l
   return [{ path, text: file.text, isSecret: true }];
 }
 
-/** A box that keeps its boot partition from being written lets it be for a moment. */
+/** Remounts a read-only boot partition as writable for `work`. */
 async function whileWritable(boot: string, work: () => Promise<void>): Promise<void> {
   if (!(await isReadOnly(boot))) return work();
   const mount = (how: string) =>

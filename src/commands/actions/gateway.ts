@@ -6,14 +6,14 @@ import { systemRandom } from '../../lib/random.ts';
 import { serviceManager } from '../../lib/systemd.ts';
 import { endAtOnce, forgetReadyFile, StopSignal, untilStopped, writeReadyFile } from '../shared/daemon.ts';
 
-/** `paybox gateway`: the mock of the payment QR service until a signal. */
+/** `paybox gateway`: runs the mock of the payment QR service until a signal. */
 export async function gateway(options: { config: string; readyFile?: string }): Promise<void> {
   const stop = new StopSignal();
   const config = await loadGatewayConfig(options.config);
   if (options.readyFile !== undefined) await forgetReadyFile(options.readyFile);
   const log = stderrLog();
   const manager = serviceManager(process.env, process.pid, log);
-  // Ready as far as it can be: the service manager must not wait for the other gateway's end.
+  // READY although it waits: the start must not block until the other gateway ends.
   const onStandby = (reason: string) => manager?.tell({ READY: '1', STATUS: `standby: ${reason}` });
   const world = { clock: systemClock, random: systemRandom, log, onStandby };
   const running = await stop.started(startGateway(config, world));

@@ -2,7 +2,7 @@ import { PayboxError } from '../../lib/errors.ts';
 import { explained } from '../../protocol/codes.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
 
-/** `paybox keys`: the thumbprint (RFC 7638) of the gateway's signing key, with `--rotate` that of a new one. */
+/** `paybox keys`: the thumbprint (RFC 7638) of the gateway's signing key; of a new key with `--rotate`. */
 export async function keys(options: AdminOptions & { rotate?: boolean; json?: boolean }): Promise<void> {
   const gateway = new AdminClient(options);
   if (options.rotate === true) {

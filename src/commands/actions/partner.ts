@@ -13,7 +13,7 @@ interface PartnerOptions {
   json?: boolean;
 }
 
-/** `paybox push`: token, generate, send-qr; exit code 1 when the service says no. */
+/** `paybox push`: token, generate, send-qr; exit code 1 if the service refuses. */
 export async function push(
   options: PartnerOptions & { amount: number; content: string; order?: string; box: string; holder: string },
 ): Promise<void> {
@@ -46,7 +46,7 @@ export async function push(
   if (!shown) process.exitCode = 1;
 }
 
-/** `paybox pay`: the sandbox's test callback; exit code 1 when the service says no. */
+/** `paybox pay`: the sandbox's test callback; exit code 1 if the service refuses. */
 export async function pay(
   options: PartnerOptions & { amount: number; content: string; debit?: boolean },
 ): Promise<void> {
@@ -74,7 +74,7 @@ function partnerOf(options: PartnerOptions): PartnerClient {
   return new PartnerClient({ baseUrl: service.replace(/\/+$/, ''), username: options.username, password });
 }
 
-/** Prints each answer as a person reads it, or as JSON lines. */
+/** Prints each answer for people, or as JSON lines. */
 function printer(json: boolean): (step: string, answer: object, line: string) => void {
   return (step, answer, line) => {
     process.stdout.write(json ? `${JSON.stringify({ step, ...answer })}\n` : `${step.padEnd(10)}${line}\n`);

@@ -8,19 +8,21 @@ import { ConfigError, MissingPeerError, PayboxError, systemCodeOf } from '../../
 const OWNER_ONLY = 0o600;
 const STDERR_CHARS_MAX = 4_000;
 
-/** Writes a PostgreSQL database into an open file. Throws MissingPeerError, and PayboxError with what pg_dump says. */
+/**
+ * Dumps a PostgreSQL database into an open file. Throws MissingPeerError, and PayboxError with pg_dump's error text.
+ */
 export async function dumpPostgres(databaseUrl: string, target: FileHandle): Promise<void> {
   await runTool('pg_dump', ['--format=custom', '--no-owner', '--no-privileges'], { databaseUrl, stdout: target.fd });
 }
 
-/** Reads a file of pg_dump, just opened, through to its end. Throws PayboxError when it cannot be. */
+/** Reads a pg_dump file to its end. Throws PayboxError if it is damaged. */
 export async function checkDump(source: FileHandle): Promise<void> {
   await runTool('pg_restore', ['--file=/dev/null'], { stdin: source.fd });
 }
 
 /**
- * Checks a backup and fills an empty database with it: whole or not at all. Both work on a copy that has no name, which
- * nobody can change meanwhile, and which is gone with the process. Throws ConfigError for a database that holds something.
+ * Checks a backup and fills an empty database with it, all or nothing. Both use a private unnamed copy, which nobody
+ * can change and which ends with the process. Throws ConfigError for a database that is not empty.
  */
 export async function restorePostgres(databaseUrl: string, backup: BackupFile): Promise<void> {
   const handles: FileHandle[] = [];
@@ -28,7 +30,7 @@ export async function restorePostgres(databaseUrl: string, backup: BackupFile): 
     const [folder, name] = [tmpdir(), await mkdtemp(join(tmpdir(), 'paybox-restore-'))];
     const copy = join(name, 'copy');
     try {
-      // Each program reads on where its own descriptor stands.
+      // Each program reads from its own descriptor's position.
       for (const flags of ['wx', 'r', 'r']) handles.push(await open(copy, flags, OWNER_ONLY));
     } finally {
       await rm(name, { recursive: true });
@@ -60,7 +62,7 @@ async function fillPostgres(databaseUrl: string, source: FileHandle): Promise<vo
   await runTool('pg_restore', whole, { databaseUrl, stdin: source.fd });
 }
 
-/** The password goes by the environment: arguments are for all to see. */
+/** The password goes through the environment: everyone can see arguments. */
 async function runTool(
   tool: string,
   args: readonly string[],

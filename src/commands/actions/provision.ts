@@ -31,7 +31,7 @@ export interface ProvisionOptions {
   mqttPort: number;
   /** A mounted boot partition. */
   boot?: string;
-  /** The address of a gateway that is there already: `out` is then the boot partition. */
+  /** The address of an existing gateway; `out` is then the boot partition. */
   gateway?: string;
   enrolment?: string;
   ca?: string;
@@ -42,9 +42,9 @@ export interface ProvisionOptions {
 }
 
 /**
- * `paybox provision`: certificates, secrets and configurations for a gateway, its broker and boxes, in one folder, and
- * the file that sets a box up on the boot partition of its card. Says where they are and what is to be done next, and
- * nothing that is secret. Throws ConfigError; what was there before is then as it was.
+ * `paybox provision`: makes certificates, secrets and configurations for a gateway, its broker and boxes in one folder,
+ * and the boot file of a box. Prints paths and next steps, no secrets. Throws ConfigError; existing files are then
+ * unchanged.
  */
 export async function provision(options: ProvisionOptions): Promise<void> {
   const boxes = options.box.map(boxOf);
@@ -75,7 +75,7 @@ export async function provision(options: ProvisionOptions): Promise<void> {
 
 const ONE_CARD = 'a card is the boot partition of one box';
 
-/** The card of a box that enrols at a gateway which somebody else has set up. */
+/** Writes the boot file of a box that enrols at an existing gateway. */
 async function provisionCard(options: ProvisionOptions, gateway: string, boxes: readonly BoxName[]): Promise<void> {
   const { out, boot, host, rotate, enrolment, replace = false } = options;
   const [box] = boxes;
@@ -88,7 +88,7 @@ async function provisionCard(options: ProvisionOptions, gateway: string, boxes: 
   await writeCard(out, { box, gateway, enrolment, ca, wifi: await wifiOf(options) });
 }
 
-/** Throws ConfigError where the box would not take it. */
+/** Throws ConfigError if the box would refuse the file. */
 async function writeCard(folder: string, content: BoxFileContent): Promise<void> {
   const text = boxFileText(content);
   readBoxFile(Buffer.from(text), undefined);
@@ -151,7 +151,7 @@ async function provisionFolder(
   return { folder, at };
 }
 
-/** A box whose card is to be written may be there already. */
+/** A box that needs a new card may be provisioned already. */
 async function addBoxes(
   folder: ProvisionFolder,
   boxes: readonly BoxName[],

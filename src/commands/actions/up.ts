@@ -30,12 +30,12 @@ export interface UpOptions {
   open: boolean;
 }
 
-/** How long everything may take to answer; the box needs its first picture and its registration. */
+/** Time for gateway and box to answer; the box needs its first picture and its registration. */
 const READY_TIMEOUT_MS = 30_000;
-/** How long the gateway goes on for the goodbye of the box. */
+/** How long the gateway waits for the box's goodbye. */
 const BOX_FIRST_MS = 500;
 
-/** `paybox up`: gateway, broker, one emulated box and a partner in one process, until a signal. */
+/** `paybox up`: runs gateway, broker, one emulated box and a partner in one process, until a signal. */
 export async function up(options: UpOptions): Promise<void> {
   const stop = new StopSignal();
   const startedMs = systemClock.monotonicMs();
@@ -61,7 +61,7 @@ export async function up(options: UpOptions): Promise<void> {
   try {
     const callback =
       options.callbackUrl === undefined ? await bundledPartner(closers, deps) : { url: options.callbackUrl, auth };
-    // A terminal is redrawn in place by the box, so what a person should read stands above it before the box starts.
+    // The box redraws the terminal in place, so texts for people are printed before it starts.
     terminal?.write(`paybox: ${addresses(options)}\nCtrl-C ends all. ${KEYS_HELP}.\nThe log is ${logFile}\n`);
     const gatewayConfig = demoGatewayConfig({ ...options, dataDir, callback });
     const starting = [
@@ -86,7 +86,7 @@ export async function up(options: UpOptions): Promise<void> {
     await untilStopped(stop, log, async (withinMs) => {
       keyboard?.close();
       const boxClosed = agent.close(withinMs);
-      // First the box: it says goodbye to a gateway that still listens. Its display may take longer than that.
+      // The box ends first, so that its goodbye reaches the gateway. Its display may take longer.
       await withDeadline(systemClock, BOX_FIRST_MS, boxClosed);
       await gateway.close(withinMs - BOX_FIRST_MS);
       await boxClosed;
@@ -128,7 +128,7 @@ async function bundledPartner(closers: Closers, deps: Parameters<typeof startGat
   return { url, auth, signingSecret };
 }
 
-/** Settles once the box is registered and its idle screen is drawn; an order that a restart brought back counts too. */
+/** Settles once the box is registered and shows its idle screen, or an order that was restored after a restart. */
 async function untilIdle(box: Awaited<ReturnType<typeof startAgent>>['box']): Promise<void> {
   const isReady = () => {
     const { state, online, display } = box.status();
@@ -156,7 +156,7 @@ async function untilIdle(box: Awaited<ReturnType<typeof startAgent>>['box']): Pr
   }
 }
 
-/** What authorizes callbacks, with the secrets that files hold: an argument stands in the list of processes. */
+/** The authorization of callbacks. Secrets come from files, because arguments are visible in the process list. */
 function howOf({ callbackUrl, callbackAuth, callbackAuthFile }: UpOptions): string {
   if (callbackAuthFile === undefined && callbackAuth === 'none') return callbackAuth;
   const [, kind, file = ''] = /^(bearer|token)-file:(.+)$/.exec(callbackAuth) ?? [];
@@ -208,7 +208,7 @@ async function assertFree(port: number, option: string): Promise<void> {
   await new Promise((done) => probe.close(done));
 }
 
-/** Only where there is a screen to open it on. */
+/** Opens a browser only where there is a screen. */
 async function openPage(url: string): Promise<void> {
   const hasScreen = process.platform !== 'linux' || Boolean(process.env.DISPLAY ?? process.env.WAYLAND_DISPLAY);
   if (!hasScreen || existsSync('/.dockerenv')) return;

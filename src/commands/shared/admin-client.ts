@@ -15,7 +15,7 @@ import { statusResponse } from '../../protocol/http-api.ts';
 import { adminTokenOf, assertHidden } from './secrets.ts';
 
 const ANSWER_TIMEOUT_MS = 20_000;
-/** Of a large file. */
+/** Timeout for saving a large file. */
 const SAVE_TIMEOUT_MS = 600_000;
 const ANSWER_BYTES_MAX = 1_000_000;
 
@@ -24,14 +24,14 @@ const explainedRefusal = z.object({ reason: z.string().max(1_000) });
 export interface AdminOptions {
   /** The gateway's origin. */
   gateway: string;
-  /** The CA of its certificate, if that is no well-known one. */
+  /** The CA of its certificate, unless it is a well-known one. */
   ca?: string;
   adminTokenFile?: string;
-  /** Where neither that file nor the environment names one. */
+  /** Used if neither that file nor the environment has one. */
   adminToken?: string | undefined;
 }
 
-/** The gateway's own routes (`/_mock`), as a command uses them. */
+/** Client of the gateway's admin routes, `/_mock`. */
 export class AdminClient {
   readonly #origin: string;
   readonly #token: string | undefined;
@@ -50,14 +50,16 @@ export class AdminClient {
     assertHidden(this.#token, '--gateway', gateway);
   }
 
-  /** Throws PayboxError for a refusal, MissingPeerError when no gateway answers. */
+  /** Throws PayboxError for a refusal, MissingPeerError if no gateway answers. */
   async get<T>(path: string): Promise<T> {
     const { status, json } = await this.#ask('GET', path);
     if (status === 200) return json as T;
     throw this.#problem(status, json);
   }
 
-  /** The code of a refusal; undefined when it is done. Throws MissingPeerError, and PayboxError for a stranger. */
+  /**
+   * Returns the code of a refusal; undefined on success. Throws MissingPeerError, and PayboxError for any other answer.
+   */
   async post(path: string, body: object): Promise<string | undefined> {
     const { status, json } = await this.#ask('POST', path, JSON.stringify(body));
     if (status === 200) return undefined;
@@ -66,7 +68,7 @@ export class AdminClient {
     throw this.#problem(status, json);
   }
 
-  /** Gives what is answered to `take`, piece by piece. Throws as `get` does, and a PayboxError of `take` as it is. */
+  /** Streams the answer to `take`, piece by piece. Throws as `get` does; a PayboxError of `take` passes through. */
   async save(path: string, take: (piece: Buffer, total: number) => Promise<void>): Promise<void> {
     const signal = AbortSignal.timeout(SAVE_TIMEOUT_MS);
     const refused = await this.#reach(async () => {

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 
-/** A whole number from 1 to `max`. Throws InvalidArgumentError, as all here. */
+/** Parses a whole number from 1 to `max`. Like all parsers here it throws InvalidArgumentError. */
 export function whole(max: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
@@ -21,19 +21,19 @@ export function portOrAny(text: string): number {
   return text === '0' ? 0 : port(text);
 }
 
-/** An amount of money. */
+/** An amount of money in dong. */
 export function dong(text: string): number {
   const value = Number(text);
   if (/^\d{1,13}$/.test(text) && value >= 1) return value;
   throw new InvalidArgumentError('an amount is whole đồng, digits only, from 1 to 9999999999999');
 }
 
-/** For an option that may be repeated. */
+/** Collects a repeatable option. */
 export function several(value: string, before: string[]): string[] {
   return [...before, value];
 }
 
-/** The options of a command that asks a gateway for what only its admin may. */
+/** Adds the options of a command that needs admin rights at a gateway. */
 export function withGatewayOrigin(command: Command): Command {
   return withAdminToken(
     command
@@ -42,7 +42,7 @@ export function withGatewayOrigin(command: Command): Command {
   );
 }
 
-/** `--admin-token-file`, for a command that asks a gateway for what only its admin may. */
+/** Adds `--admin-token-file`, for a command that needs admin rights at a gateway. */
 export function withAdminToken(command: Command): Command {
   return command.option(
     '--admin-token-file <file>',
@@ -50,7 +50,7 @@ export function withAdminToken(command: Command): Command {
   );
 }
 
-/** `--box-token-file`, for a command that asks boxes that run. */
+/** Adds `--box-token-file`, for a command that talks to running boxes. */
 export function withBoxToken(command: Command): Command {
   return command.option(
     '--box-token-file <file>',
@@ -58,7 +58,7 @@ export function withBoxToken(command: Command): Command {
   );
 }
 
-/** The options by which a command is a partner, and the admin, of a gateway that runs. */
+/** Adds the options of a command that acts as partner and admin of a running gateway. */
 export function withGatewayAccess(command: Command): Command {
   return withAdminToken(
     command

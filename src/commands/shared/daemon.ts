@@ -9,15 +9,17 @@ import { LogFile } from './log-file.ts';
 
 const INTERRUPTED = 130;
 const FAILED = 1;
-/** A signal leaves a program that is still starting so long to be there and to end in order. */
+/**
+ * After a signal during the start, the program may still take this long to finish starting, so that it ends in order.
+ */
 const START_GRACE_MS = 300;
 /**
- * Only a write in hand, on a disk or a database that hangs, takes longer than the budget. It is waited for so long, and
- * then taken as not made: a transaction is whole or not there.
+ * A write on a disk or database that hangs may take longer than the budget. After this time it counts as failed: a
+ * transaction is either complete or absent.
  */
 const WRITE_TIMEOUT_MS = 10_000;
 
-/** Things to close, the newest first. */
+/** Resources to close, newest first. */
 export class Closers {
   readonly #closers: (() => Promise<void>)[] = [];
 
@@ -25,13 +27,13 @@ export class Closers {
     this.#closers.push(close);
   }
 
-  /** Remembers to close what was just opened, and hands it on. */
+  /** Registers an opened resource and returns it. */
   readonly adding = <T extends { close(): Promise<void> }>(opened: T): T => {
     this.add(() => opened.close());
     return opened;
   };
 
-  /** Closes all, also when one of them fails; throws the first failure. Safe to call twice. */
+  /** Closes all, also if one fails; throws the first failure. Safe to call twice. */
   async close(): Promise<void> {
     const failures: unknown[] = [];
     for (let close = this.#closers.pop(); close !== undefined; close = this.#closers.pop()) {
@@ -41,16 +43,13 @@ export class Closers {
   }
 }
 
-/** A log for people in a file, until the program ends. */
+/** A readable log in a file, until the program ends. */
 export function fileLog(file: string): Logger {
   const complain = (reason: string) => process.stderr.write(`paybox: the log cannot be written: ${reason}\n`);
   return createLogger(new LogFile(file, complain), systemClock, 'text');
 }
 
-/**
- * Catches SIGINT and SIGTERM from now on, so that a program that is still starting ends as cleanly as one that runs.
- * A second signal does not wait any longer.
- */
+/** Catches SIGINT and SIGTERM, so that a program ends cleanly even while it starts. A second signal ends it at once. */
 export class StopSignal {
   readonly received: Promise<NodeJS.Signals>;
   #first: NodeJS.Signals | undefined;
@@ -67,7 +66,7 @@ export class StopSignal {
     });
   }
 
-  /** What is being started, once it is there. A start that hangs is cut off by a signal: it has promised nothing yet. */
+  /** Waits for a start. A signal cuts off a start that hangs: nothing depends on it yet. */
   async started<T>(starting: Promise<T>): Promise<T> {
     const settled = new AbortController();
     void this.received.then(async (signal) => {
@@ -83,8 +82,7 @@ export class StopSignal {
 }
 
 /**
- * `process.exit` waits for the threads in which Node works on files, for ever where a device keeps one. A program that
- * takes the place of this one does not.
+ * `process.exit` waits for Node's file system threads, forever if a device blocks one. Replacing the process does not.
  */
 function exitNow(code: number): never {
   const works = process.getActiveResourcesInfo().some((resource) => resource.startsWith('FSReq'));
@@ -97,15 +95,16 @@ function exitCodeOf(signal: NodeJS.Signals): number {
 }
 
 /**
- * Waits for the signal, then closes everything; `close` is given the milliseconds after which it leaves behind what
- * hangs. Exit code 130 after Ctrl-C, 0 after SIGTERM.
+ * Waits for the signal, then closes everything; `close` gets the milliseconds after which it abandons what hangs. Exit
+ * code 130 after Ctrl-C, 0 after SIGTERM.
  */
 export async function untilStopped(
   stop: StopSignal,
   log: Logger,
   close: (withinMs: number) => Promise<void>,
 ): Promise<never> {
-  // Now, because a power cut or a kill would leave the next start without it: slower, and with the compiler in memory.
+  // Now, because after a power cut or a kill the next start would have no cache: slower, and with the compiler in
+  // memory.
   flushCompileCache();
   const signal = await stop.received;
   const sinceMs = systemClock.monotonicMs();
@@ -115,24 +114,24 @@ export async function untilStopped(
     log.error('write-lost', { reason: 'the disk or the database did not take it in time' });
   }
   log.info('stopped', { signal, tookMs: Math.round(systemClock.monotonicMs() - sinceMs) });
-  // What is left of a device that hangs must not keep the program.
+  // A device that hangs must not keep the process running.
   exitNow(exitCodeOf(signal));
 }
 
-/** Ends the program now, exit code 1, without a goodbye: what it would say or write is another's to say. */
+/** Ends the program now with exit code 1 and no goodbye: another gateway now owns what it would write. */
 export function endAtOnce(error: PayboxError, log: Logger): never {
   log.error('ended', { code: error.code, reason: error.message });
   exitNow(FAILED);
 }
 
-/** Writes JSON so that a reader sees all of it or nothing. */
+/** Writes JSON atomically. */
 export async function writeReadyFile(file: string, content: object): Promise<void> {
   const unfinished = `${file}.${process.pid}.tmp`;
   await writeFile(unfinished, `${JSON.stringify(content)}\n`);
   await rename(unfinished, file);
 }
 
-/** A file that an earlier run left must not be believed. Throws ConfigError when it could not be written later. */
+/** Removes the ready file of an earlier run. Throws ConfigError if it could not be written later. */
 export async function forgetReadyFile(file: string): Promise<void> {
   try {
     await rm(file, { force: true });

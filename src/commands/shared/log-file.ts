@@ -2,13 +2,13 @@ import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { reasonOf } from '../../lib/errors.ts';
 
-/** A log that has grown to this is put aside. */
+/** A log of this size is rotated. */
 const LOG_BYTES_MAX = 10_000_000;
 
 /**
- * A log in a file, which is put aside as `{file}.1` when it is full: there are never more than the two. Each line is
- * written before the next is made, so that the last one of a program that ends is there. A line that cannot be written is
- * lost; `complain` is told when that begins.
+ * A log file, rotated to `{file}.1` when full; there are never more than these two. Lines are written synchronously, so
+ * that the last line before the end is not lost. A line that cannot be written is lost; `complain` is called when that
+ * begins.
  */
 export class LogFile extends Writable {
   readonly #file: string;

@@ -6,10 +6,10 @@ import type { ReportRow } from '../../bench/reports/result.ts';
 import { tapOf } from '../../bench/reports/tap.ts';
 import { ConfigError, reasonOf } from '../../lib/errors.ts';
 
-/** How a run ends whose reports have no room. */
+/** Exit code of a run whose reports cannot be written. */
 const UNWRITABLE_EXIT = 2;
 
-/** Where the reports of a run go. */
+/** Where a run writes its reports. */
 export interface ReportOptions {
   junit?: string;
   tap?: string;
@@ -17,7 +17,7 @@ export interface ReportOptions {
   report?: string;
 }
 
-/** Throws ConfigError for a report that could not be written once the run is over; makes the folders. */
+/** Makes the folders; throws ConfigError for a report that could not be written at the end of the run. */
 export async function assertReports({ junit, tap, report }: ReportOptions): Promise<void> {
   if (junit !== undefined) await assertOut('--junit', junit);
   if (tap !== undefined) await assertOut('--tap', tap);
@@ -31,7 +31,7 @@ async function assertOut(option: string, file: string): Promise<void> {
   await assertWritable(option, file);
 }
 
-/** Throws ConfigError that names the option when a file cannot be written; leaves it as it is. */
+/** Throws ConfigError that names the option if a file cannot be written; leaves its content unchanged. */
 export async function assertWritable(option: string, file: string): Promise<void> {
   const isThere = await access(file).then(
     () => true,
@@ -45,7 +45,7 @@ export async function assertWritable(option: string, file: string): Promise<void
   }
 }
 
-/** Writes what was asked for; `page` is index.html. Throws ConfigError that names the option, once the run is told as over. */
+/** Writes the requested reports; `page` is index.html. Throws ConfigError that names the option. */
 export async function writeReports(
   results: readonly ReportRow[],
   { junit, tap, report }: ReportOptions,

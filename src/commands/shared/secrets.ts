@@ -6,8 +6,8 @@ const SECRET_CHARS_MAX = 4_096;
 const STDIN = 0;
 
 /**
- * What a file holds, or standard input for `-`, without the line end: a secret that stands in no process list.
- * Throws ConfigError that names the option.
+ * The secret in a file, or from standard input for `-`, without its line end; secrets must not appear in the process
+ * list. Throws ConfigError that names the option.
  */
 export function secretFrom(option: string, file: string): string {
   let text: string;
@@ -20,12 +20,14 @@ export function secretFrom(option: string, file: string): string {
   throw new ConfigError(`${option} ${file}: expected one line that is the secret`);
 }
 
-/** The adminToken that `--admin-token-file` names, else that of PAYBOX_ADMIN_TOKEN, if there is one. Throws ConfigError. */
+/** The adminToken from `--admin-token-file`, else from PAYBOX_ADMIN_TOKEN; may be undefined. Throws ConfigError. */
 export function adminTokenOf({ adminTokenFile }: { adminTokenFile?: string }): string | undefined {
   return tokenOf('--admin-token-file', adminTokenFile, process.env.PAYBOX_ADMIN_TOKEN);
 }
 
-/** The `http.token` of boxes that `--box-token-file` names, else that of PAYBOX_BOX_TOKEN, if there is one. Throws ConfigError. */
+/**
+ * The boxes' `http.token` from `--box-token-file`, else from PAYBOX_BOX_TOKEN; may be undefined. Throws ConfigError.
+ */
 export function boxTokenOf({ boxTokenFile }: { boxTokenFile?: string }): string | undefined {
   return tokenOf('--box-token-file', boxTokenFile, process.env.PAYBOX_BOX_TOKEN);
 }
@@ -34,7 +36,7 @@ function tokenOf(option: string, file: string | undefined, fromEnvironment: stri
   return (file && secretFrom(option, file)) || fromEnvironment || undefined;
 }
 
-/** Throws ConfigError where the token could be read on its way to `url`, which `option` has named. */
+/** Throws ConfigError if the token would be sent unencrypted to `url`, the value of `option`. */
 export function assertHidden(adminToken: string | undefined, option: string, url: string): void {
   if (adminToken === undefined || !isExposed(url)) return;
   throw new ConfigError(`${option} ${url}: the admin token would be sent where others can read it`, 'use https://');

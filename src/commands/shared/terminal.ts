@@ -3,17 +3,17 @@ import { isInForeground, type Keyboard, watchKeyboard } from '../../agent/periph
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 
-/** The terminal that a command runs in, as far as it is one. */
+/** The command's terminal, if it has one. */
 export interface Terminal {
   output: NodeJS.WriteStream | undefined;
   keyboard: Keyboard | undefined;
 }
 
-/** What the keys do, for a banner. */
+/** Explains the keys in a banner. */
 export const KEYS_HELP =
   'Esc takes away what is on the screen, r says the last payment again, h shows the last payments';
 
-/** Takes the terminal's output and keys, where there are such; Ctrl-C stays an interrupt. */
+/** Takes over the terminal's output and keys, if there are any; Ctrl-C still interrupts. */
 export function takeTerminal(io: { clock: Clock; log: Logger }, press: (key: Key) => void): Terminal {
   const output = process.stdout.isTTY ? process.stdout : undefined;
   if (output !== undefined) doNotWaitFor(output);
@@ -25,8 +25,8 @@ export function takeTerminal(io: { clock: Clock; log: Logger }, press: (key: Key
 }
 
 /**
- * Node writes to a terminal as to a file: one that is stopped, by Ctrl-S or by a reader that has gone, would stop the box
- * with it. There is no public way to say otherwise.
+ * Node writes to a terminal synchronously, so a paused terminal (Ctrl-S, a reader that is gone) would stop the box.
+ * Node has no public way to change that.
  */
 function doNotWaitFor(output: NodeJS.WriteStream): void {
   const { _handle: handle } = output as { _handle?: { setBlocking?(blocking: boolean): void } };

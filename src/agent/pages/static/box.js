@@ -30,12 +30,12 @@ function show({ frame, sound, status }) {
   document.title = `${status.terminalCode} · ${status.state}`;
   screenImage.alt = `Screen of the box: ${status.state}${order ? `, ${dong(order.amount)}, ${order.content}` : ''}`;
   if (frame !== shownFrame) loadFrame(frame);
-  // What was said before this page was opened is not said again.
+  // Announcements from before this page was opened are not played.
   if (heardSound !== undefined && sound > heardSound && soundOn) play(sound);
   heardSound = sound;
 }
 
-/** Browsers play nothing before a person has touched the page: hence the key that turns the sound on. */
+/** Browsers play no sound before a user's click, so a button turns the sound on. */
 function play(sound) {
   new Audio(`/sound.wav?sound=${sound}`).play().catch(() => setSound(false));
 }
@@ -45,14 +45,14 @@ function setSound(on) {
   part('sound').setAttribute('aria-pressed', String(on));
 }
 
-/** Loads a frame beside the one that is shown, so that the screen never flickers. */
+/** Loads a frame in the background, so that the screen does not flicker. */
 function loadFrame(frame) {
   shownFrame = frame;
   const next = new Image();
   next.onload = () => {
     if (frame === shownFrame) screenImage.src = next.src;
   };
-  // A display that has failed shows nothing that anybody knows of.
+  // Nobody knows what a failed display shows.
   next.onerror = () => {
     if (frame !== shownFrame) return;
     screenImage.removeAttribute('src');
@@ -62,8 +62,8 @@ function loadFrame(frame) {
 }
 
 /**
- * Gives every pixel of the box a whole number of the viewer's pixels, so that a phone can scan the QR from this
- * screen; only where the picture does not fit at all is it made smaller, smoothly.
+ * Scales by whole numbers, so that phones can scan the QR from this page. A picture that does not fit is scaled down
+ * smoothly.
  */
 function fitScreen() {
   const { naturalWidth: width, naturalHeight: height } = screenImage;
@@ -99,7 +99,7 @@ function watch() {
   events.onerror = () => {
     setLink('lost', 'lost');
     shownFrame = 0;
-    // Nobody may pay by a QR of a box that has ended, nor see it again before the first picture of the next start.
+    // After the box has ended nobody may pay its QR, nor see it again before the first picture of the next start.
     screenImage.removeAttribute('src');
     if (events.readyState === EventSource.CLOSED) setTimeout(watch, 2000);
   };

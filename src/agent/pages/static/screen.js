@@ -3,7 +3,7 @@ const screenImage = document.getElementById('screen');
 const lost = document.getElementById('lost');
 let etag = '';
 
-/** Asks for the picture that is on the screen now; nothing comes where it is still the same. */
+/** Loads the current picture; the answer is empty when nothing changed. */
 async function look() {
   try {
     const answer = await fetch('/screen.png', { headers: etag === '' ? {} : { 'if-none-match': etag } });
@@ -18,7 +18,7 @@ async function look() {
     lost.textContent = '';
     etag = answer.headers.get('etag') ?? '';
   } catch (error) {
-    // Nobody may pay by a QR of a box that has ended.
+    // After the box has ended nobody may pay its QR.
     screenImage.hidden = true;
     etag = '';
     lost.textContent = error instanceof TypeError ? 'box not reachable' : error.message;
