@@ -1,13 +1,13 @@
 import { PayboxError, reasonOf } from '../lib/errors.ts';
 
-/** Pixels of a screen, row by row: red, green, blue and an alpha of 255. */
+/** Pixels of a screen, row by row: red, green, blue and alpha (always 255). */
 export interface Picture {
   width: number;
   height: number;
   data: Uint8Array;
 }
 
-/** The picture as another camera would see it; what lies outside is grey. */
+/** The picture as seen by a camera in another pose; the area outside is grey. */
 export function turned(picture: Picture, { turnedDeg, keystone }: { turnedDeg: number; keystone: number }): Picture {
   const { width, height } = picture;
   const data = new Uint8Array(width * height * 4).fill(128);
@@ -31,19 +31,18 @@ export function turned(picture: Picture, { turnedDeg, keystone }: { turnedDeg: n
   return { width, height, data };
 }
 
-/** How two pictures differ. */
 export interface PictureDifference {
-  /** Of all pixels, 0 to 1; 1 when they are not of one size. */
+  /** Share of the pixels that differ, 0 to 1; 1 when the sizes differ. */
   share: number;
-  /** The expected picture, faint, with each pixel that differs in red. */
+  /** The expected picture, faint, with differing pixels in red. */
   picture: Picture;
 }
 
-/** Of 255, on any channel: what scaling and colour profiles do to a picture. */
+/** Tolerance of 255 per channel: scaling and colour profiles change pixels by this much. */
 const CHANNEL_TOLERANCE = 24;
 const FAINT = 4;
 
-/** Compares what a screen shows with what it should. */
+/** Compares a screen with the expected picture. */
 export function comparePictures(actual: Picture, expected: Picture): PictureDifference {
   const { width, height } = expected;
   const isOneSize = actual.width === width && actual.height === height;
@@ -93,7 +92,7 @@ export async function encodePicture({ width, height, data }: Picture): Promise<U
     .toBuffer();
 }
 
-/** The same picture in grey and of another width, with its lights and darks spread, and its grain softened if asked. */
+/** A grey copy with another width and stretched contrast; `soften` reduces its grain. */
 export async function resized({ width, height, data }: Picture, toWidth: number, soften: boolean): Promise<Picture> {
   const { default: sharp } = await import('sharp');
   const grey = sharp(data, { raw: { width, height, channels: 4 } })
@@ -108,12 +107,12 @@ export async function resized({ width, height, data }: Picture, toWidth: number,
   return { width: info.width, height: info.height, data: bytes };
 }
 
-/** Work that the decoder may put into one attempt, in its own steps; clear pictures need the first only. */
+/** Work limit of the decoder per attempt, in its own steps; clear pictures need only the first. */
 const EFFORT = 3;
 const ATTEMPT_TIMEOUT_MS = 2_000;
-/** Widths to which a photograph is brought, in pixels: a decoder finds a code neither in grain nor in a stamp. */
+/** Widths in pixels that a photograph is scaled to: the decoder fails on grain as well as on tiny pictures. */
 const WIDTHS = [1_200, 800, 500] as const;
-/** How a camera may hang: turned in degrees, and how much narrower the far edge is, from above or below, as a share. */
+/** Camera poses to undo: rotation in degrees, and by which share the far edge is narrower, above or below. */
 const POSES = [
   { turnedDeg: 0, keystone: 0 },
   { turnedDeg: 0, keystone: 0.2 },
@@ -123,14 +122,14 @@ const POSES = [
   { turnedDeg: 45, keystone: 0 },
 ] as const;
 
-/** What a QR in an exact picture of a screen says; undefined without one. */
+/** The text of the QR in an exact picture of a screen; undefined without one. */
 export async function readQr(picture: Picture): Promise<string | undefined> {
-  // Loaded by whoever decodes only.
+  // Loaded on demand: most commands do not decode.
   const { default: decode } = await import('qr/decode.js');
   return attempt(decode, picture);
 }
 
-/** What a QR in a photograph of a screen says: it is looked for in several sizes, and as seen from several sides. */
+/** The text of the QR in a photograph of a screen. Tries several sizes and poses. */
 export async function readQrInPhotograph(picture: Picture): Promise<string | undefined> {
   const { default: decode } = await import('qr/decode.js');
   const exact = attempt(decode, picture);
@@ -154,7 +153,7 @@ function attempt(decode: Decode, picture: Picture): string | undefined {
   try {
     return decode(picture, { effort: EFFORT, timeLimit: ATTEMPT_TIMEOUT_MS });
   } catch {
-    // The decoder throws for a picture without a code, and names no reason that would help.
+    // The decoder throws for a picture without a QR; its reason does not help.
     return undefined;
   }
 }

@@ -22,9 +22,9 @@ export const screenProbe: Probe = {
 };
 
 /**
- * `screen`, `file:PATH` (a picture file that something else keeps new), `framebuffer:PATH:WIDTHxHEIGHTxBITS`, or a shell
- * command that prints a picture, as of a camera; it finds the terminalCode in PAYBOX_BOX, and the origin of the box's
- * pages in PAYBOX_BOX_URL. Throws ConfigError.
+ * Makes a probe from `screen`, `file:PATH` (a picture file that another program updates), `framebuffer:PATH:WIDTHxHEIGHTxBITS`, or
+ * a shell command that prints a picture, for example of a camera. The command gets the terminalCode in PAYBOX_BOX and the origin of
+ * the box's pages in PAYBOX_BOX_URL. Throws ConfigError.
  */
 export function probeOf(text: string): Probe {
   if (text === 'screen') return screenProbe;
@@ -59,7 +59,7 @@ function framebufferProbe(name: string, text: string): Probe {
   };
 }
 
-/** Little-endian RGB565, or blue, green, red and an unused byte. Throws PayboxError when there are too few bytes. */
+/** Decodes little-endian RGB565, or blue, green, red and an unused byte. Throws PayboxError when there are too few bytes. */
 export function framebufferPicture(
   bytes: Uint8Array,
   { width, height, bytesPerPixel }: { width: number; height: number; bytesPerPixel: number },
@@ -88,9 +88,9 @@ async function readPicture(path: string): Promise<Uint8Array> {
   });
 }
 
-/** What a command prints. */
+/** Output of a command. */
 async function printed(command: string, { terminalCode, url }: BoxClient): Promise<Uint8Array> {
-  // A group of its own: what the shell starts holds the pipe open, and has to end with it.
+  // Own process group: children of the shell hold the pipe open and must end with it.
   const child = spawn(command, {
     shell: true,
     detached: true,
@@ -127,12 +127,12 @@ function killGroup(leader: number): void {
   try {
     process.kill(-leader, 'SIGKILL');
   } catch (error) {
-    // None of it is left.
+    // ESRCH: the group has already ended.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
 
-/** Looks at the pictures that emulated panels draw of what came over their wires. */
+/** Captures what the emulated panels draw from the bytes on their wires. */
 export function panelProbe(panels: ReadonlyMap<string, Panel>): Probe {
   return {
     name: 'panel',

@@ -8,7 +8,7 @@ import { faultOf } from './vocabulary/fault.ts';
 import type { Scenario } from './vocabulary/scenario.ts';
 import type { Step } from './vocabulary/steps.ts';
 
-/** What only some targets can do. */
+/** Capabilities that only some targets have. */
 export type Capability =
   | 'turn boxes off and on'
   | 'turn the gateway off and on'
@@ -19,7 +19,7 @@ export type Capability =
   | 'order faults at boxes'
   | 'disturb a serial line';
 
-/** What to do where an ability is missing that a target may have. */
+/** Advice when a target lacks a capability that other targets of its kind may have. */
 const ADVICE: Partial<Record<Capability, string>> = {
   'order faults at the gateway': 'it has no /_mock/faults',
   'order faults at boxes': 'set faults: true in the configuration of each box, on a test bench only',
@@ -28,7 +28,7 @@ const ADVICE: Partial<Record<Capability, string>> = {
 
 const OWN_BOXES = 'boxes that the bench makes can: --target emulated or process';
 
-/** What to do where an ability is missing that no target of its kind has. */
+/** Advice when no target of the kind has the capability. */
 const ELSEWHERE: Partial<Record<Capability, string>> = {
   'turn boxes off and on': OWN_BOXES,
   'turn the gateway off and on': OWN_BOXES,
@@ -37,93 +37,93 @@ const ELSEWHERE: Partial<Record<Capability, string>> = {
   'kill programs': 'programs of their own can be killed: --target process',
 };
 
-/** Whether a program of the target runs. `killed`: ended without a chance to do anything about it. */
+/** Power state of a target's program. `killed`: ended without time to shut down. */
 export type Power = 'on' | 'off' | 'killed';
 
-/** A screen as a probe has seen it. */
+/** A screen as captured by a probe. */
 export interface Capture {
-  /** A PNG or another picture file. */
+  /** PNG or another picture format. */
   file: Uint8Array;
   picture: Picture;
-  /** Text of the QR, read by an independent decoder; undefined without a QR. */
+  /** The QR's text, read by an independent decoder; undefined without a QR. */
   qr: string | undefined;
-  /** For a screen that can never show a QR: the reason. */
+  /** Why this screen can never show a QR. */
   noQrReason?: string;
 }
 
-/** A way to see the screen of a box. Undefined while there is nothing to see. */
+/** Captures the screen of a box; undefined while there is no picture. */
 export interface Probe {
   readonly name: string;
   capture(box: BoxClient): Promise<Capture | undefined>;
 }
 
-/** An emulated panel at the end of a plugged cable. */
+/** An emulated panel on a plugged cable. */
 export interface Panel {
-  /** As the box's driver for it is called. */
+  /** Name of the box's driver for it. */
   readonly name: string;
-  /** What a box has in `displays` to show on it, before and after each plugging. */
+  /** Entry of the box's `displays`; stays the same after replugging. */
   readonly display: object;
-  /** Whether it can show a QR at all. */
+  /** Whether it can show a QR. */
   readonly drawsQr: boolean;
-  /** What a person sees on it, drawn by itself from the bytes that came over the wire; dark without power or cable. */
+  /** The screen as a person sees it, drawn only from the bytes on the wire; dark without power or cable. */
   picture(): Picture;
-  /** The words on it. */
+  /** Texts on the screen. */
   texts(): readonly string[];
-  /** What it was sent since it was plugged in that a device would drop, garble or misprint. */
+  /** Data received since it was plugged in that a device would drop, garble or misprint. */
   violations(): readonly string[];
-  /** Pulls the cable: whoever has the port open loses it, and the panel is dark. */
+  /** Unplugs the cable: open ports fail and the panel goes dark. */
   unplug(): Promise<void>;
-  /** Puts it back: the panel starts anew. */
+  /** Plugs it in again; the panel restarts. */
   plug(): Promise<void>;
-  /** Takes its power away. Its port stays, unless the power comes through it. */
+  /** Turns the power off. The port stays unless it supplies the power. */
   cutPower(): Promise<void>;
-  /** Gives the power back: the panel starts anew. */
+  /** Turns the power on; the panel restarts. */
   restorePower(): Promise<void>;
   /** Unplugs it for good. */
   close(): Promise<void>;
 }
 
-/** What a scenario runs against. */
+/** The gateway, boxes and partner that a scenario runs against. */
 export interface Target {
   readonly name: string;
   readonly time: TestTime;
   readonly gateway: GatewayClient;
   readonly boxes: readonly BoxClient[];
   readonly probe: Probe;
-  /** The emulated panels of its boxes by terminalCode, where they have some. */
+  /** Emulated panels by terminalCode, if the boxes have some. */
   readonly panels?: ReadonlyMap<string, Panel>;
-  /** The partner's server, where the bench has it. */
+  /** The partner's server, if the bench runs it. */
   readonly partnerServer?: PartnerServer;
-  /** It was there before the scenario, and is after it. */
+  /** The target ran before the scenario and keeps running after it. */
   readonly isExternal?: true;
-  /** Throws PayboxError for a target that has not said that it can. */
+  /** Throws PayboxError for a target without the capability. */
   powerBox(box: number, power: Power): Promise<void>;
   powerGateway(power: Power): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What a target is opened with. */
+/** Request to open a target. */
 export interface TargetRequest {
   boxes: number;
   enrolled: boolean;
-  /** Where callbacks go instead of to the partner's server of the bench, which is then not there. */
+  /** URL for callbacks; then the bench runs no partner's server. */
   callbackUrl?: string | undefined;
-  /** Gives up what is still being opened. */
+  /** Cancels the opening. */
   signal?: AbortSignal | undefined;
 }
 
-/** Makes a target for one scenario. Throws MissingPeerError when what is needed is not there, or what the signal was aborted with. */
+/** Makes a target for one scenario. Throws MissingPeerError when something it needs is missing, or the signal's reason. */
 export interface TargetKind {
   readonly name: string;
   readonly capabilities: ReadonlySet<Capability>;
-  /** What else it can, found out by asking what runs already. Throws MissingPeerError when that is not there. */
+  /** Further capabilities, from asking the running parts. Throws MissingPeerError when they do not answer. */
   askCapabilities?(): Promise<ReadonlySet<Capability>>;
-  /** How many boxes it has at most; undefined where they are made as needed. */
+  /** Maximum number of boxes; undefined where boxes are created as needed. */
   readonly boxesMax?: number;
   open(need: TargetRequest): Promise<Target>;
 }
 
-/** What a scenario asks of a target beyond speaking to it. */
+/** The capabilities that a scenario needs. */
 export function capabilitiesNeeded(scenario: Scenario): Set<Capability> {
   const needs = new Set<Capability>();
   if (!scenario.enrolled) needs.add('start boxes without a secret');
@@ -141,7 +141,7 @@ export function capabilitiesNeeded(scenario: Scenario): Set<Capability> {
   return needs;
 }
 
-/** Every step, those that others hold included. */
+/** All steps, nested ones included. */
 export function* everyStep(steps: readonly Step[]): Iterable<Step> {
   for (const step of steps) {
     yield step;
@@ -151,13 +151,13 @@ export function* everyStep(steps: readonly Step[]): Iterable<Step> {
   }
 }
 
-/** Why the target cannot run the scenario; undefined when it can. Throws MissingPeerError when nobody is there to ask. */
+/** Why the target cannot run the scenario; undefined when it can. Throws MissingPeerError when the target does not answer. */
 export async function reasonToSkip(scenario: Scenario, kind: TargetKind): Promise<string | undefined> {
   if (kind.boxesMax !== undefined && scenario.boxes > kind.boxesMax) {
     return `needs ${scenario.boxes} boxes, target ${kind.name} has ${kind.boxesMax}`;
   }
   const missing = [...capabilitiesNeeded(scenario)].filter((need) => !kind.capabilities.has(need));
-  // Whoever runs already is asked only where that can change the answer.
+  // Ask running parts only when the answer can change the result.
   const isWorthAsking = missing.length > 0 && missing.every((need) => need in ADVICE);
   const found = isWorthAsking ? await kind.askCapabilities?.() : undefined;
   const lacking = missing.filter((need) => found?.has(need) !== true);

@@ -3,22 +3,22 @@ import type { Clock } from '../lib/clock.ts';
 import { systemClock } from '../lib/clock.ts';
 import { turn, VirtualClock } from '../lib/virtual-clock.ts';
 
-/** How time passes for what is tested, and how the bench waits in it. */
+/** The time of a target, and how the bench waits in it. */
 export interface TestTime {
   readonly clock: Clock;
-  /** Lets time pass, until the signal at most. */
+  /** Waits, at most until the signal. */
   wait(ms: number, signal?: AbortSignal): Promise<void>;
-  /** Runs what is under way in real time, a request for instance: no time is skipped before it is done. */
+  /** Runs work, for example a request, in real time: no time is skipped before it ends. */
   inRealTime<T>(work: () => Promise<T>): Promise<T>;
-  /** Makes the pause between two checks of one thing, of `mostMs` at most. */
+  /** Returns a function that pauses between two checks of one condition, for at most `mostMs`. */
   pollDelay(): (mostMs: number) => Promise<void>;
   close(): void;
 }
 
-/** Between two checks, also where time is skipped: longer pauses would overtake what takes real time, as a picture does. */
+/** Pause between checks, also in virtual time: longer skips would overtake work that needs real time, for example a picture. */
 const POLL_MS = 25;
 
-/** Time as everybody's, for boxes that are programs and devices of their own. */
+/** Real time, for boxes that are separate programs or devices. */
 export const realTime: TestTime = {
   clock: systemClock,
   wait: (ms, signal) => systemClock.sleep(ms, signal),
@@ -28,15 +28,15 @@ export const realTime: TestTime = {
 };
 
 const REAL_STEP_MS = 4;
-/** So many checks are made in real time before time is skipped between them: what is under way takes no longer. */
+/** Checks in real time before time is skipped between checks: work under way ends within them. */
 const REAL_CHECKS = 30;
-/** After each wake-up of a sleeper, for all that it sets off; loopback sockets and the thread pool included. */
+/** Rounds after each wake-up, so that all its effects finish, loopback sockets and the thread pool included. */
 const ROUNDS = 4;
 const TURNS = 6;
 
 /**
- * Time for parts that run in this process: it goes as everybody's while a request is under way, and jumps from one
- * sleeper to the next while the bench only waits.
+ * Virtual time for parts in this process. It runs as real time while a request is under way, and jumps from one sleeper to the next
+ * while the bench only waits.
  */
 export class VirtualTime implements TestTime {
   readonly clock = new VirtualClock();
@@ -97,16 +97,16 @@ export class VirtualTime implements TestTime {
 
 async function settled(): Promise<void> {
   for (let round = 0; round < ROUNDS; round += 1) {
-    // What signs and hashes does so in the thread pool: this job stands in line behind it.
+    // Signing and hashing run in the thread pool: this job is queued behind them.
     await new Promise((resolve) => randomBytes(1, resolve));
     for (let i = 0; i < TURNS; i += 1) await turn();
   }
 }
 
-/** Why something is not yet as it should be; undefined once it is. */
+/** Why something is not yet as expected; undefined when it is. */
 export type Check = () => Promise<string | undefined>;
 
-/** Checks until there is no problem, for at most `withinMs`; the last problem if there still is one. */
+/** Repeats the check until there is no problem, for at most `withinMs`. Returns the remaining problem. */
 export async function waitUntilRight(
   time: TestTime,
   withinMs: number,
@@ -123,7 +123,7 @@ export async function waitUntilRight(
   }
 }
 
-/** Checks again and again for `forMs`; the first problem. */
+/** Repeats the check for `forMs`; returns the first problem. */
 export async function watchWhileRight(
   time: TestTime,
   forMs: number,

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { portOrAny, whole } from './shared/arguments.ts';
 
-/** `paybox bench run conformance`, which is `paybox bench conformance` too. */
+/** `paybox bench run conformance`, also available as `paybox bench conformance`. */
 export function conformanceCommand(): Command {
   return new Command('conformance')
     .description(
@@ -69,7 +69,7 @@ export function conformanceCommand(): Command {
     .action(async (options) => (await import('./actions/bench-conformance.ts')).conformance(options));
 }
 
-/** Arguments in which `bench run conformance` is the command of that name: it has other options than `bench run`. */
+/** Rewrites the arguments so that `bench run conformance` is its own command: its options differ from those of `bench run`. */
 export function withConformance(args: readonly string[]): string[] {
   const [first, second, third, ...rest] = args;
   const isConformance = first === 'bench' && second === 'run' && third === 'conformance';

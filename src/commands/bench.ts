@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { conformanceCommand } from './bench-conformance.ts';
 import { portOrAny, whole, withBoxToken, withGatewayAccess } from './shared/arguments.ts';
 
-/** `paybox bench …`. */
+/** Registers `paybox bench …`. */
 export function addBench(root: Command): void {
   const bench = root.command('bench').description('runs scenarios against boxes and gives a verdict with evidence');
   const several = (value: string, before: string[]) => [...before, value];

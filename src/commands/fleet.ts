@@ -16,7 +16,7 @@ Wrong is a payment that was not shown, reported and announced exactly once, a QR
 without its QR on the screen. Other answers than SUCCESS are counted, and are not wrong by themselves.
 Exit codes: 0 the money is right, 1 it is not, 2 usage or configuration, 3 the gateway is not there, 130 interrupted`;
 
-/** `paybox fleet` and what it takes. */
+/** Registers `paybox fleet` with its options. */
 export function addFleet(root: Command): void {
   const fleet = root
     .command('fleet')

@@ -9,7 +9,7 @@ const STARTS = 9;
 const REST_MS = 3_000;
 const START_TIMEOUT_MS = 60_000;
 
-/** One kind of agent: how it is started, and what was measured of each start. */
+/** One kind of agent: how to start it, and the measurements of its starts. */
 interface Kind {
   name: string;
   command: string;
@@ -19,8 +19,8 @@ interface Kind {
 }
 
 /**
- * The agent of a bundle from process start to registered, and its memory at rest: beside a bare Node and beside the
- * agent of the checkout, turn by turn.
+ * The bundled agent: time from process start to registration, and idle memory. Compared in turns with plain Node and with the agent
+ * of the checkout.
  */
 export const bundle: Benchmark = {
   name: 'bundle',
@@ -58,7 +58,7 @@ export const bundle: Benchmark = {
   },
 };
 
-/** One start until the box is registered, and its memory when it rests. The first one, on cold caches, does not count. */
+/** One start until the box is registered, then its idle memory. The first start (cold caches) does not count. */
 async function measure(kind: Kind, files: { agentFile: string; boxUrl: string }, counts: boolean): Promise<void> {
   const startedMs = performance.now();
   const child = spawn(kind.command, ['agent', '--config', files.agentFile], { stdio: 'ignore', env: kind.env });

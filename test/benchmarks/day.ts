@@ -12,12 +12,12 @@ const PUSHES_OF_BOX = 63_000;
 const ORDERS = 150_000;
 const WARM_UP = 20;
 const SAMPLES = 150;
-/** The gateway looks through the whole store at its start. */
+/** Old enough to be pruned when the gateway starts, which scans the whole store. */
 const OLD_MS = 40 * 86_400_000;
 const SLICES = 500;
 const log = createLogger(new PassThrough().resume(), systemClock, 'json');
 
-/** What a long day costs: send-qr to a box that had 63,000 pushes, and how long pruning 150,000 orders holds all else up. */
+/** The cost of a long day: send-qr to a box that had 63,000 pushes, and the longest stall while 150,000 orders are pruned. */
 export const day: Benchmark = {
   name: 'day',
   async run(progress) {
@@ -55,7 +55,7 @@ async function pushesMs(stand: Stand, prepare?: (dataDir: string) => Promise<voi
   return took;
 }
 
-/** How long each slice takes, commit and all. */
+/** Duration of each pruning slice, commit included. */
 async function sliceMs(dataDir: string): Promise<number[]> {
   await fill(dataDir, systemClock.wallMs() - OLD_MS);
   const store = await openStore({ dataDir }, log);
@@ -70,13 +70,13 @@ async function sliceMs(dataDir: string): Promise<number[]> {
   return took;
 }
 
-/** A store with orders and pushes that are over, at this time. */
+/** A store with finished orders and pushes of this time. */
 async function fill(dataDir: string, atMs: number): Promise<void> {
   await (await openStore({ dataDir }, log)).close();
   const db = new Kysely<unknown>({ dialect: sqliteFile(join(dataDir, 'gateway.sqlite'), log).dialect });
   const { bankAccount, bankCode } = DEMO.account;
   const box = DEMO.box.terminalCode;
-  // As random as the real ones, which decides how many pages each row touches.
+  // As random as real ids, because that decides how many pages each row touches.
   const id = (i: string, kind: string) => sql.raw(`${kind} || substr(paybox_checksum(${kind} || ${i}), 1, 16)`);
   await sql`
     with recursive n(i) as (select 1 union all select i + 1 from n where i < ${ORDERS})

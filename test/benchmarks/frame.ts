@@ -16,7 +16,7 @@ const WARM_UP = 20;
 const SAMPLES = 200;
 const RATIO_MAX = 0.2;
 
-/** From a payload to the bytes of an 800 x 480 screen, beside `QRCode.toBuffer` and sharp to the same bytes. */
+/** From a payload to the bytes of an 800 x 480 screen, compared with `QRCode.toBuffer` and sharp to the same bytes. */
 export const frame: Benchmark = {
   name: 'frame',
   async run(progress) {
@@ -59,7 +59,7 @@ export const frame: Benchmark = {
   },
 };
 
-/** The code alone, without any text, as a common way makes it: a PNG, then raw pixels, then RGB565. */
+/** Only the QR without text, made the common way: PNG, raw pixels, RGB565. */
 async function peerFrame(qrCode: string): Promise<Uint16Array> {
   const png = await QRCode.toBuffer(qrCode, { width: HEIGHT });
   const { data } = await sharp(png)

@@ -7,7 +7,9 @@ const WARM_UP = 40;
 const SAMPLES = 300;
 const PAYMENTS = 100;
 
-/** send-qr to confirmed-on-screen, beside a no-op of the same HTTP server plus a QoS 1 round trip of the same broker. */
+/**
+ * From send-qr to the confirmed screen, compared with a no-op of the same HTTP server plus a QoS 1 round trip of the same broker.
+ */
 export const push: Benchmark = {
   name: 'push',
   async run(progress) {
@@ -49,7 +51,7 @@ export const push: Benchmark = {
   },
 };
 
-/** The call of the test callback to `paid` on the box, beside the answer of the call itself. */
+/** From the test callback's call to `paid` on the box, compared with the call's own answer. */
 export const payment: Benchmark = {
   name: 'payment',
   async run(progress) {
@@ -87,7 +89,7 @@ async function took(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedMs;
 }
 
-/** Reads a stream of events; `next` settles when one matches that arrives from now on. */
+/** Reads an event stream. `next` resolves with the next event that matches and arrives from now on. */
 async function watch(url: string) {
   const abort = new AbortController();
   const response = await fetch(url, { signal: abort.signal });

@@ -8,7 +8,7 @@ import { end, freePort, NODE, Stand, startPair } from './stand.ts';
 const STARTS = 7;
 const REST_MS = 3_000;
 
-/** `paybox up` to everything answering, on a data folder that has been used before, beside a bare Node. */
+/** From `paybox up` until all parts answer, with a data folder in use before, compared with plain Node. */
 export const up: Benchmark = {
   name: 'up',
   async run(progress) {
@@ -38,7 +38,7 @@ export const up: Benchmark = {
   },
 };
 
-/** Resident memory of the agent process with an idle box on each kind of display, beside a bare Node that waits. */
+/** Resident memory of an agent with an idle box on each kind of display, compared with idle plain Node. */
 export const memory: Benchmark = {
   name: 'memory',
   async run(progress) {

@@ -1,17 +1,16 @@
-/** One line of the table: ours, the floor or peer measured in the same run, and the aim. */
+/** A row of the table: our value, the lower bound or peer of the same run, and the goal. */
 export interface Row {
   name: string;
   value: number;
   unit: string;
   against: string;
   againstValue: number;
-  /** value / againstValue. */
   ratio: number;
   aim: string;
   met: boolean;
 }
 
-/** A row whose aim is a limit on the value, in the row's unit. */
+/** A row whose goal is an upper limit, in the row's unit. */
 export function rowUnder(
   name: string,
   unit: string,
@@ -31,7 +30,7 @@ export function rowUnder(
   };
 }
 
-/** The value below which a `share` (0 to 1) of the sorted samples lies. */
+/** The value below which a `share` (0 to 1) of the samples is. */
 export function percentile(samples: readonly number[], share: number): number {
   const sorted = samples.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;

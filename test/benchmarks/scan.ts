@@ -23,12 +23,12 @@ const LAYOUTS: readonly (readonly [number, number])[] = [
   [64, 64],
 ];
 const LENGTHS = [142, 280];
-/** The peer's screen shows nothing but the code; ours says amount, content and holder too. */
+/** The peer's screen shows only the QR; ours also shows amount, content and account holder. */
 const RATIO_MIN = 0.9;
 
 /**
- * How often two decoders read photographs of each screen that are blurred, turned, seen from the side, noisy or bloomed,
- * beside the code that `QRCode.toBuffer` makes as large as the screen allows in whole pixels, photographed the same way.
+ * How often two decoders read photographs of each screen that are blurred, turned, tilted, noisy or overexposed. Compared with the
+ * largest `QRCode.toBuffer` code in whole pixels that fits the screen, photographed in the same way.
  */
 export const scan: Benchmark = {
   name: 'scan',
@@ -79,7 +79,7 @@ function row(name: string, value: number, againstValue: number): Row {
   };
 }
 
-/** The code alone in the middle of a black screen of the same size, with the largest whole modules and our margins. */
+/** Only the QR, centred on a black screen of the same size, with the largest whole modules and our margins. */
 async function peerScreen(qrCode: string, width: number, height: number): Promise<PixelFrame> {
   const fit = fitQr(qrCode, Math.min(width, height));
   if (!fit.ok) throw new Error(fit.reason);

@@ -9,11 +9,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 export const ROOT = resolve(import.meta.dirname, '../..');
 export const NODE = join(ROOT, 'node_modules/.bin/node');
 const CLI = join(ROOT, 'src/cli.js');
-/** As npm and npx set it, so that the program's first line finds the pinned Node. */
+/** As npm and npx set it, so that the program's shebang finds the pinned Node. */
 export const ENV = { ...process.env, PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH ?? ''}` };
 const READY_TIMEOUT_MS = 60_000;
 
-/** Everything a benchmark starts, gone when it is done. */
+/** Processes and files of a benchmark; all are removed at its end. */
 export class Stand {
   readonly #children: ChildProcess[] = [];
   readonly #folders: string[] = [];
@@ -66,14 +66,14 @@ export const DEMO = {
   box: { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' },
 } as const;
 
-/** A box that never comes: its login is for measuring the broker itself. */
+/** Login of a box that never connects, for measuring the broker itself. */
 export const SPARE_BOX = {
   terminalCode: 'VVB000002',
   serialNumber: 'VVB900002',
   secret: 'Sample-box-secret-known-to-all',
 };
 
-/** Configurations of a gateway and an agent that belong together, written into `folder`. */
+/** Writes matching configurations of a gateway and an agent into `folder`. */
 export async function pairFiles(folder: string, display: object) {
   const [httpPort, mqttPort, boxPort] = [await freePort(), await freePort(), await freePort()];
   const gatewayFile = join(folder, 'gateway.yaml');
@@ -103,7 +103,7 @@ export async function pairFiles(folder: string, display: object) {
   return { gatewayFile, agentFile, origin, boxUrl, mqttPort };
 }
 
-/** A gateway and an agent as two processes, as they are when deployed. */
+/** A gateway and an agent as two processes, as deployed. */
 export async function startPair(
   stand: Stand,
   display: object = { driver: 'browser' },
@@ -125,7 +125,7 @@ export async function statusOf(boxUrl: string): Promise<{ state: string; online:
   return (await (await fetch(`${boxUrl}/status`)).json()) as { state: string; online: boolean };
 }
 
-/** A partner that is ready to push: logged in, with a fresh order each time. */
+/** A logged-in partner; each push gets a new order. */
 export class Shop {
   readonly #baseUrl: string;
   #bearer = '';

@@ -12,13 +12,13 @@ import { PAYMENT, SCENES } from '../display/scenes.ts';
 import { findProgram, PROGRAMS } from '../support/programs.ts';
 import { type Benchmark, type Row, rowUnder } from './row.ts';
 
-/** What nobody can send less than, and what a driver may send beyond it. */
+/** The smallest possible number of bytes, and how many more a driver may send. */
 interface Aim {
   floor: { name: string; value: number };
   beyondBytes: number;
 }
 
-/** Panels and printers make the rest themselves. */
+/** These panels and printers draw the rest themselves. */
 const PAYLOAD: Aim = {
   floor: { name: 'the payload alone', value: Buffer.byteLength(PAYMENT.qrCode) },
   beyondBytes: 200,
@@ -36,7 +36,7 @@ const AIMS: Readonly<Record<string, Aim>> = {
 const ARRIVES_WITHIN_MS = 10_000;
 const LOOK_EVERY_MS = 5;
 
-/** Bytes on the wire of each serial driver from idle to payment, counted at the far end of a pty. */
+/** Bytes that each serial driver sends from idle to payment, counted at the far end of a pty. */
 export const wire: Benchmark = {
   name: 'wire',
   run: async (progress) => {
@@ -48,7 +48,7 @@ export const wire: Benchmark = {
     for (const [name, { floor, beyondBytes }] of Object.entries(AIMS)) {
       progress(`wire: ${name}`);
       const bytes = await bytesFromIdleToPayment(name);
-      // The aim is at most so many bytes, and a row's limit is the first that is too many.
+      // The goal includes its number of bytes, but a row's limit excludes it: hence + 1.
       rows.push(rowUnder(`wire ${name}, idle to payment`, 'bytes', bytes, floor, floor.value + beyondBytes + 1));
     }
     return rows;

@@ -21,14 +21,14 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const NODE = join(ROOT, 'node_modules/.bin/node');
 const BOX = { terminalCode: TERMINAL_CODE, serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
 const PAID_HOLD_MS = 1_000;
-/** A flood that falls behind its rate catches up in steps of at most this, as a network would deliver it. */
+/** Largest burst to catch up with the rate, as a network would deliver it. */
 const BURST_MAX = 200;
-/** What `npm run soak` asks of a box. */
+/** Rate of `npm run soak`. */
 export const PUSHES_PER_SECOND = 1_000;
-/** V8 lets some 90 MB of garbage gather before it collects, however long a flood lasts; more would be a leak. */
+/** V8 lets about 90 MB of garbage gather before a collection, however long the flood lasts. More growth is a leak. */
 const GROWTH_MAX_MB = 150;
 const READY_TIMEOUT_MS = 60_000;
-/** Long enough for a slow machine to handle what is left, and for a collector to give memory back. */
+/** Enough for a slow machine to handle the backlog and for the collector to free memory. */
 const SETTLE_TIMEOUT_MS = 120_000;
 
 export interface FloodOptions {
@@ -36,16 +36,16 @@ export interface FloodOptions {
   pushesPerSecond: number;
 }
 
-/** What a flood did to a box. Memory is the box's resident set in MB. */
+/** Results of a flood. Memory is the box's resident set in MB. */
 export interface FloodCounts {
   sent: number;
   accepted: number;
   shown: number;
-  /** How many pushes were refused, by code. */
+  /** Refused pushes by code. */
   refused: Record<string, number>;
   ended: number;
   payments: number;
-  /** Payments by how often the box announced them on its screen. */
+  /** Payments by the number of times that the box announced them. */
   announced: Record<number, number>;
   /** Payments that the box has reported. */
   reported: number;
@@ -57,7 +57,7 @@ export interface FloodCounts {
   afterMb: number;
 }
 
-/** As `eventually` of the tests, for a program that runs outside of them too. */
+/** As `eventually` of the tests, but usable outside of a test run. */
 async function until<T>(what: string, probe: () => T | Promise<T>, timeoutMs = SETTLE_TIMEOUT_MS): Promise<T> {
   const deadlineMs = performance.now() + timeoutMs;
   for (;;) {
@@ -71,7 +71,7 @@ async function until<T>(what: string, probe: () => T | Promise<T>, timeoutMs = S
 type Log = Record<string, unknown> & { event: string };
 type BoxStatus = { state: string; order: { orderId: string } | null; display: { ok: boolean } };
 
-/** An agent as it is deployed, and what it logs. */
+/** An agent as deployed, with its log. */
 class Box {
   readonly boxUrl: string;
   readonly log: Log[] = [];
@@ -153,7 +153,7 @@ async function openStand(): Promise<Stand> {
   return { box, gateway, close };
 }
 
-/** Sends pushes at the rate, and a payment each second: of every second one the order is the newest push. */
+/** Sends pushes at the rate, and one payment each second. Every second payment is for the newest push. */
 async function pourPushes(
   { gateway }: Stand,
   chance: Seeded,
@@ -186,7 +186,7 @@ async function pourPushes(
   return { sent: total, transactions };
 }
 
-/** Samples the box's memory until it is stopped; the largest. */
+/** Samples the box's memory until the returned function is called, which returns the maximum. */
 function watchMemory(box: Box): () => Promise<number> {
   const stop = new AbortController();
   const watching = (async () => {
@@ -204,8 +204,8 @@ function watchMemory(box: Box): () => Promise<number> {
 }
 
 /**
- * Floods a real agent, as its own process, with legal pushes over a real broker, and counts what came of it. Needs
- * Linux for `/proc`. Throws when the box dies, or has not handled everything after two minutes.
+ * Floods an agent in its own process with legal pushes over a real broker and counts the results. Needs Linux for `/proc`. Throws
+ * when the box dies or still has a backlog after two minutes.
  */
 export async function run(seed: number, options: FloodOptions): Promise<FloodCounts> {
   const stand = await openStand();
@@ -254,7 +254,7 @@ export async function run(seed: number, options: FloodOptions): Promise<FloodCou
   }
 }
 
-/** What a flood must not have done; empty when all is well. */
+/** Problems of a flood; empty when there were none. */
 export function problemsOf(counts: FloodCounts): string[] {
   const { payments, announced, reported, lastShown, shownAfterWithdrawal, beforeMb, afterMb } = counts;
   const problems: string[] = [];

@@ -12,11 +12,11 @@ export const TERMINAL_CODE = 'VVB000001';
 export const HOLDER = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
 const LIFETIME_MS = 300_000;
 
-/** A gateway that says what it likes to one box, and acknowledges every report. */
+/** A gateway that sends arbitrary messages to one box and acknowledges every report. */
 export class FloodingGateway {
   readonly reported = new Set<string>();
   readonly #unreported = new Map<string, DownBody>();
-  /** The newest push is the only one that the box may still show. */
+  /** Pushes not ended. The box may show only the newest one. */
   #open: string[] = [];
   readonly refused: Record<string, number> = {};
   accepted = 0;
@@ -52,7 +52,7 @@ export class FloodingGateway {
     this.#client.publish(boxTopic(TERMINAL_CODE, 'down'), sealed, { qos: 1 });
   }
 
-  /** Tells of a payment, and again at each welcome until it is reported (PROTOCOL.md, clause MSG-7). */
+  /** Sends a payment, and again at each welcome until it is reported (PROTOCOL.md, clause MSG-7). */
   pay(payment: DownBody & { type: 'payment' }): void {
     this.#unreported.set(payment.transactionId, payment);
     this.send(payment);

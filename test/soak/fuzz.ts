@@ -1,7 +1,7 @@
 import { run } from '../fuzz/run.ts';
 import type { Soak } from './soak.ts';
 
-/** Bad inputs for every decoder; see test/fuzz. */
+/** Invalid inputs for every decoder; see test/fuzz. */
 export const fuzz: Soak = {
   name: 'fuzz',
   unit: 'inputs',

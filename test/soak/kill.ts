@@ -1,7 +1,7 @@
 import { playSeries } from '../kill/series.ts';
 import type { Soak } from './soak.ts';
 
-/** Real programs, killed; see test/kill. */
+/** Kills real programs; see test/kill. */
 export const kill: Soak = {
   name: 'kill',
   unit: 'runs',

@@ -20,7 +20,7 @@ const { values, positionals } = parseArgs({
   options: {
     only: { type: 'boolean', default: false },
     runs: { type: 'string' },
-    // Other seeds each time: the tests have always the same.
+    // New seeds for each soak; the tests always use the same ones.
     seed: { type: 'string', default: `${randomInt(SEED_MIN, SEED_MAX)}` },
     lanes: { type: 'string', default: `${availableParallelism()}` },
     json: { type: 'string' },

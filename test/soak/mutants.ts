@@ -11,7 +11,7 @@ interface VitestReport {
   testResults: { assertionResults: { fullName: string; status: string; failureMessages: string[] }[] }[];
 }
 
-/** Every wrong service and box, each judged by every check: it must break its own clauses and no others. */
+/** Runs every check against every faulty service and box: each must break its own clauses and no others. */
 export const mutants: Soak = {
   name: 'mutants',
   unit: 'matrices of all mutants and all checks',

@@ -1,8 +1,8 @@
-/** Where nobody watches, a line this often is enough. */
+/** Interval of plain lines when no terminal is attached. */
 const PLAIN_EVERY_MS = 10_000;
 const TERMINAL_EVERY_MS = 100;
 
-/** Tells how far a soak is: one line that is written over on a terminal, plain lines elsewhere. */
+/** Prints progress: one live line on a terminal, plain lines elsewhere. */
 export class Progress {
   readonly #out: NodeJS.WriteStream;
   readonly #name: string;

@@ -8,7 +8,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const VITEST = resolve(ROOT, 'node_modules/vitest/vitest.mjs');
 const ARGS = [VITEST, 'run', '--config', 'test/vitest.config.ts', '--project', 'pure', '--project', 'in-process'];
 
-/** The properties of the pure and in-process tests, with other values for each seed. */
+/** Property tests of pure and in-process code, with new values for each seed. */
 export const properties: Soak = {
   name: 'properties',
   unit: 'test runs',

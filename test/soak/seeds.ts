@@ -1,9 +1,9 @@
 import type { SoakOptions, SoakResult } from './soak.ts';
 
-/** More failures say no more. */
+/** Stops after this many failures; more add no information. */
 const FAILURES_MAX = 5;
 
-/** Plays one seed after another, adds their figures up, and goes on after a failure with the next one. */
+/** Runs one seed after another and adds their figures up. A failure does not stop it. */
 export async function playSeeds(
   { amount, firstSeed, signal, progress }: SoakOptions,
   play: (seed: number) => Promise<Record<string, number>>,
@@ -18,7 +18,7 @@ export async function playSeeds(
       failures.push(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`);
     }
     progress(done + 1, `${failures.length} failures`);
-    // A turn of the loop, so that Ctrl-C is heard between two seeds.
+    // Yields to the event loop, so that Ctrl-C works between two seeds.
     await new Promise((resolve) => setImmediate(resolve));
   }
   return { figures, failures };

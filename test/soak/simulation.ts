@@ -6,7 +6,7 @@ import type { Soak } from './soak.ts';
 
 const STEPS = 100_000;
 
-/** Programs that are stopped at each of their writes; see test/simulation. */
+/** Stops programs at each of their writes; see test/simulation. */
 export const twin: Soak = {
   name: 'twin',
   unit: 'sessions',
@@ -17,7 +17,7 @@ export const twin: Soak = {
   },
 };
 
-/** Gateway and boxes on a virtual clock and a faulty network; see test/simulation. */
+/** Gateway and boxes with a virtual clock and a faulty network; see test/simulation. */
 export const simulation: Soak = {
   name: 'simulation',
   unit: `worlds of ${STEPS} steps`,

@@ -1,26 +1,25 @@
-/** What a soak is told. */
 export interface SoakOptions {
-  /** How many of its runs, sessions or seeds; for what lasts, seconds. */
+  /** Number of runs, sessions or seeds; seconds for a soak that is timed. */
   amount: number;
   firstSeed: number;
-  /** How much goes side by side, where it can. */
+  /** Number of parallel workers, if the soak supports it. */
   lanes: number;
-  /** Aborts on Ctrl-C: end what is under way and tell what was done so far. */
+  /** Aborts on Ctrl-C: end the current work and return the results so far. */
   signal: AbortSignal;
   progress(done: number, text: string): void;
 }
 
-/** What a soak found; `figures` are the rows of the table, in their order. */
+/** Results of a soak; `figures` are table rows in order. */
 export interface SoakResult {
   figures: Readonly<Record<string, number | string>>;
-  /** Each names its seed and says how to run it alone. */
+  /** Each names its seed and the command to repeat it. */
   failures: readonly string[];
 }
 
-/** A long form of a test. */
+/** A long-running variant of a test. */
 export interface Soak {
   name: string;
-  /** What `amount` counts, as `runs`. */
+  /** Unit of `amount`, for example `runs`. */
   unit: string;
   amount: number;
   run(options: SoakOptions): Promise<SoakResult>;

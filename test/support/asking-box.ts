@@ -16,7 +16,7 @@ export interface Asked {
   body: Record<string, unknown>;
 }
 
-/** A request as a box with this loopback address sends it. */
+/** Sends a request as a box with this loopback address. */
 export function askFrom(localAddress: string, url: string, method = 'GET', body?: unknown): Promise<Asked> {
   const text = body === undefined ? '' : JSON.stringify(body);
   return new Promise((resolve, reject) => {
@@ -31,7 +31,7 @@ export function askFrom(localAddress: string, url: string, method = 'GET', body?
   });
 }
 
-/** One who asks to be enrolled, as the clauses write it: the box itself, or somebody who would like to be it. */
+/** A client that asks for enrolment as the clauses say: the real box, or an impostor. */
 export class AskingBox {
   readonly code: string;
   readonly key = agreementKeyOf(systemRandom.secret(32));
@@ -66,13 +66,13 @@ export class AskingBox {
     return answer;
   }
 
-  /** How its request stands; undefined when there is none. */
+  /** State of its request; undefined when there is none. */
   async state(): Promise<EnrolmentState | undefined> {
     const { status, body } = await askFrom(this.#from, `${this.#origin}/box/v1/enrolments/${this.id}`);
     return status === 404 ? undefined : (body as EnrolmentState);
   }
 
-  /** The secret from an accepted state, if its proof is right under the code. */
+  /** The secret of an accepted request, if its proof matches the code. */
   async agree(code = this.code): Promise<string | undefined> {
     const state = await this.state();
     if (state?.state !== 'accepted') return undefined;
@@ -83,7 +83,7 @@ export class AskingBox {
   }
 }
 
-/** The status with which the gateway answers a login of this box over HTTP. */
+/** Status of the gateway's answer to a login of this box over HTTP. */
 export async function loginStatus(origin: string, terminalCode: string, secret: string): Promise<number> {
   const authorization = `Basic ${Buffer.from(`${terminalCode}:${loginOf(secret)}`).toString('base64')}`;
   const headers = { authorization, 'paybox-session': systemRandom.uuid() };

@@ -22,9 +22,9 @@ const reply = z.object({
   result: z.object({ result: z.object({ value: z.unknown().optional() }) }).optional(),
 });
 
-/** An open page in a real browser; closed, with the browser, when the test is finished. */
+/** A page in a real browser. Page and browser close at the end of the test. */
 export interface BrowserPage {
-  /** The value of a JavaScript expression in the page, once a promise that it gives is settled. */
+  /** Evaluates a JavaScript expression in the page; awaits a promise that it returns. */
   evaluate(expression: string): Promise<unknown>;
 }
 

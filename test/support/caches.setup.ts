@@ -5,8 +5,8 @@ import { join } from 'node:path';
 const COMPILED = join(import.meta.dirname, '../../node_modules/.cache/paybox-tests/node');
 
 /**
- * Gives all programs of a run two caches where nobody else can write: the letters that boxes draw for their screens,
- * gone after the run, and the code that Node has compiled, for the next run too.
+ * Gives all programs of a test run two private caches: the glyphs of box screens, deleted after the run, and Node's compile cache,
+ * kept for the next run.
  */
 export default function setup(): (() => void) | undefined {
   if (process.env.PAYBOX_GLYPH_CACHE !== undefined) return undefined;

@@ -1,6 +1,6 @@
 import type { Reporter, TestModule } from 'vitest/node';
 
-/** Prints the plain closing line `N passed, N failed, N skipped`, and names each skipped test with its reason. */
+/** Prints the closing line `N passed, N failed, N skipped`, and each skipped test with its reason. */
 export default class ClosingLine implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
     let passed = 0;

@@ -8,21 +8,21 @@ import { temporaryFolder } from './net.ts';
 
 const IMAGE_BYTES = 8 * 1_048_576;
 
-/** A small disk of its own, at `folder` until the test ends. */
+/** A small file system mounted at `folder` until the test ends. */
 export interface SmallDisk {
   readonly folder: string;
-  /** Writes until nothing more goes in. */
+  /** Fills the disk. */
   fill(): void;
-  /** Takes back what `fill` wrote. */
+  /** Deletes the filling. */
   makeRoom(): void;
-  /** Takes it away from its folder, also from under a program that uses it; it keeps what it holds. */
+  /** Unmounts it, even while a program uses it; its files stay. */
   unplug(): void;
   plugIn(how?: 'ro' | 'rw'): void;
-  /** Lets it be written again, or not; no file on it may be open for writing. */
+  /** Makes it read-only or writable; no file on it may be open for writing. */
   remount(how: 'ro' | 'rw'): void;
 }
 
-/** A disk in memory of 1 MiB. */
+/** A disk of 1 MiB in memory. */
 export async function memoryDisk(): Promise<SmallDisk> {
   const [folder, shelf] = [await temporaryFolder(), await temporaryFolder()];
   mount('-t', 'tmpfs', '-o', 'size=1m', 'paybox-test', shelf);
@@ -34,7 +34,7 @@ export async function memoryDisk(): Promise<SmallDisk> {
   });
 }
 
-/** A disk with the file system of a device, which `fail` makes read-only at once, whoever is writing. */
+/** A disk with a device's file system. `fail` makes it read-only at once, even during writes. */
 export async function deviceDisk(): Promise<SmallDisk & { fail(): void }> {
   const [folder, image] = [await temporaryFolder(), join(await temporaryFolder(), 'disk.img')];
   format(image);
@@ -43,7 +43,7 @@ export async function deviceDisk(): Promise<SmallDisk & { fail(): void }> {
   return { ...disk, fail: () => remount('abort') };
 }
 
-/** Whether to skip tests that need a disk of their own; the reason goes into the test's name. */
+/** Whether to skip tests that need their own disk; `note` has the reason for the test's name. */
 export function withoutDisks(kind: 'memory' | 'device'): { missing: boolean; note: string } {
   const folder = mkdtempSync(join(tmpdir(), 'paybox-disk-'));
   const image = `${folder}.img`;
@@ -98,7 +98,7 @@ function mount(...args: string[]): void {
   run('mount', args);
 }
 
-/** Lazily: who has a file open on it keeps that. Nothing may be mounted there. */
+/** Unmounts lazily: open files stay usable. Does nothing when nothing is mounted there. */
 function unmount(folder: string): void {
   spawnSync('umount', ['-l', folder]);
 }

@@ -23,32 +23,32 @@ export interface FakeBoxOptions {
   identity: FakeBoxIdentity;
   transport: 'mqtt' | 'http';
   sessionId?: string;
-  /** The same box in the same session, on a connection before this one. */
+  /** An earlier connection of this box in this session. */
   again?: FakeBox;
-  /** What it does about a push; shows it unless told otherwise. */
+  /** Reaction to a push; by default the box shows it. */
   onShow?: (box: FakeBox, show: DownOf<'show'>) => unknown;
-  /** What it says to show when it says hello. */
+  /** Push that the hello reports as shown. */
   shownPushId?: string;
-  /** Whether it says hello and waits for the answer; it does unless told otherwise. */
+  /** Whether it says hello and waits for the answer; true by default. */
   hello?: boolean;
 }
 
-/** A connection as a box has it, whatever the transport. */
+/** A box's connection over any transport. */
 interface Wire {
-  /** What a hello on it answers. */
+  /** Challenge that a hello on this connection answers. */
   readonly challenge: string;
   send(text: string): Promise<void>;
-  /** Goes as a power cut would: without a word. */
+  /** Disconnects without any message, as in a power cut. */
   vanish(): void;
   close(): Promise<void>;
 }
 
-/** A box that speaks the messages of PROTOCOL.md strictly; anything else from the gateway fails the test. */
+/** A box that follows PROTOCOL.md strictly. Any invalid message of the gateway fails the test. */
 export class FakeBox {
   readonly sessionId: string;
   readonly received: DownMessage[] = [];
   readonly faults: unknown[] = [];
-  /** Signs of life that it gave, and those that were answered. */
+  /** `alive` messages that it sent, and those that were answered. */
   readonly alive: string[] = [];
   readonly heard: string[] = [];
   readonly #identity: FakeBoxIdentity;
@@ -69,11 +69,11 @@ export class FakeBox {
     this.#wire = wire;
   }
 
-  /** Takes what came from the gateway; called by the wire. */
+  /** Handles a message of the gateway. */
   take(text: string): void {
     try {
       const decoded = this.seal.open(text);
-      // On MQTT the agents of a box share its topic.
+      // On MQTT all agents of a box share its topic.
       if (!decoded.ok && decoded.code === 'WRONG_SESSION') return;
       if (!decoded.ok) throw new Error(`${decoded.code}: ${decoded.reason}: ${text}`);
       const payload = JSON.parse(Buffer.from(text.split('.')[1] ?? '', 'base64url').toString('utf8'));
@@ -93,7 +93,7 @@ export class FakeBox {
     await this.sendText(this.sealed(message));
   }
 
-  /** A message as it goes over the wire, numbered as the next one, whatever it says. */
+  /** Encodes and signs a message, even an invalid one, with the next number. */
   sealed(message: object): string {
     return this.seal.seal(message as UpMessage, this.#wire?.challenge ?? '');
   }
@@ -103,7 +103,7 @@ export class FakeBox {
     await this.#wire.send(text);
   }
 
-  /** As a box that shows nothing, unless told what it shows. */
+  /** Says hello; reports no push as shown by default. */
   hello(change: Partial<FakeBoxIdentity> = {}, shownPushId: string | null = null): Promise<void> {
     const { terminalCode, serialNumber } = { ...this.#identity, ...change };
     const version = { agentVersion: 'fake', display: 'fake', shownPushId };
@@ -115,7 +115,7 @@ export class FakeBox {
     await this.send({ type: 'shown', pushId });
   }
 
-  /** The `nth` message of a type that came, from 1; waits for it. */
+  /** Waits for the `nth` message of a type, counted from 1. */
   async next<T extends DownMessage['type']>(type: T, nth = 1): Promise<DownOf<T>> {
     return eventually(`message ${nth} of type ${type} to ${this.#identity.terminalCode}`, () => this.of(type)[nth - 1]);
   }
@@ -133,7 +133,7 @@ export class FakeBox {
   }
 }
 
-/** Connects a fake box; it is closed, and its faults fail the test, when the test ends. */
+/** Connects a fake box. At the end of the test it is closed, and its faults fail the test. */
 export async function connectFakeBox(options: FakeBoxOptions): Promise<FakeBox> {
   const box = new FakeBox(options);
   onTestFinished(async () => {
@@ -208,9 +208,9 @@ async function overHttp(box: FakeBox, { gateway, identity }: FakeBoxOptions): Pr
     });
     stream.end();
   });
-  // In real time, also where the gateway's clock is virtual: there a test says itself that the box is alive.
+  // In real time even when the gateway's clock is virtual: such a test sends `alive` itself.
   const alive = setInterval(() => {
-    // A gateway that is gone ends the stream too.
+    // Fails when the gateway has gone, which also ends the stream.
     box.send({ type: 'alive' }).catch(() => undefined);
   }, BOX_ALIVE_MS);
   stream.once('close', () => clearInterval(alive));

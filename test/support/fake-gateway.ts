@@ -15,12 +15,12 @@ export const IDENTITY = {
   secret: 'Sample-box-secret-known-to-all',
 };
 
-/** A message to a box in a session of it, stamped as a gateway does. */
+/** A message to a box in one of its sessions, with id and time as from a gateway. */
 export function down(body: DownBody, sessionId: string = randomUUID()): DownMessage {
   return { v: 1, id: randomUUID(), sentAtMs: Date.now(), sessionId, ...body };
 }
 
-/** A gateway as a broker and HTTP stand-in that takes nothing off protocol: what it objects to is in `faults`. */
+/** A stand-in for the gateway's broker or HTTP server. It accepts no protocol violation and lists those in `faults`. */
 interface Fake {
   readonly received: UpMessage[];
   readonly faults: string[];
@@ -98,7 +98,7 @@ export async function fakeBroker() {
   };
 }
 
-/** A real HTTP server that holds the gateway's side of PROTOCOL.md, clause BOX-HTTP. */
+/** A real HTTP server with the gateway's part of PROTOCOL.md, clause BOX-HTTP. */
 export async function fakeHttpGateway() {
   const received: UpMessage[] = [];
   const faults: string[] = [];
@@ -155,11 +155,11 @@ export async function fakeHttpGateway() {
     streams,
     sockets,
     url: `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`,
-    /** Writes to every open stream, as it is. */
+    /** Writes raw text to every open stream. */
     write: (text: string) => {
       for (const stream of streams.values()) stream.write(text);
     },
-    /** Requests that this takes are answered by it. */
+    /** Lets `handler` answer requests first. */
     answerWith: (handler: typeof answer) => {
       answer = handler;
     },

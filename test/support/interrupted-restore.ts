@@ -1,8 +1,8 @@
 /**
- * A program that restores a backup into a folder and interrupts itself at an operation on the files of that folder:
- * `kill` ends the process before operation `n`; `fail` lets operation 1, then 2, … fail as a full disk does, each in a
- * new copy of the folder; `snapshots` copies the folder before each operation, as a killed process would leave it.
- * `fail` prints a line of JSON for each operation: the error, or null once the restore got through.
+ * A program that restores a backup into a folder and interrupts itself at a file operation in that folder. `kill` ends the process
+ * before operation `n`. `fail` makes operation 1, then 2, … fail as on a full disk, each in a new copy of the folder, and prints
+ * one JSON line for each: the error, or null once the restore succeeded. `snapshots` copies the folder before each operation, as a
+ * killed process would leave it.
  */
 import fs, { cpSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -18,7 +18,7 @@ export interface Interruption {
   how: 'kill' | 'fail' | 'snapshots';
   /** For `kill`. */
   n: number;
-  /** For `fail` and `snapshots`: gets a folder for each operation, named by its number. */
+  /** For `fail` and `snapshots`: gets a numbered folder for each operation. */
   out: string;
 }
 

@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Seconds of the files that take longest, for a machine on which they have not run before; the names without `test/` and `.test.ts`. */
+/** Durations in seconds of the slowest files, for a machine without own measurements; names without `test/` and `.test.ts`. */
 export const SECONDS: Readonly<Record<string, number>> = {
   'e2e/links': 124,
   'bench/faults-library': 119,
@@ -31,12 +31,12 @@ export const SECONDS: Readonly<Record<string, number>> = {
   'display/drivers.contract': 24,
   'display/scan': 20,
 };
-/** Of a file that is not among them, and that has not run here before. */
+/** Assumed for files that are not listed and have no measurement. */
 const SECONDS_OF_OTHERS = 1;
 
 const nameOf = (file: string) => file.replace(/^test\//, '').replace(/\.test\.ts$/, '');
 
-/** Starts the files first that take longest, so that no worker ends long after the others. */
+/** Starts the slowest files first, so that no worker ends long after the others. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const secondsOf = (file: TestSpecification) => {

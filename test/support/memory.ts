@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Bytes that this process really keeps: its heap and its buffers after a full collection. */
+/** Bytes in use by this process after a full collection: heap and buffers. */
 export function keptBytes(): number {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;

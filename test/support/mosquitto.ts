@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** The topic rights of clause TOP-3, as an external broker is told them. */
+/** Topic rights of clause TOP-3 for an external broker. */
 const ACL = `user gateway
 topic readwrite paybox/v1/#
 
@@ -12,7 +12,7 @@ pattern write paybox/v1/boxes/%u/presence
 pattern read paybox/v1/gateway/presence
 `;
 
-/** Writes the configuration of a Mosquitto that knows these logins into `folder`; its file. */
+/** Writes a Mosquitto configuration with these logins into `folder`; returns its file. */
 export async function writeMosquittoConfig(
   folder: string,
   port: number,

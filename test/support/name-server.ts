@@ -3,10 +3,10 @@ import { onTestFinished } from 'vitest';
 
 const [A, AAAA] = [1, 28];
 
-/** What a name has: addresses, `unknown` (NXDOMAIN), or `silent`, as is any name that is not told. */
+/** Answer for a name: addresses, `unknown` (NXDOMAIN), or `silent`, which is also the default. */
 export type Zone = Record<string, { v4?: string; v6?: string; ttl?: number } | 'unknown' | 'silent'>;
 
-/** A real name server on loopback, written without the project's code; `asked` holds the names, once for each question. */
+/** A real name server on loopback, written without the project's code. `asked` lists the name of each question. */
 export async function startNameServer(zone: Zone, at: { host?: string; port?: number } = {}) {
   const { host = '127.0.0.1', port = 0 } = at;
   const asked: string[] = [];
@@ -54,7 +54,7 @@ function recordOf(type: number, address: string, ttl: number): Buffer {
   return Buffer.concat([head, data]);
 }
 
-/** Of an address with at most one `::`. */
+/** Bytes of an IPv6 address with at most one `::`. */
 function ipv6(address: string): Buffer {
   const [left = '', right = ''] = address.split('::');
   const words = (part: string) => part.split(':').filter((it) => it !== '');

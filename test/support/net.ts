@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 
-/** A TCP port on loopback that was free a moment ago. */
+/** A free TCP port on loopback. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -15,14 +15,14 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** A new empty folder that is gone after the test. */
+/** A new empty folder that is deleted after the test. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'paybox-test-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   return folder;
 }
 
-/** Waits until `probe` gives something other than undefined or false; fails after `timeoutMs` with `what`. */
+/** Waits until `probe` returns something other than undefined or false; after `timeoutMs` fails with `what`. */
 export async function eventually<T>(
   what: string,
   probe: () => T | undefined | false | Promise<T | undefined | false>,

@@ -5,35 +5,35 @@ import { eventually, freePort } from './net.ts';
 import { findProgram, PROGRAMS } from './programs.ts';
 import type { Seeded } from './seeded.ts';
 
-/** How IP packets fare on their way, both ways alike. */
+/** Conditions of the network path, for both directions. */
 export interface Weather {
   delayMs: number;
-  /** Give or take. */
+  /** Deviation up or down. */
   jitterMs: number;
-  /** The share of packets that overtake the others: they are not delayed. */
+  /** Share of packets that are not delayed and so overtake others. */
   reordered: number;
   lost: number;
 }
 
 export const FAIR: Weather = { delayMs: 0, jitterMs: 0, reordered: 0, lost: 0 };
 
-/** A network namespace that this one reaches in two ways: through bad weather, and by a clean cable to look at it. */
+/** A network namespace with two paths to this one: an impaired path, and a clean path for observation. */
 export interface FarPlace {
-  /** Where programs in the namespace find this machine, through the weather. */
+  /** This machine's address in the namespace, over the impaired path. */
   readonly here: string;
-  /** Where this machine finds them, by the clean cable. */
+  /** The namespace's address on this machine, over the clean path. */
   readonly there: string;
-  /** A command line that runs there. */
+  /** Builds a command line that runs in the namespace. */
   command(program: string, args: readonly string[]): { command: string; args: string[] };
   weather(weather: Weather): void;
-  /** Nothing passes any more, and nobody is told. */
+  /** Drops all packets silently from now on. */
   cut(): void;
-  /** Packets that were carried, and that were lost. */
+  /** Packets carried and lost. */
   counts(): { carried: number; lost: number };
   close(): Promise<void>;
 }
 
-/** Why there can be no namespaces with bad weather here; `undefined` where there can. */
+/** Why network namespaces cannot be used here; `undefined` when they can. */
 export function whyNoNamespaces(): string | undefined {
   if (process.getuid?.() !== 0) return 'not root';
   const missing = [PROGRAMS.ip, PROGRAMS.socat].filter((program) => findProgram(program) === undefined);
@@ -48,8 +48,8 @@ function ip(...args: string[]): void {
 }
 
 /**
- * Makes a namespace. Its packets leave through a TUN device at each end, which socat turns into datagrams; a relay in
- * this process delays, reorders and loses them, so that no kernel needs a module for it and a seed repeats it.
+ * Makes a namespace. Its packets leave through a TUN device at each end, which socat converts to datagrams. A relay in this process
+ * delays, reorders and drops them: this needs no kernel module, and a seed repeats it.
  */
 export async function openFarPlace(chance: Seeded): Promise<FarPlace> {
   const number = process.pid % 250;
@@ -98,7 +98,7 @@ export async function openFarPlace(chance: Seeded): Promise<FarPlace> {
   }
 }
 
-/** A TUN device whose packets are the datagrams of an end of the relay; what takes it away again. */
+/** Opens a TUN device whose packets are the datagrams of one end of the relay; returns its close function. */
 async function startTun(device: string, { port, peerPort }: End): Promise<() => Promise<void>> {
   const tun = `TUN,tun-name=${device},iff-no-pi,tun-type=tun`;
   const datagrams = `UDP4:127.0.0.1:${port},bind=127.0.0.1:${peerPort}`;
@@ -111,7 +111,7 @@ async function startTun(device: string, { port, peerPort }: End): Promise<() => 
   };
 }
 
-/** Carries datagrams between two ports as the weather allows. */
+/** Relays datagrams between two ports under the current conditions. */
 async function startRelay(chance: Seeded) {
   let weather = FAIR;
   const counts = { carried: 0, lost: 0 };
@@ -150,7 +150,7 @@ async function startRelay(chance: Seeded) {
 interface End {
   socket: Socket;
   port: number;
-  /** Where its packets come from and go to. */
+  /** Port of the peer. */
   peerPort: number;
 }
 

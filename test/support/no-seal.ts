@@ -1,7 +1,7 @@
 import type { TransportIo } from '../../src/agent/contract.ts';
 import { decodeDown, encode } from '../../src/protocol/codec.ts';
 
-/** No seal at all: what goes over the wire is the message, so that tests of the wire can read and write it. */
+/** Sends messages unsigned, so that tests of a transport can read and write them. */
 export const NO_SEAL: TransportIo['seal'] = {
   seal: (message) => encode(message),
   open: (bytes) => {

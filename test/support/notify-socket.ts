@@ -3,17 +3,17 @@ import { eventually } from './net.ts';
 import { run } from './processes.ts';
 import { PROGRAMS, without } from './programs.ts';
 
-/** A service manager's end of sd_notify(3): a unix datagram socket. */
+/** The service manager's side of sd_notify(3): a unix datagram socket. */
 export interface NotifySocket {
-  /** Every assignment that has come, in order, as `READY=1`. */
+  /** Every assignment received, in order, for example `READY=1`. */
   received(): string[];
-  /** Waits until one has come that is, or matches, `assignment`. */
+  /** Waits until an assignment equal to or matching `assignment` has come. */
   until(assignment: string | RegExp): Promise<void>;
 }
 
 export const notifySocketNeeds = without(PROGRAMS.perl);
 
-/** Prints what comes, a line an assignment. Files that come with it, as those of a barrier, are closed. */
+/** Prints one assignment per line. Closes file descriptors sent along, as those of a barrier. */
 const LISTENER = [
   '-MSocket',
   '-e',
@@ -46,8 +46,8 @@ export async function notifySocket(address: string): Promise<NotifySocket> {
 }
 
 /**
- * Runs a command as systemd does with `OpenFile=<path>:notify`: file 3 is a socket connected to `path`, named in the
- * environment together with the process.
+ * Runs a command as systemd does with `OpenFile=<path>:notify`: file descriptor 3 is a socket connected to `path`, described in the
+ * environment with the process id.
  */
 export const OPEN_FILE = [
   '-MSocket',

@@ -4,7 +4,7 @@ import { findProgram, PROGRAMS } from './programs.ts';
 
 const TIMEOUT_MS = 20_000;
 
-/** Runs `openssl` to its end with `input`; it is killed by its own id when it does not end. */
+/** Runs `openssl` to its end with `input`; kills it by its own id when it hangs. */
 export async function openssl(
   args: readonly string[],
   input: Uint8Array | string = '',

@@ -8,7 +8,7 @@ export interface ReceivedCallback {
   body: Record<string, unknown>;
 }
 
-/** A partner's transaction-sync endpoint of the test's own, written without the project's schemas. */
+/** A partner's transaction-sync endpoint, written without the project's schemas. */
 export async function startPartnerServer(): Promise<{ url: string; received: ReceivedCallback[] }> {
   const received: ReceivedCallback[] = [];
   const server = createServer(async (request, response) => {

@@ -10,26 +10,26 @@ import { findProgram, PROGRAMS } from './programs.ts';
 const USER = 'paybox';
 const PASSWORD = 'postgres-secret';
 
-/** A PostgreSQL server with a data folder of its own, on a free port of loopback. */
+/** A PostgreSQL server with its own data folder on a free loopback port. */
 export interface PostgresServer {
   port: number;
   password: string;
-  /** Makes an empty database; its address, with user and password. */
+  /** Makes an empty database; returns its address with user and password. */
   database(): Promise<string>;
-  /** Runs one statement in the database that is meant, as a superuser. */
+  /** Runs one statement in this database as superuser. */
   run(databaseUrl: string, sql: string): Promise<Record<string, unknown>[]>;
-  /** Starts it again on the same port and folder, and waits until it answers. */
+  /** Starts it again on the same port and folder; waits until it answers. */
   start(): Promise<void>;
-  /** Ends it as a stop of the machine does: SIGINT ends every connection, SIGKILL or SIGQUIT is a crash. */
+  /** Stops it. SIGINT ends every connection, as a stop of the machine; SIGKILL or SIGQUIT is a crash. */
   stop(signal?: NodeJS.Signals): Promise<void>;
-  /** Ends it and deletes its folder. */
+  /** Stops it and deletes its folder. */
   remove(): Promise<void>;
 }
 
-/** No test cuts the power, so nothing needs to reach the disk: a server that is killed loses nothing. */
+/** Tests never cut the power, so data need not reach the disk: killing the server loses nothing. */
 const NO_SYNC = ['-c', 'fsync=off', '-c', 'full_page_writes=off'];
 
-/** Starts a server. It refuses to run as root, so root starts it as the user postgres. */
+/** Starts a server, as user postgres when run by root, because PostgreSQL refuses to run as root. */
 export async function startPostgres(): Promise<PostgresServer> {
   const bin = dirname(findProgram(PROGRAMS.postgres) ?? '');
   const as = process.getuid?.() === 0 ? userOf('postgres') : undefined;

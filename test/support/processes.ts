@@ -8,15 +8,15 @@ import { eventually } from './net.ts';
 export const CLI = resolve(import.meta.dirname, '../../src/cli.js');
 const STOP_TIMEOUT_MS = 10_000;
 
-/** A child process whose output is kept, for the message of a failing test. */
+/** A child process; its output is kept for the message of a failing test. */
 export interface Running {
   child: ChildProcess;
   output(): string;
-  /** Sends the signal and waits for the end; the exit code, or the signal's name. */
+  /** Sends the signal and waits for the end. Returns the exit code or the signal's name. */
   stop(signal?: NodeJS.Signals): Promise<number | string>;
 }
 
-/** Starts a program; it is killed by its own id when the test ends. */
+/** Starts a program; it is killed by its own id at the end of the test. */
 export function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
   const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   const chunks: string[] = [];
@@ -41,7 +41,7 @@ export function run(command: string, args: readonly string[], env: NodeJS.Proces
   return { child, output: () => chunks.join(''), stop };
 }
 
-/** Starts `paybox …` as a user would, on the host's own Node. */
+/** Starts `paybox …` on the host's own Node, as a user would. */
 export function paybox(...args: string[]): Running {
   return run(CLI, args);
 }
@@ -53,7 +53,7 @@ export async function payboxToEnd(...args: string[]): Promise<{ code: number | s
   return { code: running.child.exitCode ?? 'killed', output: running.output() };
 }
 
-/** The content of a ready file, once it is there; fails with the program's output when the program ends before. */
+/** Waits for a ready file and returns its content. Fails with the program's output when the program ends first. */
 export async function readyFile<T>(file: string, running: Running): Promise<T> {
   return eventually(
     `ready file ${file}`,
@@ -66,7 +66,7 @@ export async function readyFile<T>(file: string, running: Running): Promise<T> {
   );
 }
 
-/** The ids of programs that run and were started with a file in this folder. */
+/** Ids of running programs that were started with a file of this folder. */
 export async function programsIn(folder: string): Promise<number[]> {
   const pids = (await readdir('/proc')).map(Number).filter((pid) => pid > 0);
   const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));

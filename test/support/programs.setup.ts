@@ -6,7 +6,7 @@ export default function setup(): void {
   installPrograms(Object.values(PROGRAMS));
 }
 
-/** Installs the programs that tests need, where that is possible: as root on Debian. Elsewhere their tests skip by name. */
+/** Installs missing programs for tests when run as root on Debian. Elsewhere tests without their program are skipped by name. */
 export function installPrograms(programs: readonly Program[]): void {
   const missing = programs.filter((program) => findProgram(program) === undefined);
   const canInstall = process.getuid?.() === 0 && existsSync('/etc/debian_version');

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { globSync } from 'node:fs';
 
-/** A program beyond npm that some test needs, and the Debian package that holds it. */
+/** A program outside npm that a test needs, and its Debian package. */
 export interface Program {
   command: string;
   debianPackage: string;
@@ -26,10 +26,10 @@ export const PROGRAMS = {
   systemd: { command: 'systemd-analyze', debianPackage: 'systemd' },
 } as const satisfies Record<string, Program>;
 
-/** Where Debian puts daemons too, which is not on every user's PATH; each PostgreSQL is in a folder of its own. */
+/** Folders of daemons that may be missing in PATH; each PostgreSQL version has its own folder. */
 const DAEMON_FOLDERS = ['/usr/sbin', '/sbin', '/usr/lib/postgresql/*/bin'];
 
-/** The path of the program, or `undefined` where it is not installed. */
+/** Path of the program; `undefined` when it is not installed. */
 export function findProgram(program: Program): string | undefined {
   const PATH = [process.env.PATH ?? '', ...globSync(DAEMON_FOLDERS)].join(':');
   const found = spawnSync('sh', ['-c', `command -v ${program.command}`], {
@@ -39,7 +39,7 @@ export function findProgram(program: Program): string | undefined {
   return found.status === 0 ? found.stdout.trim() : undefined;
 }
 
-/** Whether to skip tests that need the program; the reason goes into the test's name. */
+/** Whether to skip tests that need the program; `note` has the reason for the test's name. */
 export function without(program: Program): { missing: boolean; note: string } {
   const missing = findProgram(program) === undefined;
   return {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Properties are tried with the same values each time; PAYBOX_PROPERTY_SEED makes others, as the soak does. */
+/** Property tests use the same values each time; PAYBOX_PROPERTY_SEED selects others, as the soak does. */
 fc.configureGlobal({ seed: Number(process.env.PAYBOX_PROPERTY_SEED ?? 1) });
 
 export { fc };

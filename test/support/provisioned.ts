@@ -8,7 +8,7 @@ import { temporaryFolder } from './net.ts';
 
 export const BOXES = [1, 2].map((n) => ({ terminalCode: `VVB00000${n}`, serialNumber: `VVB90000${n}` }));
 
-/** What `paybox provision` makes for this machine and two boxes, in a folder that is gone after the test. */
+/** The output of `paybox provision` for this machine and two boxes, in a folder deleted after the test. */
 export async function provisioned(mqttPort = 8883, httpPort = 8443) {
   const path = join(await temporaryFolder(), 'made');
   const folder = new ProvisionFolder(path, systemClock.wallMs(), systemRandom);
@@ -22,7 +22,7 @@ export async function provisioned(mqttPort = 8883, httpPort = 8443) {
     text,
     at,
     authority: async (): Promise<Credential> => ({ cert: await text('ca.pem'), key: await text('ca-key.pem') }),
-    /** Box `n` as it is configured, its secret and where its files are. */
+    /** Configuration of box `n` with its secret and its files. */
     box: async (n: 1 | 2) => {
       const terminalCode = `VVB00000${n}`;
       const own = folder.boxFolder(terminalCode);

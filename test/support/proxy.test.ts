@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from './net.ts';
 import { startProxy } from './proxy.ts';
 
-/** What an end of a connection has seen. */
+/** Records what one end of a connection observes. */
 function watch(socket: Socket) {
   const seen = { text: '', ended: false, error: '', closed: false };
   socket.on('data', (bytes) => (seen.text += String(bytes)));

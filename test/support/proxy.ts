@@ -1,28 +1,28 @@
 import { connect, createServer, type Socket } from 'node:net';
 
-/** A way through the proxy: `up` from who dials to who listens, `down` back. */
+/** A direction through the proxy: `up` from the client to the listener, `down` back. */
 export type Way = 'up' | 'down';
 
 const BOTH: readonly Way[] = ['up', 'down'];
-/** What a way holds before it reads no more, so that a sender behind a stalled way feels it as on a real network. */
+/** Buffer limit of a direction. Beyond it the proxy stops reading, so that the sender feels backpressure as on a real network. */
 const HELD_BYTES_MAX = 65_536;
-/** A throttled way writes this often. */
+/** Write interval of a throttled direction. */
 const THROTTLE_SLICE_MS = 20;
 
-/** How a way through the proxy is just now. */
+/** Current conditions of a direction. */
 interface Weather {
   stalled: boolean;
   delayMs: () => number;
   bytesPerSecond: number;
 }
 
-/** Bytes, or the end of them, on their way. */
+/** Bytes, or the end of the stream, in transit. */
 interface Item {
   dueMs: number;
   bytes: Buffer | 'end' | 'reset';
 }
 
-/** One way of one connection: everything that enters leaves in order, as its weather allows. */
+/** One direction of one connection. Data leaves in order, as its conditions allow. */
 class Pipe {
   readonly #from: Socket;
   readonly #to: Socket;
@@ -31,7 +31,7 @@ class Pipe {
   #heldBytes = 0;
   #freeMs = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** Passes nothing for ever. */
+  /** Passes nothing ever again. */
   #dead = false;
 
   constructor(from: Socket, to: Socket, weather: Weather) {
@@ -49,17 +49,17 @@ class Pipe {
     this.#dead = true;
     this.#items.length = 0;
     clearTimeout(this.#timer);
-    // What still comes is read and lost, or its sender would never be seen to end.
+    // Keep reading and discard, or the sender's end would go unnoticed.
     this.#from.resume();
   }
 
-  /** Ends this way now, whatever it holds. */
+  /** Ends this direction at once and drops its buffer. */
   end(): void {
     this.kill();
     this.#to.end();
   }
 
-  /** Passes on what is due; called again whenever the weather changes. */
+  /** Passes on due data; called whenever the conditions change. */
   flush(): void {
     clearTimeout(this.#timer);
     for (;;) {
@@ -110,31 +110,31 @@ interface Cable {
   down: Pipe;
 }
 
-/** A cable in the way of TCP connections that can be made as bad as real ones are. */
+/** A TCP proxy that simulates network faults. */
 export interface TcpProxy {
   readonly port: number;
-  /** Connections that are open now. */
+  /** Number of open connections. */
   readonly open: number;
-  /** Connections that there have been. */
+  /** Number of connections so far. */
   readonly dialled: number;
-  /** Holds every byte, and every end of a connection too, as a network does that is gone; all connections, new ones too. */
+  /** Holds back all bytes and connection ends, as an unreachable network does, for open and new connections. */
   stall(ways?: readonly Way[]): void;
-  /** Lets go what is held. */
+  /** Releases everything held back. */
   resume(ways?: readonly Way[]): void;
-  /** The open connections pass nothing ever again and neither end is told; new ones work. As a NAT that forgot them. */
+  /** Open connections silently pass nothing ever again; new ones work. Simulates a NAT that dropped its entries. */
   abandon(): void;
   /** Resets the open connections at both ends. */
   cut(): void;
-  /** Ends one way of the open connections: who reads there sees an end, and can still be heard. */
+  /** Ends one direction of the open connections: the reader there sees the end but can still send. */
   halfClose(way: Way): void;
-  /** Delays what comes from here on, each piece by `ms` give or take `jitterMs`; the order stays, as it does in TCP. */
+  /** Delays each new piece by `ms` ± `jitterMs`; order is kept, as in TCP. */
   delay(ms: number, jitterMs?: number, ways?: readonly Way[]): void;
-  /** Infinity takes the limit away. */
+  /** Infinity removes the limit. */
   throttle(bytesPerSecond: number, ways?: readonly Way[]): void;
   close(): Promise<void>;
 }
 
-/** Starts a proxy on a free port of loopback to `target`, which is dialled anew for each connection. */
+/** Starts a proxy to `target` on a free loopback port. Each connection dials `target` anew. */
 export async function startProxy(target: { port: number; host?: string }): Promise<TcpProxy> {
   const fair = (): Weather => ({ stalled: false, delayMs: () => 0, bytesPerSecond: Number.POSITIVE_INFINITY });
   const weather: Record<Way, Weather> = { up: fair(), down: fair() };

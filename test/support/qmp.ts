@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 
 const QMP_TIMEOUT_MS = 10_000;
 
-/** Runs one command of QEMU's monitor on a connection of its own. */
+/** Runs one QEMU monitor command on its own connection. */
 export async function monitor(path: string, name: string, args: object): Promise<void> {
   const socket = connect(path);
   socket.setTimeout(QMP_TIMEOUT_MS, () => socket.destroy(new Error(`no answer to ${name}`)));

@@ -2,10 +2,10 @@ import { decode as decodePng } from 'fast-png';
 import jsqrModule from 'jsqr';
 import decodeQr from 'qr/decode.js';
 
-// The module is CommonJS: its function is the default of its default.
+// CommonJS interop: the function is the default of the default export.
 const jsqr = jsqrModule.default;
 
-/** What two decoders, which share no code with each other or with the encoder, read in a PNG file of 8 bits a channel. */
+/** Text that two decoders read in a PNG of 8 bits per channel. They share no code with each other or with the encoder. */
 export function decodeQrTwice(png: Uint8Array): [string, string | undefined] {
   const { width, height, channels, data } = decodePng(png);
   const rgba = new Uint8ClampedArray(width * height * 4).fill(255);

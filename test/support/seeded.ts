@@ -1,18 +1,18 @@
 import { seededRandom } from '../../src/lib/random.ts';
 
-/** Chance that is the same for the same seed. */
+/** Random choices that a seed repeats. */
 export interface Seeded {
   /** A number in [0, 1). */
   fraction(): number;
   /** A whole number in [0, limit). */
   below(limit: number): number;
-  /** True this `share` (0 to 1) of the times. */
+  /** True with this probability (0 to 1). */
   chance(share: number): boolean;
-  /** One of the choices, each as often as its weight says. */
+  /** One of the choices, with probability proportional to its weight. */
   weighted<T>(choices: readonly (readonly [weight: number, choice: T])[]): T;
 }
 
-/** Small, even, and enough for choosing what a test does next. */
+/** A small generator with even distribution, good enough for choosing test actions. */
 export function seeded(seed: number): Seeded {
   const { fraction } = seededRandom(seed);
   return {

@@ -3,7 +3,7 @@ import type { Reporter, TestModule } from 'vitest/node';
 
 const FILES_MAX = 20;
 
-/** Prints the files that took longest, with the seconds of their tests and those of what they import. */
+/** Prints the slowest files with the seconds of their tests and of their imports. */
 export default class SlowestFiles implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const rows = modules.map((module) => {

@@ -4,12 +4,12 @@ import { temporaryFolder } from './net.ts';
 import { type PostgresServer, startPostgres } from './postgres.ts';
 import { PROGRAMS, without } from './programs.ts';
 
-/** What the store of a gateway can be on. */
+/** A database engine for a gateway's store. */
 export interface Engine {
-  /** For the names of tests; with the reason where it cannot be had here. */
+  /** For test names; includes the reason when it is not available. */
   name: string;
   missing: boolean;
-  /** To be called in a `describe`: gives a function that makes a place for a store in which nothing is yet. */
+  /** Call it inside a `describe`. Returns a function that makes a place for an empty store. */
   places(): () => Promise<StorePlace>;
 }
 

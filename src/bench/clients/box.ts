@@ -15,18 +15,21 @@ const boxStatus = z.looseObject({
 
 const ANNOUNCEMENTS = /^paybox_box_announcements_total (\d+)$/m;
 
-/** A box's `/status`, of which other makers' may hold more or less. */
+/** The `/status` of a box. Boxes of other makers may report more or fewer fields. */
 export type BoxStatus = z.output<typeof boxStatus>;
 
-/** A box as everybody may speak to it: over its own pages. */
+/** A client of a box's own HTTP pages. */
 export class BoxClient {
   readonly terminalCode: string;
   readonly serialNumber: string;
-  /** The origin of its pages. */
+  /** Origin of the box's pages. */
   readonly url: string;
   readonly #headers: Record<string, string>;
 
-  /** `url` is the origin of its pages, as `http://127.0.0.1:8810`; `token` its `http.token` (PROTOCOL.md, threat THR-30). */
+  /**
+   * `url` is the origin of the box's pages, for example `http://127.0.0.1:8810`; `token` is its `http.token` (PROTOCOL.md, threat
+   * THR-30).
+   */
   constructor(url: string, identity: { terminalCode: string; serialNumber: string }, token?: string) {
     this.url = url.replace(/\/+$/, '');
     this.#headers = authorizationHeader(token);
@@ -34,7 +37,7 @@ export class BoxClient {
     this.serialNumber = identity.serialNumber;
   }
 
-  /** Asks the box who it is. Throws MissingPeerError when no box answers there, ConfigError when it wants another token. */
+  /** Asks a box for its identity. Throws MissingPeerError when no box answers, ConfigError when the token is wrong. */
   static async find(url: string, token?: string): Promise<BoxClient> {
     const { terminalCode, serialNumber } = await new BoxClient(
       url,
@@ -45,8 +48,8 @@ export class BoxClient {
   }
 
   /**
-   * Throws MissingPeerError when it is off, ConfigError when it wants another token, as all here do, and PayboxError when
-   * it answers what is no status.
+   * Throws MissingPeerError when the box is off, ConfigError when the token is wrong (as all methods here do), and PayboxError when
+   * the answer is not a valid status.
    */
   async status(): Promise<BoxStatus> {
     const url = `${this.url}/status`;
@@ -60,7 +63,7 @@ export class BoxClient {
     return body.toString('utf8');
   }
 
-  /** What its display shows, as a PNG file; undefined before there is anything. */
+  /** The display's content as a PNG file; undefined before the first frame. */
   async picture(): Promise<Uint8Array | undefined> {
     const { status, body } = await this.#ask(`${this.url}/screen.png`);
     return status === 200 ? body : undefined;
@@ -72,20 +75,20 @@ export class BoxClient {
     if (status !== 204) throw new PayboxError('REFUSED', `${url} answered ${status}`, { severity: 'fatal' });
   }
 
-  /** How many payments it has announced since it started; undefined for one that does not count them. */
+  /** Number of payments announced since the box started; undefined for a box that does not count them. */
   async announcements(): Promise<number | undefined> {
     const { status, body } = await this.#ask(`${this.url}/metrics`);
     const [, count] = (status === 200 && ANNOUNCEMENTS.exec(body.toString('utf8'))) || [];
     return count === undefined ? undefined : Number(count);
   }
 
-  /** The faults that stand; undefined where none can be ordered. */
+  /** Active faults; undefined for a box that takes no fault orders. */
   async faults(): Promise<StandingFault[] | undefined> {
     const url = `${this.url}/_mock/${FAULTS}`;
     return standingIn(url, await this.#ask(url));
   }
 
-  /** Throws PayboxError when the box refuses. What it orders is said in the address: a box takes no bodies. */
+  /** Throws PayboxError when the box refuses. The order is in the query string, because a box accepts no request bodies. */
   async orderFault({ fault, seconds, times, chance, seed }: FaultOrder): Promise<StandingFault> {
     const how = new URLSearchParams();
     for (const [key, value] of Object.entries({ seconds, times, chance, seed })) {
@@ -95,13 +98,13 @@ export class BoxClient {
     return orderedFault(url, await this.#ask(url, 'POST'));
   }
 
-  /** One that is over is ended already. */
+  /** Succeeds also for a fault that is already over. */
   async endFault(id: string): Promise<void> {
     const url = `${this.url}/_mock/${FAULTS}/${encodeURIComponent(id)}`;
     endedFault(url, await this.#ask(url, 'DELETE'));
   }
 
-  /** Hears each status that the box tells of by itself, until the signal or the box ends it. */
+  /** Calls `onStatus` with each status event until the signal aborts or the box ends the stream. */
   async watch(onStatus: (status: unknown) => void, signal: AbortSignal): Promise<void> {
     const url = `${this.url}/events`;
     const response = await fetch(url, { headers: this.#headers, signal });

@@ -4,24 +4,24 @@ import type { HttpAnswer } from '../../lib/http-client.ts';
 import { type StandingFault, standingFault } from '../../protocol/faults.ts';
 import { jsonOf } from './http.ts';
 
-/** Where gateways and boxes take orders for faults, below `/_mock/` (PROTOCOL.md, clause FLT). */
+/** Path below `/_mock/` where gateways and boxes take fault orders (PROTOCOL.md, clause FLT). */
 export const FAULTS = 'faults';
 
 const SHOWN_CHARS_MAX = 300;
 const list = z.looseObject({ standing: z.array(standingFault) });
 
-/** The faults that stand; undefined where none can be ordered. Throws PayboxError for an answer of another shape. */
+/** Active faults; undefined where the endpoint does not exist. Throws PayboxError for an answer of another shape. */
 export function standingIn(url: string, answer: HttpAnswer): StandingFault[] | undefined {
   return answer.status === 404 ? undefined : list.parse(jsonOf(url, answer)).standing;
 }
 
-/** The fault that was ordered. Throws PayboxError for a refusal. */
+/** The fault from the answer to an order. Throws PayboxError for a refusal. */
 export function orderedFault(url: string, answer: HttpAnswer): StandingFault {
   if (answer.status !== 201) throw refused(url, answer);
   return standingFault.parse(jsonOf(url, { ...answer, status: 200 }));
 }
 
-/** Throws PayboxError unless the fault is over, by this request or before it. */
+/** Throws PayboxError unless the fault is over. A fault that was over before (404) is no error. */
 export function endedFault(url: string, answer: HttpAnswer): void {
   if (answer.status !== 204 && answer.status !== 404) throw refused(url, answer);
 }

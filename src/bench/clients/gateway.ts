@@ -7,14 +7,14 @@ import { endedFault, FAULTS, orderedFault, standingIn } from './faults.ts';
 import { jsonOf, request } from './http.ts';
 import { PartnerClient } from './partner.ts';
 
-/** Rows of a page: first the few that are nearly always enough, then as many as the gateway tells of at once. */
+/** Rows per page: a small first page, which is nearly always enough, then the gateway's maximum. */
 const FIRST_ROWS = 20;
 const ROWS_MAX = 500;
-/** Of a list; what stands on later ones is not looked for. */
+/** Pages that are read of one list; later ones are ignored. */
 const PAGES_MAX = 200;
 
 const time = z.string().nullable();
-/** What `/_mock/about` tells; of a gateway that hides it, less. */
+/** The answer of `/_mock/about`. A gateway may hide some of it. */
 export const gatewayAbout = z.looseObject({
   baseUrl: z.string(),
   partner: z.looseObject({ username: z.string(), password: z.string().nullable() }).nullable(),
@@ -46,7 +46,7 @@ export type OrderView = z.output<typeof orders>[number];
 export type PaymentView = z.output<typeof payments>[number];
 export type CallbackView = z.output<typeof callbacks>[number];
 
-/** Whose money a scenario asks for. */
+/** The bank account that a scenario requests payments for. */
 export interface Account {
   bankAccount: string;
   bankCode: string;
@@ -54,17 +54,17 @@ export interface Account {
 }
 
 export interface GatewayAccess {
-  /** As `http://127.0.0.1:8800`. */
+  /** For example `http://127.0.0.1:8800`. */
   origin: string;
   /** `{base_url}` of the service. */
   baseUrl: string;
   partner: { username: string; password: string };
   account: Account;
-  /** For a gateway on another machine. */
+  /** Needed for a gateway on another machine. */
   adminToken?: string | undefined;
 }
 
-/** A gateway as its partner and its owner speak to it: the service, and what the mock adds. */
+/** A client of a gateway in two roles: partner (the service) and admin (the mock's own API). */
 export class GatewayClient {
   readonly account: Account;
   readonly partner: PartnerClient;
@@ -76,7 +76,7 @@ export class GatewayClient {
     this.partner = new PartnerClient({ baseUrl: access.baseUrl, ...access.partner });
   }
 
-  /** Orders, payments and callbacks come newest first, a page at a time: each is asked for when the one before was read. */
+  /** Orders, payments and callbacks come newest first in pages. A page is requested only when the caller wants more rows. */
   orders(): AsyncGenerator<OrderView[], void> {
     return this.#pages('orders', orders, ({ id }) => id);
   }
@@ -89,7 +89,7 @@ export class GatewayClient {
     return this.#pages('callbacks', callbacks, ({ id }) => id);
   }
 
-  /** The faults that stand; undefined where none can be ordered. */
+  /** Active faults; undefined where none can be ordered. */
   async faults(): Promise<StandingFault[] | undefined> {
     const url = this.#url(FAULTS);
     return standingIn(url, await request(url, { headers: this.#headers() }));
@@ -101,23 +101,23 @@ export class GatewayClient {
     return orderedFault(url, await request(url, { method: 'POST', headers: this.#headers(), json: order }));
   }
 
-  /** One that is over is ended already. */
+  /** Succeeds also for a fault that is already over. */
   async endFault(id: string): Promise<void> {
     const url = this.#url(`${FAULTS}/${encodeURIComponent(id)}`);
     endedFault(url, await request(url, { method: 'DELETE', headers: this.#headers() }));
   }
 
-  /** `SUCCESS`, or the code of the refusal. */
+  /** `SUCCESS` or the refusal code. */
   cancel(orderId: string): Promise<string> {
     return this.#post(`orders/${encodeURIComponent(orderId)}/cancel`, {});
   }
 
-  /** `SUCCESS`, or the code of the refusal. */
+  /** `SUCCESS` or the refusal code. */
   enrol(terminalCode: string, code: string): Promise<string> {
     return this.#post(`enrolments/${encodeURIComponent(terminalCode)}/accept`, { code });
   }
 
-  /** Whether a box asks for a secret. */
+  /** Whether the box has an open enrolment request. */
   async asks(terminalCode: string): Promise<boolean> {
     const asking = z.array(z.looseObject({ terminalCode: z.string() })).parse(await this.#get('enrolments'));
     return asking.some((it) => it.terminalCode === terminalCode);

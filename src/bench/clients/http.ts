@@ -3,7 +3,7 @@ import { askHttp, type HttpAnswer } from '../../lib/http-client.ts';
 
 const LIMITS = { timeoutMs: 15_000, bytesMax: 16_000_000 };
 
-/** One request, for an answer of any status. Throws MissingPeerError when nobody answers. */
+/** Sends one request; resolves for any status. Throws MissingPeerError when there is no answer. */
 export async function request(
   url: string,
   { method, headers, json }: { method?: string; headers?: Record<string, string>; json?: object } = {},
@@ -17,7 +17,7 @@ export async function request(
   }
 }
 
-/** The JSON of an answer. Throws PayboxError for another status than 200, and for what is no JSON. */
+/** The JSON body of a 200 answer. Throws PayboxError for any other status or invalid JSON. */
 export function jsonOf(url: string, { status, body }: Pick<HttpAnswer, 'status' | 'body'>): unknown {
   const text = body.toString('utf8');
   if (status !== 200) throw refused(`${url} answered ${status}: ${text.slice(0, 300)}`);

@@ -14,9 +14,8 @@ import { webhookProblem } from '../../protocol/webhook.ts';
 /** How the server answers a callback. */
 export type PartnerAnswer = number | 'ok' | 'wrong-shape' | 'never';
 
-/** A callback as the server received it. */
 export interface ReceivedCallback {
-  /** Undefined for a body that is no transaction-sync payload. */
+  /** Undefined when the body is not a transaction-sync payload. */
   transactionId: string | undefined;
   body: string;
   answered: PartnerAnswer;
@@ -26,22 +25,22 @@ type OnReceived = (callback: ReceivedCallback, payment: TransactionSync | undefi
 
 /** A partner's server that receives callbacks on a free loopback port. */
 export interface PartnerServer {
-  /** Where callbacks go. */
+  /** URL for callbacks. */
   readonly url: string;
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly received: readonly ReceivedCallback[];
-  /** The next `times` callbacks get this answer; answers that were ordered before come first. */
+  /** Queues this answer for `times` callbacks, after the answers queued before. */
   answer(how: PartnerAnswer, times: number): void;
   onReceived(listener: OnReceived): void;
   close(): Promise<void>;
 }
 
-/** A server that takes callbacks only with its token and its signature. */
+/** A server that accepts callbacks only with its token and a valid signature. */
 export interface GuardedPartnerServer extends PartnerServer {
   readonly tokenUrl: string;
   readonly username: string;
   readonly password: string;
-  /** Callbacks must be signed with it (Standard Webhooks). */
+  /** Key of the callbacks' signatures (Standard Webhooks). */
   readonly signingSecret: string;
 }
 
@@ -50,20 +49,20 @@ interface Reply {
   body: object;
 }
 
-/** What is answered instead of taking the request as a callback; undefined lets it through. */
+/** The reply that rejects a request; undefined accepts it as a callback. */
 type Guard = (request: IncomingMessage, body: string) => Reply | undefined;
 
 const SYNC_PATH = '/bank/api/transaction-sync';
 const RECEIVED_MAX = 10_000;
-/** Reference numbers that are kept, so that a repeated callback counts once. */
+/** Remembered reference numbers: a repeated callback counts once. */
 const REFERENCES_MAX = 10_000;
 
-/** Starts a server that takes callbacks from anybody. */
+/** Starts a server that accepts callbacks without a check. */
 export function startPartnerServer(): Promise<PartnerServer> {
   return serve(() => undefined);
 }
 
-/** Starts a server as the service specification asks it of partners. `onPayment` is called once for each payment. */
+/** Starts a server that follows the service specification for partners. Calls `onPayment` once for each payment. */
 export async function startGuardedPartnerServer(deps: {
   clock: Clock;
   random: Random;

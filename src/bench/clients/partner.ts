@@ -14,9 +14,9 @@ import {
   tokenResponse,
 } from '../../protocol/http-api.ts';
 
-/** What a partner's program needs to call the service. */
+/** Address and credentials of a partner. */
 export interface PartnerAccess {
-  /** The service's base address including its path prefix, as in `http://127.0.0.1:8800/vqr`. */
+  /** Base address of the service with its path prefix, for example `http://127.0.0.1:8800/vqr`. */
   baseUrl: string;
   username: string;
   password: string;
@@ -33,7 +33,7 @@ export interface Generate {
 
 const ANSWER_LIMITS = { timeoutMs: 30_000, bytesMax: 1_000_000 };
 
-/** A partner's side of the service specification: token, generate, send-qr, test callback. */
+/** The partner's calls of the service specification: token, generate, send-qr, test callback. */
 export class PartnerClient {
   readonly #access: PartnerAccess;
 
@@ -41,7 +41,7 @@ export class PartnerClient {
     this.#access = access;
   }
 
-  /** A fresh bearer token (specification 4.1). */
+  /** Requests a new bearer token (specification 4.1). */
   async token(): Promise<string> {
     const { username, password } = this.#access;
     const basic = Buffer.from(`${username}:${password}`).toString('base64');
@@ -49,18 +49,18 @@ export class PartnerClient {
     return answer.access_token;
   }
 
-  /** A dynamic QR (specification 4.2, qrType 0). Throws PayboxError with the code of a refusal. */
+  /** Creates a dynamic QR (specification 4.2, qrType 0). Throws PayboxError with the refusal code. */
   generate(token: string, order: Generate): Promise<GenerateResponse> {
     return this.#post(PATHS.generate, `Bearer ${token}`, { ...order, transType: 'C', qrType: 0 }, generateResponse);
   }
 
-  /** Pushes a QR to a box (specification 4.3); a checkSum is added. A refusal is an answer, not an error. */
+  /** Pushes a QR to a box (specification 4.3) and adds the checkSum. A refusal is returned, not thrown. */
   sendQr(token: string, push: Omit<SendQrRequest, 'checkSum'> & { checkSum?: string }): Promise<StatusResponse> {
     const signed = { checkSum: checkSum(this.#access.password, push), ...push };
     return this.#post(PATHS.sendQr, `Bearer ${token}`, signed, statusResponse, true);
   }
 
-  /** The sandbox's simulated payment (specification 4.4). A refusal is an answer, not an error. */
+  /** Simulates a payment in the sandbox (specification 4.4). A refusal is returned, not thrown. */
   testCallback(
     token: string,
     payment: { bankAccount: string; content: string; amount: number; transType: 'C' | 'D' },

@@ -4,32 +4,32 @@ import { authorizationHeader, parseJson } from '../../lib/http-client.ts';
 import { WIRE_PAGE_MAX, type WireEntry, type WirePage, wirePage } from '../../protocol/wire.ts';
 import { request } from './http.ts';
 
-/** An entry of the gateway's wire, on the clock of whoever listens. */
+/** An entry of the gateway's traffic log, with its time converted to the reader's clock. */
 export type LoggedTraffic = WireEntry & { atMs: number };
 
-/** What was heard since the last time. */
+/** Entries since the last read. */
 export interface NewTraffic {
   entries: LoggedTraffic[];
-  /** Entries that the gateway has forgotten before they were asked for. */
+  /** Entries that the gateway dropped before they were read. */
   lost: number;
-  /** Whether the gateway was started anew since, so that it has forgotten what it said before it ended. */
+  /** Whether the gateway has restarted since the last read: a restart clears its log. */
   restarted: boolean;
 }
 
-/** Pages in one go: more than the gateway keeps. */
+/** Pages read at most in one call: more than the gateway keeps. */
 const PAGES_MAX = 100;
 
-/** What a gateway hears and says (`/_mock/wire`), read part by part. */
+/** Reads a gateway's traffic log (`/_mock/wire`) in parts. */
 export class TrafficLogClient {
   readonly #origin: string;
   readonly #headers: Record<string, string>;
   readonly #clock: Clock;
   #run: string | undefined;
   #since = 0;
-  /** What is added to the gateway's time for that of the clock. */
+  /** Offset from the gateway's time to the clock's time. */
   #aheadMs = 0;
 
-  /** `adminToken` is for a gateway on another machine; `clock` dates what is heard. */
+  /** `adminToken` is needed for a gateway on another machine; `clock` is the clock of the entries' times. */
   constructor({ origin, adminToken }: { origin: string; adminToken?: string | undefined }, clock: Clock) {
     this.#origin = origin;
     this.#headers = authorizationHeader(adminToken);
@@ -37,8 +37,8 @@ export class TrafficLogClient {
   }
 
   /**
-   * All that is new. Throws MissingPeerError when no gateway answers, ConfigError for what is no gateway of this kind, or
-   * one that wants to know who asks.
+   * All new entries. Throws MissingPeerError when no gateway answers, ConfigError when it has no traffic log or requires another
+   * token.
    */
   async readNew(): Promise<NewTraffic> {
     const heard: LoggedTraffic[] = [];

@@ -4,11 +4,11 @@ import type { GatewayClient } from '../clients/gateway.ts';
 import type { Measurements } from './measurements.ts';
 import type { FleetOrder, FleetPayment, OrderTracker } from './order-tracker.ts';
 
-/** Reports that come later than this after the shops have closed count as lost. Payments of one box wait 3 s for each other. */
+/** Reports later than this after the end of the load count as lost. Payments of one box are announced 3 s apart. */
 export const SETTLE_TIMEOUT_MS = 30_000;
 const LOOK_MS = 500;
 
-/** A payment as the gateway lists it. */
+/** A payment in the gateway's list. */
 const listed = z.looseObject({
   transactionId: z.string(),
   content: z.string(),
@@ -18,10 +18,10 @@ const listed = z.looseObject({
 });
 type Listed = z.output<typeof listed>;
 
-/** A box of the fleet, as the verdict asks it. */
+/** The part of a box that the verdict needs. */
 export interface AnnouncingBox {
   readonly terminalCode: string;
-  /** How many payments it has announced since it started. */
+  /** Payments announced since the box started. */
   announcements(): number;
 }
 
@@ -31,17 +31,17 @@ export interface JudgeInput {
   tracker: OrderTracker;
   measured: Measurements;
   clock: Clock;
-  /** How often the partner was told of a payment; undefined where its server is not the bench's. */
+  /** Callbacks that the partner received for a payment; undefined when the bench does not run the partner's server. */
   toldPartner: ((transactionId: string) => number) | undefined;
-  /** How long is waited for what is late. */
+  /** Time limit for late reports and callbacks. */
   settleTimeoutMs: number;
-  /** Gives up without a verdict. */
+  /** Ends the wait without a verdict. */
   signal: AbortSignal;
 }
 
 /**
- * Waits until every payment is told and reported, and writes into the tracker what is wrong about the money: what was
- * accepted and not shown, reported or announced exactly once, what was told to another box, what nobody paid. Throws
+ * Waits until every payment has its callback and its report. Then adds problems to the tracker: accepted payments that were not
+ * shown, reported or announced exactly once, payments announced by another box, and payments that nobody made. Throws
  * MissingPeerError when the gateway does not answer.
  */
 export async function judge(input: JudgeInput): Promise<void> {
@@ -66,7 +66,7 @@ export async function judge(input: JudgeInput): Promise<void> {
   }
 }
 
-/** The payments of this run that the gateway holds, by content. */
+/** The gateway's payments of this run, by content. */
 async function paymentsOf({ gateway, tracker }: JudgeInput): Promise<Map<string, Listed[]>> {
   const found = new Map<string, Listed[]>();
   for await (const page of gateway.payments()) {
@@ -109,7 +109,7 @@ function judgePayment(order: FleetOrder, rows: readonly Listed[], input: JudgeIn
   const { tracker } = input;
   const { payment, orderId } = order;
   for (const row of rows) {
-    // One whose answer was lost is a payment all the same.
+    // The gateway may have accepted a payment whose answer was lost.
     if (payment !== undefined && payment.refusal !== undefined) payment.transactionId ??= row.transactionId;
     if (payment?.transactionId === row.transactionId) judgeOne(order, payment, row, input);
     else tracker.problem(`the gateway holds the payment ${row.transactionId} of order ${orderId}, which nobody made`);

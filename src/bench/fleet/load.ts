@@ -5,15 +5,15 @@ import type { GatewayClient } from '../clients/gateway.ts';
 import type { Measurements } from './measurements.ts';
 import type { FleetOrder, OrderTracker } from './order-tracker.ts';
 
-/** How much the shops of a fleet do. */
+/** The load on a fleet: pushes and payments. */
 export interface LoadPlan {
-  /** In all, however many boxes there are. */
+  /** Total over all boxes. */
   pushesPerSecond: number;
-  /** The shops close after so many pushes. */
+  /** The load ends after this number of pushes. */
   pushes: number;
-  /** The shops close after so many seconds; undefined where only the number of pushes closes them. */
+  /** The load ends after this time; undefined when only `pushes` limits it. */
   seconds: number | undefined;
-  /** Whether the gateway answers SUCCESS only with the QR on the screen, and not with the push on the box's disk. */
+  /** Whether SUCCESS means that the QR is on the screen. Otherwise it means that the push is on the box's disk. */
   confirmsDisplayed: boolean;
 }
 
@@ -22,33 +22,32 @@ export interface LoadDeps {
   tracker: OrderTracker;
   measured: Measurements;
   clock: Clock;
-  /** Seeded, so that the same is sold again. */
+  /** Seeded, so that a run can be repeated. */
   random: Random;
-  /** A few letters and digits by which the orders of this run differ from those of others. */
+  /** A short random text in each order of this run, so that orders of other runs differ. */
   runId: string;
-  /** Closes the shops: no push and no payment begins after it. */
+  /** Ends the load: no push and no payment begins after it. */
   signal: AbortSignal;
 }
 
-/** A box that is pushed to. */
 export interface LoadBox {
   readonly terminalCode: string;
   readonly serialNumber: string;
 }
 
-/** Orders are kept until the verdict. */
+/** Limit because all orders stay in memory until the verdict. */
 export const PUSHES_MAX = 1_000_000;
-/** Well before its end (PROTOCOL.md, clause TOK-2). */
+/** A token is renewed well before it expires (PROTOCOL.md, clause TOK-2). */
 const TOKEN_AGE_MAX_MS = 240_000;
-/** Of the orders; the others are never paid, and are replaced or expire. */
+/** Shares of the orders that get paid. The rest is replaced or expires. */
 const SHARES = { paid: 0.6, paidLate: 0.05 } as const;
-/** How long customers take. Who pays late may pay an order whose QR has left the screen. */
+/** Time from the answer to the payment. A late payment may come after the QR has left the screen. */
 const PAID_AFTER_MS = { paid: { min: 300, max: 3_000 }, paidLate: { min: 9_000, max: 12_000 } } as const;
 const AMOUNT_STEP = 1_000;
 const AMOUNT_STEPS_MAX = 2_000;
 const NO_ANSWER = 'NO_ANSWER';
 
-/** What a shop sells next, and when its customer pays after the answer. */
+/** One order to push, and when its customer pays after the answer. */
 interface Sale {
   readonly number: number;
   readonly amount: number;
@@ -57,9 +56,9 @@ interface Sale {
 }
 
 /**
- * Pushes at a steady rate, each time to a box by chance, or to the next one where that one's shop still waits for an
- * answer, and pays a share of the orders. Settles when the shops are closed and all that they began is answered. Throws
- * PayboxError when the gateway does not take the partner's credentials.
+ * Pushes at a constant rate and pays a share of the orders. Each push goes to a random box, or to the next free one if that box
+ * still waits for an answer. Resolves when the load has ended and every call is answered. Throws PayboxError when the gateway
+ * rejects the partner's credentials.
  */
 export async function runLoad(counters: readonly LoadBox[], plan: LoadPlan, deps: LoadDeps): Promise<void> {
   const { clock, random, signal, measured } = deps;
@@ -70,7 +69,7 @@ export async function runLoad(counters: readonly LoadBox[], plan: LoadPlan, deps
   for (let number = 1; number <= Math.min(plan.pushes, PUSHES_MAX); number += 1) {
     const dueMs = beganMs + ((number - 1) / plan.pushesPerSecond) * 1000;
     const waitMs = Math.min(dueMs, endMs) - clock.monotonicMs();
-    // Not for nothing: a busy process would be behind by one more turn with each push.
+    // Never sleep 0 ms: in a busy process each such sleep costs a turn of the event loop and the rate falls behind.
     if (waitMs > 0) await clock.sleep(waitMs, signal);
     const sale = saleOf(number, random);
     const counter = await shops.freeCounter(counters, random.fraction());
@@ -93,7 +92,7 @@ function saleOf(number: number, random: Random): Sale {
 class Load {
   readonly #plan: LoadPlan;
   readonly #deps: LoadDeps;
-  /** By terminalCode: shops that wait for the answer to a push. */
+  /** Boxes (terminalCode) with a push that waits for its answer. */
   readonly #awaiting = new Set<string>();
   readonly #underWay = new Set<Promise<void>>();
   readonly #closing = new AbortController();
@@ -105,7 +104,7 @@ class Load {
     this.#deps = deps;
   }
 
-  /** One token for all, renewed before its end. */
+  /** The shared token, renewed before it expires. */
   token(): Promise<string> {
     const nowMs = this.#deps.clock.monotonicMs();
     if (this.#token === undefined || nowMs - this.#token.atMs > TOKEN_AGE_MAX_MS) {
@@ -117,7 +116,7 @@ class Load {
     return this.#token.taken;
   }
 
-  /** Waits while every shop waits for an answer; undefined once the shops are closed. */
+  /** A box without a pending push; waits while there is none. Undefined once the load has ended. */
   async freeCounter(counters: readonly LoadBox[], fraction: number): Promise<LoadBox | undefined> {
     const { signal } = this.#deps;
     const first = Math.floor(fraction * counters.length);
@@ -126,7 +125,7 @@ class Load {
         const counter = counters[(first + i) % counters.length];
         if (counter !== undefined && !this.#awaiting.has(counter.terminalCode)) return counter;
       }
-      // Every call has a deadline of its own: one of them is answered, or has failed.
+      // Every call has its own deadline, so at least one settles.
       await this.#oneAnswered.promise;
     }
     return undefined;
@@ -138,7 +137,7 @@ class Load {
     this.#underWay.add(done);
   }
 
-  /** Nobody waits any more for customers who take long: they pay. */
+  /** Makes the late customers pay at once. */
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all(this.#underWay);
@@ -156,7 +155,7 @@ class Load {
     measured.payments += order.payment?.transactionId === undefined ? 0 : 1;
   }
 
-  /** The order, as the gateway answered it; undefined where there was nothing to push. */
+  /** The order as the gateway answered it; undefined when generate failed. */
   async #push({ number, amount }: Sale, counter: LoadBox): Promise<FleetOrder | undefined> {
     const { gateway, tracker, measured, clock, runId } = this.#deps;
     const { terminalCode, serialNumber } = counter;
@@ -194,7 +193,7 @@ class Load {
     return order;
   }
 
-  /** A payment that is not answered may be kept all the same: the verdict asks the gateway. */
+  /** The gateway may have stored a payment without an answer; the verdict asks the gateway. */
   async #pay(order: FleetOrder): Promise<void> {
     const { gateway, clock } = this.#deps;
     const { bankAccount } = gateway.account;
@@ -215,7 +214,7 @@ class Load {
   }
 }
 
-/** By what name a call failed. */
+/** The refusal code, or a name for the failure. */
 function codeOf(error: unknown): string {
   if (error instanceof MissingPeerError) return NO_ANSWER;
   return error instanceof PayboxError ? error.code : reasonOf(error);

@@ -3,22 +3,22 @@ import { PERCENTILES, percentile, percentileRows } from '../reports/percentiles.
 import { liveLine, type TerminalStream } from '../reports/progress.ts';
 import type { FleetOrder, OrderTracker } from './order-tracker.ts';
 
-/** What a run has measured so far. Durations are milliseconds. */
+/** Measurements of a run. Durations are in milliseconds. */
 export class Measurements {
-  /** From the call of send-qr to its SUCCESS. */
+  /** From the send-qr call to its SUCCESS. */
   readonly confirmedMs: number[] = [];
-  /** From the call of the test callback to the first screen that tells of the payment. */
+  /** From the test callback's call to the first screen with the payment. */
   readonly paidShownMs: number[] = [];
-  /** From the gateway's taking the payment to the box's report of it, by the gateway's clock. */
+  /** From the payment's arrival at the gateway to the box's report, on the gateway's clock. */
   readonly reportedMs: number[] = [];
-  /** From power on to the gateway's welcome. */
+  /** From power-on to the gateway's welcome. */
   readonly registeredMs: number[] = [];
-  /** Of send-qr, by code, with what kept a push from being sent at all. */
+  /** Number of send-qr answers by code, and of failures before send-qr by their name. */
   readonly answers = new Map<string, number>();
   payments = 0;
-  /** How long the shops were open. */
+  /** Duration of the load. */
   loadMs = 0;
-  /** Until all boxes were registered. */
+  /** Time until all boxes were registered. */
   allRegisteredMs = 0;
 
   get pushes(): number {
@@ -30,14 +30,14 @@ export class Measurements {
   }
 }
 
-/** One figure, as `--json` prints it. */
+/** One figure in the output of `--json`. */
 export interface Figure {
   name: string;
   value: number;
   unit: string;
 }
 
-/** Bytes that the process holds: before there was a box, with all of them registered, and at most. */
+/** Memory of the process in bytes: before the first box, with all boxes registered, and at its peak. */
 export interface Memory {
   beforeBytes: number;
   withBoxesBytes: number;
@@ -45,7 +45,7 @@ export interface Memory {
 }
 
 const MEGABYTE = 1_000_000;
-/** The durations by their names. */
+/** Durations by name. */
 function durationsOf(measured: Measurements): Map<string, readonly number[]> {
   return new Map([
     ['registration', measured.registeredMs],
@@ -55,7 +55,7 @@ function durationsOf(measured: Measurements): Map<string, readonly number[]> {
   ]);
 }
 
-/** Everything that a run has measured. A duration of which there is none is left out. */
+/** All figures of a run. Durations without values are left out. */
 export function figuresOf(boxes: number, measured: Measurements, tracker: OrderTracker, memory: Memory): Figure[] {
   const { listed, omitted } = tracker.problems;
   const ends = Map.groupBy(tracker.orders, ({ over }) => over ?? 'open');
@@ -94,7 +94,7 @@ function rounded(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-/** What was measured, as rows of cells for people. */
+/** The figures as table rows for people. */
 export function summaryOf(figures: readonly Figure[], measured: Measurements): string[][] {
   const durations = durationsOf(measured);
   const isOfDuration = ({ name }: Figure) => [...durations.keys()].some((it) => name.startsWith(`${it} `));
@@ -109,7 +109,7 @@ export function summaryOf(figures: readonly Figure[], measured: Measurements): s
 const LIVE_MS = 200;
 const PLAIN_MS = 5_000;
 
-/** Shows how far a fleet is until the signal: one live line on a terminal, else a line every few seconds. */
+/** Shows progress until the signal: one live line on a terminal, otherwise a line every few seconds. */
 export async function showProgress(
   out: TerminalStream,
   { line, clock, signal }: { line: () => string; clock: Clock; signal: AbortSignal },
@@ -123,7 +123,7 @@ export async function showProgress(
   live.clear();
 }
 
-/** Boxes online, pushes, their answers by code, payments and percentiles so far. */
+/** Boxes online, pushes, answers by code, payments and percentiles so far. */
 export function progressLine(online: number, boxes: number, measured: Measurements): string {
   const answers = [...measured.answers].sort().map(([code, count]) => `${count} ${code}`);
   const [p50, p99] = [percentile(measured.confirmedMs, 0.5), percentile(measured.confirmedMs, 0.99)];

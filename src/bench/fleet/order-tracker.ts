@@ -2,45 +2,45 @@ import type { Display, Frame, PanelSurface } from '../../display/contract.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Scene } from '../../scene.ts';
 
-/** Problems that are kept in words; the rest is counted. */
+/** Problems kept as text; further ones are only counted. */
 const PROBLEMS_MAX = 100;
 
-/** An order of one shop of the fleet. Its content, and with it its QR, is that of no other order. */
+/** An order for one box. Content and QR are unique within the fleet. */
 export interface FleetOrder {
   readonly terminalCode: string;
   readonly orderId: string;
   readonly content: string;
   readonly amount: number;
   readonly qrCode: string;
-  /** `SUCCESS` or the code of the refusal; undefined while it is awaited, and when no answer came. */
+  /** `SUCCESS` or the refusal code; undefined while pending and when no answer came. */
   answer?: string;
-  /** Whether its QR has been on the screen of its box. */
+  /** Whether the QR has been on the box's screen. */
   wasShown: boolean;
-  /** Why its QR must not be on the screen any more. */
+  /** Why the QR must no longer be on the screen. */
   over?: 'replaced' | 'expired' | 'paid';
   payment?: FleetPayment;
 }
 
-/** What a customer paid. Times are on the monotonic clock. */
+/** A customer's payment. Times are on the monotonic clock. */
 export interface FleetPayment {
   readonly askedAtMs: number;
-  /** Of the gateway that has accepted it. */
+  /** Transaction id from the gateway that accepted it. */
   transactionId?: string;
-  /** The code of the refusal, or why there is no answer: then the gateway may have accepted it. */
+  /** The refusal code, or why there is no answer. Without an answer the gateway may still have accepted it. */
   refusal?: string;
 }
 
-/** A payment as a screen told it. */
+/** A payment as a box showed it. */
 export interface PaidShown {
   readonly terminalCode: string;
   readonly content: string;
   readonly amount: number;
   readonly firstAtMs: number;
-  /** How often the screen came to it from something else. */
+  /** How often the screen changed to it. */
   times: number;
 }
 
-/** What was asked for and what the screens showed; what must never be is a problem as soon as it is seen. */
+/** Tracks orders and what the screens showed. Adds a problem as soon as a screen shows something that is never allowed. */
 export class OrderTracker {
   readonly #clock: Clock;
   readonly #byQr = new Map<string, FleetOrder>();
@@ -48,7 +48,7 @@ export class OrderTracker {
   readonly #paidShown = new Map<string, PaidShown>();
   /** By terminalCode. */
   readonly #screens = new Map<string, { scene: Scene; order: FleetOrder | undefined }>();
-  /** By terminalCode, the order whose QR was on the screen last. */
+  /** The order whose QR each box showed last, by terminalCode. */
   readonly #lastShown = new Map<string, FleetOrder>();
   readonly #problems: string[] = [];
   #problemsOmitted = 0;
@@ -61,12 +61,12 @@ export class OrderTracker {
     return this.#byQr.values();
   }
 
-  /** The problems in words, at most so many, and how many more there are. */
+  /** The first problems as text, and the number of further ones. */
   get problems(): { listed: readonly string[]; omitted: number } {
     return { listed: this.#problems, omitted: this.#problemsOmitted };
   }
 
-  /** Before it is pushed: no screen can show it earlier. */
+  /** Call it before the push, because a screen may show the QR at once. */
   add(order: FleetOrder): void {
     this.#byQr.set(order.qrCode, order);
     this.#byContent.set(order.content, order);
@@ -76,12 +76,12 @@ export class OrderTracker {
     return this.#byContent.get(content);
   }
 
-  /** How the screens told the payment; undefined while none has. */
+  /** How boxes showed the payment; undefined while none has. */
   paidShown(transactionId: string): PaidShown | undefined {
     return this.#paidShown.get(transactionId);
   }
 
-  /** The order whose QR is on the box's screen. */
+  /** The order whose QR is on the box's screen now. */
   shownOn(terminalCode: string): FleetOrder | undefined {
     return this.#screens.get(terminalCode)?.order;
   }
@@ -91,7 +91,7 @@ export class OrderTracker {
     else this.#problemsOmitted += 1;
   }
 
-  /** A display has drawn a frame. */
+  /** Records a frame that a display has drawn. */
   drawn(terminalCode: string, frame: Frame, scene: Scene): void {
     const before = this.#screens.get(terminalCode);
     const qrCode = frame.kind === 'panel' ? frame.qrCode : null;
@@ -139,19 +139,18 @@ export class OrderTracker {
   }
 }
 
-/** A square and a payload as common smart panels have them: every VietQR payload fits. */
+/** A QR area and payload limit of common smart panels; every VietQR payload fits. */
 const SURFACE: PanelSurface = { kind: 'panel', qr: { sidePixels: 400, charsMax: 512 }, accents: true };
 
-/** What a box of the fleet has on its display: the frame as the panel was told, and the scene that it came from. */
+/** Called with each frame sent to a box's panel and the scene it was made from. */
 export type OnScreen = (frame: Frame, scene: Scene) => void;
 
 /**
- * What 300 bytes take at 115,200 baud. One that draws in no time could not tell a box that confirms a QR before it is on
- * the screen.
+ * Time to send 300 bytes at 115,200 baud. With no delay, a box that confirms a QR before it is on the screen would go unnoticed.
  */
 const DRAW_MS = 26;
 
-/** A smart panel in memory: it draws no pixels, so that hundreds of whole boxes have room in one process. */
+/** A smart panel in memory. It draws no pixels, so that hundreds of complete boxes fit into one process. */
 export function fleetPanel(onScreen: OnScreen, clock: Clock): Display {
   return {
     surface: SURFACE,

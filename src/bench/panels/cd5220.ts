@@ -6,8 +6,8 @@ const CLEAR = 0x0c;
 const CR = 0x0d;
 
 /**
- * A CD5220 pole by its command list. As after another program, it begins in string mode, where only ESC Q and CLR are
- * understood. A line must have its 20 characters: with fewer, displays differ in what the rest shows.
+ * Emulates a CD5220 pole display by its command list. It starts in string mode, as after another program, where only ESC Q and CLR
+ * work. A line must have 20 characters: displays differ in how they fill shorter ones.
  */
 export class Cd5220Emulator extends CharacterPanel {
   brightness: number | undefined;
@@ -34,7 +34,7 @@ export class Cd5220Emulator extends CharacterPanel {
     this.#pending = this.#execute(command) ? [] : command;
   }
 
-  /** Whether the command is at its end. */
+  /** Whether the command is complete. */
   #execute(command: readonly number[]): boolean {
     const [first, second, third] = command;
     if (first === CLEAR) {

@@ -3,7 +3,7 @@ import { cellsPicture } from './drawing.ts';
 import type { PanelEmulator } from './emulator.ts';
 import { addViolation } from './emulator.ts';
 
-/** A panel of characters, of which a person sees what stands in its cells. */
+/** A panel of character cells. */
 export abstract class CharacterPanel implements PanelEmulator {
   readonly drawsQr = false;
   readonly isPoweredByPort = false;
@@ -34,7 +34,7 @@ export abstract class CharacterPanel implements PanelEmulator {
   }
 }
 
-/** The cells of an emulated character display, and what went wrong on it. */
+/** The cells of an emulated character display and its violations. */
 export class CharacterGrid {
   readonly columns: number;
   readonly rows: number;
@@ -55,7 +55,7 @@ export class CharacterGrid {
     this.#cells = Array.from({ length: this.rows }, () => Array.from({ length: this.columns }, () => char));
   }
 
-  /** Places counted from 0. */
+  /** Column and row count from 0. */
   put(column: number, row: number, char: string): void {
     const cells = this.#cells[row];
     if (cells === undefined || column < 0 || column >= this.columns) this.refuse(`no cell ${column}, ${row}`);
@@ -73,7 +73,7 @@ export class CharacterGrid {
     );
   }
 
-  /** What one reads, line by line. */
+  /** The visible text, line by line. */
   text(): string[] {
     return this.#cells.map((row) => row.join('').trimEnd());
   }

@@ -2,7 +2,7 @@ import type { Picture } from '../pictures.ts';
 import { codeOf, panelPicture } from './drawing.ts';
 import { addViolation, type PanelEmulator } from './emulator.ts';
 
-/** The screens that a payment box shows, and how many fields each takes. */
+/** The screens of a Bonrix DQR box, with the number of fields of each. */
 const SCREENS: Readonly<Record<string, number>> = {
   WelcomeScreen: 1,
   DisplayQRCodeScreen: 3,
@@ -13,7 +13,7 @@ const SCREENS: Readonly<Record<string, number>> = {
 const LINE_BYTES_MAX = 600;
 const SIZE = { width: 320, height: 480 };
 
-/** A Bonrix DQR box: lines of ASCII, no answers. It is stricter than one: see `violations`. */
+/** Emulates a Bonrix DQR box: ASCII lines, no answers. It is stricter than the device, see `violations`. */
 export class DqrEmulator implements PanelEmulator {
   readonly drawsQr = true;
   readonly isPoweredByPort = false;

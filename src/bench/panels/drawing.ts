@@ -6,15 +6,15 @@ import type { Picture } from '../pictures.ts';
 
 const WHITE = 0xffffff;
 const BLACK = 0;
-/** A code is light for so many modules around (ISO/IEC 18004). */
+/** Quiet zone of a QR (ISO/IEC 18004). */
 const QUIET_MODULES = 4;
 const MARGIN_PX = 16;
 
 export type Ecc = 'low' | 'medium' | 'quartile' | 'high';
 
 /**
- * The code that a panel makes of this text, in the largest whole pixels a module that `sidePixels` has room for;
- * undefined when it has none, or there is no code of so much text. The encoder is not the one that paybox uses.
+ * The QR that a panel draws for this text, with the largest whole pixels per module that fit into `sidePixels`; undefined when it
+ * does not fit. The encoder is not paybox's own.
  */
 export function codeOf(text: string, sidePixels: number): Picture | undefined {
   const rows = modulesOf(text, 'low');
@@ -22,7 +22,7 @@ export function codeOf(text: string, sidePixels: number): Picture | undefined {
   return rows === undefined || modulePixels < 1 ? undefined : drawn(rows, modulePixels, QUIET_MODULES);
 }
 
-/** The code of this text in modules of so many pixels, with so wide a margin; undefined when there is none of so much text. */
+/** The QR of this text with the given module size and margin; undefined when the text is too long. */
 export function codeOfModules(
   text: string,
   { ecc, modulePixels, quietModules }: { ecc: Ecc; modulePixels: number; quietModules: number },
@@ -31,18 +31,18 @@ export function codeOfModules(
   return rows === undefined ? undefined : drawn(rows, modulePixels, quietModules);
 }
 
-/** How many modules a side of the code of this text has, without the margin; undefined when there is none of so much text. */
+/** Modules per side of this text's QR without margin; undefined when the text is too long. */
 export function codeModules(text: string, ecc: Ecc): number | undefined {
   return modulesOf(text, ecc)?.length;
 }
 
-/** Without the margin. All of the text in one segment of bytes, as simple devices encode it. */
+/** Without margin. The whole text is one byte segment, as simple devices encode it. */
 function modulesOf(text: string, ecc: Ecc): boolean[][] | undefined {
   try {
     const rows = encodeQR(text, 'raw', { ecc, border: 1, encoding: 'byte' });
     return rows.slice(1, -1).map((row) => row.slice(1, -1));
   } catch {
-    // Its only reason is that there is too much text.
+    // The encoder throws only when the text is too long.
     return undefined;
   }
 }
@@ -65,7 +65,7 @@ const TEXT_FACE = bitmapFace({ bitmap: '8x13', scale: 2, charset: 'text' });
 const CELL_FACE = bitmapFace({ bitmap: '6x13', scale: 2, charset: 'text' });
 const CELL = { width: 12, height: 26 };
 
-/** A panel of its own colours with texts below each other, and a code beside them, or above them if it is upright. */
+/** A panel with its own colours: lines of text, and the QR beside them, or above them on an upright panel. */
 export function panelPicture(
   { width, height }: { width: number; height: number },
   texts: readonly string[],
@@ -91,7 +91,7 @@ export function panelPicture(
 
 const LIT = { ink: 0xe8f4ff, paper: 0x1040a0 };
 
-/** A display of character cells, lit from behind. */
+/** A backlit display of character cells. */
 export function cellsPicture(lines: readonly string[], columns: number): Picture {
   const canvas = createCanvas(columns * CELL.width + 2 * MARGIN_PX, lines.length * CELL.height + 2 * MARGIN_PX);
   fill(canvas, canvas.clip, LIT.paper);
@@ -110,7 +110,7 @@ export interface PaperLine {
   centred: boolean;
 }
 
-/** A slip of paper of so many dots across: its lines, and the code below them. */
+/** A paper slip of this width in dots: its lines with the QR below. */
 export function paperPicture(dots: number, lines: readonly PaperLine[], code: Picture | undefined): Picture {
   const timesOf = ({ double }: PaperLine) => (double ? 2 : 1);
   const textHeight = lines.reduce((sum, line) => sum + CELL.height * timesOf(line), 0);
@@ -142,7 +142,7 @@ interface Pen {
   y: number;
   face: Face;
   ink: number;
-  /** How many pixels wide and high each of its pixels is. */
+  /** Width and height of each of its pixels in the result. */
   times: number;
 }
 

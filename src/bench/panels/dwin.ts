@@ -12,7 +12,7 @@ const WORDS_READ_MAX = 125;
 const CRC_BYTES = 2;
 const USER_VP_MIN = 0x1000;
 
-/** The controls of a panel's project: where its texts and its QR are, in words. */
+/** Controls of a panel's project: addresses and lengths (in words) of its texts and its QR. */
 export interface DgusProject {
   texts: readonly { vp: number; words: number; unicode: boolean }[];
   qr: { vp: number; bytesMax: number } | null;
@@ -28,17 +28,17 @@ export const PROJECT: DgusProject = {
 };
 
 /**
- * A DWIN DGUS II panel by its development guide, stricter than one: whatever a real one would ignore, garble or write
- * over something else is held against the sender in `violations`.
+ * Emulates a DWIN DGUS II panel by its development guide. It is stricter than the device: whatever a real panel would ignore,
+ * garble or overwrite is added to `violations`.
  */
 export class DwinEmulator implements PanelEmulator {
   readonly drawsQr = true;
   readonly isPoweredByPort = false;
   readonly violations: string[] = [];
-  /** Does as it is told and answers nothing while true. */
+  /** While true, executes commands but sends no answers. */
   silent = false;
   page = 0;
-  /** The last payloads that were on the screen, whole or not. */
+  /** The last payloads shown, complete or not. */
   readonly everShown: string[] = [];
   readonly #send: (bytes: Uint8Array) => void;
   readonly #project: DgusProject;
@@ -66,14 +66,14 @@ export class DwinEmulator implements PanelEmulator {
     return panelPicture(SIZE, this.shownTexts(), this.code());
   }
 
-  /** Page 0, its memory empty. It says nothing about it. */
+  /** Restarts on page 0 with empty memory. The panel sends nothing on restart. */
   restart(): void {
     this.#memory = new Map();
     this.#buffer = Buffer.alloc(0);
     this.page = 0;
   }
 
-  /** A touch control uploads the key that was pressed. */
+  /** Simulates a touch control that uploads a key. */
   touch(vp: number, key: number): void {
     this.#answer(Buffer.from([0x83, vp >> 8, vp & 0xff, 1, key >> 8, key & 0xff]));
   }
@@ -81,7 +81,7 @@ export class DwinEmulator implements PanelEmulator {
   receive(bytes: Uint8Array): void {
     this.#buffer = Buffer.concat([this.#buffer, bytes]);
     for (;;) {
-      // NULs before a head are what a sender completes a half frame with.
+      // A sender completes a half-sent frame with NULs; skip them.
       const start = this.#buffer.findIndex((byte) => byte !== 0);
       this.#buffer = this.#buffer.subarray(start < 0 ? this.#buffer.length : start);
       if (this.#buffer.length < 3) return;
@@ -103,7 +103,7 @@ export class DwinEmulator implements PanelEmulator {
     let body = frame;
     if (this.#project.crc) {
       body = frame.subarray(0, -CRC_BYTES);
-      // A panel with the CRC on ignores frames without a good one.
+      // With CRC on, a panel ignores frames with a wrong CRC.
       if (frame.length < CRC_BYTES || frame.readUInt16LE(frame.length - CRC_BYTES) !== crc16(body)) return;
     }
     const command = body[0];
@@ -174,7 +174,7 @@ export class DwinEmulator implements PanelEmulator {
     return qr === null ? '' : this.#bytesAt(qr.vp, Math.ceil(qr.bytesMax / 2) + 1).toString('latin1');
   }
 
-  /** The bytes from an address to their end, which is FF FF or 00 00, or FF before it. */
+  /** Bytes from an address up to the terminator: FF FF, 00 00, or a single FF before it. */
   #bytesAt(vp: number, words: number): Buffer {
     const bytes: number[] = [];
     for (let at = 0; at < words; at += 1) {
@@ -188,7 +188,7 @@ export class DwinEmulator implements PanelEmulator {
   }
 }
 
-/** By table, unlike the driver's: CRC-16 with polynomial 8005 reflected. */
+/** CRC-16, polynomial 8005 reflected. Table-driven, so that it differs from the driver's implementation. */
 function crc16(bytes: Uint8Array): number {
   const table = Array.from({ length: 256 }, (_, index) => {
     let value = index;

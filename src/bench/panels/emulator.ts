@@ -1,35 +1,35 @@
 import type { Picture } from '../pictures.ts';
 
-/** A device at the far end of a serial cable, by its manual and stricter than one. */
+/** An emulated device on a serial cable. It follows its manual and is stricter than the device. */
 export interface PanelEmulator {
-  /** What it was sent that a device would drop, garble or misprint; empty when all is well. */
+  /** Received data that a real device would drop, garble or misprint; empty when there was none. */
   readonly violations: readonly string[];
-  /** Whether it can show a QR at all. */
+  /** Whether the device can show a QR. */
   readonly drawsQr: boolean;
-  /** Whether its power comes through its port, which then goes with it. */
+  /** Whether the port supplies its power, so that power off also removes the port. */
   readonly isPoweredByPort: boolean;
-  /** Bytes as they arrive, in any portions. */
+  /** Takes bytes from the driver, in portions of any size. */
   receive(bytes: Uint8Array): void;
-  /** The words on its screen. */
+  /** Texts on the screen. */
   shownTexts(): readonly string[];
-  /** The code that it draws, with its margin, for those that draw one by themselves; undefined without one. */
+  /** The QR that the device draws itself, with its margin; undefined without one. */
   code(): Picture | undefined;
-  /** What a person sees on it. */
+  /** The screen as a person sees it. */
   picture(): Picture;
-  /** Power has come again: what was on its screen is gone, and a device that says something then says it. */
+  /** Restores power: the screen is cleared, and the start-up message, if the device has one, is sent. */
   restart(): void;
 }
 
 const VIOLATIONS_MAX = 1_000;
 
-/** Holds something against the sender, unless so much is held already. */
+/** Adds a violation up to VIOLATIONS_MAX. */
 export function addViolation(violations: string[], what: string): void {
   if (violations.length < VIOLATIONS_MAX) violations.push(what);
 }
 
 type MakeEmulator<E> = (send: (bytes: Uint8Array) => void) => E;
 
-/** A device with a switch for its power. Without it the device is dark, hears nothing and says nothing; its port stays. */
+/** A panel with a power switch. While off it is dark, ignores input and sends nothing; its port stays. */
 export class SwitchablePanel<E extends PanelEmulator> implements PanelEmulator {
   readonly emulator: E;
   #isOn = true;
@@ -85,7 +85,7 @@ function dark({ width, height }: Picture): Picture {
   return { width, height, data };
 }
 
-/** The displays on a serial port that the bench emulates, by the names of their drivers. */
+/** The serial displays that the bench emulates, by driver name. */
 export const PANEL_NAMES = [
   'nextion',
   'dwin',

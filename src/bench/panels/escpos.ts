@@ -10,28 +10,28 @@ const SLIPS_MAX = 100;
 const BIT_4_AND_1 = 0x12;
 const NO_PAPER = 0x60;
 
-/** A code as it comes out: its text, and what it was told to look like. */
+/** A printed QR: its text and its settings. */
 export interface PrintedQr {
   payload: string;
   ecc: Ecc;
   moduleDots: number;
 }
 
-/** One piece of paper, or one screen. */
+/** One slip of paper, or one screen. */
 export interface Slip {
   lines: { text: string; double: boolean; centred: boolean }[];
   qr: PrintedQr | undefined;
 }
 
 /**
- * An ESC/POS device by its command reference, of 576 dots unless told otherwise. It knows only what is named here, and
- * holds against the sender what a device would drop, break or misprint.
+ * Emulates an ESC/POS device by its command reference, 576 dots wide by default. It knows only the commands listed here and records
+ * as violations what a device would drop, break or misprint.
  */
 export class EscposEmulator implements PanelEmulator {
   readonly drawsQr = true;
   readonly isPoweredByPort = false;
   readonly violations: string[] = [];
-  /** The last that were cut off, or shown before the screen was cleared. */
+  /** The last slips that were cut, or screens that were cleared. */
   readonly slips: Slip[] = [];
   silent = false;
   paper = true;
@@ -52,7 +52,7 @@ export class EscposEmulator implements PanelEmulator {
     this.#dots = dots;
   }
 
-  /** What was cut off stays in somebody's hand; a screen is empty, and a slip that was not done is lost. */
+  /** Clears the screen and loses an unfinished slip. Slips that were cut remain. */
   restart(): void {
     this.#pending = [];
     this.#initialise();
@@ -67,7 +67,7 @@ export class EscposEmulator implements PanelEmulator {
     }
   }
 
-  /** Whether the command is at its end. */
+  /** Whether the command is complete. */
   #take(command: readonly number[]): boolean {
     const [first = 0, second, third] = command;
     if (first >= 0x20 && first < 0x7f) this.#line += String.fromCharCode(first);
@@ -102,7 +102,7 @@ export class EscposEmulator implements PanelEmulator {
     this.#double = value === 0x11;
   }
 
-  /** GS V and GS ( k. */
+  /** Commands GS V and GS ( k. */
   #long(name: number, command: readonly number[]): boolean {
     if (name === 0x56) {
       if (command.length < 4) return false;
@@ -131,7 +131,7 @@ export class EscposEmulator implements PanelEmulator {
     else this.#refuse(command);
   }
 
-  /** Nothing comes out of a device when a code is too wide, or when the line before it has not ended. */
+  /** A device prints nothing when the QR is too wide or when the line before it is unfinished. */
   #printSymbol(): void {
     if (this.#stored === undefined || !this.#model2 || this.#line !== '' || this.current.qr !== undefined) {
       addViolation(this.violations, 'a code that does not print');
@@ -172,7 +172,7 @@ export class EscposEmulator implements PanelEmulator {
     return true;
   }
 
-  /** What a person holds last: what is on the screen, or else the last slip. */
+  /** The last thing a person sees: the screen, or else the last slip. */
   last(): Slip | undefined {
     return this.current.lines.length > 0 ? this.current : this.slips.at(-1);
   }
@@ -191,7 +191,7 @@ export class EscposEmulator implements PanelEmulator {
   }
 }
 
-/** The code as it comes out, with so wide a margin; undefined for more text than a code holds. */
+/** The printed QR with this margin; undefined when the text is too long. */
 export function pictureOf({ payload, ecc, moduleDots }: PrintedQr, quietModules: number): Picture | undefined {
   return codeOfModules(payload, { ecc, modulePixels: moduleDots, quietModules });
 }

@@ -1,7 +1,7 @@
 import { CharacterPanel, hex } from './character-panel.ts';
 
 const COMMAND = 0xfe;
-/** Parameters of each command that is known here. */
+/** Number of parameters of each known command. */
 const PARAMETERS: ReadonlyMap<number, number> = new Map([
   [0x42, 1],
   [0x47, 2],
@@ -14,18 +14,18 @@ const PARAMETERS: ReadonlyMap<number, number> = new Map([
 ]);
 
 /**
- * A Matrix Orbital display by its manual. What is written before a clearing is not seen, but after it every
- * character must have its place, and none may run over the edge or scroll the page.
+ * Emulates a Matrix Orbital display by its manual. Text before the first clear is invisible. After it, every character needs a
+ * position and must not run over the edge or scroll the page.
  */
 export class MatrixOrbitalEmulator extends CharacterPanel {
   contrast = 128;
   brightness = 255;
   lit = false;
-  /** Whether it keeps what it is told to be without power, which wears its memory. */
+  /** Whether it saves settings to its memory, which wears that memory. */
   remembers = true;
   #pending: number[] = [];
   #autoScroll = true;
-  /** Until it is cleared, nobody knows what stands on the page. */
+  /** The page content is unknown until it is cleared. */
   #cleared = false;
   #cursor: { column: number; row: number } | undefined;
 
@@ -33,7 +33,7 @@ export class MatrixOrbitalEmulator extends CharacterPanel {
     super(columns, rows);
   }
 
-  /** Its start-up screen in every cell, where nobody has cleared it yet, and its settings as it left the factory. */
+  /** Shows the start-up screen in every cell until it is cleared; settings return to factory values. */
   restart(): void {
     this.contrast = 128;
     this.brightness = 255;
@@ -82,7 +82,7 @@ export class MatrixOrbitalEmulator extends CharacterPanel {
   }
 
   #print(byte: number): void {
-    // Its own character 0, which clearing takes away.
+    // Custom character 0, which a clear removes.
     if (byte === 0) this.#cleared = false;
     if (!this.#cleared) return;
     const { columns, rows } = this.grid;
@@ -95,7 +95,7 @@ export class MatrixOrbitalEmulator extends CharacterPanel {
     const { column, row } = this.#cursor;
     this.grid.put(column, row, char);
     if (this.#autoScroll && column === columns - 1 && row === rows - 1) this.grid.refuse('the page scrolls');
-    // Where the next character goes after the edge differs between models.
+    // Models differ in where the cursor goes after the edge.
     this.#cursor = column === columns - 1 ? undefined : { column: column + 1, row };
   }
 }

@@ -7,7 +7,7 @@ const BUFFER_BYTES_MAX = 1_024;
 const SIZE = { width: 800, height: 480 };
 const CODE_SIDE_PIXELS = 400;
 
-/** A page of an HMI file: its components, and the longest text that each takes. */
+/** A page of an HMI file: its components with their maximum text lengths. */
 export interface HmiPage {
   name: string;
   texts: Readonly<Record<string, number>>;
@@ -22,17 +22,17 @@ const STRING = 0x70;
 const ANSWERS_MANY = 2;
 
 /**
- * A Nextion panel by its instruction set, stricter than one: whatever a real one would garble, cut or let pass is held
- * against the sender in `violations`.
+ * Emulates a Nextion panel by its instruction set. It is stricter than the device: whatever a real panel would garble, cut or
+ * accept silently is added to `violations`.
  */
 export class NextionEmulator implements PanelEmulator {
   readonly drawsQr = true;
   readonly isPoweredByPort = false;
   readonly violations: string[] = [];
-  /** Answers nothing at all while true. */
+  /** While true, sends no answers. */
   silent = false;
   greets = true;
-  /** Answers this to each command that begins with `to`, and does nothing. */
+  /** Answers this code to each command that begins with `to`, without executing it. */
   refusal: { to: string; code: number } | undefined;
   dim: number | undefined;
   readonly #send: (bytes: Uint8Array) => void;
@@ -55,7 +55,7 @@ export class NextionEmulator implements PanelEmulator {
     return this.#page.name;
   }
 
-  /** What stands in a text component; undefined when it does not exist on this page. */
+  /** Text of a component; undefined when the current page has no such component. */
   text(component: string): string | undefined {
     return component in this.#page.texts ? (this.#texts.get(component) ?? '') : undefined;
   }
@@ -74,7 +74,7 @@ export class NextionEmulator implements PanelEmulator {
     return panelPicture(SIZE, this.shownTexts(), this.code());
   }
 
-  /** Page 0, nothing on it, and the two greetings of a panel, unless `greets` is false, as an HMI file can have it. */
+  /** Restarts on an empty page 0 and sends the panel's two start-up messages. An HMI file can turn those off (`greets: false`). */
   restart(): void {
     this.dim = undefined;
     this.#buffer = Buffer.alloc(0);
@@ -85,12 +85,12 @@ export class NextionEmulator implements PanelEmulator {
     this.say(0x88);
   }
 
-  /** A touch shows another page, as its HMI file has it. */
+  /** Simulates a touch that changes the page. */
   turnTo(name: string): void {
     this.#load(this.#hmi.find((page) => page.name === name) ?? this.#page);
   }
 
-  /** Says something unasked: a touch is `65 pp cc ev`. */
+  /** Sends an unsolicited message; a touch is `65 pp cc ev`. */
   say(...bytes: number[]): void {
     this.#send(Uint8Array.from([...bytes, ...END]));
   }
@@ -126,7 +126,7 @@ export class NextionEmulator implements PanelEmulator {
     else this.#answer(this.#run(command));
   }
 
-  /** Does what the command says; the code of the answer, undefined where it has its own. */
+  /** Executes a command. Returns its answer code; undefined when the command answers by itself. */
   #run(command: string): number | undefined {
     const [, answering] = /^bkcmd=([0-3])$/.exec(command) ?? [];
     if (answering !== undefined) {
@@ -175,7 +175,7 @@ export class NextionEmulator implements PanelEmulator {
     return DONE;
   }
 
-  /** The answer to a question is the text itself, whatever `bkcmd` says, and no code after it. */
+  /** Answers a query with the text itself and no code, whatever `bkcmd` is. */
   #tell(component: string): number | undefined {
     const isQr = component === this.#page.qr?.name;
     if (!isQr && !(component in this.#page.texts)) return 0x1a;
@@ -189,7 +189,7 @@ export class NextionEmulator implements PanelEmulator {
     this.#qrVisible = true;
   }
 
-  /** 0 answers nothing, 1 successes, 2 failures, 3 all. */
+  /** `bkcmd`: 0 sends no codes, 1 successes, 2 failures, 3 all. */
   #answer(code: number | undefined): void {
     if (code === undefined) return;
     const wanted = code === DONE ? [1, 3] : [2, 3];

@@ -2,7 +2,7 @@ import { CharacterPanel, hex } from './character-panel.ts';
 
 const SETTING = 0x7c;
 const COMMAND = 0xfe;
-/** Parameters of each setting that is known here. */
+/** Number of parameters of each known setting. */
 const PARAMETERS: ReadonlyMap<number, number> = new Map([
   [0x18, 1],
   [0x2b, 3],
@@ -11,23 +11,24 @@ const PARAMETERS: ReadonlyMap<number, number> = new Map([
 ]);
 
 /**
- * A SerLCD by the command set of its firmware. What is written before a clearing is not seen. Settings made while the screen still announces them would hide what is shown for seconds.
+ * Emulates a SerLCD by its firmware's command set. Text before the first clear is invisible. A setting changed while setting
+ * messages are on would cover the screen with a message for seconds.
  */
 export class OpenLcdEmulator extends CharacterPanel {
   contrast: number | undefined;
   backlight: number[] | undefined;
   #pending: number[] = [];
   #announces = true;
-  /** Until it is cleared, nobody knows what stands on the page. */
+  /** The page content is unknown until it is cleared. */
   #cleared = false;
-  /** A place in the memory of the HD44780; undefined after the end of a line. */
+  /** Address in the HD44780 memory; undefined after the end of a line. */
   #address: number | undefined = 0;
 
   constructor(columns = 20, rows = 4) {
     super(columns, rows);
   }
 
-  /** What it was told to be stays in its memory. */
+  /** Settings stay in memory. */
   restart(): void {
     this.#pending = [];
     this.#cleared = true;
@@ -73,7 +74,7 @@ export class OpenLcdEmulator extends CharacterPanel {
   }
 
   #print(byte: number): void {
-    // Its own character 0, which clearing takes away.
+    // Custom character 0, which a clear removes.
     if (byte === 0) this.#cleared = false;
     if (!this.#cleared) return;
     const char = String.fromCharCode(byte);
@@ -89,7 +90,7 @@ export class OpenLcdEmulator extends CharacterPanel {
     this.#address = cell.column === this.grid.columns - 1 ? undefined : (this.#address ?? 0) + 1;
   }
 
-  /** HD44780: the memory has two halves of 40, and a display of 4 lines shows two of its lines from each. */
+  /** HD44780: the memory has two halves of 40 bytes; a display of 4 lines shows two of its lines from each half. */
   #cellAt(address: number): { column: number; row: number } | undefined {
     const { columns, rows } = this.grid;
     const half = address >= 0x40 ? 1 : 0;

@@ -14,7 +14,7 @@ import { UsbBitmapEmulator } from './usb-bitmap.ts';
 
 type MakeEmulator = (send: (bytes: Uint8Array) => void) => PanelEmulator;
 
-/** What each of them is at its far end. */
+/** The emulator of each panel. */
 export const EMULATORS: Readonly<Record<PanelName, MakeEmulator>> = {
   nextion: (send) => new NextionEmulator(send),
   dwin: (send) => new DwinEmulator(send),
@@ -26,7 +26,7 @@ export const EMULATORS: Readonly<Record<PanelName, MakeEmulator>> = {
   openlcd: () => new OpenLcdEmulator(),
 };
 
-/** Opens a panel at the end of a plugged cable. Throws MissingPeerError without socat. */
+/** Opens a panel on a plugged cable. Throws MissingPeerError without socat. */
 export async function openPanel(name: PanelName): Promise<Panel> {
   const start = () => new SwitchablePanel(EMULATORS[name], (bytes) => pty.send(bytes));
   let emulator: SwitchablePanel<PanelEmulator>;

@@ -11,34 +11,33 @@ const APPEAR_TIMEOUT_MS = 10_000;
 const LOOK_MS = 2;
 const FIX = 'install socat, for instance with sudo apt-get install socat';
 
-/** A serial cable: a pty on the driver's side, this object on the device's. */
+/** A serial cable: the driver opens the pty, this object is the device's end. */
 export interface Pty {
-  /** What the driver opens. */
+  /** Path that the driver opens. */
   readonly path: string;
-  /** Sends bytes to the driver. Nothing is sent while the cable is unplugged. */
+  /** Sends bytes to the driver; dropped while unplugged. */
   send(bytes: Uint8Array): void;
-  /** Pulls the cable: the port is gone, and whoever has it open loses it. */
+  /** Unplugs the cable: the port disappears and open handles fail. */
   unplug(): Promise<void>;
-  /** Puts it back, under the same path. Throws as `openPty` does. */
+  /** Plugs it in again under the same path. Throws as `openPty` does. */
   plug(): Promise<void>;
-  /** The device takes no more bytes: they pile up in the port until `thaw`. */
+  /** Stops the device from reading: bytes pile up in the port until `thaw`. */
   freeze(): void;
   thaw(): void;
-  /** Unplugs for good and removes what is left. */
+  /** Unplugs for good and removes the files. */
   close(): Promise<void>;
 }
 
 type Receive = (bytes: Uint8Array) => void;
 
-/** How bytes get from the driver's end to the device: what `source` reads goes to `receive`, until it closes. */
+/** How bytes travel from the driver to the device: passes what `source` reads to `receive` until it closes. */
 export type SerialLine = (source: Readable, receive: Receive) => void;
 
 const atOnce: SerialLine = (source, receive) => source.on('data', receive);
 
 /**
- * A plugged cable whose device end gives every portion of bytes from the driver to `receive`: as soon as they are there,
- * whatever baud rate the driver sets, unless there is another wire. Throws MissingPeerError where socat is not installed
- * or makes no port.
+ * Opens a plugged cable. `receive` gets every portion of bytes at once, whatever baud rate the driver sets, unless `wire` delays
+ * them. Throws MissingPeerError when socat is not installed or creates no port.
  */
 export async function openPty(receive: Receive, wire: SerialLine = atOnce): Promise<Pty> {
   const folder = await makeWorkFolder('pty');
@@ -50,7 +49,7 @@ export async function openPty(receive: Receive, wire: SerialLine = atOnce): Prom
     wire(child.stdout, receive);
     child.stdin.on('error', () => {});
     await appeared(path, child);
-    // socat ends when the last program closes the port; a real port stays.
+    // socat exits when the last program closes the port, but a real port stays: keep it open.
     const holder = await open(path, constants.O_RDWR | constants.O_NOCTTY | constants.O_NONBLOCK);
     plugged = { child, holder };
   };
@@ -58,7 +57,7 @@ export async function openPty(receive: Receive, wire: SerialLine = atOnce): Prom
     if (plugged === undefined) return;
     const { child, holder } = plugged;
     plugged = undefined;
-    // Its link goes first, as that of a device does; SIGKILL ends a frozen one too.
+    // Remove the link first, as a real device's port disappears. SIGKILL also ends a frozen socat.
     await rm(path, { force: true });
     const ended = once(child, 'exit');
     child.kill('SIGKILL');

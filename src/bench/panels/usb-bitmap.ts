@@ -5,7 +5,7 @@ const WIDTH = 320;
 const HEIGHT = 480;
 const HEADER_BYTES = 6;
 const BITMAP = 197;
-/** Bytes after the header of each command but the bitmap. */
+/** Bytes after the header of each command except the bitmap. */
 const PARAMETERS: ReadonlyMap<number, number> = new Map([
   [108, 0],
   [109, 0],
@@ -14,15 +14,15 @@ const PARAMETERS: ReadonlyMap<number, number> = new Map([
 ]);
 
 /**
- * A Turing 3.5" panel: it takes commands and rectangles of pixels in any portions, and holds against the sender
- * whatever a panel would draw somewhere else, twice, or on a dark screen.
+ * Emulates a Turing 3.5" panel: it takes commands and pixel rectangles in portions of any size. Violations are pixels that a panel
+ * would draw in another place, twice, or on a dark screen.
  */
 export class UsbBitmapEmulator implements PanelEmulator {
   readonly drawsQr = true;
   readonly isPoweredByPort = true;
   readonly violations: string[] = [];
   lit = false;
-  /** 0 is the brightest. */
+  /** Brightness: 0 is the brightest. */
   level: number | undefined;
   orientation: number | undefined;
   readonly #pixels = new Uint16Array(WIDTH * HEIGHT).fill(0x1234);
@@ -43,10 +43,10 @@ export class UsbBitmapEmulator implements PanelEmulator {
     }
   }
 
-  /** Takes a whole command from the beginning; how many bytes it had, 0 while it is not complete. */
+  /** Takes one complete command from the buffer. Returns its length in bytes, 0 while it is incomplete. */
   #takeOne(): number {
     if (this.#unread.length < HEADER_BYTES) return 0;
-    // Four numbers of 10 bits, the first from the highest bit on.
+    // Four numbers of 10 bits, most significant first.
     const numbers = BigInt(`0x${this.#unread.subarray(0, 5).toString('hex')}`);
     const at = (shift: bigint) => Number((numbers >> shift) & 0x3ffn);
     const area = [at(30n), at(20n), at(10n), at(0n)];
@@ -100,7 +100,7 @@ export class UsbBitmapEmulator implements PanelEmulator {
     return length;
   }
 
-  /** What one sees on the panel in portrait. */
+  /** The panel's image in portrait. */
   picture(): Picture {
     const data = new Uint8Array(WIDTH * HEIGHT * 4);
     for (const [index, pixel] of this.#pixels.entries()) {
@@ -111,7 +111,7 @@ export class UsbBitmapEmulator implements PanelEmulator {
     return { width: WIDTH, height: HEIGHT, data };
   }
 
-  /** It draws what it is sent, and knows nothing of codes. */
+  /** The panel shows pixels only and draws no QR itself. */
   code(): Picture {
     return this.picture();
   }

@@ -1,12 +1,12 @@
 import type { ReportRow } from './result.ts';
 import { escaped, tookText } from './text.ts';
 
-/** Steps that stand in the output of a test case; the page has them all. */
+/** Steps in the output of a test case; the HTML report has all of them. */
 const STEPS_MAX = 200;
 
 /**
- * JUnit XML as Jenkins, GitLab and GitHub's reporters read it: a test suite for the target, a test case a scenario.
- * What was missing is an error, what was not as expected a failure.
+ * JUnit XML for Jenkins, GitLab and GitHub reporters: one test suite for the target, one test case for each scenario. A missing
+ * precondition is an error, an unmet expectation a failure.
  */
 export function junitOf(results: readonly ReportRow[], { startedAtMs }: { startedAtMs: number }): string {
   const of = (outcome: ReportRow['outcome']) => results.filter((it) => it.outcome === outcome).length;
@@ -41,7 +41,7 @@ function verdictOf({ outcome, reason, where }: ReportRow): string | undefined {
   if (outcome === 'passed') return undefined;
   const message = escaped(reason);
   if (outcome === 'skipped') return `      <skipped message="${message}"/>`;
-  // Neither passed nor failed, and to be seen: the format has no other word for it.
+  // The format has no outcome between passed and failed, so `differs` is a skip with a message.
   if (outcome === 'differs') return `      <skipped message="differs: ${message}"/>`;
   const tag = outcome === 'failed' ? 'failure' : 'error';
   return `      <${tag} message="${message}" type="${outcome}">${escaped(where ?? '')}: ${message}</${tag}>`;

@@ -4,7 +4,7 @@ import type { Result } from './result.ts';
 import { escaped, tookText } from './text.ts';
 import { timelineOf } from './timeline.ts';
 
-/** The look of every report page, in light and in dark. Kinds of a timeline are coloured alike in rows and filters. */
+/** Style of every report page, light and dark. Rows and filters of a timeline use the same colours per kind. */
 const STYLE = `
 :root { color-scheme: light dark; --line: #8883; --soft: #8881; --step: #5b6b7b; --call: #3a6fc4; --service: #2a8f8f;
   --message: #8a5cc2; --callback: #b26a00; --status: #7a7a7a; --screen: #1a8a3a; --problem: #c62828; }
@@ -28,10 +28,10 @@ summary { cursor: pointer; } pre { font-weight: normal; }
 ${kinds('step', 'call', 'service', 'message', 'callback', 'status', 'screen', 'problem')}
 `;
 
-/** Nothing is loaded, nothing runs: what a screen or a payer's text says stays text. */
+/** The page loads nothing and runs no script, so text from screens and payers stays text. */
 const POLICY = `default-src 'none'; img-src data:; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`;
 
-/** The whole run as one page that needs nothing else: verdicts, timelines, screens, messages and latencies. */
+/** The whole run as one self-contained page: verdicts, timelines, screens, messages and latencies. */
 export function pageOf(results: readonly Result[], { startedAtMs }: { startedAtMs: number }): string {
   const [first] = results;
   const about = `target ${first?.target ?? 'none'}, seed ${first?.seed ?? 0}, ${new Date(startedAtMs).toISOString()}`;
@@ -50,7 +50,7 @@ ${results.map(section).join('\n')}`,
   );
 }
 
-/** A page that needs nothing else; `body` is HTML. */
+/** A self-contained page; `body` is HTML. */
 export function documentOf(title: string, body: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -93,7 +93,7 @@ ${timelineOf(entries, marked)}${left}
 </section>`;
 }
 
-/** The colour of each kind, and that a filter which is off hides its rows. */
+/** CSS for these kinds: their colours, and hiding rows whose filter is off. */
 function kinds(...names: string[]): string {
   return names
     .map(

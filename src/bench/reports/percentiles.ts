@@ -1,6 +1,6 @@
 import { escaped } from './text.ts';
 
-/** What tables tell of a distribution, with the share of the values that are not above it. */
+/** Columns of the tables: the share of values that are at most the percentile. */
 export const PERCENTILES = [
   ['p50', 0.5],
   ['p90', 0.9],
@@ -8,13 +8,13 @@ export const PERCENTILES = [
   ['max', 1],
 ] as const;
 
-/** The smallest value that at least this share of the values do not exceed; undefined of none. */
+/** Smallest value that is at least as large as this share of the values; undefined without values. */
 export function percentile(values: readonly number[], share: number): number | undefined {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
 }
 
-/** Rows of cells, with a heading: count and percentiles of each duration, in milliseconds. Those without values are left out. */
+/** Table rows with a heading: count and percentiles of each duration in milliseconds. Durations without values are left out. */
 export function percentileRows(durations: ReadonlyMap<string, readonly number[]>): string[][] {
   return [
     ['milliseconds', 'count', ...PERCENTILES.map(([label]) => label)],
@@ -28,7 +28,7 @@ export function percentileRows(durations: ReadonlyMap<string, readonly number[]>
   ];
 }
 
-/** The same rows as an HTML table; empty without values. */
+/** The rows as an HTML table; empty without values. */
 export function percentileTable(durations: ReadonlyMap<string, readonly number[]>): string {
   const [heading = [], ...rows] = percentileRows(durations);
   if (rows.length === 0) return '';

@@ -1,12 +1,12 @@
 import type { ReportRow } from './result.ts';
 import { oneLine, tookText } from './text.ts';
 
-/** What a run tells while it goes on. */
+/** Receives progress of a run. */
 export interface Progress {
   begin(name: string, number: number, of: number): void;
   step(title: string): void;
   end(result: ReportRow): void;
-  /** A report was written: `kind` is the name of its option. */
+  /** A report file was written; `kind` is its option's name. */
   report(kind: string, path: string): void;
   finish(results: readonly ReportRow[], exitCode: number): void;
 }
@@ -18,9 +18,9 @@ export interface TerminalStream {
 }
 
 interface Streams {
-  /** For programs: stable markers. */
+  /** For programs: lines with stable markers. */
   out: { write(text: string): unknown };
-  /** For people: one live line on a terminal, else plain lines. */
+  /** For people: one live line on a terminal, otherwise plain lines. */
   err: TerminalStream;
 }
 
@@ -34,7 +34,7 @@ const SIGNS: Record<ReportRow['outcome'], string> = {
   differs: '~',
 };
 
-/** A line of a terminal that is written over; elsewhere it writes nothing. */
+/** Writes one terminal line that each update overwrites. Writes nothing when `out` is not a terminal. */
 export function liveLine(out: TerminalStream) {
   const isLive = out.isTTY === true;
   return {
@@ -48,7 +48,7 @@ export function liveLine(out: TerminalStream) {
   };
 }
 
-/** `PAYBOX-BENCH …` lines on standard output, and progress on standard error. */
+/** Writes `PAYBOX-BENCH …` lines to standard output and progress to standard error. */
 export function progressOn(
   { out, err }: Streams,
   { target, seed, what = 'scenarios' }: { target: string; seed: number; what?: 'scenarios' | 'checks' },

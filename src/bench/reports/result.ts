@@ -1,7 +1,7 @@
 import type { Scenario } from '../vocabulary/scenario.ts';
 import type { TranscriptEntry } from './transcript.ts';
 
-/** How a scenario came out. `missing`: what it needs was not there. */
+/** Outcome of a scenario. `missing`: a precondition was not met. */
 export type Outcome = 'passed' | 'failed' | 'skipped' | 'missing';
 
 /** The verdict on one scenario, with its transcript. */
@@ -10,20 +10,20 @@ export interface Result {
   target: string;
   seed: number;
   outcome: Outcome;
-  /** What was expected and is not so, or what is missing; empty when it passed. */
+  /** The unmet expectation, or what is missing; empty when it passed. */
   reason: string;
-  /** The step, as `happy-path.yaml:12`; undefined when it is about none. */
+  /** Position of the step, for example `happy-path.yaml:12`; undefined when no step is concerned. */
   where: string | undefined;
-  /** Milliseconds of everybody's time. */
+  /** Milliseconds of real time. */
   tookMs: number;
   entries: readonly TranscriptEntry[];
-  /** Entries that there was no room for. */
+  /** Entries beyond the transcript's limit. */
   entriesOmitted: number;
   latencies: ReadonlyMap<string, readonly number[]>;
 }
 
 /**
- * What reports tell of: a scenario that was run, or a check that was made. `differs`, of a check: another choice where the
- * specification leaves one.
+ * A row of a report: a scenario or a conformance check. `differs` (checks only): a different choice where the specification allows
+ * several.
  */
 export type ReportRow = Omit<Result, 'outcome'> & { outcome: Outcome | 'differs' };

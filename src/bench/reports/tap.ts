@@ -1,7 +1,7 @@
 import type { ReportRow } from './result.ts';
 import { oneLine } from './text.ts';
 
-/** TAP version 14: a test point a scenario, with a YAML block for what is not as expected. */
+/** TAP version 14: one test point for each scenario, with a YAML block for details. */
 export function tapOf(results: readonly ReportRow[]): string {
   const lines = ['TAP version 14', `1..${results.length}`, ...results.flatMap(pointOf)];
   return `${lines.join('\n')}\n`;
@@ -27,7 +27,7 @@ function pointOf(result: ReportRow, index: number): string[] {
   return [point, '  ---', ...told, '  ...'];
 }
 
-/** A hash would begin a directive. */
+/** Escapes a hash, which would begin a directive. */
 function description(text: string): string {
   return oneLine(text).replaceAll('\\', '\\\\').replaceAll('#', '\\#');
 }

@@ -1,15 +1,15 @@
 /**
- * What neither XML 1.0 nor a terminal takes, and what turns the order of reading around: control characters but tab and
- * line ends, halves of characters, and the marks of direction.
+ * Characters that XML 1.0 or a terminal cannot take, or that change the reading direction: control characters except tab and line
+ * ends, lone surrogates, and bidi marks.
  */
 const UNPRINTABLE = /[^\t\n\r\u0020-\u007e\u00a0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
 
-/** Text from outside for a report, without what could break its format or the terminal that shows it. */
+/** Makes text from outside safe for a report: removes what could break its format or the terminal. */
 export function printable(text: string): string {
   return text.toWellFormed().replaceAll(UNPRINTABLE, '\ufffd');
 }
 
-/** The same in one line. */
+/** As `printable`, in one line. */
 export function oneLine(text: string): string {
   return printable(text).replaceAll(/\s+/g, ' ').trim();
 }
@@ -22,12 +22,12 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** Text for the content and the quoted attributes of XML and HTML. */
+/** Escapes text for content and quoted attributes of XML and HTML. */
 export function escaped(text: string): string {
   return printable(text).replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }
 
-/** Milliseconds as a person reads them: `12 ms`, `1.2 s`, `5 min 3 s`. */
+/** Milliseconds for people: `12 ms`, `1.2 s`, `5 min 3 s`. */
 export function tookText(ms: number): string {
   const [whole, tenths, seconds] = [Math.round(ms), Math.round(ms / 100), Math.round(ms / 1_000)];
   if (whole < 1_000) return `${whole} ms`;

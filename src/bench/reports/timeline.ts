@@ -1,7 +1,7 @@
 import { escaped, tookText } from './text.ts';
 import type { EntryKind, TranscriptEntry } from './transcript.ts';
 
-/** What filters call the kinds, in the order in which they stand. */
+/** Filter labels of the kinds, in display order. */
 const KINDS: Readonly<Record<EntryKind, string>> = {
   step: 'steps',
   call: 'calls of the bench',
@@ -12,12 +12,12 @@ const KINDS: Readonly<Record<EntryKind, string>> = {
   status: 'status of boxes',
   problem: 'problems',
 };
-/** What is shown only when it is asked for. */
+/** Kinds that are hidden until selected. */
 const HIDDEN: readonly EntryKind[] = ['status'];
 
 /**
- * What happened, in order, with a filter for each kind that needs no script; the entry `marked` has the id `id`.
- * Everything from outside is escaped.
+ * The transcript in order, with a filter for each kind that works without script. The entry `marked` gets the id `id`. Everything
+ * from outside is escaped.
  */
 export function timelineOf(
   entries: readonly TranscriptEntry[],

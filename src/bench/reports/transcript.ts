@@ -1,30 +1,30 @@
 import { createHash } from 'node:crypto';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 
-/** Entries of one scenario, and pictures among them; what comes beyond is counted only. */
+/** Limits of one scenario; further entries are only counted. */
 const ENTRIES_MAX = 5_000;
 const PICTURES_MAX = 200;
 
-/** `call` is what the bench does, `service` what the gateway was called for, `message` what went to boxes and came from them. */
+/** `call`: an action of the bench; `service`: a request to the gateway; `message`: to or from a box. */
 export type EntryKind = 'step' | 'call' | 'service' | 'message' | 'callback' | 'status' | 'screen' | 'problem';
 
-/** One thing that was done or seen. */
+/** One action or observation. */
 export interface TranscriptEntry {
-  /** Milliseconds since the scenario began, by the clock of what is tested. */
+  /** Milliseconds since the scenario began, on the clock of the target. */
   atMs: number;
   kind: EntryKind;
   title: string;
   detail?: unknown;
   /** A PNG file. */
   picture?: Uint8Array;
-  /** What a decoder read in the picture; null when there is no QR. */
+  /** Text that a decoder read in the picture; null without a QR. */
   qr?: string | null;
 }
 
-/** What happened in a scenario, in order, for reports. Secrets are kept out by whoever adds. */
+/** Ordered record of a scenario, for reports. Callers must remove secrets before they add an entry. */
 export class Transcript {
   readonly entries: TranscriptEntry[] = [];
-  /** How long things took, in milliseconds, by what they are. */
+  /** Durations in milliseconds, by name. */
   readonly latencies = new Map<string, number[]>();
   readonly #clock: Clock;
   readonly #beganMs: number;
@@ -38,7 +38,7 @@ export class Transcript {
     this.#beganMs = clock.monotonicMs();
   }
 
-  /** Entries that there was no room for. */
+  /** Entries beyond the limit. */
   get omitted(): number {
     return this.#left;
   }
@@ -51,19 +51,19 @@ export class Transcript {
     this.entries.push({ atMs: this.#clock.monotonicMs() - this.#beganMs, kind, title, ...more });
   }
 
-  /** Milliseconds since the scenario began, of a time on its clock. */
+  /** Converts a time of the clock to milliseconds since the scenario began. */
   sinceBegan(monotonicMs: number): number {
     return monotonicMs - this.#beganMs;
   }
 
-  /** Puts entries of earlier times into their places; `left` others had no room. */
+  /** Inserts entries by their time; `left` more were dropped. */
   merge(entries: readonly TranscriptEntry[], left: number): void {
     this.entries.push(...entries);
     this.entries.sort((a, b) => a.atMs - b.atMs);
     this.#left += left;
   }
 
-  /** A picture of a box's screen, unless the newest one of it is the same. */
+  /** Adds a picture of a box's screen unless it equals the box's newest one. */
   addScreen(box: string, picture: Uint8Array, qr: string | undefined): void {
     const digest = createHash('sha256').update(picture).digest('base64');
     if (this.#seen.get(box) === digest) return;
@@ -73,7 +73,7 @@ export class Transcript {
     else this.add('screen', box, { picture, qr: qr ?? null });
   }
 
-  /** What a box tells of itself, unless it is what it told last. */
+  /** Adds a box's status unless it equals the last one. */
   addStatus(box: string, status: unknown): void {
     const text = JSON.stringify(status);
     if (this.#told.get(box) === text) return;
@@ -81,7 +81,7 @@ export class Transcript {
     this.add('status', box, { detail: status });
   }
 
-  /** How long `work` takes. Requests go by everybody's clock, waiting by that of what is tested. */
+  /** Measures `work`. Requests are measured in real time, waits on the target's clock. */
   async timed<T>(what: string, work: () => Promise<T>, clock: Clock = systemClock): Promise<T> {
     const beganMs = clock.monotonicMs();
     const result = await work();

@@ -15,9 +15,8 @@ import { TrafficRecorder } from './traffic-recorder.ts';
 export interface RunOptions {
   seed: number;
   updateGoldens: boolean;
-  /** Ends the run; what was started is ended too. */
+  /** Ends the run and everything that it started. */
   signal: AbortSignal;
-  /** Called with each step. */
   onStep(title: string): void;
 }
 
@@ -30,16 +29,13 @@ const NO_EVIDENCE: Pick<Result, 'entries' | 'entriesOmitted' | 'latencies' | 'wh
   where: undefined,
 };
 
-/**
- * The verdict on a scenario whose run was ended, for this reason, before it had one: a report without it would look as if
- * all were well.
- */
+/** The result of a scenario that was ended before its verdict, with the reason. Without it a report would look complete. */
 export function resultWithoutVerdict(scenario: Scenario, target: string, seed: number, why: unknown): Result {
   const reason = `${reasonOf(why)}, before its verdict`;
   return { scenario, target, seed, ...NO_EVIDENCE, outcome: 'missing', reason, tookMs: 0 };
 }
 
-/** Runs one scenario against a target of this kind, which is opened for it and closed after. Never throws but for the signal. */
+/** Opens a target of this kind, runs one scenario and closes the target. Throws only when the signal aborts. */
 export async function runScenario(scenario: Scenario, kind: TargetKind, options: RunOptions): Promise<Result> {
   const beganMs = systemClock.monotonicMs();
   const about = { scenario, target: kind.name, seed: options.seed };
@@ -97,13 +93,13 @@ async function judged(
   } finally {
     await target.time.inRealTime(async () => {
       await endInjected(context);
-      // What was ended has no verdict to hold evidence for.
+      // A run that was ended has no verdict, so it needs no final state.
       if (!options.signal.aborted) await recordFinalState(target, transcript);
     });
   }
 }
 
-/** What the first step of a scenario works with. */
+/** The context for the first step of a scenario. */
 export function contextOf(
   scenario: Scenario,
   target: Target,
@@ -116,7 +112,7 @@ export function contextOf(
   return { scenario, target, transcript, random, scope, updateGoldens, signal, onStep, ...own };
 }
 
-/** What every scenario may use; `unique` keeps the orders of two runs at one gateway apart. */
+/** Variables of every scenario. `unique` separates the orders of two runs at one gateway. */
 function builtIns(target: Target, seed: number, uuid: string): Record<string, unknown> {
   const [first] = target.boxes;
   return {
@@ -128,22 +124,22 @@ function builtIns(target: Target, seed: number, uuid: string): Record<string, un
   };
 }
 
-/** Boxes whose changes are followed, and whose last screens are kept. */
+/** Number of boxes whose status changes and final screens are recorded. */
 const WATCHED_MAX = 16;
 
-/** Keeps what the partner's server receives and what boxes tell of themselves, until the signal. */
+/** Records callbacks and the boxes' status events until the signal. */
 export function recordChanges(target: Target, transcript: Transcript, signal: AbortSignal): void {
   target.partnerServer?.onReceived((callback) =>
     transcript.add('callback', `answered ${callback.answered}`, { detail: callback }),
   );
   for (const box of target.boxes.slice(0, WATCHED_MAX)) {
     const told = (status: unknown) => transcript.addStatus(box.terminalCode, status);
-    // A box that is off tells nothing; that is no fault of the scenario.
+    // A box that is off sends no status; that is no failure of the scenario.
     box.watch(told, signal).catch(() => undefined);
   }
 }
 
-/** Keeps what the screens show and what the gateway tells of callbacks. */
+/** Records the screens and the gateway's callback list. */
 export async function recordFinalState(target: Target, transcript: Transcript): Promise<void> {
   for (const box of target.boxes.slice(0, WATCHED_MAX)) {
     try {
@@ -166,7 +162,7 @@ export async function recordFinalState(target: Target, transcript: Transcript): 
   }
 }
 
-/** Why a target did not open, and what to do about it. */
+/** Why a target did not open, with the fix. */
 export function reasonWithFix(error: unknown): string {
   const fix = error instanceof PayboxError && error.fix !== '' ? `; ${error.fix}` : '';
   return `${error instanceof MissingPeerError ? '' : 'the target did not start: '}${reasonOf(error)}${fix}`;

@@ -6,13 +6,13 @@ import { type LoggedTraffic, TrafficLogClient } from '../clients/traffic-log.ts'
 import type { Transcript, TranscriptEntry } from '../reports/transcript.ts';
 import type { Target } from '../target.ts';
 
-/** Messages of one scenario in a report: its first and its last; those between are counted only. */
+/** Messages of one scenario in a report: the first and the last ones; those between are only counted. */
 const FIRST_MAX = 500;
 const LAST_MAX = 1_500;
-/** Of what one says, in characters. */
+/** Length limit of an entry's detail, in characters. */
 const DETAIL_CHARS_MAX = 4_000;
 
-/** What the gateway of a target heard and said while a scenario ran, for its transcript. */
+/** Copies a gateway's traffic log into a scenario's transcript. */
 export class TrafficRecorder {
   readonly #target: Target;
   readonly #transcript: Transcript;
@@ -28,7 +28,7 @@ export class TrafficRecorder {
     this.#wire = new TrafficLogClient(target.gateway.access, target.time.clock);
   }
 
-  /** The target, which hands over what its gateway remembers before that is turned off. */
+  /** The target, wrapped so that the log is read before the gateway is turned off. */
   target(): Target {
     return {
       ...this.#target,
@@ -39,13 +39,13 @@ export class TrafficRecorder {
     };
   }
 
-  /** Leaves out what was before the scenario. */
+  /** Drops entries from before the scenario. */
   async begin(): Promise<void> {
     await this.#listen();
     this.#forget();
   }
 
-  /** Puts what was heard into the transcript, since the last time if it is asked for more than once. */
+  /** Adds the traffic since the last call to the transcript. */
   async end(): Promise<void> {
     await this.#listen();
     this.#keepLast();
@@ -69,7 +69,7 @@ export class TrafficRecorder {
       for (const it of heard) this.#keep({ atMs: this.#transcript.sinceBegan(it.atMs), ...toldOf(it) });
       this.#problem = undefined;
     } catch (error) {
-      // A gateway of another kind, or one that is off.
+      // The gateway is of another kind, or off.
       this.#problem = reasonOf(error);
     }
   }
@@ -77,7 +77,7 @@ export class TrafficRecorder {
   #keep(entry: TranscriptEntry): void {
     if (this.#first.length < FIRST_MAX) this.#first.push(entry);
     else this.#last.push(entry);
-    // Not for each: it moves them all.
+    // Trim rarely, because each trim copies the array.
     if (this.#last.length >= 2 * LAST_MAX) this.#keepLast();
   }
 
@@ -87,7 +87,7 @@ export class TrafficRecorder {
   }
 }
 
-/** One thing that was heard, as a line of a timeline. */
+/** A log entry as a line of the timeline. */
 function toldOf(heard: LoggedTraffic): Omit<TranscriptEntry, 'atMs'> {
   switch (heard.kind) {
     case 'call': {
@@ -114,7 +114,7 @@ function toldOf(heard: LoggedTraffic): Omit<TranscriptEntry, 'atMs'> {
   }
 }
 
-/** The type of a message, and what a reader looks for in it. */
+/** The type of a message and its most useful fields. */
 function wordsOf(body: Readonly<Record<string, unknown>> & { type: string }): string {
   const { type, orderId, amount, code, how, why } = body;
   const money = typeof amount === 'number' ? formatAmount(amount) : undefined;

@@ -6,7 +6,7 @@ import { scenarioList } from './schemas.ts';
 
 const health = z.strictObject({ ok: z.literal(true), runs: z.int(), rigs: z.int() }).meta({ id: 'Health' });
 
-/** What the server tells of itself; `describe` is asked for the description of all routes. */
+/** Routes that describe the server; `describe` returns the description of all routes. */
 export function aboutRoutes(
   deps: ServerDeps,
   counts: () => { runs: number; rigs: number },

@@ -4,7 +4,7 @@ import { failure, LIMITS } from './schemas.ts';
 
 type Json = Record<string, unknown>;
 
-/** What any route may answer. */
+/** Answers that any route may give. */
 const ANYWHERE: Readonly<Record<number, ResponseDoc>> = {
   401: { about: 'the token is missing or wrong', schema: failure },
   403: { about: 'not from this machine, or from a page of another origin', schema: failure },
@@ -18,7 +18,7 @@ const WITH_BODY: Readonly<Record<number, ResponseDoc>> = {
   422: { about: 'the body is not what is expected: `error` names what', schema: failure },
 };
 
-/** The OpenAPI 3.1 document of the server, from the rows that it serves. */
+/** The server's OpenAPI 3.1 document, made from the routes that it serves. */
 export function openApi(routes: readonly Route[], version: string): object {
   const schemas: Json = {};
   const paths: Record<string, Json> = {};
@@ -69,7 +69,7 @@ function jsonOf(schema: z.ZodType, io: 'input' | 'output', schemas: Json): objec
   return { 'application/json': { schema: { $ref: `#/components/schemas/${kept(schema, io, schemas)}` } } };
 }
 
-/** Keeps a schema and what it refers to among the components; its name. */
+/** Adds a schema and the schemas it refers to to the components; returns its name. */
 function kept(schema: z.ZodType, io: 'input' | 'output', schemas: Json): string {
   const { id = 'Unnamed' } = z.globalRegistry.get(schema) ?? {};
   if (schemas[id] !== undefined) return id;

@@ -10,12 +10,12 @@ import { type RigRequest, rigRequest, runRequest, type TargetChoice } from './sc
 const FIX = 'GET /openapi.json has every key';
 const GOLDEN_FIX = 'put it into a folder that the server is started with, as --scenarios DIR, and name it';
 
-/** Whether a step compares with a picture file, which is taken from the folder of a scenario. */
+/** Whether a step compares with a golden picture, which only a scenario in a folder has. */
 export function usesGolden(steps: readonly Step[]): boolean {
   return [...everyStep(steps)].some((step) => step.expect?.golden !== undefined);
 }
 
-/** What a body orders. Throws ConfigError, as `paybox bench run` does. */
+/** The run that a body asks for. Throws ConfigError, as `paybox bench run` does. */
 export async function runOptions(body: unknown, id: string, deps: ServerDeps): Promise<RunOptions> {
   const { scenarios, seed = deps.anySeed(), ...choice } = checkConfig(runRequest, body, 'body', FIX);
   const library = await deps.scenarios();
@@ -24,7 +24,7 @@ export async function runOptions(body: unknown, id: string, deps: ServerDeps): P
   return { scenarios: read.map((scenario) => deps.withBoxes(scenario, choice)), kind, seed };
 }
 
-/** What a body asks of a rig, and the kind of its target. Throws ConfigError. */
+/** The rig that a body asks for, with its kind of target. Throws ConfigError. */
 export async function rigOptions(body: unknown, id: string, deps: ServerDeps) {
   const request = checkConfig(rigRequest, body ?? {}, 'body', FIX);
   const { seed = deps.anySeed(), target = request.gateway === undefined ? 'process' : 'at' } = request;
@@ -38,7 +38,7 @@ export async function rigOptions(body: unknown, id: string, deps: ServerDeps) {
   return { request, kind, seed, scenario: scenarioFor(id, request) };
 }
 
-/** A rig as the head of a scenario that goes on. */
+/** A scenario without steps that stands for the rig. */
 function scenarioFor(id: string, { boxes, box, enrolled, variables }: RigRequest): Scenario {
   const about = 'Driven step by step from outside.';
   const count = boxes ?? Math.max(1, box.length);

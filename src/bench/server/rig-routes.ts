@@ -10,7 +10,7 @@ const GONE = { about: 'it has ended, and why', schema: failure };
 const UNKNOWN = { about: 'there is no such rig or box', schema: failure };
 const OFF = { about: 'the box or the gateway does not answer', schema: failure };
 
-/** Rigs: a gateway and boxes that stay up while a caller drives them. */
+/** Routes of rigs: a gateway and boxes that stay up while a caller drives them. */
 export function rigRoutes(rigs: Rigs): Route[] {
   return [
     {
@@ -136,10 +136,10 @@ function boxRoutes(
   ];
 }
 
-/** Of a probe that is a camera. */
+/** First byte of a JPEG file, from a camera probe. */
 const JPEG_START = 0xff;
 
-/** In real time, and with what is off told from what the caller did wrong. */
+/** Asks in real time. A part that is off is answered as such and not as the caller's error. */
 async function reached(rig: Rig, look: () => Promise<Answer>): Promise<Answer> {
   try {
     return await rig.during(look);

@@ -21,7 +21,6 @@ import { type callbackList, LIMITS, type rigView, type stepAnswer } from './sche
 const CLOSE_TIMEOUT_MS = 15_000;
 const STEP_FIX = '`paybox config schema scenario` has every step, and GET /openapi.json too';
 
-/** What a rig was opened with. */
 export interface RigOptions {
   scenario: Scenario;
   kind: TargetKind;
@@ -31,7 +30,7 @@ export interface RigOptions {
   callbackUrl: string | undefined;
 }
 
-/** A gateway and boxes that a caller drives step by step, as the steps of one scenario that goes on. */
+/** A gateway and boxes that a caller drives step by step. All steps belong to one open-ended scenario. */
 export class Rig {
   readonly id: string;
   readonly #order: RigOptions;
@@ -42,7 +41,7 @@ export class Rig {
   readonly openedAtMs = systemClock.wallMs();
   readonly #beganMs = systemClock.monotonicMs();
   #usedMs = systemClock.monotonicMs();
-  /** Requests that are not answered. */
+  /** Requests under way. */
   #busy = 0;
   #steps = 0;
   readonly #failures: { reason: string; where: string }[] = [];
@@ -62,13 +61,13 @@ export class Rig {
     this.#context = contextOf(scenario, this.#messages.target(), this.#transcript, options);
   }
 
-  /** Leaves out of evidence and verdicts what was before. */
+  /** Excludes everything before this call from transcript and verdicts. */
   async begin(): Promise<void> {
     await this.#messages.begin();
     await this.during(() => tryBaseline(this.#context));
   }
 
-  /** Runs `work` for a request; a rig that works is not idle. */
+  /** Runs `work` for a request; meanwhile the rig does not count as idle. */
   async use<T>(work: () => T | Promise<T>): Promise<T> {
     this.#busy += 1;
     try {
@@ -79,20 +78,20 @@ export class Rig {
     }
   }
 
-  /** Milliseconds after which it is to end, if nobody asks until then. */
+  /** Milliseconds until the rig ends without a further request. */
   get idleInMs(): number {
     const sinceMs = this.#busy > 0 ? 0 : systemClock.monotonicMs() - this.#usedMs;
     return this.#order.idleMs - sinceMs;
   }
 
-  /** Aborted once it ends. */
+  /** Aborts when the rig ends. */
   get ending(): AbortSignal {
     return this.#ending.signal;
   }
 
   /**
-   * Runs one step after those that came before; `signal` gives it up. Throws ConfigError for what is no step, StepFailure
-   * for what is not as expected, Refusal when too many wait.
+   * Runs one step after all earlier ones; `signal` cancels it. Throws ConfigError for an invalid step, StepFailure when it fails,
+   * Refusal when too many steps wait.
    */
   async step(body: unknown, signal: AbortSignal): Promise<z.output<typeof stepAnswer>> {
     const step = await this.#checked(body);
@@ -107,7 +106,7 @@ export class Rig {
     const mine = this.#last.then(() => this.#run(step, signal));
     this.#last = mine.then(
       () => undefined,
-      // It is the caller's to hear of; the next step goes on.
+      // Its caller gets the failure; the next step runs all the same.
       () => undefined,
     );
     try {
@@ -117,7 +116,7 @@ export class Rig {
     }
   }
 
-  /** The box of this number, from 1 on. Throws Refusal. */
+  /** The box with this number, counted from 1. Throws Refusal. */
   box(number: string): BoxClient {
     const { boxes } = this.#order.target;
     const box = /^\d{1,4}$/.test(number) ? boxes[Number(number) - 1] : undefined;
@@ -125,12 +124,12 @@ export class Rig {
     throw new Refusal(404, `${this.id} has no box ${number}`, `it has boxes 1 to ${boxes.length}`);
   }
 
-  /** Looks in real time. Of virtual time none is skipped meanwhile. */
+  /** Runs `look` in real time: virtual time is not skipped meanwhile. */
   during<T>(look: () => Promise<T>): Promise<T> {
     return this.#order.target.time.inRealTime(look);
   }
 
-  /** What the probe sees of a box; undefined while there is nothing. Throws Refusal and MissingPeerError. */
+  /** The probe's picture of a box; undefined while there is none. Throws Refusal and MissingPeerError. */
   async picture(number: string): Promise<Uint8Array | undefined> {
     const seen = await this.#order.target.probe.capture(this.box(number));
     return seen?.file;
@@ -148,7 +147,7 @@ export class Rig {
     return { callbacks: newest ?? [], received: received ?? null };
   }
 
-  /** All that was done and seen so far, the screens of this moment included. */
+  /** The transcript so far, with the current screens. */
   async result(): Promise<Result> {
     const { scenario, kind, seed, target } = this.#order;
     await target.time.inRealTime(() => recordFinalState(target, this.#transcript));
@@ -192,7 +191,7 @@ export class Rig {
     };
   }
 
-  /** Gives up the step under way and ends all that was started; settled once nothing of it is left. */
+  /** Cancels the running step and ends the rig. Resolves when all its parts have ended. */
   close(reason: string): Promise<void> {
     this.#ending.abort(new Refusal(410, `${this.id} has ended: ${reason}`, 'open another with POST /rigs'));
     this.#closed ??= this.#close();
@@ -246,7 +245,7 @@ export class Rig {
 
   #note(error: unknown, where: string): void {
     const reason = error instanceof Error ? error.message : String(error);
-    // Of a rig that fails all the time the first reasons are the ones that tell.
+    // When a rig fails repeatedly, the first reasons explain most.
     if (this.#failures.length < LIMITS.failures) this.#failures.push({ reason, where });
     this.#transcript.add('problem', reason, { detail: { where } });
   }
@@ -255,7 +254,7 @@ export class Rig {
 const GOLDEN_FIX =
   'put the scenario in a folder that the server was started with, as --scenarios DIR; or compare screen.png';
 
-/** A step that names a variable that there is not is the caller's mistake, not a verdict. */
+/** A step with an unknown variable is the caller's mistake, not a failed verdict. */
 function mistakeIn(error: unknown): ConfigError | undefined {
   const cause = error instanceof StepFailure ? error.cause : undefined;
   const isMistake = cause instanceof PayboxError && cause.code === 'VARIABLE';

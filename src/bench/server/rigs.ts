@@ -10,12 +10,12 @@ import { LIMITS } from './schemas.ts';
 const ENDED_EARLY = 'the rig was ended before it was open';
 const AGAIN = 'open another with POST /rigs';
 
-/** The rigs of a server, each with a gateway and boxes of its own. */
+/** The rigs of a server. Each has its own gateway and boxes. */
 export class Rigs {
   readonly #deps: ServerDeps;
   readonly #rigs = new Map<string, Rig>();
   readonly #opening = new Set<Promise<Rig>>();
-  /** Why those that are over have ended. */
+  /** Reasons of ended rigs. */
   readonly #ended = new Map<string, string>();
   readonly #closing = new AbortController();
   #count = 0;
@@ -28,7 +28,7 @@ export class Rigs {
     return [...this.#rigs.values()];
   }
 
-  /** Opens one as the body says; one whose caller has gone meanwhile is ended. Throws ConfigError and Refusal. */
+  /** Opens a rig as the body asks, and ends it if the caller disconnects meanwhile. Throws ConfigError and Refusal. */
   async open(body: unknown, gone: AbortSignal): Promise<Rig> {
     this.#closing.signal.throwIfAborted();
     if (this.#rigs.size + this.#opening.size >= LIMITS.rigs) {
@@ -48,7 +48,7 @@ export class Rigs {
     }
   }
 
-  /** Throws Refusal for one that there is not, or that is over. */
+  /** Throws Refusal when the rig does not exist or has ended. */
   get(id: string): Rig {
     const rig = this.#rigs.get(id);
     if (rig !== undefined) return rig;
@@ -57,7 +57,7 @@ export class Rigs {
     throw new Refusal(410, `${id} has ended: ${reason}`, AGAIN);
   }
 
-  /** Ends one; settled once nothing of it is left. Changes nothing about one that has ended. Throws Refusal. */
+  /** Ends a rig; resolves when all its parts have ended. Does nothing for one that has ended. Throws Refusal. */
   async end(id: string, reason: string): Promise<void> {
     if (this.#ended.has(id)) return;
     const rig = this.get(id);
@@ -68,7 +68,7 @@ export class Rigs {
     if (this.#ended.size > LIMITS.rigsRemembered && oldest !== undefined) this.#ended.delete(oldest);
   }
 
-  /** Ends all, those that are opening too; settled once nothing of them is left. */
+  /** Ends all rigs, also those that are opening. Resolves when all their parts have ended. */
   async close(reason: string): Promise<void> {
     this.#closing.abort(new Refusal(503, 'the server ends', 'start it again'));
     await Promise.allSettled(this.#opening);

@@ -4,7 +4,7 @@ import type { TargetKind } from '../target.ts';
 import type { Scenario } from '../vocabulary/scenario.ts';
 import type { TargetChoice } from './schemas.ts';
 
-/** What a caller is refused with, and what to do about it. */
+/** An error answer with the reason and the fix. */
 export class Refusal extends Error {
   readonly status: number;
   readonly fix: string;
@@ -19,38 +19,41 @@ export class Refusal extends Error {
   }
 }
 
-/** What the server is given by the program around it. */
+/** Dependencies of the server. */
 export interface ServerDeps {
-  /** The kind of target that was chosen for the run or rig `id`. Throws ConfigError. */
+  /** The kind of target for the run or rig `id`. Throws ConfigError. */
   targetOf(choice: TargetChoice, seed: number, id: string): Promise<TargetKind>;
-  /** The files of scenarios that may be run by name. */
+  /** Scenario files that can be run by name. */
   scenarios(): Promise<ReadonlyMap<string, string>>;
-  /** The scenario with as many boxes as were chosen. */
+  /** The scenario with the chosen number of boxes. */
   withBoxes(scenario: Scenario, choice: TargetChoice): Scenario;
   anySeed(): number;
-  /** Probes besides `screen` that a caller may choose. They run commands and read files, so whoever starts the server says which. */
+  /**
+   * Probes that a caller may choose besides `screen`. Probes run commands and read files, so whoever starts the server must allow
+   * them.
+   */
   probes: readonly string[];
 }
 
-/** A request that has passed the guard. */
+/** A request that is authorized. */
 export interface RouteRequest {
   params: Readonly<Record<string, string>>;
-  /** Parsed JSON, not yet checked; undefined without a body. */
+  /** Parsed but unchecked JSON; undefined without a body. */
   body: unknown;
   headers: IncomingHttpHeaders;
-  /** Aborted when the caller goes away before the answer. */
+  /** Aborts when the caller disconnects before the answer. */
   signal: AbortSignal;
 }
 
-/** One thing that a stream tells. */
+/** One event of a stream. */
 export interface StreamEvent {
-  /** Counts from 1 on. */
+  /** Counted from 1. */
   id: number;
   event: string;
   data: object;
 }
 
-/** Calls `listener` with what was told before and with what is told from now on; undefined once it is over. */
+/** Calls `listener` with past and new events, and with undefined at the end. Returns the function that unsubscribes. */
 export type Subscribe = (listener: (event: StreamEvent | undefined) => void) => () => void;
 
 export type Answer =
@@ -58,26 +61,26 @@ export type Answer =
   | { status: number; type: string; body: string | Uint8Array; headers?: Readonly<Record<string, string>> }
   | { status: number; follow: Subscribe };
 
-/** What a route may answer, for the description of the API. */
+/** A possible answer of a route, for the API description. */
 export interface ResponseDoc {
   about: string;
-  /** Of a JSON answer. */
+  /** For JSON answers. */
   schema?: z.ZodType;
-  /** Of any other. */
+  /** Content type of other answers. */
   type?: string;
 }
 
-/** One route: what is served and what is described come from the same row. */
+/** A route. It is served and described from the same definition. */
 export interface Route {
   method: 'GET' | 'POST' | 'DELETE';
-  /** As `/runs/{id}`. */
+  /** For example `/runs/{id}`. */
   path: string;
-  /** A name for generated clients. */
+  /** Operation name for generated clients. */
   name: string;
   summary: string;
-  /** Of the JSON body; without one the route takes none. */
+  /** Schema of the JSON body; undefined when the route takes none. */
   body?: z.ZodType;
-  /** By status; refusals that any route may answer are left out. */
+  /** By status; without the refusals that any route may answer. */
   answers: Readonly<Record<number, ResponseDoc>>;
   handle(asked: RouteRequest): Answer | Promise<Answer>;
 }

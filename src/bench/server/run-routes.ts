@@ -9,7 +9,7 @@ import { failure, runList, runRequest, runView } from './schemas.ts';
 const NOT_OVER = { about: 'it is not over', schema: failure };
 const UNKNOWN = { about: 'there is no such run, or it was forgotten', schema: failure };
 
-/** Runs: scenarios that are judged from beginning to end. */
+/** Routes of runs: scenarios judged from start to end. */
 export function runRoutes(runs: Runs, deps: ServerDeps): Route[] {
   const runOf = ({ params }: RouteRequest) => runs.get(params.id ?? '');
   return [
@@ -69,7 +69,7 @@ export function runRoutes(runs: Runs, deps: ServerDeps): Route[] {
         const run = runOf(asked);
         const last = Number(asked.headers['last-event-id'] ?? 0);
         const afterId = Number.isSafeInteger(last) ? last : 0;
-        // A browser comes back after the end of a stream, until it is told that there is nothing more.
+        // A browser reconnects after a stream ends unless it gets 204.
         if (run.isOver && afterId >= run.lastEventId) return { status: 204, type: 'text/plain', body: '' };
         return { status: 200, follow: run.follow(afterId) };
       },

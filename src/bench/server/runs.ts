@@ -11,14 +11,13 @@ import { LIMITS, type runView } from './schemas.ts';
 
 export type RunView = z.output<typeof runView>;
 
-/** What a run was ordered with. */
 export interface RunOptions {
   scenarios: readonly Scenario[];
   kind: TargetKind;
   seed: number;
 }
 
-/** Scenarios that are judged one after the other, and what they came to. */
+/** Judges scenarios one after another and keeps their results. */
 export class Run {
   readonly id: string;
   readonly createdAtMs = systemClock.wallMs();
@@ -33,7 +32,7 @@ export class Run {
   #beganMs: number | undefined;
   #tookMs: number | null = null;
   #told = 0;
-  /** Why the bench itself could not go on. */
+  /** Why the bench itself failed. */
   #broken = '';
 
   constructor(id: string, order: RunOptions) {
@@ -41,7 +40,7 @@ export class Run {
     this.#order = order;
   }
 
-  /** Settles once it is over and nothing of it is left. */
+  /** Resolves when the run has ended with all its parts. */
   get over(): Promise<void> {
     return this.#over.promise;
   }
@@ -50,18 +49,17 @@ export class Run {
     return this.#state !== 'queued' && this.#state !== 'running';
   }
 
-  /** The number of the newest event. */
   get lastEventId(): number {
     return this.#told;
   }
 
-  /** Bytes of the pictures that it keeps. */
+  /** Total size of its pictures. */
   get pictureBytes(): number {
     const entries = this.results.flatMap((result) => result.entries);
     return entries.reduce((sum, { picture }) => sum + (picture?.length ?? 0), 0);
   }
 
-  /** Judges all scenarios unless it is aborted. Never throws. */
+  /** Judges all scenarios until aborted. Never throws. */
   async execute(): Promise<void> {
     if (this.isOver) return;
     this.#state = 'running';
@@ -75,7 +73,7 @@ export class Run {
     }
   }
 
-  /** Ends it; settled once nothing of it is left. Changes nothing about one that is over. */
+  /** Ends the run; resolves when all its parts have ended. Does nothing when it is over. */
   async abort(reason: string): Promise<void> {
     if (this.isOver) return;
     this.#abort.abort(new Error(reason));
@@ -83,7 +81,7 @@ export class Run {
     await this.over;
   }
 
-  /** The results, with one for each scenario that was left out because the run was ended. */
+  /** The results; scenarios skipped because the run ended have one too. */
   get allResults(): Result[] {
     const { scenarios, kind, seed } = this.#order;
     const why = this.#broken === '' ? this.#abort.signal.reason : this.#broken;
@@ -91,7 +89,7 @@ export class Run {
     return [...this.results, ...left.map((it) => resultWithoutVerdict(it, kind.name, seed, why))];
   }
 
-  /** What it tells, from the beginning or after the event of this number. */
+  /** Events from the start, or after the event with this number. */
   follow(afterId: number): Subscribe {
     return (listener) => {
       for (const event of this.#events) if (event.id > afterId) listener(event);
@@ -146,7 +144,7 @@ export class Run {
     this.#tell('result', { number, outcome, name: scenario.name, reason, where, tookMs });
   }
 
-  /** Of a scenario without a result. */
+  /** State of a scenario without a result. */
   #stateWithout(index: number): RunView['state'] {
     if (this.isOver) return 'aborted';
     return this.#state === 'running' && index === this.results.length ? 'running' : 'queued';
@@ -177,14 +175,14 @@ function verdictOf(results: readonly Result[]): Outcome {
   return worst ?? 'skipped';
 }
 
-/** The runs of a server: one at a time, in the order in which they came. */
+/** The runs of a server; one at a time, in order of arrival. */
 export class Runs {
   readonly #runs = new Map<string, Run>();
   #count = 0;
   #busy = false;
   #closed = false;
 
-  /** A name for the next run. */
+  /** Id of the next run. */
   nextId(): string {
     this.#count += 1;
     return `run-${this.#count}`;
@@ -194,7 +192,7 @@ export class Runs {
     return [...this.#runs.values()];
   }
 
-  /** Throws Refusal when no more may wait. */
+  /** Throws Refusal when the queue is full or the server ends. */
   assertRoom(): void {
     if (this.#closed) throw new Refusal(503, 'the server ends', 'start it again');
     const waiting = this.all().filter((run) => run.view().state === 'queued').length;
@@ -212,7 +210,7 @@ export class Runs {
     return run;
   }
 
-  /** Throws Refusal for one that there is not. */
+  /** Throws Refusal for an unknown run. */
   get(id: string): Run {
     const run = this.#runs.get(id);
     if (run !== undefined) return run;
@@ -223,7 +221,7 @@ export class Runs {
     );
   }
 
-  /** Aborts all; settled once nothing of them is left. */
+  /** Aborts all runs; resolves when all their parts have ended. */
   async close(reason: string): Promise<void> {
     this.#closed = true;
     await Promise.all(this.all().map((run) => run.abort(reason)));
@@ -243,7 +241,7 @@ export class Runs {
     return this.all().find((run) => run.view().state === 'queued');
   }
 
-  /** Keeps the newest that are over, within the limits. */
+  /** Deletes the oldest finished runs beyond the limits. */
   #forget(): void {
     let [count, bytes] = [0, 0];
     for (const run of this.all()

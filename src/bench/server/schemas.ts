@@ -2,35 +2,35 @@ import { z } from 'zod';
 import { duration, name, value } from '../vocabulary/values.ts';
 import { durationMs } from '../vocabulary/variables.ts';
 
-/** Limits of the server; beyond one a caller is refused. */
+/** Limits of the server; requests beyond them are refused. */
 export const LIMITS = {
   bodyBytes: 1_000_000,
   scenarios: 100,
-  /** Runs that wait for the one under way. */
+  /** Runs that wait for the current one. */
   runsQueued: 20,
-  /** Finished runs that are kept with their transcript, the newest. */
+  /** The newest finished runs, kept with their transcripts. */
   runsKept: 20,
-  /** Pictures of finished runs that are kept. */
+  /** Total size of pictures of finished runs. */
   pictureBytesKept: 256_000_000,
-  /** What a run tells; of more the oldest is forgotten. */
+  /** Events of a run; beyond this the oldest are dropped. */
   events: 5_000,
   streams: 64,
-  /** Entries of a rig's transcript, beyond which messages are left out. */
+  /** Entries of a rig's transcript; beyond this messages are left out. */
   entries: 20_000,
   rigs: 4,
   rigBoxes: 50,
-  /** Steps that wait for the one under way at a rig. */
+  /** Steps of a rig that wait for the current one. */
   stepsWaiting: 16,
-  /** Reasons of steps that did not do as expected, the first; and callbacks that are told, the newest. */
+  /** First failures of a rig that are kept; newest callbacks that are returned. */
   failures: 1_000,
   callbacks: 1_000,
-  /** Rigs that are over of which the reason is kept. */
+  /** Ended rigs whose reason is kept. */
   rigsRemembered: 100,
   idleMs: 24 * 3_600_000,
   textChars: 2_000,
 } as const;
 
-/** A rig that nobody asks for so long ends. */
+/** Default idle time after which a rig ends. */
 export const IDLE = '10min';
 
 const text = z.string().min(1).max(LIMITS.textChars);
@@ -97,7 +97,7 @@ export const rigRequest = z
   })
   .meta({ id: 'RigRequest' });
 
-/** What a run and a rig choose about their target. */
+/** The target options of a run or rig. */
 export type TargetChoice = Omit<z.output<typeof runRequest>, 'scenarios' | 'seed'>;
 export type RigRequest = z.output<typeof rigRequest>;
 

@@ -27,29 +27,29 @@ import { Runs } from './runs.ts';
 import { LIMITS } from './schemas.ts';
 
 const CONNECTIONS_MAX = 256;
-/** A report is one page with pictures and a style of its own, and says itself what it may load. */
+/** A report page has its own style and content policy. */
 const REPORT_POLICY = "frame-ancestors 'none'";
 
 export interface ServerOptions {
   host: string;
-  /** 0 takes a free one. */
+  /** 0 chooses a free port. */
   port: number;
-  /** Whoever has it may ask; without one, whoever is on this machine. */
+  /** Required from every caller; without a token, only callers on this machine are allowed. */
   token: string | undefined;
-  /** Of the program. */
+  /** Version of the program. */
   version: string;
   log: Logger;
 }
 
-/** A control server that answers. */
+/** A bench server that accepts requests. */
 export interface BenchServer {
-  /** As `http://127.0.0.1:8820`. */
+  /** For example `http://127.0.0.1:8820`. */
   readonly origin: string;
-  /** Aborts every run and ends every rig; settled once nothing of them is left. */
+  /** Ends every run and rig; resolves when all their parts have ended. */
   close(reason: string): Promise<void>;
 }
 
-/** Starts the control server of a bench. Throws ConfigError when the address cannot be had. */
+/** Starts the bench server. Throws ConfigError when the address cannot be used. */
 export async function startBenchServer(options: ServerOptions, deps: ServerDeps): Promise<BenchServer> {
   const runs = new Runs();
   const rigs = new Rigs(deps);
@@ -90,7 +90,7 @@ function createApp({ token, log }: ServerOptions): FastifyInstance {
   });
   app.removeContentTypeParser('text/plain');
   const parseJson = app.getDefaultJsonParser('error', 'error');
-  // Many clients name a type also where they send nothing.
+  // Many clients send a content type even without a body.
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) =>
     body === '' ? done(null, undefined) : parseJson(request, String(body), done),
   );
@@ -138,7 +138,7 @@ function send(reply: FastifyReply, answer: Exclude<Answer, { follow: unknown }>)
   return reply.type(answer.type).send(answer.body);
 }
 
-/** Aborted when the connection ends before the answer. */
+/** Aborts when the connection ends before the answer. */
 function goneSignal({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
   raw.once('close', () => {
@@ -152,7 +152,7 @@ function refuse(reply: FastifyReply, { status, message, fix, headers }: Refusal)
   return reply.code(status).headers(headers).type('application/json; charset=utf-8').send(body);
 }
 
-/** What an error means to a caller; 500 for what is no fault of theirs. */
+/** The answer for an error; 500 when the caller did not cause it. */
 function refusalOf(error: FastifyError | Error, request: FastifyRequest): Refusal {
   if (error instanceof Refusal) return error;
   if (error instanceof ConfigError) return new Refusal(422, error.message, error.fix);
@@ -185,7 +185,7 @@ function answerUnknownPaths(app: FastifyInstance, routes: readonly Route[]): voi
   });
 }
 
-/** Answers what is no request, or not a whole one in time, and cuts it off. */
+/** Answers an invalid or too slow request on the socket and closes it. */
 function answerNoRequest(error: Error, socket: Socket): void {
   const isLate = systemCodeOf(error) === 'ERR_HTTP_REQUEST_TIMEOUT';
   const line = isLate ? '408 Request Timeout' : '400 Bad Request';
@@ -211,12 +211,12 @@ async function listen(app: FastifyInstance, { host, port }: ServerOptions): Prom
   return (app.server.address() as AddressInfo).port;
 }
 
-/** Needs no token, so that whoever watches programs needs none. */
+/** Needs no token, so that monitoring needs none. */
 const OPEN_PATH = '/healthz';
 
 /**
- * Whether a request may be answered: with a token, to whoever has it; without one, to programs and pages of this machine.
- * Throws Refusal.
+ * Checks that a request may be answered. With a token, callers must send it; without one, only programs and pages of this machine
+ * may ask. Throws Refusal.
  */
 export function assertAllowed(request: IncomingMessage, token: string | undefined): void {
   const host = hostnameOf(request);
@@ -226,7 +226,7 @@ export function assertAllowed(request: IncomingMessage, token: string | undefine
     const stranger = strangerProblem(request);
     if (stranger !== undefined)
       throw new Refusal(403, stranger, 'start the server with --token-file, and send the token');
-    // A web page elsewhere can make this machine's browser ask, under a name that resolves to loopback.
+    // DNS rebinding: a foreign web page can make this machine's browser send requests under a name that resolves to loopback.
     if (!isLoopbackHost(host)) throw new Refusal(403, 'not by a loopback name', 'ask with http://127.0.0.1:PORT');
     return;
   }

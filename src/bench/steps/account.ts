@@ -3,14 +3,14 @@ import type { CallbackView, PaymentView } from '../clients/gateway.ts';
 import type { Target } from '../target.ts';
 import { type Baseline, boxOf, type StepContext } from './context.ts';
 
-/** How things are before the first step; a target that goes on has payments of before. Throws PayboxError. */
+/** The state before the first step. An external target already has earlier payments. Throws PayboxError. */
 export async function baseline({ target, state }: StepContext): Promise<Baseline> {
   const began = state.baseline ?? (await beginningAt(target));
   state.baseline ??= began;
   return state.baseline;
 }
 
-/** The same, where the steps may do without: a step that needs it asks again, and says why there is none. */
+/** Tries to take the baseline early. On failure, a step that needs it tries again and reports the reason. */
 export async function tryBaseline(context: StepContext): Promise<void> {
   await baseline(context).catch(() => undefined);
 }
@@ -24,7 +24,7 @@ async function beginningAt(target: Target): Promise<Baseline> {
   return { payment: newest.value?.[0]?.transactionId, announcements: new Map(announcements) };
 }
 
-/** How a box has not announced so many payments since the scenario began, or since the box itself did. */
+/** Why the number of payments announced since the scenario or the box started is not as expected. */
 export async function announcementProblem(expected: number, context: StepContext): Promise<string | undefined> {
   const box = boxOf(context);
   const announced = await announcedBy(box, await baseline(context));
@@ -34,8 +34,8 @@ export async function announcementProblem(expected: number, context: StepContext
 }
 
 /**
- * Which payment is not settled: each that came since the scenario began is reported by every box that was told of it,
- * and told to the partner; once each.
+ * Why a payment is not settled. Every payment since the scenario began must be reported once by each box that was notified, and
+ * delivered once to the partner.
  */
 export async function settlementProblem(context: StepContext): Promise<string | undefined> {
   const { target, state } = context;
@@ -58,7 +58,7 @@ export async function settlementProblem(context: StepContext): Promise<string | 
   for (const box of target.boxes) {
     const told = payments.filter(({ boxes }) => boxes.some((it) => it.terminalCode === box.terminalCode)).length;
     const announced = await announcedBy(box, began);
-    // Fewer where the box may have been started anew, which counts from there.
+    // A box that may have restarted counts from its restart, so a smaller number is allowed.
     const isSinceBegan = target.isExternal !== true && state.turnedOff?.has(box.terminalCode) !== true;
     if (announced !== undefined && (announced > told || (isSinceBegan && announced < told))) {
       return `settled: ${box.terminalCode} has announced ${announced} payments, it was told of ${told}`;
@@ -75,7 +75,7 @@ function reportProblem(payment: PaymentView, { boxes }: Target): string | undefi
   return names === '' ? undefined : `is not reported by ${names}`;
 }
 
-/** `received`: how often the partner's server has received it, where the bench has that. */
+/** `received`: callbacks that the partner's server received; undefined when the bench does not run it. */
 function callbackProblem(
   [callback, ...more]: readonly CallbackView[],
   received: number | undefined,
@@ -93,13 +93,13 @@ function isTaken(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-/** Whether a box of the target, or none, is told of the payment. */
+/** Whether the payment's notice went to a box of the target, or to no box at all. */
 function isOf(payment: PaymentView, { boxes }: Target): boolean {
   const codes = new Set(boxes.map(({ terminalCode }) => terminalCode));
   return payment.boxes.length === 0 || payment.boxes.some(({ terminalCode }) => codes.has(terminalCode));
 }
 
-/** What came after the payment of this id, newest first. */
+/** Payments after this one, newest first. */
 async function paymentsSince(transactionId: string | undefined, { gateway }: Target): Promise<PaymentView[]> {
   const since: PaymentView[] = [];
   for await (const rows of gateway.payments()) {

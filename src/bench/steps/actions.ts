@@ -9,7 +9,7 @@ import { boxOf, type StepContext, StepFailure } from './context.ts';
 
 const ORDER_ID_BYTES = 6;
 
-/** `generate`: an order and its QR. */
+/** `generate`: creates an order with its QR. */
 export async function generate(args: NonNullable<Step['generate']>, context: StepContext): Promise<object> {
   const answer = await made(args, context);
   if (typeof answer === 'string') return { answer: expectAnswer('generate', answer, args.answer, context) };
@@ -17,7 +17,7 @@ export async function generate(args: NonNullable<Step['generate']>, context: Ste
   return { ...answer, answer: 'SUCCESS' };
 }
 
-/** `push`: what a partner does to have a QR on a box. */
+/** `push`: pushes a QR to a box, as a partner does. */
 export async function push(args: NonNullable<Step['push']>, context: StepContext): Promise<object> {
   const { target, transcript } = context;
   const { partner, account } = target.gateway;
@@ -45,7 +45,7 @@ export async function push(args: NonNullable<Step['push']>, context: StepContext
   return { ...generated, answer };
 }
 
-/** `pay`: the sandbox's payment. */
+/** `pay`: simulates a payment in the sandbox. */
 export async function pay(args: NonNullable<Step['pay']>, context: StepContext): Promise<object> {
   const { partner, account } = context.target.gateway;
   await baseline(context);
@@ -69,14 +69,14 @@ export async function pay(args: NonNullable<Step['pay']>, context: StepContext):
   return { answer, transactionId: status === 'SUCCESS' ? message : '', ...payment };
 }
 
-/** `cancel`: the order is taken back. */
+/** `cancel`: cancels the order. */
 export async function cancel(args: NonNullable<Step['cancel']>, context: StepContext): Promise<object> {
   const answer = await context.target.gateway.cancel(String(args.order));
   context.transcript.add('call', `cancel of ${args.order}: ${explained(answer)}`);
   return { answer: expectAnswer('cancel', answer, args.answer, context) };
 }
 
-/** What the service made of an order, or the code with which it refused. */
+/** The service's answer for an order, or its refusal code. */
 async function made(
   args: Pick<NonNullable<Step['push']>, 'amount' | 'content' | 'order' | 'token'>,
   context: StepContext,
@@ -100,7 +100,7 @@ async function made(
   }
 }
 
-/** An order with a QR that is there already. */
+/** An order with a QR that the step supplies. */
 function brought(
   args: Pick<NonNullable<Step['push']>, 'amount' | 'content' | 'order'>,
   qrCode: string,
@@ -114,7 +114,7 @@ function orderIdOf({ order }: Pick<NonNullable<Step['push']>, 'order'>, { random
   return String(order ?? `B-${random.secret(ORDER_ID_BYTES)}`);
 }
 
-/** A new token, or the one that this scenario took first, however old it is. */
+/** A new token, or the first one of this scenario, whatever its age. */
 async function tokenFor(which: 'first' | undefined, { target, state }: StepContext): Promise<string> {
   if (which === 'first' && state.firstToken !== undefined) return state.firstToken;
   const token = await target.gateway.partner.token();
@@ -140,22 +140,22 @@ function expectAnswer(
 }
 
 const ENROL_WITHIN_MS = 20_000;
-/** As a box shows it, in a line of its own. */
+/** An enrolment code as a box shows it, on its own line. */
 const CODE = /^[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}$/m;
 
-/** `wait`: time passes. */
+/** `wait`: lets time pass. */
 export async function wait(text: string, { target, random, signal }: StepContext): Promise<undefined> {
   const [fromMs, toMs] = spanMs(text) ?? [0, 0];
   await target.time.wait(fromMs + Math.round(random.fraction() * (toMs - fromMs)), signal);
   signal.throwIfAborted();
 }
 
-/** `press`: a key of the box. */
+/** `press`: presses a key of the box. */
 export async function press(key: string, context: StepContext): Promise<undefined> {
   await boxOf(context).press(key);
 }
 
-/** `enrol`: whoever runs the gateway types what the screen of the box says. */
+/** `enrol`: types the code on the box's screen at the gateway, as an admin does. */
 export async function enrol(args: NonNullable<Step['enrol']>, context: StepContext): Promise<object> {
   const { target, path, signal } = context;
   const box = boxOf(context);

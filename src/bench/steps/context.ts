@@ -7,37 +7,37 @@ import type { Target } from '../target.ts';
 import type { Scenario } from '../vocabulary/scenario.ts';
 import type { Scope } from '../vocabulary/variables.ts';
 
-/** A fault that a scenario has ordered by its name. */
+/** A fault that the scenario has injected. */
 export interface InjectedFault extends StandingFault {
-  /** Where it was ordered. */
+  /** Gateway or box that makes the fault. */
   readonly at: GatewayClient | BoxClient;
-  /** The place of the step that ordered it. */
+  /** Path of the step that injected it. */
   readonly path: readonly (string | number)[];
-  /** It stood when the power there was turned off. */
+  /** It was active when the power there was turned off. */
   readonly endedByPowerOff?: true;
 }
 
-/** How things were before a scenario, where they did not begin with it. */
+/** The state before a scenario at a target that ran already. */
 export interface Baseline {
-  /** The newest payment, by its transaction id. */
+  /** Transaction id of the newest payment. */
   readonly payment: string | undefined;
-  /** How many payments each box had announced, by terminalCode. */
+  /** Number of payments that each box had announced, by terminalCode. */
   readonly announcements: ReadonlyMap<string, number | undefined>;
 }
 
-/** What is kept from step to step. */
+/** Kept from step to step. */
 export interface ScenarioState {
   firstToken?: string;
-  /** In the order in which they were injected. */
+  /** In the order of injection. */
   injectedFaults?: InjectedFault[];
   baseline?: Baseline;
-  /** Boxes that were, by terminalCode. */
+  /** terminalCodes of boxes that were turned off. */
   turnedOff?: Set<string>;
-  /** Payments that the gateway has taken, by transaction id. */
+  /** Transaction ids of payments that the gateway accepted. */
   paid?: string[];
 }
 
-/** What a step works with. */
+/** The context of a step. */
 export interface StepContext {
   readonly scenario: Scenario;
   readonly target: Target;
@@ -45,22 +45,21 @@ export interface StepContext {
   readonly random: Random;
   readonly scope: Scope;
   readonly state: ScenarioState;
-  /** Of the box that a step is about unless it names another, from 0 on. */
+  /** Index (from 0) of the default box of the step. */
   readonly box: number;
-  /** Whether the steps name this box, or are for each box. */
+  /** Whether the steps name this box or run for each box. */
   readonly isBoxNamed?: boolean;
-  /** Where the steps stand in the file. */
+  /** Path of the steps in the file. */
   readonly path: readonly (string | number)[];
-  /** Golden pictures are written, not compared with. */
+  /** Write golden pictures instead of comparing with them. */
   readonly updateGoldens: boolean;
   readonly signal: AbortSignal;
-  /** Called with each step as it begins. */
   readonly onStep: (title: string) => void;
 }
 
-/** What was expected and is not so: the verdict of a scenario, and no fault of the bench. */
+/** An unmet expectation. It gives the scenario's verdict and is no error of the bench. */
 export class StepFailure extends Error {
-  /** Where the step stands in the file. */
+  /** Path of the step in the file. */
   readonly path: readonly (string | number)[];
 
   constructor(message: string, path: readonly (string | number)[], cause?: unknown) {
@@ -70,7 +69,7 @@ export class StepFailure extends Error {
   }
 }
 
-/** The box that a step is about. Throws StepFailure for one that there is not. */
+/** The box of a step. Throws StepFailure when it does not exist. */
 export function boxOf(context: StepContext): BoxClient {
   const box = context.target.boxes[context.box];
   if (box !== undefined) return box;

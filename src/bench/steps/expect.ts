@@ -11,7 +11,7 @@ import { goldenProblem } from './golden.ts';
 
 const WITHIN_MS = 5_000;
 
-/** `expect`: all of it, at one moment, within a time. Throws StepFailure. */
+/** `expect`: all conditions must be true at one moment within the time limit. Throws StepFailure. */
 export async function expect(args: Expectation, context: StepContext): Promise<undefined> {
   const { target, path, signal, transcript } = context;
   const {
@@ -41,7 +41,7 @@ export async function expect(args: Expectation, context: StepContext): Promise<u
         (golden === undefined ? undefined : await goldenProblem({ golden, tolerance }, context))
       );
     } catch (error) {
-      // What is off or not there yet is looked at again; the reason is the verdict's when time is up.
+      // A part that is off or not ready is checked again; the last reason becomes the verdict at timeout.
       return reasonOf(error);
     }
   };
@@ -55,7 +55,7 @@ export async function expect(args: Expectation, context: StepContext): Promise<u
   return undefined;
 }
 
-/** What is waited for, in a word or two. */
+/** A short name of what is expected. */
 function nameOf({ state, screen, callback, report, settled, unreachable }: Expectation): string {
   if (state !== undefined) return `the box is ${state}`;
   if (screen !== undefined) return `the screen is ${screen}`;
@@ -69,7 +69,7 @@ function durationOf(text: string | undefined): number | undefined {
   return text === undefined ? undefined : durationMs(text);
 }
 
-/** How the box is not off: one that answers, whatever it answers, is on. */
+/** Why the box is not off. Any answer means that it is on. */
 async function reachableProblem(context: StepContext): Promise<string | undefined> {
   const box = boxOf(context);
   try {
@@ -83,7 +83,7 @@ async function reachableProblem(context: StepContext): Promise<string | undefine
 
 type BoxExpectation = Pick<Expectation, 'state' | 'screen' | 'text' | 'no text' | 'qr' | 'online' | 'status'>;
 
-/** How a box is not as expected; undefined when it is. Throws PayboxError when it cannot be asked. */
+/** Why a box is not as expected; undefined when it is. Throws PayboxError when it cannot be asked. */
 export async function boxProblem(expected: BoxExpectation, context: StepContext): Promise<string | undefined> {
   const { state, online, status, screen, text, qr } = expected;
   if (Object.values(expected).every((it) => it === undefined)) return undefined;
@@ -119,7 +119,7 @@ async function qrProblem(expected: string, context: StepContext): Promise<string
   return `qr: expected ${shown(expected)}, ${seen.qr === undefined ? (seen.noQrReason ?? 'none is read on the screen') : `the screen has ${shown(seen.qr)}`}`;
 }
 
-/** How the gateway does not know what was expected from the box; undefined when it does. */
+/** Why the gateway does not have the expected report of the box; undefined when it does. */
 export async function reportProblem(
   report: NonNullable<Expectation['report']>,
   context: StepContext,
@@ -138,7 +138,7 @@ export async function reportProblem(
   return told.reportedAt === null ? `report: ${terminalCode} has not reported payment ${report.payment}` : undefined;
 }
 
-/** The newest row that is meant, on whichever page. */
+/** The newest row that matches, on any page. */
 async function found<T>(pages: AsyncIterable<T[]>, isMeant: (row: T) => boolean): Promise<T | undefined> {
   for await (const rows of pages) {
     const row = rows.find(isMeant);
@@ -147,7 +147,7 @@ async function found<T>(pages: AsyncIterable<T[]>, isMeant: (row: T) => boolean)
   return undefined;
 }
 
-/** All of a payment that stand on the page with the newest of them: they were made at one time. */
+/** Callbacks of a payment. All are on the page of the newest one, because they are created at the same time. */
 async function callbacksOf(transactionId: string, gateway: GatewayClient): Promise<CallbackView[]> {
   for await (const rows of gateway.callbacks()) {
     const own = rows.filter((it) => it.transactionId === transactionId);
@@ -156,7 +156,7 @@ async function callbacksOf(transactionId: string, gateway: GatewayClient): Promi
   return [];
 }
 
-/** How the partner was not called as expected, by what the gateway tells and what the partner's server received. */
+/** Why the callbacks are not as expected, from the gateway's list and from what the partner's server received. */
 export async function callbackProblem(
   expected: NonNullable<Expectation['callback']>,
   { target }: StepContext,
@@ -177,7 +177,7 @@ export async function callbackProblem(
     return `callback: expected ${expected.attempts} attempts, ${made} were made`;
   }
   const received = target.partnerServer?.received.filter((it) => it.transactionId === transactionId);
-  // One that is under way has reached the partner, and is no attempt that was made.
+  // An attempt under way has reached the partner but is not in the list yet.
   const underWay = status === 'pending' && received?.length === made + 1;
   if (received !== undefined && received.length !== made && !underWay) {
     return `callback: ${made} attempts were made, ${received.length} reached the partner`;

@@ -8,7 +8,7 @@ import { boxOf, type InjectedFault, type StepContext, StepFailure } from './cont
 
 const SEED_LIMIT = 1_000_000_000;
 
-/** `fault`: something goes wrong, or is right again. */
+/** `fault`: injects or ends faults, switches power, or sets the partner's answers. */
 export async function fault(args: FaultArgs, context: StepContext): Promise<object | undefined> {
   const { target } = context;
   const { inject, end, box, gateway, partner, ...more } = faultOf(args);
@@ -30,7 +30,7 @@ export async function fault(args: FaultArgs, context: StepContext): Promise<obje
   return undefined;
 }
 
-/** Orders a fault, where it is made; its choices follow from the seed of the run. */
+/** Orders a fault at the box or gateway that makes it; its seed follows from the seed of the run. */
 async function injected({ inject, times, chance, content, ...more }: Injection, context: StepContext): Promise<object> {
   const { target, state, random, transcript } = context;
   const seconds = more.for === undefined ? undefined : (durationMs(more.for) ?? 0) / 1_000;
@@ -52,11 +52,11 @@ async function injected({ inject, times, chance, content, ...more }: Injection, 
   return standing;
 }
 
-/** What stands where the power is turned off ends there, whether or not it has happened. */
+/** Marks faults that end because the power there is turned off, whether or not they have happened. */
 async function markEnded(at: GatewayClient | BoxClient, { state }: StepContext): Promise<void> {
   const isThere = state.injectedFaults?.some((it) => it.at === at);
   if (isThere !== true) return;
-  // What is off already has none that stand.
+  // A part that is off already has no active faults.
   const standing = await at.faults().catch(() => undefined);
   const ids = new Set(standing?.map(({ id }) => id));
   state.injectedFaults = (state.injectedFaults ?? []).map((it) =>
@@ -64,7 +64,7 @@ async function markEnded(at: GatewayClient | BoxClient, { state }: StepContext):
   );
 }
 
-/** Ends what the scenario has injected: all, those of a name, or the one of an id. */
+/** Ends faults that the scenario has injected: all, by name, or by id. */
 async function endFaults(which: string, { state, path }: StepContext): Promise<void> {
   const before = state.injectedFaults ?? [];
   const meant = before.filter((it) => which === 'all' || it.fault === which || it.id === which);
@@ -74,8 +74,8 @@ async function endFaults(which: string, { state, path }: StepContext): Promise<v
 }
 
 /**
- * Throws StepFailure for a fault that was ordered to happen and never did: what was seen was seen without it. Those that
- * are left to chance, that last for a time, and that the scenario has ended may not happen.
+ * Throws StepFailure for a fault that was injected and never happened, because the result was then observed without it. Exempt are
+ * faults with a chance, faults that last for a time, and faults that the scenario ended.
  */
 export async function expectHappened({ state }: StepContext): Promise<void> {
   for (const injected of state.injectedFaults ?? []) {
@@ -87,7 +87,7 @@ export async function expectHappened({ state }: StepContext): Promise<void> {
   }
 }
 
-/** Ends what still stands at a target that goes on; what cannot be ended is told in the transcript. */
+/** Ends faults that are still active at an external target; failures go into the transcript. */
 export async function endInjected({ target, state, transcript }: StepContext): Promise<void> {
   if (target.isExternal !== true) return;
   for (const [at, injected] of Map.groupBy(state.injectedFaults ?? [], (it) => it.at)) {
@@ -102,7 +102,7 @@ export async function endInjected({ target, state, transcript }: StepContext): P
   }
 }
 
-/** How a fault has not happened as often as expected. One that is over has happened as often as it was to. */
+/** Why a fault has not happened as often as expected. A fault that is over has happened as often as ordered. */
 export async function faultProblem(
   expected: { name: string; happened: number },
   { state }: StepContext,

@@ -6,7 +6,9 @@ import { boxOf, type StepContext } from './context.ts';
 
 const TOLERANCE = 0.001;
 
-/** How the screen does not look like a golden picture; the difference goes into the transcript. Writes it when asked to. */
+/**
+ * Why the screen differs from a golden picture; adds the difference to the transcript. Writes the picture instead when asked to.
+ */
 export async function goldenProblem(
   { golden, tolerance = TOLERANCE }: { golden: string; tolerance: number | undefined },
   { scenario, target, transcript, updateGoldens, ...context }: StepContext,
@@ -34,8 +36,8 @@ export async function goldenProblem(
 }
 
 /**
- * Where a picture is or will be; undefined for what is outside the folder, by its name or through a link: a scenario that
- * somebody else wrote reads and writes nothing else of who runs it. A folder that is missing is found out by who opens it.
+ * Path of a picture; undefined when its name or a link leads outside the folder, so that a scenario of a stranger cannot access
+ * other files. Whoever opens the path notices a missing folder.
  */
 async function placeIn(folder: string, golden: string): Promise<string | undefined> {
   const home = await realpath(folder);

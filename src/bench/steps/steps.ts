@@ -8,20 +8,17 @@ import { type StepContext, StepFailure } from './context.ts';
 import { expect } from './expect.ts';
 import { fault } from './faults.ts';
 
-/** Steps that hold others: what is in them is filled in when its turn comes. */
+/** Verbs with nested steps. Variables in nested steps are replaced when those steps run. */
 const HOLDERS: readonly Verb[] = ['repeat', 'parallel', 'for each box'];
 
-/** Runs a list of steps, one after the other. Throws StepFailure for the first that is not as it should be. */
+/** Runs steps one after another. Throws StepFailure for the first that fails. */
 export async function runSteps(steps: readonly Step[], context: StepContext): Promise<void> {
   for (const [index, step] of steps.entries()) {
     await runStep(step, { ...context, path: [...context.path, index] });
   }
 }
 
-/**
- * Runs the step that stands at the path of the context; what it gave, as variables name it. Throws StepFailure, or what
- * the signal was aborted with.
- */
+/** Runs the step at the context's path. Returns its result for variables. Throws StepFailure, or the signal's reason. */
 export async function runStep(step: Step, context: StepContext): Promise<object | undefined> {
   context.signal.throwIfAborted();
   try {
@@ -32,7 +29,7 @@ export async function runStep(step: Step, context: StepContext): Promise<object 
   }
 }
 
-/** The verb of a step; the schema has it that there is exactly one. */
+/** The verb of a step; the schema guarantees exactly one. */
 export function verbOf(step: Step): Verb {
   return VERBS.find((verb) => step[verb] !== undefined) ?? 'wait';
 }
@@ -46,7 +43,7 @@ async function told(step: Step, context: StepContext): Promise<object | undefine
   context.onStep(title);
   context.transcript.add('step', title, { detail: { path: context.path.join('.') } });
   const work = () => perform(filled, context);
-  // Time may be skipped while a step only waits for it.
+  // Virtual time may be skipped only while a step waits.
   const isWaiting = isHolder || ['wait', 'expect', 'enrol'].includes(verb);
   const result = await (isWaiting ? work() : context.target.time.inRealTime(work));
   if (result !== undefined) {
@@ -75,7 +72,7 @@ async function perform(step: Step, context: StepContext): Promise<object | undef
 
 const SEED_LIMIT = 2 ** 31;
 
-/** `repeat`: the steps one round after the other. */
+/** `repeat`: runs the steps several times, one round after another. */
 export async function repeat({ times, steps }: NonNullable<Step['repeat']>, context: StepContext): Promise<undefined> {
   const path = [...context.path, 'repeat', 'steps'];
   for (let n = 1; n <= times; n += 1) {
@@ -83,7 +80,7 @@ export async function repeat({ times, steps }: NonNullable<Step['repeat']>, cont
   }
 }
 
-/** `parallel`: lists of steps at the same time. */
+/** `parallel`: runs lists of steps at the same time. */
 export async function parallel(branches: readonly (readonly Step[])[], context: StepContext): Promise<undefined> {
   const chances = branches.map(() => branched(context.random));
   await allOf(
@@ -98,7 +95,7 @@ export async function parallel(branches: readonly (readonly Step[])[], context: 
   );
 }
 
-/** `for each box`: the steps for every box at the same time. */
+/** `for each box`: runs the steps for all boxes at the same time. */
 export async function forEachBox(steps: readonly Step[], context: StepContext): Promise<undefined> {
   const chances = context.target.boxes.map(() => branched(context.random));
   await allOf(
@@ -115,12 +112,12 @@ export async function forEachBox(steps: readonly Step[], context: StepContext): 
   );
 }
 
-/** Chance of one branch's own, so that what it meets does not depend on how fast the others are. */
+/** Own random numbers for each branch, so that its choices do not depend on the speed of other branches. */
 function branched(random: Random): Random {
   return seededRandom(Math.floor(random.fraction() * SEED_LIMIT));
 }
 
-/** Waits for all, also when one fails, so that nothing goes on behind the verdict; then throws the first failure. */
+/** Waits for all, also when one fails, so that nothing runs after the verdict. Then throws the first failure. */
 async function allOf(running: readonly Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(running)).find((it) => it.status === 'rejected');
   if (failed !== undefined) throw failed.reason;

@@ -3,16 +3,16 @@ import type { Random } from '../../lib/random.ts';
 const PARTNER = { username: 'bench', password: 'bench-secret' };
 const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
 const SECRET_BYTES = 24;
-/** The gateway tries again soon, so that a scenario of partner faults takes seconds where time cannot be skipped. */
+/** Short waits, because scenarios of partner faults run in real time at some targets. */
 const CALLBACK_RETRY_WAITS_MS = [200, 400, 800, 1_600, 3_200];
 
-/** How boxes reach their gateway. */
+/** How boxes connect to their gateway. */
 export interface Transport {
   readonly name: string;
   urlOf(gateway: { origin: string; brokerPort: number }): string;
 }
 
-/** Where parts that the bench starts are to be found. */
+/** Ports and folders of the parts that the bench starts. */
 export interface TargetLayout {
   httpPort: number;
   mqttPort: number;
@@ -20,14 +20,14 @@ export interface TargetLayout {
   folder: string;
 }
 
-/** A box that the bench makes up. */
+/** A box with generated identity. */
 export interface GeneratedBox {
   terminalCode: string;
   serialNumber: string;
   secret?: string;
 }
 
-/** Boxes with codes from VVB000001 on; not enrolled, they have no secret. */
+/** Boxes VVB000001 and following. Boxes that are not enrolled have no secret. */
 export function generateBoxes(count: number, enrolled: boolean, random: Random): GeneratedBox[] {
   return Array.from({ length: count }, (_, index) => {
     const number = String(index + 1).padStart(5, '0');
@@ -36,7 +36,7 @@ export function generateBoxes(count: number, enrolled: boolean, random: Random):
   });
 }
 
-/** What the bench's own gateway is told, as its configuration file would hold it. */
+/** Configuration of the bench's own gateway. */
 export function gatewayConfigFor(
   place: Omit<TargetLayout, 'transport'>,
   boxes: readonly GeneratedBox[],
@@ -53,7 +53,7 @@ export function gatewayConfigFor(
   };
 }
 
-/** What a box of the bench is told. Without a secret it enrols over HTTP. */
+/** Configuration of a bench box. Without a secret it enrols over HTTP. */
 export function agentConfigFor(
   place: TargetLayout,
   box: GeneratedBox,
@@ -73,7 +73,7 @@ export function agentConfigFor(
   };
 }
 
-/** How the bench speaks to its own gateway. */
+/** How the bench calls its own gateway. */
 export function gatewayAccess({ httpPort }: Pick<TargetLayout, 'httpPort'>) {
   const origin = `http://127.0.0.1:${httpPort}`;
   return { origin, baseUrl: `${origin}/vqr`, partner: PARTNER, account: ACCOUNT };

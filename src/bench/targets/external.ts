@@ -9,9 +9,9 @@ import type { Capability, Probe, TargetKind } from '../target.ts';
 import { realTime } from '../test-time.ts';
 
 export interface GatewayOptions {
-  /** The origin of a gateway that runs. */
+  /** Origin of the running gateway. */
   gateway: string;
-  /** What is left out is asked of the gateway. */
+  /** Missing values are requested from the gateway. */
   username?: string | undefined;
   password?: string | undefined;
   account?: string | undefined;
@@ -21,14 +21,14 @@ export interface GatewayOptions {
 }
 
 export interface ExternalOptions extends GatewayOptions {
-  /** The origins of the pages of boxes that run. */
+  /** Origins of the boxes' pages. */
   boxes: readonly string[];
-  /** Their `http.token`. */
+  /** The boxes' `http.token`. */
   boxToken?: string | undefined;
   probe: Probe;
 }
 
-/** A gateway and boxes that run already, wherever they are, in everybody's time. */
+/** A gateway and boxes that already run, anywhere, in real time. */
 export function externalTarget(options: ExternalOptions): TargetKind {
   const cannot = () => {
     throw new PayboxError('TARGET', 'a running box or gateway is not turned off by the bench', { severity: 'fatal' });
@@ -52,7 +52,7 @@ export function externalTarget(options: ExternalOptions): TargetKind {
   };
 }
 
-/** What can be ordered of what runs there. */
+/** The capabilities of the running parts. */
 async function abilitiesAt(options: ExternalOptions): Promise<Set<Capability>> {
   const [gateway, boxes] = await Promise.all([connectToGateway(options), boxesOf(options)]);
   const [ofGateway, ofBoxes, statuses] = await Promise.all([
@@ -76,7 +76,7 @@ function isOnSerialLine(status: BoxStatus): boolean {
   return data !== undefined && isPanelName(data.display.driver);
 }
 
-/** Throws MissingPeerError when nobody answers, ConfigError when the gateway does not tell what it must be told. */
+/** Throws MissingPeerError when the gateway does not answer, ConfigError when it hides a value that must then be configured. */
 export async function connectToGateway(options: GatewayOptions): Promise<GatewayClient> {
   const { adminToken } = options;
   const { origin } = new URL(options.gateway);

@@ -22,22 +22,19 @@ import {
   type Transport,
 } from './config.ts';
 
-/** More than a gateway or a box of a bench comes to write. */
+/** Upper limit of what one gateway or box writes to disk. */
 const PART_BYTES = 64 * 1024 * 1024;
 
-/** A gateway or an agent that the bench started. */
+/** A gateway or agent that the bench has started. */
 export interface Part {
-  /** `killed`: without a chance to do anything about it. */
+  /** `killed`: without time to shut down. */
   end(how: Exclude<Power, 'on'>): Promise<void>;
 }
 
-/**
- * How the parts of a target are started, each by its configuration; settled once its port answers. The signal gives up
- * one that is still starting.
- */
+/** Starts the parts of a target by their configurations; resolves when the part's port answers. The signal cancels a start. */
 export interface Starter {
   readonly time: TestTime;
-  /** Its parts cannot lose power: what they write need not survive this process. */
+  /** Parts cannot lose power, so their files need not survive this process. */
   readonly isVolatile?: true;
   gateway(config: object, signal?: AbortSignal): Promise<Part>;
   agent(config: object, terminalCode: string, signal?: AbortSignal): Promise<Part>;
@@ -46,14 +43,14 @@ export interface Starter {
 export interface ManagedTargetOptions {
   name: string;
   transport: Transport;
-  /** `panel`: the panels of the boxes. */
+  /** `panel`: the boxes' emulated panels. */
   probe: Probe | 'panel';
-  /** What each box has as its first display, on a port of its own; a browser if left out. */
+  /** First display of each box, on its own port; a browser by default. */
   panel?: PanelName | undefined;
   random: Random;
 }
 
-/** What every target of the bench's own can do. */
+/** Capabilities of every target that the bench starts itself. */
 export function managedCapabilities({ panel }: Pick<ManagedTargetOptions, 'panel'>): readonly Capability[] {
   return [
     'turn boxes off and on',
@@ -68,7 +65,7 @@ export function managedCapabilities({ panel }: Pick<ManagedTargetOptions, 'panel
 
 const GATEWAY = 'gateway';
 
-/** The parts of a target, by terminalCode and `gateway`. */
+/** The parts of a target, by terminalCode, or `gateway`. */
 class Parts {
   readonly #starts: ReadonlyMap<string, () => Promise<Part>>;
   readonly #running = new Map<string, Part>();
@@ -88,7 +85,7 @@ class Parts {
     }
   }
 
-  /** Ends all that runs, the gateway after its boxes. */
+  /** Ends all running parts, boxes before the gateway. */
   async end(how: Exclude<Power, 'on'>): Promise<void> {
     const boxes = [...this.#running.keys()].filter((name) => name !== GATEWAY);
     await Promise.all(boxes.map((name) => this.power(name, how)));
@@ -97,8 +94,8 @@ class Parts {
 }
 
 /**
- * Starts a gateway, boxes and a partner's server of the bench's own, on free ports and in a folder that goes with them.
- * Given up while it starts, it ends all of it at once.
+ * Starts a gateway, boxes and a partner's server on free ports, with a temporary folder. When cancelled during the start, it kills
+ * all of them.
  */
 export async function openManagedTarget(
   need: TargetRequest,
@@ -150,14 +147,14 @@ export async function openManagedTarget(
     await time.inRealTime(async () => {
       await parts.power(GATEWAY, 'on');
       const starting = made.map((box) => parts.power(box.terminalCode, 'on'));
-      // One that is still starting when another has failed would be left behind.
+      // Otherwise a part that is still starting would outlive the failure of another.
       await Promise.allSettled(starting);
       await Promise.all(starting);
       await Promise.all(boxes.map((box) => waitUntilReady(box, time, signal)));
     });
     return target;
   } catch (error) {
-    // What was given up has nothing that it should end in order.
+    // A cancelled start needs no orderly shutdown.
     await time.inRealTime(() => close(signal?.aborted === true ? 'killed' : 'off'));
     time.close();
     throw error;
@@ -168,7 +165,7 @@ function boxesAt(made: readonly GeneratedBox[], ports: readonly number[]): BoxCl
   return made.map((box, index) => new BoxClient(`http://127.0.0.1:${ports[index]}`, box));
 }
 
-/** A panel for each box, where they are to have some, and the probe. Throws MissingPeerError where they cannot be made. */
+/** The probe, and a panel for each box if wanted. Throws MissingPeerError when they cannot be made. */
 async function panelsOf(
   boxes: readonly GeneratedBox[],
   { panel: name, probe }: ManagedTargetOptions,
@@ -177,7 +174,7 @@ async function panelsOf(
     if (probe === 'panel') throw new ConfigError('probe panel: there is no panel to look at', 'give --panel too');
     return { panels: undefined, probe };
   }
-  // Loaded here because most targets have none.
+  // Loaded on demand: most targets have no panels.
   const { openPanel } = await import('../panels/panel.ts');
   const { panelProbe } = await import('../probes.ts');
   const panels = new Map<string, Panel>();
@@ -190,7 +187,7 @@ async function panelsOf(
   return { panels, probe: probe === 'panel' ? panelProbe(panels) : probe };
 }
 
-/** So many different TCP ports on loopback that were free a moment ago. */
+/** This many different loopback TCP ports that were free just now. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer());
   const ports = await Promise.all(
@@ -209,12 +206,12 @@ export async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/** How long a box may take from its start to its first picture and its registration, or to the code of its enrolment. */
+/** Time limit from a box's start to its first picture and registration, or to its enrolment code. */
 const READY_TIMEOUT_MS = 30_000;
 
 /**
- * Waits until a box is at work: idle or showing, or with a code on its screen. Throws MissingPeerError, or what the
- * signal was aborted with.
+ * Waits until a box is ready: idle, showing an order, or showing an enrolment code. Throws MissingPeerError, or the signal's
+ * reason.
  */
 export async function waitUntilReady(
   box: BoxClient,

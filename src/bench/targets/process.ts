@@ -21,13 +21,13 @@ const LOOK_MS = 20;
 const TOLD_CHARS_MAX = 2_000;
 
 export interface ProcessOptions extends Omit<ManagedTargetOptions, 'name'> {
-  /** The program `paybox` and its first arguments, as `['/usr/bin/paybox']`. */
+  /** The `paybox` program with its first arguments, for example `['/usr/bin/paybox']`. */
   program: readonly [string, ...string[]];
-  /** Where what the programs write goes; nowhere if left out. */
+  /** Folder for the programs' logs; undefined discards them. */
   logDir?: string | undefined;
 }
 
-/** A gateway and boxes as programs of their own, as on devices, in everybody's time. */
+/** A gateway and boxes as separate programs, as on devices, in real time. */
 export function processTarget(options: ProcessOptions): TargetKind {
   return {
     name: 'process',
@@ -47,7 +47,7 @@ export function processTarget(options: ProcessOptions): TargetKind {
   };
 }
 
-/** Starts parts as programs, with their files in `folder`. */
+/** Starts parts as programs with their files in `folder`. */
 export function processStarter(
   folder: string,
   { program, logDir }: Pick<ProcessOptions, 'program' | 'logDir'>,
@@ -62,12 +62,12 @@ export function processStarter(
     count += 1;
     const file = join(folder, `${name}-${count}.yaml`);
     const ready = join(folder, `${name}-${count}.ready.json`);
-    // JSON is YAML; secrets are for this user only.
+    // JSON is valid YAML. Mode 600, because it contains secrets.
     await writeFile(file, JSON.stringify(config), { mode: 0o600 });
     signal.throwIfAborted();
     const [path, ...first] = program;
     const args = [...first, command, '--config', file, '--ready-file', ready];
-    // With a channel a program ends when the bench does, however that ends.
+    // With an IPC channel the program ends when the bench ends, even when the bench is killed.
     const child = spawn(path, args, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
     const told = keepErrors(child, logDir === undefined ? undefined : join(logDir, `${name}-${count}.log`));
     const ended = new Promise<void>((resolve) => {
@@ -98,7 +98,7 @@ export function processStarter(
   };
 }
 
-/** The end of what a program says on standard error; all of it goes into a file if one is named. */
+/** Keeps the end of a program's standard error, and writes all of it to `file` if given. */
 function keepErrors({ stderr }: ChildProcess, file: string | undefined): () => string {
   let told = '';
   const out = file === undefined ? undefined : createWriteStream(file);

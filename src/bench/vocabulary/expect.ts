@@ -7,7 +7,7 @@ const words = z
   .union([text, z.array(text).min(1)], { error: 'expected a text, in quotes if it is a number, or a list of them' })
   .optional();
 
-/** What a step of a scenario waits for. */
+/** The conditions of an `expect` step. */
 export const expectation = z
   .strictObject({
     within: duration.optional().describe('how long it may take until all of it is so; 5s if left out'),

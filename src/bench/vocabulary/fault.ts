@@ -8,7 +8,7 @@ const NAMES = FAULT_NAMES.join(', ');
 
 const END = `expected all, a fault of before as \${fault.id}, or one of ${NAMES}`;
 
-/** What a fault has besides its name. */
+/** Options of a fault besides its name. */
 const MORE = ['times', 'for', 'chance', 'content'] as const;
 
 const fault = z
@@ -53,12 +53,12 @@ function kindsOf(it: object): string[] {
 
 const shortForm = oneOf(FAULT_NAMES).describe('a fault by its name, once, or for its time if it lasts');
 
-/** `fault` of a step: by name, or with what is to be said of it. */
+/** `fault` of a step: a name, or an object with options. */
 export const faultArgs = z.union([shortForm, fault], {
   error: ({ input, errors }) => problemOf(typeof input === 'object' ? errors?.[1] : errors?.[0]),
 });
 
-/** What is wrong with the form that was meant. */
+/** The error for the form that the author meant. */
 function problemOf(issues: readonly z.core.$ZodIssue[] = []): string {
   const [first] = issues;
   if (first === undefined) return `expected the name of a fault, or what of it: one of ${NAMES}`;
@@ -67,10 +67,10 @@ function problemOf(issues: readonly z.core.$ZodIssue[] = []): string {
 }
 
 export type FaultArgs = z.output<typeof faultArgs>;
-/** A fault by its name. */
+/** A fault to inject, with its options. */
 export type Injection = Omit<z.output<typeof fault>, 'inject'> & { inject: FaultName };
 
-/** The longer form of what a step says. */
+/** The object form of a step's `fault`. */
 export function faultOf(args: FaultArgs): Exclude<FaultArgs, string> {
   return typeof args === 'string' ? { inject: args } : args;
 }

@@ -9,7 +9,7 @@ import { LIMITS, name, text, value } from './values.ts';
 
 const FIX = 'see `paybox bench list` for scenarios that work, and `paybox config schema scenario` for every key';
 
-/** What a scenario file holds; `paybox config schema scenario` prints it. Unknown keys are errors. */
+/** The schema of a scenario file; `paybox config schema scenario` prints it. Unknown keys are errors. */
 export const scenarioSchema = z
   .strictObject({
     $schema: z.string().optional().describe('for editors'),
@@ -26,15 +26,15 @@ export const scenarioSchema = z
 
 /** A checked scenario. */
 export interface Scenario extends z.output<typeof scenarioSchema> {
-  /** The file's name, as messages call it. */
+  /** File name for messages. */
   file: string;
-  /** The file's folder, from which its golden pictures are taken. */
+  /** The file's folder, where its golden pictures are. */
   folder: string;
-  /** The line of a step, from 1 on. */
+  /** Line of a step, counted from 1. */
   lineOf(path: readonly PropertyKey[]): number;
 }
 
-/** Reads and checks a scenario file. Throws ConfigError: file, line, path and what was expected. */
+/** Reads and checks a scenario file. Throws ConfigError with file, line, path and what was expected. */
 export async function readScenario(path: string): Promise<Scenario> {
   const bytes = await readFile(path).catch((error: unknown) => {
     throw new ConfigError(
@@ -46,7 +46,7 @@ export async function readScenario(path: string): Promise<Scenario> {
   return parseScenario(bytes.toString('utf8'), basename(path), dirname(path));
 }
 
-/** Checks a scenario that may not be from a file, as `file` in messages. Throws ConfigError. */
+/** Checks a scenario from text; `file` is its name in messages. Throws ConfigError. */
 export function parseScenario(source: string, file: string, folder = '.'): Scenario {
   if (source.length > LIMITS.fileChars) {
     throw new ConfigError(`${file}: has ${source.length} characters, expected at most ${LIMITS.fileChars}`);
@@ -62,7 +62,7 @@ export function parseScenario(source: string, file: string, folder = '.'): Scena
   return { ...checked, file, folder, lineOf };
 }
 
-/** How many steps are made, those of each round and of each box counted. */
+/** Number of executed steps, counting each round and each box. */
 function countOf(steps: readonly Step[], boxes: number): number {
   let count = 0;
   for (const { repeat, parallel = [], 'for each box': ofBox = [] } of steps) {
@@ -73,10 +73,10 @@ function countOf(steps: readonly Step[], boxes: number): number {
   return count;
 }
 
-/** 50.000, which is fifty thousand to whoever writes it and 50 to YAML, or 007, which is 7 to it. */
+/** Numbers that YAML reads differently than people: 50.000 (fifty thousand, YAML: 50) and 007 (YAML: 7). */
 const MISREAD = /^(?:0\d+|[1-9]\d{0,2}(?:\.\d{3})+)$/;
 
-/** Throws ConfigError for a number that YAML reads otherwise than people do. */
+/** Throws ConfigError for a number that YAML reads differently than people. */
 function assertReadAsWritten({ value, lineOf, rangeOf }: YamlText, source: string, file: string): void {
   for (const [path, number] of numbersIn(value)) {
     const written = source.slice(...(rangeOf(path) ?? [0, 0]));

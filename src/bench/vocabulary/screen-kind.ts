@@ -5,7 +5,7 @@ const HOLDER = { userBankName: '', bankAccount: '', bankCode: '' };
 const BOX = { terminalCode: '', serialNumber: '' };
 const ORDER = { amount: 0, content: '', online: true };
 
-/** One of each, for its title. */
+/** One scene of each kind, to get its title. */
 const SCENES = {
   starting: { kind: 'starting', version: '' },
   connecting: { kind: 'connecting', ...BOX, plainLink: false },
@@ -26,7 +26,7 @@ const SCENES = {
 export type ScreenKind = keyof typeof SCENES;
 export const SCREEN_KINDS = Object.keys(SCENES) as [ScreenKind, ...ScreenKind[]];
 
-/** What kind of screen says this (`/screen.txt`): the first line tells; undefined for one of another maker. */
+/** The kind of a screen from its text (`/screen.txt`): its first line is the title. Undefined for screens of another maker. */
 export function screenKindOf(text: string): ScreenKind | undefined {
   const [title = ''] = text.split('\n', 1);
   return SCREEN_KINDS.find((kind) => pageOf(SCENES[kind]).title === title);

@@ -51,12 +51,12 @@ const verbs = {
 } as const;
 
 export type Verb = keyof typeof verbs;
-/** Every verb of a step. */
+/** All step verbs. */
 export const VERBS = Object.keys(verbs) as Verb[];
 
 type Of<V extends Verb> = z.output<(typeof verbs)[V]>;
 
-/** One step: exactly one of the verbs, and what belongs to every step. */
+/** One step: exactly one verb, and the options of every step. */
 export interface Step {
   title?: string | undefined;
   as?: string | undefined;

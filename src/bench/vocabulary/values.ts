@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { DURATION, durationMs, SPAN, spanMs } from './variables.ts';
 
-/** Limits of one scenario, so that a file with a slip ends. */
+/** Limits of one scenario, so that a mistake in a file cannot run forever. */
 export const LIMITS = {
   fileChars: 200_000,
   steps: 1_000,
@@ -17,7 +17,7 @@ const VARIABLE = `or a variable, as \${amount}`;
 
 export const name = z.string().regex(/^[A-Za-z][\w-]{0,40}$/, 'expected a name of letters, digits, - and _');
 export const text = z.string().min(1).max(LIMITS.textChars);
-/** A number or a text: YAML tells `order: 17` from `order: "17"`, people do not. */
+/** A number or a text. YAML distinguishes `order: 17` from `order: "17"`, people do not. */
 export const value = z.union([text, z.number(), z.boolean(), z.null()], { error: 'expected a text or a number' });
 export const word = z.union([text, z.number()], { error: `expected a text ${VARIABLE}` });
 export const amount = z.union([z.int().min(0), z.string().regex(/\$\{/, `expected whole đồng ${VARIABLE}`)], {
@@ -29,12 +29,12 @@ export const duration = z
   .string(TIMED)
   .regex(DURATION, TIMED)
   .refine((it) => (durationMs(it) ?? 0) <= LIMITS.waitMs, TIMED);
-/** A time, or one between two, which the seed of the run chooses. */
+/** A duration, or a range from which the run's seed chooses. */
 export const pause = z
   .string(SPANNED)
   .regex(SPAN, { error: SPANNED, abort: true })
   .refine((it) => (spanMs(it)?.[1] ?? Number.POSITIVE_INFINITY) <= LIMITS.waitMs, SPANNED);
-/** How often something is done or happens. */
+/** How often something happens. */
 export const times = z.int().min(1).max(LIMITS.times);
 export const fields = z
   .record(z.string(), z.unknown())

@@ -1,10 +1,10 @@
 import { PayboxError } from '../../lib/errors.ts';
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, min: 60_000, h: 3_600_000 };
-/** As `300ms`, `5s`, `2min` or `1h`. */
+/** For example `300ms`, `5s`, `2min` or `1h`. */
 export const DURATION = /^(\d{1,9}(?:\.\d{1,3})?) ?(ms|s|min|h)$/;
 const ONE = DURATION.source.slice(1, -1);
-/** As `5s`, or as `30s to 5min`. */
+/** For example `5s` or `30s to 5min`. */
 export const SPAN = new RegExp(`^${ONE}(?: to ${ONE})?$`);
 const VARIABLE = /\$\{([^{}]*)\}/g;
 
@@ -15,14 +15,14 @@ export function durationMs(text: string): number | undefined {
   return number === undefined || unitMs === undefined ? undefined : Number(number) * unitMs;
 }
 
-/** `5s`, or `30s to 5min` for a time between the two: the shortest and the longest, in milliseconds. */
+/** Shortest and longest time in milliseconds of `5s` or `30s to 5min`; undefined for anything else. */
 export function spanMs(text: string): readonly [number, number] | undefined {
   const [fromMs, toMs = fromMs, ...more] = text.split(' to ').map(durationMs);
   if (fromMs === undefined || toMs === undefined || more.length > 0 || fromMs > toMs) return undefined;
   return [fromMs, toMs];
 }
 
-/** Names and what they stand for; an inner one sees those of the outer, and keeps its own to itself. */
+/** Variables. An inner scope sees those of the outer one and hides its own from it. */
 export class Scope {
   readonly #own: Map<string, unknown>;
   readonly #outer: Scope | undefined;
@@ -40,7 +40,7 @@ export class Scope {
     return new Scope(values, this);
   }
 
-  /** The same value with every `${…}` in it replaced; a text that is one variable becomes what that is. Throws PayboxError. */
+  /** Replaces every `${…}` in the value. A text that is only a variable becomes the variable's value. Throws PayboxError. */
   fill<T>(value: T): T {
     return this.#filled(value) as T;
   }
@@ -81,8 +81,8 @@ export class Scope {
 }
 
 /**
- * Why `actual` is not what was expected, with the path to it; undefined when it is. Of an object only the expected keys
- * count, of a list all it holds; numbers and texts that read the same are the same.
+ * Why `actual` is not as expected, with its path; undefined when it is. Objects are compared by the expected keys only, lists
+ * completely. A number equals a text that reads the same.
  */
 export function difference(actual: unknown, expected: unknown, path = ''): string | undefined {
   if (typeof expected === 'object' && expected !== null) {
@@ -107,7 +107,7 @@ function isPlain(value: unknown): boolean {
 
 const SHOWN_CHARS_MAX = 300;
 
-/** A value in a message, in one line. */
+/** A value in one line, for messages. */
 export function shown(value: unknown): string {
   const text = value === undefined ? 'nothing' : JSON.stringify(value);
   return text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text;

@@ -31,7 +31,7 @@ import { boxTokenOf, secretFrom } from '../shared/secrets.ts';
 import { emulatedStarter } from './bench-emulated.ts';
 import { anySeed, noLog } from './bench-target.ts';
 
-/** The options of `paybox bench conformance`. */
+/** Options of `paybox bench conformance`. */
 export interface ConformanceOptions extends ServiceOptionsGiven {
   /** terminalCode:serialNumber */
   awaitBox?: string;
@@ -39,7 +39,7 @@ export interface ConformanceOptions extends ServiceOptionsGiven {
   listen?: string;
   mqttPort?: number;
   httpPort?: number;
-  /** A folder that `paybox provision` made. */
+  /** A folder made by `paybox provision`. */
   tls?: string;
   probe?: string;
   restartCommand?: string;
@@ -57,7 +57,7 @@ export interface ConformanceOptions extends ServiceOptionsGiven {
 type IsWanted = (clause: string) => boolean;
 
 const EXIT = { passed: 0, failed: 1, missing: 3, interrupted: 130 } as const;
-/** Of a title in the table. */
+/** Length limit of a title in the table. */
 const TITLE_CHARS_MAX = 72;
 const NOWHERE = { write: () => true };
 const LOOPBACK = '127.0.0.1';
@@ -68,7 +68,7 @@ const YEARS = 1;
 const YEAR_MS = 365 * 86_400_000;
 const OTHER_HOST = 'elsewhere.invalid';
 
-/** `paybox bench conformance`: exit code 0 when every clause holds, 1 when one does not, 3 when nobody answered. */
+/** `paybox bench conformance`: exit code 0 when every clause is kept, 1 when one is broken, 3 when nobody answered. */
 export async function conformance(options: ConformanceOptions): Promise<void> {
   const seed = options.seed ?? anySeed();
   const targets = targetsOf(options, seed);
@@ -116,7 +116,7 @@ function targetsOf(options: ConformanceOptions, seed: number): JudgeTarget[] {
   throw new ConfigError(`--only ${only}: expected clauses that are judged, as TOK-4, or groups of them, as TOK,SND`);
 }
 
-/** Our own gateway, in this process and in virtual time. */
+/** Our gateway in this process, in virtual time. */
 function emulatedService({ report }: ConformanceOptions, seed: number, isWanted: IsWanted): JudgeTarget {
   return judgeTarget(isWanted, {
     target: 'our own gateway',
@@ -156,7 +156,7 @@ function openService(subject: ServiceSubject, close: () => Promise<void>) {
   return { subject, time, lacks: subject.lacks.bind(subject), redact: (text: string) => redactor.text(text), close };
 }
 
-/** Our own agent, likewise. */
+/** Our agent in this process, in virtual time. */
 function emulatedBox({ report }: ConformanceOptions, transport: Transport, seed: number, isWanted: IsWanted) {
   const elsewhere = [...TRANSPORTS.keys()].filter((name) => name !== transport.name);
   const checks = BOX_CHECKS.filter(({ needs = [] }) => !needs.some((need) => elsewhere.includes(need)));
@@ -179,7 +179,7 @@ function emulatedBox({ report }: ConformanceOptions, transport: Transport, seed:
   });
 }
 
-/** Any box, once it has connected. Throws ConfigError that names the option. */
+/** Any box that connects from outside. Throws ConfigError that names the option. */
 function externalBox(given: ConformanceOptions, isWanted: IsWanted): JudgeTarget {
   const identity = identityOf(given);
   const { boxPage: url, probe, listen: host = LOOPBACK, restartCommand } = given;
@@ -230,7 +230,7 @@ function identityOf({ awaitBox = '', boxSecretFile }: ConformanceOptions): Judge
   return { terminalCode, serialNumber, secret: secretFrom('--box-secret-file', boxSecretFile) };
 }
 
-/** The authority in a folder that `paybox provision` made. Throws ConfigError that names the file. */
+/** The authority of a folder made by `paybox provision`. Throws ConfigError that names the file. */
 function authorityIn(folder: string): Credential {
   const files = { 'ca.pem': join(folder, 'ca.pem'), 'ca-key.pem': join(folder, 'ca-key.pem') };
   const { 'ca.pem': cert = '', 'ca-key.pem': key = '' } = readPemFiles(files, '--tls');
@@ -242,7 +242,7 @@ export function newAuthority(): Promise<Credential> {
   return createAuthority('paybox bench', validFor(systemClock.wallMs(), YEARS));
 }
 
-/** The right and the wrong certificates of a gateway at this host. */
+/** The valid and the invalid certificates of a gateway at this host. */
 export async function tlsIdentitiesOf(authority: Credential, host: string): Promise<TlsIdentities> {
   const nowMs = systemClock.wallMs();
   const valid = validFor(nowMs, YEARS);

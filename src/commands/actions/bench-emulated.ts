@@ -18,7 +18,7 @@ const NAME = 'paybox bench';
 
 type EmulatedOptions = Omit<ManagedTargetOptions, 'name'> & { log: Logger };
 
-/** Gateway and boxes in this process, on a clock that skips what is only waited for. */
+/** Gateway and boxes in this process, in virtual time that skips waits. */
 export function emulatedTarget(options: EmulatedOptions): TargetKind {
   return {
     name: 'emulated',
@@ -51,10 +51,7 @@ export function emulatedStarter({ random, log, panel }: Pick<EmulatedOptions, 'r
   };
 }
 
-/**
- * The panel at the other end of a wire answers in everybody's time: none is skipped while it is spoken to, or whoever
- * waits for it would give it up.
- */
+/** A panel on a wire answers in real time. No time may be skipped while the driver talks to it, or the driver would time out. */
 function onWire({ driver, open }: ConfiguredDisplay, time: TestTime): ConfiguredDisplay {
   return {
     driver,

@@ -21,19 +21,19 @@ export interface ServeOptions {
   readyFile?: string;
 }
 
-/** A token that can be guessed is none. */
+/** Shorter tokens could be guessed. */
 const TOKEN_CHARS_MIN = 16;
-/** Programs that are just starting are waited for, and then ended. */
+/** Programs that are still starting are awaited before they are ended. */
 const END_TIMEOUT_MS = 60_000;
 const EXIT = { ended: 0, interrupted: 130 } as const;
 
-/** `paybox bench serve`: the control server until a signal; a second one ends at once. */
+/** `paybox bench serve`: runs the server until a signal; a second signal ends it at once. */
 export async function serve(options: ServeOptions): Promise<void> {
   const stop = new StopSignal();
   const { host, port, readyFile } = options;
   const token = tokenOf(options);
   if (readyFile !== undefined) await forgetReadyFile(readyFile);
-  // A folder that cannot be read is told now, not with the first run.
+  // Fail now for an unreadable folder, not at the first run.
   await scenariosOf(options.scenarios);
   const log = stderrLog();
   const starting = startBenchServer(
@@ -53,7 +53,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const control = await stop.started(starting);
   if (readyFile !== undefined) await writeReadyFile(readyFile, { url: control.origin, pid: process.pid });
   process.stdout.write(`PAYBOX-BENCH SERVE url=${control.origin}\n`);
-  // At the end it would be written while somebody waits.
+  // Written now, because at the end somebody would wait for it.
   flushCompileCache();
   const signal = await stop.received;
   log.info('stopping', { signal });
@@ -82,7 +82,7 @@ function tokenOf({ host, tokenFile }: ServeOptions): string | undefined {
   );
 }
 
-/** Scenarios by name; a folder named later goes before, and all before those that come with the program. */
+/** Scenarios by name. Later folders override earlier ones, and all override the built-in library. */
 async function scenariosOf(folders: readonly string[]): Promise<Map<string, string>> {
   const found = await Promise.all(
     [LIBRARY, ...folders].map((folder) =>

@@ -17,7 +17,7 @@ import { fileLog } from '../shared/daemon.ts';
 import { assertHidden } from '../shared/secrets.ts';
 import { emulatedTarget } from './bench-emulated.ts';
 
-/** What a run may choose about its target, as the options of `paybox bench run` are called; secrets are values here. */
+/** Target options of a run, named as those of `paybox bench run`; secrets are values, not files. */
 export interface TargetOptions extends Omit<GatewayOptions, 'gateway'> {
   target?: string | undefined;
   gateway?: string | undefined;
@@ -25,42 +25,42 @@ export interface TargetOptions extends Omit<GatewayOptions, 'gateway'> {
   boxToken?: string | undefined;
   boxes?: number | undefined;
   transport?: string | undefined;
-  /** The screen if left out, or the panel if there is one. */
+  /** Default: the panel if there is one, otherwise the screen. */
   probe?: string | undefined;
-  /** What boxes that the bench makes show on. */
+  /** Display of the boxes that the bench starts. */
   panel?: string | undefined;
-  /** Where logs go; nowhere if left out. */
+  /** Folder for logs; undefined discards them. */
   report?: string | undefined;
 }
 
-/** Scenarios that come with the program. */
+/** Scenarios shipped with the program. */
 export const LIBRARY = fileURLToPath(new URL('../../../test/scenarios/', import.meta.url));
 const SCENARIO_FILE = /\.ya?ml$/;
 const SEED_LIMIT = 1_000_000;
 
-/** A seed for a run that names none. */
+/** A random seed, for a run without one. */
 export function anySeed(): number {
   return Math.floor(systemRandom.fraction() * SEED_LIMIT);
 }
 
-/** The scenario files of a folder, by the names that people call them by, sorted. */
+/** Scenario files of a folder by name, sorted. */
 export async function scenariosIn(folder: string): Promise<Map<string, string>> {
   const files = (await readdir(folder)).filter((name) => SCENARIO_FILE.test(name)).sort();
   return new Map(files.map((file) => [file.replace(SCENARIO_FILE, ''), join(folder, file)]));
 }
 
-/** Whether a name is that of a file rather than of a scenario. */
+/** Whether a name is a file name and not a scenario's name. */
 export function isFileName(name: string): boolean {
   return SCENARIO_FILE.test(name) || name.includes('/');
 }
 
-/** The scenario with as many boxes as the options ask for or name. */
+/** The scenario with as many boxes as the options ask for or list. */
 export function withBoxes(scenario: Scenario, { boxes, box }: Pick<TargetOptions, 'boxes' | 'box'>): Scenario {
   const there = boxes ?? (scenario.boxes < box.length ? box.length : scenario.boxes);
   return { ...scenario, boxes: Math.max(scenario.boxes, there) };
 }
 
-/** The kind of target that the options name. Throws ConfigError that names the option. */
+/** The kind of target from the options. Throws ConfigError that names the option. */
 export function targetOf(options: TargetOptions, seed: number): TargetKind {
   const name = options.target ?? (options.gateway === undefined ? 'emulated' : 'at');
   const { panel } = options;
@@ -116,7 +116,7 @@ function runningTarget(options: TargetOptions, probe: Probe): TargetKind {
   });
 }
 
-/** A log that goes nowhere. */
+/** A logger that discards everything. */
 export function noLog(): Logger {
   return createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
 }

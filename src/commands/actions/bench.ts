@@ -37,7 +37,7 @@ export interface BenchOptions {
 
 const EXIT = { passed: 0, failed: 1, missing: 3, interrupted: 130 } as const;
 
-/** `paybox bench run`: exit code 0 when nothing failed, 1 when something did, 3 when what it needs was not there. */
+/** `paybox bench run`: exit code 0 when nothing failed, 1 when something failed, 3 when a precondition was missing. */
 export async function run(names: readonly string[], options: BenchOptions): Promise<void> {
   const scenarios = await Promise.all(
     names.map(async (name) => withBoxes(await readScenario(await pathOf(name)), options)),
@@ -76,7 +76,7 @@ export async function run(names: readonly string[], options: BenchOptions): Prom
   process.exitCode = exitCode;
 }
 
-/** `paybox bench list`: the scenarios that come with the program. */
+/** `paybox bench list`: lists the scenarios shipped with the program. */
 export async function list(options: { json?: boolean }): Promise<void> {
   const library = [...(await scenariosIn(LIBRARY))];
   const rows = await Promise.all(
@@ -90,7 +90,7 @@ export async function list(options: { json?: boolean }): Promise<void> {
   else process.stdout.write(`${table(rows.map((it) => [it.scenario, it.name]))}\n`);
 }
 
-/** A path, or the name of a scenario that comes with the program. */
+/** A path, or the name of a scenario shipped with the program. */
 async function pathOf(name: string): Promise<string> {
   if (isFileName(name)) return resolve(name);
   const library = await scenariosIn(LIBRARY);

@@ -6,14 +6,14 @@ import { MissingPeerError, PayboxError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
 
-/** A whole box of the fleet, in this process. */
+/** A complete box of the fleet in this process. */
 export interface FleetBox {
   readonly terminalCode: string;
   readonly serialNumber: string;
-  /** From power on to the gateway's welcome, in milliseconds. */
+  /** Milliseconds from power-on to the gateway's welcome. */
   readonly registeredMs: number;
   isOnline(): boolean;
-  /** How many payments it has announced since it started. */
+  /** Payments announced since it started. */
   announcements(): number;
   close(): Promise<void>;
 }
@@ -22,7 +22,7 @@ export interface FleetBoxDeps {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** What the display of this box shows. */
+  /** Called with what the box's display shows. */
   onScreen: OnScreen;
   /** Ends the wait for the welcome. */
   signal: AbortSignal;
@@ -31,12 +31,12 @@ export interface FleetBoxDeps {
 const REGISTER_TIMEOUT_MS = 60_000;
 const ANNOUNCEMENTS = /^paybox_box_announcements_total (\d+)$/m;
 
-/** Boxes that start at the same time: more would wait for each other, and count that as the time of their registration. */
+/** Boxes that start at the same time. More would wait for each other and distort the registration times. */
 const STARTING_MAX = 8;
 
 /**
- * Starts the boxes, a few at a time, and puts each into `boxes` once it is registered; until the signal. Throws
- * MissingPeerError for the first that does not register.
+ * Starts the boxes a few at a time and adds each to `boxes` once registered, until the signal. Throws MissingPeerError for the
+ * first that does not register.
  */
 export async function startFleetBoxes(
   setups: readonly AgentSetup[],
@@ -59,12 +59,12 @@ export async function startFleetBoxes(
     }
   };
   const starting = Array.from({ length: STARTING_MAX }, startSome);
-  // One that is still starting when another has failed would be left behind.
+  // Otherwise a box that is still starting would outlive the failure of another.
   await Promise.allSettled(starting);
   await Promise.all(starting);
 }
 
-/** Starts a box with a panel in memory for its display, and waits until it is registered. Throws MissingPeerError. */
+/** Starts a box with a panel in memory and waits until it is registered. Throws MissingPeerError. */
 export async function startFleetBox(setup: AgentSetup, deps: FleetBoxDeps): Promise<FleetBox> {
   const { clock, random, log, onScreen, signal } = deps;
   const { terminalCode, serialNumber } = setup.identity;

@@ -22,21 +22,21 @@ import { boxCode } from '../../protocol/fields.ts';
 import type { Closers } from '../shared/daemon.ts';
 
 const NAME = 'paybox fleet';
-/** Short, so that orders expire within a run that lasts half a minute. */
+/** Short, so that orders expire within a run of 30 s. */
 const QR_LIFETIME_SECONDS = 8;
-/** As short as a payment may be shown, so that what comes after it is seen within a run too. */
+/** The shortest allowed, so that a run also sees what follows a payment screen. */
 const HOLD = { paidHoldSeconds: 3 };
-/** What a journal takes in a run of a fleet, with its write-ahead log. */
+/** Size limit of a box's journal in a fleet run, write-ahead log included. */
 const JOURNAL_BYTES_MAX = 2_000_000;
 
-/** What a fleet stands on. */
+/** The gateway and boxes of a fleet. */
 export interface FleetEnvironment {
   gateway: GatewayClient;
-  /** A box each, with a data folder of its own that goes with the run. */
+  /** One for each box, with a data folder that is removed after the run. */
   setups: AgentSetup[];
   /** Whether SUCCESS means that the QR is on the screen. */
   confirmsDisplayed: boolean;
-  /** How often the partner was told of a payment; undefined where its server is another's. */
+  /** Callbacks that the partner received for a payment; undefined when another program is the partner. */
   toldPartner: ((transactionId: string) => number) | undefined;
 }
 
@@ -47,7 +47,7 @@ export interface EnvironmentDeps {
   closers: Closers;
 }
 
-/** A gateway with broker, a partner's server and boxes of the fleet's own, on free ports and in a folder that goes with them. */
+/** Starts a gateway with broker, a partner's server and boxes on free ports, with a temporary folder. */
 export async function managedEnvironment(
   boxes: number,
   transport: BoxTransport,
@@ -85,7 +85,9 @@ export interface GivenOptions extends GatewayOptions {
   broker: string | undefined;
 }
 
-/** Boxes that a gateway which runs knows by their secrets. Throws ConfigError, and MissingPeerError without the gateway. */
+/**
+ * Boxes that a running gateway knows by their secrets. Throws ConfigError, or MissingPeerError when the gateway does not answer.
+ */
 export async function externalEnvironment(
   boxes: number,
   options: GivenOptions,
@@ -106,7 +108,7 @@ export async function externalEnvironment(
   return { gateway, setups, confirmsDisplayed: false, toldPartner: undefined };
 }
 
-/** A box without parts of its own: no other display, no sound, pages on a free port, its journal in this folder. */
+/** A box without other displays and sound. Its pages are on a free port and its journal is in this folder. */
 function setupIn(journals: string, config: AgentConfig): AgentSetup {
   return setupOf({
     ...config,
@@ -119,7 +121,7 @@ function setupIn(journals: string, config: AgentConfig): AgentSetup {
   });
 }
 
-/** Who calls the gateway as its partner and as its owner trusts the authority that the folder's boxes trust. */
+/** Makes calls to the gateway trust the authority that the boxes of the folder trust. */
 async function trustAuthorityOf(folder: string): Promise<void> {
   const authority = await readFile(join(folder, 'ca.pem'), 'utf8').catch((error: unknown) => {
     throw new ConfigError(`--identities ${folder}: ${reasonOf(error)}`, 'name a folder of `paybox provision`');
@@ -127,7 +129,7 @@ async function trustAuthorityOf(folder: string): Promise<void> {
   setDefaultCACertificates([...getCACertificates(), authority]);
 }
 
-/** The boxes of a folder of `paybox provision`. */
+/** The boxes of a folder made by `paybox provision`. */
 async function provisioned(boxes: number, { identities, transport, gateway }: GivenOptions): Promise<AgentConfig[]> {
   const folder = join(identities, 'boxes');
   const names = (await readdir(folder).catch(() => [])).filter((name) => boxCode.safeParse(name).success).sort();
@@ -153,7 +155,7 @@ const list = z.looseObject({
   ),
 });
 
-/** The boxes of a file, as a gateway's configuration lists them. */
+/** The boxes of a file in the format of a gateway's configuration. */
 async function listed(
   boxes: number,
   { identities, transport, gateway, broker }: GivenOptions,
@@ -176,8 +178,8 @@ async function listed(
 }
 
 /**
- * On devices each box has a disk of its own. Here all of them would wait for one, and a run would measure that disk: so
- * their journals are in memory where the system has room for them there.
+ * Folder for the journals, in memory if it has room. On devices each box has its own disk; here all boxes would wait for one disk,
+ * and the run would measure that disk.
  */
 function journalsFolder(boxes: number, closers: Closers): Promise<string> {
   return temporaryFolder(closers, () => memoryFolder(boxes * JOURNAL_BYTES_MAX));

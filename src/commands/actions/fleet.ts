@@ -42,14 +42,14 @@ export interface FleetOptions {
 }
 
 const EXIT = { right: 0, wrong: 1, interrupted: 130 } as const;
-/** Each box has an order about so often, unless a rate is given. */
+/** Default rate: one order for each box in this time. */
 const SECONDS_PER_PUSH = 10;
 const SECONDS = 30;
 const KIBIBYTE = 1_024;
-/** Of its random UUID, enough to tell runs apart; the content of a test callback has 19 characters. */
+/** Part of a random UUID, long enough to separate runs. The content of a test callback has room for 19 characters. */
 const RUN_ID_CHARS = 7;
 
-/** What a run knows at its end, however it ended. */
+/** Data of a run for its report, however the run ended. */
 interface Run {
   tracker: OrderTracker;
   measured: Measurements;
@@ -59,7 +59,7 @@ interface Run {
   signal: AbortSignal;
 }
 
-/** `paybox fleet`: many boxes in this process; exit code 0 when the money was right, 1 when it was not. */
+/** `paybox fleet`: runs many boxes in this process; exit code 0 when every payment was right, 1 when one was not. */
 export async function fleet(options: FleetOptions): Promise<void> {
   const transport = transportNamed('--transport', options.transport);
   const stop = new StopSignal();
@@ -113,7 +113,7 @@ function groundOf(
   return externalEnvironment(boxes, { ...options, gateway, identities, broker, password, adminToken }, deps);
 }
 
-/** Starts the boxes, opens the shops, and judges; as far as that comes before the signal. */
+/** Starts the boxes, runs the load and judges, as far as it gets before the signal. */
 async function measure(ground: FleetEnvironment, options: FleetOptions, run: Run, closers: Closers): Promise<Figure[]> {
   const { tracker, measured, log, boxes, signal, seed } = run;
   const { gateway, toldPartner, confirmsDisplayed } = ground;
