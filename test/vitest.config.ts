@@ -21,7 +21,7 @@ const ALONE = [
 /** Rooms without files, sockets and programs: `npm run test:quick`. */
 const PURE = filesBut(ALONE, 'test/{box,lib,protocol}/**/*.test.ts', 'test/display/layout/**/*.test.ts');
 /** Rooms whose tests run in their own process: a worker imports the code once for many files. */
-const IN_PROCESS = filesBut([...ALONE, ...PURE], 'test/{agent,display,gateway,provision,voice}/**/*.test.ts');
+const IN_PROCESS = filesBut([...ALONE, ...PURE], 'test/{agent,display,gateway,provision,store,voice}/**/*.test.ts');
 const OTHERS = filesBut([...PURE, ...IN_PROCESS], 'test/**/*.test.ts');
 
 /** `needs` is what all files of the project need to be there before. */

@@ -5,6 +5,9 @@ import type { Logger } from '../lib/log.ts';
 import type { Random } from '../lib/random.ts';
 import { Names } from '../lib/resolver.ts';
 import { endAll, STOP_BUDGET_MS } from '../lib/shutdown.ts';
+import { Pruner } from '../store/pruner.ts';
+import type { DeliveriesFor } from '../store/startup/requeue.ts';
+import { type OnStandby, openStore, type Store } from '../store/store.ts';
 import { Enrolments } from './access/enrolments.ts';
 import { openKnownLogins } from './access/known-logins.ts';
 import { Logins } from './access/logins.ts';
@@ -31,9 +34,6 @@ import { retryWaitsOf } from './retry-schedule.ts';
 import { deliveriesFor } from './service/payment-effects.ts';
 import { createReceivePayment } from './service/receive-payment.ts';
 import { Service } from './service/service.ts';
-import type { DeliveriesFor } from './store/integrity/requeue.ts';
-import { Pruner } from './store/pruner.ts';
-import { type OnStandby, openStore, type Store } from './store/store.ts';
 import { TrafficLog } from './traffic-log.ts';
 
 export interface GatewayDeps {

@@ -3,7 +3,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ACCOUNT, partnerServer, processed, TEST_CALLBACK, testCallback } from '../gateway/harness.ts';
-import { keptLog, opened, order } from '../gateway/store-rows.ts';
+import { keptLog, opened, order } from '../store/rows.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { paybox, programsIn, type Running, readyFile } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';

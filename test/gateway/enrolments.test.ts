@@ -5,12 +5,12 @@ import { createDirectory } from '../../src/gateway/directory.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { agreementKeyOf } from '../../src/protocol/enrolment.ts';
 import { loginOf } from '../../src/protocol/keys.ts';
+import { opened } from '../store/rows.ts';
 import { AskingBox, loginStatus } from '../support/asking-box.ts';
 import { connectFakeBox } from '../support/fake-box.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
 import { ENGINES } from '../support/stores.ts';
 import { type TestGateway, type TestOptions, testGateway } from './harness.ts';
-import { opened } from './store-rows.ts';
 
 const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001' };
 const CONFIGURED = { terminalCode: 'VVB000002', serialNumber: 'VVB900002', secret: 'Secret-of-box-number-2-of-tests' };

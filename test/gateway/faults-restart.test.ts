@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { StorePlace } from '../../src/gateway/store/store.ts';
 import { type FaultName, magicContent } from '../../src/protocol/faults.ts';
+import type { StorePlace } from '../../src/store/store.ts';
 import { NODE, ROOT } from '../benchmarks/stand.ts';
 import { type LogLine, Program } from '../kill/program.ts';
 import { eventually, freePort } from '../support/net.ts';

@@ -8,12 +8,12 @@ import { createDirectory } from '../../src/gateway/directory.ts';
 import { createMetrics } from '../../src/gateway/metrics.ts';
 import { createReceivePayment, type ReceivePaymentDeps } from '../../src/gateway/service/receive-payment.ts';
 import { Service } from '../../src/gateway/service/service.ts';
-import { openStore } from '../../src/gateway/store/store.ts';
 import { TrafficLog } from '../../src/gateway/traffic-log.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { turn, VirtualClock } from '../../src/lib/virtual-clock.ts';
 import type { DownMessage, UpBody } from '../../src/protocol/messages.ts';
+import { openStore } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { ACCOUNT, BOX1, BOXES, qrFor } from './harness.ts';
 

@@ -1,15 +1,15 @@
 import { request } from 'node:http';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openKnownLogins } from '../../src/gateway/access/known-logins.ts';
-import { KNOWN_LOGINS_MAX } from '../../src/gateway/store/repositories/credentials.ts';
-import type { Store } from '../../src/gateway/store/store.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import { KNOWN_LOGINS_MAX } from '../../src/store/repositories/credentials.ts';
+import type { Store } from '../../src/store/store.ts';
+import { keptLog, opened } from '../store/rows.ts';
 import { eventually } from '../support/net.ts';
 import { ENGINES } from '../support/stores.ts';
 import { BOX1, BOX2, type TestGateway, type TestOptions, testGateway } from './harness.ts';
 import { loginAs } from './mqtt-login.ts';
-import { keptLog, opened } from './store-rows.ts';
 
 const HONEST = '127.0.0.1';
 

@@ -2,9 +2,9 @@ import { expect, it } from 'vitest';
 import { parseGatewayConfig } from '../../src/gateway/config.ts';
 import { createDirectory } from '../../src/gateway/directory.ts';
 import { paymentEffects } from '../../src/gateway/service/payment-effects.ts';
-import type { OrderRow } from '../../src/gateway/store/schema/tables.ts';
+import type { OrderRow } from '../../src/store/schema/tables.ts';
+import { order } from '../store/rows.ts';
 import { ACCOUNT, BOX1, BOX2, BOXES } from './harness.ts';
-import { order } from './store-rows.ts';
 
 /** Which boxes hear of a payment of an order that box 1 showed last, where these boxes are in the configuration. */
 function toldOf(boxes: readonly unknown[], transType: 'C' | 'D' = 'C') {

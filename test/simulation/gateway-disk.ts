@@ -10,21 +10,17 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
-import { CHECKSUM_FUNCTION, checksumOf } from '../../src/gateway/store/integrity/checksums.ts';
-import { prune } from '../../src/gateway/store/prune.ts';
-import { CallbackStore } from '../../src/gateway/store/repositories/callbacks.ts';
-import {
-  BoxSecretStore,
-  EnrolmentRequestStore,
-  KnownLoginStore,
-} from '../../src/gateway/store/repositories/credentials.ts';
-import { OrderStore } from '../../src/gateway/store/repositories/orders.ts';
-import { PaymentStore } from '../../src/gateway/store/repositories/payments.ts';
-import { QrCodeStore } from '../../src/gateway/store/repositories/qr-codes.ts';
-import { MIGRATIONS } from '../../src/gateway/store/schema/migrations.ts';
-import type { Tables } from '../../src/gateway/store/schema/tables.ts';
-import type { Store } from '../../src/gateway/store/store.ts';
 import type { Logger } from '../../src/lib/log.ts';
+import { CHECKSUM_FUNCTION, checksumOf } from '../../src/store/integrity/checksums.ts';
+import { prune } from '../../src/store/prune.ts';
+import { CallbackStore } from '../../src/store/repositories/callbacks.ts';
+import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from '../../src/store/repositories/credentials.ts';
+import { OrderStore } from '../../src/store/repositories/orders.ts';
+import { PaymentStore } from '../../src/store/repositories/payments.ts';
+import { QrCodeStore } from '../../src/store/repositories/qr-codes.ts';
+import { MIGRATIONS } from '../../src/store/schema/migrations.ts';
+import type { Tables } from '../../src/store/schema/tables.ts';
+import type { Store } from '../../src/store/store.ts';
 import { never, type Run } from './machine.ts';
 import type { WriteHooks } from './world.ts';
 

@@ -21,7 +21,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   'bench/library': 38,
   'security/hostile-broker': 38,
   'kill/embedded': 35,
-  'gateway/restore': 32,
+  'store/restore': 32,
   'security/http-scan': 31,
   'gateway/faults-routes': 31,
   'fuzz/devices': 30,

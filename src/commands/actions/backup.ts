@@ -1,11 +1,11 @@
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { type GatewayConfig, loadGatewayConfig } from '../../gateway/config.ts';
-import { type BackupFile, openBackup } from '../../gateway/store/backup/backup-file.ts';
-import { restoreBackup } from '../../gateway/store/backup/restore.ts';
-import { type BackupSummary, verifyBackup } from '../../gateway/store/backup/verify.ts';
-import { highWaterMarkFile, type StoreLocation } from '../../gateway/store/integrity/high-water-mark.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { ConfigError, PayboxError, reasonOf, systemCodeOf } from '../../lib/errors.ts';
+import { type BackupFile, openBackup } from '../../store/backup/backup-file.ts';
+import { restoreBackup } from '../../store/backup/restore.ts';
+import { type BackupSummary, verifyBackup } from '../../store/backup/verify.ts';
+import { highWaterMarkFile, type StoreLocation } from '../../store/integrity/high-water-mark.ts';
 import { AdminClient, type AdminOptions } from '../shared/admin-client.ts';
 import { checkDump, dumpPostgres, restorePostgres } from './postgres-copy.ts';
 

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type BackupFile, copyBackup } from '../../gateway/store/backup/backup-file.ts';
 import { ConfigError, MissingPeerError, PayboxError, systemCodeOf } from '../../lib/errors.ts';
+import { type BackupFile, copyBackup } from '../../store/backup/backup-file.ts';
 
 const OWNER_ONLY = 0o600;
 const STDERR_CHARS_MAX = 4_000;

@@ -13,13 +13,13 @@ import {
   isProof,
   readEnrolmentCode,
 } from '../../protocol/enrolment.ts';
+import type { BoxSecretStore } from '../../store/repositories/credentials.ts';
+import type { EnrolmentRequestRow } from '../../store/schema/tables.ts';
+import type { Store } from '../../store/store.ts';
 import type { Changes } from '../changes.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Directory } from '../directory.ts';
 import { accept, type Refusal, type Result, refuse } from '../result.ts';
-import type { BoxSecretStore } from '../store/repositories/credentials.ts';
-import type { EnrolmentRequestRow } from '../store/schema/tables.ts';
-import type { Store } from '../store/store.ts';
 import { EnrolmentRequests, isSameRequest, type PendingRequest, REMEMBERED_MS } from './enrolment-requests.ts';
 
 /** After this many wrong codes all requests of the box are rejected. */

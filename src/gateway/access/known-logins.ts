@@ -3,8 +3,8 @@ import type { Clock } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { type Random, systemRandom } from '../../lib/random.ts';
-import { KNOWN_LOGINS_MAX } from '../store/repositories/credentials.ts';
-import type { Store } from '../store/store.ts';
+import { KNOWN_LOGINS_MAX } from '../../store/repositories/credentials.ts';
+import type { Store } from '../../store/store.ts';
 
 const KEY_BYTES = 32;
 /** Time between two writes; a gateway that is killed forgets at most the new logins of this time. */

@@ -5,8 +5,8 @@ import { equalSecrets } from '../../protocol/checksum.ts';
 import { goneProofOf, type SigningKey, signingKeyOf } from '../../protocol/keys.ts';
 import type { DownMessage, Presence, UpMessage } from '../../protocol/messages.ts';
 import { GatewaySeal, type Opened, type ReadMessage, readUp, type SealRefusal } from '../../protocol/seal.ts';
+import type { Store } from '../../store/store.ts';
 import type { Directory } from '../directory.ts';
-import type { Store } from '../store/store.ts';
 import type { TrafficLog } from '../traffic-log.ts';
 
 /** Sessions of one box whose messages can be verified: the one in use, and those of rival agents. */

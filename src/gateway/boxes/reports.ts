@@ -1,9 +1,9 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { UpMessage } from '../../protocol/messages.ts';
+import type { Store } from '../../store/store.ts';
 import type { Changes } from '../changes.ts';
 import { accept, type Result, refuse } from '../result.ts';
-import type { Store } from '../store/store.ts';
 
 interface Deps {
   store: Store;

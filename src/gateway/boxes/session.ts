@@ -10,7 +10,7 @@ import {
   type UpMessage,
   type UpOf,
 } from '../../protocol/messages.ts';
-import type { Notice } from '../store/repositories/payments.ts';
+import type { Notice } from '../../store/repositories/payments.ts';
 import type { BoxConnection } from './connection.ts';
 
 /** An unanswered payment or withdrawal is sent again after this (PROTOCOL.md, clauses MSG-7 and MSG-9). */

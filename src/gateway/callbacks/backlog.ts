@@ -1,6 +1,6 @@
 import { type Clock, withDeadline } from '../../lib/clock.ts';
+import type { Backlog } from '../../store/repositories/callbacks.ts';
 import type { BacklogCounts } from '../metrics.ts';
-import type { Backlog } from '../store/repositories/callbacks.ts';
 
 const ANSWER_TIMEOUT_MS = 2000;
 /** However often it is asked, the store is read once in this time. */

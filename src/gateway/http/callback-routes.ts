@@ -2,11 +2,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import { issuesOf } from '../../protocol/codec.ts';
+import type { Store } from '../../store/store.ts';
 import { answerRefusal, listQuery, readBody } from '../access/requests.ts';
 import type { BacklogReader } from '../callbacks/backlog.ts';
 import type { CallbackDispatcher } from '../callbacks/dispatcher.ts';
 import type { Directory } from '../directory.ts';
-import type { Store } from '../store/store.ts';
 import type { Views } from './views.ts';
 
 const CHOICE_BYTES_MAX = 4_096;

@@ -2,11 +2,11 @@ import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { PAGE_POLICY } from '../../lib/http-server.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { Store } from '../../store/store.ts';
 import { answerRefusal } from '../access/requests.ts';
 import type { BacklogReader } from '../callbacks/backlog.ts';
 import type { Health } from '../health.ts';
 import type { Metrics } from '../metrics.ts';
-import type { Store } from '../store/store.ts';
 import { openApi } from './openapi.ts';
 
 const OWN = new URL('../pages/', import.meta.url);

@@ -1,7 +1,14 @@
+import type {
+  AttemptRow,
+  CallbackRow,
+  CallbackStatus,
+  OrderRow,
+  PaymentRow,
+  PushRow,
+} from '../../store/schema/tables.ts';
+import type { Store } from '../../store/store.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { Directory } from '../directory.ts';
-import type { AttemptRow, CallbackRow, CallbackStatus, OrderRow, PaymentRow, PushRow } from '../store/schema/tables.ts';
-import type { Store } from '../store/store.ts';
 
 /** In a list each callback has the newest of its attempts; alone it has more. */
 const ATTEMPTS_IN_LIST_MAX = 20;

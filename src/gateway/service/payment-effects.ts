@@ -1,13 +1,13 @@
 import type { TransactionSync } from '../../protocol/http-api.ts';
-import type { Directory } from '../directory.ts';
 import type {
   Deliveries,
   NewNotice,
   NewPayment,
   PaymentDetails,
   PaymentEffects,
-} from '../store/repositories/payments.ts';
-import type { OrderRow } from '../store/schema/tables.ts';
+} from '../../store/repositories/payments.ts';
+import type { OrderRow } from '../../store/schema/tables.ts';
+import type { Directory } from '../directory.ts';
 
 /** A payment before it is known which order it pays. */
 export interface Incoming {

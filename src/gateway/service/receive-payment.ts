@@ -1,10 +1,10 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Random } from '../../lib/random.ts';
+import type { Notice, PaymentDetails } from '../../store/repositories/payments.ts';
+import type { Store } from '../../store/store.ts';
 import type { Changes } from '../changes.ts';
 import type { Directory } from '../directory.ts';
-import type { Notice, PaymentDetails } from '../store/repositories/payments.ts';
-import type { Store } from '../store/store.ts';
 import { paymentEffects } from './payment-effects.ts';
 
 /** Money that arrives at an account. It pays the order that fits, or one order by its id. */

@@ -1,0 +1,230 @@
+import { expressionBuilder, type Kysely, type Selectable, sql } from 'kysely';
+import type { Logger } from '../../lib/log.ts';
+import { intact, onlyIntact } from '../integrity/checksums.ts';
+import { appendToLedger, type LedgerHead } from '../integrity/ledger.ts';
+import {
+  type CallbackRow,
+  CLOCK_ERROR_MS_MAX,
+  type NoticeRow,
+  OPEN_PUSH,
+  type OrderRow,
+  type PaymentRow,
+  type PushRow,
+  type Tables,
+} from '../schema/tables.ts';
+import { nextSeq, seqOf } from './seq.ts';
+
+/** Notices that are sent to a box at once. The others follow when it reports these. */
+const NOTICES_MAX = 100;
+
+export type NewPayment = Omit<PaymentRow, 'seq'>;
+/** A box that must announce a payment; `told_at_ms` is null until the notice is sent. */
+export type NewNotice = Pick<NoticeRow, 'terminal_code' | 'push_id' | 'told_at_ms'>;
+export type NewCallback = Pick<CallbackRow, 'id' | 'url' | 'body'>;
+/** Notices and callback of a payment. */
+export interface Deliveries {
+  notices: NewNotice[];
+  callback: NewCallback | undefined;
+}
+/** A payment and the deliveries that follow from it. */
+export interface PaymentEffects extends Deliveries {
+  payment: NewPayment;
+}
+/** A stored payment, and the pushes that it withdraws. */
+export interface StoredPayment extends PaymentEffects {
+  withdrawn: Pick<PushRow, 'id' | 'terminal_code'>[];
+}
+/** A payment in a notice to a box; `repeated` if the notice may have been sent before. */
+export type Notice = NewPayment & Pick<NoticeRow, 'push_id'> & { repeated: boolean };
+/** Fields by which the order of a payment is found (PROTOCOL.md, clause CBK-6). */
+export type PaymentDetails = Pick<OrderRow, 'partner' | 'bank_account' | 'content' | 'amount' | 'trans_type'>;
+
+/** Payments and their notices to boxes. */
+export class PaymentStore {
+  readonly #db: Kysely<Tables>;
+  readonly #log: Logger;
+  readonly #onStored: (head: LedgerHead) => void;
+
+  /** `onStored` is called for each stored payment, before anybody is informed. */
+  constructor(db: Kysely<Tables>, log: Logger, onStored: (head: LedgerHead) => void) {
+    this.#db = db;
+    this.#log = log;
+    this.#onStored = onStored;
+  }
+
+  /**
+   * Stores a payment and its effects in one transaction; `effectsOf` returns them without side effects. The payment
+   * pays the order that fits `pays`, or the one that `pays` names. Throws when the order is damaged.
+   */
+  async add(
+    pays: PaymentDetails | { orderRef: string },
+    atMs: number,
+    effectsOf: (order: OrderRow | undefined) => PaymentEffects,
+  ): Promise<StoredPayment> {
+    const { head, ...stored } = await this.#db.transaction().execute(async (trx) => {
+      const order = 'orderRef' in pays ? await orderWith(trx, pays.orderRef) : await findOrderFor(trx, pays, atMs);
+      const effects = effectsOf(intact('orders', order));
+      const head = await appendToLedger(trx, effects.payment);
+      await trx.insertInto('payments').values(head).execute();
+      await enqueueDeliveries(trx, effects.payment, effects, atMs);
+      const withdrawn = order === undefined ? [] : await payOrder(trx, order.id, effects.notices, atMs);
+      return { ...effects, withdrawn, head };
+    });
+    this.#onStored(head);
+    return stored;
+  }
+
+  /** Newest first; with `before`, an id, only older ones. */
+  async newest(limit: number, before?: string): Promise<PaymentRow[]> {
+    const rows = this.#db.selectFrom('payments').selectAll().orderBy('seq', 'desc').limit(limit);
+    const listed = before === undefined ? rows : rows.where('seq', '<', seqOf('payments', before));
+    return onlyIntact('payments', await listed.execute(), this.#log);
+  }
+
+  async noticesOf(paymentIds: string[]): Promise<NoticeRow[]> {
+    if (paymentIds.length === 0) return [];
+    const rows = this.#db.selectFrom('notices').selectAll().where('payment_id', 'in', paymentIds);
+    return onlyIntact('notices', await rows.execute(), this.#log);
+  }
+
+  /**
+   * Returns the oldest payments that a box has not reported, and records them as sent; `more` if others wait (clauses
+   * MSG-7 and AGT-11).
+   */
+  async takeUnreported(terminalCode: string, atMs: number): Promise<{ notices: Notice[]; more: boolean }> {
+    const unreported = await this.#db
+      .selectFrom('payments')
+      .innerJoin('notices', 'notices.payment_id', 'payments.id')
+      .selectAll('payments')
+      .where('notices.terminal_code', '=', terminalCode)
+      .where('notices.reported_at_ms', 'is', null)
+      .orderBy('payments.seq')
+      .limit(NOTICES_MAX + 1)
+      .execute();
+    const payments = onlyIntact('payments', unreported.slice(0, NOTICES_MAX), this.#log);
+    const rows = await this.noticesOf(payments.map(({ id }) => id));
+    const own = new Map(rows.filter((it) => it.terminal_code === terminalCode).map((it) => [it.payment_id, it]));
+    const notices = payments.flatMap((payment) => {
+      const row = own.get(payment.id);
+      return row === undefined ? [] : [{ ...payment, push_id: row.push_id, repeated: row.told_at_ms !== null }];
+    });
+    const first = notices.filter(({ repeated }) => !repeated).map(({ id }) => id);
+    if (first.length > 0) {
+      await this.#db
+        .updateTable('notices')
+        .set({ told_at_ms: atMs })
+        .where('terminal_code', '=', terminalCode)
+        .where('payment_id', 'in', first)
+        .execute();
+    }
+    return { notices, more: unreported.length > NOTICES_MAX };
+  }
+
+  /** Records that the box has announced a payment. Returns `undefined` if the box has no notice of it. */
+  async report(
+    paymentId: string,
+    terminalCode: string,
+    recorded: boolean,
+    atMs: number,
+  ): Promise<'first' | 'repeated' | undefined> {
+    return this.#db.transaction().execute(async (trx) => {
+      const first = await trx
+        .updateTable('notices')
+        .set({ reported_at_ms: atMs, recorded: recorded ? 1 : 0 })
+        .where('payment_id', '=', paymentId)
+        .where('terminal_code', '=', terminalCode)
+        .where('reported_at_ms', 'is', null)
+        .executeTakeFirst();
+      if (first.numUpdatedRows > 0n) return 'first';
+      const notice = trx
+        .selectFrom('notices')
+        .select('payment_id')
+        .where('payment_id', '=', paymentId)
+        .where('terminal_code', '=', terminalCode);
+      return (await notice.executeTakeFirst()) === undefined ? undefined : 'repeated';
+    });
+  }
+}
+
+/** Stores the notices and the callback of a payment, in the caller's transaction. */
+export async function enqueueDeliveries(
+  db: Kysely<Tables>,
+  { id: payment_id, partner }: NewPayment,
+  { notices, callback }: Deliveries,
+  atMs: number,
+): Promise<void> {
+  for (const notice of notices) {
+    const begun = { created_at_ms: atMs, reported_at_ms: null, recorded: null };
+    await db
+      .insertInto('notices')
+      .values({ payment_id, ...notice, ...begun })
+      .execute();
+  }
+  if (callback === undefined) return;
+  const begun = { status: 'pending', warning: null, tries: 0, next_at_ms: atMs, created_at_ms: atMs } as const;
+  await db
+    .insertInto('callbacks')
+    .values({ ...callback, ...begun, payment_id, partner, seq: nextSeq('callbacks') })
+    .execute();
+}
+
+export function orderWith(db: Kysely<Tables>, id: string): Promise<Selectable<Tables['orders']> | undefined> {
+  return db.selectFrom('orders').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+/**
+ * Finds the order of a payment: one that a box shows, else the newest unpaid one, else the newest paid one (clause
+ * CBK-6).
+ */
+async function findOrderFor(
+  db: Kysely<Tables>,
+  { partner, bank_account, content, amount, trans_type }: PaymentDetails,
+  atMs: number,
+): Promise<Selectable<Tables['orders']> | undefined> {
+  const fits = expressionBuilder<Tables, 'orders'>().and({
+    'orders.partner': partner,
+    'orders.bank_account': bank_account,
+    'orders.content': content,
+    'orders.amount': amount,
+    'orders.trans_type': trans_type,
+  });
+  // Open pushes first, because they are few: SQLite keeps the order of a cross join.
+  const onBox = db
+    .selectFrom('pushes')
+    .crossJoin('orders')
+    .selectAll('orders')
+    .whereRef('orders.id', '=', 'pushes.order_ref')
+    .where('pushes.status', 'in', OPEN_PUSH)
+    .where('pushes.expires_at_ms', '>', atMs - CLOCK_ERROR_MS_MAX)
+    .where(fits)
+    .orderBy((it) => it('pushes.status', '=', 'shown'), 'desc')
+    .orderBy('pushes.seq', 'desc')
+    .limit(1);
+  const newest = db.selectFrom('orders').selectAll().where(fits).orderBy('seq', 'desc').limit(1);
+  return (
+    (await onBox.executeTakeFirst()) ??
+    // A literal: with a parameter SQLite does not use the index of unpaid orders.
+    (await newest.where('status', '<>', sql.lit('paid')).executeTakeFirst()) ??
+    (await newest.where('status', '=', 'paid').executeTakeFirst())
+  );
+}
+
+/**
+ * Marks an order as paid. On a box with a notice its push ends, because the payment replaces the QR; other open pushes
+ * are cancelled.
+ */
+async function payOrder(
+  db: Kysely<Tables>,
+  orderRef: string,
+  notices: NewNotice[],
+  atMs: number,
+): Promise<StoredPayment['withdrawn']> {
+  const paid = { status: 'paid', paid_at_ms: atMs, updated_at_ms: atMs } as const;
+  await db.updateTable('orders').set(paid).where('id', '=', orderRef).execute();
+  const announced = notices.flatMap((it) => it.push_id ?? []);
+  const open = db.updateTable('pushes').where('order_ref', '=', orderRef).where('status', 'in', OPEN_PUSH);
+  if (announced.length > 0) {
+    await open.set({ status: 'ended', ended_at_ms: atMs }).where('id', 'in', announced).execute();
+  }
+  return open.set({ status: 'cancelled' }).returning(['id', 'terminal_code']).execute();
+}

@@ -1,0 +1,31 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { ConfigError } from '../lib/errors.ts';
+
+const RESTORING = /^gateway\.restoring-(\w+)\.sqlite$/;
+
+/** Path of the SQLite store in a dataDir. */
+export function storeFile(dataDir: string): string {
+  return join(dataDir, 'gateway.sqlite');
+}
+
+/** Path of the new store while a restore moves files. The names of the moved files contain the same `stamp`. */
+export function restoringFile(dataDir: string, stamp: string): string {
+  return join(dataDir, `gateway.restoring-${stamp}.sqlite`);
+}
+
+/** Stamp of an interrupted restore in this folder. */
+export function stampOfStoppedRestore(dataDir: string): string | undefined {
+  if (!existsSync(dataDir)) return undefined;
+  return readdirSync(dataDir).flatMap((name) => RESTORING.exec(name)?.[1] ?? [])[0];
+}
+
+/** Throws ConfigError after an interrupted restore: the files in the folder may belong to different stores. */
+export function refuseStoppedRestore(dataDir: string): void {
+  const stamp = stampOfStoppedRestore(dataDir);
+  if (stamp === undefined) return;
+  throw new ConfigError(
+    `dataDir: a restore was stopped midway: ${restoringFile(dataDir, stamp)} is not in its place yet`,
+    `run paybox restore again, with --replace, to finish it; the earlier files are still there, or begin with gateway.before-${stamp}`,
+  );
+}

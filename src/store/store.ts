@@ -1,0 +1,215 @@
+import { type FileHandle, mkdir } from 'node:fs/promises';
+import { type Dialect, Kysely, Migrator, sql } from 'kysely';
+import { ConfigError, type PayboxError, reasonOf } from '../lib/errors.ts';
+import type { Logger } from '../lib/log.ts';
+import { noBackup, SnapshotMaker } from './engines/snapshot.ts';
+import { sqliteFile, sqliteProblem } from './engines/sqlite.ts';
+import type { StoreLocation } from './integrity/high-water-mark.ts';
+import { type Pruned, prune, type RetentionLimits } from './prune.ts';
+import { CallbackStore } from './repositories/callbacks.ts';
+import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from './repositories/credentials.ts';
+import { OrderStore } from './repositories/orders.ts';
+import { PaymentStore } from './repositories/payments.ts';
+import { QrCodeStore } from './repositories/qr-codes.ts';
+import { MIGRATIONS } from './schema/migrations.ts';
+import type { Tables } from './schema/tables.ts';
+import { checkAtStart } from './startup/check.ts';
+import type { DeliveriesFor } from './startup/requeue.ts';
+import { refuseStoppedRestore, storeFile } from './store-files.ts';
+
+/** Setting that is written to find out whether the store can be written. */
+const PROBE = 'write-probe';
+/** Setting with the last trusted calendar time. */
+const TRUSTED_TIME = 'believed-time-ms';
+
+/** Data of the gateway that survives a restart. */
+export interface Store {
+  orders: OrderStore;
+  qrCodes: QrCodeStore;
+  payments: PaymentStore;
+  callbacks: CallbackStore;
+  knownLogins: KnownLoginStore;
+  enrolmentRequests: EnrolmentRequestStore;
+  /** Reads all secrets into memory; called once. */
+  boxSecrets(): Promise<BoxSecretStore>;
+  /** Returns a setting. A missing one is created with the value of `make`. */
+  setting(name: string, make: () => string): Promise<string>;
+  /** Changes an existing setting. */
+  replaceSetting(name: string, value: string): Promise<void>;
+  /** The last trusted calendar time; without one the time of the newest row, or `wallMs` for an empty store. */
+  trustedTimeMs(wallMs: number): Promise<number>;
+  saveTrustedTime(wallMs: number): Promise<void>;
+  /** Writes a row. Rejects with the reason when the store cannot be written: the disk is full, read-only or gone. */
+  check(): Promise<void>;
+  /** Deletes finished rows beyond the limits, batch by batch. */
+  prune(atMs: number, limits?: RetentionLimits): AsyncGenerator<Pruned, void>;
+  /** A complete copy as of now. Its file is deleted when it is closed. Throws PayboxError `NO_BACKUP`. */
+  backup(): Promise<FileHandle>;
+  close(): Promise<void>;
+  /** Resolves with an error once another gateway has taken over the store; `undefined` where none can. */
+  superseded: Promise<PayboxError> | undefined;
+}
+
+/** Called once when a standby begins to wait, with the reason. */
+export type OnStandby = (reason: string) => void;
+
+export interface StoreHooks {
+  onStandby?: OnStandby | undefined;
+  /** Recreates damaged callbacks and notices; without it they are lost. */
+  deliveriesFor?: DeliveriesFor;
+}
+
+/** A PostgreSQL database, or else a SQLite file in dataDir. */
+export interface StorePlace extends StoreLocation {
+  /** Whether to wait while another gateway uses the database. */
+  standby?: boolean | undefined;
+}
+
+/**
+ * Opens the store, with its folder, applies its migrations, and checks it for damage and loss. Throws ConfigError, and
+ * MissingPeerError when the database server does not answer.
+ */
+export async function openStore(
+  place: StorePlace,
+  log: Logger,
+  { onStandby, deliveriesFor }: StoreHooks = {},
+): Promise<Store> {
+  const { dataDir, databaseUrl } = place;
+  const { db, assertInPlace, problem, backup, superseded } =
+    databaseUrl === undefined
+      ? await openSqlite(dataDir, log)
+      : await openPostgres({ ...place, databaseUrl }, log, onStandby);
+  const mark = await checkAtStart(db, place, log, deliveriesFor).catch(async (error: unknown) => {
+    await db.destroy();
+    throw problem(error);
+  });
+  const setting: Store['setting'] = async (name, make) => {
+    const row = { name, value: make() };
+    await db
+      .insertInto('settings')
+      .values(row)
+      .onConflict((it) => it.column('name').doNothing())
+      .execute();
+    return (await db.selectFrom('settings').select('value').where('name', '=', name).executeTakeFirstOrThrow()).value;
+  };
+  const replaceSetting: Store['replaceSetting'] = async (name, value) => {
+    await db.updateTable('settings').set({ value }).where('name', '=', name).execute();
+  };
+  return {
+    orders: new OrderStore(db, log),
+    qrCodes: new QrCodeStore(db),
+    payments: new PaymentStore(db, log, (head) => mark?.move(head)),
+    callbacks: new CallbackStore(db, log),
+    knownLogins: new KnownLoginStore(db),
+    enrolmentRequests: new EnrolmentRequestStore(db),
+    boxSecrets: () => BoxSecretStore.open(db),
+    setting,
+    replaceSetting,
+    trustedTimeMs: async (wallMs) => {
+      const newestMs = await newestRowMs(db);
+      return Number(await setting(TRUSTED_TIME, () => String(newestMs ?? wallMs)));
+    },
+    saveTrustedTime: (wallMs) => replaceSetting(TRUSTED_TIME, String(wallMs)),
+    check: async () => {
+      assertInPlace();
+      await writeProbe(db);
+    },
+    prune: (atMs, limits) => prune(db, atMs, limits),
+    backup,
+    superseded,
+    close: async () => {
+      await db.destroy();
+      mark?.close();
+    },
+  };
+}
+
+/** Calendar time of the newest order or payment. */
+async function newestRowMs(db: Kysely<Tables>): Promise<number | undefined> {
+  const order = db.selectFrom('orders').select('created_at_ms as atMs').orderBy('seq', 'desc').limit(1);
+  const payment = db.selectFrom('payments').select('paid_at_ms as atMs').orderBy('seq', 'desc').limit(1);
+  const times = [...(await order.execute()), ...(await payment.execute())].map(({ atMs }) => atMs);
+  return times.length === 0 ? undefined : Math.max(...times);
+}
+
+interface OpenDatabase {
+  db: Kysely<Tables>;
+  /** Throws when the store is no longer at its path: a restart would not find new data. */
+  assertInPlace: () => void;
+  /** Adds advice to an error of the start. */
+  problem: (error: unknown) => Error;
+  backup: () => Promise<FileHandle>;
+  superseded: Promise<PayboxError> | undefined;
+}
+
+async function openSqlite(dataDir: string, log: Logger): Promise<OpenDatabase> {
+  const path = storeFile(dataDir);
+  const problem = (error: unknown) => sqliteProblem(path, error);
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    refuseStoppedRestore(dataDir);
+    const { dialect, assertInPlace, copyTo } = sqliteFile(path, log);
+    const db = await migrated(dialect, writeProbe);
+    const maker = new SnapshotMaker(path, copyTo);
+    return { db, assertInPlace, problem, backup: () => maker.make(), superseded: undefined };
+  } catch (error) {
+    throw problem(error);
+  }
+}
+
+async function openPostgres(
+  { databaseUrl, standby = false }: StorePlace & { databaseUrl: string },
+  log: Logger,
+  onStandby: OnStandby = () => undefined,
+): Promise<OpenDatabase> {
+  const { DatabaseInUseError, postgresDatabase, postgresProblem } = await import('./engines/postgres.ts');
+  const problem = (error: unknown) => postgresProblem(databaseUrl, error);
+  const backup = async () => {
+    throw noBackup('the store is in PostgreSQL', 'run paybox backup with --config, where pg_dump is');
+  };
+  let waits = false;
+  for (;;) {
+    const { dialect, register, superseded } = postgresDatabase(databaseUrl, log);
+    try {
+      const db = await migrated(dialect, register);
+      if (waits) log.info('store-taken-over');
+      return { db, assertInPlace: () => undefined, problem, backup, superseded };
+    } catch (error) {
+      // Each round waits some seconds for the lock.
+      if (!(standby && error instanceof DatabaseInUseError)) throw problem(error);
+      if (!waits) {
+        log.info('store-in-use-waiting', { reason: error.message });
+        onStandby(error.message);
+      }
+      waits = true;
+    }
+  }
+}
+
+/** Opens and migrates a database, then writes to it: a store that cannot be written must fail before the first payment. */
+async function migrated(dialect: Dialect, write: (db: Kysely<Tables>) => Promise<void>): Promise<Kysely<Tables>> {
+  const db = new Kysely<Tables>({ dialect });
+  try {
+    const { error } = await new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } }).migrateToLatest();
+    if (error !== undefined) throw error;
+    await write(db);
+    return db;
+  } catch (error) {
+    await db.destroy();
+    const newer = /previously executed migration (\S+) is missing/.exec(reasonOf(error))?.[1];
+    if (newer === undefined) throw error;
+    const fix = 'start the newer version again, or restore a copy of the store from before it; nothing was changed';
+    throw new ConfigError(`the store was written by a newer version: it has ${newer}`, fix);
+  }
+}
+
+/** Changes the value each time: an unchanged value might not reach the disk. */
+async function writeProbe(db: Kysely<Tables>): Promise<void> {
+  await db
+    .insertInto('settings')
+    .values({ name: PROBE, value: '0' })
+    .onConflict((it) =>
+      it.column('name').doUpdateSet({ value: sql<string>`case settings.value when '0' then '1' else '0' end` }),
+    )
+    .execute();
+}

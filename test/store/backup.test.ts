@@ -1,0 +1,229 @@
+import { once } from 'node:events';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { openStore } from '../../src/store/store.ts';
+import {
+  ACCOUNT,
+  BOX1,
+  BOX2,
+  partnerServer,
+  processed,
+  push,
+  SEND_QR,
+  status,
+  TEST_CALLBACK,
+  type TestGateway,
+  testCallback,
+  testGateway,
+} from '../gateway/harness.ts';
+import { memoryDisk, withoutDisks } from '../support/disk.ts';
+import { connectFakeBox } from '../support/fake-box.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
+import { paybox, payboxToEnd } from '../support/processes.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
+import { postgresServer } from '../support/stores.ts';
+import { keptLog } from './rows.ts';
+
+/** So that a copy takes a while. */
+const BALLAST_BYTES = 24_000_000;
+/** What a push may take while a backup is made, on a machine that runs many tests. */
+const PUSH_MS_MAX = 3_000;
+const { missing, note } = without(PROGRAMS.postgres);
+const disk = withoutDisks('memory');
+
+type Payment = { transactionId: string };
+
+/** Sells and pays at one box, one after the other, until it is told to end. */
+async function trade(gateway: TestGateway) {
+  const paid: string[] = [];
+  const pushMs: number[] = [];
+  let isOver = false;
+  const loop = async () => {
+    for (let n = 0; !isOver; n += 1) {
+      const began = performance.now();
+      expect((await gateway.post(SEND_QR, push({ orderId: `DH${n}` }))).body.status).toBe('SUCCESS');
+      pushMs.push(performance.now() - began);
+      const { status: code, body } = await gateway.post(TEST_CALLBACK, testCallback());
+      expect(code).toBe(200);
+      paid.push(String(body.message));
+    }
+  };
+  const trading = loop();
+  await Promise.race([trading, eventually('a few payments', () => paid.length > 3)]);
+  return {
+    paid,
+    pushMs,
+    end: () => {
+      isOver = true;
+      return trading;
+    },
+  };
+}
+
+const idsOf = async (gateway: TestGateway) =>
+  (await gateway.mock<Payment[]>('/payments?limit=500')).map((it) => it.transactionId);
+
+describe('a backup of a gateway that works', () => {
+  it('BAK-1 BAK-2 has every payment that was acknowledged before it, and what was owed is told from it', async () => {
+    const [dataDir, folder] = [await temporaryFolder(), await temporaryFolder()];
+    const ballast = await openStore({ dataDir }, keptLog().log);
+    await ballast.setting('ballast', () => 'x'.repeat(BALLAST_BYTES));
+    await ballast.close();
+    const away = await partnerServer(status(503));
+    const gateway = await testGateway({ dataDir, callback: { url: away.url } });
+    const box = await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    const reported = String((await gateway.post(TEST_CALLBACK, testCallback())).body.message);
+    await box.send({ type: 'paid', transactionId: reported, orderId: '', amount: 50_000, recorded: true }, reported);
+    expect((await box.next('ack')).reportIds).toEqual([reported]);
+
+    const trading = await trade(gateway);
+    const before = [...trading.paid];
+    const pushesBefore = trading.pushMs.length;
+    const file = join(folder, 'backup');
+    const made = await payboxToEnd('backup', file, '--gateway', gateway.origin);
+    expect(made).toMatchObject({ code: 0, output: expect.stringMatching(/MiB, \d+ orders, \d+ payments/) });
+    const meanwhile = trading.pushMs.slice(pushesBefore);
+    await trading.end();
+    expect(meanwhile.length).toBeGreaterThan(3);
+    expect(Math.max(...meanwhile)).toBeLessThan(PUSH_MS_MAX);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect(await readdir(dataDir)).not.toContainEqual(expect.stringContaining('backup'));
+    const again = await payboxToEnd('backup', file, '--gateway', gateway.origin);
+    expect(again).toMatchObject({ code: 2, output: expect.stringContaining('is there already') });
+    const inUse = await payboxToEnd('restore', file, '--data', dataDir, '--replace');
+    expect(inUse).toMatchObject({ code: 2, output: expect.stringContaining('a gateway uses the store') });
+    await gateway.close();
+
+    const elsewhere = join(folder, 'elsewhere');
+    expect(await payboxToEnd('restore', file, '--data', elsewhere)).toMatchObject({ code: 0 });
+    const partner = await partnerServer(processed);
+    const restored = await testGateway({ dataDir: elsewhere, callback: { url: partner.url } });
+    const there = await idsOf(restored);
+    expect([reported, ...before].filter((id) => !there.includes(id))).toEqual([]);
+    const sameBox = await connectFakeBox({ gateway: restored, identity: BOX1, transport: 'mqtt' });
+    await eventually('each payment but the reported one at the box', () => {
+      const told = new Set(sameBox.of('payment').map((it) => it.transactionId));
+      return Math.min(told.size, 100) === Math.min(there.length - 1, 100) && !told.has(reported);
+    });
+    await eventually('each callback, once', async () => {
+      const told = partner.calls.map((it) => String(JSON.parse(it.body).transactionid));
+      expect(new Set(told).size).toBe(told.length);
+      return told.length === there.length && told.every((id) => there.includes(id));
+    });
+  });
+
+  it('BAK-2 is put in the place of a store only with --replace, which moves it aside', async () => {
+    const [dataDir, folder] = [await temporaryFolder(), await temporaryFolder()];
+    const partner = await partnerServer(processed);
+    const gateway = await testGateway({ dataDir, callback: { url: partner.url } });
+    const first = String((await gateway.post(TEST_CALLBACK, testCallback())).body.message);
+    const file = join(folder, 'backup');
+    expect(await payboxToEnd('backup', file, '--gateway', gateway.origin)).toMatchObject({ code: 0 });
+    const second = String((await gateway.post(TEST_CALLBACK, testCallback())).body.message);
+    await gateway.close();
+
+    const refused = await payboxToEnd('restore', file, '--data', dataDir);
+    expect(refused).toMatchObject({ code: 2, output: expect.stringContaining('--replace') });
+    const { code, output } = await payboxToEnd('restore', file, '--data', dataDir, '--replace');
+    expect(code).toBe(0);
+    const aside = /the store that was there is (\S+) now/.exec(output)?.[1] ?? '';
+    expect((await stat(join(dataDir, 'gateway.sqlite'))).mode & 0o777).toBe(0o600);
+    const restored = await testGateway({ dataDir });
+    expect(await idsOf(restored)).toEqual([first]);
+    const other = await temporaryFolder();
+    await writeFile(join(other, 'gateway.sqlite'), await readFile(aside));
+    expect((await idsOf(await testGateway({ dataDir: other }))).toSorted()).toEqual([first, second].toSorted());
+  });
+
+  it.each([
+    ['is none', (file: string) => writeFile(file, 'nothing of the kind'), 'is no backup'],
+    ['is cut', async (file: string) => writeFile(file, (await readFile(file)).subarray(0, 40_000)), 'is damaged'],
+    [
+      'has a damaged page',
+      async (file: string) => writeFile(file, (await readFile(file)).fill(0x5a, 8_192, 12_288)),
+      'is damaged',
+    ],
+  ])('BAK-2 is refused where it %s, and nothing is changed', async (_what, damage, words) => {
+    const folder = await temporaryFolder();
+    const gateway = await testGateway();
+    const file = join(folder, 'backup');
+    expect(await payboxToEnd('backup', file, '--gateway', gateway.origin)).toMatchObject({ code: 0 });
+    await damage(file);
+    const refused = await payboxToEnd('restore', file, '--data', join(folder, 'new'));
+    expect(refused).toMatchObject({ code: 2, output: expect.stringContaining(words) });
+    expect(await readdir(folder)).toEqual(['backup']);
+  });
+
+  it('BAK-1 is for admins, one at a time, and ends with the gateway', async () => {
+    const dataDir = await temporaryFolder();
+    const ballast = await openStore({ dataDir }, keptLog().log);
+    await ballast.setting('ballast', () => 'x'.repeat(BALLAST_BYTES));
+    await ballast.close();
+    const gateway = await testGateway({ dataDir, config: { adminToken: 'An-admin-token-of-this-test' } });
+    expect((await fetch(`${gateway.origin}/_mock/backup`)).status).toBe(401);
+    const headers = { authorization: 'Bearer An-admin-token-of-this-test' };
+    const ask = () => fetch(`${gateway.origin}/_mock/backup`, { headers });
+    const answers = await Promise.all([ask(), ask(), ask()]);
+    expect(answers.map((it) => it.status).toSorted()).toEqual([200, 409, 409]);
+    const refused = answers.find((it) => it.status === 409);
+    expect(await refused?.json()).toMatchObject({ message: 'NO_BACKUP', reason: expect.stringContaining('another') });
+    const began = systemClock.monotonicMs();
+    await gateway.close();
+    expect(systemClock.monotonicMs() - began).toBeLessThan(PUSH_MS_MAX);
+    expect((await readdir(dataDir)).toSorted()).toEqual(['gateway.mark', 'gateway.sqlite']);
+  });
+
+  it.skipIf(disk.missing)(`tells who asks for one that there is no room for it${disk.note}`, async () => {
+    const target = await memoryDisk();
+    target.fill();
+    const gateway = await testGateway();
+    const file = join(target.folder, 'backup');
+    const asked = await payboxToEnd('backup', file, '--gateway', gateway.origin);
+    expect(asked).toMatchObject({ code: 1, output: expect.stringContaining(`make room where ${file} is`) });
+    expect(asked.output).not.toContain('start the gateway');
+    expect(await readdir(target.folder)).toEqual(['ballast']);
+  });
+
+  it('tells who asks for one where no gateway is', async () => {
+    const file = join(await temporaryFolder(), 'backup');
+    const asked = await payboxToEnd('backup', file, '--gateway', 'http://127.0.0.1:9');
+    expect(asked).toMatchObject({ code: 3, output: expect.stringContaining('start the gateway') });
+    await expect(stat(file)).rejects.toThrow('ENOENT');
+  });
+});
+
+describe.skipIf(missing)(`a backup of a gateway on PostgreSQL${note}`, () => {
+  const server = postgresServer();
+  const configFor = async (databaseUrl: string) => {
+    const file = join(await temporaryFolder(), 'gateway.yaml');
+    const box = { ...BOX2, account: ACCOUNT.bankAccount };
+    await writeFile(
+      file,
+      JSON.stringify({ dataDir: '.', databaseUrl, accounts: [ACCOUNT], boxes: [box], partners: [] }),
+    );
+    return file;
+  };
+
+  it('BAK-3 is made by pg_dump beside its work, and restored into an empty database', async () => {
+    const [from, to] = [await server().database(), await server().database()];
+    const partner = await partnerServer(processed);
+    const gateway = await testGateway({ callback: { url: partner.url }, config: { databaseUrl: from } });
+    await connectFakeBox({ gateway, identity: BOX1, transport: 'mqtt' });
+    const trading = await trade(gateway);
+    const before = [...trading.paid];
+    const file = join(await temporaryFolder(), 'backup');
+    const running = paybox('backup', file, '--config', await configFor(from));
+    await once(running.child, 'close');
+    expect([running.child.exitCode, running.output()]).toEqual([0, expect.stringContaining('of PostgreSQL')]);
+    await trading.end();
+    const asked = await payboxToEnd('backup', `${file}2`, '--gateway', gateway.origin);
+    expect(asked).toMatchObject({ code: 1, output: expect.stringContaining('--config') });
+    const full = await payboxToEnd('restore', file, '--config', await configFor(from));
+    expect(full).toMatchObject({ code: 2, output: expect.stringContaining('is not empty') });
+    expect(await payboxToEnd('restore', file, '--config', await configFor(to))).toMatchObject({ code: 0 });
+    const there = await idsOf(await testGateway({ config: { databaseUrl: to } }));
+    expect(before.filter((id) => !there.includes(id))).toEqual([]);
+  });
+});

@@ -1,0 +1,166 @@
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { ConfigError, MissingPeerError } from '../../src/lib/errors.ts';
+import { postgresProblem } from '../../src/store/engines/postgres.ts';
+import type { Store } from '../../src/store/store.ts';
+import { eventually, freePort, temporaryFolder } from '../support/net.ts';
+import { PROGRAMS, without } from '../support/programs.ts';
+import { startProxy } from '../support/proxy.ts';
+import { postgresServer } from '../support/stores.ts';
+import { BOX, keptLog, opened, order, pay } from './rows.ts';
+
+const { missing, note } = without(PROGRAMS.postgres);
+const at = (databaseUrl: string, port: number) => Object.assign(new URL(databaseUrl), { port: String(port) }).href;
+const locks = "select pid from pg_locks where locktype = 'advisory' and granted";
+
+describe.skipIf(missing)(`a store in PostgreSQL${note}`, () => {
+  const server = postgresServer();
+  const place = async () => ({
+    dataDir: join(await temporaryFolder(), 'none'),
+    databaseUrl: await server().database(),
+  });
+  const ids = async (store: Store) => (await store.orders.newest(1000)).map((it) => it.id).toSorted();
+
+  it('fails while the server is away, and is there again with it', async () => {
+    const { log, lines } = keptLog();
+    const store = await opened(await place(), log);
+    await store.orders.add(order('before'));
+    await server().stop();
+    await expect(store.orders.add(order('meanwhile'))).rejects.toThrow();
+    await expect(store.orders.newest(1)).rejects.toThrow();
+    await server().start();
+    await store.orders.add(order('after'));
+    expect(await ids(store)).toEqual(['after', 'before']);
+    expect(lines.join('')).toContain('database-lost');
+    expect(lines.join('')).not.toContain(server().password);
+  });
+
+  it('has every payment that it acknowledged, whole, after a crash of the server', async () => {
+    const store = await opened(await place());
+    const names = Array.from({ length: 300 }, (_, i) => `n${i}`);
+    for (const name of names.slice(0, 20)) await store.orders.add(order(name));
+    const kept: string[] = [];
+    const paying = names.map(async (id) => {
+      await pay(store, id, {
+        notices: [{ terminal_code: BOX, push_id: null, told_at_ms: null }],
+        callback: { id, url: 'u', body: 'b' },
+      });
+      kept.push(id);
+      if (kept.length === 30) void server().stop('SIGQUIT');
+    });
+    const settled = await Promise.allSettled(paying);
+    expect(settled.filter((it) => it.status === 'rejected').length).toBeGreaterThan(0);
+    await server().stop('SIGQUIT');
+    await server().start();
+    const stored = await store.payments.newest(1000);
+    const found = stored.map((it) => it.id);
+    expect(kept.filter((id) => !found.includes(id))).toEqual([]);
+    expect(found.length - kept.length).toBeLessThanOrEqual(1);
+    expect(await store.payments.noticesOf(found)).toHaveLength(found.length);
+    expect(await store.callbacks.ofPayments(found)).toHaveLength(found.length);
+    const paid = (await store.orders.newest(1000)).filter((it) => it.status === 'paid').map((it) => it.id);
+    expect(paid.toSorted()).toEqual(
+      stored
+        .slice(-20)
+        .map((it) => it.order_ref)
+        .toSorted(),
+    );
+  });
+
+  it('goes on over a new connection, under the lock, when the server ended the old one', async () => {
+    const { databaseUrl, dataDir } = await place();
+    const store = await opened({ databaseUrl, dataDir });
+    const [before] = await server().run(databaseUrl, locks);
+    await server().run(databaseUrl, `select pg_terminate_backend(${before?.pid})`);
+    await eventually('the lock of a new connection, which nobody had to ask for', async () => {
+      const after = await server().run(databaseUrl, locks);
+      return after.length === 1 && after[0]?.pid !== before?.pid;
+    });
+    await store.orders.add(order('a'));
+  });
+
+  it('gives up a server that says nothing more, and takes the lock back from the connection that is lost', async () => {
+    const { databaseUrl, dataDir } = await place();
+    const proxy = await startProxy({ port: server().port });
+    onTestFinished(() => proxy.close());
+    const store = await opened({ databaseUrl: at(databaseUrl, proxy.port), dataDir });
+    await store.orders.add(order('before'));
+    proxy.abandon();
+    await expect(store.orders.add(order('lost'))).rejects.toThrow('timeout');
+    await store.orders.add(order('after'));
+    expect(await ids(store)).toEqual(['after', 'before']);
+    proxy.cut();
+    await store.orders.add(order('again')).catch(() => undefined);
+    await store.orders.add(order('and again'));
+  });
+
+  it('waits for a gateway that is just ending', async () => {
+    const given = await place();
+    const first = await opened(given);
+    await first.orders.add(order('a'));
+    const second = opened(given);
+    await eventually('the second to wait', async () => {
+      const waiting = await server().run(given.databaseUrl, locks.replace('granted', 'not granted'));
+      return waiting.length === 1;
+    });
+    await first.close();
+    expect(await ids(await second)).toEqual(['a']);
+  });
+
+  it('is left as it was when a migration breaks off', async () => {
+    const given = await place();
+    await server().run(given.databaseUrl, 'create table notices (x text)');
+    const refused = opened(given);
+    await expect(refused).rejects.toThrow(ConfigError);
+    await expect(refused).rejects.toThrow('notices');
+    expect(await server().run(given.databaseUrl, "select from pg_tables where tablename = 'orders'")).toEqual([]);
+    await server().run(given.databaseUrl, 'drop table notices');
+    expect(await ids(await opened(given))).toEqual([]);
+  });
+
+  it('of a newer version is refused by name, and left as it is', async () => {
+    const given = await place();
+    await (await opened(given)).close();
+    await server().run(given.databaseUrl, "insert into kysely_migration values ('999-of-tomorrow', '2030-01-01')");
+    await expect(opened(given)).rejects.toMatchObject({
+      code: 'CONFIG',
+      message: expect.stringContaining('a newer version: it has 999-of-tomorrow'),
+      fix: expect.stringContaining('newer version'),
+    });
+  });
+
+  it('names a server that is not there, that says nothing, or that refuses, and never the password', async () => {
+    const { databaseUrl, dataDir } = await place();
+    const silent = createServer(() => undefined);
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void silent.close());
+    const address = silent.address();
+    const silentPort = typeof address === 'object' && address !== null ? address.port : 0;
+    const closedPort = await freePort();
+    for (const [url, kind, what, fix] of [
+      [at(databaseUrl, closedPort), MissingPeerError, `127.0.0.1:${closedPort}/test_`, 'start PostgreSQL'],
+      [at(databaseUrl, silentPort), MissingPeerError, `127.0.0.1:${silentPort}/test_`, 'start PostgreSQL'],
+      [
+        databaseUrl.replace('postgres-secret', 'hunter22'),
+        ConfigError,
+        'password authentication failed',
+        'password in databaseUrl',
+      ],
+      [databaseUrl.replace(':postgres-secret', ''), ConfigError, 'password', 'password in databaseUrl'],
+      [`${databaseUrl}?sslmode=verify-full`, ConfigError, 'does not support SSL', 'take sslmode out'],
+      [`${databaseUrl}_not_there`, ConfigError, 'does not exist', 'make this database'],
+    ] as const) {
+      const error = await opened({ databaseUrl: url, dataDir }).catch((it: unknown) => it);
+      expect(error).toBeInstanceOf(kind);
+      expect(String(error)).toContain(what);
+      expect(error).toMatchObject({ fix: expect.stringContaining(fix) });
+      expect(JSON.stringify([String(error), error])).not.toMatch(/postgres-secret|hunter22/);
+    }
+  });
+});
+
+it('a certificate that is not believed is told from a database that cannot be used', () => {
+  const error = postgresProblem('postgres://a@db.example/b', new Error('self-signed certificate in certificate chain'));
+  expect(error).toMatchObject({ code: 'CONFIG', fix: expect.stringContaining('sslrootcert') });
+});

@@ -1,0 +1,90 @@
+import { DatabaseSync } from 'node:sqlite';
+import { Writable } from 'node:stream';
+import { onTestFinished } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger, type Logger } from '../../src/lib/log.ts';
+import type { PaymentEffects, StoredPayment } from '../../src/store/repositories/payments.ts';
+import { openStore, type Store, type StorePlace } from '../../src/store/store.ts';
+
+export const BOX = 'VVB000001';
+
+export const order = (id: string, change: Record<string, unknown> = {}) => ({
+  id,
+  partner: 'demo',
+  order_id: id,
+  bank_account: '1',
+  bank_code: 'MB',
+  user_bank_name: 'A',
+  amount: 9_999_999_999_999,
+  content: 'x',
+  trans_type: 'C' as const,
+  qr_code: `qr-${id}`,
+  terminal_code: '',
+  sub_terminal_code: '',
+  service_code: '',
+  sign: '',
+  url_link: '',
+  created_at_ms: 1,
+  ...change,
+});
+
+export const push = (id: string, order_ref: string, change: Record<string, unknown> = {}) => ({
+  id,
+  order_ref,
+  terminal_code: BOX,
+  created_at_ms: 2,
+  expires_at_ms: 1000,
+  ...change,
+});
+
+export const attempt = (id: string, callback_id: string) => ({
+  ...{ id, callback_id, by_hand: 0, started_at_ms: 6, duration_ms: 7, request_headers: '{}' },
+  ...{ response_status: 500, response_body: 'no', error: null },
+});
+
+/** Keeps a payment of the order with this id, or of the money that every order here asks for. */
+export function pay(
+  store: Store,
+  id: string,
+  what: { orderRef?: string; atMs?: number } & Partial<Omit<PaymentEffects, 'payment'>> = {},
+): Promise<StoredPayment> {
+  const { orderRef, atMs = 5, notices: told = [], callback } = what;
+  return store.payments.add(orderRef === undefined ? order('any') : { orderRef }, atMs, (paid) => ({
+    payment: {
+      ...{ id, order_ref: paid?.id ?? null, partner: 'demo', order_id: '', reference_number: 'r', bank_account: '1' },
+      ...{ bank_code: 'MB', amount: 9_999_999_999_999, content: 'x', trans_type: 'C' as const, paid_at_ms: atMs },
+    },
+    notices: told,
+    callback,
+  }));
+}
+
+/** A log whose lines are kept as text. */
+export function keptLog(): { log: Logger; lines: string[] } {
+  const lines: string[] = [];
+  const out = new Writable({
+    write: (chunk, _encoding, done) => {
+      lines.push(String(chunk));
+      done();
+    },
+  });
+  return { log: createLogger(out, systemClock, 'json'), lines };
+}
+
+/** A store that is closed when the test ends. */
+export async function opened(place: StorePlace, log: Logger = keptLog().log): Promise<Store> {
+  const store = await openStore(place, log);
+  onTestFinished(() => store.close().catch(() => undefined));
+  return store;
+}
+
+/** Changes rows of a SQLite store that nobody uses as a disk does it: past the engine, which would refuse or sum it. */
+export function spoil(file: string, table: string, change: string): void {
+  const db = new DatabaseSync(file);
+  try {
+    const kept = db.prepare('select sql from sqlite_schema where name = ?').get(`${table}_updated`);
+    db.exec(`drop trigger ${table}_updated; update ${table} set ${change}; ${kept?.sql}`);
+  } finally {
+    db.close();
+  }
+}
