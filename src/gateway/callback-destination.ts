@@ -1,7 +1,10 @@
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
-/** IPv6 networks that stand for IPv4: NAT64 (RFC 6052, RFC 8215), SIIT and the old form of RFC 4291; 6to4 (RFC 3056). */
+/**
+ * IPv6 networks that contain IPv4 addresses: NAT64 (RFC 6052, RFC 8215), SIIT and the old form of RFC 4291; 6to4 (RFC
+ * 3056).
+ */
 const IPV4_INSIDE = [
   { before: '64:ff9b::', bits: 96, after: '' },
   { before: '64:ff9b:1::', bits: 96, after: '' },
@@ -10,7 +13,7 @@ const IPV4_INSIDE = [
   { before: '2002:', bits: 16, after: '::' },
 ];
 
-/** Where clouds keep their secrets, and what no partner can live at. */
+/** Addresses of cloud metadata services, which have secrets, and addresses that no partner can have. */
 const FORBIDDEN = blockList([
   // Link-local, with the metadata services of most clouds.
   ['169.254.0.0', 16],
@@ -27,7 +30,7 @@ const FORBIDDEN = blockList([
   ['224.0.0.0', 3],
   ['ff00::', 8],
 ]);
-/** This machine, by whatever it calls itself; its other names are those of its interfaces. */
+/** Loopback and unspecified addresses. The other addresses of this machine are those of its interfaces. */
 const OWN = blockList([
   ['127.0.0.0', 8],
   ['0.0.0.0', 8],
@@ -37,13 +40,16 @@ const OWN = blockList([
 /** Ports on which the gateway itself listens. */
 export type OwnPorts = () => readonly number[];
 
-/** Whether an address or name in a URL is that of this machine, as far as it can be told without asking. */
+/** Whether a URL names this machine. Names are not resolved. */
 export function isOwnHost(url: URL): boolean {
   const host = hostOf(url);
   return host === 'localhost' || isOwn(host);
 }
 
-/** Why callbacks may not go to a URL that names its address itself, if so. A name is looked at when it is resolved. */
+/**
+ * Why an IP address in a URL is forbidden for callbacks; `undefined` if it is allowed. A name is checked when it is
+ * resolved.
+ */
 export function addressProblem(url: URL): string | undefined {
   const host = hostOf(url);
   return isIP(host) !== 0 && isIn(FORBIDDEN, host)
@@ -55,12 +61,15 @@ export function portOf(url: URL): number {
   return url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
 }
 
-/** The host of a URL without the brackets of IPv6 and without the full stop at the end of a name. */
+/** The host of a URL without the brackets of IPv6 and the final dot of a name. */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$|\.$/g, '');
 }
 
-/** Why a connection to an address must not be made: callbacks reach partners, not the gateway and not the cloud. */
+/**
+ * Why a connection to this address is forbidden; `undefined` if allowed: callbacks reach partners, not the gateway or
+ * its cloud.
+ */
 export function destinationProblem(address: string, port: number, ownPorts: OwnPorts): string | undefined {
   if (isIn(FORBIDDEN, address)) return `${address} is a link-local, metadata or multicast address`;
   if (ownPorts().includes(port) && isOwn(address)) return `${address} port ${port} is the gateway itself`;
@@ -68,8 +77,8 @@ export function destinationProblem(address: string, port: number, ownPorts: OwnP
 }
 
 /**
- * A lookup for one connection that gives only addresses which it has checked, so that the name cannot mean another one
- * when the connection is made.
+ * A lookup for one connection that checks every address it returns. So the name cannot get another address between
+ * check and connection.
  */
 export function checkedLookup(port: number, ownPorts: OwnPorts, lookup: LookupFunction): LookupFunction {
   return (hostname, options, callback) => {
@@ -78,7 +87,8 @@ export function checkedLookup(port: number, ownPorts: OwnPorts, lookup: LookupFu
       const addresses = Array.isArray(found) ? found : [{ address: found, family: family ?? isIP(found) }];
       for (const { address } of addresses) {
         const problem = destinationProblem(address, port, ownPorts);
-        if (problem !== undefined) return callback(new Error(`${hostname} is no place for callbacks: ${problem}`), []);
+        if (problem !== undefined)
+          return callback(new Error(`${hostname} is not allowed for callbacks: ${problem}`), []);
       }
       const [first] = addresses;
       if (options.all === true || first === undefined) return callback(null, addresses);
@@ -97,7 +107,10 @@ function isIn(list: BlockList, address: string): boolean {
   return list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** Of these networks, an IPv4 one also as IPv6 writes it; the list itself knows `::ffff:1.2.3.4`. */
+/**
+ * A block list of these networks. An IPv4 network is also blocked as IPv6 writes it; BlockList itself knows
+ * `::ffff:1.2.3.4`.
+ */
 function blockList(subnets: readonly (readonly [string, number])[]): BlockList {
   const list = new BlockList();
   for (const [net, prefix] of subnets) {

@@ -1,11 +1,11 @@
-/** The list that has changed. */
+/** A list in the console. */
 export type Topic = 'boxes' | 'orders' | 'payments' | 'callbacks' | 'enrolments' | 'faults';
 
-/** Tells watchers which list has changed; they read it again. */
+/** Notifies watchers that a list has changed; they read it again. */
 export class Changes {
   readonly #watchers = new Set<(topic: Topic) => void>();
 
-  /** Returns a function that ends the watching. */
+  /** Returns a function that removes the watcher. */
   watch(watcher: (topic: Topic) => void): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);

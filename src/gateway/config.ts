@@ -9,7 +9,7 @@ import { webhookKey } from '../protocol/webhook.ts';
 import { addressProblem, isOwnHost, portOf } from './callback-destination.ts';
 import { callbackLateRetries, callbackRetryWaitsMs } from './retry-schedule.ts';
 
-/** Room for about 7,000 boxes, which are read within seconds. */
+/** Room for about 7,000 boxes; such a file takes some seconds to read. */
 export const GATEWAY_FILE_CHARS_MAX = 1_048_576;
 
 const port = z.int().min(0).max(65_535);
@@ -24,7 +24,7 @@ const httpUrl = z
     error: ({ input }) => `expected the address of a partner: ${addressProblem(new URL(String(input)))}`,
   });
 
-/** Parameters that do not change the limits and the lock that the gateway sets. */
+/** Other parameters could change the limits and the lock that the gateway sets. */
 const DATABASE_PARAMETERS = ['sslmode', 'sslrootcert'];
 const databaseUrl = z
   .url({ protocol: /^postgres(ql)?$/, error: 'postgres://user:password@host:5432/database', abort: true })
@@ -44,7 +44,7 @@ function isGuarded(at: { host: string; tls?: unknown; allowPlain: boolean }): bo
   return at.allowPlain || at.tls !== undefined || isLoopbackHost(at.host);
 }
 
-/** Logs and console show addresses, so an address must not have a password. */
+/** Logs and the console show addresses, so an address must not contain a password. */
 function hasUserInfo(address: string): boolean {
   const url = new URL(address);
   return url.username !== '' || url.password !== '';
@@ -207,7 +207,7 @@ function crossCheck(config: Named, context: z.RefinementCtx): void {
   checkNames(config, complain);
 }
 
-/** Where other machines reach the gateway: no enrolment without a code, and no secret that everybody knows. */
+/** If other machines can reach the gateway: no enrolment without a code, and no published secret. */
 function checkExposure({ http, mqtt, enrolment, adminToken, boxes }: Named, complain: Complain): void {
   if ([http.host, mqtt?.embedded?.host].every((host) => host === undefined || isLoopbackHost(host))) return;
   if (enrolment === 'open') {
@@ -264,8 +264,8 @@ function checkNames({ partners, accounts, boxes }: Named, complain: Complain): v
 }
 
 /**
- * Checks a configuration that is not from a file, as `name` in messages.
- * Throws ConfigError with name, path and what was expected.
+ * Checks a configuration that is not from a file; `name` is its name in messages. Throws ConfigError with name, path
+ * and what was expected.
  */
 export function parseGatewayConfig(value: unknown, name: string): GatewayConfig {
   return checkConfig(

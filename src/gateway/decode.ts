@@ -2,14 +2,14 @@ import type { z } from 'zod';
 import { issuesOf } from '../protocol/codec.ts';
 import { accept, type Result, refuse } from './result.ts';
 
-/** A JSON object of a request, typed by `schema`; problems are E46 (PROTOCOL.md, clause ERR-3). */
+/** Decodes the JSON object of a request by `schema`; problems are E46 (PROTOCOL.md, clause ERR-3). */
 export function decodeBody<T>(schema: z.ZodType<T>, json: unknown): Result<T> {
   if (!isObject(json)) return refuse('E46', 'the body is not a JSON object');
   const parsed = schema.safeParse(json);
   return parsed.success ? accept(parsed.data) : refuse('E46', issuesOf(parsed.error));
 }
 
-/** Whether a decoded JSON value is an object, and no array. */
+/** Whether a decoded JSON value is an object, not an array. */
 export function isObject(json: unknown): json is Record<string, unknown> {
   return typeof json === 'object' && json !== null && !Array.isArray(json);
 }
@@ -19,7 +19,7 @@ export function unknownFields(schema: z.ZodObject, json: unknown): string[] {
   return isObject(json) ? Object.keys(json).filter((key) => !Object.hasOwn(schema.shape, key)) : [];
 }
 
-/** JSON of a body as received, or the refusal of clause ERR-3. */
+/** Decodes the JSON of a received body, or refuses it by clause ERR-3. */
 export function parseJson(body: Buffer | undefined): Result<unknown> {
   if (body === undefined || body.length === 0) return refuse('E46', 'the body is empty');
   try {
@@ -29,7 +29,7 @@ export function parseJson(body: Buffer | undefined): Result<unknown> {
   }
 }
 
-/** Replaces an infinite number, as of 1e400, so that its field refuses it as too large (PROTOCOL.md, clause ERR-3). */
+/** Replaces an infinite number, as of 1e400, by one that its field refuses as too large (PROTOCOL.md, clause ERR-3). */
 function finite(_key: string, value: unknown): unknown {
   if (typeof value !== 'number' || Number.isFinite(value)) return value;
   return Math.sign(value) * Number.MAX_VALUE;

@@ -3,13 +3,13 @@ import { findBank } from '../protocol/banks.ts';
 import type { LinkedAccount } from '../protocol/messages.ts';
 import type { AccountConfig, BoxConfig, GatewayConfig, PartnerConfig } from './config.ts';
 
-/** An account with its bank, and the partner whose it is, if any. */
+/** An account with its bank and its partner, if any. */
 export interface Account extends AccountConfig {
   bank: Bank;
   partner: string | undefined;
 }
 
-/** Secrets of boxes from enrolment. */
+/** Secrets that boxes got at enrolment. */
 export interface EnrolledSecrets {
   get(terminalCode: string, serialNumber: string): string | undefined;
 }
@@ -18,11 +18,11 @@ export interface EnrolledSecrets {
 export interface Directory {
   partner(username: string): PartnerConfig | undefined;
   account(bankAccount: string): Account | undefined;
-  /** With its secret from the configuration or from enrolment; without either it cannot log in. */
+  /** A box with its secret from the configuration or from enrolment. Without a secret it cannot log in. */
   box(terminalCode: string): BoxConfig | undefined;
   /** Whether the secret of this box comes from enrolment. */
   enrols(terminalCode: string): boolean;
-  /** The box of a terminalCode, a serialNumber, or both; `undefined` when they do not name one and the same. */
+  /** The box with this terminalCode or serialNumber; with both given, they must name the same box. */
   boxNamed(terminalCode: string, serialNumber: string): BoxConfig | undefined;
   boxesOf(bankAccount: string): BoxConfig[];
   boxes(): readonly BoxConfig[];

@@ -1,33 +1,33 @@
 import type { FaultName, FaultOrder, StandingFault } from '../protocol/faults.ts';
 import { type Result, refuse } from './result.ts';
 
-/** A fault that can be ordered here. */
+/** A fault that an admin can order. */
 export interface OfferedFault {
   name: FaultName;
   place: string;
   about: string;
   seconds: number | null;
-  /** The content that orders it; null where none does. */
+  /** The content of a payment or push that orders it; null if there is none. */
   magic: string | null;
   /** Whether it can be ordered for one box. */
   isPerBox: boolean;
 }
 
-/** Orders of faults, as `/_mock/faults` takes them. */
+/** Orders of faults at `/_mock/faults`. */
 export interface FaultOrders {
-  /** Nothing outside of a sandbox. */
+  /** Empty outside a sandbox. */
   offered(): OfferedFault[];
-  standing(): StandingFault[];
+  active(): StandingFault[];
   order(order: FaultOrder): Result<StandingFault>;
-  /** Whether such a fault was active. */
+  /** Ends a fault. Returns whether it was active. */
   end(id: string): boolean;
   endAll(): void;
 }
 
-/** Outside of a sandbox there are no faults. */
+/** Used outside a sandbox. */
 export const NO_FAULTS: FaultOrders = {
   offered: () => [],
-  standing: () => [],
+  active: () => [],
   order: () => refuse('E75', 'not a sandbox: no faults can be ordered'),
   end: () => false,
   endAll: () => undefined,

@@ -40,29 +40,29 @@ export interface GatewayDeps {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** Called once when the gateway waits for another to leave the database. */
+  /** Called once when the gateway waits because another one uses the database. */
   onStandby?: OnStandby;
 }
 
 /** A running gateway. */
 export interface Gateway {
-  /** Where it listens, as `http://127.0.0.1:8800`. */
+  /** Its address, as `http://127.0.0.1:8800`. */
   origin: string;
   /** `{base_url}` of the service, as `http://127.0.0.1:8800/vqr`. */
   baseUrl: string;
-  /** Where boxes find the broker; `undefined` without MQTT. */
+  /** Address of the broker; `undefined` without MQTT. */
   mqttUrl: string | undefined;
-  /** Settles once another gateway has taken its database over: it can do nothing more, and is to end at once. */
+  /** Resolves with an error once another gateway has taken over the database: this one must end at once. */
   superseded: Promise<PayboxError> | undefined;
   /**
-   * Answers whoever waits, says goodbye to the boxes and ends all that it started; what hangs is left behind after
-   * `withinMs`. Only a write in hand is waited for beyond it. What is stored is taken up by the next start.
+   * Answers waiting requests, tells boxes goodbye and ends all parts. Parts that hang are abandoned after `withinMs`,
+   * except a write to the store that has begun. The next start continues with what is stored.
    */
   close(withinMs?: number): Promise<void>;
 }
 
-/** The parts that end together, and the store that they write into, which ends after them. */
-class Opened {
+/** The open parts of a gateway. They are closed together, then the store that they write to. */
+class OpenParts {
   readonly #deps: GatewayDeps;
   readonly #ends = new Map<string, () => unknown>();
   #store: Store | undefined;
@@ -76,7 +76,7 @@ class Opened {
     this.#ends.set(part, end);
   }
 
-  /** Closes this store after all parts. Returns it. */
+  /** The store to close after all parts. Returns it. */
   keep(store: Store): Store {
     this.#store = store;
     return store;
@@ -94,11 +94,11 @@ class Opened {
 }
 
 /**
- * Starts the mock of the payment QR service. Settles once it answers over HTTP and MQTT. Throws ConfigError when a
- * port or the store cannot be had, MissingPeerError when an external broker or a database server does not answer.
+ * Starts the mock of the payment QR service. Settles once it answers over HTTP and MQTT. Throws ConfigError when a port
+ * or the store cannot be opened, MissingPeerError when an external broker or a database server does not answer.
  */
 export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Promise<Gateway> {
-  const opened = new Opened(deps);
+  const opened = new OpenParts(deps);
   try {
     return await start(config, deps, opened);
   } catch (error) {
@@ -107,10 +107,10 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   }
 }
 
-async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened): Promise<Gateway> {
+async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenParts): Promise<Gateway> {
   const { random, log } = world;
   const changes = new Changes();
-  // Faults call parts that are made after them.
+  // Set later: faults call parts that are made after them.
   const targets: FaultTargets = { payPush: async () => undefined, resendCallback: async () => undefined };
   const edges = await edgesOf(config, world, changes, targets);
   const clock = edges.clock;
@@ -170,7 +170,7 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: Opened):
   return { origin, baseUrl: `${origin}${config.basePath}`, mqttUrl, superseded: store.superseded, close };
 }
 
-/** Without a sandbox there are no faults, and their code is not loaded. */
+/** Loads the code of faults only in a sandbox. */
 async function edgesOf(
   config: GatewayConfig,
   world: GatewayDeps,
@@ -182,7 +182,7 @@ async function edgesOf(
   return injectFaults({ ...world, config, changes, targets, directory: createDirectory(config) });
 }
 
-/** Every part as it is. */
+/** Edges that change nothing. */
 function edgesWithoutFaults(clock: Clock): Edges {
   return {
     clock,
@@ -201,19 +201,19 @@ function edgesWithoutFaults(clock: Clock): Edges {
   };
 }
 
-async function openGatewayStore(config: GatewayConfig, deps: GatewayDeps, opened: Opened): Promise<Store> {
+async function openGatewayStore(config: GatewayConfig, deps: GatewayDeps, opened: OpenParts): Promise<Store> {
   const { random, log, onStandby } = deps;
-  // What boxes had heard of these payments is lost with the store: they are sent again as possibly known (AGT-11).
+  // With a damaged store it is unknown which payments a box had got: they are sent as repeated (AGT-11).
   const deliveriesAgain: DeliveriesFor = (payment, order) =>
     deliveriesFor(payment, order, createDirectory(config), { callbackId: random.uuid(), isOnline: () => true });
   return opened.keep(await openStore(config, log, { onStandby, deliveriesFor: deliveriesAgain }));
 }
 
-/** The sender of callbacks, which never calls the gateway's own ports. */
+/** The dispatcher of callbacks. It never calls the gateway's own ports. */
 function openDispatcher(
   deps: Omit<CallbackDispatcherDeps, 'post' | 'attempt' | 'retryWaitsMs'> & { config: GatewayConfig; edges: Edges },
   ownPorts: readonly number[],
-  opened: Opened,
+  opened: OpenParts,
 ): CallbackDispatcher {
   const names = new Names(deps);
   const post = createPost(
@@ -231,7 +231,7 @@ async function openMqtt(
   { mqtt }: GatewayConfig,
   deps: Omit<MqttDeps, 'boxConnected' | 'startBroker'>,
   edges: Edges,
-  opened: Opened,
+  opened: OpenParts,
 ): Promise<Mqtt | undefined> {
   if (mqtt === null) return undefined;
   const { startMqtt } = await import('./boxes/mqtt.ts');

@@ -1,18 +1,18 @@
 import { type Clock, withDeadline } from '../lib/clock.ts';
 import { reasonOf } from '../lib/errors.ts';
 
-/** The store must answer one question within this. */
+/** Longest time for an answer of the store. */
 const ANSWER_TIMEOUT_MS = 2000;
-/** An answer is reused for this long, so that frequent questions do not load the store. */
+/** An answer is reused for this time, so that frequent checks do not load the store. */
 const ANSWER_KEPT_MS = 1000;
 
 export interface HealthDeps {
   clock: Clock;
   store: {
-    /** Writes; rejects, and says why, when the store cannot be used. */
+    /** Writes to the store. Rejects with the reason when that fails. */
     check(): Promise<void>;
   };
-  /** Whether the broker is there, if there is one. */
+  /** Whether the broker is connected; true without MQTT. */
   isBrokerThere: () => boolean;
 }
 
@@ -20,7 +20,7 @@ export interface HealthDeps {
 export class Health {
   readonly #deps: HealthDeps;
   #answer: { atMs: number; problem: Promise<string | undefined> } | undefined;
-  /** The one question that the store is asked at a time. */
+  /** The check that is running: at most one at a time. */
   #asked: Promise<string | undefined> | undefined;
 
   constructor(deps: HealthDeps) {

@@ -3,7 +3,7 @@ import { createSecureContext } from 'node:tls';
 import { ConfigError, reasonOf, systemCodeOf } from '../lib/errors.ts';
 import { readPemFiles } from '../lib/tls.ts';
 
-/** Bytes that a client may leave unread; one more ends its connection. */
+/** Bytes that a client may leave unread. With more, its connection is closed. */
 export const UNREAD_BYTES_MAX = 1_048_576;
 
 /** PEM files of a server. */
@@ -12,7 +12,7 @@ export interface ServerTlsFiles {
   key: string;
 }
 
-/** Reads the files and checks that they fit together. Throws ConfigError that names the option. */
+/** Reads the files and checks that they belong together. Throws ConfigError that names the option. */
 export function readServerTls(files: ServerTlsFiles & { ca?: string | undefined }, option: string) {
   const contents = readPemFiles(files, option);
   try {
@@ -24,7 +24,7 @@ export function readServerTls(files: ServerTlsFiles & { ca?: string | undefined 
   return contents;
 }
 
-/** Opens a server; the port it got. Throws ConfigError that names the option when the address cannot be had. */
+/** Opens a server and returns its port. Throws ConfigError that names the option when the address cannot be used. */
 export async function listenOn(server: Server, at: { host: string; port: number }, option: string): Promise<number> {
   try {
     await new Promise<void>((resolve, reject) => {
@@ -41,7 +41,7 @@ export async function listenOn(server: Server, at: { host: string; port: number 
   return address === null || typeof address === 'string' ? at.port : address.port;
 }
 
-/** A failed listen as a ConfigError with its cure, where there is one. */
+/** Turns the error of a failed listen into a ConfigError with advice, if possible. */
 export function addressError(error: unknown, at: { host: string; port: number }, option: string): unknown {
   const code = systemCodeOf(error);
   if (code === 'EADDRINUSE') {
@@ -56,7 +56,7 @@ export function addressError(error: unknown, at: { host: string; port: number },
   return error;
 }
 
-/** A host as it stands in a URL that a program on this machine can open. */
+/** The host in a URL that a program on this machine can open. */
 export function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
   return host.includes(':') ? `[${host}]` : host;

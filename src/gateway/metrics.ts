@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-/** Callbacks that are not delivered. */
+/** Undelivered callbacks. */
 export interface BacklogCounts {
   waiting: number;
   /** Dead letters: they are tried again only by hand. */
@@ -9,14 +9,14 @@ export interface BacklogCounts {
   oldestWaitingSeconds: number;
 }
 
-/** `undefined` while the store does not answer. Never rejects. */
+/** Returns `undefined` while the store does not answer. Never rejects. */
 export type CountBacklog = () => Promise<BacklogCounts | undefined>;
 
-/** Counters of the gateway, in a registry of their own. */
+/** Metrics of the gateway, in their own registry. */
 export interface Metrics {
-  /** A push was answered: `SUCCESS` or the code of its failure. */
+  /** Counts the answer to a push: `SUCCESS` or the code of its failure. */
   pushed(result: string, seconds: number): void;
-  /** An attempt of a callback ended. */
+  /** Counts an attempt of a callback. */
   called(result: 'delivered' | 'retry' | 'failed'): void;
   contentType: string;
   text(): Promise<string>;
@@ -72,7 +72,7 @@ function gaugesOf(backlog: CountBacklog, registers: Registry[]): void {
       help,
       registers,
       async collect() {
-        // While the store does not answer, this number is left out.
+        // Without an answer of the store this number is left out.
         const now = await backlog();
         if (now === undefined) this.remove();
         else this.set(read(now));

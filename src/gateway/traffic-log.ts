@@ -3,22 +3,22 @@ import type { Random } from '../lib/random.ts';
 import type { DownMessage, UpMessage } from '../protocol/messages.ts';
 import type { WireEntry, WireEntryOf, WirePage } from '../protocol/wire.ts';
 
-/** The newest entries are kept, up to this number and up to CHARS_MAX characters. */
+/** Entries and characters that are kept; the oldest entries are dropped. */
 const ENTRIES_MAX = 20_000;
 const CHARS_MAX = 16_000_000;
-/** Characters of one page, unless its first entry alone has more. */
+/** Characters of one page. A first entry that is longer is returned alone. */
 const PAGE_CHARS_MAX = 4_000_000;
-/** Kept characters of a body or answer. */
+/** Characters of a body or answer that are kept; the rest is cut. */
 const TEXT_CHARS_MAX = 16_384;
-/** About what an entry takes besides its texts. */
+/** Estimated size of an entry without its texts. */
 const ENTRY_CHARS = 200;
-/** Empty slots before the list is compacted. */
+/** Empty slots at which the list is compacted. */
 const EMPTIED_MAX = 4_096;
 
-/** Fields whose values are masked, so that a reader of the log cannot log in. */
+/** Fields whose values are masked, so that nobody can log in with what the log shows. */
 const SECRET_FIELD = /password|secret|token|authorization|checksum/i;
 const MASK = '***';
-/** The same in text that is not JSON, up to the possible end of the value. */
+/** Masks the values of such fields in text that is not JSON, up to the possible end of the value. */
 const SECRET_TEXT =
   /((?:password|secret|token|authorization|checksum)\w{0,30}"?\s{0,8}[:=]\s{0,8})("(?:[^"\\]|\\.)*"?|[^\s,}&"]+)/gi;
 const DEPTH_MAX = 8;
@@ -31,7 +31,7 @@ interface Kept {
   wallMs: number;
   monotonicMs: number;
   chars: number;
-  /** Makes the entry when it is read, to save time while it is written. */
+  /** Makes the entry when it is read: writing must be fast. */
   read: () => Unnumbered<WireEntry>;
 }
 
@@ -48,7 +48,7 @@ export class TrafficLog {
   #kept: Kept[] = [];
   /** Empty slots at the beginning of `#kept`. */
   #emptied = 0;
-  /** The number of the newest entry. */
+  /** Number of the newest entry. */
   #newest = 0;
   #chars = 0;
 
@@ -58,7 +58,7 @@ export class TrafficLog {
     this.#startedMs = clock.monotonicMs();
   }
 
-  /** `body` and `answer` are texts as they were sent; their secrets are masked. */
+  /** `body` and `answer` are the texts as sent; their secrets are masked. */
   call(fields: Omit<Fields<'call'>, 'body' | 'answer'> & { body: string; answer: string }): void {
     const [body, answer] = [cut(fields.body), cut(fields.answer)];
     this.#add(body.length + answer.length, () => ({
@@ -77,7 +77,7 @@ export class TrafficLog {
     this.#add(why.length, () => ({ kind: 'box', box, online, why }));
   }
 
-  /** `body` is the text as it was sent. */
+  /** `body` is the text as sent. */
   callback(fields: Omit<Fields<'callback'>, 'body' | 'answer'> & { body: string; answer: string | null }): void {
     const [body, answer] = [cut(fields.body), fields.answer === null ? null : cut(fields.answer)];
     this.#add(body.length + (answer?.length ?? 0), () => ({
@@ -88,7 +88,7 @@ export class TrafficLog {
     }));
   }
 
-  /** The entries after number `since`, the oldest first, `limit` at most. */
+  /** The oldest entries after number `since`, at most `limit`. */
   since(since: number, limit: number): WirePage {
     const oldest = this.#newest - (this.#kept.length - this.#emptied) + 1;
     const first = Math.max(since + 1, oldest);
@@ -128,7 +128,7 @@ export class TrafficLog {
   }
 }
 
-/** An empty slot; it frees the memory of its entry. */
+/** Replaces a dropped entry, to free its memory. */
 const EMPTY: Kept = {
   wallMs: 0,
   monotonicMs: 0,
@@ -146,13 +146,13 @@ function charsOf(message: object): number {
   return chars;
 }
 
-/** A body with its secrets masked: decoded JSON, else its text; null for an empty one. */
+/** A body with masked secrets: decoded JSON, or else its text; null for an empty body. */
 export function withoutSecrets(text: string): unknown {
   if (text === '') return null;
   try {
     return masked(JSON.parse(text) as unknown, 0);
   } catch {
-    // Not JSON, or too deep.
+    // It is not JSON, or nested too deeply.
     return text.replaceAll(SECRET_TEXT, `$1${MASK}`);
   }
 }

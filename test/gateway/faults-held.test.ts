@@ -84,7 +84,7 @@ function open() {
       const outgoing = { ...to, body: JSON.stringify(told), tries: 0, byHand: false };
       void attempt(outgoing, { clock, post }, stop.signal).then(({ result }) => heard.push(`${content} ${result}`));
     },
-    standing: () => faults.standing().map((it) => [it.fault, it.happened]),
+    standing: () => faults.active().map((it) => [it.fault, it.happened]),
     settle: () => clock.advance(0),
   };
 }
@@ -130,7 +130,7 @@ describe('what a fault holds back', () => {
     expect(said).toEqual([]);
     await clock.advance(600_000 + DEADLINE_MS + 600_000);
     expect(said).toEqual(['A']);
-    expect(faults.standing()).toEqual([]);
+    expect(faults.active()).toEqual([]);
   });
 
   it('FLT-11 a fault that has happened as often as it was to stands until it holds nothing', async () => {
@@ -273,7 +273,7 @@ describe('what a fault holds back', () => {
     call('C');
     faults.close();
     await settle();
-    expect([said, faults.standing(), clock.sleeping()]).toEqual([[], [], []]);
+    expect([said, faults.active(), clock.sleeping()]).toEqual([[], [], []]);
   });
 });
 

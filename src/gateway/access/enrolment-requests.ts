@@ -2,17 +2,17 @@ import type { Clock } from '../../lib/clock.ts';
 import { networkOf } from '../../lib/connections.ts';
 import { ENROLMENT_LIFETIME_MS, type EnrolmentRequest, type EnrolmentState } from '../../protocol/enrolment.ts';
 
-/** Requests under the name of one box: its own, and those of anybody who claims to be it. */
+/** Requests under the name of one box: its own, and those of others who claim to be it. */
 const REQUESTS_PER_BOX_MAX = 4_096;
-/** Requests of all boxes; a box with few requests may have those in any case. */
+/** Requests of all boxes. A box with few requests may add one even beyond this limit. */
 const REQUESTS_MAX = 32_768;
 const FEW_REQUESTS = 8;
 /**
- * One address, or one /64 of IPv6, may take this part of the free room. The share shrinks as the room fills, so that a
- * few addresses cannot keep out a box at another address.
+ * Share of the free room that one address, or one /64 of IPv6, may use. It shrinks as the room fills, so that a few
+ * addresses cannot keep out a box at another one.
  */
 const NETWORK_SHARE = 1 / 64;
-/** A request is remembered after it expires: a later one with the same code could not be told from it. */
+/** A request is remembered after it expires: a later one with the same code could not be told apart from it. */
 export const REMEMBERED_MS = 2 * ENROLMENT_LIFETIME_MS;
 
 export interface PendingRequest {
@@ -21,34 +21,34 @@ export interface PendingRequest {
   address: string;
   /** Calendar time. */
   sinceMs: number;
-  /** When it expires; monotonic time. */
+  /** Monotonic time at which it expires. */
   untilMs: number;
   state: EnrolmentState;
 }
 
 /** Requests under the name of one box. */
 interface BoxRequests {
-  /** Oldest first; each is forgotten at `untilMs`, monotonic time. */
+  /** Oldest first; each is forgotten at `untilMs` (monotonic time). */
   remembered: { pending: PendingRequest; network: string; untilMs: number }[];
   wrongCodes: number;
 }
 
 /**
- * Requests to enrol, by box and by id (PROTOCOL.md, clause ENR-7). None is forgotten early to make room: without room a
+ * Requests to enrol, by box and by id (PROTOCOL.md, clause ENR-7). None is dropped early to make room: without room a
  * new one is refused.
  */
 export class EnrolmentRequests {
   readonly #clock: Clock;
   readonly #boxes = new Map<string, BoxRequests>();
   readonly #byId = new Map<string, PendingRequest>();
-  /** Requests of each network, for all boxes. */
+  /** Number of requests of each network, for all boxes. */
   readonly #byNetwork = new Map<string, number>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Time until there is room for one more from this address; 0 for now. */
+  /** Time until there is room for another request from this address; 0 if there is room now. */
   waitMs(terminalCode: string, address: string): number {
     const { remembered } = this.of(terminalCode);
     const network = networkOf(address);
@@ -59,14 +59,14 @@ export class EnrolmentRequests {
     return oldest === undefined ? 0 : oldest.untilMs - this.#clock.monotonicMs();
   }
 
-  /** Whether even a new address has no room for a request of this box. */
+  /** Whether a request of this box would be refused even from a new address. */
   isFull(terminalCode: string): boolean {
     const { remembered } = this.of(terminalCode);
     if (remembered.length >= REQUESTS_PER_BOX_MAX) return true;
     return remembered.length >= FEW_REQUESTS && !this.#hasRoom('');
   }
 
-  /** Adds a request; the caller has checked that there is room. */
+  /** Adds a request. The caller has checked that there is room. */
   add(pending: PendingRequest): void {
     const network = networkOf(pending.address);
     const untilMs = this.#clock.monotonicMs() + REMEMBERED_MS;
@@ -75,23 +75,23 @@ export class EnrolmentRequests {
     this.of(pending.request.terminalCode).remembered.push({ pending, network, untilMs });
   }
 
-  /** `undefined` when it is expired, or of an earlier run. */
+  /** `undefined` if it is expired or of an earlier run. */
   byId(id: string): PendingRequest | undefined {
     const pending = this.#byId.get(id);
     return pending === undefined || this.#isExpired(pending) ? undefined : pending;
   }
 
-  /** Every remembered request, also expired ones, oldest first. */
+  /** Every remembered request, oldest first; expired ones too. */
   all(terminalCode: string): PendingRequest[] {
     return this.of(terminalCode).remembered.map(({ pending }) => pending);
   }
 
-  /** Those that are not over yet, the oldest first. */
+  /** Requests that have not expired, oldest first. */
   live(terminalCode: string): PendingRequest[] {
     return this.all(terminalCode).filter((it) => !this.#isExpired(it));
   }
 
-  /** Only for configured boxes, so that the map stays bounded. */
+  /** Called only for configured boxes, so that the map stays bounded. */
   of(terminalCode: string): BoxRequests {
     const nowMs = this.#clock.monotonicMs();
     const box = this.#boxes.get(terminalCode) ?? { remembered: [], wrongCodes: 0 };
@@ -110,7 +110,7 @@ export class EnrolmentRequests {
     else this.#byNetwork.set(network, left);
   }
 
-  /** Whether this network may have one more request, for any box. */
+  /** Whether this network may have another request, for any box. */
   #hasRoom(network: string): boolean {
     const fits = () => (this.#byNetwork.get(network) ?? 0) < shareOf(REQUESTS_MAX - this.#byId.size);
     if (fits()) return true;
@@ -123,7 +123,7 @@ export class EnrolmentRequests {
   }
 }
 
-/** Requests that one network may have while so many more fit; at least one while any fits. */
+/** Requests that one network may have when `free` more fit; at least one while any fits. */
 function shareOf(free: number): number {
   return Math.ceil(Math.max(0, free) * NETWORK_SHARE);
 }

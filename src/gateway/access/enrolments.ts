@@ -24,19 +24,19 @@ import { EnrolmentRequests, isSameRequest, type PendingRequest, REMEMBERED_MS } 
 
 /** After this many wrong codes all requests of the box are rejected. */
 const WRONG_CODES_MAX = 10;
-/** Addresses shown of the requests of one box. */
+/** Addresses that are shown of the requests of one box. */
 const ADDRESSES_SHOWN_MAX = 8;
 const SEED_BYTES = 32;
 
-/** A box that asks to enrol, as `/_mock/enrolments` shows it. Times are ISO 8601 in UTC. */
+/** A box that asks to enrol, in the answer of `/_mock/enrolments`. Times are ISO 8601 in UTC. */
 export interface EnrolmentView {
   terminalCode: string;
   serialNumber: string;
-  /** More than one: somebody else uses the name of this box. Only the code shows which request is the box's. */
+  /** If there are several, somebody else uses the name of this box. Only the code shows which request is the box's. */
   requests: number;
   from: string[];
   since: string;
-  /** Whether the box has a secret already, which acceptance replaces. */
+  /** Whether acceptance replaces a secret that the box already has. */
   replaces: boolean;
 }
 
@@ -58,7 +58,7 @@ export interface EnrolmentsDeps {
 export class Enrolments {
   readonly #deps: EnrolmentsDeps;
   readonly #requests: EnrolmentRequests;
-  /** Finds out whether a public key is usable. */
+  /** Checks whether a public key is usable. */
   readonly #probe: AgreementKey;
   #lastAcceptance: Promise<unknown> = Promise.resolve();
 
@@ -76,8 +76,8 @@ export class Enrolments {
   }
 
   /**
-   * Stores the request of a box, and returns the id with which it asks for the state. The same request again has the same
-   * id. `waitMs` says when there is room for another request (clause ENR-7). Rejects when the store fails.
+   * Stores the request of a box, and returns the id with which the box asks for its state. A repeated request gets the
+   * same id. `waitMs` is the time until there is room for another request (clause ENR-7). Rejects when the store fails.
    */
   async register(
     request: EnrolmentRequest,
@@ -92,7 +92,7 @@ export class Enrolments {
     const waitMs = this.#requests.waitMs(terminalCode, address);
     if (waitMs > 0) return { ok: false, waitMs };
     const { clock, random, log, changes } = this.#deps;
-    // It takes its place before it is stored: others may ask meanwhile.
+    // Added before it is stored, because others may ask meanwhile.
     const pending: PendingRequest = {
       id: random.uuid(),
       request,
@@ -108,12 +108,12 @@ export class Enrolments {
     return accept({ id: pending.id });
   }
 
-  /** Returns the state of a request; `undefined` when it is unknown, expired, or of an earlier run. */
+  /** The state of a request; `undefined` if it is unknown, expired, or of an earlier run. */
   async state(id: string): Promise<EnrolmentState | undefined> {
     const pending = this.#requests.byId(id);
     if (pending === undefined) return undefined;
     const { config, isOnline } = this.#deps;
-    // Two agents of one box would replace each other's secret for ever: the one that is online keeps it.
+    // Two agents of one box would replace each other's secret again and again: the one that is online keeps it.
     const isOpen = config.enrolment === 'open' && !isOnline(pending.request.terminalCode);
     if (isOpen) await this.#agreeInTurn(pending, '');
     return pending.state;
@@ -131,7 +131,7 @@ export class Enrolments {
     });
   }
 
-  /** Gives the box that shows this code its secret, which replaces an older one. */
+  /** Gives a secret to the box that shows this code. It replaces an older one. */
   async accept(terminalCode: string, typed: string): Promise<Result<undefined>> {
     const problem = this.#problem(terminalCode);
     if (problem !== undefined) return problem;
@@ -143,7 +143,7 @@ export class Enrolments {
     if (found === undefined) return this.#countWrongCode(terminalCode);
     const other = knowing.find((it) => it.request.publicKey !== found.request.publicKey);
     if (other !== undefined) {
-      // Somebody has read it off the screen: nobody can know which of them is the box.
+      // Two requests know the code, so somebody has read it on the screen: nobody can know which one is the box.
       this.#rejectAll(terminalCode);
       return refuse('CODE_SHARED', `from ${found.address} and ${other.address}`);
     }
@@ -151,7 +151,7 @@ export class Enrolments {
     return accept(undefined);
   }
 
-  /** Rejects all requests under the name of this box; the box itself makes a new code. */
+  /** Rejects all requests under the name of this box. The box itself makes a new code. */
   reject(terminalCode: string): Result<undefined> {
     const problem = this.#problem(terminalCode);
     if (problem !== undefined) return problem;
@@ -174,7 +174,7 @@ export class Enrolments {
     return accept(undefined);
   }
 
-  /** The box shows its code only once the proof is durable: after a restart the gateway must know it too. */
+  /** Stored before the box shows its code: after a restart the gateway must know the request. */
   async #keep(pending: PendingRequest): Promise<void> {
     const { clock, store } = this.#deps;
     const { terminalCode, serialNumber, publicKey, proof } = pending.request;
@@ -200,7 +200,7 @@ export class Enrolments {
     return undefined;
   }
 
-  /** One after the other: of two acceptances of one box, store and box must end with the same one. */
+  /** One after the other: after two acceptances of one box, store and box must have the same secret. */
   #agreeInTurn(pending: PendingRequest, code: string): Promise<void> {
     const concluded = this.#lastAcceptance.then(() => this.#agree(pending, code));
     this.#lastAcceptance = concluded.catch(() => undefined);
@@ -213,7 +213,7 @@ export class Enrolments {
     if (pending.state.state !== 'pending') return;
     const key = agreementKeyOf(random.secret(SEED_BYTES));
     const shared = key.agree(boxKey);
-    if (shared === undefined) throw new Error('an unusable key was accepted');
+    if (shared === undefined) throw new Error('an unusable public key was accepted');
     const agreement = { terminalCode, serialNumber, boxKey, gatewayKey: key.publicKey };
     await secrets.keep({
       terminal_code: terminalCode,
@@ -224,9 +224,9 @@ export class Enrolments {
     const how = code === '' ? 'open' : 'code';
     const proof = gatewayProof(code, agreement);
     pending.state = { state: 'accepted', how, publicKey: key.publicKey, proof };
-    // From now on the box has the full time to ask.
+    // From now on the box has the full time to fetch the result.
     pending.untilMs = clock.monotonicMs() + ENROLMENT_LIFETIME_MS;
-    // All others are rejected: only one is the box.
+    // All other requests are rejected: only one is the box.
     for (const other of this.#requests.all(terminalCode)) {
       other.state = isSameRequest(other.request, pending.request) ? pending.state : { state: 'rejected' };
     }
@@ -263,9 +263,12 @@ function expiredRequest(row: EnrolmentRequestRow, clock: Clock): PendingRequest 
   return { id, request, address, sinceMs: row.asked_at_ms, untilMs, state: { state: 'rejected' } };
 }
 
-/** Some requests were refused: another one may know the same code, so nobody can know that there is only one. */
+/** Requests were refused, and one of them may have the same code: nobody can know whether there is only one. */
 function tooMany(requests: number): Refusal {
-  return refuse('CODE_SHARED', `it may be: this box has ${requests} requests, and more were refused; try again later`);
+  return refuse(
+    'CODE_SHARED',
+    `another request may have the same code: this box has ${requests}, and more were refused; try again later`,
+  );
 }
 
 function unknownBox(): Refusal {

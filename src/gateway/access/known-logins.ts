@@ -7,9 +7,9 @@ import { KNOWN_LOGINS_MAX } from '../../store/repositories/credentials.ts';
 import type { Store } from '../../store/store.ts';
 
 const KEY_BYTES = 32;
-/** Time between two writes; a gateway that is killed forgets at most the new logins of this time. */
+/** Interval of writes. A killed gateway forgets at most the new logins of this time. */
 const WRITE_EVERY_MS = 3_000;
-/** Digests of one write, which then takes a few milliseconds. */
+/** Digests per write; one write takes a few milliseconds. */
 const WRITE_MAX = 200;
 
 interface KeeperDeps {
@@ -19,15 +19,15 @@ interface KeeperDeps {
 }
 
 /**
- * Remembers who has logged in from where, as keyed digests: the store has neither names nor addresses. The one with the
- * oldest login is forgotten.
+ * Remembers who has logged in from where. The digests are keyed, so the store has neither names nor addresses. Beyond
+ * the limit the one with the oldest login is forgotten.
  */
 export class KnownLogins {
   readonly #key: string;
   readonly #digests = new Set<string>();
   readonly #onNew: (digest: string) => void;
 
-  /** `digests` are known already, oldest first. */
+  /** `digests` are the known ones, oldest first. */
   constructor(
     key = systemRandom.secret(KEY_BYTES),
     digests: readonly string[] = [],
@@ -53,7 +53,10 @@ export class KnownLogins {
   }
 }
 
-/** Opens the known logins of the store; new ones are written to it until `close`. Rejects when it cannot be read. */
+/**
+ * Loads the known logins from the store. New ones are written to it until `close`. Rejects when the store cannot be
+ * read.
+ */
 export async function openKnownLogins(
   deps: KeeperDeps & { random: Random },
 ): Promise<{ known: KnownLogins; close: () => Promise<void> }> {
@@ -103,7 +106,7 @@ class KnownLoginWriter {
     this.#writing = undefined;
   }
 
-  /** Returns whether the store took them. */
+  /** Returns whether the write succeeded. */
   async #write(): Promise<boolean> {
     const { store, log } = this.#deps;
     const digests = [...this.#unwritten].slice(0, WRITE_MAX);

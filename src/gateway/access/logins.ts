@@ -5,34 +5,34 @@ import { equalSecrets } from '../../protocol/checksum.ts';
 import { loginOf } from '../../protocol/keys.ts';
 import { KnownLogins } from './known-logins.ts';
 
-/** Allows so many wrong logins at once; one is forgotten after each `forgetMs`. */
+/** Number of wrong logins at once; one is forgotten after each `forgetMs`. */
 interface Budget {
   failuresMax: number;
   forgetMs: number;
 }
 
 const ADDRESS_BUDGET: Budget = { failuresMax: 30, forgetMs: 2_000 };
-/** Larger than that of an address, so that one address alone cannot lock out a user. */
+/** Larger than the budget of an address, so that one address alone cannot lock out a user. */
 const USER_BUDGET: Budget = { failuresMax: 120, forgetMs: 500 };
-/** Keys with counted failures, of each kind; the one with the oldest failure is forgotten. */
+/** Keys of each kind with counted failures. Beyond that, the one with the oldest failure is forgotten. */
 const KEYS_MAX = 10_000;
 
-/** A claimed name, the secret that was sent, and the one that proves it. */
+/** A claimed name, the secret that was sent, and the expected secret. */
 export interface LoginAttempt {
   kind: 'partner' | 'box' | 'admin' | 'enrolment';
   username: string;
-  /** `undefined` when none was sent; that does not count as a guess. */
+  /** `undefined` if none was sent: that is not counted as a guess. */
   secret: string | undefined;
-  /** `undefined` for an unknown user; the answer is the same as for a wrong secret. */
+  /** `undefined` for an unknown user. The answer is the same as for a wrong secret. */
   expected: string | undefined;
 }
 
 export type LoginResult = { ok: true } | { ok: false; retryAfterSeconds: number };
 
 /**
- * Checks logins, and limits wrong ones by address and by user. Beyond the limit no secret is compared, so that guessing
- * stops. A user who has logged in from an address before has a limit of its own there: neither others behind the same
- * address nor guesses from elsewhere lock it out (PROTOCOL.md, clause TOK-6).
+ * Checks logins, and limits wrong ones by address and by user. Beyond a limit no secret is compared, which stops
+ * guessing. A user who has logged in from an address before has an own limit there: neither others at that address nor
+ * guesses from elsewhere lock it out (PROTOCOL.md, clause TOK-6).
  */
 export class Logins {
   readonly #clock: Clock;
@@ -41,7 +41,7 @@ export class Logins {
   readonly #pairs = new Failures(ADDRESS_BUDGET);
   readonly #known: KnownLogins;
 
-  /** Without `known`, logins are remembered only in memory. */
+  /** Without `known`, logins are remembered in memory only. */
   constructor(clock: Clock, known = new KnownLogins()) {
     this.#clock = clock;
     this.#known = known;
@@ -50,7 +50,7 @@ export class Logins {
   check({ kind, username, secret, expected }: LoginAttempt, address: string): LoginResult {
     const nowMs = this.#clock.monotonicMs();
     const network = networkOf(address);
-    // A digest, because a name may be long.
+    // A digest, because a name can be long.
     const user = createHash('sha256').update(`${kind} ${username}`).digest('base64');
     const pair = this.#known.digestOf(user, network);
     const counted = this.#known.has(pair)
@@ -70,17 +70,17 @@ export class Logins {
   }
 }
 
-/** Counts failures by key, and forgets them one by one. */
+/** Counts failures by key; they are forgotten one by one. */
 class Failures {
   readonly #budget: Budget;
-  /** Monotonic time at which all failures of a key are forgotten; keys in the order of their last failure. */
+  /** Monotonic time at which all failures of a key are forgotten. Keys are in the order of their last failure. */
   readonly #forgottenAtMs = new Map<string, number>();
 
   constructor(budget: Budget) {
     this.#budget = budget;
   }
 
-  /** Time until `key` may fail again; 0 for now. */
+  /** Time until `key` may fail again; 0 if it may now. */
   waitMs(key: string, nowMs: number): number {
     const { failuresMax, forgetMs } = this.#budget;
     return Math.max(0, (this.#forgottenAtMs.get(key) ?? nowMs) - nowMs - (failuresMax - 1) * forgetMs);
@@ -95,14 +95,14 @@ class Failures {
   }
 }
 
-/** Compares in constant time; an unknown name (`undefined`) takes as long as a wrong secret. */
+/** Compares in constant time. An unknown name (`undefined`) takes as long as a wrong secret. */
 function isSecret(given: string, expected: string | undefined): boolean {
   return equalSecrets(given, expected ?? '') && expected !== undefined;
 }
 
 /**
- * Returns the login password of a box with this secret; `undefined` without one. It is computed in any case, so that the
- * time of an answer does not show which boxes exist (PROTOCOL.md, clause TOP-2).
+ * The login password of a box with this secret; `undefined` without one. It is always computed, so that the time of an
+ * answer does not show which boxes exist (PROTOCOL.md, clause TOP-2).
  */
 export function boxPasswordOf(secret: string | undefined): string | undefined {
   const made = loginOf(secret ?? '');

@@ -10,19 +10,19 @@ import { UNREAD_BYTES_MAX } from '../listen.ts';
 import type { Refusal, Result } from '../result.ts';
 import type { LoginAttempt, Logins } from './logins.ts';
 
-/** Statuses of PROTOCOL.md, clause ERR-2; 404, 405, 413 and 415 are given where they arise. */
+/** Statuses of PROTOCOL.md, clause ERR-2. The callers give 404, 405, 413 and 415. */
 const STATUS_OF: Partial<Record<Code, number>> = { E74: 401, E05: 500 };
 
 const ROWS_DEFAULT = 50;
 export const ROWS_MAX = 500;
 
-/** Query of a list; `before` is an id, for the rows that are older than its row. */
+/** Query of a list; `before` is an id: only older rows are listed. */
 export const listQuery = z.object({
   limit: z.coerce.number().int().min(1).max(ROWS_MAX).default(ROWS_DEFAULT),
   before: z.string().optional(),
 });
 
-/** Answers a refusal and logs it once (PROTOCOL.md, clauses ERR-1, ERR-2 and ERR-5). */
+/** Answers a refusal and logs it (PROTOCOL.md, clauses ERR-1, ERR-2 and ERR-5). */
 export function answerRefusal(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -34,7 +34,7 @@ export function answerRefusal(
   return reply.code(status).send({ status: 'FAILED', message: refusal.code });
 }
 
-/** Logs a refusal that the caller answers (PROTOCOL.md, clause ERR-5). */
+/** Logs a refusal; the caller answers it (PROTOCOL.md, clause ERR-5). */
 export function logRefusal(
   request: FastifyRequest,
   log: Logger,
@@ -44,12 +44,12 @@ export function logRefusal(
   log.warn('request-refused', { method: request.method, path: pathOf(request), status, code, reason });
 }
 
-/** The path without its query, which may hold secrets. */
+/** The path without its query, which may contain secrets. */
 export function pathOf(request: FastifyRequest): string {
   return request.url.split('?', 1)[0] ?? '';
 }
 
-/** The JSON of a request's body; fields that `schema` does not know are named in the log (PROTOCOL.md, clause ERR-4). */
+/** Decodes the JSON of a request's body. Fields that `schema` does not know are logged (PROTOCOL.md, clause ERR-4). */
 export function readBody(request: FastifyRequest, log: Logger, schema?: z.ZodObject): Result<unknown> {
   const json = parseJson(Buffer.isBuffer(request.body) ? request.body : undefined);
   if (json.ok && schema !== undefined) {
@@ -64,7 +64,7 @@ export interface Credentials {
   password: string;
 }
 
-/** The Basic credentials of a request (RFC 7617), or `undefined` when there are none or they are malformed. */
+/** The Basic credentials of a request (RFC 7617); `undefined` if missing or malformed. */
 export function basicCredentials(request: FastifyRequest): Credentials | undefined {
   const encoded = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(request.headers.authorization ?? '')?.[1];
   const text = encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString('utf8');
@@ -77,7 +77,9 @@ export function bearerToken(request: FastifyRequest): string | undefined {
   return /^Bearer +([\w.~+/=-]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
 }
 
-/** Turns the answer to a request into a stream of events; a comment tells a quiet one from a dead one (clause BOX-HTTP-3). */
+/**
+ * Turns an answer into a stream of events. Regular comments tell a quiet stream from a dead one (clause BOX-HTTP-3).
+ */
 export function openStream(reply: FastifyReply, clock: Clock, headers: Record<string, string> = {}): EventStream {
   reply.hijack();
   const options = { clock, headers, heartbeatMs: BOX_ALIVE_MS, unreadBytesMax: UNREAD_BYTES_MAX };
@@ -85,7 +87,7 @@ export function openStream(reply: FastifyReply, clock: Clock, headers: Record<st
 }
 
 /**
- * Whether a login is right. A wrong one is answered: 401 with `challenge` as `WWW-Authenticate`, or 429 with
+ * Whether a login is right. A wrong one is answered with 401 and `challenge` as `WWW-Authenticate`, or with 429 and
  * `Retry-After` after too many wrong ones.
  */
 export function isLoggedIn(

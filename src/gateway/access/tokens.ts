@@ -12,11 +12,11 @@ const SECRET_BYTES = 32;
 /** Issues and reads the bearer tokens of partners. */
 export interface Tokens {
   issue(partner: string): Promise<string>;
-  /** The partner of a token that is ours and still valid. */
+  /** The partner of a token of this gateway that is still valid. */
   read(token: string): Promise<string | undefined>;
 }
 
-/** Tokens signed with a secret that the store keeps, so that they outlive a restart. */
+/** Tokens signed with a secret in the store, so that they are valid after a restart. */
 export async function createTokens(store: Store, clock: Clock, random: Random): Promise<Tokens> {
   const secret = await store.setting('token-secret', () => random.secret(SECRET_BYTES));
   const algorithm = { name: 'HMAC', hash: 'SHA-256' };
@@ -26,7 +26,7 @@ export async function createTokens(store: Store, clock: Clock, random: Random): 
   ]);
   return {
     issue: (partner) => {
-      // Rounded up, so that a token never expires before its time.
+      // Rounded up, so that a token never expires too early.
       const issuedAt = Math.ceil(clock.wallMs() / 1000);
       return new SignJWT()
         .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })

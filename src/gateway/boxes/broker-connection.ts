@@ -16,20 +16,20 @@ import type { MessageSigner } from './message-signer.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const GOODBYE_TIMEOUT_MS = 1000;
-/** A broker silent for 1.5 times this is lost. */
+/** The client gives up a broker that is silent for 1.5 times this. */
 const KEEPALIVE_SECONDS = 15;
 const MQTT_PORT = 1883;
-/** One more is not sent: a push is then withdrawn at its deadline, and durable messages are sent again later. */
+/** Beyond this no message is sent: a push is withdrawn at its deadline, durable messages are sent again later. */
 const UNACKNOWLEDGED_MAX = 10_000;
-/** A broker that acknowledges nothing for so long is lost, although it may answer pings. */
+/** A broker that acknowledges nothing for this time is given up, even if it answers pings. */
 const ACKNOWLEDGE_TIMEOUT_MS = 15_000;
 
-/** Where the broker is: a URL, or a connection inside this process. */
+/** Address of the broker: a URL, or a connection inside this process. */
 export interface BrokerAddress {
   where: string | (() => Duplex);
   username?: string | undefined;
   password?: string | undefined;
-  /** For a broker over TLS, PEM: the CA that must have issued its certificate, and the gateway's own certificate. */
+  /** For a broker over TLS, PEM: the CA of its certificate, and the gateway's own certificate. */
   tls?: { ca?: Buffer; cert?: Buffer; key?: Buffer } | undefined;
 }
 
@@ -42,7 +42,7 @@ export interface BrokerConnectionDeps {
   log: Logger;
 }
 
-/** Why something that was published is not taken. */
+/** Why a received message is refused. */
 type Refusal = { code: string; reason: string };
 const refuse = (code: string, reason: string): Refusal => ({ code, reason });
 
@@ -53,9 +53,9 @@ export class BrokerConnection {
   readonly #client: MqttClient;
   readonly #runId: string;
   readonly #deps: BrokerConnectionDeps;
-  /** By terminalCode, from the first message of the box on. */
+  /** By terminalCode; added with the first message of the box. */
   readonly #boxes = new Map<string, BoxConnection>();
-  /** When each message that the broker has not acknowledged was sent, oldest first. */
+  /** Send time of each message that the broker has not acknowledged, oldest first. */
   readonly #unacknowledgedMs = new Map<object, number>();
 
   private constructor(client: MqttClient, runId: string, deps: BrokerConnectionDeps) {
@@ -67,7 +67,7 @@ export class BrokerConnection {
 
   /** Connects, subscribes to every box, and only then announces the gateway (PROTOCOL.md, clause PRE-2). */
   static async open(address: BrokerAddress, names: Names, deps: BrokerConnectionDeps): Promise<BrokerConnection> {
-    // New for every connection, not only for every start: boxes say hello anew to a run that they do not know.
+    // New for every connection: boxes say hello again to a run that they do not know.
     const runId = deps.random.uuid();
     const client = clientOf(address, names.lookup(), runId);
     const connection = new BrokerConnection(client, runId, deps);
@@ -78,7 +78,7 @@ export class BrokerConnection {
         client.once('close', () => reject(new Error('the broker closed the connection')));
       });
       client.on('error', (error) => deps.log.warn('broker-error', { reason: reasonOf(error) }));
-      // Otherwise a message behind an acknowledgement waits 40 ms for the broker's delayed ACK.
+      // Otherwise a message after an acknowledgement waits 40 ms for the broker's delayed ACK.
       if (client.stream instanceof Socket) client.stream.setNoDelay(true);
       client.on('message', (topic, payload, packet) => {
         if (topic === GATEWAY_PRESENCE_TOPIC) connection.#keepPresent(payload, packet);
@@ -107,10 +107,10 @@ export class BrokerConnection {
     for (const terminalCode of this.#boxes.keys()) this.disconnectBox(terminalCode, why);
   }
 
-  /** Announces that the gateway leaves, and ends the connection. */
+  /** Announces that the gateway leaves, then ends the connection. */
   async close(): Promise<void> {
     const client = this.#client;
-    // The broker sends the goodbye to this run too, which must not contradict it.
+    // The broker also sends the goodbye to this client, which must not contradict it.
     client.removeAllListeners('message');
     if (client.connected) {
       const announced = this.#announce(false).catch(() => undefined);
@@ -126,12 +126,12 @@ export class BrokerConnection {
   }
 
   /**
-   * Announces this run again when somebody else says otherwise on its topic, as the late last will of an earlier run
-   * does (PROTOCOL.md, clause PRE-2). Another run that is online is only logged: two gateways would never stop.
+   * Announces this run again when its topic says offline, as the late last will of an earlier run does (PROTOCOL.md,
+   * clause PRE-2). Another run that is online is only logged: two gateways would announce themselves for ever.
    */
   #keepPresent(payload: Buffer, packet: IPublishPacket): void {
     const { log } = this.#deps;
-    // The past, which the subscription brings; the announcement that follows replaces it.
+    // The old value, sent after the subscription. The next announcement replaces it.
     if (packet.retain) return;
     const decoded = decodePresence(payload);
     if (decoded.ok && decoded.value.online) {
@@ -144,7 +144,7 @@ export class BrokerConnection {
     this.#announce(true).catch((error: unknown) => log.warn('broker-error', { reason: reasonOf(error) }));
   }
 
-  /** Takes what any box publishes; on a broker without topic rights that can be anything. */
+  /** Handles any message of a box. On a broker without topic rights it can contain anything. */
   #receive(topic: string, payload: Buffer, { retain }: IPublishPacket): void {
     const from = parseBoxTopic(topic);
     const refusal =
@@ -164,7 +164,7 @@ export class BrokerConnection {
     if (!presence.ok) return refuse('E46', presence.reason);
     if (presence.value.online) return undefined;
     if (!this.#deps.signer.provesGone(terminalCode, presence.value)) {
-      return refuse('SIGNATURE_INVALID', 'who says that the box is gone does not know its secret');
+      return refuse('SIGNATURE_INVALID', 'the sender of the offline presence does not know the secret of the box');
     }
     this.#deps.hub.disconnected(terminalCode, presence.value, 'its presence ended');
     return undefined;
@@ -185,7 +185,7 @@ export class BrokerConnection {
       transport: 'mqtt',
       problem: () => this.#problem(),
       send: (signed, type) => this.#publish(terminalCode, signed, type),
-      // The connection to the broker is shared; the box reads from its `refused` that it is over.
+      // The connection to the broker is shared. The message `refused` tells the box that its session has ended.
       end: () => undefined,
     };
   }
@@ -232,7 +232,7 @@ function clientOf({ where, username, password, tls }: BrokerAddress, lookup: Loo
   };
   if (typeof where !== 'string') return new MqttClient(where, options);
   const url = new URL(where);
-  // With every protocol but `mqtt:` the library passes `lookup` on.
+  // For every protocol except `mqtt:` the library passes `lookup` on.
   if (url.protocol !== 'mqtt:') {
     const found: IClientOptions & { lookup: LookupFunction } = { ...options, lookup };
     return connect(where, { ...found, wsOptions: { ...options.wsOptions, lookup } });

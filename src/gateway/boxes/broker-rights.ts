@@ -8,14 +8,14 @@ import { boxPasswordOf, type Logins } from '../access/logins.ts';
 import type { Directory } from '../directory.ts';
 import { LimitedSocket } from './packet-limit.ts';
 
-/** A QoS 2 message is kept until its handshake ends, which may never happen. */
+/** A QoS 2 message is stored until its handshake ends, which may never happen. */
 const QOS_MAX = 1;
-/** MQTT's CONNACK codes: come again later, wrong credentials, missing rights. */
+/** CONNACK codes of MQTT: come again later, wrong credentials, missing rights. */
 const UNAVAILABLE = 3;
 const BAD_CREDENTIALS = 4;
 const NOT_AUTHORIZED = 5;
 
-/** The gateway's own login, which boxes cannot know. */
+/** The gateway's own login, unknown to boxes. */
 export interface BrokerLogin {
   username: string;
   password: string;
@@ -23,7 +23,7 @@ export interface BrokerLogin {
 
 export interface RightsDeps {
   directory: Directory;
-  /** Shared with HTTP, so that wrong logins have one limit. */
+  /** Shared with HTTP, so that one limit covers all wrong logins. */
   logins: Logins;
   random: Random;
   log: Logger;
@@ -46,7 +46,7 @@ export function rights({ directory, logins, random, log }: RightsDeps, login: Br
     authenticate: (client, username, password, done) => {
       const reason = loginProblem({ directory, logins }, login, client, username, password?.toString('utf8'));
       if (reason === undefined) {
-        // A client that copies another's id would end its connection: the broker chooses the ids.
+        // Broker-chosen ids: a client that copies another's id would end its connection.
         Object.assign(client, { id: `${username}/${random.uuid()}` });
         done(null, true);
         return;
@@ -73,7 +73,7 @@ export function rights({ directory, logins, random, log }: RightsDeps, login: Br
       refuse('mqtt-subscribe-refused', box, { topic: subscription.topic, reason: 'not a topic of this box' });
       done(null, null);
     },
-    // Checked again when a message is forwarded: a push or payment never reaches a foreign box.
+    // Checked again when a message is forwarded: a push or payment must never reach a foreign box.
     authorizeForward: (client, packet) => {
       const box = boxOf(client);
       return box === login.username || boxMaySubscribe(box, packet.topic) ? packet : null;
@@ -81,7 +81,10 @@ export function rights({ directory, logins, random, log }: RightsDeps, login: Br
   };
 }
 
-/** Clause TOP-3, for publishing and for last wills. A retained message on `up` would be sent to every later gateway. */
+/**
+ * Whether a box may publish this, as a message or last will (clause TOP-3). A retained message on `up` would be sent to
+ * every later gateway.
+ */
 function mayPublish(box: string, packet: { topic: string; qos?: number | undefined; retain?: boolean }): boolean {
   const { topic, qos = 0, retain } = packet;
   return qos <= QOS_MAX && boxMayPublish(box, topic) && (retain !== true || topic === boxTopic(box, 'presence'));
@@ -95,7 +98,7 @@ function loginProblem(
   password: string | undefined,
 ): { text: string; code: number } | undefined {
   const wrong = { text: 'unknown box or wrong secret', code: BAD_CREDENTIALS };
-  // Only from within this process, and not limited by wrong logins of others.
+  // Only inside this process, and not limited by wrong logins of others.
   if (username === login.username && !(client.conn instanceof LimitedSocket)) {
     return equalSecrets(password ?? '', login.password) ? undefined : wrong;
   }
@@ -111,19 +114,21 @@ function loginProblem(
   return undefined;
 }
 
-/** The name in the client's certificate; empty without exactly one; undefined if none was requested. */
+/**
+ * The name in the client's certificate: empty if there is not exactly one; undefined if no certificate was requested.
+ */
 function certifiedName({ conn }: Client): string | undefined {
   if (!(conn instanceof LimitedSocket && conn.socket instanceof TLSSocket && conn.socket.authorized)) return undefined;
   const name: unknown = conn.socket.getPeerCertificate().subject?.CN;
   return typeof name === 'string' ? name : '';
 }
 
-/** The client's IP address; empty for the gateway itself, which is in this process. */
+/** IP address of the client; empty for the gateway itself, which is in this process. */
 export function addressOf({ conn }: Client): string {
   return conn instanceof LimitedSocket ? (conn.socket.remoteAddress ?? '') : '';
 }
 
-/** The username of a client, with which its id begins. */
+/** Username of a client: the first part of its id. */
 export function boxOf(client: Client): string {
   return client.id.split('/', 1)[0] ?? '';
 }

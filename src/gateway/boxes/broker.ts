@@ -14,7 +14,7 @@ import { addressOf, type BrokerLogin, boxOf, type RightsDeps, rights } from './b
 import { connectionToEvict } from './connection.ts';
 import { LimitedSocket } from './packet-limit.ts';
 
-/** Together with HTTP connections below 20,000, the limit of open files on many machines. */
+/** With the HTTP connections still below 20,000, the limit of open files on many machines. */
 const CONNECTIONS_MAX = 12_000;
 /** Connections of one box: the one in use, dead ones not yet noticed, and those of a stranger with its login. */
 const CONNECTIONS_PER_BOX_MAX = 8;
@@ -29,28 +29,28 @@ export interface EmbeddedBroker {
   login: BrokerLogin;
   /** A connection to the broker inside this process. */
   connect(): Duplex;
-  /** Ends the connections of a box whose login is not valid any more. */
+  /** Ends the connections of a box whose login is no longer valid. */
   drop(terminalCode: string): void;
   close(): Promise<void>;
 }
 
-/** Where the broker listens, and with `tls` how. */
+/** Address of the broker, and its TLS files. */
 export interface BrokerListener {
   host: string;
   port: number;
-  /** With `clientCa` only who shows a certificate by it is heard, and only under the name in it. */
+  /** With `clientCa` a client needs a certificate by it, and may only use the name in it. */
   tls?: (ServerTlsFiles & { clientCa?: string | undefined }) | undefined;
 }
 
 export interface BrokerDeps extends RightsDeps {
-  /** That of the broker in whose place this one starts; a new one if left out. */
+  /** Login of the broker that this one replaces; a new one if left out. */
   login?: BrokerLogin | undefined;
   /** The session in use of this box. */
   sessionInUse: (terminalCode: string) => string | undefined;
-  /** Connections at once; CONNECTIONS_MAX if left out. */
+  /** Highest number of connections; CONNECTIONS_MAX if left out. */
   connectionsMax?: number | undefined;
   onBoxConnected?: (terminalCode: string, socket: Socket) => void;
-  /** The last connection of this box has ended. Without a last will the hub learns of it only from here. */
+  /** The last connection of this box has ended. Without a last will the hub learns it only from here. */
   onBoxGone: (terminalCode: string) => void;
 }
 
@@ -70,7 +70,7 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
     concurrency: 0,
   });
   const clients = watch(aedes, deps, login);
-  // Includes connections whose handshake is not done.
+  // Also counts connections whose handshake is not finished.
   const connections = new Connections(deps.connectionsMax ?? CONNECTIONS_MAX);
   server.on('connection', (socket) => connections.add(socket));
   aedes.on('client', ({ conn }) => {
@@ -97,7 +97,7 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
       for (const client of clients.get(terminalCode) ?? []) client.close();
     },
     close: async () => {
-      // Connections that end because the broker closes are not failures.
+      // Connections that end because the broker closes are no failures.
       for (const event of ['clientError', 'connectionError', 'clientDisconnect']) aedes.removeAllListeners(event);
       const closed = new Promise((resolve) => server.close(resolve));
       await new Promise<void>((resolve) => aedes.close(resolve));
@@ -117,13 +117,13 @@ function serverFor({ tls }: BrokerListener, log: Logger): Server {
   return server;
 }
 
-/** The session that the last will of a connection names; undefined without one. */
+/** The session in the last will of a connection; undefined without one. */
 function sessionOf({ will }: Client & { will?: { payload: Buffer } | null }): string | undefined {
   const decoded = will ? decodePresence(will.payload) : undefined;
   return decoded?.ok ? decoded.value.sessionId : undefined;
 }
 
-/** Follows the connections of each box. */
+/** Tracks the connections of each box. */
 function watch(
   aedes: Aedes,
   { log, sessionInUse, onBoxConnected, onBoxGone }: BrokerDeps,
@@ -137,7 +137,7 @@ function watch(
     if (client.conn instanceof LimitedSocket) onBoxConnected?.(box, client.conn.socket);
     if (own.size <= CONNECTIONS_PER_BOX_MAX) return;
     const sessionId = sessionInUse(box);
-    // The first connection that names the session in use is the box: a stranger copies it later.
+    // The first connection that names the session in use belongs to the box: a stranger copies the name later.
     const inUse = [...own].find((it) => sessionId !== undefined && sessionOf(it) === sessionId);
     log.warn('mqtt-connection-ended', { box, reason: `more than ${CONNECTIONS_PER_BOX_MAX} connections of one box` });
     connectionToEvict([...own], addressOf, (it) => it === inUse)?.close();
@@ -152,7 +152,7 @@ function watch(
   });
   const failed = (client: Client, error: Error) =>
     log.warn('mqtt-connection-failed', { client: client.id ?? undefined, reason: reasonOf(error) });
-  // Missing in the library's types; without a listener the error would end the process.
+  // Missing in the library's types. Without a listener the error would end the process.
   (aedes as EventEmitter).on('error', (error) => log.error('broker-failed', { reason: reasonOf(error) }));
   aedes.on('clientError', failed);
   aedes.on('connectionError', failed);
@@ -160,9 +160,9 @@ function watch(
 }
 
 /**
- * Lets the broker's memory look retained messages up by topic where a subscription names topics, as those of boxes do.
- * The memory itself compares every retained topic with every filter: n boxes that come back together would cost n².
- * Filters with wildcards are left to it.
+ * Looks up retained messages by topic where a subscription names topics, as those of boxes do. The library compares
+ * every retained topic with every filter: when n boxes reconnect together, that costs n². Filters with wildcards are
+ * left to the library.
  */
 export function retainedByTopic(memory: Persistence): Persistence {
   const retained = new Map<string, AedesPublishPacket>();
@@ -171,7 +171,7 @@ export function retainedByTopic(memory: Persistence): Persistence {
   return Object.assign(memory, {
     storeRetained: (packet: AedesPublishPacket) => {
       if (packet.payload.length === 0) retained.delete(packet.topic);
-      // Copied, as the broker goes on to write into the packet.
+      // A copy, because the broker changes the packet later.
       else retained.set(packet.topic, { ...packet });
       return storeRetained(packet);
     },

@@ -1,6 +1,6 @@
 import { type Result, refuse } from '../result.ts';
 
-/** Unanswered pushes of one box; one more replaces the oldest. */
+/** Unanswered pushes of one box. One more replaces the oldest. */
 const WAITING_PER_BOX_MAX = 16;
 
 interface Waiting {
@@ -9,7 +9,7 @@ interface Waiting {
   settle: (result: Result<undefined>) => void;
 }
 
-/** Pushes whose confirmation is awaited. */
+/** Pushes that wait for their confirmation. */
 export class Confirmations {
   readonly #waiting = new Map<string, Waiting>();
 
@@ -29,12 +29,12 @@ export class Confirmations {
     this.#waiting.delete(pushId);
   }
 
-  /** Drops a wait without a result. */
+  /** Ends a wait without a result. */
   forget(pushId: string): void {
     this.#waiting.delete(pushId);
   }
 
-  /** The pushes of a box whose confirmation is awaited. */
+  /** Ids of the pushes of a box that wait for their confirmation. */
   awaited(terminalCode: string): string[] {
     return this.#of(terminalCode).map(({ pushId }) => pushId);
   }

@@ -5,18 +5,18 @@ import type { MessageSigner } from './message-signer.ts';
 /** How a transport reaches one box. */
 export interface BoxSocket {
   readonly transport: 'mqtt' | 'http';
-  /** Why nothing can be sent now; undefined if it can. */
+  /** Why nothing can be sent now; undefined if sending is possible. */
   problem(): string | undefined;
-  /** Sends the bytes of a signed message. A failure ends the connection, or is logged with the type of the message. */
+  /** Sends the bytes of a signed message. A failure ends the connection, or is logged with `type`. */
   send(signed: string, type: DownMessage['type']): void;
-  /** Ends the connection where the box has one of its own. */
+  /** Ends the connection if only this box uses it. */
   end(): void;
 }
 
-/** A connection to one box over which messages are sent, whatever the transport. */
+/** A connection to one box, whatever the transport. */
 export interface BoxConnection {
   readonly transport: BoxSocket['transport'];
-  /** Never throws: a message that cannot be sent is dropped. The transport reports the lost connection to the hub. */
+  /** Never throws: a message that cannot be sent is dropped. The transport reports a lost connection to the hub. */
   send(message: DownMessage): void;
   end(): void;
 }
@@ -24,7 +24,7 @@ export interface BoxConnection {
 /** Makes the connection to a box from its socket. */
 export type Connect = (terminalCode: string, socket: BoxSocket) => BoxConnection;
 
-/** Connections whose messages are signed just before they are sent, in the order in which they are sent. */
+/** Makes connections that sign each message just before they send it, so that messages are sent in signing order. */
 export function signedConnections({ signer, log }: { signer: MessageSigner; log: Logger }): Connect {
   return (terminalCode, socket) => ({
     transport: socket.transport,
@@ -40,8 +40,8 @@ export function signedConnections({ signer, log }: { signer: MessageSigner; log:
 }
 
 /**
- * Which connection to end when a box has one too many. `connections` are oldest first. It is the oldest one from the
- * address with most connections, so that a stranger with the box's login ends his own; never one that is in use.
+ * The connection to end when a box has one too many; `connections` are oldest first. Never one that is in use. It is
+ * the oldest one from the address with the most connections, so that a stranger with the box's login ends his own.
  */
 export function connectionToEvict<T>(
   connections: readonly T[],

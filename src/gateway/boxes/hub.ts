@@ -31,7 +31,7 @@ export interface HubDeps {
 
 export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
 
-/** The sessions of registered boxes, whatever their transport: what is sent to them and what they report. */
+/** The sessions of registered boxes, for all transports. It sends messages to boxes and handles their reports. */
 export class Hub {
   readonly #deps: HubDeps;
   readonly #sessions = new Map<string, Session>();
@@ -54,12 +54,12 @@ export class Hub {
   }
 
   /**
-   * Takes a message of the box that logged in as `terminalCode`. The messages of one box are handled one after the
-   * other. Settles once this one is handled and stored, with whether it was taken. Never throws.
+   * Handles a message of the box that logged in as `terminalCode`; messages of one box one after the other. Settles
+   * once it is handled and stored. Returns false for a message that was dropped. Never throws.
    */
   async receive(terminalCode: string, connection: BoxConnection, message: UpMessage): Promise<boolean> {
     const { type } = message;
-    // Not queued: a sign of life is answered while the store is away.
+    // Not queued: a sign of life is answered even while the store does not answer.
     if (type === 'alive') {
       const session = this.#inUse(terminalCode, connection, message);
       session?.send({ type: 'heard', aliveId: message.id });
@@ -73,19 +73,19 @@ export class Hub {
     return true;
   }
 
-  /** Ends the session of a box, if it is this session or on this connection (PROTOCOL.md, clause PRE-3). */
+  /** Ends the session of a box if it has this id or connection (PROTOCOL.md, clause PRE-3). */
   disconnected(terminalCode: string, by: { sessionId: string } | { connection: BoxConnection }, why: string): void {
-    // Queued, or an earlier hello that still waits would register a box that is gone.
+    // Queued: otherwise an earlier hello in the queue would register a box that is gone.
     void this.#queues.run(terminalCode, 'lost', async () => {
       const session = this.#sessions.get(terminalCode);
       if (session === undefined) return;
       if ('connection' in by ? session.connection !== by.connection : session.sessionId !== by.sessionId) return;
       this.#deps.log.info('box-offline', { box: terminalCode, why });
-      this.#endSession(terminalCode, session, why, `the box was lost: ${why}`);
+      this.#endSession(terminalCode, session, why, `the connection to the box was lost: ${why}`);
     });
   }
 
-  /** Ends the session of a box whose secret is not valid any more. */
+  /** Ends the session of a box whose secret is no longer valid. */
   expel(terminalCode: string, reason: string): void {
     void this.#queues.run(terminalCode, 'expel', async () => {
       const session = this.#sessions.get(terminalCode);
@@ -106,8 +106,8 @@ export class Hub {
   }
 
   /**
-   * Stores a push, sends it to its box and waits for the confirmation (PROTOCOL.md, clauses SND-3 to SND-6). It comes
-   * in as a report, through `receive`, `#handle` and `Confirmations.settle`.
+   * Stores a push, sends it to its box and waits for the confirmation (PROTOCOL.md, clauses SND-3 to SND-6). The
+   * confirmation is a report: it comes through `receive`, `#handle` and `Confirmations.settle`.
    */
   async push(push: NewPush, newOrder: NewOrder | undefined, show: ShowBody): Promise<Result<undefined>> {
     const { clock, store, changes, confirmTimeoutMs } = this.#deps;
@@ -120,13 +120,13 @@ export class Hub {
       await store.orders.startPush(push, newOrder);
       changes.publish('orders');
       if (this.#sessions.get(terminalCode) === session) session.send({ ...show, sessionMs });
-      else this.#confirmations.settle(id, refuse('BOX_OFFLINE', 'the box was lost'));
+      else this.#confirmations.settle(id, refuse('BOX_OFFLINE', 'the connection to the box was lost'));
       const answer = () => withDeadline(clock, confirmTimeoutMs, confirmed);
       const first = await answer();
       if (first?.ok === true) return first;
       const result = first ?? refuse('BOX_TIMEOUT', `no confirmation within ${confirmTimeoutMs} ms`);
       if (await this.#fail(push, result.code)) return result;
-      // A report was stored in the last moment of the wait: it counts.
+      // The confirmation was stored in the last moment of the wait: it counts.
       if (await store.orders.isConfirmed(id, this.#deps.confirm)) return accept(undefined);
       return first ?? (await answer()) ?? result;
     } finally {
@@ -135,25 +135,28 @@ export class Hub {
     }
   }
 
-  /** Withdraws a push from its box; from one that is not connected after its next welcome. */
+  /** Withdraws a push from its box. A box that is not connected gets this after its next welcome. */
   withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void {
     this.#confirmations.settle(pushId, refuse('WITHDRAWN', `the order was ${why}`));
     this.#withdraw(terminalCode, pushId, why);
   }
 
-  /** Sends a payment to a registered box, later if it is busy; to one that is not connected after its next welcome. */
+  /**
+   * Sends a payment to a registered box, later if it is busy. A box that is not connected gets it after its next
+   * welcome.
+   */
   sendPayment(terminalCode: string, payment: Notice): void {
     const session = this.#sessions.get(terminalCode);
     if (session?.isBusy) session.needResend();
     else session?.sendPayment(payment);
   }
 
-  /** Sends these boxes what the store holds for them, at their next resend. */
+  /** Makes the next resend to these boxes read the store. */
   resendFromStore(terminalCodes: readonly string[]): void {
     for (const code of terminalCodes) this.#sessions.get(code)?.needResend();
   }
 
-  /** Ends all sessions and waits; settles once every queued message is handled. */
+  /** Ends all sessions and waits. Settles once every queued message is handled. */
   async close(): Promise<void> {
     this.#confirmations.settleAll(undefined, refuse('BOX_OFFLINE', 'the gateway is stopping'));
     for (const session of this.#sessions.values()) session.end();
@@ -161,7 +164,7 @@ export class Hub {
     await this.#queues.idle();
   }
 
-  /** The session of the message, if it is the one in use; an agent in another session is refused. */
+  /** The session of the message if it is in use. An agent in another session is refused. */
   #inUse(terminalCode: string, connection: BoxConnection, message: UpMessage): Session | undefined {
     const session = this.#sessions.get(terminalCode);
     if (session?.connection === connection && session.sessionId === message.sessionId) {
@@ -183,11 +186,11 @@ export class Hub {
     }
     const session = this.#inUse(terminalCode, connection, message);
     if (session === undefined) return;
-    const { confirmed, isShownInVain } = await storeReport(this.#deps, terminalCode, message);
-    // These the box repeats until they are acknowledged (PROTOCOL.md, clause MSG-6).
+    const { confirmed, mustWithdraw } = await storeReport(this.#deps, terminalCode, message);
+    // The box repeats these until they are acknowledged (PROTOCOL.md, clause MSG-6).
     if (message.type === 'ended' || message.type === 'paid') session.send({ type: 'ack', reportIds: [message.id] });
     if (message.type === 'paid') session.answered(message.transactionId);
-    else if (isShownInVain) this.#withdraw(terminalCode, message.pushId, 'timeout');
+    else if (mustWithdraw) this.#withdraw(terminalCode, message.pushId, 'timeout');
     else session.answered(message.pushId);
     if (confirmed !== undefined && message.type !== 'paid') this.#confirmations.settle(message.pushId, confirmed);
     if (session.isReadyForResend) await this.#resend(session, terminalCode);
@@ -230,7 +233,7 @@ export class Hub {
     await this.#resend(session, terminalCode);
   }
 
-  /** Sends a box from the store all that it has not answered yet (PROTOCOL.md, clauses MSG-7 and MSG-9). */
+  /** Sends a box all that it has not answered yet, from the store (PROTOCOL.md, clauses MSG-7 and MSG-9). */
   async #resend(session: Session, terminalCode: string): Promise<void> {
     const { store, clock, confirm } = this.#deps;
     session.beginResend();
@@ -245,7 +248,7 @@ export class Hub {
     return { terminalCode, except: this.#confirmations.awaited(terminalCode) };
   }
 
-  /** Fails a push; whether it was unfinished. One that the store cannot fail now is failed at the next resend. */
+  /** Marks a push as failed; returns whether it was unfinished. If the store fails, the next resend does it. */
   async #fail({ id, terminal_code: terminalCode }: NewPush, code: Code): Promise<boolean> {
     const { store, clock } = this.#deps;
     try {
@@ -253,14 +256,14 @@ export class Hub {
       if (failed) this.#withdraw(terminalCode, id, 'timeout');
       return failed;
     } catch (error) {
-      // The partner is answered with a failure all the same, so the QR must not stay on the screen.
+      // The partner gets a failure in any case, so the QR must not stay on the screen.
       this.#withdraw(terminalCode, id, 'timeout');
       this.#sessions.get(terminalCode)?.needResend();
       throw error;
     }
   }
 
-  /** Ends the older session of a box (PROTOCOL.md, clause MSG-8); a repeated hello belongs to the same session. */
+  /** Ends the older session of a box (PROTOCOL.md, clause MSG-8). A repeated hello belongs to the same session. */
   #supersede(terminalCode: string, connection: BoxConnection, sessionId: string): void {
     const older = this.#sessions.get(terminalCode);
     older?.end();

@@ -9,24 +9,24 @@ import type { Store } from '../../store/store.ts';
 import type { Directory } from '../directory.ts';
 import type { TrafficLog } from '../traffic-log.ts';
 
-/** Sessions of one box whose messages can be verified: the one in use, and those of rival agents. */
+/** Sessions of one box whose messages can be verified: the one in use, and those of duplicate agents. */
 const SESSIONS_PER_BOX_MAX = 8;
-/** Remembered keys of one box, one for each start of its agent, so that no old hello begins a session. */
+/** Remembered keys of one box, one per start of its agent, so that an old hello begins no session. */
 const KEYS_PER_BOX_MAX = 1_000;
 const SEED_BYTES = 32;
 const SETTING = 'signing-key';
 
 interface BoxKeys {
   secret: string;
-  /** By sessionId, the oldest first. */
+  /** By sessionId, oldest first. */
   sessions: Map<string, SignedSession>;
-  /** By signing key, the time of its last hello on the box's own clock; the newest key last. */
+  /** Time of the last hello of each signing key, by the box's own clock; newest key last. */
   helloMs: Map<string, number>;
 }
 
 interface SignedSession {
   seal: GatewaySeal;
-  /** Of the connection that the session is on, so that its messages count on no other one. */
+  /** Challenge of the session's connection. Messages of the session are refused on other connections. */
   challenge: string;
 }
 
@@ -38,13 +38,13 @@ export interface MessageSignerDeps {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** Gets every message in the clear. */
+  /** Gets every message unsigned. */
   trafficLog: Pick<TrafficLog, 'message'>;
 }
 
 /**
- * Signs messages to boxes and verifies messages from them, whatever the transport (PROTOCOL.md, clause SIG). The store
- * keeps the signing key over restarts.
+ * Signs messages to boxes and verifies theirs, for all transports (PROTOCOL.md, clause SIG). The signing key is in the
+ * store.
  */
 export class MessageSigner {
   readonly #deps: MessageSignerDeps;
@@ -60,12 +60,12 @@ export class MessageSigner {
     return new MessageSigner(deps, await deps.store.setting(SETTING, () => deps.random.secret(SEED_BYTES)));
   }
 
-  /** The thumbprint of the key that the gateway signs with. */
+  /** Thumbprint of the gateway's signing key. */
   get kid(): string {
     return this.#key.kid;
   }
 
-  /** Replaces the signing key. Every session learns the new one with its next message. */
+  /** Replaces the signing key. Every session learns the new key with its next message. */
   async rotate(): Promise<void> {
     const seed = this.#deps.random.secret(SEED_BYTES);
     await this.#deps.store.replaceSetting(SETTING, seed);
@@ -75,17 +75,17 @@ export class MessageSigner {
   }
 
   /**
-   * Signs a message to the box; `undefined` when its session is not known any more. Messages must be sent in the order
-   * in which they are signed.
+   * Signs a message to the box; `undefined` if its session is not known any more. Messages must be sent in the order in
+   * which they are signed.
    */
   sign(terminalCode: string, message: DownMessage): string | undefined {
     const sealed = this.#boxes.get(terminalCode)?.sessions.get(message.sessionId)?.seal.seal(message, this.#key);
-    // Signs of life are not logged: they would push everything else out of the log.
+    // Signs of life are not logged: they would displace all other entries.
     if (sealed !== undefined && message.type !== 'heard') this.#deps.trafficLog.message(terminalCode, 'box', message);
     return sealed;
   }
 
-  /** Verifies bytes from the box. A hello must answer this challenge. Never throws. */
+  /** Verifies bytes from the box. A hello must contain this challenge. Never throws. */
   verify(terminalCode: string, challenge: string, bytes: Uint8Array | string): Opened<UpMessage> {
     const opened = this.#open(terminalCode, challenge, bytes);
     if (opened.ok && opened.value.type !== 'alive')
@@ -93,7 +93,7 @@ export class MessageSigner {
     return opened;
   }
 
-  /** Whether the box itself proves that it is gone from this session (PROTOCOL.md, clause PRE-3). */
+  /** Whether the box itself has proved that it left this session (PROTOCOL.md, clause PRE-3). */
   provesGone(terminalCode: string, { online, sessionId, proof = '' }: Presence): boolean {
     const secret = this.#deps.directory.box(terminalCode)?.secret;
     return !online && secret !== undefined && equalSecrets(proof, goneProofOf(secret, terminalCode, sessionId));
@@ -101,7 +101,8 @@ export class MessageSigner {
 
   #open(terminalCode: string, challenge: string, bytes: Uint8Array | string): Opened<UpMessage> {
     const secret = this.#deps.directory.box(terminalCode)?.secret;
-    if (secret === undefined) return { ok: false, code: 'WRONG_BOX', reason: 'no such box has a secret' };
+    if (secret === undefined)
+      return { ok: false, code: 'WRONG_BOX', reason: 'no box with this terminalCode has a secret' };
     const box = this.#sealsOf(terminalCode, secret);
     const read = readUp(terminalCode, bytes);
     if (!read.ok) return read;
@@ -124,7 +125,7 @@ export class MessageSigner {
     if (helloMs === lastMs) return refused('MESSAGE_REPLAYED', 'its session has begun before');
     if (helloMs < lastMs) return refused('MESSAGE_REORDERED', 'a later session of its box has begun before');
     addNewest(box.helloMs, kid, helloMs, KEYS_PER_BOX_MAX);
-    // The hub may still refuse this session, so it does not push the one in use out.
+    // The hub may still refuse the new session, so it does not displace the one in use.
     const inUse = this.#deps.hub.session(terminalCode)?.sessionId;
     addNewest(box.sessions, hello.sessionId, { seal, challenge }, SESSIONS_PER_BOX_MAX, inUse);
     return { ok: true, value: hello };

@@ -4,13 +4,13 @@ import type { Logger } from '../../lib/log.ts';
 import { Names } from '../../lib/resolver.ts';
 import { type BrokerAddress, BrokerConnection, type BrokerConnectionDeps } from './broker-connection.ts';
 
-/** Waits between attempts to reach a lost broker; the last one repeats. */
+/** Waits between attempts to reach a lost broker; the last one is repeated. */
 const REDIAL_WAITS_MS = [250, 500, 1000, 2000, 5000, 10_000];
 
 export type MqttChannelDeps = BrokerConnectionDeps & { clock: Clock; log: Logger };
 
 export interface MqttChannel {
-  /** The box has no connection to the broker any more. */
+  /** Reports that the box has no connection to the broker any more. */
   boxGone(terminalCode: string): void;
   /** Whether there is a connection to the broker. */
   isConnected(): boolean;
@@ -18,13 +18,13 @@ export interface MqttChannel {
 }
 
 /**
- * Joins boxes on an MQTT broker to the hub (PROTOCOL.md, clauses TOP and PRE). A lost broker is dialled again.
- * Throws MissingPeerError when the first connection fails.
+ * Connects boxes on an MQTT broker to the hub (PROTOCOL.md, clauses TOP and PRE). Reconnects to a lost broker. Throws
+ * MissingPeerError when the first connection fails.
  */
 export async function openMqttChannel(address: BrokerAddress, deps: MqttChannelDeps): Promise<MqttChannel> {
   const { clock, log } = deps;
   const stop = new AbortController();
-  // Apart from partners' names: one that nobody can resolve must not delay the broker.
+  // Not the resolver for partners: their slow lookups must not delay the broker.
   const names = new Names(deps);
   let current: BrokerConnection | undefined = await BrokerConnection.open(address, names, deps).catch(
     (error: unknown) => {

@@ -7,12 +7,12 @@ import type { BrokerLogin, RightsDeps } from './broker-rights.ts';
 import type { Hub } from './hub.ts';
 import { type MqttChannel, type MqttChannelDeps, openMqttChannel } from './mqtt-channel.ts';
 
-/** The gateway's side of boxes on MQTT. */
+/** The MQTT side of the gateway. */
 export interface Mqtt {
-  /** Where boxes find the broker. */
+  /** Address of the broker for boxes. */
   url: string;
   isConnected: () => boolean;
-  /** Ends the connections of a box whose login is not valid any more; at an external broker nothing. */
+  /** Ends the connections of a box whose login is no longer valid. Does nothing at an external broker. */
   drop: (terminalCode: string) => void;
   close: () => Promise<void>;
 }
@@ -21,14 +21,17 @@ export type MqttDeps = Omit<MqttChannelDeps, 'hub'> &
   RightsDeps & {
     hub: Pick<Hub, 'session' | 'receive' | 'disconnected'>;
     boxConnected: (terminalCode: string, socket: Socket) => void;
-    /** Starts the embedded broker by `start`, with the login of an earlier one if given. */
+    /** Starts the embedded broker with `start`, and with the login of an earlier one if given. */
     startBroker: (
       at: BrokerListener,
       start: (at: BrokerListener, login?: BrokerLogin) => Promise<EmbeddedBroker>,
     ) => Promise<EmbeddedBroker>;
   };
 
-/** Joins boxes on MQTT to the hub, on the embedded broker or an external one. Errors: `startBroker`, `openMqttChannel`. */
+/**
+ * Connects boxes on MQTT to the hub, over the embedded broker or an external one. Throws as `startBroker` and
+ * `openMqttChannel`.
+ */
 export async function startMqtt(
   { embedded, url = '', username, password, tls }: NonNullable<GatewayConfig['mqtt']>,
   deps: MqttDeps,
@@ -49,7 +52,7 @@ export async function startMqtt(
     }),
   );
   const close = async () => {
-    // The channel first: the broker still delivers its goodbye to the boxes.
+    // The channel first, because the broker must still deliver its goodbye to the boxes.
     await channel?.close();
     await broker.close();
   };

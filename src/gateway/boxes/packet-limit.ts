@@ -3,19 +3,19 @@ import { Duplex } from 'node:stream';
 import { LIMITS } from '../../protocol/fields.ts';
 import { UNREAD_BYTES_MAX } from '../listen.ts';
 
-/** Room for the topic and the packet id, and in a login for the will, the names and the secret. */
+/** Room for topic and packet id, and in a login for last will, names and secret. */
 const OVERHEAD_BYTES_MAX = 1024;
 const PACKET_BYTES_MAX = LIMITS.messageBytesMax + OVERHEAD_BYTES_MAX;
-/** MQTT's remaining length takes at most four bytes of seven bits each. */
+/** MQTT's remaining length has at most four bytes of seven bits each. */
 const LENGTH_BYTES_MAX = 4;
 
-/** Follows MQTT packets through a stream of bytes by their fixed headers (MQTT 3.1.1, section 2.2). */
+/** Finds the packets in a stream of MQTT bytes by their fixed headers (MQTT 3.1.1, section 2.2). */
 class PacketMeter {
   #state: 'type' | 'length' | 'body' = 'type';
   #lengthBytes = 0;
   #remaining = 0;
 
-  /** Whether every packet that begins in these bytes is within the limit. */
+  /** Whether every packet that begins in these bytes is short enough. */
   accepts(chunk: Buffer): boolean {
     let at = 0;
     while (at < chunk.length) {
@@ -43,12 +43,12 @@ class PacketMeter {
 }
 
 /**
- * A box's socket as the broker sees it, with limits that the broker lacks. A packet over the limit ends it before the
- * broker has collected the packet (PROTOCOL.md, clause LIM-4). Writes never wait for a full socket, because the broker
- * would then delay every box; a box that leaves too much unread is disconnected instead.
+ * A box's socket with limits that the broker lacks. A packet over the limit ends it before the broker has collected the
+ * packet (PROTOCOL.md, clause LIM-4). Writes never wait for a full socket, because the broker would then delay every
+ * box. A box that leaves too much unread is disconnected instead.
  */
 export class LimitedSocket extends Duplex {
-  /** The connection itself. */
+  /** The underlying connection. */
   readonly socket: Socket;
 
   constructor(socket: Socket) {

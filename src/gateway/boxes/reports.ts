@@ -13,15 +13,15 @@ interface Deps {
   confirm: 'displayed' | 'accepted';
 }
 
-/** What the hub does once a report is stored. */
+/** Tasks of the hub after a report is stored. */
 interface ReportEffects {
-  /** The result of the push, if its confirmation is awaited. */
+  /** Result of the push, if its confirmation is awaited. */
   confirmed?: Result<undefined>;
-  /** The box shows a push that has failed or was cancelled, which has to be withdrawn. */
-  isShownInVain?: boolean;
+  /** The box shows a push that has failed or was cancelled. */
+  mustWithdraw?: boolean;
 }
 
-/** Stores what a registered box reports. A report that fits no push or payment of this box changes nothing. */
+/** Stores a report of a registered box. A report that fits no push or payment of this box changes nothing. */
 export async function storeReport(
   { store: { orders, payments }, clock, log, changes, confirm }: Deps,
   box: string,
@@ -38,7 +38,7 @@ export async function storeReport(
     case 'shown': {
       if (!(await orders.confirmPush(report.pushId, box, report.type, nowMs))) {
         ignore(over);
-        return { isShownInVain: await orders.markStillOnBox(report.pushId, box) };
+        return { mustWithdraw: await orders.markStillOnBox(report.pushId, box) };
       }
       changes.publish('orders');
       return report.type === 'shown' || confirm === 'accepted' ? { confirmed: accept(undefined) } : {};
@@ -56,7 +56,7 @@ export async function storeReport(
       if (!(await orders.endPush(pushId, box, how, nowMs))) return ignore('the push was not sent to this box');
       changes.publish('orders');
       const code = how === 'replaced' ? 'REPLACED' : 'WITHDRAWN';
-      return { confirmed: refuse(code, `the box ended it before it confirmed: ${how}`) };
+      return { confirmed: refuse(code, `the box ended the push before it confirmed it: ${how}`) };
     }
     case 'paid': {
       const { transactionId, recorded } = report;

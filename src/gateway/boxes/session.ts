@@ -13,13 +13,13 @@ import {
 import type { Notice } from '../../store/repositories/payments.ts';
 import type { BoxConnection } from './connection.ts';
 
-/** An unanswered payment or withdrawal is sent again after this (PROTOCOL.md, clauses MSG-7 and MSG-9). */
+/** Wait before an unanswered payment or withdrawal is sent again (PROTOCOL.md, clauses MSG-7 and MSG-9). */
 const RESEND_MS = 10_000;
-/** Payments and withdrawals without an answer; further ones are sent as these are answered (clause MSG-7). */
+/** Payments and withdrawals without an answer. More are sent when these are answered (clause MSG-7). */
 const UNANSWERED_MAX = 100;
-/** A stale session is refused again after this, not for each of its messages. */
+/** Shortest time between two refusals of a stale session: not each of its messages is answered. */
 const REFUSE_AGAIN_MS = 5_000;
-/** Refused sessions that are remembered; of more, the one that was refused first is forgotten. */
+/** Refused sessions that are remembered. Beyond that, the one refused first is forgotten. */
 const REFUSED_MAX = 1_000;
 
 interface Deps {
@@ -27,7 +27,7 @@ interface Deps {
   random: Random;
 }
 
-/** A session of a registered box (PROTOCOL.md, clause MSG-4), with what the box has not answered. */
+/** A session of a registered box (PROTOCOL.md, clause MSG-4), and the messages that the box has not answered. */
 export class Session {
   readonly sessionId: string;
   readonly agentVersion: string;
@@ -41,7 +41,7 @@ export class Session {
   /** Ids of payments and pushes. */
   readonly #unanswered = new Set<string>();
   readonly #over = new AbortController();
-  /** The store may hold more for the box than was sent, or could not be read. */
+  /** The store may have more for the box than was sent, or could not be read. */
   #hasMore = true;
   /** The store has changed since it was last read for this box. */
   #hasChanged = false;
@@ -57,17 +57,17 @@ export class Session {
     this.#deps = deps;
   }
 
-  /** Since its hello, in whole milliseconds of the monotonic clock. */
+  /** Time since its hello, in whole milliseconds of the monotonic clock. */
   ageMs(): number {
     return Math.floor(this.#deps.clock.monotonicMs() - this.#helloAtMs);
   }
 
-  /** The agent has sent something in this session. */
+  /** Records a message of the agent in this session. */
   heard(): void {
     this.#heardAtMs = this.#deps.clock.monotonicMs();
   }
 
-  /** Whether its agent can still be there: it gives a sign of life every 10 s (PROTOCOL.md, clause MSG-11). */
+  /** Whether its agent may still be there: it sends a sign of life every 10 s (PROTOCOL.md, clause MSG-11). */
   get isAlive(): boolean {
     return this.#deps.clock.monotonicMs() - this.#heardAtMs < BOX_UNHEARD_MAX_MS;
   }
@@ -80,7 +80,7 @@ export class Session {
     sendTo(this, body, this.#deps);
   }
 
-  /** Sends a notice of a payment, which the box must answer (PROTOCOL.md, clause MSG-7). */
+  /** Sends a notice of a payment. The box must answer it (PROTOCOL.md, clause MSG-7). */
   sendPayment(payment: Notice): void {
     this.#unanswered.add(payment.id);
     this.send({
@@ -97,18 +97,18 @@ export class Session {
     });
   }
 
-  /** Takes a push back, which the box must answer (PROTOCOL.md, clause MSG-9). */
+  /** Withdraws a push. The box must answer this (PROTOCOL.md, clause MSG-9). */
   withdraw(pushId: string, why: 'timeout' | 'cancelled' | 'paid'): void {
     this.#unanswered.add(pushId);
     this.send({ type: 'withdraw', pushId, why });
   }
 
-  /** The box has answered what concerns this payment or push. */
+  /** Records that the box has answered for this payment or push. */
   answered(id: string): void {
     this.#unanswered.delete(id);
   }
 
-  /** Whether so much is unanswered that further payments wait in the store. */
+  /** Whether too much is unanswered: further payments wait in the store. */
   get isBusy(): boolean {
     return this.#unanswered.size >= UNANSWERED_MAX;
   }
@@ -118,25 +118,25 @@ export class Session {
     return this.#hasMore && this.#unanswered.size === 0;
   }
 
-  /** All that the box has to answer is about to be sent from the store. */
+  /** Call before everything unanswered is sent again from the store. */
   beginResend(): void {
     this.#unanswered.clear();
     this.#hasMore = true;
     this.#hasChanged = false;
   }
 
-  /** The store has been read; `hasMore` when it holds more than is sent at a time. */
+  /** Call after the store was read; `hasMore` if it has more than is sent at once. */
   endResend(hasMore: boolean): void {
     this.#hasMore = hasMore || this.#hasChanged;
   }
 
-  /** The store has more for this box, or could not store something of it. */
+  /** The store has more for this box, or could not store a report of it. */
   needResend(): void {
     this.#hasMore = true;
     this.#hasChanged = true;
   }
 
-  /** Calls `resend` every `RESEND_MS` while an answer is missing, until the session is over. */
+  /** Calls `resend` every `RESEND_MS` while an answer is missing, until the session ends. */
   async resendRegularly(resend: () => Promise<void>): Promise<void> {
     const { signal } = this.#over;
     while (!signal.aborted) {
@@ -150,7 +150,7 @@ export class Session {
   }
 }
 
-/** Sends a message to the agent with this session, registered or not. */
+/** Sends a message to the agent in this session, registered or not. */
 export function sendTo(
   { connection, sessionId }: Pick<Session, 'connection' | 'sessionId'>,
   body: DownBody,
@@ -161,19 +161,19 @@ export function sendTo(
 }
 
 /**
- * Refuses agents whose session is not the one in use (PROTOCOL.md, clauses MSG-8 and MSG-12). Only verified messages
- * come here, so that a stranger cannot have a box refused.
+ * Refuses agents whose session is not in use (PROTOCOL.md, clauses MSG-8 and MSG-12). Gets only verified messages, so
+ * that a stranger cannot have a box refused.
  */
 export class StaleSessions {
   readonly #deps: Deps & { log: Logger };
-  /** When each was refused last, by box and session, oldest first. */
+  /** Time of the last refusal, by box and session, oldest first. */
   readonly #refusedMs = new Map<string, number>();
 
   constructor(deps: Deps & { log: Logger }) {
     this.#deps = deps;
   }
 
-  /** Answers a message of a session while another one is `inUse`, or none. */
+  /** Answers a message of a session that is not `inUse`. */
   answer(
     terminalCode: string,
     connection: BoxConnection,

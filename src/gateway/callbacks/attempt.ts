@@ -8,9 +8,9 @@ import { signWebhook } from '../../protocol/webhook.ts';
 import { checkedLookup, destinationProblem, hostOf, type OwnPorts, portOf } from '../callback-destination.ts';
 import type { CallbackAuth } from '../config.ts';
 
-/** With the request for the partner's token (PROTOCOL.md, clause SYN-6). */
+/** Includes the request for the partner's token (PROTOCOL.md, clause SYN-6). */
 const ATTEMPT_TIMEOUT_MS = 10_000;
-/** More of an answer is not stored. */
+/** The rest of an answer is not stored. */
 const ANSWER_STORED_CHARS_MAX = 4096;
 /** PROTOCOL.md, clause SYN-6. */
 const ANSWER_READ_BYTES_MAX = 65_536;
@@ -18,12 +18,12 @@ const ANSWER_READ_BYTES_MAX = 65_536;
 export interface Answer {
   status: number;
   body: string;
-  /** Whether the answer was longer than the limit. */
+  /** Whether the answer was cut at the limit. */
   cut: boolean;
 }
 
 /**
- * Sends JSON and reads the answer, up to 64 KiB. Follows no redirect. Rejects on a connection error, when `signal`
+ * Posts JSON and reads the answer, up to 64 KiB. Follows no redirect. Rejects on a connection error, when `signal`
  * aborts, and for a forbidden address.
  */
 export type Post = (url: string, headers: Record<string, string>, body: string, signal: AbortSignal) => Promise<Answer>;
@@ -34,7 +34,7 @@ export interface Attempt {
   warning: string | null;
   startedAtMs: number;
   durationMs: number;
-  /** The authorization is masked. */
+  /** With the authorization masked. */
   requestHeaders: Record<string, string>;
   status: number | null;
   answer: string | null;
@@ -42,13 +42,13 @@ export interface Attempt {
 }
 
 export interface CallbackRequest {
-  /** The same at every attempt. */
+  /** Equal at every attempt. */
   id: string;
   url: string;
   auth: CallbackAuth;
   signingSecret: string | undefined;
   body: string;
-  /** Scheduled attempts before this one. */
+  /** Number of scheduled attempts before this one. */
   tries: number;
   byHand: boolean;
 }
@@ -98,7 +98,7 @@ export async function attemptCallback(
   }
 }
 
-/** Returns the value of the header, `undefined` for none. Rejects when the partner gives no token. */
+/** Returns the value of the Authorization header; `undefined` for none. Rejects when the partner gives no token. */
 async function authorize(auth: CallbackAuth, post: Post, signal: AbortSignal): Promise<string | undefined> {
   if (auth.kind === 'none') return undefined;
   if (auth.kind === 'bearer') return `Bearer ${auth.token}`;
@@ -138,22 +138,22 @@ function jsonOf(text: string): unknown {
 }
 
 /**
- * Posts to partners, but not to this gateway's own ports, nor to link-local and metadata addresses. `lookup` resolves names
- * for one call, until `signal` aborts.
+ * A `Post` to partners, but not to this gateway's own ports, nor to link-local and metadata addresses. `lookup`
+ * resolves names for one call, until `signal` aborts.
  */
 export function createPost(ownPorts: OwnPorts, lookup: (signal: AbortSignal) => LookupFunction): Post {
   return async (url, headers, body, signal) => {
     const to = new URL(url);
     const host = hostOf(to);
-    // An address in the URL is not looked up, so it is checked here.
+    // An IP address in the URL is not looked up, so it is checked here.
     const problem = isIP(host) === 0 ? undefined : destinationProblem(host, portOf(to), ownPorts);
-    if (problem !== undefined) throw new Error(`${to.host} is no place for callbacks: ${problem}`);
+    if (problem !== undefined) throw new Error(`${to.host} is not allowed for callbacks: ${problem}`);
     const response = await openHttp(to, {
       method: 'POST',
       headers,
       body,
       lookup: checkedLookup(portOf(to), ownPorts, lookup(signal)),
-      // The partner may close an idle connection: the attempt would fail without reaching it.
+      // No connection is reused: the partner may close an idle one, and the attempt would fail without reaching it.
       agent: false,
       signal,
     });

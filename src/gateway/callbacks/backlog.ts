@@ -3,10 +3,10 @@ import type { Backlog } from '../../store/repositories/callbacks.ts';
 import type { BacklogCounts } from '../metrics.ts';
 
 const ANSWER_TIMEOUT_MS = 2000;
-/** However often it is asked, the store is read once in this time. */
+/** The store is read at most once in this time. */
 const CACHED_MS = 1000;
 
-/** Callbacks that are not delivered, in all and by partner. */
+/** Undelivered callbacks, in all and by partner. */
 export type BacklogNow = BacklogCounts & Pick<Backlog, 'partners'>;
 
 /** Reads the backlog; `undefined` while the store does not answer. Never rejects. */
@@ -30,7 +30,7 @@ export function createBacklog({
   };
 }
 
-/** Reads at most once a second; meanwhile the last answer is given again. */
+/** Reads at most once a second. In between it returns the last answer. */
 export function cacheBacklog(read: BacklogReader, clock: Clock): BacklogReader {
   let last: { atMs: number; answer: ReturnType<BacklogReader> } | undefined;
   return () => {

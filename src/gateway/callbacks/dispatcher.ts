@@ -12,9 +12,9 @@ import type { TrafficLog } from '../traffic-log.ts';
 import type { Attempt, MakeAttempt, Post } from './attempt.ts';
 import { PartnerQueue } from './partner-queue.ts';
 
-/** After an error of the store at the start. */
+/** Wait after an error of the store at the start. */
 const STORE_ERROR_WAIT_MS = 10_000;
-/** Callbacks of one call to `resendAll`, and of one transaction of it: nothing else waits for longer than that. */
+/** Callbacks of one call of `resendAll`, and of one of its transactions. Other queries wait for a transaction. */
 const RESEND_MAX = 10_000;
 const RESEND_BATCH_MAX = 100;
 
@@ -33,12 +33,12 @@ export interface CallbackDispatcherDeps {
   retryWaitsMs: readonly number[];
 }
 
-/** Delivers stored callbacks to partners, by the retry schedule, also after a restart of the gateway. */
+/** Delivers stored callbacks to partners by the retry schedule, also after a restart of the gateway. */
 export class CallbackDispatcher {
   readonly #deps: CallbackDispatcherDeps;
   /** By partner. */
   readonly #queues = new Map<string, PartnerQueue>();
-  /** By callback: one attempt at a time, scheduled or by hand. */
+  /** By callback: it has one attempt at a time, scheduled or by hand. */
   readonly #attempts = new Map<string, Promise<unknown>>();
   readonly #closing = new AbortController();
   #starting: Promise<void> = Promise.resolve();
@@ -47,12 +47,12 @@ export class CallbackDispatcher {
     this.#deps = deps;
   }
 
-  /** Begins to deliver every pending callback in the store. */
+  /** Begins to deliver all pending callbacks of the store. */
   start(): void {
     this.#starting = this.#startQueues();
   }
 
-  /** Call it when the store has a new callback for a partner. */
+  /** Must be called when the store has a new callback for a partner. */
   wake(partner: string): void {
     const { signal } = this.#closing;
     if (signal.aborted) return;
@@ -62,7 +62,7 @@ export class CallbackDispatcher {
     if (queue === undefined) this.#queues.set(partner, new PartnerQueue(partner, deps, signal));
   }
 
-  /** Makes one attempt more, by hand (PROTOCOL.md, clause SYN-5). `undefined` when there is no such callback. */
+  /** Makes one more attempt by hand (PROTOCOL.md, clause SYN-5). `undefined` if there is no such callback. */
   async resend(id: string): Promise<CallbackRow | undefined> {
     await this.#attempt(id, true);
     const callback = await this.#deps.store.callbacks.find(id);
@@ -71,8 +71,8 @@ export class CallbackDispatcher {
   }
 
   /**
-   * Makes failed or waiting callbacks due at once, as after their first attempt, in the queue of their partner; oldest
-   * first, at most 10,000. Returns how many, and whether there may be more (PROTOCOL.md, clause SYN-5).
+   * Makes the oldest failed or pending callbacks of this choice due now, as after their first attempt; at most 10,000.
+   * Returns their number, and whether there may be more (PROTOCOL.md, clause SYN-5).
    */
   async resendAll(choice: CallbackChoice): Promise<{ count: number; more: boolean }> {
     const { store, clock, changes, log } = this.#deps;
@@ -95,7 +95,7 @@ export class CallbackDispatcher {
     return { count, more: after !== undefined };
   }
 
-  /** Ends every wait and attempt; the next start repeats an attempt that is cut off. */
+  /** Ends all waits and attempts. The next start repeats an attempt that was cut off. */
   async close(): Promise<void> {
     this.#closing.abort(new Error('the gateway is stopping'));
     await this.#starting;
@@ -135,7 +135,7 @@ export class CallbackDispatcher {
     const callback = await store.callbacks.find(id);
     if (callback === undefined || (!byHand && callback.status !== 'pending')) return;
     const { partner, body, tries } = callback;
-    // The configured URL, because it may have been corrected; the stored one when the partner has none any more.
+    // The configured URL, because it may have been corrected; the stored one if the partner has none any more.
     const configured = directory.partner(partner)?.callback;
     const { url = callback.url, auth = { kind: 'none' as const }, signingSecret } = configured ?? {};
     const request = { id, url, auth, signingSecret, body, tries, byHand };
@@ -157,7 +157,7 @@ export class CallbackDispatcher {
     this.#publish(callback, attempt, after.status ?? callback.status, byHand);
   }
 
-  /** Shows a stored attempt in metrics, traffic log, log and console. */
+  /** Publishes a stored attempt in metrics, traffic log, log and console. */
   #publish(
     { id, partner, body, payment_id: transactionId }: CallbackRow,
     { result, status, answer, error, warning, durationMs: tookMs }: Attempt,
@@ -173,7 +173,7 @@ export class CallbackDispatcher {
     changes.publish('callbacks', 'payments');
   }
 
-  /** What an attempt changes; a failure by hand neither ends the schedule nor undoes a delivery. */
+  /** Changes of an attempt to its callback. A failure by hand neither ends the schedule nor undoes a delivery. */
   #after({ tries }: CallbackRow, attempt: Attempt, byHand: boolean): Omit<AfterAttempt, 'url'> {
     const { retryWaitsMs, clock } = this.#deps;
     if (attempt.result === 'delivered') {

@@ -3,11 +3,11 @@ import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Store } from '../../store/store.ts';
 
-/** Attempts to one partner at the same time. */
+/** Simultaneous attempts to one partner. */
 const RUNNING_MAX = 20;
-/** Retries leave room for first attempts: a new payment must not wait behind many that the partner did not take. */
+/** Retries leave room for first attempts: a new payment must not wait behind many that the partner did not accept. */
 const RUNNING_WITH_RETRIES_MAX = 15;
-/** After an error of the store. */
+/** Wait after an error of the store. */
 const STORE_ERROR_WAIT_MS = 10_000;
 
 export interface PartnerQueueDeps {
@@ -20,17 +20,19 @@ export interface PartnerQueueDeps {
   attempt(callbackId: string): Promise<void>;
 }
 
-/** Sends the callbacks of one partner when they are due. Each partner has its own: a dead one delays no other. */
+/**
+ * Sends the callbacks of one partner when they are due. One queue per partner, so that a dead partner delays no other.
+ */
 export class PartnerQueue {
   readonly #partner: string;
   readonly #deps: PartnerQueueDeps;
   readonly #closing: AbortSignal;
   readonly #running = new Map<string, Promise<void>>();
-  /** Aborted when something in the store may be due sooner than was known. */
+  /** Aborted when something in the store may be due earlier than known. */
   #wakeUp = new AbortController();
   readonly #loop: Promise<void>;
 
-  /** Begins at once, and runs until `closing`. */
+  /** Starts at once, and runs until `closing` aborts. */
   constructor(partner: string, deps: PartnerQueueDeps, closing: AbortSignal) {
     this.#partner = partner;
     this.#deps = deps;
@@ -39,12 +41,12 @@ export class PartnerQueue {
     this.#loop = this.#run();
   }
 
-  /** Makes it read the store again: there is a new callback, or an attempt ended. */
+  /** Makes it read the store again, after a new callback or the end of an attempt. */
   wake(): void {
     this.#wakeUp.abort();
   }
 
-  /** Settles after `closing`, once no attempt runs. */
+  /** Settles after `closing`, once no attempt is running. */
   async ended(): Promise<void> {
     await this.#loop;
     await Promise.all(this.#running.values());
@@ -52,7 +54,7 @@ export class PartnerQueue {
 
   async #run(): Promise<void> {
     while (!this.#closing.aborted) {
-      // Before the store is read: a wake-up meanwhile must not get lost.
+      // Set before the store is read, so that a wake-up in between is not lost.
       this.#wakeUp = new AbortController();
       const { signal } = this.#wakeUp;
       try {
@@ -67,12 +69,12 @@ export class PartnerQueue {
     }
   }
 
-  /** Begins the attempts that are due. Returns the wait for the next one; `undefined` when only a wake-up can bring one. */
+  /** Begins the attempts that are due. Returns the time until the next one; `undefined` to wait for a wake-up. */
   async #beginDue(): Promise<number | undefined> {
     const { store, clock, retryWaitsMs } = this.#deps;
     const mayBegin = (below: number) => !this.#closing.aborted && this.#running.size < below;
     if (!mayBegin(RUNNING_MAX)) return undefined;
-    // At most RUNNING_MAX of these may already be running, so the others are enough.
+    // Up to RUNNING_MAX of these may be running already; the others are enough.
     for (const { id } of await store.callbacks.neverTried(this.#partner, 2 * RUNNING_MAX)) {
       if (!mayBegin(RUNNING_MAX)) return undefined;
       this.#begin(id);
@@ -81,7 +83,8 @@ export class PartnerQueue {
     for (const { id, tries, next_at_ms } of await store.callbacks.nextDue(this.#partner, 2 * RUNNING_MAX)) {
       if (!mayBegin(RUNNING_WITH_RETRIES_MAX)) return undefined;
       const waitMs = next_at_ms - clock.wallMs();
-      // Stored as calendar time for a restart: a clock that was set back must not delay it longer than its schedule.
+      // The time is stored as calendar time. A clock that was set back must not delay an attempt longer than its
+      // schedule.
       if (waitMs > 0 && waitMs <= (retryWaitsMs[tries - 1] ?? 0)) soonestMs = Math.min(waitMs, soonestMs ?? waitMs);
       else this.#begin(id);
     }

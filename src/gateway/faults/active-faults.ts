@@ -5,39 +5,39 @@ import { seededRandom } from '../../lib/random.ts';
 import { type FaultName, type FaultOrder, faultKind, type StandingFault } from '../../protocol/faults.ts';
 import { DelayQueue, type Wait } from './delay-queue.ts';
 
-/** What a fault can happen to: a call, a push, a payment, a callback or a message. */
+/** A call, push, payment, callback or message that a fault can happen to. */
 export interface Subject {
   /** The boxes that it concerns. */
   boxes: readonly string[];
   content?: string | undefined;
-  /** Whether it is a repetition, as the second attempt of a callback. */
+  /** Whether it is a repetition, such as the second attempt of a callback. */
   isRepeated?: boolean;
 }
 
 /** One occurrence of a fault. */
 export interface Occurrence {
-  /** How long it lasts or delays, as ordered, else the fault's default. */
+  /** How long it lasts or delays: as ordered, else the default of the fault. */
   seconds: number | undefined;
   /** A random number in [0, 1). */
   fraction(): number;
 }
 
-/** An occurrence that delays something until `delayed` settles, which must be called. */
+/** An occurrence that delays something. The caller must call `delayed`, and wait for it. */
 export interface DelayedOccurrence extends Occurrence {
   delayed: Wait;
 }
 
-/** An active fault, as the code that makes it happen sees it. */
+/** An active fault, for the code that makes it happen. */
 export interface OrderedFault extends Occurrence {
   id: string;
   fault: FaultName;
-  /** undefined: of every box. */
+  /** undefined: all boxes. */
   box: string | undefined;
   /** Aborted when the fault ends. */
   over: AbortSignal;
   /** Calls `work` when the fault ends; at once if it has ended. */
   onEnd(work: () => void): void;
-  /** Whether it happens now; if so it is counted and logged. */
+  /** Whether the fault happens now. If so, it is counted and logged. */
   happens(boxes?: readonly string[]): boolean;
   listed(): StandingFault;
 }
@@ -48,7 +48,7 @@ interface ActiveFault {
   seconds: number | undefined;
   happened: number;
   timesMax: number;
-  /** Delays of it that are not over. */
+  /** Delays by this fault that have not ended. */
   delaysOpen: number;
   random: Random;
   over: AbortController;
@@ -64,20 +64,20 @@ export interface ActiveFaultsDeps {
 
 /**
  * The active faults of this gateway, in memory only: a restart ends them (PROTOCOL.md, clauses FLT-2 to FLT-4). A fault
- * that has happened as often as ordered stays active until all its delays are over (clause FLT-11).
+ * that has happened as often as ordered stays active until all its delays have ended (clause FLT-11).
  */
 export class ActiveFaults {
   readonly #deps: ActiveFaultsDeps;
-  readonly #standing = new Map<string, ActiveFault>();
-  readonly #heldBack: DelayQueue;
+  readonly #active = new Map<string, ActiveFault>();
+  readonly #delays: DelayQueue;
 
   constructor(deps: ActiveFaultsDeps) {
     this.#deps = deps;
-    this.#heldBack = new DelayQueue(deps.clock);
+    this.#delays = new DelayQueue(deps.clock);
   }
 
   get size(): number {
-    return this.#standing.size;
+    return this.#active.size;
   }
 
   order(order: FaultOrder): OrderedFault {
@@ -85,7 +85,7 @@ export class ActiveFaults {
     const { timing, seconds: usual } = faultKind(order.fault);
     const lastsSeconds =
       timing === 'late' ? undefined : (order.seconds ?? (order.times === undefined ? usual : undefined));
-    const standing: ActiveFault = {
+    const active: ActiveFault = {
       id: random.uuid(),
       order,
       seconds: order.seconds ?? usual,
@@ -95,8 +95,8 @@ export class ActiveFaults {
       random: seededRandom(order.seed ?? 0),
       over: new AbortController(),
     };
-    const { id, over } = standing;
-    this.#standing.set(id, standing);
+    const { id, over } = active;
+    this.#active.set(id, active);
     if (lastsSeconds !== undefined) void clock.sleep(lastsSeconds * 1000, over.signal).then(() => this.end(id));
     log.info('fault-ordered', { fault: order.fault, id, box: order.box, content: order.content });
     changed();
@@ -109,100 +109,100 @@ export class ActiveFaults {
         if (over.signal.aborted) work();
         else over.signal.addEventListener('abort', work, { once: true });
       },
-      seconds: standing.seconds,
-      fraction: standing.random.fraction,
+      seconds: active.seconds,
+      fraction: active.random.fraction,
       happens: (boxes = []) => {
-        if (over.signal.aborted || !this.#happens(standing, boxes)) return false;
-        this.#endIfDone(standing);
+        if (over.signal.aborted || !this.#happens(active, boxes)) return false;
+        this.#endIfDone(active);
         return true;
       },
-      listed: () => told(standing),
+      listed: () => listedOf(active),
     };
   }
 
-  /** The oldest active fault that is ordered for this and happens now; it is counted. */
+  /** The oldest active fault of this kind that happens to this now. It is counted. */
   take(fault: FaultName, subject: Subject): Occurrence | undefined {
-    const standing = this.#happening(fault, subject);
-    if (standing === undefined) return undefined;
-    this.#endIfDone(standing);
-    return { seconds: standing.seconds, fraction: standing.random.fraction };
+    const active = this.#happening(fault, subject);
+    if (active === undefined) return undefined;
+    this.#endIfDone(active);
+    return { seconds: active.seconds, fraction: active.random.fraction };
   }
 
-  /** As `take`, for a fault that then delays something. */
+  /** As `take`, for a fault that delays something. */
   delay(fault: FaultName, subject: Subject): DelayedOccurrence | undefined {
-    const standing = this.#happening(fault, subject);
-    if (standing === undefined) return undefined;
-    standing.delaysOpen += 1;
-    const held = this.#heldBack.add(standing, () => {
-      standing.delaysOpen -= 1;
-      this.#endIfDone(standing);
+    const active = this.#happening(fault, subject);
+    if (active === undefined) return undefined;
+    active.delaysOpen += 1;
+    const delayed = this.#delays.add(active, () => {
+      active.delaysOpen -= 1;
+      this.#endIfDone(active);
     });
-    return { seconds: standing.seconds, fraction: standing.random.fraction, delayed: held };
+    return { seconds: active.seconds, fraction: active.random.fraction, delayed };
   }
 
-  /** A delay by a content, without an active fault. */
+  /** A delay that was ordered by a content, without an active fault. */
   delayByContent(): Wait {
-    return this.#heldBack.add(undefined, () => undefined);
+    return this.#delays.add(undefined, () => undefined);
   }
 
   list(): StandingFault[] {
-    return [...this.#standing.values()].map(told);
+    return [...this.#active.values()].map(listedOf);
   }
 
-  /** Whether such a fault was active. */
+  /** Ends a fault and its delays. Returns whether it was active. */
   end(id: string): boolean {
-    const standing = this.#standing.get(id);
-    if (standing === undefined) return false;
-    this.#end(standing);
-    this.#heldBack.release(standing);
+    const active = this.#active.get(id);
+    if (active === undefined) return false;
+    this.#end(active);
+    this.#delays.release(active);
     return true;
   }
 
-  /** Delays by contents end too. */
+  /** Ends all faults and delays, also delays ordered by contents. */
   endAll(): void {
-    for (const standing of [...this.#standing.values()]) this.#end(standing);
-    this.#heldBack.releaseAll();
+    for (const active of [...this.#active.values()]) this.#end(active);
+    this.#delays.releaseAll();
   }
 
-  /** Ends all faults and drops what is delayed: the gateway is stopping. */
+  /** Ends all faults, and drops everything delayed: the gateway is stopping. */
   close(): void {
-    this.#heldBack.close();
+    this.#delays.close();
     this.endAll();
   }
 
-  #end(standing: ActiveFault): void {
-    const { id, order, happened, over } = standing;
-    if (!this.#standing.delete(id)) return;
+  #end(active: ActiveFault): void {
+    const { id, order, happened, over } = active;
+    if (!this.#active.delete(id)) return;
     over.abort();
     this.#deps.log.info('fault-ended', { fault: order.fault, id, happened });
     this.#deps.changed();
   }
 
-  #endIfDone(standing: ActiveFault): void {
-    if (standing.happened >= standing.timesMax && standing.delaysOpen === 0) this.#end(standing);
+  #endIfDone(active: ActiveFault): void {
+    if (active.happened >= active.timesMax && active.delaysOpen === 0) this.#end(active);
   }
 
   #happening(fault: FaultName, { boxes, content }: Subject): ActiveFault | undefined {
-    for (const standing of this.#standing.values()) {
-      const { order } = standing;
+    for (const active of this.#active.values()) {
+      const { order } = active;
       if (order.fault !== fault) continue;
       if (order.box !== undefined && !boxes.includes(order.box)) continue;
       if (order.content !== undefined && order.content !== content) continue;
-      if (this.#happens(standing, boxes)) return standing;
+      if (this.#happens(active, boxes)) return active;
     }
     return undefined;
   }
 
-  #happens(standing: ActiveFault, boxes: readonly string[]): boolean {
-    const { id, order, random, timesMax } = standing;
-    if (standing.happened >= timesMax || random.fraction() >= (order.chance ?? 1)) return false;
-    standing.happened += 1;
+  #happens(active: ActiveFault, boxes: readonly string[]): boolean {
+    const { id, order, random, timesMax } = active;
+    if (active.happened >= timesMax || random.fraction() >= (order.chance ?? 1)) return false;
+    active.happened += 1;
     this.#deps.log.warn('fault', { fault: order.fault, id, boxes: boxes.join(' ') });
     this.#deps.changed();
     return true;
   }
 }
 
-function told({ id, order, happened }: ActiveFault): StandingFault {
+function listedOf({ id, order, happened }: ActiveFault): StandingFault {
   return { ...order, id, happened };
 }

@@ -7,7 +7,7 @@ import type { BrokerLogin } from '../boxes/broker-rights.ts';
 import type { OrderedFault } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 
-/** Between attempts to start where another program has taken the port meanwhile. */
+/** Wait between attempts to start when another program has taken the port. */
 const RESTART_WAIT_MS = 1_000;
 
 export interface KillableDeps {
@@ -16,7 +16,7 @@ export interface KillableDeps {
   log: Logger;
 }
 
-/** Starts a broker that the fault broker-killed ends and starts anew, at the same port and for the same logins. */
+/** Starts a broker that the fault broker-killed can stop. It restarts at the same port with the same logins. */
 export async function startKillable(
   at: BrokerListener,
   start: (at: BrokerListener, login?: BrokerLogin) => Promise<EmbeddedBroker>,
@@ -64,10 +64,10 @@ export async function startKillable(
   };
 }
 
-/** A connection that ends as soon as it is made. */
+/** A connection that ends at once. */
 function deadEnd(): Duplex {
   const [ours] = duplexPair();
-  // The end of its other half alone would leave it open, and whoever connects would wait for a timeout.
+  // Destroying only the other half would leave this one open, and its user would wait for a timeout.
   ours.destroy();
   return ours;
 }

@@ -9,10 +9,10 @@ import type { DelayedOccurrence, Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 import type { LatePayments } from './payment-faults.ts';
 
-/** Longest wait of a callback for the next one to its partner. */
+/** Longest time that a callback waits for the next one to its partner. */
 const NEXT_TIMEOUT_MS = 30_000;
 
-/** Answers that replace the partner's own. */
+/** Answers that replace the answer of the partner. */
 const ANSWERS: readonly (readonly [fault: FaultName, answer: Answer])[] = [
   ['partner-500', { status: 500, body: '', cut: false }],
   ['partner-201', { status: 201, body: '', cut: false }],
@@ -24,22 +24,22 @@ export interface CallbackFaultsDeps {
   latePayments: LatePayments;
   directory: Directory;
   log: Logger;
-  /** Makes one further attempt of a callback. */
+  /** Makes one more attempt of a callback. */
   resendCallback: (callbackId: string) => Promise<unknown>;
 }
 
-/** Attempts of callbacks with the faults of this place: the partner gets every POST (PROTOCOL.md, clause FLT-8). */
+/** Adds the faults of callbacks to attempts. The partner still gets every POST (PROTOCOL.md, clause FLT-8). */
 export function withCallbackFaults(make: MakeAttempt, deps: CallbackFaultsDeps): MakeAttempt {
   const { faults, log, resendCallback, latePayments, directory } = deps;
   const swapped = new Swapped();
   return async (to, how, stop) => {
-    const told = toldIn(to.body);
-    const subject = { boxes: boxesOf(told, directory), content: told?.content };
+    const payment = paymentIn(to.body);
+    const subject = { boxes: boxesOf(payment, directory), content: payment?.content };
     const isFirst = to.tries === 0 && !to.byHand;
     const late = isFirst ? faults.delay('sync-late', subject) : undefined;
     await Promise.all([
       late?.delayed((late.seconds ?? 0) * 1000, stop),
-      told && latePayments.until({ ...told, bankAccount: told.bankaccount }),
+      payment && latePayments.until({ ...payment, bankAccount: payment.bankaccount }),
     ]);
     if (isFirst) await swapped.wait(to.url, () => faults.delay('sync-swapped', subject), stop);
     const overtake = swapped.overtaken(to.url);
@@ -55,47 +55,47 @@ export function withCallbackFaults(make: MakeAttempt, deps: CallbackFaultsDeps):
   };
 }
 
-/** Attempts that wait for the next one to their URL, at most one for each URL. */
+/** Attempts that wait for the next one to the same URL; at most one per URL. */
 class Swapped {
   readonly #waiting = new Map<string, AbortController>();
 
-  async wait(url: string, hold: () => DelayedOccurrence | undefined, stop: AbortSignal): Promise<void> {
-    const holding = this.#waiting.has(url) ? undefined : hold();
-    if (holding === undefined) return;
+  async wait(url: string, delay: () => DelayedOccurrence | undefined, stop: AbortSignal): Promise<void> {
+    const fault = this.#waiting.has(url) ? undefined : delay();
+    if (fault === undefined) return;
     const next = new AbortController();
     this.#waiting.set(url, next);
-    await holding.delayed(NEXT_TIMEOUT_MS, AbortSignal.any([stop, next.signal]));
+    await fault.delayed(NEXT_TIMEOUT_MS, AbortSignal.any([stop, next.signal]));
     this.#waiting.delete(url);
   }
 
-  /** Returns what to call after an attempt that begins now. */
+  /** Returns a function to call after an attempt that begins now: it releases the waiting one. */
   overtaken(url: string): () => void {
     const waiting = this.#waiting.get(url);
     return () => waiting?.abort();
   }
 }
 
-/** Posts as `post` does; the partner's answer to the callback may be replaced. */
+/** A `Post` whose answer to the callback may be replaced by a fault. */
 function answered(to: CallbackRequest, post: Post, faults: Faults, subject: Subject): Post {
   return async (url, headers, body, signal) => {
     const answer = await post(url, headers, body, signal);
-    // The request for a token is not concerned.
+    // The request for a token has no faults.
     if (body !== to.body) return answer;
     await faults.delay('partner-never', subject)?.delayed(Number.POSITIVE_INFINITY, signal);
-    // The attempt was stopped during the wait. A fault that ended meanwhile lets the answer through.
+    // The attempt may have been stopped during the delay. If only the fault has ended, the answer passes.
     signal.throwIfAborted();
     return ANSWERS.find(([fault]) => faults.take(fault, subject) !== undefined)?.[1] ?? answer;
   };
 }
 
-/** The payment in a callback; undefined if it cannot be read, which does not stop the callback. */
-function toldIn(body: string): TransactionSync | undefined {
+/** The payment in a callback; undefined if it cannot be read: the callback is sent all the same. */
+function paymentIn(body: string): TransactionSync | undefined {
   const json = parseJson(Buffer.from(body));
   return json.ok ? transactionSync.safeParse(json.value).data : undefined;
 }
 
-function boxesOf(told: TransactionSync | undefined, directory: Directory): string[] {
-  if (told === undefined) return [];
-  const { terminalCode, bankaccount } = told;
+function boxesOf(payment: TransactionSync | undefined, directory: Directory): string[] {
+  if (payment === undefined) return [];
+  const { terminalCode, bankaccount } = payment;
   return terminalCode === '' ? directory.boxesOf(bankaccount).map((it) => it.terminalCode) : [terminalCode];
 }

@@ -3,7 +3,7 @@ import type { Faults } from './faults.ts';
 
 const AHEAD_MS = 2 * 3_600_000;
 
-/** A clock whose calendar can be set; durations stay as they are. */
+/** A clock whose calendar can be set ahead. Durations do not change. */
 export class SettableClock implements Clock {
   readonly #clock: Clock;
   #aheadMs = 0;
@@ -24,22 +24,22 @@ export class SettableClock implements Clock {
     return this.#clock.sleep(ms, signal);
   }
 
-  /** Sets the calendar ahead of the real one by this much. */
+  /** Sets the calendar ahead of the real one by `ms`. */
   setAhead(ms: number): void {
     this.#aheadMs = ms;
   }
 }
 
-/** Lets the fault clock-skew set the clock (PROTOCOL.md, clause FLT-9). */
+/** Connects the fault clock-skew with the clock (PROTOCOL.md, clause FLT-9). */
 export function skewByFault(clock: SettableClock, faults: Faults): void {
-  let standing = 0;
+  let active = 0;
   faults.onOrder('clock-skew', {
     begin: (ordered) => {
-      standing += 1;
+      active += 1;
       clock.setAhead(AHEAD_MS);
       ordered.onEnd(() => {
-        standing -= 1;
-        if (standing === 0) clock.setAhead(0);
+        active -= 1;
+        if (active === 0) clock.setAhead(0);
       });
     },
   });

@@ -1,19 +1,25 @@
 import type { Clock } from '../../lib/clock.ts';
 
-/** Delays at a time; one more releases the oldest at once. */
+/** Simultaneous delays. One more releases the oldest at once. */
 const DELAYED_MAX = 10_000;
 
-/** Settles after `ms`, or as soon as `stop` aborts or it is released. Whether to go on; false when it is dropped. */
+/**
+ * Waits for `ms`, until `stop` aborts, or until the delay is released. Returns false if the delayed thing must be
+ * dropped.
+ */
 export type Wait = (ms: number, stop?: AbortSignal) => Promise<boolean>;
 
 interface Delayed {
-  /** The fault that delays; undefined for a delay by a content. */
+  /** The fault that delays; undefined for a delay ordered by a content. */
   fault: object | undefined;
   over: AbortController;
   gone: () => void;
 }
 
-/** What faults delay. What is released together goes on in the order in which it came (PROTOCOL.md, clause FLT-11). */
+/**
+ * Things that faults delay. If several are released together, they continue in the order in which they came
+ * (PROTOCOL.md, clause FLT-11).
+ */
 export class DelayQueue {
   readonly #clock: Clock;
   readonly #delays = new Set<Delayed>();
@@ -23,7 +29,7 @@ export class DelayQueue {
     this.#clock = clock;
   }
 
-  /** Begins a delay; `gone` is called once it is over. */
+  /** Begins a delay; `gone` is called when it ends. */
   add(fault: object | undefined, gone: () => void): Wait {
     const delay: Delayed = { fault, over: new AbortController(), gone };
     const [oldest] = this.#delays;
@@ -38,7 +44,7 @@ export class DelayQueue {
     };
   }
 
-  /** Releases what a fault delays. */
+  /** Ends the delays by this fault. */
   release(fault: object): void {
     for (const delay of this.#delays) if (delay.fault === fault) this.#release(delay);
   }
@@ -47,7 +53,7 @@ export class DelayQueue {
     for (const delay of this.#delays) this.#release(delay);
   }
 
-  /** Ends every delay, later ones too; what was delayed is dropped. */
+  /** Ends every delay, later ones too. Everything delayed is dropped. */
   close(): void {
     this.#isClosed = true;
     this.releaseAll();

@@ -11,12 +11,12 @@ import type { FaultOrders } from '../fault-orders.ts';
 import type { ReceivePayment, ReceivePaymentDeps } from '../service/receive-payment.ts';
 import type { PushHub } from '../service/service.ts';
 
-/** The hub as the transports of boxes use it. */
+/** The hub, as the transports use it. */
 export type BoxHub = Pick<Hub, 'session' | 'receive' | 'disconnected'>;
 
 /**
- * The edges between the parts of a gateway. Each method gets a part and returns the one to use in its place, so that
- * faults can be injected without a part that knows of them. The composition root applies them.
+ * The edges between the parts of a gateway. Each method gets a part and returns the one to use in its place. So faults
+ * can be injected, and no part knows of them. The composition root applies them.
  */
 export interface Edges {
   clock: Clock;
@@ -35,15 +35,15 @@ export interface Edges {
     at: BrokerListener,
     start: (at: BrokerListener, login?: BrokerLogin) => Promise<EmbeddedBroker>,
   ): Promise<EmbeddedBroker>;
-  /** A box has opened a connection to the embedded broker. */
+  /** Called when a box has connected to the embedded broker. */
   boxConnected(terminalCode: string, socket: Socket): void;
   close(): void;
 }
 
-/** What faults need to call once the gateway is composed. */
+/** Functions that faults call after the gateway is composed. */
 export interface FaultTargets {
   /** Pays the order of a push. */
   payPush(pushId: string): Promise<unknown>;
-  /** Makes one further attempt of a callback. */
+  /** Makes one more attempt of a callback. */
   resendCallback(callbackId: string): Promise<unknown>;
 }

@@ -15,7 +15,7 @@ import { withOfflineFault } from './push-faults.ts';
 import { ExpirableTokens, serviceFaults } from './service-faults.ts';
 
 export interface FaultInjectionDeps {
-  /** Read at each call, as they are set once the gateway is composed. */
+  /** Read at each call, because it is set after the gateway is composed. */
   targets: FaultTargets;
   config: Pick<GatewayConfig, 'mqtt' | 'confirmTimeoutMs' | 'partners'>;
   directory: Directory;
@@ -25,7 +25,7 @@ export interface FaultInjectionDeps {
   log: Logger;
 }
 
-/** The edges of a sandbox, with its faults on them (PROTOCOL.md, clause FLT). */
+/** The edges of a sandbox, with faults (PROTOCOL.md, clause FLT). */
 export function injectFaults({ config, targets, ...rest }: FaultInjectionDeps): Edges {
   const clock = new SettableClock(rest.clock);
   const payPush = (pushId: string) => targets.payPush(pushId);

@@ -27,7 +27,7 @@ import {
 
 /** The effect of a fault that begins when it is ordered. */
 export interface Effect {
-  /** Why it cannot be ordered here; undefined if it can. */
+  /** Why it cannot be ordered; undefined if it can. */
   problem?(order: FaultOrder): string | undefined;
   begin(ordered: OrderedFault): void;
 }
@@ -38,22 +38,22 @@ export interface FaultsDeps {
   random: Random;
   log: Logger;
   changes: Changes;
-  /** With several partners, none may order by a content what happens to all of them. */
+  /** If there are several, no partner may order a fault that affects all of them. */
   partners: readonly unknown[];
 }
 
-/** The faults of a sandbox, by order and by magic contents (PROTOCOL.md, clause FLT). */
+/** The faults of a sandbox, ordered by admins and by magic contents (PROTOCOL.md, clause FLT). */
 export class Faults implements FaultOrders {
   readonly #deps: FaultsDeps;
-  readonly #standing: ActiveFaults;
+  readonly #active: ActiveFaults;
   readonly #effects = new Map<FaultName, Effect>();
 
   constructor(deps: FaultsDeps) {
     this.#deps = deps;
-    this.#standing = new ActiveFaults({ ...deps, changed: () => deps.changes.publish('faults') });
+    this.#active = new ActiveFaults({ ...deps, changed: () => deps.changes.publish('faults') });
   }
 
-  /** Sets what a fault does as soon as it is ordered. */
+  /** Sets the effect of a fault that begins when it is ordered. */
   onOrder(fault: FaultName, effect: Effect): void {
     this.#effects.set(fault, effect);
   }
@@ -66,8 +66,8 @@ export class Faults implements FaultOrders {
     });
   }
 
-  standing(): StandingFault[] {
-    return this.#standing.list();
+  active(): StandingFault[] {
+    return this.#active.list();
   }
 
   order(order: FaultOrder): Result<StandingFault> {
@@ -77,13 +77,16 @@ export class Faults implements FaultOrders {
     const effect = this.#effects.get(order.fault);
     const problem = problemOf(order) ?? effect?.problem?.(order);
     if (problem !== undefined) return refuse('E46', problem);
-    if (this.#standing.size >= STANDING_FAULTS_MAX) {
-      return refuse('E46', `${STANDING_FAULTS_MAX} faults stand, and no more can: end some with DELETE /_mock/faults`);
+    if (this.#active.size >= STANDING_FAULTS_MAX) {
+      return refuse(
+        'E46',
+        `${STANDING_FAULTS_MAX} faults are active, which is the limit: end some with DELETE /_mock/faults`,
+      );
     }
     const { times, ...once } = order;
     const isState = faultKind(order.fault).timing === 'state';
-    const ordered = this.#standing.order(isState ? once : order);
-    // A state happens at once or never; other faults wait for their occasion.
+    const ordered = this.#active.order(isState ? once : order);
+    // A state happens at once or never. Other faults happen at the next opportunity.
     if (isState && !ordered.happens()) this.end(ordered.id);
     else effect?.begin(ordered);
     return accept(ordered.listed());
@@ -91,47 +94,47 @@ export class Faults implements FaultOrders {
 
   /** Whether a fault may happen to a call with this body. */
   mayConcern(body: Buffer): boolean {
-    return this.#standing.size > 0 || body.includes(MAGIC_PREFIX);
+    return this.#active.size > 0 || body.includes(MAGIC_PREFIX);
   }
 
-  /** The fault, if it happens to this now: ordered, or by the content. It is counted and logged. */
+  /** The fault, ordered or by content, if it happens to this subject now. It is counted and logged. */
   take(fault: FaultName, subject: Subject): Occurrence | undefined {
-    return this.#standing.take(fault, subject) ?? this.#magic(fault, subject);
+    return this.#active.take(fault, subject) ?? this.#magic(fault, subject);
   }
 
-  /** As `take`, for a fault that then delays something (PROTOCOL.md, clause FLT-11). */
+  /** As `take`, for a fault that delays something (PROTOCOL.md, clause FLT-11). */
   delay(fault: FaultName, subject: Subject): DelayedOccurrence | undefined {
-    const standing = this.#standing.delay(fault, subject);
-    if (standing !== undefined) return standing;
+    const active = this.#active.delay(fault, subject);
+    if (active !== undefined) return active;
     const magic = this.#magic(fault, subject);
-    return magic && { ...magic, delayed: this.#standing.delayByContent() };
+    return magic && { ...magic, delayed: this.#active.delayByContent() };
   }
 
-  /** Orders the fault of its link that the content of a push names. */
+  /** Orders the link fault that the content of a push names, if any. */
   orderByContent(box: string, content: string): void {
     const fault = faultOfContent(content);
     if (fault === undefined || faultKind(fault).place !== 'link') return;
     const order = faultKind(fault).isOfAll ? { fault } : { fault, box };
-    // Repeated pushes of one partner must not fill the list of faults.
-    if (this.standing().some((it) => it.fault === fault && it.box === order.box)) return;
-    const verdict = this.#isByContent(fault)
+    // Repeated pushes must not fill the list of faults.
+    if (this.active().some((it) => it.fault === fault && it.box === order.box)) return;
+    const result = this.#isByContent(fault)
       ? this.order(order)
       : refuse('E46', `${fault} happens to every partner: an admin orders it at /_mock/faults`);
-    if (!verdict.ok) this.#deps.log.warn('fault-refused', { fault, box, reason: verdict.reason });
+    if (!result.ok) this.#deps.log.warn('fault-refused', { fault, box, reason: result.reason });
   }
 
-  /** Ends a fault and releases what it delays. Whether such a fault was active. */
+  /** Ends a fault and its delays. Returns whether it was active. */
   end(id: string): boolean {
-    return this.#standing.end(id);
+    return this.#active.end(id);
   }
 
   endAll(): void {
-    this.#standing.endAll();
+    this.#active.endAll();
   }
 
-  /** Ends all faults and drops what is delayed: the gateway is stopping. */
+  /** Ends all faults, and drops everything delayed: the gateway is stopping. */
   close(): void {
-    this.#standing.close();
+    this.#active.close();
   }
 
   #isByContent(fault: FaultName): boolean {

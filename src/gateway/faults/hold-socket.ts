@@ -1,14 +1,14 @@
 import type { Socket } from 'node:net';
 
 /**
- * Lets nothing through a socket either way, its end neither, until the returned function is called (PROTOCOL.md, clause
- * FLT-9). Its owner goes on as ever: it may write, resume or destroy the socket, which has its effect at the release.
+ * Blocks a socket in both directions, including its end, until the returned function is called (PROTOCOL.md, clause
+ * FLT-9). Its owner may write, resume or destroy it meanwhile: that takes effect at the release.
  */
 export function holdSocket(socket: Socket): () => void {
   let isDestroyed = false;
   socket.cork();
   socket.pause();
-  // Own properties hide the methods of the class until the release.
+  // Own properties hide the methods of the class until then.
   const held = {
     resume: () => socket,
     uncork: () => undefined,

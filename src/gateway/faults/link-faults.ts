@@ -10,30 +10,32 @@ import type { BoxHub } from './edges.ts';
 import { holdSocket } from './hold-socket.ts';
 import { FaultyConnection, type PushFaultsDeps } from './push-faults.ts';
 
-/** From a welcome to the next ordered cut, so that the box has registered. */
+/** Time from a welcome to the next ordered cut, so that the box has registered. */
 const CUT_AFTER_MS = 1_000;
 /** Longest delay of a message on a slow link. */
 const SLOW_MAX_MS = 1_000;
 
-/** Held sockets of one box; one more ends the oldest, which its box has given up long before. */
+/** Held sockets of one box. One more ends the oldest, which its box has given up by then. */
 const HELD_SOCKETS_MAX = 16;
 
 export interface LinkFaultsDeps extends PushFaultsDeps {
   clock: Clock;
-  /** Whether boxes on MQTT are connected to a foreign broker, whose connections the gateway cannot reach. */
+  /** Whether boxes on MQTT use an external broker, whose connections the gateway cannot reach. */
   isBrokerForeign: boolean;
 }
 
-/** Faults of the connections to boxes (PROTOCOL.md, clauses FLT-6 and FLT-9). Without an active fault all passes. */
+/**
+ * Faults of the connections to boxes (PROTOCOL.md, clauses FLT-6 and FLT-9). Without an active fault nothing changes.
+ */
 export class LinkFaults {
   readonly #deps: LinkFaultsDeps;
   /** Sockets of the connected boxes. */
   readonly #sockets = new Map<string, Set<Socket>>();
   readonly #cuts = new Set<OrderedFault>();
   readonly #holds = new Set<OrderedFault>();
-  /** By box, what releases each held socket, oldest first; also when the gateway has ended it. */
+  /** Functions that release held sockets, by box, oldest first; also of sockets that the gateway has ended. */
   readonly #held = new Map<string, Map<Socket, () => void>>();
-  /** By box and direction, settles once the last message has passed. */
+  /** By box and direction; settles once the last message has passed. */
   readonly #last = new Map<string, Promise<void>>();
 
   constructor(deps: LinkFaultsDeps) {
@@ -43,7 +45,7 @@ export class LinkFaults {
     deps.faults.onOrder('half-open', { problem, begin: (ordered) => this.#beginHold(ordered) });
   }
 
-  /** Connections with the faults of pushes and of the link. */
+  /** Adds the faults of pushes and of links to connections. */
   connect(connect: Connect): Connect {
     return (terminalCode, socket) => {
       const connection = connect(terminalCode, this.#sendingTwice(terminalCode, socket));
@@ -51,7 +53,7 @@ export class LinkFaults {
     };
   }
 
-  /** The hub, which hears what boxes send as late as their links deliver it, and of a loss after all messages. */
+  /** Delays messages of boxes as their links do. A disconnection comes after all messages. */
   hub(hub: BoxHub): BoxHub {
     return {
       session: (terminalCode) => hub.session(terminalCode),
@@ -64,20 +66,20 @@ export class LinkFaults {
     };
   }
 
-  /** Has requests of boxes wait while their links are held, and knows the sockets of their streams. */
+  /** Delays requests of boxes while their links are held, and registers the sockets of their streams. */
   hookBoxRoutes(scope: FastifyInstance): void {
     scope.addHook('preHandler', async (request, reply) => {
       const { username: terminalCode = '' } = basicCredentials(request) ?? {};
       const { socket } = request.raw;
       await this.passable(terminalCode, socket);
-      // Whoever has given up meanwhile has sent nothing.
+      // A client that has gone meanwhile must count as having sent nothing.
       if (socket.destroyed) return reply.hijack();
       if (pathOf(request) === BOX_PATHS.stream) reply.raw.once('close', this.connected(terminalCode, socket));
       return undefined;
     });
   }
 
-  /** A box is connected over this socket, until the returned function is called. */
+  /** Registers the socket of a box, until the returned function is called. */
   connected(terminalCode: string, socket: Socket): () => void {
     const own = this.#sockets.get(terminalCode) ?? new Set();
     this.#sockets.set(terminalCode, own.add(socket));
@@ -112,7 +114,7 @@ export class LinkFaults {
     };
   }
 
-  /** Settles once the link of the box is not held, or the socket is gone. */
+  /** Settles once the link of the box is not held, or the socket is closed. */
   async passable(terminalCode: string, socket: Socket): Promise<void> {
     for (;;) {
       const hold = this.#holdOf(terminalCode);
@@ -140,7 +142,7 @@ export class LinkFaults {
     this.#cut(ordered);
   }
 
-  /** Cuts what is connected; without a connection the fault waits for one. */
+  /** Cuts the connected boxes. Without a connection the fault waits for one. */
   #cut(ordered: OrderedFault): void {
     const boxes = [...this.#sockets.keys()].filter((it) => isOf(ordered, it));
     if (boxes.length === 0 || !ordered.happens(boxes)) return;
@@ -183,7 +185,7 @@ export class LinkFaults {
     return [...this.#holds].find((it) => isOf(it, terminalCode));
   }
 
-  /** Does the work of each direction in order; a message on a slow link is delayed. */
+  /** Runs the work of each direction in order. A message on a slow link is delayed. */
   #pass(direction: string, terminalCode: string, work: () => void, isMessage = true): void {
     const slow = isMessage ? this.#deps.faults.delay('link-slow', { boxes: [terminalCode] }) : undefined;
     const before = this.#last.get(direction);

@@ -10,26 +10,26 @@ import type { Faults } from './faults.ts';
 
 const OTHER_VND = 1_000;
 
-/** A content that no order has asked for. */
+/** A content that no order has. */
 export const OTHER_CONTENT = 'ANOTHER CONTENT';
 
-/** A legal amount in đồng that differs from this one. */
+/** A valid amount in đồng that differs from `amount`. */
 export function otherAmount(amount: number): number {
   return amount > OTHER_VND ? amount - OTHER_VND : amount + OTHER_VND;
 }
 
-/** What a payment and its callback have in common, before either has an id. */
+/** Fields that a payment and its callback share before either has an id. */
 interface PaymentKey {
   bankAccount: string;
   content: string;
   amount: number;
 }
 
-/** Payments that are reported late, to boxes and partner. Another payment of the same money meanwhile is late too. */
+/** Payments that are reported late, to boxes and partner. Another payment with these fields is then late too. */
 export class LatePayments {
   readonly #over = new Map<string, Promise<unknown>>();
 
-  /** The partner must not hear of it before `over` settles. */
+  /** The partner must not get the callback before `over` settles. */
   add(payment: PaymentKey, over: Promise<unknown>): void {
     const key = keyOf(payment);
     this.#over.set(key, over);
@@ -38,7 +38,7 @@ export class LatePayments {
     });
   }
 
-  /** Settles when the partner may hear of it; undefined if it may at once. */
+  /** Settles when the callback may be sent; undefined if it may be sent at once. */
   until(payment: PaymentKey): Promise<unknown> | undefined {
     return this.#over.get(keyOf(payment));
   }
@@ -48,7 +48,9 @@ function keyOf({ bankAccount, content, amount }: PaymentKey): string {
   return JSON.stringify([bankAccount, content, amount]);
 }
 
-/** Payments with the faults of this place: each is stored and reported once, with its changes (PROTOCOL.md, clause FLT-7). */
+/**
+ * Adds the faults of payments. Each payment is stored and reported once, with its changes (PROTOCOL.md, clause FLT-7).
+ */
 export function withPaymentFaults(
   deps: ReceivePaymentDeps & { faults: Faults; latePayments: LatePayments },
 ): ReceivePayment {
@@ -73,14 +75,14 @@ export function withPaymentFaults(
   };
 }
 
-/** Money that differs from what was asked for pays whatever it fits. */
+/** Money that differs from the request pays any order that it fits. */
 function withMoney({ money, bankCode }: IncomingMoney, change: Partial<IncomingMoney['money']>): IncomingMoney {
   const { partner, bank_account, content, amount, trans_type } = money;
   const other = { partner, bank_account, content, amount, trans_type, ...change };
   return { money: other, bankCode, pays: other };
 }
 
-/** To another account of the same partner; where there is none, to no order. */
+/** Moves a payment to another account of its partner. If there is none, it pays no order. */
 function toOtherAccount(incoming: IncomingMoney, directory: Directory): IncomingMoney {
   const { partner, bank_account } = incoming.money;
   const other = directory.partner(partner)?.accounts.find((it) => it !== bank_account);
@@ -89,7 +91,7 @@ function toOtherAccount(incoming: IncomingMoney, directory: Directory): Incoming
   return { ...withMoney(incoming, { bank_account: account.bankAccount }), bankCode: account.bankCode };
 }
 
-/** Boxes and the partner hear of it late; after a restart they hear of it from the store. */
+/** Reports payments to boxes and partner only after `over`. After a restart they get them from the store. */
 function reportingAfter(over: Promise<unknown>, deps: ReceivePaymentDeps): ReceivePaymentDeps {
   const { hub, dispatcher } = deps;
   const later = (report: () => void) => void over.then(report);

@@ -13,29 +13,31 @@ import { OTHER_CONTENT, otherAmount } from './payment-faults.ts';
 
 const QR_CHANGES: readonly (readonly [fault: FaultName, change: (qr: VietQr) => VietQr])[] = [
   ['qr-amount', (qr) => ({ ...qr, amount: otherAmount(qr.amount ?? 0) })],
-  // The other purpose leaves no room for what else a QR may say.
+  // The other fields of the QR are removed: there would be no room for them.
   [
     'qr-content',
     ({ bill: _, reference: _reference, terminal: _terminal, ...qr }) => ({ ...qr, purpose: OTHER_CONTENT }),
   ],
-  // Another account, as a typing error makes it.
+  // Another account, as after a typing error.
   ['qr-account', (qr) => ({ ...qr, account: `${qr.account.slice(0, -1)}${qr.account.endsWith('0') ? '1' : '0'}` })],
 ];
 
-/** A swapped push waits for the next message for this many deadlines; its withdrawal comes before that. */
+/** Deadlines that a swapped push waits for the next message. Its withdrawal comes earlier. */
 const SWAPPED_DEADLINES = 2;
 
 export interface PushFaultsDeps {
   faults: Faults;
   random: Random;
   log: Logger;
-  /** How long a push waits for its confirmation, in milliseconds. */
+  /** Time that a push waits for its confirmation, in milliseconds. */
   confirmTimeoutMs: number;
   /** Pays the order of a push. */
   payPush: (pushId: string) => Promise<unknown>;
 }
 
-/** The hub with the faults that begin with a push: of a link by its content, and an offline box (PROTOCOL.md, clause FLT-6). */
+/**
+ * Adds the faults that begin with a push: link faults by its content, and an offline box (PROTOCOL.md, clause FLT-6).
+ */
 export function withOfflineFault(hub: PushHub, faults: Faults): PushHub {
   return {
     session: (terminalCode) => hub.session(terminalCode),
@@ -51,13 +53,13 @@ export function withOfflineFault(hub: PushHub, faults: Faults): PushHub {
   };
 }
 
-/** A connection to a box with the faults of pushes on it (PROTOCOL.md, clauses FLT-6 and FLT-7). */
+/** A connection to a box with the faults of pushes (PROTOCOL.md, clauses FLT-6 and FLT-7). */
 export class FaultyConnection implements BoxConnection {
   readonly transport: BoxConnection['transport'];
   readonly #terminalCode: string;
   readonly #connection: BoxConnection;
   readonly #deps: PushFaultsDeps;
-  /** Sends the push that waits for the next message. */
+  /** Sends the swapped push that waits for the next message. */
   #sendOvertaken: (() => void) | undefined;
 
   constructor(terminalCode: string, connection: BoxConnection, deps: PushFaultsDeps) {
@@ -120,7 +122,7 @@ export class FaultyConnection implements BoxConnection {
     });
   }
 
-  /** Sends the next message before this push. Without one, the push is sent when the delay is over. */
+  /** Delays this push until the next message was sent, or until the delay ends. */
   #sendAfterNext(show: DownOf<'show'>, { delayed }: DelayedOccurrence): void {
     const sent = new AbortController();
     const send = () => {
@@ -134,7 +136,7 @@ export class FaultyConnection implements BoxConnection {
     });
   }
 
-  /** The QR of the push, or a changed one. */
+  /** The QR of the push, changed if a fault says so. */
   #qrCodeOf(show: DownOf<'show'>): string {
     const changes = QR_CHANGES.filter(([fault]) => this.#deps.faults.take(fault, this.#subjectOf(show)));
     if (changes.length === 0) return show.qrCode;

@@ -8,7 +8,7 @@ import type { Directory } from '../directory.ts';
 import type { Subject } from './active-faults.ts';
 import type { Faults } from './faults.ts';
 
-/** Tokens that are remembered as expired; the oldest expire by themselves before that. */
+/** Tokens that are remembered as expired. The oldest would expire by themselves before this limit is reached. */
 const EXPIRED_MAX = 10_000;
 
 /** Tokens that can expire before their time. */
@@ -36,7 +36,7 @@ export interface ServiceFaultsDeps {
   log: Logger;
 }
 
-/** Makes calls of partners fail once they are logged in, before anything is done (PROTOCOL.md, clause FLT-5). */
+/** Makes calls of logged-in partners fail, before they change anything (PROTOCOL.md, clause FLT-5). */
 export function serviceFaults(scope: FastifyInstance, deps: ServiceFaultsDeps): void {
   const { faults, expirable, log } = deps;
   scope.addHook('preHandler', async (request, reply) => {
@@ -54,7 +54,7 @@ export function serviceFaults(scope: FastifyInstance, deps: ServiceFaultsDeps): 
   });
 }
 
-/** The boxes and the content of a call; undefined if no fault can concern it. */
+/** Boxes and content of a call; undefined if no fault can happen to it. */
 function subjectOf({ body }: FastifyRequest, { faults, directory }: ServiceFaultsDeps): Subject | undefined {
   if (!Buffer.isBuffer(body) || !faults.mayConcern(body)) return undefined;
   const parsed = parseJson(body);

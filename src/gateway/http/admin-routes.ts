@@ -22,7 +22,7 @@ import { logAdminRequests, trafficRoutes } from './traffic-routes.ts';
 import { createViews, type Views } from './views.ts';
 
 const WATCHERS_MAX = 100;
-/** The demo's password is public, so the console may show it. For others it shows a blank. */
+/** The password of the demo is public, so the console may show it. Others are left blank. */
 const DEMO_PASSWORD = 'demo-secret';
 /** A backup may be large, and its reader slow. */
 const DOWNLOAD_TIMEOUT_MS = 600_000;
@@ -40,7 +40,7 @@ export interface AdminRoutesDeps extends Omit<CallbackRoutesDeps, 'views'> {
   baseUrl: () => string;
 }
 
-/** Routes for admins, below `/_mock`: what a mock adds to the service. Returns what ends its streams and downloads. */
+/** Routes for admins, below `/_mock`. Returns a function that ends their streams and downloads. */
 export function adminRoutes(scope: FastifyInstance, deps: AdminRoutesDeps): () => void {
   const { config, store, hub, directory, changes, clock, logins, log } = deps;
   logAdminRequests(scope, deps);
@@ -111,7 +111,7 @@ function watchRoute(scope: FastifyInstance, changes: Changes, clock: Clock): () 
   };
 }
 
-/** The store as a file, as of now (PROTOCOL.md, clause BAK-1). Returns what ends the downloads. */
+/** The store as a file (PROTOCOL.md, clause BAK-1). Returns a function that ends the downloads. */
 function backupRoute(
   scope: FastifyInstance,
   { store, clock, log }: { store: Pick<Store, 'backup'>; clock: Clock; log: Logger },

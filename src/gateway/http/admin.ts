@@ -6,13 +6,15 @@ import type { Logins } from '../access/logins.ts';
 import { answerRefusal, bearerToken, isLoggedIn } from '../access/requests.ts';
 
 export interface AdminGuardDeps {
-  /** Whoever sends it is an admin; without one every program on this machine is. */
+  /** Callers with this token are admins. If it is not set, all programs on this machine are. */
   adminToken: string | undefined;
   logins: Logins;
   log: Logger;
 }
 
-/** Opens the routes of a scope to whoever sends the admin token; without one to programs and pages of this machine. */
+/**
+ * Allows the routes of a scope only with the admin token; without a token only to programs and pages of this machine.
+ */
 export function requireAdmin(scope: FastifyInstance, { adminToken, logins, log }: AdminGuardDeps): void {
   scope.addHook('onRequest', async (request, reply) => {
     if (adminToken !== undefined) {
@@ -26,11 +28,11 @@ export function requireAdmin(scope: FastifyInstance, { adminToken, logins, log }
   });
 }
 
-/** Why a caller is not trusted as a program or page of this machine, with advice; `undefined` if it is. */
+/** Why a caller is no program or page of this machine, with advice; `undefined` if it is one. */
 function refusalReason(request: FastifyRequest): string | undefined {
   const stranger = strangerProblem(request.raw);
   if (stranger !== undefined) return `${stranger}: set adminToken, and send it as a bearer`;
-  // A page of another site can make a browser on this machine ask: across sites, or by a name that resolves to loopback.
+  // A page of another site can make a browser on this machine send requests, also to a name that resolves to loopback.
   if (!isLoopbackHost(hostnameOf(request.raw) ?? '')) return 'not by a loopback name';
   return isForeignPage(request.raw) ? 'from a page of another origin' : undefined;
 }

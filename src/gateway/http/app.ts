@@ -16,17 +16,17 @@ import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../lib/tls.ts';
 import { LIMITS } from '../../protocol/fields.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
 
-/** Boxes, partners and pages together. */
+/** Connections of boxes, partners and pages together. */
 const CONNECTIONS_MAX = 4_096;
 const PARAM_CHARS_MAX = 128;
-/** Answers that a closing server waits for. */
+/** Time that a closing server waits for its answers. */
 const ANSWER_TIMEOUT_MS = 500;
 /** Longer answers are sent one after the other. */
 const LONG_ANSWER_BYTES = 65_536;
 
 /**
- * Makes the HTTP server without routes; with a certificate and its key, PEM, over TLS only. Handlers get bodies as bytes,
- * `application/json` only and within the limit. Failures are answered by PROTOCOL.md, clause ERR.
+ * Makes the HTTP server without routes; with a certificate and its key (PEM) over TLS only. Handlers get bodies as
+ * bytes, only `application/json` within the limit. Failures are answered by PROTOCOL.md, clause ERR.
  */
 export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?: Buffer }): FastifyInstance {
   const { requestTimeout, keepAliveTimeout, maxRequestsPerSocket, ...http } = SERVER_LIMITS;
@@ -39,11 +39,11 @@ export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?
     keepAliveTimeout,
     maxRequestsPerSocket,
     forceCloseConnections: true,
-    // While the gateway ends it answers by the protocol: the boxes are offline.
+    // While the gateway closes, it still answers by the protocol: the boxes are offline.
     return503OnClosing: false,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: PARAM_CHARS_MAX },
-    // The default handler would log the whole address, with the query.
+    // The default handler would log the whole URL, with its query.
     frameworkErrors: (_error, request, reply) => {
       answerRefusal(request, reply, log, { code: 'E46', reason: 'malformed path' }, 404);
     },
@@ -67,7 +67,7 @@ export function createApp(log: Logger, clock: Clock, tls?: { cert?: Buffer; key?
   return app;
 }
 
-/** Answers bytes that are no complete request in time, and closes the connection. */
+/** Answers bytes that are no complete request, and closes the connection. */
 function answerInvalidRequest(error: Error, socket: Socket, log: Logger): void {
   const isLate = systemCodeOf(error) === 'ERR_HTTP_REQUEST_TIMEOUT';
   const reason = isLate ? 'the request did not come in time' : `not HTTP: ${reasonOf(error)}`;
@@ -79,10 +79,10 @@ function answerInvalidRequest(error: Error, socket: Socket, log: Logger): void {
   socket.destroySoon();
 }
 
-/** Guards every answer: safe headers, one legal Host, and no reader that never reads. */
+/** For every answer: sets safe headers, requires one legal Host, and limits clients that read slowly. */
 function guardAnswers(app: FastifyInstance, clock: Clock, log: Logger): void {
   app.addHook('onRequest', async (request, reply) => {
-    // On the response itself, so that streams that leave Fastify have them too.
+    // Set on the raw response, so that streams have them too.
     for (const [name, value] of Object.entries(SAFE_HEADERS)) reply.raw.setHeader(name, value ?? '');
     const { host } = request.headers;
     const isOneHost = host === undefined || hostnameOf(request.raw) !== undefined;
@@ -94,7 +94,7 @@ function guardAnswers(app: FastifyInstance, clock: Clock, log: Logger): void {
   app.addHook('onSend', async (request, reply, payload) => {
     void cutSlowReader(reply.raw, clock);
     const bytes = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;
-    // A pipelined answer has no socket yet: Node keeps it until those before it are read.
+    // A pipelined answer has no socket yet: Node waits until the earlier ones are read.
     const isFirst = reply.raw.socket !== null;
     if (bytes > LONG_ANSWER_BYTES && isFirst) await turns.next(bytes, request.socket.remoteAddress ?? '');
   });
@@ -113,7 +113,7 @@ function bodyProblem(request: FastifyRequest, status: 413 | 415): string {
   return `the body is longer than ${request.routeOptions.bodyLimit} bytes`;
 }
 
-/** 404, or 405 where another method would do (PROTOCOL.md, clause ERR-2); before any body is read. */
+/** Answers 404, or 405 if another method exists (PROTOCOL.md, clause ERR-2), before it reads the body. */
 function answerUnknownPaths(app: FastifyInstance, log: Logger): void {
   const routes: { pattern: RegExp; methods: string[] }[] = [];
   app.addHook('onRoute', ({ url, method }) => {
@@ -133,7 +133,7 @@ function answerUnknownPaths(app: FastifyInstance, log: Logger): void {
 }
 
 /**
- * Has a closing server answer the requests that it has, while it takes no more connections. It does not wait for
+ * Makes a closing server answer the requests that it has received, and accept no new connections. It does not wait for
  * requests that are still being sent.
  */
 export function answerBeforeClosing(app: FastifyInstance, clock: Clock): void {

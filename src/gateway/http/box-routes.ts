@@ -12,7 +12,7 @@ import type { Hub } from '../boxes/hub.ts';
 import type { MessageSigner } from '../boxes/message-signer.ts';
 import type { Directory } from '../directory.ts';
 
-/** Open streams of one box: the one in use and those not yet ended. One more ends another that is not in use. */
+/** Open streams of one box: the one in use and others not yet ended. One more ends one that is not in use. */
 const STREAMS_PER_BOX_MAX = 4;
 
 const sessionHeader = z.uuid();
@@ -31,26 +31,26 @@ export interface BoxRoutesDeps {
 /** The stream of one session of a box. */
 interface BoxStream {
   connection: BoxConnection;
-  /** A hello on it must answer this. */
+  /** A hello on this stream must contain it. */
   challenge: string;
   /** IP address of the box. */
   address: string;
-  /** When the box last posted a signed message, on the monotonic clock. */
+  /** Monotonic time of the last signed message that the box posted. */
   heardMs: number;
   cut(): void;
 }
 
-/** Who a request is from. */
+/** Sender of a request. */
 interface Sender {
   terminalCode: string;
   sessionId: string;
 }
 
-/** The request decoration with its sender. */
+/** Decoration of a request with its sender. */
 const SENDER = 'sender';
 const senderOf = (request: FastifyRequest) => request.getDecorator<Sender>(SENDER);
 
-/** The connection of boxes over HTTP (PROTOCOL.md, clause BOX-HTTP). Returns what ends every stream. */
+/** Boxes over HTTP (PROTOCOL.md, clause BOX-HTTP). Returns a function that ends every stream. */
 export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => void {
   const { hub, signer, clock, log } = deps;
   const streams = new BoxStreams(deps);
@@ -72,7 +72,7 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
     const stream = streams.get(sender);
     if (stream === undefined) return refuse('a post without the stream of its session', 409);
     const message = signer.verify(box, stream.challenge, Buffer.isBuffer(request.body) ? request.body : '');
-    // A box repeats a post whose connection broke before the answer: it was taken the first time.
+    // The box repeats a post when the connection broke before the answer. The first one was accepted.
     if (!message.ok && message.code === 'MESSAGE_REPLAYED') {
       log.warn('message-refused', { box, code: message.code, reason: message.reason });
       return reply.code(202).send();
@@ -83,7 +83,7 @@ export function boxRoutes(scope: FastifyInstance, deps: BoxRoutesDeps): () => vo
     }
     stream.heardMs = clock.monotonicMs();
     if (await hub.receive(box, stream.connection, message.value)) return reply.code(202).send();
-    // The hub has logged why. The box ends its session, and sends unacknowledged reports again in the next.
+    // The hub has logged the reason. The box ends its session, and sends unacknowledged reports again in the next one.
     return reply.code(503).send({ status: 'FAILED', message: 'E05' });
   });
 
@@ -150,7 +150,7 @@ class BoxStreams {
   }
 }
 
-/** Cuts a stream whose box posts nothing for too long (PROTOCOL.md, clause BOX-HTTP-3); whether it came to that. */
+/** Cuts a stream when its box posts nothing for too long (PROTOCOL.md, clause BOX-HTTP-3). Returns whether it did. */
 async function cutWhenSilent(stream: BoxStream, ended: Promise<void>, clock: Clock): Promise<boolean> {
   const over = new AbortController();
   void ended.then(() => over.abort());

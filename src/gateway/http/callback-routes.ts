@@ -15,7 +15,7 @@ const NAME_CHARS_MAX = 64;
 const callbacksQuery = listQuery.extend({ status: z.enum(['pending', 'delivered', 'failed']).optional() });
 
 const time = z.iso.datetime({ offset: true, error: 'expected a time as 2026-01-31T08:00:00Z' }).transform(Date.parse);
-/** Which callbacks are sent again; by default all that failed. */
+/** Callbacks to send again; by default all failed ones. */
 const choice = z.strictObject({
   partner: z.string().max(NAME_CHARS_MAX).optional(),
   from: time.optional(),
@@ -32,7 +32,7 @@ export interface CallbackRoutesDeps {
   log: Logger;
 }
 
-/** Callbacks to partners, in the scope of `/_mock` (PROTOCOL.md, clause SYN-5). */
+/** Routes of callbacks, below `/_mock` (PROTOCOL.md, clause SYN-5). */
 export function callbackRoutes(scope: FastifyInstance, deps: CallbackRoutesDeps): void {
   const { store, dispatcher, views, backlog, directory, log } = deps;
   const refuse = (request: FastifyRequest, reply: FastifyReply, reason: string) =>

@@ -19,7 +19,7 @@ export interface EnrolmentRoutesDeps {
   log: Logger;
 }
 
-/** For boxes without a secret (PROTOCOL.md, clauses ENR-2 to ENR-4). */
+/** Routes for boxes without a secret (PROTOCOL.md, clauses ENR-2 to ENR-4). */
 export function boxEnrolmentRoutes(scope: FastifyInstance, deps: EnrolmentRoutesDeps & { directory: Directory }): void {
   const { enrolments, directory, logins, log } = deps;
   scope.post(ENROLMENTS_PATH, { bodyLimit: REQUEST_BYTES_MAX }, async (request, reply) => {
@@ -33,7 +33,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: EnrolmentRoutes
     const { terminalCode, serialNumber } = parsed.data;
     const address = request.socket.remoteAddress ?? '';
     const known = directory.box(terminalCode)?.serialNumber;
-    // Counted for the pair: a wrong serial number must not lock the box itself out.
+    // Counted for both together: a wrong serial number must not lock out the box itself.
     const username = `${terminalCode} ${serialNumber}`;
     const verdict = logins.check({ kind: 'enrolment', username, secret: serialNumber, expected: known }, address);
     const tooMany = (retryAfterSeconds: number, reason: string) => {
@@ -54,7 +54,7 @@ export function boxEnrolmentRoutes(scope: FastifyInstance, deps: EnrolmentRoutes
   });
 }
 
-/** Lists, accepts and rejects enrolments, for admins. */
+/** Routes for admins: list, accept and reject enrolments. */
 export function adminEnrolmentRoutes(
   scope: FastifyInstance,
   deps: EnrolmentRoutesDeps & { adminToken?: string | undefined },

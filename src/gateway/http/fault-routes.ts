@@ -8,14 +8,14 @@ import { type Refusal, refuse } from '../result.ts';
 
 const ORDER_BYTES_MAX = 4_096;
 
-/** Faults that an admin orders, in the scope of `/_mock` (PROTOCOL.md, clauses FLT-1 and FLT-3). */
+/** Routes of faults, below `/_mock` (PROTOCOL.md, clauses FLT-1 and FLT-3). */
 export function faultRoutes(scope: FastifyInstance, { faults, log }: { faults: FaultOrders; log: Logger }): void {
-  /** With the reason, which helps the person at the bench and tells nothing to anybody else. */
+  /** The answer contains the reason, because only admins get it. */
   const answer = (request: FastifyRequest, reply: FastifyReply, refusal: Refusal, status = 400) => {
     logRefusal(request, log, refusal, status);
     return reply.code(status).send({ status: 'FAILED', message: refusal.code, reason: refusal.reason });
   };
-  scope.get('/faults', async () => ({ faults: faults.offered(), standing: faults.standing() }));
+  scope.get('/faults', async () => ({ faults: faults.offered(), standing: faults.active() }));
   scope.post('/faults', { bodyLimit: ORDER_BYTES_MAX }, async (request, reply) => {
     const json = readBody(request, log);
     if (!json.ok) return answer(request, reply, json);
@@ -30,6 +30,11 @@ export function faultRoutes(scope: FastifyInstance, { faults, log }: { faults: F
   });
   scope.delete<{ Params: { id: string } }>('/faults/:id', async (request, reply) => {
     if (faults.end(request.params.id)) return reply.code(204).send();
-    return answer(request, reply, refuse('E96', 'no such fault stands: GET /_mock/faults lists those that do'), 404);
+    return answer(
+      request,
+      reply,
+      refuse('E96', 'no such fault is active: GET /_mock/faults lists the active ones'),
+      404,
+    );
   });
 }

@@ -24,7 +24,7 @@ const SCHEMAS = {
   TransactionSyncReply: transactionSyncReply,
 };
 
-/** Codes of each endpoint, in the order of their clauses (PROTOCOL.md, clauses GEN-2, SND-2 and CBK-2). */
+/** Codes of each endpoint, in the order of its clause (PROTOCOL.md, clauses GEN-2, SND-2 and CBK-2). */
 const REFUSALS = {
   generate: ['E46', 'E02', 'E03', 'E10', 'E24', 'E26', 'E34', 'E35'],
   sendQr: [
@@ -37,7 +37,7 @@ const REFUSALS = {
 const ref = (name: keyof typeof SCHEMAS) => ({ $ref: `#/components/schemas/${name}` });
 const json = (name: keyof typeof SCHEMAS) => ({ 'application/json': { schema: ref(name) } });
 
-/** The OpenAPI 3.1 document of the service, from the schemas that decode its requests. */
+/** The OpenAPI 3.1 document of the service, made from the schemas that decode its requests. */
 export function openApi(baseUrl: string): object {
   return {
     openapi: '3.1.0',

@@ -36,7 +36,7 @@ export interface PageRoutesDeps {
   basePath: string;
 }
 
-/** Console, API page, and health and metrics for monitoring. */
+/** Console, API page, health and metrics. */
 export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
   const { store, metrics, health, backlog, log, basePath } = deps;
   const page = (name: string) => readFile(new URL(name, OWN), 'utf8');
@@ -50,7 +50,7 @@ export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
   scope.get('/healthz', async (_request, reply) => {
     const reason = await health.problem();
     if (reason !== undefined) return reply.code(503).send({ status: 'failed', reason });
-    // Waiting callbacks are shown, but they do not make the gateway unhealthy.
+    // Waiting callbacks are shown, but do not make the gateway unhealthy.
     const pending = await backlog();
     if (pending === undefined) return reply.code(503).send({ status: 'failed', reason: 'the store does not answer' });
     const { partners: _partners, ...callbacks } = pending;
@@ -60,7 +60,7 @@ export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
 
   for (const [path, file] of Object.entries(ASSETS)) {
     const type = path.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8';
-    // Read once: slow readers of many answers share one copy.
+    // Read once, so that many slow readers share one copy.
     let content: Promise<Buffer> | undefined;
     scope.get(path, async (_request, reply) => {
       content ??= readFile(file);
@@ -75,7 +75,7 @@ export async function pageRoutes(scope: FastifyInstance, deps: PageRoutesDeps) {
     }
     const { toString: draw } = await import('qrcode');
     const svg = await draw(qrCode, { type: 'svg', margin: 4, width: QR_SVG_WIDTH_PX, errorCorrectionLevel: 'M' });
-    // Pages of partners show the picture, and they are of other sites.
+    // Pages of partners, which are on other sites, show the picture.
     reply.header('cross-origin-resource-policy', 'cross-origin').header('cache-control', 'max-age=3600');
     return reply.type('image/svg+xml').send(svg);
   });

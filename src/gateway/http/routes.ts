@@ -14,18 +14,18 @@ export type RoutesDeps = Omit<AdminRoutesDeps, 'baseUrl' | 'faults'> &
   EnrolmentRoutesDeps &
   Pick<PageRoutesDeps, 'metrics' | 'health'> & {
     boxes: BoxRoutesDeps;
-    /** The backlog as of a moment ago, for metrics. */
+    /** The backlog, at most one second old, for metrics. */
     cachedBacklog: BacklogReader;
   };
 
-/** Where faults reach the routes. */
+/** Edges of the routes. */
 interface RouteEdges {
   faults: FaultOrders;
   partnerRoutes(scope: FastifyInstance): void;
   boxRoutes(scope: FastifyInstance): void;
 }
 
-/** Registers every route of the gateway. Returns what ends all streams. */
+/** Registers every route of the gateway. Returns a function that ends all streams. */
 export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: RoutesDeps): () => void {
   const { config, boxes, cachedBacklog } = deps;
   const { basePath } = config;
@@ -56,7 +56,7 @@ export function registerRoutes(app: FastifyInstance, edges: RouteEdges, deps: Ro
   };
 }
 
-/** Opens the port. Throws ConfigError that names the option when the address cannot be had. */
+/** Opens the port. Throws ConfigError that names the option when the address cannot be used. */
 export async function listenAt(app: FastifyInstance, { http }: GatewayConfig): Promise<void> {
   try {
     await app.listen({ host: http.host, port: http.port });
@@ -65,7 +65,7 @@ export async function listenAt(app: FastifyInstance, { http }: GatewayConfig): P
   }
 }
 
-/** Where the gateway listens, as `http://127.0.0.1:8800`. */
+/** Address of the gateway, as `http://127.0.0.1:8800`. */
 export function originAt(app: FastifyInstance, { http }: GatewayConfig): string {
   const address = app.server.address();
   const port = address === null || typeof address === 'string' ? http.port : address.port;
@@ -76,7 +76,7 @@ function schemeOf({ tls }: GatewayConfig['http']): string {
   return tls === undefined ? 'http' : 'https';
 }
 
-/** Where this caller reached the gateway, so that links in the answer work for it. */
+/** Address under which this caller reached the gateway, so that links in the answer work for it. */
 function originFor(request: FastifyRequest, app: FastifyInstance, config: GatewayConfig): string {
   const { host = '' } = request.headers;
   return /^[\w.[\]:-]{1,255}$/.test(host) ? `${schemeOf(config.http)}://${host}` : originAt(app, config);

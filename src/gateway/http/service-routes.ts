@@ -26,11 +26,11 @@ export interface ServiceRoutesDeps {
   logins: Logins;
   trafficLog: Pick<TrafficLog, 'call'>;
   log: Logger;
-  /** Where a caller reaches the gateway. */
+  /** Address under which a caller reached the gateway. */
   originOf: (request: FastifyRequest) => string;
 }
 
-/** The request decoration with the partner who is logged in; null before that. */
+/** Decoration of a request with its partner; null before the login. */
 const PARTNER = 'partner';
 
 /** The four endpoints of the payment QR service, below `{base_url}`. */
@@ -42,7 +42,7 @@ export function serviceRoutes(scope: FastifyInstance, deps: ServiceRoutesDeps): 
   scope.route({
     method: 'POST',
     url: PATHS.token,
-    // Answered before the body is read, whatever it is (PROTOCOL.md, clause TOK-3).
+    // Answered before the body is read, which is ignored (PROTOCOL.md, clause TOK-3).
     onRequest: (request, reply) => answerToken(request, reply, deps),
     handler: () => undefined,
   });

@@ -27,14 +27,14 @@ interface CallLogDeps {
   trafficLog: Pick<TrafficLog, 'call'>;
 }
 
-/** Logs what admins have changed; not what they read, nor what strangers tried. */
+/** Logs changes by admins; not their reads, nor refused logins. */
 export function logAdminRequests(scope: FastifyInstance, deps: CallLogDeps): void {
   logCalls(scope, '', deps, (request, status) => (request.method === 'GET' || status === 401 ? undefined : null));
 }
 
 /**
- * Logs the calls of a scope with their answers, their paths without `prefix`. `byWhom` gives the partner who is logged
- * in, null for anybody else, undefined for what is not to be logged.
+ * Writes the calls of a scope into the traffic log, their paths without `prefix`. `byWhom` returns the partner who is
+ * logged in, null for another caller, or undefined for a call that is not logged.
  */
 export function logCalls(
   scope: FastifyInstance,

@@ -10,17 +10,17 @@ import type { Store } from '../../store/store.ts';
 import type { Hub } from '../boxes/hub.ts';
 import type { Directory } from '../directory.ts';
 
-/** In a list each callback has the newest of its attempts; alone it has more. */
+/** Newest attempts of a callback in a list, and of one that is asked for alone. */
 const ATTEMPTS_IN_LIST_MAX = 20;
 const ATTEMPTS_ALONE_MAX = 1000;
 
-/** What `/_mock` tells of the gateway, as JSON. Times are ISO 8601 in UTC. */
+/** JSON of the lists below `/_mock`. Times are ISO 8601 in UTC. */
 export interface Views {
   boxes(): object[];
   box(terminalCode: string): object | undefined;
   orders(limit: number, before?: string): Promise<object[]>;
   payments(limit: number, before?: string): Promise<object[]>;
-  /** With the newest of their attempts. */
+  /** With their newest attempts. */
   callbacks(limit: number, before?: string, status?: CallbackStatus): Promise<object[]>;
   callback(row: CallbackRow): Promise<object>;
 }
@@ -34,7 +34,7 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
       terminalCode,
       serialNumber: box.serialNumber,
       account: directory.accountOf(box),
-      /** Without one it waits to be enrolled. */
+      /** A box without a secret waits for enrolment. */
       hasSecret: box.secret !== undefined,
       online: session !== undefined,
       transport: session?.connection.transport ?? null,
@@ -67,10 +67,10 @@ export function createViews(store: Store, hub: Hub, directory: Directory): Views
           .filter((it) => it.payment_id === row.id)
           .map((it) => ({
             terminalCode: it.terminal_code,
-            /** Since when it is to be told. */
+            /** Time from which the box must announce it. */
             since: time(it.created_at_ms),
             online: hub.session(it.terminal_code) !== undefined,
-            /** A box that was taken out of the configuration reports nothing any more. */
+            /** A box that was removed from the configuration reports nothing any more. */
             registered: directory.box(it.terminal_code) !== undefined,
             toldAt: time(it.told_at_ms),
             reportedAt: time(it.reported_at_ms),
@@ -150,7 +150,7 @@ function callbackView(row: CallbackRow, attempts: AttemptRow[]): object {
     warning: row.warning,
     createdAt: time(row.created_at_ms),
     nextAttemptAt: row.status === 'pending' ? time(row.next_at_ms) : null,
-    /** Of all that were made; `attempts` has the newest. */
+    /** Count of all attempts; `attempts` has the newest ones. */
     attemptCount: own.at(-1)?.seq ?? 0,
     attempts: own.map((it) => ({
       id: it.id,

@@ -1,6 +1,6 @@
 import { $, el, notice } from './elements.js';
 
-/** The whole loop as commands to copy. */
+/** Shows the whole flow as commands to copy. */
 export function curls({ baseUrl, partner, account, box }) {
   $('base').textContent = baseUrl;
   const user = partner?.username ?? 'PARTNER';

@@ -225,7 +225,7 @@ const COUNTS = {
 };
 
 const asked = new Map();
-/** Draws a list again, once for several changes at the same time. */
+/** Draws a list again; only once for several simultaneous changes. */
 function refresh(topic) {
   if (asked.has(topic)) return;
   asked.set(

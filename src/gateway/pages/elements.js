@@ -1,6 +1,6 @@
 export const $ = (id) => document.getElementById(id);
 
-/** Makes an element. Text stays text, never HTML: payers write some of it. */
+/** Makes an element. Text is never parsed as HTML, because payers write some of it. */
 export function el(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {

@@ -1,6 +1,6 @@
 import { $, el, notice, time } from './elements.js';
 
-/** The form in the QR of a box; anything else is ignored. */
+/** Fragment in the QR of a box; anything else is ignored. */
 const FRAGMENT = /^#enrol\/(VVB\d{6})\/([\dA-Za-z-]{12,14})$/;
 const ADVICE = {
   WRONG_CODE: 'no box shows this code: read it on the screen again',
@@ -9,7 +9,7 @@ const ADVICE = {
   E35: 'no box has this code',
 };
 
-/** Draws the boxes that ask to enrol; `ask` sends a request of the console. */
+/** Draws the boxes that ask to enrol; `ask` sends a request to the gateway. */
 export function enrolments(ask, asking) {
   const form = $('enrol-form');
   $('enrol').hidden = asking.length === 0 && form.elements.code.value === '';
@@ -37,7 +37,7 @@ export function enrolments(ask, asking) {
   );
 }
 
-/** Fills the form from the address, and does not send it: a person compares the code with the box and accepts. */
+/** Fills the form from the URL, but does not send it: a person must compare the code with the box. */
 export function startEnrolForm(ask) {
   const form = $('enrol-form');
   const fill = () => {

@@ -8,7 +8,7 @@ const PLACES = {
   link: 'Links of boxes',
 };
 
-/** Lists the boxes for which a fault can be ordered, and keeps the selected one. */
+/** Lists the boxes for which a fault can be ordered. Keeps the selection. */
 export function offerBoxes(boxes) {
   const select = $('fault-box');
   const chosen = select.value;
@@ -17,7 +17,7 @@ export function offerBoxes(boxes) {
   select.value = boxes.some((it) => it.terminalCode === chosen) ? chosen : '';
 }
 
-/** Draws active faults, and those that can be ordered; `ask` sends a request of the console. */
+/** Draws the active faults and the ones to order; `ask` sends a request to the gateway. */
 export function faults(ask, { faults: offered, standing }) {
   $('fault-section').hidden = offered.length === 0;
   const run = (path, options, said) => async () => {

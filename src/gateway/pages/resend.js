@@ -2,7 +2,7 @@ import { $, el, notice } from './elements.js';
 
 const ALL = '';
 
-/** Draws the backlog of callbacks, and keeps the selected partner. */
+/** Draws the backlog of callbacks. Keeps the selected partner. */
 export function drawBacklog({ waiting, failed, oldestWaitingSeconds, partners }) {
   const select = $('resend-partner');
   const chosen = select.value;
@@ -20,7 +20,7 @@ export function drawBacklog({ waiting, failed, oldestWaitingSeconds, partners })
     .join(' · ');
 }
 
-/** Starts the form that resends failed callbacks of a partner or of a time; `ask` sends a request of the console. */
+/** Starts the form that resends failed callbacks of a partner or period; `ask` sends a request to the gateway. */
 export function startResendForm(ask) {
   const form = $('resend-form');
   form.addEventListener('submit', async (event) => {

@@ -9,7 +9,9 @@ import { accept, type Result, refuse } from '../result.ts';
 
 const CONTENT = /^[A-Za-z0-9 .,\-_/:#]*$/;
 
-/** A request that may be answered: `amount` is `undefined` for a static QR, which is no order (PROTOCOL.md, clause GEN-7). */
+/**
+ * A valid request with its QR. `amount` is `undefined` for a static QR, which is no order (PROTOCOL.md, clause GEN-7).
+ */
 export interface Generated {
   request: GenerateRequest;
   bank: Bank;
@@ -18,14 +20,14 @@ export interface Generated {
   qrCode: string;
 }
 
-/** Which fields a qrType asks for beyond those of every request (PROTOCOL.md, clause GEN-1). */
+/** Fields that a qrType requires beside those of every request (PROTOCOL.md, clause GEN-1). */
 const REQUIRED_BY_TYPE = {
   0: ['amount', 'orderId', 'transType'],
   1: ['terminalCode'],
   3: ['amount', 'terminalCode', 'serviceCode'],
 } as const;
 
-/** Decides a generate request and makes its QR (PROTOCOL.md, clauses GEN-1 to GEN-6). */
+/** Checks a generate request and makes its QR (PROTOCOL.md, clauses GEN-1 to GEN-6). */
 export function generate(json: unknown, directory: Directory): Result<Generated> {
   const decoded = decodeBody(generateRequest, json);
   if (!decoded.ok) return decoded;
@@ -56,7 +58,7 @@ export function generate(json: unknown, directory: Directory): Result<Generated>
   return accept({ request, bank, amount, transType, qrCode });
 }
 
-/** An empty orderId or code names nothing; a wrong transType has a code of its own. */
+/** An empty orderId or terminalCode counts as missing. A wrong transType has its own error code. */
 function isMissing(request: GenerateRequest, field: (typeof REQUIRED_BY_TYPE)[0 | 1 | 3][number]): boolean {
   const value = request[field];
   return value === undefined || (value === '' && field !== 'transType');

@@ -9,7 +9,7 @@ import type {
 import type { OrderRow } from '../../store/schema/tables.ts';
 import type { Directory } from '../directory.ts';
 
-/** A payment before it is known which order it pays. */
+/** A payment whose order is not known yet. */
 export interface Incoming {
   money: PaymentDetails;
   bankCode: string;
@@ -17,11 +17,11 @@ export interface Incoming {
   callbackId: string;
   referenceNumber: string;
   paidAtMs: number;
-  /** Whether a notice can be sent to a box at once. */
+  /** Whether a notice can be sent to this box now. */
   isOnline(terminalCode: string): boolean;
 }
 
-/** The rows of a payment of this order, or of none, and its deliveries (PROTOCOL.md, clauses CBK-4 to CBK-7 and SYN-2). */
+/** A payment of this order, or of none, with its deliveries (PROTOCOL.md, clauses CBK-4 to CBK-7 and SYN-2). */
 export function paymentEffects(
   { money, bankCode, transactionId, callbackId, referenceNumber, paidAtMs, isOnline }: Incoming,
   order: OrderRow | undefined,

@@ -7,14 +7,17 @@ import type { Changes } from '../changes.ts';
 import type { Directory } from '../directory.ts';
 import { paymentEffects } from './payment-effects.ts';
 
-/** Money that arrives at an account. It pays the order that fits, or one order by its id. */
+/** Money that arrives at an account. It pays the order that fits, or the order with this id. */
 export interface IncomingMoney {
   money: PaymentDetails;
   bankCode: string;
   pays: PaymentDetails | { orderRef: string };
 }
 
-/** Stores a payment, then reports it to its boxes and its partner; the transaction id (PROTOCOL.md, clauses CBK-4 to CBK-7). */
+/**
+ * Stores a payment, then reports it to boxes and partner. Returns the transaction id (PROTOCOL.md, clauses CBK-4 to
+ * CBK-7).
+ */
 export type ReceivePayment = (incoming: IncomingMoney) => Promise<string>;
 
 export interface ReceivePaymentDeps {
@@ -28,7 +31,7 @@ export interface ReceivePaymentDeps {
     resendFromStore(terminalCodes: readonly string[]): void;
   };
   dispatcher: {
-    /** Has the callbacks of a partner sent that are due. */
+    /** Makes the dispatcher send the due callbacks of a partner. */
     wake(partner: string): void;
   };
   changes: Changes;
@@ -49,7 +52,7 @@ export function createReceivePayment(deps: ReceivePaymentDeps): ReceivePayment {
     const stored = await store.payments
       .add(pays, paidAtMs, (order) => paymentEffects(incoming, order, directory))
       .catch((error: unknown) => {
-        // Only the answer of the store may be lost: the payment may be stored.
+        // The store may have stored the payment, and only its answer was lost.
         hub.resendFromStore(boxes);
         dispatcher.wake(money.partner);
         throw error;

@@ -8,7 +8,7 @@ import { decodeBody } from '../decode.ts';
 import type { Account, Directory } from '../directory.ts';
 import { accept, type Result, refuse } from '../result.ts';
 
-/** A push that only the box itself may still refuse. */
+/** A valid push: only the box itself may still refuse it. */
 export interface Sendable {
   request: SendQrRequest;
   amount: number;
@@ -17,7 +17,7 @@ export interface Sendable {
   qr: VietQr;
 }
 
-/** Decides a send-qr request, in the order of PROTOCOL.md, clause SND-2, up to whether the box is connected. */
+/** Checks a send-qr request in the order of PROTOCOL.md, clause SND-2, up to whether the box is connected. */
 export function decideSendQr(json: unknown, partner: PartnerConfig, directory: Directory): Result<Sendable> {
   const decoded = decodeBody(sendQrRequest, json);
   if (!decoded.ok) return decoded;
@@ -47,7 +47,7 @@ export function decideSendQr(json: unknown, partner: PartnerConfig, directory: D
   return accept({ request, amount, account, box, qr: qr.value });
 }
 
-/** A string of digits without a leading zero, within clause LIM-1. */
+/** Reads a string of digits without a leading zero, within clause LIM-1. */
 function wholeAmount(text: string): number | undefined {
   const amount = /^[1-9]\d{0,12}$/.test(text) ? Number(text) : 0;
   return amount >= 1 && amount <= LIMITS.amountMax ? amount : undefined;

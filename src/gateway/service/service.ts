@@ -16,7 +16,7 @@ import type { ReceivePayment } from './receive-payment.ts';
 import { decideSendQr, type Sendable } from './send-qr.ts';
 import { decideTestCallback } from './test-callback.ts';
 
-/** The hub as the service uses it. */
+/** The hub, as the service uses it. */
 export interface PushHub {
   /** undefined for a box that is not connected. */
   session(terminalCode: string): object | undefined;
@@ -24,7 +24,7 @@ export interface PushHub {
   withdrawPush(terminalCode: string, pushId: string, why: 'cancelled' | 'paid'): void;
 }
 
-/** A push as the box gets it, but for what its session knows. */
+/** A push to a box, without the fields that its session adds. */
 export type ShowBody = Omit<Extract<DownBody, { type: 'show' }>, 'sessionMs'>;
 
 export interface ServiceDeps {
@@ -40,7 +40,7 @@ export interface ServiceDeps {
   log: Logger;
 }
 
-/** The calls of partners, and the actions of admins at the console. A refusal changes nothing. */
+/** The calls of partners, and actions of admins in the console. A refused one changes nothing. */
 export class Service {
   readonly #deps: ServiceDeps;
   readonly #awaited = new Map<string, Promise<Result<undefined>>>();
@@ -49,7 +49,7 @@ export class Service {
     this.#deps = deps;
   }
 
-  /** Makes a QR; `origin` is where the caller reaches the gateway (PROTOCOL.md, clause GEN). */
+  /** Makes a QR (PROTOCOL.md, clause GEN). `origin` is the address under which the caller reached the gateway. */
   async generate(partner: PartnerConfig, json: unknown, origin: string): Promise<Result<GenerateResponse>> {
     const { directory, store, clock, random, changes } = this.#deps;
     const generated = generate(json, directory);
@@ -120,7 +120,7 @@ export class Service {
     return result;
   }
 
-  /** Simulates a completed payment (PROTOCOL.md, clause CBK); the transaction id. */
+  /** Simulates a completed payment (PROTOCOL.md, clause CBK). Returns the transaction id. */
   async testCallback(partner: PartnerConfig, json: unknown): Promise<Result<string>> {
     const { config, directory } = this.#deps;
     const decided = decideTestCallback(json, partner, directory, config.sandbox);
@@ -136,7 +136,7 @@ export class Service {
     return accept(await this.#deps.pay({ money, bankCode: account.bankCode, pays: money }));
   }
 
-  /** Pays one order as a test callback would. A partner without an endpoint gets no callback. */
+  /** Pays one order, as a test callback does. A partner without a callback URL gets no callback. */
   async payOrder(idOrOrderId: string): Promise<Result<string>> {
     const { config, store } = this.#deps;
     if (!config.sandbox) return refuse('E75', 'not a sandbox');
@@ -145,7 +145,7 @@ export class Service {
     return accept(await this.#deps.pay({ money: order, bankCode: order.bank_code, pays: { orderRef: order.id } }));
   }
 
-  /** Cancels an order that is not paid, and withdraws it from its box. */
+  /** Cancels an unpaid order and withdraws it from its box. */
   async cancelOrder(idOrOrderId: string): Promise<Result<undefined>> {
     const { store, hub, clock, changes, log } = this.#deps;
     const order = await store.orders.find(idOrOrderId);
@@ -158,7 +158,10 @@ export class Service {
     return accept(undefined);
   }
 
-  /** The same order on the same box is one push, while it is awaited and while it is on the screen (clause SND-9). */
+  /**
+   * A second push of an order to the same box joins the first one while that is awaited or on the screen (clause
+   * SND-9).
+   */
   async #pushOnce(partner: PartnerConfig, sendable: Sendable): Promise<Result<undefined>> {
     const { request, box } = sendable;
     if (request.orderId === '') return this.#push(partner, sendable);

@@ -18,8 +18,8 @@ export interface Simulated {
 }
 
 /**
- * Decides a test callback, in the order of PROTOCOL.md, clause CBK-2: field by field, because here a missing or
- * wrongly typed field has its field's code and not E46.
+ * Checks a test callback in the order of PROTOCOL.md, clause CBK-2. It decodes field by field, because here a missing
+ * or wrongly typed field has its own code, not E46.
  */
 export function decideTestCallback(
   json: unknown,
