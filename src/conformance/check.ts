@@ -4,9 +4,9 @@ import { systemClock, withAbortAfter } from '../lib/clock.ts';
 import { ConfigError, MissingPeerError, PayboxError, reasonOf } from '../lib/errors.ts';
 
 /**
- * The source of a clause. `spec`: the service specification, or EMVCo and NAPAS for a QR payload, or PROTOCOL.md between
- * gateway and box. `gap`: the specification says "not shown", and the clause is a default of PROTOCOL.md; another choice
- * there is reported, not failed.
+ * Source of a clause. `spec`: the service specification; EMVCo and NAPAS for a QR payload; PROTOCOL.md between gateway
+ * and box. `gap`: the specification says "not shown", and the clause is a default of PROTOCOL.md. Another choice there
+ * is reported, not failed.
  */
 export type Level = 'spec' | 'gap';
 
@@ -16,11 +16,11 @@ export type CheckOutcome = 'passed' | 'failed' | 'differs' | 'skipped' | 'missin
 /** The run of one check. */
 export interface CheckRun<Subject> {
   readonly subject: Subject;
-  /** Requests, answers and other observations. Whoever adds one removes its secrets. */
+  /** Requests, answers and other observations. The code that adds one removes its secrets. */
   readonly evidence: Transcript;
-  /** Aborts when the time of the check is over, or the run ends. */
+  /** Aborts at the timeout of the check, or when the run ends. */
   readonly signal: AbortSignal;
-  /** Shows a person what the check does now. */
+  /** Shows the current step of the check. */
   step(title: string): void;
 }
 
@@ -28,14 +28,17 @@ export interface CheckRun<Subject> {
 export interface Check<Subject, Need extends string = string> {
   /** A clause of PROTOCOL.md, as `TOK-4`. */
   readonly clause: string;
-  /** What holds when it passes; clause and title together are unique. */
+  /** What is true when the check passes. Clause and title together are unique. */
   readonly title: string;
   readonly level: Level;
-  /** Without one of these the check is skipped, with the reason. */
+  /** If one of these is not met, the check is skipped with the reason. */
   readonly needs?: readonly Need[];
-  /** In real time; `CHECK_TIMEOUT_MS` by default. */
+  /** Real time; `CHECK_TIMEOUT_MS` by default. */
   readonly timeoutMs?: number;
-  /** Resolves when the clause holds. Throws Mismatch when it does not, PreconditionFailed when it cannot be judged. */
+  /**
+   * Resolves if the target follows the clause. Throws Mismatch if it does not, PreconditionFailed if that cannot be
+   * judged.
+   */
   run(run: CheckRun<Subject>): Promise<void>;
 }
 
@@ -52,7 +55,7 @@ export interface CheckResult {
   evidence: Pick<Transcript, 'entries' | 'omitted'>;
 }
 
-/** The target does not do what the clause says. */
+/** The target does not follow the clause. */
 export class Mismatch extends PayboxError {
   constructor(message: string, cause?: unknown) {
     super('MISMATCH', message, { severity: 'fatal', cause });
@@ -60,7 +63,7 @@ export class Mismatch extends PayboxError {
   }
 }
 
-/** The target took a request, and did not answer it completely in time. */
+/** The target accepted a request, but did not answer it completely in time. */
 export class NoAnswer extends Mismatch {
   constructor(message: string, cause?: unknown) {
     super(message, cause);
@@ -68,7 +71,7 @@ export class NoAnswer extends Mismatch {
   }
 }
 
-/** The check cannot judge: something that it needs, and that another check judges, does not work. */
+/** The check cannot judge, because something that another check judges does not work. */
 export class PreconditionFailed extends PayboxError {
   constructor(message: string, cause?: unknown) {
     super('UNMET', message, { severity: 'fatal', cause });
@@ -77,14 +80,14 @@ export class PreconditionFailed extends PayboxError {
 }
 
 export interface RunChecksOptions<Subject, Need extends string> {
-  /** Why a need is not met, with the option that would meet it; undefined when it is met. */
+  /** Why a need is not met, with the option that would meet it; undefined if it is met. */
   lacks(need: Need): string | undefined;
-  /** Fails another choice in a gap. */
+  /** Whether another choice in a gap is a failure. */
   strict: boolean;
   time: TestTime;
-  /** Removes secrets from a reason: the target may repeat them in any answer. */
+  /** Removes secrets from a reason: the target may repeat them in an answer. */
   redact?(text: string): string;
-  /** Ends the run, which throws the reason of the signal. */
+  /** Ends the run, which throws the signal's reason. */
   signal: AbortSignal;
   onBegin?(check: Check<Subject, Need>, number: number, of: number): void;
   onStep?(title: string): void;
@@ -92,7 +95,7 @@ export interface RunChecksOptions<Subject, Need extends string> {
 }
 
 export const CHECK_TIMEOUT_MS = 60_000;
-/** After this many checks in a row without an answer the rest is not tried, so that a run ends in bounded time. */
+/** After this many checks in a row without an answer, the others are not tried, so that a run ends in bounded time. */
 const UNANSWERED_MAX = 3;
 
 /** Runs the checks one after the other. Throws only the reason of its signal. */
@@ -164,7 +167,7 @@ function notTried({ clause, title, level }: Pick<Check<unknown>, 'clause' | 'tit
   return { clause, title, level, outcome: 'missing', reason, tookMs: 0, evidence: { entries: [], omitted: 0 } };
 }
 
-/** Stands for the checks that an interrupted run did not reach; without it the report would look good. */
+/** Represents the checks that an interrupted run did not reach. Without it the report would look good. */
 export function unfinishedChecks(checks: number): CheckResult {
   const [title, reason] = [`${checks} checks`, 'the run was ended before their verdicts'];
   const evidence = { entries: [], omitted: 0 };

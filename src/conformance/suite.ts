@@ -2,7 +2,7 @@ import type { ReportRow } from '../bench/reports/result.ts';
 import type { TestTime } from '../bench/test-time.ts';
 import { type Check, type CheckResult, type RunChecksOptions, runChecks, unfinishedChecks } from './check.ts';
 
-/** Clauses, or groups of them as `THR`, that no check judges, and why. */
+/** Clauses, or groups such as `THR`, that no check judges, with the reason. */
 export interface NotJudged {
   clauses: readonly string[];
   why: string;
@@ -13,19 +13,19 @@ export const THREATS_NOT_JUDGED: NotJudged = {
   why: 'a list of threats: the clauses that it names stand against them',
 };
 
-/** A target that is open: what the checks judge. */
+/** An open target, with the data for its checks. */
 interface OpenTarget<Subject, Need extends string> extends Pick<RunChecksOptions<Subject, Need>, 'lacks' | 'redact'> {
   subject: Subject;
   time: TestTime;
   close(): Promise<void>;
 }
 
-/** A service or a box, and the checks that judge it. */
+/** A service or box, and its checks. */
 interface JudgedTarget<Subject, Need extends string> {
   target: string;
   checks: readonly Check<Subject, Need>[];
   notJudged: readonly NotJudged[];
-  /** Throws MissingPeerError when nobody answers. */
+  /** Throws MissingPeerError when the target does not answer. */
   open(signal: AbortSignal): Promise<OpenTarget<Subject, Need>>;
 }
 
@@ -36,11 +36,11 @@ export interface JudgeTarget {
   /** The number of checks. */
   readonly size: number;
   readonly notJudged: readonly NotJudged[];
-  /** Opens the target, judges and closes it. Throws MissingPeerError, and the reason of the signal. */
+  /** Opens the target, judges it and closes it. Throws MissingPeerError, or the reason of the signal. */
   judge(options: JudgeOptions): Promise<void>;
 }
 
-/** A target, with those of its checks that are wanted. */
+/** A target with its wanted checks. */
 export function judgeTarget<Subject, Need extends string>(
   isWanted: (clause: string) => boolean,
   { target, checks, notJudged, open }: JudgedTarget<Subject, Need>,
@@ -79,8 +79,8 @@ interface JudgeAllOptions {
 }
 
 /**
- * Judges one target after the other. When the signal aborts, the results name how many checks are missing. Throws
- * MissingPeerError when nobody answers.
+ * Judges one target after the other. When the signal aborts, the results name the number of missing checks. Throws
+ * MissingPeerError when a target does not answer.
  */
 export async function judgeAll(
   targets: readonly JudgeTarget[],
@@ -115,7 +115,7 @@ export async function judgeAll(
   return all;
 }
 
-/** The result of a check as the reports of the bench have it. */
+/** The result of a check in the format of the bench's reports. */
 export function toReported(result: CheckResult, { target, seed }: { target: string; seed: number }): ReportRow {
   const { clause, title, level, outcome, reason, tookMs, evidence } = result;
   return {

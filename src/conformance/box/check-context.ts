@@ -7,21 +7,21 @@ import { type Check, type CheckRun, Mismatch, PreconditionFailed } from '../chec
 import { type Body, GatewayTranscript } from './gateway-transcript.ts';
 import type { BoxNeed, BoxSubject } from './subject.ts';
 
-/** The longest time that a payment or another announcement may take on the screen of any box. */
+/** Longest time that a payment or another announcement takes on the screen of any box. */
 export const ANNOUNCEMENT_MAX_MS = 30_000;
-/** A QR that must go is gone within this: a camera picture may be a moment old. */
+/** A QR must be gone after this time. A camera picture may be a moment old. */
 const GONE_MS = 5_000;
-/** How long a QR that must stay is watched. */
+/** Time for which a QR that must stay is watched. */
 const STAYS_MS = 2_500;
-/** After a QR has stayed so long, no payment waits for the screen any more. */
+/** When a QR has stayed for this time, no payment waits for the screen any more. */
 const UNDISTURBED_MS = 4_000;
-/** Between two looks at the screen. */
+/** Interval of pictures of the screen. */
 const LOOK_MS = 500;
 const STAYS_AWAY_LOOK_MS = 2_000;
-/** A box notices the end of a fault within this. */
+/** Longest time until a box notices the end of a fault. */
 const FAULT_OVER_MS = 40_000;
 
-/** What a check works with: messages to and from the box, its screen, its own pages and its faults. */
+/** Everything that a check of a box works with: the messages, the screen, the box's own pages, and faults. */
 export class CheckContext extends GatewayTranscript {
   readonly #faults: string[] = [];
 
@@ -30,7 +30,7 @@ export class CheckContext extends GatewayTranscript {
     await super.tearDown(isFailed);
   }
 
-  /** Asks the pages of the box. Throws PreconditionFailed when they do not answer. */
+  /** Calls the pages of the box. Throws PreconditionFailed when they do not answer. */
   async #askPages<T>(ask: (pages: BoxClient) => Promise<T>): Promise<T> {
     const { pages } = this.subject.controls;
     if (pages === undefined) throw new PreconditionFailed('needs the pages of the box');
@@ -46,7 +46,10 @@ export class CheckContext extends GatewayTranscript {
     return this.#askPages((pages) => pages.press('dismiss'));
   }
 
-  /** How many payments the box has said aloud since its start. Throws PreconditionFailed for one that does not count. */
+  /**
+   * Number of payments that the box has announced aloud since its start. Throws PreconditionFailed for a box that does
+   * not count them.
+   */
   async announcements(): Promise<number> {
     const count = await this.#askPages((pages) => pages.announcements());
     if (count !== undefined) return count;
@@ -64,12 +67,14 @@ export class CheckContext extends GatewayTranscript {
     if (!(await this.#waitForText(words, true, withinMs))) throw new Mismatch(`the screen does not say ${words}`);
   }
 
-  /** Throws Mismatch when the text is still on the screen after that time. */
+  /** Throws Mismatch when the text is still on the screen after this time. */
   async expectTextGone(words: string, withinMs = ANNOUNCEMENT_MAX_MS): Promise<void> {
     if (await this.#waitForText(words, false, withinMs)) throw new Mismatch(`the screen still says ${words}`);
   }
 
-  /** Waits for the text, then for its end: how long it was on the screen, in milliseconds; 0 when it never came. */
+  /**
+   * Waits for the text, then for its end. Returns how long it was on the screen, in milliseconds; 0 if it never came.
+   */
   async textDurationMs(words: string, withinMs = ANNOUNCEMENT_MAX_MS): Promise<number> {
     if (!(await this.#waitForText(words, true, withinMs))) return 0;
     const beganMs = this.nowMs;
@@ -85,14 +90,14 @@ export class CheckContext extends GatewayTranscript {
     );
   }
 
-  /** Injects a fault into the box, until the check ends or the box restarts. */
+  /** Injects a fault into the box. It lasts until the check ends or the box restarts. */
   async injectFault(fault: FaultName): Promise<void> {
     this.run.step(`injects the fault ${fault}`);
     const { id } = await this.#askPages((pages) => pages.orderFault({ fault }));
     this.#faults.push(id);
   }
 
-  /** Ends the injected faults, and waits until the box has noticed. */
+  /** Ends the injected faults, and waits until the box has noticed that. */
   async endFaults(): Promise<void> {
     const ids = this.#faults.splice(0);
     if (ids.length === 0) return;
@@ -104,14 +109,14 @@ export class CheckContext extends GatewayTranscript {
     await waitUntilRight(this.time, FAULT_OVER_MS, look, this.run.signal);
   }
 
-  /** An order whose QR is seen on the screen. Throws PreconditionFailed otherwise: another check judges that. */
+  /** Pushes an order and sees its QR on the screen. Throws PreconditionFailed otherwise: another check judges that. */
   async qrShown(order = this.order()): Promise<Body<'show'>> {
     await this.pushShown(order);
     await this.precondition('a QR that can be seen', () => this.expectQr(order, ANNOUNCEMENT_MAX_MS));
     return order;
   }
 
-  /** The same, after earlier payments have had their time over the QR (PROTOCOL.md, clause AGT-12). */
+  /** As `qrShown`, and waits until no earlier payment can cover the QR any more (PROTOCOL.md, clause AGT-12). */
   async qrUndisturbed(): Promise<Body<'show'>> {
     const order = await this.qrShown();
     let sinceMs = this.nowMs;
@@ -125,7 +130,7 @@ export class CheckContext extends GatewayTranscript {
     return order;
   }
 
-  /** A picture of the screen, and its QR. Throws PreconditionFailed when the probe fails. */
+  /** Takes a picture of the screen and decodes its QR. Throws PreconditionFailed when the probe fails. */
   async #look(): Promise<Capture | undefined> {
     const seen = await this.time
       .inRealTime(async () => this.subject.controls.see?.())
@@ -136,7 +141,7 @@ export class CheckContext extends GatewayTranscript {
     return seen;
   }
 
-  /** Throws Mismatch unless the QR of the order is on the screen, now or within a time. */
+  /** Throws Mismatch unless the QR of the order is on the screen within this time. */
   async expectQr({ qrCode }: Body<'show'>, withinMs = 0): Promise<void> {
     const seen = await this.#waitForQr(withinMs, (qr) => qr === qrCode);
     if (seen === qrCode) return;
@@ -150,19 +155,19 @@ export class CheckContext extends GatewayTranscript {
     return seen !== undefined;
   }
 
-  /** Throws Mismatch when the QR of the order is still there after that time. */
+  /** Throws Mismatch when the QR of the order is still on the screen after this time. */
   async expectQrGone({ qrCode }: Body<'show'>, withinMs = GONE_MS): Promise<void> {
     const seen = await this.#waitForQr(withinMs, (qr) => qr !== qrCode);
     if (seen === qrCode) throw new Mismatch('the QR is still on the screen');
   }
 
-  /** Throws Mismatch when the QR of the order comes back within that time. */
+  /** Throws Mismatch when the QR of the order comes back within this time. */
   async expectQrStaysAway({ qrCode }: Body<'show'>, forMs: number): Promise<void> {
     const seen = await this.#waitForQr(forMs, (qr) => qr === qrCode, STAYS_AWAY_LOOK_MS);
     if (seen === qrCode) throw new Mismatch('the QR came back');
   }
 
-  /** Throws Mismatch, with this message, when the QR of the order goes away within a while. */
+  /** Throws Mismatch with this message when the QR of the order disappears within a short time. */
   async expectQrStays({ qrCode }: Body<'show'>, message: string): Promise<void> {
     const seen = await this.#waitForQr(STAYS_MS, (qr) => qr !== qrCode);
     if (seen !== qrCode) throw new Mismatch(message);
@@ -172,7 +177,7 @@ export class CheckContext extends GatewayTranscript {
     return this.#poll(async () => (await this.#look())?.qr, isRight, withinMs, lookMs);
   }
 
-  /** Looks until it is right or the time is over; the last value. */
+  /** Calls `look` until the value is right or the time is over. Returns the last value. */
   async #poll<T>(look: () => Promise<T>, isRight: (value: T) => boolean, withinMs: number, lookMs = LOOK_MS) {
     const endMs = this.nowMs + withinMs;
     for (;;) {
@@ -184,15 +189,15 @@ export class CheckContext extends GatewayTranscript {
   }
 }
 
-/** Between gateway and box PROTOCOL.md is all there is: no clause there fills a gap of the service specification. */
+/** Between gateway and box PROTOCOL.md is the only source: no clause there fills a gap of the service specification. */
 const LEVEL = 'spec';
-/** For answers, two reconnections and the needs of a slow box. */
+/** For answers, two reconnections and a slow box. */
 const TIMEOUT_MS = 180_000;
 
 export type BoxCheck = Check<BoxSubject, BoxNeed>;
 type Judge = (t: CheckContext) => Promise<void>;
 
-/** A check of a box that is idle in a session. */
+/** A check of an idle box in a session. */
 export function boxCheck(
   clause: string,
   title: string,
@@ -213,7 +218,7 @@ export function boxCheck(
   return { clause, title, level: LEVEL, needs, timeoutMs: TIMEOUT_MS, run };
 }
 
-/** A check that the box broke this clause in none of the checks before. */
+/** A check that passes if the box violated this clause in none of the earlier checks. */
 export function noViolation(clause: string, title: string, ...needs: BoxNeed[]): BoxCheck {
   const run = async ({ subject: { gateway } }: CheckRun<BoxSubject>) => {
     const violations = gateway.violations.filter((it) => it.clause === clause).map(({ what }) => what);

@@ -11,19 +11,19 @@ import { ScriptedGateway } from './gateway/scripted-gateway.ts';
 import type { TlsIdentities } from './gateway/tls-listener.ts';
 import { type BoxSubject, waitForHello } from './subject.ts';
 
-/** Also for a program on a busy machine. */
+/** Long enough on a busy machine. */
 const START_MS = 60_000;
 
 export interface EmulatedBoxOptions {
   transport: Transport;
   probe: Probe;
   random: Random;
-  /** With them, box and gateway speak TLS. */
+  /** If set, box and gateway use TLS. */
   tls?: TlsIdentities | undefined;
   signal: AbortSignal;
 }
 
-/** Starts a box of the bench with a scripted gateway. Throws MissingPeerError when it does not connect. */
+/** Starts a box of the bench with a scripted gateway. Throws MissingPeerError when the box does not connect. */
 export async function openEmulatedBox(
   starter: Pick<Starter, 'time' | 'agent'>,
   { transport, probe, random, tls, signal }: EmulatedBoxOptions,

@@ -17,28 +17,31 @@ const COMMAND_TIMEOUT_MS = 120_000;
 
 export interface ExternalBoxOptions {
   identity: JudgedIdentity;
-  /** Where the box connects; port 0 takes a free one. */
+  /** Address to which the box connects; port 0 takes a free one. */
   place: GatewayPlace;
   /** Origin of the box's own pages. */
   url?: string | undefined;
   /** Its `http.token`. */
   token?: string | undefined;
-  /** Undefined: nobody sees its screen. */
+  /** If undefined, its screen cannot be seen. */
   probe?: Probe | undefined;
-  /** A shell command that power-cycles the box, and ends after that. */
+  /** A shell command that power-cycles the box, and then ends. */
   restartCommand?: string | undefined;
-  /** With them, the box has to speak TLS. */
+  /** If set, the box must use TLS. */
   tls?: TlsIdentities | undefined;
-  /** How long the box may take to connect. */
+  /** Time within which the box must connect. */
   withinMs: number;
   random: Random;
   signal: AbortSignal;
-  /** Called with what a person has to set in the box, line by line. */
+  /** Called with the settings that a person must make in the box, line by line. */
   onListening(lines: string[]): void;
   onProgress(progress: string): void;
 }
 
-/** Waits for a box of any maker, in real time. Throws ConfigError for a port in use, MissingPeerError when no box connects. */
+/**
+ * Waits for a box of any maker, in real time. Throws ConfigError for a port in use, MissingPeerError when no box
+ * connects.
+ */
 export async function openExternalBox(options: ExternalBoxOptions): Promise<BoxSubject> {
   const { identity, place, tls, withinMs, random, signal, onProgress } = options;
   const time = realTime;
@@ -48,7 +51,7 @@ export async function openExternalBox(options: ExternalBoxOptions): Promise<BoxS
     await waitForHello(gateway, { time, withinMs, signal, onProgress });
     const controls = { ...(await controlsOf(options)), close: () => gateway.close() };
     const { see } = controls;
-    // While a screen is not open, the box is right to reject pushes.
+    // While a screen is not open, a box correctly rejects pushes.
     const look = async () => ((await see?.()) === undefined ? 'nothing on its screen' : undefined);
     if (see !== undefined && gateway.session !== undefined) await waitUntilRight(time, FIRST_PICTURE_MS, look, signal);
     return { identity, time, gateway, controls };
@@ -75,12 +78,12 @@ async function controlsOf({
   };
 }
 
-/** Whether faults can be injected at its pages; not where they do not answer. */
+/** Whether faults can be injected at its pages; false if they do not answer. */
 async function takesFaults(at: BoxClient): Promise<boolean> {
   return (await at.faults().catch(() => undefined)) !== undefined;
 }
 
-/** For a person who sets up the box. */
+/** Instructions for a person who sets up the box. */
 function whereToConnect({ identity, mqtt, http, tls }: ScriptedGateway, host: string): string[] {
   const name = isAnyHost(host) ? ownAddress() : host;
   const at = name.includes(':') ? `[${name}]` : name;

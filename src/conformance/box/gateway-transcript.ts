@@ -7,15 +7,15 @@ import { ACCOUNT, type Session } from './gateway/scripted-gateway.ts';
 import { ordersOf } from './orders.ts';
 import { type BoxSubject, RETURN_MS } from './subject.ts';
 
-/** A message to a box, before it is addressed. */
+/** A message to a box, without its header. */
 export type Body<T extends DownBody['type']> = Extract<DownBody, { type: T }>;
 
-/** A box answers within this; a slow panel shows a QR within it too. */
+/** Time within which a box answers. A slow panel shows a QR within it too. */
 const ANSWER_MS = 10_000;
-/** For a push to be withdrawn between two checks. */
+/** Time to withdraw a push between two checks. */
 const CLEANUP_MS = 5_000;
 
-/** The messages of one check: what the gateway sends to the box, and what the box answers. */
+/** The messages of one check: those that the gateway sends, and those of the box. */
 export class GatewayTranscript {
   readonly subject: BoxSubject;
   protected readonly run: CheckRun<BoxSubject>;
@@ -38,7 +38,7 @@ export class GatewayTranscript {
     return this.subject.time;
   }
 
-  /** Milliseconds of the clock that the box lives by. */
+  /** Milliseconds of the clock that the box uses. */
   get nowMs(): number {
     return this.time.clock.monotonicMs();
   }
@@ -64,7 +64,7 @@ export class GatewayTranscript {
     return session?.isWelcomed === true && session.connection.isOpen;
   }
 
-  /** Leaves an idle box in a session to the next check. A failed check may have left a broken session: it gets a new one. */
+  /** Leaves an idle box in a session for the next check; a new one after a failed check, which may have broken it. */
   async tearDown(isFailed: boolean): Promise<void> {
     const { gateway } = this;
     const needsNewSession = isFailed || gateway.helloAnswer !== 'welcome' || gateway.account !== ACCOUNT;
@@ -99,7 +99,7 @@ export class GatewayTranscript {
     this.#pushed.clear();
   }
 
-  /** From here on `received` and `receive` see only later messages. */
+  /** `received` and `receive` ignore all messages until now. */
   ignoreEarlier(): void {
     this.#from = this.gateway.received.length;
   }
@@ -128,7 +128,7 @@ export class GatewayTranscript {
     }
   }
 
-  /** Sends bytes as they are, unsigned. */
+  /** Sends unsigned bytes. */
   sendRaw(bytes: string | Uint8Array): void {
     this.run.evidence.add('call', 'sent bytes that are no message', { detail: String(bytes).slice(0, 2_000) });
     this.gateway.session?.connection.deliver(bytes);
@@ -138,7 +138,7 @@ export class GatewayTranscript {
     this.send({ type: 'withdraw', pushId, why });
   }
 
-  /** The first message of these types for which `isIt` holds. Throws Mismatch when it does not come in time. */
+  /** Waits for the first message of these types for which `isIt` is true. Throws Mismatch when none comes in time. */
   async receive<T extends UpMessage['type']>(
     what: string,
     types: readonly T[],
@@ -158,7 +158,7 @@ export class GatewayTranscript {
     return this.gateway.received.find((it) => it.message === message)?.atMs ?? 0;
   }
 
-  /** Throws Mismatch when it is not so in time. */
+  /** Waits until `isSo` is true. Throws Mismatch when it is not in time. */
   async until(what: string, withinMs: number, isSo: () => boolean | Promise<boolean>): Promise<void> {
     const look = async () => {
       this.#throwIfTwoBoxes();
@@ -171,7 +171,7 @@ export class GatewayTranscript {
     throw new Mismatch(`expected ${what} within ${withinMs / 1000} s; received ${received}`);
   }
 
-  /** The first answer to a push that says whether it is on the screen. */
+  /** The first answer to a push that tells whether it is on the screen. */
   pushResult(pushId: string, withinMs = ANSWER_MS): Promise<UpOf<'shown' | 'rejected'>> {
     const what = 'shown or rejected for the push';
     return this.receive(what, ['shown', 'rejected'], (message) => message.pushId === pushId, withinMs);
@@ -186,7 +186,7 @@ export class GatewayTranscript {
     return this.receive('paid for the transaction', ['paid'], isIt, withinMs);
   }
 
-  /** Throws Mismatch when the push ends in another way, or not at all. */
+  /** Throws Mismatch when the push does not end in this way. */
   async expectEnded(pushId: string, how: UpOf<'ended'>['how'], withinMs?: number): Promise<UpOf<'ended'>> {
     const end = await this.ended(pushId, withinMs);
     if (end.how !== how) throw new Mismatch(`ended as ${end.how}, expected ${how}`);
@@ -205,7 +205,7 @@ export class GatewayTranscript {
     return order;
   }
 
-  /** Pushes an order. Throws Mismatch unless the box rejects it with one of these codes, at once. */
+  /** Pushes an order. Throws Mismatch unless the box rejects it at once with one of these codes. */
   async expectRejected(order: Body<'show'>, ...codes: string[]): Promise<void> {
     this.send(order);
     await this.expectRejection(order, ...codes);
@@ -221,7 +221,7 @@ export class GatewayTranscript {
     }
   }
 
-  /** Sends a payment. Throws Mismatch unless the box reports it with its numbers. */
+  /** Sends a payment. Throws Mismatch unless the box reports it with these numbers. */
   async expectPaid(payment: Body<'payment'>, isRecorded = true): Promise<UpOf<'paid'>> {
     this.send(payment);
     const { orderId, amount, transactionId } = payment;
@@ -232,18 +232,18 @@ export class GatewayTranscript {
     throw new Mismatch(`paid says that the disk of the box ${paid.recorded ? 'has kept it' : 'could not keep it'}`);
   }
 
-  /** An order on the screen. Throws PreconditionFailed when the box does not say so: another check judges that. */
+  /** Pushes an order. Throws PreconditionFailed when the box does not report it as shown: another check judges that. */
   async pushShown(order = this.order()): Promise<Body<'show'>> {
     return this.precondition('an order on the screen', () => this.expectShown(order));
   }
 
-  /** Payments that the box has reported; they are sent together. Throws PreconditionFailed when it does not. */
+  /** Sends payments together. Throws PreconditionFailed when the box does not report them. */
   async paymentsReported(...payments: Body<'payment'>[]): Promise<void> {
     this.send(...payments);
     for (const { transactionId } of payments) await this.precondition('a report', () => this.paid(transactionId));
   }
 
-  /** Has the box answer something, so that it has dealt with all that was sent before. */
+  /** Makes the box answer something, so that it has handled everything sent before. */
   async sync(): Promise<void> {
     const pushId = this.gateway.random.uuid();
     await this.precondition('an answer to a withdrawal', async () => {
@@ -252,7 +252,7 @@ export class GatewayTranscript {
     });
   }
 
-  /** Preparation, which another check judges: throws PreconditionFailed for a Mismatch. */
+  /** Runs a preparation that another check judges: a Mismatch becomes PreconditionFailed. */
   async precondition<T>(what: string, prepare: () => Promise<T>): Promise<T> {
     try {
       return await prepare();
@@ -262,7 +262,7 @@ export class GatewayTranscript {
     }
   }
 
-  /** The first session after this one. Throws Mismatch when no hello comes in time. */
+  /** Waits for the next session. Throws Mismatch when no hello comes in time. */
   async nextSession(after: Session | undefined, withinMs = RETURN_MS): Promise<Session> {
     await this.until('a new hello', withinMs, () => ![after, undefined].includes(this.gateway.session));
     const { session } = this.gateway;
@@ -270,7 +270,7 @@ export class GatewayTranscript {
     return session;
   }
 
-  /** Breaks the connection, and waits for the box to be back. */
+  /** Breaks the connection, and waits until the box is back. */
   async reconnect(): Promise<Session> {
     const { session } = this.gateway;
     this.gateway.cut();

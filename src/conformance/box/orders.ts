@@ -17,13 +17,13 @@ export function qrOf({ amount, content, bankAccount, bankCode }: Show, change: P
   return encodeVietQr({ ...account, amount, purpose: content, ...change });
 }
 
-/** Makes orders and payments, each unlike all others. */
+/** Makes orders and payments that differ from all others. */
 export function ordersOf(gateway: ScriptedGateway) {
   const { random, clock } = gateway;
   const name = () => random.uuid().slice(0, 8).toUpperCase();
   const amount = () => AMOUNT_MIN + Math.floor(random.fraction() * AMOUNTS);
   return {
-    /** Its lifetime begins now. */
+    /** An order whose lifetime begins now. */
     order: (change: Partial<Show> = {}): Show => {
       const orderId = name();
       const expiresInMs = change.expiresInMs ?? LIFETIME_MS;

@@ -7,27 +7,28 @@ import type { JudgedIdentity } from './gateway/endpoint.ts';
 import type { ScriptedGateway } from './gateway/scripted-gateway.ts';
 
 /**
- * What a check needs of a box beside its connection. `pages`: its own pages, which give the text on its screen. `faults`:
- * faults can be injected there. `first start`: nobody has used the box before. `slow`: it takes longer than most checks.
+ * Needs of a check beside the connection of the box. `pages`: the box's own pages, which give the text on its screen.
+ * `faults`: faults can be injected there. `first start`: the box was never used before. `slow`: the check takes longer
+ * than most.
  */
 export type BoxNeed = 'screen' | 'pages' | 'faults' | 'restart' | 'first start' | 'tls' | 'mqtt' | 'http' | 'slow';
 
-/** What can be done to a box, or seen of it, beside its messages. */
+/** Access to a box beside its messages. */
 export interface BoxControls {
-  /** Its screen; undefined while there is nothing to see. */
+  /** Takes a picture of its screen; undefined if there is nothing to see. */
   see?: (() => Promise<Capture | undefined>) | undefined;
-  /** Its own pages: its keys, and the text on its screen. */
+  /** Its own pages: keys, and the text on its screen. */
   pages?: BoxClient | undefined;
   /** Whether faults can be injected at its pages (PROTOCOL.md, clause FLT-10). */
   hasFaults?: boolean;
-  /** Whether it runs for the first time, and so has no journal of before. */
+  /** Whether it runs for the first time, and so has no journal. */
   isFirstStart?: boolean;
   /** Kills the box, and starts it again. */
   restart?: (() => Promise<void>) | undefined;
   close(): Promise<void>;
 }
 
-/** The box that is judged, and the gateway that it speaks to. */
+/** The judged box and its gateway. */
 export interface BoxSubject {
   readonly identity: JudgedIdentity;
   readonly time: TestTime;
@@ -35,13 +36,13 @@ export interface BoxSubject {
   readonly controls: BoxControls;
 }
 
-/** A box that lost its gateway connects again within this: its longest backoff is half a minute. */
+/** Time within which a box reconnects: its longest backoff is half a minute. */
 export const RETURN_MS = 45_000;
-/** After a refused hello a better one may follow within this. */
+/** Time within which a better hello may follow a refused one. */
 const SECOND_HELLO_MS = 15_000;
 const WRONG_LOGINS_MAX = 3;
 
-/** Why a check cannot run on this box; undefined when it can. */
+/** Why a check cannot run on this box; undefined if it can. */
 export function boxLacks({ gateway, controls }: BoxSubject, need: BoxNeed, isSlow: boolean): string | undefined {
   if (need === 'mqtt' || need === 'http') {
     return gateway.transport === need ? undefined : `the box speaks ${gateway.transport ?? 'nothing'}, not ${need}`;
@@ -63,14 +64,11 @@ export interface HelloWait {
   time: TestTime;
   withinMs: number;
   signal: AbortSignal;
-  /** Called with what has come so far, whenever that changes. */
+  /** Called with a summary of logins and messages so far, whenever it changes. */
   onProgress?: ((progress: string) => void) | undefined;
 }
 
-/**
- * Waits for a hello of the box, or for so many violations that the checks can judge them. Throws MissingPeerError when
- * nothing comes.
- */
+/** Waits for a hello of the box, or for enough violations to judge. Throws MissingPeerError when nothing comes. */
 export async function waitForHello(gateway: ScriptedGateway, { time, withinMs, signal, onProgress }: HelloWait) {
   const { terminalCode } = gateway.identity;
   let firstViolationMs: number | undefined;

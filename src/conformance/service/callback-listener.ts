@@ -13,7 +13,7 @@ export type CallbackAuth =
   | { kind: 'bearer'; token: string }
   | { kind: 'token'; username: string; password: string };
 
-/** How the partner answers: a status, the documented reply, a 200 of another shape, or a redirect to itself. */
+/** Answer of the partner: a status, the documented reply, a 200 of another shape, or a redirect. */
 export type CallbackAnswer = number | 'ok' | 'wrong-shape' | 'redirect';
 
 /** A request to the partner's endpoint. */
@@ -23,7 +23,7 @@ export interface ReceivedRequest {
   path: string;
   headers: IncomingHttpHeaders;
   body: string;
-  /** Monotonic, by the clock of the target. */
+  /** Monotonic time of the target's clock. */
   atMs: number;
 }
 
@@ -32,15 +32,15 @@ export interface CallbackListener {
   /** The callback endpoint. */
   readonly url: string;
   readonly tokenUrl: string;
-  /** In the order of arrival, with those to the token endpoint. */
+  /** In the order of arrival, including requests to the token endpoint. */
   readonly requests: readonly ReceivedRequest[];
-  /** The answer to every callback from here on. */
+  /** Sets the answer to every later callback. */
   answerWith(how: CallbackAnswer): void;
   close(): Promise<void>;
 }
 
 export const SYNC_PATH = '/bank/api/transaction-sync';
-/** The target of a redirect; no request may come here. */
+/** Target of the redirect; no request may come here. */
 export const ELSEWHERE_PATH = '/elsewhere';
 const ARRIVED_MAX = 10_000;
 
@@ -105,7 +105,7 @@ export async function startListener(
   };
 }
 
-/** An Authorization header. */
+/** Value of an Authorization header. */
 export function basicOf({ username, password }: { username: string; password: string }): string {
   return `Basic ${Buffer.from(`${username}:${password}`, 'utf8').toString('base64')}`;
 }

@@ -5,7 +5,7 @@ import { recordOf } from './json.ts';
 import { ANSWER_TIMEOUT_MS, type ServiceRun } from './subject.ts';
 
 const ANSWER_BYTES_MAX = 1_000_000;
-/** Of a body in the evidence. */
+/** Characters of a body in the evidence. */
 const KEPT_CHARS_MAX = 4_000;
 
 export interface ServiceRequest {
@@ -14,7 +14,7 @@ export interface ServiceRequest {
   method?: string;
   headers?: Readonly<Record<string, string>>;
   body?: string;
-  /** The answer comes only after some time: virtual time may pass meanwhile. */
+  /** The answer is delayed: virtual time may pass meanwhile. */
   whileTimePasses?: boolean;
 }
 
@@ -27,7 +27,7 @@ export interface Answer {
   json: unknown;
 }
 
-/** Error codes of a service that is not there; with any other the service is there, and fails. */
+/** Error codes when no service is there. With any other code it is there, and fails. */
 const NOBODY = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -39,8 +39,8 @@ const NOBODY = new Set([
 ]);
 
 /**
- * Sends one request, and keeps it as evidence. Every status is an answer. Throws MissingPeerError when nobody is there,
- * NoAnswer for an incomplete answer, Mismatch for one that is not HTTP or has no end.
+ * Sends one request and keeps it as evidence. Returns an answer of any status. Throws MissingPeerError when no service
+ * is there, NoAnswer for an incomplete answer, Mismatch for one that is not HTTP or does not end.
  */
 export async function sendRequest(run: ServiceRun, question: ServiceRequest): Promise<Answer> {
   const { subject, evidence, signal } = run;
@@ -59,7 +59,7 @@ export async function sendRequest(run: ServiceRun, question: ServiceRequest): Pr
       question.whileTimePasses === true ? asked() : subject.time.inRealTime(asked),
     );
     const { access_token: token } = recordOf(called.json);
-    // Also a token that the service should not have issued.
+    // Hidden even if the service should not have issued this token.
     if (typeof token === 'string') subject.redactor.addSecret(token);
     const refusal = codeOf(called);
     if (refusal !== undefined) subject.codes.add(refusal);

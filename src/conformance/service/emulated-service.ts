@@ -10,7 +10,7 @@ import type { Random } from '../../lib/random.ts';
 import { type CallbackListener, startListener } from './callback-listener.ts';
 import { ServiceSubject } from './subject.ts';
 
-/** The box reaches the sandbox over HTTP. */
+/** The box reaches the gateway over HTTP. */
 const AT_ORIGIN: Transport = { name: 'http', urlOf: ({ origin }) => origin };
 
 const ACCOUNT = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
@@ -25,17 +25,17 @@ const BASE_PATH = '/vqr';
 const AMOUNTS = 50_000_000;
 const TAG_CHARS = 4;
 
-/** Changes that make the service wrong, for tests of the judge. */
+/** Changes that make the service wrong, to test the judge. */
 export interface EmulatedServiceChanges {
-  /** Without a running box; the bench simulates one in any case. */
+  /** Starts no box; the bench still simulates one. */
   isWithoutBox?: boolean;
-  /** Without the checks that take minutes: they cost work in virtual time too. */
+  /** Skips the checks that take minutes: in virtual time they still take work. */
   isQuick?: boolean;
   /** Fields of the gateway's configuration. */
   config?: object;
-  /** The origin at which partners reach the service. */
+  /** Replaces the origin at which partners reach the service. */
   service?(origin: string): Promise<string>;
-  /** The URL at which the service reaches the partner. */
+  /** Replaces the URL at which the service reaches the partner. */
   partner?(url: string): Promise<string>;
 }
 
@@ -44,7 +44,7 @@ export interface EmulatedService {
   close(): Promise<void>;
 }
 
-/** Starts a gateway with all that checks need: partners, boxes, and a second gateway that is not a sandbox. */
+/** Starts everything that checks need: a gateway, partners, boxes, and a second gateway that is not a sandbox. */
 export async function openEmulatedService(
   starter: Starter,
   random: Random,
@@ -115,7 +115,7 @@ export async function openEmulatedService(
 
 type Identities = ReturnType<typeof identitiesOf>;
 
-/** Identities, with random secrets. */
+/** Identities with random secrets. */
 function identitiesOf(random: Random) {
   const secret = () => random.secret(SECRET_BYTES);
   const callbackAuth = { kind: 'token', username: 'service', password: secret() } as const;
@@ -149,7 +149,7 @@ function configOf(made: Identities, { url, tokenUrl }: Pick<CallbackListener, 'u
   };
 }
 
-/** Makes the orders of this run unlike those of others. */
+/** Makes the orders of this run differ from those of other runs. */
 export function uniqueOrders(random: Random): { tag: string; firstAmount: number } {
   const tag = random.uuid().replaceAll('-', '').slice(0, TAG_CHARS).toUpperCase();
   return { tag, firstAmount: 1 + Math.floor(random.fraction() * AMOUNTS) };

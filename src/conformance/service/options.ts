@@ -5,7 +5,7 @@ import { webhookKey } from '../../protocol/webhook.ts';
 import type { CallbackAuth } from './callback-listener.ts';
 import type { ServiceAccess } from './subject.ts';
 
-/** The options of the command line about a service; files hold secrets. */
+/** Options of the command line about a service. The named files contain secrets. */
 export interface ServiceOptionsGiven {
   service?: string;
   username?: string;
@@ -38,7 +38,7 @@ interface Secrets {
   boxToken: string | undefined;
 }
 
-/** An option that makes no sense without --service, in a sentence; undefined when there is none. */
+/** An option that makes no sense without --service, in a sentence; undefined if there is none. */
 export function strayServiceOption(given: ServiceOptionsGiven): string | undefined {
   const options = {
     username: '',
@@ -51,7 +51,7 @@ export function strayServiceOption(given: ServiceOptionsGiven): string | undefin
   return stray && `--${stray[1] || stray[0]} belongs to --service`;
 }
 
-/** What a judge knows of a service. Throws ConfigError that names the option. */
+/** Everything that is known of the judged service. Throws ConfigError that names the option. */
 export function serviceOptionsOf(given: ServiceOptionsGiven, secrets: Secrets) {
   const read = (option: string, file: string | undefined) =>
     file === undefined ? undefined : secrets.secretFrom(option, file);

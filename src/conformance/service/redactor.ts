@@ -1,11 +1,11 @@
 const MASK = '•••';
-/** A shorter secret would remove harmless text too; the fields below hide it anyway. */
+/** Shorter secrets would remove harmless text too. The fields below hide them in any case. */
 const CHARS_MIN = 4;
 const SECRET_FIELDS = new Set(['authorization', 'access_token', 'checksum', 'password']);
-/** The same fields in JSON that is cut off, or stands in a sentence. */
+/** These fields in JSON that is cut off, or inside a sentence. */
 const SECRET_TEXT = /("(?:authorization|access_token|checksum|password)"\s{0,8}:\s{0,8}")[^"]*/gi;
 
-/** Removes secrets from what goes into a report. */
+/** Removes secrets from reports. */
 export class Redactor {
   readonly #secrets = new Set<string>();
 
@@ -13,7 +13,7 @@ export class Redactor {
     if (secret.length >= CHARS_MIN) this.#secrets.add(secret);
   }
 
-  /** The text without secrets. JSON is searched field by field. */
+  /** The text without secrets; JSON is searched field by field. */
   text(text: string): string {
     const json = jsonOf(text);
     if (typeof json === 'object' && json !== null) return JSON.stringify(this.value(json));
@@ -31,7 +31,7 @@ export class Redactor {
 
   #field(key: string, value: unknown): unknown {
     const isSecret = SECRET_FIELDS.has(key.toLowerCase()) && typeof value === 'string' && value !== '';
-    // Reports need the scheme of an authorization.
+    // Reports show the scheme of an authorization.
     return isSecret ? value.replace(/^((?:Basic|Bearer) )?.*$/s, `$1${MASK}`) : this.value(value);
   }
 }

@@ -7,13 +7,13 @@ import { type Answer, codeOf, type ServiceRequest, sendRequest, summaryOf } from
 import { recordOf } from './json.ts';
 import { type Order, type ServiceAccess, type ServiceRun, type ServiceSubject, signed } from './subject.ts';
 
-/** A token is renewed long before its 300 s are over. */
+/** A token is renewed long before its 300 s end. */
 const TOKEN_USED_MS = 120_000;
 
 /** A JSON body without its undefined fields, or raw text. */
 export type Body = Readonly<Record<string, unknown>> | string;
 
-/** A token of the partner. Throws PreconditionFailed when there is none: TOK-1 judges that. */
+/** A token of the partner. Throws PreconditionFailed without one: TOK-1 judges that. */
 export async function bearerToken(
   run: ServiceRun,
   partner: ServiceAccess = run.subject.options.access,
@@ -32,7 +32,7 @@ export async function bearerToken(
   return token;
 }
 
-/** Requests a token, as a partner does or with other headers. */
+/** Requests a token, as a partner does, or with other headers. */
 export function login(
   run: ServiceRun,
   partner: ServiceAccess,
@@ -54,7 +54,7 @@ interface PostOptions extends Pick<ServiceRequest, 'whileTimePasses'> {
   headers?: Record<string, string>;
 }
 
-/** A request with the partner's token. `headers` add and replace; an empty one removes. */
+/** Sends a request with the partner's token. `headers` adds and replaces headers; an empty one is removed. */
 export async function post(
   run: ServiceRun,
   path: string,
@@ -78,7 +78,7 @@ export function generateBody({ subject }: ServiceRun, order: Order = subject.new
   return { amount, content, bankAccount, bankCode, userBankName, transType: 'C', orderId: content, qrType: 0 };
 }
 
-/** The QR of an order: by the service where that is right, which other checks judge; else by the bench. */
+/** The QR of an order: made by the service if that works, which other checks judge; else by the bench. */
 export async function generatedQr(run: ServiceRun, order: Order): Promise<string> {
   const { account } = run.subject.options;
   const bin = accountBin(run.subject);
@@ -92,7 +92,7 @@ export async function generatedQr(run: ServiceRun, order: Order): Promise<string
   return isRight && typeof qrCode === 'string' ? qrCode : makeQr(run.subject, order);
 }
 
-/** A QR by the bench; `change` replaces parts of it. */
+/** A QR made by the bench; `change` replaces parts of it. */
 export function makeQr(
   subject: ServiceSubject,
   order: Order,
@@ -118,7 +118,7 @@ export function accountBin({ options: { account } }: ServiceSubject): string {
   return bank.bin;
 }
 
-/** A push of an order to the box, with the partner's checkSum over `change` too, unless that has its own checkSum. */
+/** A push of an order to the box. The partner's checkSum covers `change`, unless that has its own checkSum. */
 export function pushBody(
   { subject }: ServiceRun,
   order: Order,
@@ -146,7 +146,7 @@ export function paymentBody({ subject }: ServiceRun, { amount, content }: Order)
   return { bankAccount: subject.options.account.bankAccount, content, amount, transType: 'C' };
 }
 
-/** The transaction id of a simulated payment. Throws PreconditionFailed for a refusal: CBK-4 judges that. */
+/** Simulates a payment and returns its transaction id. Throws PreconditionFailed for a refusal: CBK-4 judges that. */
 export async function simulatePayment(run: ServiceRun, order: Order, change: object = {}): Promise<string> {
   const called = await post(run, PATHS.testCallback, { ...paymentBody(run, order), ...change });
   const { status, message } = recordOf(called.json);
@@ -154,12 +154,12 @@ export async function simulatePayment(run: ServiceRun, order: Order, change: obj
   throw new PreconditionFailed(`needs a simulated payment, but ${PATHS.testCallback} answered ${summaryOf(called)}`);
 }
 
-/** Throws Mismatch unless the answer is of this status. */
+/** Throws Mismatch unless the answer has this status. */
 export function expectStatus(called: Answer, status: number, what: string): void {
   if (called.status !== status) throw new Mismatch(`${what}: expected ${status}, the answer is ${summaryOf(called)}`);
 }
 
-/** Throws Mismatch unless the answer refuses with this code, with any status. */
+/** Throws Mismatch unless the answer is a refusal with this code, with any status. */
 export function expectCode(called: Answer, code: string, what: string): void {
   if (codeOf(called) !== code) throw new Mismatch(`${what}: expected ${code}, the answer is ${summaryOf(called)}`);
 }
@@ -172,7 +172,7 @@ export function expectRefused(called: Answer, what: string): void {
   }
 }
 
-/** Throws Mismatch unless the answer is 200 and, where it has a status, SUCCESS. */
+/** Throws Mismatch unless the HTTP status is 200 and the answer's `status`, if any, is SUCCESS. */
 export function expectOk(called: Answer, what: string): void {
   if (called.status !== 200 || codeOf(called) !== undefined) {
     throw new Mismatch(`${what}: expected 200, the answer is ${summaryOf(called)}`);
@@ -198,7 +198,7 @@ export function expectSame(what: string, expected: unknown, actual: unknown): vo
   throw new Mismatch(`${what}: expected ${JSON.stringify(expected)}, is ${JSON.stringify(actual)}`);
 }
 
-/** Throws one Mismatch for all fields that are not as expected. */
+/** Throws one Mismatch for all fields that differ from the expected ones. */
 export function expectFields(expected: object, actual: unknown, whose = ''): Promise<void> {
   return forEachCase(Object.entries(expected), async ([field, value]) => {
     const is = recordOf(actual)[field];
@@ -206,7 +206,7 @@ export function expectFields(expected: object, actual: unknown, whose = ''): Pro
   });
 }
 
-/** Judges all cases, and throws one Mismatch with every wrong one. */
+/** Judges all cases. Throws one Mismatch that names every wrong one. */
 export async function forEachCase<T>(cases: readonly T[], judge: (it: T) => Promise<void>): Promise<void> {
   const wrong: Mismatch[] = [];
   for (const it of cases) {

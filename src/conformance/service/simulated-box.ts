@@ -19,12 +19,12 @@ const MESSAGE_TIMEOUT_MS = 10_000;
 const POST_TIMEOUT_MS = 5_000;
 const KEY_BYTES = 32;
 
-/** What the box does with a push. */
+/** Handles a push that the box gets. */
 export type OnShow = (box: SimulatedBox, show: DownOf<'show'>) => Promise<void>;
 
 /**
  * A simulated box over HTTP (PROTOCOL.md, clauses BOX-HTTP, MSG and SIG). It answers payments and withdrawals as a box
- * does, so that none stays undelivered when it closes.
+ * does, so that none is left undelivered when it closes.
  */
 export class SimulatedBox {
   readonly received: DownMessage[] = [];
@@ -76,7 +76,7 @@ export class SimulatedBox {
     return this.received.filter((it): it is DownOf<T> => it.type === type);
   }
 
-  /** Waits for the `nth` message of a type, from 1. Throws PreconditionFailed when it does not come. */
+  /** Waits for the `nth` message of a type, counted from 1. Throws PreconditionFailed when it does not come. */
   async expect<T extends DownMessage['type']>(type: T, nth = 1, withinMs = MESSAGE_TIMEOUT_MS): Promise<DownOf<T>> {
     const found = await this.waitFor(type, nth, withinMs);
     if (found !== undefined) return found;
@@ -84,7 +84,7 @@ export class SimulatedBox {
     throw new PreconditionFailed(`needs a ${type} of the gateway, and none came within ${withinMs / 1_000} s${why}`);
   }
 
-  /** The same; undefined when it does not come. */
+  /** As `expect`, but returns undefined when the message does not come. */
   async waitFor<T extends DownMessage['type']>(
     type: T,
     nth = 1,
@@ -93,7 +93,7 @@ export class SimulatedBox {
     return this.find(type, (message) => this.of(type).indexOf(message) === nth - 1, withinMs);
   }
 
-  /** Waits for a message; undefined when it does not come. Undelivered messages of before may come too. */
+  /** Waits for a matching message; undefined when none comes. Undelivered older messages may come too. */
   async find<T extends DownMessage['type']>(
     type: T,
     isIt: (message: DownOf<T>) => boolean,
@@ -167,7 +167,7 @@ export class SimulatedBox {
     const message = opened.value;
     this.#run.evidence.add('status', `the box receives ${message.type}`, { detail: message });
     this.received.push(message);
-    // The gateway sends the message again in the next session.
+    // Not sent again: the gateway repeats the message in the next session.
     this.#answer(message).catch((error: unknown) => {
       this.#fault = error;
     });
@@ -216,7 +216,7 @@ export class SimulatedBox {
   }
 }
 
-/** Simulates the box while the work lasts. */
+/** Simulates the box until `work` settles. */
 export async function withSimulatedBox<T>(
   run: ServiceRun,
   work: (box: SimulatedBox) => Promise<T>,

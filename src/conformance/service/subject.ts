@@ -5,9 +5,9 @@ import type { Check, CheckRun, Level } from '../check.ts';
 import type { CallbackAuth, CallbackListener } from './callback-listener.ts';
 import { Redactor } from './redactor.ts';
 
-/** A partner of the service, at its base address. */
+/** Login of a partner at a service. */
 export interface ServiceAccess {
-  /** With its path prefix, as `https://dev.example.com/vqr`; no slash at its end. */
+  /** With its path prefix, as `https://dev.example.com/vqr`; without a slash at the end. */
   baseUrl: string;
   username: string;
   password: string;
@@ -19,31 +19,31 @@ export interface BoxName {
   serialNumber: string;
 }
 
-/** What a check may need, beside the service and an account. */
+/** Things that a check may need beside the service and an account. */
 export type ServiceNeed = keyof typeof NEEDS;
 
 export interface ServiceOptions {
   access: ServiceAccess;
   account: Account;
   time: TestTime;
-  /** Letters and digits that make the orders of this run unlike those of others. */
+  /** Letters and digits that make the orders of this run differ from others. */
   tag: string;
-  /** The lowest amount, 1 to 50,000,000; different in each run. */
+  /** Lowest amount, 1 to 50,000,000; different in each run. */
   firstAmount: number;
   sandbox: boolean;
-  /** The same service where it is not a sandbox. */
+  /** Access to the same service outside a sandbox. */
   outside?: ServiceAccess | undefined;
   box?: Partial<BoxName> | undefined;
-  /** The secret of the box: with it the bench simulates the box. */
+  /** Secret of the box. With it the bench can simulate the box. */
   boxSecret?: string | undefined;
-  /** What the service waits for before it answers a push. */
+  /** The confirmation for which the service waits before it answers a push. */
   confirm: 'displayed' | 'accepted';
-  /** A running box, and the QR on its screen where it can be seen. */
+  /** A running box, and the QR on its screen if that can be seen. */
   boxOn?: Partial<BoxName> | undefined;
   seeQr?: (() => Promise<string | undefined>) | undefined;
   unlinkedBox?: string | undefined;
   second?: ServiceAccess | undefined;
-  /** An account of the second partner, who has no callback endpoint. */
+  /** Account of the second partner, who has no callback endpoint. */
   secondAccount?: string | undefined;
   /** Its bank: short name or BIN. */
   secondBank?: string | undefined;
@@ -62,10 +62,10 @@ export interface ServiceOptions {
 /** Longer than the deadline of a push. */
 export const ANSWER_TIMEOUT_MS = 20_000;
 
-/** An order; each is unlike all others. */
+/** An order that differs from all others. */
 export interface Order {
   amount: number;
-  /** At most 19 letters and digits; the order's id too. */
+  /** At most 19 letters and digits; also the id of the order. */
   content: string;
 }
 
@@ -127,7 +127,7 @@ export class ServiceSubject {
     return { amount: this.options.firstAmount + this.#orders, content };
   }
 
-  /** Why a need is not met, with the option that would meet it; undefined when it is met. */
+  /** Why a need is not met, with the option that would meet it; undefined if it is met. */
   lacks(need: ServiceNeed): string | undefined {
     const [isMet, why] = NEEDS[need];
     return isMet(this.options) ? undefined : why;
@@ -195,8 +195,8 @@ const NEEDS = {
 } as const satisfies Record<string, Need>;
 
 /**
- * The fields of a push with the partner's checkSum (service specification 5.3). This does not use the code of our gateway:
- * the judge must not share its mistakes.
+ * The fields of a push with the partner's checkSum (service specification 5.3). Not computed by the gateway's code: the
+ * judge must not share its mistakes.
  */
 export function signed<T extends { bankAccount: string; amount: string; bankCode: string }>(
   partner: ServiceAccess,

@@ -3,23 +3,23 @@ import { ANNOUNCEMENT_MAX_MS, boxCheck, type CheckContext } from '../check-conte
 import type { Body } from '../gateway-transcript.ts';
 import { OTHER_ACCOUNT } from './sessions.ts';
 
-/** A key works within this. */
+/** Time within which a key works. */
 const KEY_MS = 5_000;
-/** A payment has the screen for 3 s at least; the bench looks now and then. */
+/** A payment is on the screen for at least 3 s; the bench only looks at intervals. */
 const PAID_MIN_MS = 2_000;
-/** A push does not wait for payments; a slow panel needs this long. */
+/** A push does not wait for payments; a slow panel needs this time. */
 const PUSH_MS = 5_000;
-/** Another account has the screen for 5 s at least. */
+/** Another account is on the screen for at least 5 s. */
 const ACCOUNT_MIN_MS = 4_000;
-/** For three payments, one after the other, and what was on the screen before. */
+/** For three payments one after the other, and for the earlier screen. */
 const QUEUE_MS = 45_000;
-/** Payments that come together before a restart. */
+/** Payments that are sent together before a restart. */
 const BEFORE_RESTART = 5;
-/** For an earlier account that was linked back, and is not announced yet, to get the screen. */
+/** Time until the announcement of an account that was linked again is on the screen. */
 const LINKED_BACK_MS = 2_000;
 const AN_HOUR_MS = 3_600_000;
 
-/** What people see and hear (PROTOCOL.md, clauses AGT-5, AGT-6 and AGT-10 to AGT-13). */
+/** Screen and sound (PROTOCOL.md, clauses AGT-5, AGT-6 and AGT-10 to AGT-13). */
 export const ANNOUNCEMENT_CHECKS = [
   boxCheck(
     'AGT-11',
@@ -106,7 +106,7 @@ export const ANNOUNCEMENT_CHECKS = [
   }),
 ];
 
-/** A payment on the screen. Throws PreconditionFailed where it is not: AGT-5 judges that. */
+/** Shows a payment on the screen. Throws PreconditionFailed otherwise: AGT-5 judges that. */
 async function paymentShown(t: CheckContext): Promise<Body<'payment'>> {
   const payment = t.payment();
   t.send(payment);
@@ -114,22 +114,22 @@ async function paymentShown(t: CheckContext): Promise<Body<'payment'>> {
   return payment;
 }
 
-/** Lets earlier announcements end, so that the next ones have their whole time. */
+/** Waits until earlier announcements have ended, so that the next ones get their full time. */
 async function clearScreen(t: CheckContext): Promise<void> {
   const order = await t.qrUndisturbed();
   t.withdraw(order.pushId);
   await t.precondition('its end', () => t.ended(order.pushId));
 }
 
-/** Links another account; returns the number of the one before. */
+/** Links another account. Returns the number of the earlier one. */
 async function linkOtherAccount(t: CheckContext): Promise<string> {
   await clearScreen(t);
-  // An earlier check may have linked this account: its announcement must be over, or the link below changes nothing.
+  // An earlier check may have linked this account. Its announcement must have ended, or the link below changes nothing.
   await t.textDurationMs(OTHER_ACCOUNT.bankAccount, LINKED_BACK_MS);
   const before = t.gateway.account?.bankAccount ?? '';
   t.gateway.account = OTHER_ACCOUNT;
   await t.reconnect();
-  // The screen may still be that of before the welcome.
+  // The screen may still be the one from before the welcome.
   await t.sync();
   return before;
 }

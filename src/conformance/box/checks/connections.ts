@@ -9,7 +9,7 @@ const PRESENCE_MS = 5_000;
 /** PROTOCOL.md, clause BOX-HTTP-3. */
 const POST_TIMEOUT_MS = 5_000;
 const ABSENT_MS = 5_000;
-/** A login follows its handshake within this. */
+/** Time within which a login follows its handshake. */
 const LOGIN_MS = 2_000;
 
 /** TLS 1.1, and TLS 1.2 without authenticated encryption; OpenSSL allows them at security level 0 only. */
@@ -138,7 +138,7 @@ async function expectNewStream(t: CheckContext, afterMs: number): Promise<void> 
   await t.until('another stream', afterMs + RETURN_MS, () => t.gateway.http.streamAtMs > fromMs);
 }
 
-/** Run after all others: what the gateway saw in all of them. */
+/** Violations that the gateway saw in all checks; run after them. */
 export const VIOLATION_CHECKS = [
   noViolation('TOP-1', 'speaks MQTT 3.1.1 with QoS 1 and clean sessions', 'mqtt'),
   noViolation('TOP-2', 'logs in with its terminalCode and the password that its secret gives'),

@@ -48,7 +48,7 @@ export const FAULT_CHECKS = [
       const isIt = ({ pushId }: { pushId: string }) => pushId === it.pushId;
       await t.precondition('its acceptance', () => t.receive('accepted', ['accepted'], isIt));
     }
-    // A box that ends in order may write that it did not show the push. A box that loses its power does not.
+    // A box that stops normally may write that it did not show the push. A box without power cannot.
     await t.injectFault('disk-full');
     t.gateway.openPushIds = [order.pushId];
     const { hello } = await t.restart();

@@ -6,7 +6,7 @@ import type { Body } from '../gateway-transcript.ts';
 const REMEMBERED = 5;
 const AMOUNT_MAX = 9_999_999_999_999;
 
-/** Payments: reported, and announced once (PROTOCOL.md, clauses AGT-5, AGT-6 and MSG-7). */
+/** Payments are reported, and announced once (PROTOCOL.md, clauses AGT-5, AGT-6 and MSG-7). */
 export const PAYMENT_CHECKS = [
   boxCheck('AGT-5', 'a payment for the order on the screen is reported with its numbers', async (t) => {
     await t.expectPaid(t.paymentFor(await t.pushShown()));
@@ -86,7 +86,7 @@ export const PAYMENT_LIMIT_CHECK = boxCheck(
   },
 );
 
-/** Sends a payment that no box may believe. Throws Mismatch when the box reports it. */
+/** Sends a payment that a box must refuse. Throws Mismatch when the box reports it. */
 async function expectNotPaid(t: CheckContext, payment: Body<'payment'>): Promise<void> {
   t.send(payment);
   await expectNoReport(t, payment);
@@ -100,7 +100,7 @@ export async function expectNoReport(t: CheckContext, { transactionId }: Body<'p
   }
 }
 
-/** A payment of the order on the screen, reported and announced. Throws PreconditionFailed otherwise. */
+/** Pays the order on the screen, reported and announced. Throws PreconditionFailed otherwise. */
 export async function paymentAnnounced(t: CheckContext): Promise<Body<'payment'>> {
   const order = await t.qrShown();
   const payment = t.paymentFor(order);
@@ -109,7 +109,7 @@ export async function paymentAnnounced(t: CheckContext): Promise<Body<'payment'>
   return payment;
 }
 
-/** Sends the payment again. Throws Mismatch when it covers the next QR. */
+/** Sends the payment again. Throws Mismatch when it covers the QR of the next order. */
 export async function expectNotAnnounced(t: CheckContext, payment: Body<'payment'>): Promise<void> {
   const next = await t.qrUndisturbed();
   t.ignoreEarlier();

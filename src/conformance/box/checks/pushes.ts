@@ -2,7 +2,7 @@ import { Mismatch } from '../../check.ts';
 import { boxCheck, type CheckContext } from '../check-context.ts';
 import type { Body } from '../gateway-transcript.ts';
 
-/** A box may end a push this much before or after its deadline: its clock has ticks, and messages take time. */
+/** A box may end a push this much before or after its deadline: clocks have ticks, and messages take time. */
 const EARLY_MS = 700;
 const LATE_MS = 3_000;
 const LONG_AGO_MS = Date.UTC(2001, 8, 9);
@@ -13,7 +13,10 @@ const CONTENT_MAX = 99;
 const ORDER_ID_MAX = 64;
 const ACCOUNT_OF_LETTERS = { bankAccount: 'aB3'.repeat(7).slice(0, 19), bankCode: 'VCB', userBankName: 'TRAN THI B' };
 
-/** The life of a legal push (PROTOCOL.md, clauses AGT-2 to AGT-4, AGT-7, MSG-5, MSG-9, LIM-2 and LIM-3). */
+/**
+ * A legal push, from its acceptance to its end (PROTOCOL.md, clauses AGT-2 to AGT-4, AGT-7, MSG-5, MSG-9, LIM-2 and
+ * LIM-3).
+ */
 export const PUSH_CHECKS = [
   boxCheck('AGT-2', 'a push is accepted, then shown, each once', async (t) => {
     const { pushId } = await t.expectShown(t.order());
@@ -142,7 +145,7 @@ export const PUSH_CHECKS = [
   }),
 ];
 
-/** What a push may contain at most (PROTOCOL.md, clauses LIM-2 and LIM-3). */
+/** The largest contents of a push (PROTOCOL.md, clauses LIM-2 and LIM-3). */
 export const PUSH_LIMIT_CHECKS = [
   boxCheck('LIM-2', 'an order for an account of 19 letters and digits is shown', async (t) => {
     t.gateway.account = ACCOUNT_OF_LETTERS;
@@ -154,7 +157,7 @@ export const PUSH_LIMIT_CHECKS = [
   }),
 ];
 
-/** Throws Mismatch unless the push ends as expired so long after it was accepted. */
+/** Throws Mismatch unless the push expires this long after it was accepted. */
 async function expectExpiry(t: CheckContext, { pushId }: Body<'show'>, ms: number): Promise<void> {
   const accepted = t.received('accepted').find((message) => message.pushId === pushId);
   const beganMs = accepted === undefined ? t.nowMs : t.receivedAtMs(accepted);

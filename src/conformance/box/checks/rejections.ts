@@ -5,14 +5,14 @@ import type { Body } from '../gateway-transcript.ts';
 import { qrOf } from '../orders.ts';
 import { waitForSessionAge } from './pushes.ts';
 
-/** The account of somebody else, at another bank. */
+/** An account of somebody else, at another bank. */
 const FOREIGN_ACCOUNT = '9876543210';
 const FOREIGN_BANK = 'VCB';
 const FOREIGN_BIN = '970436';
 
 type Make = (t: CheckContext) => Body<'show'>;
 
-/** A right order with another QR. */
+/** A valid order with another QR. */
 const withQr =
   (change: (qr: string) => string): Make =>
   (t) => {
@@ -20,7 +20,7 @@ const withQr =
     return { ...order, qrCode: change(order.qrCode) };
   };
 
-/** An order whose QR says something else than its fields. */
+/** An order whose QR differs from its fields. */
 const withQrOf =
   (change: (order: Body<'show'>) => Parameters<typeof qrOf>[1]): Make =>
   (t) => {
@@ -30,7 +30,7 @@ const withQrOf =
 
 const foreignPayee = withQrOf(() => ({ account: FOREIGN_ACCOUNT }));
 
-/** Pushes that would make the customer pay another amount, or pay somebody else. */
+/** Pushes that would make the customer pay another amount, or another account. */
 const WRONG: readonly [title: string, code: string, make: Make][] = [
   ['no VietQR', 'QR_INVALID', (t) => t.order({ qrCode: 'https://pay.example/4711' })],
   ['a QR with a wrong CRC', 'QR_INVALID', withQr((qr) => `${qr.slice(0, -4)}${qr.endsWith('0000') ? '0001' : '0000'}`)],
@@ -65,7 +65,7 @@ const INVALID: readonly [clause: string, title: string, change: (qr: string) => 
   ['QRP-7', 'a QR with a tip', (qr) => withField(qr, '55', '01')],
 ];
 
-/** QR payloads that no gateway of ours writes, and that are right. */
+/** Valid QR payloads that our gateway never writes. */
 const UNUSUAL: readonly [clause: string, title: string, change: (qr: string) => string][] = [
   ['QRP-2', 'a QR with its tags in another order', swapTags],
   ['QRP-7', 'a QR with a tag that says no account and no amount', (qr) => withField(qr, '80', 'bench')],
@@ -111,7 +111,7 @@ export const REJECTION_CHECKS = [
   }),
 ];
 
-/** Puts a field before the CRC, and corrects the CRC. */
+/** Inserts a field before the CRC, and corrects the CRC. */
 function withField(qr: string, tag: string, value: string): string {
   return withRaw(qr, `${tag}${String(value.length).padStart(2, '0')}${value}`);
 }
@@ -129,7 +129,7 @@ function swapTags(qr: string): string {
   return withCrc(qr.replace('5802VN', '').replace('5303704', '5802VN5303704'));
 }
 
-/** Writes the CRC in small letters; a field is added where the CRC has no letters. */
+/** Writes the CRC in small letters. If it has no letters, a field is added first. */
 function withSmallCrc(qr: string): string {
   const fields = Array.from({ length: 100 }, (_, index) => withField(qr, '80', String(index)));
   const found = [qr, ...fields].find((it) => /[A-F]/.test(it.slice(-4))) ?? qr;

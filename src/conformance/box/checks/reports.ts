@@ -1,19 +1,19 @@
 import { Mismatch } from '../../check.ts';
 import { boxCheck, type CheckContext } from '../check-context.ts';
 
-/** A report comes again after 10 s; the rest is for the box to notice. */
+/** A report is repeated after 10 s. The rest is tolerance. */
 const AGAIN_MS = 13_000;
 const TOO_SOON_MS = 9_000;
 const IN_FLIGHT_MAX = 100;
-/** Reports beyond those that may be in flight. */
+/** More reports than the box may have in flight. */
 const MORE = 5;
 const ANSWER_MS = 10_000;
-/** For the others to follow, one by one where a box has only one in flight. */
+/** Time for the other reports, one by one if the box has only one in flight. */
 const FOLLOW_MS = 60_000;
 /** For a hundred pushes on a slow panel. */
 const MANY_TIMEOUT_MS = 900_000;
 
-/** Reports that the gateway has to acknowledge (PROTOCOL.md, clause MSG-6). */
+/** Reports that the gateway must acknowledge (PROTOCOL.md, clause MSG-6). */
 export const REPORT_CHECKS = [
   boxCheck('MSG-6', 'reports come in the order in which things happened', async (t) => {
     const reports = await threeReports(t);
@@ -77,7 +77,10 @@ export const REPORT_CHECKS = [
   },
 ];
 
-/** Has the box report a replaced push, a payment and a withdrawn push; the ids of the reports, in this order. */
+/**
+ * Makes the box report a replaced push, a payment and a withdrawn push. Returns the ids of these reports, in this
+ * order.
+ */
 async function threeReports(t: CheckContext): Promise<string[]> {
   const older = await t.pushShown();
   const order = await t.pushShown();

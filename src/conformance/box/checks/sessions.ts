@@ -3,13 +3,13 @@ import { Mismatch } from '../../check.ts';
 import { ANNOUNCEMENT_MAX_MS, boxCheck, type CheckContext } from '../check-context.ts';
 import { paymentAnnounced } from './payments.ts';
 
-/** No session may begin within this, where none may begin at all. */
+/** Time within which no session may begin, where none may begin at all. */
 const QUIET_MS = 60_000;
 const SLACK_MS = 2_000;
 const AT_ONCE_MS = 5_000;
 export const OTHER_ACCOUNT = { bankAccount: '9876543210', bankCode: 'VCB', userBankName: 'TRAN THI B' };
 
-/** Runs first: a box that does not come back cannot be judged at all. */
+/** Run first: a box that does not come back cannot be judged. */
 export const RETURN_CHECK = boxCheck('MSG-4', 'each connection begins with a hello of a fresh session', async (t) => {
   const before = t.gateway.session;
   t.gateway.cut();
@@ -118,7 +118,7 @@ export const SESSION_CHECKS = [
   }),
 ];
 
-/** Runs last: it leaves the box superseded. */
+/** Run last, because it leaves the box superseded. */
 export const SUPERSEDED_CHECK = boxCheck(
   'MSG-8',
   'a superseded box removes its QR, and yields to the other one',

@@ -9,7 +9,7 @@ import { waitForSessionAge } from './pushes.ts';
 
 const SEED_BYTES = 32;
 
-/** A payment with something changed in its JSON, signed with defects. */
+/** A payment with changed JSON, or signed with defects. */
 interface Forgery {
   json?: (t: CheckContext, payment: Body<'payment'>) => object;
   defects?: (t: CheckContext) => Defects;
@@ -17,7 +17,7 @@ interface Forgery {
 
 const newKey = ({ gateway }: CheckContext) => signingKeyOf(gateway.random.secret(SEED_BYTES));
 
-/** Messages that a broker, a proxy or a neighbour may send, and no box may believe. */
+/** Messages that a broker, a proxy or a neighbour could send, and that a box must refuse. */
 const FORGED: readonly [clause: string, title: string, forgery: Forgery][] = [
   [
     'SIG-1',
@@ -38,7 +38,10 @@ const FORGED: readonly [clause: string, title: string, forgery: Forgery][] = [
   ['LIM-4', 'a message of more than 16,384 bytes', { json: () => ({ padding: 'x'.repeat(LIMITS.messageBytesMax) }) }],
 ];
 
-/** Only intact messages of the gateway count, once, in their session (PROTOCOL.md, clauses SIG, MSG-3 and LIM-4). */
+/**
+ * Only unchanged messages of the gateway count, once, and only in their session (PROTOCOL.md, clauses SIG, MSG-3 and
+ * LIM-4).
+ */
 export const SIGNING_CHECKS = [
   boxCheck('SIG-1', 'a message that is not signed changes nothing', async (t) => {
     const payment = t.payment();

@@ -2,7 +2,7 @@ import type { Server } from 'node:net';
 import { ConfigError, reasonOf, systemCodeOf } from '../../../lib/errors.ts';
 import { loginOf } from '../../../protocol/keys.ts';
 
-/** The box that is judged. */
+/** The judged box. */
 export interface JudgedIdentity {
   terminalCode: string;
   serialNumber: string;
@@ -12,9 +12,9 @@ export interface JudgedIdentity {
 /** One connection of the box. */
 export interface Connection {
   readonly transport: 'mqtt' | 'http';
-  /** A hello on this connection answers it (PROTOCOL.md, clause SIG-2). */
+  /** A hello on this connection must contain it (PROTOCOL.md, clause SIG-2). */
   readonly challenge: string;
-  /** The session that the connection itself names; undefined until then. */
+  /** The session that the connection names; undefined before that. */
   readonly sessionId: string | undefined;
   readonly isOpen: boolean;
   deliver(bytes: string | Uint8Array): void;
@@ -29,38 +29,38 @@ export interface Violation {
 export interface LoginAttempt {
   transport: 'mqtt' | 'http';
   username: string;
-  /** Why it was refused; undefined when it was not. */
+  /** Why it was refused; undefined if it was accepted. */
   problem: string | undefined;
 }
 
 export type MessageResult = 'accepted' | 'duplicate' | 'illegal';
 
-/** What an endpoint tells its gateway. */
+/** Events that an endpoint reports to its gateway. */
 export interface EndpointEvents {
   login(login: LoginAttempt): void;
   message(connection: Connection, bytes: Uint8Array): MessageResult;
   violation(clause: string, what: string): void;
 }
 
-/** Where to listen; port 0 takes a free one. */
+/** Address to listen on; port 0 takes a free one. */
 export interface ListenAddress {
   host: string;
   port: number;
 }
 
-/** The gateway's side of one transport. */
+/** Gateway side of one transport. */
 export interface GatewayEndpoint {
   readonly port: number;
-  /** Connections so far, of whatever kind. */
+  /** Number of connections so far, of any kind. */
   readonly connectionCount: number;
   /** Breaks every connection. */
   cut(): void;
-  /** Simulates a restart of the gateway: earlier messages count no more. */
+  /** Simulates a restart of the gateway: earlier messages do not count any more. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Why a login is not that of the box (PROTOCOL.md, clause TOP-2); undefined when it is. */
+/** Why a login is not that of the box (PROTOCOL.md, clause TOP-2); undefined if it is. */
 export function loginProblem(identity: JudgedIdentity, username: string, password: string): string | undefined {
   const { terminalCode, secret } = identity;
   if (username !== terminalCode) return `it calls itself ${username || 'nothing'}, not ${terminalCode}`;

@@ -29,18 +29,18 @@ interface Stream extends Connection {
   cut(): void;
 }
 
-/** The answer to posts, instead of the right one. `hang`: no answer. */
+/** Answers to posts instead of the right one. `hang`: no answer. */
 export type PostAnswer = 503 | 409 | 401 | 'hang';
 
 export interface HttpDeps {
   clock: Clock;
   random: Random;
   events: EndpointEvents;
-  /** Undefined: it speaks without TLS. */
+  /** If undefined, it uses no TLS. */
   tls?: TlsIdentity | undefined;
 }
 
-/** The gateway's side of the box's HTTP connection (PROTOCOL.md, clause BOX-HTTP). */
+/** Gateway side of the box's HTTP connection (PROTOCOL.md, clause BOX-HTTP). */
 export class HttpEndpoint implements GatewayEndpoint {
   readonly #identity: JudgedIdentity;
   readonly #deps: HttpDeps;
@@ -48,11 +48,11 @@ export class HttpEndpoint implements GatewayEndpoint {
   readonly #streams = new Map<string, Stream>();
   readonly #sockets = new Set<Socket>();
   refusesWith: PostAnswer | undefined;
-  /** Nothing is written to streams then, not even comments. */
+  /** If true, nothing is written to streams, not even comments. */
   isSilent = false;
   /** Monotonic time at which the last stream was opened. */
   streamAtMs = 0;
-  /** Requests that got the answer `refusesWith`. */
+  /** Number of requests that got the answer `refusesWith`. */
   refused = 0;
   tls: TlsListener | undefined;
   connectionCount = 0;
@@ -70,7 +70,7 @@ export class HttpEndpoint implements GatewayEndpoint {
     });
   }
 
-  /** Throws ConfigError when the address cannot be had. */
+  /** Throws ConfigError when the address cannot be used. */
   static async open(at: ListenAddress, identity: JudgedIdentity, deps: HttpDeps): Promise<HttpEndpoint> {
     const endpoint = new HttpEndpoint(identity, deps);
     const server = endpoint.#server;

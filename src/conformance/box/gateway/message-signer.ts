@@ -3,22 +3,22 @@ import { type SealHead, writeJws } from '../../../protocol/jws.ts';
 import { proofOf, type SigningKey } from '../../../protocol/keys.ts';
 import { MESSAGE_LIFETIME_MS, type SealedSession } from '../../../protocol/seal.ts';
 
-/** What is wrong with a forged message; everything else is right. */
+/** Defects of a forged message. All other parts are right. */
 export interface Defects {
   key?: SigningKey;
-  /** Another number than the next one. */
+  /** Another sequence number than the next one. */
   seq?: number;
   /** Milliseconds since the hello. */
   expiresMs?: number;
-  /** The secret under which the key is introduced; false: it is not introduced. */
+  /** Secret under which the key is introduced; false: it is not introduced. */
   proof?: string | false;
   /** Replaces fields of the header. */
   head?: Record<string, unknown>;
 }
 
 /**
- * Signs the messages of a gateway in one session (PROTOCOL.md, clauses SIG-1 and SIG-2), and forges wrong ones: the code
- * of a real gateway signs nothing that is wrong.
+ * Signs the messages of a gateway in one session (PROTOCOL.md, clauses SIG-1 and SIG-2), and forges wrong ones, which
+ * the code of the real gateway cannot make.
  */
 export class MessageSigner {
   readonly #session: SealedSession;
@@ -35,7 +35,7 @@ export class MessageSigner {
     this.#helloAtMs = clock.monotonicMs();
   }
 
-  /** Milliseconds since the gateway took the hello. */
+  /** Milliseconds since the gateway accepted the hello. */
   get ageMs(): number {
     return Math.floor(this.#clock.monotonicMs() - this.#helloAtMs);
   }
@@ -51,7 +51,7 @@ export class MessageSigner {
     return signed;
   }
 
-  /** A message that does not count: the next one gets the same number. */
+  /** A forged message. It uses up no number: the next message gets the same one. */
   forge(payload: string, defects: Defects): string {
     return this.#write(payload, { seq: this.#seq + 1, ...defects });
   }

@@ -30,14 +30,14 @@ const BAD_CREDENTIALS = 4;
 
 type ConnectPacket = Parameters<NonNullable<AedesOptions['preConnect']>>[1];
 
-/** A client id that has this many hexadecimal digits of the session has them on purpose. */
+/** A client id does not contain this many hexadecimal digits of the session by chance. */
 const SESSION_HEX_MAX = 8;
 
 /** A connection that has logged in. */
 interface MqttConnection extends Connection {
   readonly transport: 'mqtt';
   readonly clientId: string;
-  /** Its last will; undefined without a legal one. */
+  /** Its last will; undefined if there is no legal one. */
   readonly will: Presence | undefined;
   /** The session in its birth message. */
   sessionId: string | undefined;
@@ -53,7 +53,7 @@ interface Published {
 export interface BrokerDeps {
   random: Random;
   events: EndpointEvents;
-  /** Undefined: it speaks without TLS. */
+  /** If undefined, it uses no TLS. */
   tls?: TlsIdentity | undefined;
 }
 
@@ -68,7 +68,7 @@ export class MqttEndpoint implements GatewayEndpoint {
   #server: Server | undefined;
   #aedes: Aedes | undefined;
   #run: string | undefined;
-  /** Presence messages of the box, or of its last will. */
+  /** Presence messages of the box, and of its last will. */
   readonly presences: Presence[] = [];
   tls: TlsListener | undefined;
   connectionCount = 0;
@@ -79,17 +79,17 @@ export class MqttEndpoint implements GatewayEndpoint {
     this.#deps = deps;
   }
 
-  /** Throws ConfigError when the address cannot be had. */
+  /** Throws ConfigError when the address cannot be used. */
   static async open(at: ListenAddress, identity: JudgedIdentity, deps: BrokerDeps): Promise<MqttEndpoint> {
     const endpoint = new MqttEndpoint(identity, deps);
-    // No limit: aedes queues without bounds what is above one, and thousands in its queue overflow the stack.
+    // No limit: above a limit aedes queues without bound, and thousands of queued calls overflow the stack.
     const aedes = await Aedes.createBroker({
       ...endpoint.#rights(),
       connectTimeout: CONNECT_TIMEOUT_MS,
       concurrency: 0,
     });
     endpoint.#aedes = aedes;
-    // Connections break on purpose here, and some speak no MQTT: an error without a listener would end the process.
+    // Here connections break on purpose, and some speak no MQTT. Without a listener an error would end the process.
     (aedes as EventEmitter).on('error', () => undefined);
     aedes.on('publish', (packet, client) => endpoint.#onPublish(packet, client));
     endpoint.port = await endpoint
@@ -130,7 +130,7 @@ export class MqttEndpoint implements GatewayEndpoint {
     await this.#publishPresence(true);
   }
 
-  /** Publishes that no gateway is there, until `restart`. */
+  /** Publishes the gateway's presence as offline, until `restart`. */
   async goOffline(): Promise<void> {
     await this.#publishPresence(false);
     this.#run = undefined;
@@ -186,7 +186,7 @@ export class MqttEndpoint implements GatewayEndpoint {
     };
   }
 
-  /** Checks a CONNECT packet. Returns its last will; undefined without a legal one. */
+  /** Checks a CONNECT packet. Returns its last will; undefined if there is no legal one. */
   #willOf(client: Client): Presence | undefined {
     const { events } = this.#deps;
     const packet = this.#packets.get(client);
@@ -203,7 +203,7 @@ export class MqttEndpoint implements GatewayEndpoint {
     return presence;
   }
 
-  /** The presence in a publish; reports violations in it. */
+  /** The presence in a publish. Reports its violations. */
   #presenceIn({ topic, payload, qos, retain = false }: Published, what: string): Presence | undefined {
     const { events } = this.#deps;
     const expected = boxTopic(this.#identity.terminalCode, 'presence');

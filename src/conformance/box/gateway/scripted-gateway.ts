@@ -19,13 +19,13 @@ import type { TlsIdentities, TlsIdentity } from './tls-listener.ts';
 import { clauseOf, clauseOfUnreadable, helloViolations, orderViolations } from './violations.ts';
 
 const SEED_BYTES = 32;
-/** Limits of what is kept of one box. */
+/** Messages and sessions of the box that are kept. */
 const RECEIVED_MAX = 20_000;
 const SESSIONS_MAX = 1_000;
 const VIOLATIONS_MAX = 200;
 const LOGINS_MAX = 200;
 
-/** The account that the judged box is linked to. */
+/** The account linked to the judged box. */
 export const ACCOUNT: LinkedAccount = { bankAccount: '0123456789', bankCode: 'MB', userBankName: 'NGUYEN VAN A' };
 
 /** A legal message of the box. */
@@ -36,27 +36,27 @@ export interface ReceivedMessage {
   atMs: number;
 }
 
-/** A conversation with the box; a hello begins it. */
+/** A session of the box, begun by a hello. */
 export interface Session {
   readonly sessionId: string;
   readonly connection: Connection;
   readonly hello: UpOf<'hello'>;
-  /** Thumbprint of the box's key; and when the box made this hello, by its clock. */
+  /** Thumbprint of the box's key, and the time of its hello by its clock. */
   readonly kid: string;
   readonly helloMs: number;
   readonly signer: MessageSigner;
   readonly verifier: GatewaySeal;
   isWelcomed: boolean;
-  /** Number of the last message. */
+  /** Sequence number of the last message. */
   seq: number;
-  /** Time of the last message, by the box. */
+  /** Session time of the last message, by the box. */
   sessionMs: number;
 }
 
 export interface GatewayDeps {
   clock: Clock;
   random: Random;
-  /** Without them the gateway speaks without TLS. */
+  /** If undefined, the gateway uses no TLS. */
   tls?: TlsIdentities | undefined;
 }
 
@@ -66,7 +66,10 @@ export interface GatewayPlace {
   httpPort: number;
 }
 
-/** A gateway for one box, over both transports. Checks tell it what to send; it collects what the box does against a clause. */
+/**
+ * A gateway for one box, over both transports. Checks tell it which messages to send; it collects the violations of the
+ * box.
+ */
 export class ScriptedGateway {
   readonly identity: JudgedIdentity;
   readonly tls: TlsIdentities | undefined;
@@ -79,18 +82,18 @@ export class ScriptedGateway {
   #mqtt: MqttEndpoint | undefined;
   #http: HttpEndpoint | undefined;
   #key: SigningKey;
-  /** The next welcomes name this account and these pushes. */
+  /** Account and pushes in the next welcomes. */
   account: LinkedAccount | null = ACCOUNT;
   openPushIds: string[] = [];
-  /** The answer to a hello; a code refuses it. */
+  /** Answer to a hello; a code is a refusal. */
   helloAnswer: 'welcome' | 'nothing' | Code = 'welcome';
   /** Whether signs of life are answered. */
   answersAlive = true;
-  /** Whether reports are acknowledged as they come. */
+  /** Whether reports are acknowledged at once. */
   acksReports = true;
-  /** A sentence, as soon as a second box uses the same identity. */
+  /** Set to a sentence when a second box uses the same identity. */
   duplicateBox: string | undefined;
-  /** Gets every message, for the evidence. */
+  /** Called with every message, for the evidence. */
   onTraffic: ((title: string, detail: unknown) => void) | undefined;
 
   private constructor(identity: JudgedIdentity, { clock, random, tls }: GatewayDeps) {
@@ -141,7 +144,7 @@ export class ScriptedGateway {
     return this.session?.connection.transport ?? this.logins.findLast((it) => it.problem === undefined)?.transport;
   }
 
-  /** Sends the next message, in the newest session or in another one. */
+  /** Sends the next message in the newest session, or in another one. */
   send(body: DownBody, session = this.#current()): void {
     this.onTraffic?.(`sent ${body.type}`, body);
     session.connection.deliver(session.signer.sign(this.messageJson(body, session)));
@@ -162,7 +165,7 @@ export class ScriptedGateway {
     this.send({ type: 'welcome', link: this.account, openPushIds: this.openPushIds }, session);
   }
 
-  /** Changes to a new signing key (PROTOCOL.md, clause SIG-5). Returns the old one. */
+  /** Changes the signing key (PROTOCOL.md, clause SIG-5). Returns the old one. */
   rotate(): SigningKey {
     const old = this.#key;
     this.#key = signingKeyOf(this.random.secret(SEED_BYTES));
@@ -179,7 +182,7 @@ export class ScriptedGateway {
     return (this.mqtt.tls?.handshakes ?? 0) + (this.http.tls?.handshakes ?? 0);
   }
 
-  /** Breaks every connection, as a pulled cable does. */
+  /** Breaks every connection, like a pulled cable. */
   cut(): void {
     this.mqtt.cut();
     this.http.cut();
@@ -250,7 +253,7 @@ export class ScriptedGateway {
     if (hello.terminalCode !== terminalCode || hello.serialNumber !== serialNumber) {
       return this.#refuse('MSG-4', `says hello as ${hello.terminalCode} with serial number ${hello.serialNumber}`);
     }
-    // A box that restarts has a new key, and never uses an old one again.
+    // A restarted box has a new key, and never uses an old one again.
     const isReturn = this.session?.kid !== head.kid && this.sessions.some((it) => it.kid === head.kid);
     if (isReturn) this.#onDuplicateBox();
     const { sessionId } = hello;

@@ -3,16 +3,16 @@ import { createServer, type Server, type TLSSocket } from 'node:tls';
 import { HANDSHAKE_TIMEOUT_MS, TLS_FLOOR } from '../../../lib/tls.ts';
 import { type ListenAddress, openServer } from './endpoint.ts';
 
-/** Certificate and key of a server, PEM; `limits` replaces the TLS versions and ciphers that it should speak. */
+/** Certificate and key of a server, PEM. `limits` replaces the TLS versions and ciphers. */
 export interface TlsIdentity {
   cert: string;
   key: string;
   limits?: { minVersion: 'TLSv1' | 'TLSv1.2'; maxVersion: 'TLSv1.1' | 'TLSv1.2'; ciphers: string };
 }
 
-/** Identities of one gateway, of which a box may accept the valid one only. */
+/** Identities of one gateway. A box may accept only the valid one. */
 export interface TlsIdentities {
-  /** The authority that the box has to trust, PEM. */
+  /** The authority that the box must trust, PEM. */
   ca: string;
   valid: TlsIdentity;
   otherAuthority: TlsIdentity;
@@ -22,11 +22,11 @@ export interface TlsIdentities {
 
 const CONNECTIONS_MAX = 64;
 
-/** Ends TLS before a server that speaks without it (PROTOCOL.md, clauses TLS-1 and TLS-2). */
+/** Terminates TLS for a server that has none (PROTOCOL.md, clauses TLS-1 and TLS-2). */
 export class TlsListener {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  /** Connections so far, whatever became of their handshake. */
+  /** Connections so far, whether or not the handshake succeeded. */
   handshakes = 0;
   port = 0;
 
@@ -36,7 +36,7 @@ export class TlsListener {
       onSocket(socket);
     });
     this.#server.maxConnections = CONNECTIONS_MAX;
-    // A box that refuses the certificate ends the handshake.
+    // A box that refuses the certificate ends the handshake with an error.
     this.#server.on('tlsClientError', () => undefined);
     this.#server.on('connection', (socket: Socket) => {
       this.handshakes += 1;
@@ -52,7 +52,7 @@ export class TlsListener {
     return listener;
   }
 
-  /** From the next handshake on. */
+  /** Used from the next handshake on. */
   useIdentity(identity: TlsIdentity): void {
     this.#server.setSecureContext(optionsOf(identity));
   }

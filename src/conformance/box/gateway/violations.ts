@@ -5,7 +5,7 @@ import type { Connection, Violation } from './endpoint.ts';
 
 type Head = ReadMessage<UpMessage>['jws']['head'];
 
-/** The clause against which a message is that cannot be read. */
+/** The clause that an unreadable message violates. */
 export function clauseOfUnreadable({ code, reason }: { code: string; reason: string }, bytes: Uint8Array): string {
   const field = /^(terminalCode|serialNumber|type):/.exec(reason)?.[1];
   if (field !== undefined) return field === 'type' ? 'MSG-2' : 'LIM-5';
@@ -13,14 +13,14 @@ export function clauseOfUnreadable({ code, reason }: { code: string; reason: str
   return isSigned ? 'MSG-1' : 'SIG-1';
 }
 
-/** The clause against which a message is that was refused with this code. */
+/** The clause that a message violates, by the code of its refusal. */
 export function clauseOf(code: SealRefusal, isHello = false): string {
   if (code === 'WRONG_SESSION') return 'MSG-4';
   if (code === 'KEY_UNKNOWN') return 'SIG-2';
   return isHello && code === 'MESSAGE_REPLAYED' ? 'SIG-2' : 'SIG-1';
 }
 
-/** What is wrong with a hello that can be read. */
+/** Violations in a hello that can be read. */
 export function helloViolations(
   connection: Connection,
   hello: UpOf<'hello'>,
@@ -42,7 +42,7 @@ export function helloViolations(
   ]);
 }
 
-/** Numbers and times of one session only go up (PROTOCOL.md, clause SIG-1). */
+/** Numbers and times of a session must increase (PROTOCOL.md, clause SIG-1). */
 export function orderViolations(last: { seq: number; sessionMs: number }, { seq, sessionMs }: Head): Violation[] {
   return violated([
     [seq !== last.seq + 1, 'SIG-1', `message ${seq} of its session came after ${last.seq}`],

@@ -36,7 +36,7 @@ export const answerChecks: readonly ServiceCheck[] = [
   gap('GEN-4', 'qrLink leads to a picture of the QR', judgeLink),
 ];
 
-/** An answer of 200. Throws PreconditionFailed for another one: GEN-1 judges that. */
+/** Generates a QR. Throws PreconditionFailed unless the answer is 200: GEN-1 judges that. */
 async function generated(run: ServiceRun, body: object): Promise<Answer> {
   const called = await generate(run, { ...body });
   if (called.status !== 200) throw new PreconditionFailed(`needs an answer, but it is ${summaryOf(called)}`);
@@ -56,7 +56,7 @@ async function judgeFields(run: ServiceRun): Promise<void> {
   if (!Array.isArray(answer.additionalData)) throw new Mismatch('additionalData is no array');
 }
 
-/** Follows qrLink as a browser does, without a login. */
+/** Opens qrLink as a browser does, without a login. */
 async function judgeLink(run: ServiceRun): Promise<void> {
   const { qrLink, qrCode } = recordOf((await generated(run, generateBody(run))).json);
   if (typeof qrLink !== 'string' || !/^https?:\/\//.test(qrLink) || !URL.canParse(qrLink)) {

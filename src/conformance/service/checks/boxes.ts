@@ -28,7 +28,7 @@ import {
   withBox,
 } from './pushing.ts';
 
-/** The longest deadline of a push, and how often the answer is looked for. */
+/** Longest deadline of a push, and the interval of looking for its answer. */
 const DEADLINE_MAX_MS = 65_000;
 const DEADLINE_STEP_MS = 500;
 /** Shorter than any deadline of a push. */
@@ -148,7 +148,7 @@ async function judgeTimeout(run: ServiceRun): Promise<void> {
   });
 }
 
-/** The answer to a push that the box does not confirm. Throws Mismatch when none comes. */
+/** Waits for the answer to a push that the box does not confirm. Throws Mismatch when none comes. */
 async function unconfirmed(run: ServiceRun, box: SimulatedBox): Promise<{ called: Answer; pushId: string }> {
   const { time } = run.subject;
   const order = run.subject.newOrder();
@@ -178,7 +178,7 @@ function pushedToBoxLost(run: ServiceRun): Promise<Answer> {
   );
 }
 
-/** Lets time pass while a request is open that waits for nothing else. */
+/** Lets time pass while a request is open that is not waiting for anything else. */
 async function passed({ subject: { time } }: ServiceRun, ms: number): Promise<void> {
   await time.wait(ms);
   await time.inRealTime(() => systemClock.sleep(1));

@@ -16,15 +16,15 @@ import { expectFields, expectOk, forEachCase, generateBody, post, simulatePaymen
 import { gap, type Order, type ServiceCheck, type ServiceRun, spec, withTimeout } from '../subject.ts';
 
 const CALLBACK_TIMEOUT_MS = 10_000;
-/** Longer than the first wait before another attempt. */
+/** Longer than the first wait before a retry. */
 const QUIET_MS = 4_000;
-/** The waits of clause SYN-4, in seconds. */
+/** Waits of clause SYN-4, in seconds. */
 const WAITS_S = [1, 2, 3, 4, 5, 60, 60, 60, 60, 60];
-/** Attempts take time, and timers are coarse. */
+/** Tolerance: attempts take time, and timers are coarse. */
 const WAIT_LEEWAY_S = 0.9;
 const WAIT_STEP_MS = 1_000;
 
-/** The clock of a service may differ from ours; this is enough to tell milliseconds from seconds. */
+/** Difference allowed between the service's clock and ours; enough to tell milliseconds from seconds. */
 const CLOCKS_APART_MS = 24 * 3_600_000;
 
 function listenerOf({ subject }: ServiceRun): CallbackListener {
@@ -37,7 +37,7 @@ function listenerOf({ subject }: ServiceRun): CallbackListener {
 export interface SimulatedPayment {
   order: Order;
   transactionId: string;
-  /** The number of requests to the partner before it. */
+  /** Number of requests to the partner before it. */
   since: number;
 }
 
@@ -47,7 +47,7 @@ export async function payOrder(run: ServiceRun, order: Order, change: object = {
   return { order, transactionId: await simulatePayment(run, order, change), since };
 }
 
-/** The callbacks for a payment so far: those with its content, amount or id, as the others may be wrong. */
+/** The callbacks for a payment so far: those with its content, amount or id, because one of these may be wrong. */
 function about(
   run: ServiceRun,
   { order: { content, amount }, transactionId, since }: SimulatedPayment,
@@ -65,14 +65,14 @@ async function attempts(run: ServiceRun, payment: SimulatedPayment, nth: number)
   return about(run, payment);
 }
 
-/** The first callback for a payment; undefined when none comes. */
+/** The first callback for a payment; undefined if none comes. */
 export async function firstCallback(run: ServiceRun, payment: SimulatedPayment): Promise<ReceivedRequest | undefined> {
   const [arrived] = await attempts(run, payment, 1);
   if (arrived !== undefined) keep(run, arrived);
   return arrived;
 }
 
-/** The body of the first callback. Throws PreconditionFailed when none comes. */
+/** The body of the first callback. Throws PreconditionFailed if none comes. */
 export async function callbackBody(
   run: ServiceRun,
   payment: SimulatedPayment,
@@ -86,7 +86,7 @@ function keep({ evidence, subject }: ServiceRun, { method, path, headers, body }
   evidence.add('callback', `${method} ${path}`, { detail: subject.redactor.value({ method, path, headers, body }) });
 }
 
-/** Pays a new order, while the partner gives this answer. */
+/** Pays a new order while the partner gives this answer. */
 async function answered(
   run: ServiceRun,
   how: CallbackAnswer,

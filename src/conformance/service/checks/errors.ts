@@ -22,7 +22,7 @@ import { sendPush } from './push.ts';
 
 const RAW_TIMEOUT_MS = 10_000;
 
-/** One refusal of each endpoint; none needs a box. */
+/** One refusal per endpoint; none needs a box. */
 async function refusals(run: ServiceRun): Promise<{ what: string; called: Answer }[]> {
   const order = run.subject.newOrder();
   const push = pushBody(run, order, makeQr(run.subject, order), {
@@ -127,7 +127,7 @@ export const errorChecks: readonly ServiceCheck[] = [
   }),
 ];
 
-/** Runs after all others: the codes of their answers. */
+/** Run after all others: checks the codes of all answers. */
 export const codeChecks: readonly ServiceCheck[] = [
   gap('ERR-6', 'every code that was answered is one of the table', async ({ subject }) => {
     if (subject.codes.size === 0) throw new PreconditionFailed('needs refusals with a code, and there were none');
@@ -137,7 +137,7 @@ export const codeChecks: readonly ServiceCheck[] = [
   }),
 ];
 
-/** The first bytes of the answer to a request with these header lines. Throws NoAnswer. */
+/** The beginning of the answer to a request with these header lines. Throws NoAnswer. */
 async function raw({ subject, evidence, signal }: ServiceRun, head: (host: string) => string): Promise<string> {
   const { hostname, port, host, pathname } = new URL(subject.options.access.baseUrl);
   const text = `POST ${pathname}${PATHS.token} HTTP/1.1\r\n${head(host)}Content-Length: 0\r\nConnection: close\r\n\r\n`;

@@ -50,7 +50,7 @@ async function expectMissing(run: ServiceRun, body: Record<string, unknown>, fie
   });
 }
 
-/** One wrong field for each refusal, in the order of clause GEN-2. */
+/** One wrong field per refusal, in the order of clause GEN-2. */
 const WRONG: readonly (readonly [code: string, change: Record<string, unknown>])[] = [
   ['E02', { amount: 0 }],
   ['E03', { transType: 'X' }],
@@ -106,7 +106,7 @@ export const generateChecks: readonly ServiceCheck[] = [
   gap('GEN-2', 'of several wrong fields the first in the order of the clause counts', (run) =>
     forEachCase([...WRONG.entries()], async ([index, [code]]) => {
       const changes = WRONG.slice(index).map(([, change]) => change);
-      // Reversed: of two changes of one field the earlier must win.
+      // Reversed: if two changes have the same field, the first one must win.
       const body = Object.assign({}, generateBody(run), ...changes.reverse());
       expectCode(await generate(run, body), code, `${Object.keys(WRONG[index]?.[1] ?? {}).join()} and what follows`);
     }),

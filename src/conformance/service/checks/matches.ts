@@ -5,7 +5,7 @@ import { callbackBody, payOrder } from './callbacks.ts';
 import { generate } from './generate.ts';
 import { gapWithBox, pushShown } from './pushing.ts';
 
-/** To which of several equal orders a payment belongs (PROTOCOL.md, clause CBK-6). */
+/** Which of several equal orders a payment pays (PROTOCOL.md, clause CBK-6). */
 export const matchChecks: readonly ServiceCheck[] = [
   gap(
     'CBK-6',
@@ -27,7 +27,7 @@ export const matchChecks: readonly ServiceCheck[] = [
       await pushShown(run, order, { orderId });
       await make(run, order, 'NEWER');
       await expectPaid(run, order, 'SHOWN');
-      // Otherwise the payment would go to the box of the next check.
+      // Otherwise the next check's box would get this payment.
       await box.find('payment', (it) => it.orderId === orderId);
     },
   ),

@@ -71,7 +71,7 @@ export const payloadChecks: readonly ServiceCheck[] = [
     const decoded = decodeVietQr(payload);
     if (!decoded.ok && framed(payload) !== undefined) throw new Mismatch(`tag ${decoded.tag}: ${decoded.reason}`);
     if (!decoded.ok) throw new PreconditionFailed('needs a QR of tags, lengths and values: QRP-1 judges that');
-    // Not with the code of our gateway: the judge must not share its mistakes.
+    // Not decoded by the gateway's code: the judge must not share its mistakes.
     const merchant = framed(payload)?.get('38') ?? '';
     if (!merchant.startsWith(NAPAS_ID)) throw new Mismatch(`tag 38: expected ${NAPAS_ID}…, is ${merchant}`);
   }),

@@ -42,7 +42,7 @@ function transactionOf(called: Answer, what: string): string {
   throw new Mismatch(`${what}: expected SUCCESS and a transaction id, is ${called.text}`);
 }
 
-/** One wrong field for each refusal, in the order of clause CBK-2. */
+/** One wrong field per refusal, in the order of clause CBK-2. */
 function wrongs(run: ServiceRun): (readonly [code: string, change: Record<string, unknown>])[] {
   const other = BANKS.find(({ bin }) => bin !== accountBin(run.subject))?.code;
   return [

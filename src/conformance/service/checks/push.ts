@@ -8,7 +8,7 @@ import { gap, type Order, type ServiceAccess, type ServiceCheck, type ServiceRun
 
 type Change = Readonly<Record<string, unknown>>;
 
-/** Pushes an order to the box, with a QR by the bench. */
+/** Pushes an order to the box, with a QR made by the bench. */
 export function pushOrder(
   run: ServiceRun,
   order: Order = run.subject.newOrder(),
@@ -21,7 +21,7 @@ export function sendPush(run: ServiceRun, push: object, as?: ServiceAccess): Pro
   return post(run, PATHS.sendQr, { ...push }, { as });
 }
 
-/** A push of a new order to the box, with a QR by the bench. */
+/** A push of a new order to the box, with a QR made by the bench. */
 function push(run: ServiceRun, change: Change = {}): Record<string, unknown> {
   const order = run.subject.newOrder();
   return pushBody(run, order, makeQr(run.subject, order), change);
@@ -29,7 +29,7 @@ function push(run: ServiceRun, change: Change = {}): Record<string, unknown> {
 
 const NO_BOX = { terminalCode: 'VVB999999', serialNumber: '' };
 
-/** `asSecond`: the second partner sends it. */
+/** `asSecond`: sent by the second partner. */
 interface Wrong {
   code: string;
   what: string;
@@ -37,7 +37,7 @@ interface Wrong {
   asSecond?: boolean;
 }
 
-/** One wrong field for each refusal, in the order of clause SND-2. */
+/** One wrong field per refusal, in the order of clause SND-2. */
 function wrongs(run: ServiceRun, order: Order): Wrong[] {
   const { second, unlinkedBox, boxSecret } = run.subject.options;
   const other = BANKS.find(({ bin }) => bin !== accountBin(run.subject))?.code ?? '';
@@ -87,9 +87,9 @@ export const pushChecks: readonly ServiceCheck[] = [
     if (right === 'E39') throw new Mismatch('the right checkSum is refused with E39');
     const called = await sendPush(run, push(run, { checkSum: 'f'.repeat(32) }));
     if (codeOf(called) !== right) return;
-    // The specification does not say in which order a service checks the fields.
+    // The specification does not say in which order fields are checked.
     if (right !== undefined)
-      throw new PreconditionFailed(`needs a push that is taken, and both are answered ${summaryOf(called)}`);
+      throw new PreconditionFailed(`needs a push that is accepted, but both are answered ${summaryOf(called)}`);
     throw new Mismatch(`the wrong checkSum is answered alike: ${summaryOf(called)}`);
   }),
   gap(
@@ -154,7 +154,7 @@ export const pushChecks: readonly ServiceCheck[] = [
     const list = wrongs(run, order);
     await forEachCase([...list.entries()], async ([index, { code, what }]) => {
       const rest = list.slice(index);
-      // Reversed: of two changes of one field the earlier must win.
+      // Reversed: if two changes have the same field, the first one must win.
       const change = Object.assign({}, ...rest.map((it) => it.change).reverse());
       const asSecond = rest.some((it) => it.asSecond === true);
       expectCode(await sendWrong(run, order, change, asSecond), code, `${what}, and all that follows`);

@@ -7,9 +7,9 @@ import { type OnShow, type SimulatedBox, withSimulatedBox } from '../simulated-b
 import { gap, type Order, type ServiceCheck, type ServiceNeed, type ServiceRun, spec } from '../subject.ts';
 import { sendPush } from './push.ts';
 
-/** In real time: an answer that has not come by then waits for something. */
+/** Real time. An answer that has not come by then is waiting for something. */
 const HELD_MS = 300;
-/** How long the bench watches that nothing comes. */
+/** Time for which the bench watches that nothing comes. */
 export const QUIET_MS = 2_000;
 
 export const showNothing: OnShow = async () => undefined;
@@ -32,13 +32,13 @@ function boxed([first, second]: NeedsAndJudge) {
   return [['a simulated box', ...needs] as const, withBox(judge)] as const;
 }
 
-/** A judge that works with the simulated box; `onShow` replaces that the box shows each push. */
+/** A judge with a simulated box. `onShow` replaces its handling of pushes. */
 export const withBox =
   (judge: BoxJudge, onShow?: OnShow) =>
   (run: ServiceRun): Promise<void> =>
     withSimulatedBox(run, (box) => judge(run, box), onShow);
 
-/** Sends a push to the simulated box, and waits until the box has it. */
+/** Sends a push to the simulated box, and waits until it has arrived. */
 export async function startPush(run: ServiceRun, box: SimulatedBox, order: Order = run.subject.newOrder()) {
   const before = box.of('show').length;
   const qrCode = await generatedQr(run, order);
@@ -47,7 +47,7 @@ export async function startPush(run: ServiceRun, box: SimulatedBox, order: Order
   return { order, qrCode, answer, show };
 }
 
-/** A request that may not be answered yet. */
+/** A request that must not be answered yet. */
 export interface PendingAnswer {
   called: Promise<Answer>;
   isAnswered(): boolean;
@@ -58,7 +58,7 @@ export function pending(called: Promise<Answer>): PendingAnswer {
   const end = () => {
     isAnswered = true;
   };
-  // The error goes to whoever awaits `called`.
+  // The error is thrown to the code that awaits `called`.
   called.then(end, end);
   return { called, isAnswered: () => isAnswered };
 }
@@ -84,7 +84,7 @@ export function expectNoMessage({ json, text }: Answer): void {
   if (recordOf(json).message !== '') throw new Mismatch(`expected an empty message, is ${text}`);
 }
 
-/** A push to the running box. Throws PreconditionFailed when it is off. */
+/** Pushes to the running box. Throws PreconditionFailed when it is offline. */
 export async function pushToRunningBox(run: ServiceRun): Promise<{ called: Answer; qrCode: string }> {
   const order = run.subject.newOrder();
   const qrCode = await generatedQr(run, order);

@@ -16,7 +16,7 @@ import {
   withBox,
 } from './pushing.ts';
 
-/** Further pushes and payments of an order on the screen (PROTOCOL.md, clauses SND-7 to SND-9 and CBK-7). */
+/** More pushes and payments of an order on the screen (PROTOCOL.md, clauses SND-7 to SND-9 and CBK-7). */
 export const screenChecks: readonly ServiceCheck[] = [
   gapWithBox('SND-7', 'a QR that the partner made himself is shown', async (run) => {
     expectSuccess(await pushOrder(run), "a push of the partner's own QR");

@@ -16,7 +16,7 @@ import {
 import { gap, type ServiceAccess, type ServiceCheck, type ServiceRun, spec, withTimeout } from '../subject.ts';
 
 const LIFETIME_MS = 300_000;
-/** Clocks, networks and caches may change the lifetime by this. */
+/** Tolerance of a lifetime, for clocks, networks and caches. */
 const LEEWAY_MS = 10_000;
 
 const BEARER_PATHS = [PATHS.generate, PATHS.sendQr, PATHS.testCallback];
@@ -134,7 +134,7 @@ export const tokenChecks: readonly ServiceCheck[] = [
 /** After this many wrong passwords from one address the service compares none (PROTOCOL.md, clause TOK-6). */
 const GUESSES = 30;
 
-/** Run last: for a while the service refuses logins from this address. */
+/** Run last: afterwards the service refuses logins from this address for a while. */
 export const guessChecks: readonly ServiceCheck[] = [
   gap(
     'TOK-6',
