@@ -88,7 +88,7 @@ export async function startAgent(given: AgentSetup, world: AgentDeps): Promise<A
   const { clock, log } = deps;
   const { gateway } = setup.link;
   if (isExposed(gateway))
-    log.warn('link-plain', { gateway, reason: 'anyone on the way can read and change what is said' });
+    log.warn('link-plain', { gateway, reason: 'others on the network can read and change messages' });
   if (setup.http.token === undefined && !isLoopbackHost(setup.http.host))
     log.info('pages-screen-only', {
       host: setup.http.host,

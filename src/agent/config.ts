@@ -37,11 +37,11 @@ const box = z
   .strictObject({
     terminalCode: boxCode,
     serialNumber: boxCode,
-    secret: strongSecret.optional().describe('what the box proves itself with to the gateway'),
+    secret: strongSecret.optional().describe('the secret by which the gateway knows the box'),
     secretFile: z.string().min(1).optional().describe('a file that holds the secret instead'),
   })
   .refine((it) => it.secret === undefined || it.secretFile === undefined, 'expected either secret or secretFile')
-  .describe('without secret and secretFile the box enrols: it shows a code that its gateway is told');
+  .describe('without secret and secretFile the box enrols: it shows a code that is entered at its gateway');
 
 const enrolment = z.strictObject({ url: gatewayOrigin, ...tlsOptions }).superRefine(checkTls);
 
@@ -61,7 +61,9 @@ export const agentConfigSchema = z
       .strictObject({
         host: z.string().min(1).max(255).default('127.0.0.1'),
         port: z.int().min(0).max(65_535).default(8810),
-        token: strongSecret.optional().describe('whoever has it may see and press all, nobody else anything'),
+        token: strongSecret
+          .optional()
+          .describe('required for the pages; whoever has it can see everything and press keys'),
         tokenFile: z.string().min(1).optional().describe('a file that holds the token instead'),
       })
       .refine((it) => it.token === undefined || it.tokenFile === undefined, 'expected either token or tokenFile')
@@ -73,17 +75,17 @@ export const agentConfigSchema = z
     dataDir: z
       .string()
       .min(1)
-      .describe('a folder for what the box must not forget; relative to the configuration file'),
+      .describe('a folder for the journal and other lasting data; relative to the configuration file'),
     paidHoldSeconds: holdSeconds.default(10).describe('how long a payment stays on the screen'),
     endedHoldSeconds: holdSeconds.default(5).describe('how long an expired or cancelled order stays on the screen'),
     onStop: z
       .enum(['blank', 'leave'])
       .default('blank')
-      .describe('what the displays show once the agent has been stopped; a QR is taken away in any case'),
+      .describe('what the displays show once the agent has been stopped; a QR is always removed'),
     faults: z
       .boolean()
       .default(false)
-      .describe('for test benches only: whoever reaches the pages can have the box fail, at /_mock/faults'),
+      .describe('for test benches only: everyone who can reach the pages can inject faults, at /_mock/faults'),
   })
   .superRefine(({ box, link, enrolment }, context) => {
     if (enrolment !== undefined || box.secret !== undefined || box.secretFile !== undefined) return;

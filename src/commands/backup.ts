@@ -7,16 +7,16 @@ export function addBackup(root: Command): void {
     .argument('<file>', 'the file to make, for you only; it is as secret as the gateway')
     .description('copies the store of a gateway while it works, and checks the copy')
     .option('--config <file>', 'its configuration: for the adminToken, and for databaseUrl, which pg_dump copies')
-    .option('--replace', 'write over a file that is there, once the new one is whole')
+    .option('--replace', 'replace an existing file, once the new one is complete')
     .addHelpText('after', BACKUP_EXAMPLES)
     .action(async (file, options) => (await import('./actions/backup.ts')).backup(file, options));
   root
     .command('restore')
     .argument('<file>', 'what paybox backup has made')
-    .description('checks a backup and puts it in the place of the store of a gateway that is off')
+    .description('checks a backup and puts it in the place of the store of a stopped gateway')
     .option('--config <file>', 'configuration of the gateway')
     .option('--data <dir>', "the gateway's dataDir, in place of --config (of paybox up: its --data and /gateway)")
-    .option('--replace', 'move a store that is there aside, under the name that is told; nothing is deleted')
+    .option('--replace', 'rename an existing store, and print its new name; nothing is deleted')
     .action(async (file, options) => (await import('./actions/backup.ts')).restore(file, options));
 }
 

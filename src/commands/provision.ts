@@ -23,12 +23,12 @@ export function addProvision(root: Command): void {
     .option('--http-port <port>', "port of the gateway's HTTPS", port, 8443)
     .option('--mqtt-port <port>', 'port of MQTT over TLS', port, 8883)
     .option('--boot <dir>', 'the mounted boot partition of the one --box: writes its paybox.yaml there')
-    .option('--gateway <url>', 'a gateway or broker that is there already: --out is then a boot partition, and')
+    .option('--gateway <url>', 'an existing gateway or broker: --out is then a boot partition, and')
     .option('--enrolment <url>', '… where the box enrols, if --gateway is a broker')
     .option('--ca <file>', '… the CA of its certificate, PEM, if it is no well-known one')
     .option('--wifi <ssid>', 'the Wi-Fi network of the box')
     .option('--wifi-password-file <file>', 'a file that holds its password, - for standard input')
     .option('--wifi-country <code>', 'the country of the box, as VN')
-    .option('--replace', 'write over the paybox.yaml of another box')
+    .option('--replace', 'replace the paybox.yaml of another box')
     .action(async (options) => (await import('./actions/provision.ts')).provision(options));
 }

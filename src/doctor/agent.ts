@@ -71,7 +71,7 @@ function howItIs({ state, online, fault, link, version, enrolment }: RunningAgen
 }
 
 const JOURNAL_FIX =
-  'check the disk, with dmesg and df; the agent sets a journal aside that it cannot read, and goes on';
+  'check the disk with dmesg and df; the agent renames a journal that it cannot read, and begins a new one';
 
 function journalOf({ ok, reason, unwritten }: RunningAgent['journal']): Finding {
   if (ok && unwritten === 0) return well('journal', 'the agent writes it');
@@ -93,7 +93,7 @@ export async function journalFinding({ dataDir }: AgentConfig, file: string): Pr
     try {
       const [row] = db.prepare('PRAGMA quick_check(1)').all();
       const answer = String(Object.values(row ?? {})[0]);
-      return answer === 'ok' ? well(check, `${path} is whole`) : failed(check, new Error(answer), JOURNAL_FIX);
+      return answer === 'ok' ? well(check, `${path} is undamaged`) : failed(check, new Error(answer), JOURNAL_FIX);
     } finally {
       db.close();
     }
@@ -113,8 +113,8 @@ export async function secretOf({
   try {
     const secret = (await readFile(path, 'utf8')).trim();
     if (SECRET.test(secret)) return { secret, finding: well(check, 'agreed on at enrolment') };
-    const fix = `remove ${path}: the box then enrols anew`;
-    return { secret: undefined, finding: failed(check, new Error(`${path} holds no secret`), fix) };
+    const fix = `remove ${path}: the box then enrols again`;
+    return { secret: undefined, finding: failed(check, new Error(`${path} contains no secret`), fix) };
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') {
       const fix = 'run this as the user of the agent, or as root';

@@ -44,7 +44,7 @@ async function reachFindings(check: string, link: GatewayAddress): Promise<Findi
   if (listens.result === 'failed') return findings;
   if (isTlsUrl(link.url)) return [...findings, ...(await certificateFindings(check, link))];
   if (!isExposed(link.url)) return findings;
-  const found = 'no TLS: anyone on the way can read and change what is said';
+  const found = 'no TLS: others on the network can read and change messages';
   return [...findings, { check: `${check} TLS`, result: 'warning', found, fix: 'use an address with TLS' }];
 }
 
@@ -52,7 +52,7 @@ async function reachFindings(check: string, link: GatewayAddress): Promise<Findi
 async function nameFinding(what: string, host: string): Promise<Finding | undefined> {
   if (isIP(host) !== 0) return undefined;
   const check = `${what} DNS`;
-  const fix = 'check the name, and that the network gives a name server: resolvectl status, or /etc/resolv.conf';
+  const fix = 'check the name, and that the network provides a name server: resolvectl status, or /etc/resolv.conf';
   const answer = await withDeadline(systemClock, ANSWER_TIMEOUT_MS, lookup(host)).catch((error: unknown) => error);
   if (answer === undefined) return failed(check, new Error(`${host}: no answer within ${ANSWER_TIMEOUT_MS} ms`), fix);
   if (answer instanceof Error) return failed(check, new Error(`${host}: ${systemCodeOf(answer)}`), fix);
@@ -82,12 +82,12 @@ function datesFinding(check: string, { validFromDate, validToDate }: X509Certifi
   const nowMs = systemClock.wallMs();
   const day = validToDate.toISOString().slice(0, 10);
   const daysLeft = Math.floor((validToDate.getTime() - nowMs) / DAY_MS);
-  if (daysLeft < 0) return failed(check, new Error(`${what} has run out on ${day}`), `check the clock; ${RENEW_FIX}`);
+  if (daysLeft < 0) return failed(check, new Error(`${what} expired on ${day}`), `check the clock; ${RENEW_FIX}`);
   if (validFromDate.getTime() > nowMs) {
     const from = validFromDate.toISOString().slice(0, 10);
-    return failed(check, new Error(`${what} holds only from ${from} on`), 'set the clock of this machine');
+    return failed(check, new Error(`${what} is valid only from ${from} on`), 'set the clock of this machine');
   }
-  const found = `${what} holds until ${day}, ${daysLeft} days`;
+  const found = `${what} is valid until ${day}, ${daysLeft} days`;
   return daysLeft < SOON_DAYS ? { check, result: 'warning', found, fix: RENEW_FIX } : well(check, found);
 }
 
@@ -104,13 +104,13 @@ async function peerFinding(check: string, link: GatewayAddress): Promise<Finding
     const shaken = new Promise<true>((resolve, reject) => {
       socket.once('secureConnect', () => resolve(true));
       socket.once('error', reject);
-      socket.once('close', () => reject(new Error('the connection was ended')));
+      socket.once('close', () => reject(new Error('the connection was closed')));
     });
     try {
       const done = await withDeadline(systemClock, ANSWER_TIMEOUT_MS, shaken);
       if (done === undefined) throw new Error(`no TLS within ${ANSWER_TIMEOUT_MS} ms`);
       const certificate = socket.getPeerX509Certificate();
-      if (certificate === undefined) throw new Error('the other side shows no certificate');
+      if (certificate === undefined) throw new Error('the peer sent no certificate');
       if (socket.authorized) return datesFinding(check, certificate, 'it');
       const code = String(socket.authorizationError);
       const refused = Object.assign(new Error(code), { code });
@@ -141,7 +141,7 @@ async function loginFinding({ box, link }: AgentConfig, secret: string): Promise
 
 async function healthFinding(at: GatewayAddress): Promise<Finding> {
   const check = 'gateway health';
-  const fix = 'look into the log of the gateway, or correct the address';
+  const fix = 'see the log of the gateway, or correct the address';
   try {
     const tls = isTlsUrl(at.url) ? connectionTls(at) : {};
     const options = { ...tls, agent: false, signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) } as const;

@@ -29,11 +29,11 @@ export async function storageFinding(dataDir: string): Promise<Finding> {
     const free = bavail * bsize;
     const found = `${dataDir}, ${Math.round(free / 1024 / 1024)} MiB free`;
     if (free >= FREE_BYTES_MIN) return { check: 'storage', result: 'ok', found, fix: '' };
-    return { check: 'storage', result: 'warning', found, fix: 'free some space: payments could not be written down' };
+    return { check: 'storage', result: 'warning', found, fix: 'free some space, or payments cannot be recorded' };
   } catch (error) {
     const fix =
       systemCodeOf(error) === 'EROFS'
-        ? 'the file system takes no changes, as after an error on the card: see dmesg, and start the machine anew'
+        ? 'the file system is read-only, perhaps after an error on the card: see dmesg, and restart the machine'
         : 'let the user that runs the agent write there, or set dataDir';
     return { check: 'storage', result: 'failed', found: reasonOf(error), fix };
   }

@@ -59,7 +59,7 @@ async function tryVoice(check: string, given: VoiceOptions, signal: AbortSignal)
     );
   }
   const [first, ...others] = faults;
-  if (first === undefined) return well(check, speaks ? 'speaks' : 'rings its chime, without words');
+  if (first === undefined) return well(check, speaks ? 'speaks' : 'plays its chime, without words');
   const { found, fix } = failed(check, first, PART_FIX);
   const all = [found, ...others.map(reasonAndFix)].join('; ');
   return speaks

@@ -107,7 +107,7 @@ async function groupFinding(
     check,
     result: 'warning',
     found,
-    fix: `sudo usermod -aG ${missing.join(',')} ${user.name}, and log in anew`,
+    fix: `sudo usermod -aG ${missing.join(',')} ${user.name}, and log in again`,
   };
 }
 
@@ -144,7 +144,7 @@ async function unitFinding(machine: Machine): Promise<Finding | undefined> {
     return warning(`sudo systemctl start paybox-agent, and journalctl -u paybox-agent${why}`);
   }
   if (UnitFileState !== 'enabled') return warning('sudo systemctl enable paybox-agent, or it does not start at boot');
-  if (Number(NRestarts) > 0) return warning('journalctl -u paybox-agent says why it was started anew');
+  if (Number(NRestarts) > 0) return warning('journalctl -u paybox-agent says why it was restarted');
   return well(check, found);
 }
 

@@ -71,7 +71,7 @@ export function parseYaml(text: string, name: string): YamlText {
       const value: unknown = document.toJS();
       const lineOf: YamlText['lineOf'] = (path) => lines.linePos(placeOf(contents, path).start).line;
       const loop = loopIn(value);
-      if (loop !== undefined) throw new ConfigError(`${name}:${lineOf(loop)}: ${loop.join('.')}: holds itself`);
+      if (loop !== undefined) throw new ConfigError(`${name}:${lineOf(loop)}: ${loop.join('.')}: contains itself`);
       return {
         value,
         lineOf,
@@ -148,7 +148,7 @@ function placeOf(contents: ParsedNode | null, path: readonly PropertyKey[]) {
 function hintOf(error: YAMLParseError): string {
   if (error.code === 'MULTIPLE_DOCS') return 'a second document begins with ---, expected one';
   const words = wordsOf(error);
-  return /flow-(map|seq)-start/.test(words) ? `${words}; a text with { or [ in it stands in quotes` : words;
+  return /flow-(map|seq)-start/.test(words) ? `${words}; put a text that contains { or [ in quotes` : words;
 }
 
 function wordsOf(error: unknown): string {

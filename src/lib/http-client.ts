@@ -66,7 +66,7 @@ export function openHttp(url: string | URL, { body, headers, ...options }: HttpR
     // After an upgrade no response follows, and aborting would not end the wait.
     request.on('upgrade', ({ statusCode }, socket) => {
       socket.destroy();
-      reject(new Error(`the answer is HTTP ${statusCode}, a change of protocol`));
+      reject(new Error(`the answer is HTTP ${statusCode}, a protocol upgrade`));
     });
     request.end(body);
   });

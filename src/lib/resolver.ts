@@ -107,7 +107,7 @@ export class Names {
 
   /** Cancels all lookups, also later ones. */
   close(): void {
-    this.#closing.abort(failed('the names are not looked up any more', 'ECANCELLED'));
+    this.#closing.abort(failed('the resolver is closed', 'ECANCELLED'));
   }
 
   async #wait(name: string, signal: AbortSignal | undefined): Promise<LookupAddress[]> {
@@ -126,7 +126,7 @@ export class Names {
       asking.waiters -= 1;
       if (asking.waiters === 0) {
         this.#forget(name, asking);
-        asking.stop.abort(failed(`nobody waits for ${name} any more`, 'ECANCELLED'));
+        asking.stop.abort(failed(`the lookup of ${name} was cancelled`, 'ECANCELLED'));
       }
     }
   }
@@ -212,7 +212,7 @@ export class Names {
 
   async #askSystem(name: string, signal: AbortSignal): Promise<LookupAddress[]> {
     if (this.#systemLookups >= SYSTEM_LOOKUPS_MAX) {
-      throw failed(`${SYSTEM_LOOKUPS_MAX} other names are being asked of the system`, 'EAGAIN');
+      throw failed(`${SYSTEM_LOOKUPS_MAX} other lookups by the system are running`, 'EAGAIN');
     }
     this.#systemLookups += 1;
     try {
@@ -221,7 +221,7 @@ export class Names {
       const found = JSON.parse(stdout) as LookupAddress[];
       if (found.length > 0) return found;
     } catch (error) {
-      throw failed(`the system does not say where ${name} is: ${reasonOf(error)}`, 'ETIMEDOUT');
+      throw failed(`the system cannot resolve ${name}: ${reasonOf(error)}`, 'ETIMEDOUT');
     } finally {
       this.#systemLookups -= 1;
     }

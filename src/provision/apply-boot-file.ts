@@ -173,7 +173,7 @@ async function readRecord(config: string, log: Logger): Promise<Taken | undefine
     return record.parse(JSON.parse(text));
   } catch (error) {
     log.error('taken-over-unreadable', {
-      reason: `${reasonOf(error)}; the file on the boot partition is taken over anew`,
+      reason: `${reasonOf(error)}; the file on the boot partition is applied again`,
     });
     return undefined;
   }

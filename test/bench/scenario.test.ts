@@ -164,7 +164,7 @@ describe('a scenario that is wrong', () => {
     [
       'steps that hold themselves',
       'name: x\nsteps: &all\n  - wait: 1s\n  - repeat: { times: 2, steps: *all }',
-      'test.yaml:4: steps.1.repeat.steps: holds itself',
+      'test.yaml:4: steps.1.repeat.steps: contains itself',
     ],
     ['nothing', '# a comment only', 'test.yaml: is empty'],
     [
@@ -175,7 +175,7 @@ describe('a scenario that is wrong', () => {
     [
       'a variable between braces without quotes',
       steps('  - expect: { qr: ${push.qrCode} }'),
-      /^test\.yaml:3:20: not valid YAML: .*; a text with \{ or \[ in it stands in quotes$/,
+      /^test\.yaml:3:20: not valid YAML: .*; put a text that contains \{ or \[ in quotes$/,
     ],
     [
       'an amount with dots between its thousands',

@@ -66,10 +66,10 @@ describe('paybox doctor on the way to the gateway', () => {
     const mqtt = await findings(await boxWith({}));
     expect(mqtt.code, mqtt.output).toBe(0);
     expect(mqtt.of('gateway DNS')).toMatchObject({ result: 'ok', found: expect.stringContaining('localhost is ') });
-    expect(mqtt.of('gateway certificate')?.found).toMatch(/^it holds until \d{4}-\d\d-\d\d, 7\d\d days$/);
-    expect(mqtt.of('gateway cert file')?.found).toMatch(/cert\.pem holds until/);
+    expect(mqtt.of('gateway certificate')?.found).toMatch(/^it is valid until \d{4}-\d\d-\d\d, 7\d\d days$/);
+    expect(mqtt.of('gateway cert file')?.found).toMatch(/cert\.pem is valid until/);
     expect(mqtt.of('gateway ca file')?.result).toBe('ok');
-    expect(mqtt.of('login')?.found).toBe('the broker takes it, and the gateway is there');
+    expect(mqtt.of('login')?.found).toBe('the broker accepts it, and the gateway is present');
     const { code, of } = await findings(await boxWith(http));
     expect(code).toBe(0);
     expect(of('login')).toMatchObject({ result: 'ok', found: 'the gateway takes it' });
@@ -141,7 +141,7 @@ describe('paybox doctor on the way to the gateway', () => {
 
   it.each([
     ['has run out', -2 * DAY_MS, 'failed', /CERT_HAS_EXPIRED/, /clock/],
-    ['runs out soon', 10 * DAY_MS, 'warning', /holds until .*, (9|10) days/, /--rotate/],
+    ['runs out soon', 10 * DAY_MS, 'warning', /valid until .*, (9|10) days/, /--rotate/],
   ])('tells of a certificate that %s', async (_what, leftMs, result, found, fix) => {
     const folder = await temporaryFolder();
     const nowMs = Date.now();
@@ -186,7 +186,7 @@ describe('paybox doctor on the way to the gateway', () => {
     const { of } = await findings(await boxWith({ box: { terminalCode, serialNumber, secret }, link }));
     expect(of('login')).toMatchObject({
       result: 'failed',
-      found: 'the broker takes the login, and the gateway is not there',
+      found: 'the broker accepts the login, but the gateway is not present',
       fix: expect.stringContaining('start the gateway'),
     });
   });

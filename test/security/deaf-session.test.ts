@@ -118,7 +118,7 @@ describe('whoever runs the broker', () => {
     const screen = async () => (await fetch(`${box.origin}/screen.txt`)).text();
     await eventually('the screen to say so', async () => /Mất kết nối|Đang kết nối/i.test(await screen()));
     expect(box.log.filter((it) => it.event === 'link-down').map((it) => it.reason)).toContainEqual(
-      expect.stringContaining('sign of life'),
+      expect.stringContaining('heartbeat'),
     );
     expect(await pay(gateway, 'MEANWHILE')).toMatchObject({ status: 'SUCCESS' });
     relay.rule = HONEST;

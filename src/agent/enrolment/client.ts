@@ -60,10 +60,10 @@ export class EnrolmentClient {
     }
     if (status === 429) {
       const fix = 'see in the log of the gateway who else asks in the name of this box, and cut them off';
-      return new MissingPeerError(`${this.#origin} takes no more requests to be enrolled for now`, fix);
+      return new MissingPeerError(`${this.#origin} accepts no more enrolment requests for now`, fix);
     }
     const fix = 'check that enrolment.url is the origin of a gateway';
-    return new MissingPeerError(`${this.#origin} answered ${status} to a request to be enrolled`, fix);
+    return new MissingPeerError(`${this.#origin} answered ${status} to an enrolment request`, fix);
   }
 
   async #ask(method: 'GET' | 'POST', path: string, signal: AbortSignal, body?: string) {

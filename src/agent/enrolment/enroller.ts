@@ -154,14 +154,14 @@ export class Enroller {
     }
     const { how, publicKey, proof } = state;
     if (how === 'open' && !isLoopbackHost(new URL(this.#origin).hostname)) {
-      throw forged('it asked nobody for the code, which is taken from this machine only');
+      throw forged('it did not ask for the code, which is allowed on this machine only');
     }
     const code = how === 'open' ? '' : attempt.code;
     const { terminalCode, serialNumber } = this.#deps.identity;
     const agreement = { terminalCode, serialNumber, boxKey: attempt.key.publicKey, gatewayKey: publicKey };
     const shared = attempt.key.agree(publicKey);
     if (shared === undefined || !isProof(proof, gatewayProof(code, agreement))) {
-      throw forged('its proof is not by anybody who was told the code');
+      throw forged('its proof does not match the code');
     }
     this.#deps.log.info('enrolled', { gateway: this.#origin, how });
     return agreedSecret(shared, code, agreement);
@@ -169,6 +169,6 @@ export class Enroller {
 }
 
 function forged(why: string): EnrolmentRefused {
-  const fix = 'check enrolment.url; somebody on the way may have changed what was said';
+  const fix = 'check enrolment.url; somebody on the network may have changed the messages';
   return new EnrolmentRefused(`the answer to the enrolment is not the gateway's: ${why}`, fix);
 }

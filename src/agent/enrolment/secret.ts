@@ -45,7 +45,7 @@ export function enrolledSecret({ clock, log, dataDir, enroller }: EnrolledSecret
   let said = '';
   let unkept = '';
   const unreadable = (reason: string) => {
-    if (reason !== said) log.error('secret-unreadable', { path, reason: `${reason}; the box enrols anew` });
+    if (reason !== said) log.error('secret-unreadable', { path, reason: `${reason}; the box enrols again` });
     said = reason;
   };
   /** Writes the secret; returns whether that worked. */
@@ -57,7 +57,7 @@ export function enrolledSecret({ clock, log, dataDir, enroller }: EnrolledSecret
     } catch (error) {
       const reason = reasonOf(error);
       if (reason !== unkept)
-        log.error('secret-not-kept', { path, reason: `${reason}; the next start has to enrol anew` });
+        log.error('secret-not-kept', { path, reason: `${reason}; the next start has to enrol again` });
       unkept = reason;
       return false;
     }

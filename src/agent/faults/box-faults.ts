@@ -48,7 +48,9 @@ export class BoxFaults {
   order(given: BoxFaultOrder): StandingFault {
     const { clock, random, log } = this.#deps;
     if (this.#standing.size >= STANDING_FAULTS_MAX) {
-      throw new PayboxError('FAULTS_MAX', `${STANDING_FAULTS_MAX} faults stand already`, { severity: 'retryable' });
+      throw new PayboxError('FAULTS_MAX', `${STANDING_FAULTS_MAX} faults are active already`, {
+        severity: 'retryable',
+      });
     }
     const { fault, seed = 0, times } = given;
     const seconds = given.seconds ?? (times === undefined ? faultKind(fault).seconds : undefined);

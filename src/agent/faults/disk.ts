@@ -2,7 +2,7 @@ import { PayboxError } from '../../lib/errors.ts';
 import type { Journal } from '../contract.ts';
 import type { BoxFaults } from './box-faults.ts';
 
-const REASON = 'the disk is full, as the fault disk-full has it';
+const REASON = 'the disk is full by the fault disk-full';
 
 /** A journal that cannot be written while the fault disk-full is active; it can still be read. */
 export function faultyJournal(journal: Journal, faults: BoxFaults): Journal {

@@ -54,7 +54,7 @@ function faultyOpened(display: Display, io: DisplayIo, faults: BoxFaults, clock:
 
 function throwIfGone(faults: BoxFaults): void {
   if (faults.happens('display-gone') === undefined) return;
-  throw new PayboxError('DISPLAY_FAULT', 'the display is unplugged, as the fault display-gone has it', {
+  throw new PayboxError('DISPLAY_FAULT', 'the display is unplugged by the fault display-gone', {
     severity: 'retryable',
     fix: 'wait for the end of the fault, or end it with DELETE /_mock/faults',
   });

@@ -33,7 +33,7 @@ export interface FaultInjection<S extends Setup, D extends Deps> {
 
 export function injectFaults<S extends Setup, D extends Deps>(setup: S, deps: D): FaultInjection<S, D> {
   const { clock, log } = deps;
-  log.warn('faults-allowed', { reason: 'whoever reaches the pages of this box can order faults of it' });
+  log.warn('faults-allowed', { reason: 'everyone who can reach the pages of this box can inject faults' });
   const faults = new BoxFaults(deps);
   const [first, ...others] = setup.displays;
   return {

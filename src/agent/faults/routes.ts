@@ -5,7 +5,7 @@ import { type Answer, json, nothing, plain } from '../pages/answer.ts';
 import { FAULTS_PATH } from '../pages/server.ts';
 import { BOX_FAULTS, type BoxFaults } from './box-faults.ts';
 
-const HOW = `POST ${FAULTS_PATH}/{name}?seconds=&times=&chance=&seed=, each of which may be left out`;
+const HOW = `POST ${FAULTS_PATH}/{name}?seconds=&times=&chance=&seed=, all optional`;
 const NUMBER = /^\d{1,12}(\.\d{1,6})?$/;
 
 const how = faultOrder.pick({ seconds: true, times: true, chance: true, seed: true });
@@ -24,7 +24,9 @@ export function faultsAnswer(
   const name = path.slice(FAULTS_PATH.length + 1);
   if (method === 'POST') return ordered(name, query, faults);
   if (method !== 'DELETE') return notAllowed('POST, DELETE');
-  return faults.end(name) ? nothing() : plain(404, `no fault ${name} stands: GET ${FAULTS_PATH} lists those that do`);
+  return faults.end(name)
+    ? nothing()
+    : plain(404, `no fault ${name} is active: GET ${FAULTS_PATH} lists the active ones`);
 }
 
 function ordered(name: string, query: string, faults: BoxFaults): Answer {
@@ -34,7 +36,7 @@ function ordered(name: string, query: string, faults: BoxFaults): Answer {
   const parsed = how.safeParse(Object.fromEntries(given));
   if (!parsed.success) return plain(400, `${issuesOf(parsed.error)}: expected ${HOW}`);
   if (faultKind(fault).timing === 'state' && parsed.data.times !== undefined) {
-    return plain(400, `times: ${fault} is there for a time, and not so often: say seconds`);
+    return plain(400, `times: ${fault} lasts for a time and is not counted: give seconds`);
   }
   try {
     return json(201, faults.order({ fault, ...parsed.data }));

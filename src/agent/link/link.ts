@@ -199,7 +199,7 @@ export class Link {
   ): Promise<void> {
     const send = (id: string) => void this.#sendOn(session, this.#stamp({ type: 'alive', id }, sessionId));
     await heartbeat.untilUnanswered(send, signal);
-    if (!signal.aborted) this.#giveUp(session, `the gateway has not answered a sign of life for ${BOX_ALIVE_MS} ms`);
+    if (!signal.aborted) this.#giveUp(session, `the gateway has not answered a heartbeat for ${BOX_ALIVE_MS} ms`);
   }
 
   async #renewInTime(session: Connection, signal: AbortSignal): Promise<void> {

@@ -15,7 +15,7 @@ const line = z.int().min(0).max(LINE_MAX);
 const lines = z
   .strictObject({ dismiss: line.optional(), repeat: line.optional(), history: line.optional() })
   .refine((it) => numbersOf(it).length > 0, 'expected a line for at least one of dismiss, repeat, history')
-  .refine((it) => new Set(numbersOf(it)).size === numbersOf(it).length, 'expected another line for each button');
+  .refine((it) => new Set(numbersOf(it)).size === numbersOf(it).length, 'expected a different line for each button');
 
 /**
  * Push buttons on GPIO lines, watched by `gpiomon` of the libgpiod tools. `gpioinfo` lists the names for `chip` and

@@ -72,7 +72,10 @@ function schemaOf<Shown extends z.ZodType>(oneDisplay: Shown) {
       ca: text('a certificate, PEM').refine(isCertificate, 'expected a certificate, PEM').optional(),
       cert: text('a certificate, PEM').refine(isCertificate, 'expected a certificate, PEM').optional(),
       key: text('a private key, PEM').refine(isKey, 'expected a private key, PEM, without a password').optional(),
-      allowPlain: z.boolean().optional().describe('no TLS beyond this machine, although others can read and change it'),
+      allowPlain: z
+        .boolean()
+        .optional()
+        .describe('allow another machine without TLS; others on the network can read and change messages'),
       display: oneDisplay.optional().describe('framebuffer if left out'),
       displays: displays.optional().describe('several, the first confirms'),
       wifi: wifi.optional(),

@@ -40,7 +40,7 @@ const EVENT_CHARS_MAX = LIMITS.messageBytesMax + 1_024;
 /** Connects a box over HTTP, also behind NAT (PROTOCOL.md, clause BOX-HTTP). */
 export const httpTransport: Transport<HttpOptions> = {
   name: 'http',
-  summary: 'a stream that the box opens to the gateway; nothing has to reach the box from outside',
+  summary: 'a stream that the box opens to the gateway; no connection to the box is needed',
   schemes: ['http', 'https'],
   canEnrol: true,
   options: httpOptions,
@@ -72,7 +72,7 @@ async function checkLogin(options: HttpOptions, io: LoginIo, signal: AbortSignal
   const request = { ...tls, method: 'POST', headers: headersOf(io), agent: false, signal } as const;
   const { statusCode } = (await openHttp(url, request)).destroy();
   if (statusCode === 409 || statusCode === 204) return 'the gateway takes it';
-  throw new Error(statusCode === 401 ? 'the gateway does not take it' : `the gateway answers ${statusCode} to it`);
+  throw new Error(statusCode === 401 ? 'the gateway refuses it' : `the gateway answers ${statusCode} to it`);
 }
 
 class HttpConnection implements Connection {
@@ -214,7 +214,7 @@ class HttpConnection implements Connection {
   #refusalOf(statusCode: number | undefined, what: string): PayboxError {
     if (statusCode === 401) return notRegistered(`the gateway at ${this.#origin}`, this.#terminalCode);
     if (statusCode === 409) return lost(`the gateway at ${this.#origin} does not know this stream any more`);
-    if (statusCode === 503) return lost(`the gateway at ${this.#origin} has too much to do to take the ${what}`);
+    if (statusCode === 503) return lost(`the gateway at ${this.#origin} is overloaded and refused the ${what}`);
     if (statusCode === 400) {
       const message = `the gateway at ${this.#origin} refused a ${what} message as illegal`;
       return new PayboxError('E46', message, { severity: 'fatal', fix: 'agent and gateway must be of one version' });

@@ -32,8 +32,18 @@ const mqttOptions = z
       })
       .describe('the broker'),
     username: z.string().min(1).max(200).optional().describe('login name; box.terminalCode if left out'),
-    keepaliveSeconds: z.int().min(5).max(600).default(15).describe('a broker silent for 1.5 times this is lost'),
-    connectTimeoutMs: z.int().min(500).max(60_000).default(8000).describe('from dialling to a present gateway'),
+    keepaliveSeconds: z
+      .int()
+      .min(5)
+      .max(600)
+      .default(15)
+      .describe('a broker that is silent for 1.5 times as long counts as lost'),
+    connectTimeoutMs: z
+      .int()
+      .min(500)
+      .max(60_000)
+      .default(8000)
+      .describe('limit for connecting, until the gateway is present'),
     ...tlsOptions,
   })
   .superRefine(checkTls);
@@ -126,11 +136,11 @@ async function checkLogin(options: MqttOptions, { clock, identity, sessionId }: 
     const grants = await client.subscribeAsync(topics, { qos: 1 });
     signal.throwIfAborted();
     if (grants.some(({ qos }) => qos > 2)) {
-      throw new Error(`the broker takes the login, and does not let ${terminalCode} read ${topics.join(', ')}`);
+      throw new Error(`the broker accepts the login, but does not let ${terminalCode} read ${topics.join(', ')}`);
     }
     if (await withDeadline(clock, PRESENCE_TIMEOUT_MS, presence))
-      return 'the broker takes it, and the gateway is there';
-    throw new MissingPeerError('the broker takes the login, and the gateway is not there', NO_GATEWAY_FIX);
+      return 'the broker accepts it, and the gateway is present';
+    throw new MissingPeerError('the broker accepts the login, but the gateway is not present', NO_GATEWAY_FIX);
   } finally {
     client.end(true);
   }

@@ -23,7 +23,10 @@ const linkTls = z
 /** TLS options of every transport. Files are PEM, relative to the configuration. */
 export const tlsOptions = {
   tls: linkTls.optional().describe('for an address with TLS'),
-  allowPlain: z.boolean().optional().describe('no TLS beyond this machine, although others can read and change it'),
+  allowPlain: z
+    .boolean()
+    .optional()
+    .describe('allow another machine without TLS; others on the network can read and change messages'),
 };
 
 /** Option for the origin of a gateway over HTTP. */

@@ -297,7 +297,7 @@ describe('somebody on the way', () => {
     const box = enrollerAt(`http://0.0.0.0:${port}`);
     void box.run();
     await eventually('a refusal', () => box.refusals().length > 0);
-    expect(box.refusals()[0]).toContain('from this machine only');
+    expect(box.refusals()[0]).toContain('on this machine only');
   });
 });
 

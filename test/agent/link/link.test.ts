@@ -109,7 +109,7 @@ describe('the link', () => {
     expect([sessions[0]?.closed, link.status().connectedAtMs]).toEqual([false, expect.any(Number)]);
     await clock.advance(1);
     await eventually('its end', () => sessions[0]?.closed);
-    await eventually('the reason', () => link.status().reason?.includes('sign of life'));
+    await eventually('the reason', () => link.status().reason?.includes('heartbeat'));
     await clock.advance(250);
     await eventually('another session', () => sessions.length === 2);
     await sessions[1]?.welcome();
