@@ -1,9 +1,9 @@
 const ASCII = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index)).join('');
 
-/** Every Vietnamese letter beyond ASCII, in both cases. */
+/** Every Vietnamese letter outside ASCII, in both cases. */
 const VIETNAMESE = accented().join('') + accented().join('').toUpperCase();
 
-/** Every character that a screen can draw; anything else is replaced by `cleanText`. */
+/** Every character that a screen can draw. `cleanText` replaces all others. */
 export const CHARSET = `${ASCII}${VIETNAMESE}₫…“”‘’–—•·×`;
 
 /** The characters of an amount: `50.000 ₫`. */
@@ -18,8 +18,8 @@ function accented(): string[] {
 }
 
 /**
- * Text from outside as a screen can draw it: one line, composed, only characters of `CHARSET`. Control characters and
- * line breaks become spaces; a letter with a foreign accent loses the accent; what no font here has becomes `?`.
+ * Cleans text from outside: one composed line with characters of `CHARSET` only. Control characters and line breaks
+ * become spaces, letters lose foreign accents, other characters become `?`.
  */
 export function cleanText(text: string): string {
   const composed = text
@@ -36,7 +36,7 @@ function drawable(char: string): string {
   return KNOWN.has(base) ? base : '?';
 }
 
-/** The same text in ASCII letters, for displays whose characters have no accents. */
+/** The text in ASCII letters, for displays without accented characters. */
 export function withoutAccents(text: string): string {
   return text
     .normalize('NFD')

@@ -1,11 +1,11 @@
 import { PayboxError } from '../lib/errors.ts';
 
-/** The screen failed: `what` happened and the `fix`. It may be well again at the next try. */
+/** An error of the screen: `what` happened, and the `fix`. The next try may succeed. */
 export function displayFault(what: string, fix: string, cause?: unknown): PayboxError {
   return new PayboxError('DISPLAY_FAULT', what, { severity: 'retryable', fix, cause });
 }
 
-/** Thrown by drawing on a closed display. */
+/** Thrown when a closed display is drawn on. */
 export function closedFault(): PayboxError {
   return displayFault('the display has been closed', 'open it again');
 }

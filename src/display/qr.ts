@@ -1,34 +1,34 @@
 import QRCode from 'qrcode';
 
-/** The white margin that the standard asks for, in modules, and the least that phones still read. */
+/** White margin in modules: the standard's, and the least that phones can read. */
 export const QUIET_MODULES = 4;
 export const QUIET_MODULES_MIN = 2;
 
-/** Whichever: where only the size of a code is asked for, the search for the best mask is spared. */
+/** Any mask: if only the size of a code is needed, the search for the best mask is skipped. */
 const ANY_MASK = 0;
 
 const LEVELS = ['H', 'Q', 'M', 'L'] as const;
 export type EccLevel = (typeof LEVELS)[number];
 
-/** A QR as it will be drawn: always dark modules on a light ground. */
+/** A QR to draw, always with dark modules on a light ground. */
 export interface Qr {
   version: number;
   ecc: EccLevel;
-  /** Modules on a side, without the quiet zone. */
+  /** Modules per side, without the quiet zone. */
   modules: number;
-  /** Pixels on a side of one module. */
+  /** Pixels per side of a module. */
   modulePixels: number;
   quietModules: number;
-  /** Pixels on a side, quiet zone included. */
+  /** Pixels per side, with the quiet zone. */
   side: number;
-  /** One byte a module, row by row; 1 is dark. */
+  /** One byte per module, row by row; 1 is dark. */
   dark: Uint8Array;
 }
 
-/** `sideMin`: the pixels on a side with which it would fit, where there is such a size. */
+/** `sideMin`: pixels per side with which the code would fit, if there is such a size. */
 export type QrFit = { ok: true; qr: Qr } | { ok: false; reason: string; sideMin?: number };
 
-/** A payload that has been cut into segments, which is most of the work, and the version that it takes at each level. */
+/** A payload in segments, which is most of the work of encoding, and its version at each level of error correction. */
 export interface Encoding {
   payload: string;
   versionAt(level: EccLevel): number | undefined;
@@ -37,7 +37,7 @@ export interface Encoding {
 
 export function encodingOf(payload: string): Encoding {
   const least = tried(() => QRCode.create(payload, { errorCorrectionLevel: 'L', maskPattern: ANY_MASK }));
-  // The encoder takes its own segments back, though its declarations ask for the names of their modes.
+  // The encoder accepts its own segments, although its declarations require the names of their modes.
   const segments = (least?.segments ?? []) as unknown as QRCode.QRCodeSegment[];
   const versions = new Map<EccLevel, number | undefined>([['L', least?.version]]);
   return {
@@ -54,9 +54,10 @@ export function encodingOf(payload: string): Encoding {
 }
 
 /**
- * The QR of `payload` in a square of `space` pixels: the largest integer module size, a quiet zone of 4 modules (fewer,
- * but never under 2, only where 4 do not fit, or cost the second pixel of a module, which helps cameras more), and the
- * strongest error correction up to `strongest` that costs neither module size nor quiet zone. One pixel a module is allowed: how large that is, only the panel's pitch says.
+ * Fits the QR of `payload` into a square of `space` pixels. It has the largest whole module size and a quiet zone of 4
+ * modules: fewer, at least 2, only if 4 do not fit or would reduce modules from 2 pixels to 1, which cameras read
+ * worse. The error correction is the strongest, up to `strongest`, that reduces neither. Modules of 1 pixel are
+ * allowed: their real size depends on the panel.
  */
 export function fitQr(payload: string | Encoding, space: number, strongest: EccLevel = 'H'): QrFit {
   const encoding = typeof payload === 'string' ? encodingOf(payload) : payload;
@@ -96,13 +97,13 @@ export function fitQr(payload: string | Encoding, space: number, strongest: EccL
   };
 }
 
-/** Pixels on a side of one module, and modules of the quiet zone. */
+/** Pixels per side of a module, and modules of the quiet zone. */
 export interface QrRoom {
   modulePixels: number;
   quietModules: number;
 }
 
-/** The size of the QR of `payload` in a square of `space` pixels; undefined where it does not fit. */
+/** Size of the QR of `payload` in a square of `space` pixels; undefined if it does not fit. */
 export function qrRoomIn(payload: string | Encoding, space: number): QrRoom | undefined {
   const encoding = typeof payload === 'string' ? encodingOf(payload) : payload;
   const version = encoding.versionAt('L');

@@ -14,14 +14,14 @@ import { png } from './drivers/png.ts';
 import { terminal } from './drivers/terminal.ts';
 import { usbBitmap } from './drivers/usb-bitmap.ts';
 
-/** A driver whose options have been taken in: decoding them and opening are one step, so that no caller needs their type. */
+/** A driver for any options. Decoding and opening are one step, so that no caller needs their type. */
 export interface RegisteredDriver {
   readonly name: string;
   readonly summary: string;
-  /** A valid `options` part, as it would stand in a configuration. */
+  /** Valid `options`, as in a configuration. */
   readonly example: unknown;
   readonly options: z.ZodType;
-  /** The driver with these options. Throws a ZodError whose paths begin at the options. */
+  /** Decodes these options. Throws a ZodError whose paths begin at the options. */
   configure(options: unknown): { open(io: DisplayIo, signal: AbortSignal): Promise<Display> };
 }
 
@@ -39,7 +39,7 @@ function register<Options>(driver: DisplayDriver<Options>): RegisteredDriver {
   };
 }
 
-/** Every kind of screen, by the name that a configuration gives it. */
+/** Every kind of screen, by its name in a configuration. */
 export const DISPLAY_DRIVERS: ReadonlyMap<string, RegisteredDriver> = new Map(
   [
     register(browser),

@@ -15,33 +15,33 @@ export interface QrShown {
   /** 1 to 40: a side has 17 + 4 × version modules. */
   version: number;
   ecc: EccLevel;
-  /** On a side, without the quiet zone. */
+  /** Modules per side, without the quiet zone. */
   modules: number;
-  /** On a side of one module: whole ones, at least 1. */
+  /** Pixels per side of a module: a whole number, at least 1. */
   modulePixels: number;
-  /** The light margin in modules: 4, or down to 2 where there is no room for 4 with modules of 2 pixels. */
+  /** Modules of the light margin: 4, or down to 2 if there is no room for 4 with modules of 2 pixels. */
   quietModules: number;
-  /** Never inverted: most decoders read nothing else. */
+  /** Never inverted: most decoders cannot read that. */
   polarity: 'dark on light';
 }
 
-/** Whether a display can show a QR so that phones read it, and how; the reason names modules and pixels. */
+/** Whether a display can show a QR so that phones can read it, and how. The reason names modules and pixels. */
 export type QrScanCheck = ({ ok: true } & QrShown) | { ok: false; reason: string };
 
-/** Draws scenes for one surface. Both calls are quick and ask nothing of the machine. */
+/** Draws scenes for one surface. Both methods are fast and do no I/O. */
 export interface Renderer {
   /**
-   * The picture of a scene. Its pixels stay until the second `render` after it: two buffers take turns, because
-   * megabytes of new ones every second would lie about for long. Who keeps a frame for longer copies its data.
+   * Draws a scene. The pixels are valid until the second next `render`: two buffers are used in turn, because new
+   * megabytes every second would burden the memory. To keep a frame longer, copy its data.
    */
   render(scene: Scene): Frame;
-  /** Whether this surface shows the payload scannably; the reason of a refusal names modules and pixels. */
+  /** Whether this surface can show the payload scannably. The reason of a refusal names modules and pixels. */
   checkQr(qrCode: string): QrScanCheck;
 }
 
 /**
- * Opens what drawing on this surface needs: for pixels the letters, read from `cacheDir` or drawn there once.
- * There is nothing to close. Throws a PayboxError `FONT_MISSING` when the letters cannot be made.
+ * Opens a renderer; for pixels it loads the fonts from `cacheDir`, or draws them there once. There is nothing to close.
+ * Throws a PayboxError `FONT_MISSING` when the fonts cannot be made.
  */
 export async function openRenderer(surface: Surface, deps: FaceSource): Promise<Renderer> {
   const fitted = remembering((qrCode) => fitOn(surface, qrCode));
@@ -68,7 +68,7 @@ export async function openRenderer(surface: Surface, deps: FaceSource): Promise<
   return { checkQr, render };
 }
 
-/** The letters for a surface of pixels, ready for `layoutPixels`. Throws as `openRenderer` does. */
+/** Loads the fonts of a pixel surface for `layoutPixels`. Throws as `openRenderer` does. */
 export async function openStage(surface: PixelSurface, deps: FaceSource): Promise<Stage> {
   if (isSmall(surface)) return { surface, type: bitmapTypography() };
   const typography = typographyFor(surface.width, surface.height);
@@ -76,7 +76,7 @@ export async function openStage(surface: PixelSurface, deps: FaceSource): Promis
   return { surface, type: withFaces(typography, faces) };
 }
 
-/** Keeps the last answer: a payment is asked for again every second while its time counts down. */
+/** Remembers the last answer: a payment asks again every second of its countdown. */
 function remembering(work: (qrCode: string) => QrFit): (qrCode: string) => QrFit {
   let last: { qrCode: string; fit: QrFit } | undefined;
   return (qrCode) => {

@@ -2,8 +2,8 @@ import { qrTextOf, type Scene } from '../scene.ts';
 import { pageOf, TIME_LEFT } from './words.ts';
 
 /**
- * The screen in plain lines, Vietnamese with its accents. The content of a QR stands on a line of its own, exactly
- * as it is coded but for control characters, which no line may hold. A blank screen has no lines.
+ * The screen as plain lines, in Vietnamese with accents. The payload of a QR has its own line, unchanged except for
+ * control characters. A blank screen has no lines.
  */
 export function sceneText(scene: Scene): string {
   const page = pageOf(scene);

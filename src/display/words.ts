@@ -10,25 +10,25 @@ export interface Fact {
   value: string;
 }
 
-/** The words of a scene, cleaned of anything that a screen cannot draw, in the order of reading. */
+/** The texts of a scene in reading order, without characters that a screen cannot draw. */
 export interface Page {
   tone: Tone;
   icon: IconName;
   title: string;
-  /** The same for a screen too narrow for it. */
+  /** Title for a narrow screen. */
   shortTitle: string;
   amount: string | undefined;
-  /** A code that a person types elsewhere, in groups joined by hyphens. */
+  /** A code that a person types elsewhere, in groups separated by hyphens. */
   code: string | undefined;
-  /** The most important first. */
+  /** Most important first. */
   facts: Fact[];
-  /** Whether the facts are of one kind: then all labels are shown, or none. */
+  /** Whether the facts are of one kind: then either all labels are shown, or none. */
   list: boolean;
-  /** Whole seconds as `m:ss`, or minutes as `9 phút`, while they count. */
+  /** Countdown: whole seconds as `m:ss`, or minutes as `9 phút`. */
   timeLeft: string | undefined;
   /** The next step. */
   hint: string | undefined;
-  /** Whether the hint is about the facts, and stands after them. */
+  /** Whether the hint belongs to the facts, and comes after them. */
   hintLast: boolean;
   badge: Badge | undefined;
 }
@@ -36,7 +36,7 @@ export interface Page {
 /** A problem of the connection. */
 export interface Badge {
   text: string;
-  /** The same for a panel too narrow for it. */
+  /** Text for a narrow panel. */
   short: string;
 }
 
@@ -45,10 +45,10 @@ export const PLAIN_LINK: Badge = { text: 'Kết nối không mã hóa', short: '
 export const TIME_LEFT = 'Còn lại';
 export const PROBLEM = 'Vấn đề';
 export const DEVICE_CODE = 'Mã thiết bị';
-/** Stands in for a QR that this screen cannot show scannably. */
+/** Shown instead of a QR that does not fit on this screen scannably. */
 export const NO_ROOM_FOR_QR = 'Màn hình quá nhỏ cho mã QR';
 
-/** The title, and a shorter one for screens too narrow for it. */
+/** A title, with a shorter one for narrow screens. */
 interface Heading {
   tone: Tone;
   icon: IconName;
@@ -74,7 +74,7 @@ const HEADINGS: Readonly<Record<Scene['kind'], Heading>> = {
   blank: { tone: 'calm', icon: 'dots', title: '' },
 };
 
-/** The words of `scene` in Vietnamese; none of a blank one. */
+/** The Vietnamese texts of `scene`; a blank scene has none. */
 export function pageOf(scene: Scene): Page {
   const { tone, icon, title, shortTitle = title } = HEADINGS[scene.kind];
   const { amount, code, facts = [], list = false, timeLeft, hint, hintLast = false } = detailsOf(scene);
@@ -94,7 +94,7 @@ export function pageOf(scene: Scene): Page {
   };
 }
 
-/** Offline comes first: without a connection nothing can be read on the way. */
+/** Offline comes first: without a connection nobody can read its traffic. */
 function badgeOf(scene: Scene): Badge | undefined {
   if ('online' in scene && !scene.online) return OFFLINE;
   return 'plainLink' in scene && scene.plainLink ? PLAIN_LINK : undefined;
@@ -176,12 +176,12 @@ export function formatTime(wallMs: number): string {
   return `${time.slice(0, 5)} ${day}/${month}`;
 }
 
-/** `50.000 ₫`: whole đồng, grouped by dots as Vietnamese does. */
+/** `50.000 ₫`: whole đồng, with dots between thousands. */
 export function formatAmount(amount: number): string {
   return `${String(Math.trunc(amount)).replaceAll(/\B(?=(\d{3})+$)/g, '.')} ₫`;
 }
 
-/** `m:ss`, from whole seconds. */
+/** `m:ss` of whole seconds. */
 export function formatTimeLeft(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;

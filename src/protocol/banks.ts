@@ -5,7 +5,7 @@ export interface Bank {
   name: string;
 }
 
-/** Short name, BIN, full name. Where the same BIN has had several names, the bank's present one. */
+/** Short name, BIN, full name. If several names have had the same BIN, the current one. */
 const TABLE: readonly (readonly [code: string, bin: string, name: string])[] = [
   ['ICB', '970415', 'Ngân hàng TMCP Công thương Việt Nam'],
   ['VCB', '970436', 'Ngân hàng TMCP Ngoại thương Việt Nam'],
@@ -84,8 +84,8 @@ const byCodeOrBin: ReadonlyMap<string, Bank> = new Map(
 );
 
 /**
- * The bank of a bankCode (PROTOCOL.md, clause GEN-3): a short name, in the case of the table, or a six-digit BIN. A
- * BIN that the table lacks is a bank of its own, named by its BIN, because new banks come faster than releases.
+ * The bank of a bankCode (PROTOCOL.md, clause GEN-3): a short name as in the table, or a six-digit BIN. An unknown BIN
+ * is accepted as a bank named by its BIN, because new banks appear faster than releases.
  */
 export function findBank(bankCode: string): Bank | undefined {
   const known = byCodeOrBin.get(bankCode);

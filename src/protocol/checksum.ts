@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-/** The fields that `checkSum` covers, as they are sent. */
+/** The fields that `checkSum` covers, as sent. */
 export interface CheckSummed {
   bankAccount: string;
   amount: string;
@@ -18,7 +18,7 @@ export function checkSum(password: string, fields: CheckSummed): string {
     .digest('hex');
 }
 
-/** Whether two strings are equal, in a time that does not tell where they differ. */
+/** Whether two strings are equal. The time of the comparison does not depend on where they differ. */
 export function equalSecrets(a: string, b: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text, 'utf8').digest();
   return timingSafeEqual(digest(a), digest(b));

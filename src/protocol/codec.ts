@@ -11,10 +11,10 @@ import {
   upMessage,
 } from './messages.ts';
 
-/** A decoded value, or one line that says why the bytes were refused. */
+/** A decoded value, or one line with the reason of the refusal. */
 export type Decoded<T> = { ok: true; value: T } | { ok: false; reason: string };
 
-/** UTF-8 JSON, as it goes over MQTT and HTTP alike. */
+/** Encodes as UTF-8 JSON, for MQTT and HTTP. */
 export function encode(message: DownMessage | UpMessage | Presence): string {
   return JSON.stringify(message);
 }
@@ -29,7 +29,10 @@ export function decodeUp(bytes: Uint8Array | string): Decoded<UpMessage> {
   return decodeWith(upMessage, bytes);
 }
 
-/** The message on a box's presence topic (PROTOCOL.md, clause PRE-1). A proof under the box's secret says that it is gone. */
+/**
+ * The message on a box's presence topic (PROTOCOL.md, clause PRE-1). If the box has gone, it has a proof under its
+ * secret.
+ */
 export function boxPresence(
   { secret, terminalCode }: { secret: string; terminalCode: string },
   sessionId: string,
@@ -59,7 +62,7 @@ function decodeWith<T>(schema: z.ZodType<T>, bytes: Uint8Array | string): Decode
   return parsed.success ? { ok: true, value: parsed.data } : { ok: false, reason: issuesOf(parsed.error) };
 }
 
-/** The first three problems that zod found, each as `path: problem`, in one line. */
+/** The first three problems that zod found, as `path: problem`, in one line. */
 export function issuesOf(error: z.ZodError): string {
   const shown = error.issues.slice(0, 3).map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`);
   const more = error.issues.length - shown.length;

@@ -1,6 +1,6 @@
 /**
- * The error table (PROTOCOL.md, clause ERR): every code that the service or a box may answer, with its meaning.
- * Codes starting with E and the three-digit ones are the public service's; the named ones are paybox's own.
+ * The error table (PROTOCOL.md, clause ERR): all codes that the service or a box may answer, with their meaning. Codes
+ * with E and three-digit ones belong to the public service; the named ones to paybox.
  */
 export const CODES = {
   E02: 'amount is not a whole number of đồng from 1 to 9999999999999',

@@ -3,23 +3,23 @@ import { z } from 'zod';
 import { equalSecrets } from './checksum.ts';
 import { boxCode } from './fields.ts';
 
-/** How long a one-time code is good (PROTOCOL.md, clause ENR-1). */
+/** Validity of a one-time code (PROTOCOL.md, clause ENR-1). */
 export const ENROLMENT_LIFETIME_MS = 600_000;
-/** How often a box asks whether it was accepted. */
+/** Interval at which a box asks for the result. */
 export const ENROLMENT_POLL_MS = 2_000;
-/** Random bytes that a code is made of, of each five bits. */
+/** Random bytes of a code; five bits of each are used. */
 export const ENROLMENT_CODE_BYTES = 12;
 
-/** Crockford's base 32: no letters that look like digits. */
+/** Crockford's base 32, without letters that look like digits. */
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const GROUP = 4;
 
-/** The header of a PKCS #8 X25519 private key (RFC 8410, section 7), which its 32 bytes follow. */
+/** Header of a PKCS #8 X25519 private key (RFC 8410, section 7); the 32 bytes of the key follow. */
 const PKCS8_HEAD = Buffer.from('302e020100300506032b656e04220420', 'hex');
 
 const bytes32 = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'expected 32 bytes in base64url');
 
-/** The request of a box; the code itself is never sent (PROTOCOL.md, clause ENR-2). */
+/** The request of a box. The code itself is never sent (PROTOCOL.md, clause ENR-2). */
 export const enrolmentRequest = z.object({
   terminalCode: boxCode,
   serialNumber: boxCode,
@@ -46,13 +46,16 @@ export type EnrolmentState = z.infer<typeof enrolmentState>;
 /** Paths of enrolment (PROTOCOL.md, clause ENR-2), relative to the gateway's origin. */
 export const ENROLMENTS_PATH = '/box/v1/enrolments';
 
-/** The code of these random bytes, 60 bits in three groups, as in `7K2M-Q0XA-94TZ`. */
+/** Makes a code from random bytes: 60 bits in three groups, as `7K2M-Q0XA-94TZ`. */
 export function enrolmentCodeOf(random: Uint8Array): string {
   const letters = [...random.subarray(0, ENROLMENT_CODE_BYTES)].map((byte) => ALPHABET[byte % ALPHABET.length]);
   return grouped(letters.join(''));
 }
 
-/** A code as a person typed it: small letters, missing or other dashes, O for 0, I and L for 1; `undefined` for no code. */
+/**
+ * Reads a code as typed by a person: small letters, missing or other dashes, O for 0, I and L for 1. `undefined` if it
+ * is no code.
+ */
 export function readEnrolmentCode(text: string): string | undefined {
   const letters = text.toUpperCase().replaceAll(/[\s-]/g, '').replaceAll('O', '0').replaceAll(/[IL]/g, '1');
   const isCode = letters.length === ENROLMENT_CODE_BYTES && [...letters].every((it) => ALPHABET.includes(it));
@@ -63,20 +66,20 @@ function grouped(letters: string): string {
   return [0, GROUP, 2 * GROUP].map((at) => letters.slice(at, at + GROUP)).join('-');
 }
 
-/** The content of the QR of an enrolling box: the console, with the code in the part of the address that is never sent. */
+/** URL in the QR of an enrolling box: the console, with the code in the fragment, which browsers never send. */
 export function enrolmentUrl(origin: string, terminalCode: string, code: string): string {
   return `${origin}/#enrol/${terminalCode}/${code}`;
 }
 
-/** One side's key of an agreement. */
+/** The key of one side for an agreement. */
 export interface AgreementKey {
   /** The 32 bytes of the X25519 public key, in base64url. */
   readonly publicKey: string;
-  /** The shared bytes with the other side's public key; `undefined` when that is no point to agree on. */
+  /** The bytes that both sides share, from the other side's public key; `undefined` for a key that is not usable. */
   agree(publicKey: string): Buffer | undefined;
 }
 
-/** The key that 32 random bytes in base64url make, always the same one. Throws RangeError for anything else. */
+/** The key made from 32 random bytes in base64url, always the same one. Throws RangeError for anything else. */
 export function agreementKeyOf(seed: string): AgreementKey {
   const bytes = Buffer.from(seed, 'base64url');
   if (bytes.length !== 32) throw new RangeError('an X25519 key is made of 32 bytes');
@@ -90,12 +93,12 @@ function sharedOf(privateKey: KeyObject, x: string): Buffer | undefined {
     const publicKey = createPublicKey({ key: { kty: 'OKP', crv: 'X25519', x }, format: 'jwk' });
     return diffieHellman({ privateKey, publicKey });
   } catch {
-    // A point of small order: the result would be the same whatever the private key is (RFC 7748, section 6.1).
+    // A point of small order: the result would not depend on the private key (RFC 7748, section 6.1).
     return undefined;
   }
 }
 
-/** Who enrols, and with which public keys. */
+/** The enrolling box and the public keys of both sides. */
 export interface Agreement {
   terminalCode: string;
   serialNumber: string;
@@ -103,29 +106,31 @@ export interface Agreement {
   gatewayKey: string;
 }
 
-/** That whoever sends the box's key knows the code on its screen (PROTOCOL.md, clause ENR-2). */
+/** Proves that the sender of the box's key knows the code on its screen (PROTOCOL.md, clause ENR-2). */
 export function boxProof(code: string, { terminalCode, serialNumber, boxKey }: Omit<Agreement, 'gatewayKey'>): string {
   return mac(code, 'paybox/v1 enrol box', terminalCode, serialNumber, boxKey);
 }
 
-/** That whoever sends the gateway's key was told the code, and has heard this key of the box (clause ENR-4). */
+/**
+ * Proves that the sender of the gateway's key was given the code, and has received this key of the box (clause ENR-4).
+ */
 export function gatewayProof(code: string, { terminalCode, serialNumber, boxKey, gatewayKey }: Agreement): string {
   return mac(code, 'paybox/v1 enrol gateway', terminalCode, serialNumber, boxKey, gatewayKey);
 }
 
-/** Whether a proof is the right one, in a time that does not tell where it is not. */
+/** Whether a proof is right. The time of the comparison does not depend on where it differs. */
 export function isProof(proof: string, expected: string): boolean {
   return equalSecrets(proof, expected);
 }
 
-/** The secret of the box, 32 bytes in base64url, from what both sides have agreed on (PROTOCOL.md, clause ENR-5). */
+/** The secret of the box, 32 bytes in base64url, derived from what both sides share (PROTOCOL.md, clause ENR-5). */
 export function agreedSecret(shared: Uint8Array, code: string, agreement: Agreement): string {
   const { terminalCode, serialNumber, boxKey, gatewayKey } = agreement;
   const info = ['paybox/v1 secret', terminalCode, serialNumber, boxKey, gatewayKey].join('\n');
   return Buffer.from(hkdfSync('sha256', shared, code, info, 32)).toString('base64url');
 }
 
-/** HMAC-SHA256 in base64url; none of the parts may hold a line feed, which is between them. */
+/** HMAC-SHA256 in base64url. The parts are joined by line feeds, so they must not contain one. */
 function mac(code: string, ...parts: string[]): string {
   return createHmac('sha256', code).update(parts.join('\n'), 'utf8').digest('base64url');
 }

@@ -1,18 +1,18 @@
 import { z } from 'zod';
 import { boxCode, freeText, LIMITS } from './fields.ts';
 
-/** Where a fault is made: at the service, on a push, on a payment, on its callback, on the link to the box, in the box. */
+/** Where a fault happens: at the service, to a push, a payment, its callback or the link to the box, or in the box. */
 export type FaultPlace = 'service' | 'push' | 'payment' | 'callback' | 'link' | 'box';
 
 interface FaultKind {
   place: FaultPlace;
   /** The effect, in one line. */
   about: string;
-  /** How long it lasts when nothing else is said, for those that last, or how late something is. */
+  /** Default seconds of its duration, or of its delay. */
   seconds?: number;
   /**
-   * `late`: its seconds are how late something is, and it happens once, however many they are. `state`: it is there for
-   * its seconds, and `times` is nothing for it. Without either it happens at each occasion.
+   * `late`: its seconds are a delay, and it happens once, for any number of seconds. `state`: it lasts for its seconds,
+   * and `times` does not apply. Without a timing it happens at each opportunity.
    */
   timing?: 'late' | 'state';
   /** Whether it happens to all boxes and partners of a gateway at once. */
@@ -20,8 +20,8 @@ interface FaultKind {
 }
 
 /**
- * Every fault that can be ordered by name (PROTOCOL.md, clause FLT). A name has at most 13 characters, so that the
- * content `FAULT ` and the name in capitals fits the test callback: the magic value of the fault.
+ * All faults that can be ordered by name (PROTOCOL.md, clause FLT). A name has at most 13 characters, so that its magic
+ * content, `FAULT ` and the name in capitals, fits a test callback.
  */
 export const FAULTS = {
   'service-500': { place: 'service', about: 'the service answers 500 E05, and does nothing' },
@@ -96,7 +96,7 @@ export const FAULTS = {
   'box-clock': { place: 'box', about: "the box's calendar clock is two hours ahead", seconds: 60, timing: 'state' },
 } as const satisfies Record<string, FaultKind>;
 
-/** More do not stand at a time, at a gateway or at a box (PROTOCOL.md, clauses FLT-1 and FLT-10). */
+/** Active faults at a time, at a gateway or at a box (PROTOCOL.md, clauses FLT-1 and FLT-10). */
 export const STANDING_FAULTS_MAX = 100;
 
 export type FaultName = keyof typeof FAULTS;
@@ -110,12 +110,12 @@ export function faultKind(fault: FaultName): FaultKind {
 /** The prefix of every content that orders a fault. */
 export const MAGIC_PREFIX = 'FAULT ';
 
-/** The content that orders this fault for its own order, from a partner's own program, as `FAULT PUSH TWICE`. */
+/** The content with which a partner orders this fault for its own order, as `FAULT PUSH TWICE`. */
 export function magicContent(fault: FaultName): string {
   return `${MAGIC_PREFIX}${fault.toUpperCase().replaceAll('-', ' ')}`;
 }
 
-/** The fault that a content orders; undefined for every other content. What happens in a box cannot be ordered so. */
+/** The fault that a content orders; undefined for any other content. Faults in a box cannot be ordered by a content. */
 export function faultOfContent(content: string): FaultName | undefined {
   if (!content.startsWith(MAGIC_PREFIX)) return undefined;
   return FAULT_NAMES.find((name) => faultKind(name).place !== 'box' && magicContent(name) === content);
@@ -124,7 +124,7 @@ export function faultOfContent(content: string): FaultName | undefined {
 const TIMES_MAX = 10_000;
 const SECONDS_MAX = 86_400;
 
-/** An order for a fault: `POST /_mock/faults` at a gateway or at a box that allows it. */
+/** An order for a fault, as for `POST /_mock/faults` at a gateway, or at a box that allows it. */
 export const faultOrder = z.strictObject({
   fault: z.enum(FAULT_NAMES, `expected one of ${FAULT_NAMES.join(', ')}`),
   box: boxCode.optional().describe('for this box only; for each if left out'),
@@ -137,7 +137,7 @@ export const faultOrder = z.strictObject({
 
 export type FaultOrder = z.output<typeof faultOrder>;
 
-/** A fault that stands, as `GET /_mock/faults` tells of it. */
+/** An active fault, as in the answer of `GET /_mock/faults`. */
 export const standingFault = faultOrder.extend({
   id: z.string(),
   /** How often it has happened. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isPlainText } from '../lib/text.ts';
 
-/** Limits of the fields (PROTOCOL.md, clause LIM). Lengths are characters unless the name says bytes. */
+/** Limits of the fields (PROTOCOL.md, clause LIM): characters, unless the name says bytes. */
 export const LIMITS = {
   /** Tag 54 holds at most 13 characters. */
   amountMax: 9_999_999_999_999,
@@ -11,12 +11,12 @@ export const LIMITS = {
   contentMax: 25,
   /** Section 2.5 of the service specification. */
   testCallbackContentMax: 19,
-  /** The text beside a QR; longer content is refused. */
+  /** The text beside a QR; a longer content is refused. */
   pushContentMax: 99,
   userBankNameMax: 70,
   codeFieldMax: 64,
   urlMax: 512,
-  /** A VietQR payload; a version 20 QR at ECC L holds 858 bytes, real payloads stay under 300. */
+  /** A VietQR payload. A version 20 QR at ECC L has room for 858 bytes; real payloads have fewer than 300. */
   qrCodeMax: 512,
   httpBodyBytesMax: 65_536,
   messageBytesMax: 16_384,
@@ -24,7 +24,9 @@ export const LIMITS = {
   openPushIdsMax: 16,
 } as const;
 
-/** Text as people write it: screens, logs and other databases would each do something else with the rest (clause ERR-3). */
+/**
+ * Text as people write it. Screens, logs and databases would each treat other characters differently (clause ERR-3).
+ */
 export const freeText = (max: number) =>
   z.string().max(max).refine(isPlainText, 'a control character, an invisible one or half a character');
 
@@ -33,8 +35,8 @@ export const boxCode = z.string().regex(/^VVB\d{6}$/, 'VVB followed by six digit
 
 export const amountVnd = z.int().min(1).max(LIMITS.amountMax);
 
-/** 1 to 19 ASCII letters or digits: real accounts are not all numeric. */
+/** 1 to 19 ASCII letters or digits: not all real accounts are numeric. */
 export const bankAccount = z.string().regex(/^[A-Za-z0-9]{1,19}$/, '1 to 19 letters or digits');
 
-/** Milliseconds since 1970, up to the end of the year 9999: no calendar has words for what is far beyond. */
+/** Milliseconds since 1970, until the end of the year 9999: far later times cannot be written as a date. */
 export const wallTimeMs = z.int().min(0).max(253_402_300_799_999);

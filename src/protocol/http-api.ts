@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { LIMITS, freeText as text } from './fields.ts';
 
 /**
- * The service's HTTP API (service specification, sections 2 and 4). The schemas hold types, and sizes where a field has
- * no code of its own, so that what they refuse is E46 (PROTOCOL.md, clause ERR-3); what a value must be beyond that has
- * codes of its own (clauses GEN, SND, CBK).
+ * The service's HTTP API (service specification, sections 2 and 4). A schema checks types, and sizes of fields without
+ * an error code of their own: its refusal is E46 (PROTOCOL.md, clause ERR-3). Other rules have codes of their own
+ * (clauses GEN, SND, CBK).
  */
 
-/** A field whose wrong values, oversized ones included, have a code of their own; the limit of the body bounds it. */
+/** A field whose wrong values, too long ones included, have their own code. The limit of the body bounds it. */
 const coded = z.string();
 
 export const tokenResponse = z.object({
@@ -69,7 +69,7 @@ export const sendQrRequest = z.object({
   checkSum: coded,
 });
 
-/** `message` is the error code, empty on success of a push, the transaction id on success of a test callback. */
+/** `message`: the error code; empty after a successful push; the transaction id after a test callback. */
 export const statusResponse = z.object({ status: z.enum(['SUCCESS', 'FAILED']), message: z.string() });
 
 export const testCallbackRequest = z.object({
@@ -80,7 +80,7 @@ export const testCallbackRequest = z.object({
   bankCode: coded.optional(),
 });
 
-/** The payload of the transaction-sync callback (PROTOCOL.md, clause SYN-2); the mixed case of its keys is the service's. */
+/** Payload of the transaction-sync callback (PROTOCOL.md, clause SYN-2). The service mixes the case of its keys. */
 export const transactionSync = z.object({
   transactionid: z.string(),
   transactiontime: z.int(),
@@ -97,7 +97,7 @@ export const transactionSync = z.object({
   subTerminalCode: z.string(),
 });
 
-/** The answer of a partner to a callback that it has processed (PROTOCOL.md, clause SYN-3). */
+/** Answer of a partner who has processed a callback (PROTOCOL.md, clause SYN-3). */
 export const transactionSyncReply = z.object({
   error: z.boolean(),
   errorReason: z.string(),
@@ -127,11 +127,14 @@ export const BOX_PATHS = {
   messages: '/box/v1/messages',
 } as const;
 
-/** Both sides say that they are there this often (PROTOCOL.md, clauses MSG-11 and BOX-HTTP-3). */
+/** Interval of signs of life on both sides (PROTOCOL.md, clauses MSG-11 and BOX-HTTP-3). */
 export const BOX_ALIVE_MS = 10_000;
-/** A stream over which nothing was read, or for which nothing was posted, for so long is lost (clause BOX-HTTP-3). */
+/** A stream is lost if nothing was read from it, or posted for it, for this time (clause BOX-HTTP-3). */
 export const BOX_SILENCE_MAX_MS = 15_000;
-/** Two signs of life, and the end of a connection that may hang: then a box shows that it is not heard (clause MSG-11). */
+/**
+ * Two signs of life and the end of a connection that may hang: after this a box shows that it is offline (clause
+ * MSG-11).
+ */
 export const BOX_UNHEARD_MAX_MS = 25_000;
 
 /** Header that names the session on every request of a box over HTTP. */

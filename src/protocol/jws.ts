@@ -4,20 +4,20 @@ import { ed25519Jwk, type SigningKey, type VerifyingKey } from './keys.ts';
 
 const sha256 = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'expected 32 bytes in base64url');
 
-/** The protected header of every message between gateway and box (PROTOCOL.md, clause SIG-1). */
+/** Protected header of every message between gateway and box (PROTOCOL.md, clause SIG-1). */
 export const sealHead = z.object({
   alg: z.literal('EdDSA'),
   kid: sha256,
-  /** Names extensions that must be understood (RFC 7515, section 4.1.11): there are none. */
+  /** Extensions that must be understood (RFC 7515, section 4.1.11): none are allowed. */
   crit: z.undefined().optional(),
   terminalCode: boxCode,
   /** Counts the messages of one session in one direction, from 1. */
   seq: z.int().min(1),
-  /** When it was sealed, in milliseconds since the session's hello: of whoever seals it, by a monotonic clock. */
+  /** Time of signing, in milliseconds since the session's hello, by the signer's monotonic clock. */
   sessionMs: z.int().min(0),
-  /** When a hello was sealed, in milliseconds of the same clock since its key was made or before; hello only. */
+  /** Hello only: time of signing, in milliseconds of that clock since the key was made, or earlier. */
   helloMs: z.int().min(0).optional(),
-  /** When it is too old to be taken, on the same clock; down only. */
+  /** Messages to a box only: time at which the message is too old, on that clock. */
   expiresMs: z.int().min(0).optional(),
   jwk: ed25519Jwk.optional(),
   proof: sha256.optional(),
@@ -25,7 +25,7 @@ export const sealHead = z.object({
 });
 export type SealHead = z.infer<typeof sealHead>;
 
-/** A JWS as it came; nothing in it is to be believed before `verifies`. */
+/** A JWS as received. Its contents are not trusted before `verifies`. */
 export interface ReadJws {
   head: SealHead;
   payload: string;
@@ -38,7 +38,7 @@ export function writeJws(key: SigningKey, head: Omit<SealHead, 'alg' | 'kid'>, p
   return `${input}.${key.sign(input).toString('base64url')}`;
 }
 
-/** Reads a JWS without checking its signature; a string says why it is none. Never throws. */
+/** Reads a JWS without checking its signature. A string is the reason why it is not one. Never throws. */
 export function readJws(bytes: Uint8Array | string): ReadJws | string {
   const size = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.byteLength;
   if (size > LIMITS.messageBytesMax) return `message of ${size} bytes, the limit is ${LIMITS.messageBytesMax}`;

@@ -10,12 +10,12 @@ export const ed25519Jwk = z.object({
 });
 export type Ed25519Jwk = z.infer<typeof ed25519Jwk>;
 
-/** The header of a PKCS #8 Ed25519 private key (RFC 8410, section 7), which its 32 bytes follow. */
+/** Header of a PKCS #8 Ed25519 private key (RFC 8410, section 7); the 32 bytes of the key follow. */
 const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
 
-/** A key that a signature is checked with. */
+/** A key to verify signatures with. */
 export interface VerifyingKey {
-  /** The key's SHA-256 thumbprint (RFC 7638), in base64url. */
+  /** SHA-256 thumbprint of the key (RFC 7638), in base64url. */
   readonly kid: string;
   readonly jwk: Ed25519Jwk;
   verifies(data: string, signature: Uint8Array): boolean;
@@ -26,7 +26,7 @@ export interface SigningKey extends VerifyingKey {
   sign(data: string): Buffer;
 }
 
-/** The key that 32 random bytes in base64url make, always the same one. Throws RangeError for anything else. */
+/** The key made from 32 random bytes in base64url, always the same one. Throws RangeError for anything else. */
 export function signingKeyOf(seed: string): SigningKey {
   const bytes = Buffer.from(seed, 'base64url');
   if (bytes.length !== 32) throw new RangeError('an Ed25519 key is made of 32 bytes');
@@ -36,7 +36,7 @@ export function signingKeyOf(seed: string): SigningKey {
   return { ...verifying(publicKey, jwk), sign: (data) => sign(null, Buffer.from(data, 'utf8'), key) };
 }
 
-/** The key of a JWK; `undefined` when its bytes are no point of the curve. */
+/** The key of a JWK; `undefined` if its bytes are no point of the curve. */
 export function verifyingKeyOf(jwk: Ed25519Jwk): VerifyingKey | undefined {
   try {
     return verifying(createPublicKey({ key: jwk, format: 'jwk' }), jwk);
@@ -54,19 +54,19 @@ function verifying(key: KeyObject, { kty, crv, x }: Ed25519Jwk): VerifyingKey {
 }
 
 /**
- * The password with which a box logs in at broker and gateway (PROTOCOL.md, clause TOP-2). Derived, so that whoever
- * runs the broker, and is told it, does not learn the secret that keys are introduced with.
+ * The password of a box at broker and gateway (PROTOCOL.md, clause TOP-2). It is derived, so that the owner of the
+ * broker does not learn the secret that introduces keys.
  */
 export function loginOf(secret: string): string {
   return mac(secret, 'paybox/v1 login');
 }
 
-/** Brokers need not take client ids of more than 23 characters (MQTT 3.1.1, section 3.1.3.1). */
+/** Brokers need not accept client ids of more than 23 characters (MQTT 3.1.1, section 3.1.3.1). */
 const CLIENT_ID_CHARS_MAX = 23;
 
 /**
- * The client id of a box at a broker (PROTOCOL.md, clause TOP-6). Another connection under the same one ends the first
- * at most brokers: only who knows the secret can tell it from a session, which stands in every message.
+ * The client id of a box at a broker (PROTOCOL.md, clause TOP-6). At most brokers a second connection with the same id
+ * ends the first, so the id is derived from the session with the secret: the session itself is in every message.
  */
 export function clientIdOf(
   { secret, terminalCode }: { secret: string; terminalCode: string },
@@ -76,32 +76,32 @@ export function clientIdOf(
   return `${terminalCode}-${made}`.slice(0, CLIENT_ID_CHARS_MAX);
 }
 
-/** Whose key is introduced, and where. */
+/** The sender of a key, and its session. */
 export interface Introduction {
   from: 'box' | 'gateway';
   terminalCode: string;
   sessionId: string;
-  /** Only in an answer to a hello. */
+  /** Set only in the answer to a hello. */
   challenge?: string | undefined;
   kid: string;
 }
 
-/** Proves a key to whoever shares the secret, for one session (PROTOCOL.md, clause SIG-2). */
+/** Proves a key for one session to the other side, which has the same secret (PROTOCOL.md, clause SIG-2). */
 export function proofOf(secret: string, { from, terminalCode, sessionId, challenge = '', kid }: Introduction): string {
   return mac(secret, 'paybox/v1 key', from, terminalCode, sessionId, challenge, kid);
 }
 
-/** Whether the proof is the right one, in a time that does not tell where it is not. */
+/** Whether a proof is right. The time of the comparison does not depend on where it differs. */
 export function isProven(secret: string, introduction: Introduction, proof: string | undefined): boolean {
   return proof !== undefined && equalSecrets(proof, proofOf(secret, introduction));
 }
 
-/** Proves that a box is gone, as its last will says (PROTOCOL.md, clause PRE-1), to whoever shares the secret. */
+/** Proof in a last will that a box has gone (PROTOCOL.md, clause PRE-1), for others who have the secret. */
 export function goneProofOf(secret: string, terminalCode: string, sessionId: string): string {
   return mac(secret, 'paybox/v1 gone', terminalCode, sessionId);
 }
 
-/** HMAC-SHA256 in base64url; none of the parts may hold a line feed, which is between them. */
+/** HMAC-SHA256 in base64url. The parts are joined by line feeds, so they must not contain one. */
 function mac(secret: string, ...parts: string[]): string {
   return createHmac('sha256', secret).update(parts.join('\n'), 'utf8').digest('base64url');
 }

@@ -4,13 +4,13 @@ import { type ReadJws, readJws, type SealHead, writeJws } from './jws.ts';
 import { isProven, proofOf, type SigningKey, type VerifyingKey, verifyingKeyOf } from './keys.ts';
 import type { DownMessage, UpMessage } from './messages.ts';
 
-/** A message of the gateway is too old for the box after this (PROTOCOL.md, clause SIG-4). */
+/** Age at which a box refuses a message of the gateway (PROTOCOL.md, clause SIG-4). */
 export const MESSAGE_LIFETIME_MS = 60_000;
 
-/** Numbers that are remembered as left out, to tell what comes late from what comes twice. */
+/** Skipped numbers that are remembered, to tell late messages from repeated ones. */
 const SKIPPED_MAX = 1_000;
 
-/** Why a message is not taken (PROTOCOL.md, clause SIG-3). */
+/** Why a message is refused (PROTOCOL.md, clause SIG-3). */
 export const SEAL_REFUSALS = [
   'MESSAGE_ILLEGAL',
   'WRONG_BOX',
@@ -24,24 +24,24 @@ export const SEAL_REFUSALS = [
 ] as const;
 export type SealRefusal = (typeof SEAL_REFUSALS)[number];
 
-/** A message that can be believed, or why it was refused. */
+/** A verified message, or the reason of its refusal. */
 export type Opened<T> = { ok: true; value: T } | Refused;
 type Refused = { ok: false; code: SealRefusal; reason: string };
 
-/** A message of the right shape, for the right box; who it is from has yet to be checked. */
+/** A message of the right shape, for the right box. Its sender is not verified yet. */
 export interface ReadMessage<T> {
   jws: ReadJws;
   message: T;
 }
 
-/** Who shares the secret, and in which session. */
+/** The secret of a session, and its box. */
 export interface SealedSession {
   terminalCode: string;
   sessionId: string;
   secret: string;
 }
 
-/** Seals the messages of a session, at the box (PROTOCOL.md, clause SIG). */
+/** Signs and verifies the messages of a session, at the box (PROTOCOL.md, clause SIG). */
 export class BoxSeal {
   readonly #session: SealedSession;
   readonly #key: SigningKey;
@@ -58,7 +58,7 @@ export class BoxSeal {
     this.#clock = clock;
   }
 
-  /** Seals the next message; a hello, the first one, answers the gateway's `challenge`. */
+  /** Signs the next message. The first one, a hello, contains the gateway's `challenge`. */
   seal(message: UpMessage, challenge: string): string {
     const { terminalCode } = this.#session;
     const isHello = message.type === 'hello';
@@ -70,7 +70,7 @@ export class BoxSeal {
     return writeJws(this.#key, { ...head, ...begun, ...introduction }, encode(message));
   }
 
-  /** Takes what came for the box; whatever is refused changes nothing. Never throws. */
+  /** Verifies bytes for the box. A refused message changes nothing. Never throws. */
   open(bytes: Uint8Array | string): Opened<DownMessage> {
     const read = readFor(this.#session.terminalCode, bytes, decodeDown);
     if (!read.ok) return read;
@@ -88,7 +88,7 @@ export class BoxSeal {
     return { ok: true, value: message };
   }
 
-  /** The session's key, or another that is introduced in its place. */
+  /** The session's key, or a new one that is introduced to replace it. */
   #keyOf(head: SealHead): VerifyingKey | Refused {
     if (this.#retired.has(head.kid)) return refused('KEY_RETIRED', 'the gateway has another key in this session');
     if (this.#gatewayKey?.kid === head.kid) return this.#gatewayKey;
@@ -105,14 +105,14 @@ export class BoxSeal {
   }
 }
 
-/** Seals the messages of a session, at the gateway (PROTOCOL.md, clause SIG). */
+/** Signs and verifies the messages of a session, at the gateway (PROTOCOL.md, clause SIG). */
 export class GatewaySeal {
   readonly #session: SealedSession;
   readonly #clock: Clock;
   readonly #boxKey: VerifyingKey;
   readonly #helloAtMs: number;
   readonly #received = new Sequence();
-  /** The key that the session began with. */
+  /** First key of the session. */
   #firstKid: string | undefined;
   #sent = 0;
 
@@ -124,8 +124,8 @@ export class GatewaySeal {
   }
 
   /**
-   * Takes the hello with which a session begins: by a key that is introduced under the box's secret, and as an answer to
-   * this challenge. Never throws.
+   * Verifies the hello of a new session: its key is introduced under the box's secret, and it contains this challenge.
+   * Never throws.
    */
   static greet(
     box: Omit<SealedSession, 'sessionId'>,
@@ -146,8 +146,8 @@ export class GatewaySeal {
   }
 
   /**
-   * Seals the next message to the box. Its key is introduced by the first one, without which there is no session; a key
-   * that came later by every one, so that a box that misses a message is not deaf for the rest of the session.
+   * Signs the next message to the box. The first message introduces its key: without it there is no session. A later
+   * key is introduced by every message, so that a box that misses one can still verify the others.
    */
   seal(message: DownMessage, key: SigningKey): string {
     const sessionMs = Math.floor(this.#clock.monotonicMs() - this.#helloAtMs);
@@ -159,7 +159,7 @@ export class GatewaySeal {
     return writeJws(key, { ...head, ...introduction }, encode(message));
   }
 
-  /** Takes what the box says in this session; whatever is refused changes nothing. Never throws. */
+  /** Verifies a message of the box in this session. A refused message changes nothing. Never throws. */
   open({ jws, message }: ReadMessage<UpMessage>): Opened<UpMessage> {
     if (jws.head.kid !== this.#boxKey.kid) return refused('KEY_UNKNOWN', 'the session began with another key');
     const refusal = refusalOf(jws, this.#boxKey, this.#received);
@@ -169,7 +169,7 @@ export class GatewaySeal {
   }
 }
 
-/** The numbers of one direction: which were taken, and which were left out. */
+/** Numbers of the messages of one direction: the last one, and those that were skipped. */
 class Sequence {
   readonly #skipped = new Set<number>();
   #last = 0;
@@ -190,7 +190,7 @@ class Sequence {
   }
 }
 
-/** Reads what is said to come from a box, for the session that it names. Never throws. */
+/** Reads a message that claims to be from a box, with its session. Never throws. */
 export function readUp(terminalCode: string, bytes: Uint8Array | string): Opened<ReadMessage<UpMessage>> {
   return readFor(terminalCode, bytes, decodeUp);
 }

@@ -1,4 +1,4 @@
-/** Why a payload is refused, and where: `tag` is the path of tags to the place, as in `38-01-00`. */
+/** The reason why a payload is refused. `tag` is the path of tags to the place, as `38-01-00`. */
 export class TlvRefusal extends Error {
   readonly tag: string;
 
@@ -15,7 +15,7 @@ export interface Template {
   values: ReadonlyMap<string, string>;
 }
 
-/** The form of a value: a pattern, and the same in words. */
+/** The form of a value: a pattern, and its description. */
 export interface Rule {
   pattern: RegExp;
   words: string;

@@ -26,20 +26,20 @@ export interface VietQr {
   purpose?: string;
 }
 
-/** The decoded payload, or the path of the tag at fault (`54`, `38-01-00`) and one line that names it. */
+/** The decoded payload; or the path of the wrong tag (`54`, `38-01-00`) and one line with the reason. */
 export type VietQrResult = { ok: true; value: VietQr } | { ok: false; tag: string; reason: string };
 
 const NAPAS = 'A000000727';
 const SERVICES = { QRIBFTTA: 'account', QRIBFTTC: 'card' } as const;
 const INITIATIONS = { '11': 'static', '12': 'dynamic' } as const;
 
-/** More digits may be an account, a telephone number or a template: all have more than this. */
+/** More digits may be an account, a telephone number or a template: these all have more. */
 const STRAY_DIGITS_MAX = 5;
-/** A tag of a wallet with more characters may be an alias or an address of its own. */
+/** In a wallet's tag, more characters may be an alias or an address. */
 const STRAY_CHARS_MAX = 5;
-/** Some banks repeat the account in a tag of their own without the letters that it begins with, as MS00. */
+/** Some banks repeat the account in a tag of their own, without its leading letters, as MS00. */
 const BANK_MARK_CHARS = 4;
-/** Of a wallet at its bank: the wallet reads what follows its first ten characters in 62-05 too. */
+/** Account of a MoMo wallet at a bank. MoMo also reads the characters after its first ten from 62-05. */
 const MOMO_ACCOUNT = /^99MM/;
 const MOMO_REFERENCE = 'MOMOW2W';
 
@@ -118,7 +118,7 @@ function decode(payload: string): VietQr {
   };
 }
 
-/** The outermost fields, once frame and CRC are right (PROTOCOL.md, clauses QRP-3 and QRP-4). */
+/** The outermost fields, after frame and CRC were checked (PROTOCOL.md, clauses QRP-3 and QRP-4). */
 function readRoot(payload: string): Template {
   if (payload.length > LIMITS.qrCodeMax) {
     throw new TlvRefusal('00', `the payload has ${payload.length} characters, the limit is ${LIMITS.qrCodeMax}`);
@@ -133,7 +133,10 @@ function readRoot(payload: string): Template {
   return root;
 }
 
-/** A wallet may pay whichever account it knows, and adds tips and fees to the amount (PROTOCOL.md, clause QRP-2). */
+/**
+ * Refuses other payees and tips: a wallet may pay any account that it knows, and adds fees to the amount (PROTOCOL.md,
+ * clause QRP-2).
+ */
 function refuseOtherMoney(root: Template): void {
   for (const tag of root.values.keys()) {
     if (tag >= '02' && tag <= '51' && tag !== '38') {
@@ -143,14 +146,14 @@ function refuseOtherMoney(root: Template): void {
   }
 }
 
-/** Languages, reserved and unreserved tags: a wallet may know what they say, this program does not (clause QRP-7). */
+/** Languages, reserved and unreserved tags: a wallet may understand them, but this program does not (clause QRP-7). */
 function refuseOtherPayees(root: Template, account: string): void {
   for (const [tag, value] of root.values) {
     if (tag >= '64' && value.length > STRAY_CHARS_MAX) refuseUnlessOwn(tag, value, account);
   }
 }
 
-/** Refuses a label that could be read as another account than the one in 38 (PROTOCOL.md, clause QRP-7). */
+/** Refuses a label that may be read as another account than that in tag 38 (PROTOCOL.md, clause QRP-7). */
 function refuseOtherPayee(path: string, label: string, account: string): void {
   const isOfWallet = label.toUpperCase().startsWith(MOMO_REFERENCE);
   if (isOfWallet || label.replaceAll(/\D/g, '').length > STRAY_DIGITS_MAX) refuseUnlessOwn(path, label, account);
@@ -227,7 +230,7 @@ function build(fields: VietQr): string {
   return covered + crc16(covered);
 }
 
-/** Only the keys that have a value. */
+/** The keys that have a value. */
 function present<K extends string>(values: Record<K, string | undefined>): { [P in K]?: string } {
   return Object.fromEntries(Object.entries(values).filter((entry) => entry[1] !== undefined)) as { [P in K]?: string };
 }

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { equalSecrets } from './checksum.ts';
 
-/** How far the clocks of sender and receiver may be apart, in seconds. */
+/** Allowed difference between the clocks of sender and receiver, in seconds. */
 const TOLERANCE_SECONDS = 300;
 const KEY_BYTES_MIN = 24;
 const KEY_BYTES_MAX = 64;
@@ -9,7 +9,7 @@ const KEY_BYTES_MAX = 64;
 /** The headers of Standard Webhooks 1.0.0. */
 export type WebhookHeaders = Record<'webhook-id' | 'webhook-timestamp' | 'webhook-signature', string>;
 
-/** The key of a `whsec_…` secret, 24 to 64 bytes; `undefined` when it is none. */
+/** The key of a `whsec_…` secret, 24 to 64 bytes; `undefined` for any other text. */
 export function webhookKey(secret: string): Buffer | undefined {
   const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret)?.[1];
   const key = Buffer.from(encoded ?? '', 'base64');
@@ -18,8 +18,8 @@ export function webhookKey(secret: string): Buffer | undefined {
 }
 
 /**
- * Signs one attempt at `nowMs` (since 1970) with HMAC-SHA256, by the Standard Webhooks scheme `v1`. `id` stays the same
- * at every attempt, and neither it nor the time may hold a full stop. Throws RangeError for a secret that is none.
+ * Signs one attempt at `nowMs` (since 1970) with HMAC-SHA256, scheme `v1` of Standard Webhooks. `id` is the same at
+ * every attempt; it must not contain a full stop. Throws RangeError for an invalid secret.
  */
 export function signWebhook(secret: string, id: string, nowMs: number, body: string): WebhookHeaders {
   const timestamp = String(Math.floor(nowMs / 1000));
@@ -27,7 +27,7 @@ export function signWebhook(secret: string, id: string, nowMs: number, body: str
   return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` };
 }
 
-/** Why a webhook is not to be believed at `nowMs`, or `undefined` when it is. One right signature of several is enough. */
+/** Why a webhook must be refused at `nowMs`; `undefined` if it is valid. One right signature of several is enough. */
 export function webhookProblem(
   secret: string,
   headers: Readonly<Record<string, string | string[] | undefined>>,

@@ -1,37 +1,34 @@
 import { z } from 'zod';
 
-/*
- * The log of a gateway's messages: `GET /_mock/wire`. No part holds a password, a token, a checkSum or
- * what seals messages.
- */
+// The log of a gateway's messages, `GET /_mock/wire`: without passwords, tokens, checkSums and signatures.
 
 const head = {
-  /** Counts from 1 on since the gateway started. */
+  /** Number of the entry, from 1 since the start of the gateway. */
   n: z.int().min(1),
   /** Calendar time, ISO 8601 in UTC. */
   at: z.string(),
-  /** Milliseconds on the gateway's monotonic clock since it started. */
+  /** Milliseconds of the gateway's monotonic clock since its start. */
   upMs: z.number().min(0),
 };
 
-/** A call of a partner below `{base_url}`, or of an owner below `/_mock`; told once it was answered. */
+/** A call of a partner below `{base_url}`, or of an admin below `/_mock`; logged when it was answered. */
 const call = z.object({
   ...head,
   kind: z.literal('call'),
-  /** The partner who has shown to be one; null for admins and strangers. */
+  /** The logged-in partner; null for admins and others. */
   by: z.string().nullable(),
   method: z.string(),
-  /** That of a service call without `{base_url}`. */
+  /** For a call of the service, the path below `{base_url}`. */
   path: z.string(),
-  /** JSON without its secrets; a text where it is none; null without a body, and where that was not looked at. */
+  /** JSON without secrets; a text if it is not JSON; null without a body, or if it was not read. */
   body: z.unknown(),
   status: z.int(),
   answer: z.unknown(),
-  /** From its head to its answer, in milliseconds. */
+  /** Milliseconds from the head of the request to the answer. */
   tookMs: z.number().min(0),
 });
 
-/** A message from or to a box, as it is before it is sealed and after it is opened. */
+/** A message from or to a box, unsigned. */
 const message = z.object({
   ...head,
   kind: z.literal('message'),
@@ -40,17 +37,17 @@ const message = z.object({
   body: z.looseObject({ type: z.string() }),
 });
 
-/** A box has registered, or is lost. */
+/** A box has registered, or has been lost. */
 const presence = z.object({
   ...head,
   kind: z.literal('box'),
   box: z.string(),
   online: z.boolean(),
-  /** How it was lost, or by which transport it came. */
+  /** Reason of the loss, or the transport of the box. */
   why: z.string(),
 });
 
-/** An attempt to call a partner back. */
+/** An attempt of a callback. */
 const callback = z.object({
   ...head,
   kind: z.literal('callback'),
@@ -59,9 +56,9 @@ const callback = z.object({
   partner: z.string(),
   body: z.unknown(),
   byHand: z.boolean(),
-  /** The state of the callback after it. */
+  /** State of the callback after this attempt. */
   result: z.enum(['delivered', 'pending', 'failed']),
-  /** Of the answer; null without one. */
+  /** Status of the answer; null without one. */
   status: z.int().nullable(),
   answer: z.unknown(),
   error: z.string().nullable(),
@@ -73,19 +70,19 @@ export const wireEntry = z.discriminatedUnion('kind', [call, message, presence, 
 export type WireEntry = z.output<typeof wireEntry>;
 export type WireEntryOf<K extends WireEntry['kind']> = Extract<WireEntry, { kind: K }>;
 
-/** Entries in one answer, at most. */
+/** Highest number of entries in one answer. */
 export const WIRE_PAGE_MAX = 2_000;
 
-/** The answer of `GET /_mock/wire?since=N&limit=M`: what came after entry N, the oldest first. */
+/** Answer of `GET /_mock/wire?since=N&limit=M`: the entries after N, oldest first. */
 export const wirePage = z.object({
-  /** Another for each start of the gateway, with which the count begins anew. */
+  /** Changes with each start of the gateway, when the numbers begin again. */
   run: z.string(),
   entries: z.array(wireEntry),
-  /** The next `since`. */
+  /** Value for the next `since`. */
   next: z.int().min(0),
-  /** Entries after `since` that are kept no longer. */
+  /** Number of entries after `since` that were dropped. */
   lost: z.int().min(0),
-  /** When this was answered, on the clock of the entries. */
+  /** Time of this answer, on the clock of the entries. */
   upMs: z.number().min(0),
 });
 export type WirePage = z.output<typeof wirePage>;

@@ -3,13 +3,13 @@ import type { Pcm, PcmFormat } from './wav.ts';
 /** The format of espeak-ng, so that chime and speech need no resampling. */
 export const SPEECH_FORMAT: PcmFormat = { sampleRateHz: 22_050, channels: 1 };
 
-/** A rising fourth; the second tone begins while the first fades. */
+/** A rising fourth. The second tone begins while the first one fades. */
 const TONES = [
   { frequencyHz: 880, startS: 0, lengthS: 0.35 },
   { frequencyHz: 1174.66, startS: 0.16, lengthS: 0.44 },
 ] as const;
 const LENGTH_S = 0.6;
-/** Each tone's; together they stay below full scale. */
+/** Amplitude of each tone. Together they stay below full scale. */
 const AMPLITUDE = 0.35;
 const ATTACK_S = 0.012;
 /** The tone falls to 1/e in this time. */
@@ -17,7 +17,7 @@ const DECAY_S = 0.11;
 const RELEASE_S = 0.06;
 const FULL_SCALE = 32_767;
 
-/** The box's own chime: two soft tones, 0.6 s. The same format gives the same samples. */
+/** The built-in chime: two soft tones, 0.6 s. The same format gives the same samples. */
 export function chime({ sampleRateHz, channels }: PcmFormat): Pcm {
   const frames = Math.round(LENGTH_S * sampleRateHz);
   const samples = new Int16Array(frames * channels);

@@ -4,14 +4,14 @@ import { ZERO_WORDS } from './words.ts';
 
 const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'a time of day as HH:MM');
 
-/** From `from` until `to`, local time, across midnight when `to` is the earlier. `volumePercent` 0 is silence. */
+/** From `from` to `to`, local time; past midnight if `to` is earlier. `volumePercent` 0 is silence. */
 export const quietHoursOptions = z
   .strictObject({ from: timeOfDay, to: timeOfDay, volumePercent: z.int().min(0).max(100).default(0) })
   .refine(({ from, to }) => from !== to, 'quiet hours that begin when they end are none or all: leave them out');
 
 export type QuietHours = z.infer<typeof quietHoursOptions>;
 
-/** The voice's part of a configuration; `options` are the driver's own. */
+/** Configuration of the voice; `options` are those of the driver. */
 export const voiceOptions = z
   .strictObject({
     driver: z.enum([...SPEAKER_DRIVERS.keys()]),

@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Pcm } from './wav.ts';
 
-/** A payment to be heard. `amount` is whole đồng. */
+/** A payment to announce. `amount` is in whole đồng. */
 export interface Announcement {
   transactionId: string;
   amount: number;
@@ -11,55 +11,55 @@ export interface Announcement {
 
 /** A sentence to announce. */
 export interface Phrase {
-  /** The whole sentence. */
+  /** The complete sentence. */
   text: string;
-  /** The words of the amount alone, one space between them. */
+  /** Only the words of the amount, separated by single spaces. */
   number: string;
 }
 
 /** A phrase as sound. */
 export interface Spoken {
   words: Pcm;
-  /** A chime of the speaker's own, which takes the place of the box's. */
+  /** A chime that replaces the built-in one. */
   chime: Pcm | undefined;
 }
 
-/** Words to sound. `render` throws a PayboxError that says what is missing and what to do. */
+/** Turns words into sound. `render` throws a PayboxError that says what is missing and what to do. */
 export interface Speech {
   render(phrase: Phrase, signal: AbortSignal): Promise<Spoken>;
 }
 
-/** An announcement for the page of the box: the sound, and its words to read or to speak. */
+/** An announcement for the web page of the box: the sound, and its text. */
 export interface PageAnnouncement {
   text: string;
   /** A WAV file of 16-bit PCM. */
   wav: Uint8Array;
 }
 
-/** Where sound is heard. Both throw a PayboxError that names what failed. */
+/** Plays sound. Both methods throw a PayboxError that names the failure. */
 export interface Output {
-  /** Settles once the sound has been heard, so that the next does not run into it. */
+  /** Settles when the sound has ended, so that the next one does not overlap it. */
   play(sound: Pcm, text: string, signal: AbortSignal): Promise<void>;
-  /** Whether a sound could be heard now; makes none. */
+  /** Whether a sound could be played now; plays none. */
   check(signal: AbortSignal): Promise<void>;
 }
 
-/** A way to be heard. It holds no device between announcements, so there is nothing to close. */
+/** Speech and output of a driver. No device is open between announcements, so there is nothing to close. */
 export interface Speaker {
-  /** Tried in this order until one renders the phrase; when none does, the chime rings alone. */
+  /** Tried in this order until one renders the phrase. If none does, only the chime is played. */
   speeches: readonly Speech[];
   output: Output;
 }
 
-/** Everything with which a driver touches devices and time. */
+/** Gives a driver access to devices and time. */
 export interface SpeakerIo {
   clock: Clock;
   log: Logger;
-  /** Takes the announcements of the `page` driver to whoever looks at the page of the box. */
+  /** Sends the announcements of the `page` driver to the open pages of the box. */
   onPage(announcement: PageAnnouncement): void;
 }
 
-/** One kind of voice. `options` decodes the driver's part of the configuration, `example` is a valid one. */
+/** A kind of voice. `options` decodes the driver's part of the configuration; `example` is a valid one. */
 export interface SpeakerDriver<Options> {
   readonly name: string;
   readonly summary: string;

@@ -1,6 +1,6 @@
 import { PayboxError, reasonOf } from '../lib/errors.ts';
 
-/** Sound or light failed: `what` happened and the `fix`. It may be well again at the next try. */
+/** An error of sound or light: `what` happened, and the `fix`. The next try may succeed. */
 export function voiceFault(what: string, fix: string, cause?: unknown): PayboxError {
   return new PayboxError('VOICE_FAULT', what, { severity: 'retryable', fix, cause });
 }

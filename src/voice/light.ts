@@ -5,8 +5,8 @@ import { reasonAndFix, voiceFault } from './fault.ts';
 import { holdProgram, type Program, runProgram } from './program.ts';
 
 /**
- * A light on a GPIO line, set by `gpioset` of the libgpiod tools. `chip` and `line` are those that `gpioinfo` lists.
- * It blinks until `durationMs` are over, the last time in full; with `offMs` 0 it is steady.
+ * A light on a GPIO line, set by `gpioset` of the libgpiod tools. `gpioinfo` lists `chip` and `line`. The light blinks
+ * for `durationMs`, with a complete last blink; with `offMs` 0 it is steady.
  */
 export const lightOptions = z.strictObject({
   chip: z
@@ -30,13 +30,13 @@ export interface LightIo {
 
 export interface LightStatus {
   ok: boolean;
-  /** The problem and the advice; null when all is well. */
+  /** The problem and the advice; null if there is none. */
   reason: string | null;
 }
 
-/** A light for payments. Nothing here throws into the caller or makes it wait. */
+/** A light for payments. No method throws or waits. */
 export interface Light {
-  /** Blinks for the configured time from now, whether it blinks already or not. */
+  /** Blinks for the configured time from now, even if it is already blinking. */
   flash(): void;
   status(): LightStatus;
   /** Puts the light out. */
@@ -44,10 +44,10 @@ export interface Light {
 }
 
 const VERSION_TIMEOUT_MS = 5_000;
-/** A line is driven for at least this long before it is let go: what it does then is up to the board. */
+/** Shortest time that a line is driven. After that its state depends on the board. */
 const HELD_MIN_MS = 50;
 
-/** A light that stays dark, and starts no program, until `flash` is called. */
+/** A light that is off, and starts no program, until `flash` is called. */
 export function openLight(options: LightOptions, io: LightIo): Light {
   return new GpioLight(options, io);
 }
@@ -110,7 +110,7 @@ class GpioLight implements Light {
     return this.#untilMs - this.#io.clock.monotonicMs();
   }
 
-  /** The command line of gpioset, which holds the line until it is killed: libgpiod 2 changed all of it. */
+  /** Command line of gpioset, which holds the line until it is killed. It differs between libgpiod 1 and 2. */
   #program(value: 0 | 1): Program {
     const { chip, line, activeLow } = this.#options;
     const low = activeLow ? ['--active-low'] : [];

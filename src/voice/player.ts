@@ -19,17 +19,17 @@ function aplay({ command, device }: z.infer<typeof aplayOptions>, sound: Pcm): P
   return { command, args, debianPackage: 'alsa-utils', advice, input: encodeWav(sound) };
 }
 
-/** `sink` is a name of `pactl list short sinks`; the default sink when absent. */
+/** `sink` is a name in `pactl list short sinks`; if absent, the default sink. */
 const paplayOptions = z.strictObject({
   kind: z.literal('paplay'),
   sink: z.string().min(1).max(200).optional(),
   command: z.string().min(1).default('paplay'),
 });
 
-/** PulseAudio's and PipeWire's player; of its standard input it takes raw samples only. */
+/** The player of PulseAudio and PipeWire. From standard input it takes raw samples only. */
 function paplay({ command, sink }: z.infer<typeof paplayOptions>, sound: Pcm): Program {
   const { sampleRateHz, channels, samples } = sound;
-  // Without a latency, a sound that has ended is held for two seconds more.
+  // Without a latency the player runs two seconds longer than the sound.
   const args = ['--raw', '--latency-msec=100', '--format=s16le', `--rate=${sampleRateHz}`, `--channels=${channels}`];
   if (sink !== undefined) args.push(`--device=${sink}`);
   const advice = 'see that PulseAudio or PipeWire runs for this user: `pactl info`';
@@ -42,12 +42,12 @@ export const playerOptions = z
 
 export type PlayerOptions = z.infer<typeof playerOptions>;
 
-/** How much longer than its sound a player may take, to open a slow device. */
+/** Additional time for a player, to open a slow device. */
 const PLAY_GRACE_MS = 5_000;
-/** Long enough for a player to open its device, too short to matter. */
+/** Long enough for a player to open its device, too short to disturb. */
 const CHECK_MS = 50;
 
-/** Sound through a player program, one run a sound. */
+/** Plays sound with a player program, one run per sound. */
 export function openPlayer(options: PlayerOptions, clock: Clock): Output {
   const play = async (sound: Pcm, signal: AbortSignal) => {
     const program = options.kind === 'aplay' ? aplay(options, sound) : paplay(options, sound);

@@ -3,40 +3,40 @@ import { type Clock, withAbortAfter, withDeadline } from '../lib/clock.ts';
 import { reasonOf, systemCodeOf } from '../lib/errors.ts';
 import { voiceFault } from './fault.ts';
 
-/** A program beyond Node, started directly: no shell ever sees an argument. */
+/** A program to run, without a shell, so that no shell interprets arguments. */
 export interface Program {
   command: string;
   args: readonly string[];
-  /** The Debian package that holds it, for the advice when it is missing. */
+  /** Its Debian package, for the advice when it is missing. */
   debianPackage: string;
   /** The advice when it fails. */
   advice: string;
-  /** Its standard input; empty when absent. */
+  /** Standard input; empty if absent. */
   input?: Uint8Array;
 }
 
-/** More than a minute of speech; a program that writes more has gone wrong. */
+/** More than a minute of speech: a program that writes more is broken. */
 const OUTPUT_BYTES_MAX = 8 * 1024 * 1024;
 const COMPLAINT_CHARS_MAX = 2_000;
-/** How long a killed program may take to go; one stuck in the kernel must not hold up the box. */
+/** Time for a killed program to end. One that is stuck in the kernel must not delay the box. */
 const KILL_WAIT_MS = 1_000;
 
 interface Running {
-  /** Settles when the program has ended and its output is read; rejects when it did not start or wrote too much. */
+  /** Settles when the program has ended and its output was read. Rejects when it did not start or wrote too much. */
   ended: Promise<Ended>;
-  /** Kills it by its own id and waits until it is gone, but not for ever. */
+  /** Kills the program by its id, and waits for its end, but not for ever. */
   kill(clock: Clock): Promise<void>;
 }
 
 interface Ended {
-  /** Undefined when it ended well. */
+  /** Undefined if it succeeded. */
   failure: string | undefined;
   output: Buffer;
 }
 
 /**
- * Runs a program to its end and gives what it wrote. Throws a PayboxError that names the program when it is missing,
- * fails or takes longer than `timeoutMs`; it is killed then, as it is when `signal` aborts.
+ * Runs a program and returns its output. Kills it after `timeoutMs`, or when `signal` aborts. Throws a PayboxError that
+ * names the program when it is missing, fails or takes too long.
  */
 export function runProgram(program: Program, clock: Clock, timeoutMs: number, signal: AbortSignal): Promise<Buffer> {
   return withAbortAfter(clock, timeoutMs, signal, async (limited) => {
@@ -54,8 +54,8 @@ export function runProgram(program: Program, clock: Clock, timeoutMs: number, si
 }
 
 /**
- * Keeps a program running for `ms` milliseconds, then kills it; sooner when `signal` aborts. Throws a PayboxError when
- * it is missing or ends by itself.
+ * Keeps a program running for `ms` milliseconds, or until `signal` aborts, then kills it. Throws a PayboxError when it
+ * is missing or ends by itself.
  */
 export async function holdProgram(program: Program, clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
@@ -77,7 +77,7 @@ export async function holdProgram(program: Program, clock: Clock, ms: number, si
 function start(program: Program): Running {
   const { command, args, input } = program;
   const child = spawn(command, args, { stdio: 'pipe', env: { ...process.env, LC_ALL: 'C.UTF-8' } });
-  // A program that ends before it has read everything says so by its exit code.
+  // A program that ends before it has read everything reports the reason with its exit code.
   child.stdin.on('error', () => undefined);
   child.stdin.end(input ?? '');
   const gone = new Promise<void>((resolve) => {
@@ -91,7 +91,7 @@ function start(program: Program): Running {
     kill: async (clock) => {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
       await withDeadline(clock, KILL_WAIT_MS, gone);
-      // Its own children may still hold the pipes open.
+      // Its child processes may keep the pipes open.
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
       child.unref();
     },
@@ -125,7 +125,7 @@ function endOf(child: ChildProcessWithoutNullStreams, { command, debianPackage, 
     });
     child.once('close', (code, killedBy) => {
       const how = killedBy === null ? `failed with exit code ${code}` : `was ended by ${killedBy}`;
-      // Of many lines, the last says what it came to.
+      // The last line usually has the reason.
       const last = complaint.trim().split('\n').at(-1)?.trim() ?? '';
       const failure = code === 0 ? undefined : `${how}${last === '' ? '' : `: ${last}`}`;
       resolve({ failure, output: Buffer.concat(output) });

@@ -4,14 +4,14 @@ import { clips } from './drivers/clips.ts';
 import { espeak } from './drivers/espeak.ts';
 import { page } from './drivers/page.ts';
 
-/** A driver whose options have been taken in: decoding them and opening are one step, so that no caller needs their type. */
+/** A driver for any options. Decoding and opening are one step, so that no caller needs their type. */
 export interface RegisteredSpeaker {
   readonly name: string;
   readonly summary: string;
-  /** A valid `options` part, as it would stand in a configuration. */
+  /** Valid `options`, as in a configuration. */
   readonly example: unknown;
   readonly options: z.ZodType;
-  /** The driver with these options. Throws a ZodError whose paths begin at the options. */
+  /** Decodes these options. Throws a ZodError whose paths begin at the options. */
   configure(options: unknown): { open(io: SpeakerIo): Speaker };
 }
 
@@ -29,7 +29,7 @@ function register<Options>(driver: SpeakerDriver<Options>): RegisteredSpeaker {
   };
 }
 
-/** Every kind of voice, by the name that a configuration gives it. */
+/** Every kind of voice, by its name in a configuration. */
 export const SPEAKER_DRIVERS: ReadonlyMap<string, RegisteredSpeaker> = new Map(
   [register(espeak), register(clips), register(page)].map((driver) => [driver.name, driver]),
 );

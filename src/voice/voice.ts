@@ -13,38 +13,38 @@ export type VoiceIo = SpeakerIo;
 export interface VoiceStatus {
   driver: string;
   ok: boolean;
-  /** The problem and the advice; null when all is well. */
+  /** The problem and the advice; null if there is none. */
   reason: string | null;
-  /** Announcements that wait for their turn; the one being heard is not among them. */
+  /** Announcements that wait, without the current one. */
   queued: number;
 }
 
-/** Announces payments aloud. No call throws or waits. */
+/** Announces payments aloud. No method throws or waits. */
 export interface Voice {
-  /** Has the payment heard after those before it; nothing when this transaction was announced before. */
+  /** Announces a payment after those that wait. Does nothing if its transaction was announced before. */
   announce(announcement: Announcement): void;
-  /** Has an announcement heard again because a person asks for it, before those that wait. */
+  /** Repeats an announcement because a person asks for it, before those that wait. */
   repeat(announcement: Announcement): void;
   status(): VoiceStatus;
-  /** Falls silent at once, what waits is not said any more. */
+  /** Becomes silent at once, and drops the waiting announcements. */
   close(): Promise<void>;
 }
 
-/** Of more, the oldest is dropped: the newest payer is the one who stands before the box. */
+/** Waiting announcements. Beyond that the oldest is dropped: the newest payer is still in front of the box. */
 const WAITING_MAX = 8;
-/** An announcement that waited longer would be taken for another payment. */
+/** Announcements that have waited longer are dropped: they could be mistaken for another payment. */
 const WAITED_MAX_MS = 60_000;
-/** Transactions that are remembered as announced. */
+/** Announced transactions that are remembered. */
 const REMEMBERED_MAX = 1_000;
 const PAUSE_AFTER_CHIME_MS = 150;
 
 interface Waiting extends Announcement {
   sinceMs: number;
-  /** Asked for by a person, and so never late. */
+  /** Requested by a person, and so never too late. */
   repeated: boolean;
 }
 
-/** Starts the voice and tries it without a sound, so that what is missing is named before a payment comes. */
+/** Starts the voice and tests it without a sound, so that a missing part is reported before the first payment. */
 export function openVoice(options: VoiceOptions, io: VoiceIo): Voice {
   return new QueuedVoice(options, io);
 }
@@ -138,7 +138,7 @@ class QueuedVoice implements Voice {
     });
   }
 
-  /** Does `work`, whose result is what is not as it should be, and keeps that for the status. */
+  /** Runs `work`, which returns a problem if there is one, and keeps it for the status. */
   async #attempt(work: () => Promise<string | undefined>): Promise<void> {
     const failure = await work().catch(reasonAndFix);
     const before = this.#failure;
@@ -167,7 +167,7 @@ class QueuedVoice implements Voice {
     return { sound: concat([first, silence(PAUSE_AFTER_CHIME_MS, words), words]), text, flaw };
   }
 
-  /** The phrase as the first speech that can renders it, and what kept the ones before it from it. */
+  /** Renders the phrase with the first speech that can. Returns the problems of the ones before it too. */
   async #speak(phrase: Phrase) {
     const flaws: string[] = [];
     for (const speech of this.#speaker.speeches) {

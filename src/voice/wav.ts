@@ -1,6 +1,6 @@
 import { voiceFault } from './fault.ts';
 
-/** Sound: 16-bit samples, the channels interleaved. */
+/** Sound in 16-bit samples; the channels are interleaved. */
 export interface Pcm {
   sampleRateHz: number;
   channels: number;
@@ -15,7 +15,7 @@ export interface PcmFormat {
 const HEADER_BYTES = 44;
 const BYTES_PER_SAMPLE = 2;
 const FORMAT_PCM = 1;
-/** WAVE_FORMAT_EXTENSIBLE: the real format stands in the first two bytes of its sub-format. */
+/** WAVE_FORMAT_EXTENSIBLE: the first two bytes of the sub-format are the real format. */
 const FORMAT_EXTENSIBLE = 0xfffe;
 const SUB_FORMAT_AT = 24;
 const SAMPLE_RATE_MIN_HZ = 8_000;
@@ -29,7 +29,7 @@ export function silence(ms: number, { sampleRateHz, channels }: PcmFormat): Pcm 
   return { sampleRateHz, channels, samples: new Int16Array(Math.round((ms * sampleRateHz) / 1000) * channels) };
 }
 
-/** The sounds, all of one format, one after another. */
+/** Joins sounds of one format, one after the other. */
 export function concat(sounds: readonly Pcm[]): Pcm {
   const [first] = sounds;
   if (first === undefined) throw new RangeError('no sounds to put together');
@@ -43,7 +43,7 @@ export function concat(sounds: readonly Pcm[]): Pcm {
   return { sampleRateHz, channels, samples };
 }
 
-/** The sound at 0…100 percent of its amplitude. */
+/** The sound with its amplitude at 0…100 percent. */
 export function withVolume(sound: Pcm, percent: number): Pcm {
   return { ...sound, samples: sound.samples.map((sample) => Math.round((sample * percent) / 100)) };
 }
@@ -52,7 +52,7 @@ export function describeFormat({ sampleRateHz, channels }: PcmFormat): string {
   return `${sampleRateHz} Hz with ${channels} ${channels === 1 ? 'channel' : 'channels'}`;
 }
 
-/** A canonical WAV file: a 44-byte header and little-endian samples. */
+/** A WAV file with a 44-byte header and little-endian samples. */
 export function encodeWav({ sampleRateHz, channels, samples }: Pcm): Buffer {
   const dataBytes = samples.length * BYTES_PER_SAMPLE;
   const file = Buffer.alloc(HEADER_BYTES + dataBytes);
@@ -72,7 +72,7 @@ export function encodeWav({ sampleRateHz, channels, samples }: Pcm): Buffer {
   return file;
 }
 
-/** The samples alone, little-endian. */
+/** Only the samples, little-endian. */
 export function encodeSamples(samples: Int16Array): Buffer {
   const bytes = Buffer.alloc(samples.length * BYTES_PER_SAMPLE);
   samples.forEach((sample, index) => {
@@ -82,8 +82,8 @@ export function encodeSamples(samples: Int16Array): Buffer {
 }
 
 /**
- * The sound of a WAV file of 16-bit PCM. A data length of 0 or beyond the end means "the rest": writers to a pipe
- * cannot know it. Throws a PayboxError that names `name` and what is wrong.
+ * Decodes a WAV file of 16-bit PCM. A data length of 0, or beyond the end, means the rest of the file: programs that
+ * write to a pipe do not know the length. Throws a PayboxError with `name` and the problem.
  */
 export function decodeWav(bytes: Uint8Array, name: string): Pcm {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -1,4 +1,4 @@
-/** The largest number that has words here: one million tỷ. */
+/** Largest number with words here: one million tỷ. */
 export const NUMBER_MAX = 10 ** 15;
 
 export interface NumberWordsOptions {
@@ -10,14 +10,14 @@ export type ZeroWord = 'linh' | 'lẻ';
 export const ZERO_WORDS = ['linh', 'lẻ'] as const satisfies readonly ZeroWord[];
 
 const DIGITS = ['không', 'một', 'hai', 'ba', 'bốn', 'năm', 'sáu', 'bảy', 'tám', 'chín'] as const;
-/** The names of a billion's three groups, the lowest first. */
+/** Names of the three groups of a billion, lowest first. */
 const GROUPS = ['', 'nghìn', 'triệu'] as const;
 const BILLION = 10 ** 9;
 
 /**
- * Vietnamese words of a whole number from 0 to NUMBER_MAX, in lower case, one space between words.
- * Groups below the first are read in full (`một nghìn không trăm linh năm`), empty ones are left out.
- * Throws a RangeError for any other number.
+ * Vietnamese words of a whole number from 0 to NUMBER_MAX: lower case, separated by single spaces. Groups below the
+ * first are read in full (`một nghìn không trăm linh năm`); empty groups are left out. Throws a RangeError for any
+ * other number.
  */
 export function numberWords(value: number | bigint, { zero = 'linh' }: NumberWordsOptions = {}): string {
   const whole = Number(value);
@@ -27,12 +27,12 @@ export function numberWords(value: number | bigint, { zero = 'linh' }: NumberWor
   return whole === 0 ? DIGITS[0] : positive(whole, false, zero).join(' ');
 }
 
-/** The sentence of the box when `amountDong` whole đồng arrived. Throws a RangeError as numberWords does. */
+/** The sentence for a payment of `amountDong` whole đồng. Throws a RangeError as numberWords does. */
 export function announcementText(amountDong: number, options: NumberWordsOptions = {}): string {
   return `Đã nhận ${numberWords(amountDong, options)} đồng`;
 }
 
-/** Each word that numberWords may use with this `zero`, once. */
+/** Every word that numberWords can use with this `zero`, once. */
 export function vocabulary(zero: ZeroWord): string[] {
   return [...DIGITS, 'mốt', 'tư', 'lăm', 'mười', 'mươi', zero, 'trăm', 'nghìn', 'triệu', 'tỷ'];
 }
@@ -53,7 +53,7 @@ function positive(value: number, inner: boolean, zero: ZeroWord): string[] {
   return words;
 }
 
-/** The words of 1…999; an `inner` group also names its empty hundreds. */
+/** Words of 1…999. An `inner` group also reads its empty hundreds. */
 function groupWords(group: number, inner: boolean, zero: ZeroWord): string[] {
   const hundreds = Math.floor(group / 100);
   const tens = Math.floor(group / 10) % 10;

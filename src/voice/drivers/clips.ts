@@ -12,13 +12,13 @@ export const clipsOptions = z.strictObject({ folder: z.string().min(1) });
 
 export type ClipsOptions = z.infer<typeof clipsOptions>;
 
-/** Some twenty seconds of CD sound; a longer file is no word. */
+/** About twenty seconds of CD sound; a longer file is no word. */
 const CLIP_BYTES_MAX = 4 * 1024 * 1024;
 const EXTRAS = ['prefix', 'suffix', 'chime'];
 
 /**
- * Speech put together from recorded clips, one WAV file a word and named after it (`năm.wav`, `mươi.wav`…), all of one
- * format. `prefix.wav` ("Đã nhận"), `suffix.wav` ("đồng") and `chime.wav` are used when they are there.
+ * Speech made of recorded clips: one WAV file per word, named after it (`năm.wav`, `mươi.wav`…), all in one format.
+ * `prefix.wav` ("Đã nhận"), `suffix.wav` ("đồng") and `chime.wav` are optional.
  */
 export function clipsSpeech({ folder }: ClipsOptions): Speech {
   return {
@@ -36,7 +36,7 @@ export function clipsSpeech({ folder }: ClipsOptions): Speech {
   };
 }
 
-/** Those of the clips that are there. Throws a PayboxError that names a clip of another format. */
+/** Reads the existing ones of these clips. Throws a PayboxError that names a clip in another format. */
 async function readClips(files: ReadonlyMap<string, string>, names: Iterable<string>): Promise<Map<string, Pcm>> {
   const found = new Map<string, Pcm>();
   for (const name of names) {
@@ -55,7 +55,7 @@ async function readClips(files: ReadonlyMap<string, string>, names: Iterable<str
   return found;
 }
 
-/** The WAV files of a folder by name, in lower case and composed letters: file systems and recorders differ in both. */
+/** WAV files of a folder by name, in lower case and composed letters, because file systems and recorders differ. */
 async function list(folder: string): Promise<Map<string, string>> {
   try {
     const names = (await readdir(folder)).filter((name) => name.toLowerCase().endsWith('.wav'));
@@ -75,7 +75,7 @@ async function readClip(file: string): Promise<Pcm> {
   throw voiceFault(`${file} is larger than ${CLIP_BYTES_MAX} bytes`, 'cut the clip to its word');
 }
 
-/** `fallback` speaks the whole sentence when a clip is missing. */
+/** `fallback` says the whole sentence when a clip is missing. */
 const options = clipsOptions.extend({ fallback: z.enum(['espeak', 'none']).default('none'), player: playerOptions });
 
 /** A person's voice, recorded word by word. */

@@ -18,11 +18,11 @@ export const espeakOptions = z.strictObject({
 
 export type EspeakOptions = z.infer<typeof espeakOptions>;
 
-/** A sentence takes some 20 ms on a desktop; the slowest board is not a hundred times slower. */
+/** A sentence takes about 20 ms on a desktop; the slowest board is less than a hundred times slower. */
 const RENDER_TIMEOUT_MS = 5_000;
 const ADVICE = 'try it by hand: `espeak-ng -v vi một`';
 
-/** Speech made by espeak-ng, which reads the text from its standard input as UTF-8 and writes a WAV to its output. */
+/** Speech by espeak-ng: UTF-8 text on standard input, a WAV file on standard output. */
 export function espeakSpeech({ voice, wordsPerMinute, pitchPercent, command }: EspeakOptions, clock: Clock): Speech {
   const args = ['-v', voice, '-s', `${wordsPerMinute}`, '-p', `${pitchPercent}`, '-b', '1', '--stdin', '--stdout'];
   return {
