@@ -78,7 +78,7 @@ export async function decodePicture(file: Uint8Array): Promise<Picture> {
       .toBuffer({ resolveWithObject: true });
     return { width: info.width, height: info.height, data };
   } catch (error) {
-    throw new PayboxError('NO_PICTURE', `what should be a picture is none: ${reasonOf(error)}`, {
+    throw new PayboxError('NO_PICTURE', `the file is not a picture: ${reasonOf(error)}`, {
       severity: 'retryable',
     });
   }

@@ -65,7 +65,7 @@ export function framebufferPicture(
   { width, height, bytesPerPixel }: { width: number; height: number; bytesPerPixel: number },
 ): Picture {
   if (bytes.length < width * height * bytesPerPixel) {
-    throw new PayboxError('NO_PICTURE', `the framebuffer holds ${bytes.length} bytes, too few for ${width}x${height}`, {
+    throw new PayboxError('NO_PICTURE', `the framebuffer has ${bytes.length} bytes, too few for ${width}x${height}`, {
       severity: 'retryable',
     });
   }

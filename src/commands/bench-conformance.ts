@@ -16,7 +16,7 @@ export function conformanceCommand(): Command {
     .option('--no-sandbox', 'the service is not a sandbox: it must refuse the test callback')
     .option('--box-code <code>', 'terminalCode of a box that is linked to the account; pushes go to it')
     .option('--serial <code>', 'its serialNumber')
-    .option('--box-page <url>', 'the origin of its pages, to see its screen')
+    .option('--box-page <url>', 'origin of its pages, to see its screen')
     .option('--box-token-file <file>', 'a file with http.token of that box (or PAYBOX_BOX_TOKEN)')
     .option(
       '--box-secret-file <file>',

@@ -9,11 +9,14 @@ export function addBench(root: Command): void {
   const run = bench
     .command('run <file...>')
     .description('runs scenario files, or scenarios of `paybox bench list` by name, one after the other')
-    .option('--target <kind>', 'emulated (default), process, or at: what runs already (default with --gateway)')
-    .option('--gateway <url>', 'origin of a gateway that runs, as http://127.0.0.1:8800')
-    .option('--box <url>', 'origin of the pages of a box that runs; may be repeated', several, [])
-    .option('--boxes <n>', 'make at least so many boxes, for a fleet', whole(1_000))
-    .option('--transport <name>', 'how boxes that the bench makes reach their gateway: mqtt (default) or http')
+    .option(
+      '--target <kind>',
+      'emulated (default), process, or at: a running gateway and boxes (default with --gateway)',
+    )
+    .option('--gateway <url>', 'origin of a running gateway, as http://127.0.0.1:8800')
+    .option('--box <url>', 'origin of the pages of a running box; may be repeated', several, [])
+    .option('--boxes <n>', 'make at least this many boxes, for a fleet', whole(1_000))
+    .option('--transport <name>', 'how boxes that the bench starts connect to their gateway: mqtt (default) or http')
     .option(
       '--probe <how>',
       'where screens are seen: screen, panel, file:PATH, framebuffer:PATH:WxHx16, or a command that prints a picture (default: screen, or panel with --panel)',
@@ -22,7 +25,7 @@ export function addBench(root: Command): void {
     .option('--junit <file>', 'write the verdicts as JUnit XML')
     .option('--tap <file>', 'write the verdicts as TAP 14')
     .option('--report <dir>', 'write index.html with timelines, screens, messages and latencies, and logs')
-    .option('--seed <n>', 'makes the same choices again (default: by chance, and told)', whole(999_999_999))
+    .option('--seed <n>', 'repeats the same random choices (default: random, and printed)', whole(999_999_999))
     .option('--update-goldens', 'write golden pictures instead of comparing with them');
   withBoxToken(withGatewayAccess(run))
     .addHelpText('after', BENCH_EXAMPLES)
@@ -42,7 +45,7 @@ function addServe(bench: Command): void {
   bench
     .command('serve')
     .description('an HTTP API that runs scenarios and opens rigs, for labgrid, pytest and Robot Framework')
-    .option('--port <port>', 'where it answers; 0 takes a free one', portOrAny, 8820)
+    .option('--port <port>', 'the port to listen on; 0 chooses a free one', portOrAny, 8820)
     .option('--host <address>', 'an address of this machine; beyond loopback with --token-file only', '127.0.0.1')
     .option(
       '--token-file <file>',

@@ -20,20 +20,16 @@ Exit codes: 0 the money is right, 1 it is not, 2 usage or configuration, 3 the g
 export function addFleet(root: Command): void {
   const fleet = root
     .command('fleet')
-    .description('runs many whole boxes in one process, sells and pays there, and judges whether the money is right')
+    .description('runs many boxes in one process, makes orders and payments, and judges whether every payment is right')
     .requiredOption('--boxes <n>', 'how many', whole(BOXES_MAX))
-    .option(
-      '--seconds <s>',
-      'how long their shops are open (default: 30, or until --pushes are made)',
-      whole(SECONDS_MAX),
-    )
+    .option('--seconds <s>', 'how long orders are made (default: 30, or until --pushes are made)', whole(SECONDS_MAX))
     .option('--pushes <n>', 'how many orders in all', whole(PUSHES_MAX))
     .option('--rate <r>', 'pushes a second in all (default: one in 10 s for each box)', whole(RATE_MAX))
-    .option('--transport <name>', 'how the boxes reach their gateway: mqtt (default) or http')
-    .option('--seed <n>', 'sells the same again (default: by chance, and told)', whole(SEED_MAX))
+    .option('--transport <name>', 'how the boxes connect to their gateway: mqtt (default) or http')
+    .option('--seed <n>', 'repeats the same orders (default: random, and printed)', whole(SEED_MAX))
     .option('--json', 'print each figure as a JSON line')
     .option('--log <file>', 'write the log of the boxes, and of the own gateway')
-    .option('--gateway <url>', 'origin of a gateway that runs (default: one of its own, on free ports)')
+    .option('--gateway <url>', 'origin of a running gateway (default: one of its own, on free ports)')
     .option('--identities <path>', '… its boxes: a folder of `paybox provision`, or YAML with boxes and their secrets')
     .option('--broker <url>', '… where boxes of a YAML file find its broker (default: at its host, port 18830)');
   withGatewayAccess(fleet)

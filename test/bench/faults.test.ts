@@ -209,7 +209,7 @@ describe('an account that is not settled', () => {
       ],
       [
         gateway(rows('callbacks', (row) => [{ ...row, attempts: [...attempts(row), ...attempts(row)] }])),
-        /^settled: payment \S+ was taken by the partner 2 times, /,
+        /^settled: payment \S+ was accepted by the partner 2 times, /,
       ],
       [
         async (target) => ({
@@ -220,11 +220,11 @@ describe('an account that is not settled', () => {
       ],
       [
         box((path, body) => (path === '/metrics' ? 'paybox_box_announcements_total 99\n' : body)),
-        /^settled: VVB000001 has announced 99 payments, it was told of \d, /,
+        /^settled: VVB000001 has announced 99 payments, but the gateway sent it \d, /,
       ],
       [
         box((path, body) => (path === '/metrics' ? 'paybox_box_announcements_total 0\n' : body)),
-        /^settled: VVB000001 has announced 0 payments, it was told of \d, /,
+        /^settled: VVB000001 has announced 0 payments, but the gateway sent it \d, /,
       ],
     ];
     for (const [change, reason] of cases) {
@@ -255,7 +255,7 @@ describe('an account that is not settled', () => {
         kind,
       },
     );
-    expect(reason).toMatch(/^settled: payment \S+ was taken by the gateway, which does not know it, 1s long$/);
+    expect(reason).toMatch(/^settled: payment \S+ was accepted by the gateway, which does not list it, 1s long$/);
   });
 
   it('is that of a payment without a step of its own too, where others came before the scenario', async () => {

@@ -84,6 +84,6 @@ describe('the evidence of a scenario', () => {
     });
     const result = await runSteps('  - expect: { screen: idle }\n', { kind });
     expect(result.outcome).toBe('passed');
-    expect(titles(result, 'status')).toContain('the gateway does not tell of messages');
+    expect(titles(result, 'status')).toContain('the gateway does not list messages');
   });
 });

@@ -62,7 +62,7 @@ describe('a probe', () => {
 
   it.each([
     ['a command that fails', 'exit 3', /^the command of --probe ended with 3: exit 3$/],
-    ['a command that prints no picture', 'echo no', /^what should be a picture is none: /],
+    ['a command that prints no picture', 'echo no', /^the file is not a picture: /],
     ['a file that there is not', 'file:/nowhere.png', /^\/nowhere\.png cannot be read: ENOENT/],
     ['a framebuffer that there is not', 'framebuffer:/nowhere:4x4x16', /^\/nowhere cannot be read: ENOENT/],
   ])('names what is wrong with %s', async (_what, text, message) => {

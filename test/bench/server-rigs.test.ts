@@ -114,7 +114,7 @@ describe('a rig', () => {
       [{ puch: {} }, /^step: unknown key puch/],
       [{ wait: '1s', press: 'repeat' }, /^step: expected exactly one of/],
       [{ push: { amount: 'much', content: 'A' } }, /^step: push\.amount: expected whole đồng/],
-      [{ expect: { qr: '${nix}' } }, /^step: \$\{nix\} stands for nothing here; there are account,/],
+      [{ expect: { qr: '${nix}' } }, /^step: \$\{nix\} is not defined here; known variables: account,/],
       [{ box: 2, press: 'repeat' }, /^step: box: there is no box 2: the rig has 1/],
       [{ fault: { box: 'killed' } }, /^step: target emulated cannot kill programs/],
       [{ repeat: { times: 1, steps: [{ expect: { golden: '../x.png' } }] } }, /^step: expect\.golden/],
@@ -291,7 +291,7 @@ describe('a rig', () => {
       'a callback where a gateway runs',
       { gateway: 'http://127.0.0.1:9', box: ['http://127.0.0.1:9'], callbackUrl: 'http://127.0.0.1:9' },
       422,
-      /^body: callbackUrl: the gateway is there already/,
+      /^body: callbackUrl: the gateway runs already/,
     ],
     [
       'more boxes than run',

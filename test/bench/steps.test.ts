@@ -56,14 +56,14 @@ describe('steps on an emulated box', () => {
     ],
     [
       'expect: { golden: package.json, within: 1s }',
-      /^golden: \S+: what should be a picture is none: .*--update-goldens writes it, 1s long$/,
+      /^golden: \S+: the file is not a picture: .*--update-goldens writes it, 1s long$/,
     ],
     ['push: { amount: 1, content: X, answer: E39 }', 'push: expected E39, the answer is SUCCESS'],
     ['pay: { amount: 0, content: X }', /^pay: expected SUCCESS, the answer is 002, /],
     ['cancel: { order: NONE }', /^cancel: expected SUCCESS, the answer is E96, /],
     [
       'push: { amount: "${nothing}", content: X }',
-      /^\$\{nothing\} stands for nothing here; there are account, box, boxes/,
+      /^\$\{nothing\} is not defined here; known variables: account, box, boxes/,
     ],
     ['push: { amount: "${unique}x", content: X }', /^amount: expected whole đồng, is /],
     ['wait: 1s\n    box: 2', 'none'],
@@ -128,7 +128,7 @@ describe('steps on an emulated box', () => {
     expect(verdict(result)).toEqual({
       outcome: 'failed',
       where: 'test.yaml:4',
-      reason: 'it did not stay so for 400s: VVB000001: state: expected "showing", is "expired"',
+      reason: 'it did not stay true for 400s: VVB000001: state: expected "showing", is "expired"',
     });
   });
 

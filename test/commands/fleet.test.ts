@@ -209,7 +209,11 @@ describe.concurrent('the verdict of a fleet', () => {
       /VVB00000\d announced \d+ payments, \d were paid/,
     ],
     ['a box that announces nothing', { announcements: () => 0 }, /VVB00000\d announced 0 payments, \d were paid/],
-    ['a partner that hears of nothing', { toldPartner: () => 0 }, /the partner was not told of the payment .{36}/],
+    [
+      'a partner that hears of nothing',
+      { toldPartner: () => 0 },
+      /the partner received no callback for the payment .{36}/,
+    ],
   ])('is wrong about %s', async ([_what, lie, problem], context) => {
     expect((await problemsWith(lie, context)).join('\n')).toMatch(problem);
   });

@@ -55,7 +55,7 @@ export class BoxClient {
     const url = `${this.url}/status`;
     const parsed = boxStatus.safeParse(jsonOf(url, await this.#ask(url)));
     if (parsed.success) return parsed.data;
-    throw new PayboxError('REFUSED', `${url} answered what is no status of a box`, { severity: 'fatal' });
+    throw new PayboxError('REFUSED', `${url} did not answer with the status of a box`, { severity: 'fatal' });
   }
 
   async text(): Promise<string> {

@@ -24,7 +24,7 @@ export function jsonOf(url: string, { status, body }: Pick<HttpAnswer, 'status' 
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    throw refused(`${url} answered what is no JSON: ${reasonOf(error)}`);
+    throw refused(`${url} did not answer with JSON: ${reasonOf(error)}`);
   }
 }
 

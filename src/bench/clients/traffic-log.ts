@@ -68,8 +68,8 @@ export class TrafficLogClient {
     const { status, body } = await request(url, { headers: this.#headers });
     if (status === 401) {
       throw new ConfigError(
-        `the gateway at ${this.#origin} tells this to admins only`,
-        'run it on the machine of the gateway, or name its adminToken with --admin-token-file',
+        `the gateway at ${this.#origin} shows its traffic log to admins only`,
+        'run it on the machine of the gateway, or give its adminToken with --admin-token-file',
       );
     }
     if (status >= 500) {
@@ -78,8 +78,8 @@ export class TrafficLogClient {
     const parsed = wirePage.safeParse(parseJson(body));
     if (status === 200 && parsed.success) return parsed.data;
     throw new ConfigError(
-      `${this.#origin} is no gateway that tells of its messages: it has no /_mock/wire (it answered ${status})`,
-      'name the origin of a paybox gateway of this version, as http://127.0.0.1:8800',
+      `${this.#origin} is not a paybox gateway with a traffic log: /_mock/wire answered ${status}`,
+      'give the origin of a paybox gateway of this version, as http://127.0.0.1:8800',
     );
   }
 }

@@ -112,10 +112,12 @@ function judgePayment(order: FleetOrder, rows: readonly Listed[], input: JudgeIn
     // The gateway may have accepted a payment whose answer was lost.
     if (payment !== undefined && payment.refusal !== undefined) payment.transactionId ??= row.transactionId;
     if (payment?.transactionId === row.transactionId) judgeOne(order, payment, row, input);
-    else tracker.problem(`the gateway holds the payment ${row.transactionId} of order ${orderId}, which nobody made`);
+    else tracker.problem(`the gateway lists the payment ${row.transactionId} of order ${orderId}, which nobody made`);
   }
   if (payment?.transactionId !== undefined && !rows.some((row) => row.transactionId === payment.transactionId)) {
-    tracker.problem(`the gateway accepted the payment ${payment.transactionId} of order ${orderId}, and has lost it`);
+    tracker.problem(
+      `the gateway accepted the payment ${payment.transactionId} of order ${orderId}, but does not list it`,
+    );
   }
 }
 
@@ -139,10 +141,10 @@ function judgeOne(order: FleetOrder, payment: FleetPayment, row: Listed, input: 
   if (row.amount !== amount) tracker.problem(`${what} of ${amount} is ${row.amount} at the gateway`);
   const told = boxes.map((box) => box.terminalCode);
   if (told.join() !== terminalCode)
-    tracker.problem(`${what} for ${terminalCode} was told to ${told.join(', ') || 'no box'}`);
+    tracker.problem(`${what} for ${terminalCode} was sent to ${told.join(', ') || 'no box'}`);
   for (const { reportedAt, terminalCode: by } of boxes) {
     if (reportedAt === null) tracker.problem(`${what} was not reported by ${by}`);
     else measured.reportedMs.push(Date.parse(reportedAt) - Date.parse(paidAt));
   }
-  if (toldPartner?.(transactionId) === 0) tracker.problem(`the partner was not told of ${what}`);
+  if (toldPartner?.(transactionId) === 0) tracker.problem(`the partner received no callback for ${what}`);
 }

@@ -116,7 +116,7 @@ export class OrderTracker {
   #qrDrawn(terminalCode: string, qrCode: string): FleetOrder | undefined {
     const order = this.#byQr.get(qrCode);
     if (order === undefined) {
-      this.problem(`${terminalCode} shows a QR that nobody asked for: ${qrCode}`);
+      this.problem(`${terminalCode} shows a QR that no order has: ${qrCode}`);
       return undefined;
     }
     if (order.terminalCode !== terminalCode) {

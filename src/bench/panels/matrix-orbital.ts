@@ -63,7 +63,7 @@ export class MatrixOrbitalEmulator extends CharacterPanel {
 
   #execute(name: number, first: number, second: number): void {
     if (name === 0x93) this.remembers = first !== 0;
-    else if ([0x42, 0x50, 0x52, 0x99].includes(name) && this.remembers) this.grid.refuse('a setting to be remembered');
+    else if ([0x42, 0x50, 0x52, 0x99].includes(name) && this.remembers) this.grid.refuse('a setting saved to memory');
     if (name === 0x42) this.lit = first === 0;
     if (name === 0x50) this.contrast = first;
     if (name === 0x99) this.brightness = first;

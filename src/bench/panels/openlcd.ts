@@ -69,7 +69,7 @@ export class OpenLcdEmulator extends CharacterPanel {
     this.#pending = place === undefined ? command : [];
     if (place === undefined) return;
     const address = place & 0x7f;
-    if (place < 0x80 || this.#cellAt(address) === undefined) this.grid.refuse(`no place: ${hex(command)}`);
+    if (place < 0x80 || this.#cellAt(address) === undefined) this.grid.refuse(`no such position: ${hex(command)}`);
     this.#address = address;
   }
 

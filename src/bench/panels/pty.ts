@@ -94,7 +94,7 @@ async function appeared(path: string, child: ChildProcess): Promise<void> {
   const untilMs = systemClock.monotonicMs() + APPEAR_TIMEOUT_MS;
   while (!(await stat(path).catch(() => undefined))?.isCharacterDevice()) {
     if (failed !== undefined)
-      throw new MissingPeerError('there is no program socat, which makes serial ports', FIX, failed);
+      throw new MissingPeerError('socat, which makes serial ports, is not installed', FIX, failed);
     if (child.exitCode !== null || systemClock.monotonicMs() > untilMs) {
       child.kill('SIGKILL');
       throw new MissingPeerError(`socat made no port at ${path}`, FIX);

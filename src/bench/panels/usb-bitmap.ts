@@ -91,7 +91,7 @@ export class UsbBitmapEmulator implements PanelEmulator {
     const length = HEADER_BYTES + 2 * pixels;
     if (this.#unread.length < length) return 0;
     if (!this.lit || this.orientation === undefined || this.level === undefined) {
-      addViolation(this.violations, 'a picture before the panel is ready');
+      addViolation(this.violations, 'a picture before the panel was ready');
     }
     let place = HEADER_BYTES;
     for (let y = top; y <= bottom; y += 1) {

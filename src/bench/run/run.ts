@@ -152,13 +152,13 @@ export async function recordFinalState(target: Target, transcript: Transcript): 
   for (const [terminalCode, panel] of target.panels ?? []) {
     const detail = panel.violations();
     if (detail.length > 0)
-      transcript.add('problem', `${terminalCode}: ${panel.name} was sent what it garbles`, { detail });
+      transcript.add('problem', `${terminalCode}: ${panel.name} received data that it garbles`, { detail });
   }
   try {
     const { value: newest } = await target.gateway.callbacks().next();
-    transcript.add('callback', 'the newest callbacks, as the gateway tells', { detail: newest });
+    transcript.add('callback', 'the newest callbacks of the gateway', { detail: newest });
   } catch (error) {
-    transcript.add('callback', 'the gateway does not tell of callbacks', { detail: reasonOf(error) });
+    transcript.add('callback', 'the gateway does not list callbacks', { detail: reasonOf(error) });
   }
 }
 

@@ -52,7 +52,7 @@ export class TrafficRecorder {
     this.#transcript.merge([...this.#first, ...this.#last], this.#left);
     this.#forget();
     if (this.#problem !== undefined) {
-      this.#transcript.add('status', 'the gateway does not tell of messages', { detail: this.#problem });
+      this.#transcript.add('status', 'the gateway does not list messages', { detail: this.#problem });
     }
   }
 

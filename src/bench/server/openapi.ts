@@ -8,8 +8,8 @@ type Json = Record<string, unknown>;
 const ANYWHERE: Readonly<Record<number, ResponseDoc>> = {
   401: { about: 'the token is missing or wrong', schema: failure },
   403: { about: 'not from this machine, or from a page of another origin', schema: failure },
-  429: { about: 'there is no room for more', schema: failure },
-  503: { about: 'there is no room for more, or the server ends', schema: failure },
+  429: { about: 'the limit is reached', schema: failure },
+  503: { about: 'the limit is reached, or the server ends', schema: failure },
 };
 const WITH_BODY: Readonly<Record<number, ResponseDoc>> = {
   400: { about: 'the body is no JSON', schema: failure },

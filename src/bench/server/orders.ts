@@ -30,17 +30,14 @@ export async function rigOptions(body: unknown, id: string, deps: ServerDeps) {
   const { seed = deps.anySeed(), target = request.gateway === undefined ? 'process' : 'at' } = request;
   const kind = await kindOf({ ...request, target }, seed, id, deps);
   if (request.callbackUrl !== undefined && target === 'at') {
-    throw new ConfigError(
-      'body: callbackUrl: the gateway is there already',
-      'set it in the configuration of the gateway',
-    );
+    throw new ConfigError('body: callbackUrl: the gateway runs already', 'set it in the configuration of the gateway');
   }
   return { request, kind, seed, scenario: scenarioFor(id, request) };
 }
 
 /** A scenario without steps that stands for the rig. */
 function scenarioFor(id: string, { boxes, box, enrolled, variables }: RigRequest): Scenario {
-  const about = 'Driven step by step from outside.';
+  const about = 'Driven step by step by a client.';
   const count = boxes ?? Math.max(1, box.length);
   return { name: id, about, boxes: count, enrolled, variables, steps: [], file: id, folder: '.', lineOf: () => 1 };
 }

@@ -25,11 +25,11 @@ export function rigRoutes(rigs: Rigs): Route[] {
       method: 'POST',
       path: '/rigs',
       name: 'openRig',
-      summary: "Open a gateway, boxes and a partner's server; answered once they are ready",
+      summary: "Open a gateway, boxes and a partner's server; answers once they are ready",
       body: rigRequest,
       answers: {
         201: { about: 'ready, with its addresses and credentials', schema: rigView },
-        503: { about: 'it did not start, or what runs is not there', schema: failure },
+        503: { about: 'it did not start, or the running gateway or box does not answer', schema: failure },
       },
       handle: async ({ body, signal }) => {
         const rig = (await rigs.open(body, signal)).view();
@@ -50,7 +50,7 @@ function routesOfOne(rigs: Rigs): Route[] {
       method: 'GET',
       path: '/rigs/{id}',
       name: 'getRig',
-      summary: 'One rig; as every request about it, this keeps it from being idle',
+      summary: 'One rig; like every request about it, this restarts its idle time',
       answers: { 200: { about: 'as it is', schema: rigView }, 404: UNKNOWN, 410: GONE },
       handle: of((rig) => ({ status: 200, json: rig.view() })),
     },
@@ -58,7 +58,7 @@ function routesOfOne(rigs: Rigs): Route[] {
       method: 'DELETE',
       path: '/rigs/{id}',
       name: 'endRig',
-      summary: 'End a rig; answered once nothing of it is left',
+      summary: 'End a rig; answers once all its parts have ended',
       answers: { 204: { about: 'it has ended, or had before' }, 404: UNKNOWN },
       handle: async ({ params }) => {
         await rigs.end(params.id ?? '', 'by DELETE');
@@ -69,13 +69,13 @@ function routesOfOne(rigs: Rigs): Route[] {
       method: 'POST',
       path: '/rigs/{id}/steps',
       name: 'runStep',
-      summary: 'Run one step of the vocabulary of scenarios, as { "push": { "amount": 50000, "content": "DH1" } }',
+      summary: 'Run one step of a scenario, for example { "push": { "amount": 50000, "content": "DH1" } }',
       body: stepRequest,
       answers: {
-        200: { about: 'it was done, and is as expected', schema: stepAnswer },
+        200: { about: 'the step ran, and its result is as expected', schema: stepAnswer },
         404: UNKNOWN,
         409: {
-          about: 'it was done, and is not as expected: `error` says what was expected and what is',
+          about: 'the step ran, but its result is not as expected: `error` says what was expected and what was found',
           schema: failure,
         },
         410: GONE,
@@ -86,7 +86,7 @@ function routesOfOne(rigs: Rigs): Route[] {
       method: 'GET',
       path: '/rigs/{id}/callbacks',
       name: 'listCallbacks',
-      summary: 'The newest callbacks, as the gateway tells and as they were received',
+      summary: 'The newest callbacks: those the gateway lists, and those the partner received',
       answers: { 200: { about: 'the newest', schema: callbackList }, 404: UNKNOWN, 410: GONE, 503: OFF },
       handle: of((rig) => reached(rig, async () => ({ status: 200, json: await rig.callbacks() }))),
     },
@@ -94,7 +94,7 @@ function routesOfOne(rigs: Rigs): Route[] {
       method: 'GET',
       path: '/rigs/{id}/report.html',
       name: 'rigReport',
-      summary: 'The evidence so far',
+      summary: 'The report so far',
       answers: { 200: { about: 'a page', type: 'text/html' }, 404: UNKNOWN, 410: GONE },
       handle: of(async (rig) => {
         const page = pageOf([await rig.result()], { startedAtMs: rig.openedAtMs });

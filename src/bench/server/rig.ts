@@ -99,7 +99,7 @@ export class Rig {
       throw new Refusal(
         429,
         `${this.#waiting} steps wait already at ${this.id}`,
-        'send one when the one before is answered',
+        'send a step after the one before is answered',
       );
     }
     this.#waiting += 1;

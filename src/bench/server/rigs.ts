@@ -85,7 +85,7 @@ export class Rigs {
     const { callbackUrl, idle } = request;
     const target = await kind.open({ boxes, enrolled, callbackUrl, signal }).catch((error: unknown) => {
       if (signal.aborted) throw new Refusal(503, ENDED_EARLY, AGAIN);
-      throw new Refusal(503, reasonWithFix(error), 'see what the server says, and the logs of --report DIR');
+      throw new Refusal(503, reasonWithFix(error), 'see the output of the server, and the logs of --report DIR');
     });
     const rig = new Rig(id, { scenario, kind, target, seed, idleMs: durationMs(idle) ?? 0, callbackUrl });
     await rig.begin();

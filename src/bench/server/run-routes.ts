@@ -18,7 +18,7 @@ export function runRoutes(runs: Runs, deps: ServerDeps): Route[] {
       path: '/runs',
       name: 'listRuns',
       summary: 'The runs of this server, the oldest first',
-      answers: { 200: { about: 'those that wait, that goes on, and the newest that are over', schema: runList } },
+      answers: { 200: { about: 'queued, running, and the newest finished runs', schema: runList } },
       handle: () => ({ status: 200, json: { runs: runs.all().map((run) => run.view()) } }),
     },
     {
@@ -27,7 +27,7 @@ export function runRoutes(runs: Runs, deps: ServerDeps): Route[] {
       name: 'startRun',
       summary: 'Run scenarios, by name or as text',
       body: runRequest,
-      answers: { 201: { about: 'it waits or goes on', schema: runView } },
+      answers: { 201: { about: 'it is queued or running', schema: runView } },
       handle: async ({ body }) => {
         runs.assertRoom();
         const id = runs.nextId();
@@ -39,7 +39,7 @@ export function runRoutes(runs: Runs, deps: ServerDeps): Route[] {
       method: 'GET',
       path: '/runs/{id}',
       name: 'getRun',
-      summary: 'One run, with the step under way',
+      summary: 'One run, with its current step',
       answers: { 200: { about: 'as it is', schema: runView }, 404: UNKNOWN },
       handle: (asked) => ({ status: 200, json: runOf(asked).view() }),
     },
@@ -47,8 +47,11 @@ export function runRoutes(runs: Runs, deps: ServerDeps): Route[] {
       method: 'DELETE',
       path: '/runs/{id}',
       name: 'abortRun',
-      summary: 'Abort a run; answered once nothing of it is left',
-      answers: { 200: { about: 'as it came out; one that was over is as it was', schema: runView }, 404: UNKNOWN },
+      summary: 'Abort a run; answers once all its parts have ended',
+      answers: {
+        200: { about: 'the run as it ended; a run that was over is unchanged', schema: runView },
+        404: UNKNOWN,
+      },
       handle: async (asked) => {
         const run = runOf(asked);
         await run.abort('aborted by DELETE');
@@ -62,7 +65,7 @@ export function runRoutes(runs: Runs, deps: ServerDeps): Route[] {
       summary: 'Follow a run from its beginning, or from Last-Event-ID on, until it is over',
       answers: {
         200: { about: 'events begin, step and result of each scenario, then end', type: 'text/event-stream' },
-        204: { about: 'it is over, and all was told' },
+        204: { about: 'the run is over and every event was sent' },
         404: UNKNOWN,
       },
       handle: (asked) => {

@@ -38,25 +38,25 @@ const text = z.string().min(1).max(LIMITS.textChars);
 const choice = {
   target: text
     .optional()
-    .describe('emulated, process, or at: what runs already (default with a gateway)')
+    .describe('emulated, process, or at: a running gateway and boxes (default with a gateway)')
     .meta({ enum: ['emulated', 'process', 'at'] }),
-  transport: text.optional().describe('how boxes that the bench makes reach their gateway; mqtt if left out'),
+  transport: text.optional().describe('how boxes that the bench starts connect to their gateway; mqtt if left out'),
   probe: text.default('screen').describe('where screens are seen: screen, or a probe that the server was started with'),
-  seed: z.int().min(1).max(999_999_999).optional().describe('makes the same choices again; by chance if left out'),
-  gateway: text.optional().describe('origin of a gateway that runs, as http://127.0.0.1:8800'),
-  box: z.array(text).max(LIMITS.rigBoxes).default([]).describe('origins of the pages of boxes that run'),
+  seed: z.int().min(1).max(999_999_999).optional().describe('repeats the same random choices; random if left out'),
+  gateway: text.optional().describe('origin of a running gateway, as http://127.0.0.1:8800'),
+  box: z.array(text).max(LIMITS.rigBoxes).default([]).describe('origins of the pages of running boxes'),
   username: text.optional().describe("the partner's user name; the gateway tells if left out"),
   password: text.optional(),
   account: text.optional().describe('bank account'),
   bank: text.optional().describe('bank code'),
   holder: text.optional().describe('account holder'),
   adminToken: text.optional().describe("the gateway's"),
-  boxToken: text.optional().describe('http.token of the boxes that run'),
+  boxToken: text.optional().describe('http.token of the running boxes'),
 };
 
 const scenario = z.union(
   [
-    text.describe('the name of one of GET /scenarios'),
+    text.describe('a name from GET /scenarios'),
     z.strictObject({
       yaml: z.string().min(1).max(200_000).describe('a scenario file'),
       file: z
@@ -72,7 +72,7 @@ const scenario = z.union(
 export const runRequest = z
   .strictObject({
     scenarios: z.array(scenario).min(1).max(LIMITS.scenarios).describe('one after the other'),
-    boxes: z.int().min(1).max(1_000).optional().describe('at least so many boxes, for a fleet'),
+    boxes: z.int().min(1).max(1_000).optional().describe('at least this many boxes, for a fleet'),
     ...choice,
   })
   .meta({ id: 'RunRequest' });
@@ -81,7 +81,7 @@ export const rigRequest = z
   .strictObject({
     ...choice,
     target: choice.target.describe(
-      'process (default): programs of their own in real time; emulated: here, and waiting takes no time; at: what runs',
+      'process (default): separate programs in real time; emulated: in this process, waits are skipped; at: a running gateway and boxes',
     ),
     boxes: z.int().min(1).max(LIMITS.rigBoxes).optional().describe('how many; 1 if left out'),
     enrolled: z.boolean().default(true).describe('false: the boxes start without a secret'),
@@ -93,7 +93,7 @@ export const rigRequest = z
     idle: duration
       .refine((it) => (durationMs(it) ?? 0) <= LIMITS.idleMs, 'expected 24h at most')
       .default(IDLE)
-      .describe('ends by itself when nobody asks for so long'),
+      .describe('ends after this time without a request'),
   })
   .meta({ id: 'RigRequest' });
 
@@ -117,7 +117,7 @@ export const scenarioList = z
         title: z.string(),
         about: z.string(),
         boxes: z.int(),
-        needs: z.array(z.string()).describe('what a target has to be able to do'),
+        needs: z.array(z.string()).describe('capabilities that a target needs'),
       }),
     ),
   })
@@ -128,13 +128,13 @@ const runState = z.enum(['queued', 'running', ...OUTCOMES, 'aborted']);
 export const runView = z
   .strictObject({
     id: z.string(),
-    state: runState.describe('failed if a scenario has, else missing if what one needs was not there'),
+    state: runState.describe('failed if a scenario failed, else missing if a scenario lacked something it needs'),
     target: z.string(),
     seed: z.int(),
     createdAt: wall,
     tookMs: ms.nullable().describe('milliseconds since it began; null before'),
-    step: z.string().nullable().describe('the step under way'),
-    reason: z.string().describe('of the first scenario that has not passed; empty without one'),
+    step: z.string().nullable().describe('the current step'),
+    reason: z.string().describe('reason of the first scenario that has not passed; empty if all passed'),
     where: z.string().nullable().describe('the step of it, as happy-path.yaml:12'),
     scenarios: z.array(
       z.strictObject({
@@ -171,7 +171,7 @@ export const rigView = z
     account: z.strictObject({ bankAccount: z.string(), bankCode: z.string(), userBankName: z.string() }),
     boxes: z.array(
       z.strictObject({
-        number: z.int().describe('as steps and addresses count them, from 1 on'),
+        number: z.int().describe('number in steps and addresses, from 1'),
         terminalCode: z.string(),
         serialNumber: z.string(),
         url: z.string().describe('origin of its pages'),
@@ -179,10 +179,10 @@ export const rigView = z
         status: z.string(),
       }),
     ),
-    callbackUrl: z.string().nullable().describe('where callbacks go; null when the gateway was there before'),
+    callbackUrl: z.string().nullable().describe('where callbacks go; null for a gateway that ran already'),
     idleMs: ms,
     steps: z.int().describe('how many were run'),
-    failures: z.int().describe('how many of them did not do as expected'),
+    failures: z.int().describe('how many of them failed'),
     links: z.strictObject({ self: z.string(), steps: z.string(), callbacks: z.string(), report: z.string() }),
   })
   .meta({ id: 'Rig' });
@@ -195,7 +195,7 @@ export const stepAnswer = z
     result: z
       .record(z.string(), z.unknown())
       .nullable()
-      .describe('what variables of its verb hold from now on, as orderId and qrCode of a push; null without'),
+      .describe('the variable of its verb from now on, for example orderId and qrCode of a push; null without'),
     tookMs: ms,
   })
   .meta({ id: 'StepAnswer' });
@@ -204,7 +204,7 @@ export const callbackList = z
   .strictObject({
     callbacks: z
       .array(z.looseObject({ transactionId: z.string(), status: z.string() }))
-      .describe('as the gateway tells'),
+      .describe('as the gateway lists them'),
     received: z
       .array(
         z.strictObject({
@@ -214,6 +214,6 @@ export const callbackList = z
         }),
       )
       .nullable()
-      .describe("what reached the bench's server for the partner; null where it has none"),
+      .describe("what the bench's server of the partner received; null when the bench runs none"),
   })
   .meta({ id: 'CallbackList' });

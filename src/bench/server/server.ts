@@ -84,7 +84,7 @@ function createApp({ token, log }: ServerOptions): FastifyInstance {
     return503OnClosing: false,
     exposeHeadRoutes: false,
     frameworkErrors: (_error, _request, reply: FastifyReply) => {
-      void refuse(reply, new Refusal(404, 'malformed path', 'GET / names those that there are'));
+      void refuse(reply, new Refusal(404, 'malformed path', 'GET / lists all addresses'));
     },
     clientErrorHandler: answerNoRequest,
   });
@@ -168,7 +168,7 @@ function refusalOf(error: FastifyError | Error, request: FastifyRequest): Refusa
   if (status !== undefined && status >= 400 && status < 500) {
     return new Refusal(400, `the body is no JSON: ${reasonOf(error)}`, 'send one JSON value');
   }
-  return new Refusal(500, `the bench itself failed: ${reasonOf(error)}`, 'see what the server says');
+  return new Refusal(500, `the bench itself failed: ${reasonOf(error)}`, 'see the output of the server');
 }
 
 function answerUnknownPaths(app: FastifyInstance, routes: readonly Route[]): void {
@@ -179,9 +179,9 @@ function answerUnknownPaths(app: FastifyInstance, routes: readonly Route[]): voi
   app.setNotFoundHandler((request) => {
     const path = request.url.split('?', 1)[0] ?? '';
     const methods = known.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
-    if (methods.length === 0) throw new Refusal(404, `there is no ${path}`, 'GET / names what there is');
+    if (methods.length === 0) throw new Refusal(404, `there is no ${path}`, 'GET / lists all addresses');
     const allow = methods.join(', ');
-    throw new Refusal(405, `${request.method} is nothing that ${path} takes`, `it takes ${allow}`, { allow });
+    throw new Refusal(405, `${request.method} is not allowed for ${path}`, `allowed: ${allow}`, { allow });
   });
 }
 
@@ -235,7 +235,7 @@ export function assertAllowed(request: IncomingMessage, token: string | undefine
   if (given !== undefined && equalSecrets(given, token)) return;
   throw new Refusal(
     401,
-    given === undefined ? 'a token is needed' : 'it is another token',
+    given === undefined ? 'a token is needed' : 'the token is wrong',
     'send Authorization: Bearer TOKEN',
     {
       'www-authenticate': 'Bearer',

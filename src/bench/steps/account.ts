@@ -29,7 +29,7 @@ export async function announcementProblem(expected: number, context: StepContext
   const box = boxOf(context);
   const announced = await announcedBy(box, await baseline(context));
   if (announced === expected) return undefined;
-  if (announced === undefined) return `${box.terminalCode}: announced: the box does not tell`;
+  if (announced === undefined) return `${box.terminalCode}: announced: the box does not count its payments`;
   return `${box.terminalCode}: announced: expected ${expected}, it has announced ${announced}`;
 }
 
@@ -43,7 +43,7 @@ export async function settlementProblem(context: StepContext): Promise<string | 
   const everyPayment = await paymentsSince(began.payment, target);
   const known = new Set(everyPayment.map(({ transactionId }) => transactionId));
   const lost = state.paid?.find((it) => !known.has(it));
-  if (lost !== undefined) return `settled: payment ${lost} was taken by the gateway, which does not know it`;
+  if (lost !== undefined) return `settled: payment ${lost} was accepted by the gateway, which does not list it`;
   const payments = everyPayment.filter((it) => isOf(it, target));
   const callbacks = Map.groupBy(await callbacksFor(payments, target), ({ transactionId }) => transactionId);
   const received =
@@ -61,7 +61,7 @@ export async function settlementProblem(context: StepContext): Promise<string | 
     // A box that may have restarted counts from its restart, so a smaller number is allowed.
     const isSinceBegan = target.isExternal !== true && state.turnedOff?.has(box.terminalCode) !== true;
     if (announced !== undefined && (announced > told || (isSinceBegan && announced < told))) {
-      return `settled: ${box.terminalCode} has announced ${announced} payments, it was told of ${told}`;
+      return `settled: ${box.terminalCode} has announced ${announced} payments, but the gateway sent it ${told}`;
     }
   }
   return undefined;
@@ -84,7 +84,7 @@ function callbackProblem(
   if (more.length > 0) return `has ${more.length + 1} callbacks`;
   if (callback.status !== 'delivered') return `has a callback that is ${callback.status}`;
   const taken = callback.attempts.filter(({ response }) => response !== null && isTaken(response.status)).length;
-  if (taken !== 1) return `was taken by the partner ${taken} times`;
+  if (taken !== 1) return `was accepted by the partner ${taken} times`;
   if (received === undefined || received === callback.attempts.length) return undefined;
   return `reached the partner ${received} times in ${callback.attempts.length} attempts`;
 }

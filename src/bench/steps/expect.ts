@@ -51,7 +51,7 @@ export async function expect(args: Expectation, context: StepContext): Promise<u
   const forMs = durationOf(stays);
   if (forMs === undefined) return undefined;
   const later = await watchWhileRight(target.time, forMs, look, signal);
-  if (later !== undefined) throw new StepFailure(`it did not stay so for ${stays}: ${later}`, path);
+  if (later !== undefined) throw new StepFailure(`it did not stay true for ${stays}: ${later}`, path);
   return undefined;
 }
 
@@ -134,7 +134,7 @@ export async function reportProblem(
   const payment = await found(gateway.payments(), (it) => it.transactionId === String(report.payment));
   if (payment === undefined) return `report: the gateway knows no payment ${report.payment}`;
   const told = payment.boxes.find((it) => it.terminalCode === terminalCode);
-  if (told === undefined) return `report: ${terminalCode} is not told of payment ${report.payment}`;
+  if (told === undefined) return `report: ${terminalCode} was not sent payment ${report.payment}`;
   return told.reportedAt === null ? `report: ${terminalCode} has not reported payment ${report.payment}` : undefined;
 }
 

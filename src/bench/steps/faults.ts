@@ -97,7 +97,7 @@ export async function endInjected({ target, state, transcript }: StepContext): P
       for (const { id } of standing) if (own.has(id)) await at.endFault(id);
     } catch (error) {
       const names = [...new Set(injected.map((it) => it.fault))].join(', ');
-      transcript.add('problem', `these faults may still stand: ${names}: ${reasonOf(error)}`);
+      transcript.add('problem', `these faults may still be active: ${names}: ${reasonOf(error)}`);
     }
   }
 }

@@ -84,7 +84,7 @@ export async function connectToGateway(options: GatewayOptions): Promise<Gateway
   const told = gatewayAbout.parse(jsonOf(url, await request(url, { headers: authorizationHeader(adminToken) })));
   const given = (option: string, value: string | null | undefined) => {
     if (value !== undefined && value !== null) return value;
-    throw new ConfigError(`${option} is needed: the gateway at ${origin} does not tell it`);
+    throw new ConfigError(`${option} is needed: the gateway at ${origin} does not show it`);
   };
   const account: Account = {
     bankAccount: given('--account', options.account ?? told.account?.bankAccount),

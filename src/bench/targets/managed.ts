@@ -171,7 +171,7 @@ async function panelsOf(
   { panel: name, probe }: ManagedTargetOptions,
 ): Promise<{ panels: ReadonlyMap<string, Panel> | undefined; probe: Probe }> {
   if (name === undefined) {
-    if (probe === 'panel') throw new ConfigError('probe panel: there is no panel to look at', 'give --panel too');
+    if (probe === 'panel') throw new ConfigError('probe panel: the boxes have no panel', 'give --panel too');
     return { panels: undefined, probe };
   }
   // Loaded on demand: most targets have no panels.
@@ -231,5 +231,5 @@ export async function waitUntilReady(
   };
   const problem = await waitUntilRight(time, READY_TIMEOUT_MS, look, signal);
   if (problem === undefined) return;
-  throw new MissingPeerError(`box ${box.terminalCode} is not at work: ${problem}`, 'see the logs in the report folder');
+  throw new MissingPeerError(`box ${box.terminalCode} is not ready: ${problem}`, 'see the logs in the report folder');
 }

@@ -89,7 +89,7 @@ export function processStarter(
     if (await isReady(ready, child, signal)) return { end };
     await end('killed');
     signal.throwIfAborted();
-    throw new MissingPeerError(`paybox ${command} did not start: ${told() || 'it said nothing'}`, 'see its log');
+    throw new MissingPeerError(`paybox ${command} did not start: ${told() || 'it printed nothing'}`, 'see its log');
   };
   return {
     time: realTime,

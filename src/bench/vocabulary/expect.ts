@@ -10,8 +10,8 @@ const words = z
 /** The conditions of an `expect` step. */
 export const expectation = z
   .strictObject({
-    within: duration.optional().describe('how long it may take until all of it is so; 5s if left out'),
-    for: duration.optional().describe('how long it then has to stay so'),
+    within: duration.optional().describe('time limit until all conditions are true; 5s if left out'),
+    for: duration.optional().describe('how long all conditions must then stay true'),
     state: text.optional().describe("state of the box's /status, as idle, showing or paid"),
     screen: oneOf(SCREEN_KINDS).optional().describe('what kind of screen the box shows'),
     text: words.describe('words on the screen, all of them'),
@@ -34,7 +34,7 @@ export const expectation = z
       .strictObject({
         payment: word.describe(`transaction id, as \${pay.transactionId}`),
         status: oneOf(['delivered', 'pending', 'failed']).optional().describe('delivered if left out'),
-        attempts: z.int().min(0).optional().describe('exactly so many have been made'),
+        attempts: z.int().min(0).optional().describe('exact number of attempts so far'),
         fields: fields.optional().describe("parts of the callback's body, as { orderId: DH001 }"),
       })
       .optional()
@@ -43,17 +43,17 @@ export const expectation = z
       .int()
       .min(0)
       .optional()
-      .describe('exactly so many payments has the box announced since the scenario began, or since the box itself did'),
+      .describe('exact number of payments that the box has announced since the scenario or the box started'),
     settled: z
       .literal(true)
       .optional()
       .describe(
-        'each payment since the scenario began is reported by its boxes and taken by the partner, once each; boxes announced it, but for those that were off',
+        'each payment since the scenario began was reported once by each of its boxes and accepted once by the partner; boxes announced it, except those that were off',
       ),
     fault: z
       .strictObject({
         name: oneOf(FAULT_NAMES),
-        happened: z.int().min(0).describe('exactly so often, of the one that this scenario injected last'),
+        happened: z.int().min(0).describe('exact number, of the fault that this scenario injected last'),
       })
       .optional()
       .describe('how often a fault has happened'),

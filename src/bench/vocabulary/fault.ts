@@ -21,7 +21,7 @@ const fault = z
           .union([z.int().min(100).max(599), oneOf(['wrong-shape', 'never', 'ok'])], {
             error: 'expected an HTTP status, wrong-shape, never or ok',
           })
-          .describe('what the next callbacks are answered with'),
+          .describe('the answer to the next callbacks'),
         times: times.optional().describe('how many of them; 1 if left out'),
       })
       .optional(),
@@ -42,7 +42,7 @@ const fault = z
         error: END,
       })
       .optional()
-      .describe('takes back what this scenario has injected; what it holds back goes on at once'),
+      .describe('ends faults that this scenario has injected; what they delay is sent at once'),
   })
   .refine((it) => kindsOf(it).length === 1, 'expected one of inject, end, box, gateway and partner')
   .refine((it) => it.inject !== undefined || MORE.every((key) => !(key in it)), `${MORE.join(', ')} belong to inject`);

@@ -20,34 +20,34 @@ export const steps: z.ZodType<Step[]> = z.lazy(() => z.array(step).min(1).max(LI
 const verbs = {
   generate: z
     .strictObject({ ...order, answer: answer.optional() })
-    .describe('makes an order and its QR, and shows it nowhere'),
+    .describe('makes an order and its QR, without showing it'),
   push: z
     .strictObject({
       ...order,
       answer: z
         .union([answer, z.array(word).min(1).describe('any of these')], { error: 'expected a text, or a list of them' })
         .optional(),
-      qr: word.optional().describe(`this QR, as \${generate.qrCode}; one is generated if left out`),
+      qr: word.optional().describe(`push this QR, for example \${generate.qrCode}; one is generated if left out`),
       change: fields.optional().describe('fields of send-qr to send instead; the checkSum is over them'),
     })
     .describe('makes an order and sends its QR to the box'),
   pay: z
     .strictObject({ amount, content: word, debit: z.literal(true).optional(), token, answer: answer.optional() })
     .describe('a simulated payment'),
-  cancel: z.strictObject({ order: word, answer: answer.optional() }).describe('takes an order back'),
+  cancel: z.strictObject({ order: word, answer: answer.optional() }).describe('cancels an order'),
   enrol: z
     .strictObject({ code: word.optional().describe('the one on the screen if left out'), answer: answer.optional() })
     .describe('accepts a box without a secret at the gateway'),
-  expect: expectation.describe('waits until all of it is so'),
+  expect: expectation.describe('waits until all conditions are true'),
   wait: pause.describe(
-    'lets time pass, in no time on emulated boxes; `30s to 5min` is between the two, as the seed has it',
+    'lets time pass (skipped on emulated boxes); `30s to 5min` is a random time between the two, by the seed',
   ),
   press: oneOf(['dismiss', 'repeat', 'history']).describe('a key of the box'),
   fault: faultArgs.describe('makes something go wrong, or right again'),
   set: z.record(name, value).describe('variables'),
   repeat: z.strictObject({ times, steps }).describe(`\${n} counts from 1`),
-  parallel: z.array(steps).min(2).max(LIMITS.branches).describe('lists of steps, all at once'),
-  'for each box': steps.describe(`the same for every box, all at once; \${n} counts the boxes from 1`),
+  parallel: z.array(steps).min(2).max(LIMITS.branches).describe('lists of steps, run at the same time'),
+  'for each box': steps.describe(`the same steps for every box at the same time; \${n} counts the boxes from 1`),
 } as const;
 
 export type Verb = keyof typeof verbs;

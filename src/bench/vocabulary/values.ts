@@ -40,9 +40,7 @@ export const fields = z
   .record(z.string(), z.unknown())
   .refine((it) => Object.keys(it).length > 0, 'expected at least one field')
   .meta({ minProperties: 1 });
-export const answer = word.describe(
-  'what the service is to answer: SUCCESS, or the code of a refusal; SUCCESS if left out',
-);
+export const answer = word.describe('expected answer of the service: SUCCESS (default) or a refusal code');
 
 export const oneOf = <const T extends readonly [string, ...string[]]>(words: T) =>
   z.enum(words, `expected one of ${words.join(', ')}`);

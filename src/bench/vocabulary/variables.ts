@@ -67,7 +67,9 @@ export class Scope {
     }
     if (value !== undefined) return value;
     const known = [...this.#names()].sort().join(', ');
-    throw new PayboxError('VARIABLE', `\${${path}} stands for nothing here; there are ${known}`, { severity: 'fatal' });
+    throw new PayboxError('VARIABLE', `\${${path}} is not defined here; known variables: ${known}`, {
+      severity: 'fatal',
+    });
   }
 
   #find(name: string): unknown {

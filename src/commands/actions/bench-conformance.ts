@@ -225,7 +225,7 @@ function identityOf({ awaitBox = '', boxSecretFile }: ConformanceOptions): Judge
     throw new ConfigError(`--await-box ${awaitBox}: expected terminalCode:serialNumber, as VVB000001:VVB900001`);
   }
   if (boxSecretFile === undefined) {
-    throw new ConfigError('--box-secret-file is needed with --await-box: a file that holds the secret of the box');
+    throw new ConfigError('--box-secret-file is needed with --await-box: a file with the secret of the box');
   }
   return { terminalCode, serialNumber, secret: secretFrom('--box-secret-file', boxSecretFile) };
 }

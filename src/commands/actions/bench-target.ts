@@ -78,7 +78,7 @@ export function targetOf(options: TargetOptions, seed: number): TargetKind {
   }
   const own = { transport, panel, probe: probe === 'panel' ? probe : probeOf(probe) } as const;
   if (probe === 'panel' && panel === undefined) {
-    throw new ConfigError('--probe panel: there is no panel to look at', 'give --panel too');
+    throw new ConfigError('--probe panel: the boxes have no panel', 'give --panel too');
   }
   if (name === 'emulated') {
     const log = options.report === undefined ? noLog() : fileLog(join(options.report, 'bench.log'));

@@ -124,7 +124,7 @@ function setupIn(journals: string, config: AgentConfig): AgentSetup {
 /** Makes calls to the gateway trust the authority that the boxes of the folder trust. */
 async function trustAuthorityOf(folder: string): Promise<void> {
   const authority = await readFile(join(folder, 'ca.pem'), 'utf8').catch((error: unknown) => {
-    throw new ConfigError(`--identities ${folder}: ${reasonOf(error)}`, 'name a folder of `paybox provision`');
+    throw new ConfigError(`--identities ${folder}: ${reasonOf(error)}`, 'give a folder of `paybox provision`');
   });
   setDefaultCACertificates([...getCACertificates(), authority]);
 }
@@ -162,7 +162,7 @@ async function listed(
   bankAccount: string,
 ): Promise<AgentConfig[]> {
   const { name, value } = await readConfigFile(identities, GATEWAY_FILE_CHARS_MAX);
-  const fix = 'name a folder of `paybox provision`, or a file with boxes, as the configuration of a gateway';
+  const fix = 'give a folder of `paybox provision`, or a file with boxes, as the configuration of a gateway';
   const { origin } = new URL(gateway);
   const isForBroker = broker !== undefined && transportFor(broker) === transport;
   const url = isForBroker ? broker : transport.urlOf({ origin });

@@ -94,7 +94,7 @@ ${noisy.repeat(3)}  - wait: 10s
     const { outcome, reason, entries } = await runSteps(steps, { kind });
     expect({ outcome, reason }).toEqual({ outcome: 'passed', reason: '' });
     const problems = entries.filter(({ kind: it }) => it === 'problem').map(({ title }) => title);
-    expect(problems).toEqual(['VVB000001: nextion was sent what it garbles']);
+    expect(problems).toEqual(['VVB000001: nextion received data that it garbles']);
     // That there was noise at all.
     expect(panels.flatMap((panel) => panel.violations())).not.toEqual([]);
   });
@@ -183,7 +183,7 @@ describe.skipIf(missing)(`an emulated panel${note}`, () => {
 describe('paybox bench run --panel', () => {
   it.each([
     [['--panel', 'lcd'], `--panel lcd: expected one of ${PANEL_NAMES.join(', ')}`],
-    [['--probe', 'panel'], '--probe panel: there is no panel to look at'],
+    [['--probe', 'panel'], '--probe panel: the boxes have no panel'],
     [['--panel', 'dqr', '--target', 'at'], '--panel belongs to --target emulated and process'],
   ])('refuses %j', async (options, message) => {
     const { code, output } = await payboxToEnd('bench', 'run', 'happy-path', ...options);
