@@ -32,7 +32,7 @@ export function probeOf(text: string): Probe {
   if (kind === 'file') return photographProbe(text, () => readPicture(rest));
   if (kind === 'framebuffer') return framebufferProbe(text, rest);
   if (text.trim() === '') throw new ConfigError('--probe: expected screen, file:…, framebuffer:… or a command');
-  return photographProbe(text, (box) => printed(text, box));
+  return photographProbe(text, (box) => commandOutput(text, box));
 }
 
 function photographProbe(name: string, take: (box: BoxClient) => Promise<Uint8Array>): Probe {
@@ -89,7 +89,7 @@ async function readPicture(path: string): Promise<Uint8Array> {
 }
 
 /** Output of a command. */
-async function printed(command: string, { terminalCode, url }: BoxClient): Promise<Uint8Array> {
+async function commandOutput(command: string, { terminalCode, url }: BoxClient): Promise<Uint8Array> {
   // Own process group: children of the shell hold the pipe open and must end with it.
   const child = spawn(command, {
     shell: true,

@@ -1,9 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { ENV, end, Fixture, NODE, pairFiles, ROOT, statusOf } from './fixture.ts';
 import { residentMegabytes } from './process.ts';
 import { type Benchmark, percentile, type Row, rowUnder } from './row.ts';
-import { ENV, end, NODE, pairFiles, ROOT, Stand, statusOf } from './stand.ts';
 
 const STARTS = 9;
 const REST_MS = 3_000;
@@ -25,16 +25,16 @@ interface Kind {
 export const bundle: Benchmark = {
   name: 'bundle',
   async run(progress) {
-    const stand = new Stand();
+    const fixture = new Fixture();
     try {
-      const folder = await stand.folder();
+      const folder = await fixture.folder();
       const built = join(folder, 'bundle');
       progress('bundle: build');
       const args = [join(ROOT, 'scripts/bundle.ts'), '--target', `linux-${process.arch}`, '--out', built];
       const building = spawnSync(NODE, args, { encoding: 'utf8' });
       if (building.status !== 0) throw new Error(building.stderr);
       const files = await pairFiles(folder, { driver: 'png', path: 'screen.png' });
-      await stand.paybox(folder, ['gateway', '--config', files.gatewayFile]);
+      await fixture.paybox(folder, ['gateway', '--config', files.gatewayFile]);
       const kindOf = (name: string, command: string): Kind => {
         const env = { ...ENV, NODE_COMPILE_CACHE: join(folder, `cache-${name}`) };
         return { name, command, env, startsMs: [], megabytes: [] };
@@ -53,7 +53,7 @@ export const bundle: Benchmark = {
       }
       return rowsOf(kinds, bareMs);
     } finally {
-      await stand.close();
+      await fixture.close();
     }
   },
 };

@@ -5,8 +5,8 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { sqliteFile } from '../../src/store/engines/sqlite.ts';
 import { openStore } from '../../src/store/store.ts';
+import { DEMO, Fixture, Shop, startPair } from './fixture.ts';
 import { type Benchmark, percentile, rowUnder } from './row.ts';
-import { DEMO, Shop, Stand, startPair } from './stand.ts';
 
 const PUSHES_OF_BOX = 63_000;
 const ORDERS = 150_000;
@@ -21,14 +21,14 @@ const log = createLogger(new PassThrough().resume(), systemClock, 'json');
 export const day: Benchmark = {
   name: 'day',
   async run(progress) {
-    const stand = new Stand();
+    const fixture = new Fixture();
     try {
       progress('pushes to a new box');
-      const first = await pushesMs(stand);
+      const first = await pushesMs(fixture);
       progress(`${ORDERS} orders, ${PUSHES_OF_BOX} pushes of one box`);
-      const late = await pushesMs(stand, (dataDir) => fill(dataDir, systemClock.wallMs()));
+      const late = await pushesMs(fixture, (dataDir) => fill(dataDir, systemClock.wallMs()));
       progress('pruning');
-      const slices = await sliceMs(await stand.folder());
+      const slices = await sliceMs(await fixture.folder());
       const against = { name: 'the first of the day', value: percentile(first, 0.5) };
       const commit = { name: 'p50 of them', value: percentile(slices, 0.5) };
       return [
@@ -36,13 +36,13 @@ export const day: Benchmark = {
         rowUnder(`a slice of pruning ${ORDERS} orders, p99`, 'ms', percentile(slices, 0.99), commit, 20),
       ];
     } finally {
-      await stand.close();
+      await fixture.close();
     }
   },
 };
 
-async function pushesMs(stand: Stand, prepare?: (dataDir: string) => Promise<void>): Promise<number[]> {
-  const pair = await startPair(stand, { driver: 'browser' }, prepare);
+async function pushesMs(fixture: Fixture, prepare?: (dataDir: string) => Promise<void>): Promise<number[]> {
+  const pair = await startPair(fixture, { driver: 'browser' }, prepare);
   const shop = new Shop(pair.baseUrl);
   await shop.login();
   const took: number[] = [];

@@ -1,7 +1,7 @@
 import mqtt from 'mqtt';
 import { loginOf } from '../../src/protocol/keys.ts';
+import { Fixture, Shop, SPARE_BOX, startPair } from './fixture.ts';
 import { type Benchmark, percentile, rowUnder } from './row.ts';
-import { Shop, SPARE_BOX, Stand, startPair } from './stand.ts';
 
 const WARM_UP = 40;
 const SAMPLES = 300;
@@ -13,9 +13,9 @@ const PAYMENTS = 100;
 export const push: Benchmark = {
   name: 'push',
   async run(progress) {
-    const stand = new Stand();
+    const fixture = new Fixture();
     try {
-      const pair = await startPair(stand);
+      const pair = await startPair(fixture);
       const shop = new Shop(pair.baseUrl);
       await shop.login();
       const client = await mqtt.connectAsync(`mqtt://127.0.0.1:${pair.mqttPort}`, {
@@ -46,7 +46,7 @@ export const push: Benchmark = {
         rowUnder('send-qr to confirmed on screen, p99', 'ms', percentile(ours, 0.99), floorOf(0.99), 60),
       ];
     } finally {
-      await stand.close();
+      await fixture.close();
     }
   },
 };
@@ -55,9 +55,9 @@ export const push: Benchmark = {
 export const payment: Benchmark = {
   name: 'payment',
   async run(progress) {
-    const stand = new Stand();
+    const fixture = new Fixture();
     try {
-      const pair = await startPair(stand);
+      const pair = await startPair(fixture);
       const shop = new Shop(pair.baseUrl);
       await shop.login();
       const events = await watch(`${pair.boxUrl}/events`);
@@ -78,7 +78,7 @@ export const payment: Benchmark = {
       const against = { name: "the call's own answer", value: percentile(answered, 0.5) };
       return [rowUnder('payment to paid on screen, p50', 'ms', percentile(paid, 0.5), against, 50)];
     } finally {
-      await stand.close();
+      await fixture.close();
     }
   },
 };

@@ -2,8 +2,8 @@ import { spawn, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { HARDWARE } from '../display/emulators/registry.ts';
+import { end, Fixture, freePort, NODE, startPair } from './fixture.ts';
 import { type Benchmark, percentile, type Row, rowUnder } from './row.ts';
-import { end, freePort, NODE, Stand, startPair } from './stand.ts';
 
 const STARTS = 7;
 const REST_MS = 3_000;
@@ -12,9 +12,9 @@ const REST_MS = 3_000;
 export const up: Benchmark = {
   name: 'up',
   async run(progress) {
-    const stand = new Stand();
+    const fixture = new Fixture();
     try {
-      const folder = await stand.folder();
+      const folder = await fixture.folder();
       const ports = [await freePort(), await freePort(), await freePort()];
       const names = ['--http-port', '--mqtt-port', '--box-port'];
       const args = ['up', '--no-open', '--data', folder, ...names.flatMap((name, index) => [name, `${ports[index]}`])];
@@ -22,7 +22,7 @@ export const up: Benchmark = {
       const bare: number[] = [];
       for (let n = 0; n <= STARTS; n += 1) {
         progress(`up ${n}/${STARTS}`);
-        const { child, tookMs } = await stand.paybox(folder, args);
+        const { child, tookMs } = await fixture.paybox(folder, args);
         await end(child);
         const startedMs = performance.now();
         spawnSync(NODE, ['-e', '0']);
@@ -33,7 +33,7 @@ export const up: Benchmark = {
       const against = { name: 'bare Node start', value: percentile(bare, 0.5) };
       return [rowUnder('up to ready, p50', 'ms', percentile(ours, 0.5), against, 2_000)];
     } finally {
-      await stand.close();
+      await fixture.close();
     }
   },
 };
@@ -59,15 +59,15 @@ export const memory: Benchmark = {
 };
 
 async function atRest(driver: string): Promise<number> {
-  const stand = new Stand();
+  const fixture = new Fixture();
   const device = await HARDWARE.get(driver)?.();
   try {
     const file = driver === 'png' ? { path: 'screen.png' } : {};
-    const pair = await startPair(stand, { driver, ...file, ...device?.options });
+    const pair = await startPair(fixture, { driver, ...file, ...device?.options });
     await delay(REST_MS);
     return await residentMegabytes(pair.agent.pid);
   } finally {
-    await stand.close();
+    await fixture.close();
     await device?.close();
   }
 }

@@ -120,7 +120,7 @@ interface Lie {
   /** What the displays are said to show. */
   drawn?(tracker: OrderTracker, terminalCode: string, frame: Frame, scene: Scene): void;
   announcements?(count: number): number;
-  toldPartner?(transactionId: string): number;
+  callbacksReceived?(transactionId: string): number;
 }
 
 /** The problems that the verdict finds about two real boxes, when one of those who tell it of them lies. */
@@ -129,7 +129,7 @@ async function problemsWith(lie: Lie, { onTestFinished }: TestContext): Promise<
   onTestFinished(() => closers.close());
   const quiet = createLogger(new Writable({ write: (_line, _encoding, done) => done() }), systemClock, 'json');
   const deps = { clock: systemClock, random: systemRandom, log: quiet };
-  const ground = await managedEnvironment(2, transportNamed('--transport'), { ...deps, closers });
+  const environment = await managedEnvironment(2, transportNamed('--transport'), { ...deps, closers });
   const tracker = new OrderTracker(systemClock);
   const measured = new Measurements();
   const boxes: FleetBox[] = [];
@@ -137,8 +137,8 @@ async function problemsWith(lie: Lie, { onTestFinished }: TestContext): Promise<
   const { signal } = new AbortController();
   const drawn = (terminalCode: string, frame: Frame, scene: Scene) =>
     (lie.drawn ?? ((to, ...seen) => to.drawn(...seen)))(tracker, terminalCode, frame, scene);
-  await startFleetBoxes(ground.setups, boxes, { ...deps, tracker: { drawn }, signal });
-  const { gateway, toldPartner } = ground;
+  await startFleetBoxes(environment.setups, boxes, { ...deps, tracker: { drawn }, signal });
+  const { gateway, callbacksReceived } = environment;
   const plan = { pushesPerSecond: 10, pushes: 6, seconds: undefined, confirmsDisplayed: true };
   const random = seededRandom(3);
   await runLoad(boxes, plan, { gateway, tracker, measured, clock: systemClock, random, runId: 'F1', signal });
@@ -146,8 +146,8 @@ async function problemsWith(lie: Lie, { onTestFinished }: TestContext): Promise<
     terminalCode: box.terminalCode,
     announcements: () => (lie.announcements ?? Number)(box.announcements()),
   }));
-  const told = lie.toldPartner ?? toldPartner;
-  const asked = { gateway, boxes: liars, tracker, measured, clock: systemClock, toldPartner: told };
+  const told = lie.callbacksReceived ?? callbacksReceived;
+  const asked = { gateway, boxes: liars, tracker, measured, clock: systemClock, callbacksReceived: told };
   await judge({ ...asked, settleTimeoutMs: isLate(lie) ? LATE_MS : SETTLE_TIMEOUT_MS, signal });
   expect([...measured.answers]).toEqual([['SUCCESS', 6]]);
   expect(measured.payments).toBeGreaterThan(0);
@@ -155,8 +155,8 @@ async function problemsWith(lie: Lie, { onTestFinished }: TestContext): Promise<
 }
 
 /** Whether the lie keeps something from coming at all, which need not be waited for. */
-function isLate({ drawn, toldPartner }: Lie): boolean {
-  return drawn !== undefined || toldPartner !== undefined;
+function isLate({ drawn, callbacksReceived }: Lie): boolean {
+  return drawn !== undefined || callbacksReceived !== undefined;
 }
 
 const LATE_MS = 4_000;
@@ -211,7 +211,7 @@ describe.concurrent('the verdict of a fleet', () => {
     ['a box that announces nothing', { announcements: () => 0 }, /VVB00000\d announced 0 payments, \d were paid/],
     [
       'a partner that hears of nothing',
-      { toldPartner: () => 0 },
+      { callbacksReceived: () => 0 },
       /the partner received no callback for the payment .{36}/,
     ],
   ])('is wrong about %s', async ([_what, lie, problem], context) => {

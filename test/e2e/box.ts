@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { BOX1 } from '../gateway/harness.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
-import type { FarPlace } from '../support/netem.ts';
+import type { RemoteNamespace } from '../support/netem.ts';
 import { type Running, readyFile, run } from '../support/processes.ts';
 import { getJson } from './walk.ts';
 
@@ -33,7 +33,7 @@ export interface Box {
 /** Starts an agent as its own process, somewhere. */
 export async function startBox(
   link: object,
-  { host = '127.0.0.1', place }: { host?: string; place?: FarPlace } = {},
+  { host = '127.0.0.1', place }: { host?: string; place?: RemoteNamespace } = {},
 ): Promise<Box> {
   const folder = await temporaryFolder();
   const isHere = host === '127.0.0.1';

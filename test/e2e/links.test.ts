@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { GENERATE, order, push, qrFor, SEND_QR, type TestGateway, testGateway } from '../gateway/harness.ts';
 import { eventually } from '../support/net.ts';
-import { FAIR, openFarPlace, whyNoNamespaces } from '../support/netem.ts';
+import { FAIR, openNamespace, whyNoNamespaces } from '../support/netem.ts';
 import { seeded } from '../support/seeded.ts';
 import { isOnline, isReady, startBox } from './box.ts';
 
@@ -67,7 +67,7 @@ describe.skipIf(whyNot !== undefined)(`a box behind a bad network${whyNot === un
   it('SND-5 MSG-7 TOP-4 is told each payment once through delay, reordering, loss and a cut, and each push is answered', {
     timeout: 300_000,
   }, async () => {
-    const place = await openFarPlace(seeded(SEED));
+    const place = await openNamespace(seeded(SEED));
     onTestFinished(() => place.close());
     const gateway = await testGateway({
       config: { mqtt: { embedded: { host: place.here, port: 0, allowPlain: true } } },
@@ -85,9 +85,9 @@ describe.skipIf(whyNot !== undefined)(`a box behind a bad network${whyNot === un
     };
     await trade('FAIR', 1);
     expect(answers).toEqual([{ status: 'SUCCESS', message: '' }]);
-    place.weather({ delayMs: 200, jitterMs: 100, reordered: 0.25, lost: 0 });
+    place.setConditions({ delayMs: 200, jitterMs: 100, reordered: 0.25, lost: 0 });
     await trade('LATE', 3);
-    place.weather({ delayMs: 20, jitterMs: 10, reordered: 0.25, lost: 0.2 });
+    place.setConditions({ delayMs: 20, jitterMs: 10, reordered: 0.25, lost: 0.2 });
     await trade('LOST', 3);
     place.cut();
     const cutMs = performance.now();
@@ -97,7 +97,7 @@ describe.skipIf(whyNot !== undefined)(`a box behind a bad network${whyNot === un
     const foundMs = Math.round(performance.now() - cutMs);
     await trade('CUT', 1);
     expect(answers.at(-1)).toEqual({ status: 'FAILED', message: 'BOX_OFFLINE' });
-    place.weather(FAIR);
+    place.setConditions(FAIR);
     await eventually('online again', () => isOnline(box), PATIENCE_MS);
     await eventually(
       'each payment reported',

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type FaultName, magicContent } from '../../src/protocol/faults.ts';
 import type { StorePlace } from '../../src/store/store.ts';
-import { NODE, ROOT } from '../benchmarks/stand.ts';
+import { NODE, ROOT } from '../benchmarks/fixture.ts';
 import { type LogLine, Program } from '../kill/program.ts';
 import { eventually, freePort } from '../support/net.ts';
 import { ENGINES } from '../support/stores.ts';

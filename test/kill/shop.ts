@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { DEMO } from '../benchmarks/stand.ts';
+import { DEMO } from '../benchmarks/fixture.ts';
 
 /** What came of a request: `unknown` when the connection broke, so that it may have happened or not. */
 export type Outcome =

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { SPEECH_FORMAT } from '../../src/voice/chime.ts';
 import { encodeWav, silence } from '../../src/voice/wav.ts';
-import { DEMO, NODE, ROOT } from '../benchmarks/stand.ts';
+import { DEMO, NODE, ROOT } from '../benchmarks/fixture.ts';
 import { writeMosquittoConfig } from '../support/mosquitto.ts';
 import { findProgram, PROGRAMS } from '../support/programs.ts';
 import { Evidence } from './evidence.ts';

@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
-import { DEMO, NODE, ROOT } from '../benchmarks/stand.ts';
+import { DEMO, NODE, ROOT } from '../benchmarks/fixture.ts';
 import { Shop } from '../e2e/walk.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { type Running, readyFile, run } from '../support/processes.ts';

@@ -12,7 +12,7 @@ import { createDirectory } from '../../src/gateway/directory.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { freePort } from '../benchmarks/stand.ts';
+import { freePort } from '../benchmarks/fixture.ts';
 import { type Seeded, seeded } from '../support/seeded.ts';
 import { FloodingGateway, HOLDER, TERMINAL_CODE } from './flooding-gateway.ts';
 import type { Soak } from './soak.ts';
@@ -109,13 +109,13 @@ class Box {
   }
 }
 
-interface Stand {
+interface Fixture {
   box: Box;
   gateway: FloodingGateway;
   close(): Promise<void>;
 }
 
-async function openStand(): Promise<Stand> {
+async function openFixture(): Promise<Fixture> {
   const folder = await mkdtemp(join(tmpdir(), 'paybox-flood-'));
   const config = { dataDir: folder, accounts: [HOLDER], boxes: [{ ...BOX, account: HOLDER.bankAccount }] };
   const broker = await startBroker(
@@ -155,7 +155,7 @@ async function openStand(): Promise<Stand> {
 
 /** Sends pushes at the rate, and one payment each second. Every second payment is for the newest push. */
 async function pourPushes(
-  { gateway }: Stand,
+  { gateway }: Fixture,
   chance: Seeded,
   { seconds, pushesPerSecond }: FloodOptions,
 ): Promise<{ sent: number; transactions: string[] }> {
@@ -208,8 +208,8 @@ function watchMemory(box: Box): () => Promise<number> {
  * when the box dies or still has a backlog after two minutes.
  */
 export async function run(seed: number, options: FloodOptions): Promise<FloodCounts> {
-  const stand = await openStand();
-  const { box, gateway } = stand;
+  const fixture = await openFixture();
+  const { box, gateway } = fixture;
   try {
     const isShowing = async (orderId: string) => (await box.status()).order?.orderId === orderId;
     const isIdle = async () => {
@@ -222,7 +222,7 @@ export async function run(seed: number, options: FloodOptions): Promise<FloodCou
     await until('the first push', () => isShowing('warm-up'), READY_TIMEOUT_MS);
     const beforeMb = await box.residentMb();
     const peak = watchMemory(box);
-    const { sent, transactions } = await pourPushes(stand, seeded(seed), options);
+    const { sent, transactions } = await pourPushes(fixture, seeded(seed), options);
     gateway.show({ pushId: last, orderId: 'last', amount: 50_000, content: 'last' });
 
     const isReported = () => transactions.every((id) => gateway.reported.has(id));
@@ -250,7 +250,7 @@ export async function run(seed: number, options: FloodOptions): Promise<FloodCou
       ...{ beforeMb, peakMb: await peak(), afterMb: await box.residentMb() },
     };
   } finally {
-    await stand.close();
+    await fixture.close();
   }
 }
 

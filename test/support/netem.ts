@@ -6,7 +6,7 @@ import { findProgram, PROGRAMS } from './programs.ts';
 import type { Seeded } from './seeded.ts';
 
 /** Conditions of the network path, for both directions. */
-export interface Weather {
+export interface Conditions {
   delayMs: number;
   /** Deviation up or down. */
   jitterMs: number;
@@ -15,17 +15,17 @@ export interface Weather {
   lost: number;
 }
 
-export const FAIR: Weather = { delayMs: 0, jitterMs: 0, reordered: 0, lost: 0 };
+export const FAIR: Conditions = { delayMs: 0, jitterMs: 0, reordered: 0, lost: 0 };
 
 /** A network namespace with two paths to this one: an impaired path, and a clean path for observation. */
-export interface FarPlace {
+export interface RemoteNamespace {
   /** This machine's address in the namespace, over the impaired path. */
   readonly here: string;
   /** The namespace's address on this machine, over the clean path. */
   readonly there: string;
   /** Builds a command line that runs in the namespace. */
   command(program: string, args: readonly string[]): { command: string; args: string[] };
-  weather(weather: Weather): void;
+  setConditions(conditions: Conditions): void;
   /** Drops all packets silently from now on. */
   cut(): void;
   /** Packets carried and lost. */
@@ -51,7 +51,7 @@ function ip(...args: string[]): void {
  * Makes a namespace. Its packets leave through a TUN device at each end, which socat converts to datagrams. A relay in this process
  * delays, reorders and drops them: this needs no kernel module, and a seed repeats it.
  */
-export async function openFarPlace(chance: Seeded): Promise<FarPlace> {
+export async function openNamespace(chance: Seeded): Promise<RemoteNamespace> {
   const number = process.pid % 250;
   const name = `paybox${process.pid}`;
   const [here, far, cleanHere, there] = [
@@ -87,8 +87,8 @@ export async function openFarPlace(chance: Seeded): Promise<FarPlace> {
         command: findProgram(PROGRAMS.ip) ?? '',
         args: ['netns', 'exec', name, program, ...args],
       }),
-      weather: relay.weather,
-      cut: () => relay.weather({ ...FAIR, lost: 1 }),
+      setConditions: relay.setConditions,
+      cut: () => relay.setConditions({ ...FAIR, lost: 1 }),
       counts: relay.counts,
       close,
     };
@@ -113,17 +113,17 @@ async function startTun(device: string, { port, peerPort }: End): Promise<() => 
 
 /** Relays datagrams between two ports under the current conditions. */
 async function startRelay(chance: Seeded) {
-  let weather = FAIR;
+  let conditions = FAIR;
   const counts = { carried: 0, lost: 0 };
   const timers = new Set<NodeJS.Timeout>();
   const [near, far] = [await startEnd(), await startEnd()];
   const carry = (bytes: Buffer, to: End) => {
-    if (chance.chance(weather.lost)) {
+    if (chance.chance(conditions.lost)) {
       counts.lost += 1;
       return;
     }
     counts.carried += 1;
-    const { delayMs, jitterMs, reordered } = weather;
+    const { delayMs, jitterMs, reordered } = conditions;
     const waitMs = chance.chance(reordered) ? 0 : Math.max(0, delayMs + (2 * chance.fraction() - 1) * jitterMs);
     const timer = setTimeout(() => {
       timers.delete(timer);
@@ -136,8 +136,8 @@ async function startRelay(chance: Seeded) {
   return {
     near,
     far,
-    weather: (next: Weather) => {
-      weather = next;
+    setConditions: (next: Conditions) => {
+      conditions = next;
     },
     counts: () => ({ ...counts }),
     close: () => {

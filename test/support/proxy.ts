@@ -1,16 +1,16 @@
 import { connect, createServer, type Socket } from 'node:net';
 
 /** A direction through the proxy: `up` from the client to the listener, `down` back. */
-export type Way = 'up' | 'down';
+export type Direction = 'up' | 'down';
 
-const BOTH: readonly Way[] = ['up', 'down'];
+const BOTH: readonly Direction[] = ['up', 'down'];
 /** Buffer limit of a direction. Beyond it the proxy stops reading, so that the sender feels backpressure as on a real network. */
 const HELD_BYTES_MAX = 65_536;
 /** Write interval of a throttled direction. */
 const THROTTLE_SLICE_MS = 20;
 
 /** Current conditions of a direction. */
-interface Weather {
+interface Conditions {
   stalled: boolean;
   delayMs: () => number;
   bytesPerSecond: number;
@@ -26,7 +26,7 @@ interface Item {
 class Pipe {
   readonly #from: Socket;
   readonly #to: Socket;
-  readonly #weather: Weather;
+  readonly #conditions: Conditions;
   readonly #items: Item[] = [];
   #heldBytes = 0;
   #freeMs = 0;
@@ -34,10 +34,10 @@ class Pipe {
   /** Passes nothing ever again. */
   #dead = false;
 
-  constructor(from: Socket, to: Socket, weather: Weather) {
+  constructor(from: Socket, to: Socket, conditions: Conditions) {
     this.#from = from;
     this.#to = to;
-    this.#weather = weather;
+    this.#conditions = conditions;
     from.on('data', (bytes: Buffer) => this.#take(bytes));
     from.on('end', () => this.#take('end'));
     from.on('error', () => this.#take('reset'));
@@ -64,7 +64,7 @@ class Pipe {
     clearTimeout(this.#timer);
     for (;;) {
       const [item] = this.#items;
-      if (this.#dead || this.#weather.stalled || this.#to.writableNeedDrain || item === undefined) return;
+      if (this.#dead || this.#conditions.stalled || this.#to.writableNeedDrain || item === undefined) return;
       const waitMs = Math.max(item.dueMs, this.#freeMs) - performance.now();
       if (waitMs > 0) {
         this.#timer = setTimeout(() => this.flush(), waitMs);
@@ -76,7 +76,7 @@ class Pipe {
 
   #take(bytes: Buffer | 'end' | 'reset'): void {
     if (this.#dead) return;
-    const dueMs = Math.max(performance.now() + this.#weather.delayMs(), this.#items.at(-1)?.dueMs ?? 0);
+    const dueMs = Math.max(performance.now() + this.#conditions.delayMs(), this.#items.at(-1)?.dueMs ?? 0);
     this.#items.push({ dueMs, bytes });
     if (typeof bytes !== 'string') this.#heldBytes += bytes.length;
     if (this.#heldBytes > HELD_BYTES_MAX) this.#from.pause();
@@ -91,7 +91,7 @@ class Pipe {
       else this.#to.resetAndDestroy();
       return;
     }
-    const { bytesPerSecond } = this.#weather;
+    const { bytesPerSecond } = this.#conditions;
     const sliceMax = Math.max(1, Math.floor((bytesPerSecond * THROTTLE_SLICE_MS) / 1000));
     const now = bytes.subarray(0, sliceMax);
     if (now.length === bytes.length) this.#items.shift();
@@ -118,32 +118,32 @@ export interface TcpProxy {
   /** Number of connections so far. */
   readonly dialled: number;
   /** Holds back all bytes and connection ends, as an unreachable network does, for open and new connections. */
-  stall(ways?: readonly Way[]): void;
+  stall(directions?: readonly Direction[]): void;
   /** Releases everything held back. */
-  resume(ways?: readonly Way[]): void;
+  resume(directions?: readonly Direction[]): void;
   /** Open connections silently pass nothing ever again; new ones work. Simulates a NAT that dropped its entries. */
   abandon(): void;
   /** Resets the open connections at both ends. */
   cut(): void;
   /** Ends one direction of the open connections: the reader there sees the end but can still send. */
-  halfClose(way: Way): void;
+  halfClose(direction: Direction): void;
   /** Delays each new piece by `ms` ± `jitterMs`; order is kept, as in TCP. */
-  delay(ms: number, jitterMs?: number, ways?: readonly Way[]): void;
+  delay(ms: number, jitterMs?: number, directions?: readonly Direction[]): void;
   /** Infinity removes the limit. */
-  throttle(bytesPerSecond: number, ways?: readonly Way[]): void;
+  throttle(bytesPerSecond: number, directions?: readonly Direction[]): void;
   close(): Promise<void>;
 }
 
 /** Starts a proxy to `target` on a free loopback port. Each connection dials `target` anew. */
 export async function startProxy(target: { port: number; host?: string }): Promise<TcpProxy> {
-  const fair = (): Weather => ({ stalled: false, delayMs: () => 0, bytesPerSecond: Number.POSITIVE_INFINITY });
-  const weather: Record<Way, Weather> = { up: fair(), down: fair() };
+  const fair = (): Conditions => ({ stalled: false, delayMs: () => 0, bytesPerSecond: Number.POSITIVE_INFINITY });
+  const conditions: Record<Direction, Conditions> = { up: fair(), down: fair() };
   const cables = new Set<Cable>();
   let dialled = 0;
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
     dialled += 1;
     const far = connect({ host: '127.0.0.1', ...target, allowHalfOpen: true, noDelay: true });
-    const cable = { near, far, up: new Pipe(near, far, weather.up), down: new Pipe(far, near, weather.down) };
+    const cable = { near, far, up: new Pipe(near, far, conditions.up), down: new Pipe(far, near, conditions.down) };
     cables.add(cable);
     const closed = () => {
       if (near.closed && far.closed) cables.delete(cable);
@@ -154,10 +154,10 @@ export async function startProxy(target: { port: number; host?: string }): Promi
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no port');
-  const change = (ways: readonly Way[], to: Partial<Weather>) => {
-    for (const way of ways) {
-      Object.assign(weather[way], to);
-      for (const cable of cables) cable[way].flush();
+  const change = (directions: readonly Direction[], to: Partial<Conditions>) => {
+    for (const direction of directions) {
+      Object.assign(conditions[direction], to);
+      for (const cable of cables) cable[direction].flush();
     }
   };
   const cut = () => {
@@ -174,18 +174,18 @@ export async function startProxy(target: { port: number; host?: string }): Promi
     get dialled() {
       return dialled;
     },
-    stall: (ways = BOTH) => change(ways, { stalled: true }),
-    resume: (ways = BOTH) => change(ways, { stalled: false }),
+    stall: (directions = BOTH) => change(directions, { stalled: true }),
+    resume: (directions = BOTH) => change(directions, { stalled: false }),
     abandon: () => {
-      for (const cable of cables) for (const way of BOTH) cable[way].kill();
+      for (const cable of cables) for (const direction of BOTH) cable[direction].kill();
     },
     cut,
-    halfClose: (way) => {
-      for (const cable of cables) cable[way].end();
+    halfClose: (direction) => {
+      for (const cable of cables) cable[direction].end();
     },
-    delay: (ms, jitterMs = 0, ways = BOTH) =>
-      change(ways, { delayMs: () => Math.max(0, ms + (Math.random() * 2 - 1) * jitterMs) }),
-    throttle: (bytesPerSecond, ways = BOTH) => change(ways, { bytesPerSecond }),
+    delay: (ms, jitterMs = 0, directions = BOTH) =>
+      change(directions, { delayMs: () => Math.max(0, ms + (Math.random() * 2 - 1) * jitterMs) }),
+    throttle: (bytesPerSecond, directions = BOTH) => change(directions, { bytesPerSecond }),
     close: async () => {
       const closed = new Promise((resolve) => server.close(resolve));
       cut();

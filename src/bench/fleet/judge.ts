@@ -32,7 +32,7 @@ export interface JudgeInput {
   measured: Measurements;
   clock: Clock;
   /** Callbacks that the partner received for a payment; undefined when the bench does not run the partner's server. */
-  toldPartner: ((transactionId: string) => number) | undefined;
+  callbacksReceived: ((transactionId: string) => number) | undefined;
   /** Time limit for late reports and callbacks. */
   settleTimeoutMs: number;
   /** Ends the wait without a verdict. */
@@ -83,14 +83,15 @@ async function paymentsOf({ gateway, tracker }: JudgeInput): Promise<Map<string,
   return found;
 }
 
-function isSettled({ tracker, toldPartner }: JudgeInput, rows: ReadonlyMap<string, Listed[]>): boolean {
+function isSettled({ tracker, callbacksReceived }: JudgeInput, rows: ReadonlyMap<string, Listed[]>): boolean {
   for (const order of tracker.orders) {
     const { transactionId } = order.payment ?? {};
     const own = rows.get(order.content) ?? [];
     if (transactionId !== undefined && own.length === 0) return false;
     for (const row of own) {
       if (row.boxes.length === 0 || row.boxes.some(({ reportedAt }) => reportedAt === null)) return false;
-      if (tracker.paidShown(row.transactionId) === undefined || toldPartner?.(row.transactionId) === 0) return false;
+      if (tracker.paidShown(row.transactionId) === undefined || callbacksReceived?.(row.transactionId) === 0)
+        return false;
     }
   }
   return true;
@@ -122,7 +123,7 @@ function judgePayment(order: FleetOrder, rows: readonly Listed[], input: JudgeIn
 }
 
 function judgeOne(order: FleetOrder, payment: FleetPayment, row: Listed, input: JudgeInput): void {
-  const { tracker, measured, toldPartner } = input;
+  const { tracker, measured, callbacksReceived } = input;
   const { transactionId, boxes, paidAt } = row;
   const { terminalCode, orderId, amount, content } = order;
   const what = `the payment ${transactionId} of order ${orderId}`;
@@ -146,5 +147,5 @@ function judgeOne(order: FleetOrder, payment: FleetPayment, row: Listed, input: 
     if (reportedAt === null) tracker.problem(`${what} was not reported by ${by}`);
     else measured.reportedMs.push(Date.parse(reportedAt) - Date.parse(paidAt));
   }
-  if (toldPartner?.(transactionId) === 0) tracker.problem(`the partner received no callback for ${what}`);
+  if (callbacksReceived?.(transactionId) === 0) tracker.problem(`the partner received no callback for ${what}`);
 }

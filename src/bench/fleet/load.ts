@@ -60,10 +60,10 @@ interface Sale {
  * still waits for an answer. Resolves when the load has ended and every call is answered. Throws PayboxError when the gateway
  * rejects the partner's credentials.
  */
-export async function runLoad(counters: readonly LoadBox[], plan: LoadPlan, deps: LoadDeps): Promise<void> {
+export async function runLoad(boxes: readonly LoadBox[], plan: LoadPlan, deps: LoadDeps): Promise<void> {
   const { clock, random, signal, measured } = deps;
-  const shops = new Load(plan, deps);
-  await shops.token();
+  const load = new Load(plan, deps);
+  await load.token();
   const beganMs = clock.monotonicMs();
   const endMs = beganMs + (plan.seconds ?? Number.POSITIVE_INFINITY) * 1000;
   for (let number = 1; number <= Math.min(plan.pushes, PUSHES_MAX); number += 1) {
@@ -72,21 +72,21 @@ export async function runLoad(counters: readonly LoadBox[], plan: LoadPlan, deps
     // Never sleep 0 ms: in a busy process each such sleep costs a turn of the event loop and the rate falls behind.
     if (waitMs > 0) await clock.sleep(waitMs, signal);
     const sale = saleOf(number, random);
-    const counter = await shops.freeCounter(counters, random.fraction());
-    if (counter === undefined || clock.monotonicMs() >= endMs) break;
-    shops.begin(sale, counter);
+    const box = await load.freeBox(boxes, random.fraction());
+    if (box === undefined || clock.monotonicMs() >= endMs) break;
+    load.begin(sale, box);
   }
   measured.loadMs = clock.monotonicMs() - beganMs;
-  await shops.close();
+  await load.close();
 }
 
 function saleOf(number: number, random: Random): Sale {
   const amount = AMOUNT_STEP * (1 + Math.floor(random.fraction() * AMOUNT_STEPS_MAX));
   const [chance, patience] = [random.fraction(), random.fraction()];
   if (chance >= SHARES.paid + SHARES.paidLate) return { number, amount, outcome: 'unpaid', paidAfterMs: 0 };
-  const fate = chance < SHARES.paid ? 'paid' : 'paidLate';
-  const { min, max } = PAID_AFTER_MS[fate];
-  return { number, amount, outcome: fate, paidAfterMs: min + patience * (max - min) };
+  const outcome = chance < SHARES.paid ? 'paid' : 'paidLate';
+  const { min, max } = PAID_AFTER_MS[outcome];
+  return { number, amount, outcome, paidAfterMs: min + patience * (max - min) };
 }
 
 class Load {
@@ -117,13 +117,13 @@ class Load {
   }
 
   /** A box without a pending push; waits while there is none. Undefined once the load has ended. */
-  async freeCounter(counters: readonly LoadBox[], fraction: number): Promise<LoadBox | undefined> {
+  async freeBox(boxes: readonly LoadBox[], fraction: number): Promise<LoadBox | undefined> {
     const { signal } = this.#deps;
-    const first = Math.floor(fraction * counters.length);
+    const first = Math.floor(fraction * boxes.length);
     while (!signal.aborted) {
-      for (let i = 0; i < counters.length; i += 1) {
-        const counter = counters[(first + i) % counters.length];
-        if (counter !== undefined && !this.#awaiting.has(counter.terminalCode)) return counter;
+      for (let i = 0; i < boxes.length; i += 1) {
+        const box = boxes[(first + i) % boxes.length];
+        if (box !== undefined && !this.#awaiting.has(box.terminalCode)) return box;
       }
       // Every call has its own deadline, so at least one settles.
       await this.#oneAnswered.promise;
@@ -131,9 +131,9 @@ class Load {
     return undefined;
   }
 
-  begin(sale: Sale, counter: LoadBox): void {
-    this.#awaiting.add(counter.terminalCode);
-    const done = this.#sell(sale, counter).finally(() => this.#underWay.delete(done));
+  begin(sale: Sale, box: LoadBox): void {
+    this.#awaiting.add(box.terminalCode);
+    const done = this.#run(sale, box).finally(() => this.#underWay.delete(done));
     this.#underWay.add(done);
   }
 
@@ -143,10 +143,10 @@ class Load {
     await Promise.all(this.#underWay);
   }
 
-  async #sell(sale: Sale, counter: LoadBox): Promise<void> {
+  async #run(sale: Sale, box: LoadBox): Promise<void> {
     const { clock, measured, signal } = this.#deps;
-    const order = await this.#push(sale, counter);
-    this.#awaiting.delete(counter.terminalCode);
+    const order = await this.#push(sale, box);
+    this.#awaiting.delete(box.terminalCode);
     this.#oneAnswered.resolve();
     this.#oneAnswered = Promise.withResolvers();
     if (order?.answer !== 'SUCCESS' || sale.outcome === 'unpaid') return;
@@ -156,9 +156,9 @@ class Load {
   }
 
   /** The order as the gateway answered it; undefined when generate failed. */
-  async #push({ number, amount }: Sale, counter: LoadBox): Promise<FleetOrder | undefined> {
+  async #push({ number, amount }: Sale, box: LoadBox): Promise<FleetOrder | undefined> {
     const { gateway, tracker, measured, clock, runId } = this.#deps;
-    const { terminalCode, serialNumber } = counter;
+    const { terminalCode, serialNumber } = box;
     const { bankAccount, bankCode } = gateway.account;
     const content = `${runId} ${number}`;
     const orderId = `${runId}-${number}`;

@@ -33,7 +33,7 @@ export class TrafficRecorder {
     return {
       ...this.#target,
       powerGateway: async (power) => {
-        if (power !== 'on') await this.#listen();
+        if (power !== 'on') await this.#readNew();
         await this.#target.powerGateway(power);
       },
     };
@@ -41,13 +41,13 @@ export class TrafficRecorder {
 
   /** Drops entries from before the scenario. */
   async begin(): Promise<void> {
-    await this.#listen();
+    await this.#readNew();
     this.#forget();
   }
 
   /** Adds the traffic since the last call to the transcript. */
   async end(): Promise<void> {
-    await this.#listen();
+    await this.#readNew();
     this.#keepLast();
     this.#transcript.merge([...this.#first, ...this.#last], this.#left);
     this.#forget();
@@ -62,11 +62,11 @@ export class TrafficRecorder {
     this.#left = 0;
   }
 
-  async #listen(): Promise<void> {
+  async #readNew(): Promise<void> {
     try {
-      const { entries: heard, lost } = await this.#target.time.inRealTime(() => this.#wire.readNew());
+      const { entries, lost } = await this.#target.time.inRealTime(() => this.#wire.readNew());
       this.#left += lost;
-      for (const it of heard) this.#keep({ atMs: this.#transcript.sinceBegan(it.atMs), ...toldOf(it) });
+      for (const it of entries) this.#keep({ atMs: this.#transcript.sinceBegan(it.atMs), ...entryOf(it) });
       this.#problem = undefined;
     } catch (error) {
       // The gateway is of another kind, or off.
@@ -88,26 +88,26 @@ export class TrafficRecorder {
 }
 
 /** A log entry as a line of the timeline. */
-function toldOf(heard: LoggedTraffic): Omit<TranscriptEntry, 'atMs'> {
-  switch (heard.kind) {
+function entryOf(entry: LoggedTraffic): Omit<TranscriptEntry, 'atMs'> {
+  switch (entry.kind) {
     case 'call': {
-      const { method, path, status, tookMs, by, body, answer } = heard;
+      const { method, path, status, tookMs, by, body, answer } = entry;
       const said = statusResponse.safeParse(answer);
       const code = said.success && said.data.status === 'FAILED' ? `, ${explained(said.data.message)}` : '';
       const detail = cut({ by, tookMs: Math.round(tookMs), body, answer });
       return { kind: 'service', title: `${method} ${path}: ${status}${code}`, detail };
     }
     case 'message': {
-      const arrow = heard.to === 'box' ? '→' : '←';
-      const { v: _v, sessionId: _session, ...body } = heard.body;
-      return { kind: 'message', title: `gateway ${arrow} ${heard.box}  ${wordsOf(heard.body)}`, detail: cut(body) };
+      const arrow = entry.to === 'box' ? '→' : '←';
+      const { v: _v, sessionId: _session, ...body } = entry.body;
+      return { kind: 'message', title: `gateway ${arrow} ${entry.box}  ${summaryOf(entry.body)}`, detail: cut(body) };
     }
     case 'box': {
-      const { box, online, why } = heard;
+      const { box, online, why } = entry;
       return { kind: 'message', title: online ? `${box} is online over ${why}` : `${box} is lost: ${why}` };
     }
     case 'callback': {
-      const { transactionId, result, status, error, warning, body, answer, tookMs } = heard;
+      const { transactionId, result, status, error, warning, body, answer, tookMs } = entry;
       const title = `attempt: ${result}, ${status ?? error ?? 'no answer'}`;
       return { kind: 'callback', title, detail: cut({ transactionId, tookMs, warning, error, body, answer }) };
     }
@@ -115,7 +115,7 @@ function toldOf(heard: LoggedTraffic): Omit<TranscriptEntry, 'atMs'> {
 }
 
 /** The type of a message and its most useful fields. */
-function wordsOf(body: Readonly<Record<string, unknown>> & { type: string }): string {
+function summaryOf(body: Readonly<Record<string, unknown>> & { type: string }): string {
   const { type, orderId, amount, code, how, why } = body;
   const money = typeof amount === 'number' ? formatAmount(amount) : undefined;
   return [type, orderId, money, code, how, why].filter((it) => typeof it === 'string' && it !== '').join(' ');

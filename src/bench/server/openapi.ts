@@ -5,7 +5,7 @@ import { failure, LIMITS } from './schemas.ts';
 type Json = Record<string, unknown>;
 
 /** Answers that any route may give. */
-const ANYWHERE: Readonly<Record<number, ResponseDoc>> = {
+const COMMON_ANSWERS: Readonly<Record<number, ResponseDoc>> = {
   401: { about: 'the token is missing or wrong', schema: failure },
   403: { about: 'not from this machine, or from a page of another origin', schema: failure },
   429: { about: 'the limit is reached', schema: failure },
@@ -23,7 +23,7 @@ export function openApi(routes: readonly Route[], version: string): object {
   const schemas: Json = {};
   const paths: Record<string, Json> = {};
   for (const route of routes) {
-    const answers = { ...ANYWHERE, ...(route.body === undefined ? {} : WITH_BODY), ...route.answers };
+    const answers = { ...COMMON_ANSWERS, ...(route.body === undefined ? {} : WITH_BODY), ...route.answers };
     const parameters = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
       name,
       in: 'path',
@@ -66,11 +66,11 @@ function responseOf({ about, schema, type }: ResponseDoc, schemas: Json): object
 }
 
 function jsonOf(schema: z.ZodType, io: 'input' | 'output', schemas: Json): object {
-  return { 'application/json': { schema: { $ref: `#/components/schemas/${kept(schema, io, schemas)}` } } };
+  return { 'application/json': { schema: { $ref: `#/components/schemas/${addSchema(schema, io, schemas)}` } } };
 }
 
 /** Adds a schema and the schemas it refers to to the components; returns its name. */
-function kept(schema: z.ZodType, io: 'input' | 'output', schemas: Json): string {
+function addSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Json): string {
   const { id = 'Unnamed' } = z.globalRegistry.get(schema) ?? {};
   if (schemas[id] !== undefined) return id;
   const { $schema: _dialect, $defs = {}, ...own } = z.toJSONSchema(schema, { io });

@@ -142,7 +142,7 @@ const JPEG_START = 0xff;
 /** Asks in real time. A part that is off is answered as such and not as the caller's error. */
 async function reached(rig: Rig, look: () => Promise<Answer>): Promise<Answer> {
   try {
-    return await rig.during(look);
+    return await rig.inRealTime(look);
   } catch (error) {
     if (!(error instanceof MissingPeerError)) throw error;
     throw new Refusal(503, error.message, 'it is off, by a fault or because it has ended');

@@ -64,7 +64,7 @@ export class Rig {
   /** Excludes everything before this call from transcript and verdicts. */
   async begin(): Promise<void> {
     await this.#messages.begin();
-    await this.during(() => tryBaseline(this.#context));
+    await this.inRealTime(() => tryBaseline(this.#context));
   }
 
   /** Runs `work` for a request; meanwhile the rig does not count as idle. */
@@ -125,7 +125,7 @@ export class Rig {
   }
 
   /** Runs `look` in real time: virtual time is not skipped meanwhile. */
-  during<T>(look: () => Promise<T>): Promise<T> {
+  inRealTime<T>(look: () => Promise<T>): Promise<T> {
     return this.#order.target.time.inRealTime(look);
   }
 
@@ -200,7 +200,7 @@ export class Rig {
 
   async #close(): Promise<void> {
     const { target } = this.#order;
-    const closed = this.during(() => endInjected(this.#context))
+    const closed = this.inRealTime(() => endInjected(this.#context))
       .then(() => target.close())
       .then(() => target.time.close());
     await withDeadline(systemClock, CLOSE_TIMEOUT_MS, closed);

@@ -86,7 +86,7 @@ function createApp({ token, log }: ServerOptions): FastifyInstance {
     frameworkErrors: (_error, _request, reply: FastifyReply) => {
       void refuse(reply, new Refusal(404, 'malformed path', 'GET / lists all addresses'));
     },
-    clientErrorHandler: answerNoRequest,
+    clientErrorHandler: answerInvalidRequest,
   });
   app.removeContentTypeParser('text/plain');
   const parseJson = app.getDefaultJsonParser('error', 'error');
@@ -117,7 +117,7 @@ function addRoute(app: FastifyInstance, route: Route, streams: EventStreams): vo
     handler: async (request, reply) => {
       const params = request.params as Record<string, string>;
       const { headers, body } = request;
-      const answer = await route.handle({ params, headers, body, signal: goneSignal(reply) });
+      const answer = await route.handle({ params, headers, body, signal: disconnectSignal(reply) });
       if ('follow' in answer) {
         streams.assertRoom();
         reply.hijack();
@@ -139,7 +139,7 @@ function send(reply: FastifyReply, answer: Exclude<Answer, { follow: unknown }>)
 }
 
 /** Aborts when the connection ends before the answer. */
-function goneSignal({ raw }: FastifyReply): AbortSignal {
+function disconnectSignal({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
   raw.once('close', () => {
     if (!raw.writableEnded) gone.abort(new Error('the caller went away'));
@@ -186,7 +186,7 @@ function answerUnknownPaths(app: FastifyInstance, routes: readonly Route[]): voi
 }
 
 /** Answers an invalid or too slow request on the socket and closes it. */
-function answerNoRequest(error: Error, socket: Socket): void {
+function answerInvalidRequest(error: Error, socket: Socket): void {
   const isLate = systemCodeOf(error) === 'ERR_HTTP_REQUEST_TIMEOUT';
   const line = isLate ? '408 Request Timeout' : '400 Bad Request';
   const body = JSON.stringify({ error: isLate ? 'the request did not come in time' : 'not HTTP', fix: '' });

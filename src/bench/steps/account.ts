@@ -5,8 +5,8 @@ import { type Baseline, boxOf, type StepContext } from './context.ts';
 
 /** The state before the first step. An external target already has earlier payments. Throws PayboxError. */
 export async function baseline({ target, state }: StepContext): Promise<Baseline> {
-  const began = state.baseline ?? (await beginningAt(target));
-  state.baseline ??= began;
+  const before = state.baseline ?? (await currentState(target));
+  state.baseline ??= before;
   return state.baseline;
 }
 
@@ -15,7 +15,7 @@ export async function tryBaseline(context: StepContext): Promise<void> {
   await baseline(context).catch(() => undefined);
 }
 
-async function beginningAt(target: Target): Promise<Baseline> {
+async function currentState(target: Target): Promise<Baseline> {
   if (target.isExternal !== true) return { payment: undefined, announcements: new Map() };
   const newest = await target.gateway.payments().next();
   const announcements = await Promise.all(
@@ -39,8 +39,8 @@ export async function announcementProblem(expected: number, context: StepContext
  */
 export async function settlementProblem(context: StepContext): Promise<string | undefined> {
   const { target, state } = context;
-  const began = await baseline(context);
-  const everyPayment = await paymentsSince(began.payment, target);
+  const before = await baseline(context);
+  const everyPayment = await paymentsSince(before.payment, target);
   const known = new Set(everyPayment.map(({ transactionId }) => transactionId));
   const lost = state.paid?.find((it) => !known.has(it));
   if (lost !== undefined) return `settled: payment ${lost} was accepted by the gateway, which does not list it`;
@@ -57,7 +57,7 @@ export async function settlementProblem(context: StepContext): Promise<string | 
   }
   for (const box of target.boxes) {
     const told = payments.filter(({ boxes }) => boxes.some((it) => it.terminalCode === box.terminalCode)).length;
-    const announced = await announcedBy(box, began);
+    const announced = await announcedBy(box, before);
     // A box that may have restarted counts from its restart, so a smaller number is allowed.
     const isSinceBegan = target.isExternal !== true && state.turnedOff?.has(box.terminalCode) !== true;
     if (announced !== undefined && (announced > told || (isSinceBegan && announced < told))) {

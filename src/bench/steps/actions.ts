@@ -11,7 +11,7 @@ const ORDER_ID_BYTES = 6;
 
 /** `generate`: creates an order with its QR. */
 export async function generate(args: NonNullable<Step['generate']>, context: StepContext): Promise<object> {
-  const answer = await made(args, context);
+  const answer = await createOrder(args, context);
   if (typeof answer === 'string') return { answer: expectAnswer('generate', answer, args.answer, context) };
   expectAnswer('generate', 'SUCCESS', args.answer, context);
   return { ...answer, answer: 'SUCCESS' };
@@ -22,7 +22,8 @@ export async function push(args: NonNullable<Step['push']>, context: StepContext
   const { target, transcript } = context;
   const { partner, account } = target.gateway;
   const box = boxOf(context);
-  const generated = args.qr === undefined ? await made(args, context) : brought(args, String(args.qr), context);
+  const generated =
+    args.qr === undefined ? await createOrder(args, context) : suppliedOrder(args, String(args.qr), context);
   if (typeof generated === 'string') return { answer: expectAnswer('push', generated, args.answer, context) };
   const request = {
     bankAccount: account.bankAccount,
@@ -77,7 +78,7 @@ export async function cancel(args: NonNullable<Step['cancel']>, context: StepCon
 }
 
 /** The service's answer for an order, or its refusal code. */
-async function made(
+async function createOrder(
   args: Pick<NonNullable<Step['push']>, 'amount' | 'content' | 'order' | 'token'>,
   context: StepContext,
 ): Promise<GenerateResponse | string> {
@@ -101,7 +102,7 @@ async function made(
 }
 
 /** An order with a QR that the step supplies. */
-function brought(
+function suppliedOrder(
   args: Pick<NonNullable<Step['push']>, 'amount' | 'content' | 'order'>,
   qrCode: string,
   context: StepContext,

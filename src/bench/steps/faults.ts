@@ -12,7 +12,7 @@ const SEED_LIMIT = 1_000_000_000;
 export async function fault(args: FaultArgs, context: StepContext): Promise<object | undefined> {
   const { target } = context;
   const { inject, end, box, gateway, partner, ...more } = faultOf(args);
-  if (inject !== undefined) return injected({ ...more, inject }, context);
+  if (inject !== undefined) return injectFault({ ...more, inject }, context);
   if (end !== undefined) await endFaults(end, context);
   if (box !== undefined) {
     if (box !== 'on') {
@@ -31,7 +31,10 @@ export async function fault(args: FaultArgs, context: StepContext): Promise<obje
 }
 
 /** Orders a fault at the box or gateway that makes it; its seed follows from the seed of the run. */
-async function injected({ inject, times, chance, content, ...more }: Injection, context: StepContext): Promise<object> {
+async function injectFault(
+  { inject, times, chance, content, ...more }: Injection,
+  context: StepContext,
+): Promise<object> {
   const { target, state, random, transcript } = context;
   const seconds = more.for === undefined ? undefined : (durationMs(more.for) ?? 0) / 1_000;
   const isOfBox = faultKind(inject).place === 'box';

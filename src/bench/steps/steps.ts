@@ -9,7 +9,7 @@ import { expect } from './expect.ts';
 import { fault } from './faults.ts';
 
 /** Verbs with nested steps. Variables in nested steps are replaced when those steps run. */
-const HOLDERS: readonly Verb[] = ['repeat', 'parallel', 'for each box'];
+const NESTING_VERBS: readonly Verb[] = ['repeat', 'parallel', 'for each box'];
 
 /** Runs steps one after another. Throws StepFailure for the first that fails. */
 export async function runSteps(steps: readonly Step[], context: StepContext): Promise<void> {
@@ -36,15 +36,15 @@ export function verbOf(step: Step): Verb {
 
 async function told(step: Step, context: StepContext): Promise<object | undefined> {
   const verb = verbOf(step);
-  const isHolder = HOLDERS.includes(verb);
-  const filled = isHolder ? step : context.scope.fill(step);
-  const words = isHolder ? '' : `: ${shown(filled[verb])}`;
+  const hasNestedSteps = NESTING_VERBS.includes(verb);
+  const filled = hasNestedSteps ? step : context.scope.fill(step);
+  const words = hasNestedSteps ? '' : `: ${shown(filled[verb])}`;
   const title = step.title ?? `${verb}${words}`;
   context.onStep(title);
   context.transcript.add('step', title, { detail: { path: context.path.join('.') } });
   const work = () => perform(filled, context);
   // Virtual time may be skipped only while a step waits.
-  const isWaiting = isHolder || ['wait', 'expect', 'enrol'].includes(verb);
+  const isWaiting = hasNestedSteps || ['wait', 'expect', 'enrol'].includes(verb);
   const result = await (isWaiting ? work() : context.target.time.inRealTime(work));
   if (result !== undefined) {
     context.scope.set(verb, result);
@@ -82,12 +82,12 @@ export async function repeat({ times, steps }: NonNullable<Step['repeat']>, cont
 
 /** `parallel`: runs lists of steps at the same time. */
 export async function parallel(branches: readonly (readonly Step[])[], context: StepContext): Promise<undefined> {
-  const chances = branches.map(() => branched(context.random));
-  await allOf(
+  const randoms = branches.map(() => branchRandom(context.random));
+  await allSettled(
     branches.map((steps, index) =>
       runSteps(steps, {
         ...context,
-        random: chances[index] ?? context.random,
+        random: randoms[index] ?? context.random,
         path: [...context.path, 'parallel', index],
         scope: context.scope.inner({ branch: index + 1 }),
       }),
@@ -97,12 +97,12 @@ export async function parallel(branches: readonly (readonly Step[])[], context: 
 
 /** `for each box`: runs the steps for all boxes at the same time. */
 export async function forEachBox(steps: readonly Step[], context: StepContext): Promise<undefined> {
-  const chances = context.target.boxes.map(() => branched(context.random));
-  await allOf(
+  const randoms = context.target.boxes.map(() => branchRandom(context.random));
+  await allSettled(
     context.target.boxes.map(({ terminalCode, serialNumber }, box) =>
       runSteps(steps, {
         ...context,
-        random: chances[box] ?? context.random,
+        random: randoms[box] ?? context.random,
         box,
         isBoxNamed: true,
         path: [...context.path, 'for each box'],
@@ -113,12 +113,12 @@ export async function forEachBox(steps: readonly Step[], context: StepContext): 
 }
 
 /** Own random numbers for each branch, so that its choices do not depend on the speed of other branches. */
-function branched(random: Random): Random {
+function branchRandom(random: Random): Random {
   return seededRandom(Math.floor(random.fraction() * SEED_LIMIT));
 }
 
 /** Waits for all, also when one fails, so that nothing runs after the verdict. Then throws the first failure. */
-async function allOf(running: readonly Promise<void>[]): Promise<void> {
+async function allSettled(running: readonly Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(running)).find((it) => it.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
 }

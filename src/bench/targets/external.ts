@@ -36,7 +36,7 @@ export function externalTarget(options: ExternalOptions): TargetKind {
   return {
     name: 'at',
     capabilities: new Set(),
-    askCapabilities: () => abilitiesAt(options),
+    askCapabilities: () => capabilitiesAt(options),
     boxesMax: options.boxes.length,
     open: async () => ({
       name: 'at',
@@ -53,7 +53,7 @@ export function externalTarget(options: ExternalOptions): TargetKind {
 }
 
 /** The capabilities of the running parts. */
-async function abilitiesAt(options: ExternalOptions): Promise<Set<Capability>> {
+async function capabilitiesAt(options: ExternalOptions): Promise<Set<Capability>> {
   const [gateway, boxes] = await Promise.all([connectToGateway(options), boxesOf(options)]);
   const [ofGateway, ofBoxes, statuses] = await Promise.all([
     gateway.faults(),

@@ -37,7 +37,7 @@ export interface FleetEnvironment {
   /** Whether SUCCESS means that the QR is on the screen. */
   confirmsDisplayed: boolean;
   /** Callbacks that the partner received for a payment; undefined when another program is the partner. */
-  toldPartner: ((transactionId: string) => number) | undefined;
+  callbacksReceived: ((transactionId: string) => number) | undefined;
 }
 
 export interface EnvironmentDeps {
@@ -75,7 +75,7 @@ export async function managedEnvironment(
     gateway: new GatewayClient(gatewayAccess({ httpPort: Number(new URL(origin).port) })),
     setups: made.map((box) => setupIn(journals, parseAgentConfig({ ...HOLD, box, link, dataDir: '.' }, NAME))),
     confirmsDisplayed: true,
-    toldPartner: (transactionId) => told.get(transactionId) ?? 0,
+    callbacksReceived: (transactionId) => told.get(transactionId) ?? 0,
   };
 }
 
@@ -105,7 +105,7 @@ export async function externalEnvironment(
     throw new ConfigError(`--boxes ${boxes}: ${identities} has ${configs.length} with a secret and this account`);
   }
   const setups = configs.map((config) => setupIn(journals, config));
-  return { gateway, setups, confirmsDisplayed: false, toldPartner: undefined };
+  return { gateway, setups, confirmsDisplayed: false, callbacksReceived: undefined };
 }
 
 /** A box without other displays and sound. Its pages are on a free port and its journal is in this folder. */

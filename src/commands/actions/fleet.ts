@@ -79,8 +79,8 @@ export async function fleet(options: FleetOptions): Promise<void> {
   const telling = showProgress(process.stderr, { line, clock: systemClock, signal: done.signal });
   try {
     const deps = { clock: systemClock, random: systemRandom, log: run.log, closers };
-    const ground = await groundOf({ ...options, transport }, deps);
-    const figures = await measure(ground, options, run, closers);
+    const environment = await environmentOf({ ...options, transport }, deps);
+    const figures = await measure(environment, options, run, closers);
     done.abort();
     await telling;
     tell(figures, options, run);
@@ -91,7 +91,7 @@ export async function fleet(options: FleetOptions): Promise<void> {
   }
 }
 
-function groundOf(
+function environmentOf(
   options: Omit<FleetOptions, 'transport'> & { transport: BoxTransport },
   deps: Parameters<typeof managedEnvironment>[2],
 ): Promise<FleetEnvironment> {
@@ -114,14 +114,19 @@ function groundOf(
 }
 
 /** Starts the boxes, runs the load and judges, as far as it gets before the signal. */
-async function measure(ground: FleetEnvironment, options: FleetOptions, run: Run, closers: Closers): Promise<Figure[]> {
+async function measure(
+  environment: FleetEnvironment,
+  options: FleetOptions,
+  run: Run,
+  closers: Closers,
+): Promise<Figure[]> {
   const { tracker, measured, log, boxes, signal, seed } = run;
-  const { gateway, toldPartner, confirmsDisplayed } = ground;
+  const { gateway, callbacksReceived, confirmsDisplayed } = environment;
   const clock = systemClock;
   const beforeBytes = process.memoryUsage.rss();
   closers.add(async () => void (await Promise.all(boxes.map((box) => box.close()))));
   const beganMs = clock.monotonicMs();
-  await startFleetBoxes(ground.setups, boxes, { clock, random: systemRandom, log, tracker, signal });
+  await startFleetBoxes(environment.setups, boxes, { clock, random: systemRandom, log, tracker, signal });
   measured.allRegisteredMs = clock.monotonicMs() - beganMs;
   for (const { registeredMs } of boxes) measured.registeredMs.push(registeredMs);
   const withBoxesBytes = process.memoryUsage.rss();
@@ -140,7 +145,7 @@ async function measure(ground: FleetEnvironment, options: FleetOptions, run: Run
     tracker,
     measured,
     clock,
-    toldPartner,
+    callbacksReceived,
     settleTimeoutMs: SETTLE_TIMEOUT_MS,
     signal,
   };

@@ -12,7 +12,7 @@ import type { UpMessage } from '../../../src/protocol/messages.ts';
 import { down, fakeBroker, IDENTITY } from '../../support/fake-gateway.ts';
 import { eventually, freePort } from '../../support/net.ts';
 import { NO_SEAL } from '../../support/no-seal.ts';
-import { startProxy, type Way } from '../../support/proxy.ts';
+import { type Direction, startProxy } from '../../support/proxy.ts';
 
 const RUN = '3b241101-e2bb-4255-8caf-4136c566a962';
 /** A busy machine may fire timers and deliver bytes this late. */
@@ -237,7 +237,7 @@ describe('the MQTT transport', () => {
 
   it('TOP-4 finds a half-open connection within 1.5 keepalives, also while messages flow one way', async () => {
     const keepaliveSeconds = 5;
-    const cases: [string, readonly Way[]][] = [
+    const cases: [string, readonly Direction[]][] = [
       ['both ways', ['up', 'down']],
       ['from the broker', ['down']],
       ['to the broker', ['up']],

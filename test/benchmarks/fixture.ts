@@ -14,7 +14,7 @@ export const ENV = { ...process.env, PATH: `${join(ROOT, 'node_modules/.bin')}:$
 const READY_TIMEOUT_MS = 60_000;
 
 /** Processes and files of a benchmark; all are removed at its end. */
-export class Stand {
+export class Fixture {
   readonly #children: ChildProcess[] = [];
   readonly #folders: string[] = [];
 
@@ -105,15 +105,15 @@ export async function pairFiles(folder: string, display: object) {
 
 /** A gateway and an agent as two processes, as deployed. */
 export async function startPair(
-  stand: Stand,
+  fixture: Fixture,
   display: object = { driver: 'browser' },
   prepare?: (dataDir: string) => Promise<void>,
 ) {
-  const folder = await stand.folder();
+  const folder = await fixture.folder();
   const { gatewayFile, agentFile, origin, boxUrl, mqttPort } = await pairFiles(folder, display);
   await prepare?.(join(folder, 'gateway'));
-  await stand.paybox(folder, ['gateway', '--config', gatewayFile]);
-  const agent = await stand.paybox(folder, ['agent', '--config', agentFile]);
+  await fixture.paybox(folder, ['gateway', '--config', gatewayFile]);
+  const agent = await fixture.paybox(folder, ['agent', '--config', agentFile]);
   for (let tries = 0; (await statusOf(boxUrl)).state !== 'idle'; tries += 1) {
     if (tries > 2_000) throw new Error('the box did not become idle');
     await delay(10);
