@@ -29,7 +29,7 @@ describe('variables', () => {
     inner.set('n', 2);
     expect(inner.fill('${amount} ${n} ${push.qrCode}')).toBe('1 2 QR');
     expect(scope.fill('${amount}')).toBe(50_000);
-    expect(() => scope.fill('${n}')).toThrow('stands for nothing');
+    expect(() => scope.fill('${n}')).toThrow('is not defined here');
   });
 });
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ConfigError, PayboxError } from '../../lib/errors.ts';
 import { authorizationHeader, type HttpAnswer } from '../../lib/http-client.ts';
 import type { FaultOrder, StandingFault } from '../../protocol/faults.ts';
-import { endedFault, FAULTS, orderedFault, standingIn } from './faults.ts';
+import { activeFaultsIn, endedFault, FAULTS, orderedFault } from './faults.ts';
 import { jsonOf, request } from './http.ts';
 
 const boxStatus = z.looseObject({
@@ -85,7 +85,7 @@ export class BoxClient {
   /** Active faults; undefined for a box that takes no fault orders. */
   async faults(): Promise<StandingFault[] | undefined> {
     const url = `${this.url}/_mock/${FAULTS}`;
-    return standingIn(url, await this.#ask(url));
+    return activeFaultsIn(url, await this.#ask(url));
   }
 
   /** Throws PayboxError when the box refuses. The order is in the query string, because a box accepts no request bodies. */

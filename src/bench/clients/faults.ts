@@ -11,7 +11,7 @@ const SHOWN_CHARS_MAX = 300;
 const list = z.looseObject({ standing: z.array(standingFault) });
 
 /** Active faults; undefined where the endpoint does not exist. Throws PayboxError for an answer of another shape. */
-export function standingIn(url: string, answer: HttpAnswer): StandingFault[] | undefined {
+export function activeFaultsIn(url: string, answer: HttpAnswer): StandingFault[] | undefined {
   return answer.status === 404 ? undefined : list.parse(jsonOf(url, answer)).standing;
 }
 

@@ -3,7 +3,7 @@ import { PayboxError } from '../../lib/errors.ts';
 import { authorizationHeader, parseJson } from '../../lib/http-client.ts';
 import type { FaultOrder, StandingFault } from '../../protocol/faults.ts';
 import { statusResponse } from '../../protocol/http-api.ts';
-import { endedFault, FAULTS, orderedFault, standingIn } from './faults.ts';
+import { activeFaultsIn, endedFault, FAULTS, orderedFault } from './faults.ts';
 import { jsonOf, request } from './http.ts';
 import { PartnerClient } from './partner.ts';
 
@@ -92,7 +92,7 @@ export class GatewayClient {
   /** Active faults; undefined where none can be ordered. */
   async faults(): Promise<StandingFault[] | undefined> {
     const url = this.#url(FAULTS);
-    return standingIn(url, await request(url, { headers: this.#headers() }));
+    return activeFaultsIn(url, await request(url, { headers: this.#headers() }));
   }
 
   /** Throws PayboxError when the gateway refuses. */

@@ -40,7 +40,7 @@ async function injectFault(
   const isOfBox = faultKind(inject).place === 'box';
   const box = isOfBox || context.isBoxNamed === true ? boxOf(context).terminalCode : undefined;
   const at = isOfBox ? boxOf(context) : target.gateway;
-  const standing = await at.orderFault({
+  const active = await at.orderFault({
     fault: inject,
     seed: Math.floor(random.fraction() * SEED_LIMIT),
     ...(box === undefined || isOfBox ? {} : { box }),
@@ -50,9 +50,9 @@ async function injectFault(
     ...(content === undefined ? {} : { content: String(content) }),
   });
   state.injectedFaults ??= [];
-  state.injectedFaults.push({ ...standing, at, path: context.path });
-  transcript.add('call', `fault ${inject}${isOfBox ? ` at ${box}` : ''}`, { detail: standing });
-  return standing;
+  state.injectedFaults.push({ ...active, at, path: context.path });
+  transcript.add('call', `fault ${inject}${isOfBox ? ` at ${box}` : ''}`, { detail: active });
+  return active;
 }
 
 /** Marks faults that end because the power there is turned off, whether or not they have happened. */
@@ -60,8 +60,8 @@ async function markEnded(at: GatewayClient | BoxClient, { state }: StepContext):
   const isThere = state.injectedFaults?.some((it) => it.at === at);
   if (isThere !== true) return;
   // A part that is off already has no active faults.
-  const standing = await at.faults().catch(() => undefined);
-  const ids = new Set(standing?.map(({ id }) => id));
+  const active = await at.faults().catch(() => undefined);
+  const ids = new Set(active?.map(({ id }) => id));
   state.injectedFaults = (state.injectedFaults ?? []).map((it) =>
     it.at === at && ids.has(it.id) ? { ...it, endedByPowerOff: true } : it,
   );
@@ -96,8 +96,8 @@ export async function endInjected({ target, state, transcript }: StepContext): P
   for (const [at, injected] of Map.groupBy(state.injectedFaults ?? [], (it) => it.at)) {
     const own = new Set(injected.map(({ id }) => id));
     try {
-      const standing = (await at.faults()) ?? [];
-      for (const { id } of standing) if (own.has(id)) await at.endFault(id);
+      const active = (await at.faults()) ?? [];
+      for (const { id } of active) if (own.has(id)) await at.endFault(id);
     } catch (error) {
       const names = [...new Set(injected.map((it) => it.fault))].join(', ');
       transcript.add('problem', `these faults may still be active: ${names}: ${reasonOf(error)}`);
@@ -128,8 +128,8 @@ async function timesHappened({
   endedByPowerOff: isCutOff,
 }: InjectedFault): Promise<number | undefined> {
   if (isCutOff) return undefined;
-  const standing = (await at.faults())?.find((it) => it.id === id);
-  if (standing !== undefined) return standing.happened;
+  const active = (await at.faults())?.find((it) => it.id === id);
+  if (active !== undefined) return active.happened;
   const { timing, seconds: usual } = faultKind(fault);
   const isForATime = timing !== 'late' && (seconds !== undefined || (times === undefined && usual !== undefined));
   return isForATime ? undefined : (times ?? 1);
