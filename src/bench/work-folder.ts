@@ -12,7 +12,7 @@ const REMOVED_MAX = 100;
 
 /**
  * Makes a folder `paybox-NAME-…` for working files; the caller removes it. First removes folders of this user whose bench was
- * killed, in memory and in the temporary folder, before `root` is asked for a place. Without /proc owners are unknown and nothing
+ * killed, in memory and in the temporary folder, before `root` is asked for a place. Without /proc no owner is known and nothing
  * is removed.
  */
 export async function makeWorkFolder(name: string, root: () => string | Promise<string> = tmpdir): Promise<string> {

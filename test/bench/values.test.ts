@@ -18,7 +18,7 @@ describe('variables', () => {
   });
 
   it.each(['${nothing}', '${push.qr}', '${push.qrCode.length.x}', '${push.constructor}', '${}'])(
-    '%s stands for nothing, and the known ones are named',
+    '%s is not defined, and the known ones are named',
     (text) => {
       expect(() => scope.fill(text)).toThrow(`${text} is not defined here; known variables: amount, none, push`);
     },
