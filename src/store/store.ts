@@ -3,7 +3,7 @@ import { type Dialect, Kysely, Migrator, sql } from 'kysely';
 import { ConfigError, type PayboxError, reasonOf } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import { noBackup, SnapshotMaker } from './engines/snapshot.ts';
-import { sqliteFile, sqliteProblem } from './engines/sqlite.ts';
+import { damaged, sqliteFile, sqliteProblem } from './engines/sqlite.ts';
 import type { StoreLocation } from './integrity/high-water-mark.ts';
 import { type Pruned, prune, type RetentionLimits } from './prune.ts';
 import { CallbackStore } from './repositories/callbacks.ts';
@@ -11,6 +11,7 @@ import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from './reposi
 import { OrderStore } from './repositories/orders.ts';
 import { PaymentStore } from './repositories/payments.ts';
 import { QrCodeStore } from './repositories/qr-codes.ts';
+import { schemaDifference } from './schema/difference.ts';
 import { MIGRATIONS } from './schema/migrations.ts';
 import type { Tables } from './schema/tables.ts';
 import { checkAtStart } from './startup/check.ts';
@@ -150,6 +151,12 @@ async function openSqlite(dataDir: string, log: Logger): Promise<OpenDatabase> {
     refuseStoppedRestore(dataDir);
     const { dialect, assertInPlace, copyTo } = sqliteFile(path, log);
     const db = await migrated(dialect, writeProbe);
+    // No checksum covers the schema: a column whose name is damaged would hide the rows of its table.
+    const difference = await schemaDifference(db);
+    if (difference !== undefined) {
+      await db.destroy();
+      throw damaged(path, difference);
+    }
     const maker = new SnapshotMaker(path, copyTo);
     return { db, assertInPlace, problem, backup: () => maker.make(), superseded: undefined };
   } catch (error) {

@@ -1,5 +1,6 @@
 import { cp, mkdir, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { CompiledQuery, Kysely, sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ConfigError } from '../../src/lib/errors.ts';
@@ -133,6 +134,26 @@ describe('a gateway whose store is damaged while it is off', () => {
       expect.soft(counts.silent, name).toEqual([]);
     }
     expect(await startAfter(killed, () => rm(join(copy, WAL)))).toBe('named');
+  });
+
+  it('STO-3 is refused by name when one letter of a column in its schema is another, or it has a trigger of others', async () => {
+    const dataDir = await temporaryFolder();
+    const file = join(dataDir, STORE);
+    const start = () => openStore({ dataDir }, keptLog().log);
+    await (await start()).close();
+    const change = (statements: string) => {
+      const db = new DatabaseSync(file, { defensive: false });
+      db.exec(statements);
+      db.close();
+    };
+    const rename = (from: string, to: string) =>
+      change(`pragma writable_schema = on;
+        update sqlite_schema set sql = replace(sql, '"${from}"', '"${to}"') where name = 'callbacks'`);
+    rename('next_at_ms', 'Next_at_ms');
+    await expect(start()).rejects.toThrow(/^dataDir: the store .* is damaged: it has another table "callbacks"$/);
+    rename('Next_at_ms', 'next_at_ms');
+    change('create trigger theft after insert on payments begin update payments set amount = 1; end');
+    await expect(start()).rejects.toThrow('it has a trigger "theft"');
   });
 
   it('refuses its start by name when the newest payments are gone, and goes on without them once the loss is accepted', {

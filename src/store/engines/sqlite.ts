@@ -262,7 +262,8 @@ function explained(error: unknown, path: string): unknown {
   return isDamaged ? damaged(path, reasonOf(error)) : error;
 }
 
-function damaged(path: string, reason: string): ConfigError {
+/** The refusal of a start whose store file is damaged. */
+export function damaged(path: string, reason: string): ConfigError {
   return new ConfigError(
     `dataDir: the store ${path} is damaged: ${reason.slice(0, REASON_CHARS_MAX)}`,
     `restore a copy, or move it away, and ${walOf(path)} with it, to begin with a new store; nothing is deleted`,
