@@ -44,7 +44,7 @@ function outliveReaders(): void {
   process.stdout.once('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') return;
     process.stderr.write(`paybox: standard output cannot be written: ${reasonOf(error)}\n`);
-    // What could not be told must not pass for done.
+    // A lost result must not look like success.
     process.once('exit', () => {
       process.exitCode ||= EXIT.no;
     });

@@ -28,7 +28,7 @@ export interface CheckRun<Subject> {
 export interface Check<Subject, Need extends string = string> {
   /** A clause of PROTOCOL.md, as `TOK-4`. */
   readonly clause: string;
-  /** What is true when the check passes. Clause and title together are unique. */
+  /** True when the check passes. Clause and title together are unique. */
   readonly title: string;
   readonly level: Level;
   /** If one of these is not met, the check is skipped with the reason. */

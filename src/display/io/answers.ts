@@ -67,7 +67,7 @@ export class Dialogue {
       // Adapters may say that bytes have left while they are still on the wire.
       const onTheWireMs = wireMs(command.length, this.#deps.baudRate);
       const made = await withDeadline(this.#deps.clock, timeoutMs + onTheWireMs, answered.promise);
-      // Whatever is half there would swallow the answer to the next question.
+      // An incomplete answer would swallow the answer to the next question.
       if (made === undefined) this.forgetUnread();
       return made;
     } finally {
