@@ -5,7 +5,7 @@ import { serialOptions } from './serial-screen.ts';
 
 const COLUMNS = 20;
 const ROWS = 2;
-/** ESC Q A and ESC Q B … CR write the upper and the lower line. */
+/** Selectors of the upper and the lower line, in ESC Q A and ESC Q B … CR. */
 const LINES = [0x41, 0x42];
 const ESC = 0x1b;
 const CLEAR = 0x0c;
@@ -16,7 +16,7 @@ const options = z.strictObject({
   brightness: z.int().min(1).max(4).default(4).describe('1 (dim) to 4 (bright)'),
 });
 
-/** A customer display of two lines that speaks CD5220, as most poles beside a till do. It cannot show a QR. */
+/** A customer display of two lines that speaks CD5220, as most poles at a till do. It cannot show a QR. */
 export const cd5220: DisplayDriver<z.infer<typeof options>> = {
   name: 'cd5220',
   summary: 'a customer pole of 2 x 20 characters that speaks CD5220; no QR',
@@ -29,9 +29,10 @@ export const cd5220: DisplayDriver<z.infer<typeof options>> = {
         columns: COLUMNS,
         rows: ROWS,
         instead: {},
-        // An earlier program may have left half a line, which CR ends, and after ESC Q nothing but CLR is understood.
+        // CR ends half a line that an earlier program may have sent. After ESC Q nothing but CLR is understood.
         setup: Uint8Array.of(CR, CLEAR, ESC, 0x40, ESC, 0x2a, brightness),
-        // After ESC Q nothing but a line or CLR is understood, so that a pole that was without power has its own brightness.
+        // Empty: after ESC Q only a line or CLR is understood. So a pole that has lost its power has its default
+        // brightness.
         again: Uint8Array.of(),
         update: (before, after) =>
           Buffer.concat(

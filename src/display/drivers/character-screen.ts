@@ -2,30 +2,35 @@ import type { CharacterSurface, Display, DisplayIo, Frame, SerialSettings } from
 import { displayFault } from '../fault.ts';
 import { SerialScreen } from './serial-screen.ts';
 
-/** ASCII that the usual character ROM (A00) of HD44780 displays draws as something else: `\` as the sign of the yen, `~` as an arrow. */
+/**
+ * ASCII characters that the usual ROM (A00) of HD44780 displays draws as others: `\` as the yen sign, `~` as an arrow.
+ */
 export const HD44780_INSTEAD: Readonly<Record<string, string>> = { '\\': '/', '~': '.' };
 
-/** Writing a page over itself is not seen, and takes a tenth of a second on the slowest of these wires at most. */
+/** Interval of writing the page again. That is invisible, and takes at most a tenth of a second on the slowest line. */
 const REPEAT_EVERY_MS = 10_000;
 
-/** How a make of character display is told what to show. Pages are rows of exactly `columns` printable ASCII characters. */
+/** Commands of a make of character display. Pages are rows of exactly `columns` printable ASCII characters. */
 export interface CharacterDialect {
   columns: number;
   rows: number;
-  /** Characters that this device draws as something else, and what is shown instead of them. */
+  /** Replacements for characters that this device draws as others. */
   instead: Readonly<Record<string, string>>;
-  /** Makes the device ready and its page blank, whatever it did before. */
+  /** Makes the device ready, with a blank page, whatever it did before. */
   setup: Uint8Array;
-  /** The part of `setup` that a device forgets without power. It may be sent amid a page, which is written again after it. */
+  /**
+   * The part of `setup` that a device forgets without power. It may be sent in the middle of a page, which is then
+   * written again.
+   */
   again: Uint8Array;
-  /** The bytes that turn the page `before` into `after`; whole rows where nothing is known of them. */
+  /** Bytes that change the page `before` into `after`; whole rows if `before` is not known. */
   update(before: readonly string[], after: readonly string[]): Uint8Array;
 }
 
 /**
- * Opens a character display; only what changed since the last page is sent. It answers nothing: the whole page is written
- * again now and then, which brings it back to a display that was without power, and one that stays without looks well.
- * Throws as `DisplayIo.openSerial` does.
+ * Opens a character display. Only changes are sent. The device answers nothing, so the whole page is sent at intervals:
+ * this restores a display that was without power, but a display that stays off is not noticed. Throws as
+ * `DisplayIo.openSerial` does.
  */
 export async function openCharacters(
   settings: SerialSettings,
@@ -57,7 +62,7 @@ export async function openCharacters(
   };
 }
 
-/** The rows of a frame in the characters of the device; what it does not have becomes `?`. */
+/** Rows of a frame in the device's characters; missing ones become `?`. */
 function pageOf(frame: Frame, { columns, rows, instead }: CharacterDialect): string[] {
   if (frame.kind !== 'characters' || frame.columns !== columns || frame.rows > rows) {
     throw displayFault(`a frame was laid out for another screen than this one of ${columns} x ${rows} characters`, '');
@@ -71,14 +76,16 @@ function pageOf(frame: Frame, { columns, rows, instead }: CharacterDialect): str
   );
 }
 
-/** Characters to write one after another from a place on the page, counted from 0. */
+/** Adjacent characters to write, from a place on the page; row and column count from 0. */
 export interface Run {
   row: number;
   column: number;
   text: string;
 }
 
-/** The differences between two pages, row by row. Runs with up to `gapMax` equal characters between them are written as one. */
+/**
+ * Differences between two pages, row by row. Two runs with at most `gapMax` equal characters between them are joined.
+ */
 export function changedRuns(before: readonly string[], after: readonly string[], gapMax: number): Run[] {
   return after.flatMap((text, row) => {
     const old = before[row] ?? '';

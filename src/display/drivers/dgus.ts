@@ -1,42 +1,44 @@
 import type { Cut } from '../io/answers.ts';
 
-/** Frames of DWIN DGUS II: `5A A5`, the length of what follows, a command, its data, and a CRC where it is turned on. */
+/** Frames of DWIN DGUS II: `5A A5`, the length of the rest, a command, its data, and a CRC if that is enabled. */
 const HEAD = [0x5a, 0xa5];
 const WRITE = 0x82;
 const READ = 0x83;
 const PAGE_REGISTER = 0x0084;
-/** The word that holds the page on the screen (PIC_Now). */
+/** The word with the current page (PIC_Now). */
 export const PAGE_SHOWN = 0x0014;
-/** Data bytes of one write: the length byte also counts the command and the address, and the CRC. */
+/** Data bytes of a write: the length byte also counts command, address and CRC. */
 const DATA_BYTES_MAX = 249;
-/** After its head: what the length byte can say. */
+/** Largest value of the length byte. */
 export const FRAME_BYTES_MAX = 255;
 const CRC_BYTES = 2;
 export const BYTES_A_WORD = 2;
-/** Bytes of a frame, so that the next one begins at a whole word; 249 is the limit of a write, 250 that of a read. */
+/**
+ * Data bytes per frame, so that the next frame begins at a whole word. The limit is 249 for a write, 250 for a read.
+ */
 const CHUNK_BYTES_MAX = 248;
 const LENGTH_AT = 2;
 const COMMAND_AT = 3;
 
 export type Answer = { kind: 'done' } | { kind: 'read'; vp: number; bytes: number[] };
 
-/** Writes whole words from address `vp` on; at most 249 bytes. Throws a RangeError for more, or for half a word. */
+/** Writes whole words from address `vp`, at most 249 bytes. Throws a RangeError for more, or for half a word. */
 export function writeFrame(vp: number, data: Uint8Array): Uint8Array {
   if (data.length > DATA_BYTES_MAX || data.length % 2 === 1) throw new RangeError(`a write of ${data.length} bytes`);
   return frameOf(WRITE, [vp >> 8, vp & 0xff, ...data]);
 }
 
-/** Asks for `words` words from address `vp` on; a panel answers at most 125. */
+/** Asks for `words` words from address `vp`; a panel answers with at most 125. */
 export function readFrame(vp: number, words: number): Uint8Array {
   return frameOf(READ, [vp >> 8, vp & 0xff, words]);
 }
 
-/** Shows page `page`. */
+/** Switches to page `page`. */
 export function switchPage(page: number): Uint8Array {
   return writeFrame(PAGE_REGISTER, Uint8Array.of(0x5a, 0x01, page >> 8, page & 0xff));
 }
 
-/** The parts in which bytes are written to, or read from, the memory from `vp` on. */
+/** Splits bytes into frames, for writing or reading the memory from `vp`. */
 export function chunksOf(vp: number, bytes: Uint8Array): { at: number; chunk: Uint8Array }[] {
   return Array.from({ length: Math.ceil(bytes.length / CHUNK_BYTES_MAX) }, (_, index) => {
     const start = index * CHUNK_BYTES_MAX;
@@ -48,14 +50,14 @@ function frameOf(command: number, data: readonly number[]): Uint8Array {
   return Uint8Array.from([...HEAD, data.length + 1, command, ...data]);
 }
 
-/** The same frame with a CRC at its end, which the length counts. */
+/** The frame with a CRC at its end; the length includes it. */
 export function crcOf(frame: Uint8Array): Uint8Array {
   const body = frame.slice(COMMAND_AT);
   const crc = modbusCrc(body);
   return Uint8Array.from([...HEAD, body.length + CRC_BYTES, ...body, crc & 0xff, crc >> 8]);
 }
 
-/** The answer of a panel; undefined when it is none or its CRC is wrong. */
+/** Parses the answer of a panel; undefined if it is none or its CRC is wrong. */
 export function parseAnswer(frame: Uint8Array, withCrc: boolean): Answer | undefined {
   const body = frame.slice(COMMAND_AT, withCrc ? -CRC_BYTES : undefined);
   if (withCrc && !crcOf(Uint8Array.from([...HEAD, 0, ...body])).every((byte, at) => byte === frame[at]))
@@ -66,7 +68,7 @@ export function parseAnswer(frame: Uint8Array, withCrc: boolean): Answer | undef
   return { kind: 'read', vp: (high << 8) | low, bytes: data };
 }
 
-/** Cuts frames off a stream of bytes; whatever stands before a head is dropped with it. */
+/** Cuts frames from a stream of bytes. Bytes before a head are dropped. */
 export const cutDgus: Cut = (bytes) => {
   const start = bytes.findIndex((byte, at) => byte === HEAD[0] && bytes[at + 1] === HEAD[1]);
   const length = bytes[start + LENGTH_AT];
@@ -75,7 +77,7 @@ export const cutDgus: Cut = (bytes) => {
   return end > bytes.length ? undefined : { answer: bytes.slice(start, end), length: end };
 };
 
-/** CRC-16 of Modbus: polynomial A001 reflected, from FFFF. */
+/** CRC-16 of Modbus: polynomial A001 reflected, initial value FFFF. */
 export function modbusCrc(bytes: Uint8Array): number {
   let crc = 0xffff;
   for (const byte of bytes) {

@@ -8,7 +8,7 @@ import { PanelDisplay, REPEAT_QR_EVERY_MS, serialPath, shortened } from './panel
 
 const BETWEEN_FIELDS = '**';
 const QR_SCREEN = 'DisplayQRCodeScreen';
-/** The box has one line for each text; its manual names no limit. */
+/** The box has one line for each text. Its manual gives no limit. */
 const FIELD_CHARS_MAX = 60;
 
 const options = z.strictObject({
@@ -27,10 +27,10 @@ const options = z.strictObject({
 });
 
 /**
- * Bonrix DQR payment QR boxes: one line of ASCII for each screen. They answer nothing: a frame counts as shown once its
- * bytes have left, a box without power behind a USB adapter looks well, and a payload that noise on the wire garbled
- * cannot be noticed. A QR is therefore sent again while it is shown, which brings it back to a box that has restarted:
- * about 190 bytes, and a white screen for some tenths of a second. Other screens ask for no money and are sent once.
+ * Bonrix DQR payment QR boxes: one line of ASCII per screen. They answer nothing: a frame counts as shown when its
+ * bytes were sent, and a box without power behind a USB adapter, or a payload that noise has changed, is not noticed.
+ * So a QR is sent again at intervals, which restores it on a box that has restarted: about 190 bytes, and a white
+ * screen for some tenths of a second. Other screens are sent once.
  */
 export const dqr: DisplayDriver<z.infer<typeof options>> = {
   name: 'dqr',
@@ -47,7 +47,7 @@ export const dqr: DisplayDriver<z.infer<typeof options>> = {
       await line.write(bytes, writeTimeoutMs(bytes.length, baudRate));
     };
     const show = async (frame: PanelFrame, scene: Scene) => {
-      // A result keeps the time at which it was first shown.
+      // A result keeps the time at which it was shown first.
       const wanted = lineOf(frame, scene, id, '');
       if (wanted === shown) return;
       qrMayShow ||= wanted.startsWith(QR_SCREEN);
@@ -66,7 +66,7 @@ export const dqr: DisplayDriver<z.infer<typeof options>> = {
   },
 };
 
-/** The line of a frame. Its screens have no place for the time left, so that a countdown sends nothing. */
+/** The line of a frame. No screen has a place for the time left, so a countdown sends nothing. */
 function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined, time: string): string {
   const { title, amount, content, account, qrCode } = frame;
   const name = id ?? fieldOf(account || title);
@@ -75,7 +75,7 @@ function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined, time: s
     case 'too-dense':
       return welcome(fieldOf(order));
     case 'payment':
-      // A payload that cannot be shown is replaced by words, as on every screen.
+      // A payload that cannot be shown is replaced by words, as on all displays.
       if (qrCode === null) return welcome(fieldOf(order));
       return [QR_SCREEN, payloadField(qrCode), String(scene.amount), name].join(BETWEEN_FIELDS);
     case 'paid':
@@ -92,7 +92,7 @@ function lineOf(frame: PanelFrame, scene: Scene, id: string | undefined, time: s
     case 'setup':
       return lineWith('DisplayFailQRCodeScreen', '', `${title} ${content}`, time);
     case 'blank':
-      // The box has no empty screen; its welcome says least.
+      // The box has no empty screen. Its welcome shows the least.
       return welcome(id ?? '-');
     default:
       return welcome(scene.kind === 'idle' ? name : fieldOf(title));
@@ -103,16 +103,13 @@ function welcome(field: string): string {
   return ['WelcomeScreen', field].join(BETWEEN_FIELDS);
 }
 
-/**
- * A result: its transaction, order and date. The box has no field for the amount, which therefore stands before the order.
- */
+/** A result: transaction, order and date. There is no field for the amount, so it is written before the order. */
 function lineWith(screen: string, ...fields: [string, string, string]): string {
   return [screen, ...fields.map(fieldOf)].join(BETWEEN_FIELDS);
 }
 
 /**
- * A text as a field: printable ASCII, not long, and without anything that could pass for the end of the field. Never
- * empty: the box would count wrong.
+ * A text as a field: short printable ASCII without field separators. Never empty: the box would count fields wrongly.
  */
 function fieldOf(text: string): string {
   const plain = text
@@ -122,7 +119,7 @@ function fieldOf(text: string): string {
   return shortened(plain, (value) => value.length <= FIELD_CHARS_MAX, '~') || '-';
 }
 
-/** A payload is sent as it is or not at all. */
+/** A payload is sent unchanged or not at all. */
 function payloadField(payload: string): string {
   if (/^[ -~]*$/.test(payload) && !payload.includes(BETWEEN_FIELDS) && !/^\*|\*$/.test(payload)) return payload;
   throw displayFault(

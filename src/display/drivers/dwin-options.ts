@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { BYTES_A_WORD } from './dgus.ts';
 import { eachScreen, serialPath } from './panel.ts';
 
-/** The user's part of the variable memory (DGUS II): below are the system's registers. */
+/** User memory of DGUS II; below are the system's registers. */
 const VP_MIN = 0x1000;
 const VP_MAX = 0xffff;
-/** The QR control draws one of two versions, 7 and 14, whichever holds the bytes; a module has Unit_Pixels in both. */
+/** The QR control draws version 7 or 14, depending on the number of bytes, with Unit_Pixels per module. */
 export const QR_MODULES = { small: 45, large: 73 };
 const QR_SMALL_BYTES_MAX = 154;
 
@@ -16,7 +16,7 @@ export const dwinOptions = z
   .strictObject({
     path: serialPath,
     baudRate: z.int().min(3_225).max(3_225_600).default(115_200).describe('the rate of the panel, from its CFG file'),
-    // As panels come: one that is asked in the other way answers nothing at all.
+    // Defaults of new panels. With the wrong setting a panel answers nothing.
     crc: z.boolean().default(false).describe('whether the CFG file turns the CRC of frames on, which is best'),
     encoding: z.enum(['unicode', 'ascii']).default('unicode').describe('Encode_Mode 5 of the text controls, or 0'),
     pages: eachScreen(z.int().min(0).max(VP_MAX).default(0)).prefault({}).describe('the page of each screen'),
@@ -56,7 +56,7 @@ export const dwinOptions = z
   });
 export type DwinOptions = z.infer<typeof dwinOptions>;
 
-/** Modules on a side of the QR that the panel draws of so many bytes. */
+/** Modules per side of the QR that the panel draws of this many bytes. */
 export function modulesFor(bytes: number): number {
   return bytes <= QR_SMALL_BYTES_MAX ? QR_MODULES.small : QR_MODULES.large;
 }
@@ -81,7 +81,7 @@ function placesOf({
   return places;
 }
 
-/** Two places that share memory, or one that runs over its end. */
+/** Finds two places that overlap in memory, or one that ends beyond it. */
 function overlapOf(places: readonly Place[]): { path: Place['path']; message: string } | undefined {
   const sorted = places.toSorted((a, b) => a.from - b.from);
   for (const [index, { path, from, words }] of sorted.entries()) {

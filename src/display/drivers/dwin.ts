@@ -19,24 +19,24 @@ import { type DwinOptions, dwinOptions, modulesFor, QR_MODULES } from './dwin-op
 import { ASK_EVERY_MS, DRAW_TIMEOUT_MS, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';
 
 const ANSWER_TIMEOUT_MS = 1_000;
-/** A panel that has just got power needs a moment until it listens. */
+/** After power-on a panel needs a moment until it answers. */
 const GREETINGS_MAX = 3;
-/** A write that is not acknowledged, or not in the memory as written, is tried at most this often. */
+/** Tries of a write that is not acknowledged, or not in the memory as written. */
 const WRITES_MAX = 3;
-/** A value that differs, or does not come, is read at most this often: only the answer may be garbled. */
+/** Reads of a value that differs or does not come: the answer may be garbled. */
 const READS_MAX = 2;
-/** A page that has to be loaded is shown a moment after the answer to the switch. */
+/** A page that must be loaded is shown some time after the answer to the switch. */
 const PAGE_READS_MAX = 10;
 const PAGE_READ_EVERY_MS = 50;
-/** Ends a text and a QR string. */
+/** End of a text and of a QR string. */
 const TEXT_END = 0xff;
-/** The value in `markerVp` while the panel has not lost its memory. */
+/** Value in `markerVp` while the panel has kept its memory. */
 const MARKER = 0x5042;
 
 /**
- * DWIN DGUS II panels: variables in the panel's memory. A panel without CRC acknowledges a write that it got garbled, so
- * that what matters is read back: a frame counts as shown once the panel says that its QR, its amount and its page are
- * what they should be. It says nothing of a loss of power, which its marker tells when it is asked for.
+ * DWIN DGUS II panels: variables in the panel's memory. A panel without CRC acknowledges even a garbled write, so
+ * important values are read back: a frame counts as shown when QR, amount and page in the panel are right. The panel
+ * does not report a loss of power; reading the marker shows it.
  */
 export const dwin: DisplayDriver<DwinOptions> = {
   name: 'dwin',
@@ -64,11 +64,11 @@ class Dwin {
   readonly #dialogue: Dialogue;
   readonly #shown = new Map<PanelText, string>();
   #page: number | undefined;
-  /** Undefined: nobody knows. */
+  /** Undefined if not known. */
   #qrShown: string | null | undefined;
-  /** Frames written since it was opened. */
+  /** Number of frames written since it was opened. */
   #writes = 0;
-  /** The values that the last check found to differ from what was written. */
+  /** Values that differed at the last check. */
   #wrong: string | undefined;
   #untilMs = 0;
   #touched = false;
@@ -83,7 +83,7 @@ class Dwin {
     this.display = new PanelDisplay(line, path, io, {
       surface,
       show,
-      // Where the marker stands, and what is shown is what is wanted, no more than the marker is read.
+      // With an intact marker and an unchanged frame, only the marker is read.
       refresh: { everyMs: ASK_EVERY_MS, run: show },
       goodbye: () => this.#emptyQr(),
     });
@@ -98,7 +98,7 @@ class Dwin {
       signal.throwIfAborted();
       this.#untilMs = this.#io.clock.monotonicMs() + DRAW_TIMEOUT_MS;
       if ((await this.#readWord(this.#options.markerVp)) !== undefined) return;
-      // Completes whatever frame is half there; elsewhere a panel waits for the head of one.
+      // Completes half a frame of an earlier program. Otherwise the panel ignores it: it waits for a head.
       await this.#dialogue.send(new Uint8Array(FRAME_BYTES_MAX));
     }
     throw displayFault(
@@ -120,7 +120,7 @@ class Dwin {
       const before = this.#writes;
       await this.#bringTo(frame);
       if (this.#writes === before) return;
-      // Last, because a write whose address was garbled may have gone anywhere.
+      // Last, because a write with a garbled address may have changed any variable.
       await this.#check(frame);
       if (this.#wrong === undefined) return;
     }
@@ -130,12 +130,12 @@ class Dwin {
   async #bringTo(frame: PanelFrame): Promise<void> {
     const { pages, qr } = this.#options;
     const changesQr = qr !== null && frame.qrCode !== this.#qrShown;
-    // A QR never stands beside the texts of another payment.
+    // A QR must never be visible beside the texts of another payment.
     if (changesQr) await this.#clearQr(qr.vp);
     for (const name of PANEL_TEXTS) await this.#setText(name, frame[name]);
     if (changesQr && frame.qrCode !== null) {
       const bytes = this.#encoded(frame.qrCode, 'ascii');
-      // Half of it may be there when this fails.
+      // If this fails, half of the QR may be written.
       this.#qrShown = undefined;
       await this.#writeText(qr.vp, bytes);
       this.#qrShown = frame.qrCode;
@@ -147,7 +147,7 @@ class Dwin {
     if (await this.#showsPage(page)) this.#page = page;
   }
 
-  /** Reads back what nobody may be misled by, and names in `#wrong` what has to be written again. */
+  /** Reads back the values that could mislead a person. `#wrong` names those to write again. */
   async #check({ qrCode }: PanelFrame): Promise<void> {
     const { qr, texts, encoding } = this.#options;
     this.#wrong = this.#page === undefined ? 'its page' : undefined;
@@ -186,7 +186,7 @@ class Dwin {
     );
   }
 
-  /** A panel that was without power has forgotten everything. */
+  /** A panel that was without power has lost all values. */
   async #beginAnew(): Promise<void> {
     this.#shown.clear();
     this.#page = undefined;
@@ -206,7 +206,7 @@ class Dwin {
     this.#shown.set(name, value);
   }
 
-  /** Writes a text and its end; a long one from its tail, so that no half of it is ever shown before it is whole. */
+  /** Writes a text and its end. A long text is written from its tail, so that its first half is never visible alone. */
   async #writeText(vp: number, bytes: Uint8Array): Promise<void> {
     for (const { at, chunk } of chunksOf(vp, ended(bytes)).toReversed()) {
       await this.#write(writeFrame(at, chunk), `${chunk.length} bytes for VP 0x${at.toString(16)}`);
@@ -220,7 +220,7 @@ class Dwin {
     throw displayFault('a text has characters that the panel cannot take', 'set encoding: unicode');
   }
 
-  /** A panel with CRC says nothing to a write that came garbled. */
+  /** A panel with CRC does not answer a garbled write. */
   async #write(frame: Uint8Array, what: string): Promise<void> {
     for (let left = WRITES_MAX; left > 0; left -= 1) {
       this.#writes += 1;
@@ -232,7 +232,7 @@ class Dwin {
     );
   }
 
-  /** Whether the panel answers that its memory from `vp` on holds these bytes. */
+  /** Whether the panel's memory from `vp` contains these bytes. */
   async #holds(vp: number, bytes: Uint8Array): Promise<boolean> {
     for (const { at, chunk } of chunksOf(vp, bytes)) {
       let same = false;
@@ -253,7 +253,7 @@ class Dwin {
     return false;
   }
 
-  /** Undefined when the panel does not answer. */
+  /** Undefined if the panel does not answer. */
   async #readWord(vp: number): Promise<number | undefined> {
     const [high, low] = (await this.#read(vp, BYTES_A_WORD)) ?? [];
     return high === undefined || low === undefined ? undefined : (high << 8) | low;
@@ -278,7 +278,7 @@ class Dwin {
     );
   }
 
-  /** Touch controls upload their keys; a person who wires buttons wonders, so that it is told once. */
+  /** Touch controls send their keys. Logged once, as a hint for whoever configures them. */
   #logOnce(): void {
     if (this.#touched) return;
     this.#touched = true;
@@ -286,7 +286,7 @@ class Dwin {
   }
 }
 
-/** Memory is written in whole words: an odd text gets its end one byte early. */
+/** Memory is written in whole words: a text of odd length gets one more end byte. */
 function padded(bytes: Uint8Array): Uint8Array {
   return bytes.length % BYTES_A_WORD === 0 ? bytes : Uint8Array.from([...bytes, TEXT_END]);
 }

@@ -6,7 +6,7 @@ import { type EccLevel, fitQr, QUIET_MODULES_MIN } from '../qr.ts';
 const ESC = 0x1b;
 const GS = 0x1d;
 const LF = 0x0a;
-/** Font A has 12 dots a character; twice that in double size. */
+/** Dots per character of font A; twice as many in double size. */
 const CHAR_DOTS = 12;
 const TEXT_LINES_MAX = 4;
 const FEED_LINES = 4;
@@ -15,24 +15,24 @@ const INITIALISE = [ESC, 0x40];
 const CENTRED = [ESC, 0x61, 1];
 const DOUBLE = [GS, 0x21, 0x11];
 const NORMAL = [GS, 0x21, 0];
-/** Feeds to the knife and cuts, leaving a corner so that the slip does not fall. */
+/** Feeds to the knife and cuts, except a corner, so that the slip does not fall. */
 const CUT = [GS, 0x56, 66, 0];
 const FEED = [ESC, 0x64, FEED_LINES];
 const CLEAR_SCREEN = [0x0c];
 const ECC_CODES: Readonly<Record<EccLevel, number>> = { L: 0x30, M: 0x31, Q: 0x32, H: 0x33 };
 const STRONGEST_FIRST: readonly EccLevel[] = ['H', 'Q', 'M', 'L'];
 
-/** The paper or screen. */
+/** Properties of the paper or screen. */
 export interface Medium {
-  /** Dots across. */
+  /** Width in dots. */
   dots: number;
-  /** The largest dots on a side of a QR module that the device takes. */
+  /** Largest side of a QR module in dots. */
   moduleDotsMax: number;
   /** Whether there is a knife; undefined for a screen. */
   cut: boolean | undefined;
 }
 
-/** A slip, or a screen, with everything that the frame says but the time that is left: paper cannot count. */
+/** A slip or screen with the whole frame except the time left, because paper cannot count. */
 export function slipOf(frame: PanelFrame, medium: Medium): Uint8Array {
   const { title, amount, content, holder, account, hint, offline, qrCode } = frame;
   const screen = medium.cut === undefined;
@@ -48,7 +48,7 @@ export function slipOf(frame: PanelFrame, medium: Medium): Uint8Array {
   return Uint8Array.from(bytes);
 }
 
-/** Double size where it fits, because an amount is never broken. */
+/** Double size if it fits, because an amount must not be broken. */
 function amountOf(amount: string, dots: number): number[] {
   if (amount === '') return [];
   const doubled = amount.length * CHAR_DOTS * 2 <= dots;
@@ -61,7 +61,7 @@ function linesOf(text: string, dots: number): number[] {
   return lines.flatMap((line) => [...textOf(line.replaceAll('…', '~')), LF]);
 }
 
-/** Printable ASCII, the same in every code page; anything else becomes `?`, so that no text can be a command. */
+/** Printable ASCII, equal in every code page. Anything else becomes `?`, so that no text can be a command. */
 function textOf(text: string): Buffer {
   return Buffer.from(text.replaceAll(/[^ -~]/gu, '?'), 'latin1');
 }
@@ -81,9 +81,9 @@ function qrOf(payload: string, medium: Medium): number[] {
 }
 
 /**
- * The module size of the scannability verdict, and the strongest error correction with which the code is no wider than
- * the medium. Devices do not print a code that is too wide, and they may put all of it into one byte segment, which
- * takes larger versions than the verdict counted on: the size gives way to that.
+ * Module size and error correction of a code that fits on the medium. The size is that of `fitQr`, with the strongest
+ * error correction that still fits. Devices do not print a code that is too wide, and may use a single byte segment,
+ * which needs a larger version: then the modules get smaller.
  */
 function qrSizeFor(payload: string, { dots, moduleDotsMax }: Medium): { moduleDots: number; ecc: EccLevel } {
   const fit = fitQr(payload, dots, 'L');
@@ -95,7 +95,7 @@ function qrSizeFor(payload: string, { dots, moduleDotsMax }: Medium): { moduleDo
   return { moduleDots: 1, ecc: 'L' };
 }
 
-/** Modules on a side with the quiet zone, in one byte segment; undefined where no QR holds it. */
+/** Modules per side with the quiet zone, in one byte segment; undefined if the payload is too long for any QR. */
 function modulesInBytes(payload: string, errorCorrectionLevel: EccLevel): number | undefined {
   try {
     const segments = [{ data: Buffer.from(payload, 'utf8'), mode: 'byte' as const }];

@@ -10,12 +10,12 @@ import { type Medium, slipOf } from './escpos-slip.ts';
 import { REPEAT_QR_EVERY_MS } from './panel.ts';
 import { SerialScreen, serialOptions } from './serial-screen.ts';
 
-/** Printable dots across, at 203 dots an inch. */
+/** Printable width in dots, at 203 dots per inch. */
 const PAPER_DOTS = { '58mm': 384, '80mm': 576 } as const;
 const STATUS_TIMEOUT_MS = 1_000;
-/** DLE EOT 4: transmit the status of the paper sensors, at once. */
+/** DLE EOT 4: sends the status of the paper sensors at once. */
 const PAPER_STATUS = Uint8Array.of(0x10, 0x04, 4);
-/** In every status byte bits 1 and 4 are set, 0 and 7 are not. */
+/** In every status byte bits 1 and 4 are set, and bits 0 and 7 are not. */
 const STATUS_FIXED = { mask: 0x93, value: 0x12 };
 /** Bits 5 and 6: no paper. */
 const PAPER_END = 0x60;
@@ -34,10 +34,10 @@ const options = z.strictObject({
 type Options = z.infer<typeof options>;
 
 /**
- * ESC/POS devices that make a QR themselves. A printer gives one slip a push and one receipt a payment, whatever is
- * drawn again; a customer display shows every scene. What they hold cannot be read back: a payload that noise on the wire
- * garbled is printed or shown as it came. A display is sent its QR again while it shows one, which brings it back where
- * power was lost, for a blink of the screen. A printer is not: paper needs no power, and is asked for before each slip.
+ * ESC/POS devices that make a QR themselves. A printer prints one slip per push and one receipt per payment, even if
+ * they are drawn again; a customer display shows every scene. Their contents cannot be read back, so a payload that
+ * noise has changed is printed or shown. A display gets its QR again at intervals, with a blink of the screen, in case
+ * it has lost its power. A printer does not: paper needs no power, and the printer is checked before each slip.
  */
 export const escpos: DisplayDriver<Options> = {
   name: 'escpos',
@@ -48,7 +48,7 @@ export const escpos: DisplayDriver<Options> = {
     const { path, baudRate, charsMax } = given;
     const screen = await SerialScreen.open({ path, baudRate }, io, signal);
     try {
-      // Completes whatever an earlier program left half sent, at most a payload; otherwise NULs, which do nothing.
+      // Completes a command that an earlier program left half sent, a payload at most. Otherwise NULs do nothing.
       await screen.send(new Uint8Array(charsMax));
       if (given.mode === 'show') return shower(screen, given);
       const printer = new Printer(screen, given, io);
@@ -76,7 +76,7 @@ function expectPanel(frame: Frame): PanelFrame {
   throw displayFault('a frame was laid out for another screen than one that makes the QR itself', '');
 }
 
-/** Time is not shown: a second would draw the whole screen with its QR anew. */
+/** The time left is not shown: each second would draw the whole screen again. */
 function shower(screen: SerialScreen, given: Options): Display {
   let shown: Buffer | undefined;
   let qrMayShow = false;
@@ -115,7 +115,7 @@ class Printer implements Display {
     this.#recordPath = recordPath(io.cacheDir, given.path);
   }
 
-  /** A printer without paper is refused at once, before anybody relies on it. */
+  /** A printer without paper is refused at the start. */
   async begin(): Promise<void> {
     this.#printed = await readPrinted(this.#recordPath);
     await this.#checkPaper();
@@ -127,7 +127,7 @@ class Printer implements Display {
     const after = printedAfter(scene, this.#printed);
     const { pushId, receipt } = this.#printed;
     const isNew = after.pushId !== pushId || (after.receipt !== null && after.receipt !== receipt);
-    // Even nothing is sent, because a lost printer has to be noticed.
+    // Sends even an empty text, so that a lost printer is noticed.
     if (isNew) await this.#checkPaper();
     await this.#screen.send(isNew ? slipOf({ ...panel, offline: '' }, mediumOf(this.#options)) : new Uint8Array());
     if (!isNew && after.receipt === receipt) return;
@@ -163,7 +163,7 @@ class Printer implements Display {
   }
 }
 
-/** The record after this scene has been drawn. */
+/** The record after this scene was drawn. */
 function printedAfter(scene: Scene, { pushId, receipt }: Printed): Printed {
   if (scene.kind === 'payment') return { pushId: scene.pushId, receipt };
   if (scene.kind === 'paid') return { pushId, receipt: scene.transactionId };
@@ -171,23 +171,23 @@ function printedAfter(scene: Scene, { pushId, receipt }: Printed): Printed {
 }
 
 const record = z.object({
-  /** The push whose slip was printed last. */
+  /** Push of the last printed slip. */
   pushId: z.string().nullable(),
-  /** The transactionId of the payment whose receipt was printed last. */
+  /** transactionId of the last printed receipt. */
   receipt: z.string().nullable(),
 });
 
-/** The last prints. Paper cannot be taken back, so a restart must not print them again. */
+/** The last prints. After a restart they must not be printed again. */
 type Printed = z.infer<typeof record>;
 
 const NOTHING_PRINTED: Printed = { pushId: null, receipt: null };
 
-/** One file a printer; its port, made a file name, tells printers apart. */
+/** One file per printer, named after its port. */
 function recordPath(cacheDir: string, port: string): string {
   return join(cacheDir, `escpos-${port.replaceAll(/[^A-Za-z0-9]+/g, '-')}.json`);
 }
 
-/** The record in the file; nothing printed where there is none, or none that can be read. */
+/** Reads the record. A missing or unreadable file counts as nothing printed. */
 export async function readPrinted(path: string): Promise<Printed> {
   try {
     return record.parse(JSON.parse(await readFile(path, 'utf8')));
@@ -196,7 +196,7 @@ export async function readPrinted(path: string): Promise<Printed> {
   }
 }
 
-/** A file that cannot be written is logged and nothing more: the slip is out, and the payment must go on. */
+/** A failed write is only logged: the slip is printed, and the payment must go on. */
 async function writePrinted(path: string, printed: Printed, log: DisplayIo['log']): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true });

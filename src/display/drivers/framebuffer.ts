@@ -19,7 +19,7 @@ import { type Rotated, rotated } from '../pixels/rotate.ts';
 import { expectPixels, rotation } from './pixel-options.ts';
 
 const REPAINT_SECONDS_MAX = 86_400;
-/** How late the screen may go dark or be lit again. */
+/** Longest delay with which the screen goes dark or is lit again. */
 const NIGHT_CHECK_MS = 15_000;
 
 const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'expected a time of day as HH:MM');
@@ -50,7 +50,7 @@ export const framebufferOptions = z
   .refine((it) => it.blankFrom === undefined || it.blankFrom !== it.blankTo, 'expected blankFrom other than blankTo');
 type Options = z.infer<typeof framebufferOptions>;
 
-/** A screen of the machine itself (HDMI, DSI, SPI with a kernel driver), by its framebuffer device. */
+/** A screen of this machine (HDMI, DSI, SPI with a kernel driver), by its framebuffer device. */
 export const framebuffer: DisplayDriver<Options> = {
   name: 'framebuffer',
   summary: 'a screen with a Linux framebuffer: HDMI, DSI or SPI',
@@ -74,16 +74,16 @@ class FramebufferDisplay implements Display {
   readonly #turn: Rotated['turn'];
   readonly #night: DailySpan | undefined;
   readonly #closing = new AbortController();
-  /** The next picture, in the bytes of the device, rows padded to the stride. Takes turns with `#spare`. */
+  /** The next picture in the device's bytes; rows are padded to the stride. Swapped with `#spare`. */
   #image: Uint8Array;
   #spare: Uint8Array;
-  /** The picture on the device; undefined when it is not known. */
+  /** The picture on the device; undefined if not known. */
   #shown: Uint8Array | undefined;
   #scene: Scene['kind'] | undefined;
-  /** Undefined: nobody knows what an earlier program that was killed has left. */
+  /** Undefined if not known, as after an earlier program was killed. */
   #dark: boolean | undefined;
   #failed: unknown;
-  /** Writes go one after another. */
+  /** Writes run one after the other. */
   #writing: Promise<void> = Promise.resolve();
 
   constructor(
@@ -128,7 +128,7 @@ class FramebufferDisplay implements Display {
       written.catch(() => {}),
     );
     await this.#device.close();
-    // The console would draw over a picture that stays.
+    // The console would draw over a picture that must stay.
     if (!this.#pictureStays()) await this.#giveConsoleBack();
   }
 
@@ -142,7 +142,7 @@ class FramebufferDisplay implements Display {
     if (this.#dark) await this.#device.blank(false);
   }
 
-  /** Makes the change, then brings the device to what it is to show. After a failure the display is spent. */
+  /** Makes the change, then updates the device. After a failure the display cannot be used any more. */
   #sync(change: () => void): Promise<void> {
     const work = this.#writing.then(async () => {
       if (this.#failed !== undefined) throw this.#failed;
@@ -150,7 +150,7 @@ class FramebufferDisplay implements Display {
       const dark = this.#isDark();
       const blanked = dark && (await this.#device.blank(true));
       await this.#write(dark && !blanked ? new Uint8Array(this.#image.length) : this.#image);
-      // The picture is whole before the light goes on.
+      // The light goes on only when the picture is complete.
       if (this.#dark !== false && !dark) await this.#device.blank(false);
       this.#dark = dark;
     });
@@ -164,13 +164,13 @@ class FramebufferDisplay implements Display {
     this.#shown = undefined;
   }
 
-  /** Payments are shown at any hour; what only waits for one is dark at night. */
+  /** Payments are shown at any hour. At night, screens that only wait are dark. */
   #isDark(): boolean {
     const waits = ['starting', 'connecting', 'unlinked', 'idle', 'blank'].includes(this.#scene ?? 'starting');
     return waits && this.#night !== undefined && isWithin(this.#night, this.#io.clock.wallMs());
   }
 
-  /** Writes each run of rows that differ from what is shown. */
+  /** Writes the runs of rows that differ from the shown picture. */
   async #write(image: Uint8Array): Promise<void> {
     const shown = this.#shown;
     this.#shown = undefined;
@@ -195,7 +195,7 @@ class FramebufferDisplay implements Display {
         await this.#sync(change);
       } catch (error) {
         this.#io.log.warn('repaint-failed', { reason: reasonOf(error) });
-        // Has the agent draw, which throws the failure to whoever opens the display anew.
+        // Makes the agent draw: that throws the failure, and the agent opens the display again.
         this.#io.requestDraw();
         return;
       }
@@ -203,7 +203,7 @@ class FramebufferDisplay implements Display {
   }
 }
 
-/** Lays the pixels into the rows of `image`; the padding of rows stays as it is. */
+/** Writes the pixels into the rows of `image`. The padding of rows is not changed. */
 function pack(words: Uint32Array, image: Uint8Array, info: FramebufferInfo): void {
   const { width, height, strideBytes, bitsPerPixel } = info;
   const view = new DataView(image.buffer);

@@ -1,8 +1,7 @@
 /**
- * A program of its own: holds the LED matrix addon, which ends its process on many faults. Reads messages from stdin,
- * each with its length in 4 bytes before it: first the setup as JSON, then frames of 3 bytes a pixel. Answers each with
- * a line of JSON on file descriptor 3. Ends, with the panels dark, when stdin does: LEDs show nothing that is not sent to
- * them all the time.
+ * A program for the LED matrix addon, which ends its process on many faults. It reads messages from stdin, each after
+ * its length in 4 bytes: first the setup as JSON, then frames of 3 bytes per pixel. It answers each with a line of JSON
+ * on file descriptor 3. It ends with stdin; the panels are then dark, because LEDs show only what is sent all the time.
  */
 import { writeSync } from 'node:fs';
 import { reasonOf } from '../../lib/errors.ts';
@@ -12,7 +11,7 @@ import { type LedMatrixAnswer, type LedMatrixSetup, ledMatrixSetup } from './led
 const ANSWERS_FD = 3;
 const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
 
-/** The part of the addon that is used. */
+/** The used part of the addon. */
 interface Matrix {
   drawBuffer(buffer: Buffer): unknown;
   clear(): unknown;
@@ -56,7 +55,8 @@ async function* messages(): AsyncGenerator<Buffer> {
   }
 }
 
-// A service manager and a terminal send them to the whole group; the panels would be left with a single bright row.
+// Service managers and terminals send these signals to the whole group. Ending here would leave one bright row on the
+// panels.
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => undefined);
 
 let matrix: Matrix | undefined;
@@ -66,7 +66,7 @@ try {
       matrix = await openMatrix(ledMatrixSetup.parse(JSON.parse(message.toString())));
     } else {
       const expected = matrix.width() * matrix.height() * 3;
-      // The addon would abort.
+      // With another length the addon would abort.
       if (message.length !== expected) throw new Error(`a frame of ${message.length} bytes, expected ${expected}`);
       matrix.drawBuffer(Buffer.from(message));
       matrix.sync();

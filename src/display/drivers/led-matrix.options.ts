@@ -41,17 +41,17 @@ export const ledMatrixOptions = z
   });
 export type LedMatrixOptions = z.infer<typeof ledMatrixOptions>;
 
-/** The LEDs of all panels together as the addon counts them after folding the chain (its lib/pixel-mapper.cc). */
+/** LEDs of all panels together, as the addon counts them after folding the chain (its lib/pixel-mapper.cc). */
 export function matrixSize(options: LedMatrixOptions): { width: number; height: number } {
   const { rows, cols, chainLength, parallel, pixelMapper } = options;
   const [width, height] = [cols * chainLength, rows * parallel];
-  // It divides at borders of 32 LEDs.
+  // It divides at multiples of 32 LEDs.
   if (pixelMapper === 'U-mapper') return { width: Math.floor(width / 64) * 32, height: 2 * height };
   if (pixelMapper === '') return { width, height };
   return { width: (width * parallel) / chainLength, height: (height * chainLength) / parallel };
 }
 
-/** The first message to the child: the addon and what it is made with, by its own names. */
+/** The first message to the child: the addon, and its options by the addon's names. */
 export const ledMatrixSetup = z.object({
   addon: z.string(),
   width: z.int().positive(),
@@ -61,7 +61,7 @@ export const ledMatrixSetup = z.object({
 });
 export type LedMatrixSetup = z.infer<typeof ledMatrixSetup>;
 
-/** The child's answer to each message: done, or why not. */
+/** Answer of the child to each message: success, or the reason of a failure. */
 export const ledMatrixAnswer = z.union([
   z.strictObject({ ok: z.literal(true) }),
   z.strictObject({ error: z.string() }),

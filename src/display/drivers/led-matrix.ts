@@ -18,19 +18,19 @@ import {
 import { expectPixels } from './pixel-options.ts';
 
 const CHILD = fileURLToPath(new URL('./led-matrix.child.ts', import.meta.url));
-/** Starting Node and the addon, on the slowest board. */
+/** Start of Node and the addon on the slowest board. */
 const START_TIMEOUT_MS = 8_000;
-/** Under the time that the agent gives a draw, so that the fault has its own words. */
+/** Shorter than the agent's timeout of a draw, so that this error is reported, not that one. */
 const DRAW_TIMEOUT_MS = 3_000;
 const ANSWER_SHOWN_CHARS_MAX = 100;
 
-/** The addon is in no package and no image: it is compiled on the machine that has the panels. */
+/** The addon is in no package and no image. It is compiled on the machine with the panels. */
 const MISSING_FIX =
   'npm install rpi-led-matrix in a checkout, which is compiled: sudo apt-get install g++ make python3 first';
 const FIX =
   'check the options against the panels, run the agent as root (the pins need it), and see README of rpi-rgb-led-matrix';
 
-/** LED panels (HUB75) on the pins of a Raspberry Pi up to 4, driven by rpi-led-matrix in a process of its own. */
+/** LED panels (HUB75) on the pins of a Raspberry Pi up to 4, driven by rpi-led-matrix in its own process. */
 export const ledMatrix: DisplayDriver<LedMatrixOptions> = {
   name: 'led-matrix',
   summary: 'LED panels (HUB75) on a Raspberry Pi up to 4',
@@ -55,7 +55,7 @@ export const ledMatrix: DisplayDriver<LedMatrixOptions> = {
   },
 };
 
-/** The addon would crash without the hardware, and leaves with the wrong one. */
+/** Without the hardware the addon would crash; with the wrong one it would exit. */
 async function checkMachine({ root, hardwarePulsing }: LedMatrixOptions, log: Logger): Promise<void> {
   const model = (await readFile(join(root, 'proc/device-tree/model'), 'utf8').catch(() => ''))
     .replaceAll('\0', '')
@@ -96,12 +96,12 @@ class LedMatrixDisplay implements Display {
     void child.ended.then((how) => {
       if (this.#closed) return;
       this.#fail(how);
-      // Has the agent draw, which throws the failure to whoever opens the display anew.
+      // Makes the agent draw: that throws the failure, and the agent opens the display again.
       io.requestDraw();
     });
   }
 
-  /** Throws a PayboxError `DISPLAY_FAULT` when the addon does not come up. */
+  /** Throws a PayboxError `DISPLAY_FAULT` when the addon does not start. */
   async start(): Promise<void> {
     await this.#ask(Buffer.from(JSON.stringify(setupFor(this.#options))), START_TIMEOUT_MS);
   }
@@ -136,7 +136,7 @@ class LedMatrixDisplay implements Display {
   }
 }
 
-/** Undefined for what is no answer: libraries below the addon may write into the pipe too. */
+/** Undefined for other text: libraries of the addon may write to the pipe too. */
 function answerIn(line: string): LedMatrixAnswer | undefined {
   try {
     return ledMatrixAnswer.safeParse(JSON.parse(line)).data;

@@ -5,19 +5,22 @@ import { serialOptions } from './serial-screen.ts';
 
 const COMMAND = 0xfe;
 const CLEAR = [COMMAND, 0x58];
-/** Completes a command that an earlier program left half sent; otherwise characters that the clearing takes away. */
+/**
+ * Completes a command that an earlier program left half sent. Otherwise these are characters, which the clearing
+ * removes.
+ */
 const SYNC = [0, 0];
-/** Every setting would take some of the life of a display's memory, where an earlier program had it remember them. */
+/** Stops storing settings: an earlier program may have enabled it, and each write wears out the memory. */
 const REMEMBER_OFF = [COMMAND, 0x93, 0];
-/** Writing the last cell would scroll the page, and does so by default. */
+/** By default a character in the last cell scrolls the page. */
 const AUTO_SCROLL_OFF = [COMMAND, 0x52];
-/** Followed by the minutes after which it goes dark; 0 is never. */
+/** Followed by the minutes until it goes dark; 0 is never. */
 const BACKLIGHT_ON = [COMMAND, 0x42, 0];
 const BRIGHTNESS = [COMMAND, 0x99];
 const CONTRAST = [COMMAND, 0x50];
 /** Followed by column and row, counted from 1. */
 const MOVE = [COMMAND, 0x47];
-/** A move takes 4 bytes: up to that many equal characters are cheaper written again. */
+/** A move takes 4 bytes. It is cheaper to write up to as many equal characters again. */
 const GAP_MAX = 4;
 
 const level = z.int().min(0).max(255);
@@ -29,7 +32,7 @@ const options = z.strictObject({
   brightness: level.optional().describe('0 (dim) to 255 (bright); left as the display has it when not given'),
 });
 
-/** A character display of Matrix Orbital (LCD and LK series) or one that speaks its commands. It cannot show a QR. */
+/** A character display of Matrix Orbital (LCD and LK series), or one with its commands. It cannot show a QR. */
 export const matrixOrbital: DisplayDriver<z.infer<typeof options>> = {
   name: 'matrix-orbital',
   summary: 'a Matrix Orbital character display, as 4 x 20; no QR',

@@ -5,7 +5,7 @@ import { eachScreen, serialPath } from './panel.ts';
 
 /* Options, commands and answers of Nextion and TJC panels (Nextion instruction set). */
 
-/** Every rate that the panels know. */
+/** All baud rates of the panels. */
 const BAUD_RATES = [
   2_400, 4_800, 9_600, 19_200, 31_250, 38_400, 57_600, 115_200, 230_400, 250_000, 256_000, 512_000, 921_600,
 ] as const;
@@ -46,10 +46,10 @@ export const nextionOptions = z.strictObject({
 });
 export type NextionOptions = z.infer<typeof nextionOptions>;
 
-/** Ends every command and every answer. */
+/** End of every command and answer. */
 export const END = [0xff, 0xff, 0xff];
 
-/** The reason of a refusal, by the first byte of the answer (Nextion instruction set, return data). */
+/** Reasons of refusals, by the first byte of the answer (Nextion instruction set, return data). */
 export const REFUSALS: ReadonlyMap<number, string> = new Map([
   [0x00, 'it does not know the command'],
   [0x02, 'no such component'],
@@ -66,17 +66,17 @@ export const REFUSALS: ReadonlyMap<number, string> = new Map([
 export const DONE = 0x01;
 export const NO_COMPONENT = [0x02, 0x1a];
 export const NO_PAGE = 0x03;
-/** Sent by a panel that got power. */
+/** Sent by a panel after power-on. */
 const READY = 0x88;
-/** Begins the text that was asked for. */
+/** First byte of an answer with a text. */
 export const STRING = 0x70;
 
-/** After power came: `00 00 00` and `88`. */
+/** Whether the panel reports a power-on: `00 00 00` and `88`. */
 export function isRestart(answer: Uint8Array): boolean {
   return (answer.length === 1 && answer[0] === READY) || (answer.length === 3 && answer.every((byte) => byte === 0));
 }
 
-/** Cuts answers off a stream of bytes, without their end. */
+/** Cuts answers from a stream of bytes, without their end. */
 export const cutAnswer: Cut = (bytes) => {
   const end = bytes.findIndex((_, at) => END.every((byte, offset) => bytes[at + offset] === byte));
   return end < 0 ? undefined : { answer: bytes.slice(0, end), length: end + END.length };
@@ -86,12 +86,12 @@ export function encoded(value: string): Uint8Array {
   return new TextEncoder().encode(value);
 }
 
-/** The instruction as it is sent. */
+/** The bytes of an instruction. */
 export function command(instruction: string): Uint8Array {
   return Uint8Array.from([...encoded(instruction), ...END]);
 }
 
-/** `t0.txt="…"`, with what the panel's parser asks to be escaped. Throws a PayboxError where it cannot carry the text. */
+/** `t0.txt="…"`, escaped for the panel's parser. Throws a PayboxError if the encoding lacks a character. */
 export function assignment(component: string, value: string, encoding: NextionOptions['encoding']): string {
   const carried = encoding === 'utf-8' ? /^\P{Cc}*$/u : /^[ -~]*$/;
   if (!carried.test(value)) {

@@ -7,22 +7,22 @@ import { assignment, command, encoded, isRestart, type NextionOptions, nextionOp
 import { ASK_EVERY_MS, DRAW_TIMEOUT_MS, PANEL_TEXTS, PanelDisplay, type PanelText, shortened } from './panel.ts';
 
 const ANSWER_TIMEOUT_MS = 1_000;
-/** A panel that has just got power needs a moment until it listens. */
+/** After power-on a panel needs a moment until it answers. */
 const GREETINGS_MAX = 3;
-/** Answers to the half command of another program have come by then. */
+/** Time for the answers to half a command of another program. */
 const SETTLE_MS = 50;
-/** A component that does not hold its text is written at most this often. */
+/** Tries of a text that is not in its component. */
 const WRITES_MAX = 3;
-/** A text that differs, or does not come, is read at most this often: only the answer may be garbled. */
+/** Reads of a text that differs or does not come: the answer may be garbled. */
 const READS_MAX = 2;
-/** The instruction buffer of the panels. */
+/** Size of the panels' instruction buffer. */
 const COMMAND_BYTES_MAX = 1_024;
 
 /**
- * Nextion and TJC panels: text commands, ended by FF FF FF, each answered (`bkcmd=3`). A panel answers done to a garbled
- * text as well. So the QR and its amount are read back, and the QR becomes visible only when both are right. Its
- * visibility cannot be read: the answer to `vis` must do. Not every HMI file reports a restart, so the panel is also
- * asked for a text from time to time: a restart clears them.
+ * Nextion and TJC panels: text commands that end with FF FF FF; each one is answered (`bkcmd=3`). A panel also answers
+ * "done" to a garbled text. So QR and amount are read back, and the QR becomes visible only if both are right.
+ * Visibility cannot be read, so the answer to `vis` must be enough. Not every HMI file reports a restart, so a text is
+ * read at intervals: a restart clears it.
  */
 export const nextion: DisplayDriver<NextionOptions> = {
   name: 'nextion',
@@ -43,7 +43,7 @@ export const nextion: DisplayDriver<NextionOptions> = {
   },
 };
 
-/** The object of a command, for the text of a failure. */
+/** Object of a command, for error texts. */
 interface Subject {
   component?: string;
   page?: number | string;
@@ -56,10 +56,10 @@ class Nextion {
   readonly #dialogue: Dialogue;
   readonly #shown = new Map<PanelText, string>();
   #page: number | string | undefined;
-  /** Undefined after a page has been loaded: it cannot be asked. */
+  /** Undefined after a page was loaded: it cannot be read. */
   #qrVisible: boolean | undefined;
   #qrShown: string | undefined;
-  /** Texts written since it was opened. */
+  /** Number of texts written since it was opened. */
   #assignments = 0;
   #untilMs = 0;
   readonly #eventsLogged = new Set<number>();
@@ -95,7 +95,7 @@ class Nextion {
   /** Finds the panel and makes it answer every command. Throws a PayboxError `DISPLAY_FAULT`. */
   async greet(signal: AbortSignal): Promise<void> {
     const { path, baudRate, dim } = this.#options;
-    // The leading end closes half a command in the panel's buffer.
+    // The first end completes half a command in the panel's buffer.
     const hello = Uint8Array.from([...wire.END, ...command('bkcmd=3')]);
     for (let left = GREETINGS_MAX; ; left -= 1) {
       signal.throwIfAborted();
@@ -126,9 +126,9 @@ class Nextion {
       this.#qrVisible = undefined;
       this.#qrShown = undefined;
     }
-    // Other pages need no QR component at all.
+    // Other pages need no QR component.
     const hasQr = qr !== null && page === pages.payment;
-    // A QR never stands beside the texts of another payment.
+    // A QR must never be visible beside the texts of another payment.
     if (hasQr && frame.qrCode !== this.#qrShown) await this.#setVisible(qr.component, false);
     const before = this.#assignments;
     for (const name of PANEL_TEXTS) await this.#setText(name, frame[name]);
@@ -139,8 +139,8 @@ class Nextion {
   }
 
   /**
-   * Has the panel hold this QR and the amount beside it. They are read after all that was written, because a garbled
-   * command may have gone to any component.
+   * Writes this QR and the amount beside it. They are read back last, because a garbled command may have changed any
+   * component.
    */
   async #holdPayment(component: string, qrCode: string): Promise<void> {
     const { amount } = this.#options.texts;
@@ -164,7 +164,7 @@ class Nextion {
     );
   }
 
-  /** Whether the panel answers that this stands in the component. */
+  /** Whether the component contains this text, by the panel's answer. */
   async #holds(component: string, value: string): Promise<boolean> {
     const wanted = Buffer.from(encoded(value));
     const read = (answer: Uint8Array) => (answer[0] === wire.STRING ? answer.subarray(1) : undefined);
@@ -175,7 +175,7 @@ class Nextion {
     return false;
   }
 
-  /** Throws unless the panel still holds the shortest text that was written. */
+  /** Throws unless the panel still contains the shortest written text. */
   async #expectShown(): Promise<void> {
     this.#untilMs = this.#io.clock.monotonicMs() + DRAW_TIMEOUT_MS;
     const [shortest] = this.#written().toSorted((a, b) => a.value.length - b.value.length);
@@ -190,7 +190,7 @@ class Nextion {
     for (let left = READS_MAX; left > 0; left -= 1) {
       const held = await this.#ask(command(`get ${shortest.component}.txt`), read, wanted.length);
       hasAnswered ||= held !== undefined;
-      // A txt_maxl below that of the configuration has cut it.
+      // A txt_maxl smaller than in the configuration has cut the text.
       if (held !== undefined && held.length > 0 && wanted.subarray(0, held.length).equals(held)) return;
     }
     if (!hasAnswered) throw this.#silent('whether it still shows what it was told to');
@@ -238,7 +238,7 @@ class Nextion {
     await this.#command(assignment(component, value, this.#options.encoding), { component }, tolerated);
   }
 
-  /** Sends one command and waits until it is done; answers in `tolerated` count as done. */
+  /** Sends one command and waits until it is done. Answers in `tolerated` count as done. */
   async #command(instruction: string, subject: Subject, tolerated: readonly number[] = []): Promise<void> {
     const bytes = command(instruction);
     const name = instruction.replace(/=.*/s, '');
@@ -254,7 +254,7 @@ class Nextion {
     if (code !== wire.DONE && !tolerated.includes(code)) throw this.#refused(code, name, subject);
   }
 
-  /** Undefined when no answer that `accept` takes has come in time. Throws when the panel has restarted instead. */
+  /** Undefined if no answer that `accept` takes came in time. Throws when the panel has restarted instead. */
   #ask<T>(bytes: Uint8Array, accept: (answer: Uint8Array) => T | undefined, answerBytes = 0): Promise<T | undefined> {
     const leftMs = Math.max(1, this.#untilMs - this.#io.clock.monotonicMs());
     return this.#dialogue.ask(
@@ -291,7 +291,7 @@ class Nextion {
     return displayFault(`the panel on ${this.#options.path} has restarted`, advice);
   }
 
-  /** Touches and sleep need no reaction; a person who wires buttons wonders, so that each kind is told once. */
+  /** Touches and sleep need no reaction. Each kind is logged once, as a hint for whoever configures them. */
   #logOnce(code: number): void {
     if (this.#eventsLogged.has(code)) return;
     this.#eventsLogged.add(code);

@@ -3,20 +3,23 @@ import type { DisplayDriver } from '../contract.ts';
 import { changedRuns, HD44780_INSTEAD, openCharacters } from './character-screen.ts';
 import { serialOptions } from './serial-screen.ts';
 
-/** `|`: what follows is a setting. */
+/** `|`: the next character is a setting. */
 const SETTING = 0x7c;
 const CLEAR = [SETTING, 0x2d];
-/** Completes a command that an earlier program left half sent; otherwise characters that the clearing takes away. */
+/**
+ * Completes a command that an earlier program left half sent. Otherwise these are characters, which the clearing
+ * removes.
+ */
 const SYNC = [0, 0, 0];
-/** Otherwise every setting is announced on the screen for two seconds. */
+/** Otherwise the screen shows every setting for two seconds. */
 const MESSAGES_OFF = [SETTING, 0x2f];
 const CONTRAST = [SETTING, 0x18];
 /** Followed by red, green and blue. */
 const BACKLIGHT = [SETTING, 0x2b];
-/** Announces a command of the HD44780; with bit 7 it is a place in its memory. */
+/** The next byte is a command of the HD44780; with bit 7 it is an address in its memory. */
 const COMMAND = 0xfe;
 const MOVE = 0x80;
-/** A move takes 2 bytes: up to that many equal characters are cheaper written again. */
+/** A move takes 2 bytes. It is cheaper to write up to as many equal characters again. */
 const GAP_MAX = 2;
 
 const level = z.int().min(0).max(255);
@@ -38,7 +41,7 @@ export const openlcd: DisplayDriver<z.infer<typeof options>> = {
   example: { path: '/dev/ttyUSB0', baudRate: 9600, size: '20x4', contrast: 40, backlight: [255, 255, 255] },
   open: ({ size, contrast, backlight, ...settings }, io, signal) => {
     const [columns, rows] = size === '16x2' ? [16, 2] : [20, 4];
-    // On 4 lines, the third goes on behind the first in that memory, and the fourth behind the second.
+    // With 4 lines, the third continues the first in that memory, and the fourth the second.
     const starts = [0, 0x40, columns, 0x40 + columns];
     return openCharacters(
       settings,
@@ -54,7 +57,7 @@ export const openlcd: DisplayDriver<z.infer<typeof options>> = {
           ...(backlight === undefined ? [] : [...BACKLIGHT, ...backlight]),
           ...CLEAR,
         ]),
-        // It keeps its settings without power.
+        // Empty: it keeps its settings without power.
         again: Uint8Array.of(),
         update: (before, after) =>
           Uint8Array.from(

@@ -14,16 +14,16 @@ import {
 } from '../contract.ts';
 import { closedFault, displayFault } from '../fault.ts';
 
-/** A draw gives up before the agent does, so that what failed is named. */
+/** Shorter than the agent's timeout of a draw, so that the error names the cause. */
 export const DRAW_TIMEOUT_MS = 4_000;
-/** A panel that answers is asked so often whether it still shows what was drawn, with 13 bytes at most for usual names. */
+/** Interval at which a panel that answers is asked whether it still shows the frame: usually at most 13 bytes. */
 export const ASK_EVERY_MS = 5_000;
-/** One that answers nothing is sent its QR again so often. A customer sees that, as it draws for tenths of a second. */
+/** Interval at which a panel without answers gets its QR again. Customers see that: it takes tenths of a second. */
 export const REPEAT_QR_EVERY_MS = 15_000;
 
 export const serialPath = z.string().min(1).describe('the serial port, best by a name that stays: /dev/serial/by-id/…');
 
-/** The texts of a panel frame, by the name that configurations give them too. */
+/** Texts of a panel frame, by their names in configurations. */
 export const PANEL_TEXTS = [
   'title',
   'amount',
@@ -36,7 +36,7 @@ export const PANEL_TEXTS = [
 ] as const satisfies readonly (keyof PanelFrame)[];
 export type PanelText = (typeof PANEL_TEXTS)[number];
 
-/** An option for each screen that a scene can be, with the same default. */
+/** An option for each kind of screen, with the same default. */
 export function eachScreen<T extends z.ZodType>(option: T) {
   const screens = {
     starting: option,
@@ -58,7 +58,7 @@ export function eachScreen<T extends z.ZodType>(option: T) {
   return z.strictObject(screens);
 }
 
-/** The text, or as much of it as `fits` with a `…` at its end. */
+/** The text, or its beginning with `…`, so that `fits` is true. */
 export function shortened(text: string, fits: (text: string) => boolean, ellipsis: string): string {
   if (fits(text)) return text;
   const chars = Array.from(text);
@@ -66,18 +66,18 @@ export function shortened(text: string, fits: (text: string) => boolean, ellipsi
   return chars.length === 0 ? '' : chars.join('') + ellipsis;
 }
 
-/** How a make of panel is told what to show. */
+/** Commands of a make of panel. */
 export interface PanelDialect {
   surface: PanelSurface;
-  /** Brings the panel from what it shows to the frame, and settles when it does show it. */
+  /** Makes the panel show the frame. Settles once it does. */
   show(frame: PanelFrame, scene: Scene): Promise<void>;
-  /** As `Refresh` has it. */
+  /** As in `Refresh`. */
   refresh: { everyMs: number; run(frame: PanelFrame, scene: Scene): Promise<void> };
-  /** Takes the QR away where one is, or may be, on the panel. */
+  /** Removes a QR that is, or may be, on the panel. */
   goodbye(): Promise<void>;
 }
 
-/** An open smart panel: what is the same for all of them. After a failure it is spent, as the contract asks. */
+/** An open smart panel: the common part of all makes. After a failure it cannot be used any more. */
 export class PanelDisplay implements Display {
   readonly surface: PanelSurface;
   readonly refresh: Refresh;
@@ -120,7 +120,7 @@ export class PanelDisplay implements Display {
     }
   }
 
-  /** Spends a display that is not as it was left. The agent is asked for a drawing, which then meets the failure. */
+  /** Records a failure, and makes the agent draw, which throws it. */
   fail(failure: PayboxError): void {
     if (!this.#open || this.#failure !== undefined) return;
     this.#failure = failure;
@@ -134,7 +134,7 @@ export class PanelDisplay implements Display {
 
   async #close(): Promise<void> {
     this.#open = false;
-    // A panel that has failed may still show a QR, so that it is told as well.
+    // A panel that has failed may still show a QR, so it gets the goodbye too.
     const told = this.#drawing.catch(() => {}).then(() => this.#dialect.goodbye());
     await withDeadline(
       this.#io.clock,

@@ -18,8 +18,8 @@ const options = z.strictObject({
 });
 
 /**
- * A picture file that always holds the whole of one screen: it is written beside its place and renamed. A QR
- * is replaced by black in the end rather than removed, because viewers keep the last picture of a file that is gone.
+ * A picture file that is always complete: it is written under another name and renamed. In the end a QR is replaced by
+ * black instead of deleting the file, because viewers keep showing the last picture of a deleted file.
  */
 export const png: DisplayDriver<z.infer<typeof options>> = {
   name: 'png',

@@ -7,7 +7,7 @@ import { DRAW_TIMEOUT_MS, serialPath } from './panel.ts';
 
 const BAUD_RATES = [1200, 2400, 4800, 9600, 14400, 19200, 38400, 57600, 115200, 230400, 460800, 921600] as const;
 
-/** The options of a display that only listens; `usual` is the baud rate that such devices leave the factory with. */
+/** Options of a display that answers nothing; `usual` is the baud rate of new devices. */
 export function serialOptions(usual: (typeof BAUD_RATES)[number]) {
   return {
     path: serialPath,
@@ -19,8 +19,8 @@ export function serialOptions(usual: (typeof BAUD_RATES)[number]) {
 }
 
 /**
- * The port of an open display: it ends with the first failure, and every write has a deadline by its length. An unplug
- * while nothing is drawn asks the agent for a draw, because the agent learns of a failure only there.
+ * The port of an open display. The first failure ends it; every write has a deadline by its length. If it is unplugged
+ * while nothing is drawn, it asks the agent for a draw, because only a draw can report the failure.
  */
 export class SerialScreen {
   readonly #line: SerialLine;
@@ -43,12 +43,12 @@ export class SerialScreen {
     this.#baudRate = baudRate;
   }
 
-  /** Throws when this display has been closed; drawing on it begins with this. */
+  /** Throws if this display was closed. Call it first in `draw`. */
   expectOpen(): void {
     if (this.#closed) throw closedFault();
   }
 
-  /** Settles once the device has been sent all of it. Throws a PayboxError `DISPLAY_FAULT`, as does every later call. */
+  /** Settles once all bytes were sent. Throws a PayboxError `DISPLAY_FAULT`, and again at every later call. */
   async send(bytes: Uint8Array): Promise<void> {
     this.expectOpen();
     if (this.#failure !== undefined) throw displayFault(`the display is lost: ${this.#failure}`, 'plug it in again');
@@ -65,7 +65,7 @@ export class SerialScreen {
     return this.#line.onData(listener);
   }
 
-  /** Sends `goodbye`, if any, where the device still listens, and gives the port back. A second call does nothing. */
+  /** Sends `goodbye` if the device still works, and closes the port. A second call does nothing. */
   async close(goodbye: Uint8Array = new Uint8Array()): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;

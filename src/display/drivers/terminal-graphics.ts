@@ -4,29 +4,29 @@ import type { PixelFrame, TerminalInput } from '../contract.ts';
 
 export type Graphics = 'blocks' | 'kitty' | 'sixel';
 
-/** The abilities that a terminal reports. */
+/** Abilities that a terminal reports. */
 export interface TerminalAnswers {
   graphics: Graphics;
-  /** Pixels of one character, where it tells. */
+  /** Pixels per character; undefined if not reported. */
   cell: { width: number; height: number } | undefined;
 }
 
-/** One picture for ever, so that a new one takes the place of the old without a flicker. */
+/** Always the same id, so that a new picture replaces the old one without a flicker. */
 const KITTY_ID = 7261;
-/** A terminal that has not answered by then does not; over a slow line it stays with blocks, which always work. */
+/** A terminal that does not answer in this time shows blocks, which always work. */
 const ANSWER_TIMEOUT_MS = 250;
 const ANSWER_CHARS_MAX = 4096;
-/** The most that one chunk of the kitty protocol carries, in characters of base64. */
+/** Largest chunk of the kitty protocol, in base64 characters. */
 const KITTY_CHUNK_CHARS = 4096;
 const COMPRESSION_LEVEL = 1;
 const SIXEL_ROWS = 6;
-/** Steps of red, green and blue in the palette of a sixel picture, of which every terminal has 256 entries. */
+/** Steps of red, green and blue in a sixel palette. Every terminal has 256 entries. */
 const STEPS = 6;
 
 /**
- * Asks whether the terminal draws pictures: the query of the kitty graphics protocol, the size of a cell (XTWINOPS 16),
- * and last DA1, which every terminal answers and whose attribute 4 is sixel. Later answers are nobody's: the keyboard
- * takes no sequence for a key.
+ * Asks whether the terminal can draw pictures: the query of the kitty graphics protocol, the size of a cell (XTWINOPS
+ * 16), and last DA1, which every terminal answers; its attribute 4 is sixel. Later answers are ignored: the keyboard
+ * reader takes no sequence for a key.
  */
 export async function askTerminal(
   write: (text: string) => Promise<void>,
@@ -61,7 +61,7 @@ function understood(heard: string): TerminalAnswers {
   return { graphics: attributes.slice(1).includes('4') ? 'sixel' : 'blocks', cell };
 }
 
-/** Shows the frame with its upper left corner at the cursor, which stays. No reply is asked for. */
+/** Draws the frame with its upper left corner at the cursor, which does not move. Requests no reply. */
 export function kittyPicture({ width, height, data }: PixelFrame): string {
   const pixels = new Uint8Array(width * height * 3);
   for (let from = 0, to = 0; from < data.length; from += 4, to += 3) pixels.set(data.subarray(from, from + 3), to);
@@ -75,10 +75,10 @@ export function kittyPicture({ width, height, data }: PixelFrame): string {
   return parts.join('');
 }
 
-/** Takes the picture off the screen and out of the terminal's memory. */
+/** Deletes the picture from the screen and the terminal's memory. */
 export const KITTY_DELETE = `\x1b_Ga=d,d=I,q=2,i=${KITTY_ID}\x1b\\`;
 
-/** The same in sixels, in a palette of 216 colours that has black and white. The cursor is put back to where it was. */
+/** As `kittyPicture`, in sixels, with a palette of 216 colours that contains black and white. */
 export function sixelPicture({ width, height, data }: PixelFrame): string {
   const colors = new Uint8Array(width * height);
   for (let pixel = 0, from = 0; pixel < colors.length; pixel += 1, from += 4) {
@@ -93,7 +93,7 @@ export function sixelPicture({ width, height, data }: PixelFrame): string {
   return `\x1b7\x1bP0;1;0q"1;1;${width};${height}${palette}${bands.join('-')}\x1b\\\x1b8`;
 }
 
-/** Red, green and blue in hundredths. */
+/** Red, green and blue in percent. */
 function paletteEntry(color: number): string {
   const [red, green, blue] = [STEPS * STEPS, STEPS, 1].map((place) =>
     Math.round(((Math.floor(color / place) % STEPS) * 100) / (STEPS - 1)),
@@ -101,7 +101,7 @@ function paletteEntry(color: number): string {
   return `#${color};2;${red};${green};${blue}`;
 }
 
-/** Up to six rows: for each colour the columns where it stands, one bit a row, runs shortened. */
+/** Up to six rows: for each colour its columns, one bit per row; runs are compressed. */
 function sixelBand(colors: Uint8Array, width: number): string {
   const masks = new Map<number, Uint8Array>();
   for (const [at, color] of colors.entries()) {

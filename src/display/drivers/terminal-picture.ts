@@ -6,11 +6,11 @@ import { changedBox } from '../pixels/changes.ts';
 import { expectPixels } from './pixel-options.ts';
 import { KITTY_DELETE, kittyPicture, sixelPicture } from './terminal-graphics.ts';
 
-/** The assumed size of a cell where the terminal does not tell. */
+/** Size of a cell if the terminal does not report it. */
 const CELL_DEFAULT = { width: 8, height: 16 };
 const WIDTH_MAX_PX = 960;
 const HEIGHT_MAX_PX = 576;
-/** A picture is no taller than this share of its width, so that texts stand beside the code. */
+/** Largest height of a picture as a share of its width, so that texts fit beside the code. */
 const HEIGHT_SHARE = 0.6;
 const SIDE_MIN_PX = 64;
 
@@ -23,14 +23,14 @@ export interface PictureOptions {
   requestDraw(): void;
 }
 
-/** A picture in the terminal, in a block of lines of its own that the cursor rests at the start of. */
+/** A picture in the terminal, in its own block of lines. The cursor stays at the start of the block. */
 export class TerminalPicture implements Display {
   readonly #options: PictureOptions;
   readonly #cell: { width: number; height: number };
   readonly #requestDraw: () => void;
-  /** On the screen now. */
+  /** The picture on the screen. */
   #shown: PixelFrame | undefined;
-  /** Lines of the block, 0 before it is made. */
+  /** Lines of the block; 0 before it exists. */
   #lines = 0;
   #cursorHidden = false;
   #qrShows = false;
@@ -50,7 +50,7 @@ export class TerminalPicture implements Display {
     const { columns, rows } = this.#options.size();
     const { width: across, height: down } = this.#cell;
     const width = Math.max(SIDE_MIN_PX, Math.min(WIDTH_MAX_PX, columns * across));
-    // One line stays free: a picture that reaches the last one makes some terminals scroll.
+    // One line stays free: some terminals scroll when a picture reaches the last one.
     const height = Math.max(SIDE_MIN_PX, Math.min(HEIGHT_MAX_PX, (rows - 1) * down, Math.floor(width * HEIGHT_SHARE)));
     return { kind: 'pixels', width, height };
   }
@@ -80,7 +80,7 @@ export class TerminalPicture implements Display {
     await this.#options.write(`${wiped}${below}${cursor}`).catch(() => {});
   }
 
-  /** Removes the block; the cursor is where it began. */
+  /** Removes the block; the cursor returns to its start. */
   #wiped(): string {
     const clear = this.#options.graphics === 'kitty' ? KITTY_DELETE : '';
     const isThere = this.#lines > 0;
@@ -89,7 +89,7 @@ export class TerminalPicture implements Display {
     return isThere ? `${clear}\r\x1b[J` : '';
   }
 
-  /** Lines for a picture of this height: what has been there before is wiped, what was above stays. */
+  /** Makes lines for a picture of this height. An earlier picture is removed; text above stays. */
   #room({ height }: PixelFrame): string {
     if (this.#shown !== undefined) return '';
     this.#lines = Math.ceil(height / this.#cell.height);

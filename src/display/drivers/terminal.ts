@@ -9,13 +9,13 @@ import { TerminalPicture } from './terminal-picture.ts';
 
 const COLUMNS_MAX = 100;
 const ROWS_MAX = 60;
-/** The assumed size of a terminal that does not tell its own. */
+/** Size of a terminal that does not report its own. */
 const COLUMNS_DEFAULT = 80;
 const ROWS_DEFAULT = 24;
 const TRUE_COLOR_BITS = 24;
 
 const options = z.strictObject({
-  /** Fixed sizes, for a terminal that tells a wrong one. */
+  /** Fixed sizes, for a terminal that reports a wrong one. */
   columns: z.int().min(1).max(COLUMNS_MAX).optional(),
   rows: z.int().min(1).max(ROWS_MAX).optional(),
   graphics: z
@@ -26,9 +26,8 @@ const options = z.strictObject({
 type Options = z.infer<typeof options>;
 
 /**
- * A block of lines in the terminal that the agent runs in, or a picture there where it can draw pictures, redrawn in
- * its place. Every cell says its colours, so that a QR is black on white in dark and in light terminals. Nothing above
- * the block is touched.
+ * A block of lines in the agent's terminal, or a picture if it can draw pictures, updated in place. Every cell has its
+ * own colours, so that a QR is black on white in dark and light terminals. Text above the block is not touched.
  */
 export const terminal: DisplayDriver<Options> = {
   name: 'terminal',
@@ -67,7 +66,7 @@ class TerminalDisplay implements Display {
   readonly #out: WriteStream;
   readonly #size: () => { columns: number; rows: number };
   readonly #requestDraw: () => void;
-  /** The lines of the block as they stand on the screen; the cursor rests at the start of the last one. */
+  /** The lines of the block on the screen. The cursor is at the start of the last one. */
   #lines: string[] = [];
   #cursorHidden = false;
   #qrShows = false;
@@ -105,7 +104,7 @@ class TerminalDisplay implements Display {
     await writeTo(this.#out, `${wiped}${below}${cursor}`).catch(() => {});
   }
 
-  /** Turns the block on the screen into `lines`: only lines that differ are written. */
+  /** Replaces the block by `lines`; writes only changed lines. */
   #update(lines: readonly string[]): string {
     const height = Math.max(lines.length, this.#lines.length);
     const up = this.#lines.length > 1 ? `\x1b[${this.#lines.length - 1}A` : '';
@@ -117,12 +116,12 @@ class TerminalDisplay implements Display {
     return `\x1b[?25l\r${up}${text}\r`;
   }
 
-  /** After a resize nobody knows how the terminal has broken the old lines: the block is wiped and begun anew. */
+  /** After a resize it is unknown how the terminal has wrapped the lines: the block is removed and written again. */
   #forget(): void {
     this.#out.write(this.#wiped());
   }
 
-  /** Removes the block and puts the cursor where it began. */
+  /** Removes the block; the cursor returns to its start. */
   #wiped(): string {
     const up = Math.min(this.#lines.length, this.surface.rows) - 1;
     const isThere = this.#lines.length > 0;
@@ -133,7 +132,7 @@ class TerminalDisplay implements Display {
 
 function writeTo(out: WriteStream, text: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    // The output that waits for a stopped terminal must not grow.
+    // The output that waits for a stopped terminal must stay bounded.
     if (out.writableNeedDrain) {
       reject(displayFault('the terminal takes no output', 'see that it is not stopped: Ctrl-Q'));
       return;
@@ -145,7 +144,7 @@ function writeTo(out: WriteStream, text: string): Promise<void> {
   });
 }
 
-/** The rows of a frame as text with colours, cut to what the terminal has room for now. */
+/** Rows of a frame as coloured text, cut to the current size of the terminal. */
 function linesOf(frame: CharacterFrame, surface: CharacterSurface, trueColor: boolean): string[] {
   const columns = Math.min(frame.columns, surface.columns);
   return Array.from({ length: Math.min(frame.rows, surface.rows) }, (_, row) =>
@@ -167,12 +166,12 @@ function lineOf(cells: readonly Cell[], trueColor: boolean): string {
 function colorOf(color: number, trueColor: boolean): string {
   const parts = [color >> 16, (color >> 8) & 0xff, color & 0xff];
   if (trueColor) return `2;${parts.join(';')}`;
-  // The colour cube of 256-colour terminals: 6 steps of red, green and blue from entry 16.
+  // Colour cube of 256-colour terminals: 6 steps of red, green and blue from entry 16.
   const [red = 0, green = 0, blue = 0] = parts.map(cubeStep);
   return `5;${16 + 36 * red + 6 * green + blue}`;
 }
 
-/** The nearest of the cube's steps 0, 95, 135, 175, 215, 255. */
+/** Nearest of the cube's steps 0, 95, 135, 175, 215, 255. */
 function cubeStep(value: number): number {
   return value < 48 ? 0 : value < 115 ? 1 : Math.floor((value - 35) / 40);
 }

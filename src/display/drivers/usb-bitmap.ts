@@ -11,12 +11,12 @@ const PANEL = { width: 320, height: 480 };
 const BYTES_PER_PIXEL = 2;
 const HEADER_BYTES = 6;
 const COMMANDS = { screenOff: 108, screenOn: 109, brightness: 110, orientation: 121, bitmap: 197 } as const;
-/** The orientations are counted from 100; the first is portrait. */
+/** Orientations are numbered from 100; the first one is portrait. */
 const PORTRAIT = 100;
-/** Longer than its parameters need: the panel takes this command in this length. */
+/** The panel needs this length, although the parameters are shorter. */
 const ORIENTATION_BYTES = 16;
 const DARKEST = 255;
-/** So many rows without a change part two rectangles; fewer are cheaper sent along. */
+/** Unchanged rows that separate two rectangles. It is cheaper to send fewer rows along. */
 const GAP_ROWS_MIN = 4;
 
 const options = z.strictObject({
@@ -26,11 +26,10 @@ const options = z.strictObject({
 });
 
 /**
- * USB-serial panels of the Turing 3.5" class. They draw bitmaps in rectangles and answer nothing: what reached the
- * panel cannot be read back, but pixels that noise garbled are not another payload, as a garbled text would be. The
- * picture is turned here and the panel left in portrait, because panels differ in what their own orientations do.
- * Nothing is refreshed: their power comes through the cable and their controller is the port, which a loss of power or a
- * restart ends, and a whole picture is 300 kB.
+ * USB-serial panels of the Turing 3.5" class. They draw bitmaps in rectangles and answer nothing, so the picture cannot
+ * be read back. But noise changes single pixels, not the payload of a QR. The picture is rotated here, and the panel
+ * stays in portrait, because panels differ in their own orientations. It is not refreshed: a loss of power also ends
+ * the port, because the cable powers the panel, and a whole picture is 300 kB.
  */
 export const usbBitmap: DisplayDriver<z.infer<typeof options>> = {
   name: 'usb-bitmap',
@@ -64,7 +63,7 @@ export const usbBitmap: DisplayDriver<z.infer<typeof options>> = {
         }
         qrMayShow ||= mayHoldQr(scene.kind);
         const parts = changedAreas(shown, wanted).map((area) => bitmapOf(area, wanted));
-        // Without light until the picture is whole: the panel may still hold one, with a QR, of an earlier program.
+        // Dark until the picture is complete: the panel may still have a picture with a QR of an earlier program.
         await screen.send(Buffer.concat(lit ? parts : [brightnessOf(0), on, ...parts, brightnessOf(brightness)]));
         shown = wanted;
         lit = true;
@@ -75,7 +74,7 @@ export const usbBitmap: DisplayDriver<z.infer<typeof options>> = {
   },
 };
 
-/** Corners of a rectangle, both inside it. */
+/** Corners of a rectangle, inclusive. */
 interface Area {
   left: number;
   top: number;
@@ -83,7 +82,7 @@ interface Area {
   bottom: number;
 }
 
-/** The six bytes that begin every command: four numbers of 10 bits, of which the last byte but one ends at bit 0. */
+/** The first six bytes of every command: four numbers of 10 bits, then the command byte. */
 function headerOf(command: number, { left, top, right, bottom }: Area = NOWHERE): Uint8Array {
   return Uint8Array.of(
     left >> 2,
@@ -105,20 +104,20 @@ function orientation(): Uint8Array {
   return bytes;
 }
 
-/** 0 is the brightest that the panel has; the level stands in the place of the first number. */
+/** 0 is the brightest level; it is in the place of the first number. */
 function brightnessOf(percent: number): Uint8Array {
   const left = Math.round(DARKEST * (1 - percent / 100));
   return headerOf(COMMANDS.brightness, { ...NOWHERE, left });
 }
 
-/** The pixels of a frame as the panel takes them. */
+/** Pixels of a frame in the panel's format. */
 function bytesOf(frame: PixelFrame): Uint8Array {
   const bytes = new Uint8Array(PANEL.width * PANEL.height * BYTES_PER_PIXEL);
   packRgb565(wordsOf(frame), new DataView(bytes.buffer), 0);
   return bytes;
 }
 
-/** Rectangles that hold every pixel in which the pictures differ; the whole panel when nothing is known of it. */
+/** Rectangles around all changed pixels; the whole panel if its picture is not known. */
 function changedAreas(before: Uint8Array | undefined, after: Uint8Array): Area[] {
   if (before === undefined) return [{ left: 0, top: 0, right: PANEL.width - 1, bottom: PANEL.height - 1 }];
   const areas: Area[] = [];

@@ -2,24 +2,24 @@ import { type Clock, withDeadline } from '../../lib/clock.ts';
 import type { SerialLine } from '../contract.ts';
 import { displayFault } from '../fault.ts';
 
-/** A panel that talks on without an answer in it is not listened to further back than this. */
+/** Bytes without an answer that are kept; older ones are dropped. */
 const UNREAD_BYTES_MAX = 1_024;
-/** On top of what the line itself needs for the bytes. */
+/** Additional to the time that the line needs for the bytes. */
 const WRITE_SLACK_MS = 1_000;
 /** A start bit, eight data bits and a stop bit. */
 const BITS_A_BYTE = 10;
 
-/** The first answer in `bytes` and the bytes up to its end, what is no answer included; undefined until it is whole. */
+/** Cuts the first answer from `bytes`. `length` includes bytes before it; undefined until the answer is complete. */
 export type Cut = (bytes: Uint8Array) => { answer: Uint8Array; length: number } | undefined;
 
 export interface DialogueDeps {
   line: SerialLine;
-  /** Names the line in errors. */
+  /** Name of the line in errors. */
   path: string;
   baudRate: number;
   clock: Clock;
   cut: Cut;
-  /** Told of what the panel says without being asked. */
+  /** Called with what the panel sends without being asked. */
   onUnasked(answer: Uint8Array): void;
 }
 
@@ -27,9 +27,11 @@ export interface DialogueDeps {
 export class Dialogue {
   readonly #deps: DialogueDeps;
   #unread: Uint8Array = new Uint8Array();
-  /** Whether the answer is the one that is waited for. */
+  /** Offers an answer to the current question; returns whether it is the right one. */
   #offer: ((answer: Uint8Array) => boolean) | undefined;
-  /** Ends the question under way. Were each a reaction to `lost`, a line of many days would keep all of them. */
+  /**
+   * Ends the current question. A single function, not a reaction to `lost` per question: those would pile up over days.
+   */
   #giveUp: ((reason: string) => void) | undefined;
 
   constructor(deps: DialogueDeps) {
@@ -39,9 +41,9 @@ export class Dialogue {
   }
 
   /**
-   * Sends `command` and settles with what `accept` makes of an answer: the first that it does not give undefined for;
-   * other answers are unasked. Undefined after `timeoutMs` from when the bytes have left. Throws what `accept` throws,
-   * and a PayboxError `DISPLAY_FAULT` when the line is stuck or lost.
+   * Sends `command` and settles with the first result of `accept` that is not undefined; other answers count as
+   * unasked. Undefined after `timeoutMs`, counted from when the bytes were sent. Throws what `accept` throws, and a
+   * PayboxError `DISPLAY_FAULT` when the line is stuck or lost.
    */
   async ask<T>(
     command: Uint8Array,
@@ -64,7 +66,7 @@ export class Dialogue {
     };
     try {
       await this.send(command);
-      // Adapters may say that bytes have left while they are still on the wire.
+      // Adapters may report bytes as sent that are still on the wire.
       const onTheWireMs = wireMs(command.length, this.#deps.baudRate);
       const made = await withDeadline(this.#deps.clock, timeoutMs + onTheWireMs, answered.promise);
       // An incomplete answer would swallow the answer to the next question.
@@ -76,12 +78,12 @@ export class Dialogue {
     }
   }
 
-  /** Sends bytes that have no answer. Throws a PayboxError `DISPLAY_FAULT` when the line is stuck or lost. */
+  /** Sends bytes that get no answer. Throws a PayboxError `DISPLAY_FAULT` when the line is stuck or lost. */
   send(bytes: Uint8Array): Promise<void> {
     return this.#deps.line.write(bytes, writeTimeoutMs(bytes.length, this.#deps.baudRate));
   }
 
-  /** Forgets the beginning of an answer that never came to its end. */
+  /** Drops the beginning of an incomplete answer. */
   forgetUnread(): void {
     this.#unread = new Uint8Array();
   }
@@ -96,12 +98,12 @@ export class Dialogue {
   }
 }
 
-/** How long a line may take for so many bytes before it counts as stuck. */
+/** Time after which a line counts as stuck for this many bytes. */
 export function writeTimeoutMs(bytes: number, baudRate: number): number {
   return WRITE_SLACK_MS + 2 * wireMs(bytes, baudRate);
 }
 
-/** How long the bytes are on the wire, with a start bit and a stop bit each. */
+/** Time of the bytes on the wire, with a start bit and a stop bit each. */
 export function wireMs(bytes: number, baudRate: number): number {
   return Math.ceil((bytes * BITS_A_BYTE * 1_000) / baudRate);
 }

@@ -3,30 +3,30 @@ import type { Readable, Writable } from 'node:stream';
 import { type Clock, withDeadline } from '../../lib/clock.ts';
 import { reasonOf } from '../../lib/errors.ts';
 
-/** One message in the pipe to a child: its length in 4 bytes, low byte first, then its bytes. */
+/** A message to a child: its length in 4 bytes, low byte first, then its bytes. */
 export const LENGTH_BYTES = 4;
 const ANSWER_CHARS_MAX = 10_000;
 const COMPLAINT_CHARS_MAX = 2_000;
 const CLOSE_TIMEOUT_MS = 1_000;
 
-/** A program that may crash or hang, in a process of its own; spent when it has ended. */
+/** A program that may crash or hang, in its own process. It cannot be restarted. */
 export interface Child {
   /**
-   * Sends one message and waits for its answer, one line on file descriptor 3. Throws an Error that says how it failed:
-   * ended, or gave no answer within `timeoutMs`; it is killed then. One message at a time.
+   * Sends a message and waits for its answer, a line on file descriptor 3. Throws an Error when the child ends, or does
+   * not answer within `timeoutMs`; then it is killed. One message at a time.
    */
   ask(message: Uint8Array, timeoutMs: number): Promise<string>;
-  /** Settles, with how, when it has ended. */
+  /** Settles with a description of its end. */
   readonly ended: Promise<string>;
-  /** Lets it end by itself and kills it when it does not; safe to call twice. */
+  /** Lets it end by itself, and kills it if it does not. Safe to call twice. */
   close(): Promise<void>;
 }
 
-/** Starts `file` with this program's own Node. Does not throw: a child that cannot start has ended. */
+/** Starts `file` with the current Node. Does not throw: a child that cannot start counts as ended. */
 export function startChild(file: string, clock: Clock): Child {
   const child = spawn(process.execPath, [file], { stdio: ['pipe', 'ignore', 'pipe', 'pipe'] });
   const [input, , errors, answers] = child.stdio as unknown as [Writable, null, Readable, Readable];
-  // A child that dies early breaks the pipe; how it ended says more than that.
+  // A child that ends early breaks the pipe; its exit is reported instead.
   input.on('error', () => {});
   const complaint = lastOf(errors);
   const ended = new Promise<string>((resolve) => {
@@ -39,7 +39,7 @@ export function startChild(file: string, clock: Clock): Child {
   });
   const nextLine = linesOf(answers);
   let endedHow: string | undefined;
-  // One reaction for all questions: were each its own, a child of many days would keep all of them.
+  // One reaction for all questions: one per question would pile up over days.
   let giveUp: ((how: string) => void) | undefined;
   void ended.then((how) => {
     endedHow = how;
@@ -73,7 +73,7 @@ async function close(child: ChildProcess, input: Writable, ended: Promise<string
   await withDeadline(clock, CLOSE_TIMEOUT_MS, ended);
 }
 
-/** The last lines of what a program complained about, in one line. */
+/** Returns the last lines of a program's errors, in one line. */
 function lastOf(stream: Readable): () => string {
   let text = '';
   stream.setEncoding('utf8').on('data', (chunk: string) => {
@@ -82,7 +82,7 @@ function lastOf(stream: Readable): () => string {
   return () => text.replaceAll(/\s+/g, ' ').trim();
 }
 
-/** Gives the first line after each call; what comes without one is nobody's answer. */
+/** Returns the first line after each call. Lines without a call are dropped. */
 function linesOf(stream: Readable): () => Promise<string> {
   let rest = '';
   let answer: ((line: string) => void) | undefined;

@@ -4,8 +4,8 @@ import { reasonOf } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 
 /**
- * Takes the text console of Linux off the framebuffers, where its cursor and messages would draw over the screen, and
- * returns what gives it back. A failure is only logged: the screen works, if not undisturbed.
+ * Detaches the text console of Linux from the framebuffers: its cursor and messages would draw over the screen. Returns
+ * a function that attaches it again. A failure is only logged, because the screen still works.
  */
 export async function detachConsole(root: string, log: Logger): Promise<() => Promise<void>> {
   const folder = join(root, 'sys/class/vtconsole');

@@ -4,7 +4,7 @@ import { reasonOf, systemCodeOf } from '../../lib/errors.ts';
 import { displayFault } from '../fault.ts';
 import { type BitsPerPixel, PIXEL_BYTES } from './pixel-bytes.ts';
 
-/** Which framebuffer of the machine; with neither, the only one there is. */
+/** Selects a framebuffer of the machine. If both are missing, it must have only one. */
 export interface FramebufferChoice {
   /** As in /sys/class/graphics/fb0/name. */
   name?: string | undefined;
@@ -12,17 +12,17 @@ export interface FramebufferChoice {
   device?: string | undefined;
 }
 
-/** The properties of a framebuffer, from the kernel. */
+/** Properties of a framebuffer, from the kernel. */
 export interface FramebufferInfo {
   /** The device file. */
   node: string;
   /** Its folder in /sys/class/graphics. */
   folder: string;
   name: string;
-  /** The visible pixels. */
+  /** Visible pixels. */
   width: number;
   height: number;
-  /** Bytes from the start of a row to that of the next, never less than the pixels of a row take. */
+  /** Bytes from the start of a row to the next; at least the bytes of its pixels. */
   strideBytes: number;
   bitsPerPixel: BitsPerPixel;
 }
@@ -35,8 +35,8 @@ const ABSENT_FIX =
   'then see cat /sys/class/graphics/fb*/name';
 
 /**
- * Finds a framebuffer under `root`, which holds `sys` and `dev`. Throws a PayboxError `DISPLAY_FAULT` when it is absent
- * or has a depth other than 16 and 32 bits.
+ * Finds a framebuffer under `root`, which contains `sys` and `dev`. Throws a PayboxError `DISPLAY_FAULT` if there is
+ * none, or if its depth is not 16 or 32 bits.
  */
 export async function findFramebuffer(choice: FramebufferChoice, root: string): Promise<FramebufferInfo> {
   const all = await listFramebuffers(root);
@@ -61,7 +61,7 @@ interface Listed {
   name: string;
 }
 
-/** Every framebuffer of the machine, by number. */
+/** All framebuffers of the machine, by number. */
 export async function listFramebuffers(root: string): Promise<Listed[]> {
   const graphics = join(root, 'sys/class/graphics');
   const entries = await readdir(graphics).catch(() => []);
@@ -98,7 +98,7 @@ async function infoOf({ device, folder, name }: Listed, root: string): Promise<F
   return { node: join(root, device), folder, name, width, height, strideBytes, bitsPerPixel: bits };
 }
 
-/** The memory may hold more rows than are visible, for page flipping: the mode tells, where there is one. */
+/** For page flipping the memory may have more rows than are visible. The mode tells, if there is one. */
 async function visibleSize(folder: string, virtual: { width: number; height: number }) {
   const mode = (await attribute(folder, 'mode')) || (await attribute(folder, 'modes'))?.split('\n')[0];
   const [, width, height] = /^\w:(\d+)x(\d+)/.exec(mode ?? '')?.map(Number) ?? [];
@@ -118,9 +118,9 @@ function numberIn(text: string | undefined, max: number): number | undefined {
 
 /** An open framebuffer. */
 export interface Framebuffer {
-  /** Writes whole rows, `bytes` long, from row `row`. Throws a PayboxError `DISPLAY_FAULT`. */
+  /** Writes whole rows from row `row`. Throws a PayboxError `DISPLAY_FAULT`. */
   writeRows(bytes: Uint8Array, row: number): Promise<void>;
-  /** Switches the light off or on; false when the device refuses. */
+  /** Switches the backlight off or on. Returns false when the device refuses. */
   blank(dark: boolean): Promise<boolean>;
   close(): Promise<void>;
 }

@@ -5,7 +5,7 @@ import type { SerialLine, SerialSettings } from '../contract.ts';
 
 const CLOSE_TIMEOUT_MS = 1_000;
 
-/** The advice for each error of opening a port; serialport gives only the system's text. */
+/** Advice for each error of opening a port: serialport gives only the system's text. */
 const FIXES: readonly (readonly [RegExp, string])[] = [
   [/no such file/i, 'plug the device in, or correct path: ls /dev/serial/by-id lists what is there'],
   [/permission denied/i, 'let the user that runs the agent use it: add it to the group dialout'],
@@ -16,7 +16,7 @@ const FIXES: readonly (readonly [RegExp, string])[] = [
 /** Opens a serial port of the machine, or a pty. Throws a PayboxError `DISPLAY_FAULT` that says what to do. */
 export async function openSerial(settings: SerialSettings, signal: AbortSignal, clock: Clock): Promise<SerialLine> {
   signal.throwIfAborted();
-  // Loaded here because most boxes have no serial display.
+  // Imported here, because most boxes have no serial display.
   const { SerialPort } = await import('serialport');
   const { path, baudRate, rtscts = false } = settings;
   const port = new SerialPort({ path, baudRate, rtscts, lock: true, autoOpen: false });
@@ -49,7 +49,7 @@ class Line implements SerialLine {
   readonly #path: string;
   readonly #clock: Clock;
   readonly #listeners = new Set<(bytes: Uint8Array) => void>();
-  /** Writes under way. Were each a reaction to `lost`, a line of many days would keep all of them. */
+  /** Writes in progress. Not a reaction to `lost` per write: those would pile up over days. */
   readonly #writing = new Set<(reason: string) => void>();
   #lose: (reason: string) => void = () => {};
   #lostReason: string | undefined;
@@ -67,9 +67,9 @@ class Line implements SerialLine {
         resolve(this.#lostReason);
       };
     });
-    // `close` may come twice, and with the reason of an unplug.
+    // `close` may be emitted twice, once with the reason of an unplug.
     port.on('close', (error: Error | null | undefined) => this.#lose(error ? reasonOf(error) : 'closed'));
-    // Without a reader an unplug is only noticed at the next write.
+    // Without a reader an unplug is noticed only at the next write.
     port.on('data', (bytes: Buffer) => {
       for (const listener of this.#listeners) listener(bytes);
     });
@@ -115,7 +115,7 @@ class Line implements SerialLine {
 
   async #close(): Promise<void> {
     if (this.#port.isOpen) {
-      // A device that takes nothing keeps the system waiting in drain and close, unless what waits is thrown away.
+      // If a device accepts nothing, drain and close would block until the waiting bytes are discarded.
       if (this.#stuck || this.#writing.size > 0) await this.#bounded((done) => this.#port.flush(done));
       await this.#bounded((done) => this.#port.close(done));
     }

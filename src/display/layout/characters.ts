@@ -7,7 +7,7 @@ import { TEXT_COLUMNS_MIN } from './room.ts';
 import { BLACK, THEMES, WARNING, WHITE } from './theme.ts';
 import { wrap } from './wrap.ts';
 
-/** From this width on a label stands in the line of its value. */
+/** From this width on, a label is in the line of its value. */
 const LABEL_COLUMNS_MIN = 40;
 const INK = 0x17233a;
 const MUTED = 0x5a6880;
@@ -16,7 +16,7 @@ interface Line {
   text: string;
   ink: number;
   paper: number;
-  /** The highest is left out first where there are too few rows. */
+  /** With too few rows, the highest rank is left out first. */
   rank: number;
 }
 
@@ -28,9 +28,9 @@ interface Area {
 }
 
 /**
- * A scene as a page of characters, no larger than the surface; with half blocks it is only as high as what it says, and
- * a blank one has no rows. Dark on a light ground of its own, whatever the colours of the terminal. `fit` is that of the
- * scene's QR.
+ * Lays out a scene as a page of characters, no larger than the surface. With half blocks the page is only as high as
+ * its contents, and a blank one has no rows. It is dark on a light ground, whatever the colours of the terminal. `fit`
+ * is that of the scene's QR.
  */
 export function layoutCharacters(scene: Scene, fit: QrFit | undefined, surface: CharacterSurface): CharacterFrame {
   if (!surface.halfBlocks) return layoutPlain(scene, surface);
@@ -81,7 +81,7 @@ function moduleColor(qr: Qr, x: number, y: number): number {
   return inside && qr.dark[row * qr.modules + column] === 1 ? BLACK : WHITE;
 }
 
-/** Everything that the page says in lines of at most `width` characters, blank lines between, in the order of reading. */
+/** All texts of the page in reading order, in lines of at most `width` characters, with blank lines between. */
 function linesOf(page: Page, width: number): Line[] {
   const theme = THEMES[page.tone];
   const lines: Line[] = [];
@@ -92,7 +92,7 @@ function linesOf(page: Page, width: number): Line[] {
   const blank = () => lines.push({ text: '', ink: INK, paper: WHITE, rank: 20 });
   add(page.title, 3, theme.ink, theme.paper, 2);
   blank();
-  // An amount is shown whole or not at all: a cut one would lie.
+  // An amount is shown completely or not at all, because a cut one would be wrong.
   if (page.amount !== undefined && page.amount.length <= width) add(page.amount, 0, INK, WHITE, 1);
   if (page.code !== undefined && page.code.length <= width) add(page.code, 0, INK, WHITE, 1);
   if (page.hint !== undefined && !page.hintLast) add(page.hint, 2);
@@ -132,7 +132,7 @@ function blankCells(columns: number, rows: number): Cell[] {
   return Array.from({ length: columns * rows }, () => ({ char: ' ', ink: INK, paper: WHITE }));
 }
 
-/** Lines from the top of `area`, one column in from its left where that costs nothing. */
+/** Writes lines from the top of `area`, one column from its left if there is room. */
 function write(cells: Cell[], columns: number, area: Area, lines: readonly Line[]): void {
   for (const [index, { text, ink, paper }] of lines.entries()) {
     const start = (area.row + index) * columns + area.column;

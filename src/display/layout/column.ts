@@ -4,30 +4,30 @@ import type { Box, Item } from './items.ts';
 import { wrap } from './wrap.ts';
 
 interface Common {
-  /** Pixels above it, unless it comes first. */
+  /** Pixels above the block, unless it is the first one. */
   gap: number;
-  /** The highest rank is left out first where there is no room. Rank 0 stays longest. */
+  /** Without room the highest rank is left out first. */
   rank: number;
-  /** Its share of the room that is left over, put above it. */
+  /** Its share of the free room, which is put above it. */
   flex?: number;
 }
 
 export interface TextBlock extends Common {
   kind: 'text';
   text: string;
-  /** Said instead where the text is too wide for one line of the smallest face. */
+  /** Shorter text, if `text` is too wide for one line of the smallest face. */
   short?: string;
-  /** Largest first. */
+  /** Faces to try, largest first. */
   ladder: readonly Face[];
   ink: number;
   linesMax: number;
-  /** A sentence: goes on in the next line rather than shrink. */
+  /** A sentence: it is wrapped before it shrinks. */
   prose?: true;
-  /** An amount: shown whole or not at all, because a cut one would lie. */
+  /** An amount: shown completely or not at all, because a cut one would be wrong. */
   whole?: true;
-  /** The figure that matters most: everything else shrinks first. */
+  /** The most important figure: all other blocks shrink first. */
   steady?: true;
-  /** Set on a rounded ground of its own, after an icon, if any. */
+  /** Drawn on its own rounded ground, after an icon, if any. */
   pill?: { paper: number; icon?: IconName };
 }
 
@@ -49,18 +49,18 @@ interface Fitted {
   lines: string[];
 }
 
-/** How far everything shrinks before something that can be left out is. */
+/** Levels by which all blocks shrink before one is left out. */
 const LEVELS_BEFORE_DROPPING = 3;
 const LEVELS_MAX = 12;
 const STEADY_LEVELS = 2;
-/** The most lines that any block asks for. */
+/** Largest number of lines of any block. */
 const LINES_MAX = 4;
-/** Gaps close with the letters. */
+/** Gaps shrink together with the letters. */
 const GAP_AT_LEVEL = [1, 0.8, 0.6, 0.4];
 
 /**
- * Blocks one below the other in `box`, none leaving it: texts take the largest face that fits, then wrap, then are cut;
- * what still finds no room is left out by rank.
+ * Places blocks one below the other in `box`. Texts get the largest face that fits, then are wrapped, then cut. Blocks
+ * without room are left out by rank.
  */
 export function column(blocks: readonly Block[], box: Box, align: 'left' | 'center'): Item[] {
   for (let kept = [...blocks]; kept.length > 0; kept = withoutLeast(kept)) {
@@ -74,7 +74,7 @@ export function column(blocks: readonly Block[], box: Box, align: 'left' | 'cent
   return [];
 }
 
-/** The blocks, shrunk by `level` steps and with at most `linesMax` lines each, or `undefined` where that is too high. */
+/** The blocks shrunk by `level` steps, with at most `linesMax` lines each; `undefined` if that is too high. */
 function atLevel(
   blocks: readonly Block[],
   box: Box,
@@ -122,7 +122,7 @@ function pillPadding(face: Face): number {
   return Math.round(face.lineHeight / 6);
 }
 
-/** How much wider than its text a pill is: both ends, the icon and the space after it. */
+/** Additional width of a pill: both ends, the icon and the space after it. */
 function pillExtra(block: TextBlock, face: Face): number {
   if (block.pill === undefined) return 0;
   return block.pill.icon === undefined ? 2 * pillPadding(face) : 2 * face.lineHeight;
@@ -153,7 +153,7 @@ function draw({ block, face, lines }: Fitted, box: Box, align: string): Item[] {
   if (block.pill === undefined) return lines.map((text, index) => line(text, index, box.x, box.y));
   const padding = pillPadding(face);
   const side = face.lineHeight;
-  // Room for accents is above the letters: without this they would sit low in the pill.
+  // Faces have room for accents above the letters. Without this, texts would be too low in the pill.
   const lift = Math.round(padding / 2);
   const { paper, icon } = block.pill;
   const ground: Item = { kind: 'rect', box, radius: Math.floor(box.height / 2), color: paper };

@@ -11,14 +11,14 @@ export interface Box {
   height: number;
 }
 
-/** One thing of a picture; colours are 0xRRGGBB. A picture is a list of them, painted in order. */
+/** A part of a picture; colours are 0xRRGGBB. A picture is a list of items, painted in order. */
 export type Item =
   | { kind: 'rect'; box: Box; radius: number; color: number }
   | { kind: 'text'; box: Box; text: string; face: Face; ink: number }
   | { kind: 'icon'; box: Box; name: IconName; disc: number; stroke: number }
   | { kind: 'qr'; box: Box; qr: Qr; light: number };
 
-/** Whether both look the same at the same place. */
+/** Whether both look the same in the same place. */
 export function sameItem(a: Item, b: Item): boolean {
   const { box } = a;
   const still = box.x === b.box.x && box.y === b.box.y && box.width === b.box.width && box.height === b.box.height;
@@ -29,7 +29,7 @@ export function sameItem(a: Item, b: Item): boolean {
   return a.kind === 'qr' && b.kind === 'qr' && a.qr === b.qr && a.light === b.light;
 }
 
-/** A picture as text, one line an item, for tests and for finding out what was drawn where. */
+/** Describes a picture as text, one line per item, for tests. */
 export function describe(items: readonly Item[]): string {
   return items.map((item) => `${describeItem(item)}\n`).join('');
 }

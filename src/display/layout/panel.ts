@@ -5,10 +5,10 @@ import { type CharacterFrame, type PanelFrame, type PanelQr, type PanelSurface, 
 import { fitQr, type QrFit, QUIET_MODULES } from '../qr.ts';
 import { DEVICE_CODE, NO_ROOM_FOR_QR, pageOf, TIME_LEFT } from '../words.ts';
 
-/** Whether a panel can draw this payload scannably in the square that it draws QR codes in. */
+/** Fits a payload into the QR square of a panel, if that is scannable. */
 export function fitOnPanel({ qr }: PanelSurface, payload: string): QrFit {
   if (qr === null) return { ok: false, reason: 'this panel has no QR component' };
-  // Panels count bytes, and letters beyond ASCII take more than one.
+  // Panels count bytes, and letters outside ASCII have more than one.
   const { length } = new TextEncoder().encode(payload);
   if (length > qr.charsMax) {
     return {
@@ -19,7 +19,7 @@ export function fitOnPanel({ qr }: PanelSurface, payload: string): QrFit {
   return qr.modulesFor === undefined ? capped(fitQr(payload, qr.sidePixels, 'L'), qr) : ownSize(payload, length, qr);
 }
 
-/** `fit` with modules no larger than the panel draws them. */
+/** `fit`, with modules at most as large as the panel can draw. */
 function capped(fit: QrFit, { modulePixelsMax = Infinity }: PanelQr): QrFit {
   if (!fit.ok || fit.qr.modulePixels <= modulePixelsMax) return fit;
   const { modules, quietModules } = fit.qr;
@@ -27,7 +27,7 @@ function capped(fit: QrFit, { modulePixelsMax = Infinity }: PanelQr): QrFit {
   return { ok: true, qr: { ...fit.qr, modulePixels: modulePixelsMax, side } };
 }
 
-/** The QR of a panel that chooses the version by the bytes of the payload, its margin beyond the square. */
+/** The QR of a panel that chooses the version by the bytes of the payload. The margin is outside its square. */
 function ownSize(payload: string, bytes: number, qr: PanelQr): QrFit {
   const { sidePixels, modulePixelsMax = Infinity, modulesFor } = qr;
   const modules = modulesFor?.(bytes) ?? 0;
@@ -47,7 +47,7 @@ function ownSize(payload: string, bytes: number, qr: PanelQr): QrFit {
   return { ok: true, qr: { version, ecc: 'L', modules, modulePixels, quietModules: QUIET_MODULES, side, dark } };
 }
 
-/** A scene as the texts and the QR string of a smart panel. `fit` is that of the scene's QR. */
+/** Lays out a scene as texts and QR string of a smart panel. `fit` is that of the scene's QR. */
 export function layoutPanel(scene: Scene, fit: QrFit | undefined, surface: PanelSurface): PanelFrame {
   const page = pageOf(scene);
   const say = (text: string | undefined) => (surface.accents ? (text ?? '') : withoutAccents(text ?? ''));
@@ -74,7 +74,7 @@ const QR_SIDE_MAX = 185;
 const INK = 0x17233a;
 const PAPER = 0xffffff;
 
-/** A panel frame as a page of characters, for the box's own web pages: fonts and places are the panel's. */
+/** A panel frame as a page of characters, for the box's web pages. Fonts and places depend on the panel. */
 export function picturePanel(frame: PanelFrame): CharacterFrame {
   const { title, amount, content, holder, account, timeLeft, hint, offline } = frame;
   const lines = [title, amount, content, holder, account, timeLeft, hint, offline].filter((text) => text !== '');
@@ -96,7 +96,7 @@ export function picturePanel(frame: PanelFrame): CharacterFrame {
   return { kind: 'characters', columns, rows: texts.length + codes.length, cells };
 }
 
-/** The code with its quiet zone, two modules to a cell, as colours. */
+/** The code with its quiet zone as colours, two modules per cell. */
 function halfBlocks(payload: string): { upper: number; lower: number }[][] {
   const fit = fitQr(payload, QR_SIDE_MAX, 'L');
   if (!fit.ok) return [];

@@ -9,27 +9,27 @@ import { type Arrangement, arrangementOf, EDGE_PX } from './room.ts';
 import { BLACK, lookOf, type Theme, WARNING, WHITE } from './theme.ts';
 import { isSmall, type Typography } from './typography.ts';
 
-/** When the time left turns into a warning. */
+/** Seconds left at which the countdown becomes a warning. */
 const HURRY_SECONDS = 30;
 const ICON_SHARE = 0.22;
-/** Margins of a small panel: 1 pixel of 64, so that ten figures fit. */
+/** Divisor of the margins of a small panel: 1 pixel of 64, so that ten figures fit. */
 const SMALL_SIDES_PER_MARGIN = 48;
-/** How much of a strip above and below the QR is above, where there is room for both. */
+/** Share above the QR of the free height above and below it. */
 const ABOVE_SHARE = 0.42;
 
-/** Under this height there is one line for the amount, and one for what it is for. */
+/** Below this height there is one line for the amount, and one for its purpose. */
 const LOW_BELOW_PX = 48;
 const FIRST_FACT_RANK = 2;
 /** Just after the first fact. */
 const TITLE_YIELDS_RANK = FIRST_FACT_RANK + 0.5;
 
-/** The inputs of a layout besides the scene. */
+/** Inputs of a layout beside the scene. */
 export interface Stage {
   surface: PixelSurface;
   type: Typography<Face>;
 }
 
-/** A scene as a picture. `qr` is that of the scene, where this surface has room for it. */
+/** Lays out a scene as a picture. `qr` is the scene's QR, if it fits on this surface. */
 export function layoutPixels(scene: Scene, qr: Qr | undefined, stage: Stage): Item[] {
   const { width, height } = stage.surface;
   if (scene.kind === 'blank') return [{ kind: 'rect', box: { x: 0, y: 0, width, height }, radius: 0, color: BLACK }];
@@ -74,13 +74,13 @@ function withQr(page: Page, theme: Theme, qr: Qr, hurry: boolean, stage: Stage):
   return [...code, ...column(head, above, 'center'), ...withEdge(texts, page, below)];
 }
 
-/** The room for a line of text next to, above or below the QR. */
+/** Width for a line of text beside, above or below the QR. */
 function widthBeside(arrangement: Arrangement, stage: Stage, qr: Qr): number {
   const { width } = stage.surface;
   return (arrangement === 'beside' ? width - qr.side : width) - 2 * marginOf(stage);
 }
 
-/** Where the badge found no room, the lower edge of the texts says it. */
+/** Shows a badge that had no room as a mark at the lower edge of the texts. */
 function withEdge(texts: readonly Item[], page: Page, area: Box): Item[] {
   const said = (item: Item) =>
     item.kind === 'text' && (item.text === page.badge?.text || item.text === page.badge?.short);
@@ -91,8 +91,8 @@ function withEdge(texts: readonly Item[], page: Page, area: Box): Item[] {
 }
 
 /**
- * The light ground of the QR: as large as the code beside texts, over the whole width between them, the screen alone.
- * On a small panel nothing but the code: light costs an LED panel current, and cameras their contrast.
+ * The light ground of the QR: as large as the code beside texts, of full width between texts, the whole screen alone.
+ * On a small panel only the code: light needs current on an LED panel, and reduces the contrast for cameras.
  */
 function panelOf(arrangement: Arrangement, surface: PixelSurface, qr: Qr): Box {
   const { width, height } = surface;
@@ -157,7 +157,10 @@ function message(page: Page, theme: Theme, stage: Stage): Item[] {
   return withEdge(column(blocks, inset(whole, margin, margin), 'center'), page, whole);
 }
 
-/** On a small panel it gives way to the first fact of a list, to that of a code, and to the content of an order without its code. */
+/**
+ * On a small panel the title gives way to the first fact of a list or code, and to the content of an order without its
+ * QR.
+ */
 function titleBlock(page: Page, theme: Theme, { type, surface }: Stage): Block {
   const small = isSmall(surface);
   const mattersLess =
@@ -185,7 +188,7 @@ function factBlocks(page: Page, theme: Theme, { type, surface }: Stage): Block[]
   });
 }
 
-/** A code in one line, or a line for each of its groups where that makes it small. */
+/** A code in one line, or its groups in a line each if one line would be small. */
 function codeBlocks({ code }: Page, theme: Theme, { type, surface }: Stage, width: number): Block[] {
   if (code === undefined) return [];
   const [comfortable] = isSmall(surface) ? type.value : type.title.slice(1);
@@ -201,7 +204,7 @@ function badgeBlock({ text, short }: Badge, { type, surface }: Stage, gap: numbe
   return line(text, type.value.slice(1), WARNING.ink, { gap, rank: 0, whole: true, short, pill });
 }
 
-/** A small panel has no width to spare for an icon. */
+/** A small panel is too narrow for an icon. */
 function pillOf(paper: number, icon: IconName, surface: PixelSurface): NonNullable<TextBlock['pill']> {
   return isSmall(surface) ? { paper } : { paper, icon };
 }
@@ -215,7 +218,7 @@ function line(
   return { kind: 'text', text, ladder, ink, linesMax: 1, ...rest };
 }
 
-/** Vertical rhythm: the height of plain text. */
+/** Unit of vertical distances: the height of plain text. */
 function unitOf({ width, height }: PixelSurface): number {
   return Math.sqrt(width * height) / 31;
 }

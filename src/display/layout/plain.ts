@@ -7,10 +7,10 @@ import { wrap } from './wrap.ts';
 const INK = 0x17233a;
 const PAPER = 0xffffff;
 
-/** With fewer rows than this, what matters has no title. */
+/** With fewer rows there is no title. */
 const TITLED_ROWS_MIN = 4;
 
-/** The state of an order, where a title has no room. */
+/** The state of an order, if a title has no room. */
 const STATES = {
   payment: 'Chờ thanh toán',
   paid: 'Đã nhận',
@@ -21,8 +21,8 @@ const STATES = {
 type OrderKind = keyof typeof STATES;
 
 /**
- * A scene on a customer display of a few rows of ASCII characters, which shows no QR: of an order first the amount, then
- * its content, then what becomes of it. It always fills the surface.
+ * Lays out a scene for a customer display of few rows of ASCII characters, which shows no QR. Of an order: first the
+ * amount, then its content, then its state. It always fills the surface.
  */
 export function layoutPlain(scene: Scene, { columns, rows }: CharacterSurface): CharacterFrame {
   const page = plainPage(pageOf(scene));
@@ -46,7 +46,7 @@ function plainPage(page: Page): Page {
   };
 }
 
-/** None where the amount does not fit: a cut one would lie. */
+/** No lines if the amount does not fit, because a cut one would be wrong. */
 function orderLines(page: Page, kind: OrderKind, columns: number, rows: number): string[] {
   const { amount = '', timeLeft = '', badge } = page;
   if (amount.length > columns) return [];
@@ -66,7 +66,7 @@ function orderLines(page: Page, kind: OrderKind, columns: number, rows: number):
   return [first, ...linesOf(second, columns, 1)].slice(0, rows);
 }
 
-/** The title, then one line for each fact, and more for the first ones where rows are left over. */
+/** The title, then one line per fact; the first facts get the free rows too. */
 function messageLines(page: Page, kind: Scene['kind'], columns: number, rows: number): string[] {
   const short = withoutAccents(page.shortTitle);
   const title = page.title.length <= columns ? page.title : short;
@@ -84,7 +84,7 @@ function messageLines(page: Page, kind: Scene['kind'], columns: number, rows: nu
   return [...lines, ...Array<string>(room - lines.length).fill(''), lineFor(page.badge, columns)];
 }
 
-/** Of what needs reading to the end, only that; and where there is room, what it is about. */
+/** Only the text that must be read completely and, if there is room, its subject. */
 function fewLines({ code, facts, hint = '' }: Page, kind: Scene['kind'], title: string, rows: number) {
   const factOf = (wanted: string) => facts.find(({ label }) => label === wanted)?.value ?? '';
   const vital = kind === 'setup' ? [factOf(PROBLEM)] : code === undefined ? undefined : [code, factOf(DEVICE_CODE)];
@@ -99,7 +99,7 @@ function lineFor({ text, short }: Badge, columns: number): string {
   return text.length <= columns ? text : short.slice(0, columns);
 }
 
-/** One text at the left, one at the right; the left alone where both do not fit, with a blank between. */
+/** One text at the left, one at the right. Only the left one if both do not fit with a blank between. */
 function spread(left: string, right: string, columns: number): string {
   const gap = columns - left.length - right.length;
   if (right === '' || gap < 1) return left.slice(0, columns);

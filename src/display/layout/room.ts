@@ -3,29 +3,32 @@ import { type Encoding, encodingOf, fitQr, type Qr, type QrFit, qrRoomIn } from 
 import { fitOnPanel } from './panel.ts';
 import { isSmall } from './typography.ts';
 
-/** Where the QR stands: left of the texts, above or between them, or with the whole screen to itself. */
+/** Place of the QR: left of the texts, above or between them, or alone on the screen. */
 export type Arrangement = 'beside' | 'stacked' | 'alone';
 
-/** The share of the screen that is kept for the texts of a payment. */
+/** Largest share of the screen for the QR; the rest is for the texts of a payment. */
 const BESIDE_SHARE = 0.63;
 const STACKED_SHARE = 0.76;
-/** Where the words say all that the code says, they have as much as the code. */
+/** If the words contain everything that the code does, they get as much room as the code. */
 const WORDS_SHARE = 0.5;
 const WORDS_ROWS_MIN = 8;
-/** Narrower than this beside a QR, texts are not worth reading. */
+/** Narrower texts beside a QR are not readable. */
 export const TEXT_COLUMNS_MIN = 16;
-/** The mark at the edge that stands for a badge, where words have no room. */
+/** Mark at the edge that replaces a badge without room. */
 export const EDGE_PX = 3;
-/** Modules of this many pixels are read easily: the texts do not have to give way to larger ones. */
+/** Modules this large are easy to read: texts need not shrink for larger ones. */
 const EASY_MODULE_PIXELS = 3;
 
-/** The QR of `payload` as this surface can show it, or why it cannot. */
+/** Fits the QR of `payload` on this surface, or gives the reason why it does not fit. */
 export function fitOn(surface: Surface, payload: string): QrFit {
   if (surface.kind === 'panel') return fitOnPanel(surface, payload);
   return surface.kind === 'pixels' ? fitOnPixels(surface, encodingOf(payload)) : fitOnCharacters(surface, payload);
 }
 
-/** The QR of a scene that tells the same in words, or that there is no room for it beside them. */
+/**
+ * Fits the QR of a scene whose words contain the same information, or gives the reason why there is no room beside
+ * them.
+ */
 export function fitBesideWords(surface: Surface, payload: string): QrFit {
   if (surface.kind === 'panel') return fitOnPanel(surface, payload);
   const space = surface.kind === 'pixels' ? besideWords(surface) : besideLines(surface);
@@ -46,7 +49,7 @@ function fitOnPixels(surface: PixelSurface, payload: Encoding): QrFit {
   const { modulePixels, quietModules } = besideRoom;
   if (modulePixels >= EASY_MODULE_PIXELS) return fitQr(payload, shared);
   const alone = qrRoomIn(payload, whole) ?? besideRoom;
-  // Decoders lose a code of single pixels in a narrow margin first.
+  // With modules of one pixel, a narrow margin is the first reason why decoders fail.
   const costsQuiet = modulePixels === 1 && alone.quietModules > quietModules;
   return fitQr(payload, alone.modulePixels > modulePixels || costsQuiet ? whole : shared);
 }
@@ -57,7 +60,7 @@ function besideTexts({ width, height }: PixelSurface): number {
     : Math.min(width, Math.floor(height * STACKED_SHARE));
 }
 
-/** Small panels have no room for both. */
+/** Small panels have no room for code and words. */
 function besideWords(surface: PixelSurface): number {
   if (isSmall(surface)) return 0;
   const { width, height } = surface;
@@ -74,8 +77,8 @@ function isWide({ width, height }: { width: number; height: number }): boolean {
 }
 
 /**
- * A module is one column wide and half a row high. Modules cannot grow here, so that a stronger code would only take
- * room from the texts: M is the strongest.
+ * A module is one column wide and half a row high. Modules cannot grow, so a stronger code would only take room from
+ * the texts: M is the strongest.
  */
 function fitOnCharacters({ columns, rows, halfBlocks }: CharacterSurface, payload: string): QrFit {
   if (!halfBlocks) return { ok: false, reason: 'this display has characters only, no pixels for a QR code' };

@@ -1,12 +1,12 @@
 import type { Tone } from '../words.ts';
 
-/** The colours of one mood of the screen, each text at 4.5:1 or more on its paper. */
+/** Colours of a tone. Every text has a contrast of at least 4.5:1 to its paper. */
 export interface Theme {
   paper: number;
   ink: number;
-  /** Labels and other quiet words. */
+  /** Labels and other secondary words. */
   muted: number;
-  /** Titles beside the figure that matters. */
+  /** Titles beside the most important figure. */
   accent: number;
   disc: number;
   stroke: number;
@@ -24,7 +24,7 @@ export const THEMES: Readonly<Record<Tone, Theme>> = {
 
 const NIGHT = { paper: 0x000000, ink: 0xd8d8d8, muted: 0x8fa6c4, accent: 0x4fb8ff, disc: 0x10408c, stroke: 0xd8d8d8 };
 
-/** For small panels: black takes no light on an LED or OLED panel, and full light blooms over its neighbours. */
+/** For small panels: black needs no light on LED and OLED panels, and full light blooms over its neighbours. */
 const NIGHT_THEMES: Readonly<Record<Tone, Theme>> = {
   calm: NIGHT,
   ready: NIGHT,
@@ -32,14 +32,14 @@ const NIGHT_THEMES: Readonly<Record<Tone, Theme>> = {
   ended: { ...NIGHT, accent: 0xffb938, disc: 0x303030, stroke: 0xffb938 },
   bad: { paper: 0x500006, ink: 0xffffff, muted: 0xf0b0b4, accent: 0xffc8ca, disc: 0xd8d8d8, stroke: 0x500006 },
 };
-/** The light modules of a QR on a small panel: bright enough for any camera, dim enough not to bloom. */
+/** Light modules of a QR on a small panel: bright enough for cameras, dim enough not to bloom. */
 const LED_WHITE = 0xd8d8d8;
 
 export const WHITE = 0xffffff;
 export const BLACK = 0x000000;
 export const WARNING = { paper: 0xffb938, ink: 0x2b1a00 } as const;
 
-/** How a screen of this size looks: its themes, and the light of its QR. */
+/** Themes of a screen of this size, and the light colour of its QR. */
 export function lookOf(small: boolean): { themes: Readonly<Record<Tone, Theme>>; light: number } {
   return small ? { themes: NIGHT_THEMES, light: LED_WHITE } : { themes: THEMES, light: WHITE };
 }

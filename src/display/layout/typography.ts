@@ -1,15 +1,15 @@
 import { bitmapFace } from './fonts/bitmap.ts';
 import { type BitmapSpec, type Face, type FaceSpec, faceName } from './fonts/faces.ts';
 
-/** Below this no letter of the typeface is legible. */
+/** Smaller letters of the typeface are not legible. */
 const SIZE_MIN_PX = 10;
-/** Nothing is read better for being larger, and the sheets must stay small. */
+/** Larger letters are not easier to read, and would need large sheets. */
 const BASE_MAX_PX = 40;
 
-/** On a side below this, outlines are a blur: letters are pixels, and the ground is dark as on an LED panel. */
+/** On a shorter side, outlines are blurred: small screens use pixel fonts, and a dark ground as LED panels do. */
 const SMALL_BELOW_PX = 200;
 
-/** The faces of each role, largest first: a text that is too long takes the next. */
+/** Faces of each role, largest first. A text that is too long gets the next one. */
 export interface Typography<T> {
   label: readonly T[];
   value: readonly T[];
@@ -17,12 +17,12 @@ export interface Typography<T> {
   amount: readonly T[];
 }
 
-/** Whether a screen is one of the small panels: LED matrices, little OLEDs. */
+/** Whether a screen is a small panel, such as an LED matrix or small OLED. */
 export function isSmall({ width, height }: { width: number; height: number }): boolean {
   return Math.min(width, height) < SMALL_BELOW_PX;
 }
 
-/** The faces of a small panel. They are part of the program: nothing has to be drawn for them. */
+/** Faces of a small panel. They are part of the program, so nothing must be drawn. */
 export function bitmapTypography(): Typography<Face> {
   const text = (bitmap: BitmapSpec['bitmap'], scale: 1 | 2) => bitmapFace({ bitmap, scale, charset: 'text' });
   const figures = (bitmap: BitmapSpec['bitmap'], scale: 1 | 2) => bitmapFace({ bitmap, scale, charset: 'figures' });
@@ -44,13 +44,13 @@ export function bitmapTypography(): Typography<Face> {
   };
 }
 
-/** The size of plain text on a screen of this size, in pixels; everything else is in proportion to it. */
+/** Size of plain text on a screen, in pixels. All other sizes are in proportion to it. */
 function basePx(width: number, height: number): number {
   const fitting = Math.min(Math.sqrt(width * height) / 31, Math.min(width, height) / 17);
   return Math.max(SIZE_MIN_PX, Math.min(BASE_MAX_PX, Math.round(fitting)));
 }
 
-/** The faces that a screen of this size needs. Only the size decides, so all are ready before the first scene. */
+/** Faces for a screen of this size. They depend on nothing else, so all are ready before the first scene. */
 export function typographyFor(width: number, height: number): Typography<FaceSpec> {
   const base = basePx(width, height);
   return {
@@ -61,13 +61,13 @@ export function typographyFor(width: number, height: number): Typography<FaceSpe
   };
 }
 
-/** All faces of a typography, none twice. */
+/** All faces of a typography, without duplicates. */
 export function specsOf(typography: Typography<FaceSpec>): FaceSpec[] {
   const all = Object.values(typography).flat() as FaceSpec[];
   return [...new Map(all.map((spec) => [faceName(spec), spec])).values()];
 }
 
-/** The typography with its drawn faces; `faces` are those of `specsOf`. */
+/** The typography with its drawn faces; `faces` are in the order of `specsOf`. */
 export function withFaces(typography: Typography<FaceSpec>, faces: readonly Face[]): Typography<Face> {
   const drawn = new Map(faces.map((face) => [faceName(face.spec), face]));
   const role = (specs: readonly FaceSpec[]) => specs.flatMap((spec) => drawn.get(faceName(spec)) ?? []);

@@ -2,13 +2,13 @@ const ELLIPSIS = '…';
 
 export interface Wrapped {
   lines: string[];
-  /** Whether something of the text is missing. */
+  /** Whether a part of the text is missing. */
   cut: boolean;
 }
 
 /**
- * `text` in lines no wider than `width` by `measure`, broken between words where that is possible. What does not fit
- * into `linesMax` lines is cut, and an ellipsis says so. No line when not even one character fits.
+ * Wraps `text` into lines no wider than `width` by `measure`, between words if possible. After `linesMax` lines it is
+ * cut, with an ellipsis. Returns no line if not even one character fits.
  */
 export function wrap(text: string, width: number, linesMax: number, measure: (text: string) => number): Wrapped {
   const lines: string[] = [];
@@ -29,7 +29,7 @@ export function wrap(text: string, width: number, linesMax: number, measure: (te
   return { lines, cut: false };
 }
 
-/** The longest beginning of `text` that is no wider than `width`. */
+/** Longest beginning of `text` that is no wider than `width`. */
 function fitting(text: string, width: number, measure: (text: string) => number): string {
   let low = 0;
   let high = text.length;

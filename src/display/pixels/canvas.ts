@@ -1,12 +1,12 @@
 import type { PixelFrame } from '../contract.ts';
 import type { Box } from '../layout/items.ts';
 
-/** Pixels being painted: one 32-bit word each, little-endian red, green, blue, 255. */
+/** A picture to paint on: one 32-bit word per pixel, little-endian red, green, blue, 255. */
 export interface Canvas {
   width: number;
   height: number;
   words: Uint32Array;
-  /** Within the canvas; nothing outside of it is painted. */
+  /** Inside the canvas. Nothing is painted outside of it. */
   clip: Box;
 }
 
@@ -14,22 +14,22 @@ export function createCanvas(width: number, height: number): Canvas {
   return { width, height, words: new Uint32Array(width * height), clip: { x: 0, y: 0, width, height } };
 }
 
-/** The canvas as a frame, which shares its memory. */
+/** The canvas as a frame; they share memory. */
 export function frameOf({ width, height, words }: Canvas): PixelFrame {
   return { kind: 'pixels', width, height, data: new Uint8Array(words.buffer, words.byteOffset, words.byteLength) };
 }
 
-/** The pixels of a frame as words of a canvas; shares its memory. The frame's bytes begin at a multiple of 4. */
+/** The pixels of a frame as canvas words, in shared memory. The frame's bytes must begin at a multiple of 4. */
 export function wordsOf({ data }: PixelFrame): Uint32Array {
   return new Uint32Array(data.buffer, data.byteOffset, data.byteLength / 4);
 }
 
-/** A colour 0xRRGGBB as a word of the canvas. */
+/** A colour 0xRRGGBB as a canvas word. */
 function wordOf(color: number): number {
   return (0xff000000 | ((color & 0xff) << 16) | (color & 0xff00) | (color >> 16)) >>> 0;
 }
 
-/** Lays `color` over one pixel; `coverage` is 0 to 255. */
+/** Blends `color` into a pixel; `coverage` is 0 to 255. */
 export function blend(canvas: Canvas, x: number, y: number, color: number, coverage: number): void {
   const { clip } = canvas;
   if (coverage <= 0 || x < clip.x || y < clip.y || x >= clip.x + clip.width || y >= clip.y + clip.height) return;
@@ -46,7 +46,7 @@ export function blend(canvas: Canvas, x: number, y: number, color: number, cover
   canvas.words[at] = (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-/** Fills a rectangle, within the clip. */
+/** Fills the part of a rectangle that is inside the clip. */
 export function fill(canvas: Canvas, box: Box, color: number): void {
   const word = wordOf(color);
   const { x, y, width, height } = intersection(box, canvas.clip);
@@ -56,7 +56,7 @@ export function fill(canvas: Canvas, box: Box, color: number): void {
   }
 }
 
-/** The intersection of two rectangles; without a size where it is empty. */
+/** Intersection of two rectangles; its width or height is 0 if it is empty. */
 export function intersection(a: Box, b: Box): Box {
   const x = Math.max(a.x, b.x);
   const y = Math.max(a.y, b.y);

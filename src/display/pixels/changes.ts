@@ -3,12 +3,11 @@ import type { Box } from '../layout/items.ts';
 import { wordsOf } from './canvas.ts';
 
 /**
- * The smallest rectangle that holds every pixel in which two frames of one size differ; `undefined` where they are the
- * same, everything where there is no frame before. For drivers that send only what changed: a second that counts down
- * changes little more than its digits.
- *
- * A driver may keep the last frame that it drew to compare with: frames, turned ones too, stay until the second one
- * after them is made.
+ * The smallest rectangle around all pixels that differ between two frames of one size: `undefined` if there are none,
+ * everything without an earlier frame. For drivers that send only changes: a second of a countdown changes little more
+ * than its digits.
+ * A driver may keep its last frame for comparison: frames, rotated ones too, are valid until the second next one is
+ * made.
  */
 export function changedBox(before: PixelFrame | undefined, after: PixelFrame): Box | undefined {
   const { width, height } = after;

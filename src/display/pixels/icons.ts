@@ -61,7 +61,7 @@ const LINES: Readonly<Record<IconName, readonly Line[]>> = {
   ],
 };
 
-/** Points of a circle from one fraction of a turn to another, clockwise from the right. */
+/** Points of a circle between two fractions of a turn, clockwise from the right. */
 function arc(x: number, y: number, radius: number, from: number, to: number): Line {
   return Array.from({ length: ARC_STEPS + 1 }, (_, step) => {
     const angle = 2 * Math.PI * (from + ((to - from) * step) / ARC_STEPS);
@@ -69,7 +69,7 @@ function arc(x: number, y: number, radius: number, from: number, to: number): Li
   });
 }
 
-/** A disc of colour `disc` that fills `box`, with the icon's lines on it. */
+/** Paints a disc of colour `disc` that fills `box`, with the icon's lines on it. */
 export function paintIcon(canvas: Canvas, box: Box, name: IconName, disc: number, stroke: number): void {
   const size = box.width;
   paintDisc(canvas, box.x + size / 2, box.y + size / 2, size / 2, disc);
@@ -80,7 +80,7 @@ export function paintIcon(canvas: Canvas, box: Box, name: IconName, disc: number
   }
 }
 
-/** A filled circle with smooth edges. */
+/** Paints a filled circle with smooth edges. */
 export function paintDisc(canvas: Canvas, x: number, y: number, radius: number, color: number): void {
   const reach = Math.ceil(radius + 1);
   for (let row = Math.floor(y) - reach; row <= y + reach; row += 1) {
@@ -98,7 +98,7 @@ export function paintDisc(canvas: Canvas, x: number, y: number, radius: number, 
   }
 }
 
-/** Everything nearer than `radius` to the line; the distance to the edge is the coverage. */
+/** Paints all pixels nearer than `radius` to the line; coverage depends on the distance to the edge. */
 function paintLine(canvas: Canvas, line: Line, radius: number, color: number): void {
   const xs = line.map(([x]) => x);
   const ys = line.map(([, y]) => y);
@@ -115,7 +115,7 @@ function paintLine(canvas: Canvas, line: Line, radius: number, color: number): v
   }
 }
 
-/** From a point to the nearest one of the line. */
+/** Distance of a point to the line. */
 function distance(line: Line, x: number, y: number): number {
   let nearest = Number.POSITIVE_INFINITY;
   let [fromX, fromY] = line[0] ?? [0, 0];

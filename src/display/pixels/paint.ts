@@ -5,15 +5,15 @@ import type { Qr } from '../qr.ts';
 import { blend, type Canvas, fill, frameOf, intersection } from './canvas.ts';
 import { paintDisc, paintIcon } from './icons.ts';
 
-/** A canvas with the picture that is on it. */
+/** A canvas and the picture on it. */
 export interface Sheet {
   canvas: Canvas;
   items: readonly Item[];
 }
 
 /**
- * Makes the sheet show this picture, items in order; what leaves the canvas is cut. Only the rectangle around the items
- * that differ from those on the sheet is painted. The first item of every picture covers the whole of it.
+ * Paints a picture, its items in order; parts outside the canvas are cut. Only the rectangle around changed items is
+ * painted. The first item of every picture must cover the whole canvas.
  */
 export function paint(items: readonly Item[], sheet: Sheet): PixelFrame {
   const { canvas } = sheet;
@@ -27,7 +27,7 @@ export function paint(items: readonly Item[], sheet: Sheet): PixelFrame {
   return frameOf(canvas);
 }
 
-/** Around everything that differs; `undefined` where the pictures have nothing to do with each other. */
+/** Rectangle around everything that differs; `undefined` if the pictures cannot be compared. */
 function changedPart(before: readonly Item[], after: readonly Item[]): Box | undefined {
   if (before.length !== after.length) return undefined;
   const changed = after.flatMap((item, index) => {
@@ -43,7 +43,7 @@ function changedPart(before: readonly Item[], after: readonly Item[]): Box | und
     : { x: left, y: top, width: right - left, height: bottom - top };
 }
 
-/** Letters may reach a little over their box at its sides. */
+/** Letters may extend a little over the sides of their box. */
 function inkBox({ kind, box }: Item): Box {
   const reach = kind === 'text' ? Math.ceil(box.height / 4) : 1;
   return { x: box.x - reach, y: box.y - 1, width: box.width + 2 * reach, height: box.height + 2 };

@@ -4,22 +4,22 @@ import { BITMAP_HEIGHT, BITMAP_WIDTH, bitmapGlyph } from '../layout/fonts/bitmap
 import { picturePanel } from '../layout/panel.ts';
 import { blend, type Canvas, createCanvas, fill, frameOf } from './canvas.ts';
 
-/** A cell twice as high as wide, so that the two halves of a `▀` are square. */
+/** A cell is twice as high as wide, so that the halves of a `▀` are square. */
 const CELL_WIDTH = BITMAP_WIDTH;
 const CELL_HEIGHT = CELL_WIDTH * 2;
 const GLYPH_TOP = Math.floor((CELL_HEIGHT - BITMAP_HEIGHT) / 2);
 
 const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
-/** Eight bits a channel, red green blue, the only compression and filter methods there are, not interlaced. */
+/** Eight bits per channel, RGB, the only compression and filter methods, not interlaced. */
 const FORMAT = [8, 2, 0, 0, 0];
-/** Each row says how it was filtered: with 2, by the difference to the row above, which is mostly 0 on a screen. */
+/** Filter of each row, 2: the difference to the row above, which is mostly 0 on a screen. */
 const FILTER_UP = 2;
-/** zlib's fastest level: a screen is mostly flat, and the picture is often asked for. */
+/** zlib's fastest level: a screen is mostly flat, and is often requested. */
 const COMPRESSION_LEVEL = 1;
 
 /**
- * The frame as a PNG file. A page of characters is drawn cell by cell, as a terminal would show it; what a smart panel is
- * told, as such a page.
+ * Encodes the frame as a PNG file. A page of characters is drawn cell by cell, as in a terminal; a frame of a smart
+ * panel as such a page.
  */
 export function encodePng(frame: Frame): Uint8Array {
   const { width, height, data } =
@@ -64,7 +64,7 @@ function chunk(type: string, content: Uint8Array): Buffer {
 
 function picture(frame: CharacterFrame): PixelFrame {
   const width = frame.columns * CELL_WIDTH;
-  // A picture has at least one row, also that of a blank page.
+  // A picture needs at least one row, even for a blank page.
   const height = Math.max(1, frame.rows) * CELL_HEIGHT;
   const canvas = createCanvas(width, height);
   for (const [index, { char, ink, paper }] of frame.cells.entries()) {

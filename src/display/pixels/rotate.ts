@@ -1,22 +1,22 @@
 import type { PixelFrame, PixelSurface } from '../contract.ts';
 import { wordsOf } from './canvas.ts';
 
-/** How far the picture is turned clockwise on the panel, in degrees, for a panel that is mounted turned the other way. */
+/** Degrees by which the picture is turned clockwise, for a panel that is mounted turned the other way. */
 export type Rotation = 0 | 90 | 180 | 270;
 
-/** A panel that may hang turned: what a person sees, and how a picture of that becomes the panel's own. */
+/** A panel that may be mounted turned. */
 export interface Rotated {
-  /** The surface to report: as a person sees it, so width and height are those of the panel swapped at 90 and 270. */
+  /** The surface as a person sees it: at 90 and 270, width and height are those of the panel swapped. */
   readonly surface: PixelSurface;
   /**
-   * The frame in the panel's own rows and columns. At 0 it is the frame itself; otherwise its pixels stay until the
-   * second call after it, as those of `Renderer.render` do.
+   * The frame in the panel's own rows and columns. At 0 it is the same frame; otherwise its pixels are valid until the
+   * second next call, as those of `Renderer.render`.
    */
   turn(frame: PixelFrame): PixelFrame;
 }
 
 /**
- * How a pixel driver serves its `rotation` option (`rotation` of `drivers/pixel-options.ts`): it asks once, with the
+ * Supports the `rotation` option of a pixel driver (`drivers/pixel-options.ts`). The driver calls this once with the
  * panel's own size, reports `surface`, and sends `turn(expectPixels(frame, surface))` in `draw`:
  *
  *     const { surface, turn } = rotated({ width: panelWidth, height: panelHeight }, options.rotation);

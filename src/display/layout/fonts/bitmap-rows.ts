@@ -1,7 +1,8 @@
 /**
- * Fixed fonts of the X Window System (public domain, "Share and enjoy"), as in Debian's xfonts-base: each glyph of `text`
- * or of the figures in the order of `charset.ts`, its rows from the top in whole bytes, the leftmost pixel in the highest
- * bit, all of it in base64. The dot of 5x7 is one pixel narrower, so that an amount of ten digits fits into 64 pixels.
+ * Fixed fonts of the X Window System (public domain, "Share and enjoy"), as in Debian's xfonts-base. Each string has
+ * the glyphs of `text` or of the figures in the order of `charset.ts`, in base64: rows from the top in whole bytes, the
+ * leftmost pixel in the highest bit. The dot of 5x7 is one pixel narrower, so that an amount of ten digits fits into 64
+ * pixels.
  */
 export const BITMAP_ROWS = {
   '6x13': [

@@ -2,16 +2,16 @@ import { CHARSET, FIGURES } from '../../charset.ts';
 import { BITMAP_ROWS } from './bitmap-rows.ts';
 import type { BitmapSpec, Face, Glyph } from './faces.ts';
 
-/** The cell of the font that pages of characters are pictured in. */
+/** Cell of the font for pictures of character pages. */
 export const BITMAP_WIDTH = 8;
 export const BITMAP_HEIGHT = 13;
 
 interface Font {
   height: number;
   characters: string;
-  /** A blank is narrower than the cell that a font of fixed width gives it. */
+  /** Width of a blank, narrower than the cell. */
   spacePx: number;
-  /** Between two letters. */
+  /** Pixels between two letters. */
   gapPx: number;
 }
 
@@ -22,21 +22,21 @@ const FONTS: Readonly<Record<BitmapSpec['bitmap'], Font>> = {
   '10x20': { height: 20, characters: FIGURES, spacePx: 4, gapPx: 2 },
 };
 
-/** No figure has ink outside the columns of this one: all take its width. */
+/** All figures get the width of this one: no other has ink outside its columns. */
 const WIDEST_FIGURE = '4';
 
 const CELL_ROWS = Buffer.from(BITMAP_ROWS['8x13'], 'base64');
 const CELL_INDEX: ReadonlyMap<string, number> = new Map(Array.from(CHARSET, (char, index) => [char, index]));
 
-/** The rows of one glyph of 8x13, a byte each; of `?` for a character that the font lacks. */
+/** Rows of a glyph of 8x13, one byte each. A missing character gives `?`. */
 export function bitmapGlyph(char: string): Uint8Array {
   const index = CELL_INDEX.get(char) ?? CELL_INDEX.get('?') ?? 0;
   return CELL_ROWS.subarray(index * BITMAP_HEIGHT, (index + 1) * BITMAP_HEIGHT);
 }
 
 /**
- * A fixed font as a face: its pixels as they are, or as squares of `scale`. Each letter takes its own width and a gap,
- * because small panels are narrow; figures share one width, so that a number does not move while it counts.
+ * A fixed font as a face; each pixel is a square of `scale`. Letters have their own width and a gap, because small
+ * panels are narrow. All figures have one width, so that a number does not move while it counts.
  */
 export function bitmapFace(spec: BitmapSpec): Face {
   const { height, characters, spacePx, gapPx } = FONTS[spec.bitmap];
@@ -61,7 +61,7 @@ export function bitmapFace(spec: BitmapSpec): Face {
   return { spec, lineHeight: height * scale, glyphs, alpha: Buffer.concat(masks) };
 }
 
-/** The columns that have ink, of rows of so many bits. */
+/** Columns that have ink, in rows of `bits` bits. */
 function inkOf(rows: readonly number[], bits: number): { left: number; width: number } {
   const all = rows.reduce((sum, row) => sum | row, 0);
   if (all === 0) return { left: 0, width: 0 };

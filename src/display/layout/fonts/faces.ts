@@ -1,20 +1,20 @@
-/** One weight and size of the typeface, with the characters that are drawn in it. */
+/** A weight and size of the typeface, with its characters. */
 export interface FaceSpec {
   weight: 400 | 600 | 700;
   sizePx: number;
-  /** `figures`: only what an amount needs, so that very large sizes stay small. */
+  /** `figures`: only the characters of an amount, so that very large sizes need little memory. */
   charset: 'text' | 'figures';
 }
 
-/** A font of fixed pixels for panels too small for outlines, each pixel drawn as a square of `scale`. */
+/** A pixel font, for panels too small for outlines. Each pixel is a square of `scale`. */
 export interface BitmapSpec {
-  /** `5x7` and `10x20` are there for figures only. */
+  /** `5x7` and `10x20` have only figures. */
   bitmap: '5x7' | '6x13' | '8x13' | '10x20';
   scale: 1 | 2;
   charset: FaceSpec['charset'];
 }
 
-/** Where a glyph's mask lies in its sheet and where it goes, in pixels from the pen position and the top of the line. */
+/** Place of a glyph's mask in its sheet, and on the screen: in pixels from the pen position and the top of the line. */
 export interface Glyph {
   advance: number;
   left: number;
@@ -30,7 +30,7 @@ export interface Face {
   spec: FaceSpec | BitmapSpec;
   lineHeight: number;
   glyphs: ReadonlyMap<string, Glyph>;
-  /** Coverage of every glyph, one byte a pixel: 0 is nothing, 255 full. */
+  /** Coverage of every glyph, one byte per pixel, from 0 to 255. */
   alpha: Uint8Array;
 }
 
@@ -39,7 +39,7 @@ export function faceName(spec: FaceSpec | BitmapSpec): string {
   return `${spec.charset}-${spec.weight}-${spec.sizePx}`;
 }
 
-/** The width of `text` in pixels, rounded up. */
+/** Width of `text` in pixels, rounded up. */
 export function measure(text: string, face: Face): number {
   let width = 0;
   for (const char of text) width += face.glyphs.get(char)?.advance ?? 0;

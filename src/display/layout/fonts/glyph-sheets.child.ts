@@ -1,6 +1,6 @@
 /**
- * A program of its own: draws glyph sheets and ends, so that the memory of the font parser and of the rasteriser is
- * given back. Reads a request as JSON from stdin; writes the sheet file under a temporary name and renames it.
+ * A program that draws glyph sheets and ends, so that the memory of font parser and rasteriser is freed. It reads a
+ * request as JSON from stdin, writes the sheet file under a temporary name and renames it.
  */
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
@@ -11,7 +11,7 @@ import type { Face, FaceSpec, Glyph } from './faces.ts';
 import { encodeSheets, sheetRequest } from './sheet-file.ts';
 
 const SHEET_WIDTH = 2048;
-/** The air above and below an amount, as a share of its size. */
+/** Margin above and below an amount, as a share of its size. */
 const FIGURE_MARGIN = 0.12;
 
 interface Placed {
@@ -22,7 +22,7 @@ interface Placed {
   y: number;
 }
 
-/** Masks that are cut out of one picture of all glyphs of the face, laid out in rows. */
+/** Cuts masks from a picture with all glyphs of the face in rows. */
 async function drawFace(font: OutlineFont, spec: FaceSpec): Promise<Face> {
   const { baseline, lineHeight } = lineOf(font, spec);
   const placed: Placed[] = [];
@@ -50,8 +50,8 @@ async function drawFace(font: OutlineFont, spec: FaceSpec): Promise<Face> {
 }
 
 /**
- * Where the letters stand in a line that is high enough for all of them: accents over capitals reach above the font's
- * own ascender.
+ * Baseline and height of a line that is high enough for all letters: accents over capitals exceed the ascender of the
+ * font.
  */
 function lineOf(font: OutlineFont, spec: FaceSpec): { baseline: number; lineHeight: number } {
   const bounds = Array.from(charactersOf(spec), (char) => boundsOf(font, spec, char, 0));
@@ -107,7 +107,7 @@ try {
   await writeFile(temporary, encodeSheets(faces));
   await rename(temporary, request.target);
 } catch (error) {
-  // Half a file would take the last room of a full disk.
+  // Half a file would take up the last room of a full disk.
   await rm(temporary, { force: true });
   throw error;
 }

@@ -18,23 +18,23 @@ const FONT_FILES = {
 } as const satisfies Record<FaceSpec['weight'], string>;
 
 const CHILD = fileURLToPath(new URL('./glyph-sheets.child.ts', import.meta.url));
-/** The slowest board takes about a tenth of this. */
+/** About ten times as long as on the slowest board. */
 const DRAWING_TIMEOUT_MS = 60_000;
 const CHILD_OUTPUT_BYTES_MAX = 1 << 20;
 
 export interface FaceSource {
   /**
-   * Where drawn sheets are kept; made when it is missing. Where many boxes are started, PAYBOX_GLYPH_CACHE names one
-   * folder for all of them instead.
+   * Folder of the drawn sheets, made if missing. PAYBOX_GLYPH_CACHE names another folder, for many boxes on one
+   * machine.
    */
   cacheDir: string;
   signal?: AbortSignal;
 }
 
 /**
- * The faces of `specs`, in their order: read from the cache, or drawn once by a child process where the cache has none
- * or a damaged one. A cache that cannot be written takes no screen away: they are drawn then for this time only. Throws
- * a PayboxError `FONT_MISSING` when they cannot be drawn.
+ * The faces of `specs`, in their order. They are read from the cache; missing or damaged ones are drawn once by a child
+ * process. If the cache cannot be written, they are drawn for this run only. Throws a PayboxError `FONT_MISSING` when
+ * they cannot be drawn.
  */
 export async function openFaces(specs: readonly FaceSpec[], source: FaceSource): Promise<Face[]> {
   const fontFiles = locateFonts();
@@ -83,7 +83,7 @@ function runChild(request: string, signal: AbortSignal | undefined): Promise<voi
         else reject(drawingFailed(lastLineOf(complaint) ?? reasonOf(error), error));
       },
     );
-    // A child that dies early breaks the pipe; how it ended says more than that.
+    // A child that ends early breaks the pipe; its exit is reported instead.
     child.stdin?.on('error', () => {});
     child.stdin?.end(request);
   });
@@ -102,7 +102,10 @@ function locateFonts(): Record<string, string> {
   }
 }
 
-/** Everything that the drawn bytes depend on; a font file is identified by its place, which names no other bytes within one installation. */
+/**
+ * Everything that the sheets depend on. The path of a font file is enough: within an installation its bytes do not
+ * change.
+ */
 function cacheKey(specs: readonly FaceSpec[]): string {
   const { version } = createRequire(import.meta.url)(`${FONT_PACKAGE}/package.json`) as { version: string };
   const parts = JSON.stringify([SHEET_FILE_VERSION, version, FONT_FILES, CHARSET, FIGURES, specs]);

@@ -1,4 +1,4 @@
-/** The few parts of opentype.js, which comes without declarations, that turn a glyph into an outline. */
+/** The used parts of opentype.js, which has no declarations. */
 declare module 'opentype.js' {
   interface BoundingBox {
     x1: number;
@@ -11,10 +11,10 @@ declare module 'opentype.js' {
     toPathData(decimals: number): string;
   }
   interface OutlineGlyph {
-    /** 0 is the glyph of a character that the font lacks. */
+    /** 0 is the glyph for missing characters. */
     index: number;
     advanceWidth: number;
-    /** The outline at a baseline position, at a size in pixels; y grows downwards. */
+    /** The outline at a baseline position, for a size in pixels; y grows downwards. */
     getPath(x: number, y: number, sizePx: number): Path;
   }
   interface Font {

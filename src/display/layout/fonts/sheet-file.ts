@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Face, FaceSpec, Glyph } from './faces.ts';
 
-/** Raised whenever the bytes below change their meaning, so that older files are made anew. */
+/** Increased when the format below changes, so that older files are drawn again. */
 export const SHEET_FILE_VERSION = 1;
 
 const HASH_BYTES = 32;
@@ -32,7 +32,7 @@ export const sheetRequest = z.object({
 });
 export type SheetRequest = z.infer<typeof sheetRequest>;
 
-/** The bytes of a sheet file: SHA-256 of the rest, length of the header, the header as JSON, the masks of every face. */
+/** Encodes a sheet file: SHA-256 of the rest, length of the header, the header as JSON, the masks of all faces. */
 export function encodeSheets(faces: readonly Face[]): Uint8Array {
   const head = Buffer.from(
     JSON.stringify(
@@ -50,7 +50,7 @@ export function encodeSheets(faces: readonly Face[]): Uint8Array {
   return Buffer.concat([createHash('sha256').update(rest).digest(), rest]);
 }
 
-/** The faces of a sheet file, or `undefined` when it is damaged or not for these specs. */
+/** Decodes a sheet file; `undefined` if it is damaged or for other specs. */
 export function decodeSheets(bytes: Buffer, specs: readonly FaceSpec[]): Face[] | undefined {
   const rest = bytes.subarray(HASH_BYTES);
   if (rest.length < LENGTH_BYTES) return undefined;
