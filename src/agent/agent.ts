@@ -202,7 +202,7 @@ function assemble(setup: AgentSetup, deps: AgentDeps, journal: Journal): Box {
     agentVersion: setup.version,
     display: setup.displays[0].driver,
     open: setup.link.open,
-    verdict: (qrCode) => qrCheckOf(primary, qrCode),
+    checkQr: (qrCode) => qrCheckOf(primary, qrCode),
     shownPushId: () => shownPushId(loop.state),
     emit: (event) => {
       take(event);

@@ -26,4 +26,4 @@ Each night, and back again:
   $ systemctl stop paybox-gateway
   $ paybox restore /backup/paybox-2026-01-31 --config gateway.yaml --replace
   $ systemctl start paybox-gateway
-Boxes and partners are then told what was owed when the backup was made, with the ids that they know.`;
+Boxes and partners then get the notices and callbacks that were pending at the backup, with the same ids.`;

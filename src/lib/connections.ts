@@ -5,24 +5,24 @@ import { isIPv6 } from 'node:net';
  * States of a connection, in the order of eviction. `mute`: no request answered yet; `idle`: nothing to do now;
  * `active`: a request is being answered, or the client is logged in.
  */
-const STANDINGS = ['mute', 'idle', 'active'] as const;
-export type Standing = (typeof STANDINGS)[number];
+const EVICTION_ORDER = ['mute', 'idle', 'active'] as const;
+export type ConnectionState = (typeof EVICTION_ORDER)[number];
 
 /** Weights for finding the address with most connections. Active ones count less. */
-const WEIGHTS: Readonly<Record<Standing, number>> = { mute: 4, idle: 4, active: 1 };
+const WEIGHTS: Readonly<Record<ConnectionState, number>> = { mute: 4, idle: 4, active: 1 };
 
 interface Network {
   readonly name: string;
   weight: number;
   /** Each set oldest first. */
-  readonly places: Readonly<Record<Standing, Set<Place>>>;
+  readonly places: Readonly<Record<ConnectionState, Set<Place>>>;
 }
 
 interface Place {
   readonly socket: Socket;
   readonly key: string;
   readonly network: Network;
-  standing: Standing;
+  state: ConnectionState;
 }
 
 type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>;
@@ -56,7 +56,7 @@ export class Connections {
     const former = this.#places.get(key);
     if (former !== undefined) this.#remove(former);
     if (this.#places.size >= this.#max) this.#cutOne();
-    const place: Place = { socket, key, network: this.#network(remoteAddress), standing: 'mute' };
+    const place: Place = { socket, key, network: this.#network(remoteAddress), state: 'mute' };
     this.#places.set(key, place);
     place.network.places.mute.add(place);
     this.#weigh(place.network, WEIGHTS.mute);
@@ -64,14 +64,14 @@ export class Connections {
   }
 
   /** Sets the state of this peer's connection; ignores unknown peers. */
-  stands(peer: Peer, standing: Standing): void {
+  setState(peer: Peer, state: ConnectionState): void {
     const place = this.#places.get(keyOf(peer));
-    if (place === undefined || place.standing === standing) return;
-    const { network, standing: before } = place;
+    if (place === undefined || place.state === state) return;
+    const { network, state: before } = place;
     network.places[before].delete(place);
-    network.places[standing].add(place);
-    place.standing = standing;
-    this.#weigh(network, WEIGHTS[standing] - WEIGHTS[before]);
+    network.places[state].add(place);
+    place.state = state;
+    this.#weigh(network, WEIGHTS[state] - WEIGHTS[before]);
   }
 
   /** Closes all. */
@@ -81,7 +81,7 @@ export class Connections {
 
   #cutOne(): void {
     const [network] = this.#byWeight.get(this.#mostWeight) ?? [];
-    const found = STANDINGS.find((it) => (network?.places[it].size ?? 0) > 0);
+    const found = EVICTION_ORDER.find((it) => (network?.places[it].size ?? 0) > 0);
     const [oldest] = (found && network?.places[found]) ?? [];
     if (oldest === undefined) return;
     this.#remove(oldest);
@@ -89,11 +89,11 @@ export class Connections {
   }
 
   #remove(place: Place): void {
-    const { key, network, standing } = place;
+    const { key, network, state } = place;
     if (this.#places.get(key) !== place) return;
     this.#places.delete(key);
-    network.places[standing].delete(place);
-    this.#weigh(network, -WEIGHTS[standing]);
+    network.places[state].delete(place);
+    this.#weigh(network, -WEIGHTS[state]);
     if (network.weight === 0) this.#networks.delete(network.name);
   }
 

@@ -61,7 +61,7 @@ export function limitConnections(server: Server, max: number): void {
     underWay.set(socket, own);
     const change = (by: number) => {
       own.count += by;
-      connections.stands(socket, own.count > 0 ? 'active' : own.answered ? 'idle' : 'mute');
+      connections.setState(socket, own.count > 0 ? 'active' : own.answered ? 'idle' : 'mute');
     };
     let isUnderWay = false;
     const begin = () => {

@@ -41,7 +41,7 @@ export function mosquittoConfig(folder: string, port: number, onlyHere: boolean)
     '# Mosquitto 2 over mutual TLS: mosquitto -c mosquitto.conf. Its user must be able to read these files.',
     `listener ${port}${onlyHere ? ' 127.0.0.1' : ''}`,
     'allow_anonymous false',
-    '# More than a message of a box may have would reach the gateway whole (PROTOCOL.md, clause LIM-4).',
+    '# Keeps packets from the gateway that are larger than a box may send (PROTOCOL.md, clause LIM-4).',
     `max_packet_size ${MQTT_PACKET_BYTES_MAX}`,
     `acl_file ${folder}/mosquitto/acl`,
     `cafile ${folder}/ca.pem`,

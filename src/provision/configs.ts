@@ -30,7 +30,7 @@ export function brokerUrl(at: Addresses): string {
 /** A gateway's configuration with TLS, in the folder of its certificates; without boxes, partners and accounts. */
 export function gatewayConfig(at: Addresses, brokerPassword: string): string {
   const host = isOnlyHere(at) ? '127.0.0.1' : '0.0.0.0';
-  return `# paybox gateway --config gateway.yaml, with boxes over mutual TLS. It holds the boxes' secrets.
+  return `# paybox gateway --config gateway.yaml, with boxes over mutual TLS. It contains the boxes' secrets.
 # Partners, accounts and every further key: see device-config/gateway.yaml.
 http:
   host: ${host}
@@ -72,7 +72,7 @@ dataDir: data
 }
 
 /** A box to add to gateway and brokers; without a serial number, one that they already have. */
-export interface ToldBox {
+export interface BoxEntry {
   terminalCode: string;
   serialNumber?: string;
   secret: string;
@@ -82,7 +82,7 @@ export interface ToldBox {
  * A gateway's configuration with boxes added, or with their new secrets; a person's other lines stay. Throws
  * ConfigError if it is no YAML, or another box has the serial number.
  */
-export function withBoxes(config: string, told: readonly ToldBox[], name: string): string {
+export function withBoxes(config: string, told: readonly BoxEntry[], name: string): string {
   const document = parseDocument(config);
   if (document.errors.length > 0) throw new ConfigError(`${name}: not valid YAML`, 'correct it, and run this again');
   if (!(document.get('boxes') instanceof YAMLSeq)) document.set('boxes', document.createNode([]));

@@ -17,10 +17,10 @@ import {
 import {
   type Addresses,
   agentConfig,
+  type BoxEntry,
   type BoxName,
   gatewayConfig,
   isOnlyHere,
-  type ToldBox,
   withBoxes,
 } from './configs.ts';
 import { type Content, createFolder, readIfThere, replaceFile } from './files.ts';
@@ -169,7 +169,7 @@ export class ProvisionFolder {
     return issue(authority, terminalCode, { kind: 'client' }, validFor(this.#nowMs, CLIENT_YEARS));
   }
 
-  async #tellOthers(boxes: readonly ToldBox[]): Promise<void> {
+  async #tellOthers(boxes: readonly BoxEntry[]): Promise<void> {
     const lines = (lineOf: (name: string, password: string) => string) =>
       boxes.map(({ terminalCode, secret }) => lineOf(terminalCode, loginOf(secret)));
     await this.#change('gateway/gateway.yaml', (text) => withBoxes(text, boxes, 'gateway/gateway.yaml'));
@@ -198,7 +198,8 @@ export class ProvisionFolder {
     const cert = await readIfThere(join(this.path, 'ca.pem'));
     const key = await readIfThere(join(this.path, 'ca-key.pem'));
     if (cert !== undefined && key !== undefined) return { cert, key };
-    const fix = 'put ca.pem and ca-key.pem back, or begin anew in another folder: boxes trust the authority they know';
+    const fix =
+      'put ca.pem and ca-key.pem back, or start again in another folder: boxes trust only the authority that they know';
     throw new ConfigError(`${this.path} has no certificate authority`, fix);
   }
 }

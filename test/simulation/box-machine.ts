@@ -121,7 +121,7 @@ export class BoxMachine {
         oracle.opens(this, io.sessionId);
         return network.open(io, run, signal);
       },
-      verdict: (qrCode) => qrCheckOf(screen, qrCode),
+      checkQr: (qrCode) => qrCheckOf(screen, qrCode),
       shownPushId: () => shownPushId(loop.state),
       emit: dispatch,
     });

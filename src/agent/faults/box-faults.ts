@@ -24,7 +24,7 @@ export type BoxFaultOrder = Omit<FaultOrder, 'box' | 'content'>;
 /** Each direction has its own random numbers, so that traffic in one does not change faults in the other. */
 export type Stream = 'away' | 'back';
 
-interface Standing {
+interface ActiveFault {
   order: BoxFaultOrder;
   id: string;
   happened: number;
@@ -37,7 +37,7 @@ interface Standing {
 /** The active faults of this box, ordered by a bench. In memory only: a restarted box has none. */
 export class BoxFaults {
   readonly #deps: { clock: Clock; random: Random; log: Logger };
-  readonly #standing = new Map<string, Standing>();
+  readonly #active = new Map<string, ActiveFault>();
   readonly #listeners = new Set<(fault: FaultName) => void>();
 
   constructor(deps: { clock: Clock; random: Random; log: Logger }) {
@@ -47,7 +47,7 @@ export class BoxFaults {
   /** Throws a PayboxError when too many faults are active. */
   order(given: BoxFaultOrder): StandingFault {
     const { clock, random, log } = this.#deps;
-    if (this.#standing.size >= STANDING_FAULTS_MAX) {
+    if (this.#active.size >= STANDING_FAULTS_MAX) {
       throw new PayboxError('FAULTS_MAX', `${STANDING_FAULTS_MAX} faults are active already`, {
         severity: 'retryable',
       });
@@ -56,30 +56,30 @@ export class BoxFaults {
     const seconds = given.seconds ?? (times === undefined ? faultKind(fault).seconds : undefined);
     const id = random.uuid();
     const chances = { away: seededRandom(2 * seed), back: seededRandom(2 * seed + 1) };
-    const standing: Standing = { order: given, id, happened: 0, chances, over: new AbortController() };
-    this.#standing.set(id, standing);
-    log.warn('fault-ordered', { ...standing.order, id });
-    if (seconds !== undefined) void clock.sleep(seconds * 1_000, standing.over.signal).then(() => this.end(id));
+    const active: ActiveFault = { order: given, id, happened: 0, chances, over: new AbortController() };
+    this.#active.set(id, active);
+    log.warn('fault-ordered', { ...active.order, id });
+    if (seconds !== undefined) void clock.sleep(seconds * 1_000, active.over.signal).then(() => this.end(id));
     for (const listener of this.#listeners) listener(fault);
-    return told(standing);
+    return listing(active);
   }
 
-  standing(): StandingFault[] {
-    return [...this.#standing.values()].map(told);
+  listed(): StandingFault[] {
+    return [...this.#active.values()].map(listing);
   }
 
   /** Ends a fault; returns whether it was active. */
   end(id: string): boolean {
-    const standing = this.#standing.get(id);
-    if (standing === undefined) return false;
-    this.#standing.delete(id);
-    standing.over.abort();
-    this.#deps.log.warn('fault-ended', { fault: standing.order.fault, id, happened: standing.happened });
+    const active = this.#active.get(id);
+    if (active === undefined) return false;
+    this.#active.delete(id);
+    active.over.abort();
+    this.#deps.log.warn('fault-ended', { fault: active.order.fault, id, happened: active.happened });
     return true;
   }
 
   endAll(): void {
-    for (const id of [...this.#standing.keys()]) this.end(id);
+    for (const id of [...this.#active.keys()]) this.end(id);
   }
 
   /** Calls `listener` after each order; the returned function ends that. */
@@ -93,12 +93,12 @@ export class BoxFaults {
    * undefined when it does not happen. `share` scales its chance.
    */
   happens(fault: FaultName, { share = 1, stream = 'away' }: { share?: number; stream?: Stream } = {}) {
-    for (const standing of this.#standing.values()) {
-      const { chance = 1, times = Number.POSITIVE_INFINITY } = standing.order;
-      const random = standing.chances[stream];
-      if (standing.order.fault !== fault || random.fraction() >= share * chance) continue;
-      standing.happened += 1;
-      if (standing.happened >= times) this.end(standing.id);
+    for (const active of this.#active.values()) {
+      const { chance = 1, times = Number.POSITIVE_INFINITY } = active.order;
+      const random = active.chances[stream];
+      if (active.order.fault !== fault || random.fraction() >= share * chance) continue;
+      active.happened += 1;
+      if (active.happened >= times) this.end(active.id);
       return random;
     }
     return undefined;
@@ -106,18 +106,18 @@ export class BoxFaults {
 
   /** Whether a fault that is a state is active; its chance is drawn once. */
   isThere(fault: FaultName): boolean {
-    return [...this.#standing.values()].some((standing) => {
-      const { chance = 1 } = standing.order;
-      if (standing.order.fault !== fault) return false;
-      if (standing.isThere === undefined) {
-        standing.isThere = standing.chances.away.fraction() < chance;
-        standing.happened = standing.isThere ? 1 : 0;
+    return [...this.#active.values()].some((active) => {
+      const { chance = 1 } = active.order;
+      if (active.order.fault !== fault) return false;
+      if (active.isThere === undefined) {
+        active.isThere = active.chances.away.fraction() < chance;
+        active.happened = active.isThere ? 1 : 0;
       }
-      return standing.isThere;
+      return active.isThere;
     });
   }
 }
 
-function told({ order, id, happened }: Standing): StandingFault {
+function listing({ order, id, happened }: ActiveFault): StandingFault {
   return { ...order, id, happened };
 }

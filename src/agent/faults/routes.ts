@@ -16,7 +16,7 @@ export function faultsAnswer(
   faults: BoxFaults,
 ): Answer {
   if (path === FAULTS_PATH) {
-    if (method === 'GET') return json(200, { faults: BOX_FAULTS.map(described), standing: faults.standing() });
+    if (method === 'GET') return json(200, { faults: BOX_FAULTS.map(described), standing: faults.listed() });
     if (method !== 'DELETE') return notAllowed('GET, HEAD, DELETE');
     faults.endAll();
     return nothing();

@@ -24,7 +24,7 @@ export interface LinkDeps {
   display: string;
   open(io: TransportIo, signal: AbortSignal): Promise<Connection>;
   /** Whether the display can show this QR. */
-  verdict(qrCode: string): QrCheck;
+  checkQr(qrCode: string): QrCheck;
   /** The push on the screen; null if none. */
   shownPushId(): string | null;
   /** May return a promise; the next message then waits until the box has processed this one. */
@@ -255,7 +255,7 @@ export class Link {
 
   /** Messages of another session are late, or for another agent on this box's topic, and are ignored (clause MSG-4). */
   async #serve(messages: AsyncIterator<InboundMessage>, sessionId: string, helloAtMs: number): Promise<string> {
-    const { emit, verdict, log } = this.#deps;
+    const { emit, checkQr, log } = this.#deps;
     for (;;) {
       const next = await messages.next();
       if (next.done) return this.#whyGivenUp ?? 'the gateway closed the connection';
@@ -265,7 +265,7 @@ export class Link {
       } else if (message.type === 'refused') {
         return this.#refused(message.code, message.reason);
       } else {
-        const event = messageEvent(message, helloAtMs, verdict);
+        const event = messageEvent(message, helloAtMs, checkQr);
         if (event === undefined) log.warn('message-out-of-turn', { type: message.type });
         else await emit(event);
         while (this.#underWay >= OUTGOING_BUSY) await this.#oneArrived.promise;

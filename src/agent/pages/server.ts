@@ -55,7 +55,7 @@ const noFaults: FaultRoutes = () =>
 const CONNECTIONS_MAX = 64;
 const HEADER_BYTES_MAX = 8_192;
 
-const CODE_ON_SCREEN = 'the box shows the code of its enrolment, which is told to nobody but who stands before it';
+const CODE_ON_SCREEN = 'the screen shows an enrolment code, which only people at the box may see';
 
 const KEYS: readonly Key[] = ['dismiss', 'repeat', 'history'];
 
@@ -158,7 +158,7 @@ function routesOf(box: BoxApi, live: StatusStream, guard: PageGuard, deps: Local
       'GET /sound.wav',
       () => {
         const sound = box.sound();
-        if (sound === undefined) return plain(404, 'nothing has been said through the page yet');
+        if (sound === undefined) return plain(404, 'the page has no announcement to play yet');
         return { status: 200, type: 'audio/wav', body: sound.wav };
       },
     ],

@@ -61,7 +61,7 @@ const KILL_WAIT_MS = 1_500;
 /** The fix for each error text of gpiomon or the system. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/permission denied|not permitted/i, 'add this user to the group that owns /dev/gpiochip0, mostly gpio'],
-  [/busy/i, 'another program holds a line: see `gpioinfo`'],
+  [/busy/i, 'another program uses a line: see `gpioinfo`'],
   [/no such (file|device)|cannot find GPIO chip/i, 'see `gpiodetect` for the chips of this machine'],
   [/out of range|cannot find line|invalid argument/i, 'see `gpioinfo` for the lines of this chip'],
 ];

@@ -17,7 +17,7 @@ import { BOX_FILE_BYTES_MAX } from './machine.ts';
 /** Replaces a secret in that file once the box has it. */
 export const KEPT = 'kept';
 
-const FIX = `correct it on the boot partition and start the box anew; \`paybox config schema box\` prints every key`;
+const FIX = `correct it on the boot partition and restart the box; \`paybox config schema box\` prints every key`;
 const SSID_BYTES_MAX = 32;
 /** Values that nobody may read who takes the card out of a box. */
 const SECRETS = [['secret'], ['key'], ['wifi', 'psk']] as const;
@@ -68,7 +68,7 @@ function schemaOf<Shown extends z.ZodType>(oneDisplay: Shown) {
         .max(200)
         .refine((it) => it === KEPT || isStrongSecret(it), SECRET_EXPECTED)
         .optional()
-        .describe('without it the box shows a code that its gateway is told'),
+        .describe('without it the box shows a code that is entered at its gateway'),
       ca: text('a certificate, PEM').refine(isCertificate, 'expected a certificate, PEM').optional(),
       cert: text('a certificate, PEM').refine(isCertificate, 'expected a certificate, PEM').optional(),
       key: text('a private key, PEM').refine(isKey, 'expected a private key, PEM, without a password').optional(),
@@ -297,4 +297,4 @@ export function agentFilesOf(settings: BoxSettings, folder: string, dataDir: str
   };
 }
 
-const MADE = `# Made from ${BOX_FILE} of the boot partition. That file is taken over anew, over this one, once it has changed.\n`;
+const MADE = `# Made from ${BOX_FILE} of the boot partition. When that file changes, it replaces this one.\n`;

@@ -129,7 +129,7 @@ async function restoreOpened(opened: BackupFile, place: StoreLocation, replace: 
 
 function inWords({ orders, payments, pendingCallbacks: owed, newestPaymentAtMs }: BackupSummary): string {
   const newest = newestPaymentAtMs === undefined ? '' : `, the newest of ${new Date(newestPaymentAtMs).toISOString()}`;
-  return `${orders} orders, ${payments} payments${newest}, ${owed} callbacks still owed`;
+  return `${orders} orders, ${payments} payments${newest}, ${owed} callbacks still to deliver`;
 }
 
 function ignoreAbsent(error: unknown): void {

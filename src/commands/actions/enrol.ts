@@ -50,7 +50,7 @@ export async function enrol(options: EnrolOptions): Promise<void> {
     );
   } else if (forget !== undefined) {
     const path = `boxes/${checked('--forget', forget)}/forget`;
-    await done(gateway, path, {}, `${forget} has no secret any more: it shows a code to enrol anew`);
+    await done(gateway, path, {}, `${forget} has no secret any more: it shows a code to enrol again`);
   } else {
     list(await gateway.get<Asking[]>('enrolments'), options.json === true);
   }
@@ -68,7 +68,7 @@ const ADVICE: Record<string, string> = {
   WRONG_CODE: 'read the code on the screen of the box again; it changes every 10 minutes',
   CODE_SHARED:
     'make sure that nobody else sees the screen of the box, then type its new code; where the log of the gateway tells of many requests, cut off who sends them',
-  E35: 'put the box into the configuration of the gateway, without a secret, and start that anew',
+  E35: 'put the box into the configuration of the gateway, without a secret, and restart the gateway',
   ENROLMENT_CLOSED: "take the box's secret out of the configuration of the gateway, or set enrolment: code there",
 };
 
@@ -79,12 +79,12 @@ function list(asking: readonly Asking[], json: boolean): void {
   }
   if (asking.length === 0) process.stdout.write('no box asks to enrol\n');
   for (const { terminalCode, serialNumber, requests, from, since, replaces } of asking) {
-    const others = requests > 1 ? `, ${requests} requests: only the code tells which is the box` : '';
+    const others = requests > 1 ? `, ${requests} requests: only the code identifies the box` : '';
     const again = replaces ? ', has a secret already, which this replaces' : '';
     process.stdout.write(`${terminalCode} ${serialNumber} from ${from.join(', ')} since ${since}${others}${again}\n`);
   }
   if (asking.length > 0)
-    process.stdout.write('accept one: paybox enrol --box CODE --code XXXX-XXXX-XXXX, as it stands on its screen\n');
+    process.stdout.write('accept one: paybox enrol --box CODE --code XXXX-XXXX-XXXX, the code on its screen\n');
 }
 
 function checked(option: string, terminalCode: string): string {

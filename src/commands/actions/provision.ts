@@ -133,7 +133,7 @@ async function provisionFolder(
   if (rotate.includes(GATEWAY)) {
     await folder.rotateGateway(at.hosts);
     say(
-      `gateway: new certificates. Copy ${folder.path}/gateway/*.pem to the gateway and its broker, and start them anew.`,
+      `gateway: new certificates. Copy ${folder.path}/gateway/*.pem to the gateway and its broker, and restart them.`,
     );
   } else if (await folder.begin(at)) {
     say(`a certificate authority is in ${folder.path}. Keep ca-key.pem where nobody gets at it.`);

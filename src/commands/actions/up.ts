@@ -163,7 +163,7 @@ function howOf({ callbackUrl, callbackAuth, callbackAuthFile }: UpOptions): stri
   if (callbackAuthFile === undefined && kind === undefined) {
     throw new ConfigError(
       '--callback-auth: expected none, bearer-file:FILE or token-file:FILE',
-      'a secret stands in a file, because others of this machine can read what stands on a command line',
+      'put the secret into a file: other users of this machine can read command lines',
     );
   }
   if (callbackUrl === undefined) throw new ConfigError('--callback-auth: expected --callback-url with it');

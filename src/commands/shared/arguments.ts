@@ -62,7 +62,7 @@ export function withBoxToken(command: Command): Command {
 export function withGatewayAccess(command: Command): Command {
   return withAdminToken(
     command
-      .option('--username <name>', "the partner's user name (default: the gateway tells)")
+      .option('--username <name>', "the partner's user name (default: asked from the gateway)")
       .option('--password-file <file>', 'a file with its password, - for standard input')
       .option('--account <number>', 'bank account')
       .option('--bank <code>', 'bank code')

@@ -74,7 +74,7 @@ export async function startBroker(at: BrokerListener, deps: BrokerDeps): Promise
   const connections = new Connections(deps.connectionsMax ?? CONNECTIONS_MAX);
   server.on('connection', (socket) => connections.add(socket));
   aedes.on('client', ({ conn }) => {
-    if (conn instanceof LimitedSocket) connections.stands(conn.socket, 'active');
+    if (conn instanceof LimitedSocket) connections.setState(conn.socket, 'active');
   });
   server.on(at.tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     aedes.handle(new LimitedSocket(socket));

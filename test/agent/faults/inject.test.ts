@@ -69,7 +69,7 @@ describe('injected faults of a box', () => {
     await slow;
     expect(drawn).toEqual(['second', 'first']);
     await clock.advance(9_000);
-    expect(faults.standing()).toEqual([]);
+    expect(faults.listed()).toEqual([]);
     await first.draw(FRAME, SCENE);
     expect(drawn).toHaveLength(3);
   });
@@ -84,7 +84,7 @@ describe('injected faults of a box', () => {
       const faults = noiseOrdered(it, how);
       await it.line.it?.write(sends, 1_000);
       it.hear(plain);
-      const [standing] = faults.standing();
+      const [standing] = faults.listed();
       faults.endAll();
       await it.line.it?.write(plain, 1_000);
       for (const stop of stops) stop?.();
@@ -115,7 +115,7 @@ describe('injected faults of a box', () => {
     expect(deps.clock.monotonicMs()).toBe(clock.monotonicMs());
     await clock.advance(59_999);
     expect(wallMs()).toBe(7_200_000);
-    expect(faults.standing()).toEqual([{ ...ordered, happened: 1 }]);
+    expect(faults.listed()).toEqual([{ ...ordered, happened: 1 }]);
     await clock.advance(1);
     expect(wallMs()).toBe(0);
     faults.order({ fault: 'box-clock', chance: 0 });
@@ -124,7 +124,7 @@ describe('injected faults of a box', () => {
 
   it('last as long as is said, or until they have happened so often, or else as long as their kind does', async () => {
     const { deps, clock, faults } = await injected();
-    const standing = () => faults.standing().map((it) => [it.fault, it.happened]);
+    const standing = () => faults.listed().map((it) => [it.fault, it.happened]);
     faults.order({ fault: 'display-slow', times: 2 });
     faults.order({ fault: 'disk-full' });
     faults.order({ fault: 'box-clock', seconds: 3 });

@@ -81,7 +81,7 @@ function linkOf(
       if (session instanceof Far && !session.isDeaf) session.heard = heard;
       return session;
     },
-    verdict: (qrCode) =>
+    checkQr: (qrCode) =>
       qrCode.length > 400 ? { ok: false, code: 'QR_TOO_DENSE', reason: 'too dense' } : { ok: true },
     shownPushId,
     emit: (event) => void events.push(event),

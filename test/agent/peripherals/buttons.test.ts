@@ -178,7 +178,7 @@ describe('buttons', () => {
     [
       'a busy line',
       'gpiomon: error waiting for events: Device or resource busy',
-      / \(another program holds a line: see `gpioinfo`\)$/,
+      / \(another program uses a line: see `gpioinfo`\)$/,
     ],
     [
       'no such line',
