@@ -16,8 +16,8 @@ import { ConfigError, MissingPeerError, PayboxError, reasonOf } from './lib/erro
 import { version } from './lib/version.ts';
 
 /**
- * In the order of the help. A file in commands/ has the options of a command; what it does is in commands/actions/ and is
- * loaded when it is asked for, so that `--help` and every start are fast.
+ * Commands, in the order of the help. A file in commands/ has the options of a command; its code in commands/actions/ is
+ * loaded on demand, so that `--help` and every start are fast.
  */
 const COMMANDS = [
   ...[addUp, addGateway, addAgent, addPartner, addConfig, addDoctor, addProvision, addEnrol, addKeys, addBackup],
@@ -27,7 +27,7 @@ const COMMANDS = [
 /** Exit codes of every command. */
 const EXIT = { done: 0, no: 1, usage: 2, missing: 3 } as const;
 
-/** Runs one command and sets the process's exit code: 0 done, 1 the answer is no, 2 usage, 3 a peer is missing. */
+/** Runs one command and sets the process's exit code: 0 success, 1 failure or refusal, 2 wrong usage, 3 a peer is missing. */
 export async function main(args: readonly string[]): Promise<void> {
   outliveReaders();
   try {
@@ -37,7 +37,7 @@ export async function main(args: readonly string[]): Promise<void> {
   }
 }
 
-/** Whoever read the output may have gone, as `head` does; what runs goes on to its end, and cleans up behind it. */
+/** The reader of the output may end early, as `head` does; the command still finishes and cleans up. */
 function outliveReaders(): void {
   process.stderr.on('error', () => undefined);
   process.stdout.on('error', () => undefined);
