@@ -46,7 +46,7 @@ export interface BrokerConnectionDeps {
 type Refusal = { code: string; reason: string };
 const refuse = (code: string, reason: string): Refusal => ({ code, reason });
 
-/** One connection of the gateway to the broker, opened once and spent. */
+/** One connection of the gateway to the broker. After its end a new one is opened. */
 export class BrokerConnection {
   /** Settles once the connection has ended. */
   readonly closed: Promise<void>;
