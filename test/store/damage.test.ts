@@ -156,6 +156,19 @@ describe('a gateway whose store is damaged while it is off', () => {
     await expect(start()).rejects.toThrow('it has a trigger "theft"');
   });
 
+  it('STO-3 is refused by name when a text in a row has become a BLOB of the same bytes', async () => {
+    const dataDir = await temporaryFolder();
+    const { log } = keptLog();
+    const first = await openStore({ dataDir }, log);
+    await first.orders.add(order('a'));
+    await pay(first, 't a', { orderRef: 'a', notices: [], callback: { id: 'c a', url: 'u', body: 'b' } });
+    await first.close();
+    const db = new Kysely<Tables>({ dialect: sqliteFile(join(dataDir, STORE), log).dialect });
+    await sql`update callbacks set body = cast(body as blob)`.execute(db);
+    await db.destroy();
+    await expect(openStore({ dataDir }, log)).rejects.toThrow('damaged in callbacks: c a of payment t a');
+  });
+
   it('refuses its start by name when the newest payments are gone, and goes on without them once the loss is accepted', {
     timeout: LONG_MS,
   }, async () => {

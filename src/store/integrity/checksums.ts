@@ -100,7 +100,7 @@ function isIntact<Table extends CheckedTable>(table: Table, row: CheckedRow<Tabl
 export async function damagedRows(db: Kysely<Tables>, table: CheckedTable): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`
     select cast(${sql.raw(nameSql(table))} as text) as name from ${sql.table(table)}
-    where checksum is distinct from ${sql.raw(checksumSql(table))} limit ${NAMED_MAX}`.execute(db);
+    where ${sql.raw(damagedSql(db, table))} limit ${NAMED_MAX}`.execute(db);
   return rows.map(({ name }) => name);
 }
 
@@ -111,7 +111,7 @@ export type Quarantined = { [Table in CheckedTable]: CheckedRow<Table>[] };
 export async function quarantineDamaged(db: Kysely<Tables>): Promise<Quarantined> {
   const quarantined: { [Table in CheckedTable]?: unknown } = {};
   for (const table of CHECKED_TABLES) {
-    const isDamaged = sql.raw(`checksum is distinct from ${checksumSql(table)}`);
+    const isDamaged = sql.raw(damagedSql(db, table));
     const [name, content] = [sql.raw(nameSql(table)), sql.raw(joinedSql(COVERED[table]))];
     await sql`insert into damaged_rows (table_name, name, content)
       select ${sql.lit(table)}, ${name}, ${content} from ${sql.table(table)} where ${isDamaged}`.execute(db);
@@ -167,6 +167,14 @@ function postgresTriggers(table: CheckedTable): string[] {
     `create trigger ${table}_checksum before insert or update on ${table}
      for each row execute function ${table}_checksum()`,
   ];
+}
+
+/** SQL condition: the row is damaged. One bit makes a BLOB of a text in SQLite, which the cast in the checksum undoes. */
+function damagedSql(db: Kysely<Tables>, table: CheckedTable): string {
+  const isOther = `checksum is distinct from ${checksumSql(table)}`;
+  return isPostgres(db)
+    ? isOther
+    : `(${isOther} or 'blob' in (${COVERED[table].map((it) => `typeof(${it})`).join(', ')}))`;
 }
 
 function checksumSql(table: CheckedTable, row = ''): string {
