@@ -140,7 +140,10 @@ async function start(config: GatewayConfig, world: GatewayDeps, opened: OpenPart
   const mqtt = await openMqtt(config, boxes, edges, opened);
   const pay = edges.receivePayment({ ...shared, hub, dispatcher });
   const service = new Service({ ...shared, hub: edges.pushHub(hub), pay, metrics });
-  targets.payPush = async (pushId) => service.payOrder((await store.orders.findByPush(pushId))?.id ?? '');
+  targets.payPush = async (pushId) => {
+    const orderId = await store.orders.idByPush(pushId);
+    if (orderId !== undefined) await service.payOrder(orderId);
+  };
   targets.resendCallback = (id) => dispatcher.resend(id);
 
   const expel = (terminalCode: string, reason: string) => {

@@ -65,7 +65,7 @@ export class EventStream {
 
   #write(text: string): void {
     const { unreadBytesMax, onSlowReader } = this.#options;
-    if (this.#closed.signal.aborted || this.#response.writableEnded) return;
+    if (this.#closed.signal.aborted || this.#response.writableEnded || this.#response.destroyed) return;
     this.#response.write(text);
     const unreadBytes = this.#response.writableLength;
     if (unreadBytes <= unreadBytesMax) return;

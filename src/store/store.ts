@@ -11,7 +11,7 @@ import { BoxSecretStore, EnrolmentRequestStore, KnownLoginStore } from './reposi
 import { OrderStore } from './repositories/orders.ts';
 import { PaymentStore } from './repositories/payments.ts';
 import { QrCodeStore } from './repositories/qr-codes.ts';
-import { schemaDifference } from './schema/difference.ts';
+import { isHarmless, schemaDifference } from './schema/difference.ts';
 import { MIGRATIONS } from './schema/migrations.ts';
 import type { Tables } from './schema/tables.ts';
 import { checkAtStart } from './startup/check.ts';
@@ -151,8 +151,8 @@ async function openSqlite(dataDir: string, log: Logger): Promise<OpenDatabase> {
     refuseStoppedRestore(dataDir);
     const { dialect, assertInPlace, copyTo } = sqliteFile(path, log);
     const db = await migrated(dialect, writeProbe);
-    // No checksum covers the schema: a column whose name is damaged would hide the rows of its table.
-    const difference = await schemaDifference(db);
+    // No checksum covers the schema: a damaged column name would hide the rows of its table.
+    const difference = await schemaDifference(db, isHarmless);
     if (difference !== undefined) {
       await db.destroy();
       throw damaged(path, difference);

@@ -72,7 +72,9 @@ describe('many who ask in the name of one box', () => {
     const box = new AskingBox(gateway.origin, BOX, '127.0.0.1', thief.code);
     expect((await box.ask()).status).toBe(429);
     expect(await acceptCode(gateway, thief.code)).toEqual([400, 'CODE_SHARED']);
-    expect(gateway.log.find((it) => it.code === 'CODE_SHARED')?.reason).toContain('this box has 4096, and more were refused');
+    expect(gateway.log.find((it) => it.code === 'CODE_SHARED')?.reason).toContain(
+      'this box has 4096, and more were refused',
+    );
     expect([await thief.state(), await hasSecret(gateway)]).toEqual([{ state: 'pending' }, false]);
   }, 60_000);
 

@@ -37,6 +37,8 @@ async function session(transport: 'mqtt' | 'http') {
   await gateway.post(TEST_CALLBACK, testCallback());
   await eventually('the callback to be taken', async () => partner.calls.length === 2);
   await eventually('the attempts to be heard', async () => ofKind(await told(gateway), 'callback').length === 2);
+  const pushed = ofKind(await told(gateway), 'call').find(({ path }) => path === SEND_QR);
+  expect(pushed?.tookMs).toBeGreaterThan(0);
   return { gateway, box };
 }
 

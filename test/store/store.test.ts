@@ -142,6 +142,14 @@ describe.each(ENGINES)('the store on $name', ({ missing, places }) => {
   });
 
   describe.skipIf(missing)('decides', () => {
+    it('whose order a push is: also when a newer one has replaced it', async () => {
+      const store = await opened(await place());
+      await store.orders.startPush(push('p1', 'a'), order('a'));
+      await store.orders.startPush(push('p2', 'a'), undefined);
+      expect([await store.orders.idByPush('p1'), await store.orders.idByPush('p2')]).toEqual(['a', 'a']);
+      expect(await store.orders.idByPush('unknown')).toBeUndefined();
+    });
+
     it('that a paid order stays paid, whatever its push comes to', async () => {
       const store = await opened(await place());
       await store.orders.startPush(push('p', 'a'), order('a'));

@@ -82,7 +82,8 @@ export class PartnerClient {
     });
     const { status } = answer;
     const json = parseJson(answer.body);
-    if (status !== 200 && !refusalIsAnswer) {
+    const isSuccess = status >= 200 && status < 300;
+    if (!isSuccess && !refusalIsAnswer) {
       const refusal = statusResponse.safeParse(json);
       const why = refusal.success ? explained(refusal.data.message) : answer.body.toString('utf8');
       const isElsewhere = status === 404;

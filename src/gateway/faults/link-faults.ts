@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import type { Clock } from '../../lib/clock.ts';
 import type { FaultOrder } from '../../protocol/faults.ts';
@@ -142,11 +143,11 @@ export class LinkFaults {
     this.#cut(ordered);
   }
 
-  /** Cuts the connected boxes. Without a connection the fault waits for one. */
+  /** Cuts the connected boxes, also on a socket that `half-open` holds. Without a connection the fault waits for one. */
   #cut(ordered: OrderedFault): void {
     const boxes = [...this.#sockets.keys()].filter((it) => isOf(ordered, it));
     if (boxes.length === 0 || !ordered.happens(boxes)) return;
-    for (const box of boxes) for (const socket of this.#sockets.get(box) ?? []) socket.destroy();
+    for (const box of boxes) for (const socket of this.#sockets.get(box) ?? []) Duplex.prototype.destroy.call(socket);
   }
 
   #welcomed(terminalCode: string): void {

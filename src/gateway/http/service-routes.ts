@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
+import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import {
   generateRequest,
@@ -20,6 +21,7 @@ import type { TrafficLog } from '../traffic-log.ts';
 import { logCalls } from './traffic-routes.ts';
 
 export interface ServiceRoutesDeps {
+  clock: Clock;
   service: Service;
   directory: Directory;
   tokens: Tokens;

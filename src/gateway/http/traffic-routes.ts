@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import { WIRE_PAGE_MAX } from '../../protocol/wire.ts';
 import { answerRefusal, pathOf } from '../access/requests.ts';
@@ -25,7 +26,10 @@ export function trafficRoutes(
 
 interface CallLogDeps {
   trafficLog: Pick<TrafficLog, 'call'>;
+  clock: Clock;
 }
+
+const BEGUN_MS = 'begunMs';
 
 /** Logs changes by admins; not their reads, nor refused logins. */
 export function logAdminRequests(scope: FastifyInstance, deps: CallLogDeps): void {
@@ -39,9 +43,11 @@ export function logAdminRequests(scope: FastifyInstance, deps: CallLogDeps): voi
 export function logCalls(
   scope: FastifyInstance,
   prefix: string,
-  { trafficLog }: CallLogDeps,
+  { trafficLog, clock }: CallLogDeps,
   byWhom: (request: FastifyRequest, status: number) => string | null | undefined,
 ): void {
+  scope.decorateRequest(BEGUN_MS, 0);
+  scope.addHook('onRequest', async (request) => request.setDecorator(BEGUN_MS, clock.monotonicMs()));
   scope.addHook('onSend', async (request, reply, payload) => {
     const by = byWhom(request, reply.statusCode);
     if (by === undefined) return;
@@ -52,7 +58,7 @@ export function logCalls(
       body: Buffer.isBuffer(request.body) ? request.body.toString('utf8') : '',
       status: reply.statusCode,
       answer: typeof payload === 'string' ? payload : '',
-      tookMs: reply.elapsedTime,
+      tookMs: clock.monotonicMs() - request.getDecorator<number>(BEGUN_MS),
     });
   });
 }

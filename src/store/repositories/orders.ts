@@ -73,10 +73,10 @@ export class OrderStore {
     return intact('orders', found);
   }
 
-  /** The order whose newest push this is. */
-  async findByPush(pushId: string): Promise<OrderRow | undefined> {
-    const found = await this.#db.selectFrom('orders').selectAll().where('last_push_id', '=', pushId).executeTakeFirst();
-    return intact('orders', found);
+  /** The id of the order that a push shows, also when a newer push shows it too. */
+  async idByPush(pushId: string): Promise<string | undefined> {
+    const found = this.#db.selectFrom('pushes').select('order_ref').where('id', '=', pushId);
+    return (await found.executeTakeFirst())?.order_ref;
   }
 
   /** Newest first; with `before`, an id, only older ones. */

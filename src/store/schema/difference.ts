@@ -8,19 +8,32 @@ type Schema = ReadonlyMap<string, string | null>;
 
 const MIGRATIONS_TABLE = 'table "kysely_migration"';
 
+/** Kysely writes these tables itself; how it words them is its own. */
+const TABLES_OF_KYSELY = [MIGRATIONS_TABLE, 'table "kysely_migration_lock"'];
+
+/** Whether an object changes no row and hides none: an index of an admin, or the statistics of `ANALYZE`. */
+export function isHarmless(name: string): boolean {
+  return /^(index "|table "sqlite_stat\d)/.test(name);
+}
+
 /**
  * Describes how the schema of a SQLite store differs from its migrations; `undefined` if it does not. A foreign trigger
- * could change rows, and no checksum would show it. A store of a newer version is not compared.
+ * could change rows, and no checksum would show it. `isAllowed` names objects that may be there besides. A store of a
+ * newer version is not compared.
  */
-export async function schemaDifference(db: Kysely<Tables>): Promise<string | undefined> {
+export async function schemaDifference(
+  db: Kysely<Tables>,
+  isAllowed: (name: string) => boolean = () => false,
+): Promise<string | undefined> {
   const found = await schemaOf(db);
   if (!found.has(MIGRATIONS_TABLE)) return `it has no ${MIGRATIONS_TABLE}`;
   const applied = await appliedMigrations(db);
   if (applied.some((name) => !Object.hasOwn(MIGRATIONS, name))) return undefined;
   const expected = await expectedSchema(applied);
   for (const [name, text] of found) {
-    if (!expected.has(name)) return `it has ${name.startsWith('index') ? 'an' : 'a'} ${name}`;
-    if (expected.get(name) !== text) return `it has another ${name}`;
+    const isOurs = expected.has(name);
+    if (!isOurs && !isAllowed(name)) return `it has ${name.startsWith('index') ? 'an' : 'a'} ${name}`;
+    if (isOurs && !TABLES_OF_KYSELY.includes(name) && expected.get(name) !== text) return `it has another ${name}`;
   }
   const missing = [...expected.keys()].find((name) => !found.has(name));
   return missing === undefined ? undefined : `it has no ${missing}`;
