@@ -1,9 +1,11 @@
+import { stat } from 'node:fs/promises';
 import type { SerialPort } from 'serialport';
-import { type Clock, withDeadline } from '../../lib/clock.ts';
+import { type Clock, systemClock, withDeadline } from '../../lib/clock.ts';
 import { PayboxError, reasonOf } from '../../lib/errors.ts';
 import type { SerialLine, SerialSettings } from '../contract.ts';
 
 const CLOSE_TIMEOUT_MS = 1_000;
+const PRESENCE_CHECK_MS = 1_000;
 
 /** Advice for each error of opening a port: serialport gives only the system's text. */
 const FIXES: readonly (readonly [RegExp, string])[] = [
@@ -26,6 +28,7 @@ export async function openSerial(settings: SerialSettings, signal: AbortSignal, 
     port.open((error) => (error === null ? resolve() : reject(openFailed(path, error))));
   });
   const line = new Line(port, path, clock);
+  void line.watch();
   if (signal.aborted) await line.close();
   signal.throwIfAborted();
   return line;
@@ -43,6 +46,12 @@ function fault(message: string, fix: string, cause?: unknown): PayboxError {
   return new PayboxError('DISPLAY_FAULT', message, { severity: 'retryable', fix, cause });
 }
 
+/** Which device is at a path; undefined if there is none. */
+async function deviceAt(path: string): Promise<string | undefined> {
+  const found = await stat(path).catch(() => undefined);
+  return found && `${found.rdev} ${found.ino}`;
+}
+
 class Line implements SerialLine {
   readonly lost: Promise<string>;
   readonly #port: SerialPort;
@@ -51,6 +60,7 @@ class Line implements SerialLine {
   readonly #listeners = new Set<(bytes: Uint8Array) => void>();
   /** Writes in progress. Not a reaction to `lost` per write: those would pile up over days. */
   readonly #writing = new Set<(reason: string) => void>();
+  readonly #over = new AbortController();
   #lose: (reason: string) => void = () => {};
   #lostReason: string | undefined;
   #stuck = false;
@@ -64,6 +74,7 @@ class Line implements SerialLine {
       this.#lose = (reason) => {
         this.#lostReason ??= reason;
         for (const giveUp of this.#writing) giveUp(this.#lostReason);
+        this.#over.abort();
         resolve(this.#lostReason);
       };
     });
@@ -73,6 +84,20 @@ class Line implements SerialLine {
     port.on('data', (bytes: Buffer) => {
       for (const listener of this.#listeners) listener(bytes);
     });
+  }
+
+  /**
+   * Loses the line when its device is gone, until then. A port that is unplugged amid a flood of bytes may read nothing
+   * for ever, which serialport takes for a port without news.
+   */
+  async watch(): Promise<void> {
+    const device = await deviceAt(this.#path);
+    while (this.#lostReason === undefined) {
+      await systemClock.sleep(PRESENCE_CHECK_MS, this.#over.signal);
+      if (this.#lostReason !== undefined || (await deviceAt(this.#path)) === device) continue;
+      this.#lose('its device is gone');
+      await this.close();
+    }
   }
 
   async write(bytes: Uint8Array, timeoutMs: number): Promise<void> {
