@@ -87,16 +87,18 @@ class Line implements SerialLine {
   }
 
   /**
-   * Loses the line when its device is gone, until then. A port that is unplugged amid a flood of bytes may read nothing
-   * for ever, which serialport takes for a port without news.
+   * Ends the line when its device disappears. After an unplug amid a flood of bytes reads may return nothing for ever,
+   * and serialport reads again at once.
    */
   async watch(): Promise<void> {
+    const { signal } = this.#over;
     const device = await deviceAt(this.#path);
-    while (this.#lostReason === undefined) {
-      await systemClock.sleep(PRESENCE_CHECK_MS, this.#over.signal);
-      if (this.#lostReason !== undefined || (await deviceAt(this.#path)) === device) continue;
-      this.#lose('its device is gone');
-      await this.close();
+    for (let now = device; !signal.aborted; now = await deviceAt(this.#path)) {
+      if (now === undefined || now !== device) {
+        this.#lose('its device is gone');
+        await this.close();
+      }
+      await systemClock.sleep(PRESENCE_CHECK_MS, signal);
     }
   }
 
