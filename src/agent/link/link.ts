@@ -52,7 +52,7 @@ const OUTGOING_BUSY = 200;
 
 /** The session after the gateway's welcome. */
 interface Welcomed {
-  session: Connection;
+  connection: Connection;
   sessionId: string;
 }
 
@@ -95,19 +95,19 @@ export class Link {
     for (const send of sends) {
       const welcomed = this.#welcomed;
       if (welcomed === undefined) return;
-      const { session, sessionId } = welcomed;
-      if (this.#underWay >= OUTGOING_MAX) this.#giveUp(session, `${OUTGOING_MAX} messages wait to be sent`);
-      else void this.#sendOn(session, this.#stamp(send, sessionId));
+      const { connection, sessionId } = welcomed;
+      if (this.#underWay >= OUTGOING_MAX) this.#giveUp(connection, `${OUTGOING_MAX} messages wait to be sent`);
+      else void this.#sendOn(connection, this.#stamp(send, sessionId));
     }
   }
 
   /** The connection keeps the order. Nothing may wait for the peer here, or messages could overtake each other. */
-  async #sendOn(session: Connection, message: UpMessage): Promise<void> {
+  async #sendOn(connection: Connection, message: UpMessage): Promise<void> {
     this.#underWay += 1;
     try {
-      await session.send(message);
+      await connection.send(message);
     } catch (error) {
-      this.#giveUp(session, reasonOf(error));
+      this.#giveUp(connection, reasonOf(error));
     } finally {
       this.#underWay -= 1;
       this.#oneArrived.resolve();
@@ -116,11 +116,11 @@ export class Link {
   }
 
   /** Closes a session that cannot send, which also ends reading. */
-  #giveUp(session: Connection, reason: string): void {
-    if (this.#welcomed?.session !== session) return;
+  #giveUp(connection: Connection, reason: string): void {
+    if (this.#welcomed?.connection !== connection) return;
     this.#welcomed = undefined;
     this.#whyGivenUp = reason;
-    void session.close();
+    void connection.close();
   }
 
   async close(): Promise<void> {
@@ -163,17 +163,17 @@ export class Link {
     const seal = new BoxSeal({ ...identity, sessionId }, key, clock);
     const over = new AbortController();
     const heartbeat = new Heartbeat({ clock, random });
-    let session: Connection | undefined;
+    let connection: Connection | undefined;
     try {
-      session = await withAbortAfter(clock, OPEN_TIMEOUT_MS, this.#stop.signal, (signal) =>
+      connection = await withAbortAfter(clock, OPEN_TIMEOUT_MS, this.#stop.signal, (signal) =>
         this.#deps.open({ clock, log, identity, sessionId, seal, heard: (id) => heartbeat.answered(id) }, signal),
       );
-      const opened = session;
+      const opened = connection;
       this.#stop.signal.addEventListener('abort', () => void opened.close(), { signal: over.signal });
-      const messages = session.incoming[Symbol.asyncIterator]();
+      const messages = connection.incoming[Symbol.asyncIterator]();
       // Taken before the gateway can have the hello: times counted from here are never too late.
       const helloAtMs = clock.monotonicMs();
-      const refused = await this.#register(session, messages, sessionId, helloAtMs);
+      const refused = await this.#register(connection, messages, sessionId, helloAtMs);
       if (refused !== undefined) return refused;
       onWelcome();
       void this.#renewInTime(opened, over.signal);
@@ -186,29 +186,29 @@ export class Link {
     } finally {
       over.abort();
       this.#welcomed = undefined;
-      await session?.close();
+      await connection?.close();
     }
   }
 
   /** Ends a session in which the gateway does not hear the box, although the connection is open. */
   async #endUnanswered(
-    session: Connection,
+    connection: Connection,
     heartbeat: Heartbeat,
     sessionId: string,
     signal: AbortSignal,
   ): Promise<void> {
-    const send = (id: string) => void this.#sendOn(session, this.#stamp({ type: 'alive', id }, sessionId));
+    const send = (id: string) => void this.#sendOn(connection, this.#stamp({ type: 'alive', id }, sessionId));
     await heartbeat.untilUnanswered(send, signal);
-    if (!signal.aborted) this.#giveUp(session, `the gateway has not answered a heartbeat for ${BOX_ALIVE_MS} ms`);
+    if (!signal.aborted) this.#giveUp(connection, `the gateway has not answered a heartbeat for ${BOX_ALIVE_MS} ms`);
   }
 
-  async #renewInTime(session: Connection, signal: AbortSignal): Promise<void> {
+  async #renewInTime(connection: Connection, signal: AbortSignal): Promise<void> {
     await untilRenewal(this.#deps.clock, () => this.#deps.shownPushId() !== null, signal);
-    if (!signal.aborted) await session.close();
+    if (!signal.aborted) await connection.close();
   }
 
   async #register(
-    session: Connection,
+    connection: Connection,
     messages: AsyncIterator<InboundMessage>,
     sessionId: string,
     helloAtMs: number,
@@ -222,7 +222,7 @@ export class Link {
       shownPushId: this.#deps.shownPushId(),
       yields: this.#isSuperseded,
     } as const;
-    await session.send(this.#stamp(hello, sessionId));
+    await connection.send(this.#stamp(hello, sessionId));
     const answer = await withDeadline(clock, WELCOME_TIMEOUT_MS, this.#answerTo(messages, sessionId));
     if (answer === undefined) {
       this.#unanswered += 1;
@@ -231,7 +231,7 @@ export class Link {
     }
     this.#unanswered = 0;
     if (answer.type === 'refused') return this.#refused(answer.code, answer.reason);
-    this.#welcomed = { session, sessionId };
+    this.#welcomed = { connection, sessionId };
     this.#isSuperseded = false;
     this.#whyGivenUp = undefined;
     this.#status = { connectedAtMs: clock.wallMs(), reason: undefined };

@@ -237,7 +237,7 @@ class MqttConnection implements Connection {
     if (topic === GATEWAY_PRESENCE_TOPIC) this.#onGatewayPresence(payload);
     else if (topic !== boxTopic(this.#identity.terminalCode, 'down'))
       this.#log.warn('message-on-foreign-topic', { topic });
-    // Only presence is retained: any other retained message is outdated.
+    // Only presence is retained: a retained message from the gateway is outdated.
     else if (packet.retain)
       this.#log.warn('message-refused', { code: 'MESSAGE_ILLEGAL', reason: 'retained by the broker' });
     else this.incoming.take(payload);
