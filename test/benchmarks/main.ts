@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
+import { table } from '../../src/lib/text.ts';
 import { bundle } from './bundle.ts';
 import { day } from './day.ts';
 import { frame } from './frame.ts';
@@ -27,16 +28,16 @@ for (const benchmark of BENCHMARKS) {
   const progress = (text: string) => process.stderr.write(`… ${text}\n`);
   rows.push(...(await benchmark.run(progress)));
 }
-process.stdout.write(`${table(rows)}\n`);
+process.stdout.write(`${table(cellsOf(rows))}\n`);
 if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(rows, null, 2)}\n`);
 
 function names(): string {
   return BENCHMARKS.map((benchmark) => benchmark.name).join(', ');
 }
 
-function table(all: readonly Row[]): string {
+function cellsOf(all: readonly Row[]): string[][] {
   const number = (value: number) => (value >= 100 ? value.toFixed(0) : value.toFixed(1));
-  const cells = [
+  return [
     ['name', 'ours', 'against', 'theirs', 'ratio', 'aim', ''],
     ...all.map((row) => [
       row.name,
@@ -48,13 +49,4 @@ function table(all: readonly Row[]): string {
       row.met ? 'met' : 'missed',
     ]),
   ];
-  const widths = cells[0]?.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0))) ?? [];
-  return cells
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
 }

@@ -287,31 +287,20 @@ describe.concurrent('a box that', () => {
   );
 });
 
-describe('a box without a last will', () => {
-  it('is told so by its clause, and by no other', async () => {
-    mqttHas.noWill = true;
+describe('over MQTT a box', () => {
+  it.each([
+    ['without a last will', 'noWill', 'PRE-1'],
+    ['whose client id tells its session', 'sessionAsId', 'TOP-6'],
+  ] as const)('%s is told so by its clause, and by no other', async (_what, fault, clause) => {
+    mqttHas[fault] = true;
     onTestFinished(() => {
-      mqttHas.noWill = false;
+      mqttHas[fault] = false;
     });
     const results = await judge(
-      { breaks: ['PRE-1'] },
-      { without: ['restart', 'slow'], checks: boxChecksNear(['PRE-1']) },
+      { breaks: [clause] },
+      { without: ['restart', 'slow'], checks: boxChecksNear([clause]) },
     );
-    expect(brokenClauses(results)).toEqual(['PRE-1']);
-  });
-});
-
-describe('a box whose client id tells its session', () => {
-  it('is told so by its clause, and by no other', async () => {
-    mqttHas.sessionAsId = true;
-    onTestFinished(() => {
-      mqttHas.sessionAsId = false;
-    });
-    const results = await judge(
-      { breaks: ['TOP-6'] },
-      { without: ['restart', 'slow'], checks: boxChecksNear(['TOP-6']) },
-    );
-    expect(brokenClauses(results)).toEqual(['TOP-6']);
+    expect(brokenClauses(results)).toEqual([clause]);
   });
 });
 

@@ -5,9 +5,9 @@ import { freePort } from '../support/net.ts';
 import { type ReceivedCallback, startPartnerServer } from '../support/partner-server.ts';
 import { paybox, readyFile } from '../support/processes.ts';
 
-const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
+export const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
 /** Emulation is slow. */
-const CONFIRM_TIMEOUT_MS = 60_000;
+export const CONFIRM_TIMEOUT_MS = 60_000;
 
 /** A gateway on this machine with one account, one box and one partner, who is called back. */
 export interface Service {
@@ -21,15 +21,15 @@ export interface Service {
   reportedAt(transactionId: string): Promise<string | null>;
 }
 
-export async function startService(folder: string): Promise<Service> {
-  const { url, received } = await startPartnerServer();
+/** A gateway for one box, with its files in `folder`. */
+export async function startGateway(folder: string, callback?: object) {
   const [httpPort, mqttPort] = [await freePort(), await freePort()];
   const config = {
     http: { port: httpPort },
     mqtt: { embedded: { port: mqttPort } },
     confirmTimeoutMs: CONFIRM_TIMEOUT_MS,
     dataDir: 'gateway',
-    partners: [{ ...PARTNER, accounts: [ACCOUNT.bankAccount], callback: { url, auth: { kind: 'none' } } }],
+    partners: [{ ...PARTNER, accounts: [ACCOUNT.bankAccount], callback }],
     accounts: [ACCOUNT],
     boxes: [{ ...BOX, account: ACCOUNT.bankAccount }],
   };
@@ -37,6 +37,12 @@ export async function startService(folder: string): Promise<Service> {
   const ready = join(folder, 'gateway.json');
   const gateway = paybox('gateway', '--config', join(folder, 'gateway.yaml'), '--ready-file', ready);
   const { baseUrl } = await readyFile<{ baseUrl: string }>(ready, gateway);
+  return { baseUrl, httpPort, mqttPort };
+}
+
+export async function startService(folder: string): Promise<Service> {
+  const { url, received } = await startPartnerServer();
+  const { baseUrl, httpPort, mqttPort } = await startGateway(folder, { url, auth: { kind: 'none' } });
   const shop = new Shop(baseUrl);
   await shop.login();
   const mock = `http://127.0.0.1:${httpPort}/_mock`;

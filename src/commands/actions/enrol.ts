@@ -1,3 +1,4 @@
+import type { EnrolmentView } from '../../gateway/access/enrolments.ts';
 import { ConfigError } from '../../lib/errors.ts';
 import { explained } from '../../protocol/codes.ts';
 import { readEnrolmentCode } from '../../protocol/enrolment.ts';
@@ -11,15 +12,6 @@ export interface EnrolOptions extends AdminOptions {
   reject?: string;
   forget?: string;
   json?: boolean;
-}
-
-interface Asking {
-  terminalCode: string;
-  serialNumber: string;
-  requests: number;
-  from: string[];
-  since: string;
-  replaces: boolean;
 }
 
 /** `paybox enrol`: lists boxes that ask to enrol, accepts or rejects one, or forgets a box's secret. */
@@ -52,7 +44,7 @@ export async function enrol(options: EnrolOptions): Promise<void> {
     const path = `boxes/${checked('--forget', forget)}/forget`;
     await done(gateway, path, {}, `${forget} has no secret any more: it shows a code to enrol again`);
   } else {
-    list(await gateway.get<Asking[]>('enrolments'), options.json === true);
+    list(await gateway.get<EnrolmentView[]>('enrolments'), options.json === true);
   }
 }
 
@@ -72,7 +64,7 @@ const ADVICE: Record<string, string> = {
   ENROLMENT_CLOSED: "take the box's secret out of the configuration of the gateway, or set enrolment: code there",
 };
 
-function list(asking: readonly Asking[], json: boolean): void {
+function list(asking: readonly EnrolmentView[], json: boolean): void {
   if (json) {
     for (const it of asking) process.stdout.write(`${JSON.stringify(it)}\n`);
     return;

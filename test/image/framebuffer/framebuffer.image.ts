@@ -1,46 +1,24 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { decode } from 'fast-png';
 import { describe, expect, it } from 'vitest';
 import { openRenderer } from '../../../src/display/render.ts';
-import { ACCOUNT, getJson, PARTNER, Shop } from '../../e2e/walk.ts';
+import { getJson, Shop } from '../../e2e/walk.ts';
 import { eventually, freePort, temporaryFolder } from '../../support/net.ts';
-import { paybox, readyFile } from '../../support/processes.ts';
 import { without } from '../../support/programs.ts';
 import { decodeQrTwice } from '../../support/qr-decoders.ts';
 import { FRAMEBUFFER_PROGRAMS } from '../programs.ts';
+import { BOX, CONFIRM_TIMEOUT_MS, startGateway } from '../service.ts';
 import { debianKernel } from './debian-kernel.ts';
 import { bootGuest } from './guest.ts';
 
 const TEST_TIMEOUT_MS = 300_000;
-const BOX = { terminalCode: 'VVB000001', serialNumber: 'VVB900001', secret: 'Sample-box-secret-known-to-all' };
-
-/** Emulation is slow. */
-const CONFIRM_TIMEOUT_MS = 60_000;
 
 const lacking = Object.values(FRAMEBUFFER_PROGRAMS)
   .map(without)
   .find(({ missing }) => missing);
 const kernel = lacking === undefined ? debianKernel() : { missing: lacking.note.trim() };
 const note = 'missing' in kernel ? ` (${kernel.missing})` : '';
-
-async function startGateway(folder: string) {
-  const [httpPort, mqttPort] = [await freePort(), await freePort()];
-  const config = {
-    http: { port: httpPort },
-    mqtt: { embedded: { port: mqttPort } },
-    confirmTimeoutMs: CONFIRM_TIMEOUT_MS,
-    dataDir: 'gateway',
-    partners: [{ ...PARTNER, accounts: [ACCOUNT.bankAccount] }],
-    accounts: [ACCOUNT],
-    boxes: [{ ...BOX, account: ACCOUNT.bankAccount }],
-  };
-  writeFileSync(join(folder, 'gateway.yaml'), JSON.stringify(config));
-  const ready = join(folder, 'gateway.json');
-  const gateway = paybox('gateway', '--config', join(folder, 'gateway.yaml'), '--ready-file', ready);
-  const { baseUrl } = await readyFile<{ baseUrl: string }>(ready, gateway);
-  return { baseUrl, mqttPort };
-}
 
 /** The largest difference of any channel of any pixel between two PNG files; 255 where their sizes differ. */
 function difference(left: Uint8Array, right: Uint8Array): number {
