@@ -536,7 +536,7 @@ it.skipIf(missing)(`THR-30 a person logs in at the page of a box${note}`, async 
     page.evaluate(
       `document.getElementById('token').value = '${text}'; document.querySelector('#login button').click()`,
     );
-  await becomes("document.getElementById('login') !== null");
+  await becomes("document.querySelector('#login button')?.disabled === false");
   await type('wrong');
   await becomes("document.getElementById('problem').textContent.includes('not the token')");
   await type(token);

@@ -1,6 +1,7 @@
+const form = document.getElementById('login');
 const problem = document.getElementById('problem');
 
-document.getElementById('login').addEventListener('submit', async (event) => {
+form.addEventListener('submit', async (event) => {
   event.preventDefault();
   const token = document.getElementById('token').value.trim();
   try {
@@ -11,3 +12,6 @@ document.getElementById('login').addEventListener('submit', async (event) => {
     problem.textContent = 'box not reachable';
   }
 });
+
+// Until here the button is disabled: a browser that submits the form by itself only empties it.
+form.querySelector('button').disabled = false;
