@@ -2,7 +2,6 @@ import type { Socket } from 'node:net';
 import { readPemFiles } from '../../lib/tls.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { BrokerListener, EmbeddedBroker } from './broker.ts';
-import { startBroker } from './broker.ts';
 import type { BrokerLogin, RightsDeps } from './broker-rights.ts';
 import type { Hub } from './hub.ts';
 import { type MqttChannel, type MqttChannelDeps, openMqttChannel } from './mqtt-channel.ts';
@@ -41,6 +40,8 @@ export async function startMqtt(
     const { isConnected, close } = await openMqttChannel(address, deps);
     return { url, isConnected, drop: () => undefined, close };
   }
+  // Loaded here: a gateway at an external broker starts sooner without it.
+  const { startBroker } = await import('./broker.ts');
   let channel: MqttChannel | undefined;
   const broker = await deps.startBroker(embedded, (at, login) =>
     startBroker(at, {
