@@ -42,8 +42,8 @@ export default defineConfig({
     reporters: ['default', './test/support/slowest-files.ts', './test/support/closing-line.ts'],
     projects: [
       project('pure', PURE, false),
-      project('in-process', IN_PROCESS, false, 'test/support/caches.setup.ts', 'test/support/programs.setup.ts'),
-      project('alone', OTHERS, true, 'test/support/caches.setup.ts', 'test/support/programs.setup.ts'),
+      project('in-process', IN_PROCESS, false, 'test/support/shared.setup.ts', 'test/support/programs.setup.ts'),
+      project('alone', OTHERS, true, 'test/support/shared.setup.ts', 'test/support/programs.setup.ts'),
     ],
   },
 });

@@ -5,12 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { eventually, temporaryFolder } from '../support/net.ts';
-import { programsIn, type Running, readyFile, run } from '../support/processes.ts';
+import { CLI, programsIn, type Running, readyFile, run } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { testServer } from './serve.ts';
 import { sharedTarget } from './setup.ts';
 
-const CLI = resolve(import.meta.dirname, '../../src/cli.js');
 const DRIVE = resolve(import.meta.dirname, '../scenarios/drive');
 const TOKEN = 'a-token-of-the-test-0123456789';
 

@@ -6,7 +6,8 @@ import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { makeWorkFolder } from '../../src/bench/work-folder.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
-import { CLI, programsIn, run } from '../support/processes.ts';
+import { programsIn, run } from '../support/processes.ts';
+import { cliScript } from '../support/program-code.ts';
 
 const NOBODY = 65_534;
 const needsProc = it.skipIf(!existsSync('/proc/self/stat'));
@@ -124,7 +125,8 @@ describe('paybox bench run that is killed', () => {
     const place = await temporaryFolder();
     const scenario = join(await temporaryFolder(), 'x.yaml');
     await writeFile(scenario, 'name: x\nsteps:\n  - wait: 1h\n');
-    const bench = (...args: string[]) => run(process.execPath, [CLI, 'bench', 'run', ...args], { TMPDIR: place });
+    const bench = (...args: string[]) =>
+      run(process.execPath, [cliScript(), 'bench', 'run', ...args], { TMPDIR: place });
     const killed = bench(scenario, '--target', 'process');
     const folders = () => readdirSync(place).filter((name) => name.startsWith('paybox-bench-'));
     await expect.poll(() => programsIn(place), { timeout: 40_000 }).toHaveLength(2);

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { getJson } from '../e2e/walk.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { notifySocket, notifySocketNeeds } from '../support/notify-socket.ts';
-import { paybox, payboxToEnd, readyFile, run } from '../support/processes.ts';
+import { CLI, paybox, payboxToEnd, readyFile, run } from '../support/processes.ts';
 
 /** A file system of one's own needs root, and a machine that lets it. */
 const own = spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'test', '/mnt'], { encoding: 'utf8' });
@@ -14,7 +14,6 @@ const namespaces = {
   missing: own.status !== 0,
   note: own.status === 0 ? '' : ' (no mounts of its own: run it as root)',
 };
-const CLI = new URL('../../src/cli.js', import.meta.url).pathname;
 
 /** A device: its boot partition with this file on it, and the folders that `paybox first-boot` writes into. */
 async function device(file?: string, ...programs: string[]) {

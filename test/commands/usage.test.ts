@@ -6,7 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
 import { VERBS } from '../../src/bench/vocabulary/steps.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
-import { CLI, payboxToEnd, run } from '../support/processes.ts';
+import { payboxToEnd, run } from '../support/processes.ts';
+import { SOURCE_CLI } from '../support/program-code.ts';
 import { faultTable } from './readme-faults.ts';
 
 const readme = readFileSync(resolve(import.meta.dirname, '../../README.md'), 'utf8');
@@ -73,7 +74,7 @@ describe('the command line', () => {
   it('says how else to run where Node reads no TypeScript, in node_modules', async () => {
     const folder = join(await temporaryFolder(), 'node_modules', 'paybox', 'src');
     await mkdir(folder, { recursive: true });
-    await copyFile(CLI, join(folder, 'cli.js'));
+    await copyFile(SOURCE_CLI, join(folder, 'cli.js'));
     const installed = run(process.execPath, [join(folder, 'cli.js'), '--version']);
     await once(installed.child, 'close');
     expect(installed.output()).toMatch(/^paybox does not run as an installed package\n.*npm run bundle\n$/);

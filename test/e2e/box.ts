@@ -4,12 +4,12 @@ import { BOX1 } from '../gateway/harness.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
 import type { RemoteNamespace } from '../support/netem.ts';
 import { type Running, readyFile, run } from '../support/processes.ts';
+import { cliScript } from '../support/program-code.ts';
 import { getJson } from './walk.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 /** The program itself and no launcher, so that a signal reaches it and the namespace holds it. */
 const NODE = join(ROOT, 'node_modules/.bin/node');
-const CLI = join(ROOT, 'src/cli.js');
 const IDENTITY = { terminalCode: BOX1.terminalCode, serialNumber: BOX1.serialNumber, secret: BOX1.secret };
 
 /** Of the pages of a box that is not on this machine. */
@@ -47,7 +47,7 @@ export async function startBox(
   };
   const [file, ready] = [join(folder, 'agent.yaml'), join(folder, 'ready.json')];
   await writeFile(file, JSON.stringify(config));
-  const args = [CLI, 'agent', '--config', file, '--ready-file', ready];
+  const args = [cliScript(), 'agent', '--config', file, '--ready-file', ready];
   const { command, args: all } = place?.command(NODE, args) ?? { command: NODE, args };
   const running = run(command, all);
   const { boxUrl } = await readyFile<{ boxUrl: string }>(ready, running);

@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type FaultName, magicContent } from '../../src/protocol/faults.ts';
 import type { StorePlace } from '../../src/store/store.ts';
-import { NODE, ROOT } from '../benchmarks/fixture.ts';
+import { NODE } from '../benchmarks/fixture.ts';
 import { type LogLine, Program } from '../kill/program.ts';
 import { eventually, freePort } from '../support/net.ts';
+import { cliScript } from '../support/program-code.ts';
 import { ENGINES } from '../support/stores.ts';
 import { Market, type Stall } from './faults-market.ts';
 import { ACCOUNT, BOXES, OTHER_ACCOUNT, processed } from './harness.ts';
@@ -35,7 +36,7 @@ async function gatewayProgram({ dataDir, databaseUrl }: StorePlace, url: string)
   const program = new Program({
     name: 'gateway',
     command: NODE,
-    args: [join(ROOT, 'src/cli.js'), 'gateway', '--config', file],
+    args: [cliScript(), 'gateway', '--config', file],
     isReady: (line) => line.event === 'ready',
     retryCodes: [],
     onLine: (line) => void log.push(line),

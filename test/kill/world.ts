@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { loginOf } from '../../src/protocol/keys.ts';
 import { SPEECH_FORMAT } from '../../src/voice/chime.ts';
 import { encodeWav, silence } from '../../src/voice/wav.ts';
-import { DEMO, NODE, ROOT } from '../benchmarks/fixture.ts';
+import { DEMO, NODE } from '../benchmarks/fixture.ts';
 import { writeMosquittoConfig } from '../support/mosquitto.ts';
+import { cliScript } from '../support/program-code.ts';
 import { findProgram, PROGRAMS } from '../support/programs.ts';
 import { Evidence } from './evidence.ts';
 import { ScreenExpectation } from './expectation.ts';
@@ -98,7 +99,7 @@ export class World {
       new Program({
         name: command,
         command: NODE,
-        args: ['--max-semi-space-size=2', join(ROOT, 'src/cli.js'), command, '--config', join(this.#folder, file)],
+        args: ['--max-semi-space-size=2', cliScript(), command, '--config', join(this.#folder, file)],
         isReady: (line) => line.event === 'ready',
         retryCodes: [PEER_MISSING],
         onLine,

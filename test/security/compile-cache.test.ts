@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../support/net.ts';
-import { CLI } from '../support/processes.ts';
+import { SOURCE_CLI } from '../support/program-code.ts';
 
 const NODE = resolve(import.meta.dirname, '../../node_modules/.bin/node');
 /** A user of the machine who is neither root nor the one that runs the program. */
@@ -20,7 +20,7 @@ const note = process.platform !== 'linux' || process.getuid?.() !== 0 ? ' (needs
 /** Runs `paybox --help` as root; what it said. */
 function help(env: NodeJS.ProcessEnv): string {
   const clean = { PATH: process.env.PATH, ...env };
-  const { status, stdout, stderr } = spawnSync(NODE, [CLI, '--help'], { env: clean, encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync(NODE, [SOURCE_CLI, '--help'], { env: clean, encoding: 'utf8' });
   expect([status, stderr]).toEqual([0, '']);
   return stdout.replaceAll(/\s+/g, ' ');
 }

@@ -3,10 +3,11 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
-import { DEMO, NODE, ROOT } from '../benchmarks/fixture.ts';
+import { DEMO, NODE } from '../benchmarks/fixture.ts';
 import { Shop } from '../e2e/walk.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { type Running, readyFile, run } from '../support/processes.ts';
+import { cliScript } from '../support/program-code.ts';
 import type { Outcome } from './attacker.ts';
 
 const BASIC = `Basic ${Buffer.from(`${DEMO.partner.username}:${DEMO.partner.password}`).toString('base64')}`;
@@ -23,15 +24,7 @@ async function programs() {
     const file = join(folder, `${name}.yaml`);
     await writeFile(file, JSON.stringify(config));
     const ready = join(folder, `${name}.json`);
-    const running = run(NODE, [
-      '--max-semi-space-size=2',
-      join(ROOT, 'src/cli.js'),
-      name,
-      '--config',
-      file,
-      '--ready-file',
-      ready,
-    ]);
+    const running = run(NODE, ['--max-semi-space-size=2', cliScript(), name, '--config', file, '--ready-file', ready]);
     return { running, at: await readyFile<T>(ready, running) };
   };
   const gateway = await start<{ baseUrl: string; consoleUrl: string }>('gateway', {

@@ -13,6 +13,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { freePort } from '../benchmarks/fixture.ts';
+import { cliScript } from '../support/program-code.ts';
 import { type Seeded, seeded } from '../support/seeded.ts';
 import { FloodingGateway, HOLDER, TERMINAL_CODE } from './flooding-gateway.ts';
 import type { Soak } from './soak.ts';
@@ -79,7 +80,7 @@ class Box {
 
   constructor(configFile: string, boxPort: number) {
     this.boxUrl = `http://127.0.0.1:${boxPort}`;
-    const args = ['--max-semi-space-size=2', join(ROOT, 'src/cli.js'), 'agent', '--config', configFile];
+    const args = ['--max-semi-space-size=2', cliScript(), 'agent', '--config', configFile];
     this.#child = spawn(NODE, args, { stdio: ['ignore', 'ignore', 'pipe'] });
     if (this.#child.stderr === null) throw new Error('no output');
     createInterface(this.#child.stderr).on('line', (line) => {

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
+import shareAmongPrograms from '../support/shared.setup.ts';
 import { flood } from './flood.ts';
 import { fuzz } from './fuzz.ts';
 import { kill } from './kill.ts';
@@ -47,6 +48,7 @@ process.on('SIGINT', () => {
   process.stderr.write('\nending what is under way; once more to leave at once\n');
 });
 
+const endShared = await shareAmongPrograms();
 const results: { name: string; seconds: number; result: SoakResult }[] = [];
 for (const soak of chosen) {
   if (stop.signal.aborted) break;
@@ -64,6 +66,7 @@ for (const soak of chosen) {
   results.push({ name: soak.name, seconds: Math.round((performance.now() - startedMs) / 1000), result });
 }
 
+await endShared?.();
 process.stdout.write(`${table()}\nseed ${values.seed}\n`);
 const failures = results.flatMap(({ result }) => result.failures);
 for (const failure of failures) process.stdout.write(`\nFAILED ${failure}\n`);

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { eventually } from './net.ts';
+import { cli } from './program-code.ts';
 
-export const CLI = resolve(import.meta.dirname, '../../src/cli.js');
+export const CLI = cli();
 const STOP_TIMEOUT_MS = 10_000;
 
 /** A child process; its output is kept for the message of a failing test. */
@@ -41,9 +41,9 @@ export function run(command: string, args: readonly string[], env: NodeJS.Proces
   return { child, output: () => chunks.join(''), stop };
 }
 
-/** Starts `paybox …` on the host's own Node, as a user would. */
+/** Starts `paybox …`, as a user would. */
 export function paybox(...args: string[]): Running {
-  return run(CLI, args);
+  return run(cli(), args);
 }
 
 /** Runs `paybox …` to its end. */
