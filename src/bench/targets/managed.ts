@@ -23,7 +23,7 @@ import {
 } from './config.ts';
 
 /** Upper limit of what one gateway or box writes to disk. */
-const PART_BYTES = 64 * 1024 * 1024;
+export const PART_BYTES = 64 * 1024 * 1024;
 
 /** A gateway or agent that the bench has started. */
 export interface Part {

@@ -4,8 +4,8 @@ import { BoxClient } from '../../bench/clients/box.ts';
 import type { Probe } from '../../bench/target.ts';
 import { agentConfigFor, generateBoxes, type TargetLayout, type Transport } from '../../bench/targets/config.ts';
 import type { Part, Starter } from '../../bench/targets/managed.ts';
-import { freePorts, waitUntilReady } from '../../bench/targets/managed.ts';
-import { makeWorkFolder } from '../../bench/work-folder.ts';
+import { freePorts, PART_BYTES, waitUntilReady } from '../../bench/targets/managed.ts';
+import { makeWorkFolder, memoryFolder } from '../../bench/work-folder.ts';
 import type { Random } from '../../lib/random.ts';
 import { ScriptedGateway } from './gateway/scripted-gateway.ts';
 import type { TlsIdentities } from './gateway/tls-listener.ts';
@@ -32,7 +32,7 @@ export async function openEmulatedBox(
   const [made] = generateBoxes(1, true, random);
   if (made?.secret === undefined) throw new Error('a box without a secret cannot be judged');
   const identity = { ...made, secret: made.secret };
-  const folder = await makeWorkFolder('bench-box');
+  const folder = await makeWorkFolder('bench-box', () => memoryFolder(PART_BYTES));
   const loopback = { host: '127.0.0.1', mqttPort: 0, httpPort: 0 };
   const gateway = await ScriptedGateway.open(loopback, identity, { clock: time.clock, random, tls });
   const [boxPort = 0] = await freePorts(1);
@@ -69,7 +69,7 @@ export async function openEmulatedBox(
   try {
     await start();
     await waitForHello(gateway, { time, withinMs: START_MS, signal });
-    if (gateway.session !== undefined) await waitUntilReady(at, time);
+    if (gateway.session !== undefined) await time.inRealTime(() => waitUntilReady(at, time));
     return { identity, time, gateway, controls };
   } catch (error) {
     await close();

@@ -4,8 +4,8 @@ import { BoxClient } from '../../bench/clients/box.ts';
 import { screenProbe } from '../../bench/probes.ts';
 import { agentConfigFor, type TargetLayout, type Transport } from '../../bench/targets/config.ts';
 import type { Part, Starter } from '../../bench/targets/managed.ts';
-import { freePorts, waitUntilReady } from '../../bench/targets/managed.ts';
-import { makeWorkFolder } from '../../bench/work-folder.ts';
+import { freePorts, PART_BYTES, waitUntilReady } from '../../bench/targets/managed.ts';
+import { makeWorkFolder, memoryFolder } from '../../bench/work-folder.ts';
 import type { Random } from '../../lib/random.ts';
 import { type CallbackListener, startListener } from './callback-listener.ts';
 import { ServiceSubject } from './subject.ts';
@@ -24,6 +24,8 @@ const LOOPBACK = '127.0.0.1';
 const BASE_PATH = '/vqr';
 const AMOUNTS = 50_000_000;
 const TAG_CHARS = 4;
+/** Two gateways and a box. */
+const PARTS = 3;
 
 /** Changes that make the service wrong, to test the judge. */
 export interface EmulatedServiceChanges {
@@ -51,7 +53,7 @@ export async function openEmulatedService(
   changes: EmulatedServiceChanges = {},
 ): Promise<EmulatedService> {
   const { time } = starter;
-  const folder = await makeWorkFolder('conformance');
+  const folder = await makeWorkFolder('conformance', () => memoryFolder(PARTS * PART_BYTES));
   const made = identitiesOf(random);
   const listener = await startListener({ host: LOOPBACK, port: 0 }, time.clock, made.callbackAuth);
   const ends: (() => Promise<void>)[] = [
@@ -79,7 +81,7 @@ export async function openEmulatedService(
     const page = new BoxClient(`http://${LOOPBACK}:${boxPort}`, made.boxOn);
     if (changes.isWithoutBox !== true) {
       await start(() => starter.agent(agentConfigFor(place, made.boxOn, boxPort), made.boxOn.terminalCode));
-      await waitUntilReady(page, time);
+      await time.inRealTime(() => waitUntilReady(page, time));
     }
     const origin = `http://${LOOPBACK}:${port}`;
     const baseUrl = `${(await changes.service?.(origin)) ?? origin}${BASE_PATH}`;
