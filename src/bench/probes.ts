@@ -5,21 +5,33 @@ import { ConfigError, PayboxError, reasonOf } from '../lib/errors.ts';
 import type { BoxClient } from './clients/box.ts';
 import type { Picture } from './pictures.ts';
 import { decodePicture, encodePicture, readQr, readQrInPhotograph } from './pictures.ts';
-import type { Panel, Probe } from './target.ts';
+import type { Capture, Panel, Probe } from './target.ts';
 
 const PICTURE_BYTES_MAX = 64_000_000;
 const COMMAND_TIMEOUT_MS = 30_000;
 
 /** The box's own `/screen.png`. */
-export const screenProbe: Probe = {
-  name: 'screen',
-  capture: async (box) => {
-    const file = await box.picture();
-    if (file === undefined) return undefined;
+export function screenProbe(): Probe {
+  const see = seeing(readQr);
+  return {
+    name: 'screen',
+    capture: async (box) => {
+      const file = await box.picture();
+      return file === undefined ? undefined : see(file);
+    },
+  };
+}
+
+/** Decodes picture files. Whoever waits for a screen asks many times for one that has not changed: the newest is kept. */
+function seeing(readQrIn: (picture: Picture) => Promise<string | undefined>): (file: Uint8Array) => Promise<Capture> {
+  let newest: Capture | undefined;
+  return async (file) => {
+    if (newest !== undefined && Buffer.compare(newest.file, file) === 0) return newest;
     const picture = await decodePicture(file);
-    return { file, picture, qr: await readQr(picture) };
-  },
-};
+    newest = { file, picture, qr: await readQrIn(picture) };
+    return newest;
+  };
+}
 
 /**
  * Makes a probe from `screen`, `file:PATH` (a picture file that another program updates), `framebuffer:PATH:WIDTHxHEIGHTxBITS`, or
@@ -27,7 +39,7 @@ export const screenProbe: Probe = {
  * the box's pages in PAYBOX_BOX_URL. Throws ConfigError.
  */
 export function probeOf(text: string): Probe {
-  if (text === 'screen') return screenProbe;
+  if (text === 'screen') return screenProbe();
   const [, kind, rest = ''] = /^(file|framebuffer):(.+)$/.exec(text) ?? [];
   if (kind === 'file') return photographProbe(text, () => readPicture(rest));
   if (kind === 'framebuffer') return framebufferProbe(text, rest);
@@ -36,14 +48,8 @@ export function probeOf(text: string): Probe {
 }
 
 function photographProbe(name: string, take: (box: BoxClient) => Promise<Uint8Array>): Probe {
-  return {
-    name,
-    capture: async (box) => {
-      const file = await take(box);
-      const picture = await decodePicture(file);
-      return { file, picture, qr: await readQrInPhotograph(picture) };
-    },
-  };
+  const see = seeing(readQrInPhotograph);
+  return { name, capture: async (box) => see(await take(box)) };
 }
 
 function framebufferProbe(name: string, text: string): Probe {

@@ -10,13 +10,19 @@ export interface TestTime {
   wait(ms: number, signal?: AbortSignal): Promise<void>;
   /** Runs work, for example a request, in real time: no time is skipped before it ends. */
   inRealTime<T>(work: () => Promise<T>): Promise<T>;
-  /** Returns a function that pauses between two checks of one condition, for at most `mostMs`. */
-  pollDelay(): (mostMs: number) => Promise<void>;
+  /**
+   * Returns a function that pauses between two checks of one condition, for at most `mostMs`. Where time is skipped, each pause is
+   * `growthMs` longer than the one before, so that what takes hours is not checked a million times.
+   */
+  pollDelay(growthMs?: number): (mostMs: number) => Promise<void>;
   close(): void;
 }
 
 /** Pause between checks, also in virtual time: longer skips would overtake work that needs real time, for example a picture. */
 const POLL_MS = 25;
+/** How much longer a pause of a wait is than the one before: the longest is reached after 5 s. */
+const POLL_GROWTH_MS = 1;
+const POLL_MAX_MS = 100;
 
 /** Real time, for boxes that are separate programs or devices. */
 export const realTime: TestTime = {
@@ -66,12 +72,12 @@ export class VirtualTime implements TestTime {
     }
   }
 
-  pollDelay(): (mostMs: number) => Promise<void> {
+  pollDelay(growthMs = 0): (mostMs: number) => Promise<void> {
     let checks = 0;
     return (mostMs) => {
       checks += 1;
       if (checks <= REAL_CHECKS) return this.inRealTime(() => systemClock.sleep(REAL_STEP_MS));
-      return this.wait(Math.min(POLL_MS, mostMs));
+      return this.wait(Math.min(POLL_MS + growthMs * (checks - REAL_CHECKS), POLL_MAX_MS, mostMs));
     };
   }
 
@@ -114,7 +120,7 @@ export async function waitUntilRight(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const endMs = time.clock.monotonicMs() + withinMs;
-  const pause = time.pollDelay();
+  const pause = time.pollDelay(POLL_GROWTH_MS);
   for (;;) {
     const problem = await time.inRealTime(check);
     if (problem === undefined || time.clock.monotonicMs() >= endMs) return problem;

@@ -1,10 +1,15 @@
-import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import { screenProbe } from '../../src/bench/probes.ts';
+import { externalTarget } from '../../src/bench/targets/external.ts';
 import { freePort, temporaryFolder } from '../support/net.ts';
-import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
+import { paybox, readyFile } from '../support/processes.ts';
+import { PASSED, verdictOn } from './library.ts';
+import { runSteps } from './setup.ts';
+
+const kindAt = (gateway: string, box: string) => externalTarget({ gateway, boxes: [box], probe: screenProbe() });
 
 const standingAt = async (origin: string) => {
   const answer = await fetch(`${origin}/_mock/faults`);
@@ -13,12 +18,6 @@ const standingAt = async (origin: string) => {
 
 it('what runs already is put right again after a scenario that left faults, also one that failed', async () => {
   const folder = await temporaryFolder();
-  const left = join(folder, 'left.yaml');
-  const steps = ['fault: { inject: box-offline, times: 50 }', 'fault: { inject: display-slow, for: 1h }'];
-  await writeFile(
-    left,
-    `name: Left\nsteps:\n${[...steps, 'expect: { state: paid, within: 1s }'].map((it) => `  - ${it}\n`).join('')}`,
-  );
   const [http, mqtt, box] = [await freePort(), await freePort(), await freePort()];
   const ready = join(folder, 'ready.json');
   const ports = ['--http-port', `${http}`, '--mqtt-port', `${mqtt}`, '--box-port', `${box}`];
@@ -31,14 +30,18 @@ it('what runs already is put right again after a scenario that left faults, also
     body: '{"fault":"sync-late","content":"OTHERS"}',
   });
 
-  const at = ['--gateway', gateway, '--box', pages];
-  const failed = await payboxToEnd('bench', 'run', left, ...at);
-  expect(failed.output).toContain('PAYBOX-BENCH END passed=0 failed=1 skipped=0 missing=0 exit=1');
+  const kind = kindAt(gateway, pages);
+  const left = ['fault: { inject: box-offline, times: 50 }', 'fault: { inject: display-slow, for: 1h }'];
+  const steps = [...left, 'expect: { state: paid, within: 1s }'].map((it) => `  - ${it}\n`).join('');
+  expect(await runSteps(steps, { kind })).toMatchObject({ outcome: 'failed', where: 'test.yaml:5' });
   expect([await standingAt(gateway), await standingAt(pages)]).toEqual([['sync-late'], []]);
 
-  const { output } = await payboxToEnd('bench', 'run', 'disk-full', 'magic-contents', 'serial-noise', ...at);
-  expect(output).toContain('target at cannot disturb a serial line; give the box a serial panel');
-  expect(output).toContain('PAYBOX-BENCH END passed=2 failed=0 skipped=1 missing=0 exit=0');
+  expect(await verdictOn('disk-full.yaml', { kind })).toEqual(PASSED);
+  expect(await verdictOn('magic-contents.yaml', { kind })).toEqual(PASSED);
+  expect(await verdictOn('serial-noise.yaml', { kind })).toMatchObject({
+    outcome: 'skipped',
+    reason: 'target at cannot disturb a serial line; give the box a serial panel',
+  });
 }, 180_000);
 
 it('a box that makes no faults, and a gateway that knows none, are skipped by name', async () => {
@@ -52,17 +55,13 @@ it('a box that makes no faults, and a gateway that knows none, are skipped by na
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const { output } = await payboxToEnd(
-    'bench',
-    'run',
-    'disk-full',
-    'pushed-twice',
-    '--gateway',
-    origin,
-    '--box',
-    origin,
-  );
-  expect(output).toContain('target at cannot order faults at boxes; set faults: true in the configuration of each box');
-  expect(output).toContain('target at cannot order faults at the gateway; it has no /_mock/faults');
-  expect(output).toContain('PAYBOX-BENCH END passed=0 failed=0 skipped=2 missing=0 exit=0');
+  const kind = kindAt(origin, origin);
+  expect([await verdictOn('disk-full.yaml', { kind }), await verdictOn('pushed-twice.yaml', { kind })]).toMatchObject([
+    {
+      outcome: 'skipped',
+      reason:
+        'target at cannot order faults at boxes; set faults: true in the configuration of each box, on a test bench only',
+    },
+    { outcome: 'skipped', reason: 'target at cannot order faults at the gateway; it has no /_mock/faults' },
+  ]);
 });

@@ -6,6 +6,7 @@ import { capabilitiesNeeded, type TargetKind } from '../../src/bench/target.ts';
 import { parseScenario } from '../../src/bench/vocabulary/scenario.ts';
 import { emulated, SEED } from './setup.ts';
 
+export const PASSED = { outcome: 'passed', reason: '', where: undefined };
 const LIBRARY = resolve(import.meta.dirname, '../scenarios');
 
 /** The files of the scenarios that come with the program. */

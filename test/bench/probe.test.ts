@@ -35,6 +35,15 @@ describe('a probe', () => {
     });
   });
 
+  it('decodes a picture once as long as it does not change', async () => {
+    const path = await file('screen.png', await encodePicture(await paymentOn(480, 320)));
+    const probe = probeOf(`file:${path}`);
+    const seen = await probe.capture(BOX);
+    expect(await probe.capture(BOX)).toBe(seen);
+    await writeFile(path, await encodePicture({ width: 1, height: 1, data: new Uint8Array(4) }));
+    expect(await probe.capture(BOX)).toMatchObject({ qr: undefined, picture: { width: 1, height: 1 } });
+  });
+
   it.each([
     [16, 2],
     [32, 4],

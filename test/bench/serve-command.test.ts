@@ -4,13 +4,15 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { eachEnds } from '../support/command-lines.ts';
 import { eventually, temporaryFolder } from '../support/net.ts';
-import { CLI, programsIn, type Running, readyFile, run } from '../support/processes.ts';
+import { CLI, payboxToEnd, programsIn, type Running, readyFile, run } from '../support/processes.ts';
 import { PROGRAMS, without } from '../support/programs.ts';
 import { testServer } from './serve.ts';
 import { sharedTarget } from './setup.ts';
 
 const DRIVE = resolve(import.meta.dirname, '../scenarios/drive');
+const serve = (...args: string[]) => ['bench', 'serve', '--port', '0', ...args];
 const TOKEN = 'a-token-of-the-test-0123456789';
 
 /** A control server as a program, which keeps its temporary folders where they can be counted. */
@@ -54,10 +56,7 @@ const isGone = (url: string) =>
   );
 
 describe('paybox bench serve', () => {
-  it.each([
-    ['SIGTERM', 0],
-    ['SIGINT', 130],
-  ] as const)('ends every run and rig on %s, and leaves nothing', async (signal, code) => {
+  it('ends every run and rig on SIGINT, and leaves nothing', async () => {
     const { program, url, post, report, left } = await serving();
     await eventually('its line', () => program.output().includes(`PAYBOX-BENCH SERVE url=${url}\n`));
     const rig = (await (await post('/rigs', {})).json()) as {
@@ -67,7 +66,7 @@ describe('paybox bench serve', () => {
     const endless = 'name: Endless\nsteps:\n  - wait: 1h\n';
     await post('/runs', { scenarios: [{ yaml: endless }, 'happy-path'], target: 'process' });
     const running = await gatewayOf(join(report, 'run-1/logs/gateway-1.log'));
-    expect(await program.stop(signal)).toBe(code);
+    expect(await program.stop('SIGINT')).toBe(130);
     expect(program.output()).toMatch(/"event":"stopped"/);
     expect(await left()).toEqual([]);
     for (const origin of [url, rig.gateway.origin, rig.boxes[0]?.url ?? '', running]) {
@@ -79,7 +78,7 @@ describe('paybox bench serve', () => {
 
   it('gives up what it is starting', async () => {
     const { program, post, report, left } = await serving();
-    const opening = post('/rigs', { boxes: 4 }).catch(() => undefined);
+    const opening = post('/rigs', { boxes: 2 }).catch(() => undefined);
     const gateway = await gatewayOf(join(report, 'rig-1/logs/gateway-1.log'));
     expect(await program.stop('SIGINT')).toBe(130);
     expect(program.output()).toContain('"event":"stopped"');
@@ -107,12 +106,12 @@ describe('paybox bench serve', () => {
     await eventually('its programs have ended', async () => (await programsIn(temporary)).length === 0);
   });
 
-  it('answers beyond loopback to whoever has the token, and takes scenarios and probes of its own', async () => {
+  it('answers beyond loopback to whoever has the token, takes scenarios and probes of its own, and ends on SIGTERM', async () => {
     const folder = await temporaryFolder();
     await writeFile(join(folder, 'token'), `${TOKEN}\n`);
     await writeFile(join(folder, 'mine.yaml'), 'name: Mine\nsteps:\n  - expect: { qr: none }\n');
     const own = ['--scenarios', folder, '--probe', `file:${folder}/none.png`, '--token-file', join(folder, 'token')];
-    const { url, post } = await serving('--host', '0.0.0.0', ...own);
+    const { program, url, post } = await serving('--host', '0.0.0.0', ...own);
     const at = url.replace('0.0.0.0', '127.0.0.1');
     const headers = { authorization: `Bearer ${TOKEN}` };
     expect((await fetch(`${at}/runs`)).status).toBe(401);
@@ -124,31 +123,42 @@ describe('paybox bench serve', () => {
       return told.state === 'failed' && told;
     });
     expect(over.reason).toMatch(/ENOENT.*none\.png/);
+    expect(await program.stop('SIGTERM')).toBe(0);
   });
 
-  it.each([
+  eachEnds(
     [
-      'an address that others reach',
-      ['--host', '0.0.0.0'],
-      /--host 0\.0\.0\.0: others can reach it[\s\S]*--token-file/,
+      [
+        2,
+        'an address that others reach',
+        serve('--host', '0.0.0.0'),
+        /--host 0\.0\.0\.0: others can reach it[\s\S]*--token-file/,
+      ],
+      [
+        2,
+        'a token that can be guessed',
+        serve('--token-file', 'short'),
+        '--token-file: expected at least 16 characters',
+      ],
+      [2, 'a port that is none', serve('--port', '70000'), 'a port is a whole number'],
+      [2, 'a folder that there is not', serve('--scenarios', 'none'), '--scenarios none cannot be read: ENOENT'],
+      [
+        2,
+        'a ready file in no folder',
+        serve('--ready-file', 'none/ready'),
+        /--ready-file \S*none\/ready cannot be written/,
+      ],
     ],
-    ['a token that can be guessed', ['--token-file', 'short'], /--token-file: expected at least 16 characters/],
-    ['a port in use', ['--port', 'USED'], /port \d+ of --port is in use\n {2}stop what uses it/],
-    ['a port that is none', ['--port', '70000'], /a port is a whole number/],
-    ['a folder that there is not', ['--scenarios', 'none'], /--scenarios \S+none cannot be read: ENOENT/],
-    ['a ready file in no folder', ['--ready-file', 'none/ready'], /--ready-file \S+none\/ready cannot be written/],
-  ])('ends with 2 for %s', async (_what, args, message) => {
-    const folder = await temporaryFolder();
-    await writeFile(join(folder, 'short'), 'secret\n');
+    { short: 'secret\n' },
+  );
+
+  it('ends with 2 for a port in use', async () => {
     const used = createServer();
     await new Promise<void>((done) => used.listen(0, '127.0.0.1', done));
     onTestFinished(() => void used.close());
     const { port } = used.address() as AddressInfo;
-    const inFolder = (it: string) => (/^(short|none)/.test(it) ? join(folder, it) : it);
-    const values = args.map((it) => inFolder(it).replace('USED', String(port)));
-    const program = run(CLI, ['bench', 'serve', ...(args.includes('--port') ? [] : ['--port', '0']), ...values]);
-    expect(await toEnd(program)).toBe(2);
-    expect(program.output()).toMatch(message);
+    const { code, output } = await payboxToEnd('bench', 'serve', '--port', `${port}`);
+    expect([code, output]).toEqual([2, expect.stringMatching(/port \d+ of --port is in use\n {2}stop what uses it/)]);
   });
 });
 

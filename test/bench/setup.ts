@@ -20,7 +20,7 @@ export const noLog = createLogger(new Writable({ write: (_line, _encoding, done)
 
 /** Gateway and boxes in this process, on a clock that skips. */
 export function emulated(): TargetKind {
-  return emulatedTarget({ transport: mqttTransport, probe: screenProbe, random: seededRandom(SEED), log: noLog });
+  return emulatedTarget({ transport: mqttTransport, probe: screenProbe(), random: seededRandom(SEED), log: noLog });
 }
 
 /** The same, with something about it changed. */
@@ -44,7 +44,7 @@ export function withoutClose(kind: TargetKind, target: Target): TargetKind {
     clock: time.clock,
     wait: (ms, signal) => time.wait(ms, signal),
     inRealTime: (work) => time.inRealTime(work),
-    pollDelay: () => time.pollDelay(),
+    pollDelay: (growthMs) => time.pollDelay(growthMs),
     close: () => undefined,
   };
   return { ...kind, open: async () => ({ ...target, time: shared, close: async () => undefined }) };
@@ -53,12 +53,17 @@ export function withoutClose(kind: TargetKind, target: Target): TargetKind {
 /** Runs the steps, which are YAML, on emulated boxes unless another target is given. */
 export async function runSteps(
   steps: string,
-  { kind = emulated(), head = '', folder = '.' }: { kind?: TargetKind; head?: string; folder?: string } = {},
+  {
+    kind = emulated(),
+    head = '',
+    folder = '.',
+    updateGoldens = false,
+  }: { kind?: TargetKind; head?: string; folder?: string; updateGoldens?: boolean } = {},
 ): Promise<Result> {
   const source = `name: a test\n${head}steps:\n${steps}`;
   return runScenario(parseScenario(source, 'test.yaml', folder), kind, {
     seed: SEED,
-    updateGoldens: false,
+    updateGoldens,
     signal: new AbortController().signal,
     onStep: () => undefined,
   });

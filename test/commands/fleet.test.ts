@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { Writable } from 'node:stream';
 import { describe, expect, it, type TestContext } from 'vitest';
 import { transportNamed } from '../../src/agent/transports/registry.ts';
@@ -15,8 +15,12 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { seededRandom, systemRandom } from '../../src/lib/random.ts';
 import type { Scene } from '../../src/scene.ts';
+import { eachEnds } from '../support/command-lines.ts';
 import { eventually, freePort, temporaryFolder } from '../support/net.ts';
 import { paybox, payboxToEnd, readyFile } from '../support/processes.ts';
+
+const GATEWAY_FILE = resolve('device-config/gateway.yaml');
+const fleetOf = (boxes: string, ...more: string[]) => ['fleet', '--boxes', boxes, ...more];
 
 interface Figure {
   name: string;
@@ -89,31 +93,36 @@ describe('paybox fleet', () => {
     expect(running.output()).toContain('interrupted, not judged');
   });
 
-  it.each([
-    ['no boxes', [], /required option '--boxes <n>'/],
-    ['boxes in words', ['--boxes', 'many'], /expected a whole number from 1 to 5000/],
-    ['too many boxes', ['--boxes', '5001'], /expected a whole number from 1 to 5000/],
-    ['another transport', ['--boxes', '1', '--transport', 'mail'], /--transport mail: expected mqtt or http/],
-    ['a gateway without boxes', ['--boxes', '1', '--gateway', 'http://127.0.0.1:1'], /--gateway needs --identities/],
-    ['boxes without a gateway', ['--boxes', '1', '--identities', 'x.yaml'], /belong to --gateway/],
-    ['a gateway that is no address', ['--boxes', '1', '--gateway', 'here'], /--gateway here: expected http:/],
+  eachEnds(
     [
-      'an admin token on an open way',
-      ['--boxes', '1', '--gateway', 'http://192.0.2.1', '--identities', '.', '--admin-token-file', 'package.json'],
-      /--admin-token-file package\.json: expected one line|would be sent where others can read it/,
+      [2, 'no boxes', ['fleet'], "required option '--boxes <n>'"],
+      [2, 'boxes in words', fleetOf('many'), 'expected a whole number from 1 to 5000'],
+      [2, 'too many boxes', fleetOf('5001'), 'expected a whole number from 1 to 5000'],
+      [2, 'another transport', fleetOf('1', '--transport', 'mail'), '--transport mail: expected mqtt or http'],
+      [2, 'a gateway without boxes', fleetOf('1', '--gateway', 'http://127.0.0.1:1'), '--gateway needs --identities'],
+      [2, 'boxes without a gateway', fleetOf('1', '--identities', 'x.yaml'), 'belong to --gateway'],
+      [2, 'a gateway that is no address', fleetOf('1', '--gateway', 'here'), '--gateway here: expected http:'],
+      [
+        2,
+        'an admin token on an open way',
+        fleetOf('1', '--gateway', 'http://192.0.2.1', '--identities', '.', '--admin-token-file', 'token'),
+        'would be sent where others can read it',
+      ],
+      [
+        2,
+        'an admin token of several lines',
+        fleetOf('1', '--gateway', 'http://192.0.2.1', '--identities', '.', '--admin-token-file', 'lines'),
+        '--admin-token-file lines: expected one line',
+      ],
+      [
+        3,
+        'a gateway that does not answer',
+        fleetOf('1', '--gateway', 'http://127.0.0.1:9', '--identities', GATEWAY_FILE),
+        'nothing answers at http://127.0.0.1:9',
+      ],
     ],
-  ])('ends with 2 for %s', async (_what, args, message) => {
-    const { code, output } = await payboxToEnd('fleet', ...args);
-    expect(output).toMatch(message);
-    expect(code).toBe(2);
-  });
-
-  it('ends with 3 when no gateway answers', async () => {
-    const at = ['--gateway', `http://127.0.0.1:${await freePort()}`, '--identities', 'device-config/gateway.yaml'];
-    const { code, output } = await payboxToEnd('fleet', '--boxes', '1', ...at);
-    expect(output).toContain('nothing answers at http://127.0.0.1:');
-    expect(code).toBe(3);
-  });
+    { token: 'a-token-of-this-test\n', lines: 'one\ntwo\n' },
+  );
 });
 
 interface Lie {

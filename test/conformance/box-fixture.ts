@@ -144,7 +144,7 @@ export interface Judging {
 /** Every verdict on a box that is right but for what the mutant says. */
 export async function judge(mutant: Mutant, { transport = 'mqtt', probe, tls, without = [], checks }: Judging = {}) {
   const panel = new Panel();
-  const starter = starterOf(mutant, panel, probe === screenProbe);
+  const starter = starterOf(mutant, panel, probe?.name === 'screen');
   const { time } = starter;
   const onPanel: Probe = {
     name: 'panel',
@@ -194,7 +194,7 @@ export async function judgeTwo(): Promise<CheckResult[]> {
   };
   const options = {
     transport: transportNamed('judge', 'mqtt'),
-    probe: screenProbe,
+    probe: screenProbe(),
     random: seededRandom(SEED),
     signal: never,
   } as const;

@@ -15,7 +15,7 @@ const FAST = 'AGT-2,AGT-4,SIG,MSG-3,MSG-7,MSG-9,TOP,LIM';
 describe('a box of this house', () => {
   // Painting and decoding pictures is slow: over HTTP the QR is read from a panel.
   it.each([
-    { transport: 'mqtt', probe: screenProbe },
+    { transport: 'mqtt', probe: screenProbe() },
     { transport: 'http', probe: undefined },
   ])(
     'holds every clause over $transport',

@@ -174,7 +174,7 @@ function emulatedBox({ report }: ConformanceOptions, transport: Transport, seed:
       const random = seededRandom(seed);
       const starter = emulatedStarter({ random, log: logOf(report) });
       const tls = await tlsIdentitiesOf(await newAuthority(), LOOPBACK);
-      return openBox(await openEmulatedBox(starter, { transport, probe: screenProbe, random, tls, signal }), true);
+      return openBox(await openEmulatedBox(starter, { transport, probe: screenProbe(), random, tls, signal }), true);
     },
   });
 }
@@ -187,7 +187,7 @@ function externalBox(given: ConformanceOptions, isWanted: IsWanted): JudgeTarget
     throw new ConfigError(`--box-page ${url}: expected the origin of the box's pages, as http://192.168.1.20:8810`);
   }
   const token = boxTokenOf(given);
-  const pages = url === undefined ? undefined : screenProbe;
+  const pages = url === undefined ? undefined : screenProbe();
   const authority = given.tls === undefined ? undefined : authorityIn(given.tls);
   return judgeTarget(isWanted, {
     target: `box ${identity.terminalCode}`,

@@ -85,6 +85,7 @@ export async function openEmulatedService(
     }
     const origin = `http://${LOOPBACK}:${port}`;
     const baseUrl = `${(await changes.service?.(origin)) ?? origin}${BASE_PATH}`;
+    const probe = screenProbe();
     const subject = new ServiceSubject({
       access: { baseUrl, ...made.partner },
       account: ACCOUNT,
@@ -95,9 +96,7 @@ export async function openEmulatedService(
       box: BOX,
       boxSecret: made.boxSecret,
       confirm: 'displayed',
-      ...(changes.isWithoutBox === true
-        ? {}
-        : { boxOn: BOX_ON, seeQr: async () => (await screenProbe.capture(page))?.qr }),
+      ...(changes.isWithoutBox === true ? {} : { boxOn: BOX_ON, seeQr: async () => (await probe.capture(page))?.qr }),
       unlinkedBox: UNLINKED_BOX.terminalCode,
       second: { baseUrl, ...made.second },
       secondAccount: SECOND_ACCOUNT.bankAccount,

@@ -108,7 +108,8 @@ function boxesOf(given: ServiceOptionsGiven, read: Read, boxToken: string | unde
   const boxOn = boxSecret === undefined ? box : undefined;
   const unknown = { terminalCode: '', serialNumber: '' };
   const page = boxPage === undefined ? undefined : new BoxClient(urlOf('--box-page', boxPage), unknown, boxToken);
-  const seeQr = page && (async () => (await screenProbe.capture(page))?.qr);
+  const probe = screenProbe();
+  const seeQr = page && (async () => (await probe.capture(page))?.qr);
   return { box, boxOn, seeQr, boxSecret, confirm, unlinkedBox } as const;
 }
 

@@ -49,7 +49,7 @@ it.each([
     });
     const kind = processTarget({
       transport: mqttTransport,
-      probe: screenProbe,
+      probe: screenProbe(),
       random: systemRandom,
       program: [process.execPath, script],
     });
