@@ -13,11 +13,9 @@ const filesBut = (others: readonly string[], ...patterns: string[]) =>
   filesOf(...patterns).filter((file) => !others.includes(file));
 /** Tests that change or measure what a process has once: a module, its environment, its listeners, its memory. */
 const NEEDS_A_PROCESS = /\bvi\.(mock|spyOn|stubEnv)|\bprocess\.(env|on|once|chdir|umask|memoryUsage)\b|\bkeptBytes\b/;
-const ALONE = [
-  ...filesOf('test/**/*.test.ts').filter((file) => NEEDS_A_PROCESS.test(readFileSync(join(ROOT, file), 'utf8'))),
-  // Drivers listen to signals and the end of their process.
-  ...filesOf('test/display/{drivers,io}/**/*.test.ts'),
-];
+const ALONE = filesOf('test/**/*.test.ts').filter((file) =>
+  NEEDS_A_PROCESS.test(readFileSync(join(ROOT, file), 'utf8')),
+);
 /** Rooms without files, sockets and programs: `npm run test:quick`. */
 const PURE = filesBut(ALONE, 'test/{box,lib,protocol}/**/*.test.ts', 'test/display/layout/**/*.test.ts');
 /** Rooms whose tests run in their own process: a worker imports the code once for many files. */

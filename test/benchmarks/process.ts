@@ -1,7 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { HARDWARE } from '../display/emulators/registry.ts';
+import { isPanelName, PANEL_NAMES } from '../../src/bench/panels/emulator.ts';
+import { EMULATORS } from '../../src/bench/panels/panel.ts';
+import { onPty } from '../display/emulators/hardware.ts';
 import { end, Fixture, freePort, NODE, startPair } from './fixture.ts';
 import { type Benchmark, percentile, type Row, rowUnder } from './row.ts';
 
@@ -47,7 +49,7 @@ export const memory: Benchmark = {
       await delay(REST_MS);
       const against = { name: 'bare Node', value: await residentMegabytes(bare.pid) };
       const rows: Row[] = [];
-      for (const driver of ['browser', 'png', ...HARDWARE.keys()]) {
+      for (const driver of ['browser', 'png', ...PANEL_NAMES]) {
         progress(`memory at rest: ${driver}`);
         rows.push(rowUnder(`agent memory at rest, ${driver}`, 'MB', await atRest(driver), against, 90));
       }
@@ -60,7 +62,7 @@ export const memory: Benchmark = {
 
 async function atRest(driver: string): Promise<number> {
   const fixture = new Fixture();
-  const device = await HARDWARE.get(driver)?.();
+  const device = isPanelName(driver) ? await onPty(EMULATORS[driver]) : undefined;
   try {
     const file = driver === 'png' ? { path: 'screen.png' } : {};
     const pair = await startPair(fixture, { driver, ...file, ...device?.options });
@@ -68,7 +70,7 @@ async function atRest(driver: string): Promise<number> {
     return await residentMegabytes(pair.agent.pid);
   } finally {
     await fixture.close();
-    await device?.close();
+    await device?.pty.close();
   }
 }
 

@@ -1,15 +1,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PANEL_NAMES, type PanelEmulator, type PanelName } from '../../src/bench/panels/emulator.ts';
+import { EMULATORS } from '../../src/bench/panels/panel.ts';
 import type { DisplayIo } from '../../src/display/contract.ts';
-import { openSerial } from '../../src/display/io/serial.ts';
 import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
 import { openRenderer } from '../../src/display/render.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { HARDWARE } from '../display/emulators/registry.ts';
+import { Cable } from '../display/emulators/cable.ts';
+import { type Make, shownQr } from '../display/emulators/hardware.ts';
 import { PAYMENT, SCENES } from '../display/scenes.ts';
-import { findProgram, PROGRAMS } from '../support/programs.ts';
 import { type Benchmark, type Row, rowUnder } from './row.ts';
 
 /** The smallest possible number of bytes, and how many more a driver may send. */
@@ -23,7 +24,7 @@ const PAYLOAD: Aim = {
   floor: { name: 'the payload alone', value: Buffer.byteLength(PAYMENT.qrCode) },
   beyondBytes: 200,
 };
-const AIMS: Readonly<Record<string, Aim>> = {
+const AIMS: Readonly<Record<PanelName, Aim>> = {
   nextion: PAYLOAD,
   dwin: PAYLOAD,
   dqr: PAYLOAD,
@@ -33,21 +34,16 @@ const AIMS: Readonly<Record<string, Aim>> = {
   openlcd: { floor: { name: 'its page of characters', value: 4 * 20 }, beyondBytes: 20 },
   'usb-bitmap': { floor: { name: 'the whole picture', value: 320 * 480 * 2 }, beyondBytes: 0 },
 };
-const ARRIVES_WITHIN_MS = 10_000;
-const LOOK_EVERY_MS = 5;
 
-/** Bytes that each serial driver sends from idle to payment, counted at the far end of a pty. */
+/** Bytes that each serial driver sends from idle to payment, counted on a cable without delay. */
 export const wire: Benchmark = {
   name: 'wire',
   run: async (progress) => {
-    if (findProgram(PROGRAMS.socat) === undefined) {
-      progress(`wire: skipped, ${PROGRAMS.socat.command} is not installed`);
-      return [];
-    }
     const rows: Row[] = [];
-    for (const [name, { floor, beyondBytes }] of Object.entries(AIMS)) {
+    for (const name of PANEL_NAMES) {
       progress(`wire: ${name}`);
-      const bytes = await bytesFromIdleToPayment(name);
+      const { floor, beyondBytes } = AIMS[name];
+      const bytes = await bytesFromIdleToPayment(name, EMULATORS[name]);
       // The goal includes its number of bytes, but a row's limit excludes it: hence + 1.
       rows.push(rowUnder(`wire ${name}, idle to payment`, 'bytes', bytes, floor, floor.value + beyondBytes + 1));
     }
@@ -55,58 +51,33 @@ export const wire: Benchmark = {
   },
 };
 
-async function bytesFromIdleToPayment(name: string): Promise<number> {
-  const driver = DISPLAY_DRIVERS.get(name);
-  const device = await HARDWARE.get(name)?.();
-  const { idle } = SCENES;
-  if (driver === undefined || device === undefined || idle === undefined) throw new Error(`no device for ${name}`);
+async function bytesFromIdleToPayment(name: string, make: Make<PanelEmulator>): Promise<number> {
+  const cable = new Cable(make);
   const cacheDir = await mkdtemp(join(tmpdir(), 'paybox-wire-'));
-  let sent = 0;
   const io: DisplayIo = {
     clock: systemClock,
     log: createLogger(process.stderr, systemClock, 'text'),
     terminal: undefined,
     terminalInput: undefined,
-    openSerial: async (settings, signal) => {
-      const line = await openSerial(settings, signal, systemClock);
-      return {
-        lost: line.lost,
-        onData: (listener) => line.onData(listener),
-        close: () => line.close(),
-        write: (bytes, timeoutMs) => {
-          sent += bytes.length;
-          return line.write(bytes, timeoutMs);
-        },
-      };
-    },
+    openSerial: () => cable.open(),
     cacheDir,
     requestDraw: () => {},
   };
   try {
-    const options = { ...(driver.example as object), ...device.options };
-    const display = await driver.configure(options).open(io, new AbortController().signal);
+    const driver = DISPLAY_DRIVERS.get(name);
+    const { idle } = SCENES;
+    if (driver === undefined || idle === undefined) throw new Error(`no driver ${name}`);
+    const display = await driver.configure(driver.example).open(io, new AbortController().signal);
     const renderer = await openRenderer(display.surface, io);
     await display.draw(renderer.render(idle), idle);
-    await until(`${name} is idle`, () => device.received().length === sent);
-    device.forget();
-    sent = 0;
+    cable.written();
     await display.draw(renderer.render(PAYMENT), PAYMENT);
-    await until(`${name} has the payment`, () => device.received().length === sent);
-    const bytes = sent;
-    const shown = display.surface.kind === 'characters' || device.shownQr() === PAYMENT.qrCode;
+    const { length: bytes } = cable.written();
+    const shown = display.surface.kind === 'characters' || shownQr(cable.panel) === PAYMENT.qrCode;
     await display.close();
     if (!shown) throw new Error(`${name} does not show the payment`);
     return bytes;
   } finally {
-    await device.close();
     await rm(cacheDir, { recursive: true, force: true });
-  }
-}
-
-async function until(what: string, probe: () => boolean): Promise<void> {
-  const deadline = performance.now() + ARRIVES_WITHIN_MS;
-  while (!probe()) {
-    if (performance.now() > deadline) throw new Error(`not within ${ARRIVES_WITHIN_MS} ms: ${what}`);
-    await systemClock.sleep(LOOK_EVERY_MS);
   }
 }

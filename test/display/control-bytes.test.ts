@@ -1,35 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import { Cd5220Emulator } from '../../src/bench/panels/cd5220.ts';
-import { DqrEmulator } from '../../src/bench/panels/dqr.ts';
-import { DwinEmulator } from '../../src/bench/panels/dwin.ts';
-import type { PanelEmulator } from '../../src/bench/panels/emulator.ts';
-import { EscposEmulator } from '../../src/bench/panels/escpos.ts';
-import { MatrixOrbitalEmulator } from '../../src/bench/panels/matrix-orbital.ts';
-import { NextionEmulator } from '../../src/bench/panels/nextion.ts';
-import { OpenLcdEmulator } from '../../src/bench/panels/openlcd.ts';
+import { PANEL_NAMES } from '../../src/bench/panels/emulator.ts';
+import { EMULATORS } from '../../src/bench/panels/panel.ts';
 import { cleanText, withoutAccents } from '../../src/display/charset.ts';
-import type { DisplayIo, SerialLine } from '../../src/display/contract.ts';
-import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
+import type { DisplayIo } from '../../src/display/contract.ts';
 import { openRenderer } from '../../src/display/render.ts';
 import type { Scene } from '../../src/scene.ts';
 import { temporaryFolder } from '../support/net.ts';
 import { fc } from '../support/properties.ts';
+import { Cable } from './emulators/cable.ts';
 import { shownQr } from './emulators/hardware.ts';
 import { testIo } from './io.ts';
+import { openDriver } from './opened.ts';
 import { anyScene, PAYMENT } from './scenes.ts';
 import { DARK, TerminalEmulator } from './terminal-emulator.ts';
 
-type Send = (bytes: Uint8Array) => void;
 /** Devices that draw letters themselves. Each knows its own commands only, and complains of everything else. */
-const DEVICES: Readonly<Record<string, (send: Send) => PanelEmulator>> = {
-  cd5220: () => new Cd5220Emulator(),
-  'matrix-orbital': () => new MatrixOrbitalEmulator(),
-  openlcd: () => new OpenLcdEmulator(),
-  dqr: () => new DqrEmulator(),
-  nextion: (send) => new NextionEmulator(send),
-  dwin: (send) => new DwinEmulator(send),
-  escpos: (send) => new EscposEmulator(send),
-};
+const DEVICES = PANEL_NAMES.filter((name) => name !== 'usb-bitmap');
 
 /** Those that put the content of an order on the screen as text. */
 const SAY_CONTENT = ['cd5220', 'matrix-orbital', 'openlcd', 'nextion', 'dwin'];
@@ -91,29 +77,10 @@ const hostileScene: fc.Arbitrary<Scene> = fc.oneof(
   fc.record({ code: hostile, action: hostile }).map((fault): Scene => ({ kind: 'fault', online: true, ...fault })),
 );
 
-/** A display whose wire ends in `device` at once. */
-async function openDevice(name: string, device: (send: Send) => PanelEmulator) {
-  const listeners = new Set<Send>();
-  const emulator = device((bytes) =>
-    setImmediate(() => {
-      for (const listen of listeners) listen(bytes);
-    }),
-  );
-  const line: SerialLine = {
-    lost: new Promise(() => undefined),
-    onData: (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    write: async (bytes) => emulator.receive(bytes),
-    close: async () => undefined,
-  };
-  const io: DisplayIo = { ...testIo(await temporaryFolder()), openSerial: async () => line };
-  const driver = DISPLAY_DRIVERS.get(name);
-  if (driver === undefined) throw new Error(`no driver ${name}`);
-  const display = await driver.configure(driver.example as object).open(io, new AbortController().signal);
+async function openedIn(io: DisplayIo, name: string, options: object = {}) {
+  const display = await openDriver(name, io, options);
   const renderer = await openRenderer(display.surface, io);
-  return { emulator, show: (scene: Scene) => display.draw(renderer.render(scene), scene) };
+  return { display, show: (scene: Scene) => display.draw(renderer.render(scene), scene) };
 }
 
 class Recorder extends TerminalEmulator {
@@ -131,10 +98,11 @@ function alike(content: string): RegExp {
 }
 
 describe('no text reaches a device as a command', () => {
-  it.each(Object.keys(DEVICES))('THR-7 of %s, whatever a partner or a payer typed', async (name) => {
-    const device = DEVICES[name];
-    if (device === undefined) throw new Error(`no device ${name}`);
-    const { emulator, show } = await openDevice(name, device);
+  it.each(DEVICES)('THR-7 of %s, whatever a partner or a payer typed', async (name) => {
+    const cable = new Cable(EMULATORS[name]);
+    const emulator = cable.panel;
+    const io = { ...testIo(await temporaryFolder()), openSerial: () => cable.open() };
+    const { show } = await openedIn(io, name);
     await fc.assert(
       fc.asyncProperty(hostileScene, async (scene) => {
         await show(scene);
@@ -156,14 +124,11 @@ describe('no text reaches a device as a command', () => {
   it('THR-7 of a terminal: it is told colours, its own lines, and letters that can be seen', async () => {
     const terminal = new Recorder(80, 24, DARK, 24);
     const io = testIo(await temporaryFolder(), terminal);
-    const driver = DISPLAY_DRIVERS.get('terminal');
-    if (driver === undefined) throw new Error('no terminal');
-    const display = await driver.configure({ graphics: 'blocks' }).open(io, new AbortController().signal);
-    const renderer = await openRenderer(display.surface, io);
+    const { display, show } = await openedIn(io, 'terminal', { graphics: 'blocks' });
     await fc.assert(
       fc.asyncProperty(hostileScene, async (scene) => {
         terminal.wire = '';
-        await display.draw(renderer.render(scene), scene);
+        await show(scene);
         // biome-ignore lint/suspicious/noControlCharactersInRegex: the driver's own commands
         const rest = terminal.wire.replaceAll(/\x1b\[(\?25[hl]|\d*[AKJ]|0m|[34]8;[25];[\d;]+m)|\r\n?/g, '');
         expect(rest).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}]/u);

@@ -1,9 +1,11 @@
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
+import type { PanelEmulator } from '../../src/bench/panels/emulator.ts';
 import type { Display, DisplayIo } from '../../src/display/contract.ts';
-import type { RegisteredDriver } from '../../src/display/registry.ts';
+import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
 import { openRenderer } from '../../src/display/render.ts';
 import type { Scene } from '../../src/scene.ts';
-import type { Hardware } from './emulators/hardware.ts';
+import { Cable } from './emulators/cable.ts';
+import { type Hardware, type Make, onPty, shownQr } from './emulators/hardware.ts';
 import { testIo } from './io.ts';
 import { SCENES } from './scenes.ts';
 
@@ -15,14 +17,36 @@ export interface Opened {
   asked(): number;
 }
 
-/** A driver's display on this device, with more options than the device's own; closed when the test ends. */
-export async function openOn(
-  driver: RegisteredDriver | undefined,
-  { options }: Pick<Hardware, 'options'>,
-  more: object = {},
-  world: Partial<DisplayIo> = {},
-): Promise<Opened> {
-  if (driver === undefined) throw new Error('no such driver');
+/** The device at the end of a cable that is gone when the test ends; the device must have no complaints then. */
+export async function plugged<E extends PanelEmulator>(make: Make<E>): Promise<Hardware<E>> {
+  const hardware = await onPty(make);
+  onTestFinished(async () => {
+    await hardware.pty.close();
+    expect(hardware.violations()).toEqual([]);
+  });
+  return hardware;
+}
+
+/** A panel at the end of a cable without delay, to be opened there; it must have no complaints when the test ends. */
+export function cabled<P extends PanelEmulator>(name: string, make: Make<P>) {
+  const cable = new Cable(make);
+  const { panel } = cable;
+  onTestFinished(() => expect(panel.violations).toEqual([]));
+  const openSerial = () => cable.open();
+  const open = (options: object = {}, world: Partial<DisplayIo> = {}) =>
+    openOn(name, options, { openSerial, ...world });
+  return { cable, panel, open, shownQr: () => shownQr(panel) };
+}
+
+/** The driver's example, changed by `options`, opened in this world. */
+export function openDriver(name: string, io: DisplayIo, options: object): Promise<Display> {
+  const driver = DISPLAY_DRIVERS.get(name);
+  if (driver === undefined) throw new Error(`no driver ${name}`);
+  return driver.configure({ ...(driver.example as object), ...options }).open(io, new AbortController().signal);
+}
+
+/** The driver's display, changed by `options`, in a test's world; closed when the test ends. */
+export async function openOn(name: string, options: object = {}, world: Partial<DisplayIo> = {}): Promise<Opened> {
   let asks = 0;
   const io = {
     ...testIo('/nowhere', undefined, () => {
@@ -30,37 +54,10 @@ export async function openOn(
     }),
     ...world,
   };
-  const given = { ...(driver.example as object), ...options, ...more };
-  const display = await driver.configure(given).open(io, new AbortController().signal);
+  const display = await openDriver(name, io, options);
   onTestFinished(() => display.close());
   const renderer = await openRenderer(display.surface, io);
   return { display, show: (scene) => display.draw(renderer.render(scene), scene), asked: () => asks };
-}
-
-const BYTES_A_LINE = 32;
-
-/** Bytes as lines of hex and, where they are ASCII, letters. */
-export function hexText(bytes: Uint8Array): string {
-  const lines = Array.from({ length: Math.ceil(bytes.length / BYTES_A_LINE) }, (_, index) => {
-    const part = Buffer.from(bytes.slice(index * BYTES_A_LINE, (index + 1) * BYTES_A_LINE));
-    const letters = part.toString('latin1').replaceAll(/[^ -~]/g, '.');
-    return `${part.toString('hex').padEnd(2 * BYTES_A_LINE)}  ${letters}\n`;
-  });
-  return lines.join('');
-}
-
-/** The bytes of each step under its name, for a golden. */
-export async function wireOf(
-  hardware: Hardware,
-  steps: Readonly<Record<string, () => Promise<unknown>>>,
-): Promise<string> {
-  let text = '';
-  for (const [name, step] of Object.entries(steps)) {
-    hardware.forget();
-    await step();
-    text += `# ${name}\n${hexText(hardware.received())}`;
-  }
-  return text;
 }
 
 /** One of the sample scenes. */

@@ -1,16 +1,15 @@
 import { onTestFinished } from 'vitest';
 import { Screen, type ScreenOutcome } from '../../src/agent/screen/screen.ts';
-import type { PanelEmulator } from '../../src/bench/panels/emulator.ts';
-import { SwitchablePanel } from '../../src/bench/panels/emulator.ts';
+import { type PanelEmulator, SwitchablePanel } from '../../src/bench/panels/emulator.ts';
 import { readQr } from '../../src/bench/pictures.ts';
-import type { DisplayIo, SerialLine } from '../../src/display/contract.ts';
-import { displayFault } from '../../src/display/fault.ts';
-import { DISPLAY_DRIVERS } from '../../src/display/registry.ts';
+import type { DisplayIo } from '../../src/display/contract.ts';
 import { openRenderer } from '../../src/display/render.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import type { Scene } from '../../src/scene.ts';
 import { eventually } from '../support/net.ts';
+import { Cable } from './emulators/cable.ts';
 import { testIo } from './io.ts';
+import { openDriver } from './opened.ts';
 
 const STEP_MS = 500;
 /** While files are read and written, which takes real time. */
@@ -44,15 +43,13 @@ export async function onSwitch<E extends PanelEmulator>(
   scene: Scene,
   { cacheDir, options = {} }: { cacheDir: string; options?: object },
 ): Promise<OnSwitch<E>> {
-  const driver = DISPLAY_DRIVERS.get(name);
-  if (driver === undefined) throw new Error(`no driver ${name}`);
   const clock = new VirtualClock();
-  const cable = new Cable(make);
+  const cable = new Cable((send) => new SwitchablePanel(make, send));
+  const { panel } = cable;
   const io: DisplayIo = { ...testIo(cacheDir), clock, openSerial: () => cable.open() };
   const outcomes: ScreenOutcome[] = [];
-  const configured = driver.configure({ ...(driver.example as object), ...options });
   const screen = new Screen(
-    { driver: name, open: (world, signal) => configured.open(world, signal) },
+    { driver: name, open: (world) => openDriver(name, world, options) },
     { clock, log: io.log, io, openRenderer: onceOpened(), onOutcome: (outcome) => outcomes.push(outcome) },
   );
   const pass = async (ms: number) => {
@@ -79,15 +76,21 @@ export async function onSwitch<E extends PanelEmulator>(
   });
   if (outcomes[0]?.ok !== true) throw new Error(`not shown: ${screen.status().reason}`);
   return {
-    panel: cable.panel,
+    panel,
     screen,
     outcomes,
-    written: () => cable.written(),
-    cutPower: () => cable.cutPower(),
-    restorePower: () => cable.restorePower(),
+    written: () => cable.written().length,
+    cutPower: () => {
+      panel.cutPower();
+      if (panel.isPoweredByPort) cable.unplug();
+    },
+    restorePower: () => {
+      cable.plug();
+      panel.restart();
+    },
     pass,
     within,
-    qr: () => readQr(cable.panel.picture()),
+    qr: () => readQr(panel.picture()),
   };
 }
 
@@ -100,59 +103,4 @@ function onceOpened(): typeof openRenderer {
     opened.set(key, renderer);
     return renderer;
   };
-}
-
-/** A cable without delay, and the panel at its end. */
-class Cable<E extends PanelEmulator> {
-  readonly panel: SwitchablePanel<E>;
-  #hasPort = true;
-  #written = 0;
-  #listener: ((bytes: Uint8Array) => void) | undefined;
-  #lose: (reason: string) => void = () => {};
-
-  constructor(make: (send: (bytes: Uint8Array) => void) => E) {
-    this.panel = new SwitchablePanel(make, (bytes) => queueMicrotask(() => this.#listener?.(bytes)));
-  }
-
-  async open(): Promise<SerialLine> {
-    if (!this.#hasPort) throw displayFault('no such port', 'plug the device in');
-    const { promise: lost, resolve } = Promise.withResolvers<string>();
-    this.#lose = resolve;
-    return {
-      lost,
-      write: async (bytes) => {
-        if (!this.#hasPort) throw displayFault('the port is lost', 'plug the device in');
-        this.#written += bytes.length;
-        this.panel.receive(bytes);
-      },
-      onData: (listener) => {
-        this.#listener = listener;
-        return () => {
-          this.#listener = undefined;
-        };
-      },
-      close: async () => {
-        this.#listener = undefined;
-        resolve('closed');
-      },
-    };
-  }
-
-  written(): number {
-    const bytes = this.#written;
-    this.#written = 0;
-    return bytes;
-  }
-
-  cutPower(): void {
-    this.panel.cutPower();
-    if (!this.panel.isPoweredByPort) return;
-    this.#hasPort = false;
-    this.#lose('unplugged');
-  }
-
-  restorePower(): void {
-    this.#hasPort = true;
-    this.panel.restart();
-  }
 }

@@ -9,7 +9,7 @@ import type { PageAnnouncement } from '../../src/voice/contract.ts';
 import { openVoice, type Voice, type VoiceIo } from '../../src/voice/voice.ts';
 import { encodeWav, type PcmFormat } from '../../src/voice/wav.ts';
 import { vocabulary } from '../../src/voice/words.ts';
-import { temporaryFolder } from '../support/net.ts';
+import { eventually, temporaryFolder } from '../support/net.ts';
 
 /** The machine's clock, whose readings a test may move, and whose sleeps may be shortened. */
 export interface MovableClock extends Clock {
@@ -88,8 +88,16 @@ export interface PlayedSound {
   wav: Buffer;
 }
 
+export interface RecordingPlayer {
+  command: string;
+  /** Without the silence by which the voice tries its player out. */
+  played(): Promise<PlayedSound[]>;
+  /** The first sound, once it was played. */
+  firstWav(): Promise<Buffer>;
+}
+
 /** A player program that takes `holdS` seconds and keeps what it was given and when. */
-export async function recordingPlayer(holdS = 0): Promise<{ command: string; played(): Promise<PlayedSound[]> }> {
+export async function recordingPlayer(holdS = 0): Promise<RecordingPlayer> {
   const command = await writeScript(
     'player',
     'start=$(date +%s%N)',
@@ -98,24 +106,19 @@ export async function recordingPlayer(holdS = 0): Promise<{ command: string; pla
     'echo "$$ $start $(date +%s%N)" >> "$HERE/times"',
   );
   const folder = join(command, '..');
-  return {
-    command,
-    /** Without the silence by which the voice tries its player out. */
-    played: async () => {
-      const text = await readFile(join(folder, 'times'), 'utf8').catch(() => '');
-      const all = await Promise.all(
-        text
-          .split('\n')
-          .filter((line) => line !== '')
-          .map(async (line) => {
-            const [id, start, end] = line.split(' ');
-            const wav = await readFile(join(folder, `${id}.wav`));
-            return { startMs: Number(start) / 1e6, endMs: Number(end) / 1e6, wav };
-          }),
-      );
-      return all.filter(({ wav }) => wav.subarray(44).some((byte) => byte !== 0));
-    },
+  const played = async () => {
+    const text = await readFile(join(folder, 'times'), 'utf8').catch(() => '');
+    const lines = text.split('\n').filter((line) => line !== '');
+    const all = await Promise.all(
+      lines.map(async (line) => {
+        const [id, start, end] = line.split(' ');
+        const wav = await readFile(join(folder, `${id}.wav`));
+        return { startMs: Number(start) / 1e6, endMs: Number(end) / 1e6, wav };
+      }),
+    );
+    return all.filter(({ wav }) => wav.subarray(44).some((byte) => byte !== 0));
   };
+  return { command, played, firstWav: () => eventually('a sound', async () => (await played())[0]?.wav) };
 }
 
 export const CLIP_FORMAT: PcmFormat = { sampleRateHz: 16_000, channels: 1 };

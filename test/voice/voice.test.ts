@@ -116,14 +116,11 @@ describe('a voice', () => {
   it('rings before it speaks, and scales both by the volume', async () => {
     const peaks: number[] = [];
     for (const volumePercent of [100, 50]) {
-      const { command, played } = await recordingPlayer();
+      const { command, firstWav } = await recordingPlayer();
       const voice = startVoice(await clipsConfig(command, { chime: true, volumePercent }), collectingIo());
       voice.announce({ transactionId: 'a', amount: 9 });
-      const [sound] = await eventually('a sound', async () => {
-        const all = await played();
-        return all.length === 1 && all;
-      });
-      const { samples, sampleRateHz } = decodeWav(sound?.wav ?? Buffer.alloc(0), 'it');
+      const wav = await firstWav();
+      const { samples, sampleRateHz } = decodeWav(wav, 'it');
       expect(sampleRateHz).toBe(16_000);
       expect(samples.length / sampleRateHz).toBeCloseTo(0.6 + 0.15 + 0.03, 2);
       peaks.push(Math.max(...samples.subarray(0, 9_600)), samples.at(-1) ?? 0);
@@ -134,15 +131,12 @@ describe('a voice', () => {
   });
 
   it('rings with the chime of its clips where they have one', async () => {
-    const { command, played } = await recordingPlayer();
+    const { command, firstWav } = await recordingPlayer();
     const options = { folder: await writeClips(['chime', 'chín']), player: player(command) };
     const voice = startVoice({ driver: 'clips', options, volumePercent: 100 }, collectingIo());
     voice.announce({ transactionId: 'a', amount: 9 });
-    const [sound] = await eventually('a sound', async () => {
-      const all = await played();
-      return all.length === 1 && all;
-    });
-    const said = clipsIn(sound?.wav ?? Buffer.alloc(0));
+    const wav = await firstWav();
+    const said = clipsIn(wav);
     expect(said).toEqual(['chime', ...Array(15).fill('level 0'), 'chín']);
   });
 
@@ -166,17 +160,14 @@ describe('a voice', () => {
       [10, 10],
       [90, 40],
     ] as const) {
-      const { command, played } = await recordingPlayer();
+      const { command, firstWav } = await recordingPlayer();
       const clock = movableClock();
       clock.setWall(at(23, 0));
       const quietHours = { from: '22:00', to: '06:00', volumePercent: quiet };
       const voice = startVoice(await clipsConfig(command, { quietHours, volumePercent: 40 }), collectingIo(clock));
       voice.announce({ transactionId: 'a', amount: 1 });
-      const [sound] = await eventually('a sound', async () => {
-        const all = await played();
-        return all.length === 1 && all;
-      });
-      expect(sound?.wav.readInt16LE(44)).toBe((1000 * expected) / 100);
+      const wav = await firstWav();
+      expect(wav.readInt16LE(44)).toBe((1000 * expected) / 100);
     }
   });
 });

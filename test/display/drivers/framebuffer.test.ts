@@ -1,8 +1,6 @@
 import { chmodSync, rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { loadAgentConfig } from '../../../src/agent/config.ts';
 import type { PixelFrame } from '../../../src/display/contract.ts';
-import { framebufferOptions } from '../../../src/display/drivers/framebuffer.ts';
 import type { Scene } from '../../../src/scene.ts';
 import { FakeFramebuffer } from '../emulators/framebuffer.ts';
 import { expectDecodes, expectGolden, glyphCache } from '../pictures.ts';
@@ -256,26 +254,5 @@ describe('the console on a framebuffer', () => {
     await show(PAYMENT);
     expectDecodes(device.picture(), QR_CODE);
     expect(await logged()).toMatch(/warn +console-not-detached .*echo 0 >/);
-  });
-});
-
-describe('the options of the framebuffer', () => {
-  it('are all in device-config/framebuffer.yaml but the number, which the name replaces', async () => {
-    const { displays } = await loadAgentConfig(`${import.meta.dirname}/../../../device-config/framebuffer.yaml`);
-    const { driver, ...given } = displays[0] ?? {};
-    expect(driver).toBe('framebuffer');
-    const all = Object.keys(framebufferOptions.shape).filter((key) => key !== 'device');
-    expect(Object.keys(given).toSorted()).toEqual(all.toSorted());
-  });
-
-  it.each([
-    [{ blankFrom: '23:00' }, []],
-    [{ blankFrom: '23:00', blankTo: '23:00' }, []],
-    [{ blankFrom: '24:00', blankTo: '06:00' }, ['blankFrom']],
-    [{ repaintSeconds: -1 }, ['repaintSeconds']],
-    [{ rotation: 45 }, ['rotation']],
-    [{ device: 'fb0' }, ['device']],
-  ])('refuses the options %j', (options, path) => {
-    expect(framebufferOptions.safeParse(options).error?.issues[0]?.path).toEqual(path);
   });
 });

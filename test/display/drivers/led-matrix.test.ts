@@ -3,7 +3,6 @@ import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import decodeQr from 'qr/decode.js';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { loadAgentConfig } from '../../../src/agent/config.ts';
 import { type LedMatrixOptions, ledMatrixOptions } from '../../../src/display/drivers/led-matrix.options.ts';
 import { ledMatrix } from '../../../src/display/drivers/led-matrix.ts';
 import { startChild } from '../../../src/display/io/child.ts';
@@ -222,26 +221,6 @@ describe('the LED matrix display', () => {
     const { pid } = panels.made();
     agent.kill('SIGKILL');
     await eventually('gone', () => !alive(pid));
-  });
-
-  it.each([
-    [{ brightness: 0 }, 'brightness'],
-    [{ brightness: 101 }, 'brightness'],
-    [{ rows: 63 }, 'rows'],
-    [{ pwmBits: 1 }, 'pwmBits'],
-    [{ pixelMapper: 'U-mapper', chainLength: 3 }, 'pixelMapper'],
-    [{ hardwareMapping: 'none' }, 'hardwareMapping'],
-  ])('refuses the options %j by the path', (options, path) => {
-    expect(ledMatrixOptions.safeParse(options).error?.issues[0]?.path).toEqual([path]);
-  });
-});
-
-describe('the options of the LED matrix', () => {
-  it('are all in device-config/led-matrix.yaml', async () => {
-    const { displays } = await loadAgentConfig(`${import.meta.dirname}/../../../device-config/led-matrix.yaml`);
-    const { driver, ...given } = displays[0] ?? {};
-    expect(driver).toBe('led-matrix');
-    expect(Object.keys(given).toSorted()).toEqual(Object.keys(ledMatrixOptions.shape).toSorted());
   });
 });
 

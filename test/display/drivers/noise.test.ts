@@ -2,24 +2,22 @@ import { describe, expect, it } from 'vitest';
 import { DwinEmulator, PROJECT } from '../../../src/bench/panels/dwin.ts';
 import type { PanelEmulator } from '../../../src/bench/panels/emulator.ts';
 import { NextionEmulator } from '../../../src/bench/panels/nextion.ts';
-import type { Display, DisplayIo, SerialLine } from '../../../src/display/contract.ts';
-import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
+import type { Display, DisplayIo } from '../../../src/display/contract.ts';
 import { openRenderer } from '../../../src/display/render.ts';
 import { seededRandom } from '../../../src/lib/random.ts';
 import { VirtualClock } from '../../../src/lib/virtual-clock.ts';
 import type { Scene } from '../../../src/scene.ts';
 import { settled } from '../../fuzz/virtual.ts';
+import { Cable, clean, type Garble } from '../emulators/cable.ts';
 import { shownQr } from '../emulators/hardware.ts';
 import { testIo } from '../io.ts';
-import { scene } from '../opened.ts';
+import { openDriver, scene } from '../opened.ts';
 import { PAYMENT, payloadOf } from '../scenes.ts';
 
 type Make = (send: (bytes: Uint8Array) => void) => PanelEmulator;
-type Garble = (bytes: Uint8Array) => Uint8Array;
 
 const QR_CHARS = 140;
 const DRAWS_A_RUN = 36;
-const clean: Garble = (bytes) => bytes;
 
 /** So many of a hundred bytes are others. */
 function noise(percent: number, seed: number): Garble {
@@ -33,29 +31,9 @@ function noise(percent: number, seed: number): Garble {
 /** A panel at the end of a cable that garbles bytes; time passes on a clock of its own. */
 function wired(name: string, make: Make, options: object, garble: { away: Garble; back: Garble }) {
   const clock = new VirtualClock();
-  let listeners: ((bytes: Uint8Array) => void)[] = [];
-  const emulator = make((bytes) => {
-    const heard = garble.back(bytes);
-    queueMicrotask(() => {
-      for (const listener of listeners) listener(heard);
-    });
-  });
-  const line: SerialLine = {
-    lost: new Promise(() => {}),
-    onData: (listener) => {
-      listeners.push(listener);
-      return () => {};
-    },
-    write: async (bytes) => emulator.receive(garble.away(bytes)),
-    close: async () => {
-      listeners = [];
-    },
-  };
-  const io: DisplayIo = { ...testIo('/nowhere'), clock, openSerial: async () => line };
-  const driver = DISPLAY_DRIVERS.get(name);
-  if (driver === undefined) throw new Error(`no driver ${name}`);
-  const configured = driver.configure({ ...(driver.example as object), ...options });
-  const opened = () => settled(clock, configured.open(io, new AbortController().signal));
+  const cable = new Cable(make, garble);
+  const io: DisplayIo = { ...testIo('/nowhere'), clock, openSerial: () => cable.open() };
+  const opened = () => settled(clock, openDriver(name, io, options));
   const drawn = async (display: Display, what: Scene) => {
     const renderer = await openRenderer(display.surface, io);
     return settled(clock, display.draw(renderer.render(what), what));
@@ -64,7 +42,7 @@ function wired(name: string, make: Make, options: object, garble: { away: Garble
     const renderer = await openRenderer(display.surface, io);
     return settled(clock, display.refresh?.run(renderer.render(what), what) ?? Promise.reject(new Error('no refresh')));
   };
-  return { emulator, clock, opened, drawn, refreshed };
+  return { emulator: cable.panel, clock, opened, drawn, refreshed };
 }
 
 type Wired = ReturnType<typeof wired>;

@@ -11,24 +11,6 @@ import { wireOf } from './wire.ts';
 // The module is CommonJS: its function is the default of its default.
 const jsqr = jsqrModule.default;
 
-/** A device that a driver can be opened on in a test: an emulator at the far end of a real port. */
-export interface Hardware {
-  /** What the driver's example is changed in, so that it opens this device. */
-  options: object;
-  /** What the device was sent that it must never be; empty when all is well. */
-  violations(): readonly string[];
-  /** The payload of the QR on its screen, read from what it draws; undefined without one. */
-  shownQr(): string | undefined;
-  /** The words on its screen. */
-  shownTexts(): readonly string[];
-  /** Every byte since it was made or since the last call of `forget`. */
-  received(): Uint8Array;
-  forget(): void;
-  unplug(): Promise<void>;
-  plug(): Promise<void>;
-  close(): Promise<void>;
-}
-
 /** What a phone reads from the code that the device draws; undefined when it reads none. */
 export function shownQr(emulator: PanelEmulator): string | undefined {
   const code = emulator.code();
@@ -43,9 +25,21 @@ export interface LineLimits {
   bufferBytes?: number;
 }
 
-export interface OnPty<E> extends Hardware {
+/** A device that a driver can be opened on in a test: an emulator at the far end of a real port. */
+export interface Hardware<E extends PanelEmulator = PanelEmulator> {
   emulator: E;
   pty: Pty;
+  /** What the driver's example is changed in, so that it opens this device. */
+  options: { path: string };
+  /** What the device was sent that it must never be; empty when all is well. */
+  violations(): readonly string[];
+  /** The payload of the QR on its screen, read from what it draws; undefined without one. */
+  shownQr(): string | undefined;
+  /** The words on its screen. */
+  shownTexts(): readonly string[];
+  /** Every byte since it was made or since the last call of `forget`. */
+  received(): Uint8Array;
+  forget(): void;
   /** For the driver's world: a port whose writes settle when the bytes have passed the wire; a pty's settle before. */
   openSerial: DisplayIo['openSerial'];
   /** The device reads nothing until `ready`: what arrives waits in its buffer, and what that does not hold is lost. */
@@ -53,11 +47,13 @@ export interface OnPty<E> extends Hardware {
   ready(): void;
 }
 
+export type Make<E> = (send: (bytes: Uint8Array) => void) => E;
+
 /** An emulator at the end of a plugged cable, and the cable. */
 export async function onPty<E extends PanelEmulator>(
-  make: (send: (bytes: Uint8Array) => void) => E,
+  make: Make<E>,
   { baudRate, bufferBytes = Number.POSITIVE_INFINITY }: LineLimits = {},
-): Promise<OnPty<E>> {
+): Promise<Hardware<E>> {
   let chunks: Uint8Array[] = [];
   let arrived = 0;
   let held: Uint8Array | undefined;
@@ -100,9 +96,6 @@ export async function onPty<E extends PanelEmulator>(
     forget: () => {
       chunks = [];
     },
-    unplug: pty.unplug,
-    plug: pty.plug,
-    close: pty.close,
   };
 }
 

@@ -9,7 +9,6 @@ import { openPty } from '../../../src/bench/panels/pty.ts';
 import { UsbBitmapEmulator } from '../../../src/bench/panels/usb-bitmap.ts';
 import type { DisplayIo } from '../../../src/display/contract.ts';
 import { openSerial } from '../../../src/display/io/serial.ts';
-import { DISPLAY_DRIVERS } from '../../../src/display/registry.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { PaymentScene } from '../../../src/scene.ts';
 import { eventually } from '../../support/net.ts';
@@ -35,14 +34,9 @@ async function device<E extends PanelEmulator>(
   limits: LineLimits & { baudRate: number },
 ) {
   const hardware = await onPty(make, limits);
-  onTestFinished(() => hardware.close());
+  onTestFinished(() => hardware.pty.close());
   const open = (name: string, world: Partial<DisplayIo> = {}) =>
-    openOn(
-      DISPLAY_DRIVERS.get(name),
-      hardware,
-      { baudRate: limits.baudRate },
-      { openSerial: hardware.openSerial, ...world },
-    );
+    openOn(name, { ...hardware.options, baudRate: limits.baudRate }, { openSerial: hardware.openSerial, ...world });
   return { hardware, open };
 }
 

@@ -1,0 +1,165 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { DwinEmulator, PROJECT } from '../../../src/bench/panels/dwin.ts';
+import { NextionEmulator } from '../../../src/bench/panels/nextion.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createLogger } from '../../../src/lib/log.ts';
+import { eventually } from '../../support/net.ts';
+import type { Make } from '../emulators/hardware.ts';
+import { cabled, scene } from '../opened.ts';
+import { PAYMENT } from '../scenes.ts';
+
+const idle = scene('idle');
+
+interface Row {
+  title: string;
+  name: 'nextion' | 'dwin';
+  make: Make<NextionEmulator | DwinEmulator>;
+  options?: object;
+  /** Bytes beside the payload from idle to payment, and those by which a drawing is checked that changes nothing. */
+  bytesMax: number;
+  checkBytes: number;
+  /** What is told of two kinds of touches, or of one. */
+  told: readonly object[];
+}
+
+const touches = (emulator: NextionEmulator | DwinEmulator) => {
+  if (emulator instanceof DwinEmulator) {
+    for (const key of [1, 2]) emulator.touch(0x5000, key);
+  } else {
+    for (const event of [0x01, 0x00, 0x01]) emulator.say(0x65, 0x00, 0x01, event);
+    emulator.say(0x86);
+  }
+};
+const event = 'panel-event-ignored';
+const DWIN = { name: 'dwin', checkBytes: 7, told: [{ event }] } as const;
+
+const ROWS: readonly Row[] = [
+  {
+    title: 'nextion',
+    name: 'nextion',
+    make: (send) => new NextionEmulator(send),
+    bytesMax: 200,
+    checkBytes: 0,
+    told: ['0x65', '0x86'].map((code) => ({ event, code })),
+  },
+  { ...DWIN, title: 'dwin', make: (send) => new DwinEmulator(send), bytesMax: 200 },
+  {
+    ...DWIN,
+    title: 'dwin with a page for payments',
+    make: (send) => new DwinEmulator(send),
+    options: { pages: { payment: 1 } },
+    bytesMax: 220,
+  },
+  {
+    ...DWIN,
+    title: 'dwin with a CRC',
+    make: (send) => new DwinEmulator(send, { ...PROJECT, crc: true }),
+    options: { crc: true },
+    bytesMax: 230,
+    checkBytes: 9,
+  },
+];
+
+describe.each(ROWS)('the panel $title', ({ name, make, options, bytesMax, checkBytes, told }) => {
+  it('shows the texts of a payment and its QR, until another screen comes', async () => {
+    const { panel, open, shownQr } = cabled(name, make);
+    const { show } = await open(options);
+    await show(PAYMENT);
+    expect(shownQr()).toBe(PAYMENT.qrCode);
+    const people = ['NGUYEN VAN A', 'MB • 0123456789'];
+    const payment = ['Quét mã để thanh toán', '50.000 ₫', PAYMENT.content, ...people, 'Còn lại 4:32', '', ''];
+    expect(panel.shownTexts()).toEqual(payment);
+    await show(scene('paid'));
+    expect(shownQr()).toBeUndefined();
+    expect(panel.shownTexts()[0]).toBe('Đã nhận');
+  });
+
+  it('takes few bytes more than the payload from idle to payment, and a handful for a second', async () => {
+    const { cable, open } = cabled(name, make);
+    const { show } = await open(options);
+    await show(idle);
+    cable.written();
+    await show(PAYMENT);
+    expect(cable.written().length).toBeLessThanOrEqual(PAYMENT.qrCode.length + bytesMax);
+    cable.written();
+    await show({ ...PAYMENT, secondsLeft: 9 });
+    expect(cable.written().length).toBeLessThan(62);
+    cable.written();
+    await show({ ...PAYMENT, secondsLeft: 9 });
+    expect(cable.written().length).toBe(checkBytes);
+  });
+
+  it('is named when it stops to answer, is spent, closes all the same, and works when opened again', async () => {
+    const { panel, open, shownQr } = cabled(name, make);
+    const { show, display } = await open(options);
+    await show(idle);
+    panel.silent = true;
+    const named = { code: 'DISPLAY_FAULT', message: expect.stringContaining('did not answer') };
+    await expect(show(PAYMENT)).rejects.toMatchObject(named);
+    await display.close();
+    await display.close();
+    panel.silent = false;
+    const again = await open(options);
+    await again.show(PAYMENT);
+    expect(shownQr()).toBe(PAYMENT.qrCode);
+    panel.silent = true;
+    await again.display.close();
+  });
+
+  it('lets touches pass, told once each', async () => {
+    const { panel, open, shownQr } = cabled(name, make);
+    const lines: string[] = [];
+    const out = new PassThrough().on('data', (line) => lines.push(String(line)));
+    const { show } = await open(options, { log: createLogger(out, systemClock, 'json') });
+    touches(panel);
+    await show(PAYMENT);
+    expect(shownQr()).toBe(PAYMENT.qrCode);
+    await eventually('all are told', () => lines.length >= told.length);
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject(told);
+  });
+
+  it('is named when it is cut off in the middle of a drawing', async () => {
+    const { panel, cable, open } = cabled(name, make);
+    const { show } = await open(options);
+    panel.silent = true;
+    cable.written();
+    const draw = expect(show(PAYMENT)).rejects.toMatchObject({ message: expect.stringContaining('is lost') });
+    await eventually('the draw has begun', () => cable.written().length > 0);
+    cable.unplug();
+    await draw;
+  });
+});
+
+describe('panels that are not as configured', () => {
+  it.each([
+    ['nextion', { baudRate: 57_600 }, 'does not answer at 57600 baud', 'TX and RX'],
+    ['dwin', { crc: false, baudRate: 9_600 }, 'does not answer at 9600 baud without CRC', 'CFG'],
+  ])('%s with %j is named when it never answers', async (name, options, message, fix) => {
+    const { panel, open } = cabled(name, (send) =>
+      name === 'dwin' ? new DwinEmulator(send, { ...PROJECT, crc: true }) : new NextionEmulator(send),
+    );
+    if (panel instanceof NextionEmulator) panel.silent = true;
+    await expect(open(options)).rejects.toMatchObject({
+      code: 'DISPLAY_FAULT',
+      severity: 'retryable',
+      message: expect.stringContaining(message),
+      fix: expect.stringContaining(fix),
+    });
+  });
+
+  it.each([
+    ['nextion', {}, 'set encoding: utf-8'],
+    ['dwin', { texts: PROJECT.texts.map((text) => ({ ...text, unicode: false })) }, 'set encoding: unicode'],
+  ])('%s without Vietnamese letters is sent ASCII only', async (name, project, fix) => {
+    const { panel, open } = cabled(name, (send) =>
+      name === 'dwin' ? new DwinEmulator(send, { ...PROJECT, ...project }) : new NextionEmulator(send),
+    );
+    const { show, display } = await open({ encoding: 'ascii' });
+    expect(display.surface).toMatchObject({ kind: 'panel', accents: false });
+    await show({ ...PAYMENT, content: 'Cà phê sữa đá' });
+    expect(panel.shownTexts().slice(0, 3)).toEqual(['Quet ma de thanh toan', '50.000 d', 'Ca phe sua da']);
+    const named = { message: expect.stringContaining('cannot take'), fix };
+    await expect(show({ ...PAYMENT, qrCode: `${PAYMENT.qrCode}é` })).rejects.toMatchObject(named);
+  });
+});
